@@ -139,7 +139,7 @@ def source_of(m: int, n: int, k: int, name: str) -> Any:
 
 
 def sizes_of(name: str, m: int, n: int) -> list[tuple[int, ...]]:
-    """The shapes of an epilogue's operands."""
+    """The shapes of an epilogue's operands, as the function of torch takes them."""
     sizes = {"mn": (m, n), "n": (n,), "m": (m, 1)}
     return [sizes[each] for each in OPERANDS.get(name, [])]
 
@@ -240,10 +240,11 @@ def contenders(
     import torch
 
     x, w, beside = operands
+    taken = [each.squeeze(1) if each.shape[-1] == 1 else each for each in beside]
     eager = torchs(name)
     found: dict[str, Callable[[], Any]] = {
         PLAIN: lambda: plain(x, w),
-        "fused": lambda: kernel(x, w, *beside),
+        "fused": lambda: kernel(x, w, *taken),
         "eager": lambda: eager(x, w, *beside),
     }
     if inductor:

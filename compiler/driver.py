@@ -14,6 +14,7 @@ from ..dialects.context import lent_context, one_thread_at_a_time
 from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, llvm_ir_of
 from ..dialects.target import WGMMA_ADDED, find_target
+from ..dialects.tile_marks import MARKS
 from ..passes.base import DEFAULT_TARGET, PassLog, target_of, use_mma
 from ..passes.math_policy import ask_for_math
 from ..runtime.bundles.manifest import FORMAT, schema_of
@@ -372,6 +373,7 @@ def _arguments(
 ) -> dict[str, Any]:
     """What the source's function takes, and which argument each input of the kernel is."""
     names = source.arguments or [f"argument {number}" for number in range(told["arguments"])]
+    names = [*names, *[MARKS] * (told["arguments"] - len(names))]  # what instrument adds
     found = iter(zip(told["inputs"], told["transposed"], strict=True))
 
     def argument(tensor: dict[str, Any]) -> dict[str, Any]:

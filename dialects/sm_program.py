@@ -27,6 +27,8 @@ REGISTERS = (
     "cluster_ctaid.x",
     "cluster_ctaid.y",
     "cluster_ctaid.z",
+    "clock",
+    "globaltimer_lo",
 )
 ACTIONS = ("increase", "decrease")
 APPROXIMATIONS = ("ex2", "ex2.ftz", "rcp.ftz", "rsqrt", "tanh")

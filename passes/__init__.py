@@ -5,6 +5,7 @@ from .clustering import Clustering
 from .copy_insertion import CopyInsertion
 from .epilogue_staging import EpilogueStaging
 from .expand_loops import ExpandLoops
+from .instrument import Instrument
 from .lowering.lower_to_nvvm import LowerToNvvm
 from .lowering.pipes_to_barriers import PipesToBarriers
 from .lowering.select_instructions import SelectInstructions
@@ -33,6 +34,7 @@ PIPELINE = (
     WarpSpecialization,  # after pipelining: it puts the loop back together for each role
     Persistence,  # after clustering: tiles go to clusters
     PingPong,  # after persistence: each of two consumers takes every other tile of the loop
+    Instrument,  # last: what a kernel tells of is its agents as they are
 )
 # What every program goes through after its schedule, in this order; each can be stopped after.
 LOWERING = (
@@ -44,6 +46,6 @@ LOWERING = (
     LowerToNvvm,  # last: an op, a pattern; then upstream's passes
 )
 # Passes that the default pipeline leaves out: for few tiles and a long K, for many and a short K,
-# for chips without TMA.
-BY_REQUEST = (SplitK, PingPong, CopyInsertion)
+# for chips without TMA, for people who ask where time goes.
+BY_REQUEST = (SplitK, PingPong, CopyInsertion, Instrument)
 PASSES = {pass_class.name: pass_class for pass_class in (*PIPELINE, *LOWERING)}

@@ -17,6 +17,7 @@ from ..dialects.mlir import ir
 from ..dialects.sm_memory import MEMORY_OPS, BarriersOp, TensorMemoryOp
 from ..dialects.sm_threads import LANE, FirstWarpOp, PrologueOp, who_runs
 from ..dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
+from ..dialects.tile_marks import MarkOp
 from .base import defining_op, refused, walk
 from .clone import constant_of
 from .plan import cluster_of
@@ -33,6 +34,7 @@ PLACES = (
     sm.TallyOp,
     TensorMapOp,
     AccumulatorOp,
+    MarkOp,
 )
 BEFORE = (*PLACES, PrologueOp, *AROUND)
 

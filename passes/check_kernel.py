@@ -64,6 +64,7 @@ from ..dialects.tile_groups import (
     GroupStepsOp,
     GroupTilesOp,
 )
+from ..dialects.tile_marks import MarkOp
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import Tile
 from .base import (
@@ -78,6 +79,7 @@ from .base import (
 from .check_ahead import check_ahead, check_load_ahead, check_read_ahead
 from .check_blockwise import check_steps
 from .check_epilogue import check_epilogue
+from .check_marks import check_mark
 from .check_mma import check_mma
 from .check_operands import check_load, check_views
 from .check_shares import check_shares, check_view_mma
@@ -258,6 +260,8 @@ class Check:
             self._store(op, loops)
         elif isinstance(op, LoadAheadOp):
             check_load_ahead(op)
+        elif isinstance(op, MarkOp):
+            check_mark(self.kernel, op)
         elif isinstance(op, ReadAheadOp):
             check_read_ahead(self.kernel, op, self.target)
 
@@ -306,7 +310,7 @@ class Check:
 
     def _beside_roles(self) -> None:
         for op in self.ops:
-            if isinstance(op, (*ROLES, *HANDLES)):
+            if isinstance(op, (*ROLES, *HANDLES, MarkOp)):
                 continue
             if isinstance(op, PARTS):
                 continue

@@ -40,12 +40,14 @@ from ..dialects.tile import (
     StagedStoreOp,
     StoreOp,
 )
+from ..dialects.tile_ahead import VECTOR_AXES
 from ..dialects.tile_quantized import StoreQuantizedOp
 from ..dialects.tile_types import SmemType, element_bytes
 from ..dialects.turned_pieces import turned_columns, turned_piece
 from ..dialects.verify import can_write_matrices, tile_of_c
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import drop_unused, map_of_view, step_bytes, transposed_of
+from .check_ahead import holds_sums
 from .groups import rows_of_group
 from .outputs import outputs_of
 from .persistence import parse_auto, parse_positive
@@ -86,8 +88,9 @@ class EpilogueStaging:
 
     `vectors` says how operands with an element a column, a row or for all are read. Threads read
     them when they store, and wait for global memory in each piece. With ahead TMA brings the
-    columns of a tile to shared memory while its main loop runs. With registers each thread that
-    holds sums reads what it needs before the main loop, and keeps it.
+    columns of a tile to shared memory while its main loop runs; threads that hold sums read what
+    they need of the others before the main loop, and keep it. With registers they do so of columns,
+    too.
 
     Where TMA cannot address the rows of C, threads store C as before, and a remark says so; with
     mma.sync they store the pieces. They write as many as there are buffers before they meet and
@@ -153,7 +156,9 @@ class EpilogueStaging:
             brought = self.ahead and load_ahead(kernel, new, self.ahead, target, log)
             brought |= self.vectors == "ahead" and load_vectors(kernel, new, log)
             if self.vectors == "registers":
-                read_ahead(kernel, new, target, log)
+                read_ahead(kernel, new, target, VECTOR_AXES, log)
+            elif self.vectors == "ahead" and holds_sums(target):
+                read_ahead(kernel, new, target, ("", "m"), log)
             if brought:
                 _check_pieces(kernel, new, target)
         return True

@@ -56,6 +56,7 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ..dialects.tile_marks import MarkOp
 from ..dialects.tile_outputs import StoreGroupsOp
 from ..dialects.tile_quantized import StoreQuantizedOp
 from ..dialects.tile_staged_quantized import stored_tile
@@ -143,7 +144,7 @@ class ExpandLoops:
         target, stores = target_of(module), walk(kernel, StagedStoreOp)
         self._check(kernel)
         for owner in walk(kernel, WarpsOp) or [kernel]:
-            with ir.InsertionPoint(owner.body.blocks[0]), owner.location:
+            with end_of(owner), owner.location:
                 _end(kernel, owner)
         pieces = [_expand(kernel, store, target) for store in stores]
         expand_load_ahead(kernel)
@@ -176,6 +177,13 @@ class ExpandLoops:
         if self.reads != ROWS and other is not None:
             rule = f"expand-loops: reads={self.reads} must come with tile.store"
             raise refused(other, f"{rule}, got {other.operation.name}; leave reads out")
+
+
+def end_of(owner: Any) -> ir.InsertionPoint:
+    """Behind what an agent does; a mark of its end stays the last."""
+    block = owner.body.blocks[0]
+    last = list(block.operations)[-1]
+    return ir.InsertionPoint(last) if isinstance(last, MarkOp) else ir.InsertionPoint(block)
 
 
 def _end(kernel: KernelOp, owner: Any) -> None:

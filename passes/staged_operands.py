@@ -11,6 +11,7 @@ other, and starts the load of a later one into each slot that it has read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType
 from ..dialects.target import Target
 from ..dialects.tile import MMAS, ElementOp, KernelOp, StagedStoreOp
-from ..dialects.tile_ahead import VECTOR_AXES, LoadAheadOp, ReadAheadOp, StagedElementOp
+from ..dialects.tile_ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
 from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
 from ..dialects.verify import tile_of_c
 from .base import PassLog, walk
@@ -68,10 +69,11 @@ def load_vectors(kernel: KernelOp, store: StagedStoreOp, log: PassLog) -> int:
     return count
 
 
-def read_ahead(kernel: KernelOp, store: StagedStoreOp, target: Target, log: PassLog) -> int:
-    """Let threads read what they need of vectors and scalars into registers; how many there are."""
-    count = 0
-    for axes in VECTOR_AXES:
+def read_ahead(
+    kernel: KernelOp, store: StagedStoreOp, target: Target, all_axes: Iterable[str], log: PassLog
+) -> None:
+    """Let threads read what they need of vectors and scalars of these axes into registers."""
+    for axes in all_axes:
         for view in _operands(store, axes):
             reason = _held_refusal(view, axes, target)
             if reason:
@@ -80,8 +82,6 @@ def read_ahead(kernel: KernelOp, store: StagedStoreOp, target: Target, log: Pass
                 continue
             with ir.InsertionPoint(_first_product(store)), store.location:
                 ReadAheadOp(source=view, i=store.i, j=store.j, axes=ir.StringAttr.get(axes))
-            count += 1
-    return count
 
 
 def _held_refusal(view: Any, axes: str, target: Target) -> str | None:

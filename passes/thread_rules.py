@@ -9,6 +9,7 @@ acquire, commit    of sums           as their MMAs
 wait, release      of operands       as their MMAs
                    of sums           the team
 a pipe's turns, copies, stores       the team
+a mark                               as what stands in front of it, the team where nothing does
 a loop                               all that one of its ops needs
 """
 
@@ -45,6 +46,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_ahead import LoadAheadOp
+from ..dialects.tile_marks import MarkOp
 from ..dialects.tile_parts import WorkspaceOp
 from ..dialects.tile_scales import ALL_MMAS
 from ..dialects.tile_types import AccumulatorType
@@ -115,6 +117,16 @@ def _as_its_slot(rules: ThreadRules, op: TileOp) -> str:
     return rules.who(defining_op(op.slot))
 
 
+def _as_before(rules: ThreadRules, op: MarkOp) -> str:
+    """As the op in front of it that acts, or the region that it is in."""
+    block = list(op.operation.block.operations)
+    before = [each for each in block[: block.index(op)] if not is_pure(each)]
+    acts = [each for each in before if not isinstance(each, (*FREE, ConvergeOp, MarkOp))]
+    if not acts:
+        return TEAM
+    return acts[-1].by.value if isinstance(acts[-1], RunOp) else rules.who(acts[-1])
+
+
 RULES: dict[type, Callable[[ThreadRules, Any], str]] = {
     ClaimOp: _one_lane,
     TmaLoadOp: _one_lane,
@@ -124,6 +136,7 @@ RULES: dict[type, Callable[[ThreadRules, Any], str]] = {
     **dict.fromkeys((AcquireOp, CommitOp), _fills),
     **dict.fromkeys((WaitOp, ReleaseOp), _empties),
     TileOp: _as_its_slot,
+    MarkOp: _as_before,
 }
 
 

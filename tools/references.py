@@ -28,6 +28,23 @@ if TYPE_CHECKING:
 
 Manifest = Mapping[str, Any]
 HOPPER = "sm_90a"
+MARKS = "marks"
+
+
+def without_marks(manifest: Manifest) -> Manifest:
+    """A manifest without the tensor to which the pass `instrument` lets a kernel write."""
+    tensors = [each for each in manifest["tensors"] if each["name"] != MARKS]
+    named = "arguments" in manifest and len(tensors) < len(manifest["tensors"])
+    arguments = {"arguments": manifest["arguments"][:-1]} if named else {}
+    return {**manifest, "tensors": tensors, **arguments}
+
+
+def marks_of(manifest: Manifest) -> dict[str, Any]:
+    """That tensor, zeros as a launch should hold; none where there is none."""
+    import torch
+
+    marks = [each for each in manifest["tensors"] if each["name"] == MARKS]
+    return {each["name"]: torch.zeros(each["shape"], dtype=torch.int32) for each in marks}
 
 
 class OfManifest:
@@ -61,7 +78,7 @@ class OfSpec(OfManifest):
             self.said = "torch's a @ b.T in float64, of elements times scales"
 
     def tensors(self, manifest: Manifest, seed: int, identity: str | None = None) -> dict[str, Any]:
-        return make_tensors(self._declared(manifest), seed, identity)
+        return make_tensors(self._declared(manifest), seed, identity) | marks_of(manifest)
 
     def expected(
         self, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool
@@ -71,6 +88,7 @@ class OfSpec(OfManifest):
     def _declared(self, manifest: Manifest) -> Manifest:
         """A manifest of the spec alone, in whose epilogue nothing is done."""
         spec = self.spec
+        manifest = without_marks(manifest)
         kernel = [tensor["name"] for tensor in manifest["tensors"] if tensor["role"] == "input"]
         arrays, written = spec.arrays(), [each["name"] for each in outputs(manifest)]
         count = len(spec.outputs) + bool(spec.quantized)
@@ -195,8 +213,9 @@ class OfSource:
         if "arguments" not in manifest:
             rule = "must be a bundle that was made of a file, got one of --m, --n and --k"
             raise CompileError(f"--reference: {rule}")
-        check_layouts(manifest, self.source)
-        return kernel_tensors(manifest, self.arguments)
+        own = without_marks(manifest)
+        check_layouts(own, self.source)
+        return kernel_tensors(own, self.arguments) | marks_of(manifest)
 
     def expected(
         self, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool

@@ -223,7 +223,7 @@ def _staged(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedu
     if problem.quantized:
         stagings = (*stagings, FOUR_BLOCKS)
     for staging in stagings:
-        one = with_vectors(problem, base.but(staging=staging), target)
+        one = with_vectors(problem, base.but(staging=staging, stages=1), target)
         if problem.beside and staging is not None and one.split_k * one.split_grid == 1:
             for ahead in _aheads(problem, one, target):
                 yield one.but(ahead=ahead)

@@ -1,8 +1,8 @@
-"""How an epilogue reads vectors and scalars: by each thread in front of a tile's main loop, by TMA
-while it runs, or by threads when they store.
+"""How an epilogue reads vectors and scalars: columns by TMA while a main loop runs, or by each
+thread in front of it, or by threads when they store.
 
-Threads that store wait for global memory in each piece of a tile. What they hold already costs
-nothing, as far as they have registers for it.
+Threads that store wait for global memory in each piece of a tile. Of what they hold in registers
+ptxas computes with all before the first piece is stored, so that shared memory comes first.
 """
 
 from __future__ import annotations
@@ -32,13 +32,9 @@ def _cheapest(problem: Problem, schedule: Schedule, target: Target) -> str:
     others = problem.grouped or problem.further_bytes or problem.quantized
     if schedule.staging is None or split or others:
         return THREADS
-    if _held(problem, schedule, target):
-        return HELD
-    ahead = schedule.but(vectors=AHEAD)
-    room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(ahead)
-    if room < ahead.stages * problem.stage_bytes(ahead):
-        return THREADS
-    return AHEAD if _brought(problem, schedule) else THREADS
+    if _brought(problem, schedule.but(vectors=AHEAD), target):
+        return AHEAD
+    return HELD if _held(problem, schedule, target) else THREADS
 
 
 def _held(problem: Problem, schedule: Schedule, target: Target) -> bool:
@@ -62,8 +58,10 @@ def _registers(consumers: int, target: Target) -> int:
     return (pool - LOAD_REGISTERS) // consumers // 8 * 8
 
 
-def _brought(problem: Problem, schedule: Schedule) -> bool:
-    """Whether TMA brings the columns of a tile: a box of whole units."""
-    columns = schedule.tile[1] // problem.products
+def _brought(problem: Problem, ahead: Schedule, target: Target) -> bool:
+    """Whether TMA brings the columns of a tile, a box of whole units, and they have room."""
+    columns = ahead.tile[1] // problem.products
     units = all(columns * each % UNIT_BYTES == 0 for each in problem.beside_columns)
-    return bool(problem.beside_columns) and units and columns <= BOX_MAX
+    room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(ahead)
+    fits = columns <= BOX_MAX and room >= ahead.stages * problem.stage_bytes(ahead)
+    return bool(problem.beside_columns) and units and fits

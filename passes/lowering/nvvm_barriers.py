@@ -22,6 +22,8 @@ SPECIAL_REGISTERS = {
     "cluster_ctaid.x": nvvm.read_ptx_sreg_cluster_ctaid_x,
     "cluster_ctaid.y": nvvm.read_ptx_sreg_cluster_ctaid_y,
     "cluster_ctaid.z": nvvm.read_ptx_sreg_cluster_ctaid_z,
+    "clock": nvvm.read_ptx_sreg_clock,
+    "globaltimer_lo": nvvm.read_ptx_sreg_globaltimer_lo,
 }
 # Bit 24 of a shared address is bit 0 of the CTA's rank in its cluster.
 EVEN_CTA_MASK = 0xFEFFFFFF - 2**32

@@ -35,6 +35,7 @@ from ...dialects.tile_groups import (
     GroupTilesOp,
 )
 from ...dialects.tile_loads import CopyTogetherOp
+from ...dialects.tile_marks import MarkOp
 from ...dialects.tile_outputs import WriteGroupOp
 from ...dialects.tile_parts import WorkspaceOp
 from ...dialects.tile_pieces import ReadFragmentOp
@@ -79,6 +80,7 @@ from .groups import (
     lower_group_steps,
     lower_group_tiles,
 )
+from .marks import lower_mark
 from .mma import lower_base_descriptor, lower_mma, lower_operand
 from .mma_sync import LOWERINGS as FRAGMENTS
 from .operands import lower_load_boxes, lower_multicast_boxes
@@ -252,6 +254,7 @@ _TCGEN05: Lowerings = {
     AwaitSumsOp: await_sums,
     ReadFragmentOp: read_tensor_memory,
     **PIECES,
+    MarkOp: lower_mark,
 }
 TENSOR_MEMORY_ONLY = (
     PairMmaOp,

@@ -30,12 +30,13 @@ from ...dialects.sm_memory import (
 )
 from ...dialects.sm_threads import LANE, FirstWarpOp, PrologueOp
 from ...dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
+from ...dialects.tile_marks import MarkOp
 from .. import build
 from ..base import defining_op, walk
 from ..plan import parameters_of
 from .rings import Rings, barrier_of, converge, run
 
-PLACES = (sm.TeamOp, *get_args(MEMORY_OPS), sm.PositionOp, sm.TallyOp, TensorMapOp)
+PLACES = (sm.TeamOp, *get_args(MEMORY_OPS), sm.PositionOp, sm.TallyOp, TensorMapOp, MarkOp)
 
 
 def place_ends(kernel: KernelOp, rings: Rings) -> None:

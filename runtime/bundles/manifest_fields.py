@@ -105,7 +105,10 @@ RESOURCES = Record(
 )
 BARRIERS = Record({"name": Text(), "offset_bytes": Integer(0), "count": SIZE})
 ROLE = Record({"name": Text(), "first_warp": Integer(0, 31), "warps": Integer(1, 32)})
-NAMES = Record({"barriers": ListOf(BARRIERS, 0, 256), "roles": ListOf(ROLE, 0, 32)})
+NAMES = Record(
+    {"barriers": ListOf(BARRIERS, 0, 256), "roles": ListOf(ROLE, 0, 32)},
+    optional={"marks": ListOf(Text(), 1, 256)},
+)
 ORIGINS = ListOf(Record({"line": SIZE, "from": Nullable(Text())}), 1, 100_000)
 MANIFEST = Record(
     {

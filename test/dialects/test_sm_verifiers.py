@@ -150,7 +150,8 @@ def message_of(text):
         (
             '%v = "sm.special_register"() {register = "laneid"} : () -> i32',
             "sm.special_register: register must be one of ('tid.x', 'ctaid.x', 'ctaid.y', "
-            "'ctaid.z', 'clusterid.x', 'cluster_ctaid.x', 'cluster_ctaid.y', 'cluster_ctaid.z'), "
+            "'ctaid.z', 'clusterid.x', 'cluster_ctaid.x', 'cluster_ctaid.y', 'cluster_ctaid.z', "
+            "'clock', 'globaltimer_lo'), "
             "got 'laneid'",
         ),
         (
