@@ -30,7 +30,6 @@ from .frames import framed, like, viewed
 from .products import Product, aten, dtype_of, has_short_sums, sizes_of
 from .region import CONVERT, Region, is_constant, is_same
 
-
 TRUTH = torch.bfloat16
 """The type in which a kernel reads a bool."""
 
