@@ -1,19 +1,24 @@
-"""tilewright in torch.compile.
+"""tilewright in models of torch.
 
     enable, disable     let Inductor use the provider, or no longer
     report              what was done with each product, and why
+    replace             a model whose linear layers multiply by our kernels, in place
+    export, load        a model as a program with its kernels, which runs without the compiler
 
-`torch.compile(model, backend="tilewright")` needs neither. torch is imported at the first call.
+`torch.compile(model, backend="tilewright")` needs none of them. torch is imported at the first
+call.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .compiler.inductor.report import Report
 
-__all__ = ["disable", "enable", "report"]
+__all__ = ["disable", "enable", "export", "load", "replace", "report"]
 
 
 def enable(**options: Any) -> None:
@@ -41,3 +46,41 @@ def report() -> Report:
     from .compiler.inductor.report import report as found
 
     return found()
+
+
+def replace(model: Any, only: Callable[[str, Any], bool] | None = None) -> Any:
+    """The model with its linear layers multiplied by our kernels: `tilewright.nn.replace`."""
+    from .nn import replace as replace_linear
+
+    return replace_linear(model, only)
+
+
+def export(
+    model: Any,
+    inputs: Sequence[Any],
+    path: str | Path,
+    *,
+    target: str = "",
+    math: str = "",
+    processes: int = 0,
+) -> None:
+    """Write a model and its kernels to a new folder, for `load` (docs/torch.md).
+
+    inputs: examples, which give the program its shapes, types and device. target, math and
+        processes: as of `enable`.
+
+    Raises CompileError for a folder that is there, and for what torch.export cannot take.
+    """
+    from .compiler.inductor.export import export as export_model
+
+    export_model(model, inputs, path, target=target, math=math, processes=processes)
+
+
+def load(path: str | Path) -> Any:
+    """The model in a folder of `export`; it needs torch, and not the compiler.
+
+    Loading a program can run any code: only of people whom you trust.
+    """
+    from .runtime.launch.program import load_program
+
+    return load_program(path)

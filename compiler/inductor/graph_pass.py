@@ -31,10 +31,10 @@ from .describe import described, row_of, row_of_region
 from .dynamic import take_dynamic
 from .grow import regions_of
 from .judge import Verdict, judge
-from .operator import enter
+from .operator import enter, region_operator
 from .products import Product, Refusal, product_of
 from .region import Region, alone
-from .replace import replace
+from .replace import Launch, call, replace
 from .report import REPORT, Row
 from .settings import Settings
 from .source import Prepared, prepare
@@ -81,7 +81,7 @@ def _several(passes: Any) -> list[Any]:
 
 def take_regions(graph: fx.Graph, settings: Settings) -> None:
     """Replace what is found and judged worth it; enter every product in the report."""
-    products, chip = _products(graph, settings)
+    products, chip = products_of_graph(graph, settings)
     if V.aot_compilation:
         for each in products:
             REPORT.add(
@@ -94,14 +94,14 @@ def take_regions(graph: fx.Graph, settings: Settings) -> None:
     for each in products:
         if not each.is_static():
             REPORT.add(take_dynamic(graph, each, chip, settings))
-    found, bundles = _compiled(graph, static, chip, settings)
+    found, bundles = compiled_regions(graph, static, chip, settings)
     verdicts: dict[str, Verdict] = {}
     moved: dict[fx.Node, fx.Node] = {}
     for each in found:
         key = each.prepared.key
         bundle = bundles[key]
         if isinstance(bundle, CompileError):
-            _leave(each.row, bundle)
+            leave(each.row, bundle)
         else:
             enter(key, bundle)
             if each.text not in verdicts:
@@ -110,12 +110,12 @@ def take_regions(graph: fx.Graph, settings: Settings) -> None:
         REPORT.add(each.row)
     for each in found:  # behind all verdicts: a race copies the operators as they stand
         if each.row.taken:
-            replace(graph, each.region, each.prepared.inputs, each.prepared.key, moved)
+            replace(graph, each.region, each.prepared.inputs, _launch(each.prepared.key), moved)
     if moved:
-        _sort(graph)
+        sort(graph)
 
 
-def _compiled(
+def compiled_regions(
     graph: fx.Graph, products: list[Product], chip: str, settings: Settings
 ) -> tuple[list[Found], dict[str, Bundle | CompileError]]:
     """The regions of a graph, and the kernel of each key, or why there is none."""
@@ -127,6 +127,10 @@ def _compiled(
         tasks = {k: (p.source, p.target, p.pipeline, p.math) for k, p in jobs.items()}
         with REPORT.spending("kernels"):
             return found, workers.compile_all(tasks)
+
+
+def _launch(key: str) -> Launch:
+    return lambda graph, given: call(graph, region_operator, (given, key))
 
 
 def _kind(node: fx.Node) -> Any:
@@ -144,7 +148,7 @@ def _regions(graph: fx.Graph, products: list[Product]) -> list[Region]:
         return [alone(each, reason) for each in products]
 
 
-def _products(graph: fx.Graph, settings: Settings) -> tuple[list[Product], str]:
+def products_of_graph(graph: fx.Graph, settings: Settings) -> tuple[list[Product], str]:
     """The products that kernels of a chip may compute; the others are reported on."""
     kept: list[Product] = []
     chip = ""
@@ -194,8 +198,8 @@ def _attempt(make: Callable[[], Prepared]) -> Prepared | CompileError:
         return CompileError(reason)
 
 
-def _leave(row: Row, error: Exception) -> None:
-    """To Inductor, with one warning."""
+def leave(row: Row, error: Exception) -> None:
+    """Leave a region to Inductor, with one warning."""
     row.taken, row.reason = False, f"does not compile: {error}"
     warnings.warn(
         f"tilewright: {row.product} {row.name} is left to Inductor: {error}", stacklevel=3
@@ -219,7 +223,8 @@ def _apply(verdict: Verdict, row: Row) -> None:
     row.at_least = verdict.at_least
 
 
-def _sort(graph: fx.Graph) -> None:
+def sort(graph: fx.Graph) -> None:
+    """Bring what was replaced into an order that runs, and drop what nothing reads."""
     from torch._inductor.pattern_matcher import stable_topological_sort
 
     stable_topological_sort(graph)

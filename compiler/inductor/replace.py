@@ -6,35 +6,38 @@ mm, convert, mul, erf, …   →   region([a, b, …], key), getitem, reshape
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import fx
 
-from .operator import region_operator
 from .products import aten, sizes_of
 from .region import CONVERT, Region, source_of
 from .source import TRUTH, Input
+
+Launch = Callable[[fx.Graph, list[fx.Node]], fx.Node]
 
 
 def replace(
     graph: fx.Graph,
     region: Region,
     inputs: list[Input],
-    key: str,
+    launch: Launch,
     moved: dict[fx.Node, fx.Node],
 ) -> None:
     """Put the kernel's call in the region's place; what only the region computed is gone then.
 
-    moved: for each value of regions replaced before what stands in its place; this one's are added.
+    launch: adds the kernel's call with its inputs to the graph. moved: for each value of regions
+        replaced before what stands in its place; this one's are added.
     """
     reads = [moved.get(each, each) for each in region.reads]
     inside = set(region.nodes)
     with graph.inserting_before(_behind(region)):
         given = [_given(graph, reads[each.number], each) for each in inputs]
-        launch = call(graph, region_operator, (given, key))
+        launched = launch(graph, given)
         made = {
-            each: call(graph, operator.getitem, (launch, number))
+            each: call(graph, operator.getitem, (launched, number))
             for number, each in enumerate(region.outputs)
         }
         for node in region.nodes:

@@ -39,8 +39,9 @@ def run_kernel(key: str, inputs: list[torch.Tensor]) -> torch.Tensor:
 
 @library.custom_op("tilewright::run_kernel_of_several", mutates_args=())
 def run_kernel_of_several(key: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The same of a kernel with several outputs."""
-    return list(_loaded(key)(*inputs))
+    """The same, of a kernel with any number of outputs."""
+    made = _loaded(key)(*inputs)
+    return list(made) if isinstance(made, tuple) else [made]
 
 
 def _loaded(key: str) -> Callee:

@@ -1,0 +1,123 @@
+"""A model as a program of torch.export whose products are kernels, with their bundles beside it.
+
+    FOLDER/program.pt2        what torch.export.save writes: run_kernel_of_several(key, inputs)
+    FOLDER/kernels/KEY.zip    a bundle for each key
+
+Where it is loaded nothing is compiled, and the compiler need not be installed
+(`runtime/launch/program.py`). Every region that compiles is taken; nothing is measured.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+
+from ...dialects.errors import CompileError
+from ...runtime.launch.kernel import Kernel
+from ...runtime.launch.program import KERNELS, PROGRAM
+from ...runtime.launch.torch_op import run_kernel_of_several
+from ..bundle_writer import write_bundle
+from ..importers.quiet import quiet
+from .describe import row_of
+from .graph_pass import compiled_regions, leave, products_of_graph, sort
+from .replace import call, replace
+from .report import REPORT
+from .settings import Settings
+
+NAME = re.compile(r"[\w.-]+")
+
+
+def export(
+    model: torch.nn.Module,
+    inputs: Sequence[Any],
+    path: str | Path,
+    *,
+    target: str = "",
+    math: str = "",
+    processes: int = 0,
+) -> None:
+    """Write the model to a new folder; the report says of each product whether it is a kernel.
+
+    inputs: examples, which give the program its shapes, types and device. On the CPU it runs on the
+        emulator, for `target`.
+
+    Raises CompileError for a folder that is there, and for what torch cannot export.
+    """
+    path = Path(path)
+    if path.exists():
+        raise CompileError(f"export: {path} must not be there yet, got one; name a new folder")
+    device = "emulator" if _device(model, inputs).type == "cpu" else "cuda"
+    settings = Settings(device, target, race=False, processes=processes, math=math)
+    module = _taken_apart(model, inputs)
+    kernels = _with_kernels(module, settings)
+    program = _exported(module, inputs)
+    (path / KERNELS).mkdir(parents=True)
+    for key, kernel in kernels.items():
+        bundle = kernel.bundle
+        write_bundle(path / KERNELS / f"{key}.zip", bundle.manifest, bundle.ptx, bundle.cubin)
+    torch.export.save(program, path / PROGRAM)
+
+
+def _device(model: torch.nn.Module, inputs: Sequence[Any]) -> torch.device:
+    """Where the model runs."""
+    leaves = torch.utils._pytree.tree_leaves([list(model.parameters()), list(inputs)])
+    found = [each.device for each in leaves if isinstance(each, torch.Tensor)]
+    if not found:
+        raise CompileError("export: model and inputs must hold a tensor, got none")
+    return found[0]
+
+
+def _exported(module: torch.nn.Module, inputs: Sequence[Any]) -> torch.export.ExportedProgram:
+    try:
+        with quiet(), torch.no_grad():
+            return torch.export.export(module, tuple(inputs))
+    except Exception as error:  # torch raises any kind
+        got = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise CompileError(f"export: torch.export must take the model, got {got}") from error
+
+
+def _taken_apart(model: torch.nn.Module, inputs: Sequence[Any]) -> fx.GraphModule:
+    """The model in the operators that Inductor has, with its parameters."""
+    from torch._inductor.decomposition import select_decomp_table
+
+    program = _exported(model, inputs)
+    with quiet():
+        return program.run_decompositions(select_decomp_table()).module()  # type: ignore[return-value]
+
+
+def _with_kernels(module: fx.GraphModule, settings: Settings) -> dict[str, Kernel]:
+    """Replace the module's regions by calls of kernels, which are given by their keys."""
+    graph = module.graph
+    products, chip = products_of_graph(graph, settings)
+    static = [each for each in products if each.is_static()]
+    for each in products:
+        if not each.is_static():
+            REPORT.add(row_of(each.multiplies, "a size is a symbol"))
+    found, bundles = compiled_regions(graph, static, chip, settings)
+    kernels: dict[str, Kernel] = {}
+    moved: dict[fx.Node, fx.Node] = {}
+    for each in found:
+        bundle = bundles[each.prepared.key]
+        if isinstance(bundle, CompileError):
+            leave(each.row, bundle)
+        else:
+            kernel = Kernel(bundle, copies=True)
+            kernel = kernels.setdefault(kernel.key, kernel)
+            each.row.taken, each.row.reason = True, f"exported for {chip}"
+            replace(graph, each.region, each.prepared.inputs, _launch(kernel.key), moved)
+        REPORT.add(each.row)
+    if moved:
+        sort(graph)
+    module.recompile()
+    return kernels
+
+
+def _launch(key: str) -> Any:
+    operator: Any = torch.ops.tilewright.run_kernel_of_several.default
+    assert run_kernel_of_several is not None and NAME.fullmatch(key)
+    return lambda graph, given: call(graph, operator, (key, given))

@@ -1,0 +1,123 @@
+"""Models as programs of torch.export with their kernels, loaded where there is no compiler."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import tilewright
+from tilewright.dialects.errors import CompileError
+from tilewright.runtime.errors import DeviceError
+
+WITHOUT_COMPILER = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        gone = ("torch_mlir", "llvmlite", "tilewright.compiler", "tilewright.passes",
+                "tilewright.dialects")
+        if name.startswith(gone):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing())
+import torch, tilewright
+folder = sys.argv[1]
+model = tilewright.torch.load(folder)
+torch.save(model(torch.load(f"{folder}.in")), f"{folder}.out")
+"""
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.RMSNorm(64)
+        self.gate, self.up = (nn.Linear(64, 96, bias=False) for _ in range(2))
+        self.down = nn.Linear(96, 64)
+
+    def forward(self, x):
+        h = self.norm(x)
+        return x + self.down(F.silu(self.gate(h)) * self.up(h))
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A folder of an exported layer, the layer, and an input."""
+    torch.manual_seed(3)
+    layer = Layer().bfloat16().requires_grad_(False)
+    x = torch.randn(2, 9, 64).bfloat16()
+    folder = tmp_path_factory.mktemp("exported") / "layer"
+    tilewright.torch.export(layer, (torch.zeros_like(x),), folder, target="sm_90a")
+    return folder, layer, x
+
+
+@pytest.mark.slow
+def test_another_process_runs_the_kernels_without_the_compiler(exported):
+    folder, layer, x = exported
+    torch.save(x, f"{folder}.in")
+    command = [sys.executable, "-P", "-c", WITHOUT_COMPILER, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert_close_to_float64(torch.load(f"{folder}.out"), layer, x)
+
+
+def assert_close_to_float64(made, layer, x):
+    wide = Layer().double()
+    wide.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(made.double(), wide(x.double()), rtol=2e-2, atol=2e-2)
+
+
+def test_both_products_are_kernels_with_what_follows(exported):
+    folder, layer, x = exported
+    program = torch.export.load(folder / "program.pt2")
+    targets = [str(node.target) for node in program.graph.nodes]
+    assert targets.count("tilewright.run_kernel_of_several.default") == 2
+    assert not [each for each in targets if each.startswith(("aten.mm", "aten.addmm"))]
+    assert len(list((folder / "kernels").iterdir())) == 2
+    assert_close_to_float64(tilewright.torch.load(folder)(x), layer, x)
+
+
+def test_a_kernel_that_is_missing_is_named(exported, tmp_path):
+    folder, *_ = exported
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "program.pt2").write_bytes((folder / "program.pt2").read_bytes())
+    with pytest.raises(DeviceError, match=r"kernels must hold every kernel .*, got none for matm"):
+        tilewright.torch.load(tmp_path)
+
+
+def test_a_folder_of_another_kind_is_refused(tmp_path):
+    with pytest.raises(DeviceError, match=r"must be a folder that tilewright\.torch\.export wrote"):
+        tilewright.torch.load(tmp_path)
+
+
+def test_nothing_is_overwritten(exported):
+    folder, layer, x = exported
+    with pytest.raises(CompileError, match=r"export: .*layer must not be there yet, got one"):
+        tilewright.torch.export(layer, (x,), folder)
+
+
+def test_what_torch_cannot_export_is_refused_with_its_reason(tmp_path):
+    class Branches(Layer):
+        def forward(self, x):
+            return x if x.sum() > 0 else super().forward(x)
+
+    with pytest.raises(CompileError, match=r"export: torch\.export must take the model, got "):
+        tilewright.torch.export(Branches(), (torch.ones(2, 64),), tmp_path / "branches")
+
+
+def test_a_model_whose_products_are_no_kernels_is_a_program_of_torch(tmp_path, rows):
+    layer, x = Layer(), torch.randn(2, 3, 64)
+    tilewright.torch.export(layer, (x,), tmp_path / "f32")
+    assert not any(row.taken for row in rows) and len(rows) == 3
+    loaded = tilewright.torch.load(tmp_path / "f32")
+    torch.testing.assert_close(loaded(x), layer(x))
+
+
+def test_linear_layers_are_replaced_by_either_name():
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+    only = tilewright.torch.replace(model, lambda name, module: name == "2")
+    assert only is model and type(model[0]) is nn.Linear
+    assert type(model[2]) is tilewright.nn.Linear
+    assert type(tilewright.nn.replace(model)[0]) is tilewright.nn.Linear
