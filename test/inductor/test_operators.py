@@ -1,0 +1,126 @@
+"""The operators that torch sees keep its rules, and graphs are not made anew for each call."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from graphs import draw, regions
+from torch import library
+from torch._dynamo.utils import counters
+from torch._inductor import config
+
+import tilewright
+from tilewright.compiler.calls import matmul_operator as _operators
+from tilewright.compiler.calls.kernel_cache import cached_bundle
+from tilewright.compiler.inductor import graph_pass, operator
+from tilewright.compiler.inductor.source import prepare
+from tilewright.runtime.launch import torch_op as _others
+from tilewright.runtime.launch.kernel import Kernel
+
+A, B = draw(16, 32), draw(24, 32)
+LOADED: list[Kernel] = []
+
+
+def of_product():
+    return A, B, "f32", "", "", ""
+
+
+def of_region():
+    return [A, B], entered(torch.relu).key
+
+
+def of_one():
+    return loaded(torch.relu).key, [A, B]
+
+
+def of_several():
+    return loaded(lambda h: (h, torch.relu(h))).key, [A, B]
+
+
+def entered(behind):
+    (region,) = regions(lambda a, b: behind(F.linear(a, b)), A, B)
+    prepared = prepare(region, "sm_90a")
+    bundle = cached_bundle(prepared.source, prepared.target, prepared.pipeline)
+    operator.enter(prepared.key, bundle)
+    return prepared
+
+
+def loaded(behind):
+    """The kernel as one that a user has loaded."""
+    LOADED.append(Kernel(operator.kernel_of(entered(behind).key).bundle, copies=True))
+    return LOADED[-1]
+
+
+OPERATORS = {
+    "tilewright::product": of_product,
+    "tilewright::matmul": of_product,
+    "tilewright::region": of_region,
+    "tilewright::run_kernel": of_one,
+    "tilewright::run_kernel_of_several": of_several,
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_keeps_torchs_rules(name):
+    target = getattr(torch.ops.tilewright, name.partition("::")[2]).default
+    library.opcheck(target, OPERATORS[name]())
+
+
+def test_no_operator_is_left_unchecked():
+    folders = [Path(module.__file__).parent.parent for module in (_operators, _others)]
+    sources = "".join(path.read_text() for each in folders for path in each.rglob("*.py"))
+    defined = re.findall(r'(?:define|custom_op)\(\s*"(tilewright::\w+)"', sources)
+    assert sorted(defined) == sorted(OPERATORS)
+
+
+@pytest.fixture
+def graphs():
+    """How many graphs dynamo has made, with nothing from before."""
+    torch._dynamo.reset()
+    counters.clear()
+    with config.patch(force_disable_caches=True):
+        yield lambda: counters["stats"]["unique_graphs"]
+    torch._dynamo.reset()
+
+
+def compiled(function):
+    return torch.compile(function, backend="tilewright", options={"device": "emulator"})
+
+
+def test_layers_alike_and_calls_alike_are_one_graph_and_one_kernel(graphs, monkeypatch):
+    """Values, new tensors, and other weights of the same sizes change nothing."""
+    kernels = []
+    monkeypatch.setattr(
+        graph_pass, "enter", lambda key, bundle: (kernels.append(key), operator.enter(key, bundle))
+    )
+    product = compiled(lambda x, w: F.linear(x, w))
+    with torch.no_grad():
+        for seed in range(5):
+            x, w = draw(16, 32, seed=seed), draw(24, 32, seed=seed + 9)
+            torch.testing.assert_close(product(x, w), F.linear(x, w))
+    assert graphs() == 1 and len(set(kernels)) == 1
+
+
+def test_many_numbers_of_rows_are_two_graphs(graphs):
+    """The first is for its own number, the second for any."""
+    product = compiled(lambda x, w: F.linear(x, w))
+    with torch.no_grad():
+        for rows in (5, 6, 7, 11, 30, 17, 3):
+            x = draw(rows, 32)
+            torch.testing.assert_close(product(x, B), F.linear(x, B))
+    assert graphs() == 2
+
+
+def test_our_own_product_in_a_graph_is_made_anew_no_more_often_than_torchs(graphs):
+    multiply = torch.compile(lambda x: tilewright.matmul(x, B) * 2, backend="aot_eager")
+    for rows in (5, 6, 7, 11, 30):
+        multiply(draw(rows, 32))
+    ours = graphs()
+    torch._dynamo.reset()
+    counters.clear()
+    theirs = torch.compile(lambda x: F.linear(x, B) * 2, backend="aot_eager")
+    for rows in (5, 6, 7, 11, 30):
+        theirs(draw(rows, 32))
+    assert 0 < ours <= graphs()
