@@ -7,6 +7,7 @@
     grouped_mm      the products of groups of rows, as torch.nn.functional.grouped_mm has them
     scaled_mm       the product of scaled operands, as torch.nn.functional.scaled_mm has it
     scaled_grouped_mm  the same of groups
+    weight_only_mm  the product with weights of 8 or 4 bits that have scales of groups
     emulate         PTX of any compiler, run on the CPU
 
 A name is imported when it is first asked for: `import tilewright` itself loads neither MLIR nor
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .compiler.calls.module import compile_module
     from .compiler.calls.scaled import scaled_mm
     from .compiler.calls.scaled_grouped import scaled_grouped_mm
+    from .compiler.calls.weight_only import weight_only_mm
     from .compiler.driver import compile_matmul as compile
     from .compiler.spec import MatmulSpec
     from .dialects.errors import CompileError
@@ -45,6 +47,7 @@ __all__ = [
     "matmul",
     "scaled_grouped_mm",
     "scaled_mm",
+    "weight_only_mm",
 ]
 
 _HOMES = {
@@ -60,6 +63,7 @@ _HOMES = {
     "scaled_mm": ("compiler.calls.scaled", "scaled_mm"),
     "grouped_mm": ("compiler.calls.grouped", "grouped_mm"),
     "scaled_grouped_mm": ("compiler.calls.scaled_grouped", "scaled_grouped_mm"),
+    "weight_only_mm": ("compiler.calls.weight_only", "weight_only_mm"),
 }
 
 _MODULES = ("torch",)

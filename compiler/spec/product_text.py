@@ -11,6 +11,7 @@ from .problem import Problem, element_of, scale_shapes
 from .quantized_text import quantize_line, scales_of_c
 
 Inputs = dict[str, str]
+ANY = "?"
 
 
 def product_text(spec: Problem, epilogue: Epilogue | None) -> str:
@@ -18,7 +19,8 @@ def product_text(spec: Problem, epilogue: Epilogue | None) -> str:
     op, inputs, attributes = _op_of(spec)
     elements = [DTYPES[dtype].mlir for dtype in spec.computed]
     made = epilogue or (_product(elements) if spec.products == 2 else _converted(elements))
-    c = _tensor(spec.shapes()["c"], DTYPES[element_of(spec.c_dtype)].mlir)
+    shape = (ANY, spec.n) if spec.dynamic_m else spec.shapes()["c"]
+    c = _tensor(shape, DTYPES[element_of(spec.c_dtype)].mlir)
     outputs = [c, *_kept_types(spec, made, elements[1:])]
     layouts = {name: stored.layout for name, stored in spec.stored().items()}
     layouts["b2"] = layouts["b"]
@@ -47,6 +49,8 @@ def _op_of(spec: Problem) -> tuple[str, Inputs, list[str]]:
         name: _tensor(stored[name].shape, DTYPES[element_of(dtype)].mlir)
         for name, dtype in (("a", spec.a_dtype), ("b", spec.b_dtype))
     }
+    if spec.dynamic_m:
+        inputs["a"] = _tensor((ANY, spec.k), DTYPES[spec.a_dtype].mlir)
     majors = {name: getattr(spec, f"{name}_major") for name in "ab"}
     if spec.products == 2:
         inputs["b2"], majors["b2"] = inputs["b"], majors["b"]
@@ -112,5 +116,5 @@ def _returned(types: list[str], layout: str) -> str:
     return f"({', '.join([first + layout, *others])})" if others or layout else first
 
 
-def _tensor(shape: Sequence[int], element: str) -> str:
+def _tensor(shape: Sequence[int | str], element: str) -> str:
     return f"tensor<{'x'.join(map(str, shape))}x{element}>"

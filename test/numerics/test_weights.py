@@ -12,6 +12,7 @@ from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime.launch.devices import open_device
+from tilewright.runtime.launch.loading import open_kernel
 
 pytestmark = pytest.mark.pairwise
 
@@ -71,10 +72,10 @@ WAYS = {
         "pipelining{stages=2},warp-specialization",
         spec_of(20, 72, 320),
     ),
-    "multicast, and any rows": (
+    "multicast": (
         "tiling{tile=16x32x64},tma-insertion,swizzle-selection,clustering{shape=1x2},"
         "pipelining{stages=3},warp-specialization,persistence",
-        spec_of(20, 72, 160, dynamic_m=True),
+        spec_of(20, 72, 160),
     ),
     "operands that threads copy": (
         f"tiling{{tile=16x32x64}},{RING}",
@@ -95,6 +96,19 @@ WAYS = {
 def test_other_ways_to_the_sums(check_matmul, what):
     pipeline, spec = WAYS[what]
     check_matmul(spec, target="sm_90a", pipeline=pipeline)
+
+
+def test_one_kernel_takes_any_rows():
+    spec = spec_of(20, 72, 160, dynamic_m=True)
+    bundle = as_bundle(compile_matmul(spec, target="sm_90a", pipeline=TILED))
+    draw = np.random.default_rng(5)
+    b, scales = draw.integers(0, 256, (72, 80), np.uint8), np.ones((72, 5), ml_dtypes.bfloat16)
+    values = np.stack([b & 15, b >> 4], -1).reshape(72, 160).astype(np.int64)
+    values = np.where(values >= 8, values - 16, values)
+    for m in (1, 17, 33):
+        a = draw.integers(-3, 4, (m, 160))
+        c = open_kernel(bundle)(a.astype(ml_dtypes.bfloat16), b, scales)
+        assert np.array_equal(c, a @ values.T)
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_120a"])

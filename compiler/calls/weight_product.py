@@ -1,0 +1,182 @@
+"""The kernels of products with narrow weights: looked for once, then called."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ...dialects.dtypes import DTYPES, WEIGHT_DTYPES
+from ...dialects.errors import OptionError
+from ...runtime.launch.kernel import Kernel
+from ...runtime.launch.loading import open_kernel
+from ...runtime.operands.dlpack import gpu_of
+from ..importers.epilogue_function import Argument, Frame, Returned, import_epilogue
+from ..importers.linalg_text import LinalgText
+from ..importers.traced_function import TensorLike
+from ..spec import MatmulSpec
+from .function_keys import function_key
+from .kernel_cache import cached_bundle
+from .kernels import How, default_target, hint_of, pipeline_of
+from .leading_dims import rows_of
+from .operands import operand_type
+from .placement import aligned
+
+TYPES = {f"torch.{DTYPES[name].torch}": name for name in ("s8", "e4m3", "e5m2")}
+SCALES = {"torch.bfloat16": "bf16", "torch.float16": "f16", "torch.float32": "f32"}
+PACKED = {"s4": 2, "u4": 2}
+WIDE = ("torch.bfloat16", "torch.float16")
+
+
+class Weights(NamedTuple):
+    """Weights [n, k] with their scales and zero points [n, k / group], as a kernel takes them."""
+
+    dtype: str
+    n: int
+    k: int
+    group: int
+    tensors: tuple[Any, ...]
+
+
+class Found(NamedTuple):
+    """A kernel, what it takes of the operands of an epilogue, what is left to do of reductions,
+    and objects that its key names."""
+
+    kernel: Kernel
+    arguments: list[Argument]
+    finish: list[Returned]
+    kept: list[Any]
+
+
+_kernels: dict[Any, Found] = {}
+_finding = threading.Lock()
+
+
+def multiply_weights(
+    a: Any,
+    weights: Weights,
+    how: How,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[Any] = (),
+) -> Any:
+    """[..., m, n] of a [..., m, k], without gradients."""
+    how = how._replace(target=how.target or default_target(gpu_of(a)))
+    rows = a.reshape(1, -1) if len(a.shape) == 1 else a
+    rows = rows if len(rows.shape) == 2 else rows_of("a", rows)
+    return _multiply(rows, list(a.shape[:-1]), weights, how, epilogue, operands)
+
+
+def weights_of(
+    b: Any, scales: Any, zeros: Any, group_size: int | None, b_dtype: str | None
+) -> Weights:
+    """The weights, whose shapes and types go together."""
+    stored = str(getattr(b, "dtype", type(b).__name__))
+    packed = "s4" if zeros is None else "u4"
+    dtype = b_dtype or TYPES.get(stored) or (packed if stored == "torch.uint8" else "")
+    fits = stored == "torch.uint8" if dtype in PACKED else TYPES.get(stored) == dtype
+    if dtype not in WEIGHT_DTYPES or not fits:
+        rule = "b must be int8, float8_e4m3fn, float8_e5m2, or uint8 of two s4 or u4"
+        raise OptionError(f"weight_only_mm: {rule}, got {stored} as {dtype or 'none'}")
+    if len(b.shape) != 2 or not b.is_contiguous():
+        got = f"{list(b.shape)} with strides {list(b.stride())}"
+        raise OptionError(f"weight_only_mm: b must be a contiguous matrix, got {got}; copy it")
+    n, k = b.shape[0], b.shape[1] * PACKED.get(dtype, 1)
+    if scales is None:
+        if group_size or zeros is not None:
+            rule = "group_size and zeros must come with scales"
+            raise OptionError(f"weight_only_mm: {rule}, got none; leave them out")
+        return Weights(dtype, n, k, 0, (b,))
+    groups = scales.shape[1] if len(scales.shape) == 2 else 1
+    group = group_size or (k // groups if groups and k % groups == 0 else 0)
+    wanted = [n, k // group] if group and k % group == 0 else [n, "k / group_size"]
+    if list(scales.shape) != wanted and not (list(scales.shape) == [n] and wanted[1] == 1):
+        raise OptionError(
+            f"weight_only_mm: scales must be {wanted} for groups of {group_size or 'any size'}, "
+            f"got {list(scales.shape)}"
+        )
+    if str(scales.dtype) not in SCALES:
+        rule = "scales must be bfloat16, float16 or float32"
+        raise OptionError(f"weight_only_mm: {rule}, got {scales.dtype}")
+    given = [b, scales.reshape(n, -1)]
+    if zeros is not None:
+        if list(zeros.shape) != list(scales.shape) or str(zeros.dtype) != "torch.uint8":
+            rule = f"zeros must be uint8 {list(scales.shape)}, as scales"
+            raise OptionError(f"weight_only_mm: {rule}, got {zeros.dtype} {list(zeros.shape)}")
+        given.append(zeros.reshape(n, -1))
+    return Weights(dtype, n, k, group, tuple(each.contiguous() for each in given))
+
+
+def _multiply(
+    a: Any,
+    leading: list[int],
+    weights: Weights,
+    how: How,
+    epilogue: Callable[..., Any] | None,
+    operands: Sequence[Any],
+) -> Any:
+    """The product of rows [m, k], as [leading, n]."""
+    if 0 in a.shape:
+        return _of_nothing(a, weights, how).reshape(*leading, weights.n)
+    a = aligned("weight_only_mm: a", a.contiguous())
+    kept: list[Any] = []
+    likes = tuple(TensorLike(tuple(each.shape), each.dtype) for each in operands)
+    rows = hint_of(a.shape[0]) if how.m else a.shape[0]
+    types = a.dtype, weights[:4], *(str(each.dtype) for each in weights.tensors[1:])
+    named = None if epilogue is None else function_key(epilogue, kept)
+    key = rows, types, likes, named, how, gpu_of(a)
+    found = _kernels.get(key)
+    if found is None:
+        with _finding:
+            made = _find(rows, a, weights, how, epilogue, likes)
+            found = _kernels.setdefault(key, made._replace(kept=kept))
+    beside = (_as_argument(operands, each) for each in found.arguments)
+    result = found.kernel(a, *weights.tensors, *beside)
+    if not isinstance(result, tuple | list):
+        return result.reshape(*leading, weights.n)
+    pairs = zip(found.finish, result, strict=True)
+    return tuple(each.finished(made.reshape(*leading, made.shape[-1])) for each, made in pairs)
+
+
+def _of_nothing(a: Any, weights: Weights, how: How) -> Any:
+    """The result of no rows."""
+    import torch
+
+    dtype = how.out_dtype or operand_type("a", str(a.dtype))
+    return a.new_empty((a.shape[0], weights.n), dtype=getattr(torch, DTYPES[dtype].torch))
+
+
+def _find(
+    m: int,
+    a: Any,
+    weights: Weights,
+    how: How,
+    epilogue: Callable[..., Any] | None,
+    likes: Sequence[TensorLike],
+) -> Found:
+    a_dtype = operand_type("a", str(a.dtype))
+    types = a_dtype, weights.dtype, how.out_dtype or a_dtype
+    groups: dict[str, Any] = {}
+    if weights.group:
+        scales = SCALES[str(weights.tensors[1].dtype)]
+        zeros = len(weights.tensors) > 2
+        groups = {"group_size": weights.group, "scale_dtype": scales, "zero_points": zeros}
+    spec = MatmulSpec(m, weights.n, weights.k, *types, **groups)
+    if how.m:
+        spec = replace(spec, dynamic_m=True)
+    if epilogue is None:
+        bundle = cached_bundle(spec, how.target, pipeline_of(spec, how.target, how))
+        return Found(open_kernel(bundle), [], [], [])
+    frame = Frame.of([spec.m, spec.n], 0)
+    spec, made, arguments, returned = import_epilogue(spec, frame, epilogue, likes)
+    source = LinalgText(spec.mlir_text(made), "weight_only_mm")
+    bundle = cached_bundle(source, how.target, pipeline_of(spec, how.target, how), how.math)
+    finish = [each._replace(value=None) for each in returned]  # keeps no graph
+    return Found(open_kernel(bundle), arguments, finish, [])
+
+
+def _as_argument(operands: Sequence[Any], argument: Argument) -> Any:
+    """The operand with its dims as the kernel has them."""
+    value, order = operands[argument.number], argument.order
+    rest = [dim for dim in range(len(value.shape)) if dim not in order]
+    return value.permute((*order, *rest)).reshape(argument.shape).contiguous()
