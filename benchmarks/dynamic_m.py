@@ -1,14 +1,17 @@
-"""What a run-time M costs against one that the compiler knew, by kernels of the same schedule.
+"""What a run-time M costs against one that the compiler knew.
 
     python benchmarks/dynamic_m.py compile FOLDER [--target sm_90a] [--shapes 16x4096x4096,…]
     python benchmarks/dynamic_m.py measure FOLDER [--rounds 15] [--json PATH]
 
-`compile` needs no GPU. For each shape it writes FOLDER/MxNxK.static.zip, with the schedule that is
-chosen for a dynamic M with that hint, and FOLDER/MxNxK.any.zip, the same passes for any M. It
-prints how many PTX instructions each loop of their kernels has. `measure` needs torch and a GPU,
-and no compiler: both take turns on the same inputs, each is held to float64 first, and the table
-has the median microseconds of `--rounds` rounds. The any-M kernel of the largest M of the same N
-and K, which all those rows could share, is measured beside them (`one`).
+`compile` needs no GPU. For each N and K it writes FOLDER/NxK.rows.zip, one bundle of the kernels
+that share all M, as `tilewright compile --m dynamic` makes it. For each shape it writes two kernels
+of that M alone: FOLDER/MxNxK.static.zip with the schedule that is chosen for it, and
+FOLDER/MxNxK.same.zip with the passes of the bundle's kernel for so many rows. It prints how many
+PTX instructions each loop of the latter two has.
+
+`measure` needs torch and a GPU, and no compiler: all three take turns on the same inputs, each is
+held to float64 first, and the table has the median microseconds of `--rounds` rounds. Beside
+`same` stands what the run-time M costs by itself, beside `static` what sharing kernels costs, too.
 """
 
 from __future__ import annotations
@@ -17,13 +20,19 @@ import argparse
 import json
 import statistics
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-SHAPES = (
-    "1x4096x4096,16x4096x4096,64x4096x4096,256x4096x4096,1000x4096x4096,4096x4096x4096,"
-    "8192x4096x4096,128x7168x2048,2048x7168x2048,8192x7168x2048,5000x1024x8192"
-)
+ROWS = {
+    (4096, 4096): "1 2 7 8 16 17 33 64 65 100 128 200 256 300 512 700 1000 2000 4096 8192",
+    (7168, 2048): "1 16 48 128 300 2048 8192",
+    (5120, 3072): "1 8 16 40 64 130 1000",
+    (1024, 8192): "1 30 64 128 500 5000",
+}
+SHAPES = ",".join(f"{m}x{n}x{k}" for (n, k), rows in ROWS.items() for m in rows.split())
+KINDS = ("static", "same", "rows")
 
 
 def main() -> None:
@@ -32,11 +41,12 @@ def main() -> None:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("do", choices=("compile", "measure"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
+    parser.add_argument("--target", default="sm_90a", help="chip or GPU (default sm_90a)")
     parser.add_argument("--shapes", default=SHAPES, help="MxNxK,…")
+    parser.add_argument("--jobs", type=int, default=2, help="processes that compile (default 2)")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write the rows")
     return parser.parse_args()
@@ -48,31 +58,55 @@ def shapes_of(text: str) -> list[tuple[int, ...]]:
 
 def compile_all(options: argparse.Namespace) -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
-    for shape in shapes_of(options.shapes):
-        print("x".join(map(str, shape)), *compile_pair(shape, options), sep="  ", flush=True)
+    shapes = shapes_of(options.shapes)
+    weights = sorted({shape[1:] for shape in shapes})
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for line in pool.map(compile_rows, weights, [options] * len(weights)):
+            print(line, flush=True)
+        each = product(shapes, ("static", "same"))
+        for line in pool.map(compile_one, *zip(*each, strict=True), [options] * 2 * len(shapes)):
+            print(line, flush=True)
 
 
-def compile_pair(shape: tuple[int, ...], options: argparse.Namespace) -> list[str]:
-    """Write both bundles; the instructions of the loops of each that differ, or that none does."""
+def compile_rows(weight: tuple[int, int], options: argparse.Namespace) -> str:
+    """Write the bundle for any M; which rows its kernels are for."""
+    from tilewright.compiler.buckets import compile_buckets
+    from tilewright.compiler.bundle_writer import write_several
+    from tilewright.compiler.spec import ROWS_HINT, MatmulSpec
+
+    spec = MatmulSpec(ROWS_HINT, *weight, dynamic_m=True)
+    kernels = compile_buckets(spec, target=options.target)
+    write_several(options.folder / f"{joined(weight)}.rows.zip", kernels)
+    ends = ", ".join(str(each.manifest["spec"]["least_m"]) for each in kernels)
+    return f"{joined(weight)}  kernels from {ends} rows on"
+
+
+def compile_one(shape: tuple[int, ...], kind: str, options: argparse.Namespace) -> str:
+    """Write a kernel of one M; the instructions of its loops."""
     from tilewright.compiler.bundle_writer import as_bundle
     from tilewright.compiler.driver import compile_matmul
     from tilewright.compiler.spec import MatmulSpec
+    from tilewright.runtime import read_bundle
 
-    loops, pipeline = {}, None
-    for name in ("any", "static"):
-        spec = MatmulSpec(*shape, dynamic_m=name == "any")
-        compiled = compile_matmul(spec, target=options.target, pipeline=pipeline)
-        pipeline = compiled.pipeline
-        as_bundle(compiled, options.folder / f"{'x'.join(map(str, shape))}.{name}.zip")
-        loops[name] = loop_sizes(compiled.ptx, compiled.entry)
-    return [f"{name}: {said}" for name, said in loops.items()]
+    pipeline = None
+    if kind == "same":
+        shared = read_bundle(options.folder / f"{joined(shape[1:])}.rows.zip")
+        pipeline = shared.at(shape[0]).manifest["pipeline"]
+    compiled = compile_matmul(MatmulSpec(*shape), target=options.target, pipeline=pipeline)
+    as_bundle(compiled, options.folder / f"{joined(shape)}.{kind}.zip")
+    return f"{joined(shape)}.{kind}  {loop_sizes(compiled.ptx, compiled.entry)}"
 
 
-def loop_sizes(ptx: str, entry: str) -> str:
+def joined(sizes: tuple[int, ...]) -> str:
+    return "x".join(map(str, sizes))
+
+
+def loop_sizes(ptx: str | None, entry: str | None) -> str:
     """Instructions of the innermost loop around loads, MMAs, and of the whole kernel."""
     from tilewright.compiler.control_flow import innermost_loop
     from tilewright.compiler.inspect_ptx import parse_kernel
 
+    assert ptx is not None and entry is not None
     program = parse_kernel(ptx, entry)
     found = [
         ("load", r"cp\.async\.bulk\.tensor\.\dd\S*shared::"),
@@ -90,37 +124,35 @@ def measure_all(options: argparse.Namespace) -> None:
     reason = why_no_gpu()
     if reason:
         sys.exit(f"error: {reason}")
-    places = sorted(options.folder.glob("*.static.zip"), key=lambda path: shape_of(path))
-    rows = [measure(place, places, options.rounds) for place in places]
-    print(
-        "| M×N×K | static [µs] | any M | cost | one for all M | cost |\n|---|---|---|---|---|---|"
-    )
-    for row in rows:
-        print(line(row))
-    costs = [row["any"] / row["static"] for row in rows]
-    print(f"mean cost {statistics.mean(costs) - 1:+.2%}, largest {max(costs) - 1:+.2%}")
+    places = sorted(options.folder.glob("*.static.zip"), key=shape_of)
+    rows = []
+    print("| M×N×K | static [µs] | any M [µs] | cost | of the run-time M |\n|---|---|---|---|---|")
+    for place in places:
+        rows.append(measure(place, options.rounds))
+        print(line(rows[-1]), flush=True)
+    for name in ("static", "same"):
+        costs = [row["rows"] / row[name] for row in rows]
+        mean = statistics.geometric_mean(costs)
+        print(f"against {name}: mean cost {mean - 1:+.2%}, largest {max(costs) - 1:+.2%}")
     if options.json:
         options.json.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1))
 
 
 def shape_of(place: Path) -> tuple[int, ...]:
+    """N, K and M of a kernel by the name of its file."""
     m, n, k = map(int, place.name.split(".")[0].split("x"))
     return n, k, m
 
 
-def measure(place: Path, places: list[Path], rounds: int) -> dict[str, Any]:
+def measure(place: Path, rounds: int) -> dict[str, Any]:
     """Median microseconds of the kernels for one shape, taken in turns."""
     from tilewright.runtime import load
     from tilewright.runtime.gpu.timing import interleaved
     from tilewright.runtime.launch.comparison import check, count_sets, make_set
 
     n, k, m = shape_of(place)
-    largest = max(other for other in map(shape_of, places) if other[:2] == (n, k))[2]
-    kernels = {
-        "static": load(place),
-        "any": load(place.with_name(f"{m}x{n}x{k}.any.zip")),
-        "one": load(place.with_name(f"{largest}x{n}x{k}.any.zip")),
-    }
+    names = {"static": place.name, "same": f"{m}x{n}x{k}.same.zip", "rows": f"{n}x{k}.rows.zip"}
+    kernels = {kind: load(place.with_name(names[kind])) for kind in KINDS}
     tensors = kernels["static"].manifest["tensors"]
     sets = [make_set(tensors, seed) for seed in range(count_sets(tensors))]
     launches = {name: launcher(kernel, sets) for name, kernel in kernels.items()}
@@ -139,9 +171,9 @@ def launcher(kernel: Any, sets: list[Any]) -> Any:
 
 
 def line(row: dict[str, Any]) -> str:
-    static = row["static"]
-    costs = [f"{row[name]:.2f} | {row[name] / static - 1:+.1%}" for name in ("any", "one")]
-    return f"| {'×'.join(map(str, row['shape']))} | {static:.2f} | {' | '.join(costs)} |"
+    static, same, rows = (row[kind] for kind in KINDS)
+    costs = f"{rows / static - 1:+.1%} | {rows / same - 1:+.1%}"
+    return f"| {'×'.join(map(str, row['shape']))} | {static:.2f} | {rows:.2f} | {costs} |"
 
 
 if __name__ == "__main__":

@@ -5,14 +5,22 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..dialects.errors import CompileError
 from ..runtime.atomic import write_file, write_folder
-from ..runtime.bundles.bundle import MANIFEST_NAME, Bundle, is_bundle, seal
+from ..runtime.bundles.bundle import (
+    MANIFEST_NAME,
+    Bundle,
+    is_bundle,
+    seal,
+    seal_several,
+    together,
+)
 from ..runtime.bundles.manifest_fields import CUBIN_NAME, PTX_NAME
+from ..runtime.bundles.several import prefix_of
 from .driver import Compiled
 
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
@@ -32,13 +40,43 @@ def write_bundle(
     folders are made. `mode` is a zip's, else the umask says. Raises OSError when the place can't be
     written.
     """
-    path = Path(path)
-    sealed = seal(manifest, ptx, cubin)
-    contents = {
-        MANIFEST_NAME: (json.dumps(sealed, indent=2) + "\n").encode(),
-        PTX_NAME: ptx.encode(),
-        CUBIN_NAME: cubin,
-    }
+    bundle = Bundle(seal(manifest, ptx, cubin), ptx, cubin, Path(path))
+    _write(Path(path), _contents(bundle), mode)
+    return bundle
+
+
+def write_several(path: str | Path, kernels: Sequence[Compiled], mode: int | None = None) -> Bundle:
+    """Write kernels for more and more rows as one bundle, as `write_bundle` does one."""
+    bundle = several(kernels, Path(path))
+    _write(Path(path), _contents_of_several(bundle), mode)
+    return bundle
+
+
+def several(kernels: Sequence[Compiled], path: Path | None = None) -> Bundle:
+    """The bundle of kernels for more and more rows, of which there may be one."""
+    return together([as_bundle(each) for each in kernels], path)
+
+
+def _contents(bundle: Bundle, prefix: str = "") -> dict[str, bytes]:
+    """The files of one kernel."""
+    manifest = (json.dumps(bundle.manifest, indent=2) + "\n").encode()
+    files = {MANIFEST_NAME: manifest, PTX_NAME: bundle.ptx.encode(), CUBIN_NAME: bundle.cubin}
+    return {prefix + name: content for name, content in files.items()}
+
+
+def _contents_of_several(bundle: Bundle) -> dict[str, bytes]:
+    """The files of all kernels, and the manifest that names them."""
+    kernels = bundle.kernels
+    if len(kernels) == 1:
+        return _contents(bundle)
+    manifest = seal_several([each.manifest for each in kernels])
+    contents = {MANIFEST_NAME: (json.dumps(manifest, indent=2) + "\n").encode()}
+    for told, each in zip(manifest["kernels"], kernels, strict=True):
+        contents |= _contents(each, prefix_of(told))
+    return contents
+
+
+def _write(path: Path, contents: dict[str, bytes], mode: int | None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".zip":
         _refuse(path, path.is_dir(), "a file")
@@ -46,7 +84,6 @@ def write_bundle(
     else:
         _refuse(path, path.exists() and not _replaceable(path), "a bundle")
         write_folder(path, contents)
-    return Bundle(sealed, ptx, cubin, path)
 
 
 def as_bundle(

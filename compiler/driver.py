@@ -16,6 +16,7 @@ from ..dialects.mlir import ir, llvm_ir_of
 from ..dialects.target import WGMMA_ADDED, find_target
 from ..dialects.tile_marks import MARKS
 from ..passes.base import DEFAULT_TARGET, PassLog, target_of, use_mma
+from ..passes.dynamic_rows import bound_rows
 from ..passes.math_policy import ask_for_math
 from ..runtime.bundles.manifest import FORMAT, schema_of
 from .argument_layout import lay_out, read_arguments, tell_arguments, tell_gaps
@@ -89,6 +90,7 @@ def compile_matmul(
     until: str = "cubin",
     origins: bool = False,
     math: str | None = None,
+    rows: tuple[int, int] | None = None,
 ) -> Compiled:
     """Compile a spec, linalg on tensors, or the IR that passes left of it.
 
@@ -106,6 +108,7 @@ def compile_matmul(
 
     math: the policy for the error of an epilogue's functions, "fast" or "exact" (docs/math.md);
         by default that of the file, else fast where every output has 16 or 8 bits.
+    rows: of a source with any M, the fewest and the most rows that a launch says.
 
     Raises `CompileError` if the source cannot be compiled.
     """
@@ -118,6 +121,8 @@ def compile_matmul(
             module, level, source, target = _begin(source, target)
             if math is not None:
                 ask_for_math(module, math)
+            if rows is not None:
+                bound_rows(module, rows)
         chosen = pipeline is None and preset is None and not is_kernel(level)
         calls = [] if chosen else complete_pipeline(pipeline, preset, stop_after, lower, level)
         log = PassLog(places=not isinstance(source, MatmulSpec))
@@ -294,6 +299,16 @@ def _choose(
         if target_of(module).threads_multiply:
             return thread_schedule(spec, find_target(target)).pipeline()
         return choose_pipeline(spec, target)
+
+
+@one_thread_at_a_time
+def level_and_target(source: Source, target: str | None) -> tuple[str | None, str]:
+    """The pass that a source is through, None for linalg; the chip or GPU that is asked for, or the
+    chip that the source names, or the default."""
+    source = _loaded(source, target or DEFAULT_TARGET)
+    with lent_context(), ir.Location.unknown(), _Blame(source):
+        _, level, _, chip = _begin(source, target)
+        return level, target or chip
 
 
 def read_spec(source: Source, target: str = "sm_100a") -> MatmulSpec:

@@ -25,6 +25,7 @@ from ..passes.base import (
     DEFAULT_TARGET,
     MATH_ATTRIBUTE,
     MMA_ATTRIBUTE,
+    ROWS_ATTRIBUTE,
     TARGET_ATTRIBUTE,
     operations,
     refused,
@@ -38,6 +39,7 @@ OF_MODULE = {
     ARGUMENTS_ATTRIBUTE: READ,
     MMA_ATTRIBUTE: READ,
     MATH_ATTRIBUTE: READ,
+    ROWS_ATTRIBUTE: READ,
     "gpu.container_module": READ,
 }
 _MAKERS = {op: each.name for each in PASSES.values() for op in getattr(each, "makes", ())}

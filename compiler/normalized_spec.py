@@ -18,9 +18,10 @@ from ..dialects.tile_types import element_bytes
 from ..dialects.tile_weights import WeightMatmulOp
 from ..dialects.verify import logical_shape
 from ..passes.argument_layouts import argument_strides, result_strides
-from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, target_of, walk
+from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, ROWS_ATTRIBUTE, target_of, walk
+from ..passes.dynamic_rows import row_bounds
 from .scaled_source import c_dtype_of, outputs_of, scaled_spec_of
-from .spec import ROWS_HINT, TWO_LEVEL, MatmulSpec
+from .spec import MANY_ROWS, ROWS_HINT, ROWS_MOST, TWO_LEVEL, MatmulSpec
 from .spec.epilogue import hints_of_beside
 
 
@@ -53,6 +54,10 @@ def spec_of(module: ir.Module) -> MatmulSpec:
     m = ROWS_HINT if dynamic_m else m
     more = {**majors, **batch, **outputs_of(matmul)}
     more |= {"dynamic_m": dynamic_m, "products": matmul.products}
+    if ROWS_ATTRIBUTE in module.operation.attributes:
+        least, most = row_bounds(matmul)
+        m = most if most < ROWS_MOST else max(least, MANY_ROWS)
+        more |= {"least_m": least, "most_m": most}
     if isinstance(matmul, BlockwiseMatmulOp):
         more |= {"a_scales": matmul.a_form.value, "b_scales": matmul.b_form.value}
     elif isinstance(matmul, WeightMatmulOp):

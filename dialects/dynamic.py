@@ -6,6 +6,11 @@ DYNAMIC = -1
 """An extent that a launch says, in an attribute of numbers; in a shape it is `?`."""
 
 
+def up_to(extent: int) -> int:
+    """In such attributes: as many rows of a box as there are, at most so many."""
+    return -extent
+
+
 def joined(extents: Iterable[int]) -> str:
     """The extents as MLIR writes a shape: `?x256`."""
     return "x".join("?" if extent < 0 else str(extent) for extent in extents)

@@ -34,7 +34,8 @@
 
     sm.barrier_init       an mbarrier and the arrivals that end its phases
     sm.wait_barrier       waits for the phase of a parity
-    sm.arrive             one arrival; sm.expect_tx bytes to come, sm.arrive_expect_tx both
+    sm.arrive             one arrival; sm.expect_tx bytes to come, sm.arrive_expect_tx both;
+                          sm.expect_more and sm.arrive_expect_more of a number that a launch says
     sm.fence              orders what this thread did in one way with what follows in another
     sm.named_barrier      some warps meet; sm.cta_barrier and sm.cluster_barrier all threads
     sm.any_barrier        some warps meet, and learn whether a flag holds in one of their threads
@@ -67,6 +68,7 @@ ISA. Around them stand scf, arith, vector and llvm's loads and stores.
 
 from .sm_barriers import (
     AnyBarrierOp,
+    ArriveExpectMoreOp,
     ArriveExpectTxOp,
     ArriveOp,
     AwaitGridsOp,
@@ -74,6 +76,7 @@ from .sm_barriers import (
     ClusterBarrierOp,
     CountArrivalOp,
     CtaBarrierOp,
+    ExpectMoreOp,
     ExpectTxOp,
     FenceOp,
     LaunchDependentsOp,
@@ -167,6 +170,7 @@ __all__ = [
     "AheadRingOp",
     "AnyBarrierOp",
     "ApproximateOp",
+    "ArriveExpectMoreOp",
     "ArriveExpectTxOp",
     "ArriveOp",
     "AwaitGridsOp",
@@ -191,6 +195,7 @@ __all__ = [
     "DescriptorType",
     "EachRankOp",
     "ElectOp",
+    "ExpectMoreOp",
     "ExpectTxOp",
     "FenceOp",
     "FirstWarpOp",

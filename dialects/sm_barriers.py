@@ -71,6 +71,18 @@ class ArriveExpectTxOp(Instruction, name="arrive_expect_tx"):
         )
 
 
+class ExpectMoreOp(ExpectTxOp, name="expect_more"):
+    """As `sm.expect_tx`, of `more` bytes more."""
+
+    more: ext.Operand[I32]
+
+
+class ArriveExpectMoreOp(ArriveExpectTxOp, name="arrive_expect_more"):
+    """As `sm.arrive_expect_tx`, of `more` bytes more."""
+
+    more: ext.Operand[I32]
+
+
 class ArriveOp(Instruction, name="arrive"):
     """One arrival at an mbarrier of this CTA or, by `sm.mapa`, of another; releases to `scope`."""
 

@@ -36,7 +36,8 @@
                       tile.write_matrices, and tile.tma_store, or tile.part_place and
                       tile.write_words, from there: what a staged store is once written out, by
                       tile.await_sums, tile.staging_buffer and tile.next_buffer
-    tile.load_boxes   tile.tma_load with its barrier; tile.multicast_boxes likewise
+    tile.load_boxes   tile.tma_load with its barrier; tile.multicast_boxes likewise. tile.box_rows
+                      says how many rows boxes have where a launch says it
     tile.clear_unit   16 bytes of a slot's tile that no copy fills
     tile.batch        (batch, row): the matrix of a stack, and the M tile in it, of a place along M
     tile.matrix       the view, or tensor map, of one matrix of a stack

@@ -2,11 +2,13 @@
 
 from typing import Any
 
-from .integer_types import I16
+from .integer_types import I16, I32
 from .mlir import ext, ir
 from .sm_types import SHARED, verify_pointer
-from .tile_types import SmemType, TensorMapType, Tile, moved_bytes
-from .verify import verify_boxes, verify_parts
+from .tile_types import SmemType, TensorMapType, Tile, has_own_rows, moved_bytes
+from .verify import refuse, verify_boxes, verify_parts
+
+BOX_MAX = 256
 
 
 class LoadBoxesOp(Tile.Operation, name="load_boxes"):
@@ -23,12 +25,29 @@ class LoadBoxesOp(Tile.Operation, name="load_boxes"):
 
     @property
     def bytes(self) -> int:
-        """What its boxes bring."""
+        """What its boxes bring; of each row where a launch says how many rows they have."""
         layout = self.tile.type.layout
         if layout.is_of_scales:
             return layout.size_bytes
-        filled = self.map.type.box[1] * layout.span_bytes * layout.chunks
-        return moved_bytes(self.tile.type.element, filled)
+        rows = 1 if self.most_rows else self.map.type.box[1]
+        return moved_bytes(self.tile.type.element, rows * layout.span_bytes * layout.chunks)
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of its boxes at most, where a launch says how many; else 0."""
+        return self.tile.type.layout.rows if has_own_rows(self.map.type) else 0
+
+
+class BoxRowsOp(Tile.Operation, name="box_rows"):
+    """`count = min(rows, most)`: rows of the boxes of a view that has `rows` of them."""
+
+    rows: ext.Operand[ir.IndexType]
+    most: ir.IntegerAttr
+    count: ext.Result[I32]
+
+    def verify_invariants(self) -> bool:
+        most = self.most.value
+        return 1 <= most <= BOX_MAX or refuse(self, f"most must be 1 to {BOX_MAX}, got {most}")
 
 
 class MulticastBoxesOp(Tile.Operation, name="multicast_boxes"):

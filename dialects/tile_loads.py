@@ -1,7 +1,7 @@
 """Ops of `tile` that bring operand tiles into shared memory: by threads or by TMA."""
 
 from .mlir import ext, ir
-from .tile_types import SmemType, TensorMapType, Tile
+from .tile_types import SmemType, TensorMapType, Tile, has_own_rows
 from .verify import refuse, verify_boxes, verify_copy, verify_parts, verify_tensor_map
 
 
@@ -70,7 +70,8 @@ class TensorMapOp(Tile.Operation, name="tensor_map"):
 class TmaLoadOp(Tile.Operation, name="tma_load"):
     """`t[r,k] = view[i*R + r, j*K + k]` by TMA, zero outside the view; one thread issues.
 
-    A view with fewer rows than a K-major tile may have boxes of its own rows only.
+    A view with fewer rows than a K-major tile may have boxes of its own rows only; where a launch
+    says how many rows there are, it then says those of the boxes, too.
     """
 
     map: ext.Operand[TensorMapType]
@@ -85,7 +86,12 @@ class TmaLoadOp(Tile.Operation, name="tma_load"):
     def missing_rows(self) -> int:
         """Rows of the tile that the view does not have and the box leaves out: they are zero."""
         layout = self.tile.type.layout
-        return 0 if layout.is_of_scales else layout.rows - self.map.type.box[1]
+        return 0 if layout.is_of_scales else layout.rows - abs(self.map.type.box[1])
+
+    @property
+    def has_own_rows(self) -> bool:
+        """Whether a launch says how many rows the boxes have, up to those of the tile."""
+        return has_own_rows(self.map.type)
 
 
 class TmaMulticastOp(Tile.Operation, name="tma_multicast"):

@@ -103,6 +103,11 @@ class TensorMapType(Tile.Type, name="map"):
         return text_of(self.swizzle_attr)
 
 
+def has_own_rows(map_: TensorMapType) -> bool:
+    """Whether boxes of a map have as many rows as a launch says, up to those of a tile."""
+    return len(map_.box) > 1 and map_.box[1] < 0
+
+
 def stored_element(to: ir.Type) -> ir.Type:
     """The type of elements of what is stored to: a tensor map or a view."""
     return to.element if isinstance(to, TensorMapType) else ir.MemRefType(to).element_type
@@ -113,8 +118,7 @@ def stored_extents(to: ir.Type) -> tuple[int, int]:
     if isinstance(to, TensorMapType):
         columns, rows = to.dims[:2]
         return rows, columns
-    _, columns = ir.MemRefType(to).shape
-    return extent_of(to, 0), columns
+    return extent_of(to, 0), extent_of(to, 1)
 
 
 def extent_of(shaped: ir.Type, dim: int) -> int:

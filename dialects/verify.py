@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from .dtypes import PADDED_TYPES
+from .dynamic import up_to
 from .hilbert import CELLS_MAX
 from .layout import (
     ATOM_BYTES,
@@ -84,7 +85,7 @@ def verify_tensor_map(op: ext.Operation, map_type: TensorMapType) -> bool:
             "dims and box must have one rank of 1 to 5 and strides one less, got "
             f"{len(dims)}, {len(box)} and {len(strides)}",
         )
-    if any(not 1 <= extent <= 256 for extent in box):
+    if any(not 1 <= extent <= 256 for extent in _fullest(dims, box)):
         return refuse(op, f"box extents must be 1 to 256 elements, got {box}")
     if any(stride % 16 or not 0 <= stride < 2**40 for stride in strides):
         return refuse(op, f"strides must be multiples of 16 bytes below 2^40, got {strides}")
@@ -99,6 +100,11 @@ def verify_tensor_map(op: ext.Operation, map_type: TensorMapType) -> bool:
             op, f"box rows must be at most {SPAN_BYTES[swizzle]} bytes, got {inner_bytes}"
         )
     return True
+
+
+def _fullest(dims: list[int], box: list[int]) -> list[int]:
+    """The box at its largest, which may have as many rows as a launch says."""
+    return [abs(e) if d == DYNAMIC else e for d, e in zip(dims, box, strict=True)]
 
 
 def verify_order(op: ext.Operation, order: str, extents: ir.ArrayAttr) -> bool:
@@ -198,7 +204,9 @@ def verify_boxes(op: Any) -> bool:
         )
     rank2, rank3 = [layout.span, layout.rows], [layout.span, layout.rows, layout.chunks]
     rows = [layout.span, map_type.dims[1]]
-    clipped = layout.major == "k" and 0 <= map_type.dims[1] < layout.rows
+    if map_type.dims[1] == DYNAMIC:
+        rows = [layout.span, up_to(layout.rows)]
+    clipped = layout.major == "k" and map_type.dims[1] < layout.rows
     own_rows = clipped and map_type.box in (rows, [*rows, 1][: 3 if layout.chunks == 1 else 2])
     if plain_box(map_type) not in (rank2, rank3) and not own_rows:
         return refuse(op, f"the box must be {rank2} or {rank3}, got {map_type.box}")

@@ -19,6 +19,7 @@ from .argument_layouts import LAYOUT_ATTRIBUTE
 from .base import (
     MATH_ATTRIBUTE,
     MMA_ATTRIBUTE,
+    ROWS_ATTRIBUTE,
     TARGET_ATTRIBUTE,
     attributes_of,
     operations,
@@ -106,6 +107,7 @@ MODULE: Attributes = {
     TARGET_ATTRIBUTE: READ,
     MMA_ATTRIBUTE: READ,
     MATH_ATTRIBUTE: READ,
+    ROWS_ATTRIBUTE: READ,
     "sym_name": Use("ignored: the module's name"),
     **VISIBILITY,
 }

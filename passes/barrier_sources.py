@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..dialects import sm
 from ..dialects.mlir import ir
 from ..dialects.sm_memory import ScaleColumnsOp
+from ..dialects.tile_boxes import BoxRowsOp
 from .base import defining_op, refused
 from .clone import constant_of
 
@@ -63,3 +65,48 @@ def is_empty(barriers: ir.Value) -> bool:
 
 def label_of(barriers: ir.Value) -> str:
     return defining_op(barriers).label.value
+
+
+def bytes_by_rows(op: sm.ExpectTxOp | sm.ArriveExpectTxOp) -> list[tuple[int, int]]:
+    """(rows at most, bytes of each) that an op expects by boxes whose rows a launch says."""
+    more = isinstance(op, sm.ExpectMoreOp | sm.ArriveExpectMoreOp)
+    parts: list[Any] = [op.more] if more else []
+    found = []
+    while parts:
+        name, operands = _computed(parts.pop())
+        if name == "arith.addi":
+            parts += operands[::-1]
+            continue
+        bytes_ = constant_of(operands[1]) if name == "arith.muli" else None
+        rows = None if bytes_ is None else _box_rows(operands[0])
+        if bytes_ is None or rows is None:
+            raise refused(
+                op,
+                "bytes: what is expected more must be of tile.box_rows times a number, got "
+                "another; multiply them",
+            )
+        found.append((rows.most.value, bytes_))
+    return found
+
+
+def _computed(value: Any) -> tuple[str, list[Any]]:
+    """The name of the op that makes a value, "" where none does, and its operands."""
+    made = value.owner
+    return ("", []) if isinstance(made, ir.Block) else (made.name, list(made.operands))
+
+
+def _box_rows(value: Any) -> BoxRowsOp | None:
+    made = value.owner
+    return (
+        None
+        if isinstance(made, ir.Block) or not isinstance(made.opview, BoxRowsOp)
+        else made.opview
+    )
+
+
+def shown_bytes(signals: Mapping[Any, int]) -> str:
+    """So many bytes, and so many of each row, as a CTA gets the most of them."""
+    known = max((count for key, count in signals.items() if isinstance(key, int)), default=0)
+    rows = {key[1]: count for key, count in signals.items() if not isinstance(key, int)}
+    more = "".join(f" + {count} × rows (up to {most})" for most, count in rows.items())
+    return f"{known}{more}"

@@ -16,6 +16,7 @@ from ..dialects.tile import KernelOp
 
 TARGET_ATTRIBUTE = "tile.target"
 MMA_ATTRIBUTE = "tile.mma_unit"  # of a module whose kernel multiplies by another MMA of its chip
+ROWS_ATTRIBUTE = "tile.rows"  # of a module: the fewest and the most rows that a launch says
 MATH_ATTRIBUTE = "tile.math"  # of a module: how exact its functions are (`math_policy.py`)
 DEFAULT_TARGET = "sm_100a"
 # How many values each field of an op has.

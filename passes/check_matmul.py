@@ -25,6 +25,7 @@ from ..dialects.tile_weights import WeightMatmulOp
 from .accepted_ops import OPS, READ, check_attributes
 from .argument_layouts import check_layouts, has_layouts
 from .base import refused, walk
+from .dynamic_rows import check_bounds
 
 OF_MATMUL = {"a_major": READ, "b_major": READ}
 OF_DUAL = {**OF_MATMUL, "b2_major": READ}
@@ -90,6 +91,7 @@ def _check_kept(matmul: MatmulOp, kept: list[KeptOp]) -> None:
     for op in keeps:
         check_attributes(op, dict.fromkeys(OF_KEPT.get(type(op), ()), READ))
     _check_quantized(matmul)
+    check_bounds(matmul, bool(dynamic_dims(matmul.c.type)))
     for op in kept:
         check_attributes(op, {"number": READ})
 

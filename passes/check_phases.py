@@ -31,14 +31,24 @@ from ..dialects.target import WARP_THREADS
 from ..dialects.tile import KernelOp
 from ..dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ..dialects.tile_scales import SCALED_MMAS
-from .barrier_sources import is_empty, label_of, parity_of, said_by, source_of
+from .barrier_sources import (
+    bytes_by_rows,
+    is_empty,
+    label_of,
+    parity_of,
+    said_by,
+    shown_bytes,
+    source_of,
+)
 from .base import defining_op, refused, walk
 from .clone import constant_of
 from .cta_ranks import itself, leader_of, ranks_in_mask
 from .plan import cluster_of
 from .thread_rules import program
 
-Signals = Counter[int]  # by the rank of the CTA whose barrier hears of them
+Signals = Counter[Any]
+"""By the rank of the CTA whose barrier hears of them; bytes of each row of a box, by (rank, most
+rows)."""
 
 
 @dataclass
@@ -218,10 +228,11 @@ class _Phases:
                 each.get(barriers, Counter()) for each in (visit.expected, visit.brought)
             )
             if +expected != +brought:
+                label, come = label_of(barriers), shown_bytes(brought)
                 raise refused(
                     visit.signals[barriers],
-                    f"bytes: {label_of(barriers)!r} gets {_most(brought)} bytes at a slot, got "
-                    f"{_most(expected)} expected; expect as many as the loads bring",
+                    f"bytes: {label!r} gets {come} bytes at a slot, got "
+                    f"{shown_bytes(expected)} expected; expect as many as the loads bring",
                 )
 
     def arrive(self, op: sm.ArriveOp) -> None:
@@ -233,19 +244,21 @@ class _Phases:
         else:
             self._signal(op, op.barrier, "arrivals", 1)
 
-    def expect(self, op: sm.ExpectTxOp) -> None:
+    def expect(self, op: sm.ExpectTxOp | sm.ArriveExpectTxOp) -> None:
         self._signal(op, op.barrier, "expected", op.bytes.value)
+        for most, bytes_ in bytes_by_rows(op):
+            self._signal(op, op.barrier, "expected", bytes_, most=most)
 
     def arrive_expecting(self, op: sm.ArriveExpectTxOp) -> None:
         self._signal(op, op.barrier, "arrivals", 1)
-        self._signal(op, op.barrier, "expected", op.bytes.value)
+        self.expect(op)
 
     def commit(self, op: sm.CommitOp) -> None:
         to = itself if op.mask is None else self._ranks_of(op, op.mask)
         self._signal(op, op.barrier, "arrivals", 1, to)
 
     def load(self, op: LoadBoxesOp) -> None:
-        self._signal(op, op.barrier, "brought", op.bytes)
+        self._signal(op, op.barrier, "brought", op.bytes, most=op.most_rows)
 
     def multicast(self, op: MulticastBoxesOp) -> None:
         if said_by(op, op.mask) != (PEERS, [axis := op.axis.value]):
@@ -263,6 +276,7 @@ class _Phases:
         what: str,
         amount: int,
         to: Callable[[int], list[int]] | None = None,
+        most: int = 0,
     ) -> None:
         """Count what every CTA that runs the op tells barriers, by the rank of their CTA."""
         whose, own = self._hears(barrier)
@@ -270,7 +284,8 @@ class _Phases:
         signals: Signals = Counter()
         for rank in self._runs(op):
             for there in (to or itself)(rank):
-                signals[whose(there)] += amount * self._times(op)
+                hears = (whose(there), most) if most else whose(there)
+                signals[hears] += amount * self._times(op)
         self._visit(read.position).add(what, barriers, signals, op)
 
     def _hears(self, barrier: ir.Value) -> tuple[Callable[[int], int], ir.Value]:
@@ -374,6 +389,8 @@ RULES: dict[type, Callable[[Any, Any], None]] = {
     sm.ArriveOp: _Phases.arrive,
     sm.ExpectTxOp: _Phases.expect,
     sm.ArriveExpectTxOp: _Phases.arrive_expecting,
+    sm.ExpectMoreOp: _Phases.expect,
+    sm.ArriveExpectMoreOp: _Phases.arrive_expecting,
     sm.CommitOp: _Phases.commit,
     LoadBoxesOp: _Phases.load,
     MulticastBoxesOp: _Phases.multicast,

@@ -37,6 +37,7 @@ from .batches import (
 from .check_operands import check_index, check_map
 from .check_swapped import is_turned_element
 from .duals import arg_names, first_other
+from .dynamic_rows import row_bounds
 from .groups import rows_of_group
 from .indices import known_part, place_of, span
 from .outputs import SCALES as SCALES_OF_C
@@ -145,6 +146,7 @@ def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: 
     count = (span(kernel, form) or (0, 0))[1] + 1
     if form != known_part(kernel, form):
         return  # there is a CTA for each tile, or a loop over all of them
+    extent = row_bounds(kernel)[1] if extent < 0 else extent
     if count * tile < extent:
         raise refused(
             op,

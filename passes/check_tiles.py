@@ -12,12 +12,13 @@ from ..dialects.pipe import ForEachClaimOp
 from ..dialects.tile import CtaTileOp, KernelOp
 from ..dialects.tile_types import DYNAMIC, integers_of
 from .base import refused
-from .dynamic_rows import has_dynamic_rows
+from .dynamic_rows import check_bounds, has_dynamic_rows
 
 
 def check_tiles(kernel: KernelOp, places: list[CtaTileOp], loops: list[Any]) -> None:
     """The tiles that the CTAs of a kernel compute: at its places, or in its loops over tiles."""
     grid, cluster = integers_of(kernel.grid), integers_of(kernel.cluster)
+    check_bounds(kernel, has_dynamic_rows(kernel))
     if (grid[0] == DYNAMIC) > has_dynamic_rows(kernel):
         c = list(kernel.body.blocks[0].arguments)[-1].type
         raise refused(kernel, f"tiles: a launch says the grid of a dynamic M, got c of {c}; fix it")

@@ -21,6 +21,7 @@ PURE = (
     "tile.group_columns",
     GROUP_STEPS,
     "tile.tile_count",
+    "tile.box_rows",
     "memref.dim",
 )
 Mapping = dict[ir.Value, ir.Value]

@@ -62,6 +62,7 @@ from .batches import batch_of, drop_unused, map_definition, set_map, view_of_map
 from .check_operands import loaded_argument
 from .clone import index_constant
 from .duals import arg_names, arguments_of_b
+from .dynamic_rows import least_rows
 from .groups import group_of, whole_groups
 from .indices import differs_along
 from .pipelining import self_filled
@@ -308,7 +309,8 @@ def _copy_by_threads(load: TmaLoadOp) -> None:
 
 def _remap(load: TmaLoadOp, tile: SmemType) -> None:
     rank = plain_rank(load.map.type)
-    set_map(load.map, load_map_type(view_of_map(load.map), tile, rank, lambda _: None))
+    view, least = view_of_map(load.map), least_rows(load)
+    set_map(load.map, load_map_type(view, tile, rank, lambda _: None, least))
 
 
 def _multicast_load(load: TmaLoadOp, axis: str, parts: int) -> None:

@@ -15,15 +15,20 @@ from ..dialects.mlir import ir, memref
 from ..dialects.sm_threads import PrologueOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.tile import MMAS, KernelOp
+from ..dialects.tile_boxes import BoxRowsOp
 from ..dialects.tile_groups import GroupTilesOp
+from ..dialects.tile_loads import TmaLoadOp
 from ..dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ..dialects.tile_sums import ViewMmaOp
-from ..dialects.tile_types import DYNAMIC, extent_of, integers_of
-from .base import walk
+from ..dialects.tile_types import DYNAMIC, extent_of, integers, integers_of
+from .base import ROWS_ATTRIBUTE, refused, walk
+from .batches import map_definition
 from .build import as_i32, constant, i32
 from .clone import index_constant
 from .groups import group_of
 from .thread_rules import acting
+
+ROWS_MOST = 2**31 - 1
 
 
 def rows_of(view: ir.Value) -> int | ir.Value:
@@ -36,6 +41,46 @@ def has_dynamic_rows(kernel: KernelOp) -> bool:
     """Whether a launch says how many rows C has."""
     c = list(kernel.body.blocks[0].arguments)[-1]
     return extent_of(c.type, ir.MemRefType(c.type).rank - 2) == DYNAMIC
+
+
+def row_bounds(op: Any) -> tuple[int, int]:
+    """The fewest and the most rows that a launch says, by the module of an op."""
+    module = module_of(op)
+    if ROWS_ATTRIBUTE not in module.attributes:
+        return 1, ROWS_MOST
+    attribute = module.attributes[ROWS_ATTRIBUTE]
+    numbers = list(attribute) if isinstance(attribute, ir.ArrayAttr) else []
+    bounds = [ir.IntegerAttr(each).value for each in numbers if isinstance(each, ir.IntegerAttr)]
+    if len(numbers) != 2 or len(bounds) != 2 or not 1 <= bounds[0] <= bounds[1] <= ROWS_MOST:
+        rule = f"{ROWS_ATTRIBUTE} must be the fewest and the most rows, from 1 to {ROWS_MOST}"
+        raise refused(module, f"{rule}, got {attribute}; name two")
+    return bounds[0], bounds[1]
+
+
+def check_bounds(op: Any, dynamic: bool) -> None:
+    """Refuse bounds that no rows have, or that are none."""
+    row_bounds(op)
+    if not dynamic and ROWS_ATTRIBUTE in module_of(op).attributes:
+        rule = f"{ROWS_ATTRIBUTE} is of a module whose c has any number of rows"
+        raise refused(op, f"{rule}, got a known one; drop it")
+
+
+def module_of(op: Any) -> ir.Operation:
+    """The module that an op stands in."""
+    module = op.operation
+    while module.parent is not None:
+        module = module.parent
+    return module
+
+
+def bound_rows(module: Any, rows: tuple[int, int]) -> None:
+    """Let the module say the fewest and the most rows of a launch."""
+    module.operation.attributes[ROWS_ATTRIBUTE] = integers(list(rows))
+
+
+def least_rows(op: Any) -> int:
+    """The fewest rows that a launch says."""
+    return row_bounds(op)[0]
 
 
 def count_tiles(kernel: KernelOp) -> ir.Value:
@@ -68,6 +113,13 @@ def clusters_along_m(kernel: KernelOp, tiles: int) -> ir.Value:
     """How many clusters there are along M, of so many tiles or, where those are -1, of all."""
     size = integers_of(kernel.cluster)[0]
     return constant(tiles // size) if tiles != DYNAMIC else count_tiles(kernel) // size
+
+
+def box_rows(load: TmaLoadOp) -> ir.Value:
+    """Rows of a load's boxes, which a launch says, as i32; emitted here."""
+    view, most = map_definition(load.map).view, load.tile.type.layout.rows
+    rows = memref.dim(view, index_constant(0))
+    return BoxRowsOp(rows=rows, most=attribute_of(most), count=i32()).count
 
 
 def kernel_of(op: Any) -> KernelOp:

@@ -27,12 +27,14 @@ from ..dialects.tile import KernelOp, MmaOp, TmaLoadOp
 from ..dialects.tile_threads import ClearUnitOp
 from .base import defining_op, walk
 from .build import constant
+from .dynamic_rows import box_rows
 from .team import Team, team_op
 
 
 def expand_clearing(kernel: KernelOp, target: Target) -> int:
     """Have threads write zeros before anybody reads; how many tiles have such rows."""
-    tiles = {_place(load): load for load in walk(kernel, TmaLoadOp) if load.missing_rows}
+    loads = walk(kernel, TmaLoadOp)
+    tiles = {_place(load): load for load in loads if load.missing_rows or load.has_own_rows}
     if not tiles:
         return 0
     readers = _readers(kernel, target)
@@ -74,9 +76,12 @@ def _place(load: TmaLoadOp) -> tuple[ir.Value, int]:
 def _clear(team: Team, memory: SlotMemoryOp, index: int, load: TmaLoadOp) -> None:
     """The last rows of every slot; threads side by side, no division in the loop."""
     layout = load.tile.type.layout
-    first = layout.rows - load.missing_rows
-    units = load.missing_rows * layout.span_bytes // UNIT_BYTES
-    rows = scf.ForOp(team.thread, constant(units), constant(team.threads))
+    in_row = layout.span_bytes // UNIT_BYTES
+    first, unit, count = layout.rows - load.missing_rows, team.thread, load.missing_rows
+    if load.has_own_rows:  # all behind those that there are
+        first, count = 0, layout.rows
+        unit = box_rows(load) * in_row + unit
+    rows = scf.ForOp(unit, constant(count * in_row), constant(team.threads))
     with ir.InsertionPoint(rows.body):
         slots = scf.ForOp(constant(0), constant(memory.slots.value), constant(1))
         scf.YieldOp([])

@@ -362,11 +362,22 @@ def _copies_into(tile: ir.Value) -> list[CopyOp]:
 
 
 def transaction_bytes(acquire: AcquireOp) -> int:
-    """Bytes that TMA will bring into the acquired slot."""
+    """Bytes that TMA will bring into the acquired slot, but by boxes whose rows a launch says."""
     tiles = [use.owner.opview.tile for use in acquire.slot.uses]
-    by_tma = [tile for tile in tiles if not _is_copied(tile)]
+    by_tma = [tile for tile in tiles if not _is_copied(tile) and not _loads_of_own_rows(tile)]
     filled = ((tile.type, tile.type.layout.size_bytes - _missing_bytes(tile)) for tile in by_tma)
     return sum(moved_bytes(type_.element, size) for type_, size in filled)
+
+
+def loads_of_own_rows(acquire: AcquireOp) -> list[TmaLoadOp]:
+    """The loads into the acquired slot by boxes whose rows a launch says."""
+    tiles = [use.owner.opview.tile for use in acquire.slot.uses]
+    return [load for tile in tiles for load in _loads_of_own_rows(tile)]
+
+
+def _loads_of_own_rows(tile: ir.Value[Any]) -> list[TmaLoadOp]:
+    fills = [use.owner.opview for use in tile.uses]
+    return [fill for fill in fills if isinstance(fill, TmaLoadOp) and fill.has_own_rows]
 
 
 def _missing_bytes(tile: ir.Value[Any]) -> int:

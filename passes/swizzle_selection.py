@@ -27,6 +27,7 @@ from ..dialects.tile import LoadOp, TmaLoadOp, TmaMulticastOp
 from ..dialects.tile_types import SmemType, is_padded
 from .base import PassLog, one_of, option, parse_bool, refused, the_kernel, walk
 from .batches import set_map, view_of_map
+from .dynamic_rows import least_rows
 from .rings import is_operand_ring, retype_ring
 from .tensor_maps import load_map_type, multicast_map
 
@@ -80,7 +81,8 @@ def _change_map(copy: TmaLoadOp | TmaMulticastOp, log: PassLog) -> None:
         set_map(copy.map, multicast_map(view, copy.tile.type, copy.parts.value))
         return
     rank = plain_rank(copy.map.type)
-    new = load_map_type(view, copy.tile.type, rank, lambda why: log.remark(copy, why))
+    remark, least = lambda why: log.remark(copy, why), least_rows(copy)
+    new = load_map_type(view, copy.tile.type, rank, remark, least)
     set_map(copy.map, new)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..dialects import legality
+from ..dialects.dynamic import up_to
 from ..dialects.layout import ATOM_BYTES, LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.target import Target
@@ -99,21 +100,24 @@ def vector_map_type(view: ir.MemRefType, smem: SmemType) -> TensorMapType:
 
 
 def load_map_type(
-    view: ir.MemRefType, smem: SmemType, rank: int, remark: Callable[[str], None]
+    view: ir.MemRefType, smem: SmemType, rank: int, remark: Callable[[str], None], least: int
 ) -> TensorMapType:
     """`map_type` for a load by one CTA: a view with fewer rows than a K-major tile has boxes of its
     own rows, since TMA takes longer for a row that it fills with zeros than for one it copies.
 
-    In the tile such boxes lie a chunk apart, so several chunks are several boxes of rank 2.
+    In the tile such boxes lie a chunk apart, so several chunks are several boxes of rank 2. A view
+    whose rows a launch says has at least `least`; where a tile has more, boxes do as the launch
+    says.
     """
     layout = smem.layout
     in_rows = layout.major == "k" and not layout.is_of_scales
     rows = extent_of(view, 0)
-    missing = layout.rows - rows if in_rows and rows != DYNAMIC else 0
-    if missing <= 0:
+    known = least if rows == DYNAMIC else rows
+    if not in_rows or known >= layout.rows:
         return map_type(view, smem, rank, remark)
     whole = map_type(view, smem, rank if layout.chunks == 1 else 2, remark)
-    box = [whole.box[0], view.shape[0], *whole.box[2:]]
+    own = up_to(layout.rows) if rows == DYNAMIC else rows
+    box = [whole.box[0], own, *whole.box[2:]]
     return TensorMapType.of(whole.element, whole.dims, whole.strides, box, whole.swizzle)
 
 

@@ -55,6 +55,7 @@ from .batches import batch_of
 from .blockwise_tiling import blockwise_mma, blockwise_scales
 from .clone import iterations_of
 from .duals import B2
+from .dynamic_rows import row_bounds
 from .groups import group_of
 from .outputs import output_names
 from .scaled_tiling import (
@@ -119,12 +120,18 @@ def build_kernel(
     sources = [*beside.values(), *sources]
     _check_dynamic(matmul)
     *stack, n = (extent_of(matmul.c.type, dim) for dim in range(matmul.c.type.rank))
-    along_m = DYNAMIC if stack == [DYNAMIC] else prod(stack[:-1]) * tiles_along(stack[-1], tile[0])
+    along_m = prod(stack[:-1]) * tiles_along(stack[-1], tile[0])
+    if stack == [DYNAMIC]:
+        along_m = 1 if row_bounds(matmul)[1] <= tile[0] else DYNAMIC
     if isinstance(matmul, GroupedMatmulOp) and not matmul.of_depth:
         along_m = tiles_of_groups(stack[0], matmul.b.type.shape[0], tile[0], 1)
     grid = [along_m, tiles_along(matmul.products * n, tile[1]), 1]
     if swap:
-        grid = [prod(stack[:-1]) * tiles_along(n, tile[0]), tiles_along(stack[-1], tile[1]), 1]
+        grid = [
+            prod(stack[:-1]) * tiles_along(n, tile[0]),
+            tiles_along(max(1, stack[-1]), tile[1]),
+            1,
+        ]
     i64 = ir.IntegerType.get_signless(64)
     with ir.InsertionPoint(function), matmul.location:
         kernel = KernelOp(

@@ -18,13 +18,17 @@ from ..dialects.tile_quantized import quantize_of
 from ..dialects.tile_types import DYNAMIC, extent_of
 from .base import refused, walk
 from .batches import matrix_of
+from .dynamic_rows import row_bounds
 
 EXCHANGED = {"": "", "m": "n", "n": "m", "mn": "mn"}
 """What is indexed by so much of C is indexed by so much of the sums, and the other way round."""
 
 
-def check_swap(matmul: MatmulOp, target: Target) -> None:
-    """Refuse to exchange A and B where the rest cannot be turned."""
+def check_swap(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> None:
+    """Refuse to exchange A and B where the rest cannot be turned.
+
+    Rows of C that a launch says must be those of one tile.
+    """
     block = matmul.epilogue.blocks[0]
     groups = any(isinstance(each, KeepGroupsOp) for each in kept_by(block))
     broken = None
@@ -32,8 +36,8 @@ def check_swap(matmul: MatmulOp, target: Target) -> None:
         broken = f"one product of matrices, got {matmul.operation.name}"
     elif quantize_of(block) is not None or groups:
         broken = "outputs of single elements, got one that reduces neighbours of a row"
-    elif DYNAMIC in (extent_of(matmul.c.type, dim) for dim in range(matmul.c.type.rank)):
-        broken = f"known extents, got {matmul.c.type}"
+    elif extent_of(matmul.c.type, 0) == DYNAMIC and (most := row_bounds(matmul)[1]) > tile[1]:
+        broken = f"a dynamic M of at most the {tile[1]} columns of a tile, got up to {most}"
     elif target.mma.issuer == WARP or target.threads_multiply:
         broken = f"wgmma or tcgen05.mma, got {target.mma.name}"
     if broken:

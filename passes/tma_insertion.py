@@ -39,6 +39,7 @@ from ..dialects.tile_sums import ViewMmaOp
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import argument_of, drop_unused, map_of_view, step_bytes
 from .check_scales import padding_read
+from .dynamic_rows import least_rows
 from .groups import gathered_of
 from .tensor_maps import load_map_type, tma_refusal
 
@@ -81,7 +82,11 @@ class TmaInsertion:
             return None
         rank = int(self.box[0])
         type_ = load_map_type(
-            load.view.type, load.tile.type, rank, lambda why: log.remark(load, why)
+            load.view.type,
+            load.tile.type,
+            rank,
+            lambda why: log.remark(load, why),
+            least_rows(load),
         )
         return map_of_view(load.view, type_)
 

@@ -143,4 +143,4 @@ def _columns_of(op: WriteRowOp) -> Axis | None:
     extent = constant_of(tile)
     if extent is None or isinstance(index.owner, ir.Block) or index.owner.name != CAST:
         return None
-    return Axis(index.owner.operands[0], op.view.type.shape[1], extent)
+    return Axis(index.owner.operands[0], extent_of(op.view.type, 1), extent)

@@ -83,14 +83,15 @@ def compile_command(parser: Parser, options: argparse.Namespace) -> int:
         parser.error(f"--emit {options.emit} must come with -o PATH, got none")
     check_place(options.output, bundle=options.emit == "bundle")
     source = problem(options, parser)
-    compiled = _compile(source, options)
+    kernels = _compile(source, options)
+    compiled = kernels[-1]
     options.target = compiled.target
-    if options.verbose and compiled.chosen:
+    if options.verbose and compiled.chosen and len(kernels) == 1:
         print(f"schedule: {chosen_line(source, options)}", file=sys.stderr)
-    _tell_remarks(compiled)
-    text = _deliver(compiled, options)
+    _tell_remarks(kernels)
+    text = _deliver(kernels, options)
     if options.json:
-        print_json(_summary(compiled, options, text))
+        print_json(_summary(kernels, options, text))
     return 0
 
 
@@ -99,13 +100,22 @@ def _kind(output: Path | None) -> str:
     return "ptx" if output is None else SUFFIXES.get(output.suffix, "ptx")
 
 
-def _compile(source: Any, options: argparse.Namespace) -> Any:
+def _compile(source: Any, options: argparse.Namespace) -> list[Any]:
+    """The kernel, or those that share all M in a bundle of a source of any M."""
     with Progress("loading the compiler") as progress:
+        from ..compiler.buckets import compile_buckets
         from ..compiler.driver import compile_matmul
 
         progress.update("compiling")
         keywords = compile_keywords(options)
-        before = _before(source, options) if options.print_diff else ""
+        several = _is_by_rows(source, options)
+        before = _before(source, options) if options.print_diff and not several else ""
+
+        def begin(spec: Any) -> None:
+            nonlocal before
+            before = _before(source, options) if options.print_diff else ""
+            if spec.most_m and (options.verbose or options.print_after_all or options.print_diff):
+                print(f"rows {spec.least_m} to {spec.most_m}", file=sys.stderr)
 
         def observe(event: Any) -> None:
             nonlocal before
@@ -119,7 +129,25 @@ def _compile(source: Any, options: argparse.Namespace) -> Any:
                 print(ir_diff(before, after, event.name), end="", file=sys.stderr)
                 before = after
 
-        return compile_matmul(source, observer=observe, until=UNTIL[options.emit], **keywords)
+        keywords |= {"observer": observe, "until": UNTIL[options.emit]}
+        if several:
+            return compile_buckets(source, begin=begin, **_without_schedule(keywords))
+        return [compile_matmul(source, **keywords)]
+
+
+def _is_by_rows(source: Any, options: argparse.Namespace) -> bool:
+    """Whether kernels of chosen schedules share the rows of a bundle for any M."""
+    if options.emit != "bundle" or options.pipeline or options.preset or options.stop_after:
+        return False
+    if not isinstance(source, Path):
+        return source.dynamic_m
+    from ..compiler.buckets import has_any_m
+
+    return has_any_m(source, options.target)
+
+
+def _without_schedule(keywords: dict[str, Any]) -> dict[str, Any]:
+    return {name: each for name, each in keywords.items() if name not in ("pipeline", "preset")}
 
 
 def _before(source: Any, options: argparse.Namespace) -> str:
@@ -128,18 +156,18 @@ def _before(source: Any, options: argparse.Namespace) -> str:
     return imported_ir(source, options.target)
 
 
-def _tell_remarks(compiled: Any) -> None:
-    for remark in compiled.remarks:
+def _tell_remarks(kernels: list[Any]) -> None:
+    for remark in dict.fromkeys(remark for each in kernels for remark in each.remarks):
         print(remark, file=sys.stderr)
 
 
-def _deliver(compiled: Any, options: argparse.Namespace) -> str | None:
+def _deliver(kernels: list[Any], options: argparse.Namespace) -> str | None:
     """Write the result; the text instead, where --json is to carry it."""
+    compiled = kernels[-1]
     if options.emit == "bundle":
-        from ..compiler.bundle_writer import write_bundle
+        from ..compiler.bundle_writer import write_several
 
-        cubin = compiled.assembled.cubin
-        write_bundle(options.output, compiled.manifest, compiled.ptx, cubin)
+        write_several(options.output, kernels)
         return None
     if options.emit == "cubin":
         write_bytes(compiled.assembled.cubin, options.output)
@@ -159,7 +187,8 @@ def _text(compiled: Any, kind: str) -> str:
     return getattr(compiled, {"mlir": "mlir", "llvm": "llvm_ir", "ptx": "ptx"}[kind])
 
 
-def _summary(compiled: Any, options: argparse.Namespace, text: str | None) -> dict[str, Any]:
+def _summary(kernels: list[Any], options: argparse.Namespace, text: str | None) -> dict[str, Any]:
+    compiled = kernels[-1]
     summary = {
         "ok": True,
         "emit": options.emit,
@@ -170,4 +199,6 @@ def _summary(compiled: Any, options: argparse.Namespace, text: str | None) -> di
     }
     if UNTIL[options.emit] == "cubin":
         summary["manifest"] = compiled.manifest
+    if len(kernels) > 1:
+        summary["manifests"] = [each.manifest for each in kernels]
     return summary

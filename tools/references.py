@@ -290,7 +290,7 @@ def of_source(source: MatmulSpec | Path, m: int | None = None) -> Reference:
     from ..compiler.importers.torch_module import EXPORTED
 
     if not isinstance(source, Path):
-        return OfSpec(source if m is None else replace(source, m=m, dynamic_m=False))
+        return OfSpec(source if m is None else source.of_rows(m))
     if source.suffix == EXPORTED:
         return OfTorch(source)
     try:

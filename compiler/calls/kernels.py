@@ -10,9 +10,11 @@ import sys
 import threading
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...dialects.target import GPUS
+from ...runtime.bundles.bundle import Bundle
 from ...runtime.element_types import is_torch
 from ...runtime.errors import PrecisionWarning
 from ...runtime.gpu.operands import Recognizer, recognizer
@@ -23,14 +25,13 @@ from ...runtime.operands.dlpack import gpu_of
 from ...runtime.tracing import is_traced, is_watched
 from ..driver import choose_pipeline
 from ..pipeline import complete_pipeline
-from ..spec import ROWS_HINT, MatmulSpec
+from ..spec import MatmulSpec
 from .kernel_cache import cached_bundle
 from .leading_dims import is_empty, product_of_nothing
 from .operands import lies_as, operand_of, quick_key, spec_of
 from .placement import ALIGNMENT_BYTES, NO_GAPS, aligned, gaps_of, read_in_place
+from .row_kernels import RowKernels, row_specs
 
-BUCKETS = (16, 64, 256)
-"""Of kernels for any M: each has the schedule for the M up to which it is called."""
 DEFAULT_TARGET = "sm_100a"  # where there is no GPU
 PLAIN_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 
@@ -58,10 +59,10 @@ class Seen(NamedTuple):
 
     recognizes: Recognizer
     requires_gradients: bool
-    kernel: Kernel
+    kernel: Kernel | RowKernels
 
 
-_kernels: dict[Any, Kernel] = {}
+_kernels: dict[Any, Kernel | RowKernels] = {}
 _seen: dict[Any, Seen] = {}
 _finding = threading.Lock()
 
@@ -88,7 +89,7 @@ def multiply(a: Any, b: Any, out: Any, asked: tuple[Any, ...], how: How) -> Any:
     return result
 
 
-def recall(a: Any, b: Any, asked: tuple[Any, ...]) -> Kernel | None:
+def recall(a: Any, b: Any, asked: tuple[Any, ...]) -> Kernel | RowKernels | None:
     """The kernel that took tensors like these before, in a microsecond.
 
     None where it must be looked for, an operand copied, or a gradient recorded.
@@ -113,14 +114,26 @@ def _remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
         _seen[a.shape, b.shape, asked] = known
 
 
-def _find_kernel(a: Any, b: Any, how: How, target: str, gaps_of_c: tuple[int, int]) -> Kernel:
+def _find_kernel(
+    a: Any, b: Any, how: How, target: str, gaps_of_c: tuple[int, int]
+) -> Kernel | RowKernels:
     spec = spec_of(operand_of("a", a), operand_of("b", b), how.out_dtype, gaps_of_c)
     spec = with_precision(spec, how)
     if how.sums:
         spec = replace(spec, sums=how.sums)
     if how.m:
-        spec = replace(spec, m=hint_of(spec.m), dynamic_m=True)
-    return open_kernel(cached_bundle(spec, target, pipeline_of(spec, target, how)))
+        return RowKernels(specs_of_rows(spec, target, how), partial(bundle_of, target, how))
+    return open_kernel(bundle_of(target, how, spec))
+
+
+def bundle_of(target: str, how: How, spec: MatmulSpec) -> Bundle:
+    """The kernel of a spec, with the passes that are asked for, or chosen."""
+    return cached_bundle(spec, target, pipeline_of(spec, target, how))
+
+
+def specs_of_rows(spec: MatmulSpec, target: str, how: How) -> list[MatmulSpec]:
+    """The spec of each kernel that shares all M."""
+    return row_specs(spec, target, by_choice=not (how.pipeline or how.preset))
 
 
 def with_precision(spec: MatmulSpec, how: How) -> MatmulSpec:
@@ -140,11 +153,6 @@ def with_precision(spec: MatmulSpec, how: How) -> MatmulSpec:
 def _asks_for_more(torch: Any) -> bool:
     """Whether torch's own products of f32 are not of tf32 (torch.backends.cuda.matmul)."""
     return torch.get_float32_matmul_precision() == "highest"
-
-
-def hint_of(m: int) -> int:
-    """The M whose schedule the kernel for any M has that serves so many rows."""
-    return next((most for most in BUCKETS if m <= most), ROWS_HINT)
 
 
 def pipeline_of(spec: MatmulSpec, target: str, how: How) -> str:
@@ -191,5 +199,5 @@ def _key(a: Any, b: Any, how: How, gaps_of_c: tuple[int, int]) -> tuple[Any, ...
     of_a = quick_key(a)
     if how.m and len(a.shape) == 2:
         operand = operand_of("a", a)
-        of_a = hint_of(a.shape[0]), a.shape[1], *lies_as(operand), operand.dtype
+        of_a = a.shape[1], *lies_as(operand), operand.dtype
     return of_a, quick_key(b), gpu_of(a), how, gaps_of_c

@@ -69,9 +69,9 @@ def matmul(
     target: the chip; by default the GPU's own, and sm_100a on the emulator.
     pipeline, preset: the passes as text, or the name of a preset. Without them the compiler chooses
         a schedule. The kernel is kept in memory and on disk.
-    m: "dynamic" takes a kernel for any number of rows, so that another one compiles nothing: there
-        are four, for up to 16, 64, 256 and more rows, each compiled when it is first needed. `a` is
-        then [..., m, k] with K contiguous, and `b` a matrix.
+    m: "dynamic" takes kernels for any number of rows, so that another one compiles nothing: a few
+        share all M, each for a range of rows and compiled when it is first needed. `a` is then
+        [..., m, k] with K contiguous, and `b` a matrix.
     epilogue: a function (acc, *operands) of torch tensors that makes C of the sums, element by
         element, in the same kernel. acc is [..., m, n], f32 (s32 for integers); what it returns is
         rounded to C's type. It is traced, not called again: it must not depend on values. Where it

@@ -2,24 +2,25 @@
 
     mm(a [s, k], b)   →   tilewright::product(a, bᵀ, m="dynamic")
 
-Four kernels serve any M, and are compiled ahead. What follows the product is left to Inductor.
+A few kernels share any M, and are compiled ahead. What follows the product is left to Inductor.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import fx
 
 from ...dialects.errors import CompileError
+from ...dialects.target import find_target
 from ...runtime.errors import DeviceError
-from ..calls.kernel_cache import cached_bundle
-from ..calls.kernels import BUCKETS, How, hint_of, pipeline_of
+from ..calls.kernel_cache import describe_request, digest
+from ..calls.kernels import How, pipeline_of, specs_of_rows
 from ..calls.matmul_operator import product_operator
 from ..calls.operands import operand_of, result_type, spec_of
 from ..calls.placement import why_copied
+from .ahead import Workers
 from .describe import row_of
 from .products import Product, aten, dtype_of, is_static, sizes_of
 from .replace import call
@@ -37,7 +38,7 @@ def take_dynamic(graph: fx.Graph, product: Product, chip: str, settings: Setting
         return row
     how = How(result_type(dtype_of(product.node)), chip, m=ANY_M)
     try:
-        _compile(product, how)
+        _compile(product, how, settings.processes)
         row.taken, row.reason = _judged(product, how)
     except (CompileError, DeviceError) as error:
         row.reason = str(error)
@@ -57,7 +58,7 @@ def refusal(product: Product) -> str:
     return "" if strides == (k, 1) or type(rows) is int else "A has gaps between its rows"
 
 
-def _compile(product: Product, how: How) -> None:
+def _compile(product: Product, how: How, processes: int) -> None:
     k, n = sizes_of(product.b)
     b = torch.empty_strided(
         (k, n), product.b.meta["val"].stride(), dtype=dtype_of(product.b), device="meta"
@@ -67,9 +68,14 @@ def _compile(product: Product, how: How) -> None:
         raise CompileError(f"b: must be read in place, got a value whose {reason}")
     a = torch.empty(1, k, dtype=dtype_of(product.a), device="meta")
     spec = spec_of(operand_of("a", a), operand_of("b", b), how.out_dtype)
-    for rows in (*BUCKETS, BUCKETS[-1] + 1):
-        each = replace(spec, m=hint_of(rows), dynamic_m=True)
-        cached_bundle(each, how.target, pipeline_of(each, how.target, how))
+    jobs = {}
+    for each in specs_of_rows(spec, how.target, how):
+        job = each, find_target(how.target).chip, pipeline_of(each, how.target, how), how.math
+        jobs[digest(describe_request(*job))] = job
+    with Workers(len(jobs), processes) as workers:
+        for made in workers.compile_all(jobs).values():
+            if isinstance(made, CompileError):
+                raise made
 
 
 def _judged(product: Product, how: How) -> tuple[bool, str]:

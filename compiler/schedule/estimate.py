@@ -38,7 +38,8 @@ from .costs import (
     scale_cycles,
     vector_cycles,
 )
-from .problem import LINE_BYTES, Problem, Schedule, round_up
+from .extents import round_up
+from .problem import LINE_BYTES, Problem, Schedule
 from .tensor_estimate import tensor_estimate
 from .waves import resident_ctas, tile_rounds, wave_shape
 

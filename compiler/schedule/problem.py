@@ -9,10 +9,11 @@ from typing import Any
 from ...dialects.dtypes import BLOCKWISE_FORMS, DTYPES, FMA, ScaledFormat
 from ...dialects.dynamic import joined
 from ...dialects.errors import CompileError
-from ...dialects.layout import SLOT_ALIGNMENT, TileLayout, widest_swizzle
+from ...dialects.layout import SLOT_ALIGNMENT, TileLayout
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
 from ..spec import MatmulSpec
+from .extents import round_up, widest_layout
 from .quantized_costs import bits_of, instructions
 
 RASTERS = {"m": "along m", "n": "along n", "hilbert": "on a Hilbert curve"}
@@ -156,6 +157,7 @@ class Problem:
     where there are gaps, 0 elsewhere. `quantized` is the format of a C with block scales.
     Where it `adds_products`, threads add those of tiles to sums in f32; with `column_scales` each
     column of C has its own. `swapped`: A is B, and C lies by columns; `gathered`: threads copy A.
+    With `dynamic_m` a launch says M, up to `most_m` where that is not 0; `m` is a hint.
     """
 
     m: int
@@ -184,6 +186,7 @@ class Problem:
     beside_columns: tuple[int, ...] = ()
     beside_rows: tuple[int, ...] = ()
     gathered: bool = False
+    most_m: int = 0
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -224,6 +227,7 @@ class Problem:
             tuple(DTYPES[dtype].bytes for dtype in spec.beside_columns),
             tuple(DTYPES[dtype].bytes for dtype in spec.beside_rows),
             gathered=bool(spec.gathered),
+            most_m=spec.most_m,
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:
@@ -254,11 +258,17 @@ class Problem:
 
     def _stored(self, tensor: str) -> tuple[int, int]:
         """(rows, elements of each) as the tensor is stored."""
-        m = max(2, self.m) if self.dynamic_m else self.m
+        m, n = self.m, self.n
+        if self.dynamic_m:  # a launch may have more than one row, whatever the hint is
+            m, n = (m, max(2, n)) if self.swapped else (max(2, m), n)
         if tensor == "c":
-            return (self.n, m) if self.swapped else (m, self.n // self.products)
-        mn, major = (m, self.a_major) if tensor == "a" else (self.n, self.b_major)
+            return (n, m) if self.swapped else (m, n // self.products)
+        mn, major = (m, self.a_major) if tensor == "a" else (n, self.b_major)
         return (mn, self.k) if major == "k" else (self.k, mn)
+
+    def counts_tiles(self, schedule: Schedule) -> bool:
+        """Whether only a launch says how many tiles there are: more than one along M."""
+        return self.dynamic_m and not 0 < self.most_m <= schedule.tile[1 if self.swapped else 0]
 
     def seen_by(self, schedule: Schedule) -> Problem:
         """The problem as a schedule sees it: of one that exchanges A and B, with M for N."""
@@ -274,7 +284,8 @@ class Problem:
         others = self.further_bytes or self.beside or self.epilogue_instructions or self.quantized
         several = self.batch > 1 or self.products > 1 or bool(self.grouped) or self.adds_products
         gaps = any(self.leading) or any(self.steps)
-        plain = self.a_major == self.b_major == "k" and self.c_bytes == 2 and not self.dynamic_m
+        plain = self.a_major == self.b_major == "k" and self.c_bytes == 2
+        plain = plain and (not self.dynamic_m or self.most_m > 0)
         return plain and not (others or several or gaps) and self.m % MMA_ROWS != 0
 
     def by_tma(self, tensor: str) -> bool:
@@ -300,8 +311,8 @@ class Problem:
         """The tiles of A and B that one CTA holds, in the widest swizzle."""
         m, _, k = schedule.tile
         return (
-            _widest_layout(m, k, self.element_bytes, self.a_major),
-            _widest_layout(schedule.b_rows, k, self.element_bytes, self.b_major),
+            widest_layout(m, k, self.element_bytes, self.a_major),
+            widest_layout(schedule.b_rows, k, self.element_bytes, self.b_major),
         )
 
     def a_tile_bytes(self, schedule: Schedule) -> int:
@@ -387,14 +398,3 @@ def exchanged(problem: Problem) -> Problem:
         b_major=problem.a_major,
         swapped=not problem.swapped,
     )
-
-
-def round_up(value: int, unit: int) -> int:
-    """The least multiple of `unit` from `value` on."""
-    return -(-value // unit) * unit
-
-
-@functools.cache
-def _widest_layout(mn: int, k: int, element_bytes: int, major: str) -> TileLayout:
-    plain = TileLayout(mn, k, element_bytes, major)
-    return replace(plain, swizzle=widest_swizzle(plain))

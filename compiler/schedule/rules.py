@@ -14,7 +14,15 @@ from ...dialects import legality
 from ...dialects.dynamic import DYNAMIC
 from ...dialects.target import REGISTERS, TENSOR_MEMORY, WARPGROUP_THREADS, Target
 from .chip_figures import figures
-from .operand_rules import multicast_slice, narrow_rows, operand_layout, tma_box, tma_row_pitch
+from .operand_rules import (
+    exchanged_rows,
+    mma_shape,
+    multicast_slice,
+    narrow_rows,
+    operand_layout,
+    tma_box,
+    tma_row_pitch,
+)
 from .problem import Problem, Schedule
 from .staging_rules import pieces_ahead, staged_store
 from .waves import resident_ctas, tile_rounds
@@ -42,18 +50,6 @@ Broken = tuple[str, str]  # a rule's name, and how it is broken
 def k_extents(problem: Problem) -> tuple[int, ...]:
     """K of the tiles that are looked at, in elements."""
     return tuple(size // problem.element_bytes for size in K_TILE_BYTES)
-
-
-def mma_shape(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """The tile must be whole MMAs (PTX ISA, tcgen05.mma shapes)."""
-    m, n, k = schedule.tile
-    return (
-        legality.tile_rows(target, m)
-        or legality.tile_columns(target, m, n)
-        or (legality.dual_tile(target, m, n) if problem.products == 2 else None)
-        or legality.tile_depth(target, k, problem.k_per_mma, f"{problem.element_bytes}-byte types")
-        or legality.added_depth(target, k)
-    )
 
 
 def accumulator_registers(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -118,7 +114,7 @@ def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | N
         return "a split K sums no blocks that are quantised"
     if figures(target).split is None:
         return f"what a split K costs on {target.chip} was not measured"
-    tiles = (DYNAMIC if problem.dynamic_m else m, n)
+    tiles = (DYNAMIC if problem.counts_tiles(schedule) else m, n)
     broken = legality.split_clusters(tiles, schedule.cluster)
     if broken:
         return broken
@@ -141,7 +137,7 @@ def grid_parts(problem: Problem, schedule: Schedule, target: Target) -> str | No
         return None
     if schedule.split_k > 1:
         return f"K is split by {schedule.split_k} in clusters already"
-    if problem.grouped or problem.dynamic_m:
+    if problem.grouped or problem.counts_tiles(schedule):
         return "K is split over the grid of known tiles of one group"
     if problem.further_bytes or problem.quantized or problem.adds_products:
         return "K is split over the grid for one output of plain sums"
@@ -289,7 +285,7 @@ def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) 
 def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """The grid must be one that can be launched; static persistence takes one row of clusters."""
     rows, columns = problem.grid(schedule)
-    if problem.dynamic_m and schedule.order == "hilbert":
+    if problem.counts_tiles(schedule) and schedule.order == "hilbert":
         return "a Hilbert curve is a table of known tiles, got a dynamic M"
     curve = legality.curve_tiles((rows, columns)) if schedule.order == "hilbert" else None
     if schedule.scheduler == "static":
@@ -309,7 +305,13 @@ def reduced_groups(problem: Problem, schedule: Schedule, target: Target) -> str 
     return f"{schedule.tile[1]} columns are no multiple of {wanted}, that groups are reduced in"
 
 
-TILE_RULES: tuple[Rule, ...] = (mma_shape, accumulator_registers, wasted_tile, reduced_groups)
+TILE_RULES: tuple[Rule, ...] = (
+    mma_shape,
+    accumulator_registers,
+    wasted_tile,
+    reduced_groups,
+    exchanged_rows,
+)
 OPERAND_RULES: tuple[Rule, ...] = (operand_layout, narrow_rows, tma_box)
 CLUSTER_RULES: tuple[Rule, ...] = (
     split_parts,

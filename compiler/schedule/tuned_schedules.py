@@ -74,7 +74,7 @@ class Tuned:
         mine = self.problem
         return (
             _kind(problem) == _kind(mine)
-            and not (problem.dynamic_m and self.schedule.order == "hilbert")
+            and not (problem.counts_tiles(self.schedule) and self.schedule.order == "hilbert")
             and _tiles(problem, self.schedule) == _tiles(mine, self.schedule)
             and _fills_tiles(problem, mine, self.schedule)
             and abs(problem.k - mine.k) <= K_CHANGE * mine.k
@@ -99,7 +99,9 @@ def _fills_tiles(problem: Problem, mine: Problem, schedule: Schedule) -> bool:
 def _outside(problem: Problem, schedule: Schedule) -> list[float]:
     """Along M and N the share of the tiles that hangs over C, none where M is not known yet."""
     seen = problem.seen_by(schedule)
-    known = (0 if problem.dynamic_m else seen.m, seen.n)
+    known = [seen.m, seen.n]
+    if problem.dynamic_m:
+        known[1 if seen.swapped else 0] = 0
     sizes = zip(known, seen.tiles(schedule), schedule.tile, strict=False)
     return [
         1 - extent / (count * tile) if extent and count > 1 else 0.0
@@ -109,7 +111,8 @@ def _outside(problem: Problem, schedule: Schedule) -> list[float]:
 
 @functools.lru_cache(4096)
 def _kind(problem: Problem) -> tuple:
-    sizes = {"m", "n", "k", "dynamic_m", "epilogue_instructions", "beside_columns", "beside_rows"}
+    hints = {"dynamic_m", "most_m", "epilogue_instructions", "beside_columns", "beside_rows"}
+    sizes = {"m", "n", "k", *hints}
     types = tuple(
         getattr(problem, field.name) for field in fields(problem) if field.name not in sizes
     )
@@ -214,6 +217,7 @@ def _plain(entry: Tuned) -> dict[str, Any]:
     values = asdict(entry)
     if entry.problem.batch == 1:
         del values["problem"]["batch"]
-    if not entry.problem.dynamic_m:
-        del values["problem"]["dynamic_m"]
+    for name in ("dynamic_m", "most_m"):
+        if not values["problem"][name]:
+            del values["problem"][name]
     return values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...dialects.dtypes import DTYPES, OPERAND_DTYPES
 from ...dialects.errors import OptionError
@@ -12,7 +12,9 @@ from .module_text import module_text
 from .problem import (
     BLOCKED,
     LINEAR,
+    MANY_ROWS,
     ROWS_HINT,
+    ROWS_MOST,
     TWO_LEVEL,
     Problem,
     element_of,
@@ -21,7 +23,9 @@ from .problem import (
 __all__ = [
     "BLOCKED",
     "LINEAR",
+    "MANY_ROWS",
     "ROWS_HINT",
+    "ROWS_MOST",
     "TWO_LEVEL",
     "MatmulSpec",
     "element_of",
@@ -33,7 +37,8 @@ class MatmulSpec(Problem):
     """C[M,N] = A[M,K] · B[N,K]ᵀ with static shapes, or of each of `batch` such matrices.
 
     With `dynamic_m` the kernel takes any M, and each launch says it; `m` is a hint, the M that the
-    schedule is chosen for. A dynamic M is that of one matrix, which has K contiguous.
+    schedule is chosen for. A dynamic M is that of one matrix, which has K contiguous. It is from
+    `least_m` to `most_m` where those are not 0.
 
     `a_major` is "k" (A stored M×K) or "m" (stored K×M). `b_major` is "k" (B stored N×K) or "n"
     (stored K×N). C is stored M×N. With a `batch` C is a stack of as many matrices, one after the
@@ -91,6 +96,10 @@ class MatmulSpec(Problem):
 
     def __post_init__(self) -> None:
         check(self)
+
+    def of_rows(self, m: int) -> MatmulSpec:
+        """The same with a known M."""
+        return replace(self, m=m, dynamic_m=False, least_m=0, most_m=0)
 
     def mlir_text(self, epilogue: Epilogue | None = None) -> str:
         """The module that computes this matmul: linalg on tensors, or an op of `tile`.

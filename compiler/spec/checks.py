@@ -68,6 +68,7 @@ def check(spec: Problem) -> None:
     )
     if broken:
         raise OptionError(f"spec: {broken}")
+    _check_bounds(spec)
     if spec.dynamic_m:
         _check_dynamic(spec)
     _check_products(spec)
@@ -111,6 +112,17 @@ def _check_products(spec: Problem) -> None:
         if spec.products == 2 and getattr(spec, name) != value:
             rule = f"two products must come with {name.removeprefix('is_')} = {value!r}"
             raise OptionError(f"spec: {rule}, got {getattr(spec, name)!r}; multiply twice")
+
+
+def _check_bounds(spec: Problem) -> None:
+    """The fewest and the most rows of a launch, and M between them as the hint that it is."""
+    least, most = spec.least_m, spec.most_m
+    known = all(type(each) is int for each in (least, most))
+    if (least, most) == (0, 0) and known:
+        return
+    if not known or not spec.dynamic_m or not 1 <= least <= spec.m <= most <= EXTENT_MAX:
+        rule = "least_m and most_m must be around the m of a dynamic m, or both 0"
+        raise OptionError(f"spec: {rule}, got {least!r} and {most!r} for {spec.m}; leave them out")
 
 
 def _check_dynamic(spec: Problem) -> None:

@@ -21,19 +21,22 @@ def module_text(spec: Problem, epilogue: Epilogue | None) -> str:
 
     epilogue: makes C of the sums, instead of the conversion to C's type.
     """
-    text = _module_text(spec, epilogue)
-    if spec.sums != TWO_LEVEL:
-        return text
-    return f'module attributes {{tile.mma_unit = "{WGMMA_ADDED.name}"}} {{{text}}}\n'
+    text, said = _module_text(spec, epilogue), []
+    if spec.sums == TWO_LEVEL:
+        said.append(f'tile.mma_unit = "{WGMMA_ADDED.name}"')
+    elif not _is_product(spec, epilogue) and DTYPES[spec.a_dtype].operand_kind == FMA:
+        said.append(f'tile.mma_unit = "{FMA}"')
+    if spec.most_m:
+        said.append(f"tile.rows = [{spec.least_m}, {spec.most_m}]")
+    return f"module attributes {{{', '.join(said)}}} {{{text}}}\n" if said else text
 
 
 def _module_text(spec: Problem, epilogue: Epilogue | None) -> str:
-    reduces = epilogue is not None and any(epilogue.reductions)
+    reduces = _reduces(epilogue)
     if reduces and (spec.groups or spec.dynamic_m):
         rule = "reductions are of matrices of known sizes, or stacks"
         raise OptionError(f"spec: {rule}, got groups or any M; reduce outside")
-    by_op = spec.products == 2 or spec.is_scaled or spec.is_blockwise or spec.has_weights
-    if by_op or reduces or spec.quantized:
+    if _is_product(spec, epilogue):
         return product_text(spec, epilogue)
     if spec.groups:
         return _grouped_text(spec, epilogue)
@@ -63,7 +66,7 @@ def _module_text(spec: Problem, epilogue: Epilogue | None) -> str:
     op = "batch_matmul" if spec.batch else "matmul"
     gaps = {name: stored.layout for name, stored in spec.stored().items()}
     returned = _returned([types[0] + gaps["c"], *types[1:]])
-    function = f"""
+    return f"""
 func.func @matmul(%a: {a.stored}{gaps["a"]}, %b: {b.stored}{gaps["b"]}{taken}) -> {returned} {{
   {rows}%zero = arith.constant {"0" if sums == "i32" else "0.0"} : {sums}
   %empty = tensor.empty({empty}) : {accumulator}
@@ -75,9 +78,16 @@ func.func @matmul(%a: {a.stored}{gaps["a"]}, %b: {b.stored}{gaps["b"]}{taken}) -
   return {result} : {", ".join(types)}
 }}
 """
-    if DTYPES[spec.a_dtype].operand_kind != FMA:
-        return function
-    return f'module attributes {{tile.mma_unit = "{FMA}"}} {{{function}}}\n'
+
+
+def _reduces(epilogue: Epilogue | None) -> bool:
+    return epilogue is not None and any(epilogue.reductions)
+
+
+def _is_product(spec: Problem, epilogue: Epilogue | None) -> bool:
+    """Whether no linalg says it, but an op of `tile`."""
+    several = spec.products == 2 or _reduces(epilogue) or bool(spec.quantized)
+    return several or spec.is_scaled or spec.is_blockwise or spec.has_weights
 
 
 def _grouped_text(spec: Problem, epilogue: Epilogue | None) -> str:
@@ -94,10 +104,7 @@ def _grouped_text(spec: Problem, epilogue: Epilogue | None) -> str:
         name: _tensor([*stored[name]], DTYPES[dtypes.get(name, "s32")].mlir) for name in stored
     }
     elements = [DTYPES[dtype].mlir for dtype in (spec.acc_dtype, *spec.outputs)]
-    text = grouped_text(types, (spec.a_major, spec.b_major), epilogue, elements)
-    if DTYPES[spec.a_dtype].operand_kind != FMA:
-        return text
-    return f'module attributes {{tile.mma_unit = "{FMA}"}} {{{text}}}\n'
+    return grouped_text(types, (spec.a_major, spec.b_major), epilogue, elements)
 
 
 def _conversion(spec: Problem, shape: str, number: int, wanted: str) -> tuple[list[str], str]:

@@ -35,8 +35,13 @@ OF_GATHERED = ("gathered",)
 OF_PRODUCTS = ("products",)
 BESIDE = ("beside", "beside_columns", "beside_rows")
 OF_EPILOGUES = ("epilogue_instructions", *BESIDE)
+OF_ROWS = ("least_m", "most_m")
 ROWS_HINT = 4096
 """The M that a schedule is chosen for where only the launch says one."""
+MANY_ROWS = 2 * ROWS_HINT
+"""The same of a kernel that is for many rows alone."""
+ROWS_MOST = EXTENT_MAX
+"""The most rows that a launch says."""
 OF_GAPS = ("lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c")
 
 
@@ -81,6 +86,8 @@ class Problem:
     group_size: int = 0
     scale_dtype: str = ""
     zero_points: bool = False
+    least_m: int = 0
+    most_m: int = 0
 
     @property
     def quantized(self) -> ScaledFormat | None:
@@ -186,6 +193,7 @@ class Problem:
             *(OF_PRODUCTS if self.products == 1 else ()),
             *(name for name in OF_EPILOGUES if not found[name]),
             *(() if self.dynamic_m else ("dynamic_m",)),
+            *(() if self.most_m else OF_ROWS),
             *(() if self.scale_rounding else ("scale_rounding",)),
             *(() if self.is_blockwise else OF_BLOCKWISE),
             *(() if self.sums else ("sums",)),

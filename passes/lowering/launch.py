@@ -27,7 +27,6 @@ from ...dialects.tile_stores import WriteWordsOp, bytes_of_words
 from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_threads import ApplyToRowOp, WriteRowOp
 from ...dialects.tile_types import (
-    DYNAMIC,
     SmemType,
     bits_of,
     element_bytes,
@@ -44,14 +43,13 @@ from ..math_policy import has_functions, math_of
 from ..outputs import SCALES, output_names, output_of, outputs_of
 from ..plan import Parameter, cluster_of, parameters_of
 from ..tiled_swap import EXCHANGED
+from .launch_sizes import box_sizes, grid_of, size_parameter, sizes
 from .names import describe_names
 from .operands import UNIT_BYTES
 from .pieces import alignment_bytes
 from .weight_launch import describe_weights, reads_beside_weights, say_weights
 
 L2_PROMOTION = "128B"
-SIZE = "m"
-SIZE_PARAMETER = {"kind": "size", "size": SIZE}
 OFFSET_BYTES = 4  # of a group
 SUM_BYTES = 4  # of neighbours
 OTHER_ACCESSES = WriteCodesOp | WriteScalesOp | WriteGroupOp | WriteWordsOp | GroupOp | GroupDepthOp
@@ -70,7 +68,7 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
     (shared,) = [op for op in memory if isinstance(op, SharedMemoryOp)]
     return {
         "entry": kernel.sym_name.value,
-        "grid": _grid(kernel),
+        "grid": grid_of(kernel, _tile(kernel)[0]),
         "cluster": integers_of(kernel.cluster),
         "block": [kernel.threads.value, 1, 1],
         "dynamic_shared_bytes": shared.bytes.value,
@@ -81,7 +79,7 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
         "parameters": [
             *_parameters(kernel),
             *_workspaces(kernel),
-            *([SIZE_PARAMETER] if has_dynamic_rows(kernel) else []),
+            *([size_parameter(kernel)] if has_dynamic_rows(kernel) else []),
         ],
         **_epilogues(kernel),
         **_math(kernel),
@@ -123,20 +121,6 @@ def _math(kernel: KernelOp) -> dict[str, str]:
     """The policy, where there is a function that it is about."""
     any_ = any(has_functions(store.epilogue.blocks[0]) for store in stores(kernel))
     return {"math": policy_of(kernel)} if any_ else {}
-
-
-def _grid(kernel: KernelOp) -> list[Any]:
-    """CTAs along x, y and z; of a dynamic M, those along x as a formula (docs/bundle.md)."""
-    grid, cluster = integers_of(kernel.grid), integers_of(kernel.cluster)
-    if not has_dynamic_rows(kernel):
-        return grid
-    places = walk(kernel, PlaceOp)
-    rows = _tile(kernel)[0][0] * cluster[0]
-    formula = {"size": SIZE, "rows": rows, "clusters": 1, "ctas": cluster[0]}
-    if grid[0] != DYNAMIC:  # the most, which share out the tiles
-        formula["clusters"] = integers_of(places[0].tiles)[1] // cluster[1]
-        formula["most"] = grid[0] // cluster[0]
-    return [formula, *grid[1:]]
 
 
 def _schedule(kernel: KernelOp, memory: list[Any]) -> dict[str, Any]:
@@ -228,14 +212,9 @@ def _tensor(name: str, view: ir.MemRefType, role: str, mma: str | None) -> dict[
         "name": name,
         "role": role,
         "dtype": _name(dtype),
-        "shape": _sizes([extent_of(view, dim) for dim in range(view.rank)]),
+        "shape": sizes([extent_of(view, dim) for dim in range(view.rank)]),
         "strides": list(strides),
     }
-
-
-def _sizes(extents: list[int]) -> list[int | str]:
-    """Extents, the name of the size where a launch says one."""
-    return [SIZE if extent == DYNAMIC else extent for extent in extents]
 
 
 def _name(dtype: DType | None) -> str:
@@ -326,9 +305,9 @@ def _map_parameter(tensor: str, op: TensorMapOp) -> dict[str, Any]:
         "kind": "tensor_map",
         "tensor": tensor,
         "dtype": _map_type(type_.element),
-        "dims": _sizes(type_.dims),
+        "dims": sizes(type_.dims),
         "strides_bytes": type_.strides,
-        "box": type_.box,
+        "box": box_sizes(type_.box),
         "element_strides": [1] * len(type_.box),
         "interleave": "none",
         "swizzle": type_.swizzle,

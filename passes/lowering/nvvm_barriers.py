@@ -52,11 +52,17 @@ def _scope(scope: str) -> nvvm.MemScopeKind | None:
 
 
 def expect_tx(op: sm.ExpectTxOp) -> None:
-    nvvm.mbarrier_expect_tx(op.barrier, build.constant(op.bytes.value))
+    nvvm.mbarrier_expect_tx(op.barrier, _bytes(op))
 
 
 def arrive_expect_tx(op: sm.ArriveExpectTxOp) -> None:
-    nvvm.mbarrier_arrive_expect_tx(op.barrier, build.constant(op.bytes.value))
+    nvvm.mbarrier_arrive_expect_tx(op.barrier, _bytes(op))
+
+
+def _bytes(op: sm.ExpectTxOp | sm.ArriveExpectTxOp) -> ir.Value:
+    known = build.constant(op.bytes.value)
+    more = isinstance(op, sm.ExpectMoreOp | sm.ArriveExpectMoreOp)
+    return arith.addi(op.more, known) if more else known
 
 
 def arrive(op: sm.ArriveOp) -> None:
@@ -154,6 +160,8 @@ PATTERNS = {
     sm.WaitBarrierOp: wait_barrier,
     sm.ExpectTxOp: expect_tx,
     sm.ArriveExpectTxOp: arrive_expect_tx,
+    sm.ExpectMoreOp: expect_tx,
+    sm.ArriveExpectMoreOp: arrive_expect_tx,
     sm.ArriveOp: arrive,
     sm.FenceOp: fence,
     sm.ConvergeOp: converge,

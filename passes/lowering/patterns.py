@@ -22,7 +22,7 @@ from ...dialects.tile import (
 )
 from ...dialects.tile_batches import BatchOp, MatrixOp, TransposedOp
 from ...dialects.tile_blockwise import BlockwiseMmaOp
-from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
+from ...dialects.tile_boxes import BoxRowsOp, LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_duals import DUAL_MMAS, DualMmaOp, JoinOp
 from ...dialects.tile_groups import (
     GatheredRowsOp,
@@ -129,6 +129,7 @@ from .thread_sums import (
 )
 from .tiles import (
     lower_batch,
+    lower_box_rows,
     lower_cta_tile,
     lower_dim,
     lower_matrix,
@@ -148,6 +149,7 @@ Lowerings = dict[type, Callable[[Scope, Any], Any]]
 # Those that passes before this one place; they stay as they are.
 INSTRUCTIONS = {
     sm.ArriveExpectTxOp,
+    sm.ArriveExpectMoreOp,
     sm.ArriveOp,
     sm.AwaitGridsOp,
     sm.BarrierInitOp,
@@ -160,6 +162,7 @@ INSTRUCTIONS = {
     sm.CpAsyncWaitOp,
     sm.CtaBarrierOp,
     sm.ExpectTxOp,
+    sm.ExpectMoreOp,
     sm.FenceOp,
     sm.LaunchDependentsOp,
     sm.MapaOp,
@@ -198,6 +201,7 @@ _TCGEN05: Lowerings = {
     PlaceOp: lower_place,
     CountedPlaceOp: lower_place,
     TileCountOp: lower_tile_count,
+    BoxRowsOp: lower_box_rows,
     memref.DimOp: lower_dim,
     BatchOp: lower_batch,
     MatrixOp: lower_matrix,

@@ -77,7 +77,7 @@ def _read(scope: Scope, op: ApplyEpilogueOp, width: int, element: ElementOp) -> 
     for at in range(0, width, each):
         column, there = at_column + at if at else at_column, inside
         if not is_whole(op, "j"):
-            there = build.both(inside, build.less(column, columns))
+            there = build.both(inside, build.less(column, scope.extent(columns)))
         read.append(read_elements(at_row, column, each, there, element))
     return read[0] if len(read) == 1 else joined(read)
 

@@ -16,6 +16,8 @@ started to fill later ones, and at the end of the loop on the rest.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, scf
 from ...dialects.pipe import AcquireOp, CommitOp, DrainOp, ReleaseOp, SkipOp, TileOp, WaitOp
@@ -26,7 +28,8 @@ from ...dialects.tile_loads import TmaLoadOp, TmaMulticastOp
 from ...dialects.tile_stores import NextBufferOp, StagingBufferOp
 from .. import build
 from ..base import defining_op, refused
-from ..plan import transaction_bytes
+from ..dynamic_rows import box_rows
+from ..plan import loads_of_own_rows, transaction_bytes
 from . import copy_groups
 from .rings import Ring, Rings, advance, arrive_once, before, converge, peers, read, run
 
@@ -44,21 +47,42 @@ def lower_acquire(rings: Rings, op: AcquireOp) -> None:
     slot = ring.slot(index)
     if ring.kind == "operands":
         rings.filling[slot] = full = ring.full(index)
-        _announce(rings, ring, full, transaction_bytes(op))
+        _announce(rings, ring, full, op)
     op.slot.replace_all_uses_with(slot)
 
 
-def _announce(rings: Rings, ring: Ring, full: ir.Value, transaction: int) -> None:
-    pair = rings.cluster.pair
+def _announce(rings: Rings, ring: Ring, full: ir.Value, acquire: AcquireOp) -> None:
+    pair, ctas = rings.cluster.pair, 2 if rings.cluster.pair else 1
+    expected = ctas * transaction_bytes(acquire)
+    more = _bytes_by_rows(acquire, ctas)
     if pair and not ring.copies:
         with run(ISSUER):
-            sm.ArriveExpectTxOp.of(full, bytes=2 * transaction)
+            _expect(sm.ArriveExpectTxOp, sm.ArriveExpectMoreOp, full, expected, more)
     elif not ring.copies:
-        sm.ArriveExpectTxOp.of(full, bytes=transaction)
-    elif transaction:
+        _expect(sm.ArriveExpectTxOp, sm.ArriveExpectMoreOp, full, expected, more)
+    elif expected or more is not None:
         with run(ISSUER if pair else LANE):
-            sm.ExpectTxOp.of(full, bytes=2 * transaction if pair else transaction)
+            _expect(sm.ExpectTxOp, sm.ExpectMoreOp, full, expected, more)
         converge()
+
+
+def _expect(
+    known: Any, also_more: Any, full: ir.Value, expected: int, more: ir.Value | None
+) -> None:
+    if more is None:
+        known.of(full, bytes=expected)
+    else:
+        also_more.of(full, more, bytes=expected)
+
+
+def _bytes_by_rows(acquire: AcquireOp, ctas: int) -> ir.Value | None:
+    """What boxes bring whose rows a launch says; None where there are no such boxes."""
+    more = None
+    for load in loads_of_own_rows(acquire):
+        layout = load.tile.type.layout
+        each = box_rows(load) * (ctas * layout.span_bytes * layout.chunks)
+        more = each if more is None else more + each
+    return more
 
 
 def lower_load(rings: Rings, op: TmaLoadOp) -> None:

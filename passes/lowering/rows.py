@@ -27,7 +27,7 @@ from ...dialects.tile_threads import (
     is_global,
     partials_layout,
 )
-from ...dialects.tile_types import AccumulatorType, element_bytes, integers_of
+from ...dialects.tile_types import AccumulatorType, element_bytes, extent_of, integers_of
 from ...dialects.verify import products_of
 from .. import build
 from ..base import defining_op
@@ -121,9 +121,9 @@ def lower_read_rows(scope: Scope, op: ReadRowsOp) -> list[ir.Value]:
     return [lowered_as(own, op.upper.type) for own in rows.values()]
 
 
-def lower_write_row(_: Scope, op: WriteRowOp) -> None:
+def lower_write_row(scope: Scope, op: WriteRowOp) -> None:
     """The epilogue of a vector and its store, inside the view."""
-    width, columns = op.width.value, op.view.type.shape[1]
+    width, columns = op.width.value, scope.extent(extent_of(op.view.type, 1))
     values, column = parts_of(op, products_of(op)), op.column + op.behind.value
     with build.when(None if is_whole(op, "j") else build.less(column, columns)):
         read = partial(read_elements, op.row, column, width, None)

@@ -9,6 +9,7 @@ from ...dialects.hilbert import hilbert_curve
 from ...dialects.mlir import arith, ir, llvm, memref
 from ...dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
 from ...dialects.tile_batches import BatchOp, MatrixOp, TransposedOp
+from ...dialects.tile_boxes import BoxRowsOp
 from ...dialects.tile_parts import WorkspaceOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ...dialects.tile_types import DYNAMIC, TensorMapType, integers_of, is_padded
@@ -94,6 +95,11 @@ def lower_tile_count(_: Scope, op: TileCountOp) -> ir.Value:
     """By numbers that are known: a power of two is a shift."""
     rows, cluster_rows = build.as_i32(op.rows), op.tile.value * op.whole.value
     return (rows + (cluster_rows - 1)) // cluster_rows * op.whole.value
+
+
+def lower_box_rows(_: Scope, op: BoxRowsOp) -> ir.Value:
+    """As many as there are, at most those of a tile."""
+    return arith.minui(build.as_i32(op.rows), build.constant(op.most.value))
 
 
 def _tiles(cluster: Cluster, op: PlaceOp) -> tuple[int | ir.Value, int]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,33 @@ from ..strict_json import parse_json
 from .bundle_files import COPY_AGAIN, Reader, open_members
 from .manifest import FORMAT, BundleError, schema_of, validate
 from .manifest_fields import CUBIN_NAME, MANIFEST_NAME, PTX_NAME
-from .sizes import is_dynamic, manifest_for, most_rows
+from .several import check_together, describe, is_of_several, prefix_of, validate_several
+from .sizes import is_dynamic, least_rows, manifest_for, most_rows
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """One compiled kernel. `manifest` is as docs/bundle.md says, `path` is where it lies."""
+    """One compiled kernel. `manifest` is as docs/bundle.md says, `path` is where it lies.
+
+    Of several kernels by their rows it is the one for the most; `fewer` are those for fewer, in
+    order.
+    """
 
     manifest: Mapping[str, Any]
     ptx: str = field(repr=False)
     cubin: bytes = field(repr=False)
     path: Path | None = None
+    fewer: tuple[Bundle, ...] = field(default=(), repr=False)
+
+    @property
+    def kernels(self) -> tuple[Bundle, ...]:
+        """Each kernel as a bundle by itself."""
+        return (*self.fewer, replace(self, fewer=()) if self.fewer else self)
+
+    def for_rows(self, m: int) -> Bundle:
+        """The kernel for so many rows, of those that there are."""
+        kernels = self.kernels
+        return next((each for each in kernels if m <= most_rows(each.manifest)), kernels[-1])
 
     def at(self, m: int) -> Bundle:
         """The bundle of a dynamic M for one M, without another look at its files.
@@ -35,10 +51,12 @@ class Bundle:
         """
         if not is_dynamic(self.manifest):
             return self
-        most = most_rows(self.manifest)
-        if not 1 <= m <= most:
-            entry = self.manifest["entry"]
-            raise LaunchError(f"kernel {entry}: M must be 1 to {most}, got {m}; multiply in parts")
+        if self.fewer:
+            return self.for_rows(m).at(m)
+        least, most = least_rows(self.manifest), most_rows(self.manifest)
+        if not least <= m <= most:
+            entry, cure = self.manifest["entry"], "multiply in parts" if m > most else "pass more"
+            raise LaunchError(f"kernel {entry}: M must be {least} to {most}, got {m}; {cure}")
         return replace(self, manifest=manifest_for(self.manifest, m))
 
 
@@ -48,6 +66,14 @@ def seal(manifest: Mapping[str, Any], ptx: str, cubin: bytes) -> dict[str, Any]:
     sealed = {**manifest, "format": FORMAT, "schema": schema_of(manifest), "hashes": hashes}
     hashes[MANIFEST_NAME] = manifest_hash(sealed)
     return validate(sealed)
+
+
+def seal_several(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The manifest of several kernels, whose own are sealed, validated with them."""
+    sealed = describe(manifests)
+    sealed["hashes"][MANIFEST_NAME] = manifest_hash(sealed)
+    check_together(validate_several(sealed, "manifest"), manifests, "manifest")
+    return sealed
 
 
 def manifest_hash(manifest: Mapping[str, Any]) -> str:
@@ -76,39 +102,64 @@ def is_bundle(path: Path) -> bool:
 def read_bundle(path: str | Path) -> Bundle:
     """Read and check the bundle at `path`, a folder or a zip.
 
-    Only the three known names are read, so nothing else that a zip may hold can do harm. Raises
+    Only known names are read, so nothing else that a zip may hold can do harm. Raises
     BundleError, and nothing else, when the bundle is foreign or damaged: not there, cut short,
     larger than a bundle is, another format or schema, a field missing, a hash that differs.
     """
     path = Path(path)
     with open_members(path) as read:
-        return _from_reader(path, read)
+        manifest = _parse(path, MANIFEST_NAME, read(MANIFEST_NAME))
+        if is_of_several(manifest):
+            return _of_several(path, manifest, read)
+        return _from_reader(path, manifest, read, "")
 
 
-def _from_reader(path: Path, read: Reader) -> Bundle:
-    manifest = validate(_parse(path, read(MANIFEST_NAME)), f"{path}: manifest")
+def _of_several(path: Path, manifest: Any, read: Reader) -> Bundle:
+    """The kernels in order, the last one with those before it."""
+    manifest = validate_several(manifest, f"{path}: manifest")
     _check_hash(path, MANIFEST_NAME, manifest_hash(manifest), manifest["hashes"][MANIFEST_NAME])
-    contents = {name: read(name) for name in (PTX_NAME, CUBIN_NAME)}
+    found = []
+    for kernel in manifest["kernels"]:
+        name = prefix_of(kernel) + MANIFEST_NAME
+        own = _parse(path, name, read(name))
+        found.append(_from_reader(path, own, read, prefix_of(kernel)))
+        own_hash = found[-1].manifest["hashes"][MANIFEST_NAME]
+        _check_hash(path, name, own_hash, manifest["hashes"][name])
+    check_together(manifest, [each.manifest for each in found], f"{path}: manifest")
+    return together(found, path)
+
+
+def together(kernels: Sequence[Bundle], path: Path | None = None) -> Bundle:
+    """Bundles of kernels for more and more rows as one."""
+    fewer = tuple(replace(each, path=path) for each in kernels[:-1])
+    return replace(kernels[-1], path=path, fewer=fewer)
+
+
+def _from_reader(path: Path, manifest: Any, read: Reader, prefix: str) -> Bundle:
+    where = f"{path}: {prefix}manifest"
+    manifest, name = validate(manifest, where), prefix + MANIFEST_NAME
+    _check_hash(path, name, manifest_hash(manifest), manifest["hashes"][MANIFEST_NAME])
+    contents = {name: read(prefix + name) for name in (PTX_NAME, CUBIN_NAME)}
     for name, content in contents.items():
-        _check_hash(path, name, sha256(content), manifest["hashes"][name])
-    ptx = _decode(path, contents[PTX_NAME])
-    _check_entry(path, ptx, manifest["entry"])
+        _check_hash(path, prefix + name, sha256(content), manifest["hashes"][name])
+    ptx = _decode(path, prefix + PTX_NAME, contents[PTX_NAME])
+    _check_entry(path, prefix + PTX_NAME, ptx, manifest["entry"])
     return Bundle(manifest, ptx, contents[CUBIN_NAME], path)
 
 
-def _parse(path: Path, content: bytes) -> Any:
+def _parse(path: Path, name: str, content: bytes) -> Any:
     try:
         return parse_json(content)
     except ValueError as error:
-        where = f"{path}: {MANIFEST_NAME}"
+        where = f"{path}: {name}"
         raise BundleError(f"{where}: must be JSON, got {error}; {COPY_AGAIN}") from error
 
 
-def _decode(path: Path, ptx: bytes) -> str:
+def _decode(path: Path, name: str, ptx: bytes) -> str:
     try:
         return ptx.decode()
     except UnicodeDecodeError as error:
-        raise BundleError(f"{path}: {PTX_NAME}: must be UTF-8, got {error}; {COPY_AGAIN}") from None
+        raise BundleError(f"{path}: {name}: must be UTF-8, got {error}; {COPY_AGAIN}") from None
 
 
 def _check_hash(path: Path, name: str, found: str, expected: str) -> None:
@@ -117,7 +168,7 @@ def _check_hash(path: Path, name: str, found: str, expected: str) -> None:
         raise BundleError(f"{path}: {name}: {rule}, got {found[:12]}…; {COPY_AGAIN}")
 
 
-def _check_entry(path: Path, ptx: str, entry: str) -> None:
+def _check_entry(path: Path, name: str, ptx: str, entry: str) -> None:
     if not re.search(rf"\.entry\s+{re.escape(entry)}\b", ptx):
         rule = f"must define the entry '{entry}' of the manifest"
-        raise BundleError(f"{path}: {PTX_NAME}: {rule}, got none; {COPY_AGAIN}")
+        raise BundleError(f"{path}: {name}: {rule}, got none; {COPY_AGAIN}")

@@ -1,13 +1,14 @@
 """The files of a bundle, from a folder or a zip that a stranger may have made.
 
-Only the three known names are read, each up to a limit. A zip is looked over before Python's reader
-gets it: that one would read a directory of any length, and knows compressions that a bundle never
-has. Whatever it still raises is a BundleError.
+Only the three known names are read, or those of several kernels, each up to a limit. A zip is
+looked over before Python's reader gets it: that one would read a directory of any length, and knows
+compressions that a bundle never has. Whatever it still raises is a BundleError.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
@@ -20,7 +21,9 @@ from .manifest import BundleError
 from .manifest_fields import CUBIN_NAME, MANIFEST_NAME, PTX_NAME
 
 LIMITS_BYTES = {MANIFEST_NAME: 2**20, PTX_NAME: 64 * 2**20, CUBIN_NAME: 64 * 2**20}
-ZIP_LIMIT_BYTES = sum(LIMITS_BYTES.values()) + 2**20
+TOTAL_LIMIT_BYTES = sum(LIMITS_BYTES.values())
+ZIP_LIMIT_BYTES = TOTAL_LIMIT_BYTES + 2**20
+PREFIX = re.compile(r"^m[0-9]{1,10}\.")  # of the files of one of several kernels
 MOST_MEMBERS = 64
 DIRECTORY_LIMIT_BYTES = 64 * 2**10
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -33,13 +36,30 @@ Reader = Callable[[str], bytes]
 Result = TypeVar("Result")
 
 
+def limit_of(name: str) -> int:
+    """Bytes that a file may have, of one of several kernels those of a file of one."""
+    return LIMITS_BYTES[PREFIX.sub("", name)]
+
+
 @contextmanager
 def open_members(path: Path) -> Iterator[Reader]:
-    """What reads each of the three files by its name; raises BundleError alone."""
+    """What reads each of the files by its name, all together up to a limit; raises BundleError
+    alone."""
+    left = TOTAL_LIMIT_BYTES
+
+    def read(name: str) -> bytes:
+        nonlocal left
+        content = reader(name)
+        left -= len(content)
+        if left < 0:
+            rule = f"must be files of at most {TOTAL_LIMIT_BYTES} bytes together"
+            raise BundleError(f"{path}: {rule}, got more; {COPY_AGAIN}")
+        return content
+
     try:
         opened = _open_folder if path.is_dir() else _open_zip
         with opened(path) as reader:
-            yield reader
+            yield read
     except BundleError:
         raise
     except UnfitFile as error:
@@ -63,11 +83,11 @@ def _open_folder(path: Path) -> Iterator[Reader]:
 
 def _read_file(path: Path, folder: int, name: str) -> bytes:
     try:
-        return read_regular(name, LIMITS_BYTES[name], inside=folder)
+        return read_regular(name, limit_of(name), inside=folder)
     except UnfitFile as error:
         if error.missing:
             raise BundleError(f"{path}: must hold {name}, got none; {COPY_AGAIN}") from None
-        rule = f"must be a file of at most {LIMITS_BYTES[name]} bytes"
+        rule = f"must be a file of at most {limit_of(name)} bytes"
         raise BundleError(f"{path / name}: {rule}, got {error.got}; {COPY_AGAIN}") from error
 
 
@@ -121,7 +141,7 @@ def _check_members(path: Path, archive: zipfile.ZipFile) -> None:
 def _read_member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
     if name not in archive.namelist():
         raise BundleError(f"{path}: must hold {name}, got none; {COPY_AGAIN}")
-    member, limit = archive.getinfo(name), LIMITS_BYTES[name]
+    member, limit = archive.getinfo(name), limit_of(name)
     if member.file_size > limit:
         _refuse_zip(path, f"{name}: must be at most {limit} bytes", str(member.file_size))
     if member.compress_type not in COMPRESSIONS or member.flag_bits & 1:

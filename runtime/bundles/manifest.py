@@ -30,7 +30,7 @@ from .schema import (
     Record,
 )
 from .sizes import SIZE as DYNAMIC
-from .sizes import is_dynamic, manifest_for, most_rows
+from .sizes import is_dynamic, manifest_for, size_parameter, sizes_to_check
 from .weight_rules import weight_contradictions
 
 FORMAT = "tilewright-bundle"
@@ -53,8 +53,13 @@ def validate(manifest: Any, where: str = "manifest") -> dict[str, Any]:
     if not broken:
         broken = next(_all_contradictions(manifest, where), None)
     if broken:
-        raise BundleError(f"{broken}; {RECOMPILE}")
+        raise BundleError(recompiled(broken))
     return manifest
+
+
+def recompiled(broken: str) -> str:
+    """A rule that a manifest breaks, with the cure."""
+    return f"{broken}; {RECOMPILE}"
 
 
 def operands(manifest: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -154,7 +159,7 @@ def _all_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str
     if not is_dynamic(manifest):
         yield from _contradictions(manifest, where)
         return
-    for m in (1, manifest["grid"][0]["rows"] + 1, most_rows(manifest)):
+    for m in sizes_to_check(manifest):
         yield from _contradictions(manifest_for(manifest, m), f"{where} for M = {m}")
 
 
@@ -166,6 +171,15 @@ def _size_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[st
     count = sum(parameter["kind"] == "size" for parameter in manifest["parameters"])
     if count != dynamic:
         yield f"{where}.parameters: must have {int(dynamic)} of kind 'size', got {count}"
+    low, high = (size_parameter(manifest).get(name) for name in ("least", "most"))
+    if low is not None and high is not None and low > high:
+        yield f"{where}.parameters: must have least up to most of a size, got {low} and {high}"
+    for i, parameter in enumerate(manifest["parameters"]):
+        said = [each for each in parameter.get("box", ()) if isinstance(each, dict)]
+        said += [each for each in parameter.get("dims", ()) if isinstance(each, str)]
+        if said and not dynamic:
+            rule = "must have numbers alone where no launch says M"
+            yield f"{where}.parameters[{i}]: {rule}, got {said[0]}"
     a, b = operands(manifest)
     rows = [(each, dynamic) for each in (a, *outputs(manifest))]
     for tensor, wanted in (*rows, (b, False)):

@@ -35,6 +35,10 @@ FORMULA = Record(
     optional={"most": SIZE},
 )
 
+ROWS = Integer(1, 2**31 - 1)
+# Rows of a box where a launch says M: as many as there are, at most so many.
+OWN_ROWS = Record({"size": OneOf((DYNAMIC,)), "most": Integer(1, 256)})
+
 TENSOR = Record(
     {
         "name": Text(),
@@ -51,7 +55,7 @@ TENSOR_MAP = Record(
         "dtype": OneOf((*ITEM_BYTES, *PADDED_TYPES)),
         "dims": ListOf(Either(OneOf((DYNAMIC,)), Integer(1, 2**32)), 1, 5),
         "strides_bytes": ListOf(Integer(0, 2**40 - 1), 0, 4),
-        "box": ListOf(Integer(1, 256), 1, 5),
+        "box": ListOf(Either(OWN_ROWS, Integer(1, 256)), 1, 5),
         "element_strides": ListOf(Integer(1, 8), 1, 5),
         "interleave": OneOf(("none",)),
         "swizzle": OneOf(("none", "32B", "64B", "128B")),
@@ -60,7 +64,9 @@ TENSOR_MAP = Record(
     }
 )
 POINTER = Record({"tensor": Text(), "alignment_bytes": SIZE})
-SIZE_PARAMETER = Record({"size": OneOf((DYNAMIC,))}, optional={"value": SIZE})
+SIZE_PARAMETER = Record(
+    {"size": OneOf((DYNAMIC,))}, optional={"value": SIZE, "least": ROWS, "most": ROWS}
+)
 OF_MATRIX = (["m", "n"], ["m"], ["n"], [])
 AXES = OneOf(tuple([*stack, *axes] for stack in ([], ["b"]) for axes in OF_MATRIX))
 WORKSPACE = Record({"tile_bytes": Integer(4, 2**32), "start": OneOf(("any", "zero"))})

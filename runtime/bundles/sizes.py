@@ -31,7 +31,25 @@ def most_rows(manifest: Mapping[str, Any]) -> int:
         for each in manifest["tensors"]
         if SIZE in each["shape"]
     ]
-    return min(REACH - 2 * manifest["grid"][0]["rows"], ADDRESSES_BYTES // max(1, *steps))
+    reach = min(REACH - 2 * manifest["grid"][0]["rows"], ADDRESSES_BYTES // max(1, *steps))
+    return min(reach, size_parameter(manifest).get("most", reach))
+
+
+def least_rows(manifest: Mapping[str, Any]) -> int:
+    """The fewest rows that a kernel with a dynamic M takes."""
+    return size_parameter(manifest).get("least", 1)
+
+
+def sizes_to_check(manifest: Mapping[str, Any]) -> list[int]:
+    """The least M, the most, and one between them of more than a tile."""
+    least, most = least_rows(manifest), most_rows(manifest)
+    between = manifest["grid"][0]["rows"] + 1
+    return sorted({least, min(max(least, between), most), most})
+
+
+def size_parameter(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameter by which a launch says M."""
+    return next((each for each in manifest["parameters"] if each["kind"] == "size"), {})
 
 
 def grid_of(formula: Mapping[str, Any], m: int) -> int:
@@ -69,5 +87,6 @@ def _parameter(declared: Mapping[str, Any], m: int) -> Mapping[str, Any]:
     if declared["kind"] == "size":
         return {**declared, "value": m}
     if declared["kind"] == "tensor_map":
-        return {**declared, "dims": _numbers(declared["dims"], m)}
+        box = [min(m, e["most"]) if isinstance(e, dict) else e for e in declared["box"]]
+        return {**declared, "dims": _numbers(declared["dims"], m), "box": box}
     return declared

@@ -155,7 +155,8 @@ class Kernel:
 
 def _key(bundle: Bundle, device: str | None, copies: bool) -> str:
     """What this kernel is, for the graphs that hold it."""
-    text = json.dumps([bundle.manifest, device, copies], sort_keys=True)
+    manifests = [each.manifest for each in bundle.kernels]
+    text = json.dumps([manifests, device, copies], sort_keys=True)
     return f"{bundle.manifest['entry']}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 

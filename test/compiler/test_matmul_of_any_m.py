@@ -16,6 +16,7 @@ def compiled(monkeypatch, tmp_path):
     from tilewright.compiler import driver
     from tilewright.compiler.backend import Assembled
     from tilewright.compiler.calls import kernels
+    from tilewright.compiler.schedule import buckets
 
     asked, compile_matmul = [], kernel_cache.compile_matmul
 
@@ -28,6 +29,8 @@ def compiled(monkeypatch, tmp_path):
     monkeypatch.setattr(driver, "assemble", lambda *_, **__: nothing)
     monkeypatch.setattr(kernel_cache, "compile_matmul", noted)
     kernel_cache.cached_bundle.cache_clear()
+    monkeypatch.setattr(buckets, "STEPS", (16, 64))
+    monkeypatch.setattr(buckets, "_serves", lambda *_: False)  # a kernel for each step
     monkeypatch.setattr(kernels, "_kernels", {})
     monkeypatch.setattr(kernels, "_seen", {})
     return asked
@@ -46,14 +49,15 @@ def is_product(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> bool:
     )
 
 
-def test_rows_of_one_size_class_share_a_kernel(compiled):
+def test_rows_of_one_range_share_a_kernel(compiled):
     for m in (3, 9, 0, 16, 9, 1):
         a, b = operands(m)
         assert is_product(matmul(a, b, m="dynamic", target="sm_90a"), a, b)
     a, b = operands(20)
     stacked = matmul(a.reshape(4, 5, K), b, m="dynamic", target="sm_90a")
     assert is_product(stacked.reshape(20, N), a, b)
-    assert [(spec.m, spec.dynamic_m) for spec in compiled] == [(16, True), (64, True)]
+    rows = [(spec.least_m, spec.m, spec.most_m, spec.dynamic_m) for spec in compiled]
+    assert rows == [(1, 16, 16, True), (17, 64, 64, True)]
 
 
 class Linear(torch.nn.Module):

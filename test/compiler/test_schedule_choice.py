@@ -232,6 +232,7 @@ BROKEN = {
     "cluster-size": (Schedule((64, 16, 64), cluster=(8, 4)), ["16", "32"]),
     "idle-cta": (Schedule((64, 16, 64), cluster=(2, 1)), ["2 along M", "1 tiles"]),
     "operand-layout": (Schedule((64, 4, 64)), ["multiple of 8", "4"]),
+    "exchanged-rows": (Schedule((64, 16, 64), swap=True), ["16 rows of C", "up to 60"]),
     "narrow-rows": (Schedule((64, 80, 64)), ["160 contiguous bytes of b", "rows of 32"]),
     "tma-box": (Schedule((512, 16, 64)), ["256", "512"]),
     "tma-row-pitch": (Schedule((64, 16, 64), cluster=(1, 2)), ["998", "16"]),
@@ -273,6 +274,8 @@ def test_a_broken_rule_names_its_numbers(name):
     if name == "grid-extent":
         spec, words = replace(spec, n=16 * 70_000), ["65535", "70000"]
     problem = Problem.of(spec, target)
+    if name == "exchanged-rows":
+        problem = replace(problem, dynamic_m=True, most_m=60, swapped=True)
     if name == "reduced-groups":
         problem = replace(problem, neighbours=32)
     if name == "pieces-ahead":

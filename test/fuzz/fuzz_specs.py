@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 import sys
-from dataclasses import replace
 from typing import Any
 
 from fuzz_linalg import Outcome, judge_all, without_ptxas
@@ -76,6 +75,9 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     rows = random.Random(f"rows {seed}")
     if "batch" not in stack and rows.random() < 0.3:
         stack |= {"dynamic_m": True}
+        if rows.random() < 0.5:
+            m = sizes["m"]
+            stack |= {"least_m": rows.randint(1, m), "most_m": m + rows.randint(0, 40)}
         majors["a_major"] = "k"
     elif names[3] == "f32" and k_per_mma > 1 and rows.random() < 0.3:
         stack |= _two_products(rows, sizes, majors)
@@ -250,7 +252,7 @@ def judge_case(seed: int, fields: dict[str, Any], options: dict[str, Any]) -> Ou
         if spec.groups or spec.quantized:
             found = _compare_by_manifest(bundle, seed)
         else:
-            reference = OfSpec(replace(spec, dynamic_m=False))
+            reference = OfSpec(spec.of_rows(spec.m))
             tensors = reference.tensors(bundle.manifest, seed)
             open_device("emulator").launch(bundle, tensors, seed, check="fast")
             found = compare_with(reference, bundle.manifest, tensors)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fault import Fault
 from group_faults import GROUPS
+from row_faults import ROWS
 
 NUMERICS = "test/numerics"
 PREFIXES = f"{NUMERICS}/test_prefixes.py"
@@ -15,7 +16,6 @@ HOPPER = f"{NUMERICS}/test_hopper_prefixes.py"
 CORE = "test/emulator/tensor_core"
 FOREIGN = "test/emulator/foreign_instructions"
 RACES = ("test/emulator/races", "test/bugs")
-
 
 LAYOUTS_AND_FRONT_END = [
     Fault(
@@ -145,8 +145,8 @@ LOWERING = [
     ),
     Fault(
         "pipes: a pair's barrier expects the bytes of one CTA",
-        "            sm.ArriveExpectTxOp.of(full, bytes=2 * transaction)",
-        "            sm.ArriveExpectTxOp.of(full, bytes=transaction)",
+        "    pair, ctas = rings.cluster.pair, 2 if rings.cluster.pair else 1\n",
+        "    pair, ctas = rings.cluster.pair, 1\n",
         (PREFIXES, f"{NUMERICS}/test_presets.py"),
     ),
     Fault(
@@ -461,4 +461,5 @@ FAULTS = [
     *GROUPS,
     *EXCHANGED,
     *WEIGHTS,
+    *ROWS,
 ]

@@ -5,6 +5,8 @@ import torch
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.importers.linalg_text import LinalgText
+from tilewright.dialects.errors import CompileError
+from tilewright.runtime import LaunchError
 from tilewright.runtime.bundles.bundle import Bundle, seal
 from tilewright.runtime.launch.devices import open_device
 from tilewright.tools.inputs import make_tensors
@@ -54,10 +56,43 @@ OTHERS = [
     ("sm_80", "tiling{tile=32x16x32 mma=fma operands=global}"),
 ]
 SIZES = (1, 129)
+PLAIN = """
+module attributes {tile.target = "TARGET", tile.rows = [LEAST, MOST]} {
+  func.func @matmul(%a: tensor<?xKxbf16>, %b: tensor<NxKxbf16>) -> tensor<?xNxbf16> {
+    %c = "tile.matmul"(%a, %b) ({
+    ^bb0(%x: f32):
+      %y = arith.truncf %x : f32 to bf16
+      "tile.yield"(%y) : (bf16) -> ()
+    }) {a_major = "k", b_major = "k"} : (tensor<?xKxbf16>, tensor<NxKxbf16>) -> tensor<?xNxbf16>
+    return %c : tensor<?xNxbf16>
+  }
+}
+"""
+EXCHANGED = {
+    "sm_90a": "tiling{tile=128x16x64 swap=true},tma-insertion,swizzle-selection,epilogue-staging,"
+    "clustering{shape=2x1},pipelining,warp-specialization,persistence{ctas=2}",
+    "sm_100a": "tiling{tile=128x32x64 swap=true},tma-insertion,swizzle-selection,epilogue-staging,"
+    "clustering{shape=2x1 pair=true},pipelining,warp-specialization,persistence{scheduler=clc}",
+}
+SHARED = [
+    ("sm_90a", "tiling{tile=64x32x64 swap=true},tma-insertion,swizzle-selection,split-k{parts=2}"),
+    ("sm_90a", "tiling{tile=64x16x64 swap=true},copy-insertion,swizzle-selection,pipelining"),
+    ("sm_100a", "tiling{tile=64x16x64},tma-insertion,swizzle-selection,split-k{parts=2 over=grid}"),
+]
+BOUNDED = [
+    (target, ",".join(full.split(",")[:count]))
+    for target, full in EXCHANGED.items()
+    for count in range(1, full.count(",") + 2)
+] + SHARED
+FEW = (1, 7, 16)
 
 
-def compile_dynamic(target: str, pipeline: str) -> Bundle:
-    text = MATMUL.replace("TARGET", target).replace("xN", f"x{N}").replace("<N", f"<{N}")
+def compile_dynamic(
+    target: str, pipeline: str, bounds: tuple[int, int] | None = None, text: str = MATMUL
+) -> Bundle:
+    text = text.replace("TARGET", target).replace("xN", f"x{N}").replace("<N", f"<{N}")
+    least, most = bounds or (0, 0)
+    text = text.replace("LEAST", str(least)).replace("MOST", str(most))
     source = LinalgText(text.replace("xK", f"x{K}"), "any-m.mlir", is_file=True)
     compiled = compile_matmul(source, target=target, pipeline=pipeline, until="ptx")
     manifest = compiled.manifest
@@ -73,8 +108,10 @@ def is_right(bundle: Bundle, m: int, check: str = "full") -> bool:
     of_size = bundle.at(m)
     tensors = make_tensors(of_size.manifest, m)
     open_device("emulator").launch(of_size, tensors, m, check=check)
-    a, b, bias, other = (tensors[name].double() for name in ("a", "b", "e0", "e1"))
-    wanted = a @ b.T + bias[:, None] + other
+    a, b = tensors["a"].double(), tensors["b"].double()
+    wanted = a @ b.T
+    if "e0" in tensors:
+        wanted += tensors["e0"].double()[:, None] + tensors["e1"].double()
     bound = 2**-8 * wanted.abs() + 2**-16 * (a.abs() @ b.abs().T)
     return bool(((tensors["c"].double() - wanted).abs() <= bound).all())
 
@@ -111,3 +148,55 @@ def test_outputs_of_one_row_more_are_not_written():
     tensors["c"] = whole[:65]
     open_device("emulator").launch(bundle, tensors, 0)
     assert (whole[65] == 7).all() and not (whole[:65] == 7).all()
+
+
+@pytest.mark.sweep(8)
+@pytest.mark.parametrize("m", FEW)
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize(("target", "pipeline"), BOUNDED)
+def test_every_prefix_runs_for_few_rows_that_are_those_of_one_tile(target, pipeline, beside, m):
+    head = 'module attributes {tile.target = "TARGET"'
+    text = MATMUL.replace(head, f"{head}, tile.rows = [LEAST, MOST]") if beside else PLAIN
+    assert is_right(compile_dynamic(target, pipeline, (1, 16), text), m)
+
+
+def boxes(bundle: Bundle, m: int) -> list[list[int]]:
+    """Those of the maps of A and B."""
+    parameters = bundle.at(m).manifest["parameters"]
+    return [each["box"] for each in parameters if each["kind"] == "tensor_map"][:2]
+
+
+def test_boxes_have_as_many_rows_as_there_are_up_to_those_of_a_tile():
+    pipeline = "tiling{tile=64x16x64},tma-insertion,swizzle-selection"
+    some = compile_dynamic("sm_90a", pipeline, (1, 70), PLAIN)
+    assert [boxes(some, m)[0][1] for m in (1, 9, 64, 70)] == [1, 9, 64, 64]
+    many = compile_dynamic("sm_90a", pipeline, (64, 100), PLAIN)  # never fewer than a tile
+    assert next(parameter.get("box") for parameter in many.manifest["parameters"]) == [64, 64]
+    exchanged = compile_dynamic("sm_90a", BOUNDED[2][1], (1, 16), PLAIN)
+    assert [sorted(box[1] for box in boxes(exchanged, m)) for m in (3, 16)] == [[3, 72], [16, 72]]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ((1, 17), "a dynamic M of at most the 16 columns of a tile, got up to 17"),
+        ((0, 16), "tile.rows must be the fewest and the most rows, from 1 to 2147483647"),
+        ((17, 16), "tile.rows must be the fewest and the most rows, from 1 to 2147483647"),
+    ],
+)
+def test_bounds_that_do_not_fit_are_refused(bounds, said):
+    with pytest.raises(CompileError, match=said):
+        compile_dynamic("sm_90a", "tiling{tile=64x16x64 swap=true}", bounds, PLAIN)
+
+
+def test_bounds_of_known_rows_are_refused():
+    text = PLAIN.replace("?", "64")
+    with pytest.raises(CompileError, match="is of a module whose c has any number of rows"):
+        compile_dynamic("sm_90a", "tiling{tile=64x64x64}", (1, 64), text)
+
+
+def test_a_launch_of_other_rows_is_refused():
+    bundle = compile_dynamic("sm_90a", "tiling{tile=64x64x64}", (5, 70), PLAIN)
+    for m, cure in ((4, "pass more"), (71, "multiply in parts")):
+        with pytest.raises(LaunchError, match=f"M must be 5 to 70, got {m}; {cure}"):
+            bundle.at(m)

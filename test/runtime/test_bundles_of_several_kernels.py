@@ -1,0 +1,228 @@
+"""A bundle of several kernels by their rows: what is written comes back, each launch gets the one
+whose rows it has, and what does not fit together is refused."""
+
+import copy
+import json
+import os
+import zipfile
+
+import pytest
+import torch
+
+from tilewright.compiler.bundle_writer import as_bundle, several, write_several
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
+from tilewright.runtime import BundleError, LaunchError, load, read_bundle
+from tilewright.runtime.bundles.bundle import manifest_hash
+from tilewright.runtime.bundles.several import validate_several
+
+N, K = 40, 72
+BOUNDS = ((1, 16), (17, 64), (65, ROWS_MOST))
+TILES = ("64x16x64 swap=true", "64x16x64", "128x32x64")
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    return [
+        compile_matmul(
+            MatmulSpec(min(most, 4096), N, K, dynamic_m=True, least_m=least, most_m=most),
+            target="sm_90a",
+            pipeline=f"tiling{{tile={tile}}},tma-insertion,swizzle-selection",
+        )
+        for (least, most), tile in zip(BOUNDS, TILES, strict=True)
+    ]
+
+
+@pytest.fixture(params=["kernels.zip", "kernels"])
+def path(request, tmp_path, kernels):
+    return write_several(tmp_path / request.param, kernels).path
+
+
+@pytest.fixture
+def folder(tmp_path, kernels):
+    return write_several(tmp_path / "kernels", kernels).path
+
+
+def refusal(path) -> str:
+    with pytest.raises(BundleError) as refused:
+        read_bundle(path)
+    return str(refused.value)
+
+
+def change(folder, name, edit, seal=True):
+    """Rewrites a manifest of a bundle folder, and its hash of itself where `seal` says so."""
+    file = folder / name
+    manifest = json.loads(file.read_text())
+    edit(manifest)
+    if seal:
+        manifest["hashes"]["manifest.json"] = manifest_hash(manifest)
+    file.write_text(json.dumps(manifest))
+
+
+def operands(m: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(m)
+    a, b = (torch.randn(rows, K, generator=generator) for rows in (m, N))
+    return a.bfloat16(), b.bfloat16()
+
+
+def test_kernels_come_back_as_they_were_written(path, kernels):
+    bundle = read_bundle(path)
+    assert [each.ptx for each in bundle.kernels] == [each.ptx for each in kernels]
+    assert [each.cubin for each in bundle.kernels] == [each.assembled.cubin for each in kernels]
+    assert all(each.path == path and not each.fewer for each in bundle.kernels)
+    names = {f"m{least}.{file}" for least, _ in BOUNDS for file in ("kernel.ptx", "kernel.cubin")}
+    names |= {f"m{least}.manifest.json" for least, _ in BOUNDS} | {"manifest.json"}
+    found = zipfile.ZipFile(path).namelist() if path.suffix else os.listdir(path)
+    assert set(found) == names
+
+
+def test_each_number_of_rows_has_its_kernel(kernels):
+    bundle = several(kernels)
+    for m in (1, 16, 17, 64, 65, 10**6):
+        tile = bundle.at(m).manifest["schedule"]["tile"]
+        assert tile[:2] == ([64, 16] if m <= 64 else [128, 32])
+        assert bool(bundle.at(m).manifest["schedule"].get("swapped")) == (m <= 16)
+    with pytest.raises(LaunchError, match="M must be 1 to 16, got 0; pass more"):
+        bundle.at(0)
+    with pytest.raises(LaunchError, match="got 2147483648; multiply in parts"):
+        bundle.at(2**31)
+
+
+def test_a_call_takes_the_kernel_for_its_rows(path):
+    kernel = load(path)
+    for m in (0, 3, 16, 17, 70):
+        a, b = operands(m)
+        wanted = a.double() @ b.double().T
+        assert ((kernel(a, b).double() - wanted).abs() <= 2**-7 * wanted.abs() + 1e-3).all()
+    tiles = {m: kernel.at(m).manifest["schedule"]["tile"] for m in (3, 70)}
+    assert tiles == {3: [64, 16, 64], 70: [128, 32, 64]}
+
+
+def test_equal_kernels_give_equal_bytes_and_one_is_a_bundle_of_its_own(tmp_path, kernels):
+    for name in ("one.zip", "two.zip"):
+        write_several(tmp_path / name, kernels)
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+    write_several(tmp_path / "alone.zip", kernels[2:])
+    assert read_bundle(tmp_path / "alone.zip").manifest["schema"] == 2
+
+
+def test_a_file_that_is_gone_or_changed_is_refused(folder):
+    (folder / "m17.kernel.ptx").write_text("// another\n")
+    assert "m17.kernel.ptx: must have the SHA-256 of the manifest" in refusal(folder)
+    (folder / "m17.kernel.ptx").unlink()
+    assert "must hold m17.kernel.ptx, got none" in refusal(folder)
+
+
+def test_a_kernel_of_another_bundle_is_refused(folder, kernels):
+    manifest: dict = dict(as_bundle(kernels[1]).manifest) | {"pipeline": "another"}
+    own: dict = dict(manifest["hashes"])
+    manifest["hashes"] = own | {"manifest.json": manifest_hash(manifest)}
+    (folder / "m17.manifest.json").write_text(json.dumps(manifest))
+    assert "m17.manifest.json: must have the SHA-256 of the manifest" in refusal(folder)
+
+
+def hashed(edit):
+    """The change of a kernel's manifest with all hashes made to fit."""
+
+    def both(folder):
+        change(folder, "m17.manifest.json", edit)
+        made = json.loads((folder / "m17.manifest.json").read_text())["hashes"]["manifest.json"]
+        change(folder, "manifest.json", lambda m: m["hashes"].update({"m17.manifest.json": made}))
+
+    return both
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (
+            hashed(lambda m: m["parameters"][-1].update(least=20)),
+            "kernels: must be of 17 to 64 rows as the kernel is, got 20 to 64",
+        ),
+        (
+            hashed(lambda m: m.update(target="sm_100a")),
+            "kernels: all must have the same target, got another from 17 rows on",
+        ),
+        (
+            hashed(lambda m: m["parameters"][-1].pop("most")),
+            "kernels: must be of 17 to 64 rows as the kernel is, got 17 to None",
+        ),
+        (
+            hashed(lambda m: m["parameters"][-1].update(least=65)),
+            "parameters: must have least up to most of a size, got 65 and 64",
+        ),
+    ],
+)
+def test_kernels_that_do_not_fit_together_are_refused(folder, edit, said):
+    edit(folder)
+    assert said in refusal(folder)
+
+
+MOST = {"least": 65, "most": ROWS_MOST}
+
+
+@pytest.mark.parametrize(
+    ("kernels_said", "said"),
+    [
+        ([MOST], "kernels: must have 2 to 16 items, got 1"),
+        ([MOST] * 17, "kernels: must have 2 to 16 items, got 17"),
+        ([{"least": 2, "most": 64}, MOST], "kernels: must go on from 1 rows, got 2"),
+        ([{"least": 1, "most": 63}, MOST], "kernels: must go on from 64 rows, got 65"),
+        ([{"least": 1, "most": 65}, MOST], "kernels: must go on from 66 rows, got 65"),
+        (
+            [{"least": 1, "most": 64}, {"least": 65, "most": 70}],
+            "kernels: must go on from 71 rows, got 2147483648",
+        ),
+        (
+            [{"least": 1, "most": 9}, {"least": 10, "most": 9}, {"least": 10, "most": ROWS_MOST}],
+            "kernels: must be for some rows each, got 10 to 9",
+        ),
+        ([{"least": 1, "most": "64"}, MOST], "kernels[0].most: must be an integer from 1"),
+        (
+            [{"least": 1, "most": 64}, MOST],
+            "hashes: must have the field 'm1.manifest.json', got none",
+        ),
+    ],
+)
+def test_ranges_of_rows_that_leave_some_out_are_refused(kernels_said, said):
+    head = {"format": "tilewright-bundle", "schema": 4, "size": "m"}
+    manifest = {**head, "kernels": kernels_said, "hashes": {"manifest.json": "0"}}
+    with pytest.raises(BundleError) as caught:
+        validate_several(manifest, "manifest")
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda m: m.update(schema=5), "schema: must be 2 or 3, got 5"),
+        (lambda m: m.update(size="n"), "size: must be 'm', got 'n'"),
+        (lambda m: m.update(format="zip"), "format: must be 'tilewright-bundle', got 'zip'"),
+        (lambda m: m["kernels"].pop(), "kernels: must go on from 65 rows, got 2147483648"),
+    ],
+)
+def test_a_manifest_of_several_that_breaks_a_rule_is_refused(folder, edit, said):
+    change(folder, "manifest.json", edit)
+    assert said in refusal(folder)
+
+
+def test_a_change_without_its_hash_is_refused(folder):
+    change(folder, "manifest.json", lambda m: m.update(author="x"), seal=False)
+    assert "manifest.json: must have the SHA-256" in refusal(folder)
+
+
+def test_rows_of_boxes_that_no_launch_says_are_refused(kernels):
+    manifest = copy.deepcopy(dict(as_bundle(kernels[1]).at(20).manifest))
+    manifest["parameters"] = [each for each in manifest["parameters"] if each["kind"] != "size"]
+    manifest["parameters"][0]["box"][1] = {"size": "m", "most": 64}
+    from tilewright.runtime.bundles.manifest import validate
+
+    with pytest.raises(BundleError, match="must have numbers alone where no launch says M"):
+        validate(manifest)
+
+
+def test_files_are_read_up_to_a_limit_together(folder, monkeypatch):
+    from tilewright.runtime.bundles import bundle_files
+
+    monkeypatch.setattr(bundle_files, "TOTAL_LIMIT_BYTES", 10_000)
+    assert "must be files of at most 10000 bytes together, got more" in refusal(folder)
