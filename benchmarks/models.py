@@ -15,11 +15,16 @@ A line a model appears as soon as it is measured. `--seconds` begins no model th
 With `--json` the figures are kept, and models that the file has are not measured again; one during
 which the process died is entered so, and left out from then on. Needs torch 2.9 to 2.13 and
 transformers for all but GPT-2; on a GPU cuda-python, and triton for Inductor.
+
+Several calls may share a GPU, each with models of its own, to compile at once: with `--turns FILE`
+one measures at a time. Seconds of compilation are then those of a busy machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
+import functools
 import math
 import os
 import statistics
@@ -44,6 +49,8 @@ AUTOTUNE = "max-autotune-no-cudagraphs"
 def main() -> None:
     options = arguments()
     columns = options.columns.split(",")
+    if options.turns:
+        take_turns(options.turns)
     kept = Kept(options.json, columns)
     print(f"{'model':24}" + "".join(f"{name + ' us':>14}" for name in columns) + headings(columns))
     started, longest = time.perf_counter(), 0.0
@@ -72,6 +79,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--report", action="store_true", help="print what was taken and why")
     parser.add_argument("--seconds", type=float, default=math.inf, help="of this slice")
     parser.add_argument("--json", help="keep the figures in this file, and go on from there")
+    parser.add_argument("--turns", help="a file by which calls that share a GPU measure in turns")
     parser.add_argument(
         "--keep-caches", action="store_true", help="compile with what was kept before"
     )
@@ -90,6 +98,28 @@ def chosen(options: argparse.Namespace) -> list[Case]:
     wanted = [each.strip() for each in options.only.split(",")]
     cases = [case for case in CASES if any(each in case.name for each in wanted)]
     return [case for case in cases if case.name in QUICK] if options.quick else cases
+
+
+def take_turns(path: str) -> None:
+    """Let this process measure only while no other with the same file does."""
+    from tilewright.compiler.inductor import race
+
+    file = open(path, "w")  # held until the process ends
+
+    def alone(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def locked(*given: Any) -> Any:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                return function(*given)
+            finally:
+                torch.cuda.synchronize()
+                fcntl.flock(file, fcntl.LOCK_UN)
+
+        return locked
+
+    race.measure_in_graphs = alone(race.measure_in_graphs)
+    globals().update({each.__name__: alone(each) for each in (times_of, exact)})
 
 
 def measured(case: Case, columns: list[str], options: argparse.Namespace) -> dict[str, Any]:

@@ -93,6 +93,28 @@ def test_a_slice_ends_before_its_time_is_over(models, monkeypatch, capsys):
     assert "vit prefill 1x197        not measured: -1 s are over" in capsys.readouterr().out
 
 
+def test_calls_that_share_a_gpu_measure_one_at_a_time(models, monkeypatch, tmp_path):
+    import fcntl
+
+    from tilewright.compiler.inductor import race
+
+    def is_held(*given):
+        with open(tmp_path / "turns", "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
+
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(race, "measure_in_graphs", is_held)
+    for name in ("times_of", "exact"):
+        is_held.__name__ = name
+        monkeypatch.setattr(models, name, is_held)
+    models.take_turns(str(tmp_path / "turns"))
+    assert race.measure_in_graphs() and models.times_of() and not is_held()
+
+
 def test_an_unknown_column_is_refused(models, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         measured(models, monkeypatch, "--columns", "eager,mine")
