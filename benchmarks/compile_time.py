@@ -1,27 +1,38 @@
 """How long a spec takes to become a cubin, stage by stage: in a cold process and in a warm one.
 
-    python benchmarks/compile_time.py [--m 512 --n 768 --k 320] [--repeat 5] [--passes] [--json]
+    python benchmarks/compile_time.py [--m 512 --n 768 --k 320] [--repeat 5] [--json]
+    python benchmarks/compile_time.py --passes
+    python benchmarks/compile_time.py --calls
 
-Without --passes every figure is the median of the repeats, in milliseconds of wall time. "cold" is
+Without a flag every figure is the median of the repeats, in milliseconds of wall time. "cold" is
 one whole `tilewright compile --emit cubin` process, from exec to exit; "warm" is the same
 compilation in a process that has done it before. "other" is what no stage counts: in a cold process
 mostly imports.
 
 With --passes it is the least of the repeats, in milliseconds of CPU time in a warm process, of each
 pass and its checks, for the kernels of `KERNELS` from spec to PTX.
+
+With --calls it is what the first call of a shape takes before the launch, in a process that has
+compiled others: the schedule is chosen, and the bundle is compiled into an empty cache, or read
+from there by a process that does not remember it. Medians of as many shapes, in milliseconds of
+wall time and of CPU time, that of ptxas included.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
+import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +44,16 @@ KERNELS = {
     "sm_100a": {"target": "sm_100a"},
     "sm_90a": {"target": "sm_90a"},
 }
+CHIPS = ("sm_90a", "sm_100a")
 BEFORE, AFTER = "context to normalize", "LLVM IR and PTX"
 
 
 def main() -> None:
     options = parse_options()
+    if options.calls:
+        result = {**conditions(options), "call_ms": first_calls(options)}
+        print(json.dumps(result) if options.json else calls_as_text(result))
+        return
     if options.passes:
         result = {**conditions(options), "cpu_ms": pass_columns(options)}
         print(json.dumps(result) if options.json else passes_as_text(result))
@@ -54,6 +70,7 @@ def parse_options() -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--passes", action="store_true", help="a table of passes and kernels")
+    parser.add_argument("--calls", action="store_true", help="first calls of shapes")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
@@ -112,6 +129,53 @@ def passes_as_text(result: dict[str, Any]) -> str:
         cells = [f"{column[row]:.1f}" if row in column else "" for column in columns.values()]
         if any(cells):
             lines.append(f"| {row} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def first_calls(options: argparse.Namespace) -> dict[str, dict[str, Stages]]:
+    """For each chip, wall and CPU milliseconds of shapes that are compiled, and read again."""
+    from tilewright.compiler.calls import kernel_cache, kernels
+    from tilewright.compiler.spec import MatmulSpec
+
+    def find(spec: MatmulSpec, chip: str) -> None:
+        pipeline = kernels.pipeline_of(spec, chip, kernels.How())
+        kernel_cache.cached_bundle(spec, chip, pipeline)
+
+    found: dict[str, dict[str, Stages]] = {}
+    sizes = [options.m + 64 * number for number in range(options.repeat + 1)]
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[kernel_cache.VARIABLE] = folder
+        for chip in CHIPS:
+            specs, found[chip] = [MatmulSpec(m, options.n, options.k) for m in sizes], {}
+            for way in ("compiled", "from disk"):
+                kernel_cache.cached_bundle.cache_clear()
+                kernels.choose_pipeline.cache_clear()
+                runs = [both_clocks(functools.partial(find, spec, chip)) for spec in specs]
+                found[chip][way] = medians(runs[1:])
+    return found
+
+
+def both_clocks(call: Callable[[], None]) -> Stages:
+    """Wall and CPU milliseconds of a call, its processes included."""
+    usage, started = cpu_seconds(), time.perf_counter()
+    call()
+    return {
+        "wall": (time.perf_counter() - started) * 1e3,
+        "cpu": (cpu_seconds() - usage) * 1e3,
+    }
+
+
+def cpu_seconds() -> float:
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def calls_as_text(result: dict[str, Any]) -> str:
+    lines = [headline(result, "median"), "", "| first call of a shape | wall ms | CPU ms |"]
+    lines.append("|---" * 3 + "|")
+    for chip, ways in result["call_ms"].items():
+        for way, found in ways.items():
+            lines.append(f"| {chip}, {way} | {found['wall']:.1f} | {found['cpu']:.1f} |")
     return "\n".join(lines)
 
 

@@ -452,6 +452,14 @@ WEIGHTS = [
         (f"{NUMERICS}/test_weights.py",),
     ),
 ]
+CHOICE = [
+    Fault(
+        "bounds: that of a sharing takes the slowest way from tile to tile for the fastest",
+        "        work = min(work_cycles(one, rounds",
+        "        work = max(work_cycles(one, rounds",
+        ("test/compiler/test_schedule_search.py",),
+    ),
+]
 FAULTS = [
     *LAYOUTS_AND_FRONT_END,
     *PASSES,
@@ -462,4 +470,5 @@ FAULTS = [
     *EXCHANGED,
     *WEIGHTS,
     *ROWS,
+    *CHOICE,
 ]
