@@ -15,10 +15,10 @@ from ...runtime.operands.dlpack import gpu_of
 from ..importers.epilogue_function import Argument, Frame, Returned, import_epilogue
 from ..importers.linalg_text import LinalgText
 from ..importers.traced_function import TensorLike
-from ..spec import MatmulSpec
+from ..spec import ROWS_HINT, MatmulSpec
 from .function_keys import function_key
 from .kernel_cache import cached_bundle
-from .kernels import How, default_target, hint_of, pipeline_of
+from .kernels import How, default_target, pipeline_of
 from .leading_dims import rows_of
 from .operands import operand_type
 from .placement import aligned
@@ -27,6 +27,8 @@ TYPES = {f"torch.{DTYPES[name].torch}": name for name in ("s8", "e4m3", "e5m2")}
 SCALES = {"torch.bfloat16": "bf16", "torch.float16": "f16", "torch.float32": "f32"}
 PACKED = {"s4": 2, "u4": 2}
 WIDE = ("torch.bfloat16", "torch.float16")
+BUCKETS = (16, 64, 256)
+"""Of kernels for any M: each has the schedule for the M up to which it is called."""
 
 
 class Weights(NamedTuple):
@@ -121,7 +123,7 @@ def _multiply(
     a = aligned("weight_only_mm: a", a.contiguous())
     kept: list[Any] = []
     likes = tuple(TensorLike(tuple(each.shape), each.dtype) for each in operands)
-    rows = hint_of(a.shape[0]) if how.m else a.shape[0]
+    rows = _hint_of(a.shape[0]) if how.m else a.shape[0]
     types = a.dtype, weights[:4], *(str(each.dtype) for each in weights.tensors[1:])
     named = None if epilogue is None else function_key(epilogue, kept)
     key = rows, types, likes, named, how, gpu_of(a)
@@ -136,6 +138,11 @@ def _multiply(
         return result.reshape(*leading, weights.n)
     pairs = zip(found.finish, result, strict=True)
     return tuple(each.finished(made.reshape(*leading, made.shape[-1])) for each, made in pairs)
+
+
+def _hint_of(m: int) -> int:
+    """The M whose schedule the kernel for any M has that serves so many rows."""
+    return next((most for most in BUCKETS if m <= most), ROWS_HINT)
 
 
 def _of_nothing(a: Any, weights: Weights, how: How) -> Any:
