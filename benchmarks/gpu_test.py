@@ -52,7 +52,7 @@ from tilewright.runtime.bundles.manifest import (
 from tilewright.runtime.element_types import BLOCKWISE, torch_dtype
 from tilewright.runtime.element_types import INTEGERS as DTYPES_OF_INTEGERS
 from tilewright.runtime.errors import DeviceError
-from tilewright.runtime.group_sizes import OFFSETS, ROWS
+from tilewright.runtime.group_sizes import OFFSETS, ORDER, ROWS
 from tilewright.runtime.judge.groups import group_ends, parts_of_depth
 from tilewright.runtime.judge.reference import compare, expected_output, to_float64
 from tilewright.runtime.launch.comparison import machine
@@ -278,6 +278,8 @@ def draw(manifest: Mapping[str, Any], seed: int, kind: str) -> Inputs:
             numbers = np.sort(stream.randint(0, grouped_extent(manifest) + 1, shape))
         elif each["name"] == ROWS:  # some are no row's
             numbers = stream.randint(-2, operands(manifest)[0]["shape"][0] + 2, shape)
+        elif each["name"] == ORDER:
+            numbers = stream.permutation(shape[0])
         elif kind == INTEGERS:
             numbers = stream.randint(-INTEGER_MAX, INTEGER_MAX + 1, shape)
         elif each["dtype"] in DTYPES_OF_INTEGERS:

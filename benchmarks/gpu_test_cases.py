@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpu_test_sources import with_operands
 
@@ -142,6 +142,11 @@ def _groups(target: str) -> Iterator[Case]:
         for passes in range(1, len(GROUPS) + 1):
             text = ",".join(GROUPS[:passes])
             yield Case("groups of K", f"groups-of-k-{groups}-{passes}", of_k, text)
+        ordered = replace(of_k, ordered=True)
+        yield Case("groups of K", f"groups-of-k-ordered-{groups}", ordered)
+        for passes in (1, 5, 8):
+            text = ",".join(GROUPS[:passes])
+            yield Case("groups of K", f"groups-of-k-ordered-{groups}-{passes}", ordered, text)
     for groups, tokens in ((1, 2000), (5, 90), (33, 600)):
         gathered = MatmulSpec(*GROUPS_SHAPE, groups=groups, gathered=tokens)
         yield Case("groups", f"groups-gathered-{groups}", gathered)

@@ -11,6 +11,8 @@ CUDA graph of several calls; contenders take turns, and times are medians. "dens
 torch of as many rows with one matrix: as many operations, and less to read.
 
 A shape that ends in k, as 2048x1536x65536x128k, has groups of K instead: the gradient of weights.
+There "heavy" computes the groups with the most of K first, its time that of finding them included,
+and "in-order" hands out tiles like it, but in the order of groups.
 One that ends in s has e4m3 with an f32 for each row of A and column of a matrix of B, beside
 `torch._scaled_grouped_mm`, and one in t the same with sums of two levels, as torch without fast
 accumulation. There "dense" is `torch._scaled_mm` with as many rows and one matrix. One in g takes
@@ -21,6 +23,7 @@ torch, then our kernel of plain groups, and "torch" the same copy, then torch's.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import re
@@ -65,7 +68,9 @@ VARIANTS = {
 }
 CALLS = 4  # in a graph
 SCALED = ("s", "t")
-PERMUTED = "permuted"
+PERMUTED, HEAVY, IN_ORDER = "permuted", "heavy", "in-order"
+OTHERS = {"g": [PERMUTED], "k": [HEAVY, IN_ORDER]}
+KINDS = ("uniform", "ragged", "skewed", "late", "zipf")
 
 
 def main() -> int:
@@ -80,6 +85,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
     parser.add_argument("--shapes", default=",".join(SHAPES), help="MxNxKxGROUPS,…")
     parser.add_argument("--only", default="", help="variants, by commas (default all)")
+    parser.add_argument("--kinds", default="uniform,ragged,skewed", help=", ".join(KINDS))
     parser.add_argument("--rounds", type=int, default=15, help="graphs a contender (default 15)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     return parser.parse_args()
@@ -95,16 +101,17 @@ def compile_all(options: argparse.Namespace) -> int:
     failed = 0
     for shape in options.shapes.split(","):
         names = options.only.split(",") if options.only else [*VARIANTS]
-        for name in [*names, *([PERMUTED] if shape.endswith("g") else [])]:
+        for name in [*names, *OTHERS.get(shape[-1], [])]:
             spec, source = source_of(shape.removesuffix("g") if name == PERMUTED else shape)
-            name_of = name if name != PERMUTED else "chosen"
-            pipeline = VARIANTS[name_of]
+            if name == HEAVY:
+                spec = source = replace(spec, ordered=True)
+            pipeline = VARIANTS.get(name)
             in_turns = pipeline and "ping-pong" in pipeline
             if in_turns and (spec.group_axis == "k" or spec.sums):
                 continue
-            pipeline = (
-                for_bytes(pipeline, spec) if pipeline else choose_pipeline(spec, options.target)
-            )
+            chosen = replace(spec, ordered=True) if name == IN_ORDER else spec
+            pipeline = for_bytes(pipeline, spec) if pipeline else None
+            pipeline = pipeline or choose_pipeline(chosen, options.target)
             try:
                 compiled = compile_matmul(source, target=options.target, pipeline=pipeline)
             except CompileError as error:
@@ -162,7 +169,8 @@ def sizes_of(shape: str) -> tuple[int, int, int, int, str]:
 
 
 def offsets_of(kind: str, rows: int, groups: int) -> list[int]:
-    """Where groups end: of equal size, of random ones, or the first with half of the rows."""
+    """Where groups end: of equal size, of random ones, with half of the rows in the first or in the
+    last one, or of 1, 1/2, 1/3 and so on in a random order."""
     import torch
 
     if kind == "uniform":
@@ -170,6 +178,10 @@ def offsets_of(kind: str, rows: int, groups: int) -> list[int]:
     generator = torch.Generator().manual_seed(1)
     first = rows // 2 if kind == "skewed" else 0
     weights = torch.rand(groups, generator=generator) + 0.05
+    if kind == "zipf":
+        weights = 1 / (1 + torch.randperm(groups, generator=generator))
+    if kind == "late":
+        weights[-1] = weights[:-1].sum()
     ends = first + (weights.cumsum(0) / weights.sum() * (rows - first)).long()
     return [*ends[:-1].tolist(), rows]
 
@@ -185,7 +197,7 @@ def run_all(options: argparse.Namespace) -> int:
     rows = [
         row
         for shape, kernels in found.items()
-        for kind in ("uniform", "ragged", "skewed")
+        for kind in options.kinds.split(",")
         for row in measure(shape, kind, kernels, options.rounds)
     ]
     if options.json:
@@ -210,10 +222,7 @@ def measure(shape: str, kind: str, kernels: dict[str, Any], rounds: int) -> list
         wanted = group_by_group(operands, out, offs).float()
     right = {}
     for name, kernel in kernels.items():
-        copied = name == PERMUTED
-        contenders[name] = lambda kernel=kernel, copied=copied: kernel(
-            *(permuted(operands) if copied else operands), out=out
-        )
+        contenders[name] = functools.partial(called, kernel, GIVEN.get(name, list), operands, out)
         out.fill_(float("nan"))
         contenders[name]()
         error = (out.float() - wanted).abs().max().item() / wanted.abs().max().item()
@@ -256,10 +265,26 @@ def plain(shape: str, offs: Any) -> tuple[Sequence[Any], dict[str, Callable[[], 
     return (a, b.mT, offs), contenders, out
 
 
+def called(kernel: Any, given: Callable[[Any], Any], operands: Sequence[Any], out: Any) -> None:
+    """A call of ours, with what it takes made of the operands."""
+    kernel(*given(operands), out=out)
+
+
 def permuted(operands: Sequence[Any]) -> Sequence[Any]:
     """The operands of plain groups: a copy of the rows that are gathered, and the others."""
     table, b, offs, rows = operands
     return table.index_select(0, rows), b, offs
+
+
+def ordered(operands: Sequence[Any]) -> Sequence[Any]:
+    """The operands, and the groups by how much of K they have."""
+    from tilewright.runtime.group_sizes import heavy_first
+
+    a, _, offs = operands
+    return *operands, heavy_first(offs, a.shape[1])
+
+
+GIVEN: dict[str, Callable[[Any], Any]] = {PERMUTED: permuted, HEAVY: ordered}
 
 
 def scaled(shape: str, offs: Any) -> tuple[Sequence[Any], dict[str, Callable[[], Any]], Any]:

@@ -41,7 +41,7 @@ from .pipeline import (
     parse_module,
     run_passes,
 )
-from .schedule.choice import choose_schedule, target_for
+from .schedule.choice import choose_schedule, in_order, target_for
 from .schedule.scaled_schedule import scaled_schedule
 from .schedule.thread_schedule import is_by_threads, thread_schedule
 from .schedule.warp_schedule import is_by_warps, warp_schedule
@@ -344,7 +344,8 @@ def choose_pipeline(spec: MatmulSpec, target: str) -> str:
         return weight_schedule(spec, used).pipeline()
     if is_by_warps(used):
         return warp_schedule(spec, used).pipeline()
-    return choose_schedule(spec, used).pipeline()
+    schedule = choose_schedule(spec, used)
+    return in_order(schedule) if spec.ordered else schedule.pipeline()
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

@@ -12,7 +12,7 @@ from ..dialects.target import WGMMA_ADDED, find_target
 from ..dialects.tile import ElementOp, MatmulOp
 from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp
-from ..dialects.tile_groups import GatheredMatmulOp, GroupedMatmulOp
+from ..dialects.tile_groups import GatheredMatmulOp, GroupedMatmulOp, OrderedMatmulOp
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.tile_types import element_bytes
 from ..dialects.tile_weights import WeightMatmulOp
@@ -50,6 +50,7 @@ def spec_of(module: ir.Module) -> MatmulSpec:
         batch = {"groups": matmul.offsets.type.shape[0], "group_axis": axis}
     if isinstance(matmul, GatheredMatmulOp):
         m, batch["gathered"] = matmul.rows.type.shape[0], m
+    batch |= {"ordered": True} if isinstance(matmul, OrderedMatmulOp) else {}
     batch |= _gaps_of(matmul)
     m = ROWS_HINT if dynamic_m else m
     more = {**majors, **batch, **outputs_of(matmul)}

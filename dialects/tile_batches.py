@@ -1,6 +1,7 @@
 """Ops of `tile` by which a program for one matrix runs on each of a stack of them.
 
     %batch, %row = tile.batch %i {tiles, count}     %i = batch * tiles + row
+    %batch, %row = tile.ordered_batch %i, %order    %i = place * tiles + row, batch = order[place]
     %a_of = tile.matrix %a[%batch]                   a view, or a tensor map, of one matrix
 
 Everything else of a kernel names a tile by its row and column within the matrix.
@@ -30,6 +31,22 @@ class BatchOp(Tile.Operation, name="batch"):
         if tiles < 1 or count < 1:
             return refuse(self, f"tiles and count must be at least 1, got {tiles} and {count}")
         return True
+
+
+class OrderedBatchOp(BatchOp, name="ordered_batch"):
+    """As `tile.batch`, the matrices in the order that numbers in global memory say.
+
+    i = place * tiles + row, and the matrix is `order[place]`. A number that is none of theirs
+    counts as the last one; a matrix whose number is left out is not computed.
+    """
+
+    order: ext.Operand[ir.MemRefType]
+
+    def verify_invariants(self) -> bool:
+        order, i32 = self.order.type, ir.IntegerType.get_signless(32)
+        if order.rank != 1 or order.element_type != i32:
+            return refuse(self, f"order must be a vector of i32, got {order}")
+        return BatchOp.verify_invariants(self)
 
 
 class MatrixOp(Tile.Operation, name="matrix"):

@@ -3,6 +3,7 @@
     tile.grouped_matmul   c[r,N] = f(sum_k a[r,K] * b[g,N,K]) for every row r of group g
                           c[g,M,N] = f(sum_k a[M,k] * b[N,k]) over every k of group g
     tile.gathered_matmul  c[r,N] = f(sum_k a[rows[r],K] * b[g,N,K]) for every row r of group g
+    tile.ordered_matmul   c[g,M,N] = f(sum_k a[M,k] * b[N,k]) as above, of the groups in an order
     tile.group            (group, row, first, count): the group, and the M tile in it, of a place
     tile.group_onward     the same, for a thread that asks for one place after the other
     tile.group_tiles      how many places along M all groups have
@@ -23,6 +24,7 @@ A number in `rows`, an i32 in global memory, counts as the nearest that a has a 
 from typing import Any
 
 from ..runtime.group_sizes import OFFSETS as OFFSETS
+from ..runtime.group_sizes import ORDER as ORDER
 from ..runtime.group_sizes import ROWS as ROWS
 from ..runtime.group_sizes import tiles_of_groups as tiles_of_groups
 from .integer_types import I32
@@ -104,6 +106,22 @@ class GatheredMatmulOp(GroupedMatmulOp, name="gathered_matmul"):
     def rows_of_c(self, rows_of_a: int) -> int:
         del rows_of_a
         return self.rows.type.shape[0]
+
+
+class OrderedMatmulOp(GroupedMatmulOp, name="ordered_matmul"):
+    """`c[g,M,N] = f(sum_k a[M,k] * b[N,k])` over every k of group g, for the groups in `order`.
+
+    As `tile.grouped_matmul` of groups of K: tiles of the first group in `order` come first.
+    """
+
+    order: ext.Operand[ir.RankedTensorType]
+
+    def verify_invariants(self) -> bool:
+        if not self.of_depth:
+            return refuse(self, "an order must be that of groups of K, got groups of rows")
+        if self.order.type != self.offsets.type:
+            return refuse(self, f"order must be {self.offsets.type}, got {self.order.type}")
+        return GroupedMatmulOp.verify_invariants(self)
 
 
 class GroupOp(Tile.Operation, name="group"):

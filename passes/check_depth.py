@@ -12,7 +12,7 @@ from ..dialects.mlir import ir
 from ..dialects.pipe import RoleOp
 from ..dialects.sm_threads import WarpsOp
 from ..dialects.tile import MMAS, CopyOp, KernelOp, LoadOp, TmaLoadOp, TmaMulticastOp
-from ..dialects.tile_batches import BatchOp
+from ..dialects.tile_batches import BatchOp, OrderedBatchOp
 from ..dialects.tile_groups import GroupColumnsOp, GroupDepthOp, GroupStepsOp
 from .base import refused, walk
 from .batches import argument_of, map_definition
@@ -50,6 +50,10 @@ def _check_offsets(kernel: KernelOp, op: GroupDepthOp, first: GroupDepthOp) -> N
     if op.offsets not in arguments[2:-1] or got != (groups, depth):
         rule = f"depth: must cut the {depth} along K into {groups} groups by offsets of the kernel"
         raise refused(op, f"{rule}, got {got[1]} into {got[0]}; fix it")
+    order = batch.order if isinstance(batch, OrderedBatchOp) else None
+    if order is not None and (order not in arguments[2:-1] or order.type.shape[0] != groups):
+        rule = f"depth: must take {groups} groups in an order that the kernel takes"
+        raise refused(op, f"{rule}, got {order.type}; fix it")
     if op.offsets != first.offsets:
         raise refused(op, "depth: all agents must cut K alike, got another way; give them one")
 

@@ -54,7 +54,7 @@ from ..dialects.tile import (
     YieldOp,
 )
 from ..dialects.tile_ahead import HeldElementOp, LoadAheadOp, ReadAheadOp, StagedElementOp
-from ..dialects.tile_batches import BatchOp, MatrixOp, TransposedOp
+from ..dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, TransposedOp
 from ..dialects.tile_groups import (
     GatheredRowsOp,
     GroupColumnsOp,
@@ -101,7 +101,7 @@ ROLES = (RoleOp, WarpsOp)
 TILE_LOOPS = (ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
 LOADS = (LoadOp, TmaLoadOp, TmaMulticastOp, CopyOp)
 PARTS = (
-    BatchOp, MatrixOp, TransposedOp, GroupOp, GroupRowsOp, GatheredRowsOp,
+    BatchOp, OrderedBatchOp, MatrixOp, TransposedOp, GroupOp, GroupRowsOp, GatheredRowsOp,
     GroupTilesOp,
     GroupDepthOp, GroupColumnsOp, GroupStepsOp,
 )  # fmt: skip

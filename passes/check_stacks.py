@@ -10,7 +10,8 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
-from ..dialects.tile_batches import BatchOp, MatrixOp
+from ..dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp
+from ..dialects.tile_groups import GroupDepthOp
 from ..dialects.tile_loads import TensorMapOp
 from ..dialects.tile_types import TensorMapType, integers_of
 from .base import refused, walk
@@ -51,6 +52,12 @@ def check_batch(kernel: KernelOp, op: BatchOp, first: BatchOp) -> None:
             f"stacks: {count} matrices of {tiles} tiles must be the {reach} along M, by whole "
             f"clusters of {size}, got another number; change tiles",
         )
+    if type(op) is not type(first) or list(op.operands)[1:] != list(first.operands)[1:]:
+        rule = "stacks: all agents must take matrices in one order"
+        raise refused(op, f"{rule}, got another than the first; give them one")
+    if isinstance(op, OrderedBatchOp) and not walk(kernel, GroupDepthOp):
+        rule = "stacks: an order must be that of groups of K"
+        raise refused(op, f"{rule}, got that of other matrices; take tile.batch")
     if (tiles, count) != (first.tiles.value, first.count.value):
         raise refused(op, "stacks: all agents must cut tiles alike, got another way; give them one")
 

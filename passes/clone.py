@@ -10,6 +10,7 @@ from ..dialects.mlir import arith, ir, scf
 GROUP_STEPS = "tile.group_steps"
 PURE = (
     "tile.batch",
+    "tile.ordered_batch",
     "tile.matrix",
     "tile.transposed",
     "tile.group",

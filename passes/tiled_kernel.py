@@ -25,9 +25,11 @@ from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp, DualMmaOp
 from ..dialects.tile_groups import (
     OFFSETS,
+    ORDER,
     ROWS,
     GatheredMatmulOp,
     GroupedMatmulOp,
+    OrderedMatmulOp,
     tiles_of_groups,
 )
 from ..dialects.tile_outputs import kept_of
@@ -95,8 +97,9 @@ def epilogue_tensors(matmul: MatmulOp) -> list[ir.Value]:
 def _beside(matmul: MatmulOp) -> dict[str, ir.Value]:
     """What an op takes beside A and B, by the names of the kernel's arguments."""
     if isinstance(matmul, GroupedMatmulOp):
-        rows = {ROWS: matmul.rows} if isinstance(matmul, GatheredMatmulOp) else {}
-        return {OFFSETS: matmul.offsets, **rows}
+        more = {ROWS: matmul.rows} if isinstance(matmul, GatheredMatmulOp) else {}
+        more |= {ORDER: matmul.order} if isinstance(matmul, OrderedMatmulOp) else {}
+        return {OFFSETS: matmul.offsets, **more}
     if isinstance(matmul, DualMatmulOp):
         return {B2: matmul.b2}
     return blockwise_scales(matmul) or scales_of(matmul) or weight_scales(matmul)
@@ -218,7 +221,8 @@ def _build_body(
     place = cta.i
     depth, group_depth = logical_shape(matmul.a.type, matmul.a_major.value)[1], None
     if c.type.rank == 3:
-        batch = batch_at(cta, c.type, m, 2 if swap else 1)
+        order = others[1] if isinstance(matmul, OrderedMatmulOp) else None
+        batch = batch_at(cta, c.type, m, 2 if swap else 1, order)
         a, b, *outputs = (
             each if each.type.rank == 2 else matrix_at(each, batch.batch)
             for each in (a, b, *outputs)

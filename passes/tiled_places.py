@@ -6,7 +6,7 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.tile import CtaTileOp, ElementOp
-from ..dialects.tile_batches import BatchOp, MatrixOp, view_of_matrix
+from ..dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, view_of_matrix
 from ..dialects.tile_groups import (
     GatheredRowsOp,
     GroupColumnsOp,
@@ -18,12 +18,17 @@ from ..dialects.tile_groups import (
 )
 
 
-def batch_at(cta: CtaTileOp, c: ir.MemRefType, tile_m: int, axis: int) -> BatchOp:
-    """Which matrix the place of a CTA along M belongs to; tiles are rows of that axis of C."""
+def batch_at(
+    cta: CtaTileOp, c: ir.MemRefType, tile_m: int, axis: int, order: Any = None
+) -> BatchOp:
+    """Which matrix the place of a CTA along M belongs to, of those in an order if there is one;
+    tiles are rows of that axis of C."""
     i64 = ir.IntegerType.get_signless(64)
     tiles, count = tiles_along(c.shape[axis], tile_m), c.shape[0]
     sizes = {"tiles": ir.IntegerAttr.get(i64, tiles), "count": ir.IntegerAttr.get(i64, count)}
     index = ir.IndexType.get()
+    if order is not None:
+        return OrderedBatchOp(i=cta.i, **sizes, batch=index, row=index, order=order)
     return BatchOp(i=cta.i, **sizes, batch=index, row=index)
 
 

@@ -6,11 +6,14 @@ A ragged tensor map ends where a group's rows do (docs/grouped.md):
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 OFFSETS = "offsets"
 """The name of the input that says where groups of rows end."""
 ROWS = "rows"
 """The name of the input that says which rows of A the rows of all groups are."""
+ORDER = "order"
+"""The name of the input that says which group of K is whose turn."""
 FAR = 2**30
 """The extent of the rows in a ragged map, and the last of its coordinates."""
 REACH = 0x7FFF0000
@@ -38,3 +41,12 @@ def ragged(dims: Sequence[int], strides: Sequence[int]) -> tuple[list[int], list
 def is_ragged(dims: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether a map of those dims and strides is a ragged one."""
     return len(dims) > 3 and ([*dims], [*strides]) == ragged(dims[:-2], strides[:-2])
+
+
+def heavy_first(offs: Any, extent: int) -> Any:
+    """The groups by how much of K each has, the most first; of those with as much the first."""
+    import torch
+
+    ends = offs.clamp(0, extent)
+    counts = torch.diff(ends, prepend=ends.new_zeros(1)).clamp(min=0)
+    return counts.argsort(descending=True, stable=True).int()

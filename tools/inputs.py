@@ -7,7 +7,7 @@ from typing import Any
 
 from ..runtime.bundles.manifest import grouped_extent, operands
 from ..runtime.element_types import DTYPES, INTEGERS, torch_dtype
-from ..runtime.group_sizes import OFFSETS, ROWS
+from ..runtime.group_sizes import OFFSETS, ORDER, ROWS
 from ..runtime.host_memory import refuse_large
 from ..runtime.judge.gaps import empty, flat
 from .scaled_inputs import BLOCKS, fill_codes, fill_identity, hide_padding
@@ -45,6 +45,8 @@ def make_tensors(
             values.copy_(_numbers(operands(manifest)[0]["shape"][0], len(values), generator))
         elif tensor["name"] == ZEROS and "weights" in manifest:
             values.copy_(torch.randint(0, ZEROS_BELOW, tensor["shape"], generator=generator))
+        elif tensor["name"] == ORDER:
+            values.copy_(torch.randperm(len(values), generator=generator))
         elif tensor["role"] == "input":
             values.copy_(_random(tensor, generator))
         else:

@@ -32,6 +32,7 @@ def grouped_mm(
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = (),
     rows: Any = None,
+    order: str | None = None,
     check_offsets: bool = False,
     target: str | None = None,
     pipeline: str | None = None,
@@ -55,6 +56,10 @@ def grouped_mm(
     rows: a vector of int32 on the device of the others, where rows are grouped: row r of the
         product is of row rows[r] of mat_a, so that tokens need no copy in the order of their
         experts. A number that mat_a has no row for counts as the nearest that it has.
+    order: "heavy" computes groups with the most of K first, and hands out each tile when one has
+        ended: where groups are of very different sizes, none that takes long begins last. The
+        order is found on the device, by a few small kernels of torch. Of grouped rows and columns,
+        whose tiles take equally long, it is for the gradients of the matrices.
     check_offsets: looks at offs on the host, which waits for them, and raises OptionError where one
         is less than the one before it or beyond the rows. Without it such an offset counts as the
         nearest that is neither. A group of K then has nothing where its offset is less than the
@@ -74,8 +79,10 @@ def grouped_mm(
         raise OptionError(f"grouped_mm: epilogue must be a function of acc and operands, got {got}")
     if epilogue is None and len(operands):
         raise OptionError("grouped_mm: operands are those of an epilogue, got none; pass epilogue=")
+    if order not in (None, "heavy"):
+        raise OptionError(f"grouped_mm: order must be 'heavy', got {order!r}; leave it out")
     after = After(epilogue, operands)
-    return grouped_product(mat_a, mat_b, offs, how, after, check_offsets, rows)
+    return grouped_product(mat_a, mat_b, offs, how, after, check_offsets, rows, order or "")
 
 
 def grouped_product(
@@ -86,6 +93,7 @@ def grouped_product(
     after: After,
     check_offsets: bool,
     rows: Any = None,
+    order: str = "",
 ) -> Any:
     """`grouped_mm` of what is asked of the compilation, and what is made of the sums."""
     ranks = len(mat_a.shape), len(mat_b.shape)
@@ -95,11 +103,15 @@ def grouped_product(
     if ranks == (3, 3):
         if offs is not None:
             raise OptionError("grouped_mm: offs must be None for two stacks, got one; drop it")
+        if order:
+            rule = "order must be None for two stacks, whose products take equally long"
+            raise OptionError(f"grouped_mm: {rule}, got {order!r}; leave it out")
         return _stack(mat_a, mat_b.swapaxes(-1, -2), how, after)
     if ranks == (3, 2):
         function = None if after.function is None else flipped(after.function)
         sides = mat_b.swapaxes(-1, -2), mat_a.swapaxes(-1, -2)
-        found = grouped_product(*sides, offs, how, After(function, after.operands), check_offsets)
+        turned = After(function, after.operands)
+        found = grouped_product(*sides, offs, how, turned, check_offsets, None, order)
         several = isinstance(found, tuple)
         return tuple(each.mT for each in found) if several else found.mT
     if ranks not in ((2, 3), (2, 2)):
@@ -112,9 +124,9 @@ def grouped_product(
         rule = "must not be traced, as groups have no operator of torch.compile"
         raise OptionError(f"grouped_mm: {rule}, got a traced call; call torch.compiler.disable")
     if any(records_gradients(mat_a, each) for each in (b, *after.operands)):
-        return _recorded(mat_a, b, offs, how, after, rows)
+        return _recorded(mat_a, b, offs, how, after, rows, order)
     if ranks == (2, 2):
-        return multiply_depth(mat_a, b, offs, how, after)
+        return multiply_depth(mat_a, b, offs, how, after, order)
     return multiply_rows(mat_a, b, offs, how, after, rows=rows)
 
 
@@ -134,20 +146,20 @@ def _stack(a: Any, b: Any, how: How, after: After) -> Any:
     )
 
 
-def _recorded(a: Any, b: Any, offs: Any, how: How, after: After, rows: Any) -> Any:
+def _recorded(a: Any, b: Any, offs: Any, how: How, after: After, rows: Any, order: str) -> Any:
     """The product of which torch records gradients; what comes after the sums is a second step."""
     from .grouped_gradient import DepthProduct, GroupedProduct
 
     if after.function is not None:
 
         def product(dtype: str) -> Any:
-            return _recorded(a, b, offs, how._replace(out_dtype=dtype), After(), rows)
+            return _recorded(a, b, offs, how._replace(out_dtype=dtype), After(), rows, order)
 
         count = None if b.dim() == 2 else len(a if rows is None else rows)
         return in_two_steps(product, a, offs, how, after, count)
     if b.dim() == 2:
-        return DepthProduct.apply(a, b.mT, offs, how, multiply_rows)
-    return GroupedProduct.apply(a, b, offs, how, rows, multiply_rows)
+        return DepthProduct.apply(a, b.mT, offs, how, order, multiply_rows)
+    return GroupedProduct.apply(a, b, offs, how, rows, order, multiply_rows)
 
 
 def _check(a: Any, b: Any, offs: Any, rows: Any, check_offsets: bool) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from ...dialects.dtypes import DTYPES, FMA
 from ...dialects.errors import OptionError
 from ...dialects.target import find_target
+from ...runtime.group_sizes import heavy_first
 from ...runtime.operands.copies import warn_of_copy
 from ...runtime.operands.dlpack import gpu_of
 from ...runtime.operands.results import new_zeros
@@ -25,8 +26,13 @@ _kernels: dict[Any, Grouped] = {}
 _finding = threading.Lock()
 
 
-def multiply_depth(a: Any, b: Any, offs: Any, how: How, after: After | None = None) -> Any:
-    """The products by one kernel; a is [m, k] and b [n, k], both checked."""
+def multiply_depth(
+    a: Any, b: Any, offs: Any, how: How, after: After | None = None, order: str = ""
+) -> Any:
+    """The products by one kernel; a is [m, k] and b [n, k], both checked.
+
+    order: "heavy" for the groups with the most of K first.
+    """
     after = after or After()
     target = how.target or default_target(gpu_of(a))
     a, b = with_depth_as_rows("mat_a", a), with_depth_as_rows("mat_b", b)
@@ -34,13 +40,13 @@ def multiply_depth(a: Any, b: Any, offs: Any, how: How, after: After | None = No
         return _of_nothing(a, b, offs, how, after)
     kept: list[Any] = []
     groups = offs.shape[0]
-    key = quick_key(a), quick_key(b), groups, gpu_of(a), how, after.key(kept)
+    key = quick_key(a), quick_key(b), groups, gpu_of(a), how, after.key(kept), order
     found = _kernels.get(key)
     if found is None:
         with _finding:
-            found = _kernels.get(key) or _find(a, b, groups, how, target, after, kept)
+            found = _kernels.get(key) or _find(a, b, groups, how, target, after, bool(order), kept)
             _kernels[key] = found
-    beside = after.arguments(found)
+    beside = [*([heavy_first(offs, a.shape[1])] if order else []), *after.arguments(found)]
     a, b = aligned("grouped_mm: mat_a", a), aligned("grouped_mm: mat_b", b)
     if after.function is not None:  # a text says how arguments are stored
         a, b = a.swapaxes(0, 1), b.swapaxes(0, 1)
@@ -70,7 +76,14 @@ def _of_nothing(a: Any, b: Any, offs: Any, how: How, after: After) -> Any:
 
 
 def _find(
-    a: Any, b: Any, groups: int, how: How, target: str, after: After, kept: list[Any]
+    a: Any,
+    b: Any,
+    groups: int,
+    how: How,
+    target: str,
+    after: After,
+    ordered: bool,
+    kept: list[Any],
 ) -> Grouped:
     left, right = operand_of("mat_a", a), operand_of("mat_b", b)
     dtype = DTYPES[left.dtype]
@@ -81,4 +94,5 @@ def _find(
     sizes = left.shape[0], right.shape[0], left.shape[1]
     names = left.dtype, right.dtype, how.out_dtype or dtype.result, dtype.accumulator
     spec = MatmulSpec(*sizes, *names, a_major="m", b_major="n", groups=groups, group_axis="k")
-    return find(replace(spec, sums=how.sums), after, target, how, kept)
+    spec = replace(spec, sums=how.sums, ordered=ordered)
+    return find(spec, after, target, how, kept)

@@ -30,9 +30,9 @@ class GroupedProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
-        a, b, offs, how, rows, multiply_rows = inputs
+        a, b, offs, how, rows, order, multiply_rows = inputs
         ctx.save_for_backward(a, b, offs, rows)
-        ctx.how, ctx.multiply_rows = How(target=how.target), multiply_rows
+        ctx.how, ctx.order, ctx.multiply_rows = How(target=how.target), order, multiply_rows
         return multiply_rows(a, b, offs, how, rows=rows)
 
     @staticmethod
@@ -49,8 +49,8 @@ class GroupedProduct(torch.autograd.Function):
             of_a = _scattered(ctx, gradient, b, offs, numbers, a)
         if ctx.needs_input_grad[1]:  # of [groups, n, k]
             read = a if numbers is None else a.index_select(0, numbers)
-            of_b = multiply_depth(gradient.mT, read.mT, offs, ctx.how)
-        return of_a, of_b, None, None, None, None
+            of_b = multiply_depth(gradient.mT, read.mT, offs, ctx.how, order=ctx.order)
+        return of_a, of_b, None, None, None, None, None
 
 
 def _scattered(ctx: Any, gradient: Any, b: Any, offs: Any, numbers: Any, a: Any) -> torch.Tensor:
@@ -67,10 +67,10 @@ class DepthProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
-        a, b, offs, how, multiply_rows = inputs
+        a, b, offs, how, order, multiply_rows = inputs
         ctx.save_for_backward(a, b, offs)
         ctx.how, ctx.multiply_rows = How(target=how.target), multiply_rows
-        return multiply_depth(a, b.mT, offs, how)
+        return multiply_depth(a, b.mT, offs, how, order=order)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
@@ -84,4 +84,4 @@ class DepthProduct(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             rows = torch.zeros(b.shape, dtype=b.dtype, device=b.device)
             of_b = ctx.multiply_rows(a.mT, gradient.mT, offs, ctx.how, out=rows)
-        return of_a, of_b, None, None, None
+        return of_a, of_b, None, None, None, None

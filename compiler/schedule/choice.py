@@ -78,6 +78,15 @@ def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:
     return found
 
 
+def in_order(schedule: Schedule) -> str:
+    """The pipeline with a CTA for each tile, those of a group of K before those of the next.
+
+    So the chip starts one where another ends, and none that takes long begins late.
+    """
+    tiling, *others = replace(schedule, scheduler="none").pipeline().split(",")
+    return ",".join([tiling.removesuffix("}") + " order=n}", *others])
+
+
 def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
     """The table's entry for a problem, if its schedule keeps every rule."""
     tuned = tuned_schedule(problem, target)

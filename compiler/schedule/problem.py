@@ -146,8 +146,7 @@ class Problem:
     """M×N×K with element sizes in bytes, the major axis of each operand, and what TMA asks.
 
     Of stacks, `batch` is how many such matrices there are, with operands of their own here.
-    `grouped` is the axis that is cut into groups, "m", "k" or none: they count as such a stack, all
-    of equal size.
+    `grouped` is the axis that is cut into groups, "m", "k" or none: they count as an even stack.
     `further_bytes` are the element sizes of outputs beside C, `neighbours` how many in a row one
     reduces. `a_major` and `b_major` are "k" or "mn"; `tma_alignment_bytes` is the unit of a pitch.
     `epilogue_instructions` are about those of an element of C, `beside` the element sizes of other

@@ -61,6 +61,7 @@ class MatmulSpec(Problem):
     is a stack with a matrix for each. With `group_axis` "k" K is cut into them instead, A and B are
     matrices with K as their rows, and C is a stack with a matrix for each. With `gathered` A has so
     many rows, and the rows of groups are those that numbers say which the kernel takes, M of them.
+    Groups of K that are `ordered` are computed in the order that numbers say, one for each group.
     With two `products` the kernel takes a second B, as the first, and C is made of A's products
     with both: one times the other, unless an epilogue makes it.
     `epilogue_instructions`, `beside`, `beside_columns` and `beside_rows` are hints for the

@@ -62,10 +62,7 @@ def check(spec: Problem) -> None:
     check_weights(spec)
     _check_types(spec)
     _check_choice(spec, "group_axis", ("m", "k") if spec.groups else ("m",))
-    majors = (spec.a_major, spec.b_major)
-    broken = grouped_refusal(
-        spec.groups, spec.group_axis, spec.batch, spec.is_scaled, majors, spec.gathered
-    )
+    broken = grouped_refusal(spec)
     if broken:
         raise OptionError(f"spec: {broken}")
     _check_bounds(spec)

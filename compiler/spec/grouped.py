@@ -5,32 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .epilogue import Epilogue
-from .problem import EXTENT_MAX
+from .problem import EXTENT_MAX, Problem
 
 GROUPS_MAX = 2**16
 
 
-def grouped_refusal(
-    groups: object,
-    axis: str,
-    batch: int,
-    scaled: bool,
-    majors: tuple[str, str],
-    gathered: object,
-) -> str | None:
+def grouped_refusal(spec: Problem) -> str | None:
     """Why a spec can't have so many groups of rows, or of K."""
+    groups, axis, gathered = spec.groups, spec.group_axis, spec.gathered
     if type(groups) is not int or not 0 <= groups <= GROUPS_MAX:
         return f"groups must be 0 to {GROUPS_MAX}, got {groups!r}; multiply in several calls"
     if type(gathered) is not int or not 0 <= gathered <= EXTENT_MAX:
         return f"gathered must be 0 to {EXTENT_MAX}, got {gathered!r}"
     if gathered and not (groups and axis == "m"):
         return f"gathered must be 0 where no rows are grouped, got {gathered}; take one group"
+    if spec.ordered and not (groups and axis == "k"):
+        return f"ordered must be False where no K is grouped, got {spec.ordered!r}; leave it out"
     if not groups:
         return None
-    if batch:
-        return f"batch must be 0 where rows are grouped, got {batch}; group the rows of all"
-    if scaled:
+    if spec.batch:
+        return f"batch must be 0 where rows are grouped, got {spec.batch}; group the rows of all"
+    if spec.is_scaled:
         return "groups must be 0 for operands with block scales; multiply one by one"
+    majors = spec.a_major, spec.b_major
     if axis == "k" and majors != ("m", "n"):
         rule = "a_major and b_major must be 'm' and 'n' where K is grouped"
         return f"{rule}, got {majors[0]!r} and {majors[1]!r}; pass copies with K as rows"
@@ -46,13 +43,13 @@ def grouped_text(
     epilogue: Epilogue | None,
     elements: Sequence[str],
 ) -> str:
-    """The module of the op: types of the tensors a, b, offsets, c, of rows where they are gathered,
-    and of sums and all outputs. An output behind c has c's sizes.
+    """The module of the op: types of the tensors a, b, offsets, c, of rows or order where there
+    are, and of sums and all outputs. An output behind c has c's sizes.
     """
     sums, c, *further = elements
     made = epilogue or _conversion(sums, elements[1:])
-    inputs = ("a", "b", "offsets", *(["rows"] if "rows" in types else []))
-    op = "gathered" if "rows" in types else "grouped"
+    inputs = ("a", "b", "offsets", *(name for name in ("rows", "order") if name in types))
+    op = {"rows": "gathered", "order": "ordered"}.get(inputs[-1], "grouped")
     a_major, b_major = ("k" if major == "k" else "mn" for major in majors)
     arguments = ", ".join([*(f"%{name}: {types[name]}" for name in inputs), *made.arguments()])
     sizes = types["c"].removesuffix(f"{c}>")

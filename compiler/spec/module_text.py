@@ -95,6 +95,8 @@ def _grouped_text(spec: Problem, epilogue: Epilogue | None) -> str:
     stored = {**spec.shapes(), "offsets": (spec.groups,)}
     if spec.gathered:
         stored["rows"] = (spec.m,)
+    if spec.ordered:
+        stored["order"] = (spec.groups,)
     if spec.a_major == "m":
         stored["a"] = (spec.k, spec.m)
     if spec.b_major == "n":

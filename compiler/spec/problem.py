@@ -32,6 +32,7 @@ OF_WEIGHTS = ("group_size", "scale_dtype", "zero_points")
 TWO_LEVEL = "two-level"
 OF_GROUPS = ("groups", "group_axis")
 OF_GATHERED = ("gathered",)
+OF_ORDERED = ("ordered",)
 OF_PRODUCTS = ("products",)
 BESIDE = ("beside", "beside_columns", "beside_rows")
 OF_EPILOGUES = ("epilogue_instructions", *BESIDE)
@@ -67,6 +68,7 @@ class Problem:
     groups: int = 0
     group_axis: str = "m"
     gathered: int = 0
+    ordered: bool = False
     dynamic_m: bool = False
     lda: int = 0
     ldb: int = 0
@@ -165,6 +167,8 @@ class Problem:
             groups = (self.n, self.k // self.group_size)
             found["scales"] = self.scale_dtype, groups
             found |= {"zeros": ("u8", groups)} if self.zero_points else {}
+        if self.ordered:
+            found["order"] = "s32", (self.groups,)
         for name, shape in scale_shapes(self).items():
             scale = "f32" if self.is_blockwise else OPERAND_FORMATS[self.a_dtype].scale
             found[name] = scale, shape
@@ -190,6 +194,7 @@ class Problem:
             *(OF_GROUPS if not self.groups else ()),
             *(("group_axis",) if self.group_axis == "m" else ()),
             *(() if self.gathered else OF_GATHERED),
+            *(() if self.ordered else OF_ORDERED),
             *(OF_PRODUCTS if self.products == 1 else ()),
             *(name for name in OF_EPILOGUES if not found[name]),
             *(() if self.dynamic_m else ("dynamic_m",)),

@@ -20,7 +20,7 @@ from ...dialects.tile import (
     SplitRankOp,
     TensorMapOp,
 )
-from ...dialects.tile_batches import BatchOp, MatrixOp, TransposedOp
+from ...dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, TransposedOp
 from ...dialects.tile_blockwise import BlockwiseMmaOp
 from ...dialects.tile_boxes import BoxRowsOp, LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_duals import DUAL_MMAS, DualMmaOp, JoinOp
@@ -133,6 +133,7 @@ from .tiles import (
     lower_cta_tile,
     lower_dim,
     lower_matrix,
+    lower_ordered_batch,
     lower_pair_rank,
     lower_place,
     lower_split_rank,
@@ -204,6 +205,7 @@ _TCGEN05: Lowerings = {
     BoxRowsOp: lower_box_rows,
     memref.DimOp: lower_dim,
     BatchOp: lower_batch,
+    OrderedBatchOp: lower_ordered_batch,
     MatrixOp: lower_matrix,
     TransposedOp: lower_transposed,
     GroupOp: lower_group,

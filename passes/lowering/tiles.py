@@ -8,7 +8,7 @@ from ...dialects import sm
 from ...dialects.hilbert import hilbert_curve
 from ...dialects.mlir import arith, ir, llvm, memref
 from ...dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
-from ...dialects.tile_batches import BatchOp, MatrixOp, TransposedOp
+from ...dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, TransposedOp
 from ...dialects.tile_boxes import BoxRowsOp
 from ...dialects.tile_parts import WorkspaceOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
@@ -17,7 +17,7 @@ from .. import build
 from ..batches import STEP_ATTRIBUTE, steps_of
 from ..cluster import Cluster
 from .elements import element_pointer
-from .scope import Scope, lowered, lowered_as
+from .scope import Scope, lowered, lowered_as, lowered_parts
 
 CURVE_SYMBOL = "hilbert_curve"
 PLACE_BITS = 16
@@ -32,6 +32,16 @@ def lower_batch(_: Scope, op: BatchOp) -> list[ir.Value]:
     """The tiles of one matrix come after those of the one before."""
     place, tiles = build.as_i32(op.i), op.tiles.value
     return [build.as_index(place // tiles), build.as_index(place % tiles)]
+
+
+def lower_ordered_batch(_: Scope, op: OrderedBatchOp) -> list[ir.Value]:
+    """The same of the matrix whose turn it is."""
+    place, tiles = build.as_i32(op.i), op.tiles.value
+    numbers = lowered_parts(op.order)[0]
+    pointer = build.element_pointer(numbers, build.i32(), build.widen(place // tiles))
+    number = llvm.load(build.i32(), pointer, alignment=4)
+    known = arith.minui(number, build.constant(op.count.value - 1))
+    return [build.as_index(known), build.as_index(place % tiles)]
 
 
 def lower_matrix(scope: Scope, op: MatrixOp) -> ir.Value:

@@ -13,7 +13,7 @@ from ..element_types import (
     blockwise_scale_shape,
 )
 from ..errors import DeviceError, LaunchError
-from ..group_sizes import OFFSETS, ROWS
+from ..group_sizes import OFFSETS, ORDER, ROWS
 from .manifest_fields import MANIFEST
 from .manifest_rules import (
     launch_contradictions,
@@ -270,6 +270,7 @@ def _shape_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
     k, b_k = k_of(a), k_of(b)
     offsets, stack_c = offsets_of({"tensors": tensors}), shapes[2][:-2]
     gathered = rows_of({"tensors": tensors})
+    yield from _order_contradictions(tensors, where)
     if gathered is not None:
         m = gathered["shape"][0] if len(gathered["shape"]) == 1 else None
         if gathered["dtype"] != "s32" or offsets is None or stack_c:
@@ -287,6 +288,16 @@ def _shape_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
         yield f"{where}: must be matrices or stacks as long as the output, got {shapes}"
     elif stack_c and not stack_a and not stack_b:
         yield f"{where}: must have a stack among the operands of a stack, got {shapes}"
+
+
+def _order_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
+    """An order is that of groups, one number each."""
+    for order in (each for each in tensors if each["name"] == ORDER):
+        offsets = offsets_of({"tensors": tensors})
+        wanted = None if offsets is None else offsets["shape"]
+        if order["shape"] != wanted or order["dtype"] != "s32":
+            rule = f"must have an order of s32, one a group, {wanted}"
+            yield f"{where}: {rule}, got {order['dtype']} {order['shape']}"
 
 
 def _output_contradictions(

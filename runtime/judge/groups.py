@@ -19,11 +19,11 @@ def group_ends(offsets: np.ndarray, rows: int) -> list[int]:
     return np.minimum(np.maximum.accumulate(np.maximum(offsets, 0)), rows).astype(int).tolist()
 
 
-def gathered(manifest: Mapping[str, Any], values: Values) -> Values:
+def gathered(manifest: Mapping[str, Any], values: Values) -> dict[str, np.ndarray]:
     """The values with the rows of a that their numbers say, each as the nearest that a has."""
     numbers, (a, _) = rows_of(manifest), operands(manifest)
     if numbers is None:
-        return values
+        return dict(values)
     others = {name: value for name, value in values.items() if name != numbers["name"]}
     whole = others[a["name"]]
     at = np.clip(values[numbers["name"]], 0, len(whole) - 1).astype(int)

@@ -26,6 +26,7 @@ from ..bundles.manifest import (
     second_b,
 )
 from ..element_types import INTEGERS, is_torch
+from ..group_sizes import ORDER
 from .block_scales import decoded, is_coded, with_scales
 from .blockwise import SCALES as SCALES_OF_BLOCKS
 from .blockwise import blockwise_sums, is_blockwise
@@ -93,6 +94,7 @@ def expected_output(
     if offsets is not None:
         ends = values.pop(offsets["name"])
         values = gathered(manifest, values)
+        values.pop(ORDER, None)  # of all groups, which does not matter
         whole = grouped_result(
             manifest,
             epilogue,

@@ -92,7 +92,7 @@ def test_gradients_add_up_what_each_row_was_read_for():
     table, rows, offs = TABLE.clone().requires_grad_(), numbers(), ends(10, 10, 41, 90)
     rows[:2] = ends(-5, TOKENS + 7)
     upstream = whole(ROWS, N)
-    found = grouped_mm(table, b, offs=offs, rows=rows, target="sm_90a")
+    found = grouped_mm(table, b, offs=offs, rows=rows, order="heavy", target="sm_90a")
     of_table, of_b = torch.autograd.grad(found, (table, b), upstream)
     near = rows.clamp(0, TOKENS - 1)
     wanted = torch.zeros(TOKENS, K, dtype=torch.float64)

@@ -112,6 +112,8 @@ def _groups(draw: random.Random, majors: dict[str, str], two_level: bool) -> dic
     found: dict[str, Any] = {"groups": draw.choice((1, 2, 5, 9, 40)), "group_axis": axis}
     if axis == "m" and draw.random() < 0.3:
         found["gathered"] = draw.randint(1, 120)
+    if axis == "k" and draw.random() < 0.3:
+        found["ordered"] = True
     return found | ({"sums": "two-level"} if two_level and draw.random() < 0.5 else {})
 
 

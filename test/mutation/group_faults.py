@@ -20,6 +20,24 @@ GROUPS = [
         (EPILOGUES,),
     ),
     Fault(
+        "groups: the number of a gathered row is read at its place in the group",
+        "    return row + lowered_parts(value)[-2] if is_of_group(value) else row",
+        "    return row + 0 * lowered_parts(value)[-2] if is_of_group(value) else row",
+        ("test/numerics/test_groups.py",),
+    ),
+    Fault(
+        "groups: a number of a row beyond the last counts as one behind it",
+        "    return arith.minsi(arith.maxsi(number, build.constant(0)), rows - 1)",
+        "    return arith.minsi(arith.maxsi(number, build.constant(0)), rows)",
+        ("test/compiler/test_gathered_rows.py",),
+    ),
+    Fault(
+        "tiles: the matrix whose turn it is is that of its place",
+        "    known = arith.minui(number, build.constant(op.count.value - 1))",
+        "    known = arith.minui(place // tiles, build.constant(op.count.value - 1))",
+        ("test/numerics/test_groups.py",),
+    ),
+    Fault(
         "scaled-grouped: the factors of groups of K are those of one row for all groups",
         "        shape = [groups] * by_group + ",
         "        shape = [1] * by_group + ",

@@ -6,8 +6,12 @@ import pytest
 import torch
 
 import tilewright
+from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError, OptionError
+from tilewright.runtime.group_sizes import heavy_first
+from tilewright.runtime.launch.devices import open_device
+from tilewright.tools.inputs import make_tensors
 
 BOTH = ["sm_90a", "sm_100a"]
 LADDER = (
@@ -142,6 +146,20 @@ def test_offsets_out_of_order_or_beyond_the_rows_count_as_the_nearest():
     assert torch.equal(found, wanted)
 
 
+@pytest.mark.parametrize(
+    ("order", "rule"),
+    [
+        ("light", "order must be 'heavy', got 'light'; leave it out"),
+        ("heavy", "order must be None for two stacks, whose products take equally long, got"),
+    ],
+)
+def test_an_order_of_nothing_is_refused(order, rule):
+    _, b = operands_of(8, 24, 64, 3)
+    a = torch.ones(3, 8, 64).bfloat16()
+    with pytest.raises(OptionError, match=rule):
+        tilewright.grouped_mm(a, b, order=order)
+
+
 def test_two_stacks_are_multiplied_one_by_one():
     _, b = operands_of(8, 24, 64, 3)
     a = torch.randint(-3, 4, (3, 8, 64)).bfloat16()
@@ -226,6 +244,49 @@ def test_every_prefix_keeps_groups_of_k_apart(check_matmul, passes, target):
     compiled, _ = check_matmul(DEPTH, pipeline=",".join(LADDER[:passes]), target=target)
     # Four tiles of 64 rows, of 40 columns two, for each of six groups.
     assert compiled.manifest["grid"] == ([24, 2, 1] if passes < 8 else [4, 1, 1])
+
+
+@pytest.mark.sweep(4)
+@pytest.mark.array(1, passes=[1, 5, 7, 8], target=BOTH, order=["m", "n"])
+def test_every_prefix_computes_groups_of_k_in_an_order(check_matmul, passes, target, order):
+    tiling = LADDER[0].replace("}", f" order={order}}}" if passes < 8 else "}")
+    check_matmul(
+        replace(DEPTH, ordered=True), pipeline=",".join((tiling, *LADDER[1:passes])), target=target
+    )
+
+
+def test_a_group_that_an_order_leaves_out_is_not_computed():
+    spec = replace(DEPTH, m=64, n=16, k=96, groups=4, ordered=True)
+    compiled = tilewright.compile(spec, target="sm_90a", pipeline="tiling{tile=64x16x32 order=n}")
+    bundle = as_bundle(compiled)
+    tensors = make_tensors(bundle.manifest, 0)
+    tensors["order"].copy_(torch.tensor([2, 2, 77, 0]))  # 77 counts as the last one
+    open_device("emulator").launch(bundle, tensors, 0)
+    found = tensors["c"].isnan().flatten(1)
+    assert found[1].all() and not found[[0, 2, 3]].any()
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        [10, 10, 40, 41, 41, 77, 90, 90],
+        [0, 0, 96, 96, 96, 96, 96, 96],
+        [30, -7, 40, 20, 2**31 - 1, 50, -(2**31), 10],
+    ],
+)
+def test_the_heaviest_groups_of_k_come_first_and_all_are_as_without_an_order(ends):
+    a, b = torch.randint(-3, 4, (96, 16)).bfloat16(), torch.randint(-3, 4, (96, 24)).bfloat16()
+    offs = torch.tensor(ends, dtype=torch.int32)
+    plain, heavy = (
+        tilewright.grouped_mm(a.T, b, offs=offs, target="sm_90a", order=order)
+        for order in (None, "heavy")
+    )
+    assert torch.equal(plain, heavy)
+    begins = torch.tensor([0, *ends[:-1]]).clamp(0, 96)
+    counts = (torch.tensor(ends).clamp(0, 96) - begins).clamp(min=0)
+    order = heavy_first(offs, 96)
+    assert order.dtype == torch.int32 and sorted(order.tolist()) == list(range(8))
+    assert counts[order].tolist() == sorted(counts.tolist(), reverse=True)
 
 
 @pytest.mark.parametrize(
