@@ -47,7 +47,7 @@
     sm.cp_async           a thread's copy; sm.cp_async_commit and sm.cp_async_wait as above
     sm.stmatrix           8x8 matrices from a warp's registers into shared memory
     sm.try_cancel         asks launch control for a cluster; sm.query_cancel reads the answer
-    sm.prefetch_tensor_map  fetches a tensor map
+    sm.prefetch_tensor_map  fetches a tensor map; sm.prefetch_box asks L2 for a box of a tensor
 
     sm.base_descriptor    a tile of a ring's first slot as an MMA is told of it; sm.operand of any
     sm.smem_descriptor    a matrix in shared memory; sm.advance the same further on
@@ -89,6 +89,7 @@ from .sm_copies import (
     CpAsyncCommitOp,
     CpAsyncOp,
     CpAsyncWaitOp,
+    PrefetchBoxOp,
     PrefetchTensorMapOp,
     QueryCancelOp,
     StmatrixOp,
@@ -214,6 +215,7 @@ __all__ = [
     "PinOp",
     "PositionOp",
     "PositionType",
+    "PrefetchBoxOp",
     "PrefetchTensorMapOp",
     "PrologueOp",
     "QueryCancelOp",

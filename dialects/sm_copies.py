@@ -36,6 +36,18 @@ class PrefetchTensorMapOp(Instruction, name="prefetch_tensor_map"):
         return isinstance(self.map.type, TensorMapType) or verify_pointer(self, "map", GENERIC)
 
 
+class PrefetchBoxOp(Instruction, name="prefetch_box"):
+    """Asks L2 for one box of a tensor, without waiting for it."""
+
+    map: ext.Operand[Any]
+    coordinates: Sequence[ext.Operand[I32]]
+
+    def verify_invariants(self) -> bool:
+        if not 1 <= len(self.coordinates) <= 5:
+            return refuse(self, f"a tensor has 1 to 5 dimensions, got {len(self.coordinates)}")
+        return verify_pointer(self, "map", GENERIC)
+
+
 class TmaLoadOp(Instruction, name="tma_load"):
     """Starts a TMA copy of one box of a tensor to shared memory; `barrier` counts its bytes.
 

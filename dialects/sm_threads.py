@@ -69,6 +69,21 @@ class FirstWarpOp(Sm.Operation, name="first_warp", traits=[ir.NoTerminatorTrait]
         return _verify_part(self)
 
 
+class EarlyOp(Sm.Operation, name="early", traits=[ir.NoTerminatorTrait]):
+    """What one lane of warp `warp` does before all threads meet for the first time.
+
+    Others initialise barriers meanwhile.
+    """
+
+    warp: ir.IntegerAttr
+    body: ext.Region
+
+    def verify_invariants(self) -> bool:
+        if not 0 <= self.warp.value < WARPS_MAX:
+            return refuse(self, f"warp must be below {WARPS_MAX}, got {self.warp.value}")
+        return _verify_part(self)
+
+
 class TeamOp(Sm.Operation, name="team"):
     """`thread`: its number in its team; `lane`: that in its warp; `leader`: the team's one thread.
 
@@ -144,7 +159,7 @@ class ConvergeOp(Sm.Operation, name="converge"):
         return True
 
 
-def _verify_part(op: PrologueOp | FirstWarpOp) -> bool:
+def _verify_part(op: PrologueOp | FirstWarpOp | EarlyOp) -> bool:
     """Whether it is one block, in the kernel itself."""
     if len(op.body.blocks) != 1 or len(op.body.blocks[0].arguments):
         return refuse(op, "the body must be one block without arguments")

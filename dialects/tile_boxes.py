@@ -50,6 +50,30 @@ class BoxRowsOp(Tile.Operation, name="box_rows"):
         return 1 <= most <= BOX_MAX or refuse(self, f"most must be 1 to {BOX_MAX}, got {most}")
 
 
+class PrefetchBoxesOp(Tile.Operation, name="prefetch_boxes"):
+    """Asks L2 for what a load of tile (i, j) of a view will bring, without waiting for it.
+
+    `tile` is the type of what it goes to. With an `axis` it is the part of this CTA, one of `parts`
+    along the axis.
+    """
+
+    map: ext.Operand[TensorMapType]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+    tile: ir.TypeAttr
+    axis: ir.StringAttr
+    parts: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        tile, axis, parts = self.tile.value, self.axis.value, self.parts.value
+        if not isinstance(tile, SmemType) or tile.layout.is_of_scales:
+            return refuse(self, f"tile must be one of operands, got {tile}")
+        if axis not in ("", "m", "n") or parts < 1 or (not axis and parts != 1):
+            return refuse(self, f"must be one part, or some along 'm' or 'n', got {parts} {axis!r}")
+        rows = tile.layout.rows
+        return rows % parts == 0 or refuse(self, f"parts must divide {rows} rows, got {parts}")
+
+
 class MulticastBoxesOp(Tile.Operation, name="multicast_boxes"):
     """`tile.tma_multicast` in boxes, whose bytes the barriers at the place of `barrier` count.
 

@@ -15,7 +15,7 @@ from typing import Any, get_args
 from ..dialects import sm
 from ..dialects.mlir import ir
 from ..dialects.sm_memory import MEMORY_OPS, BarriersOp, TensorMemoryOp
-from ..dialects.sm_threads import LANE, FirstWarpOp, PrologueOp, who_runs
+from ..dialects.sm_threads import LANE, EarlyOp, FirstWarpOp, PrologueOp, who_runs
 from ..dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
 from ..dialects.tile_marks import MarkOp
 from .base import defining_op, refused, walk
@@ -36,7 +36,7 @@ PLACES = (
     AccumulatorOp,
     MarkOp,
 )
-BEFORE = (*PLACES, PrologueOp, *AROUND)
+BEFORE = (*PLACES, PrologueOp, EarlyOp, *AROUND)
 
 
 def check_ends(kernel: KernelOp) -> None:

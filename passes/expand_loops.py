@@ -74,6 +74,7 @@ from .clone import Mapping
 from .expand_ahead import await_pieces, expand_load_ahead, is_vector, load_later, loads_of
 from .expand_clearing import expand_clearing
 from .expand_copies import expand_copies
+from .expand_early import expand_early, parse_count
 from .expand_groups import expand_groups
 from .expand_matrices import store_matrices
 from .expand_pieces import expand_pieces, stored_by_threads
@@ -127,6 +128,9 @@ class ExpandLoops:
     of an agent that issue MMAs together clear them before their first, while the first loads are
     on their way. Else all threads do before the program begins (`sm.prologue`).
 
+    `early` is of how many steps along K the agent that loads asks L2 for tiles, by one lane, while
+    others initialise barriers and wait for the cluster (`sm.early`); 0 is none.
+
     Each agent's end is written out, too. When its loads are issued, grids after this one may start.
     In a cluster it waits until all slots that it filled are empty, since other CTAs arrive on their
     barriers. Those beside a `tile.reduced_store` meet the cluster, and one that stored by TMA waits
@@ -136,6 +140,7 @@ class ExpandLoops:
     name: ClassVar[str] = "expand-loops"
     makes: ClassVar[tuple[str, ...]] = ("tile.apply_epilogue", "sm.launch_dependents")
     reads: str = option(ROWS, one_of(ROWS, MATRICES), "rows or matrices")
+    early: int = option(0, parse_count, "0 or a number of steps along K")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
@@ -165,9 +170,11 @@ class ExpandLoops:
         expand_sums(kernel, target)
         expand_tiles(kernel)
         expand_walks(kernel)
+        early = expand_early(kernel, self.early)
         say_whole(kernel)
         say_shared(kernel)
-        log.did(f"{len(stores)} stores in {sum(pieces)} pieces")
+        asked = f", {early} tiles asked for early" if early else ""
+        log.did(f"{len(stores)} stores in {sum(pieces)} pieces{asked}")
 
     def _check(self, kernel: KernelOp) -> None:
         """Refuse an option that no store of the kernel reads."""

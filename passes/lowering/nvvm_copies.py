@@ -36,6 +36,10 @@ def prefetch_tensor_map(op: sm.PrefetchTensorMapOp) -> None:
     nvvm.prefetch(op.map, tensormap=True)
 
 
+def prefetch_box(op: sm.PrefetchBoxOp) -> None:
+    nvvm.cp_async_bulk_tensor_prefetch(op.map, list(op.coordinates), [])
+
+
 def tma_load(op: sm.TmaLoadOp) -> None:
     """To this CTA, or to an address of the cluster's window, which is that of this CTA there."""
     in_cta = op.destination.value == "cta"
@@ -121,6 +125,7 @@ PATTERNS = {
     sm.SharedAddressOp: shared_address,
     sm.TableOp: table,
     sm.PrefetchTensorMapOp: prefetch_tensor_map,
+    sm.PrefetchBoxOp: prefetch_box,
     sm.TmaLoadOp: tma_load,
     sm.TmaStoreOp: tma_store,
     sm.BulkCommitOp: bulk_commit,

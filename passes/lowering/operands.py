@@ -15,7 +15,7 @@ from ...dialects.layout import (
 )
 from ...dialects.mlir import arith, ir
 from ...dialects.ragged_maps import FAR, is_ragged, plain_rank
-from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
+from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp, PrefetchBoxesOp
 from .. import build
 from ..base import defining_op
 from ..copy_width import UNIT_BYTES
@@ -84,6 +84,19 @@ def lower_multicast_boxes(scope: Scope, op: MulticastBoxesOp) -> None:
         _copy(scope, op, start + index * layout.chunk_bytes, [column, row], op.mask)
 
 
+def lower_prefetch_boxes(scope: Scope, op: PrefetchBoxesOp) -> None:
+    """One prefetch a box, as the load has copies."""
+    layout = _layout(op)
+    row, chunk = _first_row(op), _first_chunk(op)
+    if op.axis.value:
+        row = row + scope.place.part(op.axis.value) * (layout.rows // op.parts.value)
+    if plain_rank(op.map.type) == 3:
+        sm.PrefetchBoxOp.of(*map_at(op.map, [build.constant(0), row, chunk]))
+        return
+    for index in range(layout.chunks):
+        sm.PrefetchBoxOp.of(*map_at(op.map, [(chunk + index) * layout.span, row]))
+
+
 def _multicast_atoms(scope: Scope, op: MulticastBoxesOp) -> None:
     """This CTA's part of a tile's scales: rows of atoms by one box, or some halves of each row."""
     layout, parts = op.tile.type.layout, op.parts.value
@@ -99,13 +112,18 @@ def _multicast_atoms(scope: Scope, op: MulticastBoxesOp) -> None:
         _copy(scope, op, place, [build.constant(0), column, row + index], op.mask)
 
 
-def _first_row(op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:
-    layout = op.tile.type.layout
+def _layout(op: LoadBoxesOp | MulticastBoxesOp | PrefetchBoxesOp) -> TileLayout:
+    tile: Any = op.tile.value if isinstance(op, PrefetchBoxesOp) else op.tile.type
+    return tile.layout
+
+
+def _first_row(op: LoadBoxesOp | MulticastBoxesOp | PrefetchBoxesOp) -> ir.Value:
+    layout = _layout(op)
     return build.as_i32(op.i if layout.major == "k" else op.j) * layout.rows
 
 
-def _first_chunk(op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:
-    layout = op.tile.type.layout
+def _first_chunk(op: LoadBoxesOp | MulticastBoxesOp | PrefetchBoxesOp) -> ir.Value:
+    layout = _layout(op)
     return build.as_i32(op.j if layout.major == "k" else op.i) * layout.chunks
 
 

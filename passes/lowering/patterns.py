@@ -22,7 +22,7 @@ from ...dialects.tile import (
 )
 from ...dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, TransposedOp
 from ...dialects.tile_blockwise import BlockwiseMmaOp
-from ...dialects.tile_boxes import BoxRowsOp, LoadBoxesOp, MulticastBoxesOp
+from ...dialects.tile_boxes import BoxRowsOp, LoadBoxesOp, MulticastBoxesOp, PrefetchBoxesOp
 from ...dialects.tile_duals import DUAL_MMAS, DualMmaOp, JoinOp
 from ...dialects.tile_groups import (
     GatheredRowsOp,
@@ -83,7 +83,7 @@ from .groups import (
 from .marks import lower_mark
 from .mma import lower_base_descriptor, lower_mma, lower_operand
 from .mma_sync import LOWERINGS as FRAGMENTS
-from .operands import lower_load_boxes, lower_multicast_boxes
+from .operands import lower_load_boxes, lower_multicast_boxes, lower_prefetch_boxes
 from .pieces import PIECES
 from .positions import (
     lower_advance_position,
@@ -235,6 +235,7 @@ _TCGEN05: Lowerings = {
     CopyTogetherOp: lower_copy_together,
     LoadBoxesOp: lower_load_boxes,
     MulticastBoxesOp: lower_multicast_boxes,
+    PrefetchBoxesOp: lower_prefetch_boxes,
     PairRankOp: lower_pair_rank,
     SplitRankOp: lower_split_rank,
     PairMmaOp: lower_mma,

@@ -15,12 +15,14 @@ from ...dialects.sm_threads import (
     ISSUER,
     TEAM,
     WARP,
+    EarlyOp,
     FirstWarpOp,
     PrologueOp,
     RunOp,
     WarpsOp,
     who_runs,
 )
+from ...dialects.target import WARP_THREADS
 from .. import build
 from ..base import operations_named, refused
 from ..clone import is_pure
@@ -127,6 +129,11 @@ def _first_warp(scope: Scope, op: FirstWarpOp) -> list[Any]:
     return _run_if(scope, build.less(Team.of(op).thread, 32), op)
 
 
+def _early(scope: Scope, op: EarlyOp) -> list[Any]:
+    """The first lane of the warp."""
+    return _run_if(scope, build.equal(Team.of(op).thread, WARP_THREADS * op.warp.value), op)
+
+
 def _prologue(scope: Scope, op: PrologueOp) -> list[Any]:
     return _run_if(scope, None, op)
 
@@ -168,6 +175,7 @@ BLOCKS: Blocks = {
     scf.WhileOp: _while,
     PrologueOp: _prologue,
     FirstWarpOp: _first_warp,
+    EarlyOp: _early,
     WarpsOp: _team,
     RunOp: _region,
     sm.EachRankOp: _ranks,

@@ -3,6 +3,7 @@
     sm.prologue          one lane: sm.barrier_init of every slot, sm.fence "mbarrier_init",
                          sm.prefetch_tensor_map; then zeros, where `expand-loops` put some
     sm.cta_place         of a cluster: which of its CTAs this is
+    sm.early             a lane of a warp that has no part in that asks L2 for the first tiles
     sm.first_warp        sm.tmem_alloc, sm.tmem_relinquish
     sm.cta_barrier       what was done so far is there for all threads
     sm.tmem_base
@@ -28,7 +29,7 @@ from ...dialects.sm_memory import (
     StagingOp,
     TensorMemoryOp,
 )
-from ...dialects.sm_threads import LANE, FirstWarpOp, PrologueOp
+from ...dialects.sm_threads import LANE, EarlyOp, FirstWarpOp, PrologueOp
 from ...dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
 from ...dialects.tile_marks import MarkOp
 from .. import build
@@ -44,11 +45,13 @@ def place_ends(kernel: KernelOp, rings: Rings) -> None:
     body = kernel.body.blocks[0]
     sums = walk(kernel, AccumulatorOp) if rings.target.awaits_mmas else []
     _place_registers(body, sums)
-    first = _first(body, (*PLACES, PrologueOp), sums)
+    first = _first(body, (*PLACES, PrologueOp, EarlyOp), sums)
     with ir.InsertionPoint(first), kernel.location:
         _fill_prologue(kernel, rings)
         if rings.cluster.size > 1:
             sm.CtaPlaceOp()
+        for early in walk(kernel, EarlyOp):
+            early.operation.move_before(first.operation)
         base = _take_tensor_memory(kernel, rings)
         # Threads touch global memory once the grids before this one allow it.
         sm.AwaitGridsOp.of()

@@ -148,6 +148,15 @@ def write_partial(memory=WORDS, first=0, width=2):
     )
 
 
+def prefetch(axis="", parts=1, tile='!tile.smem<tensor<64x64xbf16>, "k", "128B">'):
+    map_ = '!tile.map<bf16, [64, 64], [128], [64, 64], "128B">'
+    told = f'{{axis = "{axis}", parts = {parts} : i64, tile = {tile}}}'
+    return (
+        f"%map = builtin.unrealized_conversion_cast to {map_}",
+        f'"tile.prefetch_boxes"(%map, %i, %j) {told} : ({map_}, index, index) -> ()',
+    )
+
+
 def read_beside(axes="n", values="vector<2xbf16>"):
     view = "memref<64xbf16, 1>"
     return (
@@ -317,6 +326,30 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         (
             kernel(*read_matrices(row=16)),
             "tile.read_matrices: row must be the first of an MMA's of 128, got 16",
+        ),
+        (
+            kernel(*prefetch(parts=2)),
+            "tile.prefetch_boxes: must be one part, or some along 'm' or 'n', got 2 ''",
+        ),
+        (
+            kernel(*prefetch(axis="k", parts=2)),
+            "tile.prefetch_boxes: must be one part, or some along 'm' or 'n', got 2 'k'",
+        ),
+        (
+            kernel(*prefetch(axis="m", parts=3)),
+            "tile.prefetch_boxes: parts must divide 64 rows, got 3",
+        ),
+        (
+            kernel(*prefetch(tile="f32")),
+            "tile.prefetch_boxes: tile must be one of operands, got f32",
+        ),
+        (
+            kernel('"sm.early"() ({ %n = arith.constant 0 : i32 }) {warp = 32 : i64} : () -> ()'),
+            "sm.early: warp must be below 32, got 32",
+        ),
+        (
+            kernel('"sm.early"() ({ ^bb0(%x: i32): }) {warp = 0 : i64} : () -> ()'),
+            "sm.early: the body must be one block without arguments",
         ),
         (
             kernel(*read_beside(axes="mn")),

@@ -133,6 +133,10 @@ def message_of(text):
             "sm.tmem_alloc: columns must be one of (32, 64, 128, 256, 512), got 48",
         ),
         (
+            '"sm.prefetch_box"(%map) {operandSegmentSizes = array<i32: 1, 0>} : (!llvm.ptr) -> ()',
+            "sm.prefetch_box: a tensor has 1 to 5 dimensions, got 0",
+        ),
+        (
             '"sm.tma_load"(%p, %map, %p) {cta_group = 1 : i64, destination = "cta", '
             "operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}"
             " : (!llvm.ptr<3>, !llvm.ptr, !llvm.ptr<3>) -> ()",
