@@ -103,7 +103,7 @@ def multiply_fused(
     right, *second = bs_of(b)
     leading, left, right = _matrices(a, right)
     kept: list[Any] = []
-    likes = tuple(_like(*each) for each in enumerate(operands))
+    likes = tuple(like_of(*each) for each in enumerate(operands))
     lies = tuple(_is_column_major(each) for each in operands)
     operand_keys = *map(quick_key, (left, right, *second)), gpu_of(a)
     gaps = gaps_of(_place(out, len(right.shape) > 2 or len(left.shape) > 2))
@@ -133,7 +133,7 @@ def _matrices(a: Any, b: Any) -> tuple[list[Any], Any, Any]:
     return [], a, b
 
 
-def _like(number: int, value: Any) -> TensorLike:
+def like_of(number: int, value: Any) -> TensorLike:
     """Sizes and type of an operand of the function."""
     import torch
 
@@ -169,14 +169,14 @@ def _find(
     more = {"products": len(rights), "scale_rounding": how.scale_rounding, "sums": how.sums}
     spec = with_precision(replace(spec_of(a, b, how.out_dtype, gaps), **more), how)
     frame = Frame.of([*leading, spec.m // _rows(leading, spec), spec.n], spec.batch)
-    likes = [_like(*each) for each in enumerate(operands)]
+    likes = [like_of(*each) for each in enumerate(operands)]
     spec, made, arguments, returned = import_epilogue(
         spec, frame, epilogue, likes, c_is_open=not how.out_dtype
     )
     turned = {
         number
         for number, each in enumerate(arguments, start=1 + len(rights))
-        if _is_column_major(_as_argument(operands, each))
+        if _is_column_major(as_argument(operands, each))
     }
     of_b = ("b",) if len(rights) == 1 else ("b[0]", "b[1]")
     names = ("a", *of_b, *(f"operands[{each.number}]" for each in arguments))
@@ -191,7 +191,7 @@ def _rows(leading: Sequence[int], spec: MatmulSpec) -> int:
     return 1 if spec.batch else prod(leading)
 
 
-def _as_argument(operands: Sequence[Any], argument: Argument) -> Any:
+def as_argument(operands: Sequence[Any], argument: Argument) -> Any:
     """The operand with its dims as the kernel has them; a view where it lies so."""
     value, order = operands[argument.number], argument.order
     rest = [dim for dim in range(len(value.shape)) if dim not in order]
@@ -206,7 +206,7 @@ def _call(
     spec, shape = fused.spec, list(fused.frame.shape)
     if out is not None and any(each.kind for each in fused.finish):
         raise OptionError("matmul: out must be None where a result is a reduction, got one")
-    given = _given(out, len(spec.outputs))
+    given = given_outputs(out, len(spec.outputs))
     for each in given or ():
         if list(each.shape) != shape:
             raise OptionError(f"matmul: out must be {shape}, got {list(each.shape)}")
@@ -214,7 +214,7 @@ def _call(
         left if spec.a_major == "k" else left.swapaxes(-1, -2),
         *(each if spec.b_major == "k" else each.swapaxes(-1, -2) for each in rights),
     )
-    arguments = (_as_argument(operands, each) for each in fused.arguments)
+    arguments = (as_argument(operands, each) for each in fused.arguments)
     several = len(spec.outputs) > 1
     places = [_place(each, bool(spec.batch)) for each in given or ()]
     place = None if given is None else places if several else places[0]
@@ -239,7 +239,7 @@ def _with_scales(fused: Fused, result: Sequence[Any]) -> Any:
     return (product, *others) if others else product
 
 
-def _given(out: Any, count: int) -> list[Any] | None:
+def given_outputs(out: Any, count: int) -> list[Any] | None:
     """The caller's outputs; a tuple of them where there are several."""
     if out is None or count == 1:
         return None if out is None else [out]

@@ -15,7 +15,7 @@ from ..importers.epilogue_function import Argument, Frame, import_epilogue
 from ..importers.linalg_text import LinalgText
 from ..spec import MatmulSpec
 from .function_keys import function_key
-from .fused import _as_argument, _like, two_steps
+from .fused import as_argument, like_of, two_steps
 from .kernel_cache import cached_bundle
 from .kernels import How, pipeline_of
 
@@ -42,11 +42,11 @@ class After(NamedTuple):
     def key(self, kept: list[Any]) -> Any:
         """Equal for functions that compute the same of operands that are alike."""
         of_function = None if self.function is None else function_key(self.function, kept)
-        return of_function, tuple(_like(*each) for each in enumerate(self.operands))
+        return of_function, tuple(like_of(*each) for each in enumerate(self.operands))
 
     def arguments(self, found: Grouped) -> list[Any]:
         """The operands as the kernel takes them."""
-        return [_as_argument(self.operands, each) for each in found.arguments]
+        return [as_argument(self.operands, each) for each in found.arguments]
 
 
 def find(spec: MatmulSpec, after: After, target: str, how: How, kept: list[Any]) -> Grouped:
@@ -56,7 +56,7 @@ def find(spec: MatmulSpec, after: After, target: str, how: How, kept: list[Any])
     if after.function is not None:
         shape, of_k = [spec.m, spec.n], spec.group_axis == "k"
         frame = Frame.of([spec.groups, *shape] if of_k else shape, spec.groups if of_k else 0)
-        likes = [_like(*each) for each in enumerate(after.operands)]
+        likes = [like_of(*each) for each in enumerate(after.operands)]
         own = 0 if of_k else spec.groups
         spec, made, arguments, returned = import_epilogue(
             spec, frame, after.function, likes, c_is_open=not how.out_dtype, groups=own

@@ -105,9 +105,8 @@ def matmul(
         from .quantized import multiply_quantized
 
         return multiply_quantized(a, b, out, how, epilogue, operands)
-    if m not in (None, "dynamic") or (m and epilogue is not None):
-        rule = "m must be 'dynamic', and come without an epilogue"
-        raise OptionError(f"matmul: {rule}, got {m!r}; leave it out")
+    if m not in (None, "dynamic"):
+        raise OptionError(f"matmul: m must be 'dynamic', got {m!r}; leave it out")
     if epilogue is not None:
         return _fused(a, b, out, asked, math, epilogue, operands)
     if isinstance(b, tuple | list):
@@ -169,12 +168,16 @@ def _fused(
     if not callable(epilogue):
         got = type(epilogue).__name__
         raise OptionError(f"matmul: epilogue must be a function of acc and operands, got {got}")
-    out_dtype, target, pipeline, preset, _, precision = asked
-    how = How(result_type(out_dtype), target or "", pipeline or "", preset or "", math=math or "")
-    how = how._replace(precision=precision or "")
+    out_dtype, target, pipeline, preset, m, precision = asked
+    how = How(result_type(out_dtype), target or "", pipeline or "", preset or "", m or "")
+    how = how._replace(precision=precision or "", math=math or "")
     if not must_be_two_steps(a, b, operands):
-        return multiply_fused(a, b, out, how, epilogue, operands)
-    options = {"target": target, "pipeline": pipeline, "preset": preset, "precision": precision}
+        if not m:
+            return multiply_fused(a, b, out, how, epilogue, operands)
+        from .fused_rows import multiply_fused_rows
+
+        return multiply_fused_rows(a, b, out, how, epilogue, operands)
+    options = dict(zip(ASKED[1:], (target, pipeline, preset, m, precision), strict=True))
 
     def sums(dtype: str) -> list[Any]:
         return [matmul(a, each, out_dtype=dtype, **options) for each in bs_of(b)]

@@ -104,7 +104,7 @@ def _check_products(spec: Problem) -> None:
     """Of which types and forms a kernel adds up two products."""
     if spec.products not in (1, 2):
         raise OptionError(f"spec: products must be 1 or 2, got {spec.products!r}")
-    wanted = {"groups": 0, "is_scaled": False, "dynamic_m": False, "acc_dtype": "f32"}
+    wanted = {"groups": 0, "is_scaled": False, "acc_dtype": "f32"}
     for name, value in wanted.items():
         if spec.products == 2 and getattr(spec, name) != value:
             rule = f"two products must come with {name.removeprefix('is_')} = {value!r}"

@@ -83,7 +83,7 @@ def _weights(spec: Problem, inputs: Inputs, attributes: list[str]) -> tuple[str,
 
 def _kept_types(spec: Problem, made: Epilogue, elements: list[str]) -> list[str]:
     """The types of outputs behind C: of a reduction one column for each group."""
-    *rows, columns = spec.shapes()["c"]
+    *rows, columns = (ANY, spec.n) if spec.dynamic_m else spec.shapes()["c"]
     kinds = made.reductions or ("",) * len(elements)
     widths = [-(-columns // spec.neighbours) if kind else columns for kind in kinds]
     found = [_tensor([*rows, width], each) for width, each in zip(widths, elements, strict=True)]

@@ -85,14 +85,11 @@ def test_a_graph_of_a_symbolic_m_takes_one_kernel(compiled):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"m": "any"}, "matmul: m must be 'dynamic', and come without an epilogue, got 'any'"),
-        (
-            {"m": "dynamic", "epilogue": torch.relu},
-            "matmul: m must be 'dynamic', and come without an epilogue, got 'dynamic'",
-        ),
+        ({"m": "any"}, "matmul: m must be 'dynamic', got 'any'"),
+        ({"m": "dynamic", "out_dtype": "mxfp8"}, "m must be None for a result of mxfp8, got"),
     ],
 )
-def test_another_m_or_an_epilogue_is_refused(options, said):
+def test_another_m_is_refused(options, said):
     with pytest.raises(OptionError, match=said):
         matmul(*operands(4), **options)
 

@@ -1,0 +1,228 @@
+"""`matmul(m="dynamic")` with an epilogue: a function of the sums in kernels that share all M.
+
+    call    what of the function's arguments is not a number of rows → its kernels, kept
+    first   the function is traced at the rows that came, and at others: both must say the same
+
+The first trace tells which dims of the operands are rows of the product. In the kernels' text they
+are "?".
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from ...dialects.errors import CompileError, OptionError
+from ...runtime.bundles.bundle import Bundle
+from ...runtime.operands.dlpack import gpu_of
+from ..importers.epilogue_function import Argument, Frame, import_epilogue
+from ..importers.linalg_text import LinalgText
+from ..importers.traced_function import TensorLike
+from ..spec import MatmulSpec
+from ..spec.epilogue import Epilogue
+from .function_keys import function_key
+from .fused import as_argument, bs_of, given_outputs, like_of
+from .kernel_cache import cached_bundle
+from .kernels import How, default_target, pipeline_of, specs_of_rows, with_precision
+from .leading_dims import flattened, has_leading_dims, rows_of
+from .operands import operand_of, quick_key, spec_of
+from .placement import gaps_of, read_in_place
+from .row_kernels import RowKernels
+
+OTHER_ROWS = (1009, 1013, 1019, 1021, 1031, 1033)
+"""Sizes at which a function is traced again, one for each dim of rows."""
+ANY = "?"
+ANY_SIZE = -1
+
+
+class Found(NamedTuple):
+    """The kernels, what they compute and take after a and b, and objects that a key names."""
+
+    kernels: RowKernels
+    spec: MatmulSpec
+    arguments: list[Argument]
+    kept: list[Any]
+
+
+class Traced(NamedTuple):
+    """A function at some rows: the spec with its outputs, its ops, and what it reads."""
+
+    spec: MatmulSpec
+    epilogue: Epilogue
+    arguments: list[Argument]
+
+
+_found: dict[Any, Found] = {}
+_finding = threading.Lock()
+
+
+def multiply_fused_rows(
+    a: Any, b: Any, out: Any, how: How, epilogue: Callable[..., Any], operands: Sequence[Any]
+) -> Any:
+    """The function of the product's sums, by the kernel for so many rows.
+
+    Raises CompileError, at the function's line, for what is no epilogue.
+    """
+    rights = bs_of(b)
+    if any(has_leading_dims(each) for each in rights):
+        got = list(rights[0].shape)
+        raise OptionError(f"matmul: b must be a matrix with m='dynamic', got {got}; leave m out")
+    left = rows_of("a", a) if has_leading_dims(a) else a
+    shape = (*a.shape[:-1], rights[0].shape[0])
+    if len(shape) > len(OTHER_ROWS):
+        raise OptionError(f"matmul: a must have at most 6 dims of rows, got {len(shape) - 1}")
+    kept: list[Any] = []
+    likes = [like_of(*each) for each in enumerate(operands)]
+    place = None if out is None else _gaps(out)
+    key = (
+        function_key(epilogue, kept),
+        _without_rows(shape, [*likes]),
+        (quick_key(left)[1:], left.shape[1], *map(quick_key, rights), gpu_of(a)),
+        (how, place),
+    )
+    found = _found.get(key)
+    if found is None:
+        with _finding:
+            made = _find(left, rights, shape, how, epilogue, likes, place)
+            found = _found.setdefault(key, made._replace(kept=kept))
+    return _call(found, left, rights, shape, operands, out)
+
+
+def _gaps(out: Any) -> tuple[int, int]:
+    first = out[0] if isinstance(out, tuple | list) else out
+    return gaps_of(flattened("out", first, 1) if len(first.shape) > 2 else first)
+
+
+def _without_rows(shape: Sequence[int], likes: list[TensorLike]) -> tuple[Any, ...]:
+    """Sizes and types with names for sizes that are those of rows, where they are not 1."""
+    *rows, columns = shape
+
+    def named(size: int) -> Any:
+        same = tuple(axis for axis, extent in enumerate(rows) if extent == size)
+        return same if same and size != 1 else size
+
+    sizes = tuple((tuple(named(size) for size in each.shape), each.dtype) for each in likes)
+    return tuple(extent == 1 for extent in rows), named(columns), columns, sizes
+
+
+def _find(
+    left: Any,
+    rights: tuple[Any, ...],
+    shape: Sequence[int],
+    how: How,
+    epilogue: Callable[..., Any],
+    likes: list[TensorLike],
+    gaps: tuple[int, int] | None,
+) -> Found:
+    target = how.target or default_target(gpu_of(left))
+    named = (("a", left), ("b", rights[0]))
+    a, b = (
+        operand_of(name, read_in_place(f"matmul: {name}", each, target)) for name, each in named
+    )
+    more = {"products": len(rights), "sums": how.sums}
+    spec = with_precision(replace(spec_of(a, b, how.out_dtype, gaps or (0, 0)), **more), how)
+    traced = _traced(spec, shape, epilogue, likes, how)
+    names = ("a", *("b", "b2")[: len(rights)], *(f"operands[{e.number}]" for e in traced.arguments))
+    make = partial(_bundle, traced.epilogue, names, target, how)
+    specs = specs_of_rows(traced.spec, target, how)
+    return Found(RowKernels(specs, make, copies=True), traced.spec, traced.arguments, [])
+
+
+def _bundle(
+    epilogue: Epilogue, names: tuple[str, ...], target: str, how: How, spec: MatmulSpec
+) -> Bundle:
+    source = LinalgText(spec.mlir_text(epilogue), "matmul", names)
+    return cached_bundle(source, target, pipeline_of(spec, target, how), how.math)
+
+
+def _traced(
+    spec: MatmulSpec,
+    shape: Sequence[int],
+    epilogue: Callable[..., Any],
+    likes: list[TensorLike],
+    how: How,
+) -> Traced:
+    """The function with its rows as "?"; refused where other rows make it another."""
+    first = _trace(spec, shape, epilogue, likes, how)
+    *rows, columns = shape
+    others = [*rows]
+    long = [axis for axis, extent in enumerate(rows) if extent != 1] or [len(rows) - 1]
+    for axis in long:
+        others[axis] = OTHER_ROWS[axis]
+    likes = [_with_rows(each, first, number, long, others) for number, each in enumerate(likes)]
+    second = _trace(spec, (*others, columns), epilogue, likes, how)
+    if _any_rows(second) != _any_rows(first):
+        rule = "the function must not depend on the number of rows with m='dynamic'"
+        raise CompileError(f"epilogue: {rule}, got one that does; leave m out")
+    return _any_rows(first)
+
+
+def _trace(
+    spec: MatmulSpec,
+    shape: Sequence[int],
+    epilogue: Callable[..., Any],
+    likes: list[TensorLike],
+    how: How,
+) -> Traced:
+    frame = Frame.of(shape, 0)
+    made = import_epilogue(spec, frame, epilogue, likes, c_is_open=not how.out_dtype)
+    spec, ops, arguments, returned = made
+    if any(each.kind for each in returned):
+        rule = "reductions are of known rows"
+        raise OptionError(f"matmul: {rule}, got one with m='dynamic'; reduce outside")
+    return Traced(spec, ops, arguments)
+
+
+def _with_rows(
+    like: TensorLike, traced: Traced, number: int, long: list[int], others: list[int]
+) -> TensorLike:
+    """An operand with other sizes where its dims are rows of the product."""
+    sizes = list(like.shape)
+    pairs = zip(traced.epilogue.operands, traced.arguments, strict=True)
+    for operand, argument in pairs:
+        if argument.number == number and "m" in operand.axes:
+            for axis, dim in zip(long, argument.order, strict=False):
+                sizes[dim] = others[axis]
+    return TensorLike(tuple(sizes), like.dtype)
+
+
+def _any_rows(traced: Traced) -> Traced:
+    """With "?" for rows in the text, and a size that is not told for those of arguments."""
+    read = tuple(
+        replace(each, shape=(ANY, *each.shape[1:])) if each.axes.startswith("m") else each
+        for each in traced.epilogue.operands
+    )
+    arguments = [
+        argument._replace(shape=(ANY_SIZE, *argument.shape[1:]))
+        if operand.axes.startswith("m")
+        else argument
+        for operand, argument in zip(read, traced.arguments, strict=True)
+    ]
+    return Traced(traced.spec, replace(traced.epilogue, operands=read), arguments)
+
+
+def _call(
+    found: Found,
+    left: Any,
+    rights: tuple[Any, ...],
+    shape: Sequence[int],
+    operands: Sequence[Any],
+    out: Any,
+) -> Any:
+    spec = found.spec
+    given = given_outputs(out, len(spec.outputs))
+    for each in given or ():
+        if list(each.shape) != list(shape):
+            raise OptionError(f"matmul: out must be {list(shape)}, got {list(each.shape)}")
+    bs = (each if spec.b_major == "k" else each.swapaxes(-1, -2) for each in rights)
+    arguments = (as_argument(operands, each) for each in found.arguments)
+    places = [flattened("out", each, 1) if len(shape) > 2 else each for each in given or ()]
+    several = len(spec.outputs) > 1
+    place = None if given is None else places if several else places[0]
+    result = found.kernels(left, *bs, *arguments, out=place)
+    if out is not None:
+        return out
+    return tuple(each.reshape(shape) for each in result) if several else result.reshape(shape)
