@@ -14,6 +14,8 @@ import torch
 from ...dialects.errors import CompileError
 from ...runtime.errors import DeviceError
 from ...runtime.launch.kernel import Kernel
+from ...runtime.scales.blocked import to_blocked
+from ...runtime.scales.quantize import dequantize, quantize
 from ..calls.kernel_cache import cached_bundle
 from ..calls.kernels import How, pipeline_of
 from ..importers.epilogue_function import Frame, import_epilogue
@@ -78,16 +80,21 @@ def _problem(
 ) -> tuple[Problem, list[torch.Tensor]]:
     """The smaller source with its inputs, and what its outputs should be."""
     first = region.products[0]
-    a = _stored("m", spec.a_major, (spec.batch, spec.m, spec.k), dtype_of(first.a))
-    stack = spec.groups or (spec.batch if spec.b_stacked else 0)
-    bs = [
-        _stored("n", spec.b_major, (stack, spec.n, spec.k), dtype_of(each.b))
-        for each in region.products
-    ]
-    offsets, sums = None, [(a.double() @ b.double().mT).float() for b in bs if not spec.groups]
+    offsets = None
+    if first.blocks:
+        a, bs, scales, sums = _of_blocks(spec)
+    else:
+        a = _stored("m", spec.a_major, (spec.batch, spec.m, spec.k), dtype_of(first.a))
+        stack = spec.groups or (spec.batch if spec.b_stacked else 0)
+        bs = [
+            _stored("n", spec.b_major, (stack, spec.n, spec.k), dtype_of(each.b))
+            for each in region.products
+        ]
+        scales = []
+        sums = [(a.double() @ b.double().mT).float() for b in bs if not spec.groups]
     if spec.groups:
         offsets, sums = _of_groups(spec, a, bs[0])
-    between = [] if offsets is None else [offsets]
+    between = scales if offsets is None else [offsets]
     if isinstance(prepared.source, MatmulSpec):
         return Problem(spec, [a, *bs, *between]), [sums[0].to(dtype_of(region.outputs[0]))]
     frame = (*([spec.batch] if spec.batch else []), spec.m, spec.n)
@@ -97,7 +104,7 @@ def _problem(
     plain = replace(spec, further=(), neighbours=0, epilogue_instructions=0)
     likes = [TensorLike(tuple(each.shape), each.dtype) for each in values]
     plain, made, arguments, _ = import_epilogue(plain, Frame.of(frame, spec.batch), function, likes)
-    names = () if spec.groups else tuple(f"{n}" for n in range(1 + len(bs) + len(arguments)))
+    names = () if between else tuple(f"{n}" for n in range(1 + len(bs) + len(arguments)))
     source = LinalgText(plain.mlir_text(made), "region", names)
     stored = [a if spec.a_major == "k" else a.mT, *(b if spec.b_major == "k" else b.mT for b in bs)]
     beside = [values[each.number].reshape(each.shape) for each in arguments]
@@ -139,6 +146,20 @@ def _of_groups(
         parts.append(a[begin:end].double() @ matrix.double().mT)
         begin = end
     return torch.tensor(ends, dtype=torch.int32), [torch.cat(parts).float()]
+
+
+def _of_blocks(
+    spec: MatmulSpec,
+) -> tuple[torch.Tensor, list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
+    """A, B, the scales of both's blocks, and the sums."""
+    sides = (spec.m, spec.a_dtype), (spec.n, spec.b_dtype)
+    made = [quantize(torch.randn(rows, spec.k), form) for rows, form in sides]
+    a, b = (
+        dequantize(each.data, each.scales, form)
+        for each, (_, form) in zip(made, sides, strict=True)
+    )
+    scales = [to_blocked(each.scales) for each in made]
+    return made[0].data, [made[1].data], scales, [(a @ b.mT).float()]
 
 
 def _bundle(source: MatmulSpec | LinalgText, spec: MatmulSpec, prepared: Prepared) -> Any:

@@ -23,6 +23,7 @@ def halves_of(product: Product) -> list[Product]:
     """Both halves of a product that is cut so, the first one first; [] for any other."""
     whole_of_scales = all(sizes_of(each) in ((), (1,), (1, 1)) for each in product.scales)
     others = product.addend is not None or product.offsets is not None or product.b_is_nk
+    others = others or bool(product.blocks)
     if others or not whole_of_scales:
         return []
     if product.alpha != 1 or len(sizes_of(product.node)) != 2 or not product.is_static():

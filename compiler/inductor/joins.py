@@ -108,6 +108,8 @@ def _go_together(first: Product, second: Product) -> bool:
     """Whether one kernel makes both: the same A, and B of one form."""
     if second.offsets is not None or first.node.target is not second.node.target:
         return False
+    if first.blocks or second.blocks:
+        return False
     if first.part and first.multiplies is not second.multiplies:
         return False
     of_b = (first.b_like(), second.b_like())

@@ -2,7 +2,8 @@
 
     mm(a, b)                   addmm(c, a, b)            α·a·b + β·c
     bmm(a, b)                  baddbmm(c, a, b)          the same of stacks
-    _scaled_mm(a, b, s, t, …)  a·b·s·t + bias, one factor a tensor, or one a row and a column
+    _scaled_mm(a, b, s, t, …)  a·b·s·t + bias, one factor a tensor, or one a row and a column;
+                               (a·s)·(b·t) + bias, one factor a block of 16 or 32 along K
     _grouped_mm(a, b, offs)    products of groups of rows
 
 aten's b is [k, n]. nn.Linear arrives as mm or addmm of the permuted weight.
@@ -18,6 +19,7 @@ from torch import fx
 
 from ..calls.kernels import How
 from ..calls.matmul_operator import product_operator
+from ..calls.scaled import FORMATS
 from .frames import like
 
 aten: Any = torch.ops.aten
@@ -29,7 +31,8 @@ class Product(NamedTuple):
 
     offsets: where groups of rows end, or None. part: where the operator's result is cut in two, the
     columns that this one is, from one to another; `node` is then the cut, `origin` the operator.
-    b_is_nk: whether the operator takes b as [.., n, k].
+    b_is_nk: whether the operator takes b as [.., n, k]. blocks: the scales of blocks of A and of B,
+    in atoms, with the names of both's formats.
     """
 
     node: fx.Node
@@ -43,6 +46,8 @@ class Product(NamedTuple):
     part: tuple[int, int] | None = None
     origin: fx.Node | None = None
     b_is_nk: bool = False
+    blocks: tuple[fx.Node, ...] = ()
+    formats: tuple[str, ...] = ()
 
     @property
     def multiplies(self) -> fx.Node:
@@ -68,7 +73,7 @@ class Product(NamedTuple):
 
     def is_static(self) -> bool:
         """Whether all its sizes are numbers, and no symbols."""
-        return all(is_static(each) for each in (self.node, self.a, self.b, *self.beside))
+        return all(map(is_static, (self.node, self.a, self.b, *self.blocks, *self.beside)))
 
     def of_sums(self, sums: Any, value: Value) -> Any:
         """The product's value in the type of its sums: eager torch rounds it once, after that."""
@@ -137,36 +142,87 @@ def _with_addend(node: fx.Node) -> Product | str:
     return Product(node, a, b, c, alpha, beta)  # type: ignore[arg-type]
 
 
-SCALED_NAMES = (
-    "a",
-    "b",
-    "scale_a",
-    "scale_b",
-    "bias",
-    "scale_result",
-    "out_dtype",
-    "use_fast_accum",
-)
+SCALED_NAMES = ("a", "b", "scale_a", "scale_b", "bias", "scale_result", "out_dtype",
+                "use_fast_accum")  # fmt: skip
+SCALED_V2_NAMES = ("a", "b", "scale_a", "recipe_a", "swizzle_a", "scale_b", "recipe_b", "swizzle_b",
+                   "bias", "out_dtype", "contraction_dim", "use_fast_accum")  # fmt: skip
+SCALED_V2 = (aten._scaled_mm_v2.default,) if hasattr(aten, "_scaled_mm_v2") else ()
+FACTORS, BLOCK_OF = ((0,), (1,)), {2: 16, 3: 32}
+"""Recipes of torch.nn.functional.ScalingType: one f32 for all or for each row, and how many
+elements of K share a scale."""
+TYPES_OF_BLOCKS = {torch.float8_e8m0fnu: 32, torch.float8_e4m3fn: 16}
+
+
+def _arguments(node: fx.Node) -> dict[str, Any]:
+    names = SCALED_V2_NAMES if node.target in SCALED_V2 else SCALED_NAMES
+    return {**dict(zip(names, node.args, strict=False)), **node.kwargs}
 
 
 def _scaled(node: fx.Node) -> Product | str:
-    given: dict[str, Any] = {**dict(zip(SCALED_NAMES, node.args, strict=False)), **node.kwargs}
-    a, b = given["a"], given["b"]
-    (m, _), (_, n) = sizes_of(a), sizes_of(b)
+    given = _arguments(node)
     if given.get("scale_result") is not None:
         return "scale_result is not read"
-    for name, whole in (("scale_a", (m, 1)), ("scale_b", (1, n))):
-        sizes, dtype = sizes_of(given[name]), dtype_of(given[name])
+    types = [dtype_of(given[name]) for name in ("scale_a", "scale_b")]
+    if all(each in TYPES_OF_BLOCKS for each in types):
+        sides = [
+            ((given[f"scale_{e}"],), TYPES_OF_BLOCKS[t]) for e, t in zip("ab", types, strict=True)
+        ]
+        return _with_blocks(node, given, sides)
+    return _with_factors(node, given, (given["scale_a"], given["scale_b"]))
+
+
+def _with_factors(node: fx.Node, given: dict[str, Any], scales: Any) -> Product | str:
+    """A product with one factor for each operand, or for each row and column."""
+    a, b = given["a"], given["b"]
+    (m, _), (_, n) = sizes_of(a), sizes_of(b)
+    for name, scale, whole in zip(("scale_a", "scale_b"), scales, ((m, 1), (1, n)), strict=True):
+        sizes, dtype = sizes_of(scale), dtype_of(scale)
         if dtype != torch.float32 or not (set(sizes) <= {1} or sizes == whole):
             return f"{name} is {dtype} {list(sizes)}, neither one f32 nor one a row or column"
-    scales = (given["scale_a"], given["scale_b"])
-    return Product(node, a, b, given.get("bias"), scales=scales)
+    return Product(node, a, b, given.get("bias"), scales=tuple(scales))
+
+
+def _scaled_v2(node: fx.Node) -> Product | str:
+    given = _arguments(node)
+    if given.get("contraction_dim"):
+        return "contraction_dim is not read"
+    recipes = [tuple(given[f"recipe_{each}"]) for each in "ab"]
+    swizzles = [tuple(given[f"swizzle_{each}"]) for each in "ab"]
+    scales = [tuple(given[f"scale_{each}"]) for each in "ab"]
+    if all(each in FACTORS for each in recipes) and not any(map(any, swizzles)):
+        return _with_factors(node, given, [each[0] for each in scales])
+    for name, recipe, swizzle in zip("ab", recipes, swizzles, strict=True):
+        if recipe[0] not in BLOCK_OF or recipe[1:] not in ((), (0,)):
+            return f"scale_{name} has the recipe {list(recipe)}, which is left to torch"
+        if swizzle[:1] != (1,) or any(swizzle[1:]):
+            return f"scale_{name} has the swizzle {list(swizzle)}, which is left to torch"
+    sides = [(each, BLOCK_OF[recipe[0]]) for each, recipe in zip(scales, recipes, strict=True)]
+    return _with_blocks(node, given, sides)
+
+
+def _with_blocks(node: fx.Node, given: dict[str, Any], sides: list[Any]) -> Product | str:
+    """A product with scales of blocks, which may have one factor for each operand as well."""
+    formats = []
+    for name, (scales, block) in zip("ab", sides, strict=True):
+        types = [str(dtype_of(e)).removeprefix("torch.") for e in (given[name], scales[0])]
+        if (block, *types) not in FORMATS:
+            return f"{name} is {types[0]} with scales of {types[1]} for blocks of {block}"
+        formats.append(FORMATS[block, types[0], types[1]])
+    factors = [each for scales, _ in sides for each in scales[1:]]
+    if any(dtype_of(each) != torch.float32 or set(sizes_of(each)) - {1} for each in factors):
+        return "a second scale is no f32 for all"
+    blocks = tuple(scales[0] for scales, _ in sides)
+    found = Product(node, given["a"], given["b"], given.get("bias"), scales=tuple(factors))
+    return found._replace(blocks=blocks, formats=tuple(formats))
 
 
 def has_short_sums(node: fx.Node) -> bool:
-    """Whether a _scaled_mm may sum products of 8-bit floats with fewer bits than f32 has."""
-    given = {**dict(zip(SCALED_NAMES, node.args, strict=False)), **node.kwargs}
-    return bool(given.get("use_fast_accum", False))
+    """Whether a product of 8-bit floats may have sums of fewer bits than f32 has."""
+    return node.target is product_operator or bool(_arguments(node).get("use_fast_accum", False))
+
+
+def _left(reason: str) -> Callable[[fx.Node], str]:
+    return lambda node: reason
 
 
 def _grouped(node: fx.Node) -> Product | str:
@@ -205,6 +261,16 @@ def _ours(node: fx.Node) -> Product | str:
 
 
 _READERS[product_operator] = _ours
+_READERS |= dict.fromkeys(SCALED_V2, _scaled_v2)
+_READERS |= {
+    getattr(aten, name).default: _left(reason)
+    for name, reason in {
+        "_scaled_grouped_mm": "groups with scales are left to torch",
+        "_scaled_grouped_mm_v2": "groups with scales are left to torch",
+        "_int_mm": "sums of integers are left to torch",
+    }.items()
+    if hasattr(aten, name)
+}
 GROUPED = (aten._grouped_mm.default,) if hasattr(aten, "_grouped_mm") else ()
 _READERS |= dict.fromkeys(GROUPED, _grouped)
 
@@ -217,6 +283,6 @@ def _sizes_reason(product: Product) -> str:
     asks = product.node.target is not product_operator
     if asks and types == {torch.float32} and torch.get_float32_matmul_precision() == "highest":
         return "float32 must be multiplied exactly (torch.set_float32_matmul_precision)"
-    if len(types) > 1 and product.node.target is not aten._scaled_mm.default:
+    if len(types) > 1 and not product.scales and not product.blocks:
         return f"types differ: {', '.join(sorted(str(each) for each in types))}"
     return ""

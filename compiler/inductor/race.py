@@ -28,6 +28,10 @@ from .source import TRUTH, Input, Prepared
 ROUNDS = 7
 COLD_BYTES = 256 * 2**20
 SETS_MAX = 8
+CODES = tuple(
+    getattr(torch, name) for name in ("float8_e8m0fnu", "float4_e2m1fn_x2") if hasattr(torch, name)
+)
+"""Types that torch converts nothing to on a GPU."""
 WITHOUT_US = {"post_grad_custom_post_pass": None, "triton.cudagraphs": False}
 
 
@@ -169,6 +173,9 @@ def _random(value: torch.Tensor) -> torch.Tensor:
     made = torch.empty_strided(apart, strides, **place)
     if not value.dtype.is_floating_point:
         return made.zero_().expand(sizes)
+    if value.dtype in CODES:  # of numbers around 1
+        made.view(torch.uint8).random_(110, 128)
+        return made.expand(sizes)
     made.copy_(torch.randn(apart, dtype=torch.float32, device=value.device) / 4)
     return made.expand(sizes)
 
@@ -191,4 +198,4 @@ def _taken(value: torch.Tensor, given: Input) -> torch.Tensor:
     value = value.to(TRUTH) if given.is_truth else value
     value = value if given.columns is None else value[..., slice(*given.columns)]
     value = value.permute(given.order) if given.order else value
-    return value.view(given.sizes) if given.sizes else value
+    return value if given.sizes is None else value.view(given.sizes)

@@ -46,10 +46,11 @@ class Region:
 
     @property
     def reads(self) -> list[fx.Node]:
-        """What the kernel reads: A, each B, the offsets of groups, then the operands."""
+        """What the kernel reads: A, each B, offsets of groups, scales of blocks, then operands."""
         first = self.products[0]
         offsets = [] if first.offsets is None else [first.offsets]
-        return [first.a, *(each.b for each in self.products), *offsets, *self.operands]
+        bs = [each.b for each in self.products]
+        return [first.a, *bs, *offsets, *first.blocks, *self.operands]
 
     def fused(self) -> list[str]:
         """The operators behind the product, views and conversions left out."""

@@ -68,7 +68,7 @@ def _given(graph: fx.Graph, node: fx.Node, given: Input) -> fx.Node:
             if [before[each] for each in order] == list(range(len(order))):  # type: ignore[index]
                 return source  # type: ignore[return-value]
         return call(graph, aten.permute.default, (node, list(order)))
-    return _viewed(graph, node, sizes) if sizes else node
+    return node if sizes is None else _viewed(graph, node, sizes)
 
 
 def _viewed(graph: fx.Graph, node: fx.Node, sizes: tuple[int, ...]) -> fx.Node:

@@ -15,16 +15,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from ...dialects.dtypes import DTYPES
+from ...dialects.dtypes import DTYPES, SCALED_FORMATS, blocked_scale_shape, blocks_refusal
 from ...dialects.errors import CompileError
+from ...dialects.target import find_target
 from ..calls.kernel_cache import describe_request, digest
 from ..calls.kernels import How, pipeline_of
 from ..calls.operands import Operand, operand_of, result_type, spec_of
 from ..calls.placement import why_copied
 from ..importers.epilogue_function import Argument, Frame, import_epilogue
-from ..importers.linalg_text import SHORT_SUMS, LinalgText, short_sums_rule
+from ..importers.linalg_text import SHORT_SUMS, TWO_LEVEL_CHIPS, LinalgText, short_sums_rule
 from ..importers.traced_function import TensorLike
-from ..spec import MatmulSpec
+from ..spec import TWO_LEVEL, MatmulSpec
 from ..spec.epilogue import Epilogue
 from .frames import framed, like, viewed
 from .products import Product, aten, dtype_of, has_short_sums, sizes_of
@@ -40,7 +41,7 @@ class Input(NamedTuple):
 
     number: int
     order: tuple[int, ...] = ()
-    sizes: tuple[int, ...] = ()
+    sizes: tuple[int, ...] | None = None
     columns: tuple[int, int] | None = None
     is_truth: bool = False
 
@@ -67,17 +68,17 @@ class Prepared(NamedTuple):
 def prepare(region: Region, target: str, math: str = "") -> Prepared:
     """The source of a region's kernel; CompileError for what no kernel computes."""
     first = region.products[0]
-    if (
-        target in SHORT_SUMS
-        and dtype_of(first.a).itemsize == 1
-        and not has_short_sums(first.multiplies)
-    ):
+    exact = dtype_of(first.a).itemsize == 1 and not has_short_sums(first.multiplies)
+    two_levels = exact and target in SHORT_SUMS and not first.blocks
+    if two_levels and target not in TWO_LEVEL_CHIPS:
         raise CompileError(f"_scaled_mm: {short_sums_rule(target)}")
     if first.offsets is not None:
         return _of_groups(region, target, math)
+    if first.blocks:
+        return _of_blocks(region, target, math)
     a, *bs = _matrices(region, target)
     spec = spec_of(a, bs[0], result_type(dtype_of(region.outputs[0])))
-    spec = replace(spec, products=len(region.products))
+    spec = replace(spec, products=len(region.products), sums=TWO_LEVEL if two_levels else "")
     if _is_plain(region):
         return _finished(region, spec, spec, (), target, math)
     spec, made, beside, lies = _with_epilogue(region, spec)
@@ -127,7 +128,7 @@ def _finished(
     rank = len(sizes_of(first.b))
     exchanged = (*range(rank - 2), rank - 1, rank - 2)
     order = () if keeps != first.b_is_nk else exchanged
-    bs = [Input(1 + n, order, (), each.part) for n, each in enumerate(region.products)]
+    bs = [Input(1 + n, order, None, each.part) for n, each in enumerate(region.products)]
     pipeline = pipeline_of(spec, target, How(target=target, math=math))
     policy = math if isinstance(source, LinalgText) else ""
     return Prepared(source, spec, target, pipeline, policy, [a, *bs, *beside])
@@ -251,7 +252,7 @@ def _lies(region: Region, given: Input, argument: Argument) -> torch.Tensor:
     if argument.order != tuple(sorted(argument.order)):
         raise CompileError(f"region: {node.name} must be read untransposed, got another order")
     value = like(node.meta["val"])
-    found = viewed(value.to(TRUTH) if given.is_truth else value, given.sizes)
+    found = viewed(value.to(TRUTH) if given.is_truth else value, argument.shape)
     if found is None:
         strides = list(node.meta["val"].stride())
         raise CompileError(f"region: {node.name} must be a view, got strides {strides}")
@@ -291,3 +292,44 @@ def _of_groups(region: Region, target: str, math: str) -> Prepared:
     inputs = [Input(0), Input(1, turned), Input(2), *beside]
     policy = math if isinstance(source, LinalgText) else ""
     return Prepared(source, spec, target, pipeline, policy, inputs)
+
+
+def _of_blocks(region: Region, target: str, math: str) -> Prepared:
+    """Operands with scales of blocks, which the MMA takes."""
+    product = region.products[0]
+    if not find_target(target).mma.scaled_kinds:
+        rule = "scales of blocks are for chips whose MMAs take them, as sm_100a"
+        raise CompileError(f"region: {rule}, got {target}")
+    a, b = (like(each.meta["val"]) for each in (product.a, product.b))
+    if not (a.is_contiguous() and b.mT.is_contiguous()):
+        strides = f"{list(a.stride())} and {list(b.stride())}"
+        raise CompileError(f"region: operands with scales of blocks must be K-major, got {strides}")
+    form = SCALED_FORMATS[product.formats[0]]
+    (m, stored), columns = a.shape, b.shape[1]
+    depth = stored * (2 if form.element == "e2m1" else 1)
+    a_format, b_format = product.formats
+    result = result_type(dtype_of(region.outputs[0]))
+    spec = MatmulSpec(m, columns, depth, a_format, b_format, result)
+    sides = zip("ab", product.blocks, (m, columns), (2, 3), strict=True)
+    scales = [_scales(spec, *each) for each in sides]
+    source: MatmulSpec | LinalgText = spec
+    beside: list[Input] = []
+    if not _is_plain(region):
+        spec, made, beside, lies = _with_epilogue(region, spec)
+        if any(_is_column_major(each) for each in lies):
+            raise CompileError("region: operands beside scales of blocks must be row-major")
+        source = LinalgText(spec.mlir_text(made), "region")
+    pipeline = pipeline_of(spec, target, How(target=target, math=math))
+    policy = math if isinstance(source, LinalgText) else ""
+    inputs = [Input(0), Input(1, (1, 0)), *scales, *beside]
+    return Prepared(source, spec, target, pipeline, policy, inputs)
+
+
+def _scales(spec: MatmulSpec, name: str, node: fx.Node, rows: int, number: int) -> Input:
+    """The scales of an operand's blocks as the kernel takes them, of `region.reads` by number."""
+    form = SCALED_FORMATS[spec.a_dtype if name == "a" else spec.b_dtype]
+    blocks = -(-spec.k // form.block)
+    broken = blocks_refusal(name, list(sizes_of(node)), rows, blocks, True)
+    if broken or not like(node.meta["val"]).is_contiguous():
+        raise CompileError(f"region: {broken or f'scale_{name} must be contiguous, got gaps'}")
+    return Input(number, sizes=blocked_scale_shape(rows, blocks))

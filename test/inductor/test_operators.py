@@ -13,9 +13,11 @@ from torch._inductor import config
 
 import tilewright
 from tilewright.compiler.calls import matmul_operator as _operators
+from tilewright.compiler.calls import weight_operator as _weights  # noqa: F401  registers one
 from tilewright.compiler.calls.kernel_cache import cached_bundle
 from tilewright.compiler.inductor import graph_pass, operator
 from tilewright.compiler.inductor.source import prepare
+from tilewright.nn import quantize_weights
 from tilewright.runtime.launch import torch_op as _others
 from tilewright.runtime.launch.kernel import Kernel
 
@@ -53,9 +55,15 @@ def loaded(behind):
     return LOADED[-1]
 
 
+def of_weights():
+    b, scales, _ = quantize_weights(B, "int8", 32)
+    return A.clone().requires_grad_(), b, scales.detach(), None, None, "s8", "", ""
+
+
 OPERATORS = {
     "tilewright::product": of_product,
     "tilewright::matmul": of_product,
+    "tilewright::weight_only": of_weights,
     "tilewright::region": of_region,
     "tilewright::run_kernel": of_one,
     "tilewright::run_kernel_of_several": of_several,
