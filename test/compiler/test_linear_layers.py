@@ -80,4 +80,6 @@ def test_replacing_keeps_parameters_hooks_and_names():
 
 
 def test_the_names_are_public():
-    assert tilewright.nn.__dir__() == ["Linear", "replace"]
+    names = ["Linear", "WeightOnlyLinear", "quantize", "quantize_weights", "replace"]
+    assert tilewright.nn.__dir__() == names
+    assert all(getattr(tilewright.nn, name) for name in names)

@@ -185,6 +185,9 @@ class FakeTensor:
     def get_device(self):
         return self.index
 
+    def is_neg(self):
+        return False
+
     def data_ptr(self):
         return self.address
 
