@@ -164,8 +164,8 @@ def test_maps_and_regions_are_read(text, message):
         ),
         (
             "module attributes {vendor.cost = 1 : i32} {" + returned("%sum") + "}",
-            f"1:1: error: builtin.module: {TAKES} tile.target, tile.mma_unit, tile.math, tile.rows, "
-            "sym_name, sym_visibility, got vendor.cost = 1 : i32; remove it",
+            f"1:1: error: builtin.module: {TAKES} tile.target, tile.mma_unit, tile.math, "
+            "tile.rows, sym_name, sym_visibility, got vendor.cost = 1 : i32; remove it",
         ),
     ],
     ids=["rounding", "library-call", "iterators", "discardable", "argument", "module"],
