@@ -57,14 +57,15 @@ def copy_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 
 def computed_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles in which the threads compute a tile of C from its sums.
+    """Cycles in which the threads compute a tile of C from its sums, some of it two at a time.
 
     An element of two products is made of sums that lie in different registers of a thread. It has
     half as many elements at hand side by side, whose latencies hide each other.
     """
     m, n, _ = schedule.tile
     elements = m * n // problem.products
-    cycles = elements * problem.epilogue_instructions / figures(target).epilogue_rate
+    instructions = problem.epilogue_instructions * figures(target).packed
+    cycles = elements * instructions / figures(target).epilogue_rate
     return cycles + elements * (problem.products - 1) * figures(target).second_sum
 
 

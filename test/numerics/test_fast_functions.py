@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,11 @@ import torch
 from torch.nn.functional import gelu, silu
 
 import tilewright
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.importers.epilogue_function import Frame, import_epilogue
+from tilewright.compiler.importers.linalg_text import LinalgText
+from tilewright.compiler.importers.traced_function import TensorLike
+from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime.emulator.instructions import approximations
 
 SIDE = 256
@@ -54,8 +60,12 @@ def computed(dtype: torch.dtype, x: torch.Tensor, **how: Any) -> tuple[torch.Ten
 
 @pytest.mark.parametrize(
     "dtype, target, every, offset",
-    [(torch.bfloat16, "sm_90a", 1, 1.0), (torch.float16, "sm_100a", 4, -1.0)],
-    ids=["bf16", "f16"],
+    [
+        (torch.bfloat16, "sm_90a", 1, 1.0),
+        (torch.bfloat16, "sm_100a", 1, 1.0),
+        (torch.float16, "sm_100a", 4, -1.0),
+    ],
+    ids=["bf16", "bf16 packed", "f16"],
 )
 def test_every_function_of_every_number_is_within_a_unit_however_the_chip_approximates(
     dtype: torch.dtype, target: str, every: int, offset: float, monkeypatch: pytest.MonkeyPatch
@@ -81,3 +91,32 @@ def test_exact_functions_of_16_bits_are_those_of_float32() -> None:
     exact = computed(torch.bfloat16, x, target="sm_90a", math="exact")
     for got, wanted in zip(exact, functions(x.float()), strict=True):
         assert ((got.float() - wanted).abs() <= 0.502 * unit(wanted, torch.bfloat16)).all()
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh", "silu", "bias"])
+def test_two_elements_go_together_where_the_chip_takes_two(name: str) -> None:
+    """On sm_100a no f32 is multiplied or added by itself."""
+    makes = {
+        "gelu": lambda acc, bias: gelu(acc + bias),
+        "gelu_tanh": lambda acc, bias: gelu(acc + bias, approximate="tanh"),
+        "silu": lambda acc, bias: silu(acc + bias),
+        "bias": lambda acc, bias: acc + bias,
+    }
+    spec, bias = MatmulSpec(128, 64, 64), TensorLike((64,), torch.bfloat16)
+    spec, made, *_ = import_epilogue(spec, Frame.of([128, 64], 0), makes[name], [bias])
+    source = LinalgText(spec.mlir_text(made), "matmul")
+    one, two = (
+        re.findall(r"(?:add|mul|fma)\.rn\.f32(?:x2)?\b", ptx_for(source, target))
+        for target in ("sm_90a", "sm_100a")
+    )
+    assert one and not any(each.endswith("x2") for each in one)
+    assert two and all(each.endswith("x2") for each in two)
+
+
+def ptx_for(source: LinalgText, target: str) -> str:
+    """PTX of a kernel of one tile, its store staged."""
+    text = (
+        "tiling{tile=128x64x64},tma-insertion,swizzle-selection,epilogue-staging{vectors=ahead},"
+        "pipelining{stages=2},warp-specialization"
+    )
+    return compile_matmul(source, target=target, pipeline=text, until="ptx").ptx
