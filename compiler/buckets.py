@@ -6,7 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from .driver import Compiled, Source, compile_matmul, level_and_target, read_spec
+from .driver import (
+    Compiled,
+    Source,
+    compile_matmul,
+    level_and_target,
+    loaded_source,
+    read_spec,
+)
 from .levels import is_kernel
 from .schedule.buckets import buckets_of
 from .schedule.choice import target_for
@@ -27,6 +34,7 @@ def compile_buckets(
     source: a spec or linalg of any M. begin: is called with the spec of each before it is compiled.
     options: those of `compile_matmul` but a pipeline. Raises `CompileError`.
     """
+    source = loaded_source(source, target)
     (_, target), kernels = level_and_target(source, target), []
     for each in bucket_specs(source, target):
         if begin is not None:

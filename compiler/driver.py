@@ -47,6 +47,7 @@ from .schedule.thread_schedule import is_by_threads, thread_schedule
 from .schedule.warp_schedule import is_by_warps, warp_schedule
 from .schedule.weight_schedule import weight_schedule
 from .spec import MatmulSpec
+from .stages import timed
 
 NO_PASSES = "none"
 KINDS = ("mlir", "llvm", "ptx", "cubin")
@@ -113,11 +114,11 @@ def compile_matmul(
     Raises `CompileError` if the source cannot be compiled.
     """
     gpu = _gpu_of(target)
-    source = _loaded(source, target or DEFAULT_TARGET)
+    source = loaded_source(source, target)
     lower = until != "mlir" or stop_after is None
     stages: list[tuple[str, float]] = []
     with _context(stages), ir.Location.unknown(), _Blame(source):
-        with _timed(stages, "import"):
+        with timed(stages, "import"):
             module, level, source, target = _begin(source, target)
             if math is not None:
                 ask_for_math(module, math)
@@ -171,7 +172,7 @@ def plan_passes(
 ) -> Plan:
     """The passes that `compile_matmul` runs with these arguments, the lowering included."""
     gpu = _gpu_of(target)
-    source = _loaded(source, target or DEFAULT_TARGET)
+    source = loaded_source(source, target)
     with lent_context(), ir.Location.unknown(), _Blame(source):
         module, level, source, target = _begin(source, target)
         before = short_text(module)
@@ -183,7 +184,7 @@ def plan_passes(
 @one_thread_at_a_time
 def imported_ir(source: Source, target: str | None = None) -> str:
     """The IR of a source before any pass has run, as `compile_matmul` begins with it."""
-    source = _loaded(source, target or DEFAULT_TARGET)
+    source = loaded_source(source, target)
     with lent_context(), ir.Location.unknown(), _Blame(source):
         return short_text(_begin(source, target)[0])
 
@@ -230,20 +231,7 @@ def _context(stages: list[tuple[str, float]]) -> Iterator[None]:
         yield
 
 
-class _timed:
-    """Context manager that appends (stage, wall seconds) to a list."""
-
-    def __init__(self, stages: list[tuple[str, float]], stage: str):
-        self.stages, self.stage = stages, stage
-
-    def __enter__(self) -> None:
-        self.start = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.stages.append((self.stage, time.perf_counter() - self.start))
-
-
-def _loaded(source: Source, target: str) -> MatmulSpec | LinalgText:
+def loaded_source(source: Source, target: str | None) -> MatmulSpec | LinalgText:
     """The spec, or a text: that of a file, or of a module with its arguments laid out."""
     if isinstance(source, MatmulSpec):
         return source
@@ -253,6 +241,7 @@ def _loaded(source: Source, target: str) -> MatmulSpec | LinalgText:
             if source.suffix == EXPORTED
             else LinalgText(read_mlir(source), str(source), is_file=True)
         )
+    target = target or DEFAULT_TARGET
     source.check_sums(target)
     return _laid_out(source, target) if source.arguments and not source.turned else source
 
@@ -292,7 +281,7 @@ def _choose(
         stages += run_passes(module, [PassCall(FIRST)], log, observer)
     else:
         check_program(module)
-    with _timed(stages, "schedule"):
+    with timed(stages, "schedule"):
         spec = source if isinstance(source, MatmulSpec) else spec_of(module)
         if spec.is_scaled:
             return choose_pipeline(spec, target)
@@ -305,7 +294,7 @@ def _choose(
 def level_and_target(source: Source, target: str | None) -> tuple[str | None, str]:
     """The pass that a source is through, None for linalg; the chip or GPU that is asked for, or the
     chip that the source names, or the default."""
-    source = _loaded(source, target or DEFAULT_TARGET)
+    source = loaded_source(source, target)
     with lent_context(), ir.Location.unknown(), _Blame(source):
         _, level, _, chip = _begin(source, target)
         return level, target or chip
@@ -313,7 +302,7 @@ def level_and_target(source: Source, target: str | None) -> tuple[str | None, st
 
 def read_spec(source: Source, target: str = "sm_100a") -> MatmulSpec:
     """The matmul of a spec or of linalg, as `target` reads it."""
-    source = _loaded(source, target)
+    source = loaded_source(source, target)
     return source if isinstance(source, MatmulSpec) else _normalized(source, spec_of)
 
 
@@ -352,17 +341,17 @@ def _translate(module: ir.Module, compiled: Compiled) -> None:
     (lowered,) = module.body.operations
     compiled.manifest = launch_of(lowered, compiled.target)
     compiled.entry = compiled.manifest["entry"]
-    with _timed(compiled.stages, "llvm-ir"), mlir_errors():
+    with timed(compiled.stages, "llvm-ir"), mlir_errors():
         compiled.llvm_ir = llvm_ir_of(lowered.operation)
 
 
 def _assemble(compiled: Compiled, target: str, allow_spills: bool, until: str) -> None:
     assert compiled.llvm_ir is not None
-    with _timed(compiled.stages, "ptx"):
+    with timed(compiled.stages, "ptx"):
         feature = find_target(target).ptx_feature
         compiled.ptx = emit_ptx(compiled.llvm_ir, chip=target, ptx_feature=feature)
     if until == "cubin":
-        with _timed(compiled.stages, "ptxas"):
+        with timed(compiled.stages, "ptxas"):
             compiled.assembled = assemble(compiled.ptx, chip=target, allow_spills=allow_spills)
 
 

@@ -255,15 +255,15 @@ class OfSource:
 class OfTorch(OfSource):
     """The program of a .pt2 file, run by torch."""
 
-    def __init__(self, path: Path):
-        from ..compiler.importers.torch_module import exported_program, import_module
+    def __init__(self, path: Path, m: int | None = None):
+        from ..compiler.importers.torch_module import exported_program, read_exported
         from .oracle.torch_program import TorchProgram
 
         module, inputs = exported_program(path)
-        imported = import_module(module, *inputs)
+        imported = read_exported(path)
         names = imported.arguments[len(inputs) :]
         self.name = str(path)
-        self.program = TorchProgram(module, names, imported.text, self.name)
+        self.program = TorchProgram(module, names, _of_size(imported.text, m), self.name)
         self.source = self.program.source
 
     @property
@@ -292,7 +292,7 @@ def of_source(source: MatmulSpec | Path, m: int | None = None) -> Reference:
     if not isinstance(source, Path):
         return OfSpec(source if m is None else source.of_rows(m))
     if source.suffix == EXPORTED:
-        return OfTorch(source)
+        return OfTorch(source, m)
     try:
         return OfSource(_of_size(source.read_text(), m), str(source))
     except (OSError, UnicodeDecodeError) as error:

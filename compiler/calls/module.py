@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...dialects.errors import CompileError
-from ...runtime.launch.kernel import Kernel
+from ...runtime.bundles.sizes import SIZE
+from ...runtime.launch.loading import open_kernel
 from ...runtime.operands.dlpack import gpu_of
-from ..bundle_writer import as_bundle
+from ..buckets import compile_buckets
+from ..bundle_writer import several
 from ..driver import Compiled, compile_matmul
 from ..importers.torch_module import import_module, named_inputs, named_state, type_name
 from .kernels import default_target
@@ -20,18 +22,19 @@ if TYPE_CHECKING:
 class ModuleKernel:
     """A torch module's forward as one kernel; call it as the module, with inputs of those shapes.
 
-    compiled: PTX, manifest and IR (`as_bundle` keeps it). tensors: for each input of the kernel in
-    its order, by the manifest's name, the module's input ("input 0") or parameter ("fc.weight").
+    compiled: PTX, manifest and IR (`as_bundle` keeps it), of any M those for the most rows.
+    tensors: for each input of the kernel in its order, by the manifest's name, the module's input
+    ("input 0") or parameter ("fc.weight").
     """
 
     def __init__(
         self,
         module: torch.nn.Module,
-        compiled: Compiled,
+        kernels: Sequence[Compiled],
         inputs: Sequence[Any],
         parts: Sequence[tuple[str, Any]] = (),
     ):
-        self.module, self.compiled, self._parts = module, compiled, parts
+        self.module, self.compiled, self._parts = module, (compiled := kernels[-1]), parts
         self._names = compiled.manifest["arguments"]
         used = [each for each in compiled.manifest["tensors"] if each["role"] == "input"]
         numbers = [each["argument"]["index"] for each in used]
@@ -45,7 +48,7 @@ class ModuleKernel:
             for each, number in zip(used, numbers, strict=True)
             if len(each["shape"]) != examples[number].dim()
         }
-        self._kernel = Kernel(as_bundle(compiled), copies=True)
+        self._kernel = open_kernel(several(kernels), copies=True)
         self._inputs = len(inputs)
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
@@ -60,8 +63,10 @@ class ModuleKernel:
         return self._kernel(*(self._shaped(each.detach(), n) for n, each in values), out=out)
 
     def _shaped(self, value: torch.Tensor, number: int) -> torch.Tensor:
-        example, taken = self._shapes.get(number, (None, None))
-        return value.reshape(taken) if example == value.shape else value
+        example, taken = self._shapes.get(number, (None, ()))
+        if example is None or len(example) != value.dim():
+            return value
+        return value.reshape([value.shape[0] if size == SIZE else size for size in taken])
 
     def _taken(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """The function's arguments: the inputs, then the module's state."""
@@ -102,6 +107,7 @@ def compile_module(
     pipeline: str | None = None,
     preset: str | None = None,
     math: str | None = None,
+    dynamic_shapes: Any = None,
 ) -> ModuleKernel:
     """One kernel for a module that multiplies two matrices: nn.Linear, an activation, a residual.
 
@@ -115,6 +121,9 @@ def compile_module(
     target: the chip; by default that of the GPU on which the inputs lie, else sm_100a, for the
         emulator.
     pipeline, preset, math: as for `matmul`.
+    dynamic_shapes: sizes that only a call says, as torch.export takes them: a tuple with
+        `{0: Dim("m")}` for each input whose rows are that number, None for others. Kernels for any
+        M then share the calls.
 
     Raises CompileError if torch cannot export the module, or the compiler cannot take it: for other
     products beside the first, ops that are not elementwise, inputs that are not matrices.
@@ -124,8 +133,11 @@ def compile_module(
     if not isinstance(module, torch.nn.Module):
         kind = type(module).__name__
         raise CompileError(f"compile_module: module must be a torch.nn.Module, got {kind}")
-    source = import_module(module, *inputs, cuts=True)
+    source = import_module(module, *inputs, cuts=True, dynamic=dynamic_shapes)
     where = gpu_of(inputs[0]) if inputs else None
     chip = target or default_target(where)
-    compiled = compile_matmul(source, target=chip, pipeline=pipeline, preset=preset, math=math)
-    return ModuleKernel(module, compiled, inputs, source.parts)
+    if dynamic_shapes is not None and not (pipeline or preset):
+        kernels = compile_buckets(source, target=chip, math=math)
+    else:
+        kernels = [compile_matmul(source, target=chip, pipeline=pipeline, preset=preset, math=math)]
+    return ModuleKernel(module, kernels, inputs, source.parts)

@@ -20,6 +20,7 @@ from ...dialects.errors import CompileError
 from .exported_file import is_trusted, safe_archive
 from .linalg_text import LinalgText
 from .quiet import quiet
+from .torch_rows import Sizes, check_rows, rows_of_program, without_comparisons
 
 if TYPE_CHECKING:
     import torch
@@ -31,10 +32,13 @@ LOST = re.compile(r"failed to legalize operation[^\n]*?torch\.(aten\.\w+)")
 
 
 @one_thread_at_a_time
-def import_module(module: torch.nn.Module, *inputs: torch.Tensor, cuts: bool = False) -> LinalgText:
+def import_module(
+    module: torch.nn.Module, *inputs: torch.Tensor, cuts: bool = False, dynamic: Any = None
+) -> LinalgText:
     """The module's forward on inputs like these: arguments are the inputs, then its state.
 
     cuts: where the module cuts a linear's output into parts, those of the weight are arguments.
+    dynamic: sizes that only a call says, as torch.export takes them for each input; rows alone.
     """
     from .torch_scaled import EXACT_SUMS, OF_BLOCKS
 
@@ -47,8 +51,9 @@ def import_module(module: torch.nn.Module, *inputs: torch.Tensor, cuts: bool = F
     asked: set[str] = set()
     try:
         with quiet(), _hearing(heard):
-            text = _linalg(forward, values, asked)
-            cuts = cuts and CUT in text and OF_BLOCKS not in asked
+            sizes = None if dynamic is None else check_rows(inputs, dynamic)
+            text = _linalg(forward, values, asked, sizes)
+            cuts = cuts and sizes is None and CUT in text and OF_BLOCKS not in asked
             if cuts and (cut := _cut(forward, values)):
                 parts = tuple((arguments[number], part) for number, part in cut.arguments)
                 given = dict(zip(arguments, values, strict=True))
@@ -70,7 +75,12 @@ def import_module(module: torch.nn.Module, *inputs: torch.Tensor, cuts: bool = F
     )
 
 
-def _linalg(module: torch.nn.Module, values: Sequence[torch.Tensor], asked: set[str]) -> str:
+def _linalg(
+    module: torch.nn.Module,
+    values: Sequence[torch.Tensor],
+    asked: set[str],
+    sizes: Sizes | None = None,
+) -> str:
     from ...dialects.mlir import linalg_of_torch
     from .torch_blocks import STAND_INS, BlocksBeforeExport, by_elements
     from .torch_operators import decompositions
@@ -78,9 +88,16 @@ def _linalg(module: torch.nn.Module, values: Sequence[torch.Tensor], asked: set[
 
     table, elements = decompositions() | scaled_operators(asked), by_elements(values)
     with BlocksBeforeExport(table[SCALED_MM]):
-        text = linalg_of_torch(module, *elements, decompositions=table)
+        given = {} if sizes is None else {"dynamic_shapes": _of_values(sizes, len(values))}
+        text = linalg_of_torch(module, *elements, decompositions=table, **given)
+    text = text if sizes is None else without_comparisons(text)
     packed = any(each is not value for each, value in zip(values, elements, strict=True))
     return text.replace(*STAND_INS) if packed else text
+
+
+def _of_values(sizes: Sizes, count: int) -> tuple[Any, ...]:
+    """Those of a function that takes a tuple of values, of which the last ones are the state."""
+    return ((*sizes, *(None for _ in range(count - len(sizes)))),)
 
 
 def _cut(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:
@@ -91,14 +108,31 @@ def _cut(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:
 
 def read_exported(path: Path, trust: bool = False) -> LinalgText:
     """The program in a file of torch.export.save, on the example inputs it was exported with."""
-    module, inputs = exported_program(path, trust)
-    return import_module(module, *inputs)
+    program = loaded_program(path, trust)
+    module, inputs = _module_of(program, path)
+    return import_module(module, *inputs, dynamic=rows_of_program(program))
 
 
 def exported_program(
     path: Path, trust: bool = False
 ) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
-    """The module in a file of torch.export.save, and its example inputs.
+    """The module in a file of torch.export.save, and its example inputs, as `loaded_program`."""
+    return _module_of(loaded_program(path, trust), path)
+
+
+def _module_of(
+    program: torch.export.ExportedProgram, path: Path
+) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
+    if program.example_inputs is None:
+        raise CompileError(f"{path}: must hold its example inputs, got none; export it again")
+    inputs, keywords = program.example_inputs
+    if keywords:
+        raise CompileError(f"{path}: inputs must be positional, got {', '.join(keywords)}")
+    return program.module(), inputs
+
+
+def loaded_program(path: Path, trust: bool = False) -> torch.export.ExportedProgram:
+    """The program in a file of torch.export.save.
 
     Loading runs no code of the file's: what could is refused with CompileError, unless `trust`.
     """
@@ -109,16 +143,10 @@ def exported_program(
     source = path if trust or is_trusted(path) else safe_archive(path)
     try:
         with quiet():
-            program = torch.export.load(source)
+            return torch.export.load(source)
     except Exception as error:  # torch raises any kind
         rule = f"{path}: must be a file of torch.export.save, got: {_first_line(error)}"
         raise CompileError(rule) from error
-    if program.example_inputs is None:
-        raise CompileError(f"{path}: must hold its example inputs, got none; export it again")
-    inputs, keywords = program.example_inputs
-    if keywords:
-        raise CompileError(f"{path}: inputs must be positional, got {', '.join(keywords)}")
-    return program.module(), inputs
 
 
 def named_inputs(module: torch.nn.Module, inputs: Sequence[Any]) -> dict[str, torch.Tensor]:
