@@ -158,26 +158,27 @@ def measure(case: Case, columns: list[str], options: argparse.Namespace) -> dict
     on_gpu = options.device == "cuda"
     model, given = case.build("cuda" if on_gpu else "cpu", options.tiny)
     row: dict[str, Any] = {"name": case.name, "us": {}, "compile_s": {}, "error": {}}
-    reference = exact(case, model, given)
     steps: dict[str, Callable[[], Any]] = {}
+    results: dict[str, torch.Tensor] = {}
     for column in columns:
         step = step_of(case, contender(column, model, options), given)
         start = time.perf_counter()
         try:
-            made = step()
+            results[column] = step()
             if on_gpu:
                 torch.cuda.synchronize()
         except Exception as error:  # a compiler may raise any kind; the table goes on
             row["us"][column] = short(error)
             continue
         row["compile_s"][column] = time.perf_counter() - start
-        row["error"][column] = distance(made, reference)
         steps[column] = step
         if column in ("ours", "both"):
             report = tilewright.torch.report()
             row |= {"report": str(report), "matmul": matmul_times(), "spent": report.seconds}
     if on_gpu:
         row["us"] |= times_of(steps)
+    reference = exact(case, model, given)
+    row["error"] = {column: distance(made, reference) for column, made in results.items()}
     return row
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -43,8 +44,6 @@ def enable(**options: Any) -> None:
 
     Raises OptionError for a torch that lacks the hook.
     """
-    from torch._inductor import config
-
     settings, unknown = split_options(options)
     if unknown:
         rule = f"options must be of {', '.join(NAMES)}"
@@ -52,16 +51,14 @@ def enable(**options: Any) -> None:
     before = hook()
     if isinstance(before, RegionPass):
         before = before.before
-    setattr(config, HOOK, RegionPass(settings, before))
+    _set_hook(RegionPass(settings, before))
 
 
 def disable() -> None:
     """Take the provider out of torch.compile again."""
-    from torch._inductor import config
-
     found = hook()
     if isinstance(found, RegionPass):
-        setattr(config, HOOK, found.before)
+        _set_hook(found.before)
 
 
 def hook() -> Any:
@@ -72,3 +69,17 @@ def hook() -> Any:
         rule = f"torch must be {TORCHS}, whose Inductor has {HOOK}"
         raise OptionError(f"torch: {rule}, got {torch.__version__}; install one of them")
     return getattr(config, HOOK)
+
+
+def _set_hook(found: Any) -> None:
+    """Let Inductor call a pass in every thread.
+
+    Settings are a thread's own since torch 2.13, and torch compiles backward in a thread that it
+    starts for the GPU. Such a thread has the default.
+    """
+    from torch._inductor import config
+
+    setattr(config, HOOK, found)
+    entry = getattr(config, "_config", {}).get(HOOK)
+    if entry is not None and isinstance(entry.user_override, ContextVar):
+        entry.default = found

@@ -22,9 +22,9 @@ from ..importers.epilogue_function import Frame, import_epilogue
 from ..importers.linalg_text import LinalgText
 from ..importers.traced_function import TensorLike
 from ..spec import MatmulSpec
-from .products import dtype_of
+from .products import dtype_of, is_truth
 from .region import Region
-from .source import TRUTH, Prepared, framed_sizes, function_of, is_truth
+from .source import TRUTH, Prepared, framed_sizes, function_of
 
 STACK_MAX, GROUPS_MAX = 2, 3
 COLUMNS_MAX, COLUMNS = 1024, 512

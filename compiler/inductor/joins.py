@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 from .halves import way_to
-from .products import Product, product_of
+from .products import Product, is_truth, product_of
 from .region import Region, bytes_of, changes, closed, is_constant, is_same
 from .rules import refusal_of
 
@@ -101,7 +101,9 @@ def absorbed(
 
 
 def _read_bytes(region: Region) -> int:
-    return sum(bytes_of(each) for each in region.operands)
+    """A bool is converted to a number of 16 bits first: written and read."""
+    sizes = (bytes_of(each) * (4 if is_truth(each) else 1) for each in region.operands)
+    return sum(sizes)
 
 
 def _go_together(first: Product, second: Product) -> bool:

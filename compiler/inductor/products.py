@@ -111,6 +111,11 @@ def dtype_of(node: fx.Node) -> torch.dtype:
     return node.meta["val"].dtype
 
 
+def is_truth(node: fx.Node) -> bool:
+    """Whether a value is one of bools."""
+    return dtype_of(node) is torch.bool
+
+
 def sizes_of(node: fx.Node) -> tuple[Any, ...]:
     """The sizes of a node's value, which may be symbols."""
     return tuple(node.meta["val"].shape)

@@ -71,8 +71,20 @@ def _operand_refusal(
     sizes = framed(sizes_of(operand), sizes_of(node), frame)
     if sizes is None:
         return f"reads {list(value.shape)}, which has some of the rows' dims and not all"
-    if value.dtype is torch.bool and sizes == frame:
+    if value.dtype is torch.bool and sizes == frame and not _is_compared_here(operand, product):
         return "reads a bool of each element"
     if viewed(value, sizes) is None:
         return f"reads a tensor with strides {list(value.stride())}, which would be copied"
     return ""
+
+
+def _is_compared_here(operand: fx.Node, product: fx.Node) -> bool:
+    """Whether a kernel can compute a bool from numbers of the same sizes by itself."""
+    if operand.op != "call_function" or not _is_elementwise(operand):
+        return False
+    frame = sizes_of(operand)
+    return not any(
+        _operand_refusal(each, operand, product, frame)
+        or (not is_constant(each) and dtype_of(each) is torch.bool)
+        for each in operand.all_input_nodes
+    )

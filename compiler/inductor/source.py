@@ -28,7 +28,7 @@ from ..importers.traced_function import TensorLike
 from ..spec import TWO_LEVEL, MatmulSpec
 from ..spec.epilogue import Epilogue
 from .frames import framed, like, viewed
-from .products import Product, aten, dtype_of, has_short_sums, sizes_of
+from .products import Product, aten, dtype_of, has_short_sums, is_truth, sizes_of
 from .region import CONVERT, Region, is_constant, is_same
 
 TRUTH = torch.bfloat16
@@ -239,11 +239,6 @@ def framed_sizes(region: Region, operand: fx.Node) -> tuple[int, ...]:
     if len(found) != 1 or None in found:
         raise CompileError(f"region: {operand.name} must be broadcast in one way, got {len(found)}")
     return found.pop()  # type: ignore[return-value]
-
-
-def is_truth(node: fx.Node) -> bool:
-    """Whether a value is one of bools."""
-    return dtype_of(node) is torch.bool
 
 
 def _lies(region: Region, given: Input, argument: Argument) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """The pass as a whole: kernels in the place of regions, and what happens when there are none."""
 
 import re
+import threading
 
 import pytest
 import torch
@@ -185,6 +186,23 @@ def test_the_provider_runs_behind_what_was_there_and_goes_again():
         assert seen == [graph] and len(calls(graph)) == 1
         tilewright.torch.disable()
         assert backend.hook() == seen.append
+
+
+def test_backward_in_a_thread_of_its_own_has_the_provider_as_well(rows):
+    """So torch compiles it for a GPU."""
+    torch._dynamo.reset()
+    x, w = (draw(32, 32).requires_grad_() for _ in range(2))
+    tilewright.torch.enable(device="emulator")
+    try:
+        with config.patch(force_disable_caches=True):
+            made = torch.compile(torch.mm)(x, w)
+            thread = threading.Thread(target=made.backward, args=(torch.ones_like(made),))
+            thread.start()
+            thread.join()
+    finally:
+        tilewright.torch.disable()
+    assert backend.hook() is None and len(rows) == 3 and all(row.taken for row in rows)
+    assert_close(x.grad, torch.ones_like(made) @ w.T)
 
 
 def test_an_unknown_option_of_the_provider_is_named():

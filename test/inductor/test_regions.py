@@ -12,6 +12,7 @@ from patterns import (
     PATTERNS,
     RESIDUAL,
     SILU,
+    TRAINED,
     W2,
     W,
     X,
@@ -58,6 +59,40 @@ def test_groups_have_a_second_output_as_well():
     ends = torch.tensor([9, 32], dtype=torch.int32)
     (region,) = regions(both, draw(32, 64), draw(2, 64, 48), ends)
     assert region.fused() == SILU and len(region.outputs) == 2
+
+
+TWO_OUTPUTS = ("what backward needs", "backward of swiglu")
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_each_product_of_a_training_step_is_one_region_with_what_follows(name):
+    function, values = TRAINED[name]
+    (region,) = regions(function, *values)
+    assert len(region.outputs) == (2 if name in TWO_OUTPUTS else 1) and region.stop == ""
+    assert bool(region.fused()) is (name != "gradient of a weight")
+
+
+def test_the_gradient_of_a_bias_is_left_to_inductor():
+    """It is the sum over rows of what the region gives."""
+
+    def backward(gradient, w, before):
+        h = backward_of_gelu(gradient, w, before)
+        return h, h.sum(0)
+
+    (region,) = regions(backward, *TRAINED["backward of gelu"][1])
+    assert len(region.outputs) == 1 and region.stop == "sum: is not elementwise"
+    assert "exp" in region.fused()
+
+
+def test_both_gradients_of_a_gated_layer_are_outputs_of_the_product_that_makes_them():
+    (region,) = regions(*_parts(TRAINED["backward of swiglu"]))
+    assert sorted(each.name for each in region.operands) == ["gate_1", "up_1"]
+    assert region.frame == (32, 64) and len(region.products) == 1
+
+
+def _parts(pattern):
+    function, values = pattern
+    return function, *values
 
 
 def test_the_value_that_backward_needs_is_a_second_output():
