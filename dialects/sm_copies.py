@@ -77,6 +77,31 @@ class TmaLoadOp(Instruction, name="tma_load"):
         )
 
 
+class TmaGatherOp(Instruction, name="tma_gather"):
+    """Starts a TMA copy of four rows of a matrix to shared memory; `barrier` counts their bytes.
+
+    `coordinates` are the first column and the rows. With `cta_group` 2 the barrier may be that of
+    the pair's other CTA.
+    """
+
+    to: ext.Operand[Any]
+    map: ext.Operand[Any]
+    barrier: ext.Operand[Any]
+    coordinates: Sequence[ext.Operand[I32]]
+    cta_group: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        if len(self.coordinates) != 5:
+            rule = "coordinates must be a column and four rows"
+            return refuse(self, f"{rule}, got {len(self.coordinates)}")
+        return (
+            verify_pointer(self, "to", SHARED)
+            and verify_pointer(self, "map", GENERIC)
+            and verify_pointer(self, "barrier", SHARED)
+            and verify_choice(self, "cta_group", CTA_GROUPS)
+        )
+
+
 class TmaStoreOp(Instruction, name="tma_store"):
     """Starts a TMA copy of one box of a tensor from shared memory; the bulk group has it."""
 

@@ -149,7 +149,8 @@ class Target:
     mbarriers that threads sleep at (mbarrier.try_wait) and that count bytes, elect.sync, clusters
     and griddepcontrol (PTX ISA, target notes of each). `narrow_floats` is for the conversion of
     f32 to floats of 8 bits, which sm_89 brought, `small_floats` to those of 6 and 4 bits, which
-    sm_100a did (PTX ISA, cvt).
+    sm_100a did (PTX ISA, cvt). With `gathers_rows` TMA copies four rows of any numbers at once
+    (PTX ISA, tile::gather4).
     """
 
     chip: str
@@ -162,6 +163,7 @@ class Target:
     async_agents: bool = True
     narrow_floats: bool = True
     small_floats: bool = True
+    gathers_rows: bool = False
     shared_bytes: int = 232_448
     multiprocessor_shared_bytes: int = 233_472
     cta_reserved_shared_bytes: int = 1024
@@ -338,7 +340,7 @@ def _before_agents(chip: str, mma: MmaUnit, kib: int, multiprocessors: int) -> T
 TARGETS = {
     target.chip: target
     for target in (
-        Target("sm_100a", "+ptx88", TCGEN05, (MMA_SYNC, FMA)),
+        Target("sm_100a", "+ptx88", TCGEN05, (MMA_SYNC, FMA), gathers_rows=True),
         Target(
             "sm_90a",
             "+ptx88",

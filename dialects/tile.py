@@ -70,6 +70,7 @@ from .ragged_maps import plain_box
 from .tile_loads import CopyOp as CopyOp
 from .tile_loads import LoadOp as LoadOp
 from .tile_loads import TensorMapOp as TensorMapOp
+from .tile_loads import TmaGatherOp as TmaGatherOp
 from .tile_loads import TmaLoadOp as TmaLoadOp
 from .tile_loads import TmaMulticastOp as TmaMulticastOp
 from .tile_outputs import StoreGroupsOp

@@ -6,7 +6,7 @@ from .integer_types import I16, I32
 from .mlir import ext, ir
 from .sm_types import SHARED, verify_pointer
 from .tile_types import SmemType, TensorMapType, Tile, has_own_rows, moved_bytes
-from .verify import refuse, verify_boxes, verify_parts
+from .verify import refuse, verify_boxes, verify_gather, verify_parts
 
 BOX_MAX = 256
 
@@ -72,6 +72,29 @@ class PrefetchBoxesOp(Tile.Operation, name="prefetch_boxes"):
             return refuse(self, f"must be one part, or some along 'm' or 'n', got {parts} {axis!r}")
         rows = tile.layout.rows
         return rows % parts == 0 or refuse(self, f"parts must divide {rows} rows, got {parts}")
+
+
+class GatherBoxesOp(Tile.Operation, name="gather_boxes"):
+    """`tile.tma_gather`, whose bytes `barrier` counts."""
+
+    map: ext.Operand[TensorMapType]
+    tile: ext.Operand[SmemType]
+    barrier: ext.Operand[Any]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+
+    def verify_invariants(self) -> bool:
+        return verify_pointer(self, "barrier", SHARED) and verify_gather(self)
+
+    @property
+    def bytes(self) -> int:
+        """What the boxes of all threads bring."""
+        return self.tile.type.layout.size_bytes
+
+    @property
+    def most_rows(self) -> int:
+        """No launch says how many there are."""
+        return 0
 
 
 class MulticastBoxesOp(Tile.Operation, name="multicast_boxes"):

@@ -2,7 +2,14 @@
 
 from .mlir import ext, ir
 from .tile_types import SmemType, TensorMapType, Tile, has_own_rows
-from .verify import refuse, verify_boxes, verify_copy, verify_parts, verify_tensor_map
+from .verify import (
+    refuse,
+    verify_boxes,
+    verify_copy,
+    verify_gather,
+    verify_parts,
+    verify_tensor_map,
+)
 
 
 class LoadOp(Tile.Operation, name="load"):
@@ -92,6 +99,21 @@ class TmaLoadOp(Tile.Operation, name="tma_load"):
     def has_own_rows(self) -> bool:
         """Whether a launch says how many rows the boxes have, up to those of the tile."""
         return has_own_rows(self.map.type)
+
+
+class TmaGatherOp(Tile.Operation, name="tma_gather"):
+    """`t[r,k] = view[i*R + r, j*K + k]` by TMA, four rows of `tile.gathered_rows` a copy.
+
+    A box is one row of a chunk of K. The threads of the team share the copies.
+    """
+
+    map: ext.Operand[TensorMapType]
+    tile: ext.Operand[SmemType]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+
+    def verify_invariants(self) -> bool:
+        return verify_gather(self)
 
 
 class TmaMulticastOp(Tile.Operation, name="tma_multicast"):

@@ -27,6 +27,9 @@ from .tile_types import (
 )
 
 HALF_ATOM_BYTES = ATOM_BYTES // 2  # of scales: boxes have up to 256 elements in a dimension
+GATHERED_ROWS = 4
+"""Rows that one copy gathers (PTX ISA, tile::gather4)."""
+GATHERED_BYTES = 128
 LAYOUTS = (*SPAN_BYTES, LINEAR, *OF_SCALES)
 ORDERS = ("m", "n", "grouped", "hilbert")
 
@@ -210,6 +213,33 @@ def verify_boxes(op: Any) -> bool:
     own_rows = clipped and map_type.box in (rows, [*rows, 1][: 3 if layout.chunks == 1 else 2])
     if plain_box(map_type) not in (rank2, rank3) and not own_rows:
         return refuse(op, f"the box must be {rank2} or {rank3}, got {map_type.box}")
+    return True
+
+
+def gather_refusal(layout: TileLayout) -> str | None:
+    """Why no copies can gather the rows of a tile, or None when they can.
+
+    Each writes four rows of a chunk, at a multiple of 128 bytes (PTX ISA, cp.async.bulk.tensor).
+    """
+    if layout.is_of_scales or layout.major != "k" or layout.rows % GATHERED_ROWS:
+        rule = f"a gathered tile must be K-major, of rows by {GATHERED_ROWS}"
+        return f"{rule}, got {layout.rows} of {layout.major!r}"
+    if GATHERED_ROWS * layout.span_bytes % GATHERED_BYTES:
+        rule = f"{GATHERED_ROWS} rows must be a multiple of {GATHERED_BYTES} bytes"
+        return f"{rule}, got {GATHERED_ROWS * layout.span_bytes}"
+    return None
+
+
+def verify_gather(op: Any) -> bool:
+    """Whether the boxes of a tensor map are rows of a K-major tile, taken by fours."""
+    layout, map_type = op.tile.type.layout, op.map.type
+    broken = gather_refusal(layout)
+    if broken:
+        return refuse(op, broken)
+    wanted = [layout.span, 1], layout.swizzle
+    if (map_type.box, map_type.swizzle) != wanted:
+        got = f"{map_type.box} with {map_type.swizzle}"
+        return refuse(op, f"the box must be {wanted[0]} with {wanted[1]}, got {got}")
     return True
 
 

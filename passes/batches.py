@@ -91,7 +91,9 @@ def map_of_view(view: Any, type_: TensorMapType) -> ir.Value:
         type_ = ragged_map(type_) if isinstance(part, GroupColumnsOp) else type_
         whole = TensorMapOp(map=type_, view=part.whole).map
         with ir.InsertionPoint.after(part.operation), part.location:
-            return type(part)(whole=whole, first=part.first, count=part.count, part=type_).part
+            numbers = {"rows": part.rows} if isinstance(part, GatheredRowsOp) else {}
+            group = {"first": part.first, "count": part.count, **numbers}
+            return type(part)(whole=whole, part=type_, **group).part
     if matrix is None:
         return TensorMapOp(map=type_, view=view).map
     whole = TensorMapOp(map=map_of_stack(type_, *steps_of(matrix.stack)), view=matrix.stack).map

@@ -49,6 +49,7 @@ from ..dialects.tile import (
     KernelOp,
     LoadOp,
     MatmulOp,
+    TmaGatherOp,
     TmaLoadOp,
     TmaMulticastOp,
     YieldOp,
@@ -99,7 +100,7 @@ MEMORY = get_args(MEMORY_OPS)
 HANDLES = (CtaTileOp, *FREE)
 ROLES = (RoleOp, WarpsOp)
 TILE_LOOPS = (ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
-LOADS = (LoadOp, TmaLoadOp, TmaMulticastOp, CopyOp)
+LOADS = (LoadOp, TmaLoadOp, TmaGatherOp, TmaMulticastOp, CopyOp)
 PARTS = (
     BatchOp, OrderedBatchOp, MatrixOp, TransposedOp, GroupOp, GroupRowsOp, GatheredRowsOp,
     GroupTilesOp,

@@ -29,7 +29,7 @@ from ..dialects.sm_positions import PEERS
 from ..dialects.sm_threads import FIRST, ISSUER, TEAM, WARP, RunOp, WarpsOp, who_runs
 from ..dialects.target import WARP_THREADS
 from ..dialects.tile import KernelOp
-from ..dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
+from ..dialects.tile_boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
 from ..dialects.tile_scales import SCALED_MMAS
 from .barrier_sources import (
     bytes_by_rows,
@@ -257,7 +257,7 @@ class _Phases:
         to = itself if op.mask is None else self._ranks_of(op, op.mask)
         self._signal(op, op.barrier, "arrivals", 1, to)
 
-    def load(self, op: LoadBoxesOp) -> None:
+    def load(self, op: LoadBoxesOp | GatherBoxesOp) -> None:
         self._signal(op, op.barrier, "brought", op.bytes, most=op.most_rows)
 
     def multicast(self, op: MulticastBoxesOp) -> None:
@@ -303,8 +303,8 @@ class _Phases:
         return (lambda _: known), op.address
 
     def _times(self, op: Any) -> int:
-        """Arrivals of one CTA: of each warp, thread or of one lane."""
-        by = who_runs(op)
+        """Arrivals of one CTA: of each warp, thread or of one lane; bytes of a gather are all's."""
+        by = "" if isinstance(op, GatherBoxesOp) else who_runs(op)
         if by == WARP:
             return self._warps()
         return self._warps() * WARP_THREADS if by == TEAM else 1
@@ -361,7 +361,7 @@ def _is_loaded(slot: sm.SlotOp) -> bool:
     """Whether a slot is taken for TMA to load into."""
     tiles = [use.owner.opview.tile for use in slot.slot.uses]
     users = [use.owner.opview for tile in tiles for use in tile.uses]
-    return bool(users) and all(isinstance(user, LoadBoxesOp) for user in users)
+    return bool(users) and all(isinstance(user, LoadBoxesOp | GatherBoxesOp) for user in users)
 
 
 def _only_empties(visit: Visit) -> bool:
@@ -393,6 +393,7 @@ RULES: dict[type, Callable[[Any, Any], None]] = {
     sm.ArriveExpectMoreOp: _Phases.arrive_expecting,
     sm.CommitOp: _Phases.commit,
     LoadBoxesOp: _Phases.load,
+    GatherBoxesOp: _Phases.load,
     MulticastBoxesOp: _Phases.multicast,
     sm.TryCancelOp: _Phases.claim,
 }

@@ -53,6 +53,7 @@ from ..dialects.tile import (
     ReducedStoreOp,
     StagedStoreOp,
     StoreOp,
+    TmaGatherOp,
     TmaLoadOp,
     TmaMulticastOp,
 )
@@ -94,7 +95,7 @@ from .whole import say_whole
 ROWS, MATRICES = "rows", "matrices"
 STORES = {ROWS: store_columns, MATRICES: store_matrices}
 SUMMED = ReducedStoreOp | GatheredStoreOp
-LOADS = TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp | ViewMmaOp
+LOADS = TmaLoadOp | TmaGatherOp | TmaMulticastOp | CopyOp | LoadOp | ViewMmaOp
 
 
 @dataclass(frozen=True)

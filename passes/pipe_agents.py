@@ -32,6 +32,7 @@ from ..dialects.tile import (
     ReducedStoreOp,
     StagedStoreOp,
     StoreOp,
+    TmaGatherOp,
     TmaLoadOp,
     TmaMulticastOp,
 )
@@ -199,7 +200,7 @@ class Agent:
             end.lead += slots
         end.counts.skips += slots
 
-    def fill(self, op: TmaLoadOp | TmaMulticastOp | CopyOp) -> None:
+    def fill(self, op: TmaLoadOp | TmaGatherOp | TmaMulticastOp | CopyOp) -> None:
         tile = op.operation.operands[1]
         held = self.held(op, tile, "acquired", "pipe.commit")
         if held is not None:
@@ -361,6 +362,7 @@ RULES: dict[type, Callable[[Agent, Any], None]] = {
     ReleaseOp: Agent.release,
     SkipOp: Agent.skip,
     TmaLoadOp: Agent.fill,
+    TmaGatherOp: Agent.fill,
     TmaMulticastOp: Agent.fill,
     CopyOp: Agent.fill,
     **dict.fromkeys(ALL_MMAS, Agent.multiply),

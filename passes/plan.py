@@ -26,6 +26,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_ahead import StagedElementOp
+from ..dialects.tile_loads import TmaGatherOp
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_stores import AwaitSumsOp
 from ..dialects.tile_types import AccumulatorType, SmemType, integers_of, moved_bytes
@@ -219,9 +220,9 @@ def _fill_by_threads(ring: ir.Value, placed: RingPlan, cluster: Cluster) -> Ring
     The reader may hold a slot until it has the next (a late release), and the producer asks for
     one that is empty: that leaves all slots but two.
     """
-    copies = [copy for tile in ring_tiles(ring, "acquire") for copy in _copies_into(tile)]
+    copies = [copy for tile in ring_tiles(ring, "acquire") for copy in _shared_fills(tile)]
     in_loops = all(isinstance(use.owner.parent.opview, scf.ForOp) for use in _commits(ring))
-    late = in_loops and any(is_asynchronous(copy) for copy in copies)
+    late = in_loops and any(isinstance(copy, CopyOp) and is_asynchronous(copy) for copy in copies)
     under_way = min(SLOTS_UNDER_WAY_MAX, max(0, placed.stages - 2)) if late else 0
     warps = _agent_warps(copies[0].operation) * (2 if cluster.pair else 1)
     return replace(placed, full_count=warps, under_way=under_way)
@@ -235,7 +236,7 @@ def _claim_readers(kernel: KernelOp, cluster: Cluster) -> int:
     """Arrivals of a whole cluster that say that a claim has been read."""
     total = 0
     for role in walk(kernel, WarpsOp):
-        by_warp, issues = walk(role, (*STORES, CopyOp)), walk(role, MMAS)
+        by_warp, issues = walk(role, (*STORES, CopyOp, TmaGatherOp)), walk(role, MMAS)
         ctas = cluster.size // 2 if issues and cluster.pair else cluster.size
         total += ctas * (role.warps.value if by_warp else 1)
     return total
@@ -337,7 +338,12 @@ def ring_tiles(ring: ir.Value, end: str) -> list[ir.Value[Any]]:
 
 def has_copies(ring: ir.Value) -> bool:
     """Whether threads fill a tile of the ring, so that the whole team produces."""
-    return any(_is_copied(tile) for tile in ring_tiles(ring, "acquire"))
+    return any(_shared_fills(tile) for tile in ring_tiles(ring, "acquire"))
+
+
+def gathers_alone(ring: ir.Value) -> bool:
+    """Whether all that the team does for the ring is to start copies of TMA."""
+    return not any(_is_copied(tile) for tile in ring_tiles(ring, "acquire"))
 
 
 def is_self_filled(ring: ir.Value, target: Target) -> bool:
@@ -355,6 +361,12 @@ def is_self_filled(ring: ir.Value, target: Target) -> bool:
 
 def _is_copied(tile: ir.Value) -> bool:
     return bool(_copies_into(tile))
+
+
+def _shared_fills(tile: ir.Value) -> list[CopyOp | TmaGatherOp]:
+    """What fills the tile by all threads of a team."""
+    fills = [use.owner.opview for use in tile.uses]
+    return [fill for fill in fills if isinstance(fill, CopyOp | TmaGatherOp)]
 
 
 def _copies_into(tile: ir.Value) -> list[CopyOp]:

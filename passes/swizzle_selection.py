@@ -5,7 +5,8 @@
 
 A swizzle permutes the 16-byte units of the lines of shared memory, so that neighbouring rows of a
 tile begin in different banks. A wider one also lets one TMA box cover more of each row. The types
-of tile, ring and tensor map change together, and nothing else moves.
+of tile, ring and tensor map change together. Where TMA can gather rows, it copies those of whole
+lines that threads copied before.
 """
 
 from __future__ import annotations
@@ -23,13 +24,26 @@ from ..dialects.layout import (
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp
 from ..dialects.ragged_maps import plain_rank
-from ..dialects.tile import LoadOp, TmaLoadOp, TmaMulticastOp
+from ..dialects.target import Target
+from ..dialects.tile import CopyOp, LoadOp, TmaGatherOp, TmaLoadOp, TmaMulticastOp
 from ..dialects.tile_types import SmemType, is_padded
-from .base import PassLog, one_of, option, parse_bool, refused, the_kernel, walk
-from .batches import set_map, view_of_map
+from ..dialects.verify import gather_refusal
+from .base import (
+    PassLog,
+    defining_op,
+    one_of,
+    option,
+    parse_bool,
+    refused,
+    target_of,
+    the_kernel,
+    walk,
+)
+from .batches import drop_unused, map_of_view, set_map, view_of_map
 from .dynamic_rows import least_rows
+from .groups import gathered_of
 from .rings import is_operand_ring, retype_ring
-from .tensor_maps import load_map_type, multicast_map
+from .tensor_maps import gather_map, load_map_type, multicast_map, tma_refusal
 
 
 @dataclass(frozen=True)
@@ -51,6 +65,11 @@ class SwizzleSelection:
             load.tile.set_type(self._swizzled(load, load.tile.type, chosen, log))
         for create in filter(is_operand_ring, walk(kernel, CreateOp)):
             self._change_ring(create, chosen, log)
+        target = target_of(module)
+        by_tma = bool(walk(kernel, TmaLoadOp))  # else threads copy all of a slot
+        for copy in [each for each in walk(kernel, CopyOp) if by_tma and _gathers(each, target)]:
+            _gather(copy)
+        drop_unused(kernel)
         for copy in walk(kernel, TmaLoadOp | TmaMulticastOp):
             _change_map(copy, log)
         log.did(f"swizzle {', '.join(chosen)}")
@@ -73,6 +92,24 @@ class SwizzleSelection:
             log.remark(op, f"swizzle-selection: {_conflicts(before)} → {_conflicts(after)}")
         chosen.append(f"{after.major}-major {swizzle}")
         return SmemType.of(after, tile.element)
+
+
+def _gathers(copy: CopyOp, target: Target) -> bool:
+    """Whether TMA can gather the rows that threads copy: by fours, of whole lines of 128 bytes."""
+    gathered, layout = gathered_of(copy.view), copy.tile.type.layout
+    if gathered is None or not target.gathers_rows:
+        return False
+    return not (tma_refusal(gathered.whole.type, layout, target) or gather_refusal(layout))
+
+
+def _gather(copy: CopyOp) -> None:
+    """Let TMA copy the rows, by a map of all."""
+    whole = defining_op(copy.view).whole
+    with ir.InsertionPoint.at_block_begin(whole.owner), copy.location:
+        map_ = map_of_view(copy.view, gather_map(whole.type, copy.tile.type))
+    where = {"tile": copy.tile, "i": copy.i, "j": copy.j, "loc": copy.location}
+    TmaGatherOp(map=map_, ip=ir.InsertionPoint(copy), **where)
+    copy.operation.erase()
 
 
 def _change_map(copy: TmaLoadOp | TmaMulticastOp, log: PassLog) -> None:

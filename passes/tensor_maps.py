@@ -84,6 +84,14 @@ def map_type(
     return TensorMapType.of(element, dims, strides, box, layout.swizzle)
 
 
+def gather_map(view: ir.MemRefType, smem: SmemType) -> TensorMapType:
+    """The map of a view's rows, of which a copy gathers several: its box is one row of a chunk."""
+    whole = map_type(view, smem, 2, lambda _: None)
+    return TensorMapType.of(
+        whole.element, whole.dims, whole.strides, [whole.box[0], 1], whole.swizzle
+    )
+
+
 def byte_map(view: ir.MemRefType, smem: SmemType) -> TensorMapType:
     """The map by which pieces of packed elements are stored, as bytes."""
     contiguous, rows, pitch_bytes = _geometry(view, "k")

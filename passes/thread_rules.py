@@ -8,7 +8,8 @@ acquire, commit    of sums           as their MMAs
                    of operands       one lane; the team where its threads copy
 wait, release      of operands       as their MMAs
                    of sums           the team
-a pipe's turns, copies, stores       the team
+a pipe's turns, copies, gathers,
+stores                               the team
 a mark                               as what stands in front of it, the team where nothing does
 a loop                               all that one of its ops needs
 """

@@ -54,6 +54,7 @@ from ..dialects.tile import (
     PairRankOp,
     SplitRankOp,
     TensorMapOp,
+    TmaGatherOp,
     TmaLoadOp,
     TmaMulticastOp,
 )
@@ -280,7 +281,7 @@ def _slice_loop(
 
 def _agent(op: Any) -> str:
     """Whose op it is."""
-    if isinstance(op, TmaLoadOp | TmaMulticastOp | CopyOp):
+    if isinstance(op, TmaLoadOp | TmaGatherOp | TmaMulticastOp | CopyOp):
         return LOAD
     if isinstance(op, (*MMAS, AccumulatorOp, AwaitMmaOp)):
         return MMA

@@ -225,7 +225,7 @@ class Problem:
             False,
             tuple(DTYPES[dtype].bytes for dtype in spec.beside_columns),
             tuple(DTYPES[dtype].bytes for dtype in spec.beside_rows),
-            gathered=bool(spec.gathered),
+            gathered=bool(spec.gathered) and not target.gathers_rows,
             most_m=spec.most_m,
         )
 

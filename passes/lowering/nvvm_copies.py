@@ -55,6 +55,19 @@ def tma_load(op: sm.TmaLoadOp) -> None:
     )
 
 
+def tma_gather(op: sm.TmaGatherOp) -> None:
+    """To this CTA, by its place in the window of the cluster, which alone LLVM has it for."""
+    nvvm.cp_async_bulk_tensor_shared_cluster_global(
+        llvm.addrspacecast(build.pointer(build.CLUSTER), op.to),
+        op.map,
+        list(op.coordinates),
+        op.barrier,
+        [],
+        mode=ir.Attribute.parse("#nvvm.tma_load_mode<tile_gather4>"),
+        group=nvvm.CTAGroupKind.CTA_2 if op.cta_group.value == 2 else None,
+    )
+
+
 def tma_store(op: sm.TmaStoreOp) -> None:
     nvvm.cp_async_bulk_tensor_global_shared_cta(op.map, op.source, list(op.coordinates))
 
@@ -127,6 +140,7 @@ PATTERNS = {
     sm.PrefetchTensorMapOp: prefetch_tensor_map,
     sm.PrefetchBoxOp: prefetch_box,
     sm.TmaLoadOp: tma_load,
+    sm.TmaGatherOp: tma_gather,
     sm.TmaStoreOp: tma_store,
     sm.BulkCommitOp: bulk_commit,
     sm.BulkWaitOp: bulk_wait,

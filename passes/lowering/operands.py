@@ -15,11 +15,18 @@ from ...dialects.layout import (
 )
 from ...dialects.mlir import arith, ir
 from ...dialects.ragged_maps import FAR, is_ragged, plain_rank
-from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp, PrefetchBoxesOp
+from ...dialects.tile_boxes import (
+    GatherBoxesOp,
+    LoadBoxesOp,
+    MulticastBoxesOp,
+    PrefetchBoxesOp,
+)
+from ...dialects.verify import GATHERED_ROWS
 from .. import build
 from ..base import defining_op
 from ..copy_width import UNIT_BYTES
-from .groups import is_of_depth, is_of_group, row_of_whole
+from ..team import Team
+from .groups import is_of_depth, is_of_group, placed_row, row_of_whole
 from .scope import Scope, lowered, lowered_parts
 
 
@@ -51,6 +58,25 @@ def lower_load_boxes(scope: Scope, op: LoadBoxesOp) -> None:
         column = (chunk + index) * layout.span
         destination = lowered(op.tile) + index * layout.chunk_bytes
         _copy(scope, op, destination, [column, row], None)
+
+
+def lower_gather_boxes(scope: Scope, op: GatherBoxesOp) -> None:
+    """The team's threads share the fours of rows; each copies a four in all chunks of K."""
+    layout, team = op.tile.type.layout, Team.of(op)
+    first = row_of_whole(op.map, build.as_i32(op.i) * layout.rows)
+    chunk, whole = build.as_i32(op.j) * layout.chunks, lowered_parts(op.map)[0]
+    with build.loop(team.thread, layout.rows // GATHERED_ROWS, team.threads) as four:
+        row = four * GATHERED_ROWS
+        rows = [placed_row(op.map, first + (row + each)) for each in range(GATHERED_ROWS)]
+        start = lowered(op.tile) + row * layout.span_bytes
+        for index in range(layout.chunks):
+            sm.TmaGatherOp.of(
+                build.shared_at(start + index * layout.chunk_bytes),
+                whole,
+                _barrier(op.barrier),
+                [(chunk + index) * layout.span, *rows],
+                cta_group=scope.cta_group,
+            )
 
 
 def _load_atoms(scope: Scope, op: LoadBoxesOp) -> None:

@@ -22,7 +22,13 @@ from ...dialects.tile import (
 )
 from ...dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, TransposedOp
 from ...dialects.tile_blockwise import BlockwiseMmaOp
-from ...dialects.tile_boxes import BoxRowsOp, LoadBoxesOp, MulticastBoxesOp, PrefetchBoxesOp
+from ...dialects.tile_boxes import (
+    BoxRowsOp,
+    GatherBoxesOp,
+    LoadBoxesOp,
+    MulticastBoxesOp,
+    PrefetchBoxesOp,
+)
 from ...dialects.tile_duals import DUAL_MMAS, DualMmaOp, JoinOp
 from ...dialects.tile_groups import (
     GatheredRowsOp,
@@ -83,7 +89,12 @@ from .groups import (
 from .marks import lower_mark
 from .mma import lower_base_descriptor, lower_mma, lower_operand
 from .mma_sync import LOWERINGS as FRAGMENTS
-from .operands import lower_load_boxes, lower_multicast_boxes, lower_prefetch_boxes
+from .operands import (
+    lower_gather_boxes,
+    lower_load_boxes,
+    lower_multicast_boxes,
+    lower_prefetch_boxes,
+)
 from .pieces import PIECES
 from .positions import (
     lower_advance_position,
@@ -234,6 +245,7 @@ _TCGEN05: Lowerings = {
     CopyOp: lower_copy,
     CopyTogetherOp: lower_copy_together,
     LoadBoxesOp: lower_load_boxes,
+    GatherBoxesOp: lower_gather_boxes,
     MulticastBoxesOp: lower_multicast_boxes,
     PrefetchBoxesOp: lower_prefetch_boxes,
     PairRankOp: lower_pair_rank,

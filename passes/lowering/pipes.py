@@ -23,8 +23,8 @@ from ...dialects.mlir import arith, ir, scf
 from ...dialects.pipe import AcquireOp, CommitOp, DrainOp, ReleaseOp, SkipOp, TileOp, WaitOp
 from ...dialects.sm_threads import ISSUER, LANE, WARP
 from ...dialects.tile_ahead import AwaitPieceOp, LoadPieceOp
-from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
-from ...dialects.tile_loads import TmaLoadOp, TmaMulticastOp
+from ...dialects.tile_boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
+from ...dialects.tile_loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
 from ...dialects.tile_stores import NextBufferOp, StagingBufferOp
 from .. import build
 from ..base import defining_op, refused
@@ -90,6 +90,11 @@ def lower_load(rings: Rings, op: TmaLoadOp) -> None:
     LoadBoxesOp(barrier=_counting(rings, op), map=op.map, tile=op.tile, i=op.i, j=op.j)
 
 
+def lower_gather(rings: Rings, op: TmaGatherOp) -> None:
+    """The same of copies that all threads of the team start."""
+    GatherBoxesOp(barrier=_counting(rings, op), map=op.map, tile=op.tile, i=op.i, j=op.j)
+
+
 def lower_multicast(rings: Rings, op: TmaMulticastOp) -> None:
     """The same in every CTA that the tile goes to."""
     where = {"map": op.map, "tile": op.tile, "i": op.i, "j": op.j}
@@ -97,7 +102,7 @@ def lower_multicast(rings: Rings, op: TmaMulticastOp) -> None:
     MulticastBoxesOp(barrier=_counting(rings, op), **where, **boxes)
 
 
-def _counting(rings: Rings, op: TmaLoadOp | TmaMulticastOp) -> ir.Value:
+def _counting(rings: Rings, op: TmaLoadOp | TmaGatherOp | TmaMulticastOp) -> ir.Value:
     """The barrier that counts a load's bytes, of a pair the leader's."""
     full = rings.filling[defining_op(op.tile).slot]
     if not rings.cluster.pair:
@@ -122,6 +127,9 @@ def lower_commit(rings: Rings, op: CommitOp) -> None:
 
 def _commit_copies(rings: Rings, ring: Ring) -> None:
     """Each warp arrives on the slot whose copies have been under way the longest."""
+    if ring.gathers:  # their bytes tell when they are done
+        _arrive_when_copied(rings, ring)
+        return
     sm.CpAsyncCommitOp.of()
     if ring.pending is None:
         _publish_copies(0)

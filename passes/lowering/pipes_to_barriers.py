@@ -34,7 +34,7 @@ from ...dialects.tile import (
     AwaitMmaOp,
 )
 from ...dialects.tile_ahead import AwaitPieceOp, LoadPieceOp
-from ...dialects.tile_loads import TmaLoadOp, TmaMulticastOp
+from ...dialects.tile_loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
 from ...dialects.tile_scales import ALL_MMAS
 from ...dialects.tile_stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
 from ..base import PassLog, operations, refused, target_of, the_kernel
@@ -47,6 +47,7 @@ from .pipes import (
     lower_await_piece,
     lower_commit,
     lower_drain,
+    lower_gather,
     lower_load,
     lower_load_piece,
     lower_multicast,
@@ -125,6 +126,7 @@ LOWERINGS: dict[type, Callable[[Rings, Any], None]] = {
     ForEachClaimOp: lower_for_each_claim,
     AwaitMmaOp: lower_await_mma,
     TmaLoadOp: lower_load,
+    TmaGatherOp: lower_gather,
     TmaMulticastOp: lower_multicast,
 }
 # These stay; who waits for whom stands around them.

@@ -27,7 +27,7 @@ from ...dialects.tile import KernelOp
 from ...dialects.tile_types import AccumulatorType
 from .. import build
 from ..cluster import Cluster
-from ..plan import MMA_DONE, cluster_of, has_copies
+from ..plan import MMA_DONE, cluster_of, gathers_alone, has_copies
 from .copy_moves import Moves, moves_of
 
 RINGS = (RingOp, TurnsOp, StagingOp, AheadRingOp, CopyRingOp)
@@ -40,7 +40,7 @@ class Ring:
     Who fills slots is at `fill`, who reads them at `read`, and releases them at `release`: one
     position with `read` where a slot is released before the next is waited for. Threads that copy
     have `pending` slots filled or under way, the first at `arrive`, that are not full yet. `moves`
-    are those of threads that read what they copy.
+    are those of threads that read what they copy. With `gathers` they only start copies of TMA.
     """
 
     op: Any
@@ -51,6 +51,7 @@ class Ring:
     arrive: ir.Value
     pending: ir.Value | None = None
     moves: Moves | None = None
+    gathers: bool = False
 
     @property
     def kind(self) -> str:
@@ -184,7 +185,8 @@ def _with_positions(op: Any, target: Target) -> Ring:
     read = position(f"{label}.read", stages) if target.awaits_mmas else release
     copies = has_copies(op.ring)
     if not isinstance(op, RingOp) or not op.under_way.value:
-        return Ring(op, copies, fill, release, read, fill)
+        alone = copies and gathers_alone(op.ring)
+        return Ring(op, copies, fill, release, read, fill, gathers=alone)
     arrive = position(f"{label}.arrive", stages)
     pending = sm.TallyOp.of(label=f"{label}.pending", tally=sm.TallyType.get()).tally
     return Ring(op, copies, fill, release, read, arrive, pending)

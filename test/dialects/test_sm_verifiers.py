@@ -143,6 +143,12 @@ def message_of(text):
             "sm.tma_load: a tensor has 1 to 5 dimensions, got 0",
         ),
         (
+            '%c = arith.constant 7 : i32\n"sm.tma_gather"(%p, %map, %p, %c, %c) {cta_group = 1 : '
+            "i64, operandSegmentSizes = array<i32: 1, 1, 1, 2>}"
+            " : (!llvm.ptr<3>, !llvm.ptr, !llvm.ptr<3>, i32, i32) -> ()",
+            "sm.tma_gather: coordinates must be a column and four rows, got 2",
+        ),
+        (
             '"sm.stmatrix"(%p, %i, %i, %i) {operandSegmentSizes = array<i32: 1, 3>}'
             " : (!llvm.ptr<3>, i32, i32, i32) -> ()",
             "sm.stmatrix: must store 1, 2 or 4 matrices, got 3",

@@ -99,6 +99,17 @@ CREATE = f'%r = "pipe.create"() : () -> {RING}'
         ),
         (
             kernel(
+                CREATE,
+                acquire(SLOT),
+                f'%t = "pipe.tile"(%s) {{index = 0 : i64}} : ({SLOT}) -> {SMEM_A}',
+                tensor_map('[128, 256], [256], [8, 1], "none"'),
+                f'"tile.tma_gather"(%m, %t, %i, %j) : (!tile.map<bf16, [128, 256], [256], [8, 1],'
+                f' "none">, {SMEM_A}, index, index) -> ()',
+            ),
+            "tile.tma_gather: 4 rows must be a multiple of 128 bytes, got 64",
+        ),
+        (
+            kernel(
                 f'%acc = "tile.accumulator"() : () -> {ACC}',
                 load(SMEM_A),
                 "%p = arith.constant true",

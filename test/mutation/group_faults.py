@@ -32,6 +32,12 @@ GROUPS = [
         ("test/compiler/test_gathered_rows.py",),
     ),
     Fault(
+        "operands: TMA gathers the first of four rows four times",
+        "placed_row(op.map, first + (row + each)) for each",
+        "placed_row(op.map, first + row) for each",
+        ("test/compiler/test_gathered_rows.py",),
+    ),
+    Fault(
         "tiles: the matrix whose turn it is is that of its place",
         "    known = arith.minui(number, build.constant(op.count.value - 1))",
         "    known = arith.minui(place // tiles, build.constant(op.count.value - 1))",

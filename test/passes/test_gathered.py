@@ -104,3 +104,62 @@ def test_specs_that_gather_no_rows_are_refused(fields, rule):
     with pytest.raises(CompileError) as refused:
         MatmulSpec(300, 40, 72, **given)
     assert str(refused.value) == f"error: spec: {rule}"
+
+
+GATHER = "tiling{tile=128x64x64},tma-insertion,swizzle-selection,pipelining{stages=2}"
+
+
+@pytest.fixture(scope="module")
+def by_fours():
+    how = {"stop_after": "swizzle-selection", "until": "mlir", "target": "sm_100a"}
+    return compile_matmul(SPEC, pipeline=GATHER, **how).mlir
+
+
+def test_tma_gathers_rows_by_fours_where_it_can(by_fours):
+    assert by_fours.count('"tile.tma_gather"') == 1 and '"tile.copy"' not in by_fours
+    assert '!tile.map<bf16, [72, 50], [144], [64, 1], "128B">' in by_fours
+    how = {"pipeline": GATHER, "until": "ptx"}
+    assert "tile::gather4" in compile_matmul(SPEC, target="sm_100a", **how).ptx
+    assert "tile::gather4" not in compile_matmul(SPEC, target="sm_90a", **how).ptx
+
+
+@pytest.mark.parametrize(
+    ("spec", "pipeline"),
+    [
+        (SPEC, GATHER.replace("swizzle-selection", "swizzle-selection{force=none}")),
+        (MatmulSpec(300, 40, 71, groups=3, gathered=50), GATHER),
+        (
+            SPEC,
+            GATHER.replace("tma-insertion", "copy-insertion").replace(
+                "tiling{", "tiling{mma=mma.sync "
+            ),
+        ),
+    ],
+)
+def test_threads_gather_the_others(spec, pipeline):
+    how = {"stop_after": "swizzle-selection", "until": "mlir", "target": "sm_100a"}
+    text = compile_matmul(spec, pipeline=pipeline, **how).mlir
+    assert '"tile.copy"(%gathered_rows' in text and '"tile.tma_gather"' not in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        (
+            "[64, 1]",
+            "[64, 4]",
+            "tile.tma_gather: the box must be [64, 1] with 128B, got [64, 4] with 128B",
+        ),
+        (
+            "[72, 50]",
+            "[72, 300]",
+            "views: the tensor map of memref<50x72xbf16, 1> must have dims [72, 50] and strides",
+        ),
+    ],
+)
+def test_maps_that_are_not_of_rows_are_refused(by_fours, old, new, rule, tmp_path):
+    path = tmp_path / "edited.mlir"
+    path.write_text(by_fours.replace(old, new))
+    with pytest.raises(CompileError) as refused:
+        compile_matmul(path, target="sm_100a", pipeline="pipelining{stages=2}", until="mlir")
+    assert rule in str(refused.value)
