@@ -32,9 +32,10 @@ class MmaUnit:
     `operands` are the types that it multiplies, `scaled_kinds` its kinds with block scales
     (`dialects.dtypes.SCALED_KINDS`).
 
-    `m` lists the M of one MMA of one CTA; its N goes from `Target.mma_n_step` to `n_max` in that
-    step (PTX ISA, shapes of .kind::f16; 16 for M=128 is the subset that every published kernel
-    stays in). `mn_major_bytes` are the sizes of elements that it reads MN-major from the layouts of
+    `m` lists the M of one MMA of one CTA, the least first; its N goes from `Target.mma_n_step` to
+    `n_max` in that step (PTX ISA, shapes of .kind::f16; 16 for M=128 is the subset that every
+    published kernel stays in). `mn_major_bytes` are the sizes of elements that it reads MN-major
+    from the layouts of
     `dialects.layout` (PTX ISA, wgmma: 16 bits only; tcgen05: 32 bits need a swizzle of their own).
     Where accumulators are in registers, a thread of one, two or three warpgroups may hold up to
     `accumulator_registers_max` of them, so that ptxas has enough for the rest without spills; a
@@ -268,7 +269,7 @@ class Target:
 
     def mma_rows(self, tile_m: int) -> int | None:
         """M of the MMAs that cover a tile of `tile_m` rows, or None when none divides it."""
-        return max((m for m in self.mma.m if tile_m % m == 0), default=None)
+        return next((m for m in reversed(self.mma.m) if tile_m % m == 0), None)  # the largest
 
     def accumulator_columns(self, tile_m: int, tile_n: int) -> int:
         """Tensor-memory columns of an f32 accumulator: N for each MMA down the tile."""

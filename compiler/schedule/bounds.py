@@ -4,9 +4,10 @@
     way         K whole, in parts of a cluster or over the grid, with or without a cluster for
                 multicast, whose operands arrive as in the best one
     sharing     with that cluster: the best store, the best way from tile to tile
+    order       with that way from tile to tile, and what DRAM then moves
 
 The search (`search.py`) refines first what has the lowest bound, so that bounds decide how long it
-takes and not what it finds. Of tensor memory only sharings have one.
+takes and not what it finds. Of tensor memory only sharings and orders have one.
 """
 
 from __future__ import annotations
@@ -14,13 +15,21 @@ from __future__ import annotations
 import math
 
 from ...dialects.target import Target
-from .candidates import PART_MARGIN, STAGINGS, most_parts
+from .candidates import PART_MARGIN, PART_WAVES, STAGINGS, most_parts
 from .chip_figures import figures
-from .costs import computed_cycles, gathered_cycles, least_dram_bytes, part_cycles
+from .costs import (
+    computed_cycles,
+    dram_bytes,
+    gathered_cycles,
+    least_dram_bytes,
+    part_cycles,
+    scale_cycles,
+)
 from .estimate import (
     SHARING_MAX,
     combined_us,
     epilogue_cycles,
+    first_wave_us,
     l2_cycles,
     least_arriving_cycles,
     microseconds,
@@ -75,10 +84,10 @@ class TileBounds:
         if way.split_grid > 1:
             return self._of_grid_parts()
         rounds = -(-self._tiles * way.split_k // self.target.multiprocessors)
-        step = self._least_step
-        if way.cluster_size * way.split_k == 1:
-            step = self._step(least_arriving_cycles(self.problem, way, 1, self.target))
-        return self._of(way, step, rounds)
+        whole = way.split_k == 1
+        peers = SHARING_MAX // way.split_k if way.cluster_size > 1 or not whole else 1
+        arriving = least_arriving_cycles(self.problem, way, peers, self.target)
+        return self._of(way, self._step(arriving), rounds)
 
     def of_sharing(self, branch: Schedule) -> float:
         """Of schedules in a cluster."""
@@ -88,10 +97,29 @@ class TileBounds:
         step = self._step(l2_cycles(problem, branch, target))
         return self._of(branch, step, tile_rounds(problem, branch, target))
 
+    def of_order(self, order: Schedule) -> float:
+        """Of schedules of a sharing that hand out tiles so."""
+        problem, target, chip = self.problem, self.target, figures(self.target)
+        if target.has_tensor_memory:
+            return ROUNDING * least_tensor_us(problem, order, target, ordered=True)
+        step = self._step(l2_cycles(problem, order, target))
+        rounds = tile_rounds(problem, order, target)
+        dram_us = dram_bytes(problem, order, target) / chip.dram_rate
+        early_us = chip.first_wave * first_wave_us(problem, order, target)
+        return self._of(order, step, rounds, [order], (dram_us, early_us))
+
     def _step(self, arriving: float) -> float:
         return together(self._own | {"L2": arriving}, self.target)
 
-    def _of(self, branch: Schedule, step: float, rounds: int) -> float:
+    def _of(
+        self,
+        branch: Schedule,
+        step: float,
+        rounds: int,
+        orders: list[Schedule] | None = None,
+        dram: tuple[float, float] | None = None,
+    ) -> float:
+        """With steps of so many cycles; in any order, and with the least of DRAM, unless said."""
         problem, target = self.problem, self.target
         streamed = problem.k_tiles(branch) * step
         main = max(streamed, refill_cycles(problem, branch, step, target))
@@ -100,41 +128,50 @@ class TileBounds:
             epilogue = epilogue_cycles(problem, branch, target)
             gathered = gathered_cycles(problem, branch, target)
             work = rounds * (before + main + epilogue) + gathered
-            return self._combined(work, rounds * main, before + epilogue + gathered)
-        epilogue = self._epilogue
-        turns = [branch] if rounds == 1 else _turns(branch, target)
-        work = min(work_cycles(one, rounds, main, epilogue, before, target) for one in turns)
-        return self._combined(work, rounds * main, before + epilogue)
+            return self._combined(work, rounds * main, before + epilogue + gathered, dram)
+        epilogue, orders = self._epilogue, orders or _orders(branch, rounds, target)
+        work = min(work_cycles(one, rounds, main, epilogue, before, target) for one in orders)
+        return self._combined(work, rounds * main, before + epilogue, dram)
 
     def _of_grid_parts(self) -> float:
         """Of schedules with K in parts over the grid.
 
-        All multiprocessors share the steps evenly, and there are as many parts, or fractions of
-        them, as make the least of steps and sums together.
+        There are as many parts, or fractions of them, as make the least of steps and sums together,
+        but no more for each multiprocessor than it has in whole waves.
         """
         problem, target, steps = self.problem, self.target, self.problem.k_tiles(self.tile)
         two, three = (self.tile.but(split_grid=parts) for parts in (2, 3))
         gathered = gathered_cycles(problem, two, target)
         each = gathered_cycles(problem, three, target) - gathered
-        share = min(target.multiprocessors / self._tiles, steps / PART_K_TILES)
+        at_once = target.multiprocessors
+        most = max(waves * at_once // self._tiles / waves for waves in PART_WAVES)
+        share = min(most, steps / PART_K_TILES)
         parts = max(2.0, min(share, math.sqrt(steps * self._least_step / each)))
         loops = steps / min(parts, share) * self._least_step
         ends = part_cycles(problem, two, target) + gathered + (parts - 2) * each
         ends += figures(target).cta_start + figures(target).tma_latency
         return self._combined(ends + loops, loops, ends)
 
-    def _combined(self, work: float, loops: float, ends: float) -> float:
+    def _combined(
+        self,
+        work: float,
+        loops: float,
+        ends: float,
+        dram: tuple[float, float] | None = None,
+    ) -> float:
         """For so many cycles of work, of which those of main loops and those around."""
-        dram_us, target = self._dram_us, self.target
+        (dram_us, early_us), target = dram or (self._dram_us, 0.0), self.target
         streaming_us = dram_us + microseconds(target, ends)
         work_us, loops_us = microseconds(target, work), microseconds(target, loops)
         return ROUNDING * combined_us(
-            self.problem, target, work_us, streaming_us, loops_us, dram_us
+            self.problem, target, work_us, streaming_us, loops_us, dram_us, early_us
         )
 
 
-def _turns(branch: Schedule, target: Target) -> list[Schedule]:
-    """The ways from tile to tile that differ in time."""
+def _orders(branch: Schedule, rounds: int, target: Target) -> list[Schedule]:
+    """The ways from tile to tile that differ in the time of the work."""
+    if rounds == 1:
+        return [branch]
     one = branch.but(scheduler="static")
     alternate = target.mma_warpgroups(*branch.tile[:2]) == 1
     return [branch, one, one.but(ping_pong=True)] if alternate else [branch, one]
@@ -146,15 +183,16 @@ def least_epilogue_cycles(problem: Problem, tile: Schedule, target: Target) -> f
     cycles = computed_cycles(problem, tile, target)
     cycles += chip.group_walk if problem.grouped == "m" else 0
     cycles += m * n // problem.products * sum(problem.beside) / chip.shared_rate
-    return cycles + _least_store_cycles(problem, m, n // problem.products, target)
+    return cycles + _least_store_cycles(problem, tile, target)
 
 
-def _least_store_cycles(problem: Problem, m: int, n: int, target: Target) -> float:
-    """Cycles in which columns of C are stored by TMA in the widest pieces, or by threads."""
-    chip, stored_bytes = figures(target), m * problem.row_bytes(n)
-    direct = stored_bytes / chip.direct_store_rate
+def _least_store_cycles(problem: Problem, tile: Schedule, target: Target) -> float:
+    """Cycles in which a tile of C is stored by TMA in the widest pieces, or by threads."""
+    m, n, chip = tile.tile[0], tile.tile[1] // problem.products, figures(target)
+    stored_bytes = m * problem.row_bytes(n)
+    direct = stored_bytes / chip.direct_store_rate + scale_cycles(problem, tile, target)
     widths = [staging[0] for staging in STAGINGS if staging and n % staging[0] == 0]
-    if not widths or not problem.by_tma("c"):
+    if problem.quantized or not widths or not problem.by_tma("c"):
         return direct
     widest = max(widths)
     requests = m * n // widest * -(-widest * problem.c_bytes // LINE_BYTES)

@@ -3,7 +3,8 @@
     tiles       M, N and K of a CTA's tile
     ways        of a tile: K as a whole, or in parts
     sharings    of a way: the useful clusters, each with its deepest ring
-    leaves      of a sharing: the schedules, each with its deepest ring
+    orders      of a sharing: the ways to hand out tiles
+    leaves      of an order: the schedules, each with its deepest ring
     candidates  all of them, also those that break a rule
 
 Nothing here imports MLIR.
@@ -197,14 +198,18 @@ def _clusters(target: Target) -> tuple[tuple[tuple[int, int], bool], ...]:
     return CLUSTERS + WIDE_CLUSTERS if figures(target).clusters_at_once else CLUSTERS
 
 
-def leaves(problem: Problem, branch: Schedule, target: Target) -> Iterator[Schedule]:
-    """The legal schedules of a branch, each with its deepest ring."""
-    for one in _scheduled(branch, target):
-        if not keeps(SCHEDULER_RULES, problem, one, target):
-            continue
-        for staged in _staged(problem, one, target):
-            if keeps(STAGING_RULES, problem, staged, target):
-                yield from _rings(problem, staged, target)
+def orders(problem: Problem, sharing: Schedule, target: Target) -> Iterator[Schedule]:
+    """A sharing with each legal way to hand out tiles."""
+    for one in _scheduled(sharing, target):
+        if keeps(SCHEDULER_RULES, problem, one, target):
+            yield one
+
+
+def leaves(problem: Problem, order: Schedule, target: Target) -> Iterator[Schedule]:
+    """The legal schedules with a way to hand out tiles, each with its deepest ring."""
+    for staged in _staged(problem, order.but(stages=1), target):
+        if keeps(STAGING_RULES, problem, staged, target):
+            yield from _rings(problem, staged, target)
 
 
 def _scheduled(base: Schedule, target: Target) -> Iterator[Schedule]:

@@ -72,7 +72,7 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     dram_us = dram_bytes(problem, schedule, target) / figures(target).dram_rate
     streaming_us = dram_us + microseconds(target, fill + start + epilogue)
     loops_us = microseconds(target, rounds * main)
-    early_us = figures(target).first_wave * _early_us(problem, schedule, target)
+    early_us = figures(target).first_wave * first_wave_us(problem, schedule, target)
     return Estimate(
         total_us=combined_us(problem, target, work_us, streaming_us, loops_us, dram_us, early_us),
         work_us=work_us,
@@ -227,10 +227,8 @@ def least_arriving_cycles(
     (m, n, k), chip = schedule.tile, figures(target)
     most = schedule.but(cluster=(peers, peers))
     arriving = loaded_rows(problem, most, chip.multicast) / chip.l2_rate
-    a, b = (
-        min(m, problem.m) * _is_unaligned(problem, "a"),
-        min(n, problem.n) * _is_unaligned(problem, "b"),
-    )
+    a = min(m, problem.m) * ("a" in problem.unaligned)
+    b = min(n, problem.n) * ("b" in problem.unaligned)
     rows = 2 * math.sqrt(a * b / peers) if a and b else (a + b) / peers
     k_bytes = k * problem.element_bytes
     return k_bytes * max(arriving, chip.unaligned_line * rows / LINE_BYTES)
@@ -268,7 +266,7 @@ def _rows_of_all(problem: Problem, schedule: Schedule) -> tuple[float, float]:
     for axis, (name, extent) in enumerate((("a", problem.m), ("b", problem.n))):
         peers = schedule.cluster[1 - axis]
         times = grid[1 - axis] / peers
-        unaligned += times * extent * _is_unaligned(problem, name)
+        unaligned += times * extent * (name in problem.unaligned)
         past = grid[axis] * schedule.tile[axis] - extent
         whole_boxes = problem.by_tma(name) and (tiles[axis] > 1 or peers > 1)
         outside += times * past * whole_boxes
@@ -290,13 +288,8 @@ def loaded_rows(problem: Problem, schedule: Schedule, saved: float) -> float:
 def _unaligned_rows(problem: Problem, schedule: Schedule) -> float:
     """Rows that one CTA asks L2 for which start inside a sector: each is several requests."""
     (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
-    a = min(m, problem.m) / cluster_n * _is_unaligned(problem, "a")
-    return a + min(n, problem.n) / cluster_m * _is_unaligned(problem, "b")
-
-
-def _is_unaligned(problem: Problem, name: str) -> bool:
-    """Whether TMA loads an operand by rows that start anywhere in a sector of L2."""
-    return problem.by_tma(name) and problem.row_start(name) == "inside"
+    a = min(m, problem.m) / cluster_n * ("a" in problem.unaligned)
+    return a + min(n, problem.n) / cluster_m * ("b" in problem.unaligned)
 
 
 def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -348,7 +341,7 @@ def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> f
     return split_figures(target).latency * schedule.split_k + exchanged + stored
 
 
-def _early_us(problem: Problem, schedule: Schedule, target: Target) -> float:
+def first_wave_us(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Of DRAM, what the first of several waves asks for beyond its part of the operands."""
     rounds = tile_rounds(problem, schedule, target)
     if (

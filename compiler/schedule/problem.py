@@ -293,11 +293,14 @@ class Problem:
 
     @functools.cached_property
     def _by_tma(self) -> list[str]:
-        unit, steps = self.tma_alignment_bytes, self.step_bytes
-        pitches = {
-            tensor: self.pitch_bytes(tensor) for tensor in "abc" if steps(tensor) % unit == 0
-        }
-        return [name for name, (each, rows) in pitches.items() if rows == 1 or each % unit == 0]
+        unit, found = self.tma_alignment_bytes, {name: self.pitch_bytes(name) for name in "abc"}
+        fitting = [name for name, (each, rows) in found.items() if rows == 1 or each % unit == 0]
+        return [name for name in fitting if self.step_bytes(name) % unit == 0]
+
+    @functools.cached_property
+    def unaligned(self) -> list[str]:
+        """Operands that TMA loads by rows which start anywhere in a sector of L2."""
+        return [name for name in "ab" if self.by_tma(name) and self.row_start(name) == "inside"]
 
     def row_start(self, operand: str) -> str:
         """Where rows of "a" or "b" may start: only with a "line" of L2, a "sector", or "inside"."""
@@ -316,8 +319,7 @@ class Problem:
 
     def a_tile_bytes(self, schedule: Schedule) -> int:
         """Bytes of A that one CTA holds a stage."""
-        m, _, k = schedule.tile
-        return m * k * self.element_bytes
+        return schedule.tile[0] * schedule.tile[2] * self.element_bytes
 
     def b_tile_bytes(self, schedule: Schedule) -> int:
         """Bytes of B that one CTA holds a stage."""
@@ -347,14 +349,12 @@ class Problem:
 
     def pieces(self, schedule: Schedule) -> int:
         """Pieces of a staged tile of C, 0 where it isn't staged."""
-        if schedule.staging is None:
-            return 0
-        return schedule.tile[1] // self.products // schedule.staging[0]
+        columns = schedule.tile[1] // self.products
+        return columns // schedule.staging[0] if schedule.staging else 0
 
     def moved_bytes(self) -> int:
         """Bytes of all matrices of C, and of other operands as large."""
-        elements = self.batch * self.m * self.n // self.products
-        return elements * (self.c_bytes + sum(self.beside))
+        return self.batch * self.m * self.n // self.products * (self.c_bytes + sum(self.beside))
 
     def tiles(self, schedule: Schedule) -> tuple[int, int]:
         """Tiles along M and N."""

@@ -1,6 +1,6 @@
 """The best schedule without a list of all: what may hold it is refined first.
 
-    tile  →  ways to take K  →  sharings  →  schedules
+    tile  →  ways to take K  →  sharings  →  orders of tiles  →  schedules
 
 Whatever waits has a bound that none of its schedules is estimated to beat (`bounds.py`), and what
 has the lowest is refined next. Its rules are asked only then. The first whole schedule that comes
@@ -18,7 +18,18 @@ from functools import partial
 
 from ...dialects.target import Target
 from .bounds import TileBounds
-from .candidates import Rank, boxes_of, fitting_stages, leaves, rank, sharings, sides, tiles, ways
+from .candidates import (
+    Rank,
+    boxes_of,
+    fitting_stages,
+    leaves,
+    orders,
+    rank,
+    sharings,
+    sides,
+    tiles,
+    ways,
+)
 from .estimate import estimate
 from .problem import Problem, Schedule
 from .rules import SHARING_RULES, TILE_RULES, accumulator_registers, keeps
@@ -71,11 +82,18 @@ def _ways(bounds: TileBounds) -> Refined:
 def _sharings(bounds: TileBounds, way: Schedule, boxes: dict[bool, str]) -> Refined:
     for branch in sharings(bounds.problem, way, boxes, bounds.target):
         bound = rank(bounds.of_sharing(branch), branch)
-        yield bound, branch, partial(_schedules, bounds, branch)
+        yield bound, branch, partial(_orders, bounds, branch)
 
 
-def _schedules(bounds: TileBounds, branch: Schedule) -> Refined:
+def _orders(bounds: TileBounds, branch: Schedule) -> Refined:
     problem, target = bounds.problem, bounds.target
     if keeps(SHARING_RULES, problem, branch, target):
-        for leaf in leaves(problem, branch.but(stages=1), target):
-            yield rank(estimate(problem, leaf, target).total_us, leaf), leaf, None
+        for order in orders(problem, branch, target):
+            bound = rank(bounds.of_order(order), order)
+            yield bound, order, partial(_schedules, bounds, order)
+
+
+def _schedules(bounds: TileBounds, order: Schedule) -> Refined:
+    problem, target = bounds.problem, bounds.target
+    for leaf in leaves(problem, order, target):
+        yield rank(estimate(problem, leaf, target).total_us, leaf), leaf, None

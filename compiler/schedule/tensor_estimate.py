@@ -127,24 +127,44 @@ def tensor_estimate(
     )
 
 
-def least_tensor_us(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """No schedule of this tile and cluster is estimated faster, however it hands out tiles.
+def least_tensor_us(
+    problem: Problem, schedule: Schedule, target: Target, ordered: bool = False
+) -> float:
+    """No schedule of this tile and cluster is estimated faster, however it hands out tiles; where
+    that is settled too, none that is `ordered` as this one.
 
-    Of epilogues it counts what they read and compute, of DRAM the least that any order moves.
+    Of epilogues it counts the longer of what they compute and what they store, of DRAM the least
+    that any order moves.
     """
     steps, chip = _steps_of(problem, schedule, target, CHOSEN), figures(target)
-    epilogue = steps.completion + part_cycles(problem, schedule, target)
-    epilogue += _read_cycles(problem, schedule, target)
+    epilogue = steps.completion + _least_epilogue_cycles(problem, schedule, target)
     rounds = tile_rounds(problem, schedule, target)
-    cycles = _least_of_waves(problem, schedule, target, rounds, (steps, epilogue))
-    if rounds > 1:
-        flow = steps.k_tiles * steps.step
-        cycles = min(cycles, steps.before + rounds * max(flow, epilogue) + epilogue)
+    flow = steps.k_tiles * steps.step
+    waves = _least_of_waves(problem, schedule, target, rounds, (steps, epilogue))
+    persistent = steps.before + rounds * max(flow, epilogue) + epilogue
+    if ordered:
+        cycles = waves if schedule.scheduler == "none" else persistent
+    else:
+        cycles = min(waves, persistent) if rounds > 1 else waves
     cycles += tensor_figures(target).cold_fill + gathered_cycles(problem, schedule, target)
     clock = clock_under_load(problem, schedule, target, cycles, steps.mma, CHOSEN)
-    dram_us = least_dram_bytes(problem, schedule, target) / chip.dram_rate
-    streaming_us = dram_us + _us(steps.before + epilogue, chip.clock)
-    return tensor_figures(target).launch + max(_us(cycles, clock), streaming_us)
+    moved = Moved(least_dram_bytes(problem, schedule, target) / chip.dram_rate, 0.0)
+    if ordered:
+        moved = _moved_us(problem, schedule.plan, target)
+    work_us = _us(cycles, clock) + max(0.0, moved.early_us - _us(flow, clock))
+    streaming_us = moved.us + _us(steps.before + epilogue, chip.clock)
+    return tensor_figures(target).launch + max(work_us, streaming_us)
+
+
+def _least_epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles of the epilogue with the best store, whatever comes ahead of it."""
+    (m, n, _), chip = schedule.tile, figures(target)
+    read = _read_cycles(problem, schedule, target)
+    if schedule.split_grid > 1:
+        return read + part_cycles(problem, schedule, target)
+    elements = m * n // problem.products
+    stored = problem.row_bytes(elements) / max(chip.tma_store_rate, chip.direct_store_rate)
+    return max(read, stored) + elements * sum(problem.beside) / chip.shared_rate
 
 
 def _least_of_waves(
@@ -267,8 +287,7 @@ def _arriving_bytes(problem: Problem, schedule: Schedule) -> float:
     m, _, k = schedule.tile
     total = 0.0
     for name, rows, extent in (("a", m, problem.m), ("b", schedule.b_rows, problem.n)):
-        inside = problem.by_tma(name) and problem.row_start(name) == "inside"
-        share = 1 + SECTOR_BYTES / LINE_BYTES if inside else 1
+        share = 1 + SECTOR_BYTES / LINE_BYTES if name in problem.unaligned else 1
         total += share * min(rows, extent) * k * problem.element_bytes
     return total
 
