@@ -7,6 +7,7 @@ what `run.py` runs of the default suite, in this order, until a test fails.
 from __future__ import annotations
 
 from fault import Fault
+from graph_faults import GRAPHS
 from group_faults import GROUPS
 from row_faults import ROWS
 
@@ -471,4 +472,5 @@ FAULTS = [
     *WEIGHTS,
     *ROWS,
     *CHOICE,
+    *GRAPHS,
 ]
