@@ -13,6 +13,7 @@ from . import (
     explain_layout,
     explain_memory,
     explain_roofline,
+    explain_rows,
     explain_scaled,
     explain_scales,
     explain_swizzle,
@@ -35,6 +36,7 @@ EXAMPLES = """examples:
   tilewright explain schedule --m 4096 --n 4096 --k 4096
   tilewright explain schedule --m 77 --n 33 --k 51 --all
   tilewright explain schedule matmul.mlir
+  tilewright explain schedule --m dynamic --n 4096 --k 4096
   tilewright explain schedule --m 1024 --n 1024 --k 1024 --json
   tilewright explain memory --m 4096 --n 4096 --k 4096 --preset v6
   tilewright explain layout --atom m16n8k16 --operand a --type bf16
@@ -62,7 +64,8 @@ def add_command(commands: Any) -> None:
         " other one the rule or the estimate that rejects it.",
         epilog=EXAMPLES,
     )
-    add_problem(parser, "an .mlir or .pt2 file; of its epilogue, how much it computes")
+    help_ = "an .mlir or .pt2 file; of its epilogue, how much it computes"
+    add_problem(parser, help_, dynamic=True)
     parser.add_argument("--target", default="sm_100a", help="chip or GPU (default sm_100a)")
     reads_in_child(parser)
     parser.add_argument("--all", action="store_true", help="a line for every rejected candidate")
@@ -84,6 +87,8 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
     """Print the choice and the rejected candidates, or the estimate of a pipeline."""
     of_pipeline = explain_estimate.is_asked(parser, options)
     spec = as_spec(problem(options, parser), options.target)
+    if spec.dynamic_m and not of_pipeline:
+        return explain_rows.explain_rows(spec, options.target, bool(options.json))
     from ..compiler.schedule.choice import explain_schedule, target_for
     from ..compiler.schedule.thread_schedule import is_by_threads
     from ..compiler.schedule.warp_schedule import is_by_warps

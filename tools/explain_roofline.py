@@ -229,12 +229,22 @@ def _bundle(source: MatmulSpec | Path, options: argparse.Namespace, preset: str 
     from ..runtime.bundles.bundle import read_bundle
 
     if isinstance(source, Path) and _is_bundle(source):
-        return read_bundle(source)
+        return _of_one_size(read_bundle(source), source)
     from ..compiler.bundle_writer import as_bundle
     from ..compiler.driver import compile_matmul
 
     how = dict(target=options.target, pipeline=options.pipeline, preset=preset)
     return as_bundle(compile_matmul(source, allow_spills=True, **how))
+
+
+def _of_one_size(bundle: Bundle, path: Path) -> Bundle:
+    from ..runtime.bundles.sizes import is_dynamic
+    from ..runtime.errors import LaunchError
+
+    if is_dynamic(bundle.manifest):
+        rule = "must be of one M, whose tiles can be counted"
+        raise LaunchError(f"{path}: {rule}, got a kernel for any; compile it for one")
+    return bundle
 
 
 def _counts_of_bundle(name: str, bundle: Bundle, seed: int, scaled: bool) -> Counts:

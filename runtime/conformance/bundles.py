@@ -1,4 +1,5 @@
-"""A bundle as a subject: one size, one layout, its own epilogue, on the emulator or a GPU."""
+"""A bundle as a subject: one size, or any number of rows of one, and one layout, with its own
+epilogue, on the emulator or a GPU."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..bundles.manifest import operands, output, outputs, scales, second_b
-from ..bundles.sizes import is_dynamic
+from ..bundles.sizes import SIZE, is_dynamic
 from ..element_types import torch_dtype
 from ..errors import LaunchError
 from ..judge.epilogue import evaluate
@@ -22,6 +23,8 @@ from .operands import Placed, place
 from .subjects import Product, values_of
 from .verdicts import rounded
 
+USUAL_ROWS = 72  # of a kernel for any M
+
 
 class BundleSubject:
     """The kernel of a bundle. Its further inputs, as a bias, get normal values."""
@@ -32,9 +35,7 @@ class BundleSubject:
     def __init__(self, path: Path, device: str):
         self.name, self.device = path.name, device
         self._kernel = load(path, device)
-        if is_dynamic(self._kernel.manifest):
-            rule = "must be of one M, got a kernel for any"
-            raise LaunchError(f"{path}: {rule}; `tilewright run --m-dynamic M` tries it")
+        self.any_rows = is_dynamic(self._kernel.manifest)
         if scales(self._kernel.manifest):
             rule = "must have operands without block scales, got scales"
             raise LaunchError(f"{path}: {rule}; `tilewright run` tries it")
@@ -50,8 +51,9 @@ class BundleSubject:
         self._operands = a["name"], b["name"]
         self.dtypes = _dtypes(a, b)
         self.a_layout, self.b_layout = _layout(a), _layout(b)
-        self.size: Size = (*self._c["shape"], a["shape"][1])
-        self._further = self._make_further()
+        m, n = self._c["shape"]
+        self.size: Size = (USUAL_ROWS if self.any_rows else m, n, a["shape"][1])
+        self._further: dict[int, dict[str, Any]] = {}
 
     @property
     def memory(self) -> str:
@@ -59,10 +61,10 @@ class BundleSubject:
 
     def product(self, a: Placed, b: Placed, out: Placed | None = None, seed: int = 0) -> Product:
         c, dtype = self._c["name"], self._c["dtype"]
-        shape = tuple(self._c["shape"])
-        result = (out or place(shape, dtype, _layout(self._c), self.memory)).view
-        values = dict(zip(self._operands, (a.view, b.view), strict=True)) | self._further
-        if self.device == "emulator":
+        m = a.view.shape[0] if self.any_rows else self.size[0]
+        result = (out or place((m, self.size[1]), dtype, _layout(self._c), self.memory)).view
+        values = dict(zip(self._operands, (a.view, b.view), strict=True)) | self._beside(m)
+        if self.device == "emulator" and m:
             report = self._kernel.run({**values, c: result}, seed)
             return Product(result, dtype, [each.category for each in report.warnings])
         inputs = [values[name] for name in self._tensors if name != c]
@@ -72,7 +74,7 @@ class BundleSubject:
         """Through the manifest's epilogue, with the values of the further inputs."""
         values = {
             name: values_of(tensor, self._tensors[name]["dtype"])
-            for name, tensor in self._further.items()
+            for name, tensor in self._beside(np.shape(sums.middle)[0]).items()
         }
         found = evaluate(self._kernel.manifest["epilogue"], [sums], values)
         limits = rounded(found, c_dtype)
@@ -82,7 +84,13 @@ class BundleSubject:
         shape = np.shape(sums.middle)
         return Interval(*(np.broadcast_to(part, shape) for part in (low, middle, high)))
 
-    def _make_further(self) -> dict[str, Any]:
+    def _beside(self, m: int) -> dict[str, Any]:
+        """The further inputs of so many rows, the same each time."""
+        if m not in self._further:
+            self._further[m] = self._make_further(m)
+        return self._further[m]
+
+    def _make_further(self, m: int) -> dict[str, Any]:
         import torch
 
         draw = torch.Generator().manual_seed(9)
@@ -90,8 +98,9 @@ class BundleSubject:
         for name, each in self._tensors.items():
             if name not in (*self._operands, self._c["name"]):
                 dtype = torch_dtype(each["dtype"])
-                tensor = torch.empty_strided(each["shape"], each["strides"], dtype=dtype)
-                made[name] = tensor.copy_(torch.randn(each["shape"], generator=draw))
+                shape = [m if size == SIZE else size for size in each["shape"]]
+                tensor = torch.empty_strided(shape, each["strides"], dtype=dtype)
+                made[name] = tensor.copy_(torch.randn(shape, generator=draw))
         return {name: tensor.to(self.memory) for name, tensor in made.items()}
 
 
@@ -106,5 +115,5 @@ def _layout(declared: Mapping[str, Any]) -> Layout:
     """The order and gaps of a manifest's matrix."""
     (rows, columns), (down, across) = declared["shape"], declared["strides"]
     if across == 1 or columns == 1:
-        return Layout(padding=down - columns if rows > 1 else 0)
+        return Layout(padding=down - columns if rows != 1 else 0)
     return Layout("column", padding=across - rows)

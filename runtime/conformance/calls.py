@@ -145,7 +145,8 @@ def _threads(subject: Subject, case: Case) -> Outcome:
 
 
 def _of_thread(subject: Subject, case: Case, number: int) -> Case:
-    grown = case.m + 8 * number if subject.any_size else case.m
+    grows = subject.any_size or subject.any_rows
+    grown = case.m + 8 * number if grows else case.m
     return replace(case, m=grown, call="plain", seed=100 * case.seed + 10 * number)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ..element_types import ITEM_BYTES
@@ -79,8 +79,10 @@ def run_family(
 
 def _why_not(subject: Subject, family: Family, large: bool) -> str:
     """Why a family is not for this subject, or ""."""
-    if family.sizes_vary and not subject.any_size:
+    if family.sizes_vary and not (subject.any_size or subject.any_rows):
         return "it takes one size"
+    if family.needs_all_sizes and not subject.any_size:
+        return "it takes one N and one K"
     if family.layouts and not subject.layouts:
         return "it takes one layout"
     if family.calls and not subject.calls:
@@ -93,8 +95,15 @@ def _why_not(subject: Subject, family: Family, large: bool) -> str:
 
 
 def cases_of(subject: Subject, family: Family) -> Iterator[Case]:
-    """The family's cases for the sizes and types of a subject."""
-    return family.make(subject.size, ITEM_BYTES[subject.dtypes[0]])
+    """The family's cases for the sizes and types of a subject.
+
+    Of one that takes any number of rows they have its own N and K, each case once.
+    """
+    found: Iterable[Case] = family.make(subject.size, ITEM_BYTES[subject.dtypes[0]])
+    if subject.any_rows:
+        _, n, k = subject.size
+        found = dict.fromkeys(replace(case, n=n, k=k) for case in found)
+    yield from found
 
 
 def try_case(subject: Subject, case: Case) -> Outcome:

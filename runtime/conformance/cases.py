@@ -81,6 +81,7 @@ class Family:
     make(size, a_bytes): the cases; `size` is one that the subject takes, `a_bytes` an element's.
     layouts: whether the cases need operands that lie otherwise. calls: whether they need a function
     to call. place: "cuda" or "emulator" for what only one has. large: run only when asked for.
+    needs_all_sizes: whether they need any N and K, too.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Family:
     calls: bool = False
     place: str | None = None
     large: bool = False
+    needs_all_sizes: bool = False
 
 
 def _some_are(extent: int) -> Callable[[Size, int], Iterator[Case]]:
@@ -197,7 +199,8 @@ FAMILIES = (
     Family("majors", "row- and column-major operands", _majors, True, True),
     Family("expanded", "operands with a stride of 0", _expanded, False, True),
     Family("square", "M = N, N = K, or all equal", _square),
-    Family("aliased", "one array as both operands", _aliased, True),
+    Family("aliased", "one array as both operands", _aliased, True,
+           needs_all_sizes=True),
     Family("values", "identity, small integers, cancellation, zeros of both signs",
            _valued("identity", "small-integers", "cancelling", "signed-zeros", "zeros"), False),
     Family("extremes", "the greatest, the smallest normal and denormal numbers",
@@ -217,5 +220,5 @@ FAMILIES = (
            _called("graph", 2), False, calls=True, place="cuda"),
     Family("orders", "other orders of events, each a legal one",
            _called("plain", 8), False, place="emulator"),
-    Family("large", "more than 2^31 elements", _large, large=True),
+    Family("large", "more than 2^31 elements", _large, large=True, needs_all_sizes=True),
 )  # fmt: skip

@@ -55,6 +55,7 @@ class LaunchSubject:
     """A kernel's PTX with a launch for any size; every case is a run under full checks."""
 
     any_size, layouts, calls, takes_out = True, False, False, False
+    any_rows = False
     device = "emulator"
     memory = "cpu"
     a_layout = b_layout = Layout()

@@ -50,9 +50,9 @@ class Subject(Protocol):
     """An implementation of C[m,n] = A · B.
 
     size: the one that it takes, or the usual one. any_size, layouts, calls: whether it takes other
-    sizes, operands that lie otherwise, and calls other than plain ones. device: "cpu", a GPU, or
-    "emulator". a_layout, b_layout: how operands lie where a case does not say. b_shape: "kn" for
-    A[m,k]·B[k,n], "nk" for B[n,k].
+    sizes, operands that lie otherwise, and calls other than plain ones. any_rows: whether it takes
+    other M's, with its own N and K. device: "cpu", a GPU, or "emulator". a_layout, b_layout: how
+    operands lie where a case does not say. b_shape: "kn" for A[m,k]·B[k,n], "nk" for B[n,k].
     """
 
     name: str
@@ -61,6 +61,7 @@ class Subject(Protocol):
     device: str
     size: Size
     any_size: bool
+    any_rows: bool
     layouts: bool
     calls: bool
     a_layout: Layout
@@ -99,6 +100,7 @@ class CallableSubject:
     out: str | None = None
     size: Size = USUAL_SIZE
     any_size: bool = True
+    any_rows: bool = False
     layouts: bool = True
     calls: bool = True
     a_layout: Layout = DENSE

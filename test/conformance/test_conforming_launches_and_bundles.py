@@ -9,7 +9,7 @@ from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime.conformance import FAMILIES, run_family
 from tilewright.runtime.conformance.bundles import BundleSubject
-from tilewright.runtime.conformance.campaign import try_case
+from tilewright.runtime.conformance.campaign import cases_of, try_case
 from tilewright.runtime.conformance.cases import Case, Layout
 from tilewright.runtime.conformance.launches import LaunchSubject, evaluate
 from tilewright.runtime.conformance.verdicts import Verdict
@@ -139,3 +139,26 @@ def test_a_bundle_is_held_to_its_epilogue(tmp_path):
     subject = bundle_of(tmp_path, INPUT)
     m, n, k = subject.size
     assert try_case(subject, Case(m, n, k)).verdict is Verdict.RIGHT
+
+
+def test_a_bundle_of_any_m_is_tried_at_many(tmp_path):
+    """One of several kernels, with what its epilogue reads beside each row."""
+    from tilewright.compiler.bundle_writer import write_several
+
+    kernels = [
+        compile_matmul(
+            MatmulSpec(min(most, 64), 40, 32, dynamic_m=True, least_m=least, most_m=most),
+            target="sm_90a",
+            pipeline=f"tiling{{tile={tile}}},tma-insertion,swizzle-selection",
+        )
+        for least, most, tile in ((1, 16, "64x16x32 swap=true"), (17, 2**31 - 1, "64x16x32"))
+    ]
+    write_several(tmp_path / "any.zip", kernels)
+    subject = BundleSubject(tmp_path / "any.zip", "emulator")
+    assert subject.size[1:] == (40, 32) and subject.any_rows and not subject.any_size
+    tried = [case.m for case in cases_of(subject, FAMILY["ragged-m"])]
+    assert {1, 16, 17, 65} <= set(tried) and len(tried) == len(set(tried))
+    for m in (1, 16, 17, 65, 0):
+        assert try_case(subject, Case(m, 40, 32)).verdict is Verdict.RIGHT
+    assert run_family(subject, FAMILY["aliased"]).skipped == "it takes one N and one K"
+    assert not run_family(subject, FAMILY["threads"]).failed

@@ -125,3 +125,32 @@ def test_linalg_of_a_dynamic_m_is_held_to_its_text(tilewright, tmp_path):
 def test_a_dynamic_m_that_no_kernel_takes_is_refused(fields, said):
     with pytest.raises(OptionError, match=said):
         MatmulSpec(**{"m": 64, "n": N, "k": K, "dynamic_m": True, **fields})
+
+
+def test_explain_tells_the_rows_of_each_kernel(tilewright):
+    explain = ("explain", "schedule", "--m", "dynamic", "--n", "96", "--k", "200")
+    told = tilewright(*explain, "--json")
+    assert told.status == 0, told.err
+    kernels = told.json["kernels"]
+    assert next(each["least"] for each in kernels) == 1 and kernels[-1]["most"] == 2**31 - 1
+    assert all("tiling" in each["pipeline"] for each in kernels)
+    shown = tilewright(*explain)
+    assert f"{kernels[-1]['least']} or more" in shown.out and "any M×96×200" in shown.out
+
+
+def test_tiles_of_any_m_are_not_counted(tilewright, bundle_path):
+    refused = tilewright("explain", "roofline", bundle_path)
+    assert refused.status != 0
+    assert "must be of one M, whose tiles can be counted, got a kernel for any" in refused.err
+
+
+def test_a_bundle_from_the_command_line_holds_the_kernels_that_share_all_m(tilewright, tmp_path):
+    made = tilewright(
+        "compile", "--m", "dynamic", "--n", "96", "--k", "200", "-o", tmp_path / "any.zip", "--json"
+    )
+    assert made.status == 0, made.err
+    kernels = read_bundle(tmp_path / "any.zip").kernels
+    told = [each["spec"]["most_m"] for each in made.json["manifests"]]
+    assert [each.manifest["spec"]["most_m"] for each in kernels] == told and len(told) > 1
+    ran = tilewright("run", tmp_path / "any.zip", "--m-dynamic", "3", "--json")
+    assert ran.status == 0 and ran.json["comparison"]["elements"] == 3 * 96

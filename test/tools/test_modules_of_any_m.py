@@ -56,6 +56,7 @@ def test_one_kernel_has_the_passes_that_are_named():
         assert is_right(kernel(inputs(65)[0]), layer(inputs(65)[0]))
 
 
+@pytest.mark.slow
 def test_a_file_of_torch_export_keeps_its_rows_open(tilewright, tmp_path):
     layer, path, bundle = Layer().linear, tmp_path / "any.pt2", tmp_path / "any.zip"
     torch.export.save(export(layer, (inputs(6)[0],), dynamic_shapes=({0: M},)), path)
