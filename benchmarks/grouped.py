@@ -11,8 +11,7 @@ CUDA graph of several calls; contenders take turns, and times are medians. "dens
 torch of as many rows with one matrix: as many operations, and less to read.
 
 A shape that ends in k, as 2048x1536x65536x128k, has groups of K instead: the gradient of weights.
-There "heavy" computes the groups with the most of K first, its time that of finding them included,
-and "in-order" hands out tiles like it, but in the order of groups.
+There "heavy" computes the groups with the most of K first, its time that of finding them included.
 One that ends in s has e4m3 with an f32 for each row of A and column of a matrix of B, beside
 `torch._scaled_grouped_mm`, and one in t the same with sums of two levels, as torch without fast
 accumulation. There "dense" is `torch._scaled_mm` with as many rows and one matrix. One in g takes
@@ -68,8 +67,8 @@ VARIANTS = {
 }
 CALLS = 4  # in a graph
 SCALED = ("s", "t")
-PERMUTED, HEAVY, IN_ORDER = "permuted", "heavy", "in-order"
-OTHERS = {"g": [PERMUTED], "k": [HEAVY, IN_ORDER]}
+PERMUTED, HEAVY = "permuted", "heavy"
+OTHERS = {"g": [PERMUTED], "k": [HEAVY]}
 KINDS = ("uniform", "ragged", "skewed", "late", "zipf")
 
 
@@ -109,9 +108,8 @@ def compile_all(options: argparse.Namespace) -> int:
             in_turns = pipeline and "ping-pong" in pipeline
             if in_turns and (spec.group_axis == "k" or spec.sums):
                 continue
-            chosen = replace(spec, ordered=True) if name == IN_ORDER else spec
             pipeline = for_bytes(pipeline, spec) if pipeline else None
-            pipeline = pipeline or choose_pipeline(chosen, options.target)
+            pipeline = pipeline or choose_pipeline(spec, options.target)
             try:
                 compiled = compile_matmul(source, target=options.target, pipeline=pipeline)
             except CompileError as error:

@@ -334,7 +334,7 @@ def choose_pipeline(spec: MatmulSpec, target: str) -> str:
     if is_by_warps(used):
         return warp_schedule(spec, used).pipeline()
     schedule = choose_schedule(spec, used)
-    return in_order(schedule) if spec.ordered else schedule.pipeline()
+    return (in_order(schedule, used) if spec.ordered else schedule).pipeline()
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

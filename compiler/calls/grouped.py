@@ -56,10 +56,10 @@ def grouped_mm(
     rows: a vector of int32 on the device of the others, where rows are grouped: row r of the
         product is of row rows[r] of mat_a, so that tokens need no copy in the order of their
         experts. A number that mat_a has no row for counts as the nearest that it has.
-    order: "heavy" computes groups with the most of K first, and hands out each tile when one has
-        ended: where groups are of very different sizes, none that takes long begins last. The
-        order is found on the device, by a few small kernels of torch. Of grouped rows and columns,
-        whose tiles take equally long, it is for the gradients of the matrices.
+    order: "heavy" computes groups with the most of K first: where groups are of very different
+        sizes, none that takes long begins last. The order is found on the device, by a few small
+        kernels of torch (docs/grouped.md says when that pays). Of grouped rows and columns, whose
+        tiles take equally long, it is for the gradients of the matrices.
     check_offsets: looks at offs on the host, which waits for them, and raises OptionError where one
         is less than the one before it or beyond the rows. Without it such an offset counts as the
         nearest that is neither. A group of K then has nothing where its offset is less than the

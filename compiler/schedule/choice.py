@@ -78,13 +78,11 @@ def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:
     return found
 
 
-def in_order(schedule: Schedule) -> str:
-    """The pipeline with a CTA for each tile, those of a group of K before those of the next.
-
-    So the chip starts one where another ends, and none that takes long begins late.
-    """
-    tiling, *others = replace(schedule, scheduler="none").pipeline().split(",")
-    return ",".join([tiling.removesuffix("}") + " order=n}", *others])
+def in_order(schedule: Schedule, target: Target) -> Schedule:
+    """The schedule where groups of K come in an order: a tile is handed out where another ends, if
+    the chip hands out tiles."""
+    handed_out = schedule.scheduler == "static" and target.launch_control
+    return replace(schedule, scheduler="clc") if handed_out else schedule
 
 
 def measured_schedule(problem: Problem, target: Target) -> Tuned | None:

@@ -7,6 +7,7 @@ import torch
 
 import tilewright
 from tilewright.compiler.bundle_writer import as_bundle
+from tilewright.compiler.driver import choose_pipeline
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError, OptionError
 from tilewright.runtime.group_sizes import heavy_first
@@ -253,6 +254,23 @@ def test_every_prefix_computes_groups_of_k_in_an_order(check_matmul, passes, tar
     check_matmul(
         replace(DEPTH, ordered=True), pipeline=",".join((tiling, *LADDER[1:passes])), target=target
     )
+
+
+@pytest.mark.parametrize("scheduler", ["clc", "static"])
+def test_persistent_kernels_take_groups_of_k_in_an_order(check_matmul, scheduler):
+    spec = replace(DEPTH, m=100, n=20, k=150, ordered=True)
+    ctas = " ctas=4" if scheduler == "static" else ""
+    text = ",".join((*LADDER[:4], *LADDER[5:7])) + f",persistence{{scheduler={scheduler}{ctas}}}"
+    check_matmul(spec, pipeline=text, target="sm_100a")
+
+
+def test_the_choice_hands_out_tiles_of_ordered_groups_where_the_chip_does():
+    spec = replace(DEPTH, m=2048, n=1536, k=65536, groups=16, c_dtype="bf16")
+    for target, scheduler in (("sm_100a", "scheduler=clc "), ("sm_90a", "")):
+        plain, ordered = (
+            choose_pipeline(replace(spec, ordered=each), target) for each in (False, True)
+        )
+        assert ordered == plain.replace("persistence{", f"persistence{{{scheduler}")
 
 
 def test_a_group_that_an_order_leaves_out_is_not_computed():
