@@ -1,6 +1,6 @@
 """How kernels for any M share the numbers of rows: from where on another schedule is better.
 
-    M   8   16   32   64   128   192   256   384   512   768   …   4096   more
+    M  16   32   64   96   128   192   256   384   512   768   …   4096   more
         └───────────┘ └─────┘ └─────────┘ └─────────┘ └─────────┘  └──────────┘   one kernel each
 
 At each of these numbers a schedule is chosen. Going down from the largest, a kernel goes on to
@@ -20,7 +20,7 @@ from .choice import choose_schedule, measured_schedule
 from .estimate import estimate
 from .problem import Problem
 
-STEPS = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
+STEPS = (16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
 """Rows at which a kernel may end, and for which its schedule is chosen."""
 LOSS = 0.02
 

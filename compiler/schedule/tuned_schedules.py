@@ -100,7 +100,7 @@ def _outside(problem: Problem, schedule: Schedule) -> list[float]:
     """Along M and N the share of the tiles that hangs over C, none where M is not known yet."""
     seen = problem.seen_by(schedule)
     known = [seen.m, seen.n]
-    if problem.dynamic_m:
+    if problem.dynamic_m and problem.m != problem.most_m:
         known[1 if seen.swapped else 0] = 0
     sizes = zip(known, seen.tiles(schedule), schedule.tile, strict=False)
     return [

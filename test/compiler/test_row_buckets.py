@@ -84,3 +84,11 @@ def test_bounds_that_a_spec_does_not_take_are_refused(least, most, m, dynamic):
     said = "least_m and most_m must be around the m of a dynamic m, or both 0"
     with pytest.raises(OptionError, match=said):
         MatmulSpec(m, 64, 64, dynamic_m=dynamic, least_m=least, most_m=most)
+
+
+def test_a_measured_schedule_serves_rows_that_fill_its_tiles():
+    """96 rows would fill half of the second of two tiles of 64, which 128 rows fill."""
+    few = next(each for each in bucket_specs(any_m(4096, 4096), "h200") if each.most_m == 96)
+    chosen = choose_pipeline(few, "h200")
+    assert chosen != choose_pipeline(MatmulSpec(128, 4096, 4096), "h200")
+    assert "tile=64x64x64" not in chosen
