@@ -72,7 +72,11 @@ def _length(job: Job) -> int:
 
 
 def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Those of this process; of a machine that torchrun's ranks share, its part of them."""
+    known = hasattr(os, "sched_getaffinity")
+    count = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
+    ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return max(1, count // int(ranks)) if ranks.isdigit() and int(ranks) else count
 
 
 def _child() -> subprocess.Popen[bytes]:

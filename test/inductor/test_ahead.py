@@ -62,3 +62,10 @@ def test_processes_that_nobody_needs_are_ended(fresh_cache, compiled_here):
 
 def test_few_kernels_start_no_process():
     assert ahead.Workers(ahead.FEW - 1, 8)._children == []
+
+
+@pytest.mark.parametrize(("ranks", "count"), [("", 12), ("4", 3), ("64", 1), ("0", 12), ("x", 12)])
+def test_ranks_of_one_machine_share_its_processors(ranks, count, monkeypatch):
+    monkeypatch.setattr(ahead.os, "sched_getaffinity", lambda _: range(12), raising=False)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", ranks)
+    assert ahead._processors() == count
