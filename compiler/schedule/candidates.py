@@ -200,7 +200,8 @@ def _parted(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedu
 
 def boxes_of(problem: Problem, tile: tuple[int, int, int], target: Target) -> dict[bool, str]:
     """The box for the tile of one CTA and of a pair, where the operands keep their rules."""
-    alone = {pair: _box(problem, Schedule(tile, pair=pair)) for pair in (False, True)}
+    ways = (False, True) if target.mma.pairs else (False,)
+    alone = {pair: _box(problem, Schedule(tile, pair=pair)) for pair in ways}
     return {
         pair: box
         for pair, box in alone.items()

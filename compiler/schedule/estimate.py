@@ -209,12 +209,13 @@ def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     that start inside a sector take L2 several requests, of one multiprocessor and of all; rows
     outside, which TMA fills with zeros, keep it busy too.
     """
-    rows = loaded_rows(problem, schedule, figures(target).multicast)
-    own = figures(target).unaligned_line * _unaligned_rows(problem, schedule)
+    chip = figures(target)
+    rows = loaded_rows(problem, schedule, chip.multicast)
+    own = chip.unaligned_line * _unaligned_rows(problem, schedule)
     k_bytes = schedule.tile[2] * problem.element_bytes
-    alone = max(k_bytes * rows / figures(target).l2_rate, k_bytes / LINE_BYTES * own)
+    alone = max(k_bytes * rows / chip.l2_rate, k_bytes / LINE_BYTES * own)
     cycles = max(alone, _l2_cycles_of_all(problem, schedule, target))
-    return cycles + (figures(target).shared_twice if min(schedule.cluster) > 1 else 0)
+    return cycles + (chip.shared_twice if min(schedule.cluster) > 1 else 0)
 
 
 def least_arriving_cycles(
@@ -237,12 +238,13 @@ def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> f
     at_work = min(problem.ctas(schedule), resident_ctas(schedule, target))
     part = at_work / math.prod(problem.grid(schedule))
     whole = schedule.split_k * schedule.split_grid == 1
-    saved = figures(target).multicast if whole else split_figures(target).multicast
+    chip = figures(target)
+    saved = chip.multicast if whole else split_figures(target).multicast
     rows = at_work * loaded_rows(problem, schedule, saved)
-    arriving = rows / (figures(target).l2_total_rate if whole else _split_rate(schedule, target))
+    arriving = rows / (chip.l2_total_rate if whole else _split_rate(schedule, target))
     unaligned, outside = _rows_of_all(problem, schedule)
-    requested = part * unaligned * figures(target).unaligned_share / LINE_BYTES
-    zeros = part * outside * figures(target).outside_share / LINE_BYTES
+    requested = part * unaligned * chip.unaligned_share / LINE_BYTES
+    zeros = part * outside * chip.outside_share / LINE_BYTES
     return schedule.tile[2] * problem.element_bytes * (max(arriving, requested) + zeros)
 
 

@@ -23,6 +23,7 @@ PROBLEMS = {
     "odd-rows": {"m": 300, "n": 1033, "k": 2051},
     "beside": {"m": 2048, "n": 2048, "k": 512, "beside": ("bf16",), "epilogue_instructions": 10},
     "vectors": {"m": 1000, "n": 1112, "k": 1096, "beside_columns": ("bf16",)},
+    "exchanged": {"m": 37, "n": 4096, "k": 4096, "beside_columns": ("bf16",)},
     "two-products": {"m": 1288, "n": 3104, "k": 1416, "products": 2, "epilogue_instructions": 18},
     "groups": {"m": 4096, "n": 1024, "k": 512, "groups": 16},
     "stack": {"m": 128, "n": 256, "k": 4096, "batch": 8},
