@@ -22,6 +22,8 @@ PRODUCTS = (
     "tile.blockwise_matmul",
     "tile.weight_matmul",
     "tile.grouped_matmul",
+    "tile.gathered_matmul",
+    "tile.ordered_matmul",
 )
 REDUCTIONS = ("amax", "sum")
 """Of neighbours in a row: the largest magnitude, NaN where one is; or their sum."""

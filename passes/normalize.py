@@ -59,7 +59,7 @@ class Normalize:
 
     A product of operands that are elements times scales of blocks becomes a `tile.scaled_matmul`,
     with scales of f32 a `tile.blockwise_matmul`, and one that stands there already stays as it is.
-    So do a `tile.grouped_matmul` and a `tile.dual_matmul`.
+    So do a `tile.grouped_matmul`, one of gathered rows or in an order, and a `tile.dual_matmul`.
     """
 
     name: ClassVar[str] = "normalize"
@@ -70,6 +70,8 @@ class Normalize:
         "tile.blockwise_matmul",
         "tile.weight_matmul",
         "tile.grouped_matmul",
+        "tile.gathered_matmul",
+        "tile.ordered_matmul",
     )
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:

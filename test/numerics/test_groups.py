@@ -98,11 +98,15 @@ def test_rows_are_gathered_wherever_they_lie(check_matmul, target, text):
 
 
 @pytest.mark.sweep(4)
-@pytest.mark.array(1, passes=[2, 5, 7, 8], sums=["", "two-level"], axis="mk")
-def test_groups_have_outputs_behind_c_and_sums_of_two_levels(check_matmul, passes, sums, axis):
+@pytest.mark.array(1, passes=[2, 5, 7, 8], sums=["", "two-level"], axis="mk", more=[True, False])
+def test_groups_have_outputs_behind_c_and_sums_of_two_levels(
+    check_matmul, passes, sums, axis, more
+):
     types = ("f16", "f16") if axis == "k" else ("e4m3", "e5m2")
     majors = {"a_major": "m", "b_major": "n", "group_axis": "k"} if axis == "k" else {}
     spec = MatmulSpec(200, 48, 144, *types, groups=5, further=("f32",), sums=sums, **majors)
+    if more:
+        spec = replace(spec, **({"ordered": True} if axis == "k" else {"gathered": 77}))
     text = ",".join(("tiling{tile=64x32x64}", *LADDER[1:passes]))
     compiled, _ = check_matmul(spec, pipeline=text, target="sm_90a")
     assert [each["name"] for each in compiled.manifest["tensors"]][-2:] == ["c", "c1"]
