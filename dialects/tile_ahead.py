@@ -121,13 +121,13 @@ class ReadBesideOp(Tile.Operation, name="read_beside"):
 
 
 class HeldElementOp(ElementOp, name="held_element"):
-    """The same of what the thread has read before: `values`, of `tile.read_beside`."""
+    """The same of what the thread has read before: `values`, of `tile.read_beside`, or a pair of
+    `tile.load_matrices`."""
 
     values: ext.Operand[Any]
 
     def verify_invariants(self) -> bool:
-        fits = ElementOp.verify_invariants(self) and verify_vector(self)
-        return fits and verify_held(self, self.values.type)
+        return ElementOp.verify_invariants(self) and verify_held(self, self.values.type)
 
 
 def verify_vector(op: Any) -> bool:
@@ -143,8 +143,9 @@ def verify_held(op: Any, values: ir.Type) -> bool:
     """Whether values can be what a thread has of a vector, or of a scalar."""
     element = op.source.type.element_type
     held = values.element_type if isinstance(values, ir.VectorType) else values
-    if held != element or (isinstance(values, ir.VectorType) != (op.axes.value == "n")):
-        wanted = f"a vector of {element}" if op.axes.value == "n" else element
+    several = op.axes.value in ("n", "mn")
+    if held != element or isinstance(values, ir.VectorType) != several:
+        wanted = f"a vector of {element}" if several else element
         return refuse(op, f"values must be {wanted} for {op.axes.value!r}, got {values}")
     return True
 

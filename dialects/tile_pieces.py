@@ -5,6 +5,7 @@ tile.apply_epilogue   outputs[c] = f(values[first + c]), of neighbours in a row
 tile.write_unit       buffer[row, column + c] = outputs[c]: 16 bytes of a row
 tile.write_matrices   pairs of 16 rows and columns to the buffer, by one stmatrix
 tile.write_pairs      the same by a store for each pair
+tile.load_matrices    pairs of 16 rows and columns of another operand's piece, by one ldmatrix
 
 A piece is the columns from `start` on of a tile, as many as the buffer has.
 """
@@ -133,6 +134,32 @@ class WriteMatricesOp(Tile.Operation, name="write_matrices"):
         if not can_write_matrices(layout):
             return refuse(self, f"matrices need 16-bit elements, 16 columns or more, got {layout}")
         return _verify_matrices(self)
+
+
+class LoadMatricesOp(Tile.Operation, name="load_matrices"):
+    """`values`: 8x8 matrices of a piece by one ldmatrix, a pair of neighbours of each in a thread.
+
+    They lie as those of `tile.write_matrices`: four, or two above each other.
+    """
+
+    piece: ext.Operand[SmemType]
+    row: ext.Operand[I32]
+    column: ir.IntegerAttr
+    values: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        layout, values = self.piece.type.layout, self.values.type
+        if not can_write_matrices(layout):
+            return refuse(self, f"matrices need 16-bit elements, 16 columns or more, got {layout}")
+        element = self.piece.type.element
+        wanted = [ir.VectorType.get([count], element) for count in (STORED // 2, STORED)]
+        if values not in wanted:
+            return refuse(self, f"must give {wanted[0]} or {wanted[1]}, got {values}")
+        column = self.column.value
+        fits = column % ROWS == 0 and 0 <= column < layout.k
+        return fits or refuse(
+            self, f"column must be a multiple of 8 below {layout.k}, got {column}"
+        )
 
 
 class WritePairsOp(Tile.Operation, name="write_pairs"):

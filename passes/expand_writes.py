@@ -6,6 +6,7 @@
     write = "matrices"    for 16 rows of the warp's: %values = tile.read_fragment %sums
                             for each pair of them: %pair = tile.apply_epilogue %values
                             for 16 columns: tile.write_matrices %buffer, row, four pairs
+                            what f reads of pieces of 16 bits comes as such matrices, too
 
 Sums that threads hold are fragments in both, whose rows `tile.write_pairs` writes. Where warps hold
 columns of their own, each writes those of the piece, if it has some.
@@ -36,6 +37,7 @@ from .build import constant, equal, when
 from .clone import Mapping, constant_of, copy_region, replace_in
 from .copy_width import UNIT_BYTES
 from .expand_duals import joined, starts_of
+from .expand_matrix_loads import load_matrices
 from .expand_quantized_pieces import write_quantized
 from .places import ATOM_M, COLUMNS, behind, column_in, held_row, row_in
 from .plan import cluster_of
@@ -137,7 +139,10 @@ class Piece:
         for number in range(0, len(pairs), matrices):
             _, columns = behind(PAIR * number)
             at = {"row": first, "column": attribute_of(start + columns)}
-            write(buffer=self.buffer, outputs=pairs[number : number + matrices], **at)
+            together = pairs[number : number + matrices]
+            if write is WriteMatricesOp:
+                load_matrices([pair.owner.opview for pair in together], at)
+            write(buffer=self.buffer, outputs=together, **at)
 
 
 def _write_rows(piece: Piece) -> None:

@@ -16,6 +16,7 @@ from ...dialects.tile_ahead import HeldElementOp, ReadBesideOp, StagedElementOp
 from ...dialects.tile_pieces import (
     PAIR,
     ApplyEpilogueOp,
+    LoadMatricesOp,
     WriteMatricesOp,
     WritePairsOp,
     WriteUnitOp,
@@ -127,17 +128,36 @@ def lower_write_unit(_: Scope, op: WriteUnitOp) -> None:
 def lower_write_matrices(scope: Scope, op: WriteMatricesOp) -> None:
     """One stmatrix: a lane names a row of a matrix, and has a pair of each (PTX ISA, stmatrix)."""
     words = [llvm.bitcast(build.i32(), taken(pair)) for pair in op.outputs]
+    transposed = op.buffer.type.layout.major == "mn"
+    store = sm.StmatrixTransposedOp if transposed else sm.StmatrixOp
+    store.of(_matrix_at(op.buffer, op), words)
+
+
+def lower_load_matrices(scope: Scope, op: LoadMatricesOp) -> ir.Value:
+    """One ldmatrix; lanes name rows of the matrices as for stmatrix."""
+    (count,) = op.values.type.shape
+    transposed = op.piece.type.layout.major == "mn"
+    words = sm.LdmatrixOp.of(
+        _matrix_at(op.piece, op),
+        offset=0,
+        transposed=int(transposed),
+        words=ir.VectorType.get([count // PAIR], build.i32()),
+    ).words
+    return llvm.bitcast(op.values.type, words)
+
+
+def _matrix_at(tile: ir.Value[SmemType], op: WriteMatricesOp | LoadMatricesOp) -> ir.Value:
+    """Where the row of a matrix is that this lane names; of columns in line, the column."""
     origins = tuple(_unit_behind(PAIR * word) for word in range(MATRICES_STORED))
     lane = Team.of(op).lane
     number = lane // ROWS
-    if op.buffer.type.layout.major == "mn":  # a column of the tile is a row in memory
+    if tile.type.layout.major == "mn":  # a column of the tile is a row in memory
         column = matrix_column(origins, number) * ROWS + lane % ROWS + op.column.value
         unit = (op.row + matrix_row(origins, number)) // ROWS
-        sm.StmatrixTransposedOp.of(_unit_at(op.buffer, column, unit), words)
-        return
+        return _unit_at(tile, column, unit)
     row = op.row + lane % ROWS + matrix_row(origins, number)
     unit = matrix_column(origins, number) + op.column.value // ROWS
-    sm.StmatrixOp.of(_unit_at(op.buffer, row, unit), words)
+    return _unit_at(tile, row, unit)
 
 
 def lower_write_pairs(scope: Scope, op: WritePairsOp) -> None:
@@ -205,6 +225,7 @@ PIECES = {
     ReadBesideOp: read_beside,
     WriteUnitOp: lower_write_unit,
     WriteMatricesOp: lower_write_matrices,
+    LoadMatricesOp: lower_load_matrices,
     WritePairsOp: lower_write_pairs,
     TmaStoreOp: lower_tma_store,
     PartPlaceOp: lower_part_place,

@@ -157,6 +157,17 @@ def prefetch(axis="", parts=1, tile='!tile.smem<tensor<64x64xbf16>, "k", "128B">
     )
 
 
+def load_matrices(
+    column=0, values="vector<8xbf16>", tile='!tile.smem<tensor<64x64xbf16>, "k", "128B">'
+):
+    return (
+        f"%piece = builtin.unrealized_conversion_cast to {tile}",
+        "%n = arith.constant 0 : i32",
+        f'%values = "tile.load_matrices"(%piece, %n) {{column = {column} : i64}}',
+        f": ({tile}, i32) -> {values}",
+    )
+
+
 def read_beside(axes="n", values="vector<2xbf16>"):
     view = "memref<64xbf16, 1>"
     return (
@@ -326,6 +337,19 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         (
             kernel(*read_matrices(row=16)),
             "tile.read_matrices: row must be the first of an MMA's of 128, got 16",
+        ),
+        (
+            kernel(*load_matrices(column=4)),
+            "tile.load_matrices: column must be a multiple of 8 below 64, got 4",
+        ),
+        (
+            kernel(*load_matrices(values="vector<6xbf16>")),
+            "tile.load_matrices: must give vector<4xbf16> or vector<8xbf16>, got vector<6xbf16>",
+        ),
+        (
+            kernel(*load_matrices(tile='!tile.smem<tensor<64x64xf32>, "k", "none">')),
+            "tile.load_matrices: matrices need 16-bit elements, 16 columns or more, got "
+            "TileLayout(mn=64, k=64, element_bytes=4, major='k', swizzle='none')",
         ),
         (
             kernel(*prefetch(parts=2)),

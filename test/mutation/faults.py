@@ -409,9 +409,9 @@ QUANTISED = [
 ]
 EXCHANGED = [
     Fault(
-        "expand-reduction: sums of exchanged operands are all written to the thread's first row",
-        'where = {"memory": self.memory, "row": start + behind, "column": row}',
-        'where = {"memory": self.memory, "row": start, "column": row}',
+        "expand-reduction: all CTAs of a cluster sum the same columns of exchanged operands",
+        "        column = self.own(block // (m // TURNED_ROWS)) * TURNED_COLUMNS",
+        "        column = block // (m // TURNED_ROWS) * TURNED_COLUMNS",
         (f"{NUMERICS}/test_exchanged_operands.py",),
     ),
     Fault(
@@ -453,6 +453,32 @@ WEIGHTS = [
         (f"{NUMERICS}/test_weights.py",),
     ),
 ]
+READ_AHEAD = [
+    Fault(
+        "reads ahead: all pairs of a thread take the columns of its first",
+        "        within = _copy(op.start, copies) + (_copy(op.column, copies) + columns)",
+        "        within = _copy(op.start, copies) + _copy(op.column, copies)",
+        (f"{NUMERICS}/test_reads_ahead.py",),
+    ),
+    Fault(
+        "pieces ahead: matrices are handed to the pairs in another order",
+        "                _hold(element, pairs[number])",
+        "                _hold(element, pairs[-1 - number])",
+        (f"{NUMERICS}/test_loads_ahead.py",),
+    ),
+    Fault(
+        "marks: the start is stored before the grids in front have ended",
+        "        with ir.InsertionPoint.after(allowed), build.when(one):",
+        "        with ir.InsertionPoint(op), build.when(one):",
+        (f"{NUMERICS}/test_marks.py",),
+    ),
+    Fault(
+        "early loads: the second step asks for the tiles of the first again",
+        "                values[counter] = index_constant(number)",
+        "                values[counter] = index_constant(known[0])",
+        (f"{NUMERICS}/test_early_loads.py",),
+    ),
+]
 CHOICE = [
     Fault(
         "bounds: that of a sharing takes the slowest way from tile to tile for the fastest",
@@ -471,6 +497,7 @@ FAULTS = [
     *EXCHANGED,
     *WEIGHTS,
     *ROWS,
+    *READ_AHEAD,
     *CHOICE,
     *GRAPHS,
 ]

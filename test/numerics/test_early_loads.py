@@ -35,6 +35,9 @@ def test_kernels_are_right_and_ask_for_the_tiles_of_two_steps(check_matmul, name
 
 
 def test_no_more_steps_are_asked_for_than_there_are(check_matmul):
+    """Each has its own place: no instruction has the operands of another."""
     text = f"{HOPPER},{ROLES},expand-loops{{early=9}}"
     compiled, _ = check_matmul(MatmulSpec(64, 64, 136), target="sm_90a", pipeline=text)
     assert asked(compiled.ptx) == (2 * 3, 0)
+    lines = [line for line in compiled.ptx.splitlines() if "bulk.prefetch.tensor" in line]
+    assert len(set(lines)) == len(lines)

@@ -19,6 +19,7 @@ STAGED = "epilogue-staging{columns=32 buffers=2}"
 IN_TURNS = "epilogue-staging{columns=32 buffers=4}"
 HOPPER, BLACKWELL = f"tiling{{tile=64x64x64}},{TMA}", f"tiling{{tile=128x64x64}},{TMA}"
 KERNELS = {
+    "a tile": ("sm_90a", f"{HOPPER},{ROLES}"),
     "tiles": ("sm_90a", f"{HOPPER},{STAGED},{ROLES},persistence{{ctas=3}}"),
     "turns": ("sm_90a", f"{HOPPER},{IN_TURNS},{ROLES},persistence{{ctas=2}},ping-pong"),
     "split": ("sm_90a", f"{HOPPER},split-k{{parts=2}},{ROLES}"),
@@ -68,7 +69,7 @@ def test_phases_of_a_launch_make_up_its_time(monkeypatch):
     sys.modules.pop("kernel_ends", None)
     import kernel_ends
 
-    places, rows = run("stores", "nanoseconds", (128, 64, 128))
+    places, rows = run("a tile", "nanoseconds", (64, 64, 128))
     told = kernel_ends.phases(places, rows)
     inside = sum(told[name] for name in kernel_ends.PHASES[1:])
     assert told["ramp"] == 0 and inside == told["inside"] == told["whole"] > 0

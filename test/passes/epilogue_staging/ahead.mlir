@@ -21,7 +21,11 @@
 // LOOPS:       scf.for
 // LOOPS:       sm.named_barrier
 // LOOPS-NEXT:  %[[PIECE:[0-9a-z_]+]] = "tile.await_piece"(%[[OWN:[0-9a-z_]+]])
-// LOOPS:       "tile.staged_element"(%{{.*}}, %[[PIECE]])
+// LOOPS:       %[[FOUR:[0-9a-z_]+]] = "tile.load_matrices"(%[[PIECE]], %[[ROW:[0-9a-z_]+]]) {column = 0 : i64}
+// LOOPS-NEXT:  %[[PAIR:[0-9a-z_]+]] = llvm.shufflevector %[[FOUR]], %[[FOUR]] [0, 1] : vector<8xbf16>
+// LOOPS-COUNT-3: llvm.shufflevector %[[FOUR]], %[[FOUR]]
+// LOOPS:       "tile.held_element"(%{{.*}}, %[[PAIR]]) {axes = "mn"}
+// LOOPS:       "tile.write_matrices"(%{{.*}}, %[[ROW]],
 // LOOPS:       sm.named_barrier
 // LOOPS:       "tile.tma_store"
 // LOOPS:       scf.if
