@@ -1,12 +1,13 @@
 """How fast products with narrow weights are, beside torch's and Triton's, and the bytes they move.
 
     python benchmarks/weight_only.py compile FOLDER [--target sm_90a] [--shapes 16x4096x4096,…]
-                                     [--weights s4-128,…] [--pipelines FILE] [--jobs 2]
+                                     [--weights s4-128,…] [--pipelines FILE] [--candidates N]
+                                     [--jobs 2]
     python benchmarks/weight_only.py run FOLDER [--rounds 15] [--json PATH]
 
 `compile` needs no GPU. It writes FOLDER/MxNxK.WEIGHTS.VARIANT.zip: WEIGHTS are a type and the
 elements of K that share a scale, such as s4-128, or "all"; VARIANT is "chosen", the compiler's
-schedule, or one of FILE. `run` needs no compiler: only `runtime` as
+schedule, one of FILE, or the tile of a schedule whose estimate is little longer. `run` needs no compiler: only `runtime` as
 tilewright.runtime, torch, numpy and cuda-python. Each result is compared with the product of
 dequantized weights first. torch's contenders are its own kernel for such weights, where it has one
 on this GPU, and the bf16 product of weights that were dequantized before. Each contender is
@@ -50,6 +51,9 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--shapes", default=",".join(SHAPES), help="MxNxK,…")
     parser.add_argument("--weights", default=",".join(WEIGHTS), help="TYPE-GROUP,…")
     parser.add_argument("--pipelines", type=Path, metavar="FILE", help="NAME PIPELINE on each line")
+    parser.add_argument(
+        "--candidates", type=int, default=0, metavar="N", help="the next N by estimate, too"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes that compile (default 2)")
     parser.add_argument("--rounds", type=int, default=15, help="graphs a contender (default 15)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
@@ -67,26 +71,47 @@ def compile_all(options: argparse.Namespace) -> int:
         (shape, weights, name, pipeline, options.target, options.folder)
         for shape in options.shapes.split(",")
         for weights in options.weights.split(",")
-        for name, pipeline in pipelines.items()
+        for name, pipeline in (pipelines | _candidates(shape, weights, options)).items()
     ]
     with ProcessPoolExecutor(options.jobs) as pool:
         return int(any(pool.map(_compile, tasks)))
+
+
+def _candidates(shape: str, weights: str, options: argparse.Namespace) -> dict[str, str]:
+    """Pipelines of the schedules behind the chosen one, by tile."""
+    from tilewright.compiler.schedule.choice import target_for
+    from tilewright.compiler.schedule.weight_schedule import estimates
+
+    spec = _spec(shape, weights)
+    found = estimates(spec, target_for(spec, options.target))[1 : 1 + options.candidates]
+    schedules = [each.schedule for each in found]
+    names = (
+        f"{'x'.join(map(str, each.tile))}-w{'x'.join(map(str, each.warps))}-s{each.stages}"
+        f"-k{each.parts}"
+        for each in schedules
+    )
+    return {name: each.pipeline() for name, each in zip(names, schedules, strict=True)}
+
+
+def _spec(shape: str, weights: str) -> Any:
+    """The spec of a shape and its weights."""
+    from tilewright.compiler.spec import MatmulSpec
+
+    m, n, k = map(int, shape.split("x"))
+    dtype, group = _read_weights(weights, k)
+    zeros = {"zero_points": True} if dtype == "u4" else {}
+    return MatmulSpec(m, n, k, "bf16", dtype, group_size=group, scale_dtype="bf16", **zeros)
 
 
 def _compile(task: tuple[Any, ...]) -> bool:
     """Whether a schedule that the compiler chose was refused."""
     from tilewright.compiler.bundle_writer import as_bundle
     from tilewright.compiler.driver import compile_matmul
-    from tilewright.compiler.spec import MatmulSpec
     from tilewright.dialects.errors import CompileError
 
     shape, weights, name, pipeline, target, folder = task
-    m, n, k = map(int, shape.split("x"))
-    dtype, group = _read_weights(weights, k)
-    zeros = {"zero_points": True} if dtype == "u4" else {}
     try:
-        spec = MatmulSpec(m, n, k, "bf16", dtype, group_size=group, scale_dtype="bf16", **zeros)
-        compiled = compile_matmul(spec, target=target, pipeline=pipeline)
+        compiled = compile_matmul(_spec(shape, weights), target=target, pipeline=pipeline)
     except CompileError as error:
         print(f"{shape}.{weights}.{name}: {error}", file=sys.stderr)
         return name == "chosen"
