@@ -64,6 +64,7 @@ NORMALS, INTEGERS = "normals", "integers"
 RUNS = 3
 GUARD = 1024  # elements on either side of a tensor, which keep its address a multiple of 16 bytes
 INTEGER_MAX = 4
+SCALES, ZEROS, ZEROS_BELOW = "scales", "zeros", 16  # of narrow weights
 
 Inputs = dict[str, torch.Tensor]
 BITS = {
@@ -232,8 +233,15 @@ def judge_integers(
 
 
 def _scaled(manifest: Mapping[str, Any], inputs: Inputs, name: str) -> torch.Tensor:
-    """An operand, times its scales of 128 elements of K if it has some."""
-    values, form = inputs[name].double(), manifest.get("blockwise", {}).get(name)
+    """An operand, times its scales if it has some: of 128 elements of K, or of narrow weights."""
+    dtype = next(each["dtype"] for each in manifest["tensors"] if each["name"] == name)
+    values = torch.from_numpy(to_float64(inputs[name], dtype))
+    form = manifest.get("blockwise", {}).get(name)
+    if name == "b" and "weights" in manifest:
+        groups = values.unflatten(1, (-1, manifest["weights"]["group"]))
+        if ZEROS in inputs:
+            groups = groups - inputs[ZEROS].double()[..., None]
+        return (groups * inputs[SCALES].double()[..., None]).flatten(1)
     if form is None:
         return values
     rows, k = values.shape[-2:]
@@ -280,6 +288,8 @@ def draw(manifest: Mapping[str, Any], seed: int, kind: str) -> Inputs:
             numbers = stream.randint(-2, operands(manifest)[0]["shape"][0] + 2, shape)
         elif each["name"] == ORDER:
             numbers = stream.permutation(shape[0])
+        elif each["name"] == ZEROS and "weights" in manifest:
+            numbers = stream.randint(0, ZEROS_BELOW, shape)
         elif kind == INTEGERS:
             numbers = stream.randint(-INTEGER_MAX, INTEGER_MAX + 1, shape)
         elif each["dtype"] in DTYPES_OF_INTEGERS:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gpu_test_sources import with_operands
+from gpu_test_weights import scaled_integers, weight_kernels
 
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline, presets_of
@@ -103,6 +104,7 @@ def cases(target: str) -> Iterator[Case]:
     yield from _outputs()
     yield from _quantized()
     yield from _blockwise(target)
+    yield from _weights()
     yield from _groups(target)
     yield from _duals()
 
@@ -453,6 +455,14 @@ def _blockwise(target: str) -> Iterator[Case]:
     for shape in (*ODD_SHAPES, BYTES_SHAPE):
         spec = MatmulSpec(*shape, *types, "f32", sums="two-level")
         yield Case("blockwise", f"blockwise-two-level-{_joined(shape)}", spec)
+
+
+def _weights() -> Iterator[Case]:
+    """Weights that threads widen; `weights-` in their names."""
+    for name, spec, pipeline, last in weight_kernels():
+        yield Case("weights", name, spec, pipeline, last)
+    spec, source = scaled_integers()
+    yield Case("weights", "weights-s8-s8-chosen", spec, source=source)
 
 
 def _units(target: str) -> Iterator[Case]:

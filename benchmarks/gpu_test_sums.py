@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tilewright.runtime.element_types import torch_dtype
+from tilewright.runtime.element_types import WIDE_DTYPES, torch_dtype
 from tilewright.runtime.judge.reference import to_float64
 
 TARGET = "sm_90a"
@@ -48,6 +48,9 @@ def summed_in_order(manifest: Mapping[str, Any]) -> bool:
         return False  # what mma.sync gives is not known; stacks and groups are not summed here
     if "blockwise" in manifest or (manifest.get("spec") or {}).get("sums"):
         return False  # threads add the sums of parts of K
+    a, b = (each["dtype"] for each in manifest["tensors"][:2])
+    if a in WIDE_DTYPES and a != b:
+        return False  # narrow weights are multiplied by mma.sync
     whole = manifest["schedule"]["split_k"] == 1 and not manifest["epilogue"]["arguments"][1:]
     return whole and manifest["target"] == TARGET and manifest["tensors"][0]["dtype"] in SUMS
 

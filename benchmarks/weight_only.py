@@ -7,13 +7,13 @@
 
 `compile` needs no GPU. It writes FOLDER/MxNxK.WEIGHTS.VARIANT.zip: WEIGHTS are a type and the
 elements of K that share a scale, such as s4-128, or "all"; VARIANT is "chosen", the compiler's
-schedule, one of FILE, or the tile of a schedule whose estimate is little longer. `run` needs no compiler: only `runtime` as
-tilewright.runtime, torch, numpy and cuda-python. Each result is compared with the product of
-dequantized weights first. torch's contenders are its own kernel for such weights, where it has one
-on this GPU, and the bf16 product of weights that were dequantized before. Each contender is
-captured in a CUDA graph of one call for each of several weights, which exceed L2 three times;
-contenders take turns, and times are medians. The last column is what reading weights and scales
-alone makes of it.
+schedule, one of FILE, or the tile of a schedule whose estimate is little longer. `run` needs no
+compiler: only `runtime` as tilewright.runtime, torch, numpy and cuda-python. Each result is
+compared with the product of dequantized weights first. torch's contenders are its own kernel for
+such weights, where it has one on this GPU, and the bf16 product of weights that were dequantized
+before. Each contender is captured in a CUDA graph of one call for each of several weights, which
+exceed L2 three times; contenders take turns, and times are medians. The last column is what reading
+weights and scales alone makes of it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def compile_all(options: argparse.Namespace) -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     pipelines: dict[str, str | None] = {"chosen": None}
     if options.pipelines:
-        lines = options.pipelines.read_text().splitlines()
+        text = Path.read_text(options.pipelines)
+        lines = text.splitlines()
         pipelines |= dict(line.split(None, 1) for line in lines if line.strip())
     tasks = [
         (shape, weights, name, pipeline, options.target, options.folder)

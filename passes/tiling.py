@@ -68,9 +68,16 @@ from .tile_order import GRID_ORDER, parse_group, say_order
 from .tiled_kernel import build_kernel, k_tiles
 from .tiled_swap import check_swap
 from .warp_grids import say_grid
-from .weights import check_weight_tile
+from .weights import WEIGHT_TILE, check_weight_tile
 
 DEFAULT_TILE = (128, 128, 64)
+
+
+def default_tile(matmul: MatmulOp, target: Target) -> tuple[int, int, int]:
+    """The tile where none is asked for."""
+    if isinstance(matmul, WeightMatmulOp):
+        return WEIGHT_TILE
+    return (*DEFAULT_TILE[:2], blockwise_depth(matmul, target))
 
 
 def parse_grid(text: str) -> tuple[int, ...] | None:
@@ -88,8 +95,8 @@ class Tiling:
     """`tile.matmul` → a `tile.kernel` that computes one tile a CTA.
 
     `tile` is BM×BN×BK in elements; auto is 128x128x64, with block scales 128x128 and 128 bytes
-    along K. `mma` is the instruction that multiplies tiles; auto is what the
-    module names, else the target's own, or fma for types that this does not take.
+    along K, of narrow weights 64x128x64. `mma` is the instruction that multiplies tiles; auto is
+    what the module names, else the target's own, or fma for types that this does not take.
 
     With fma each thread computes elements of its own, and any tile will do. `threads` is how many
     there are; auto is one for each element, up to 256. `operands` says what they read: tiles of
@@ -153,7 +160,7 @@ class Tiling:
             threads = self.threads or threads_for(tile)
             check_thread_tile(matmul, tile, threads, self.operands, target)
         else:
-            tile = self.tile or (*DEFAULT_TILE[:2], blockwise_depth(matmul, target))
+            tile = self.tile or default_tile(matmul, target)
             threads = self._threads_of_mma(matmul, tile, target)
             grid = self._grid(matmul, target)
             if operand_type(matmul, target).name == "tf32" and log.places:
@@ -200,7 +207,7 @@ class Tiling:
                 got = f"{target.mma.name}, got warps={self.warps[0]}x{self.warps[1]}"
                 raise refused(matmul, f"tiling: warps share no tile of {got}; drop warps")
             return None
-        m, n, _ = self.tile or DEFAULT_TILE
+        m, n, _ = self.tile or default_tile(matmul, target)
         if self.warps is None:
             return warp_grid(m, n, target.mma, matmul.products)
         broken = legality.warp_grid(target, m, n, self.warps, matmul.products)

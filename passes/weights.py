@@ -25,6 +25,10 @@ from .base import refused, require, target_of, use_mma, walk
 MMA_K = 16
 
 
+WEIGHT_TILE = (64, 128, 64)
+"""Of whose sums threads hold those of a group and those of all."""
+
+
 def choose_weight_mma(module: ir.Module, matmul: WeightMatmulOp, asked: str | None) -> Target:
     """Let the module's kernel multiply by fragments, which threads can widen."""
     if asked not in (None, MMA_SYNC.name):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TARGET = "sm_100a"
 SHOWN_DIGITS = 40
-DYNAMIC = "dynamic"
+DYNAMIC, ALL = "dynamic", "all"
 SIZES = {"m": "rows of A and C", "n": "rows of B, columns of C", "k": "columns of A and B"}
 GAPS = {
     **{f"ld{name}": f"from a stored row of {name.upper()} to the next" for name in "abc"},
@@ -81,7 +81,7 @@ def add_spec(
     help_ = "matrices in stacks of them"
     group.add_argument("--batch", type=_integer, metavar="SIZE", help=help_)
     help_ = "elements of K that share a scale of weights narrower than A: 32, 64, 128 or all"
-    group.add_argument("--group-size", type=_integer, metavar="SIZE", help=help_)
+    group.add_argument("--group-size", type=_group, metavar="SIZE", help=help_)
     help_ = "weights of u4 have a zero point for each scale"
     group.add_argument("--zero-points", action="store_true", default=None, help=help_)
     for name, meaning in GAPS.items():
@@ -196,6 +196,8 @@ def _make_spec(given: dict[str, Any], parser: Parser, wanted: str) -> MatmulSpec
 
     if given["m"] == DYNAMIC:
         given = {**given, "m": ROWS_HINT, "dynamic_m": True}
+    if given.get("group_size") == ALL:
+        given = {**given, "group_size": given["k"]}
     return MatmulSpec(**given)
 
 
@@ -225,6 +227,10 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be an integer from 1, got '{text}'")
     return value
+
+
+def _group(text: str) -> int | str:
+    return text if text == ALL else _integer(text)
 
 
 def _rows(text: str) -> int | str:

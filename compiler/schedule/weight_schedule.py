@@ -55,8 +55,8 @@ RINGS = (3, 4, 6, 8)
 class WeightSchedule:
     """A tile of M×N×K elements, the warps that share it and the slots of its ring.
 
-    With `roles` a warp of its own loads tiles by TMA. CTAs of the grid share a tile, each with one of
-    `parts` of K.
+    With `roles` a warp of its own loads tiles by TMA. CTAs of the grid share a tile, each with one
+    of `parts` of K.
     """
 
     tile: tuple[int, int, int]
@@ -116,7 +116,7 @@ def estimates(spec: MatmulSpec, target: Target) -> list[WeightEstimate]:
 
     limit = MARGIN * min(each.total_us for each in found)
 
-    def order(each: WeightEstimate) -> tuple[float, int, int, float]:
+    def order(each: WeightEstimate) -> tuple[float, ...]:
         m, n, k = each.schedule.tile
         size = m * n * k, each.schedule.stages
         near = each.total_us <= limit
@@ -201,7 +201,7 @@ def _estimate(spec: MatmulSpec, schedule: WeightSchedule, target: Target) -> Wei
     room = _ctas_at_once(spec, schedule, target)
     ctas = -(-spec.m // m) * -(-spec.n // n) * parts
     rounds, left = divmod(-(-ctas // target.multiprocessors), room)
-    steps = -(-(-(-spec.k // k)) // parts)
+    steps = math.ceil(math.ceil(spec.k / k) / parts)
     stored = m * n * DTYPES[spec.outputs[0]].bytes / chip.direct_store_rate
     gathered = _gather_cycles(spec, schedule, target)
 

@@ -29,7 +29,8 @@ def check_weights(spec: Problem) -> None:
         raise OptionError(f"spec: group_size must be a number and zero_points a bool, got {got}")
     broken = group_refusal(spec.k, spec.group_size, bool(spec.scale_dtype))
     if broken:
-        raise OptionError(f"spec: group_size {broken}")
+        cure = "" if spec.scale_dtype else "; give scale_dtype"
+        raise OptionError(f"spec: group_size {broken}{cure}")
     if spec.scale_dtype and spec.scale_dtype not in WEIGHT_SCALES:
         known = ", ".join(WEIGHT_SCALES)
         raise OptionError(f"spec: scale_dtype must be one of {known}, got {spec.scale_dtype!r}")

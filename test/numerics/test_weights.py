@@ -196,7 +196,7 @@ def test_nibbles_lie_low_first_along_k(weights):
     [
         ({"b_dtype": "s4", "a_dtype": "f32"}, "a_dtype must be bf16 or f16 for s4, got f32"),
         ({"b_dtype": "s4", "k": 161}, "k must be whole bytes of s4, got 161; pad K"),
-        ({"group_size": 32}, "group_size must be 0 without scales, got 32"),
+        ({"group_size": 32}, "group_size must be 0 without scales, got 32; give scale_dtype"),
         (
             {"group_size": 48, "scale_dtype": "bf16"},
             "group_size must be 32, 64, 128 or all 160 of K, got 48",
