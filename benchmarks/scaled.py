@@ -5,11 +5,11 @@
 
 `compile` needs no GPU. It writes FOLDER/MxNxK.RECIPE.VARIANT.zip: recipes are scales of 128 by
 their forms, and "fast" and "two-level" for products without scales, by how sums are formed.
-Variants are "chosen", the compiler's schedule, and tiles by name. `run` needs no compiler: only
-`runtime` as tilewright.runtime, torch, numpy and cuda-python. Each result is compared with the
-product of dequantized operands first; torch's contender is `torch._scaled_mm` of the same recipe
-(with one scale a tensor for those without), where it has one. Each contender is captured in a CUDA
-graph of several calls; contenders take turns, and times are medians.
+Variants are "chosen", the compiler's schedule, and tiles by name where threads add. `run` needs no
+compiler: only `runtime` as tilewright.runtime, torch, numpy and cuda-python. Each result is
+compared with the product of dequantized operands first; torch's contender is `torch._scaled_mm` of
+the same recipe (with one scale a tensor for those without), where it has one. Each contender is
+captured in a CUDA graph of several calls; contenders take turns, and times are medians.
 """
 
 from __future__ import annotations
@@ -34,17 +34,33 @@ RECIPES = {
     "two-level": None,
     "fast": None,
 }
-HEAD = "tma-insertion,swizzle-selection,epilogue-staging{columns=64 buffers=2}"
+HEAD = "tma-insertion,swizzle-selection"
 TAIL = "warp-specialization,persistence{order=grouped group=8}"
+
+
+def _tiles(
+    tile: str, stages: int, columns: int = 64, cluster: str = "", tail: str = TAIL, parts: int = 0
+) -> str:
+    """The pipeline of a variant."""
+    head = HEAD if parts else f"{HEAD},epilogue-staging{{columns={columns} buffers=2}}"
+    more = f"clustering{{shape={cluster}}}," if cluster else ""
+    more += f"split-k{{parts={parts}}}," if parts else ""
+    return f"tiling{{tile={tile}x128}},{head},{more}pipelining{{stages={stages}}},{tail}"
+
+
+ALONE = "warp-specialization"
 TILES = {
-    "128x128": f"tiling{{tile=128x128x128}},{HEAD},pipelining{{stages=5}},{TAIL}",
-    "128x128-2x1": f"tiling{{tile=128x128x128}},{HEAD},clustering{{shape=2x1}},"
-    f"pipelining{{stages=5}},{TAIL}",
-    "128x160": f"tiling{{tile=128x160x128}},{HEAD.replace('64', '32')},"
-    f"pipelining{{stages=4}},{TAIL}",
-    "128x192": f"tiling{{tile=128x192x128}},{HEAD},pipelining{{stages=4}},{TAIL}",
-    "64x128": f"tiling{{tile=64x128x128}},{HEAD},pipelining{{stages=4}},warp-specialization",
+    "128x128": _tiles("128x128", 6, 32),
+    "128x128-2x1": _tiles("128x128", 6, 32, "2x1"),
+    "128x160": _tiles("128x160", 5, 32),
+    "128x192": _tiles("128x192", 5, 32),
+    "256x96": _tiles("256x96", 4, 32),
+    "256x128": _tiles("256x128", 4, 16),
+    "64x128": _tiles("64x128", 8, tail=ALONE),
+    "64x64": _tiles("64x64", 11, tail=ALONE),
+    "64x128-split2": _tiles("64x128", 6, tail=ALONE, parts=2),
 }
+ROWS_FEW = 128  # up to so many tiles of 64 rows are tried, too; those alone below it
 TOLERANCE = 2.0**-6  # of the largest element, in bf16
 
 
@@ -80,7 +96,9 @@ def compile_all(options: argparse.Namespace) -> int:
             more = dict(zip(("a_scales", "b_scales"), forms, strict=True)) if forms else {}
             more |= {"sums": "two-level"} if recipe == "two-level" else {}
             spec = MatmulSpec(*map(int, shape.split("x")), "e4m3", "e4m3", **more)
-            for name, pipeline in {"chosen": None, **(TILES if forms else {})}.items():
+            adds = recipe != "fast"
+            tiles = {name: each for name, each in TILES.items() if adds and suits(name, spec.m)}
+            for name, pipeline in {"chosen": None, **tiles}.items():
                 try:
                     compiled = compile_matmul(spec, target=options.target, pipeline=pipeline)
                 except CompileError as error:
@@ -90,6 +108,11 @@ def compile_all(options: argparse.Namespace) -> int:
                 as_bundle(compiled, options.folder / f"{shape}.{recipe}.{name}.zip")
                 print(f"{shape}.{recipe}.{name:12} {compiled.pipeline}", file=sys.stderr)
     return int(failed)
+
+
+def suits(name: str, m: int) -> bool:
+    """Whether a variant is tried for so many rows."""
+    return m >= ROWS_FEW if not name.startswith("64x") else m <= ROWS_FEW
 
 
 def run_all(options: argparse.Namespace) -> int:

@@ -132,11 +132,13 @@ def _of_barrier(op: ir.Operation) -> str:
 
 
 def _of_slot(op: ir.Operation, number: str, what: str) -> str:
-    """A slot of two tiles holds A's and B's, one of three also the second B's, and one of four
-    their scales; `number` is the attribute that says which."""
+    """A slot of two tiles holds A's and B's, one of three also the second B's or scales, and one of
+    four scales of both; `number` is the attribute that says which."""
     index, tiles = ir.IntegerAttr(op.attributes[number]).value, str(op.operands[0].type)
     if "!tile.acc<" in str(op.results[0].type):
         return "acc"
+    if index == 2 and tiles.count("!tile.smem<") == 3 and '"linear"' in str(op.results[0].type):
+        return f"scales_{what}"
     names = OPERANDS.get(tiles.count("!tile.smem<"))
     return f"{names[index]}_{what}" if names else what
 

@@ -22,6 +22,7 @@ from ..runtime.element_types import (
     SCALE_DTYPES,
     SCALE_ROUNDINGS,
     SCALED_FORMATS,
+    SPLIT,
     WEIGHT_DTYPES,
     WIDE_DTYPES,
     DType,
@@ -46,6 +47,7 @@ __all__ = [
     "SCALE_ATOM_ROWS",
     "SCALE_DTYPES",
     "SCALE_ROUNDINGS",
+    "SPLIT",
     "WEIGHT_DTYPES",
     "WIDE_DTYPES",
     "DType",
@@ -55,7 +57,11 @@ __all__ = [
 ]
 
 OPERAND_DTYPES = tuple(name for name, dtype in DTYPES.items() if dtype.operand_kind)
-TENSOR_DTYPES = tuple(name for name in OPERAND_DTYPES if DTYPES[name].operand_kind != FMA)
+TENSOR_DTYPES = tuple(
+    name for name in OPERAND_DTYPES if DTYPES[name].operand_kind not in (FMA, SPLIT)
+)
+SPLIT_DTYPES = (SPLIT,)
+SPLIT_MMA = "mma.sync+3xtf32"
 THREAD_DTYPES = ("f16", "bf16", "f32", "f64")  # PTX ISA, fma; the first two are widened to f32
 BESIDE_DTYPES = ("bf16", "f16", "f32", "s32", "f64")  # that an epilogue reads
 NARROW_DTYPES = ("e4m3", "e5m2")  # PTX ISA, cvt to .e4m3x2 and .e5m2x2
@@ -67,19 +73,27 @@ _WEIGHTS = {DTYPES[name].mlir: DTYPES[name] for name in WEIGHT_DTYPES}
 _BY_TENSOR_CORE = {DTYPES[name].mlir: DTYPES[name] for name in TENSOR_DTYPES}
 _BY_THREADS = {DTYPES[name].mlir: DTYPES[name] for name in THREAD_DTYPES}
 _OPERANDS = {**_BY_THREADS, **_BY_TENSOR_CORE}
-_LIKE_OTHERS = ("tf32", "ue4m3")  # in memory f32 and e4m3
+_BY_SPLITTING = {DTYPES[name].mlir: DTYPES[name] for name in SPLIT_DTYPES}
+_LIKE_OTHERS = ("tf32", "3xtf32", "ue4m3")  # in memory f32 and e4m3
 _STORED = {dtype.mlir: dtype for name, dtype in DTYPES.items() if name not in _LIKE_OTHERS}
 
 
 def operand_dtype(mlir: str, mma: str = "") -> DType | None:
     """What the MMA of that name makes of an operand of this MLIR type, None if it takes none such.
 
-    Threads multiply f32 as it is, a tensor core as tf32. Without a name it is what some MMA makes
-    of it, the tensor core's first.
+    Threads multiply f32 as it is, a tensor core as tf32, or as 3xtf32 where warps split it. Without
+    a name it is what some MMA makes of it, the tensor core's first.
     """
     if not mma:
         return _OPERANDS.get(mlir)
-    return (_BY_THREADS if mma == FMA else _BY_TENSOR_CORE).get(mlir)
+    special = {FMA: _BY_THREADS, SPLIT_MMA: _BY_SPLITTING}
+    return special.get(mma, _BY_TENSOR_CORE).get(mlir)
+
+
+def mma_unit_of(dtype: DType) -> str | None:
+    """The MMA that alone multiplies operands of a type as they are meant; None where it is the
+    chip's own."""
+    return {FMA: FMA, SPLIT: SPLIT_MMA}.get(dtype.operand_kind or "")
 
 
 def stored_dtype(mlir: str) -> DType | None:

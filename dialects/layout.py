@@ -35,6 +35,7 @@ MAJORS = ("k", "mn")
 CORE_ROWS = 8
 BANK_LINE_BYTES = 128
 SLOT_ALIGNMENT = 1024  # where the widest swizzle repeats: every narrower one does too
+VECTOR_ALIGNMENT = 128  # of what TMA writes (PTX ISA, cp.async.bulk.tensor)
 
 
 def swizzle_address(swizzle: str, address: int) -> int:
@@ -90,6 +91,11 @@ class TileLayout:
         return self.rows * self.span_bytes
 
     @property
+    def is_vector(self) -> bool:
+        """Whether it is one row of elements that threads read."""
+        return self.swizzle == LINEAR and self.rows == 1
+
+    @property
     def is_of_scales(self) -> bool:
         """Whether it holds atoms of block scales."""
         return self.swizzle in OF_SCALES
@@ -126,8 +132,10 @@ class TileLayout:
 
     @property
     def slot_bytes(self) -> int:
-        """Bytes from one slot of a ring to the next, so that each starts its swizzle pattern."""
-        return -(-self.size_bytes // SLOT_ALIGNMENT) * SLOT_ALIGNMENT
+        """Bytes from one slot of a ring to the next, so that each starts its swizzle pattern; of a
+        vector, where TMA may write."""
+        alignment = VECTOR_ALIGNMENT if self.is_vector else SLOT_ALIGNMENT
+        return -(-self.size_bytes // alignment) * alignment
 
     def fits(self) -> str | None:
         """Why this layout can't hold the tile, or None when it can."""

@@ -72,6 +72,7 @@ from .sm_barriers import (
     ArriveExpectTxOp,
     ArriveOp,
     AwaitGridsOp,
+    AwaitTurnOp,
     BarrierInitOp,
     ClusterBarrierOp,
     CountArrivalOp,
@@ -79,6 +80,7 @@ from .sm_barriers import (
     ExpectMoreOp,
     ExpectTxOp,
     FenceOp,
+    GiveTurnOp,
     LaunchDependentsOp,
     NamedBarrierOp,
     WaitBarrierOp,
@@ -99,7 +101,7 @@ from .sm_copies import (
     TmaStoreOp,
     TryCancelOp,
 )
-from .sm_fragments import LdmatrixOp, LdmatrixPaddedOp, MmaSyncOp, WidenOp
+from .sm_fragments import LdmatrixOp, LdmatrixPaddedOp, MmaSyncOp, RoundTf32Op, WidenOp
 from .sm_memory import (
     AheadRingOp,
     BarriersOp,
@@ -176,6 +178,7 @@ __all__ = [
     "ArriveExpectTxOp",
     "ArriveOp",
     "AwaitGridsOp",
+    "AwaitTurnOp",
     "BarrierInitOp",
     "BarrierOp",
     "BarriersOp",
@@ -201,6 +204,7 @@ __all__ = [
     "ExpectTxOp",
     "FenceOp",
     "FirstWarpOp",
+    "GiveTurnOp",
     "KernelOp",
     "LaunchDependentsOp",
     "LdmatrixOp",
@@ -223,6 +227,7 @@ __all__ = [
     "ReadPositionOp",
     "ReadTallyOp",
     "RingOp",
+    "RoundTf32Op",
     "RunOp",
     "ScaleColumnsOp",
     "ScaledMmaOp",

@@ -147,6 +147,31 @@ class NamedBarrierOp(Instruction, name="named_barrier"):
         return _verify_meeting(self)
 
 
+class AwaitTurnOp(Instruction, name="await_turn"):
+    """The threads of the `turn`-th of so many warpgroups wait until they have been given the turn.
+
+    Barriers `id` to `id` + `turns` - 1 of the CTA are for this alone.
+    """
+
+    turn: ext.Operand[I32]
+    id: ir.IntegerAttr
+    turns: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        return _verify_turns(self)
+
+
+class GiveTurnOp(Instruction, name="give_turn"):
+    """The threads of a warpgroup give the turn to the `turn`-th one, and go on."""
+
+    turn: ext.Operand[I32]
+    id: ir.IntegerAttr
+    turns: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        return _verify_turns(self)
+
+
 class CtaBarrierOp(Instruction, name="cta_barrier"):
     """All threads of the CTA meet."""
 
@@ -161,6 +186,13 @@ class AwaitGridsOp(Instruction, name="await_grids"):
 
 class LaunchDependentsOp(Instruction, name="launch_dependents"):
     """Lets the grids that depend on this one start, once every CTA has come here or ended."""
+
+
+def _verify_turns(op: AwaitTurnOp | GiveTurnOp) -> bool:
+    """Barrier 0 is that of all threads."""
+    if not verify_range(op, "turns", 2, NAMED_BARRIERS - 1):
+        return False
+    return verify_range(op, "id", 1, NAMED_BARRIERS - op.turns.value)
 
 
 def _verify_meeting(op: NamedBarrierOp | AnyBarrierOp) -> bool:

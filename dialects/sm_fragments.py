@@ -4,12 +4,13 @@ from typing import Any
 
 from .dtypes import ACCUMULATOR_DTYPES, DTYPES, NARROW_DTYPES, PADDED_TYPES
 from .fragments import MATRICES, mma_sync
-from .integer_types import I16
+from .integer_types import I16, I32
 from .mlir import ext, ir
 from .sm_types import SHARED, Instruction, verify_choice, verify_pointer, verify_range
 from .verify import refuse
 
 OFFSET_MAX = 2**31 - 1  # of an address: register + immediate (PTX ISA, addresses as operands)
+F32 = ir.F32Type
 SUMS = 4  # of a thread, of one m16n8
 
 
@@ -33,6 +34,14 @@ class LdmatrixOp(Instruction, name="ldmatrix"):
         return verify_pointer(self, "address", SHARED) and verify_range(
             self, "offset", 0, OFFSET_MAX
         )
+
+
+class RoundTf32Op(Instruction, name="round_tf32"):
+    """`bits`: an f32 rounded to tf32, ties away from zero, whose low 13 bits are zero (PTX ISA,
+    cvt.rna.tf32.f32)."""
+
+    value: ext.Operand[F32]
+    bits: ext.Result[I32] = ext.infer_result()
 
 
 class LdmatrixPaddedOp(Instruction, name="ldmatrix_padded"):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..runtime.ptx_sizes import WARP_THREADS
-from .dtypes import SCALED_KINDS, TENSOR_DTYPES, THREAD_DTYPES
+from .dtypes import SCALED_KINDS, SPLIT_DTYPES, SPLIT_MMA, TENSOR_DTYPES, THREAD_DTYPES
 from .errors import OptionError
 
 TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
@@ -71,8 +71,9 @@ TCGEN05 = MmaUnit(
 )
 WGMMA = MmaUnit("wgmma.mma_async", REGISTERS, WARPGROUP, WAIT_GROUP, m=(64,), mn_major_bytes=(2,))
 # The same where each product of tiles is summed apart, and threads add it to sums in f32: a tensor
-# core has 14 bits for sums of 8-bit floats. Threads hold both; ptxas spilled from 112 of each on.
-WGMMA_ADDED = replace(WGMMA, name="wgmma.mma_async+fma", accumulator_registers_max=(64, 96, 48))
+# core has 14 bits for sums of 8-bit floats. Threads hold both, of the product 64 rows at a time;
+# ptxas spilled from 112 of each on.
+WGMMA_ADDED = replace(WGMMA, name="wgmma.mma_async+fma", accumulator_registers_max=(128, 192, 96))
 # PTX ISA, mma: m16n8k4 to m16n8k32 by type, fp8 from sm_89 on. Of MN-major operands ldmatrix.trans
 # loads those of 16 bits, plain loads the others.
 MMA_SYNC = MmaUnit(
@@ -83,6 +84,11 @@ MMA_SYNC_WITHOUT_FP8 = replace(
 )
 # sm_120a has block scales too, which lie in registers (PTX ISA, block scaling for mma.sync).
 MMA_SYNC_SCALED = replace(MMA_SYNC, scaled_kinds=SCALED_KINDS)
+# f32 as the sums of two tf32, whose products are three MMAs (sm_80 has tf32). Fragments and their
+# parts take registers that sums leave.
+MMA_SYNC_SPLIT = replace(
+    MMA_SYNC, name=SPLIT_MMA, operands=SPLIT_DTYPES, accumulator_registers_max=(64,)
+)
 # Plain fma of each thread (PTX ISA, fma): any shape, any layout.
 FMA = MmaUnit(
     "fma",
@@ -94,7 +100,9 @@ FMA = MmaUnit(
     accumulator_registers_max=(128,),
     operands=THREAD_DTYPES,
 )
-MMAS = (TCGEN05.name, WGMMA.name, WGMMA_ADDED.name, MMA_SYNC.name, FMA.name)
+MMAS = (
+    TCGEN05.name, WGMMA.name, WGMMA_ADDED.name, MMA_SYNC.name, MMA_SYNC_SPLIT.name, FMA.name,
+)  # fmt: skip
 
 
 WARP_COUNTS = (1, 2, 4, 8, 16)
@@ -246,8 +254,9 @@ class Target:
         if self.mma.issuer == WARP:
             grid = warp_grid(tile_m, tile_n, self.mma)
             return None if grid is None else -(-grid[0] * grid[1] // WARPGROUP_WARPS)
+        apart = self.mma.m[0] * tile_n // WARPGROUP_THREADS if self.adds_products else 0
         for count, most in enumerate(self.mma.accumulator_registers_max, 1):
-            registers = tile_m * tile_n // (count * WARPGROUP_THREADS)
+            registers = tile_m * tile_n // (count * WARPGROUP_THREADS) + apart
             whole = tile_m % (count * self.mma.m[0]) == 0
             if whole and registers <= most:
                 return count
@@ -325,7 +334,7 @@ def _before_agents(chip: str, mma: MmaUnit, kib: int, multiprocessors: int) -> T
         chip,
         "+ptx88",
         mma,
-        (FMA,),
+        (MMA_SYNC_SPLIT, FMA),
         cluster_waits_acquire=False,
         launch_control=False,
         async_agents=False,
@@ -341,12 +350,12 @@ def _before_agents(chip: str, mma: MmaUnit, kib: int, multiprocessors: int) -> T
 TARGETS = {
     target.chip: target
     for target in (
-        Target("sm_100a", "+ptx88", TCGEN05, (MMA_SYNC, FMA), gathers_rows=True),
+        Target("sm_100a", "+ptx88", TCGEN05, (MMA_SYNC, MMA_SYNC_SPLIT, FMA), gathers_rows=True),
         Target(
             "sm_90a",
             "+ptx88",
             WGMMA,
-            (WGMMA_ADDED, MMA_SYNC, FMA),
+            (WGMMA_ADDED, MMA_SYNC, MMA_SYNC_SPLIT, FMA),
             cluster_waits_acquire=False,
             launch_control=False,
             dependent_launch=True,
@@ -360,7 +369,7 @@ TARGETS = {
             "sm_120a",
             "+ptx88",
             MMA_SYNC_SCALED,
-            (FMA,),
+            (MMA_SYNC_SPLIT, FMA),
             cluster_waits_acquire=False,
             shared_bytes=99 * KIB,
             multiprocessor_shared_bytes=100 * KIB,

@@ -17,6 +17,7 @@ from typing import Any
 from .dtypes import BLOCKWISE, BLOCKWISE_FORMS, blockwise_scale_shape
 from .mlir import ext, ir
 from .tile import MatmulOp, MmaOp
+from .tile_types import SmemType
 from .verify import logical_shape, refuse
 
 
@@ -54,11 +55,12 @@ class BlockwiseMmaOp(MmaOp, name="blockwise_mma"):
     """`acc[M,N] = (accumulate ? acc : 0) + a_scales * b_scales * (a[M,K] * b[N,K]^T)`.
 
     The tiles are the `i`-th of A, the `j`-th of B and the `k`-th along K, all of one block of K.
-    Threads read their scales from the views; it is complete when it is issued.
+    Scales of either operand are a view, of which threads read those of these places, or a vector in
+    shared memory with one for each row of its tile. It is complete when it is issued.
     """
 
-    a_scales: ext.Operand[ir.MemRefType]
-    b_scales: ext.Operand[ir.MemRefType]
+    a_scales: ext.Operand[Any]
+    b_scales: ext.Operand[Any]
     i: ext.Operand[ir.IndexType]
     j: ext.Operand[ir.IndexType]
     k: ext.Operand[ir.IndexType]
@@ -69,9 +71,30 @@ class BlockwiseMmaOp(MmaOp, name="blockwise_mma"):
         if not MmaOp.verify_invariants(self) or not _verify_forms(self):
             return False
         depth = self.a.type.layout.k
-        return BLOCKWISE % depth == 0 or refuse(
-            self, f"tiles must have a K that divides {BLOCKWISE}, got {depth}"
-        )
+        if BLOCKWISE % depth:
+            return refuse(self, f"tiles must have a K that divides {BLOCKWISE}, got {depth}")
+        return all(self._verify_scales(name, depth) for name in "ab")
+
+    @property
+    def vectors(self) -> list[ir.Value[SmemType]]:
+        """The scales that lie in shared memory."""
+        both = (self.a_scales, self.b_scales)
+        return [each for each in both if isinstance(each.type, SmemType)]
+
+    def _verify_scales(self, name: str, depth: int) -> bool:
+        """Whether scales are a view, or a vector of those of a tile's rows."""
+        type_, form = getattr(self, f"{name}_scales").type, getattr(self, f"{name}_form").value
+        if isinstance(type_, ir.MemRefType):
+            return True
+        rows = self.acc.type.shape["ab".index(name)]
+        wanted = isinstance(type_, SmemType) and str(type_.tile) == f"tensor<1x{rows}xf32>"
+        if not wanted or not type_.layout.is_vector:
+            rule = f"{name}_scales must be a view, or a linear tile of 1x{rows}xf32"
+            return refuse(self, f"{rule}, got {type_}")
+        if form != BLOCKWISE_FORMS[0] or depth != BLOCKWISE:
+            rule = f"{name}_scales must be a view where a step has no scale of its own for each row"
+            return refuse(self, f"{rule}, got {form} and a K of {depth}")
+        return True
 
 
 def _verify_forms(op: Any) -> bool:

@@ -196,6 +196,7 @@ def smem_operands(op: Any) -> list[ir.Value[SmemType]]:
     """The tiles in shared memory that an MMA reads: A and B, then their scales or the second B, if
     it has some."""
     scales = [op.a_scales, op.b_scales] if isinstance(op, SCALED_MMAS) else []
+    scales = op.vectors if isinstance(op, BlockwiseMmaOp) else scales
     return [op.a, op.b, *scales, *([op.b2] if isinstance(op, DUAL_MMAS) else [])]
 
 

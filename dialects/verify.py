@@ -245,7 +245,7 @@ def verify_gather(op: Any) -> bool:
 
 def boxes_swizzle(layout: TileLayout) -> str:
     """The swizzle of the boxes that fill a tile: a row alone is a box without one."""
-    return "none" if layout.swizzle == LINEAR and layout.rows == 1 else layout.swizzle
+    return "none" if layout.is_vector else layout.swizzle
 
 
 def verify_atoms(op: Any) -> bool:

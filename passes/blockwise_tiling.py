@@ -1,21 +1,25 @@
 """What `tiling` asks of a product with scales in f32 for 128 elements of K.
 
     tile.blockwise_matmul(%a, %b, %sa, %sb)  →  %ta = load %a[%i, %k]    %tb = load %b[%j, %k]
-                                                blockwise_mma %acc, %ta, %tb, %sa, %sb, %i, %j, %k
+                                                %fa = load %sa[%k, %i]
+                                                blockwise_mma %acc, %ta, %tb, %fa, %sb, %i, %j, %k
 
-Threads multiply by the scales and add, so the target's MMA is one whose products they add.
+Threads multiply by the scales and add, so the target's MMA is one whose products they add. Scales
+of single rows come to shared memory with their tile, where a step of K has one of each row. Others
+threads read from their views.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.dtypes import BLOCKWISE
+from ..dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
+from ..dialects.layout import LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.target import WGMMA_ADDED, Target
-from ..dialects.tile import MatmulOp
+from ..dialects.tile import LoadOp, MatmulOp
 from ..dialects.tile_blockwise import BlockwiseMatmulOp, BlockwiseMmaOp
-from ..dialects.tile_types import element_bytes
+from ..dialects.tile_types import SmemType, element_bytes
 from .base import refused, target_of, use_mma
 
 NAMES = ("a_scales", "b_scales")
@@ -53,4 +57,18 @@ def blockwise_scales(matmul: MatmulOp) -> dict[str, ir.Value]:
 def blockwise_mma(matmul: BlockwiseMatmulOp, scales: list[ir.Value], where: dict[str, Any]) -> None:
     """Emit the MMA of a K step; `scales` are the views of this matrix."""
     forms = {"a_form": matmul.a_form, "b_form": matmul.b_form}
-    BlockwiseMmaOp(**where, a_scales=scales[0], b_scales=scales[1], **forms)
+    rows, whole = where["acc"].type.shape, where["a"].type.layout.k == BLOCKWISE
+    brought = {
+        f"{name}_scales": _load_vector(view, extent, where[at], where["k"])
+        if whole and forms[f"{name}_form"].value == BLOCKWISE_FORMS[0]
+        else view
+        for name, view, extent, at in zip("ab", scales, rows, "ij", strict=True)
+    }
+    BlockwiseMmaOp(**where, **brought, **forms)
+
+
+def _load_vector(view: ir.Value, rows: int, place: ir.Value, step: ir.Value) -> ir.Value:
+    """The scales of a tile's rows, which lie side by side."""
+    element = ir.MemRefType(view.type).element_type
+    layout = TileLayout(1, rows, element_bytes(element), "k", LINEAR)
+    return LoadOp(tile=SmemType.of(layout, element), view=view, i=step, j=place).tile

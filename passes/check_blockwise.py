@@ -1,7 +1,7 @@
 """The rules of `check_kernel` on products with scales in f32 of 128 elements of K.
 
-scales      are the views behind a and b, each as its form says; an MMA multiplies the tiles at its
-            places, those of its own tile and of a step of K
+scales      are the views behind a and b, each as its form says, or vectors that are loaded from
+            them; an MMA multiplies the tiles at its places, of its own tile and of a step of K
 steps       each MMA into sums is of the step behind that of the one before, whose threads have
             asked for its scales
 """
@@ -58,12 +58,16 @@ def _check_view(kernel: KernelOp, op: Any, number: int, name: str) -> None:
     scales, form = getattr(op, f"{name}_scales"), getattr(op, f"{name}_form").value
     arguments = list(kernel.body.blocks[0].arguments)
     operand: Any = ir.MemRefType(arguments[number].type)
-    if argument_of(scales) != arguments[2 + number]:
-        raise refused(op, f"scales: {name}_scales must be those of {name}, got others; swap them")
+    type_ = ir.MemRefType(arguments[2 + number].type)
+    if isinstance(scales.type, ir.MemRefType):
+        type_ = scales.type
+        if argument_of(scales) != arguments[2 + number]:
+            rule = f"scales: {name}_scales must be those of {name}"
+            raise refused(op, f"{rule}, got others; swap them")
     rows, k = list(operand.shape)[-2:]
-    wanted, type_ = blockwise_scale_shape(form, rows, k), ir.MemRefType(scales.type)
+    wanted = blockwise_scale_shape(form, rows, k)
     strides, _ = type_.get_strides_and_offset()
-    if tuple(type_.shape) != wanted or list(strides) != [wanted[1], 1]:
+    if tuple(type_.shape)[-2:] != wanted or list(strides)[-2:] != [wanted[1], 1]:
         shown = "x".join(map(str, wanted))
         rule = f"scales: {name}_scales must be {shown} for {form}, one row after the other"
         raise refused(op, f"{rule}, got {type_}")

@@ -23,7 +23,7 @@ from ..dialects.tile import (
 from ..dialects.tile_blockwise import BlockwiseMmaOp
 from ..dialects.tile_duals import DUAL_MMAS, DualPairMmaOp
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
-from ..dialects.tile_types import integers_of
+from ..dialects.tile_types import SmemType, integers_of
 from ..dialects.tile_weights import WeightMmaOp
 from .base import defining_op, is_swapped, refused, require
 from .batches import argument_of
@@ -57,10 +57,12 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
         return  # any shape, in any layout: `check_shares` asks for registers
     if isinstance(op, DUAL_MMAS):
         _check_dual(op, target)
+    vectors: list[Any] = []
     if isinstance(op, BlockwiseMmaOp):
         check_blockwise_mma(kernel, op, target)
+        vectors = op.vectors
     require(op, legality.added_depth(target, op.a.type.layout.k), "cut K by 128", "shapes: ")
-    layouts = [each.type.layout for each in tiles]
+    layouts = [each.type.layout for each in tiles if each not in vectors]
     if any(layout.swizzle == LINEAR for layout in layouts):
         raise refused(
             op, f"shapes: {target.mma.name} reads no linear tiles, got one; run swizzle-selection"
@@ -106,7 +108,7 @@ def check_types(op: Any, a_type: ir.Type, b_type: ir.Type, target: Target) -> DT
 def _check_origin(kernel: KernelOp, op: Any) -> None:
     """Whether a's tile is loaded from a, and b's from b, and so their scales and the second b's."""
     swapped = is_swapped(kernel)
-    for number, operand in enumerate(smem_operands(op)):
+    for number, operand in _numbered(op):
         number = 1 - number if swapped else number
         for view in _origins(operand):
             if view != number:
@@ -116,6 +118,14 @@ def _check_origin(kernel: KernelOp, op: Any) -> None:
                     f"views: must take a's tiles from a and b's from b, got {names[0]} from "
                     f"{names[1]}; swap them",
                 )
+
+
+def _numbered(op: Any) -> list[tuple[int, Any]]:
+    """The tiles that an MMA reads, with the kernel's arguments that they must be loaded from."""
+    if not isinstance(op, BlockwiseMmaOp):
+        return list(enumerate(smem_operands(op)))
+    four = enumerate((op.a, op.b, op.a_scales, op.b_scales))
+    return [(number, each) for number, each in four if isinstance(each.type, SmemType)]
 
 
 def _origins(tile: ir.Value) -> set[int]:

@@ -22,6 +22,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_batches import map_of_stack
+from ..dialects.tile_blockwise import BlockwiseMmaOp
 from ..dialects.tile_duals import DUAL_MMAS
 from ..dialects.tile_types import TensorMapType, dynamic_dims, integers_of
 from .argument_layouts import is_apart
@@ -35,6 +36,7 @@ from .batches import (
     view_of_map,
 )
 from .check_scales import (
+    SCALES,
     check_scale_load,
     check_scale_views,
     scale_names,
@@ -141,7 +143,10 @@ def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(op, "views: must load from a view as it lies, got a tile.transposed; drop it")
     view, tile = loaded_argument(op), op.tile.type
     names = operand_names(kernel)
-    if not isinstance(view.owner, ir.Block) or ir.BlockArgument(view).arg_number >= len(names):
+    known = range(len(names))
+    if tile.layout.is_vector and walk(kernel, BlockwiseMmaOp):
+        names, known = list(SCALES), range(2, 4)
+    if not isinstance(view.owner, ir.Block) or ir.BlockArgument(view).arg_number not in known:
         wanted = " or ".join(names)
         raise refused(op, f"views: must load from {wanted}, got another view; swap it")
     _check_major(op, _type_of(op), tile.layout)

@@ -197,9 +197,11 @@ def _starts_at(flag: ir.Value, counter: ir.Value) -> bool:
 
 
 def _check_load(load: Any, loop: scf.ForOp, steps: int, parts: int) -> None:
-    counter, row = loop.induction_variable, linear_form(load.i)
-    inside = load.operation.parent == loop.operation
-    if not inside or load.j != counter or row is None or counter in row.factors:
+    counter = loop.induction_variable
+    of_vector = load.tile.type.layout.is_vector and load.i == counter
+    step, rows = (load.i, load.j) if of_vector else (load.j, load.i)
+    inside, row = load.operation.parent == loop.operation, linear_form(rows)
+    if not inside or step != counter or row is None or counter in row.factors:
         raise refused(
             load, "split-k: must load step k of K in iteration k, got another; index it by the loop"
         )
@@ -224,7 +226,8 @@ def _take_part(kernel: KernelOp, loop: scf.ForOp, each: int) -> None:
     with ir.InsertionPoint.at_block_begin(loop.body), loop.operation.location:
         step = arith.addi(first, loop.induction_variable)
     for load in walk(loop, LoadOp | CopyOp | TmaLoadOp):
-        load.operation.operands[len(load.operation.operands) - 1] = step
+        of_steps = list(load.operation.operands).index(loop.induction_variable)
+        load.operation.operands[of_steps] = step
     for mma in walk(loop, (*SCALED_MMAS, BlockwiseMmaOp, WeightMmaOp)):
         mma.operation.operands[list(mma.operation.operands).index(mma.k)] = step
 

@@ -81,7 +81,8 @@ class SwizzleSelection:
 
     def _swizzled(self, op: Any, tile: SmemType, chosen: list[str], log: PassLog) -> SmemType:
         before = tile.layout
-        if before.is_of_scales or is_padded(tile.element):  # they have the one that fits
+        fixed = before.is_of_scales or before.is_vector
+        if fixed or is_padded(tile.element):  # they have the one that fits
             return tile
         swizzle = widest_swizzle(before) if self.force == "widest" else self.force
         after = replace(before, swizzle=swizzle)

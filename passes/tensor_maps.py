@@ -25,7 +25,7 @@ from ..dialects.tile_types import (
     is_padded,
     moved_bytes,
 )
-from ..dialects.verify import scale_box
+from ..dialects.verify import boxes_swizzle, scale_box
 
 
 def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
@@ -34,6 +34,19 @@ def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str 
         return legality.tma(target) or _scales_refusal(view)
     if layout.swizzle == LINEAR:
         return "its tile is linear, as threads read it"
+    return _rows_refusal(view, layout, target)
+
+
+def vector_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
+    """Why TMA can't copy vectors out of the rows of `view`, or None when it can."""
+    broken = legality.tma(target) or _rows_refusal(view, layout, target)
+    if broken or layout.k <= target.box_max:
+        return broken
+    return f"a box can have {target.box_max} elements, the tile has {layout.k}"
+
+
+def _rows_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
+    """What a view breaks of the rules for rows of boxes."""
     contiguous, rows, pitch_bytes = _geometry(view, layout.major)
     broken = legality.tma(target) or legality.row_pitch(target, pitch_bytes, rows)
     broken = broken or legality.box_rows(target, layout.rows)
@@ -66,6 +79,7 @@ def map_type(
     layout, element = smem.layout, smem.element
     if layout.is_of_scales:
         return scale_map(view, smem)
+    rank = 2 if layout.is_vector else rank
     contiguous, rows, pitch_bytes = _geometry(view, layout.major)
     pitch_bytes = pitch_bytes if rows != 1 else _round_up(pitch_bytes, 16)
     span = layout.span
@@ -81,7 +95,7 @@ def map_type(
         dims = [span, rows, contiguous // span]
         strides = [pitch_bytes, moved_bytes(element, layout.span_bytes)]
         box = [span, layout.rows, layout.chunks]
-    return TensorMapType.of(element, dims, strides, box, layout.swizzle)
+    return TensorMapType.of(element, dims, strides, box, boxes_swizzle(layout))
 
 
 def gather_map(view: ir.MemRefType, smem: SmemType) -> TensorMapType:

@@ -34,6 +34,7 @@ from ..dialects.pipe import (
 )
 from ..dialects.target import Target
 from ..dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TmaLoadOp
+from ..dialects.tile_blockwise import BlockwiseMmaOp
 from ..dialects.tile_scales import ALL_MMAS, smem_operands
 from ..dialects.tile_sums import ViewMmaOp
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
@@ -41,7 +42,7 @@ from .batches import argument_of, drop_unused, map_of_view, step_bytes
 from .check_scales import padding_read
 from .dynamic_rows import least_rows
 from .groups import gathered_of
-from .tensor_maps import load_map_type, tma_refusal
+from .tensor_maps import load_map_type, tma_refusal, vector_refusal
 
 MMA_NAMES = frozenset(each.OPERATION_NAME for each in ALL_MMAS)
 
@@ -70,7 +71,8 @@ class TmaInsertion:
         self, target: Target, log: PassLog, padding: str | None, load: LoadOp
     ) -> ir.Value | None:
         """The map of the load's view, or None, with a remark, where TMA can't address it."""
-        reason = tma_refusal(load.view.type, load.tile.type.layout, target)
+        refusal = vector_refusal if _is_vector_of_scales(load) else tma_refusal
+        reason = refusal(load.view.type, load.tile.type.layout, target)
         reason = reason or legality.stack_pitch(target, step_bytes(load.view))
         if gathered_of(load.view) is not None:
             reason = reason or "its rows lie anywhere"
@@ -163,6 +165,12 @@ def _fill(load: LoadOp, map_: ir.Value | None, tile: ir.Value) -> None:
         CopyOp(view=load.view, **where)
     else:
         TmaLoadOp(map=map_, **where)
+
+
+def _is_vector_of_scales(load: LoadOp) -> bool:
+    """Whether a tile is a row of scales, which threads read one by one."""
+    readers = {use.owner.name for use in load.tile.uses}
+    return load.tile.type.layout.is_vector and readers == {BlockwiseMmaOp.OPERATION_NAME}
 
 
 def _argument_name(load: LoadOp) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ...dialects.target import GPUS
 from ...runtime.bundles.bundle import Bundle
-from ...runtime.element_types import is_torch
+from ...runtime.element_types import SPLIT, is_torch
 from ...runtime.errors import PrecisionWarning
 from ...runtime.gpu.operands import Recognizer, recognizer
 from ...runtime.launch.devices import open_device
@@ -140,12 +140,13 @@ def with_precision(spec: MatmulSpec, how: How) -> MatmulSpec:
     """The spec with f32 as it is where that is asked for; else a warning, where torch asks."""
     if spec.a_dtype != "tf32":
         return spec
-    if how.precision == "ieee":
-        return replace(spec, a_dtype="f32", b_dtype="f32")
+    exact = {"ieee": "f32", SPLIT: SPLIT}.get(how.precision)
+    if exact is not None:
+        return replace(spec, a_dtype=exact, b_dtype=exact)
     torch = sys.modules.get("torch")
     if not how.precision and not how.pipeline and torch is not None and _asks_for_more(torch):
         rule = "matmul: f32 operands are multiplied as tf32, by 10 fraction bits"
-        cure = "pass precision='ieee' for all of them, or 'tf32'"
+        cure = f"pass precision='ieee' for all of them, '{SPLIT}' for nearly all, or 'tf32'"
         warnings.warn(PrecisionWarning(f"{rule}, where torch multiplies all; {cure}"), stacklevel=2)
     return spec
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...dialects.dtypes import SCALED_FORMATS
+from ...dialects.dtypes import SCALED_FORMATS, SPLIT
 from ...dialects.errors import OptionError
 from ...runtime.math_policies import POLICIES
 from ...runtime.tracing import is_traced
@@ -19,7 +19,7 @@ from .placement import NO_GAPS, gaps_of, is_column_major
 from .quantized_product import is_format
 
 ASKED = ("out_dtype", "target", "pipeline", "preset", "m", "precision")
-PRECISIONS = ("tf32", "ieee")
+PRECISIONS = ("tf32", SPLIT, "ieee")
 
 
 def matmul(
@@ -84,8 +84,9 @@ def matmul(
     scale_rounding: how a scale is made of the largest magnitude of its block, one of
         `tilewright.scales.ROUNDINGS`, by default the first of the format's.
     precision: of f32 operands: "tf32" multiplies them on a tensor core, by 10 fraction bits;
-        "ieee" as they are, by the threads' fma. Without it they are tf32, with a PrecisionWarning
-        where torch's own setting (torch.backends.cuda.matmul) asks for more.
+        "3xtf32" does so three times, by two tf32 that make up each of them, within 2^-20 of each
+        product; "ieee" as they are, by the threads' fma. Without it they are tf32, with a
+        PrecisionWarning where torch's own setting (torch.backends.cuda.matmul) asks for more.
 
     Raises CompileError if the product cannot be compiled, DeviceError if it cannot be launched.
     """

@@ -10,6 +10,7 @@ from ...dialects.dtypes import (
     OPERAND_DTYPES,
     OUTPUT_DTYPES,
     SCALED_FORMATS,
+    SPLIT_DTYPES,
     TENSOR_DTYPES,
     THREAD_DTYPES,
 )
@@ -115,7 +116,7 @@ def operand_type(name: str, dtype: str) -> str:
     """The type of an operand that torch, numpy or DLPack calls `dtype`; OptionError if no kernel
     takes it."""
     if dtype not in OPERANDS:
-        known = ", ".join(OPERAND_DTYPES)
+        known = ", ".join(name for name in OPERAND_DTYPES if name not in SPLIT_DTYPES)
         raise OptionError(f"matmul: {name} must be one of {known}, got {dtype}; convert it")
     return OPERANDS[dtype]
 

@@ -26,6 +26,7 @@ import math
 
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
+from .added_costs import added_cycles
 from .chip_figures import figures, split_figures
 from .costs import Estimate as Estimate
 from .costs import (
@@ -43,10 +44,7 @@ from .problem import LINE_BYTES, Problem, Schedule
 from .tensor_estimate import tensor_estimate
 from .waves import resident_ctas, tile_rounds, wave_shape
 
-# Where threads add products: fma of f32 a cycle (CUDA C++ Programming Guide, arithmetic throughput,
-# 9.0); instructions for each, with those for scales, and the wait for MMAs, both assumed.
 SHARING_MAX = 8  # parts of K in a cluster: as many were measured
-FMA_RATE, ADDING, MMA_WAIT = 128, 1.5, 100
 
 
 def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
@@ -146,7 +144,6 @@ def own_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[str
         "shared memory": shared_cycles(problem, schedule, target),
         "thread copies": copy_cycles(problem, schedule, target),
         "barriers": figures(target).step_least,
-        **added_cycles(schedule, target),
     }
 
 
@@ -178,16 +175,7 @@ def tensor_core_cycles(problem: Problem, schedule: Schedule, target: Target) -> 
     rows = round_up(m, target.mma.m[-1])
     of_16_bits = 2 * rows * n * k / figures(target).mma_rate
     mma = of_16_bits * problem.element_bytes / 2
-    if not target.adds_products:
-        return mma
-    alone = target.mma_warpgroups(m, n) == 1  # nobody multiplies while it waits and adds
-    return mma + (sum(added_cycles(schedule, target).values()) + MMA_WAIT if alone else 0)
-
-
-def added_cycles(schedule: Schedule, target: Target) -> dict[str, float]:
-    """Cycles in which threads add the product of a step to the sums, where they do."""
-    m, n, _ = schedule.tile
-    return {"threads": ADDING * m * n / FMA_RATE} if target.adds_products else {}
+    return mma + (added_cycles(problem, schedule, target) if target.adds_products else 0)
 
 
 def shared_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:

@@ -6,10 +6,10 @@ import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...dialects.dtypes import BLOCKWISE_FORMS, DTYPES, FMA, ScaledFormat
+from ...dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS, DTYPES, FMA, ScaledFormat
 from ...dialects.dynamic import joined
 from ...dialects.errors import CompileError
-from ...dialects.layout import SLOT_ALIGNMENT, TileLayout
+from ...dialects.layout import SLOT_ALIGNMENT, VECTOR_ALIGNMENT, TileLayout
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
 from ..spec import MatmulSpec
@@ -20,6 +20,7 @@ RASTERS = {"m": "along m", "n": "along n", "hilbert": "on a Hilbert curve"}
 THREADS, AHEAD, HELD = "threads", "ahead", "registers"  # who reads vectors, and when
 LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
 MMA_ROWS = 64  # the fewest of an MMA of a tensor core by tiles
+SCALE_BYTES = 4  # of 128 elements of K
 
 
 @dataclass(frozen=True)
@@ -154,9 +155,10 @@ class Problem:
     `beside_rows` with one a row or for all.
     `leading` and `steps` are the elements from row to row, and from matrix to matrix, of A, B and C
     where there are gaps, 0 elsewhere. `quantized` is the format of a C with block scales.
-    Where it `adds_products`, threads add those of tiles to sums in f32; with `column_scales` each
-    column of C has its own. `swapped`: A is B, and C lies by columns; `gathered`: threads copy A.
-    With `dynamic_m` a launch says M, up to `most_m` where that is not 0; `m` is a hint.
+    Where it `adds_products`, threads add those of tiles to sums in f32; with `row_scales` each row
+    of C has its own, with `column_scales` each column. `swapped`: A is B, and C lies by columns;
+    `gathered`: threads copy A. With `dynamic_m` a launch says M, up to `most_m` where that is not
+    0; `m` is a hint.
     """
 
     m: int
@@ -186,6 +188,7 @@ class Problem:
     beside_rows: tuple[int, ...] = ()
     gathered: bool = False
     most_m: int = 0
+    row_scales: bool = False
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -227,6 +230,7 @@ class Problem:
             tuple(DTYPES[dtype].bytes for dtype in spec.beside_rows),
             gathered=bool(spec.gathered) and not target.gathers_rows,
             most_m=spec.most_m,
+            row_scales=spec.a_scales == BLOCKWISE_FORMS[0],
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:
@@ -326,9 +330,14 @@ class Problem:
         return schedule.b_rows * schedule.tile[2] * self.element_bytes
 
     def stage_bytes(self, schedule: Schedule) -> int:
-        """Shared memory of one stage: both tiles, each at its alignment."""
+        """Shared memory of one stage: both tiles, scales of their rows, each at its alignment."""
         a, b = self.a_tile_bytes(schedule), self.b_tile_bytes(schedule)
-        return round_up(a, SLOT_ALIGNMENT) + round_up(b, SLOT_ALIGNMENT)
+        tiles = round_up(a, SLOT_ALIGNMENT) + round_up(b, SLOT_ALIGNMENT)
+        if schedule.tile[2] != BLOCKWISE:
+            return tiles
+        rows = zip((self.row_scales, self.column_scales), schedule.tile, strict=False)
+        vectors = (SCALE_BYTES * extent for has_own, extent in rows if has_own)
+        return tiles + sum(round_up(each, VECTOR_ALIGNMENT) for each in vectors)
 
     def staging_bytes(self, schedule: Schedule) -> int:
         """Shared memory of the store's staging buffers, or of a split K's partial sums."""

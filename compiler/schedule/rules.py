@@ -13,6 +13,7 @@ from operator import attrgetter
 from ...dialects import legality
 from ...dialects.dynamic import DYNAMIC
 from ...dialects.target import REGISTERS, TENSOR_MEMORY, WARPGROUP_THREADS, Target
+from .added_rules import added_cluster, added_columns, added_ring, scaled_registers
 from .chip_figures import figures
 from .operand_rules import (
     exchanged_rows,
@@ -35,7 +36,6 @@ N_TILES: dict[str, tuple[int, ...]] = {
 }
 K_TILE_BYTES = (32, 64, 128, 256)  # 32 are what one MMA takes
 COPIED_REGISTERS_MAX = 128  # of accumulators, beside a warpgroup that copies
-SCALED_REGISTERS_MAX = 64  # beside scales for columns of two steps, each a quarter of them
 COPIED_ODD_N_MAX = 240  # of the tile there, where each element of C is stored by itself
 PING_PONG_N = 128  # as narrow as the tile of one of two consumers may be, if C is wider
 SHARING_MAX = 8  # CTAs of a cluster that any GPU takes (CUDA programming guide, clusters)
@@ -59,11 +59,8 @@ def accumulator_registers(problem: Problem, schedule: Schedule, target: Target) 
     if warpgroups is None:
         return legality.accumulator_registers(target, m, n)
     registers = m * n // (warpgroups * WARPGROUP_THREADS)
-    if problem.column_scales and registers > SCALED_REGISTERS_MAX:
-        return (
-            f"{registers} registers a thread leave too few beside the scales of its columns, "
-            f"{SCALED_REGISTERS_MAX} don't"
-        )
+    if problem.column_scales and (broken := scaled_registers(schedule, warpgroups, registers)):
+        return broken
     by_tma = problem.by_tma("a") and problem.by_tma("b")
     copied = not target.has_tensor_memory and not by_tma
     if copied and (warpgroups > 2 or registers > COPIED_REGISTERS_MAX):
@@ -308,6 +305,7 @@ def reduced_groups(problem: Problem, schedule: Schedule, target: Target) -> str 
 TILE_RULES: tuple[Rule, ...] = (
     mma_shape,
     accumulator_registers,
+    added_columns,
     wasted_tile,
     reduced_groups,
     exchanged_rows,
@@ -322,6 +320,7 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     *OPERAND_RULES,  # of the cluster they only ask whether it is of pairs
     tma_row_pitch,
     multicast_slice,
+    added_cluster,
 )
 SHARING_RULES = tuple(rule for rule in CLUSTER_RULES if rule not in OPERAND_RULES)
 SCHEDULER_RULES: tuple[Rule, ...] = (
@@ -335,7 +334,7 @@ SCHEDULER_RULES: tuple[Rule, ...] = (
     grid_extent,
 )
 STAGING_RULES: tuple[Rule, ...] = (staged_store, pieces_ahead)
-STAGES_RULES: tuple[Rule, ...] = (shared_memory, ring_depth)
+STAGES_RULES: tuple[Rule, ...] = (shared_memory, ring_depth, added_ring)
 
 RULES: dict[str, Rule] = {
     rule.__name__.replace("_", "-"): rule

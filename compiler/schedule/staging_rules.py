@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...dialects import legality
 from ...dialects.dtypes import SCALE_ATOM_BLOCKS
 from ...dialects.target import Target
+from .added_costs import ATOM_ROWS
 from .problem import Problem, Schedule
 
 STAGED_COLUMNS_MIN = 32  # where they divide the tile: each piece is two barriers and a store
@@ -34,7 +35,8 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
     least, whole = STAGED_COLUMNS_MIN, schedule.tile[1]
     if problem.quantized:  # whose scales are words
         least, whole = SCALE_ATOM_BLOCKS * problem.quantized.block, n
-    if columns < least and whole % least == 0:
+    roomy = not (problem.adds_products and m > 2 * ATOM_ROWS)  # else the ring has none left
+    if columns < least and whole % least == 0 and roomy:
         return f"tile N {schedule.tile[1]} has wider pieces than {columns} columns"
     return None
 

@@ -21,7 +21,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ...dialects.dtypes import DTYPES
+from ...dialects.dtypes import DTYPES, SPLIT
 from ...dialects.errors import CompileError
 from ...dialects.legality import RESERVED_BYTES, tile_memory
 from ...dialects.target import WARP, WARP_THREADS, Target, warp_grid
@@ -41,6 +41,13 @@ TMA_BUFFERS, PIECE_BYTES = 2, 64  # of a row that TMA stores at a time: room for
 PAIR_STORE_RATE = 16  # bytes a cycle, of sums that threads store as they have them
 GROUPED_TILES = 32  # along M, from which a grouped order was faster on an H200
 ROLE_REGISTERS = 42  # the same where another warp loads tiles (ptxas, tiles of 64x64 and 128x128)
+SPLIT_MMAS, SPLITTING, THREAD_RATE = 3, 3, 128
+"""MMAs for each of f32 that is split, instructions for an element of a fragment, and instructions
+of threads a cycle (CUDA C++ Programming Guide, arithmetic throughput)."""
+MMA_DEPTH = 8  # K of an MMA of tf32
+MMA_SYNC_SHARE = {"sm_90a": 0.62, "sm_100a": 0.25}
+"""What mma.sync reaches of the rate of the chip's own MMA (Luo et al., Benchmarking and Dissecting
+the Nvidia Hopper GPU Architecture, arXiv 2402.13499; of sm_100a assumed)."""
 OTHER_REGISTERS = 82  # of a thread, beside its sums: fragments and addresses
 
 
@@ -169,11 +176,25 @@ def step_cycles(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> dic
     item = DTYPES[spec.a_dtype].bytes
     warp_m, warp_n = m // schedule.warps[0], n // schedule.warps[1]
     fragments = math.prod(schedule.warps) * (warp_m + warp_n) * k * item
+    split = spec.a_dtype == SPLIT
+    products = SPLIT_MMAS / MMA_SYNC_SHARE.get(target.chip, 1) if split else 1
     return {
-        "tensor core": 2 * m * n * k / chip.mma_rate * item / 2,
+        "tensor core": products * 2 * m * n * k / chip.mma_rate * item / 2,
+        **(
+            {"threads": _split_instructions(schedule, fragments / item) / THREAD_RATE}
+            if split
+            else {}
+        ),
         "shared memory": fragments / chip.shared_rate,
         "L2": (min(m, spec.m) + min(n, spec.products * spec.n)) * k * item / chip.l2_rate,
     }
+
+
+def _split_instructions(schedule: WarpSchedule, elements: float) -> float:
+    """Of a step where f32 is split: those for the elements of fragments, and one for each of C and
+    each 8 of K, which adds what the MMAs gave."""
+    m, n, k = schedule.tile
+    return SPLITTING * elements + m * n * k / MMA_DEPTH
 
 
 def estimate(

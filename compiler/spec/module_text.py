@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...dialects.dtypes import DTYPES, FMA
+from ...dialects.dtypes import DTYPES, SPLIT_MMA, mma_unit_of
 from ...dialects.errors import OptionError
 from ...dialects.target import WGMMA_ADDED
 from .epilogue import Epilogue
 from .grouped import grouped_text
-from .problem import TWO_LEVEL, Problem
+from .problem import TWO_LEVEL, Problem, element_of
 from .product_text import product_text
 
 ANY = "?"
@@ -22,10 +22,11 @@ def module_text(spec: Problem, epilogue: Epilogue | None) -> str:
     epilogue: makes C of the sums, instead of the conversion to C's type.
     """
     text, said = _module_text(spec, epilogue), []
+    unit = mma_unit_of(DTYPES[element_of(spec.a_dtype)])
     if spec.sums == TWO_LEVEL:
         said.append(f'tile.mma_unit = "{WGMMA_ADDED.name}"')
-    elif not _is_product(spec, epilogue) and DTYPES[spec.a_dtype].operand_kind == FMA:
-        said.append(f'tile.mma_unit = "{FMA}"')
+    elif unit == SPLIT_MMA or (unit and not _is_product(spec, epilogue)):
+        said.append(f'tile.mma_unit = "{unit}"')
     if spec.most_m:
         said.append(f"tile.rows = [{spec.least_m}, {spec.most_m}]")
     return f"module attributes {{{', '.join(said)}}} {{{text}}}\n" if said else text

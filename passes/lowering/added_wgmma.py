@@ -1,39 +1,48 @@
 """`tile.mma` as wgmma whose products threads add to sums in f32, and `tile.blockwise_mma`.
 
-    wgmma (scale-d 0) …            the product of two tiles, in registers of its own
+    wgmma (scale-d 0) …            64 rows of the product of two tiles, in registers of its own
     wgmma.wait_group 0
     sums = fma(product, scale of the row * scale of the column, sums)
 
 The tensor core of sm_90a sums products of 8-bit floats with about 14 bits; so it sums those of one
-tile's K alone. Scales are asked for a step before (`block_factors`). Of two warpgroups one
-multiplies while the other one adds.
+tile's K alone. Threads read scales while their MMAs run (`block_factors`). Of two warpgroups one
+multiplies while the other one adds, in turns where adding takes long (`multiplying_turns`).
 """
 
 from __future__ import annotations
 
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm
-from ...dialects.tile import MmaOp
+from ...dialects.tile import AccumulatorOp, MmaOp
 from ...dialects.tile_blockwise import BlockwiseMmaOp
+from ...dialects.tile_duals import DualMmaOp
 from ...dialects.tile_stores import AwaitSumsOp
 from .. import build
+from ..base import walk
 from ..clone import constant_of
 from ..places import behind
-from .block_factors import Factors, atom_slots
+from .block_factors import Factors, atom_slots, hold_sums_and_scales
+from .multiplying_turns import Turns, open_turns
 from .register_accumulator import joined_parts, parts, pinned, struct_of_type
 from .scope import Scope, lowered_as
 from .wgmma import multiply
 
 
+def hold_added_sums(scope: Scope, op: AccumulatorOp) -> ir.Value:
+    """Slots for sums and scales; and the first turn of those who share a tile."""
+    mmas = walk(scope.kernel, MmaOp | DualMmaOp | BlockwiseMmaOp)
+    open_turns(scope, next(mma for mma in mmas if mma.acc == op.acc))
+    return hold_sums_and_scales(scope, op)
+
+
 def lower_added_wgmma(scope: Scope, op: MmaOp) -> None:
     """The product by itself, then its sum with what was there."""
-    _add(scope, op, _product(scope, op), None)
+    _lower(scope, op, None)
 
 
 def lower_blockwise_wgmma(scope: Scope, op: BlockwiseMmaOp) -> None:
     """The same, times the scales of each element's row and column."""
-    factors = Factors.of(scope, op)
-    _add(scope, op, _product(scope, op), factors)
+    _lower(scope, op, Factors.of(scope, op))
 
 
 def await_added(scope: Scope, op: AwaitSumsOp) -> ir.Value:
@@ -43,31 +52,49 @@ def await_added(scope: Scope, op: AwaitSumsOp) -> ir.Value:
     return lowered_as([part for atom in atoms for part in parts(atom)], op.sums.type)
 
 
-def _product(scope: Scope, op: MmaOp) -> list[ir.Value]:
-    """The registers of each atom of this warpgroup, once its MMAs are done."""
-    struct = struct_of_type(op.acc.type)
-    empty = [llvm.UndefOp(struct).result for _ in atom_slots(scope, op.acc)]
-    made = multiply(scope, op, empty, build.constant(0, build.i1()))
-    sm.WgmmaWaitOp.of(pending=0)
-    return [pinned(each) for each in made]
+def _lower(scope: Scope, op: MmaOp, factors: Factors | None) -> None:
+    """64 rows after the other.
+
+    Scales in shared memory are read while MMAs run; ptxas would move that between the MMAs, which
+    then start later, but not across a meeting of the warp.
+    """
+    turns = Turns.of(scope, op)
+    for atom, slot in enumerate(atom_slots(scope, op.acc)):
+        under_way = _started(scope, op, atom, turns)
+        if atom == 0 and factors is not None and factors.has_vectors:
+            sm.ConvergeOp()
+            factors.read_vectors()
+        if turns is not None:
+            sm.WgmmaWaitOp.of(pending=1)
+            turns.give()
+        sm.WgmmaWaitOp.of(pending=0)
+        _add(op, atom, slot, pinned(under_way), factors)
 
 
-def _add(scope: Scope, op: MmaOp, product: list[ir.Value], factors: Factors | None) -> None:
-    """`sums = (accumulate ? sums : 0) + product * factor`, register by register."""
-    struct, begins = struct_of_type(op.acc.type), constant_of(op.accumulate)
-    for atom, (slot, registers) in enumerate(zip(atom_slots(scope, op.acc), product, strict=True)):
-        held = parts(llvm.load(struct, slot)) if begins != 0 else []
-        made = []
-        for number, value in enumerate(parts(registers)):
-            factor = None if factors is None else factors.at(atom, *behind(number))
-            before = _before(op, held[number], begins) if held else None
-            made.append(_sum(value, factor, before))
-        llvm.store(joined_parts(struct, made), slot)
+def _started(scope: Scope, op: MmaOp, atom: int, turns: Turns | None) -> ir.Value:
+    """The registers of an atom of this warpgroup, which its MMAs will fill."""
+    if turns is not None:
+        turns.wait()
+    empty, zero = llvm.UndefOp(struct_of_type(op.acc.type)).result, build.constant(0, build.i1())
+    (made,) = multiply(scope, op, [empty], zero, atom, last_apart=turns is not None)
+    return made
 
 
-def _before(op: MmaOp, sums: ir.Value, begins: int | None) -> ir.Value:
+def _add(op: MmaOp, atom: int, slot: ir.Value, product: ir.Value, factors: Factors | None) -> None:
+    """`sums = (accumulate ? sums : 0) + product * factor`, register by register of an atom."""
+    struct, adds = struct_of_type(op.acc.type), constant_of(op.accumulate)
+    held = parts(llvm.load(struct, slot)) if adds != 0 else []
+    made = []
+    for number, value in enumerate(parts(product)):
+        factor = None if factors is None else factors.at(atom, *behind(number))
+        before = _before(op, held[number], adds) if held else None
+        made.append(_sum(value, factor, before))
+    llvm.store(joined_parts(struct, made), slot)
+
+
+def _before(op: MmaOp, sums: ir.Value, adds: int | None) -> ir.Value:
     """The sums that are added to, 0 in the first step."""
-    if begins is not None:
+    if adds is not None:
         return sums
     zero = arith.ConstantOp(sums.type, ir.FloatAttr.get(sums.type, 0.0)).result
     return arith.select(op.accumulate, sums, zero)

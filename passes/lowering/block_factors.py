@@ -4,8 +4,9 @@ A thread of a warpgroup has two rows of each atom, 8 apart, and two neighbours i
 (`places`). It reads a scale for each row that it has, or one where 128 rows share it, and likewise
 for columns. Rows and columns behind the last one read its scale; nobody stores what they make.
 
-L2 takes longer to answer than MMAs take. So a step asks for the scales of the next one, which lie
-in slots behind those of the sums, and the first step of a tile asks for its own, too.
+Scales that came to shared memory with their tiles are read there. For others L2 takes longer to
+answer than MMAs take. So a step asks for those of the next one, which lie in slots behind those of
+the sums, and the first step of a tile asks for its own, too.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...dialects.dtypes import BLOCKWISE
+from ...dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
 from ...dialects.mlir import arith, ir, llvm, scf
 from ...dialects.tile import AccumulatorOp
 from ...dialects.tile_blockwise import BlockwiseMmaOp
-from ...dialects.tile_types import integers_of
+from ...dialects.tile_types import SmemType, integers_of
 from .. import build
 from ..clone import constant_of
 from ..places import ATOM_M, COLUMNS, ROWS_APART, column_in, held_row, row_in
 from ..team import Team
-from .block_scales import Scales
+from .block_scales import Scales, Vector
 from .register_accumulator import stack_slots
 from .scope import Scope, lowered_as, lowered_parts
 
@@ -31,42 +32,76 @@ GROUP, PAIR = COLUMNS.shape[1], 2
 
 @dataclass
 class Factors:
-    """What each of a thread's elements is multiplied by."""
+    """What each of a thread's elements is multiplied by: scales by the line behind the first, of
+    rows and of columns, and their products."""
 
-    rows: dict[int, ir.Value]
-    columns: dict[int, ir.Value]
+    sides: tuple[Scales | Vector, Scales | Vector]
+    starts: tuple[ir.Value, ir.Value]
+    known: list[dict[int, ir.Value]]
     made: dict[tuple[ir.Value, ir.Value], ir.Value] = field(default_factory=dict)
 
     @staticmethod
     def of(scope: Scope, op: BlockwiseMmaOp) -> Factors:
-        """The scales of a step, and ask for those of the next one."""
-        scales = _scales_of(scope, op)
-        starts = _starts(scope, op, scales)
-        slots = lowered_parts(op.acc)[_atoms(scope, op.acc) :]
+        """The scales of a step that come from views; those of a later one are asked for."""
+        sides = _scales_of(scope, op)
+        starts = _starts(scope, op, sides)
+        slots = iter(lowered_parts(op.acc)[_atoms(scope, op.acc) :])
+        asked = [
+            _Asked(each, start, [next(slots) for _ in range(each.count)])
+            for each, start in zip(sides, starts, strict=True)
+            if isinstance(each, Scales)
+        ]
         together, step = BLOCKWISE // op.a.type.layout.k, build.as_i32(op.k)
-
-        def ask(step: ir.Value) -> None:
-            block = step // together
-            pairs = zip(scales, starts, strict=True)
-            values = [value for each, start in pairs for value in each.read(start, block)]
-            for slot, value in zip(slots, values, strict=True):
-                llvm.store(value, slot)
-
-        if not follows(op):
+        if asked and not follows(op):
             with build.when(begins(op)):
-                ask(step)
-        now = [llvm.load(ir.F32Type.get(), slot) for slot in slots]
-        ask(step + 1)
-        rows, columns = scales
-        of_rows, of_columns = now[: rows.count], now[rows.count :]
-        return Factors(rows.spread(starts[0], of_rows), columns.spread(starts[1], of_columns))
+                for each in asked:
+                    each.ask(step, together)
+        now = {id(each.scales): each.take(step, together) for each in asked}
+        known = [
+            each.spread(start, now[id(each)]) if isinstance(each, Scales) else {}
+            for each, start in zip(sides, starts, strict=True)
+        ]
+        return Factors(sides, starts, known)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether some are in shared memory."""
+        return any(isinstance(side, Vector) for side in self.sides)
+
+    def read_vectors(self) -> None:
+        """Those in shared memory, for all of a thread's rows and columns."""
+        for number, (side, start) in enumerate(zip(self.sides, self.starts, strict=True)):
+            if isinstance(side, Vector):
+                self.known[number] = side.read(start)
 
     def at(self, atom: int, row: int, column: int) -> ir.Value:
         """The factor of an element of an atom, so many rows and columns behind the first one."""
-        of_row, of_column = self.rows[atom * ATOM_M + row], self.columns[column]
+        rows, columns = self.known
+        of_row, of_column = rows[atom * ATOM_M + row], columns[column]
         if (of_row, of_column) not in self.made:
             self.made[of_row, of_column] = arith.mulf(of_row, of_column)
         return self.made[of_row, of_column]
+
+
+@dataclass
+class _Asked:
+    """Scales that are asked for a step before they are needed, and lie in slots until then."""
+
+    scales: Scales
+    start: ir.Value
+    slots: list[ir.Value]
+
+    def ask(self, step: ir.Value, together: int) -> None:
+        """For those of a step."""
+        values = self.scales.read(self.start, step // together)
+        for slot, value in zip(self.slots, values, strict=True):
+            llvm.store(value, slot)
+
+    def take(self, step: ir.Value, together: int) -> list[ir.Value]:
+        """Those of this step; ask for those of the next."""
+        held: list[ir.Value] = [llvm.load(ir.F32Type.get(), slot) for slot in self.slots]
+        self.ask(step + 1, together)
+        return held
 
 
 def hold_sums_and_scales(scope: Scope, op: AccumulatorOp) -> ir.Value:
@@ -114,25 +149,44 @@ def follows(op: Any) -> bool:
     return flag.operands[0] == loop.induction_variable and start > number
 
 
-def _scales_of(scope: Scope, op: BlockwiseMmaOp) -> tuple[Scales, Scales]:
+def _scales_of(scope: Scope, op: BlockwiseMmaOp) -> tuple[Scales | Vector, Scales | Vector]:
     """Those of rows and of columns, of a thread: two rows of each atom, pairs of each 8 columns."""
     (m, n), rows = op.acc.type.shape, _atoms(scope, op.acc) * ATOM_M
     lines = tuple(at + row for at in range(0, rows, ATOM_M) for row in (0, ROWS_APART))
-    is_split = integers_of(scope.kernel.cluster)[2] > 1
-    of_a = Scales(op.a_scales, op.a_form.value, lines, 1, m, is_split)
-    columns = tuple(range(0, n, GROUP))
-    return of_a, Scales(op.b_scales, op.b_form.value, columns, PAIR, n, is_split)
+    columns, is_split = tuple(range(0, n, GROUP)), integers_of(scope.kernel.cluster)[2] > 1
+    blocks = _blocks(scope, op)
+
+    def side(value: Any, form: str, lines: tuple[int, ...], width: int, extent: int) -> Any:
+        if isinstance(value.type, SmemType):
+            return Vector(value, lines, width)
+        return Scales(value, form, lines, width, extent, blocks, is_split)
+
+    of_a = side(op.a_scales, op.a_form.value, lines, 1, m)
+    return of_a, side(op.b_scales, op.b_form.value, columns, PAIR, n)
+
+
+def _blocks(scope: Scope, op: BlockwiseMmaOp) -> int:
+    """How many blocks of 128 K has: rows of the scales of single rows."""
+    number = 2 if op.a_form.value == BLOCKWISE_FORMS[0] else 3
+    view = scope.kernel.body.blocks[0].arguments[number]
+    return list(ir.MemRefType(view.type).shape)[-2]
 
 
 def _starts(
-    scope: Scope, op: BlockwiseMmaOp, scales: tuple[Scales, Scales]
+    scope: Scope, op: BlockwiseMmaOp, sides: tuple[Scales | Vector, Scales | Vector]
 ) -> tuple[ir.Value, ir.Value]:
-    """The first row and column of a thread; of the tile, where it reads those of 128 lines."""
-    (m, n), team, (rows, columns) = op.acc.type.shape, Team.of(op), scales
-    row, column = build.as_i32(op.i) * m, build.as_i32(op.j) * n
+    """The first row and column of a thread, in the tile or in the view that it reads; of the tile,
+    where it reads those of 128 lines."""
+    (m, n), team, (rows, columns) = op.acc.type.shape, Team.of(op), sides
+    row, column = _first(rows, op.i, m), _first(columns, op.j, n)
     if not rows.is_one:
         held = _atoms(scope, op.acc) * ATOM_M
         row = row + held_row(team.thread, m, held) + row_in(COLUMNS, lane=team.lane)
     if columns.of_each:
         column = column + column_in(COLUMNS, lane=team.lane)
     return row, column
+
+
+def _first(side: Scales | Vector, place: ir.Value, extent: int) -> ir.Value:
+    """The first line of the tile, where it reads."""
+    return build.constant(0) if isinstance(side, Vector) else build.as_i32(place) * extent

@@ -1,14 +1,16 @@
-"""Which scales of 128 elements of K a thread reads of an operand's, and for which lines."""
+"""Which scales of 128 elements of K a thread reads of an operand's, and for which lines: from their
+view, or from a vector in shared memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...dialects.dtypes import BLOCKWISE
+from ...dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
 from ...dialects.mlir import arith, ir, llvm
 from .. import build
 from .elements import element_pointer, slice_of
+from .scope import place_of
 
 SCALE_BYTES = 4
 
@@ -18,7 +20,8 @@ class Scales:
     """The scales of one operand for the lines, rows or columns, that a thread has of a product.
 
     `lines` are where they are behind its first one, each the first of `width` neighbours. The tile
-    has `extent` of them. Where K is split, steps behind the last one have none, and add nothing.
+    has `extent` of them. K has so many `blocks`. Where it is split, steps behind the last one have
+    no scales, and add nothing.
     """
 
     view: ir.Value[ir.MemRefType]
@@ -26,12 +29,13 @@ class Scales:
     lines: tuple[int, ...]
     width: int
     extent: int
+    blocks: int
     is_split: bool
 
     @property
     def of_each(self) -> bool:
         """Whether every line has one of its own."""
-        return self.form == "1x128"
+        return self.form == BLOCKWISE_FORMS[0]
 
     @property
     def is_one(self) -> bool:
@@ -54,10 +58,8 @@ class Scales:
 
     def read(self, start: ir.Value, block: ir.Value) -> list[ir.Value]:
         """Ask for those of a block of K; `start` is the first line."""
-        blocks = self.view.type.shape[0 if self.of_each else 1]
-        inside = build.less(block, blocks) if self.is_split else None
-        block = arith.minui(block, build.constant(blocks - 1))
-        found = self._read(start, block)
+        inside = build.less(block, self.blocks) if self.is_split else None
+        found = self._read(start, arith.minui(block, build.constant(self.blocks - 1)))
         if inside is None:
             return found
         zero = arith.ConstantOp(found[0].type, ir.FloatAttr.get(found[0].type, 0.0)).result
@@ -127,3 +129,27 @@ class Scales:
             return values[number]
         ahead = build.less(start % BLOCKWISE + line % BLOCKWISE, BLOCKWISE)
         return arith.select(ahead, values[number], values[number + 1])
+
+
+@dataclass(frozen=True)
+class Vector:
+    """The scales of the lines of a tile, in shared memory."""
+
+    tile: ir.Value
+    lines: tuple[int, ...]
+    width: int
+    is_one: bool = False
+    of_each: bool = True
+    count: int = 0  # that are asked for before they are needed
+
+    def read(self, start: ir.Value) -> dict[int, ir.Value]:
+        """Those of a thread whose first line is `start`, by line behind that, each neighbour by
+        itself."""
+        first = place_of(self.tile) + start * SCALE_BYTES
+        found, f32 = {}, ir.F32Type.get()
+        type_ = f32 if self.width == 1 else ir.VectorType.get([self.width], f32)
+        for line in self.lines:
+            pointer = build.shared_at(first + line * SCALE_BYTES)
+            value = llvm.load(type_, pointer, alignment=self.width * SCALE_BYTES)
+            found |= {line + at: slice_of(value, at, 1) for at in range(self.width)}
+        return found

@@ -43,6 +43,7 @@ from ..math_policy import has_functions, math_of
 from ..outputs import SCALES, output_names, output_of, outputs_of
 from ..plan import Parameter, cluster_of, parameters_of
 from ..tiled_swap import EXCHANGED
+from .block_scales import SCALE_BYTES
 from .launch_sizes import box_sizes, grid_of, size_parameter, sizes
 from .names import describe_names
 from .operands import UNIT_BYTES
@@ -53,7 +54,6 @@ L2_PROMOTION = "128B"
 OFFSET_BYTES = 4  # of a group
 SUM_BYTES = 4  # of neighbours
 OTHER_ACCESSES = WriteCodesOp | WriteScalesOp | WriteGroupOp | WriteWordsOp | GroupOp | GroupDepthOp
-SCALE_BYTES = 4  # that threads read one by one
 
 
 def launch_attribute(kernel: KernelOp, mma: str) -> ir.StringAttr:
@@ -265,9 +265,9 @@ def _blockwise(kernel: KernelOp) -> dict[str, Any]:
 
 
 def _blockwise_scales(kernel: KernelOp) -> list[ir.Value]:
-    """The arguments that are scales which threads read."""
-    mmas = walk(kernel, BlockwiseMmaOp)
-    return [argument_of(each) for op in mmas for each in (op.a_scales, op.b_scales)]
+    """The arguments that are scales which threads read from their views."""
+    both = [each for op in walk(kernel, BlockwiseMmaOp) for each in (op.a_scales, op.b_scales)]
+    return [argument_of(each) for each in both if isinstance(each.type, ir.MemRefType)]
 
 
 def all_stores(kernel: KernelOp) -> list[Any]:

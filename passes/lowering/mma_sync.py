@@ -3,6 +3,9 @@
     sm.ldmatrix   the rows of A and the columns of B of this warp, 32 bytes of K
     sm.mma_sync   every 16x8 of them
 
+f32 that is to count with nearly all its bits is split in registers (`split_words`): three MMAs
+multiply the parts.
+
 Fragments of the next K are loaded before the MMAs of this one are issued. Where `tile.finish_sums`
 stands behind a loop, the last fragments of a step are held back: their MMAs come behind the first
 loads of the next step, which follow the meeting that it begins with.
@@ -13,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects import sm
+from ...dialects.dtypes import SPLIT_MMA
 from ...dialects.mlir import ir, llvm
 from ...dialects.target import WARP_THREADS
 from ...dialects.tile import AccumulatorOp, MmaOp
@@ -30,6 +34,7 @@ from .group_scales import hold_scales
 from .held_back import HeldBack, Words, new_held_back, steps_of
 from .mma import mma_dtypes
 from .scope import Scope, lowered_as, lowered_parts, place_of
+from .split_words import multiply_split
 from .warp_accumulator import ATOM_M, ATOM_N, FRAGMENT, WarpSums, new_slots
 
 
@@ -60,11 +65,11 @@ def lower_mma_sync(scope: Scope, op: MmaOp) -> None:
     for k, k_atom in steps_of(op):
         words = [[word for each in operand for word in each.words(k, k_atom)] for operand in (a, b)]
         if before is not None:
-            _multiply(op, sums, *before)
+            _multiply(scope, op, sums, *before)
         before = words, k_atom
     assert before is not None  # a tile has a step
     if back is None:
-        _multiply(op, sums, *before)
+        _multiply(scope, op, sums, *before)
     else:
         back.store(before[0])
     held.store(sums)
@@ -83,17 +88,23 @@ def finish_fragments(scope: Scope, op: FinishSumsOp) -> None:
     held = WarpSums.of(scope, op.acc)
     back, sums = HeldBack.of(held, op.acc), held.load()
     assert back is not None  # this op is why it is
-    _multiply(back.mma, sums, back.load(), back.k_atom)
+    _multiply(scope, back.mma, sums, back.load(), back.k_atom)
     held.store(sums)
 
 
-def _multiply(op: MmaOp, sums: list[list[Any]], words: Words, k: int) -> None:
+def _multiply(scope: Scope, op: MmaOp, sums: list[list[Any]], words: Words, k: int) -> None:
     (a, b), types = words, mma_dtypes(op)
     fields = {"a_type": types[0].name, "b_type": types[1].name, "d_type": types[0].accumulator}
+
+    def mma(begin: ir.Value, of_a: ir.Value, of_b: ir.Value) -> ir.Value:
+        return sm.MmaSyncOp.of(begin, of_a, of_b, k=k, **fields, sum=begin.type).sum
+
+    if scope.target.mma.name == SPLIT_MMA:
+        multiply_split(mma, sums, a, b)
+        return
     for i, row in enumerate(sums):
         for j in range(len(row)) if i % 2 == 0 else reversed(range(len(row))):
-            made = sm.MmaSyncOp.of(row[j], a[i], b[j], k=k, **fields, sum=row[j].type)
-            row[j] = made.sum
+            row[j] = mma(row[j], a[i], b[j])
 
 
 def operands_of(

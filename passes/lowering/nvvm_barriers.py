@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm, nvvm, scf
+from ...dialects.target import WARPGROUP_THREADS
 from .. import build
 
 ALL_LANES = -1
@@ -81,6 +82,17 @@ def fence(op: sm.FenceOp) -> None:
 
 def converge(_: sm.ConvergeOp) -> None:
     nvvm.bar_warp_sync(build.constant(ALL_LANES))
+
+
+def await_turn(op: sm.AwaitTurnOp) -> None:
+    """Those who wait and those who give are a warpgroup each."""
+    number = build.as_value(op.turn + op.id.value)
+    nvvm.barrier(barrier_id=number, number_of_threads=build.constant(2 * WARPGROUP_THREADS))
+
+
+def give_turn(op: sm.GiveTurnOp) -> None:
+    number = build.as_value(op.turn + op.id.value)
+    nvvm.barrier_arrive(build.constant(2 * WARPGROUP_THREADS), barrier_id=number)
 
 
 def named_barrier(op: sm.NamedBarrierOp) -> None:
@@ -164,6 +176,8 @@ PATTERNS = {
     sm.ArriveExpectMoreOp: arrive_expect_tx,
     sm.ArriveOp: arrive,
     sm.FenceOp: fence,
+    sm.AwaitTurnOp: await_turn,
+    sm.GiveTurnOp: give_turn,
     sm.ConvergeOp: converge,
     sm.NamedBarrierOp: named_barrier,
     sm.AnyBarrierOp: any_barrier,

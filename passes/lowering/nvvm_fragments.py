@@ -51,6 +51,10 @@ def widen(op: sm.WidenOp) -> ir.Value:
     return llvm.call_intrinsic(op.values.type, name, [op.codes], [], [])
 
 
+def round_tf32(op: sm.RoundTf32Op) -> ir.Value:
+    return llvm.call_intrinsic(build.i32(), "llvm.nvvm.f2tf32.rna", [op.value], [], [])
+
+
 def mma_sync(op: sm.MmaSyncOp) -> ir.Value:
     """The new sums. The asm has side effects for LLVM, so that no branch takes it in."""
     d, types = op.d_type.value, f"{op.a_type.value}.{op.b_type.value}"
@@ -98,6 +102,7 @@ def _registers(sums: int, a: int, b: int) -> list[str]:
 
 PATTERNS = {
     sm.LdmatrixOp: ldmatrix,
+    sm.RoundTf32Op: round_tf32,
     sm.LdmatrixPaddedOp: ldmatrix_padded,
     sm.WidenOp: widen,
     sm.MmaSyncOp: mma_sync,

@@ -29,6 +29,8 @@ def describe_operand(rings: Rings, op: TileOp) -> None:
     tile = op.tile.type
     if not reads or not isinstance(tile, SmemType) or rings.target.mma.completion == ISSUED:
         return
+    if tile.layout.is_vector:  # threads read it
+        return
     slot = defining_op(op.slot)
     base = _bases(rings, defining_op(slot.ring))[op.index.value]
     operand = sm.OperandOp.of(slot.slot, base, tile=tile).tile
@@ -45,6 +47,7 @@ def _bases(rings: Rings, ring: sm.RingOp) -> list[ir.Value]:
             rings.bases[ring.memory] = [
                 _base(rings.target, ring.memory, number, tile)
                 for number, tile in enumerate(ring.memory.type.tiles)
+                if not tile.layout.is_vector  # those stand behind the others
             ]
     return rings.bases[ring.memory]
 

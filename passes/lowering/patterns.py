@@ -64,8 +64,12 @@ from ...dialects.tile_threads import (
     WriteRowOp,
 )
 from ...dialects.tile_weights import WeightMmaOp
-from .added_wgmma import await_added, lower_added_wgmma, lower_blockwise_wgmma
-from .block_factors import hold_sums_and_scales
+from .added_wgmma import (
+    await_added,
+    hold_added_sums,
+    lower_added_wgmma,
+    lower_blockwise_wgmma,
+)
 from .clearing import lower_clear_unit
 from .copies import lower_copy
 from .elements import join
@@ -164,6 +168,8 @@ INSTRUCTIONS = {
     sm.ArriveExpectMoreOp,
     sm.ArriveOp,
     sm.AwaitGridsOp,
+    sm.AwaitTurnOp,
+    sm.GiveTurnOp,
     sm.BarrierInitOp,
     sm.BulkCommitOp,
     sm.BulkWaitOp,
@@ -299,7 +305,7 @@ _WGMMA: Lowerings = {
 }
 _WGMMA_ADDED: Lowerings = {
     **_WGMMA,
-    AccumulatorOp: hold_sums_and_scales,
+    AccumulatorOp: hold_added_sums,
     AwaitSumsOp: await_added,
     MmaOp: lower_added_wgmma,
     DualMmaOp: lower_added_wgmma,
@@ -327,5 +333,6 @@ LOWERINGS = {
     "wgmma.mma_async": _WGMMA,
     "wgmma.mma_async+fma": _WGMMA_ADDED,
     "mma.sync": _MMA_SYNC,
+    "mma.sync+3xtf32": _MMA_SYNC,
     "fma": _FMA,
 }

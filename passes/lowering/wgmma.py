@@ -50,9 +50,15 @@ def lower_wgmma(scope: Scope, op: MmaOp) -> None:
 
 
 def multiply(
-    scope: Scope, op: MmaOp, begin: Sequence[ir.Value], accumulate: ir.Value
+    scope: Scope,
+    op: MmaOp,
+    begin: Sequence[ir.Value],
+    accumulate: ir.Value,
+    first: int = 0,
+    last_apart: bool = False,
 ) -> list[ir.Value]:
-    """One group: every atom of this warpgroup's rows; the first K step honours `accumulate`.
+    """One group: atoms of this warpgroup's rows, from the `first` on; the first K step honours
+    `accumulate`. With `last_apart` the last of several K steps is a group of its own.
 
     Gives the registers of the atoms, which begin as `begin`.
     """
@@ -65,15 +71,18 @@ def multiply(
     atoms = list(begin)
     for k in range(0, a.k, fields["k"]):
         accumulate = accumulate if k == 0 else build.true()
-        for atom, registers in enumerate(atoms):
+        if last_apart and k and k + fields["k"] == a.k:
+            sm.WgmmaCommitOp.of()
+        for number, registers in enumerate(atoms):
+            atom = first + number
             sums = split_registers(registers, len(parts))
-            for number, (part, b_first) in enumerate(parts):
+            for at, (part, b_first) in enumerate(parts):
                 b = part.layout
                 offsets = {"a_offset": a.offset(atom * ATOM_M, k), "b_offset": b.offset(0, k)}
-                offsets |= {"n": part.n, "b_major": b.major, "sum": sums[number].type}
-                operands = (sums[number], a_first, b_first, accumulate)
-                sums[number] = sm.WgmmaOp.of(*operands, **fields | offsets).sum
-            atoms[atom] = joined_registers(sums, struct)
+                offsets |= {"n": part.n, "b_major": b.major, "sum": sums[at].type}
+                operands = (sums[at], a_first, b_first, accumulate)
+                sums[at] = sm.WgmmaOp.of(*operands, **fields | offsets).sum
+            atoms[number] = joined_registers(sums, struct)
     sm.WgmmaCommitOp.of()
     return atoms
 

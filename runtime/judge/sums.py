@@ -2,6 +2,7 @@
 
     float32     k products in any order: k·u/(1 - k·u) · (|A|·|B|ᵀ), u = 2^-24 (Higham, Accuracy and
                 Stability of Numerical Algorithms, §4.2)
+    3xtf32      the same of three products each, and what is left out of each, under 2^-20 of it
     integers    exact in 32 bits, which wrap
     8 bits on   an MMA of wgmma cuts its 32 products and the sum before at 2^-13 of the largest of
     Hopper      them, adds them, and cuts what it gives after 13 fraction bits (Xie et al., MMA-Sim,
@@ -19,13 +20,15 @@ from typing import Any
 import numpy as np
 
 from ..bundles.manifest import operands
-from ..element_types import INTEGERS, torch_dtype
+from ..element_types import INTEGERS, SPLIT, torch_dtype
 from .double_sums import double_sums
 from .intervals import FLOAT32_LIMIT, HALF_ULP, SMALLEST_NORMAL, Interval, wrapped
 
 NARROW_TARGET = "sm_90a"
 SMALLEST_NORMALS = {"e4m3": 2.0**-6, "e5m2": 2.0**-14}
 NARROW_K, NARROW_ULP = 32, 2.0**-13
+SPLIT_LIMIT = float.fromhex("0x1.ffep127")  # from here on tf32 rounds to infinity
+SPLIT_ERROR, SPLIT_PRODUCTS_MAX = 3.01 * 2.0**-22, 1 + 2.0**-9.9
 
 
 def sums_of(manifest: Mapping[str, Any], a: np.ndarray, b: np.ndarray, on_gpu: bool) -> Interval:
@@ -39,6 +42,8 @@ def sums_of(manifest: Mapping[str, Any], a: np.ndarray, b: np.ndarray, on_gpu: b
         return integer_sums(a, b)
     if dtypes[0] == "f64":
         return double_sums(a, b)
+    if dtypes[0] == SPLIT:
+        return split_sums(a, b)
     smallest = narrow_kinds(manifest, on_gpu)
     return narrow_sums(a, b, *smallest) if smallest else accumulator_interval(a, b)
 
@@ -84,6 +89,27 @@ def accumulator_interval(a: np.ndarray, b: np.ndarray) -> Interval:
     relative = k * HALF_ULP / (1 - k * HALF_ULP)
     sums = Interval(exact, exact, exact).widened(relative * magnitude + k * SMALLEST_NORMAL)
     return _overflowing(sums, a, b) if (magnitude >= FLOAT32_LIMIT).any() else sums
+
+
+def split_sums(a: np.ndarray, b: np.ndarray) -> Interval:
+    """a [m, k] · b [n, k]ᵀ of f32 by three products of tf32, added in float32 in any order.
+
+    An operand x is two tf32, of which the first is within 2^-11 of x and both within 2^-22; so the
+    products are together within 3.01 · 2^-22 of x · y, and in magnitude 1 + 2^-9.9 times it. What
+    is below the normal numbers is left out whole. An operand that tf32 rounds to infinity may make
+    NaN of its sums.
+    """
+    exact, magnitude = _product(a, b), _product(np.abs(a), np.abs(b))
+    k = 3 * a.shape[1]
+    relative = SPLIT_PRODUCTS_MAX * k * HALF_ULP / (1 - k * HALF_ULP) + SPLIT_ERROR
+    lost = SMALLEST_NORMAL * (np.abs(a).sum(1)[:, None] + np.abs(b).sum(1)[None, :])
+    sums = Interval(exact, exact, exact).widened(
+        relative * magnitude + k * SMALLEST_NORMAL + np.nan_to_num(lost, nan=np.inf)
+    )
+    huge_a, huge_b = (np.abs(each).max(axis=1, initial=0) for each in (a, b))
+    huge = ~(np.maximum.outer(huge_a, huge_b) < SPLIT_LIMIT)
+    sums = Interval(sums.low, sums.middle, sums.high, sums.nan | huge)
+    return _overflowing(sums, a, b) if (magnitude >= FLOAT32_LIMIT / 4).any() else sums
 
 
 def _overflowing(sums: Interval, a: np.ndarray, b: np.ndarray) -> Interval:

@@ -147,5 +147,7 @@ def test_fewer_bits_than_torch_gives_are_told_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrecisionWarning)
         matmul(a, b, precision="tf32")
-    with pytest.raises(CompileError, match="precision must be tf32 or ieee, got '3xtf32'"):
-        matmul(a, b, precision="3xtf32")
+    with pytest.raises(
+        CompileError, match="precision must be tf32 or 3xtf32 or ieee, got 'bf16x9'"
+    ):
+        matmul(a, b, precision="bf16x9")

@@ -102,6 +102,14 @@ def message_of(text):
             "sm.named_barrier: id must be 0 to 15, got 16",
         ),
         (
+            '"sm.await_turn"(%i) {id = 0 : i64, turns = 2 : i64} : (i32) -> ()',
+            "sm.await_turn: id must be 1 to 14, got 0",
+        ),
+        (
+            '"sm.give_turn"(%i) {id = 14 : i64, turns = 1 : i64} : (i32) -> ()',
+            "sm.give_turn: turns must be 2 to 15, got 1",
+        ),
+        (
             '%d = "sm.smem_descriptor"(%p) : (!llvm.ptr<3>) -> ' + descriptor(lbo=24),
             "sm.smem_descriptor: lbo must be a multiple of 16 bytes up to 262128, got 24",
         ),

@@ -487,6 +487,46 @@ CHOICE = [
         ("test/compiler/test_schedule_search.py",),
     ),
 ]
+PRECISION = [
+    Fault(
+        "split-words: the low part of B is left out",
+        "PRODUCTS = ((LOW, HIGH), (HIGH, LOW), (HIGH, HIGH))",
+        "PRODUCTS = ((LOW, HIGH), (HIGH, HIGH))",
+        (f"{NUMERICS}/test_split_f32.py",),
+    ),
+    Fault(
+        "split-words: what is left of an element is that of its high part",
+        "left = arith.subf(value, llvm.bitcast(value.type, high))",
+        "left = llvm.bitcast(value.type, high)",
+        (f"{NUMERICS}/test_split_f32.py",),
+    ),
+]
+BLOCKWISE = [
+    Fault(
+        "block-scales: threads read the scales of a vector's first rows for all of theirs",
+        "            pointer = build.shared_at(first + line * SCALE_BYTES)\n",
+        "            pointer = build.shared_at(first + line % 8 * SCALE_BYTES)\n",
+        (f"{NUMERICS}/test_blockwise_scales.py",),
+    ),
+    Fault(
+        "block-factors: a step asks for its own scales instead of those of the next",
+        "        self.ask(step + 1, together)\n",
+        "        self.ask(step, together)\n",
+        (f"{NUMERICS}/test_blockwise_scales.py",),
+    ),
+    Fault(
+        "multiplying-turns: a warpgroup gives the turn to itself",
+        "        following = self.own + 1\n",
+        "        following = self.own + 0\n",
+        (f"{NUMERICS}/test_blockwise_scales.py",),
+    ),
+    Fault(
+        "added-wgmma: every 64 rows of a warpgroup are the product of its first",
+        "[empty], build.constant(0, build.i1()), atom)",
+        "[empty], build.constant(0, build.i1()), 0)",
+        (f"{NUMERICS}/test_blockwise_scales.py",),
+    ),
+]
 FAULTS = [
     *LAYOUTS_AND_FRONT_END,
     *PASSES,
@@ -499,5 +539,7 @@ FAULTS = [
     *ROWS,
     *READ_AHEAD,
     *CHOICE,
+    *PRECISION,
+    *BLOCKWISE,
     *GRAPHS,
 ]

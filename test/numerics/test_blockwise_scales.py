@@ -43,7 +43,7 @@ def test_every_prefix(check_matmul, prefix, forms):
 
 @pytest.mark.sweep(12)
 @pytest.mark.array(
-    1, tile=("64x24x128", "128x192x64", "192x96x32", "64x128x128"), forms=FORMS, identity=("a", "b")
+    1, tile=("64x24x128", "128x136x64", "192x80x32", "64x128x128"), forms=FORMS, identity=("a", "b")
 )
 def test_tiles_that_begin_within_128_columns_or_have_several_steps_a_scale(
     check_matmul, tile, forms, identity
@@ -51,6 +51,25 @@ def test_tiles_that_begin_within_128_columns_or_have_several_steps_a_scale(
     m, n, _ = map(int, tile.split("x"))
     spec = spec_of(m + 8, 2 * n + 8, 144, forms)
     check_matmul(spec, target=TARGET, pipeline=f"tiling{{tile={tile}}}{TAIL}", identity=identity)
+
+
+@pytest.mark.parametrize(("forms", "depth"), [(FORMS[0], 128), (FORMS[2], 128), (FORMS[0], 64)])
+def test_a_warpgroup_has_several_64_rows_of_a_product_and_more_steps_than_scales_asked_for(
+    check_matmul, forms, depth
+):
+    """256 rows of one warpgroup; 6 steps, the last one a part; tiles of M and N hang over."""
+    pipeline = f"tiling{{tile=256x16x{depth}}}{TAIL},warp-specialization,persistence"
+    check_matmul(spec_of(200, 20, 656, forms), target=TARGET, pipeline=pipeline)
+
+
+@pytest.mark.parametrize("staging", ["", ",epilogue-staging{columns=8 buffers=2}"])
+def test_warpgroups_take_turns_from_tile_to_tile(check_matmul, staging):
+    """Two of them, and one CTA for all tiles."""
+    rings = "pipelining{stages=2},warp-specialization,persistence{ctas=1}"
+    pipeline = f"tiling{{tile=128x136x128}},tma-insertion,swizzle-selection{staging},{rings}"
+    spec = spec_of(136, 136, 256, FORMS[1])
+    compiled, _ = check_matmul(spec, target=TARGET, pipeline=pipeline)
+    assert "bar.arrive" in compiled.ptx or "barrier.cta.arrive" in compiled.ptx
 
 
 @pytest.mark.sweep(3)
