@@ -261,6 +261,9 @@ BROKEN_ON_HOPPER = {
     ),
     "grid-parts": (Schedule((64, 32, 64), split_grid=4), ["2 K tiles", "8"]),
     "split-alone": (Schedule((64, 64, 64), scheduler="static", split_k=2), ["static"]),
+    "added-columns": (Schedule((256, 80, 128)), ["80 columns", "96"]),
+    "added-cluster": (Schedule((128, 128, 128), cluster=(2, 1)), ["clusters on an H200"]),
+    "added-ring": (Schedule((256, 96, 128), stages=3), ["3 stages", "4"]),
 }
 
 
@@ -276,6 +279,8 @@ def test_a_broken_rule_names_its_numbers(name):
     problem = Problem.of(spec, target)
     if name == "exchanged-rows":
         problem = replace(problem, dynamic_m=True, most_m=60, swapped=True)
+    if name.startswith("added"):
+        problem = replace(problem, adds_products=True)
     if name == "reduced-groups":
         problem = replace(problem, neighbours=32)
     if name == "pieces-ahead":

@@ -1,14 +1,13 @@
 // Two warpgroups share a tile whose products they add: as the program begins the last one gives the turn
 // to the first, each multiplies in its own, gives it on before its last MMA is done, and adds behind
-// that. Scales of rows come with the tiles and are read while MMAs run; those of 128x128 come from
-// global memory.
+// that. Scales of rows and columns come with the tiles and are read while MMAs run.
 // RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,swizzle-selection,select-instructions' | filecheck %s
 // RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,swizzle-selection,lower-to-nvvm' | filecheck %s --check-prefix NVVM
 
 // CHECK:         "sm.give_turn"(%{{.*}}) {id = 14 : i64, turns = 2 : i64}
 // CHECK:         scf.for
 // CHECK-NOT:     {id = 14 : i64
-// CHECK-COUNT-3: "sm.tma_load"
+// CHECK-COUNT-4: "sm.tma_load"
 // CHECK:         "sm.await_turn"(%{{.*}}) {id = 14 : i64, turns = 2 : i64}
 // CHECK:         "sm.wgmma_fence"
 // CHECK-COUNT-3: "sm.wgmma"(
@@ -29,13 +28,12 @@
 !b = memref<256x256xf8E4M3FN, 1>
 !c = memref<256x256xf32, 1>
 !sa = memref<2x256xf32, 1>
-!sb = memref<2x4xf32, 1>
 !t = !tile.smem<tensor<128x128xf8E4M3FN>, "k", "none">
 !v = !tile.smem<tensor<1x128xf32>, "k", "linear">
 !acc = !tile.acc<tensor<128x128xf32>>
 module attributes {tile.mma_unit = "wgmma.mma_async+fma", tile.target = "sm_90a"} {
 "tile.kernel"() ({
-^bb0(%a: !a, %b: !b, %sa: !sa, %sb: !sb, %c: !c):
+^bb0(%a: !a, %b: !b, %sa: !sa, %sb: !sa, %c: !c):
   %i, %j = "tile.cta_tile"() : () -> (index, index)
   %acc = "tile.accumulator"() : () -> !acc
   %zero = arith.constant 0 : index
@@ -45,9 +43,10 @@ module attributes {tile.mma_unit = "wgmma.mma_async+fma", tile.target = "sm_90a"
     %ta = "tile.load"(%a, %i, %k) : (!a, index, index) -> !t
     %tb = "tile.load"(%b, %j, %k) : (!b, index, index) -> !t
     %va = "tile.load"(%sa, %k, %i) : (!sa, index, index) -> !v
+    %vb = "tile.load"(%sb, %k, %j) : (!sa, index, index) -> !v
     %more = arith.cmpi ne, %k, %zero : index
-    "tile.blockwise_mma"(%acc, %ta, %tb, %more, %va, %sb, %i, %j, %k) {a_form = "1x128", b_form = "128x128"}
-      : (!acc, !t, !t, i1, !v, !sb, index, index, index) -> ()
+    "tile.blockwise_mma"(%acc, %ta, %tb, %more, %va, %vb, %i, %j, %k) {a_form = "1x128", b_form = "1x128"}
+      : (!acc, !t, !t, i1, !v, !v, index, index, index) -> ()
   }
   "tile.store"(%acc, %c, %i, %j) ({
   ^bb0(%x: f32):
