@@ -19,7 +19,7 @@ from ..dialects.verify import can_write_matrices
 
 def load_matrices(applied: list[ApplyEpilogueOp], at: dict[str, Any]) -> None:
     """What the epilogues of two or four pairs read, whose matrices begin at a row and a column."""
-    reads: dict[ir.Value, dict[int, list[StagedElementOp]]] = {}
+    reads: dict[Any, dict[int, list[StagedElementOp]]] = {}
     for number, op in enumerate(applied):
         for element in op.epilogue.blocks[0].operations:
             if isinstance(element, StagedElementOp) and _comes_as_matrices(element):

@@ -120,7 +120,7 @@ class Piece:
         replace_in(made.epilogue.blocks[0], self.beside)
         return made
 
-    def apply_to_pairs(self, values: ir.Value, row: ir.Value, column: ir.Value) -> list[ir.Value]:
+    def apply_to_pairs(self, values: ir.Value, row: ir.Value, column: ir.Value) -> list[Any]:
         """The epilogue of each pair of a fragment, whose first is at (row, column)."""
         count = ir.VectorType(values.type).shape[0] // products_of(self.store)
         whole = self.apply(values, row, column, 0, PAIR)

@@ -90,6 +90,7 @@ wgmma_commit_group_sync_aligned: Statement
 wgmma_fence_aligned: Statement
 
 elect_sync: Nullary
+read_ptx_sreg_clock: Nullary
 read_ptx_sreg_cluster_ctaid_x: Nullary
 read_ptx_sreg_cluster_ctaid_y: Nullary
 read_ptx_sreg_cluster_ctaid_z: Nullary
@@ -97,6 +98,7 @@ read_ptx_sreg_clusterid_x: Nullary
 read_ptx_sreg_ctaid_x: Nullary
 read_ptx_sreg_ctaid_y: Nullary
 read_ptx_sreg_ctaid_z: Nullary
+read_ptx_sreg_globaltimer_lo: Nullary
 read_ptx_sreg_tid_x: Nullary
 
 def bar_warp_sync(mask: Value) -> OpView: ...
@@ -126,6 +128,9 @@ def cp_async_bulk_tensor_global_shared_cta(
     l2_cache_hint: Value | None = None,
     predicate: Value | None = None,
 ) -> OpView: ...
+def cp_async_bulk_tensor_prefetch(
+    tma_descriptor: Value, coordinates: Sequence[Value], im2col_offsets: Sequence[Value]
+) -> OpView: ...
 def cp_async_bulk_tensor_shared_cluster_global(
     dst_mem: Value,
     tma_descriptor: Value,
@@ -135,6 +140,7 @@ def cp_async_bulk_tensor_shared_cluster_global(
     *,
     multicast_mask: Value | None = None,
     l2_cache_hint: Value | None = None,
+    mode: Attribute | None = None,
     is_cta_only: bool | None = None,
     group: Attribute | CTAGroupKind | None = None,
     predicate: Value | None = None,
