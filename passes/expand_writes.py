@@ -15,6 +15,7 @@ columns of their own, each writes those of the piece, if it has some.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.sm_types import attribute_of
