@@ -522,8 +522,8 @@ BLOCKWISE = [
     ),
     Fault(
         "added-wgmma: every 64 rows of a warpgroup are the product of its first",
-        "[empty], build.constant(0, build.i1()), atom)",
-        "[empty], build.constant(0, build.i1()), 0)",
+        "[empty], zero, atom, last_apart",
+        "[empty], zero, 0, last_apart",
         (f"{NUMERICS}/test_blockwise_scales.py",),
     ),
 ]
