@@ -89,6 +89,7 @@ from .verify import (
     can_write_matrices,
     logical_shape,
     refuse,
+    summed_extents,
     tile_of_c,
     verify_epilogue,
     verify_smem,
@@ -340,9 +341,9 @@ class ReducedStoreOp(Tile.Operation, name="reduced_store"):
     """`view[i*M + r, j*N + c] = f(acc_0[r,c] + acc_1[r,c] + ...)`, dropped outside the view.
 
     `acc_s` is the accumulator of the CTA of rank s along z. Every CTA writes its own to the one
-    slot of `partials`, in its shared memory, and stores the rows r = rank mod CTAs, of a transposed
-    view the columns with c / 8 = rank mod CTAs. It sums them over the cluster in the order of
-    ranks. The region is f, as in `tile.matmul`.
+    slot of `partials`, in its shared memory, and stores the rows r = rank mod CTAs, which it sums
+    over the cluster in the order of ranks; of a transposed view those of C as it lies. The region
+    is f, as in `tile.matmul`.
     """
 
     acc: ext.Operand[AccumulatorType]
@@ -354,7 +355,7 @@ class ReducedStoreOp(Tile.Operation, name="reduced_store"):
 
     def verify_invariants(self) -> bool:
         smem, acc = self.partials.type.tiles[0], self.acc.type
-        wanted = "{}x{}".format(*acc.shape) + f" of {acc.element}"
+        wanted = "{}x{}".format(*summed_extents(self)) + f" of {acc.element}"
         got = f"{smem.layout.mn}x{smem.layout.k} of {smem.element}"
         if got != wanted:
             return refuse(self, f"partials must be {wanted}, got {got}")

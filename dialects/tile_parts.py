@@ -10,7 +10,7 @@ from typing import Any
 
 from .mlir import ext, ir
 from .tile_types import AccumulatorType, Tile, element_bytes
-from .verify import refuse, verify_epilogue
+from .verify import refuse, summed_extents, verify_epilogue
 
 ANY, ZERO = "any", "zero"
 STARTS = (ANY, ZERO)
@@ -54,7 +54,7 @@ class GatheredStoreOp(Tile.Operation, name="gathered_store"):
     epilogue: ext.Region
 
     def verify_invariants(self) -> bool:
-        (rows, columns), (m, n) = self.partials.type.shape, self.acc.type.shape
+        (rows, columns), (m, n) = self.partials.type.shape, summed_extents(self)
         element = self.partials.type.element_type
         if rows % m or columns != n or element != self.acc.type.element:
             wanted = f"parts of {m} rows of {n} of {self.acc.type.element}"
@@ -70,7 +70,7 @@ class GatheredStoreOp(Tile.Operation, name="gathered_store"):
     @property
     def parts(self) -> int:
         """How many parts of K there are."""
-        return self.partials.type.shape[0] // self.acc.type.shape[0]
+        return self.partials.type.shape[0] // summed_extents(self)[0]
 
 
 def _is_workspace(memory: ir.Value) -> bool:

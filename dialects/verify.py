@@ -177,6 +177,14 @@ def can_write_matrices(piece: TileLayout) -> bool:
     return piece.element_bytes == 2 and piece.k % (8 if piece.major == "mn" else 16) == 0
 
 
+def summed_extents(op: Any) -> tuple[int, int]:
+    """Rows and columns of the sums that CTAs add up for a store, as C lies: of a transposed view
+    the columns and rows of a tile."""
+    m, n = op.acc.type.shape
+    turned = getattr(op.view.owner, "name", "") == "tile.transposed"
+    return (n, m) if turned else (m, n)
+
+
 def verify_stored_to(op: Any) -> bool:
     """Whether what an op stores to is a tensor map or the view of a matrix."""
     to = op.to.type

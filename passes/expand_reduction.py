@@ -5,8 +5,8 @@
     add      rows of this CTA's rank modulo the CTAs: the same 16 bytes of every CTA, rank 0 first;
              a thread asks for several units before it adds one, since each takes long to come
 
-Where rows of the tile are columns of C (`tile.transposed`), CTAs have columns of it instead, 8 at a
-time: a warp takes 16 rows of them, so that it reads and stores whole sectors.
+Where rows of the tile are columns of C (`tile.transposed`), sums are written so that a row of them
+is one of C, and the rest is as for any tile: `_turn_back` gives the store C as it lies.
 
 The cluster meets once more where the kernel ends, so that no CTA's memory goes while it is read.
 
@@ -30,7 +30,7 @@ from ..dialects.mlir import arith, ir, llvm
 from ..dialects.sm_threads import ConvergeOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.target import Target
-from ..dialects.tile import AwaitMmaOp, GatheredStoreOp, KernelOp, ReducedStoreOp
+from ..dialects.tile import AwaitMmaOp, ElementOp, GatheredStoreOp, KernelOp, ReducedStoreOp
 from ..dialects.tile_threads import (
     GLOBAL_POINTER,
     SHARED_POINTER,
@@ -39,8 +39,8 @@ from ..dialects.tile_threads import (
     WritePartialOp,
 )
 from ..dialects.tile_types import integers_of
-from ..dialects.verify import tile_of_c
-from .base import defining_op
+from ..dialects.verify import summed_extents
+from .base import defining_op, walk
 from .batches import transposed_of
 from .build import as_i32, both, constant, less, loop, when
 from .dynamic_rows import rows_of
@@ -48,46 +48,46 @@ from .expand_duals import joined, starts_of
 from .expand_rows import Columns, held_atoms, held_rows, runs, thread_pair, write_row
 from .places import PAIR, PAIR_EVERY
 from .team import Team
+from .tiled_swap import EXCHANGED
 from .whole import lies_inside
 
 UNIT_COLUMNS = UNIT_BYTES // 4
-TURNED_ROWS, TURNED_COLUMNS = 16, 8  # of 16 and 32 bits: a sector
-TURNED_UNITS = TURNED_COLUMNS // UNIT_COLUMNS
 LOADS_MAX = 16  # of a thread under way: 64 registers
 CLUSTER_POINTER = "!llvm.ptr<7>"
 
 
 @dataclass(frozen=True)
 class Partials:
-    """Where this CTA has its sums, from a row on, and which rows of them are rows of C."""
+    """Where this CTA has its sums, from a row on, and which rows of them are rows of C.
+
+    `extents` are those of a tile of C as it lies, which is `turned` where rows of sums are columns.
+    """
 
     kernel: KernelOp
     store: ReducedStoreOp | GatheredStoreOp
     memory: ir.Value
     whole: bool
+    extents: tuple[int, int]
+    turned: bool
     first: ir.Value | None = None
 
     @staticmethod
-    def of(kernel: KernelOp, store: ReducedStoreOp) -> Partials:
-        """In its shared memory."""
-        memory = defining_op(store.partials).memory
-        return Partials(kernel, store, memory, lies_inside(kernel, store, "i"))
+    def of(kernel: KernelOp, store: Any, memory: ir.Value) -> Partials:
+        """Those of a store, which gets C as it lies."""
+        turned, extents = transposed_of(store.view) is not None, summed_extents(store)
+        whole = lies_inside(kernel, store, "j" if turned else "i")
+        if turned:
+            _turn_back(store)
+        return Partials(kernel, store, memory, whole, extents, turned)
 
-    @staticmethod
-    def of_part(kernel: KernelOp, store: GatheredStoreOp) -> Partials:
+    def of_part(self) -> Partials:
         """In the rows of its part."""
         part = sm.SpecialRegisterOp.of(register="ctaid.z").value
-        whole = lies_inside(kernel, store, "i")
-        return Partials(kernel, store, store.partials, whole, part * store.acc.type.shape[0])
-
-    @property
-    def turned(self) -> bool:
-        """Whether rows of the tile are columns of C."""
-        return transposed_of(self.store.view) is not None
+        return replace(self, first=part * self.extents[0])
 
     def row_of_c(self, row: ir.Value) -> ir.Value:
         """The row of C that a row of the tile is."""
-        return as_i32(self.store.i) * self.store.acc.type.shape[0] + row
+        return as_i32(self.store.i) * self.extents[0] + row
 
     def inside(self, row: ir.Value) -> ir.Value | None:
         """Whether a row of the tile is one of C; None where all are."""
@@ -96,7 +96,10 @@ class Partials:
     def write(
         self, values: ir.Value, row: ir.Value, column: ir.Value, neighbours: int, every: int
     ) -> None:
-        """What this thread has of a row, where the row is one of C."""
+        """What this thread has of a row of sums, where that is one of C."""
+        if self.turned:
+            self._write_column(values, row, column, neighbours, every)
+            return
         width = min(neighbours, UNIT_COLUMNS)
         (count,) = ir.VectorType(values.type).shape
         with when(self.inside(row)):
@@ -106,11 +109,37 @@ class Partials:
                 numbers = {name: attribute_of(each) for name, each in part.items()}
                 WritePartialOp(values=values, memory=self.memory, row=row, column=column, **numbers)
 
+    def _write_column(
+        self, values: ir.Value, row: ir.Value, column: ir.Value, neighbours: int, every: int
+    ) -> None:
+        """Each value to a row of its own; lanes with neighbouring rows write neighbours."""
+        (count,) = ir.VectorType(values.type).shape
+        start = column if self.first is None else self.first + column
+        for first, behind in runs(count, neighbours, every, 1):
+            numbers = {"first": first, "behind": 0, "width": 1}
+            where = {"memory": self.memory, "row": start + behind, "column": row}
+            how = {name: attribute_of(each) for name, each in numbers.items()}
+            WritePartialOp(values=values, **where, **how)
+
+
+def _turn_back(store: Any) -> None:
+    """Let a store name C as it lies, and its epilogue what it reads."""
+    turned: Any = transposed_of(store.view)
+    *_, view, i, j = range(len(store.operation.operands))
+    made = {view: turned.view, i: store.j, j: store.i}
+    for number, value in made.items():
+        store.operation.operands[number] = value
+    for element in walk(store, ElementOp):
+        axes = EXCHANGED[element.axes.value]
+        element.operation.attributes["axes"] = ir.StringAttr.get(axes)
+        if (turned := transposed_of(element.source)) is not None:
+            element.operation.operands[0] = turned.view
+
 
 def expand_reduced_store(kernel: KernelOp, store: ReducedStoreOp, target: Target) -> None:
     """Write out one store."""
     with ir.InsertionPoint(store), store.location:
-        partials = Partials.of(kernel, store)
+        partials = Partials.of(kernel, store, defining_op(store.partials).memory)
         _write(partials, target)
         ConvergeOp()
         sm.ClusterBarrierOp.of()
@@ -124,15 +153,16 @@ def expand_reduced_store(kernel: KernelOp, store: ReducedStoreOp, target: Target
 def expand_gathered_store(kernel: KernelOp, store: GatheredStoreOp, target: Target) -> None:
     """Write out one store."""
     with ir.InsertionPoint(store), store.location:
-        partials, team = Partials.of_part(kernel, store), Team.of(store)
+        parts, team = store.parts, Team.of(store)
+        partials = Partials.of(kernel, store, store.partials).of_part()
         _write(partials, target)
         where = {"memory": store.arrivals, "row": constant(0), "column": constant(0)}
         word = PartialOp(**where, pointer=ir.Type.parse(GLOBAL_POINTER)).pointer
         team.meet()
-        last = sm.CountArrivalOp.of(word, team.leader, parts=store.parts).last
+        last = sm.CountArrivalOp.of(word, team.leader, parts=parts).last
         ConvergeOp()
         with when(team.any(last)):
-            _store_sums(partials, Share(store.parts, partial(_read_parts, partials)))
+            _store_sums(partials, Share(parts, partial(_read_parts, partials, parts)))
     store.operation.erase()
 
 
@@ -174,57 +204,32 @@ class Unit:
     column: ir.Value
     valid: ir.Value | None
 
-    def to_read(self, turned: bool) -> Unit:
-        """The unit, or one that every CTA has written: in the first row, or its first one."""
-        if self.valid is None:
-            return self
-        row = arith.select(self.valid, self.row, constant(0))
-        column = arith.select(self.valid, self.column, constant(0)) if turned else self.column
-        return replace(self, row=row, column=column)
+    @property
+    def row_to_read(self) -> ir.Value:
+        """The unit's row, or one that every CTA has written."""
+        return self.row if self.valid is None else arith.select(self.valid, self.row, constant(0))
 
 
 @dataclass(frozen=True)
 class Share:
     """What a CTA adds up: of `parts` sums, which `read` gives, each `every`-th row from its
-    `rank`, or 8 columns."""
+    `rank`."""
 
     parts: int
     read: Callable[[Unit], list[ir.Value]]
     every: int = 1
     rank: ir.Value | None = None
 
-    def own(self, number: ir.Value) -> ir.Value:
-        """The row of the tile that its `number`-th is, or the 8 columns."""
+    def row(self, number: ir.Value) -> ir.Value:
+        """The row of the tile that its `number`-th is."""
         return number if self.rank is None else number * self.every + self.rank
-
-    def units(self, m: int, n: int, turned: bool) -> int:
-        """Units of a tile that a CTA has at most."""
-        if turned:
-            return -(-(n // TURNED_COLUMNS) // self.every) * TURNED_UNITS * m
-        return -(-m // self.every) * (n // UNIT_COLUMNS)
-
-    def place(
-        self, number: ir.Value, m: int, n: int, turned: bool
-    ) -> tuple[ir.Value, ir.Value, ir.Value | None]:
-        """Row, column and whether it is in the tile, of the unit of a number."""
-        if not turned:
-            in_row = n // UNIT_COLUMNS
-            row = self.own(number // in_row)
-            inside = None if m % self.every == 0 else less(row, m)
-            return row, number % in_row * UNIT_COLUMNS, inside
-        block, within = number // (TURNED_ROWS * TURNED_UNITS), number % TURNED_ROWS
-        row = block % (m // TURNED_ROWS) * TURNED_ROWS + within
-        column = self.own(block // (m // TURNED_ROWS)) * TURNED_COLUMNS
-        column += number // TURNED_ROWS % TURNED_UNITS * UNIT_COLUMNS
-        whole = n // TURNED_COLUMNS % self.every == 0
-        return row, column, None if whole else less(column, n)
 
 
 def _store_sums(partials: Partials, share: Share) -> None:
     """This CTA's rows, a unit a thread at a time."""
-    (m, n), team = tile_of_c(partials.store), Team.of(partials.store)
+    (m, n), team = partials.extents, Team.of(partials.store)
     threads = team.threads
-    count = share.units(m, n, partials.turned)
+    count = -(-m // share.every) * (n // UNIT_COLUMNS)
     batch = max(1, min(-(-count // threads), LOADS_MAX // share.parts))
     whole = count % (batch * threads) == 0
     with loop(team.thread, count, batch * threads) as first:
@@ -255,11 +260,12 @@ def _ranks(kernel: KernelOp, place: ir.Value | None) -> list[ir.Value]:
 
 def _unit_at(partials: Partials, number: ir.Value, share: Share, count: int | None) -> Unit:
     """Unit `number` of this CTA; at and past `count`, where one is given, there is none."""
-    m, n = tile_of_c(partials.store)
-    row, column, inside = share.place(number, m, n, partials.turned)
-    valid = both(inside, partials.inside(row))
+    m, n = partials.extents
+    in_row = n // UNIT_COLUMNS
+    row = share.row(number // in_row)
+    valid = both(None if m % share.every == 0 else less(row, m), partials.inside(row))
     valid = both(valid, None if count is None else less(number, count))
-    return Unit(row, column, valid)
+    return Unit(row, number % in_row * UNIT_COLUMNS, valid)
 
 
 def _read_products(partials: Partials, unit: Unit, share: Share) -> list[list[ir.Value]]:
@@ -272,8 +278,7 @@ def _read(partials: Partials, place: ir.Value | None, unit: Unit) -> list[ir.Val
     """The unit of every CTA, in the order of ranks."""
     pointer, remote = (ir.Type.parse(text) for text in (SHARED_POINTER, CLUSTER_POINTER))
     type_ = ir.VectorType.get([UNIT_COLUMNS], partials.store.acc.type.element)
-    unit = unit.to_read(partials.turned)
-    where = {"row": unit.row, "column": unit.column}
+    where = {"row": unit.row_to_read, "column": unit.column}
     own = PartialOp(memory=partials.memory, **where, pointer=pointer).pointer
     return [
         llvm.load(type_, sm.MapaOp.of(own, rank, remote=remote).remote, alignment=UNIT_BYTES)
@@ -281,15 +286,14 @@ def _read(partials: Partials, place: ir.Value | None, unit: Unit) -> list[ir.Val
     ]
 
 
-def _read_parts(partials: Partials, unit: Unit) -> list[ir.Value]:
+def _read_parts(partials: Partials, parts: int, unit: Unit) -> list[ir.Value]:
     """The unit of every part, in their order."""
     store: Any = partials.store
-    pointer, rows = ir.Type.parse(GLOBAL_POINTER), store.acc.type.shape[0]
+    pointer, rows = ir.Type.parse(GLOBAL_POINTER), partials.extents[0]
     type_ = ir.VectorType.get([UNIT_COLUMNS], store.acc.type.element)
-    unit = unit.to_read(partials.turned)
     places = [
         PartialOp(memory=partials.memory, row=row, column=unit.column, pointer=pointer).pointer
-        for row in (unit.row + part * rows for part in range(store.parts))
+        for row in (unit.row_to_read + part * rows for part in range(parts))
     ]
     return [llvm.load(type_, place, alignment=UNIT_BYTES) for place in places]
 
@@ -301,5 +305,5 @@ def _store_sum(partials: Partials, unit: Unit, values: list[list[ir.Value]]) -> 
     add = arith.addi if isinstance(element, ir.IntegerType) else arith.addf
     total = joined([reduce(add, parts) for parts in values])
     with when(unit.valid):
-        column = as_i32(store.j) * tile_of_c(store)[1] + unit.column
+        column = as_i32(store.j) * partials.extents[1] + unit.column
         write_row(store, total, partials.row_of_c(unit.row), column)

@@ -23,7 +23,7 @@ The CTA that comes last at a tile adds up all its parts; nobody waits for anothe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ..dialects import legality
@@ -49,9 +49,9 @@ from ..dialects.tile_outputs import StoreGroupsOp
 from ..dialects.tile_parts import ANY, ZERO, GatheredStoreOp, WorkspaceOp
 from ..dialects.tile_quantized import StoreQuantizedOp
 from ..dialects.tile_scales import SCALED_MMAS
-from ..dialects.tile_types import AccumulatorType, SmemType, integers, integers_of
+from ..dialects.tile_types import SmemType, integers, integers_of
 from ..dialects.tile_weights import WeightMmaOp
-from ..dialects.verify import products_of
+from ..dialects.verify import products_of, summed_extents
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import view_of_map
 from .clone import constant_of, index_constant, iterations_of
@@ -105,7 +105,7 @@ class SplitK:
         broken = legality.cluster_size(target, (1, 1), self.parts)
         cure = "take fewer parts" if target.cluster_max > 1 else "take over=grid"
         require(kernel, broken, cure, "split-k: ")
-        needed = _partials(store.acc.type).layout.slot_bytes
+        needed = _partials(store).layout.slot_bytes
         free = target.shared_bytes - used_shared_bytes(kernel)
         if needed > free:
             raise refused(
@@ -232,16 +232,15 @@ def _take_part(kernel: KernelOp, loop: scf.ForOp, each: int) -> None:
         mma.operation.operands[list(mma.operation.operands).index(mma.k)] = step
 
 
-def _partials(acc: AccumulatorType) -> SmemType:
-    """One CTA's accumulator in shared memory: rows, without bank conflicts."""
-    plain = TileLayout(*acc.shape, legality.PARTIAL_BYTES, "k")
-    layout = TileLayout(*acc.shape, legality.PARTIAL_BYTES, "k", widest_swizzle(plain))
-    return SmemType.of(layout, acc.element)
+def _partials(store: StoreOp) -> SmemType:
+    """One CTA's accumulator in shared memory: rows as C has them, without bank conflicts."""
+    plain = TileLayout(*summed_extents(store), legality.PARTIAL_BYTES, "k")
+    return SmemType.of(replace(plain, swizzle=widest_swizzle(plain)), store.acc.type.element)
 
 
 def _gather(kernel: KernelOp, store: StoreOp, parts: int) -> None:
     """Store the sum of the grid's parts, in the CTA that comes last."""
-    m, n = store.acc.type.shape
+    m, n = summed_extents(store)
     place = walk(kernel, CtaTileOp)[0]
     with ir.InsertionPoint.after(place.operation), store.location:
         partials = _workspace([parts * m, n], store.acc.type.element, ANY)
@@ -263,7 +262,7 @@ def _reduce(kernel: KernelOp, store: StoreOp, _: int) -> None:
     """Store the sum of the cluster's accumulators instead of this one."""
     top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
     with top, store.location:
-        partials = CreateOp(ring=RingType.of(1, [_partials(store.acc.type)])).ring
+        partials = CreateOp(ring=RingType.of(1, [_partials(store)])).ring
     with ir.InsertionPoint(store), store.location:
         where = {"partials": partials, "view": store.view, "i": store.i, "j": store.j}
         new = ReducedStoreOp(acc=store.acc, **where)

@@ -163,9 +163,7 @@ class TileBounds:
         (dram_us, early_us), target = dram or (self._dram_us, 0.0), self.target
         streaming_us = dram_us + microseconds(target, ends)
         work_us, loops_us = microseconds(target, work), microseconds(target, loops)
-        return ROUNDING * combined_us(
-            self.problem, target, work_us, streaming_us, loops_us, dram_us, early_us
-        )
+        return ROUNDING * combined_us(target, work_us, streaming_us, loops_us, dram_us, early_us)
 
 
 def _orders(branch: Schedule, rounds: int, target: Target) -> list[Schedule]:
@@ -190,6 +188,10 @@ def _least_store_cycles(problem: Problem, tile: Schedule, target: Target) -> flo
     """Cycles in which a tile of C is stored by TMA in the widest pieces, or by threads."""
     m, n, chip = tile.tile[0], tile.tile[1] // problem.products, figures(target)
     stored_bytes = m * problem.row_bytes(n)
+    if problem.swapped:  # all in one piece
+        requests = n * -(-m * problem.c_bytes // LINE_BYTES)
+        store = max(stored_bytes / chip.tma_store_rate, requests * chip.store_request)
+        return chip.staged_piece + store
     direct = stored_bytes / chip.direct_store_rate + scale_cycles(problem, tile, target)
     widths = [staging[0] for staging in STAGINGS if staging and n % staging[0] == 0]
     if problem.quantized or not widths or not problem.by_tma("c"):

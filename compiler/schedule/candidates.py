@@ -21,8 +21,6 @@ from ...dialects.target import Target
 from .chip_figures import figures
 from .problem import Problem, Schedule, exchanged
 from .rules import (
-    M_TILES,
-    N_TILES,
     OPERAND_RULES,
     PART_K_TILES,
     SCHEDULER_RULES,
@@ -30,13 +28,14 @@ from .rules import (
     STAGES_RULES,
     STAGING_RULES,
     WIDE_CLUSTER,
-    k_extents,
     keeps,
     one_wave,
     resident_clusters,
     split_parts,
     wasted_tile,
 )
+from .staging_rules import own_staging
+from .tile_extents import M_TILES, k_extents, n_extents
 from .vectors import with_vectors
 from .waves import resident_ctas, tile_rounds
 
@@ -58,6 +57,9 @@ PART_CLUSTER, PART_GAIN = 4, 0.9
 PART_MARGIN = 1.1
 """By as much parts over the grid must be estimated faster: of ten shapes with few tiles and a long
 K, an H200 ran other kernels 10 % faster than estimated, and these as fast."""
+SWAPPED_MARGIN = 1.08
+"""By as much a split K of exchanged operands: an H200 ran others up to 8 % faster that were
+estimated to take as long."""
 SOME_CLUSTER = (2, 1)  # of a way: those that have one
 SPLITS = range(1, SHARING_MAX + 1)  # CTAs that share a tile
 # (scheduler, raster order), the simplest scheduler first; among orders that the estimate can't tell
@@ -71,10 +73,19 @@ SCHEDULERS = (
     ("clc", "grouped"),
     ("clc", "hilbert"),
 )
+# Tiles that share one of the larger operand, which is B, one after the other.
+SWAPPED_SCHEDULERS = (SCHEDULERS[0], SCHEDULERS[2], SCHEDULERS[1], *SCHEDULERS[3:])
 STAGINGS = (None, (16, 2), (32, 2), (64, 2))  # (columns, buffers)
 FOUR_BLOCKS = (128, 2)  # of a C with block scales
 PING_PONG_STAGINGS = ((32, 2), (32, 4))  # shared by two; an H200 hid no direct stores
+_STAGING_ORDER = {
+    staging: place
+    for place, staging in enumerate(
+        dict.fromkeys((None, FOUR_BLOCKS, *STAGINGS, *PING_PONG_STAGINGS))
+    )
+}
 AHEAD_LEAST = 2  # pieces of other operands, of each consumer
+MMA_ROWS = 64  # the fewest of an MMA of a tensor core by tiles
 STAGES = (2, 4)  # and the deepest that fits
 STAGES_MAX = 12
 PAIR_ROWS = 128  # of each CTA
@@ -85,13 +96,27 @@ Rank = tuple[float, tuple[int, ...]]
 
 def sides(problem: Problem) -> list[Problem]:
     """The problem as it is and, where that may be faster, with A and B exchanged."""
-    return [problem, exchanged(problem)] if problem.may_swap else [problem]
+    return [problem, exchanged(problem)] if _may_swap(problem) else [problem]
+
+
+def _may_swap(problem: Problem) -> bool:
+    """Whether a tile's rows may run along N, and do better: M is no number of whole MMAs.
+
+    Their columns go by 8 or 16. Stores of 16 bits are transposed on the way.
+    """
+    others = problem.further_bytes or problem.quantized or problem.c_bytes != 2
+    several = problem.products > 1 or problem.adds_products or problem.gathered
+    if problem.dynamic_m:  # up to the rows of one tile
+        beside = problem.beside or problem.epilogue_instructions or problem.batch > 1
+        gaps = any(problem.leading) or {problem.a_major, problem.b_major} != {"k"}
+        others = others or beside or gaps or not problem.most_m
+    return not (others or several or problem.grouped) and problem.m % MMA_ROWS != 0
 
 
 def tiles(problem: Problem, target: Target) -> Iterator[tuple[int, int, int]]:
     """Every tile that is looked at, also those that break a rule."""
     accumulators = target.mma.accumulators
-    return product(M_TILES[accumulators], N_TILES[accumulators], _k_tiles(problem))
+    return product(M_TILES[accumulators], n_extents(problem, target), _k_tiles(problem))
 
 
 def ways(problem: Problem, tile: Schedule, target: Target) -> Iterator[Schedule]:
@@ -228,6 +253,8 @@ def _staged(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedu
     stagings = PING_PONG_STAGINGS if base.ping_pong else STAGINGS
     if problem.quantized:
         stagings = (*stagings, FOUR_BLOCKS)
+    if own := own_staging(problem, base):
+        stagings = (None, own)
     for staging in stagings:
         one = with_vectors(problem, base.but(staging=staging, stages=1), target)
         if problem.beside and staging is not None and one.split_k * one.split_grid == 1:
@@ -331,17 +358,22 @@ def rank(total_us: float, schedule: Schedule) -> Rank:
     Pairs rather multiply 256 rows, as every published kernel does.
     """
     simplicity = (
-        SCHEDULERS.index((schedule.scheduler, schedule.order)),
+        (SWAPPED_SCHEDULERS if schedule.swap else SCHEDULERS).index(
+            (schedule.scheduler, schedule.order)
+        ),
         schedule.ping_pong,
         (CLUSTERS + WIDE_CLUSTERS).index((schedule.cluster, schedule.pair)),
         schedule.pair and schedule.tile[0] < PAIR_ROWS,
         schedule.split_k * schedule.split_grid,
         schedule.split_grid,
         schedule.swap,
-        (None, FOUR_BLOCKS, *STAGINGS, *PING_PONG_STAGINGS).index(schedule.staging),
+        _STAGING_ORDER.get(schedule.staging, len(_STAGING_ORDER)),
         schedule.ahead,
         -schedule.stages,
         schedule.tile[2],
         *schedule.tile[:2],
     )
-    return total_us * (PART_MARGIN if schedule.split_grid > 1 else 1), simplicity
+    margin = PART_MARGIN if schedule.split_grid > 1 else 1
+    if schedule.swap and schedule.split_k > 1:
+        margin = SWAPPED_MARGIN
+    return total_us * margin, simplicity

@@ -82,7 +82,6 @@ class ChipFigures:
     group_walk: Figure = UNUSED
     second_share: Figure = UNUSED
     first_wave: Figure = UNUSED
-    exchanged: Figure = UNUSED
     dram_share: Figure = UNUSED
     multicast: Figure = UNUSED
     tmem_rate: Figure | None = None
@@ -198,7 +197,6 @@ HOPPER = replace(
     step_least=Figure(270, "cycles", f"{FITTED}: tiles of few columns, K of 64 and 128"),
     group_walk=Figure(3500, "cycles", "an H200: 128 groups, 128x256 tiles and 128x128 in turns"),
     next_tile=Figure(540, "cycles", f"{FITTED}: several small tiles a CTA, or larger ones"),
-    exchanged=Figure(0.03, "us/us", "an H200: 51 kernels with A and B exchanged, and without"),
     dram_share=Figure(0.23, "us/us", f"{FITTED}: also orders along M and grouped by 8"),
     multicast=Figure(0, "B/B", "an H200: no tile was faster for it, what arrives is the limit"),
     copy_rate=Figure(2, "copies/cycle", "an H200: 16 and 9 B/cycle by 8 and 4 bytes"),

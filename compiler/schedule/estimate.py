@@ -72,7 +72,7 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     loops_us = microseconds(target, rounds * main)
     early_us = figures(target).first_wave * first_wave_us(problem, schedule, target)
     return Estimate(
-        total_us=combined_us(problem, target, work_us, streaming_us, loops_us, dram_us, early_us),
+        total_us=combined_us(target, work_us, streaming_us, loops_us, dram_us, early_us),
         work_us=work_us,
         dram_us=dram_us,
         main_loop_us=microseconds(target, main),
@@ -85,7 +85,6 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
 
 
 def combined_us(
-    problem: Problem,
     target: Target,
     work_us: float,
     streaming_us: float,
@@ -95,8 +94,7 @@ def combined_us(
 ) -> float:
     """The whole, from what the busiest multiprocessor and DRAM take: they don't overlap wholly."""
     overlap_us = figures(target).dram_share * min(loops_us, dram_us)
-    share = 1 + figures(target).exchanged * problem.swapped
-    return share * (max(work_us, streaming_us) + overlap_us + early_us)
+    return max(work_us, streaming_us) + overlap_us + early_us
 
 
 def start_cycles(schedule: Schedule, target: Target) -> float:
@@ -308,13 +306,22 @@ def _store_cycles(problem: Problem, schedule: Schedule, target: Target) -> float
         return stored_bytes / figures(target).direct_store_rate + scales
     columns, buffers = schedule.staging
     pack = stored_bytes / figures(target).shared_rate
-    requests = m * (n // problem.products // columns) * -(-columns * problem.c_bytes // LINE_BYTES)
-    asked = requests * figures(target).store_request
+    asked = _stored_lines(problem, schedule) * figures(target).store_request
     store = max(stored_bytes / figures(target).tma_store_rate, asked)
     pieces = n // columns * figures(target).staged_piece
     if buffers == (2 if schedule.ping_pong else 1):
         return pieces + pack + store
     return pieces + max(pack, store) + min(pack, store) * columns / n
+
+
+def _stored_lines(problem: Problem, schedule: Schedule) -> int:
+    """Parts of lines that TMA stores of a tile: rows of its pieces, or columns of all its rows."""
+    m, n, _ = schedule.tile
+    n //= problem.products
+    if problem.swapped:
+        return n * -(-m * problem.c_bytes // LINE_BYTES)
+    columns, _ = schedule.staging or (n, 1)
+    return m * (n // columns) * -(-columns * problem.c_bytes // LINE_BYTES)
 
 
 def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:

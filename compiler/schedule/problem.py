@@ -19,7 +19,6 @@ from .quantized_costs import bits_of, instructions
 RASTERS = {"m": "along m", "n": "along n", "hilbert": "on a Hilbert curve"}
 THREADS, AHEAD, HELD = "threads", "ahead", "registers"  # who reads vectors, and when
 LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
-MMA_ROWS = 64  # the fewest of an MMA of a tensor core by tiles
 SCALE_BYTES = 4  # of 128 elements of K
 
 
@@ -84,7 +83,7 @@ class Schedule:
         pair holds.
         """
         passes = [
-            f"tiling{{tile={joined(self.tile)}{' swap=true' if self.swap else ''}}}",
+            f"tiling{{tile={joined(self.tile)}{self._exchange()}}}",
             f"tma-insertion{{box={self.box}}}",
             "swizzle-selection",
             f"split-k{{parts={self.split_k}}}" if self.split_k > 1 else "",
@@ -119,6 +118,11 @@ class Schedule:
 
     def _raster(self) -> str:
         return f"grouped by {self.group}" if self.order == "grouped" else RASTERS[self.order]
+
+    def _exchange(self) -> str:
+        """CTAs that share a tile of B, the larger operand, start together."""
+        alone = " order=n" if self.scheduler == "none" else ""
+        return f" swap=true{alone}" if self.swap else ""
 
     def _clustering(self) -> str:
         if self.cluster_size == 1:
@@ -277,20 +281,6 @@ class Problem:
         """The problem as a schedule sees it: of one that exchanges A and B, with M for N."""
         return self if schedule.swap == self.swapped else exchanged(self)
 
-    @property
-    def may_swap(self) -> bool:
-        """Whether a tile's rows may run along N, and do better: M is no number of whole MMAs.
-
-        An MMA has 64 rows, or a multiple, and its columns go by 8 or 16. `tiling` exchanges the
-        operands of plain products; stores of 16 bits are transposed on the way.
-        """
-        others = self.further_bytes or self.beside or self.epilogue_instructions or self.quantized
-        several = self.batch > 1 or self.products > 1 or bool(self.grouped) or self.adds_products
-        gaps = any(self.leading) or any(self.steps)
-        plain = self.a_major == self.b_major == "k" and self.c_bytes == 2
-        plain = plain and (not self.dynamic_m or self.most_m > 0)
-        return plain and not (others or several or gaps) and self.m % MMA_ROWS != 0
-
     def by_tma(self, tensor: str) -> bool:
         """Whether TMA can address the tensor (cuTensorMapEncodeTiled: strides)."""
         return tensor in self._by_tma and not (self.gathered and tensor == "a")
@@ -404,5 +394,9 @@ def exchanged(problem: Problem) -> Problem:
         n=problem.m,
         a_major=problem.b_major,
         b_major=problem.a_major,
+        leading=(*problem.leading[1::-1], problem.leading[2]),
+        steps=(*problem.steps[1::-1], problem.steps[2]),
+        beside_columns=problem.beside_rows,
+        beside_rows=problem.beside_columns,
         swapped=not problem.swapped,
     )

@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from ...dialects import legality
 from ...dialects.dynamic import DYNAMIC
-from ...dialects.target import REGISTERS, TENSOR_MEMORY, WARPGROUP_THREADS, Target
+from ...dialects.target import WARPGROUP_THREADS, Target
 from .added_rules import added_cluster, added_columns, added_ring, scaled_registers
 from .chip_figures import figures
 from .operand_rules import (
@@ -26,15 +26,9 @@ from .operand_rules import (
 )
 from .problem import Problem, Schedule
 from .staging_rules import pieces_ahead, staged_store
+from .tile_extents import M_TILES, k_extents, n_extents
 from .waves import resident_ctas, tile_rounds
 
-# By where accumulators are.
-M_TILES: dict[str, tuple[int, ...]] = {TENSOR_MEMORY: (64, 128), REGISTERS: (64, 128, 192, 256)}
-N_TILES: dict[str, tuple[int, ...]] = {
-    TENSOR_MEMORY: (16, 32, 64, 128, 192, 256),
-    REGISTERS: tuple(range(16, 257, 16)),
-}
-K_TILE_BYTES = (32, 64, 128, 256)  # 32 are what one MMA takes
 COPIED_REGISTERS_MAX = 128  # of accumulators, beside a warpgroup that copies
 COPIED_ODD_N_MAX = 240  # of the tile there, where each element of C is stored by itself
 PING_PONG_N = 128  # as narrow as the tile of one of two consumers may be, if C is wider
@@ -45,11 +39,6 @@ PART_K_TILES = 8  # with fewer, what is saved is less than what the parts cost
 
 Rule = Callable[[Problem, Schedule, Target], str | None]
 Broken = tuple[str, str]  # a rule's name, and how it is broken
-
-
-def k_extents(problem: Problem) -> tuple[int, ...]:
-    """K of the tiles that are looked at, in elements."""
-    return tuple(size // problem.element_bytes for size in K_TILE_BYTES)
 
 
 def accumulator_registers(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -136,6 +125,8 @@ def grid_parts(problem: Problem, schedule: Schedule, target: Target) -> str | No
         return f"K is split by {schedule.split_k} in clusters already"
     if problem.grouped or problem.counts_tiles(schedule):
         return "K is split over the grid of known tiles of one group"
+    if problem.swapped:
+        return "sums of rows that are columns of C are added up in clusters"
     if problem.further_bytes or problem.quantized or problem.adds_products:
         return "K is split over the grid for one output of plain sums"
     if figures(target).parts is None:
@@ -166,7 +157,7 @@ def wasted_tile(problem: Problem, schedule: Schedule, target: Target) -> str | N
     extents = (problem.m, problem.n, problem.k)
     tables = (
         M_TILES[target.mma.accumulators],
-        N_TILES[target.mma.accumulators],
+        n_extents(problem, target),
         k_extents(problem),
     )
     for number, (axis, extent, size) in enumerate(zip("MNK", extents, schedule.tile, strict=True)):

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from ...dialects import legality
 from ...dialects.dtypes import SCALE_ATOM_BLOCKS
+from ...dialects.layout import CORE_ROWS
 from ...dialects.target import Target
+from ...dialects.turned_pieces import turned_piece
 from .added_costs import ATOM_ROWS
 from .problem import Problem, Schedule
 
+USUAL_STEP = 16  # columns that every tile is a multiple of, but few of exchanged operands
+PARTS = (3, 5, 7)  # of such a tile that is wide, pieces of 24 to 72 columns
+WIDE = 64
 STAGED_COLUMNS_MIN = 32  # where they divide the tile: each piece is two barriers and a store
 
 
@@ -15,14 +20,13 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
     """A staged store needs C's rows to be whole units of TMA, whole pieces within a swizzle, and
     128 rows a CTA of a pair."""
     if schedule.staging is None:
-        return "threads would scatter the columns of C" if problem.swapped else None
+        split = schedule.split_k * schedule.split_grid > 1
+        return "threads would scatter the columns of C" if problem.swapped and not split else None
     if schedule.split_k * schedule.split_grid > 1:
         return "threads store the sums of a split K"
     columns, _ = schedule.staging
     m, n, _ = schedule.tile
     n //= problem.products
-    if problem.swapped and columns > n:
-        return f"tile N {n} has fewer columns than a piece of {columns}"
     broken = (
         legality.stored_rows(problem.row_bytes(problem.contiguous("c")))
         or legality.row_pitch(target, *problem.pitch_bytes("c"))
@@ -30,7 +34,7 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
         or _staged_piece(problem, target, (m, n), columns)
         or (legality.staged_pair(m) if schedule.pair else None)
     )
-    if broken:
+    if broken or schedule.staging == own_staging(problem, schedule):
         return broken
     least, whole = STAGED_COLUMNS_MIN, schedule.tile[1]
     if problem.quantized:  # whose scales are words
@@ -41,15 +45,30 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
     return None
 
 
+def own_staging(problem: Problem, schedule: Schedule) -> tuple[int, int] | None:
+    """The staging of a tile of exchanged operands that the usual pieces do not divide.
+
+    Its pieces are as many columns as divide it, or all of them in one buffer.
+    """
+    n = schedule.tile[1]
+    if not problem.swapped or n % USUAL_STEP == 0:
+        return None
+    parts = next((each for each in PARTS if n > WIDE and n % (each * CORE_ROWS) == 0), 1)
+    consumers = 2 if schedule.ping_pong else 1
+    return n // parts, consumers * min(2, parts)
+
+
 def pieces_ahead(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """TMA brings other operands to one output's staged store, whose rows are of one matrix."""
     if not schedule.ahead:
-        return None
+        scattered = problem.swapped and problem.beside and schedule.staging
+        return "threads would read columns of what is as large as C" if scattered else None
     if problem.grouped:
         return "rows of groups are read by threads"
     if problem.further_bytes:
         return f"pieces are for the store of one output, got {1 + len(problem.further_bytes)}"
     rows, columns = problem.m, problem.n // problem.products
+    rows, columns = (columns, rows) if problem.swapped else (rows, columns)
     pitches = (legality.row_pitch(target, columns * each, rows) for each in problem.beside)
     return next(filter(None, pitches), None)
 
@@ -62,5 +81,7 @@ def _staged_piece(
     if problem.quantized:
         block = problem.quantized.block
         return legality.staged_quantized(target, m, n, piece_bytes, problem.c_bits, block)
+    if problem.swapped:
+        return turned_piece(target, n, columns, problem.c_bytes)
     broken = legality.staged_piece(m, n, columns, problem.c_bytes)
     return broken or legality.staged_rows(target, m, piece_bytes)

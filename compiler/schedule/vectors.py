@@ -17,6 +17,7 @@ OTHER_REGISTERS = 48  # of a thread, beside its sums and what it holds of vector
 REGISTERS_MAX = 255
 LOAD_REGISTERS = 40  # that a thread of the load role keeps
 REGISTER_BYTES = 4
+NEIGHBOURS = 2  # columns that a thread has together
 SHARING_COLUMNS = 4  # threads that have a row of an MMA's sums
 
 
@@ -30,7 +31,8 @@ def with_vectors(problem: Problem, schedule: Schedule, target: Target) -> Schedu
 def _cheapest(problem: Problem, schedule: Schedule, target: Target) -> str:
     split = schedule.split_k * schedule.split_grid > 1
     others = problem.grouped or problem.further_bytes or problem.quantized
-    if schedule.staging is None or split or others:
+    odd = problem.swapped and problem.n % NEIGHBOURS  # elsewhere TMA stores whole units
+    if schedule.staging is None or split or others or odd:
         return THREADS
     if _brought(problem, schedule.but(vectors=AHEAD), target):
         return AHEAD

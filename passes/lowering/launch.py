@@ -358,7 +358,8 @@ def _epilogue(kernel: KernelOp, store: Any) -> dict[str, Any]:
     arguments: list[dict[str, Any]] = [{"tensor": None, "axes": ["m", "n"]}]
     if is_dual(kernel):
         arguments.append({"tensor": None, "axes": ["m", "n"], "b": B2})
-    swapped = is_swapped(kernel)
+    as_it_lies = isinstance(store, WriteRowOp) and transposed_of(store.view) is None
+    swapped = is_swapped(kernel) and not as_it_lies
     arguments += [
         {"tensor": name_of[argument_of(op.source)], "axes": _axes(op, swapped)} for op in elements
     ]

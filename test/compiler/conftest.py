@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.compiler.schedule import choice, rules
+from tilewright.compiler.schedule import choice, tile_extents
 from tilewright.dialects.target import REGISTERS
 
 
@@ -20,4 +20,4 @@ def fewer_tiles(request, monkeypatch):
     for the same reasons.
     """
     if not request.config.getoption("--all"):
-        monkeypatch.setitem(rules.N_TILES, REGISTERS, rules.N_TILES[REGISTERS][::3])
+        monkeypatch.setitem(tile_extents.N_TILES, REGISTERS, tile_extents.N_TILES[REGISTERS][::3])

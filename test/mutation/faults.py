@@ -409,9 +409,9 @@ QUANTISED = [
 ]
 EXCHANGED = [
     Fault(
-        "expand-reduction: all CTAs of a cluster sum the same columns of exchanged operands",
-        "        column = self.own(block // (m // TURNED_ROWS)) * TURNED_COLUMNS",
-        "        column = block // (m // TURNED_ROWS) * TURNED_COLUMNS",
+        "expand-reduction: sums of exchanged operands are all written to the thread's first row",
+        'where = {"memory": self.memory, "row": start + behind, "column": row}',
+        'where = {"memory": self.memory, "row": start, "column": row}',
         (f"{NUMERICS}/test_exchanged_operands.py",),
     ),
     Fault(

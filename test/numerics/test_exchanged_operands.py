@@ -4,6 +4,8 @@ import pytest
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.schedule.choice import choose_schedule
+from tilewright.compiler.schedule.problem import Problem, exchanged
+from tilewright.compiler.schedule.tile_extents import n_extents
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.target import find_target
@@ -34,7 +36,7 @@ def pipeline(tile, end):
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize(("tile", "shape"), [
-    ("128x16x64", (19, 200, 136)), ("64x24x64", (75, 72, 200)), ("128x64x64", (130, 264, 72)),
+    ("128x16x64", (19, 200, 136)), ("64x24x64", (75, 72, 264)), ("128x64x64", (200, 264, 136)),
 ])  # fmt: skip
 def test_every_pass_takes_exchanged_operands(check_matmul, target, end, tile, shape):
     compiled, _ = check_matmul(MatmulSpec(*shape), pipeline=pipeline(tile, end), target=target)
@@ -127,8 +129,55 @@ def test_columns_of_a_tile_are_whole_units_of_m_major_rows():
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_they_are_exchanged_where_rows_of_c_are_no_whole_mmas(check_matmul, target):
-    """302 rows are 384 in tiles of 128, and 304 in columns by 16."""
-    exchanged = choose_schedule(MatmulSpec(302, 8088, 2256), find_target(target))
-    assert exchanged.swap and "swap=true" in exchanged.pipeline()
+    """302 rows are 384 in tiles of 128, and 304 in columns by 8."""
+    chosen = choose_schedule(MatmulSpec(302, 8088, 2256), find_target(target))
+    assert chosen.tile[1] == {"sm_90a": 152, "sm_100a": 160}[target]
+    assert "swap=true order=n" in chosen.pipeline()
     assert not choose_schedule(MatmulSpec(320, 8088, 2256), find_target(target)).swap
-    check_matmul(MatmulSpec(23, 136, 520), pipeline=exchanged.pipeline(), target=target)
+    check_matmul(MatmulSpec(23, 136, 520), pipeline=chosen.pipeline(), target=target)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"epilogue_instructions": 1, "beside_columns": ("f32",)},
+        {"epilogue_instructions": 2, "beside": ("bf16",)},
+        {"batch": 3},
+        {"b_major": "n"},
+        {"lda": 2264, "ldc": 8096},
+        {"a_dtype": "e4m3", "b_dtype": "e4m3"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("target", TARGETS)
+def test_so_they_are_with_other_operands_and_forms(fields, target):
+    schedule = choose_schedule(MatmulSpec(302, 8088, 2256, **fields), find_target(target))
+    assert schedule.swap
+    assert not schedule.split_grid > 1
+    assert bool(schedule.ahead) == ("beside" in fields)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"further": ("bf16",)},
+        {"c_dtype": "f32"},
+        {"products": 2},
+        {"groups": 4},
+        {"dynamic_m": True},
+    ],
+    ids=str,
+)
+def test_what_would_be_scattered_or_refused_is_not_exchanged(fields):
+    spec = MatmulSpec(302, 8088, 2256, **fields)
+    assert not choose_schedule(spec, find_target("sm_90a")).swap
+
+
+def test_few_tiles_cover_the_rows_of_c_as_evenly_as_they_can():
+    """302 rows are 2 × 152, 3 × 104 and 8 × 40; of a whole number of steps there is one extent."""
+    target = find_target("sm_90a")
+    problem = exchanged(Problem.of(MatmulSpec(302, 8088, 2256), target))
+    few = [each for each in n_extents(problem, target) if each > 32]
+    assert few == [40, 48, 56, 64, 80, 104, 112, 152, 160]
+    whole = exchanged(Problem.of(MatmulSpec(8, 8088, 2256), target))
+    assert n_extents(whole, target) == (8, 16)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.compiler.schedule import rules
+from tilewright.compiler.schedule import tile_extents
 from tilewright.compiler.schedule.scaled_schedule import estimates
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import TENSOR_MEMORY, find_target
@@ -36,7 +36,7 @@ def test_the_choice_and_every_rejected_candidate_are_printed(tilewright, found):
 
 
 def test_all_gives_every_rejected_candidate_its_own_line(tilewright, monkeypatch):
-    monkeypatch.setitem(rules.N_TILES, TENSOR_MEMORY, (128,))  # a sixth of 12,000 lines
+    monkeypatch.setitem(tile_extents.N_TILES, TENSOR_MEMORY, (128,))  # a sixth of 12,000 lines
     found = tilewright("explain", "schedule", *SPEC, "--json").json
     ran = tilewright("explain", "schedule", *SPEC, "--all")
     rows = re.findall(r"^ ([a-z-]+) +\d+x\d+x\d+", ran.out, re.MULTILINE)

@@ -1,0 +1,49 @@
+"""The tiles that are looked at: extents along M, N and K, by where accumulators are."""
+
+from __future__ import annotations
+
+import functools
+
+from ...dialects.target import REGISTERS, TENSOR_MEMORY, Target
+from .problem import Problem
+
+M_TILES: dict[str, tuple[int, ...]] = {TENSOR_MEMORY: (64, 128), REGISTERS: (64, 128, 192, 256)}
+N_TILES: dict[str, tuple[int, ...]] = {
+    TENSOR_MEMORY: (16, 32, 64, 128, 192, 256),
+    REGISTERS: tuple(range(16, 257, 16)),
+}
+# Those that clusters of two share are whole 16 columns, or of a pair's MMA 32.
+SWAPPED_STEPS: dict[str, tuple[int, ...]] = {TENSOR_MEMORY: (16, 32), REGISTERS: (8, 16)}
+FEW_TILES = 8  # along an axis: with more, those of any size waste little
+K_TILE_BYTES = (32, 64, 128, 256)  # 32 are what one MMA takes
+
+
+def k_extents(problem: Problem) -> tuple[int, ...]:
+    """K of the tiles that are looked at, in elements."""
+    return tuple(size // problem.element_bytes for size in K_TILE_BYTES)
+
+
+def n_extents(problem: Problem, target: Target) -> tuple[int, ...]:
+    """N of the tiles that are looked at.
+
+    Where A and B are exchanged, few tiles cover N by the least multiple of each step that does with
+    as many.
+    """
+    accumulators = target.mma.accumulators
+    usual = N_TILES[accumulators]
+    if not problem.swapped:
+        return usual
+    extent = problem.most_m if problem.dynamic_m else problem.n
+    return _covering(extent, usual, SWAPPED_STEPS[accumulators], target.mma.n_max)
+
+
+@functools.cache
+def _covering(
+    extent: int, usual: tuple[int, ...], steps: tuple[int, ...], most: int
+) -> tuple[int, ...]:
+    """Of few tiles the least multiples of the steps, of many the usual ones."""
+    found = {each for each in usual if -(-extent // each) > FEW_TILES}
+    for step in steps:
+        least = (-(-extent // (step * count)) * step for count in range(1, FEW_TILES + 1))
+        found |= {each for each in least if each <= most}
+    return tuple(sorted(found))
