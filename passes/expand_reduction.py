@@ -39,7 +39,7 @@ from ..dialects.tile_threads import (
     WritePartialOp,
 )
 from ..dialects.tile_types import integers_of
-from ..dialects.verify import summed_extents
+from ..dialects.verify import products_of, summed_extents
 from .base import defining_op, walk
 from .batches import transposed_of
 from .build import as_i32, both, constant, less, loop, when
@@ -74,7 +74,9 @@ class Partials:
     @staticmethod
     def of(kernel: KernelOp, store: Any, memory: ir.Value) -> Partials:
         """Those of a store, which gets C as it lies."""
-        turned, extents = transposed_of(store.view) is not None, summed_extents(store)
+        turned = transposed_of(store.view) is not None
+        rows, columns = summed_extents(store)
+        extents = rows, columns // products_of(store)
         whole = lies_inside(kernel, store, "j" if turned else "i")
         if turned:
             _turn_back(store)
