@@ -12,9 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..dialects.mlir import ir, llvm
-from ..dialects.tile_ahead import HeldElementOp, StagedElementOp
+from ..dialects.tile_ahead import StagedElementOp
 from ..dialects.tile_pieces import PAIR, ApplyEpilogueOp, LoadMatricesOp
 from ..dialects.verify import can_write_matrices
+from .expand_reads import hold
 
 
 def load_matrices(applied: list[ApplyEpilogueOp], at: dict[str, Any]) -> None:
@@ -36,17 +37,8 @@ def load_matrices(applied: list[ApplyEpilogueOp], at: dict[str, Any]) -> None:
             ]
         for number, found in elements.items():
             for element in found:
-                _hold(element, pairs[number])
+                hold(element, pairs[number])
 
 
 def _comes_as_matrices(element: StagedElementOp) -> bool:
     return element.axes.value == "mn" and can_write_matrices(element.piece.type.layout)
-
-
-def _hold(element: StagedElementOp, pair: ir.Value) -> None:
-    with ir.InsertionPoint(element), element.location:
-        held = HeldElementOp(
-            source=element.source, axes=element.axes, values=pair, value=element.value.type
-        )
-    element.value.replace_all_uses_with(held.value)
-    element.operation.erase()

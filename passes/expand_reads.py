@@ -14,7 +14,7 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.tile import ElementOp, KernelOp, StagedStoreOp
-from ..dialects.tile_ahead import HeldElementOp, ReadAheadOp, ReadBesideOp
+from ..dialects.tile_ahead import HeldElementOp, ReadAheadOp, ReadBesideOp, StagedElementOp
 from ..dialects.tile_pieces import ApplyEpilogueOp
 from ..dialects.tile_types import integers_of
 from ..dialects.verify import tile_of_c
@@ -47,7 +47,7 @@ def expand_reads(kernel: KernelOp, store: StagedStoreOp) -> None:
                 if form not in known:
                     with ir.InsertionPoint(ahead), ahead.location:
                         known[form] = _read(kernel, store, ahead, op, copies)
-                _hold(element, known[form])
+                hold(element, known[form])
 
 
 def end_reads(kernel: KernelOp) -> None:
@@ -120,7 +120,8 @@ def _copy(value: ir.Value, copies: Mapping) -> ir.Value:
     return copies[value]
 
 
-def _hold(element: ElementOp, values: ir.Value) -> None:
+def hold(element: ElementOp | StagedElementOp, values: ir.Value) -> None:
+    """Let an epilogue take an element from values that a thread has."""
     with ir.InsertionPoint(element), element.location:
         held = HeldElementOp(
             source=element.source, axes=element.axes, values=values, value=element.value.type

@@ -462,8 +462,8 @@ READ_AHEAD = [
     ),
     Fault(
         "pieces ahead: matrices are handed to the pairs in another order",
-        "                _hold(element, pairs[number])",
-        "                _hold(element, pairs[-1 - number])",
+        "                hold(element, pairs[number])",
+        "                hold(element, pairs[-1 - number])",
         (f"{NUMERICS}/test_loads_ahead.py",),
     ),
     Fault(
