@@ -196,9 +196,14 @@ def test_backward_in_a_thread_of_its_own_has_the_provider_as_well(rows):
     try:
         with config.patch(force_disable_caches=True):
             made = torch.compile(torch.mm)(x, w)
-            thread = threading.Thread(target=made.backward, args=(torch.ones_like(made),))
-            thread.start()
-            thread.join()
+
+        def backward():
+            with config.patch(force_disable_caches=True):
+                made.backward(torch.ones_like(made))
+
+        thread = threading.Thread(target=backward)
+        thread.start()
+        thread.join()
     finally:
         tilewright.torch.disable()
     assert backend.hook() is None and len(rows) == 3 and all(row.taken for row in rows)
