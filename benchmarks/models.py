@@ -5,16 +5,20 @@
     python benchmarks/models.py --only "llama decode,vit" --report
     python benchmarks/models.py --tiny --device emulator      on the CPU: is it right?
 
-Times are medians of replays of CUDA graphs that take turns; of a training step forward and
-backward are in one graph. "matmul" is the sum over the products of the model, measured one by one,
-Inductor's over ours; a product that ours leaves to Inductor counts the same in both. "error" is the
-distance from the same model in float64, root mean square, ours over eager's. "compile" is in
-seconds, the first call included, with nothing kept from before (`--keep-caches` keeps it).
+The column `both` is ours with max-autotune for what ours leaves, its regions raced against what
+max-autotune makes of them. Times are medians of replays of CUDA graphs that take turns; of a
+training step forward and backward are in one graph. "matmul" is the sum over the products of the
+model, measured one by one, Inductor's over ours; a product that ours leaves to Inductor counts the
+same in both. "error" is the distance from the same model in float64, root mean square, ours over
+eager's. "compile" is in seconds, the first call included, with nothing kept from before
+(`--keep-caches` keeps it); only `both` finds what `autotune` tuned, where that column stands before
+it. Attention must be one of torch's fused kernels where the GPU has one for it.
 
 A line a model appears as soon as it is measured. `--seconds` begins no model that would end later.
-With `--json` the figures are kept, and models that the file has are not measured again; one during
-which the process died is entered so, and left out from then on. Needs torch 2.9 to 2.13 and
-transformers for all but GPT-2; on a GPU cuda-python, and triton for Inductor.
+With `--json` the figures are kept after each column, and models that the file has are not measured
+again. A model during which the process ended is measured once more, without the columns that ended
+it twice. Needs torch 2.9 to 2.13 and transformers for all but GPT-2; on a GPU cuda-python, and
+triton for Inductor.
 
 Several calls may share a GPU, each with models of its own, to compile at once: with `--turns FILE`
 one measures at a time. Seconds of compilation are then those of a busy machine.
@@ -23,26 +27,25 @@ one measures at a time. Seconds of compilation are then those of a busy machine.
 from __future__ import annotations
 
 import argparse
-import fcntl
+import contextlib
 import functools
 import math
 import os
-import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import model_times
 import torch
 from model_list import CASES, QUICK, Case, Missing, in_float64
-from model_rows import Kept, headings, line_of, summary
+from model_rows import DIED, OURS, Kept, headings, line_of, summary
 from torch import nn
 
 import tilewright
 
 COLUMNS = ("eager", "inductor", "autotune", "ours", "both")
-"""`both` is ours with Inductor's max-autotune for what ours leaves, and raced against that."""
-ROUNDS = 15
+BUILDING = "building"
 AUTOTUNE = "max-autotune-no-cudagraphs"
 
 
@@ -50,7 +53,7 @@ def main() -> None:
     options = arguments()
     columns = options.columns.split(",")
     if options.turns:
-        take_turns(options.turns)
+        model_times.take_turns(options.turns)
     kept = Kept(options.json, columns)
     print(f"{'model':24}" + "".join(f"{name + ' us':>14}" for name in columns) + headings(columns))
     started, longest = time.perf_counter(), 0.0
@@ -60,12 +63,12 @@ def main() -> None:
             print(f"{case.name:24} not measured: {options.seconds:.0f} s are over")
             continue
         if case.name not in kept:
-            kept.begin(case.name)
-            kept.enter(measured(case, columns, options))
+            kept.enter(measured(case, kept, options))
             longest = max(longest, time.perf_counter() - begun)
         print(line_of(kept[case.name], columns), flush=True)
-        if options.report and kept[case.name].get("report"):
-            print(kept[case.name]["report"], flush=True)
+        if options.report:
+            for column, text in kept[case.name].get("report", {}).items():
+                print(f"{column}: {text}", flush=True)
     summary(list(kept.rows.values()), columns)
 
 
@@ -100,90 +103,129 @@ def chosen(options: argparse.Namespace) -> list[Case]:
     return [case for case in cases if case.name in QUICK] if options.quick else cases
 
 
-def take_turns(path: str) -> None:
-    """Let this process measure only while no other with the same file does."""
-    from tilewright.compiler.inductor import race
-
-    file = open(path, "w")  # held until the process ends
-
-    def alone(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def locked(*given: Any) -> Any:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            try:
-                return function(*given)
-            finally:
-                torch.cuda.synchronize()
-                fcntl.flock(file, fcntl.LOCK_UN)
-
-        return locked
-
-    race.measure_in_graphs = alone(race.measure_in_graphs)
-    globals().update({each.__name__: alone(each) for each in (times_of, exact)})
-
-
-def measured(case: Case, columns: list[str], options: argparse.Namespace) -> dict[str, Any]:
+def measured(case: Case, kept: Kept, options: argparse.Namespace) -> dict[str, Any]:
     """The figures of one model, or why there are none."""
+    if kept.is_deadly(case.name, BUILDING):
+        return {"name": case.name, "why": DIED}
+    kept.begin(case.name, BUILDING)
     try:
-        if options.keep_caches:
-            return measure(case, columns, options)
-        with tempfile.TemporaryDirectory() as folder, fresh_caches(folder):
-            return measure(case, columns, options)
+        return measure(case, kept, options)
     except Missing as missing:
         return {"name": case.name, "why": str(missing)}
 
 
-class fresh_caches:
-    """Each column compiles all of it, into an empty folder, and ours reports."""
+class Caches:
+    """Folders into which columns compile, each into an empty one; `both` goes on where `autotune`
+    left."""
 
-    def __init__(self, folder: str):
-        from torch._inductor import config
+    def __init__(self, keep: bool):
+        self._keep, self._column = keep, ""
+        self._open = contextlib.ExitStack()
 
-        self.patch, self.folder = config.patch(force_disable_caches=True), folder
-
-    def __enter__(self) -> None:
-        self.before = os.environ.get("TILEWRIGHT_CACHE")
-        os.environ["TILEWRIGHT_CACHE"] = self.folder
-        self.patch.__enter__()
+    def __enter__(self) -> Caches:
+        return self
 
     def __exit__(self, *raised: Any) -> None:
-        self.patch.__exit__(*raised)
-        os.environ.pop("TILEWRIGHT_CACHE")
-        if self.before is not None:
-            os.environ["TILEWRIGHT_CACHE"] = self.before
+        self._open.close()
+
+    def turn_to(self, column: str) -> None:
+        """Let what follows be compiled for a column."""
+        goes_on = (self._column, column) == ("autotune", "both")
+        self._column = column
+        if self._keep or column == "eager" or goes_on:
+            return
+        from torch._inductor import config, utils
+
+        self._open.close()
+        fresh = getattr(utils, "fresh_cache", None) or utils.fresh_inductor_cache
+        self._open.enter_context(fresh())
+        self._open.enter_context(config.patch(fx_graph_cache=False))
+        self._open.callback(_set_folder, os.environ.get(FOLDER))
+        _set_folder(self._open.enter_context(tempfile.TemporaryDirectory()))
 
 
-def measure(case: Case, columns: list[str], options: argparse.Namespace) -> dict[str, Any]:
-    """The figures of one model; a column that fails has the reason in place of its time."""
+FOLDER = "TILEWRIGHT_CACHE"
+
+
+def _set_folder(name: str | None) -> None:
+    if name is None:
+        os.environ.pop(FOLDER, None)
+    else:
+        os.environ[FOLDER] = name
+
+
+def measure(case: Case, kept: Kept, options: argparse.Namespace) -> dict[str, Any]:
+    """The figures of one model; a column that fails has the reason in place of its time.
+
+    They are kept after each column, so that they are there if the next one ends the process.
+    """
     on_gpu = options.device == "cuda"
-    model, given = case.build("cuda" if on_gpu else "cpu", options.tiny)
-    row: dict[str, Any] = {"name": case.name, "us": {}, "compile_s": {}, "error": {}}
-    steps: dict[str, Callable[[], Any]] = {}
-    results: dict[str, torch.Tensor] = {}
-    for column in columns:
-        step = step_of(case, contender(column, model, options), given)
-        start = time.perf_counter()
-        try:
-            results[column] = step()
-            if on_gpu:
-                torch.cuda.synchronize()
-        except Exception as error:  # a compiler may raise any kind; the table goes on
-            row["us"][column] = short(error)
-            continue
-        row["compile_s"][column] = time.perf_counter() - start
-        steps[column] = step
-        if column in ("ours", "both"):
-            report = tilewright.torch.report()
-            row |= {"report": str(report), "matmul": matmul_times(), "spent": report.seconds}
     if on_gpu:
-        row["us"] |= times_of(steps)
+        loaded()
+    torch._dynamo.reset()
+    model, given = case.build("cuda" if on_gpu else "cpu", options.tiny)
+    parts = ("us", "compile_s", "error", "report", "matmul", "spent")
+    row: dict[str, Any] = {"name": case.name, **{part: {} for part in parts}}
     reference = exact(case, model, given)
-    row["error"] = {column: distance(made, reference) for column, made in results.items()}
+    replays = model_times.Replays()
+    with Caches(options.keep_caches) as caches, attention(case, model, given, row, on_gpu):
+        for column in kept.columns:
+            if kept.is_deadly(case.name, column):
+                row["us"][column] = DIED
+                continue
+            kept.begin(case.name, column)
+            caches.turn_to(column)
+            step = step_of(case, contender(column, model, options), given)
+            made = first_call(column, step, row, on_gpu)
+            if made is None:
+                continue
+            row["error"][column] = distance(made, reference)
+            if on_gpu:
+                row["us"] |= replays.with_another(column, step)
+            kept.enter(row, finished=False)
     return row
 
 
-def short(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0][:120]
+@functools.cache
+def loaded() -> None:
+    """Let Inductor load what it loads once a process, which is the time of no model."""
+    torch.compile(torch.sin)(torch.ones(8, device="cuda"))
+
+
+@contextlib.contextmanager
+def attention(
+    case: Case, model: nn.Module, given: torch.Tensor, row: dict[str, Any], on_gpu: bool
+) -> Iterator[None]:
+    """A block in which attention is one of torch's fused kernels, or why it is not in the row."""
+    if not on_gpu:
+        yield
+        return
+    row["attention"] = model_times.unfused_attention(step_of(case, model, given))
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    every = [each for each in SDPBackend.__members__.values() if each != SDPBackend.ERROR]
+    with sdpa_kernel(every if row["attention"] else model_times.fused_attention()):
+        yield
+
+
+def first_call(
+    column: str, step: Callable[[], torch.Tensor], row: dict[str, Any], on_gpu: bool
+) -> torch.Tensor | None:
+    """What a step gives as it is compiled, with the seconds; None where it fails."""
+    start = time.perf_counter()
+    try:
+        made = step()
+        if on_gpu:
+            torch.cuda.synchronize()
+    except Exception as error:  # a compiler may raise any kind; the table goes on
+        row["us"][column] = model_times.short(error)
+        return None
+    row["compile_s"][column] = time.perf_counter() - start
+    if column in OURS:
+        report = tilewright.torch.report()
+        row["report"][column], row["spent"][column] = str(report), dict(report.seconds)
+        row["matmul"][column] = matmul_times()
+    return made
 
 
 def distance(made: torch.Tensor, reference: torch.Tensor) -> float:
@@ -195,7 +237,6 @@ def contender(column: str, model: nn.Module, options: argparse.Namespace) -> nn.
     """The model, compiled as a column says; nothing of another column is kept."""
     if column == "eager":
         return model
-    torch._dynamo.reset()
     if column == "inductor":
         return torch.compile(model, dynamic=False)
     if column == "autotune":
@@ -233,49 +274,6 @@ def exact(case: Case, model: nn.Module, given: torch.Tensor) -> torch.Tensor:
     """What the step gives in float64."""
     wide = in_float64(model)
     return step_of(case, wide, given.double() if given.is_floating_point() else given)()
-
-
-def times_of(steps: dict[str, Callable[[], Any]]) -> dict[str, float | str]:
-    """Median microseconds of each step, captured in a CUDA graph; replays take turns."""
-    graphs: dict[str, torch.cuda.CUDAGraph] = {}
-    found: dict[str, float | str] = {}
-    for name, step in steps.items():
-        try:
-            graphs[name] = captured(step)
-        except Exception as error:  # the reason stands in the table
-            found[name] = short(error)
-    times: dict[str, list[float]] = {name: [] for name in graphs}
-    names = list(graphs)
-    for turn in range(ROUNDS):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            times[name].append(replay_us(graphs[name]))
-    return found | {name: statistics.median(each) for name, each in times.items()}
-
-
-def captured(step: Callable[[], Any]) -> torch.cuda.CUDAGraph:
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    for _ in range(2):
-        graph.replay()
-    return graph
-
-
-def replay_us(graph: torch.cuda.CUDAGraph, count: int = 3) -> float:
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    torch.cuda.synchronize()
-    start.record()
-    for _ in range(count):
-        graph.replay()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) * 1e3 / count
 
 
 def matmul_times() -> tuple[float, float]:

@@ -1,6 +1,8 @@
 """benchmarks/models.py without a GPU: its arithmetic, its table, what it keeps, and its models."""
 
+import importlib
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -10,25 +12,34 @@ import torch
 from tilewright.compiler.inductor.report import REPORT, Row, reset
 
 FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
+NAMES = "models", "model_list", "model_rows", "model_times", "gpt2"
 COLUMNS = ["eager", "inductor", "ours"]
 ROW = {
     "name": "llama prefill 1x8",
     "us": {"eager": 30.0, "inductor": "RuntimeError: no triton", "ours": 20.0},
     "compile_s": {"ours": 2.0},
     "error": {"eager": 2.0, "ours": 1.0},
-    "matmul": (11.0, 10.0),
+    "matmul": {"ours": (11.0, 10.0)},
+}
+BOTH = ["eager", "autotune", "ours", "both"]
+OF_BOTH = {
+    "name": "vit prefill 1x8",
+    "us": {"eager": 30.0, "autotune": 21.0, "ours": 20.0, "both": 14.0},
+    "compile_s": {"eager": 0.1, "autotune": 6.0, "ours": 2.0, "both": 8.0},
+    "error": {"eager": 2.0, "ours": 1.0, "both": 4.0},
+    "matmul": {"ours": (11.0, 10.0), "both": (12.0, 8.0)},
 }
 
 
 @pytest.fixture
 def models(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
-    for name in ("models", "model_list", "model_rows", "gpt2"):
+    for name in NAMES:
         monkeypatch.delitem(sys.modules, name, raising=False)
     import models
 
     yield models
-    for name in ("models", "model_list", "model_rows", "gpt2"):
+    for name in NAMES:
         sys.modules.pop(name, None)
 
 
@@ -36,7 +47,7 @@ def measured(models, monkeypatch, *arguments):
     """The names that a call of the benchmark measures, each in no time."""
     names = []
 
-    def measure(case, columns, options):
+    def measure(case, kept, options):
         names.append(case.name)
         return {**ROW, "name": case.name}
 
@@ -58,11 +69,28 @@ def test_a_product_that_is_left_counts_the_same_for_both(models):
 
 
 def test_the_table_has_the_best_of_the_others_over_ours(models, capsys):
-    words = models.line_of({**ROW, "spent": {"races": 0.5}}, COLUMNS).split()
+    words = models.line_of({**ROW, "spent": {"ours": {"races": 0.5}}}, COLUMNS).split()
     assert words[-8:] == ["1.500", "1.100", "0.500", "nan,", "nan,", "2.0", "(races", "0.5)"]
     models.summary([ROW, {"name": "other", "why": "needs transformers"}], COLUMNS)
-    said = "geometric means of 1: eager/ours 1.500, best other/ours 1.500 (least 1.500), "
-    assert capsys.readouterr().out == said + "matmul 1.100\n"
+    assert capsys.readouterr().out == (
+        "geometric means, ours: eager/ours 1.500 (of 1, least 1.500); "
+        "best other/ours 1.500 (of 1, least 1.500); matmul 1.100 (of 1, least 1.100)\n"
+    )
+
+
+def test_max_autotune_is_set_beside_ours_and_both(models, capsys):
+    words = models.line_of(OF_BOTH, BOTH).split()
+    assert words[-10:-4] == ["1.050", "1.100", "0.500", "1.500", "1.500", "2.000"]
+    models.summary([OF_BOTH], BOTH)
+    ours, both = capsys.readouterr().out.splitlines()
+    assert "autotune/ours 1.050 (" in ours and "compile, autotune's 3.000 (" in ours
+    assert "autotune/both 1.500 (" in both and "compile, autotune's 0.750 (" in both
+    assert "matmul 1.500 (" in both
+
+
+def test_attention_that_is_not_fused_is_named(models):
+    line = models.line_of({**ROW, "attention": "RuntimeError: No available kernel"}, COLUMNS)
+    assert line.endswith("; attention is not fused: RuntimeError: No available kernel")
 
 
 def test_a_second_call_measures_what_the_first_has_not(models, monkeypatch, tmp_path, capsys):
@@ -72,20 +100,81 @@ def test_a_second_call_measures_what_the_first_has_not(models, monkeypatch, tmp_
     assert measured(models, monkeypatch, *given, "--only", "vit prefill 32") == names[1:2]
     assert measured(models, monkeypatch, *given, *asked) == [names[0], names[2]]
     assert measured(models, monkeypatch, *given, *asked) == []
-    assert "geometric means of 3" in capsys.readouterr().out
+    assert "eager/ours 1.500 (of 3, least 1.500)" in capsys.readouterr().out
     other = ["--json", str(tmp_path / "kept.json"), "--columns", "eager", *asked]
     assert measured(models, monkeypatch, *other) == names
     assert len(json.loads((tmp_path / "kept.json").read_text())["rows"]) == 6
 
 
-def test_a_model_that_kills_the_process_is_named_and_left_out(models, monkeypatch, tmp_path):
-    path = tmp_path / "kept.json"
-    models.Kept(str(path), COLUMNS).begin("vit prefill 1x197")
-    again = models.Kept(str(path), COLUMNS)
-    assert again["vit prefill 1x197"]["why"] == "the process died while it was measured"
-    assert json.loads(path.read_text())["begun"] == ""
-    given = "--json", str(path), "--columns", ",".join(COLUMNS), "--only", "vit"
+def test_a_column_that_ends_the_process_twice_is_named_and_left_out(models, tmp_path):
+    path = str(tmp_path / "kept.json")
+    name = "vit prefill 1x197"
+    models.Kept(path, COLUMNS).begin(name, "ours")
+    again = models.Kept(path, COLUMNS)
+    assert name not in again and not again.is_deadly(name, "ours")
+    again.begin(name, "ours")
+    third = models.Kept(path, COLUMNS)
+    assert [each for each in COLUMNS if third.is_deadly(name, each)] == ["ours"]
+    assert json.loads(Path(path).read_text())["begun"] == ""
+
+
+def test_a_model_whose_making_ends_the_process_twice_is_left_out(models, tmp_path, monkeypatch):
+    path = str(tmp_path / "kept.json")
+    for _ in range(2):
+        models.Kept(path, COLUMNS).begin("vit prefill 1x197", models.BUILDING)
+    given = "--json", path, "--columns", ",".join(COLUMNS), "--only", "vit"
     assert measured(models, monkeypatch, *given) == ["vit prefill 32x197"]
+
+
+def test_what_an_interrupted_call_had_is_kept_and_measured_anew(models, monkeypatch, tmp_path):
+    path = tmp_path / "kept.json"
+    first = models.Kept(str(path), COLUMNS)
+    first.enter({**ROW, "name": "vit prefill 1x197"}, finished=False)
+    first.begin("vit prefill 1x197", "ours")
+    kept = models.Kept(str(path), COLUMNS)["vit prefill 1x197"]
+    assert kept["us"] == ROW["us"] and models.line_of(kept, COLUMNS).endswith("ended here")
+    given = "--json", str(path), "--columns", ",".join(COLUMNS), "--only", "vit prefill 1x"
+    assert measured(models, monkeypatch, *given) == ["vit prefill 1x197"]
+    assert measured(models, monkeypatch, *given) == []
+
+
+def test_figures_are_kept_after_each_column(models, monkeypatch, tmp_path):
+    """The second column ends the process: the file has the first one's error."""
+    path = tmp_path / "kept.json"
+
+    def fatal(column, *given):
+        if column == "inductor":
+            raise KeyboardInterrupt
+        return given[0]
+
+    given = "--json", str(path), "--columns", "eager,inductor", "--only", "gpt2 prefill"
+    arguments = ["models.py", "--tiny", "--device", "emulator", *given]
+    monkeypatch.setattr(sys, "argv", arguments)
+    monkeypatch.setattr(models, "contender", fatal)
+    with pytest.raises(KeyboardInterrupt):
+        models.main()
+    kept = json.loads(path.read_text())
+    assert list(kept["rows"][0]["error"]) == ["eager"] and kept["rows"][0]["unfinished"]
+    assert kept["begun"] == "gpt2 prefill 8x1024, inductor"
+
+
+def test_each_column_compiles_into_an_empty_folder(models, monkeypatch):
+    """Only `both` goes on where `autotune` left."""
+    monkeypatch.setenv("TILEWRIGHT_CACHE", "kept")
+    found = {}
+    with models.Caches(keep=False) as caches:
+        for column in ("eager", "inductor", "autotune", "both", "ours"):
+            caches.turn_to(column)
+            names = "TILEWRIGHT_CACHE", "TORCHINDUCTOR_CACHE_DIR"
+            found[column] = [os.environ.get(name) for name in names]
+            folder = Path(found[column][0])
+            assert column in ("eager", "both") or not list(folder.iterdir())
+            if column != "eager":
+                (folder / "made").touch()
+    assert found["eager"][0] == "kept" and found["both"] == found["autotune"]
+    for place in range(2):
+        assert len({found[each][place] for each in ("inductor", "autotune", "ours")}) == 3
+    assert os.environ["TILEWRIGHT_CACHE"] == "kept"
 
 
 def test_a_slice_ends_before_its_time_is_over(models, monkeypatch, capsys):
@@ -106,14 +195,23 @@ def test_calls_that_share_a_gpu_measure_one_at_a_time(models, monkeypatch, tmp_p
                 return True
             return False
 
+    def measured_twice(*given):
+        assert race.measure_in_graphs() and is_held()
+        return is_held()
+
+    import model_times
+
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(race, "measure_in_graphs", is_held)
-    for name in ("times_of", "exact"):
-        step = lambda *given: is_held()  # noqa: E731
-        step.__name__ = name
-        monkeypatch.setattr(models, name, step)
-    models.take_turns(str(tmp_path / "turns"))
-    assert race.measure_in_graphs() and models.times_of() and models.exact() and not is_held()
+    monkeypatch.setattr(model_times.Replays, "with_another", measured_twice)
+    for module, name, method in model_times.TUNERS:
+        tuner = getattr(importlib.import_module(module), name)
+        monkeypatch.setattr(tuner, method, is_held)
+    model_times.take_turns(str(tmp_path / "turns"))
+    assert race.measure_in_graphs() and model_times.Replays().with_another() and not is_held()
+    for module, name, method in model_times.TUNERS:
+        assert getattr(getattr(importlib.import_module(module), name), method)()
+    assert not is_held()
 
 
 def test_an_unknown_column_is_refused(models, monkeypatch, capsys):
