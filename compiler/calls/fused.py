@@ -138,6 +138,9 @@ def like_of(number: int, value: Any) -> TensorLike:
     import torch
 
     if is_torch(value):
+        if value.layout is not torch.strided:
+            rule = f"operands[{number}] must be dense, got {value.layout}"
+            raise OptionError(f"matmul: {rule}; convert it")
         return TensorLike(tuple(value.shape), value.dtype)
     dtype = getattr(torch, str(getattr(value, "dtype", None)), None)
     if not isinstance(dtype, torch.dtype):
@@ -241,8 +244,13 @@ def _with_scales(fused: Fused, result: Sequence[Any]) -> Any:
 
 def given_outputs(out: Any, count: int) -> list[Any] | None:
     """The caller's outputs; a tuple of them where there are several."""
-    if out is None or count == 1:
-        return None if out is None else [out]
+    if out is None:
+        return None
+    if count == 1:
+        if isinstance(out, tuple | list):
+            rule = "out must be one array for a function of one result"
+            raise OptionError(f"matmul: {rule}, got a {type(out).__name__}")
+        return [out]
     if not isinstance(out, tuple | list) or len(out) != count:
         got = len(out) if isinstance(out, tuple | list) else type(out).__name__
         raise OptionError(f"matmul: out must be a tuple of {count} outputs, got {got}")

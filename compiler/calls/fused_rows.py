@@ -34,6 +34,7 @@ from .row_kernels import RowKernels
 
 OTHER_ROWS = (1009, 1013, 1019, 1021, 1031, 1033)
 """Sizes at which a function is traced again, one for each dim of rows."""
+RULE_OF_ROWS = "the function must not depend on the number of rows with m='dynamic'"
 ANY = "?"
 ANY_SIZE = -1
 
@@ -155,8 +156,7 @@ def _traced(
     likes = [_with_rows(each, first, number, long, others) for number, each in enumerate(likes)]
     second = _trace(spec, (*others, columns), epilogue, likes, how)
     if _any_rows(second) != _any_rows(first):
-        rule = "the function must not depend on the number of rows with m='dynamic'"
-        raise CompileError(f"epilogue: {rule}, got one that does; leave m out")
+        raise CompileError(f"epilogue: {RULE_OF_ROWS}, got one that does; leave m out")
     return _any_rows(first)
 
 

@@ -20,7 +20,7 @@ from .grouped_fused import After, flipped, in_two_steps
 from .grouped_rows import multiply_rows
 from .kernels import How, records_gradients
 from .matmul import matmul
-from .operands import result_type
+from .operands import check_operands, check_tensors, result_type
 
 
 def grouped_mm(
@@ -73,10 +73,12 @@ def grouped_mm(
     Raises OptionError for shapes and types that do not go together, CompileError if the product
     cannot be compiled, DeviceError if it cannot be launched.
     """
+    check_tensors("grouped_mm", mat_a=mat_a, mat_b=mat_b, offs=offs)
     how = How(result_type(out_dtype), target or "", pipeline or "", preset or "")
     if epilogue is not None and not callable(epilogue):
         got = type(epilogue).__name__
         raise OptionError(f"grouped_mm: epilogue must be a function of acc and operands, got {got}")
+    check_operands("grouped_mm", operands)
     if epilogue is None and len(operands):
         raise OptionError("grouped_mm: operands are those of an epilogue, got none; pass epilogue=")
     if order not in (None, "heavy"):

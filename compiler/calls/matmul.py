@@ -5,6 +5,7 @@ Torch is imported only where it must see the call, as it then has been already.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from ...runtime.math_policies import POLICIES
 from ...runtime.tracing import is_traced
 from .kernels import How, is_seen_by_torch, multiply, recall
 from .leading_dims import flattened, has_leading_dims, is_stack, rows_of, stacks_of
-from .operands import result_type
+from .operands import check_operands, result_type
 from .placement import NO_GAPS, gaps_of, is_column_major
 from .quantized_product import is_format
 
@@ -98,11 +99,13 @@ def matmul(
         raise OptionError(
             f"matmul: math must be {' or '.join(POLICIES)}, got {math!r}; leave it out"
         )
+    check_operands("matmul", operands)
+    _check_out(out)
     if is_format(out_dtype) or scale_rounding:
         _check_quantized(out_dtype, m, epilogue, operands)
         how = How(
             out_dtype, target or "", pipeline or "", preset or "", "", scale_rounding, math or ""
-        )
+        )._replace(precision=precision or "")
         from .quantized import multiply_quantized
 
         return multiply_quantized(a, b, out, how, epilogue, operands)
@@ -135,6 +138,14 @@ def matmul(
 
         return _into(out, product(a, b, how))
     return multiply(a, b, out, asked, how)
+
+
+def _check_out(out: Any) -> None:
+    """Refuse outputs that torch would have to differentiate."""
+    given = out if isinstance(out, tuple | list) else (out,)
+    wanting = [each for each in given if getattr(each, "requires_grad", False)]
+    if wanting and sys.modules["torch"].is_grad_enabled():
+        raise OptionError("matmul: out must not require gradients, got one that does; drop out=")
 
 
 def _check_quantized(
@@ -225,8 +236,6 @@ def _into(out: Any, result: Any) -> Any:
     places, results = (out, result) if several else ((out,), (result,))
     if not isinstance(places, tuple | list) or len(places) != len(results):
         raise OptionError(f"matmul: out must be a tuple of {len(results)} outputs, got another")
-    if any(each.requires_grad for each in places):
-        raise OptionError("matmul: out must not require gradients, got one that does; drop out=")
     for each, value in zip(places, results, strict=True):
         each.copy_(value)
     return out

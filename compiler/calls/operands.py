@@ -105,6 +105,21 @@ def operand_of(name: str, array: Any) -> Operand:
     return Operand(shape, strides, operand_type(name, dtype))
 
 
+def check_operands(function: str, operands: Any) -> None:
+    """Refuse operands of an epilogue that are no sequence of tensors, but perhaps one of them."""
+    if not isinstance(operands, tuple | list):
+        rule = "operands must be a tuple or list of tensors"
+        raise OptionError(f"{function}: {rule}, got {type(operands).__name__}")
+
+
+def check_tensors(function: str, **values: Any) -> None:
+    """Refuse arguments of a function of torch tensors that are something else; None is left out."""
+    for name, value in values.items():
+        if value is not None and not is_torch(value):
+            rule = f"{name} must be a torch tensor"
+            raise OptionError(f"{function}: {rule}, got {type(value).__name__}")
+
+
 def quick_key(array: Any) -> Any:
     """What tells operands apart, as cheap as the library has it."""
     if is_torch(array):

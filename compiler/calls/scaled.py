@@ -33,7 +33,7 @@ from .fused import multiply_fused, must_be_two_steps, two_steps
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, is_seen_by_torch, pipeline_of
 from .matmul import matmul
-from .operands import operand_type, result_type
+from .operands import check_tensors, operand_type, result_type
 from .quantized_product import QuantizedProduct, is_format
 
 TORCH_ELEMENTS = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn_x2"}
@@ -108,6 +108,7 @@ def scaled_mm(
     Raises OptionError for what a recipe does not have, CompileError if the product cannot be
     compiled, DeviceError if it cannot be launched.
     """
+    check_tensors("scaled_mm", mat_a=mat_a, mat_b=mat_b, bias=bias)
     if len(contraction_dim):
         raise OptionError(f"scaled_mm: contraction_dim must be (), got {contraction_dim}")
     if len(mat_a.shape) != 2 or len(mat_b.shape) != 2:
@@ -186,6 +187,7 @@ def _side(name: str, rows: Any, scales: Any, recipes: Any, swizzles: Any, native
         raise OptionError(f"scaled_mm: {rule}, got {len(names)} for {len(scales)}")
     side = Side(rows)
     for scale, recipe, swizzle in zip(scales, recipes, names, strict=True):
+        check_tensors("scaled_mm", **{f"scale_{name}": scale})
         kind = getattr(recipe, "name", str(recipe))
         if kind in BLOCKS and not side.format:
             side = _with_blocks(name, side, scale, BLOCKS[kind], swizzle)

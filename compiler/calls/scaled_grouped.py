@@ -16,7 +16,7 @@ from ..spec import TWO_LEVEL
 from .grouped import grouped_product
 from .grouped_fused import After
 from .kernels import How, default_target
-from .operands import result_type
+from .operands import check_tensors, result_type
 from .scaled import PLAIN
 
 RECIPES = ("TensorWise", "RowWise")
@@ -60,6 +60,7 @@ def scaled_grouped_mm(
     Raises OptionError for what a recipe does not have, CompileError if the product cannot be
     compiled, DeviceError if it cannot be launched.
     """
+    check_tensors("scaled_grouped_mm", mat_a=mat_a, mat_b=mat_b, offs=offs)
     if len(contraction_dim):
         raise _refused("contraction_dim must be ()", contraction_dim)
     if bias is not None:
@@ -104,6 +105,7 @@ def _factor(
     kind = getattr(recipe, "name", str(recipe))
     if kind not in RECIPES:
         raise _refused(f"scale_recipe_{name} must be {' or '.join(RECIPES)}", kind)
+    check_tensors("scaled_grouped_mm", **{f"scale_{name}": scale})
     swizzle = getattr(swizzle, "name", swizzle)
     if swizzle not in PLAIN:
         raise _refused(f"swizzle_{name} must be NO_SWIZZLE or None", swizzle)

@@ -8,7 +8,7 @@ from typing import Any
 from ...dialects.errors import OptionError
 from ...runtime.tracing import is_traced, is_watched
 from .kernels import How, records_gradients
-from .operands import result_type
+from .operands import check_operands, check_tensors, result_type
 from .weight_product import WIDE, Weights, multiply_weights, weights_of
 
 
@@ -40,7 +40,8 @@ def weight_only_mm(
     b_dtype: "s4" or "u4" of a uint8 b; by default u4 where there are zeros, else s4.
     out_dtype: "bf16", "f16", "f32", "e4m3" or "e5m2", or torch's; by default a's.
     epilogue, operands: as for `matmul`, a function of the f32 sums and of other tensors.
-    m: "dynamic" for a kernel that takes any number of rows; without an epilogue.
+    m: "dynamic" for a kernel that takes any number of rows. Operands of an epilogue are then one
+        number or one for each column.
     target, pipeline, preset: as for `matmul`.
 
     Where torch compiles or records gradients the product is an operator of torch, without an
@@ -48,6 +49,11 @@ def weight_only_mm(
     OptionError for what does not go together, CompileError if the product cannot be compiled,
     DeviceError if it cannot be launched.
     """
+    check_tensors("weight_only_mm", a=a, b=b, scales=scales, zeros=zeros)
+    check_operands("weight_only_mm", operands)
+    if epilogue is None and operands:
+        rule = "operands are those of an epilogue, got none"
+        raise OptionError(f"weight_only_mm: {rule}; pass epilogue=")
     weights = weights_of(b, scales, zeros, group_size, b_dtype)
     if str(a.dtype) not in WIDE:
         raise OptionError(f"weight_only_mm: a must be bfloat16 or float16, got {a.dtype}")

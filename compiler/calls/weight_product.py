@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...dialects.dtypes import DTYPES, WEIGHT_DTYPES
-from ...dialects.errors import OptionError
+from ...dialects.errors import CompileError, OptionError
+from ...runtime.element_types import torch_dtype
 from ...runtime.launch.kernel import Kernel
 from ...runtime.launch.loading import open_kernel
 from ...runtime.operands.dlpack import gpu_of
@@ -16,7 +17,10 @@ from ..importers.epilogue_function import Argument, Frame, Returned, import_epil
 from ..importers.linalg_text import LinalgText
 from ..importers.traced_function import TensorLike
 from ..spec import ROWS_HINT, MatmulSpec
+from ..spec.epilogue import Epilogue
 from .function_keys import function_key
+from .fused import like_of, two_steps
+from .fused_rows import OTHER_ROWS, RULE_OF_ROWS
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, pipeline_of
 from .leading_dims import rows_of
@@ -118,11 +122,11 @@ def _multiply(
     operands: Sequence[Any],
 ) -> Any:
     """The product of rows [m, k], as [leading, n]."""
-    if 0 in a.shape:
-        return _of_nothing(a, weights, how).reshape(*leading, weights.n)
+    if 0 in a.shape or not weights.n:
+        return _of_nothing(a, leading, weights, how, epilogue, operands)
     a = aligned("weight_only_mm: a", a.contiguous())
     kept: list[Any] = []
-    likes = tuple(TensorLike(tuple(each.shape), each.dtype) for each in operands)
+    likes = tuple(like_of(*each) for each in enumerate(operands))
     rows = _hint_of(a.shape[0]) if how.m else a.shape[0]
     types = a.dtype, weights[:4], *(str(each.dtype) for each in weights.tensors[1:])
     named = None if epilogue is None else function_key(epilogue, kept)
@@ -145,12 +149,22 @@ def _hint_of(m: int) -> int:
     return next((most for most in BUCKETS if m <= most), ROWS_HINT)
 
 
-def _of_nothing(a: Any, weights: Weights, how: How) -> Any:
-    """The result of no rows."""
-    import torch
+def _of_nothing(
+    a: Any,
+    leading: list[int],
+    weights: Weights,
+    how: How,
+    epilogue: Callable[..., Any] | None,
+    operands: Sequence[Any],
+) -> Any:
+    """The result where a size is 0: no elements, or what zeros become where it is K."""
 
-    dtype = how.out_dtype or operand_type("a", str(a.dtype))
-    return a.new_empty((a.shape[0], weights.n), dtype=getattr(torch, DTYPES[dtype].torch))
+    def zeros(dtype: str) -> list[Any]:
+        return [a.new_zeros((*leading, weights.n), dtype=torch_dtype(dtype))]
+
+    if epilogue is not None:
+        return two_steps(zeros, epilogue, operands, a, how.out_dtype)
+    return zeros(how.out_dtype or operand_type("a", str(a.dtype)))[0]
 
 
 def _find(
@@ -174,12 +188,29 @@ def _find(
     if epilogue is None:
         bundle = cached_bundle(spec, how.target, pipeline_of(spec, how.target, how))
         return Found(open_kernel(bundle), [], [], [])
-    frame = Frame.of([spec.m, spec.n], 0)
-    spec, made, arguments, returned = import_epilogue(spec, frame, epilogue, likes)
+    spec, made, arguments, returned = import_epilogue(spec, _frame(spec), epilogue, likes)
+    if how.m:
+        _check_any_rows(spec, made, epilogue, likes)
     source = LinalgText(spec.mlir_text(made), "weight_only_mm")
     bundle = cached_bundle(source, how.target, pipeline_of(spec, how.target, how), how.math)
     finish = [each._replace(value=None) for each in returned]  # keeps no graph
     return Found(open_kernel(bundle), arguments, finish, [])
+
+
+def _frame(spec: MatmulSpec) -> Frame:
+    return Frame.of([spec.m, spec.n], 0)
+
+
+def _check_any_rows(
+    spec: MatmulSpec, made: Epilogue, epilogue: Callable[..., Any], likes: Sequence[TensorLike]
+) -> None:
+    """Refuse a function that is another one for other numbers of rows than those of `spec`."""
+    if any("m" in each.axes for each in made.operands):
+        rule = "operands must be one number or one for each column where m is dynamic"
+        raise OptionError(f"weight_only_mm: {rule}, got one for each row; leave m out")
+    others = replace(spec, m=OTHER_ROWS[0])
+    if import_epilogue(others, _frame(others), epilogue, likes)[1] != made:
+        raise CompileError(f"epilogue: {RULE_OF_ROWS}, got one that does; leave m out")
 
 
 def _as_argument(operands: Sequence[Any], argument: Argument) -> Any:

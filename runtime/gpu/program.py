@@ -19,6 +19,7 @@ from ..bundles.bundle import Bundle
 from ..bundles.manifest import workspaces
 from ..bundles.manifest_fields import CUBIN_NAME
 from ..errors import DeviceError, LaunchError
+from ..operands.overlaps import check_apart
 from ..operands.tensors import required_alignments
 from .architecture import capability_of, runs_on, target_of, translates
 from .gpu import Gpu
@@ -144,6 +145,7 @@ class CudaProgram:
         addresses = dict(zip(names, pointers, strict=False))
         for name, address in addresses.items():
             _check_alignment(name, address, self._alignments[name])
+        check_apart(self.manifest, addresses)
         with self.gpu.driver.entered(self.where, self.gpu.context):
             told = self.manifest["parameters"]
             values = tuple(self._value(each, addresses, own) for each in told)

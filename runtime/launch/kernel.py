@@ -12,7 +12,7 @@ from ..bundles.bundle import Bundle
 from ..bundles.manifest import in_order, outputs
 from ..errors import LaunchError
 from ..operands.dlpack import gpu_of
-from ..operands.results import new_output
+from ..operands.results import new_output, written
 from ..tracing import is_watched
 from .devices import Program, open_device
 
@@ -68,7 +68,7 @@ class Kernel:
         if self._is_traced():
             return self._in_graph(inputs, out)
         taken = inputs if self.arguments.in_order else self.arguments.inputs(inputs)
-        result = self._new(taken[0]) if out is None else self._given(out)
+        result = self._new(taken[0]) if out is None else written(self._given(out))
         values = self._beside(taken, result)
         if self._recent is not None and self._recent.relaunch(values, stream):
             return result

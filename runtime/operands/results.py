@@ -61,6 +61,18 @@ def cleared(declared: Mapping[str, Any], out: Any) -> Any:
     return out
 
 
+def written(out: Any) -> Any:
+    """The caller's output, or a tuple of them, of which torch then knows that it changes.
+
+    So a backward that still needs what it held is an error, as after torch's own operators.
+    """
+    torch = sys.modules.get("torch")
+    for each in out if isinstance(out, tuple) else (out,):
+        if torch is not None and isinstance(each, torch.Tensor):
+            torch.autograd.graph.increment_version(each)
+    return out
+
+
 def _numpy_output(declared: Mapping[str, Any], like: np.dtype[Any]) -> np.ndarray:
     import numpy as np
 

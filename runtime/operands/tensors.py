@@ -26,6 +26,7 @@ from ..element_types import (
 )
 from ..errors import LaunchError
 from .dlpack import CPU, ForeignArray, gpu_of, is_foreign, read_array
+from .overlaps import check_apart
 
 RAW_DTYPES = {
     1: np.dtype(np.uint8),
@@ -51,9 +52,11 @@ def bind_all(manifest: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str
     """Bind every tensor of the manifest by name; raises LaunchError with the first broken rule."""
     alignments = required_alignments(manifest)
     pairs = zip(manifest["tensors"], in_order(manifest, values), strict=True)
-    return {
+    bound = {
         tensor["name"]: bind(tensor, value, alignments[tensor["name"]]) for tensor, value in pairs
     }
+    check_apart(manifest, {name: each.memory.ctypes.data for name, each in bound.items()})
+    return bound
 
 
 def required_alignments(manifest: Mapping[str, Any]) -> dict[str, int]:

@@ -128,7 +128,7 @@ ROWS["scales"] = torch.zeros(N, 4)
         ({"scales": None, "group_size": 32}, "group_size and zeros must come with scales"),
         ({"m": "any"}, "m must be None or \"dynamic\", got 'any'"),
         (
-            {"m": "dynamic", "operands": (torch.zeros(2, N),)},
+            {"m": "dynamic", "epilogue": torch.add, "operands": (torch.zeros(2, N),)},
             "operands must be one number or one for each column where m is dynamic, got [2, 40]",
         ),
         ({"scales": torch.zeros(N, 16)}, "group_size must be 32, 64, 128 or all 128 of K, got 8"),

@@ -1,0 +1,111 @@
+"""What the functions of `tilewright` cannot take as it is meant, they refuse in one line."""
+
+import pytest
+import torch
+
+import tilewright
+from tilewright import grouped_mm, matmul, scaled_grouped_mm, scaled_mm, weight_only_mm
+from tilewright.dialects.errors import CompileError, OptionError
+from tilewright.runtime.errors import LaunchError
+
+pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
+A, B = torch.ones(8, 32, dtype=torch.bfloat16), torch.ones(16, 32, dtype=torch.bfloat16)
+STACK, NARROW = B[None].mT, torch.ones(16, 32, dtype=torch.int8)
+ONE, ENDS = torch.tensor(1.0), torch.tensor([8], dtype=torch.int32)
+
+
+def summed(acc, *others):
+    return sum(others, acc)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: matmul(A, B, epilogue=summed, operands=None), "got NoneType"),
+        (lambda: matmul(A, B, epilogue=summed, operands=torch.ones(1, 16)), "got Tensor"),
+        (lambda: grouped_mm(A, STACK, offs=ENDS, epilogue=summed, operands=ONE), "got Tensor"),
+        (lambda: weight_only_mm(A, NARROW, epilogue=summed, operands=None), "got NoneType"),
+        (lambda: weight_only_mm(A, NARROW, operands=[ONE]), "those of an epilogue, got none"),
+        (
+            lambda: matmul(A, B, epilogue=summed, operands=[torch.ones(8, 16).to_sparse()]),
+            "operands[0] must be dense, got torch.sparse_coo",
+        ),
+        (
+            lambda: matmul(A, B, epilogue=summed, out=(torch.empty(8, 16),)),
+            "out must be one array for a function of one result, got a tuple",
+        ),
+        (lambda: grouped_mm([A], STACK, offs=ENDS), "mat_a must be a torch tensor, got list"),
+        (lambda: grouped_mm(A, STACK, offs=[8]), "offs must be a torch tensor, got list"),
+        (lambda: scaled_mm(A, B.T, 1.0, "TensorWise", ONE, "TensorWise"), "scale_a must be a"),
+        (lambda: scaled_mm(A.tolist(), B.T, ONE, "TensorWise", ONE, "TensorWise"), "got list"),
+        (
+            lambda: scaled_grouped_mm(A, STACK, 2, "TensorWise", ONE, "TensorWise", offs=ENDS),
+            "scale_a must be a torch tensor, got int",
+        ),
+        (lambda: weight_only_mm(A, NARROW, [1.0] * 16), "scales must be a torch tensor, got list"),
+        (
+            lambda: matmul(A.float(), B.repeat(2, 1).float(), out_dtype="mxfp8", precision="ieee"),
+            "a C of mxfp8 must be of what tensor cores multiply, got f32",
+        ),
+    ],
+)
+def test_arguments_that_are_not_read_as_they_are_meant(call, message):
+    with pytest.raises(OptionError) as refused:
+        call()
+    assert message in str(refused.value)
+
+
+def test_an_output_may_not_require_gradients_where_torch_records_them():
+    out = torch.empty(8, 16, dtype=torch.bfloat16, requires_grad=True)
+    with pytest.raises(OptionError, match="out must not require gradients"):
+        matmul(A, B, out=out)
+    with torch.no_grad():
+        assert matmul(A, B, out=out) is out
+
+
+def test_torch_knows_that_an_output_has_changed():
+    weight, out = torch.ones(8, 16, requires_grad=True), torch.ones(8, 16)
+    used = (weight * out).sum()
+    matmul(A, B, out=out, out_dtype="f32")
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        used.backward()
+
+
+@pytest.mark.parametrize("second", [0, 1])
+def test_outputs_of_several_are_no_operands(second):
+    """Each is stored when all before it are, and the function is computed again for it."""
+    held, other = torch.ones(8, 16), torch.ones(8, 16)
+    outs = (other, held) if second else (held, other)
+    with pytest.raises(LaunchError, match="must share no memory with 'e0', as several outputs"):
+        matmul(
+            *(A, B),
+            epilogue=lambda acc, held: (acc + held, acc - held),
+            operands=[held],
+            out=outs,
+            out_dtype="f32",
+        )
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_a_narrow_product_of_no_k_is_what_the_function_makes_of_zeros(rows):
+    a, b = torch.ones(rows, 0, dtype=torch.bfloat16), torch.ones(16, 0, dtype=torch.int8)
+    assert weight_only_mm(a, b).equal(torch.zeros(rows, 16, dtype=torch.bfloat16))
+    found = weight_only_mm(a, b, epilogue=lambda acc, x: (acc + x, acc - x), operands=[ONE])
+    assert found[0].equal(torch.ones(rows, 16, dtype=torch.bfloat16))
+    assert found[1].equal(-torch.ones(rows, 16))
+    assert weight_only_mm(A, b[:0].new_ones(0, 32)).shape == (8, 0)
+
+
+@pytest.mark.parametrize(
+    ("epilogue", "operands", "message"),
+    [
+        (lambda acc: acc * acc.shape[0], [], "must not depend on the number of rows"),
+        (lambda acc, x: acc * x, [torch.ones(16, 1)], "or one for each column where m is dynamic"),
+    ],
+)
+def test_a_narrow_product_of_any_rows_refuses_functions_of_their_number(
+    epilogue, operands, message
+):
+    a = torch.ones(16, 32, dtype=torch.bfloat16)
+    with pytest.raises(CompileError, match=message):
+        tilewright.weight_only_mm(a, NARROW, m="dynamic", epilogue=epilogue, operands=operands)
