@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
+from ..runtime.collector import no_full_collections
 from .mlir import declare_dialect, ir, irdl, quicken
 from .pipe import Pipe
 from .sm import Sm
@@ -103,11 +104,15 @@ def _bytecode(module: ir.Module) -> bytes:
 
 
 def one_thread_at_a_time(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """For functions that make a context: two threads that load our dialects crash the process."""
+    """For functions that make a context: two threads that load our dialects crash the process.
+
+    Inside, Python collects in its young generations alone: a compilation leaves little garbage, and
+    what it imports none.
+    """
 
     @functools.wraps(function)
     def in_turn(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
-        with _turn:
+        with _turn, no_full_collections():
             return function(*arguments, **options)
 
     return in_turn

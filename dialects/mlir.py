@@ -1,5 +1,6 @@
 """The one place that names the MLIR wheel: upstream `mlir` when installed, else `torch_mlir`."""
 
+import builtins
 import ctypes
 import functools
 import importlib
@@ -10,14 +11,45 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+
+class _LateNumpy(ModuleType):
+    """numpy, imported when something of it is first asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("numpy"), name)
+
+
+def _bring_ir(package: str) -> None:
+    """Import the wheel's module `ir`, which gets numpy when it first asks it for something.
+
+    The bindings import numpy for builders of attributes that nothing here builds. It takes a sixth
+    of all imports, and starts a thread for each core.
+    """
+    spec = importlib.util.find_spec(f"{package}.ir")
+    if spec is None or spec.loader is None or spec.name in sys.modules or "numpy" in sys.modules:
+        return
+
+    def imported(name: str, *how: Any) -> Any:
+        return _LateNumpy(name) if name == "numpy" else builtins.__import__(name, *how)
+
+    module = importlib.util.module_from_spec(spec)
+    module.__dict__["__builtins__"] = {**vars(builtins), "__import__": imported}
+    sys.modules[spec.name] = sys.modules[package].__dict__["ir"] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[spec.name]
+        raise
+
+
 try:
+    _bring_ir("mlir")
     from mlir import ir, passmanager
     from mlir.dialects import _linalg_ops_gen as linalg_ops
     from mlir.dialects import (
         arith,
         ext,
         func,
-        gpu,
         irdl,
         llvm,
         math,
@@ -29,13 +61,13 @@ try:
 
     PACKAGE = "mlir"
 except ImportError:
+    _bring_ir("torch_mlir")
     from torch_mlir import ir, passmanager  # of the extra `compiler`
     from torch_mlir.dialects import _linalg_ops_gen as linalg_ops
     from torch_mlir.dialects import (
         arith,
         ext,
         func,
-        gpu,
         irdl,
         llvm,
         math,
@@ -55,7 +87,7 @@ def _deferred(name: str) -> Any:
 
     The bindings import the module of each dialect that they meet an op of, and ask it for nothing:
     the classes of ops register themselves. That of linalg also builds each named op from its
-    definition, which takes a sixth of all imports.
+    definition, which takes a sixth of all imports; of gpu a kernel needs one op, built by name.
     """
     spec = importlib.util.find_spec(f"{DIALECTS}.{name}")
     if spec is None or spec.loader is None or spec.name in sys.modules:
@@ -73,6 +105,7 @@ def _deferred(name: str) -> Any:
 
 
 linalg = _deferred("linalg")
+_deferred("gpu")
 
 
 def declare_dialect(name: str) -> None:
@@ -180,7 +213,6 @@ __all__ = [
     "declare_dialect",
     "ext",
     "func",
-    "gpu",
     "ir",
     "irdl",
     "linalg",

@@ -76,8 +76,12 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f".{name}", __name__)
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .runtime.collector import no_full_collections
+
     module, attribute = _HOMES[name]
-    found = globals()[name] = getattr(importlib.import_module(f".{module}", __name__), attribute)
+    with no_full_collections():
+        home = importlib.import_module(f".{module}", __name__)
+    found = globals()[name] = getattr(home, attribute)
     return found
 
 

@@ -8,6 +8,7 @@ a program that SIGPIPE ends. A stdout that can't be written: one line and status
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -18,6 +19,8 @@ from .streams import drop_output, own_streams
 
 BROKEN_PIPE = 128 + signal.SIGPIPE
 INTERRUPTED = 128 + signal.SIGINT
+COLLECTIONS = (100_000, 20, 20)
+"""Thresholds of Python's collector. Its own, 700 objects, spend a tenth of a short program."""
 
 
 class Ended(BaseException):
@@ -35,7 +38,7 @@ def as_process(run: Callable[[], int | None], messages: int = 2) -> int:
     """
     own_streams(messages)
     try:
-        with _signals():
+        with _few_collections(), _signals():
             status = _status_of(run)
             sys.stdout.flush()
             return status
@@ -49,6 +52,20 @@ def as_process(run: Callable[[], int | None], messages: int = 2) -> int:
     except OSError as error:
         drop_output()
         return _say(unusable(error), 1)
+
+
+@contextlib.contextmanager
+def _few_collections() -> Iterator[None]:
+    """Collect what circles leave seldom, and at the end no more: the process gives all back.
+
+    Python would visit every object of MLIR and torch several times before it ends, for a tenth of
+    a second.
+    """
+    gc.set_threshold(*COLLECTIONS)
+    try:
+        yield
+    finally:
+        gc.freeze()
 
 
 def _status_of(run: Callable[[], int | None]) -> int:

@@ -14,7 +14,7 @@ from ...dialects import legality, sm
 from ...dialects.entry_names import SHARED_MEMORY
 from ...dialects.errors import CompileError
 from ...dialects.layout import SLOT_ALIGNMENT
-from ...dialects.mlir import gpu, ir, llvm, passmanager
+from ...dialects.mlir import ir, llvm, passmanager
 from ...dialects.sm_types import Sm
 from ...dialects.target import Target
 from ...dialects.tile_types import integers_of
@@ -23,6 +23,7 @@ from ..base import PassLog, one_of, option, require, target_of, walk
 from . import nvvm_barriers, nvvm_copies, nvvm_fragments, nvvm_tensor_core
 
 TENSOR_MAP_BYTES = 128
+GPU_MODULE = "gpu.module"
 PDL = ("auto", "true", "false", "early")
 UPSTREAM = (
     "builtin.module(convert-vector-to-llvm,convert-scf-to-cf,convert-cf-to-llvm,"
@@ -48,7 +49,7 @@ class LowerToNvvm:
     """
 
     name: ClassVar[str] = "lower-to-nvvm"
-    makes: ClassVar[tuple[str, ...]] = ("gpu.module",)
+    makes: ClassVar[tuple[str, ...]] = (GPU_MODULE,)
     pdl: str = option("auto", one_of(*PDL), "auto, true, false or early")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
@@ -80,7 +81,7 @@ class LowerToNvvm:
 
 def _the_kernel(module: ir.Module) -> sm.KernelOp:
     tops = list(module.body.operations)
-    if any(isinstance(op, gpu.GPUModuleOp) for op in tops):
+    if any(op.operation.name == GPU_MODULE for op in tops):
         raise CompileError("lower-to-nvvm: the module is lowered already; run it once")
     kernels = [op for op in tops if isinstance(op, sm.KernelOp)]
     if len(kernels) != 1:
@@ -93,8 +94,9 @@ def _the_kernel(module: ir.Module) -> sm.KernelOp:
 
 def _gpu_module(target: Target) -> ir.Block:
     chip = ir.Attribute.parse(f'#nvvm.target<chip = "{target.chip}">')
-    made = gpu.GPUModuleOp("kernels", targets=ir.ArrayAttr.get([chip]))
-    return made.bodyRegion.blocks.append()
+    told = {"sym_name": ir.StringAttr.get("kernels"), "targets": ir.ArrayAttr.get([chip])}
+    made = ir.Operation.create(GPU_MODULE, attributes=told, regions=1)
+    return made.regions[0].blocks.append()
 
 
 def _declare_globals(tables: list[sm.TableOp]) -> None:

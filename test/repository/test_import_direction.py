@@ -13,7 +13,7 @@ from draw_house import imports_of
 ROOT = Path(__file__).parent.parent.parent
 ALLOWED = {
     "runtime": set(),
-    "dialects": {"runtime"},  # its tables of element types and of sizes alone
+    "dialects": {"runtime"},  # its tables of element types and of sizes, and its collector
     "passes": {"dialects"},
     "compiler": {"passes", "dialects", "runtime"},
     "tools": {"compiler", "passes", "dialects", "runtime"},
@@ -111,9 +111,9 @@ def circles(left: dict[str, set[str]]) -> list[str]:
     return sorted(left)
 
 
-def test_dialects_take_only_element_types_and_sizes_of_the_isa_from_the_runtime():
+def test_dialects_take_only_tables_and_the_collector_from_the_runtime():
     groups = dict.fromkeys(("tile_groups.py", "ragged_maps.py"), "runtime.group_sizes")
-    groups["epilogue.py"] = "runtime.math_policies"
+    groups |= {"epilogue.py": "runtime.math_policies", "context.py": "runtime.collector"}
     tables = {"dtypes.py": "runtime.element_types", **groups}
     for path in files_of("dialects"):
         ours = {name for name in imported_modules(path) if name.startswith("runtime.")}
@@ -151,8 +151,8 @@ def test_layout_algebra_and_targets_know_no_mlir():
         assert not {"dialects.mlir"} & imported_modules(ROOT / "dialects" / name)
 
 
-def test_the_emulator_knows_nothing_of_the_runtime_but_errors_files_and_processes():
-    known = ("runtime.errors", "runtime.atomic", "runtime.child")
+def test_the_emulator_knows_nothing_of_the_runtime_but_errors_files_processes_and_collector():
+    known = tuple(f"runtime.{name}" for name in ("errors", "atomic", "child", "collector"))
     for path in files_of("runtime/emulator"):
         ours = {name for name in imported_modules(path) if name.startswith("runtime.")}
         outside = {name for name in ours if not name.startswith("runtime.emulator")}
@@ -186,17 +186,22 @@ def test_compiling_loads_no_emulator():
     assert [name for name in shown.stdout.split() if ".emulator" in name] == []
 
 
-def test_compiling_loads_no_definitions_of_linalg_ops_and_they_come_when_asked_for():
+def test_compiling_loads_no_definitions_of_linalg_ops_nor_numpy_and_they_come_when_asked_for():
     code = """if True:
         import sys
         from tilewright import MatmulSpec, compile
-        from tilewright.dialects.mlir import linalg
+        from tilewright.dialects.mlir import ir, linalg
         compile(MatmulSpec(m=64, n=64, k=64))
         definitions = f"{linalg.__name__}.opdsl"
-        print(definitions in sys.modules, callable(linalg.matmul), definitions in sys.modules)
+        print(definitions in sys.modules, "numpy" in sys.modules)
+        print(callable(linalg.matmul), definitions in sys.modules)
+        with ir.Context() as context:
+            made = ir.AttrBuilder.get("I64ElementsAttr")([3, 7], context=context)
+            print(ir.DenseIntElementsAttr(made)[1])
+        print("numpy" in sys.modules, sys.modules["numpy"].add(2, 3))
     """
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert shown.stdout.split() == ["False", "True", "True"]
+    assert shown.stdout.split() == ["False", "False", "True", "True", "7", "True", "5"]
 
 
 ROOMS = ("ptx", "machine", "tensor", "copies", "instructions", "checks", "observe", "host")

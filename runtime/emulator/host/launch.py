@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...collector import no_full_collections
 from ..checks.early_uses import suspicions
 from ..checks.levels import CHECKS, listeners
 from ..errors import LaunchError, Trap, short_name
@@ -36,7 +37,6 @@ from ..ptx.program import Program
 from ..ptx.specials import FIXED, GRID_WORKSPACE
 from ..ptx.values import RAW
 from ..tensor.short_sums import SUMS
-from .collector import no_full_collections
 from .names import Names
 from .params import HostArrays, Parameters
 from .poison import garbage

@@ -1,13 +1,13 @@
-"""What a launch asks of Python's garbage collector."""
+"""What launches and imports ask of Python's garbage collector."""
 
 import gc
 
 import pytest
 
-from tilewright.runtime.emulator.host.collector import no_full_collections
+from tilewright.runtime.collector import no_full_collections
 
 
-def test_thresholds_are_the_callers_again_behind_the_last_launch_that_runs():
+def test_thresholds_are_the_callers_again_behind_the_last_block_that_runs():
     before = gc.get_threshold()
     with no_full_collections():
         with pytest.raises(KeyError), no_full_collections():

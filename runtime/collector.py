@@ -1,4 +1,4 @@
-"""Python's garbage collector during a launch."""
+"""Python's garbage collector while much is made and little of it becomes garbage."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _thresholds = (0, 0, 0)
 
 @contextmanager
 def no_full_collections() -> Iterator[None]:
-    """Collect inside in the two young generations alone, in all launches that run at once.
+    """Collect inside in the two young generations alone, in all blocks that run at once.
 
-    A full collection visits every object of the process: with torch and MLIR loaded a million, of
-    which a launch turns none to garbage. Its own circles are freed young, or behind its end.
+    A full collection visits every object of the process: with torch and MLIR loaded a million. Of
+    those, a launch, an import and an export by torch turn none to garbage. Their own circles are
+    freed young, or behind the end.
     """
     global _running, _thresholds
     with _counting:
