@@ -1,7 +1,13 @@
 """What a run-time M costs against one that the compiler knew.
 
+    python benchmarks/dynamic_m.py estimate [--target sm_90a] [--shapes 16x4096x4096,…]
     python benchmarks/dynamic_m.py compile FOLDER [--target sm_90a] [--shapes 16x4096x4096,…]
     python benchmarks/dynamic_m.py measure FOLDER [--rounds 15] [--json PATH]
+
+`estimate` compiles and measures nothing. For each N and K of the shapes it says by how much the
+kernel that a number of rows shares is estimated to be slower than the best one with a run-time M,
+and than the one that is chosen for that number alone: over every M to 320, every 20th to 2000 and
+every 204th to 32,000, which do not follow the steps by which rows are shared out.
 
 `compile` needs no GPU. For each N and K it writes FOLDER/NxK.rows.zip, one bundle of the kernels
 that share all M, as `tilewright compile --m dynamic` makes it. For each shape it writes two kernels
@@ -37,13 +43,16 @@ KINDS = ("static", "same", "rows")
 
 def main() -> None:
     options = parse_options()
-    {"compile": compile_all, "measure": measure_all}[options.do](options)
+    if options.do != "estimate" and options.folder is None:
+        sys.exit(f"error: {options.do} must have a folder, got none")
+    does = {"estimate": estimate_all, "compile": compile_all, "measure": measure_all}
+    does[options.do](options)
 
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("do", choices=("compile", "measure"))
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("do", choices=("estimate", "compile", "measure"))
+    parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--target", default="sm_90a", help="chip or GPU (default sm_90a)")
     parser.add_argument("--shapes", default=SHAPES, help="MxNxK,…")
     parser.add_argument("--jobs", type=int, default=2, help="processes that compile (default 2)")
@@ -54,6 +63,44 @@ def parse_options() -> argparse.Namespace:
 
 def shapes_of(text: str) -> list[tuple[int, ...]]:
     return [tuple(map(int, shape.split("x"))) for shape in text.split(",")]
+
+
+def estimate_all(options: argparse.Namespace) -> None:
+    columns = "N×K | kernels | ranges | mean loss | largest | at M | beside known M: mean | largest"
+    print(f"| {columns} |\n" + "|---" * 8 + "|")
+    weights = sorted({shape[1:] for shape in shapes_of(options.shapes)})
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for line in pool.map(estimate_rows, weights, [options.target] * len(weights)):
+            print(line, flush=True)
+
+
+def estimate_rows(weight: tuple[int, int], chip: str) -> str:
+    """A line of the table: estimated times of shared kernels over those of kernels of one M."""
+    from tilewright.compiler.schedule.buckets import for_rows, shared_schedules
+    from tilewright.compiler.schedule.choice import choose_schedule, target_for
+    from tilewright.compiler.schedule.estimate import estimate
+    from tilewright.compiler.schedule.problem import Problem
+    from tilewright.compiler.spec import ROWS_HINT, MatmulSpec
+
+    any_m = MatmulSpec(ROWS_HINT, *weight, dynamic_m=True)
+    target = target_for(any_m, chip)
+    shared = shared_schedules(any_m, target)
+    ends = {most: schedule for schedule, ranges in shared for _, most in ranges}
+    losses: dict[str, dict[int, float]] = {"any": {}, "known": {}}
+    for m in (*range(1, 321), *range(340, 2001, 20), *range(2204, 32001, 204)):
+        known = MatmulSpec(m, *weight)
+        taken = ends[min(most for most in ends if m <= most)]
+        best = {"any": choose_schedule(for_rows(any_m, m), target)}
+        best["known"] = choose_schedule(known, target)
+        for name, schedule in best.items():
+            pair = (estimate(Problem.of(known, target), e, target) for e in (taken, schedule))
+            ours, theirs = (each.total_us for each in pair)
+            losses[name][m] = ours / theirs - 1
+    worst = max(losses["any"], key=lambda m: losses["any"][m])
+    means = {name: statistics.mean(each.values()) for name, each in losses.items()}
+    beside_any = f"{means['any']:.1%} | {losses['any'][worst]:.1%} | {worst}"
+    beside_known = f"{means['known']:.1%} | {max(losses['known'].values()):.1%}"
+    return f"| {joined(weight)} | {len(shared)} | {len(ends)} | {beside_any} | {beside_known} |"
 
 
 def compile_all(options: argparse.Namespace) -> None:
@@ -77,8 +124,8 @@ def compile_rows(weight: tuple[int, int], options: argparse.Namespace) -> str:
     spec = MatmulSpec(ROWS_HINT, *weight, dynamic_m=True)
     kernels = compile_buckets(spec, target=options.target)
     write_several(options.folder / f"{joined(weight)}.rows.zip", kernels)
-    ends = ", ".join(str(each.manifest["spec"]["least_m"]) for each in kernels)
-    return f"{joined(weight)}  kernels from {ends} rows on"
+    counts = f"{len(kernels)} kernels, {sum(len(each.ranges) for each in kernels)} ranges"
+    return f"{joined(weight)}  {counts}"
 
 
 def compile_one(shape: tuple[int, ...], kind: str, options: argparse.Namespace) -> str:

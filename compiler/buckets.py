@@ -1,4 +1,4 @@
-"""Kernels for any M, one for each range of rows that has a schedule of its own."""
+"""Kernels for any M, one for each of the schedules that share the numbers of rows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 from .driver import (
     Compiled,
     Source,
+    choose_pipeline,
     compile_matmul,
     level_and_target,
     loaded_source,
     read_spec,
 )
 from .levels import is_kernel
-from .schedule.buckets import buckets_of
+from .schedule.buckets import Bucket, buckets_of
 from .schedule.choice import target_for
 from .schedule.thread_schedule import is_by_threads
 from .schedule.warp_schedule import is_by_warps
@@ -26,22 +27,24 @@ def compile_buckets(
     source: Source,
     *,
     target: str | None = None,
-    begin: Callable[[MatmulSpec], None] | None = None,
+    begin: Callable[[Bucket], None] | None = None,
     **options: Any,
 ) -> list[Compiled]:
-    """The kernels that share all M, from the fewest rows on; each has the schedule that is chosen.
+    """The kernels that share all M, in the order of the fewest rows of each.
 
-    source: a spec or linalg of any M. begin: is called with the spec of each before it is compiled.
+    source: a spec or linalg of any M. begin: is called with each bucket before it is compiled.
     options: those of `compile_matmul` but a pipeline. Raises `CompileError`.
     """
     source = loaded_source(source, target)
     (_, target), kernels = level_and_target(source, target), []
-    for each in bucket_specs(source, target):
+    for each in buckets_for(source, target):
         if begin is not None:
             begin(each)
-        rows = (each.least_m, each.most_m) if each.most_m else None
-        own = each if isinstance(source, MatmulSpec) else source
-        kernels.append(compile_matmul(own, target=target, rows=rows, **options))
+        spec = each.spec
+        rows = (spec.least_m, spec.most_m) if spec.most_m else None
+        own = spec if isinstance(source, MatmulSpec) else source
+        made = compile_matmul(own, target=target, rows=rows, pipeline=each.pipeline, **options)
+        kernels.append(replace(made, chosen=True, ranges=each.ranges))
     return kernels
 
 
@@ -51,10 +54,11 @@ def has_any_m(source: Source, target: str | None) -> bool:
     return not is_kernel(level) and read_spec(source, target).dynamic_m
 
 
-def bucket_specs(source: Source, target: str) -> list[MatmulSpec]:
-    """The spec of each kernel; of threads and of warps one kernel does for all M."""
+def buckets_for(source: Source, target: str) -> list[Bucket]:
+    """Each kernel with its rows and passes; of threads and of warps one kernel does for all M."""
     spec = read_spec(source, target)
     used = None if is_by_threads(spec) else target_for(spec, target)
     if used is None or is_by_warps(used):
-        return [replace(spec, m=ROWS_HINT)]
+        spec = replace(spec, m=ROWS_HINT)
+        return [Bucket(spec, choose_pipeline(spec, target))]
     return buckets_of(spec, used)

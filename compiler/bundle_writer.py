@@ -20,7 +20,8 @@ from ..runtime.bundles.bundle import (
     together,
 )
 from ..runtime.bundles.manifest_fields import CUBIN_NAME, PTX_NAME
-from ..runtime.bundles.several import prefix_of
+from ..runtime.bundles.several import prefix_of, ranges_of
+from ..runtime.bundles.sizes import least_rows, most_rows
 from .driver import Compiled
 
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
@@ -46,15 +47,25 @@ def write_bundle(
 
 
 def write_several(path: str | Path, kernels: Sequence[Compiled], mode: int | None = None) -> Bundle:
-    """Write kernels for more and more rows as one bundle, as `write_bundle` does one."""
+    """Write kernels for some rows each as one bundle, as `write_bundle` does one."""
     bundle = several(kernels, Path(path))
     _write(Path(path), _contents_of_several(bundle), mode)
     return bundle
 
 
 def several(kernels: Sequence[Compiled], path: Path | None = None) -> Bundle:
-    """The bundle of kernels for more and more rows, of which there may be one."""
-    return together([as_bundle(each) for each in kernels], path)
+    """The bundle of kernels in the order of their fewest rows, of which there may be one."""
+    bundles = [as_bundle(each) for each in kernels]
+    if len(bundles) == 1:
+        return together(bundles, (), path)
+    pairs = zip(kernels, bundles, strict=True)
+    rows = [each.ranges or (_rows_of(made),) for each, made in pairs]
+    return together(bundles, ranges_of(rows), path)
+
+
+def _rows_of(bundle: Bundle) -> tuple[int, int]:
+    """The rows of a kernel that is told no ranges."""
+    return least_rows(bundle.manifest), most_rows(bundle.manifest)
 
 
 def _contents(bundle: Bundle, prefix: str = "") -> dict[str, bytes]:
@@ -69,7 +80,7 @@ def _contents_of_several(bundle: Bundle) -> dict[str, bytes]:
     kernels = bundle.kernels
     if len(kernels) == 1:
         return _contents(bundle)
-    manifest = seal_several([each.manifest for each in kernels])
+    manifest = seal_several([each.manifest for each in kernels], bundle.ranges)
     contents = {MANIFEST_NAME: (json.dumps(manifest, indent=2) + "\n").encode()}
     for told, each in zip(manifest["kernels"], kernels, strict=True):
         contents |= _contents(each, prefix_of(told))

@@ -61,7 +61,8 @@ class Compiled:
     `mlir` is there where it is the kind asked for: to print a kernel takes as long as a pass.
     `stages` holds (stage, wall seconds) in order, `remarks` what a user should read. `level` is
     the pass that the source was through already, None for linalg; `chosen` whether the compiler
-    chose the schedule.
+    chose the schedule. Of kernels that share all M, `ranges` are the least and the most rows of
+    each range of this one.
     """
 
     pipeline: str
@@ -71,6 +72,7 @@ class Compiled:
     stages: list[tuple[str, float]]
     level: str | None = None
     chosen: bool = False
+    ranges: tuple[tuple[int, int], ...] = ()
     entry: str | None = None
     llvm_ir: str | None = None
     ptx: str | None = None

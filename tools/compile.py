@@ -10,6 +10,7 @@ from typing import Any
 
 from .arguments import Parser, add_json, add_pipeline, add_problem, compile_keywords, problem
 from .chosen import chosen_line
+from .explain_rows import said_ranges
 from .ir_diff import ir_diff
 from .isolated import reads_in_child
 from .output import check_place, print_json, write_bytes, write_text
@@ -111,11 +112,12 @@ def _compile(source: Any, options: argparse.Namespace) -> list[Any]:
         several = _is_by_rows(source, options)
         before = _before(source, options) if options.print_diff and not several else ""
 
-        def begin(spec: Any) -> None:
+        def begin(bucket: Any) -> None:
             nonlocal before
             before = _before(source, options) if options.print_diff else ""
-            if spec.most_m and (options.verbose or options.print_after_all or options.print_diff):
-                print(f"rows {spec.least_m} to {spec.most_m}", file=sys.stderr)
+            told = options.verbose or options.print_after_all or options.print_diff
+            if bucket.spec.most_m and told:
+                print(f"rows {said_ranges(bucket.ranges)}", file=sys.stderr)
 
         def observe(event: Any) -> None:
             nonlocal before

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..runtime.bundles.several import ROWS_MOST
 from .output import print_json
 
 if TYPE_CHECKING:
@@ -14,29 +16,27 @@ WIDTH = 170
 
 def explain_rows(spec: MatmulSpec, target: str, as_json: bool) -> int:
     """Print the rows that each kernel is for, and its passes."""
-    from ..compiler.buckets import bucket_specs
-    from ..compiler.driver import choose_pipeline
+    from ..compiler.buckets import buckets_for
 
-    found = [(each, choose_pipeline(each, target)) for each in bucket_specs(spec, target)]
+    found = buckets_for(spec, target)
     if as_json:
         kernels: list[dict[str, Any]] = [
-            {"least": each.least_m or 1, "most": each.most_m or None, "pipeline": pipeline}
-            for each, pipeline in found
+            {"ranges": [list(each) for each in bucket.ranges], "pipeline": bucket.pipeline}
+            for bucket in found
         ]
         print_json({"ok": True, "spec": spec.as_dict(), "target": target, "kernels": kernels})
         return 0
-    from ..compiler.spec import ROWS_MOST
     from .tables import print_table
 
-    rows = [
-        [f"{each.least_m or 1} {_end(each.most_m, ROWS_MOST)}", str(each.m), pipeline]
-        for each, pipeline in found
-    ]
+    rows = [[said_ranges(bucket.ranges, "\n"), bucket.pipeline] for bucket in found]
     sizes = f"any M×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}, {target}"
     print(f"matmul     {sizes}")
-    print_table(["rows", "chosen for", "pipeline"], rows, width=WIDTH)
+    print_table(["rows", "pipeline"], rows, width=WIDTH)
     return 0
 
 
-def _end(most: int, limit: int) -> str:
-    return "or more" if most in (0, limit) else f"to {most}"
+def said_ranges(ranges: Iterable[tuple[int, int]], between: str = ", ") -> str:
+    """Rows in words: `17 to 64, 129 to 192, 4097 or more`."""
+    return between.join(
+        f"{least} or more" if most == ROWS_MOST else f"{least} to {most}" for least, most in ranges
+    )

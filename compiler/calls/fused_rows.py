@@ -21,12 +21,13 @@ from ...runtime.operands.dlpack import gpu_of
 from ..importers.epilogue_function import Argument, Frame, import_epilogue
 from ..importers.linalg_text import LinalgText
 from ..importers.traced_function import TensorLike
+from ..schedule.buckets import Bucket
 from ..spec import MatmulSpec
 from ..spec.epilogue import Epilogue
 from .function_keys import function_key
 from .fused import as_argument, bs_of, given_outputs, like_of
 from .kernel_cache import cached_bundle
-from .kernels import How, default_target, pipeline_of, specs_of_rows, with_precision
+from .kernels import How, buckets_of_rows, default_target, with_precision
 from .leading_dims import flattened, has_leading_dims, rows_of
 from .operands import operand_of, quick_key, spec_of
 from .placement import gaps_of, read_in_place
@@ -127,16 +128,16 @@ def _find(
     spec = with_precision(replace(spec_of(a, b, how.out_dtype, gaps or (0, 0)), **more), how)
     traced = _traced(spec, shape, epilogue, likes, how)
     names = ("a", *("b", "b2")[: len(rights)], *(f"operands[{e.number}]" for e in traced.arguments))
-    make = partial(_bundle, traced.epilogue, names, target, how)
-    specs = specs_of_rows(traced.spec, target, how)
-    return Found(RowKernels(specs, make, copies=True), traced.spec, traced.arguments, [])
+    make = partial(_bundle, traced.epilogue, names, target, how.math)
+    kernels = RowKernels(buckets_of_rows(traced.spec, target, how), make, copies=True)
+    return Found(kernels, traced.spec, traced.arguments, [])
 
 
 def _bundle(
-    epilogue: Epilogue, names: tuple[str, ...], target: str, how: How, spec: MatmulSpec
+    epilogue: Epilogue, names: tuple[str, ...], target: str, math: str, bucket: Bucket
 ) -> Bundle:
-    source = LinalgText(spec.mlir_text(epilogue), "matmul", names)
-    return cached_bundle(source, target, pipeline_of(spec, target, how), how.math)
+    source = LinalgText(bucket.spec.mlir_text(epilogue), "matmul", names)
+    return cached_bundle(source, target, bucket.pipeline, math)
 
 
 def _traced(

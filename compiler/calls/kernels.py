@@ -25,12 +25,13 @@ from ...runtime.operands.dlpack import gpu_of
 from ...runtime.tracing import is_traced, is_watched
 from ..driver import choose_pipeline
 from ..pipeline import complete_pipeline
+from ..schedule.buckets import Bucket
 from ..spec import MatmulSpec
 from .kernel_cache import cached_bundle
 from .leading_dims import is_empty, product_of_nothing
 from .operands import lies_as, operand_of, quick_key, spec_of
 from .placement import ALIGNMENT_BYTES, NO_GAPS, aligned, gaps_of, read_in_place
-from .row_kernels import RowKernels, row_specs
+from .row_kernels import RowKernels, row_buckets
 
 DEFAULT_TARGET = "sm_100a"  # where there is no GPU
 PLAIN_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
@@ -122,18 +123,20 @@ def _find_kernel(
     if how.sums:
         spec = replace(spec, sums=how.sums)
     if how.m:
-        return RowKernels(specs_of_rows(spec, target, how), partial(bundle_of, target, how))
-    return open_kernel(bundle_of(target, how, spec))
+        return RowKernels(buckets_of_rows(spec, target, how), partial(bundle_of_rows, target))
+    return open_kernel(cached_bundle(spec, target, pipeline_of(spec, target, how)))
 
 
-def bundle_of(target: str, how: How, spec: MatmulSpec) -> Bundle:
-    """The kernel of a spec, with the passes that are asked for, or chosen."""
-    return cached_bundle(spec, target, pipeline_of(spec, target, how))
+def bundle_of_rows(target: str, bucket: Bucket) -> Bundle:
+    """One of the kernels that share all M."""
+    return cached_bundle(bucket.spec, target, bucket.pipeline)
 
 
-def specs_of_rows(spec: MatmulSpec, target: str, how: How) -> list[MatmulSpec]:
-    """The spec of each kernel that shares all M."""
-    return row_specs(spec, target, by_choice=not (how.pipeline or how.preset))
+def buckets_of_rows(spec: MatmulSpec, target: str, how: How) -> list[Bucket]:
+    """Each kernel that shares all M, with the complete text of its passes."""
+    asked = pipeline_of(spec, target, how) if how.pipeline or how.preset else ""
+    found = row_buckets(spec, target, asked)
+    return [replace(each, pipeline=complete_text(each.pipeline)) for each in found]
 
 
 def with_precision(spec: MatmulSpec, how: How) -> MatmulSpec:
@@ -159,7 +162,12 @@ def _asks_for_more(torch: Any) -> bool:
 def pipeline_of(spec: MatmulSpec, target: str, how: How) -> str:
     """The complete text of the pipeline that is asked for, or chosen."""
     chosen = None if how.pipeline or how.preset else choose_pipeline(spec, target)
-    calls = complete_pipeline(how.pipeline or chosen, how.preset or None, None, True)
+    return complete_text(how.pipeline or chosen, how.preset or None)
+
+
+def complete_text(pipeline: str | None, preset: str | None = None) -> str:
+    """A pipeline with the passes that go before and behind those that it names."""
+    calls = complete_pipeline(pipeline, preset, None, True)
     return ",".join(str(call) for call in calls)
 
 

@@ -1,35 +1,39 @@
 """Kernels that share all numbers of rows, each compiled when a call first needs it.
 
-call    rows of the first input → the kernel whose range they are in → `DynamicKernel` → launch
+call    rows of the first input → the kernel with a range they are in → `DynamicKernel` → launch
 """
 
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ...runtime.bundles.bundle import Bundle
+from ...runtime.bundles.several import ranges_of
 from ...runtime.launch.kernel import Kernel
 from ...runtime.launch.loading import open_kernel
-from ..buckets import bucket_specs
+from ..buckets import buckets_for
+from ..schedule.buckets import Bucket
 from ..spec import ROWS_HINT, MatmulSpec
 
 
 class RowKernels:
     """A function of arrays, for any number of rows of the first one.
 
-    specs: those of the kernels, from the fewest rows on. make: the bundle for one of them.
+    buckets: the kernels, in the order of their fewest rows. make: the bundle for one of them.
     """
 
     def __init__(
-        self, specs: list[MatmulSpec], make: Callable[[MatmulSpec], Bundle], copies: bool = False
+        self, buckets: list[Bucket], make: Callable[[Bucket], Bundle], copies: bool = False
     ):
-        self.specs, self._make, self._copies = specs, make, copies
-        self._ends = [each.most_m for each in specs[:-1]]
-        self._kernels: list[Kernel | None] = [None] * len(specs)
+        self.buckets, self._make, self._copies = buckets, make, copies
+        ranges = ranges_of([each.ranges for each in buckets])
+        self._starts = [least for least, _ in ranges[1:]]
+        self._numbers = [number for _, number in ranges]
+        self._kernels: list[Kernel | None] = [None] * len(buckets)
         self._making = threading.Lock()
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
@@ -38,19 +42,19 @@ class RowKernels:
 
     def for_rows(self, m: int) -> Kernel:
         """The kernel for so many rows."""
-        number = bisect_left(self._ends, m)
+        number = self._numbers[bisect_right(self._starts, m)]
         return self._kernels[number] or self._find(number)
 
     def _find(self, number: int) -> Kernel:
         with self._making:  # so that threads that need the same kernel get it from the first one
             found = self._kernels[number]
             if found is None:
-                bundle = self._make(self.specs[number])
+                bundle = self._make(self.buckets[number])
                 found = self._kernels[number] = open_kernel(bundle, copies=self._copies)
         return found
 
 
-def row_specs(spec: MatmulSpec, target: str, by_choice: bool) -> list[MatmulSpec]:
-    """The spec of each kernel; one for all M where the caller names the passes."""
+def row_buckets(spec: MatmulSpec, target: str, pipeline: str) -> list[Bucket]:
+    """Each kernel; one for all M where the caller names the passes, with or without a preset."""
     spec = replace(spec, m=ROWS_HINT, dynamic_m=True)
-    return bucket_specs(spec, target) if by_choice else [spec]
+    return [Bucket(spec, pipeline)] if pipeline else buckets_for(spec, target)

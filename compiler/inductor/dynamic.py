@@ -16,7 +16,7 @@ from ...dialects.errors import CompileError
 from ...dialects.target import find_target
 from ...runtime.errors import DeviceError
 from ..calls.kernel_cache import describe_request, digest
-from ..calls.kernels import How, pipeline_of, specs_of_rows
+from ..calls.kernels import How, buckets_of_rows
 from ..calls.matmul_operator import product_operator
 from ..calls.operands import operand_of, result_type, spec_of
 from ..calls.placement import why_copied
@@ -69,8 +69,8 @@ def _compile(product: Product, how: How, processes: int) -> None:
     a = torch.empty(1, k, dtype=dtype_of(product.a), device="meta")
     spec = spec_of(operand_of("a", a), operand_of("b", b), how.out_dtype)
     jobs = {}
-    for each in specs_of_rows(spec, how.target, how):
-        job = each, find_target(how.target).chip, pipeline_of(each, how.target, how), how.math
+    for each in buckets_of_rows(spec, how.target, how):
+        job = each.spec, find_target(how.target).chip, each.pipeline, how.math
         jobs[digest(describe_request(*job))] = job
     with Workers(len(jobs), processes) as workers:
         for made in workers.compile_all(jobs).values():

@@ -1,52 +1,155 @@
-"""How kernels for any M share the numbers of rows: from where on another schedule is better.
+"""How kernels for any M share the numbers of rows: which schedules there are, and which rows each
+serves.
 
-    M  16   32   64   96   128   192   256   384   512   768   …   4096   more
-        └───────────┘ └─────┘ └─────────┘ └─────────┘ └─────────┘  └──────────┘   one kernel each
+    M  16   32   64   96   128   192   256   384   512   …   4096   …   more
+       └─ 1 ─┘ └─ 2 ─┘ └─ 3 ─────┘ └ 4 ┘ └─ 3 ─┘ └─── 5 ────┘ └─ 4 ─────────┘
 
-At each of these numbers a schedule is chosen. Going down from the largest, a kernel goes on to
-serve fewer rows as long as its schedule is the one that is chosen there, or is estimated to take at
-most `LOSS` longer. Schedules that were measured are not compared with estimated ones.
+At the numbers of `SEARCHED` a schedule is chosen as for that M alone. The time of each of these
+schedules is estimated at all numbers of `JUDGED`, between which no schedule gets another tile but
+of far more rows. Then the schedule is left out that is missed least, over and over, until each one
+left is needed: without it some M would take over `LOSS` longer. At most `KERNELS_MAX` are left. The
+fastest of them serves a number of rows, so that a kernel may serve several ranges: one of 128×256
+where the last wave of its tiles is nearly full, and another one in between.
+
+At the numbers that the entry of a measured schedule is for, all others count as `LESS_KNOWN` slower
+at least.
 
 Nothing here imports MLIR.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import functools
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
 
 from ...dialects.target import Target
+from ...runtime.bundles.several import KERNELS_MAX
 from ..spec import MANY_ROWS, ROWS_MOST, MatmulSpec
 from .choice import choose_schedule, measured_schedule
 from .estimate import estimate
-from .problem import Problem
-
-STEPS = (16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
-"""Rows at which a kernel may end, and for which its schedule is chosen."""
-LOSS = 0.02
+from .problem import Problem, Schedule
+from .rules import broken_rule
 
 
-def buckets_of(spec: MatmulSpec, target: Target) -> list[MatmulSpec]:
-    """The spec for each kernel, from the fewest rows on; tensor cores multiply tiles."""
-    current, found = _bucket(spec, MANY_ROWS, ROWS_MOST), []
-    for rows in reversed(STEPS):
-        own = _bucket(spec, rows, rows)
-        if not _serves(current, own, target):
-            found.append(replace(current, least_m=rows + 1))
-            current = own
-    return [current, *reversed(found)]
+def _steps(*parts: tuple[int, int]) -> list[int]:
+    """Numbers up to each end in steps of its own, each part from where the one before ended."""
+    found, start = [], 0
+    for end, step in parts:
+        found += range(start + step, end + 1, step)
+        start = end
+    return found
 
 
-def _bucket(spec: MatmulSpec, rows: int, most: int) -> MatmulSpec:
-    return replace(spec, m=rows, dynamic_m=True, least_m=1, most_m=most)
+SEARCHED = _steps((256, 16), (1024, 64), (4096, 128), (8192, 512), (16384, 1024), (32768, 8192))
+"""Rows for which a schedule is chosen."""
+JUDGED = _steps((256, 16), (8192, 64), (16384, 128), (32768, 256))
+"""Rows at which schedules are compared, and up to which a kernel may serve."""
+LOSS = 0.03
+LESS_KNOWN = 0.05
+TIE = 0.005  # a kernel goes on to serve fewer rows where another is faster by no more than this
+WORST = 4  # the power of a loss by which schedules are missed: the largest loss counts most
+
+Range = tuple[int, int]
+ALL_ROWS: Range = (1, ROWS_MOST)
 
 
-def _serves(larger: MatmulSpec, own: MatmulSpec, target: Target) -> bool:
-    """Whether the kernel for more rows does well for these, too."""
-    taken, best = (choose_schedule(each, target) for each in (larger, own))
-    if taken == best:
-        return True
-    problem = Problem.of(own, target)
-    if measured_schedule(problem, target) or measured_schedule(Problem.of(larger, target), target):
-        return False
-    times = [estimate(problem, each, target).total_us for each in (taken, best)]
-    return times[0] <= (1 + LOSS) * times[1]
+@dataclass(frozen=True)
+class Bucket:
+    """A kernel for some rows: its passes, and the ranges, least and most, that it serves.
+
+    spec: of all rows from the first range to the last one.
+    """
+
+    spec: MatmulSpec
+    pipeline: str
+    ranges: tuple[Range, ...] = (ALL_ROWS,)
+
+
+def buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
+    """The kernels, in the order of the fewest rows of each; tensor cores multiply tiles."""
+    found = []
+    for schedule, ranges in shared_schedules(spec, target):
+        least, most = ranges[0][0], ranges[-1][1]
+        m = most if most < ROWS_MOST else max(least, MANY_ROWS)
+        own = replace(spec, m=m, dynamic_m=True, least_m=least, most_m=most)
+        found.append(Bucket(own, schedule.pipeline(), tuple(ranges)))
+    return found
+
+
+def shared_schedules(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, list[Range]]]:
+    """The schedule of each kernel and its ranges, in the order of the fewest rows of each."""
+    pool, losses = losses_of(spec, target)
+    kept = _needed(losses)
+    served = _served(losses[kept])
+    found = [(pool[kept[number]], ranges) for number, ranges in served.items()]
+    return sorted(found, key=lambda each: each[1][0])
+
+
+def for_rows(spec: MatmulSpec, rows: int, most: int = 0) -> MatmulSpec:
+    """The spec of a kernel for up to so many rows, which counts them at each launch."""
+    return replace(spec, m=rows, dynamic_m=True, least_m=1, most_m=most or rows)
+
+
+@functools.lru_cache(16)
+def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndarray]:
+    """The schedules that are chosen at some rows, and how many times as long as the best one each
+    takes at each number of `JUDGED`; infinite where it is against a rule."""
+    problems = [Problem.of(for_rows(spec, rows), target) for rows in JUDGED]
+    chosen = [choose_schedule(for_rows(spec, rows), target) for rows in SEARCHED]
+    measured = [measured_schedule(problem, target) for problem in problems]
+    pool = list(dict.fromkeys([*chosen, *(each.schedule for each in measured if each)]))
+    many = Problem.of(for_rows(spec, MANY_ROWS, ROWS_MOST), target)
+    times = np.array([_times(each, problems, many, target) for each in pool])
+    losses = times / times.min(0)
+    for column, entry in enumerate(measured):
+        if entry is not None:
+            losses[:, column] = np.maximum(losses[:, column], 1 + LESS_KNOWN)
+            losses[pool.index(entry.schedule), column] = 1
+    return pool, losses
+
+
+def _times(
+    schedule: Schedule, problems: list[Problem], many: Problem, target: Target
+) -> list[float]:
+    """Microseconds at each problem; at the last one only where any number of rows will do."""
+    of_any = broken_rule(many, schedule, target) is None
+    last = problems[-1]
+    return [
+        estimate(each, schedule, target).total_us
+        if of_any or (each is not last and broken_rule(each, schedule, target) is None)
+        else np.inf
+        for each in problems
+    ]
+
+
+def _needed(losses: np.ndarray) -> list[int]:
+    """The numbers of the schedules that are left when the least missed ones are left out."""
+    kept = list(range(len(losses)))
+    while len(kept) > 1:
+        missed = [losses[[each for each in kept if each != one]].min(0) for one in kept]
+        costs = [((each - 1) ** WORST).sum() for each in missed]
+        least = int(np.argmin(costs))
+        if len(kept) <= KERNELS_MAX and missed[least].max() > 1 + LOSS:
+            break
+        del kept[least]
+    return kept
+
+
+def _served(losses: np.ndarray) -> dict[int, list[Range]]:
+    """The ranges of each schedule, by its number; a range goes down as long as others tie."""
+    taken: list[int] = []
+    for column in reversed(range(len(JUDGED))):
+        best = losses[:, column].argmin()
+        goes_on = taken and losses[taken[-1], column] <= losses[best, column] + TIE
+        taken.append(taken[-1] if goes_on else int(best))
+    found: dict[int, list[Range]] = {}
+    least = 1
+    pairs = list(zip(taken[::-1], [*JUDGED[:-1], ROWS_MOST], strict=True))
+    for number, run in groupby(pairs, key=lambda pair: pair[0]):
+        most = list(run)[-1][1]
+        found.setdefault(number, []).append((least, most))
+        least = most + 1
+    return found

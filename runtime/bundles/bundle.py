@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import zipfile
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +17,15 @@ from ..strict_json import parse_json
 from .bundle_files import COPY_AGAIN, Reader, open_members
 from .manifest import FORMAT, BundleError, schema_of, validate
 from .manifest_fields import CUBIN_NAME, MANIFEST_NAME, PTX_NAME
-from .several import check_together, describe, is_of_several, prefix_of, validate_several
+from .several import (
+    Ranges,
+    check_together,
+    describe,
+    is_of_several,
+    prefix_of,
+    told_ranges,
+    validate_several,
+)
 from .sizes import is_dynamic, least_rows, manifest_for, most_rows
 
 
@@ -24,25 +33,26 @@ from .sizes import is_dynamic, least_rows, manifest_for, most_rows
 class Bundle:
     """One compiled kernel. `manifest` is as docs/bundle.md says, `path` is where it lies.
 
-    Of several kernels by their rows it is the one for the most; `fewer` are those for fewer, in
-    order.
+    Of several kernels by their rows it is the last one; `others` are those before it, in the order
+    of their fewest rows, and `ranges` say which rows each is for.
     """
 
     manifest: Mapping[str, Any]
     ptx: str = field(repr=False)
     cubin: bytes = field(repr=False)
     path: Path | None = None
-    fewer: tuple[Bundle, ...] = field(default=(), repr=False)
+    others: tuple[Bundle, ...] = field(default=(), repr=False)
+    ranges: Ranges = field(default=(), repr=False)
 
     @property
     def kernels(self) -> tuple[Bundle, ...]:
         """Each kernel as a bundle by itself."""
-        return (*self.fewer, replace(self, fewer=()) if self.fewer else self)
+        return (*self.others, replace(self, others=(), ranges=()) if self.others else self)
 
     def for_rows(self, m: int) -> Bundle:
         """The kernel for so many rows, of those that there are."""
-        kernels = self.kernels
-        return next((each for each in kernels if m <= most_rows(each.manifest)), kernels[-1])
+        number = bisect_right(self.ranges, m, key=lambda each: each[0]) - 1
+        return self.kernels[self.ranges[max(0, number)][1]]
 
     def at(self, m: int) -> Bundle:
         """The bundle of a dynamic M for one M, without another look at its files.
@@ -51,7 +61,7 @@ class Bundle:
         """
         if not is_dynamic(self.manifest):
             return self
-        if self.fewer:
+        if self.others:
             return self.for_rows(m).at(m)
         least, most = least_rows(self.manifest), most_rows(self.manifest)
         if not least <= m <= most:
@@ -68,9 +78,9 @@ def seal(manifest: Mapping[str, Any], ptx: str, cubin: bytes) -> dict[str, Any]:
     return validate(sealed)
 
 
-def seal_several(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def seal_several(manifests: Sequence[Mapping[str, Any]], ranges: Ranges) -> dict[str, Any]:
     """The manifest of several kernels, whose own are sealed, validated with them."""
-    sealed = describe(manifests)
+    sealed = describe(manifests, ranges)
     sealed["hashes"][MANIFEST_NAME] = manifest_hash(sealed)
     check_together(validate_several(sealed, "manifest"), manifests, "manifest")
     return sealed
@@ -126,13 +136,13 @@ def _of_several(path: Path, manifest: Any, read: Reader) -> Bundle:
         own_hash = found[-1].manifest["hashes"][MANIFEST_NAME]
         _check_hash(path, name, own_hash, manifest["hashes"][name])
     check_together(manifest, [each.manifest for each in found], f"{path}: manifest")
-    return together(found, path)
+    return together(found, told_ranges(manifest), path)
 
 
-def together(kernels: Sequence[Bundle], path: Path | None = None) -> Bundle:
-    """Bundles of kernels for more and more rows as one."""
-    fewer = tuple(replace(each, path=path) for each in kernels[:-1])
-    return replace(kernels[-1], path=path, fewer=fewer)
+def together(kernels: Sequence[Bundle], ranges: Ranges, path: Path | None = None) -> Bundle:
+    """Bundles of kernels for some rows each as one; `ranges` say which kernel rows have."""
+    others = tuple(replace(each, path=path) for each in kernels[:-1])
+    return replace(kernels[-1], path=path, others=others, ranges=ranges if others else ())
 
 
 def _from_reader(path: Path, manifest: Any, read: Reader, prefix: str) -> Bundle:

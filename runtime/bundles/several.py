@@ -1,17 +1,18 @@
 """A bundle of several kernels, each for some numbers of rows, that compute the same.
 
-    manifest.json       {"format", "schema": 4, "size": "m", "kernels": [{"least", "most"}, …],
-                         "hashes"}
+    manifest.json       {"format", "schema": 5, "size": "m", "kernels": [{"least", "most"}, …],
+                         "ranges": [{"least", "kernel"}, …], "hashes"}
     m17.manifest.json   the manifest of the kernel from 17 rows on, as that of a bundle of its own
     m17.kernel.ptx, m17.kernel.cubin
 
-Every number of rows has one kernel: the first is from one row on, each next one from where the one
-before it ends.
+Every number of rows has one kernel. A range goes up to where the next one begins, and a kernel may
+have several of them, from its `least` to its `most`. In schema 4 there are no `ranges`: each kernel
+has one, from where the one before it ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -21,24 +22,31 @@ from .schema import Integer, ListOf, OneOf, Record, Text
 from .sizes import SIZE, size_parameter
 
 SCHEMA_OF_SEVERAL = 4
-KERNELS_MAX = 16
+SCHEMA_OF_RANGES = 5
+KERNELS_MAX = 20
+RANGES_MAX = 512
 ROWS_MOST = 2**31 - 1
 ALIKE = ("target", "tensors", "epilogue", "outputs", "arguments", "math")
 _ROWS = Integer(1, ROWS_MOST)
-_HEAD = Record(
-    {
-        "format": OneOf((FORMAT,)),
-        "schema": OneOf((SCHEMA_OF_SEVERAL,)),
-        "size": OneOf((SIZE,)),
-        "kernels": ListOf(Record({"least": _ROWS, "most": _ROWS}), 2, KERNELS_MAX),
-        "hashes": Record({MANIFEST_NAME: Text()}),
-    }
-)
+_FIELDS = {
+    "format": OneOf((FORMAT,)),
+    "schema": OneOf((SCHEMA_OF_SEVERAL, SCHEMA_OF_RANGES)),
+    "size": OneOf((SIZE,)),
+    "kernels": ListOf(Record({"least": _ROWS, "most": _ROWS}), 2, KERNELS_MAX),
+    "hashes": Record({MANIFEST_NAME: Text()}),
+}
+_RANGE = Record({"least": _ROWS, "kernel": Integer(0, KERNELS_MAX - 1)})
+_HEADS = {
+    SCHEMA_OF_SEVERAL: Record(_FIELDS),
+    SCHEMA_OF_RANGES: Record(_FIELDS | {"ranges": ListOf(_RANGE, 2, RANGES_MAX)}),
+}
+Ranges = tuple[tuple[int, int], ...]
+"""Where each range of rows begins, and the number of its kernel; it ends where the next begins."""
 
 
 def is_of_several(manifest: Any) -> bool:
     """Whether a manifest says that its bundle holds several kernels."""
-    return isinstance(manifest, dict) and manifest.get("schema") == SCHEMA_OF_SEVERAL
+    return isinstance(manifest, dict) and manifest.get("schema") in _HEADS
 
 
 def prefix_of(kernel: Mapping[str, int]) -> str:
@@ -46,7 +54,20 @@ def prefix_of(kernel: Mapping[str, int]) -> str:
     return f"{SIZE}{kernel['least']}."
 
 
-def describe(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def ranges_of(kernels: Sequence[Iterable[tuple[int, int]]]) -> Ranges:
+    """The ranges in order, of those that each kernel has, from the least to the most rows."""
+    found = [(least, number) for number, own in enumerate(kernels) for least, _ in own]
+    return tuple(sorted(found))
+
+
+def told_ranges(manifest: Mapping[str, Any]) -> Ranges:
+    """The ranges that a manifest of several kernels says."""
+    if manifest["schema"] == SCHEMA_OF_RANGES:
+        return tuple((each["least"], each["kernel"]) for each in manifest["ranges"])
+    return tuple((each["least"], number) for number, each in enumerate(manifest["kernels"]))
+
+
+def describe(manifests: Sequence[Mapping[str, Any]], ranges: Ranges) -> dict[str, Any]:
     """What a manifest of several kernels says of them, whose manifests are sealed."""
     kernels = [
         {name: size_parameter(each).get(name, ROWS_MOST) for name in ("least", "most")}
@@ -56,13 +77,18 @@ def describe(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         prefix_of(kernel) + MANIFEST_NAME: each["hashes"][MANIFEST_NAME]
         for kernel, each in zip(kernels, manifests, strict=True)
     }
-    head = {"format": FORMAT, "schema": SCHEMA_OF_SEVERAL, "size": SIZE}
-    return {**head, "kernels": kernels, "hashes": hashes}
+    told: dict[str, Any] = {"format": FORMAT, "schema": SCHEMA_OF_SEVERAL, "size": SIZE}
+    told |= {"kernels": kernels}
+    if ranges != told_ranges(told):
+        told["schema"] = SCHEMA_OF_RANGES
+        told["ranges"] = [{"least": least, "kernel": number} for least, number in ranges]
+    return told | {"hashes": hashes}
 
 
 def validate_several(manifest: Any, where: str) -> dict[str, Any]:
     """Return the manifest if it obeys its schema; raises BundleError with the first broken rule."""
-    broken = _HEAD.check(manifest, where) or next(_contradictions(manifest, where), None)
+    broken = _HEADS[manifest["schema"]].check(manifest, where)
+    broken = broken or next(_contradictions(manifest, where), None)
     if broken:
         raise BundleError(recompiled(broken))
     return manifest
@@ -86,17 +112,46 @@ def check_together(
 
 def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     kernels = manifest["kernels"]
-    ends = [{"most": 0}, *kernels, {"least": ROWS_MOST + 1}]
-    for before, kernel in pairwise(ends):
-        if kernel["least"] != before["most"] + 1:
-            rule = f"must go on from {before['most'] + 1} rows"
-            yield f"{where}.kernels: {rule}, got {kernel['least']}"
     for kernel in kernels:
         if kernel["least"] > kernel["most"]:
             got = f"{kernel['least']} to {kernel['most']}"
             yield f"{where}.kernels: must be for some rows each, got {got}"
+    has_ranges = manifest["schema"] == SCHEMA_OF_RANGES
+    yield from _uneven(manifest, where) if has_ranges else _gaps(kernels, where)
     for kernel in kernels:
         name = prefix_of(kernel) + MANIFEST_NAME
         broken = Record({name: Text()}).check(manifest["hashes"], f"{where}.hashes")
         if broken:
             yield broken
+
+
+def _gaps(kernels: Sequence[Mapping[str, int]], where: str) -> Iterator[str]:
+    ends = [{"most": 0}, *kernels, {"least": ROWS_MOST + 1}]
+    for before, kernel in pairwise(ends):
+        if kernel["least"] != before["most"] + 1:
+            rule = f"must go on from {before['most'] + 1} rows"
+            yield f"{where}.kernels: {rule}, got {kernel['least']}"
+
+
+def _uneven(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
+    """Ranges in order from one row on, and kernels in the order of their first ones, whose rows
+    those of each are."""
+    kernels, ranges = manifest["kernels"], told_ranges(manifest)
+    if ranges[0][0] != 1:
+        yield f"{where}.ranges: must begin with 1 row, got {ranges[0][0]}"
+    for (before, _), (least, _) in pairwise(ranges):
+        if least <= before:
+            yield f"{where}.ranges: must begin in order, got {least} behind {before}"
+    starts = [least for least, _ in ranges]
+    ends = [*(least - 1 for least in starts[1:]), ROWS_MOST]
+    order = list(dict.fromkeys(number for _, number in ranges))
+    if order != list(range(len(kernels))):
+        rule = f"must name each of {len(kernels)} kernels, in the order of their first ranges"
+        yield f"{where}.ranges: {rule}, got {', '.join(map(str, order))}"
+    spans = list(zip(starts, ends, ranges, strict=True))
+    for number, kernel in enumerate(kernels):
+        own = [(least, most) for least, most, each in spans if each[1] == number]
+        told, got = (kernel["least"], kernel["most"]), (own[0][0], own[-1][1])
+        if told != got:
+            rule = f"must be {told[0]} to {told[1]} for kernel {number}, as the kernel is"
+            yield f"{where}.ranges: {rule}, got {got[0]} to {got[1]}"

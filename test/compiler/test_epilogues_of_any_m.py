@@ -1,11 +1,16 @@
 """Functions of the sums by kernels for any M: what they read, further outputs, two products."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.nn import functional
 
 from tilewright import matmul
 from tilewright.compiler.calls import fused_rows, kernel_cache
+from tilewright.compiler.driver import choose_pipeline
+from tilewright.compiler.schedule.buckets import Bucket
+from tilewright.compiler.spec import MANY_ROWS, ROWS_MOST, MatmulSpec
 from tilewright.dialects.errors import CompileError, OptionError
 
 N, K = 40, 48
@@ -16,7 +21,7 @@ def compiled(monkeypatch, tmp_path):
     """How often the compiler is asked for a kernel; without ptxas, since the emulator runs PTX."""
     from tilewright.compiler import driver
     from tilewright.compiler.backend import Assembled
-    from tilewright.compiler.schedule import buckets
+    from tilewright.compiler.calls import row_kernels
 
     asked, compile_matmul = [], kernel_cache.compile_matmul
 
@@ -29,10 +34,19 @@ def compiled(monkeypatch, tmp_path):
     monkeypatch.setattr(driver, "assemble", lambda *_, **__: nothing)
     monkeypatch.setattr(kernel_cache, "compile_matmul", noted)
     kernel_cache.cached_bundle.cache_clear()
-    monkeypatch.setattr(buckets, "STEPS", (16,))
-    monkeypatch.setattr(buckets, "_serves", lambda *_: False)  # a kernel up to 16 rows, and one
+    monkeypatch.setattr(row_kernels, "buckets_for", two_kernels)
     monkeypatch.setattr(fused_rows, "_found", {})
     return asked
+
+
+def two_kernels(spec: MatmulSpec, target: str) -> list[Bucket]:
+    """One for up to 16 rows, and one for more."""
+    few = replace(spec, m=16, least_m=1, most_m=16)
+    more = replace(spec, m=MANY_ROWS, least_m=17, most_m=ROWS_MOST)
+    return [
+        Bucket(each, choose_pipeline(each, target), ((each.least_m, each.most_m),))
+        for each in (few, more)
+    ]
 
 
 def drawn(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:

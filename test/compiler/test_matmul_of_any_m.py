@@ -1,10 +1,14 @@
 """`matmul` by kernels for any M: how many are compiled, and that torch's symbolic M gets one."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from tilewright import matmul
 from tilewright.compiler.calls import kernel_cache
+from tilewright.compiler.schedule.buckets import Bucket
+from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 from tilewright.dialects.errors import OptionError
 
 N, K = 56, 48
@@ -15,8 +19,7 @@ def compiled(monkeypatch, tmp_path):
     """The specs that the compiler is asked for; without ptxas, since the emulator runs PTX."""
     from tilewright.compiler import driver
     from tilewright.compiler.backend import Assembled
-    from tilewright.compiler.calls import kernels
-    from tilewright.compiler.schedule import buckets
+    from tilewright.compiler.calls import kernels, row_kernels
 
     asked, compile_matmul = [], kernel_cache.compile_matmul
 
@@ -29,11 +32,21 @@ def compiled(monkeypatch, tmp_path):
     monkeypatch.setattr(driver, "assemble", lambda *_, **__: nothing)
     monkeypatch.setattr(kernel_cache, "compile_matmul", noted)
     kernel_cache.cached_bundle.cache_clear()
-    monkeypatch.setattr(buckets, "STEPS", (16, 64))
-    monkeypatch.setattr(buckets, "_serves", lambda *_: False)  # a kernel for each step
+    monkeypatch.setattr(row_kernels, "buckets_for", two_kernels)
     monkeypatch.setattr(kernels, "_kernels", {})
     monkeypatch.setattr(kernels, "_seen", {})
     return asked
+
+
+def two_kernels(spec: MatmulSpec, _target: str) -> list[Bucket]:
+    """One for up to 16 and for 33 to 64 rows, and one for those between and for more."""
+    passes = "tma-insertion,swizzle-selection"
+    few = replace(spec, m=64, least_m=1, most_m=64)
+    more = replace(spec, m=8192, least_m=17, most_m=ROWS_MOST)
+    return [
+        Bucket(few, f"tiling{{tile=64x16x16}},{passes}", ((1, 16), (33, 64))),
+        Bucket(more, f"tiling{{tile=64x32x16}},{passes}", ((17, 32), (65, ROWS_MOST))),
+    ]
 
 
 def operands(m: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -50,14 +63,17 @@ def is_product(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def test_rows_of_one_range_share_a_kernel(compiled):
-    for m in (3, 9, 0, 16, 9, 1):
+    for m in (3, 9, 0, 16, 33, 64, 9, 1):
         a, b = operands(m)
         assert is_product(matmul(a, b, m="dynamic", target="sm_90a"), a, b)
+    assert [(spec.least_m, spec.most_m, spec.dynamic_m) for spec in compiled] == [(1, 64, True)]
     a, b = operands(20)
     stacked = matmul(a.reshape(4, 5, K), b, m="dynamic", target="sm_90a")
     assert is_product(stacked.reshape(20, N), a, b)
-    rows = [(spec.least_m, spec.m, spec.most_m, spec.dynamic_m) for spec in compiled]
-    assert rows == [(1, 16, 16, True), (17, 64, 64, True)]
+    for m in (17, 32, 65, 70):
+        a, b = operands(m)
+        assert is_product(matmul(a, b, m="dynamic", target="sm_90a"), a, b)
+    assert [(spec.least_m, spec.most_m) for spec in compiled] == [(1, 64), (17, ROWS_MOST)]
 
 
 class Linear(torch.nn.Module):
@@ -79,7 +95,7 @@ def test_a_graph_of_a_symbolic_m_takes_one_kernel(compiled):
         for m in (3, 7, 12):
             a, _ = operands(m)
             assert is_product(graph(a), a, module.weight)
-    assert [(spec.m, spec.dynamic_m) for spec in compiled] == [(16, True)]
+    assert [(spec.m, spec.dynamic_m) for spec in compiled] == [(64, True)]
 
 
 @pytest.mark.parametrize(

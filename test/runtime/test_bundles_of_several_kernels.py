@@ -5,6 +5,7 @@ import copy
 import json
 import os
 import zipfile
+from dataclasses import replace
 
 import pytest
 import torch
@@ -69,7 +70,7 @@ def test_kernels_come_back_as_they_were_written(path, kernels):
     bundle = read_bundle(path)
     assert [each.ptx for each in bundle.kernels] == [each.ptx for each in kernels]
     assert [each.cubin for each in bundle.kernels] == [each.assembled.cubin for each in kernels]
-    assert all(each.path == path and not each.fewer for each in bundle.kernels)
+    assert all(each.path == path and not each.others for each in bundle.kernels)
     names = {f"m{least}.{file}" for least, _ in BOUNDS for file in ("kernel.ptx", "kernel.cubin")}
     names |= {f"m{least}.manifest.json" for least, _ in BOUNDS} | {"manifest.json"}
     found = zipfile.ZipFile(path).namelist() if path.suffix else os.listdir(path)
@@ -86,6 +87,70 @@ def test_each_number_of_rows_has_its_kernel(kernels):
         bundle.at(0)
     with pytest.raises(LaunchError, match="got 2147483648; multiply in parts"):
         bundle.at(2**31)
+
+
+SHARED = (((1, 16), (40, 64)), ((17, 39), (65, 99)), ((100, ROWS_MOST),))
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """Kernels of which two have two ranges each, that lie between those of the other."""
+    tiles = (("64x16x64", 1, 64), ("64x32x64", 17, 99), ("128x32x64", 100, ROWS_MOST))
+    return [
+        replace(
+            compile_matmul(
+                MatmulSpec(min(most, 4096), N, K, dynamic_m=True, least_m=least, most_m=most),
+                target="sm_90a",
+                pipeline=f"tiling{{tile={tile}}},tma-insertion,swizzle-selection",
+            ),
+            ranges=ranges,
+        )
+        for (tile, least, most), ranges in zip(tiles, SHARED, strict=True)
+    ]
+
+
+def test_a_kernel_may_serve_several_ranges(tmp_path, shared):
+    path = write_several(tmp_path / "kernels.zip", shared).path
+    bundle = read_bundle(path)
+    assert json.loads(zipfile.ZipFile(path).read("manifest.json"))["schema"] == 5
+    tiles = {0: [64, 16], 1: [64, 32], 2: [128, 32]}
+    for number, ranges in enumerate(SHARED):
+        for m in (min(rows, 10**6) for each in ranges for rows in each):
+            assert bundle.at(m).manifest["schedule"]["tile"][:2] == tiles[number], m
+    kernel = load(path)
+    for m in (16, 17, 40, 66):
+        a, b = operands(m)
+        wanted = a.double() @ b.double().T
+        assert ((kernel(a, b).double() - wanted).abs() <= 2**-7 * wanted.abs() + 1e-3).all()
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda m: m["ranges"][0].update(least=2), "ranges: must begin with 1 row, got 2"),
+        (lambda m: m["ranges"][2].update(least=17), "ranges: must begin in order, got 17 behind"),
+        (
+            lambda m: m["ranges"][1].update(kernel=2),
+            "ranges: must name each of 3 kernels, in the order of their first ranges, got 0, 2, 1",
+        ),
+        (
+            lambda m: m["ranges"][3].update(kernel=0),
+            "ranges: must be 1 to 64 for kernel 0, as the kernel is, got 1 to 99",
+        ),
+        (
+            lambda m: m["ranges"][4].update(kernel=3),
+            "must name each of 3 kernels, in the order of their first ranges, got 0, 1, 3",
+        ),
+        (lambda m: m["kernels"][0].update(most=63), "must be 1 to 63 for kernel 0, as the kernel"),
+        (lambda m: m["kernels"][0].update(least=65), "must be for some rows each, got 65 to 64"),
+        (lambda m: m.pop("ranges"), "must have the field 'ranges'"),
+        (lambda m: m.update(schema=4), "kernels: must go on from 65 rows, got 17"),
+    ],
+)
+def test_ranges_that_do_not_fit_their_kernels_are_refused(tmp_path, shared, edit, said):
+    folder = write_several(tmp_path / "kernels", shared).path
+    change(folder, "manifest.json", edit)
+    assert said in refusal(folder)
 
 
 def test_a_call_takes_the_kernel_for_its_rows(path):
@@ -164,8 +229,8 @@ MOST = {"least": 65, "most": ROWS_MOST}
 @pytest.mark.parametrize(
     ("kernels_said", "said"),
     [
-        ([MOST], "kernels: must have 2 to 16 items, got 1"),
-        ([MOST] * 17, "kernels: must have 2 to 16 items, got 17"),
+        ([MOST], "kernels: must have 2 to 20 items, got 1"),
+        ([MOST] * 21, "kernels: must have 2 to 20 items, got 21"),
         ([{"least": 2, "most": 64}, MOST], "kernels: must go on from 1 rows, got 2"),
         ([{"least": 1, "most": 63}, MOST], "kernels: must go on from 64 rows, got 65"),
         ([{"least": 1, "most": 65}, MOST], "kernels: must go on from 66 rows, got 65"),
@@ -195,7 +260,8 @@ def test_ranges_of_rows_that_leave_some_out_are_refused(kernels_said, said):
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (lambda m: m.update(schema=5), "schema: must be 2 or 3, got 5"),
+        (lambda m: m.update(schema=5), "must have the field 'ranges', got none"),
+        (lambda m: m.update(schema=6), "schema: must be 2 or 3, got 6"),
         (lambda m: m.update(size="n"), "size: must be 'm', got 'n'"),
         (lambda m: m.update(format="zip"), "format: must be 'tilewright-bundle', got 'zip'"),
         (lambda m: m["kernels"].pop(), "kernels: must go on from 65 rows, got 2147483648"),
