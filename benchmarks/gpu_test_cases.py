@@ -14,6 +14,7 @@ from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline, presets_of
 from tilewright.compiler.presets import THREAD_PRESETS, WARP_PRESETS
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.dtypes import SPLITS
 from tilewright.dialects.target import TARGETS
 
 PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
@@ -66,7 +67,7 @@ GROUPS = (
     "clustering{shape=2x1}", "pipelining{stages=3}", "warp-specialization", "persistence{ctas=4}",
 )  # fmt: skip
 BLOCKWISE = (("1x128", "128x128"), ("1x128", "1x128"), ("128x128", "1x128"))
-SPLIT_WARPS = "tile=64x64x32 mma=mma.sync+3xtf32"
+SPLIT_WARPS = "tile=64x64x32 mma=mma.sync+"
 WARPS, THREADS = "tile=64x64x32 mma=mma.sync", "tile=64x32x16 mma=fma threads=64"
 
 
@@ -471,7 +472,9 @@ def _units(target: str) -> Iterator[Case]:
     has_tma = TARGETS[target].async_agents
     warps = _warp_types(target)
     yield from _unit_prefixes("mma.sync", WARPS, COPIES, warps)
-    yield from _unit_prefixes("mma.sync", SPLIT_WARPS, COPIES, _split_types())
+    for name in SPLITS:
+        types = {name: (name, name, "f32", "f32")}
+        yield from _unit_prefixes("mma.sync", f"{SPLIT_WARPS}{name}", COPIES, types)
     yield from _unit_prefixes("fma", THREADS, COPIES[:3], _thread_types())
     if has_tma:
         yield from _unit_prefixes("mma.sync", WARPS, ROLES, warps, "roles-")
@@ -488,10 +491,6 @@ def _warp_types(target: str) -> dict[str, tuple[str, ...]]:
         each: (each, each, result, "f32") for each, result in (("bf16", "bf16"), ("f16", "f32"))
     }
     return halves | {each: TYPES[each] for each in ("tf32", "s8")} | floats
-
-
-def _split_types() -> dict[str, tuple[str, ...]]:
-    return {"3xtf32": ("3xtf32", "3xtf32", "f32", "f32")}
 
 
 def _thread_types() -> dict[str, tuple[str, ...]]:

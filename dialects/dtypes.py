@@ -22,7 +22,7 @@ from ..runtime.element_types import (
     SCALE_DTYPES,
     SCALE_ROUNDINGS,
     SCALED_FORMATS,
-    SPLIT,
+    SPLITS,
     WEIGHT_DTYPES,
     WIDE_DTYPES,
     DType,
@@ -47,7 +47,7 @@ __all__ = [
     "SCALE_ATOM_ROWS",
     "SCALE_DTYPES",
     "SCALE_ROUNDINGS",
-    "SPLIT",
+    "SPLITS",
     "WEIGHT_DTYPES",
     "WIDE_DTYPES",
     "DType",
@@ -58,10 +58,10 @@ __all__ = [
 
 OPERAND_DTYPES = tuple(name for name, dtype in DTYPES.items() if dtype.operand_kind)
 TENSOR_DTYPES = tuple(
-    name for name in OPERAND_DTYPES if DTYPES[name].operand_kind not in (FMA, SPLIT)
+    name for name in OPERAND_DTYPES if DTYPES[name].operand_kind not in (FMA, *SPLITS)
 )
-SPLIT_DTYPES = (SPLIT,)
-SPLIT_MMA = "mma.sync+3xtf32"
+SPLIT_MMAS = {name: f"mma.sync+{name}" for name in SPLITS}
+"""The MMA of each type of f32 that warps split."""
 THREAD_DTYPES = ("f16", "bf16", "f32", "f64")  # PTX ISA, fma; the first two are widened to f32
 BESIDE_DTYPES = ("bf16", "f16", "f32", "s32", "f64")  # that an epilogue reads
 NARROW_DTYPES = ("e4m3", "e5m2")  # PTX ISA, cvt to .e4m3x2 and .e5m2x2
@@ -73,27 +73,27 @@ _WEIGHTS = {DTYPES[name].mlir: DTYPES[name] for name in WEIGHT_DTYPES}
 _BY_TENSOR_CORE = {DTYPES[name].mlir: DTYPES[name] for name in TENSOR_DTYPES}
 _BY_THREADS = {DTYPES[name].mlir: DTYPES[name] for name in THREAD_DTYPES}
 _OPERANDS = {**_BY_THREADS, **_BY_TENSOR_CORE}
-_BY_SPLITTING = {DTYPES[name].mlir: DTYPES[name] for name in SPLIT_DTYPES}
-_LIKE_OTHERS = ("tf32", "3xtf32", "ue4m3")  # in memory f32 and e4m3
+_BY_SPLITTING = {mma: {DTYPES[name].mlir: DTYPES[name]} for name, mma in SPLIT_MMAS.items()}
+_LIKE_OTHERS = ("tf32", *SPLITS, "ue4m3")  # in memory f32 and e4m3
 _STORED = {dtype.mlir: dtype for name, dtype in DTYPES.items() if name not in _LIKE_OTHERS}
 
 
 def operand_dtype(mlir: str, mma: str = "") -> DType | None:
     """What the MMA of that name makes of an operand of this MLIR type, None if it takes none such.
 
-    Threads multiply f32 as it is, a tensor core as tf32, or as 3xtf32 where warps split it. Without
+    Threads multiply f32 as it is, a tensor core as tf32, or as one of `SPLITS`. Without
     a name it is what some MMA makes of it, the tensor core's first.
     """
     if not mma:
         return _OPERANDS.get(mlir)
-    special = {FMA: _BY_THREADS, SPLIT_MMA: _BY_SPLITTING}
+    special = {FMA: _BY_THREADS, **_BY_SPLITTING}
     return special.get(mma, _BY_TENSOR_CORE).get(mlir)
 
 
 def mma_unit_of(dtype: DType) -> str | None:
     """The MMA that alone multiplies operands of a type as they are meant; None where it is the
     chip's own."""
-    return {FMA: FMA, SPLIT: SPLIT_MMA}.get(dtype.operand_kind or "")
+    return {FMA: FMA, **SPLIT_MMAS}.get(dtype.operand_kind or "")
 
 
 def stored_dtype(mlir: str) -> DType | None:

@@ -101,7 +101,14 @@ from .sm_copies import (
     TmaStoreOp,
     TryCancelOp,
 )
-from .sm_fragments import LdmatrixOp, LdmatrixPaddedOp, MmaSyncOp, RoundTf32Op, WidenOp
+from .sm_fragments import (
+    CutBf16Op,
+    LdmatrixOp,
+    LdmatrixPaddedOp,
+    MmaSyncOp,
+    RoundTf32Op,
+    WidenOp,
+)
 from .sm_memory import (
     AheadRingOp,
     BarriersOp,
@@ -197,6 +204,7 @@ __all__ = [
     "CtaBarrierOp",
     "CtaMaskOp",
     "CtaPlaceOp",
+    "CutBf16Op",
     "DescriptorType",
     "EachRankOp",
     "ElectOp",

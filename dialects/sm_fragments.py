@@ -44,6 +44,15 @@ class RoundTf32Op(Instruction, name="round_tf32"):
     bits: ext.Result[I32] = ext.infer_result()
 
 
+class CutBf16Op(Instruction, name="cut_bf16"):
+    """`bits`: two f32 as bf16, the first in the low half, cut off towards zero (PTX ISA,
+    cvt.rz.bf16x2.f32)."""
+
+    low: ext.Operand[F32]
+    high: ext.Operand[F32]
+    bits: ext.Result[I32] = ext.infer_result()
+
+
 class LdmatrixPaddedOp(Instruction, name="ldmatrix_padded"):
     """`words`: 8x16 matrices of elements of `bits` from shared memory, a register of each in every
     thread.

@@ -44,6 +44,12 @@ def signed(word: int) -> int:
     return word - 2**32 if word >= 2**31 else word
 
 
+def f32(value: float) -> ir.Value:
+    """A constant of f32."""
+    type_ = ir.F32Type.get()
+    return arith.ConstantOp(type_, ir.FloatAttr.get(type_, value)).result
+
+
 def true() -> ir.Value:
     return constant(1, i1())
 

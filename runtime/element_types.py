@@ -17,8 +17,8 @@ class DType:
     `bytes` is its size in memory; an element of `packed_bits` lies packed along K, the first in the
     lowest bits, and an array of such is one of bytes. `numpy` and `torch` are what these call it,
     numpy by several names where arrays of bits stand for what it lacks. `operand_kind` is the
-    tcgen05.mma kind that takes it as A or B, `fma` where only threads multiply it, `3xtf32` where
-    warps split it (None: no operand by itself), and `operand_code` its code in that kind's
+    tcgen05.mma kind that takes it as A or B, `fma` where only threads multiply it, one of `SPLITS`
+    where warps split it (None: no operand by itself), and `operand_code` its code in that kind's
     instruction descriptor (PTX ISA, tcgen05 instruction descriptor). `k_per_mma` is the K extent of
     one MMA in elements, `accumulator` the type of its sums. `result` is C's type where none is
     asked for.
@@ -28,8 +28,8 @@ class DType:
     and ue4m3 are those scales: a power of two, and an e4m3 without sign.
 
     tf32 is f32 in memory, of which the tensor core ignores the low 13 bits; an operand of f32 has
-    all of them, and so has one of f64. 3xtf32 is f32 in memory, too: a tensor core multiplies the
-    two tf32 that make up nearly all of it.
+    all of them, and so has one of f64. 3xtf32 and bf16x9 are f32 in memory, too: a tensor core
+    multiplies the two tf32 that make up nearly all of it, or the three bf16 that make up all.
     """
 
     name: str
@@ -60,7 +60,9 @@ class DType:
         return self.name[0] in "su" and self.name[1:].isdigit()
 
 
-FMA, SPLIT = "fma", "3xtf32"
+FMA = "fma"
+SPLITS = ("3xtf32", "bf16x9")
+"""f32 whose parts a tensor core multiplies."""
 _BITS = ("bfloat16", "uint16", "int16")
 _E4M3, _E5M2 = "float8_e4m3fn", "float8_e5m2"
 _E2M1, _E8M0, _BYTES = "float4_e2m1fn_x2", "float8_e8m0fnu", "uint8"
@@ -76,7 +78,8 @@ DTYPES = {
         DType("u8", "ui8", 1, ("uint8",), "uint8", "i8", 0, 32, "s32", "s32"),
         DType("f32", "f32", 4, ("float32",), "float32", FMA, 0, 1, result="f32"),
         DType("f64", "f64", 8, ("float64",), "float64", FMA, 0, 1, "f64", "f64"),
-        DType("3xtf32", "f32", 4, ("float32",), "float32", SPLIT, 2, 8, result="f32"),
+        DType("3xtf32", "f32", 4, ("float32",), "float32", "3xtf32", 2, 8, result="f32"),
+        DType("bf16x9", "f32", 4, ("float32",), "float32", "bf16x9", 1, 16, result="f32"),
         DType("s32", "i32", 4, ("int32",), "int32"),
         DType("s4", "i4", 1, (_BYTES,), _BYTES, packed_bits=4),
         DType("u4", "ui4", 1, (_BYTES,), _BYTES, packed_bits=4),

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ...dialects.target import GPUS
 from ...runtime.bundles.bundle import Bundle
-from ...runtime.element_types import SPLIT, is_torch
+from ...runtime.element_types import is_torch
 from ...runtime.errors import PrecisionWarning
 from ...runtime.gpu.operands import Recognizer, recognizer
 from ...runtime.launch.devices import open_device
@@ -32,8 +32,11 @@ from .leading_dims import is_empty, product_of_nothing
 from .operands import lies_as, operand_of, quick_key, spec_of
 from .placement import ALIGNMENT_BYTES, NO_GAPS, aligned, gaps_of, read_in_place
 from .row_kernels import RowKernels, row_buckets
+from .torch_precision import asks_for_all_digits
 
 DEFAULT_TARGET = "sm_100a"  # where there is no GPU
+TYPES_OF_F32 = {"ieee": "f32", "3xtf32": "3xtf32", "bf16x9": "bf16x9"}
+"""What operands of f32 are, by the precision that is asked for; else tf32."""
 PLAIN_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 
 
@@ -143,20 +146,15 @@ def with_precision(spec: MatmulSpec, how: How) -> MatmulSpec:
     """The spec with f32 as it is where that is asked for; else a warning, where torch asks."""
     if spec.a_dtype != "tf32":
         return spec
-    exact = {"ieee": "f32", SPLIT: SPLIT}.get(how.precision)
+    exact = TYPES_OF_F32.get(how.precision)
     if exact is not None:
         return replace(spec, a_dtype=exact, b_dtype=exact)
     torch = sys.modules.get("torch")
-    if not how.precision and not how.pipeline and torch is not None and _asks_for_more(torch):
+    if not how.precision and not how.pipeline and torch and asks_for_all_digits(torch):
         rule = "matmul: f32 operands are multiplied as tf32, by 10 fraction bits"
-        cure = f"pass precision='ieee' for all of them, '{SPLIT}' for nearly all, or 'tf32'"
+        cure = "pass precision='bf16x9' or 'ieee' for all, '3xtf32' for nearly all, or 'tf32'"
         warnings.warn(PrecisionWarning(f"{rule}, where torch multiplies all; {cure}"), stacklevel=2)
     return spec
-
-
-def _asks_for_more(torch: Any) -> bool:
-    """Whether torch's own products of f32 are not of tf32 (torch.backends.cuda.matmul)."""
-    return torch.get_float32_matmul_precision() == "highest"
 
 
 def pipeline_of(spec: MatmulSpec, target: str, how: How) -> str:

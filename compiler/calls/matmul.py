@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...dialects.dtypes import SCALED_FORMATS, SPLIT
+from ...dialects.dtypes import SCALED_FORMATS, SPLITS
 from ...dialects.errors import OptionError
 from ...runtime.math_policies import POLICIES
 from ...runtime.tracing import is_traced
@@ -20,7 +20,7 @@ from .placement import NO_GAPS, gaps_of, is_column_major
 from .quantized_product import is_format
 
 ASKED = ("out_dtype", "target", "pipeline", "preset", "m", "precision")
-PRECISIONS = ("tf32", SPLIT, "ieee")
+PRECISIONS = ("tf32", *SPLITS, "ieee")
 
 
 def matmul(
@@ -86,7 +86,8 @@ def matmul(
         `tilewright.scales.ROUNDINGS`, by default the first of the format's.
     precision: of f32 operands: "tf32" multiplies them on a tensor core, by 10 fraction bits;
         "3xtf32" does so three times, by two tf32 that make up each of them, within 2^-20 of each
-        product; "ieee" as they are, by the threads' fma. Without it they are tf32, with a
+        product; "bf16x9" nine times, by the three bf16 that are each of them, with errors as those
+        of f32; "ieee" as they are, by the threads' fma. Without it they are tf32, with a
         PrecisionWarning where torch's own setting (torch.backends.cuda.matmul) asks for more.
 
     Raises CompileError if the product cannot be compiled, DeviceError if it cannot be launched.

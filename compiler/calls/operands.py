@@ -10,7 +10,7 @@ from ...dialects.dtypes import (
     OPERAND_DTYPES,
     OUTPUT_DTYPES,
     SCALED_FORMATS,
-    SPLIT_DTYPES,
+    SPLITS,
     TENSOR_DTYPES,
     THREAD_DTYPES,
 )
@@ -131,7 +131,7 @@ def operand_type(name: str, dtype: str) -> str:
     """The type of an operand that torch, numpy or DLPack calls `dtype`; OptionError if no kernel
     takes it."""
     if dtype not in OPERANDS:
-        known = ", ".join(name for name in OPERAND_DTYPES if name not in SPLIT_DTYPES)
+        known = ", ".join(name for name in OPERAND_DTYPES if name not in SPLITS)
         raise OptionError(f"matmul: {name} must be one of {known}, got {dtype}; convert it")
     return OPERANDS[dtype]
 

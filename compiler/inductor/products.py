@@ -20,6 +20,7 @@ from torch import fx
 from ..calls.kernels import How
 from ..calls.matmul_operator import product_operator
 from ..calls.scaled import FORMATS
+from ..calls.torch_precision import asks_for_all_digits
 from .frames import like
 
 aten: Any = torch.ops.aten
@@ -286,7 +287,7 @@ def _sizes_reason(product: Product) -> str:
         return "a size is 0"
     types = {dtype_of(a), dtype_of(b)}
     asks = product.node.target is not product_operator
-    if asks and types == {torch.float32} and torch.get_float32_matmul_precision() == "highest":
+    if asks and types == {torch.float32} and asks_for_all_digits(torch):
         return "float32 must be multiplied exactly (torch.set_float32_matmul_precision)"
     if len(types) > 1 and not product.scales and not product.blocks:
         return f"types differ: {', '.join(sorted(str(each) for each in types))}"

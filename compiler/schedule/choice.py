@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...dialects.dtypes import SPLIT, SPLIT_MMA
+from ...dialects.dtypes import SPLIT_MMAS
 from ...dialects.errors import CompileError
 from ...dialects.target import MMA_SYNC, WGMMA_ADDED, Target, find_target
 from ..spec import MatmulSpec, element_of
@@ -58,8 +58,8 @@ def target_for(spec: MatmulSpec, chip: str) -> Target:
     target = find_target(chip)
     if spec.has_weights:
         return target.using(MMA_SYNC.name)
-    if element_of(spec.a_dtype) == SPLIT:
-        return target.using(SPLIT_MMA)
+    if element_of(spec.a_dtype) in SPLIT_MMAS:
+        return target.using(SPLIT_MMAS[element_of(spec.a_dtype)])
     if not spec.adds_products:
         return target
     if WGMMA_ADDED not in target.other_mmas:

@@ -21,7 +21,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ...dialects.dtypes import DTYPES, SPLIT
+from ...dialects.dtypes import DTYPES, SPLITS
 from ...dialects.errors import CompileError
 from ...dialects.legality import RESERVED_BYTES, tile_memory
 from ...dialects.target import WARP, WARP_THREADS, Target, warp_grid
@@ -41,10 +41,25 @@ TMA_BUFFERS, PIECE_BYTES = 2, 64  # of a row that TMA stores at a time: room for
 PAIR_STORE_RATE = 16  # bytes a cycle, of sums that threads store as they have them
 GROUPED_TILES = 32  # along M, from which a grouped order was faster on an H200
 ROLE_REGISTERS = 42  # the same where another warp loads tiles (ptxas, tiles of 64x64 and 128x128)
-SPLIT_MMAS, SPLITTING, THREAD_RATE = 3, 3, 128
-"""MMAs for each of f32 that is split, instructions for an element of a fragment, and instructions
-of threads a cycle (CUDA C++ Programming Guide, arithmetic throughput)."""
-MMA_DEPTH = 8  # K of an MMA of tf32
+THREAD_RATE = 128
+"""Instructions of threads a cycle (CUDA C++ Programming Guide, arithmetic throughput)."""
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """What f32 takes that is split: MMAs for one, the bytes of an element of theirs, instructions
+    for an element of a fragment, and for each sum of an MMA, and K of an MMA."""
+
+    mmas: int
+    mma_bytes: int
+    instructions: float
+    additions: int
+    depth: int
+
+
+SPLITTING = dict(zip(SPLITS, (Splitting(3, 4, 3, 1, 8), Splitting(9, 2, 11, 5, 16)), strict=True))
+"""Of bf16x9 an element takes two subtractions, products, cuts and half of four conversions, and
+three to tell whether it is a number; a sum takes four products."""
 MMA_SYNC_SHARE = {"sm_90a": 0.62, "sm_100a": 0.25}
 """What mma.sync reaches of the rate of the chip's own MMA (Luo et al., Benchmarking and Dissecting
 the Nvidia Hopper GPU Architecture, arXiv 2402.13499; of sm_100a assumed)."""
@@ -176,12 +191,13 @@ def step_cycles(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> dic
     item = DTYPES[spec.a_dtype].bytes
     warp_m, warp_n = m // schedule.warps[0], n // schedule.warps[1]
     fragments = math.prod(schedule.warps) * (warp_m + warp_n) * k * item
-    split = spec.a_dtype == SPLIT
-    products = SPLIT_MMAS / MMA_SYNC_SHARE.get(target.chip, 1) if split else 1
+    split = SPLITTING.get(spec.a_dtype)
+    of_mma = split.mma_bytes if split else item
+    products = split.mmas / MMA_SYNC_SHARE.get(target.chip, 1) if split else 1
     return {
-        "tensor core": products * 2 * m * n * k / chip.mma_rate * item / 2,
+        "tensor core": products * 2 * m * n * k / chip.mma_rate * of_mma / 2,
         **(
-            {"threads": _split_instructions(schedule, fragments / item) / THREAD_RATE}
+            {"threads": _split_instructions(schedule, fragments / item, split) / THREAD_RATE}
             if split
             else {}
         ),
@@ -190,11 +206,11 @@ def step_cycles(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> dic
     }
 
 
-def _split_instructions(schedule: WarpSchedule, elements: float) -> float:
-    """Of a step where f32 is split: those for the elements of fragments, and one for each of C and
-    each 8 of K, which adds what the MMAs gave."""
+def _split_instructions(schedule: WarpSchedule, elements: float, split: Splitting) -> float:
+    """Of a step where f32 is split: those for the elements of fragments, and for each of C and the
+    K of each MMA, which add what the MMAs gave."""
     m, n, k = schedule.tile
-    return SPLITTING * elements + m * n * k / MMA_DEPTH
+    return split.instructions * elements + split.additions * m * n * k / split.depth
 
 
 def estimate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...dialects.dtypes import DTYPES, SPLIT_MMA, mma_unit_of
+from ...dialects.dtypes import DTYPES, SPLIT_MMAS, mma_unit_of
 from ...dialects.errors import OptionError
 from ...dialects.target import WGMMA_ADDED
 from .epilogue import Epilogue
@@ -25,7 +25,7 @@ def module_text(spec: Problem, epilogue: Epilogue | None) -> str:
     unit = mma_unit_of(DTYPES[element_of(spec.a_dtype)])
     if spec.sums == TWO_LEVEL:
         said.append(f'tile.mma_unit = "{WGMMA_ADDED.name}"')
-    elif unit == SPLIT_MMA or (unit and not _is_product(spec, epilogue)):
+    elif unit in SPLIT_MMAS.values() or (unit and not _is_product(spec, epilogue)):
         said.append(f'tile.mma_unit = "{unit}"')
     if spec.most_m:
         said.append(f"tile.rows = [{spec.least_m}, {spec.most_m}]")

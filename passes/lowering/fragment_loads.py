@@ -26,6 +26,7 @@ from ..places import Place, matrix_column, matrix_row
 from .operands import unit_offset
 
 MATRICES_MAX = 4
+FRAGMENT_BITS = 8 * 32  # along K, of an operand of an MMA
 CENTRED_BITS, CENTRED_AT = 4, 2
 UNIT_BITS = 0x70  # of an address: those that a swizzle changes
 Pattern = Callable[[Any], tuple[Any, Any]]
@@ -49,7 +50,14 @@ class Operand:
 
     def words(self, k: int, k_atom: int) -> list[ir.Value]:
         """For each MMA along the warp's rows its operand from `k` on: a vector of registers."""
-        fragment = find_fragment(f"m16n8k{k_atom}", self.name, 8 * self.layout.element_bytes)
+        found: list[list[ir.Value]] = []
+        for depth in fragments_along(k_atom, 8 * self.layout.element_bytes):
+            found.append(self._fragments(k, depth))
+            k += depth
+        return [_in_one(list(several)) for several in zip(*found, strict=True)]
+
+    def _fragments(self, k: int, depth: int) -> list[ir.Value]:
+        fragment = find_fragment(f"m16n8k{depth}", self.name, 8 * self.layout.element_bytes)
         if self.layout.major == "k" or self.layout.element_bytes == 2:
             return self._by_matrices(fragment, k)
         return [self._by_elements(fragment, atom, k) for atom in range(self.fragments)]
@@ -108,6 +116,22 @@ class Operand:
             row, k = row + by[0], k + by[1]
         place = self.start + _offset(self.layout, row + self.first, k)
         return build.shared_at(place ^ bits if bits else place), offset
+
+
+def fragments_along(k: int, bits: int) -> list[int]:
+    """K of the fragments that hold `k` elements of so many bits: each has up to 32 bytes."""
+    most = min(k, FRAGMENT_BITS // bits)
+    return [most] * (k // most)
+
+
+def _in_one(several: list[ir.Value]) -> ir.Value:
+    """Vectors of registers as one."""
+    if len(several) == 1:
+        return several[0]
+    first, second = several
+    count = 2 * ir.VectorType(first.type).shape[0]
+    type_ = ir.VectorType.get([count], build.i32())
+    return llvm.shufflevector(type_, first, second, list(range(count)))
 
 
 def _in_containers(pointer: ir.Value, offset: int, bits: int, words: ir.VectorType) -> ir.Value:

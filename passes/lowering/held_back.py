@@ -9,22 +9,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ...dialects.dtypes import operand_dtype
 from ...dialects.fragments import find_fragment
 from ...dialects.mlir import ir, llvm
+from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, MmaOp
 from ...dialects.tile_sums import FinishSumsOp
 from .. import build
 from ..warp_grids import warp_tile
-from .mma import mma_dtypes
+from .fragment_loads import fragments_along
 from .scope import Scope, lowered_parts
 from .warp_accumulator import ATOM_M, ATOM_N, WarpSums
 
 Words = list[list[ir.Value]]
 
 
-def steps_of(op: MmaOp) -> Iterator[tuple[int, int]]:
-    """(k, K of the MMA) over the tile: 32 bytes each, and 16 where no more are left."""
-    whole, k = mma_dtypes(op)[0].k_per_mma, 0
+def steps_of(op: MmaOp, target: Target) -> Iterator[tuple[int, int]]:
+    """(k, K of the MMA) over the tile: as much as one takes, and half where no more is left."""
+    dtype = operand_dtype(str(op.a.type.element), target.mma.name)
+    assert dtype is not None  # tiling has seen to it
+    whole, k = dtype.k_per_mma, 0
     while k < op.a.type.layout.k:
         k_atom = whole if k + whole <= op.a.type.layout.k else whole // 2
         yield k, k_atom
@@ -36,11 +40,12 @@ class HeldBack:
     """A slot for each vector of registers of A, then of B, that `mma` multiplies last."""
 
     mma: MmaOp
+    target: Target
     slots: list[list[ir.Value]]
     types: list[ir.Type]
 
     @staticmethod
-    def of(held: WarpSums, acc: Any) -> HeldBack | None:
+    def of(scope: Scope, held: WarpSums, acc: Any) -> HeldBack | None:
         """That of an accumulator; None where nothing is held back."""
         tile = held.tile
         rows, columns = tile.m // ATOM_M, tile.n // ATOM_N
@@ -50,12 +55,13 @@ class HeldBack:
         (mma, *_) = _mmas(acc)
         if type(mma) is not MmaOp:  # what lies there is of others
             return None
-        return HeldBack(mma, [slots[:rows], slots[rows:]], _types(mma))
+        types = _types(mma, scope.target)
+        return HeldBack(mma, scope.target, [slots[:rows], slots[rows:]], types)
 
     @property
     def k_atom(self) -> int:
         """K of the MMAs of what is held back."""
-        return list(steps_of(self.mma))[-1][1]
+        return list(steps_of(self.mma, self.target))[-1][1]
 
     def clear(self) -> None:
         """Hold back zeros, which add nothing."""
@@ -80,7 +86,7 @@ def new_held_back(scope: Scope, op: AccumulatorOp) -> list[ir.Value]:
         return []
     tile = warp_tile(scope.kernel, op.acc.type, scope.target)
     counts = (tile.m // ATOM_M, tile.n // ATOM_N)
-    each = zip(_types(_mmas(op.acc)[0]), counts, strict=True)
+    each = zip(_types(_mmas(op.acc)[0], scope.target), counts, strict=True)
     return [
         llvm.alloca(build.pointer(), build.constant(1), type_)
         for type_, count in each
@@ -93,8 +99,13 @@ def _mmas(acc: Any) -> list[MmaOp]:
     return [user for user in users if isinstance(user, MmaOp)]
 
 
-def _types(mma: MmaOp) -> list[ir.Type]:
-    """The vector of registers of a fragment of A, and of B."""
-    bits, shape = 8 * mma.a.type.layout.element_bytes, f"m16n8k{list(steps_of(mma))[-1][1]}"
-    registers = [find_fragment(shape, name, bits).registers for name in ("a", "b")]
+def _types(mma: MmaOp, target: Target) -> list[ir.Type]:
+    """The vector of registers of what an MMA takes of A, and of B."""
+    bits, k_atom = 8 * mma.a.type.layout.element_bytes, list(steps_of(mma, target))[-1][1]
+    registers = [
+        sum(
+            find_fragment(f"m16n8k{k}", name, bits).registers for k in fragments_along(k_atom, bits)
+        )
+        for name in ("a", "b")
+    ]
     return [ir.VectorType.get([count], build.i32()) for count in registers]

@@ -3,8 +3,8 @@
     sm.ldmatrix   the rows of A and the columns of B of this warp, 32 bytes of K
     sm.mma_sync   every 16x8 of them
 
-f32 that is to count with nearly all its bits is split in registers (`split_words`): three MMAs
-multiply the parts.
+f32 that is to count with all its bits, or nearly all, is split in registers (`split_words`): three
+MMAs or nine multiply the parts.
 
 Fragments of the next K are loaded before the MMAs of this one are issued. Where `tile.finish_sums`
 stands behind a loop, the last fragments of a step are held back: their MMAs come behind the first
@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects import sm
-from ...dialects.dtypes import SPLIT_MMA
 from ...dialects.mlir import ir, llvm
 from ...dialects.target import WARP_THREADS
 from ...dialects.tile import AccumulatorOp, MmaOp
@@ -34,7 +33,7 @@ from .group_scales import hold_scales
 from .held_back import HeldBack, Words, new_held_back, steps_of
 from .mma import mma_dtypes
 from .scope import Scope, lowered_as, lowered_parts, place_of
-from .split_words import multiply_split
+from .split_words import multiply_split, split_of
 from .warp_accumulator import ATOM_M, ATOM_N, FRAGMENT, WarpSums, new_slots
 
 
@@ -51,7 +50,7 @@ def clear_fragments(scope: Scope, op: ClearSumsOp | MmaOp) -> None:
     held = WarpSums.of(scope, op.acc)
     zero = llvm.ZeroOp(held.struct).result
     held.store([[zero for _ in row] for row in held.slots])
-    back = HeldBack.of(held, op.acc)
+    back = HeldBack.of(scope, held, op.acc)
     if back is not None:
         back.clear()
 
@@ -60,9 +59,9 @@ def lower_mma_sync(scope: Scope, op: MmaOp) -> None:
     """K by K; where the sums may have to begin anew, they are cleared first."""
     held = begin_sums(scope, op)
     a, b = operands_of(scope, op, held)
-    back, sums = HeldBack.of(held, op.acc), held.load()
+    back, sums = HeldBack.of(scope, held, op.acc), held.load()
     before = None if back is None else (back.load(), back.k_atom)
-    for k, k_atom in steps_of(op):
+    for k, k_atom in steps_of(op, scope.target):
         words = [[word for each in operand for word in each.words(k, k_atom)] for operand in (a, b)]
         if before is not None:
             _multiply(scope, op, sums, *before)
@@ -86,7 +85,7 @@ def begin_sums(scope: Scope, op: MmaOp) -> WarpSums:
 def finish_fragments(scope: Scope, op: FinishSumsOp) -> None:
     """The MMAs of what is held back."""
     held = WarpSums.of(scope, op.acc)
-    back, sums = HeldBack.of(held, op.acc), held.load()
+    back, sums = HeldBack.of(scope, held, op.acc), held.load()
     assert back is not None  # this op is why it is
     _multiply(scope, back.mma, sums, back.load(), back.k_atom)
     held.store(sums)
@@ -94,13 +93,15 @@ def finish_fragments(scope: Scope, op: FinishSumsOp) -> None:
 
 def _multiply(scope: Scope, op: MmaOp, sums: list[list[Any]], words: Words, k: int) -> None:
     (a, b), types = words, mma_dtypes(op)
-    fields = {"a_type": types[0].name, "b_type": types[1].name, "d_type": types[0].accumulator}
+    split = split_of(scope.target.mma.name)
+    names = (split.dtype, split.dtype) if split else tuple(each.name for each in types)
+    fields = {"a_type": names[0], "b_type": names[1], "d_type": types[0].accumulator}
 
     def mma(begin: ir.Value, of_a: ir.Value, of_b: ir.Value) -> ir.Value:
         return sm.MmaSyncOp.of(begin, of_a, of_b, k=k, **fields, sum=begin.type).sum
 
-    if scope.target.mma.name == SPLIT_MMA:
-        multiply_split(mma, sums, a, b)
+    if split is not None:
+        multiply_split(split, mma, sums, words, k)
         return
     for i, row in enumerate(sums):
         for j in range(len(row)) if i % 2 == 0 else reversed(range(len(row))):

@@ -55,6 +55,14 @@ def round_tf32(op: sm.RoundTf32Op) -> ir.Value:
     return llvm.call_intrinsic(build.i32(), "llvm.nvvm.f2tf32.rna", [op.value], [], [])
 
 
+def cut_bf16(op: sm.CutBf16Op) -> ir.Value:
+    """The first operand of the instruction is the high half."""
+    pair = ir.VectorType.get([2], ir.BF16Type.get())
+    name = "llvm.nvvm.ff2bf16x2.rz"
+    made = llvm.call_intrinsic(pair, name, [op.high, op.low], [], [])
+    return llvm.bitcast(build.i32(), made)
+
+
 def mma_sync(op: sm.MmaSyncOp) -> ir.Value:
     """The new sums. The asm has side effects for LLVM, so that no branch takes it in."""
     d, types = op.d_type.value, f"{op.a_type.value}.{op.b_type.value}"
@@ -103,6 +111,7 @@ def _registers(sums: int, a: int, b: int) -> list[str]:
 PATTERNS = {
     sm.LdmatrixOp: ldmatrix,
     sm.RoundTf32Op: round_tf32,
+    sm.CutBf16Op: cut_bf16,
     sm.LdmatrixPaddedOp: ldmatrix_padded,
     sm.WidenOp: widen,
     sm.MmaSyncOp: mma_sync,

@@ -334,5 +334,6 @@ LOWERINGS = {
     "wgmma.mma_async+fma": _WGMMA_ADDED,
     "mma.sync": _MMA_SYNC,
     "mma.sync+3xtf32": _MMA_SYNC,
+    "mma.sync+bf16x9": _MMA_SYNC,
     "fma": _FMA,
 }

@@ -3,6 +3,7 @@
     float32     k products in any order: k·u/(1 - k·u) · (|A|·|B|ᵀ), u = 2^-24 (Higham, Accuracy and
                 Stability of Numerical Algorithms, §4.2)
     3xtf32      the same of three products each, and what is left out of each, under 2^-20 of it
+    bf16x9      nothing is left out; sums of 16 products, and of those (`part_sums`)
     integers    exact in 32 bits, which wrap
     8 bits on   an MMA of wgmma cuts its 32 products and the sum before at 2^-13 of the largest of
     Hopper      them, adds them, and cuts what it gives after 13 fraction bits (Xie et al., MMA-Sim,
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..bundles.manifest import operands
-from ..element_types import INTEGERS, SPLIT, torch_dtype
+from ..element_types import INTEGERS, torch_dtype
 from .double_sums import double_sums
 from .intervals import FLOAT32_LIMIT, HALF_ULP, SMALLEST_NORMAL, Interval, wrapped
 
@@ -29,6 +30,8 @@ SMALLEST_NORMALS = {"e4m3": 2.0**-6, "e5m2": 2.0**-14}
 NARROW_K, NARROW_ULP = 32, 2.0**-13
 SPLIT_LIMIT = float.fromhex("0x1.ffep127")  # from here on tf32 rounds to infinity
 SPLIT_ERROR, SPLIT_PRODUCTS_MAX = 3.01 * 2.0**-22, 1 + 2.0**-9.9
+PART_MMA, PART_LIMIT = 16, FLOAT32_LIMIT / 4.1
+CUT_TO_NOTHING = 2.0**-133  # a bf16 has nothing of what is below
 
 
 def sums_of(manifest: Mapping[str, Any], a: np.ndarray, b: np.ndarray, on_gpu: bool) -> Interval:
@@ -42,8 +45,8 @@ def sums_of(manifest: Mapping[str, Any], a: np.ndarray, b: np.ndarray, on_gpu: b
         return integer_sums(a, b)
     if dtypes[0] == "f64":
         return double_sums(a, b)
-    if dtypes[0] == SPLIT:
-        return split_sums(a, b)
+    if dtypes[0] in SPLIT_SUMS:
+        return SPLIT_SUMS[dtypes[0]](a, b)
     smallest = narrow_kinds(manifest, on_gpu)
     return narrow_sums(a, b, *smallest) if smallest else accumulator_interval(a, b)
 
@@ -112,11 +115,41 @@ def split_sums(a: np.ndarray, b: np.ndarray) -> Interval:
     return _overflowing(sums, a, b) if (magnitude >= FLOAT32_LIMIT / 4).any() else sums
 
 
-def _overflowing(sums: Interval, a: np.ndarray, b: np.ndarray) -> Interval:
+def part_sums(a: np.ndarray, b: np.ndarray) -> Interval:
+    """a [m, k] · b [n, k]ᵀ of f32 by nine products of the three bf16 that make up each.
+
+    Nothing is left out. An MMA adds 16 products and those of smaller parts, which together have
+    less than 2^-5 of the magnitude, and may cut off where it adds, which counts twice; threads add
+    what MMAs of at least 8 give. Sums of the parts that are multiplied by 2^8 overflow where the
+    magnitude comes near a quarter of the largest number. An infinite operand times one of which
+    bf16 has nothing may make NaN.
+    """
+    exact, magnitude = _product(a, b), _product(np.abs(a), np.abs(b))
+    k = a.shape[1]
+    additions = k / 8 + 2.4 * min(k, PART_MMA) + 4
+    relative = additions * HALF_ULP / (1 - additions * HALF_ULP)
+    sums = Interval(exact, exact, exact).widened(relative * magnitude + k * SMALLEST_NORMAL)
+    (no_a, cut_a), (no_b, cut_b) = ((np.isinf(each), _is_cut(each)) for each in (a, b))
+    met = _product(no_a * 1.0, cut_b * 1.0) + _product(cut_a * 1.0, no_b * 1.0)
+    sums = Interval(sums.low, sums.middle, sums.high, sums.nan | (met > 0))
+    if not (magnitude >= PART_LIMIT / 2).any():
+        return sums
+    return _overflowing(sums, a, b, PART_LIMIT)
+
+
+def _is_cut(values: np.ndarray) -> np.ndarray:
+    return (values != 0) & (np.abs(values) < CUT_TO_NOTHING)
+
+
+SPLIT_SUMS = {"3xtf32": split_sums, "bf16x9": part_sums}
+
+
+def _overflowing(
+    sums: Interval, a: np.ndarray, b: np.ndarray, limit: float = 0.999 * FLOAT32_LIMIT
+) -> Interval:
     """Also ∞, or -∞, where finite products of one sign overflow before others take it back."""
     a, b = (np.where(np.isfinite(each), each, 0.0) for each in (a, b))
     exact, magnitude = _product(a, b), _product(np.abs(a), np.abs(b))
-    limit = 0.999 * FLOAT32_LIMIT  # whatever rounding adds
     number = ~sums.certainly_nan()
     up = number & ((magnitude + exact) / 2 >= limit)
     down = number & ((magnitude - exact) / 2 >= limit)

@@ -148,6 +148,22 @@ def test_fewer_bits_than_torch_gives_are_told_of():
         warnings.simplefilter("error", PrecisionWarning)
         matmul(a, b, precision="tf32")
     with pytest.raises(
-        CompileError, match="precision must be tf32 or 3xtf32 or ieee, got 'bf16x9'"
+        CompileError, match="precision must be tf32 or 3xtf32 or bf16x9 or ieee, got 'bf16x6'"
     ):
-        matmul(a, b, precision="bf16x9")
+        matmul(a, b, precision="bf16x6")
+
+
+@pytest.mark.parametrize(("setting", "k"), [("ieee", 56), ("none", 64), ("tf32", 72)])
+def test_the_setting_by_backend_counts(setting, k):
+    """Where it is set, the older one cannot be asked: torch refuses to mix them."""
+    backend = torch.backends.cuda.matmul
+    if not hasattr(backend, "fp32_precision"):
+        pytest.skip("torch has the older setting alone")
+    before, backend.fp32_precision = backend.fp32_precision, setting
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", PrecisionWarning)
+            matmul(random(8, k), random(16, k))
+    finally:
+        backend.fp32_precision = before
+    assert any(each.category is PrecisionWarning for each in told) == (setting != "tf32")

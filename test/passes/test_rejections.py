@@ -23,7 +23,7 @@ PRESET_NAMES = (
 )
 SPEC = {"m": 256, "n": 256, "k": 128}
 OPERANDS = (
-    "f16, bf16, tf32, e4m3, e5m2, s8, u8, f32, f64, 3xtf32, "
+    "f16, bf16, tf32, e4m3, e5m2, s8, u8, f32, f64, 3xtf32, bf16x9, "
     "mxfp8, mxfp8_e5m2, mxfp6, mxfp6_e3m2, mxfp4, nvfp4, mxfp8_1x128, mxfp8_128x128, "
     "mxfp4_1x16"
 )
@@ -98,7 +98,7 @@ def test_specs_that_cannot_be_built(fields, message):
         (
             "tiling{mma=wgmma.mma_async}",
             "mma: sm_100a has none called 'wgmma.mma_async'; use one of tcgen05.mma, mma.sync, "
-            "mma.sync+3xtf32, fma",
+            "mma.sync+3xtf32, mma.sync+bf16x9, fma",
         ),
         (
             "tiling{mma=hmma}",

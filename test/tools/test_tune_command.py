@@ -69,7 +69,7 @@ def test_other_types_are_tuned_apart(gpu, tmp_path):
 def test_a_type_that_is_none_is_wrong_usage(tilewright, tmp_path):
     ran = tilewright("tune", "compile", tmp_path, "--shapes", "64x64x64", "--type", "f63")
     assert ran.status == 2
-    known = "f16, bf16, tf32, e4m3, e5m2, s8, u8, f32, f64, 3xtf32"
+    known = "f16, bf16, tf32, e4m3, e5m2, s8, u8, f32, f64, 3xtf32, bf16x9"
     assert ran.err == f"error: spec: type must be one of {known}, got 'f63'\n"
 
 

@@ -1,0 +1,128 @@
+"""The MMAs of the chips, as data: how a CTA multiplies tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..runtime.ptx_sizes import WARP_THREADS
+from .dtypes import SCALED_KINDS, SPLIT_MMAS, TENSOR_DTYPES, THREAD_DTYPES
+
+TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
+THREAD, WARP, WARPGROUP = "thread", "warp", "warpgroup"
+EACH_THREAD = "each thread"
+MBARRIER, WAIT_GROUP, ISSUED = "mbarrier", "wait_group", "issued"
+
+
+@dataclass(frozen=True)
+class MmaUnit:
+    """How a CTA multiplies tiles: one of the MMAs of a chip.
+
+    `name` is the instruction (PTX ISA). `accumulators` says where it keeps results, in tensor
+    memory or in registers of the threads that issue it; `issuer` whether one thread issues it, all
+    of a warp or all of a warpgroup, or each thread one for elements of its own. `completion` says
+    what tells that it is done: an mbarrier (tcgen05.commit) or, to the issuers alone, a wait for a
+    group of them (wgmma.wait_group); one that is complete when `issued` needs nothing.
+    `descriptor_version` is what shared-memory descriptors carry in bits 46 to 48; without, threads
+    load operands into registers (`fragments`). With `pairs` two CTAs can share an MMA
+    (.cta_group::2), whose N is a multiple of `pair_n_step`, so that each half is one of 16.
+    `operands` are the types that it multiplies, `scaled_kinds` its kinds with block scales
+    (`dialects.dtypes.SCALED_KINDS`).
+
+    `m` lists the M of one MMA of one CTA, the least first; its N goes from `Target.mma_n_step` to
+    `n_max` in that step (PTX ISA, shapes of .kind::f16; 16 for M=128 is the subset that every
+    published kernel stays in). `mn_major_bytes` are the sizes of elements that it reads MN-major
+    from the layouts of
+    `dialects.layout` (PTX ISA, wgmma: 16 bits only; tcgen05: 32 bits need a swizzle of their own).
+    Where accumulators are in registers, a thread of one, two or three warpgroups may hold up to
+    `accumulator_registers_max` of them, so that ptxas has enough for the rest without spills; a
+    thread of any number of warps up to the first number.
+    """
+
+    name: str
+    accumulators: str
+    issuer: str
+    completion: str
+    m: tuple[int, ...]
+    mn_major_bytes: tuple[int, ...]
+    n_max: int = 256
+    descriptor_version: int = 0
+    pairs: bool = False
+    pair_n_step: int = 32
+    accumulator_registers_max: tuple[int, ...] = (128, 160, 96)
+    fragments: bool = False
+    operands: tuple[str, ...] = TENSOR_DTYPES
+    scaled_kinds: tuple[str, ...] = ()
+
+
+TCGEN05 = MmaUnit(
+    "tcgen05.mma",
+    TENSOR_MEMORY,
+    THREAD,
+    MBARRIER,
+    m=(64, 128),
+    mn_major_bytes=(1, 2),
+    descriptor_version=0b001,
+    pairs=True,
+    scaled_kinds=SCALED_KINDS,
+)
+WGMMA = MmaUnit("wgmma.mma_async", REGISTERS, WARPGROUP, WAIT_GROUP, m=(64,), mn_major_bytes=(2,))
+# The same where each product of tiles is summed apart, and threads add it to sums in f32: a tensor
+# core has 14 bits for sums of 8-bit floats. Threads hold both, of the product 64 rows at a time;
+# ptxas spilled from 112 of each on.
+WGMMA_ADDED = replace(WGMMA, name="wgmma.mma_async+fma", accumulator_registers_max=(128, 192, 96))
+# PTX ISA, mma: m16n8k4 to m16n8k32 by type, fp8 from sm_89 on. Of MN-major operands ldmatrix.trans
+# loads those of 16 bits, plain loads the others.
+MMA_SYNC = MmaUnit(
+    "mma.sync", REGISTERS, WARP, ISSUED, m=(16,), mn_major_bytes=(1, 2, 4), fragments=True
+)
+MMA_SYNC_WITHOUT_FP8 = replace(
+    MMA_SYNC, operands=tuple(name for name in TENSOR_DTYPES if name not in ("e4m3", "e5m2"))
+)
+# sm_120a has block scales too, which lie in registers (PTX ISA, block scaling for mma.sync).
+MMA_SYNC_SCALED = replace(MMA_SYNC, scaled_kinds=SCALED_KINDS)
+# f32 as the sums of two tf32, whose products are three MMAs, or of three bf16, of nine (sm_80 has
+# both types). Fragments and their parts take registers that sums leave.
+MMA_SYNC_SPLIT = tuple(
+    replace(MMA_SYNC, name=mma, operands=(name,), accumulator_registers_max=(64,))
+    for name, mma in SPLIT_MMAS.items()
+)
+# Plain fma of each thread (PTX ISA, fma): any shape, any layout.
+FMA = MmaUnit(
+    "fma",
+    REGISTERS,
+    EACH_THREAD,
+    ISSUED,
+    m=(1,),
+    mn_major_bytes=(1, 2, 4, 8),
+    accumulator_registers_max=(128,),
+    operands=THREAD_DTYPES,
+)
+MMAS = (
+    TCGEN05.name, WGMMA.name, WGMMA_ADDED.name, MMA_SYNC.name, *SPLIT_MMAS.values(), FMA.name,
+)  # fmt: skip
+
+
+WARP_COUNTS = (1, 2, 4, 8, 16)
+WARP_N = 8  # of one mma.sync
+
+
+def warp_grid(m: int, n: int, mma: MmaUnit, products: int = 1) -> tuple[int, int] | None:
+    """(warps along M, along N) that share a tile, None where none can.
+
+    Four where the tile has as many MMAs, more where the accumulators need it. Of the same number
+    those that read the least: a warp reads its rows of A and its columns of B; of these, squares.
+    Of several products, whose sums lie side by side, each warp has as many columns of each.
+    """
+    for warps in (4, 8, 16, 2, 1):
+        grids = [(along_m, warps // along_m) for along_m in WARP_COUNTS if along_m <= warps]
+        fitting = [grid for grid in grids if fits_warps(m, n, grid, mma, products)]
+        if fitting:
+            return min(fitting, key=lambda grid: (m // grid[0] + n // grid[1], n // grid[1] % 16))
+    return None
+
+
+def fits_warps(m: int, n: int, grid: tuple[int, int], mma: MmaUnit, products: int = 1) -> bool:
+    """Whether each warp of a grid has whole MMAs, and registers for their sums."""
+    whole = m % (grid[0] * mma.m[0]) == 0 and n % (grid[1] * products * WARP_N) == 0
+    registers = m * n // (grid[0] * grid[1] * WARP_THREADS)
+    return whole and registers <= mma.accumulator_registers_max[0]
