@@ -51,7 +51,7 @@ def viewed(value: torch.Tensor, sizes: Sizes) -> torch.Tensor | None:
     like = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
     try:
         return like.view(sizes)
-    except RuntimeError:
+    except (RuntimeError, ValueError):  # the latter where torch.compile's fake tensors are made
         return None
 
 

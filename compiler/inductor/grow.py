@@ -3,10 +3,10 @@
     grow      take every operator behind the product that is elementwise and reads nothing that
               depends on an operator left out
     cut       of the operators in their order, keep as many as make memory traffic least
-    pair      a second product of the same A joins where the region reads it alone (SwiGLU)
+    pair      a second product of the same A joins (SwiGLU)
 
 What leaves a region is an output of its kernel: C, and one more where two values are read outside,
-as the pre-activation that backward needs.
+as the pre-activation that backward needs; of two products both may be, beside C.
 """
 
 from __future__ import annotations

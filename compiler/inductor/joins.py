@@ -1,6 +1,7 @@
 """What joins a region besides the operators behind its product.
 
-paired      a second product of the same A, which the region alone reads: gate and up of SwiGLU
+paired      a second product of the same A: gate and up of SwiGLU. What backward saves of it is one
+            more output of the kernel
 absorbed    the operators that make its operands, where the kernel then reads less
 """
 
@@ -14,7 +15,7 @@ from torch import fx
 
 from .halves import way_to
 from .products import Product, is_truth, product_of
-from .region import Region, bytes_of, changes, closed, is_constant, is_same
+from .region import Region, bytes_of, changes, closed, is_constant, is_same, source_of
 from .rules import refusal_of
 
 DEPTH_MAX = 12  # operators that are compared to see whether two values are the same
@@ -27,7 +28,10 @@ def paired(
     others: Container[fx.Node],
     mates: Mapping[fx.Node, Product],
 ) -> Region:
-    """With a second product of the same A that the region alone reads, where there is one."""
+    """With a second product of the same A that the region reads, where there is one.
+
+    What lies between both is read by the region alone; the product itself may be an output.
+    """
     first = region.products[0]
     if len(region.frame) != 2:
         return region
@@ -38,7 +42,8 @@ def paired(
         if second is None or second.node in owner or second.node in others:
             continue
         joined = inside | behind | {second.node}
-        read_here = all(user in joined for each in joined - inside for user in each.users)
+        leaving = [each for each in behind if any(user not in joined for user in each.users)]
+        read_here = all(source_of(each, joined) is second.node for each in leaving)
         if read_here and _go_together(first, second):
             products = sorted((first, second), key=lambda each: (each.part or (), order[each.node]))
             joined |= {node for each in products for node in way_to(each)}

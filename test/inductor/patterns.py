@@ -102,9 +102,29 @@ def backward_of_relu(gradient, w, after):
     return torch.ops.aten.threshold_backward(gradient @ w, after, 0)
 
 
+def saved_gate_and_up(x, w, v):
+    gate, up = F.linear(x, w), F.linear(x, v)
+    return gate, up, F.silu(gate) * up
+
+
+def saved_up(x, w, v):
+    """Of a gated layer whose gate backward computes anew."""
+    gate, up = F.linear(x, w), F.linear(x, v)
+    return up, F.gelu(gate, approximate="tanh") * up
+
+
 _GRADIENT = (draw(32, 96), draw(96, 64), draw(32, 64))
 TRAINED = {
     "what backward needs": (saved, (X, W, BIAS)),
+    "what backward needs of tanh gelu": (
+        lambda x, w, b: (lambda h: (h, F.gelu(h, approximate="tanh")))(F.linear(x, w, b)),
+        (X, W, BIAS),
+    ),
+    "what backward needs of silu": (
+        lambda x, w: (lambda h: (h, F.silu(h)))(F.linear(x, w)), (X, W)
+    ),
+    "what backward needs of swiglu": (saved_gate_and_up, (X, W, W2)),
+    "what backward needs of a gelu gate": (saved_up, (X, W, W2)),
     "backward of gelu": (backward_of_gelu, _GRADIENT),
     "backward of tanh gelu": (
         lambda g, w, p: torch.ops.aten.gelu_backward(g @ w, p, approximate="tanh"), _GRADIENT
@@ -113,6 +133,17 @@ TRAINED = {
     "backward of relu": (backward_of_relu, _GRADIENT),
     "backward of swiglu": (backward_of_swiglu, (*_GRADIENT, draw(32, 64, seed=9))),
     "gradient of a weight": (lambda g, x: g.T @ x, (draw(32, 96), draw(32, 64))),
+    "gradient of a weight that is added to another's": (
+        lambda g, x, before: before + g.T @ x, (draw(32, 96), draw(32, 64), draw(96, 64))
+    ),
+    "gradient of a weight that is added in f32": (
+        lambda g, x, before: before + (g.T @ x).float(),
+        (draw(32, 96), draw(32, 64), draw(96, 64, dtype=torch.float32)),
+    ),
+    "gradient of a weight as addmm": (
+        lambda g, x, before: torch.addmm(before, g.T, x),
+        (draw(32, 96), draw(32, 64), draw(96, 64)),
+    ),
     "a gradient that is added to another": (
         lambda g, w, r: (g @ w) + r, _GRADIENT
     ),
