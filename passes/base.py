@@ -130,12 +130,19 @@ def parse_extents(rank: int) -> Callable[[str], tuple[int, ...]]:
     """A parser of `rank` positive integers joined by `x`, as in 128x256x64."""
 
     def parse(text: str) -> tuple[int, ...]:
-        extents = tuple(int(part) for part in text.split("x"))
-        if len(extents) != rank or any(extent <= 0 for extent in extents):
+        extents = tuple(parse_positive(part) for part in text.split("x"))
+        if len(extents) != rank:
             raise ValueError(text)
         return extents
 
     return parse
+
+
+def parse_positive(text: str) -> int:
+    """A positive integer, in digits alone."""
+    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
+        raise ValueError(text)
+    return int(text)
 
 
 def location_of(op: Any) -> str | None:

@@ -33,6 +33,7 @@ from ..dialects.ragged_maps import ragged_map
 from ..dialects.target import Target
 from ..dialects.tile import (
     WRITES,
+    ElementOp,
     GatheredStoreOp,
     KernelOp,
     PairMmaOp,
@@ -45,12 +46,22 @@ from ..dialects.tile_quantized import StoreQuantizedOp
 from ..dialects.tile_types import SmemType, element_bytes
 from ..dialects.turned_pieces import turned_columns, turned_piece
 from ..dialects.verify import can_write_matrices, tile_of_c
-from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
+from .base import (
+    PassLog,
+    one_of,
+    option,
+    parse_positive,
+    refused,
+    require,
+    target_of,
+    the_kernel,
+    walk,
+)
 from .batches import drop_unused, map_of_view, step_bytes, transposed_of
 from .check_ahead import holds_sums
 from .groups import rows_of_group
 from .outputs import outputs_of
-from .persistence import parse_auto, parse_positive
+from .persistence import parse_auto
 from .rings import used_shared_bytes
 from .stage_quantized import piece_of, refusal, say_refused, stage_quantized
 from .staged_operands import load_ahead, load_vectors, read_ahead
@@ -115,6 +126,7 @@ class EpilogueStaging:
             return
         if not walk(kernel, StoreOp | StoreQuantizedOp):
             raise refused(kernel, "epilogue-staging: stores are staged already; run it once")
+        self._check_reads(kernel)
         _check_pairs(kernel)
         staged = sum(
             self._stage(kernel, store, target_of(module), log) for store in walk(kernel, StoreOp)
@@ -123,6 +135,25 @@ class EpilogueStaging:
             staged += self._stage_quantized(kernel, store, target_of(module), log)
         drop_unused(kernel)
         log.did(f"{staged} stores staged{_in_buffers(kernel)}")
+
+    def _check_reads(self, kernel: KernelOp) -> None:
+        """Refuse options about operands that no store of the kernel reads, or reads otherwise."""
+        given = {"ahead": self.ahead > 0, "vectors": self.vectors != VECTORS[0]}
+        values = {"ahead": self.ahead, "vectors": self.vectors}
+        asked = [name for name, is_given in given.items() if is_given]
+        for store in walk(kernel, StoreQuantizedOp) if asked else ():
+            rule = f"epilogue-staging: {asked[0]} is for a C without block scales"
+            raise refused(store, f"{rule}, got {values[asked[0]]}; leave it out")
+        axes = {
+            each.axes.value for store in walk(kernel, StoreOp) for each in walk(store, ElementOp)
+        }
+        read = {"ahead": "mn" in axes, "vectors": bool(axes - {"mn"})}
+        for name in (each for each in asked if not read[each]):
+            what = (
+                "as large as C" if name == "ahead" else "with an element a column, a row or for all"
+            )
+            rule = f"epilogue-staging: {name} is for operands {what}"
+            raise refused(kernel, f"{rule}, got an epilogue without one; leave {name} out")
 
     def _stage(self, kernel: KernelOp, store: StoreOp, target: Target, log: PassLog) -> bool:
         turned = transposed_of(store.view) is not None

@@ -20,9 +20,8 @@ from ..dialects.sm_threads import EarlyOp, RunOp, TeamOp, WarpsOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.tile import KernelOp, TensorMapOp, TmaLoadOp, TmaMulticastOp
 from ..dialects.tile_boxes import PrefetchBoxesOp
-from .base import walk
+from .base import parse_positive, walk
 from .clone import Mapping, clone, index_constant, iterations_of
-from .persistence import parse_positive
 
 LOADS = TmaLoadOp | TmaMulticastOp
 PLACES = (TeamOp, TensorMapOp, *get_args(MEMORY_OPS))

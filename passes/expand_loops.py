@@ -130,7 +130,8 @@ class ExpandLoops:
     on their way. Else all threads do before the program begins (`sm.prologue`).
 
     `early` is of how many steps along K the agent that loads asks L2 for tiles, by one lane, while
-    others initialise barriers and wait for the cluster (`sm.early`); 0 is none.
+    others initialise barriers and wait for the cluster (`sm.early`); 0 is none. Kernels whose CTAs
+    claim their tiles do not know the first ones.
 
     Each agent's end is written out, too. When its loads are issued, grids after this one may start.
     In a cluster it waits until all slots that it filled are empty, since other CTAs arrive on their
@@ -172,6 +173,11 @@ class ExpandLoops:
         expand_tiles(kernel)
         expand_walks(kernel)
         early = expand_early(kernel, self.early)
+        if self.early and not early:
+            rule = (
+                "expand-loops: early needs an agent that loads tiles by TMA, the first ones known"
+            )
+            raise refused(kernel, f"{rule}, got early={self.early}; leave early out")
         say_whole(kernel)
         say_shared(kernel)
         asked = f", {early} tiles asked for early" if early else ""

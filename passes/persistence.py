@@ -41,7 +41,17 @@ from ..dialects.tile import (
 from ..dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
 from ..dialects.tile_types import DYNAMIC, AccumulatorType, integers, integers_of
 from ..dialects.verify import ORDERS
-from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
+from .base import (
+    PassLog,
+    one_of,
+    option,
+    parse_positive,
+    refused,
+    require,
+    target_of,
+    the_kernel,
+    walk,
+)
 from .clone import Mapping, clone, is_pure, replace_in
 from .rings import retype_ring
 from .tile_order import GROUP_DEFAULT, said_order
@@ -49,13 +59,6 @@ from .tile_order import GROUP_DEFAULT, said_order
 OVERLAPPING_STAGES = 2
 CLAIMS = 2
 STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp, SetRegistersOp)
-
-
-def parse_positive(text: str) -> int:
-    """A positive integer."""
-    if int(text) < 1:
-        raise ValueError(text)
-    return int(text)
 
 
 def parse_auto(text: str) -> int | None:

@@ -29,7 +29,7 @@ from ..dialects.mlir import arith, ir, scf
 from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, TileOp
 from ..dialects.target import ISSUED, Target
 from ..dialects.tile import AwaitMmaOp, KernelOp, MmaOp
-from .base import PassLog, option, refused, target_of, the_kernel, walk
+from .base import PassLog, option, parse_positive, refused, target_of, the_kernel, walk
 from .clone import (
     Mapping,
     clone,
@@ -53,11 +53,7 @@ AUTO_STAGES_MAX = 8
 
 def parse_stages(text: str) -> int | None:
     """`auto` (None) or a positive count."""
-    if text == "auto":
-        return None
-    if int(text) < 1:
-        raise ValueError(text)
-    return int(text)
+    return None if text == "auto" else parse_positive(text)
 
 
 @dataclass(frozen=True)

@@ -52,12 +52,21 @@ from ..dialects.tile_scales import SCALED_MMAS
 from ..dialects.tile_types import SmemType, integers, integers_of
 from ..dialects.tile_weights import WeightMmaOp
 from ..dialects.verify import products_of, summed_extents
-from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
+from .base import (
+    PassLog,
+    one_of,
+    option,
+    parse_positive,
+    refused,
+    require,
+    target_of,
+    the_kernel,
+    walk,
+)
 from .batches import view_of_map
 from .clone import constant_of, index_constant, iterations_of
 from .groups import group_of
 from .indices import linear_form
-from .persistence import parse_positive
 from .rings import used_shared_bytes
 
 CLUSTER, GRID = "cluster", "grid"

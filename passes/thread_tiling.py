@@ -11,7 +11,7 @@ from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.tile_weights import WeightMatmulOp
 from ..dialects.verify import logical_shape
-from .base import MMA_ATTRIBUTE, refused, require, target_of, use_mma
+from .base import MMA_ATTRIBUTE, parse_positive, refused, require, target_of, use_mma
 from .blockwise_tiling import choose_blockwise_mma
 from .weights import choose_weight_mma
 
@@ -24,7 +24,7 @@ def parse_threads(text: str) -> int | None:
     """`auto`, or a number of whole warps."""
     if text == "auto":
         return None
-    threads = int(text)
+    threads = parse_positive(text)
     if threads % WARP_THREADS or not WARP_THREADS <= threads <= THREADS_MAX:
         raise ValueError(text)
     return threads

@@ -16,7 +16,7 @@ from ..dialects.tile import CtaTileOp, KernelOp
 from ..dialects.tile_place import PlaceOp
 from ..dialects.tile_types import DYNAMIC, integers, integers_of
 from ..dialects.verify import ORDERS
-from .base import refused, walk
+from .base import parse_positive, refused, walk
 from .build import constant
 from .dynamic_rows import clusters_along_m, place_at
 
@@ -28,10 +28,7 @@ GROUP_DEFAULT = 8
 
 def parse_group(text: str) -> int | None:
     """`auto` (None) or a positive count."""
-    count = None if text == "auto" else int(text)
-    if count is not None and count < 1:
-        raise ValueError(text)
-    return count
+    return None if text == "auto" else parse_positive(text)
 
 
 def say_order(kernel: KernelOp, matmul: Any, order: str, group: int | None) -> None:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
 
 TMA = "tma-insertion,swizzle-selection"
 ROLES = "pipelining{stages=2},warp-specialization"
@@ -14,7 +16,6 @@ KERNELS = {
     "a cluster": ("sm_90a", f"{HOPPER},clustering{{shape=2x1 pair=false}},{ROLES}", 2),
     "split": ("sm_90a", f"{HOPPER},split-k{{parts=2}},{ROLES}", 2),
     "a pair": ("sm_100a", f"{BLACKWELL},clustering{{shape=2x1}},{ROLES},persistence", 2),
-    "claims": ("sm_100a", f"{BLACKWELL},{ROLES},persistence{{scheduler=clc}}", 0),
 }
 
 
@@ -32,6 +33,12 @@ def test_kernels_are_right_and_ask_for_the_tiles_of_two_steps(check_matmul, name
     text = f"{pipeline},expand-loops{{early=2}}"
     compiled, _ = check_matmul(MatmulSpec(136, 72, 136), target=target, pipeline=text, seed=seed)
     assert asked(compiled.ptx) == (2 * steps, 0)
+
+
+def test_tiles_that_are_claimed_are_not_known_early():
+    text = f"{BLACKWELL},{ROLES},persistence{{scheduler=clc}},expand-loops{{early=2}}"
+    with pytest.raises(CompileError, match="early needs an agent that loads tiles by TMA, the fir"):
+        compile_matmul(MatmulSpec(136, 72, 136), pipeline=text)
 
 
 def test_no_more_steps_are_asked_for_than_there_are(check_matmul):

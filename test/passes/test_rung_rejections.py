@@ -255,6 +255,22 @@ def test_passes_that_are_run_twice(pipeline, message):
         ("clustering{shape=2}", "option shape must be auto or CTAs along M and N, as 2x1, got '2'"),
         ("clustering{pair=yes}", "option pair must be auto, true or false, got 'yes'"),
         ("pipelining{stages=0}", "option stages must be auto or a number of slots, got '0'"),
+        ("pipelining{stages=+2}", "option stages must be auto or a number of slots, got '+2'"),
+        ("pipelining{stages=1_0}", "option stages must be auto or a number of slots, got '1_0'"),
+        (
+            "pipelining{stages=\u0663}",
+            "option stages must be auto or a number of slots, got '\u0663'",
+        ),
+        ("split-k{parts=+2}", "option parts must be a number of CTAs that share a tile, got '+2'"),
+        (
+            "clustering{shape=+2x1}",
+            "option shape must be auto or CTAs along M and N, as 2x1, got '+2x1'",
+        ),
+        ("tiling{group=1_0}", "option group must be auto or a number of tiles along M, got '1_0'"),
+        (
+            "tiling{threads=1_28}",
+            "option threads must be auto or whole warps up to 1024, got '1_28'",
+        ),
         ("pipelining{depth=2}", "unknown option 'depth'; it takes stages"),
         ("warp-specialization{warps=2}", "unknown option 'warps'; it takes none"),
         ("persistence{scheduler=dynamic}", "option scheduler must be static or clc, got 'dynamic'"),
@@ -272,6 +288,29 @@ def test_passes_that_are_run_twice(pipeline, message):
 def test_option_values_that_cannot_be_read(call, message):
     name = call.partition("{")[0]
     assert message_of(f"{TMA},{call}") == f"error: {name}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("epilogue-staging{ahead=2}", "ahead is for operands as large as C"),
+        ("epilogue-staging{vectors=ahead}", "vectors is for operands with an element a column"),
+        ("epilogue-staging{vectors=registers}", "vectors is for operands with an element a column"),
+        ("expand-loops{early=2}", "early needs an agent that loads tiles by TMA"),
+    ],
+)
+def test_options_that_nothing_in_the_kernel_reads(call, message):
+    """An epilogue of no operands, and a kernel of one program."""
+    name = call.partition("{")[0]
+    found = message_of(f"{TMA},{call}")
+    assert f"tile.kernel: {name}: {message}" in found and "leave " in found
+
+
+@pytest.mark.parametrize("option", ["ahead=2", "vectors=ahead"])
+def test_options_of_other_operands_with_a_c_of_blocks(option):
+    spec = MatmulSpec(128, 128, 128, "bf16", "bf16", "mxfp8")
+    with pytest.raises(CompileError, match="is for a C without block scales, got"):
+        compile_matmul(spec, pipeline=f"{TMA},epilogue-staging{{{option}}}")
 
 
 @pytest.mark.parametrize(
