@@ -12,6 +12,7 @@ from ..dialects.target import WGMMA_ADDED, find_target
 from ..dialects.tile import ElementOp, MatmulOp
 from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp
+from ..dialects.tile_grouped_products import GROUPED_PRODUCTS, groups_rows
 from ..dialects.tile_groups import GatheredMatmulOp, GroupedMatmulOp, OrderedMatmulOp
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.tile_types import element_bytes
@@ -45,8 +46,8 @@ def spec_of(module: ir.Module) -> MatmulSpec:
     majors = {"a_major": a_major, "b_major": b_major}
     stacked = {"a_stacked": matmul.a.type.rank == 3, "b_stacked": matmul.b.type.rank == 3}
     batch: dict[str, Any] = {"batch": stack[0], **stacked} if stack else {}
-    if isinstance(matmul, GroupedMatmulOp):
-        axis = "k" if matmul.of_depth else "m"
+    if isinstance(matmul, (GroupedMatmulOp, *GROUPED_PRODUCTS)):
+        axis = "m" if groups_rows(matmul) else "k"
         batch = {"groups": matmul.offsets.type.shape[0], "group_axis": axis}
     if isinstance(matmul, GatheredMatmulOp):
         m, batch["gathered"] = matmul.rows.type.shape[0], m

@@ -13,6 +13,7 @@ from ..dialects.dtypes import (
 )
 from ..dialects.quantized import format_of
 from ..dialects.tile import MatmulOp
+from ..dialects.tile_grouped_products import GroupedScaledMatmulOp
 from ..dialects.tile_outputs import KeepGroupsOp, kept_by, kept_of
 from ..dialects.tile_quantized import quantize_of
 from ..dialects.tile_scales import ScaledMatmulOp
@@ -32,6 +33,8 @@ def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
         for (_, scales, _), each in zip(sides, formats, strict=True)
         if not OPERAND_FORMATS[each].linear
     ]
+    grouped = isinstance(matmul, GroupedScaledMatmulOp)
+    groups = {"groups": matmul.offsets.type.shape[0]} if grouped else {}
     is_stack, size = matmul.c.type.rank == 3, matmul.c.type.shape[0]
     a_major, b_major = (each.value for each in (matmul.a_major, matmul.b_major))
     return MatmulSpec(
@@ -42,6 +45,7 @@ def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
         batch=size if is_stack else 0,
         a_stacked=not is_stack or matmul.a.type.rank == 3,
         b_stacked=not is_stack or matmul.b.type.rank == 3,
+        **groups,
         **outputs_of(matmul),
     )
 

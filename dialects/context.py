@@ -18,6 +18,7 @@ from .tile_ahead import LoadAheadOp as LoadAheadOp  # declares ops of `tile`
 from .tile_blockwise import BlockwiseMmaOp as BlockwiseMmaOp  # declares ops of `tile`
 from .tile_boxes import LoadBoxesOp as LoadBoxesOp  # declares ops of `tile`
 from .tile_duals import DualMmaOp as DualMmaOp  # declares ops of `tile`
+from .tile_grouped_products import GroupScalesOp as GroupScalesOp  # declares ops of `tile`
 from .tile_groups import GroupOp as GroupOp  # declares ops of `tile`
 from .tile_marks import MarkOp as MarkOp  # declares an op of `tile`
 from .tile_outputs import KeepOp as KeepOp  # declares ops of `tile`

@@ -121,6 +121,10 @@ class MatmulOp(Tile.Operation, name="matmul"):
         majors = (self.a_major.value, self.b_major.value)
         if any(major not in MAJORS for major in majors):
             return refuse(self, f"a_major and b_major must be 'k' or 'mn', got {majors}")
+        return self._verify_extents() and self._verify_types()
+
+    def _verify_extents(self) -> bool:
+        """Whether matrices, or stacks of them, go together."""
         m, k = logical_shape(self.a.type, self.a_major.value)
         n, b_k = logical_shape(self.b.type, self.b_major.value)
         if k != b_k:
@@ -133,7 +137,7 @@ class MatmulOp(Tile.Operation, name="matmul"):
         if list(self.c.type.shape) != wanted:
             shown = "x".join(map(str, wanted))
             return refuse(self, f"c must be {shown}, got {list(self.c.type.shape)}")
-        return self._verify_types()
+        return True
 
     def _verify_types(self) -> bool:
         """What an MMA takes, and what the epilogue makes of its sums."""

@@ -26,6 +26,7 @@ from typing import Any
 from ..runtime.group_sizes import OFFSETS as OFFSETS
 from ..runtime.group_sizes import ORDER as ORDER
 from ..runtime.group_sizes import ROWS as ROWS
+from ..runtime.group_sizes import rows_of_atoms as rows_of_atoms
 from ..runtime.group_sizes import tiles_of_groups as tiles_of_groups
 from .integer_types import I32
 from .layout import MAJORS
@@ -56,23 +57,13 @@ class GroupedMatmulOp(MatmulOp, name="grouped_matmul"):
         if ranks not in ([2, 3, 2], [2, 2, 3]):
             rule = "a and c must be matrices and b a stack, or a and b matrices and c a stack"
             return refuse(self, f"{rule}, got ranks {ranks}")
-        if not self.of_depth and self.a_major.value != "k":
-            return refuse(self, "a_major must be 'k' where rows are grouped, got 'mn'")
-        if self.of_depth and majors != ("mn", "mn"):
+        if not self.of_depth:
+            return verify_group_rows(self) and self._verify_types()
+        if majors != ("mn", "mn"):
             rule = "a_major and b_major must be 'mn' where K is grouped"
             return refuse(self, f"{rule}, got {majors}")
-        m, k = logical_shape(self.a.type, self.a_major.value)
-        n, b_k = logical_shape(self.b.type, self.b_major.value)
-        if k != b_k:
-            return refuse(self, f"a and b must have the same K, got {k} and {b_k}")
-        *stack, rows, columns = self.c.type.shape
-        m = self.rows_of_c(m)
-        if [rows, columns] != [m, n]:
-            return refuse(self, f"c must be {m}x{n}, got {[rows, columns]}")
-        groups = stack[0] if self.of_depth else self.b.type.shape[0]
-        wanted = ir.RankedTensorType.get([groups], ir.IntegerType.get_signless(32))
-        if self.offsets.type != wanted:
-            return refuse(self, f"offsets must be {wanted}, got {self.offsets.type}")
+        if not _verify_sizes(self) or not _verify_ends(self, self.c.type.shape[0]):
+            return False
         return self._verify_types()
 
     def rows_of_c(self, rows_of_a: int) -> int:
@@ -124,6 +115,39 @@ class OrderedMatmulOp(GroupedMatmulOp, name="ordered_matmul"):
         return GroupedMatmulOp.verify_invariants(self)
 
 
+def verify_group_rows(op: Any) -> bool:
+    """Whether a is a matrix whose rows are grouped, b a stack of a matrix each, and c has a's rows.
+
+    Of gathered rows c has as many as there are numbers.
+    """
+    ranks = [each.type.rank for each in (op.a, op.b, op.c)]
+    if ranks != [2, 3, 2]:
+        rule = "a and c must be matrices and b a stack where rows are grouped"
+        return refuse(op, f"{rule}, got ranks {ranks}")
+    if op.a_major.value != "k":
+        rule = "a_major must be 'k' where rows are grouped"
+        return refuse(op, f"{rule}, got {op.a_major.value!r}")
+    return _verify_sizes(op) and _verify_ends(op, op.b.type.shape[0])
+
+
+def _verify_sizes(op: Any) -> bool:
+    """Whether a and b have one K, and c their rows."""
+    m, k = logical_shape(op.a.type, op.a_major.value)
+    n, b_k = logical_shape(op.b.type, op.b_major.value)
+    if k != b_k:
+        return refuse(op, f"a and b must have the same K, got {k} and {b_k}")
+    m = op.rows_of_c(m) if isinstance(op, GroupedMatmulOp) else m
+    got = list(op.c.type.shape)[-2:]
+    return got == [m, n] or refuse(op, f"c must be {m}x{n}, got {got}")
+
+
+def _verify_ends(op: Any, groups: int) -> bool:
+    """Whether there is an offset for each group."""
+    wanted = ir.RankedTensorType.get([groups], ir.IntegerType.get_signless(32))
+    got = op.offsets.type
+    return got == wanted or refuse(op, f"offsets must be {wanted}, got {got}")
+
+
 class GroupOp(Tile.Operation, name="group"):
     """`(group, row, first, count)` of the place `i` along M.
 
@@ -145,7 +169,7 @@ class GroupOp(Tile.Operation, name="group"):
         sizes = [each.value for each in (self.tile, self.together, self.extent)]
         if min(sizes) < 1:
             return refuse(self, f"tile, together and extent must be at least 1, got {sizes}")
-        return _verify_offsets(self)
+        return verify_offsets(self)
 
 
 class GroupOnwardOp(GroupOp, name="group_onward"):
@@ -243,7 +267,7 @@ class GroupDepthOp(Tile.Operation, name="group_depth"):
     def verify_invariants(self) -> bool:
         if self.extent.value < 1:
             return refuse(self, f"extent must be at least 1, got {self.extent.value}")
-        return _verify_offsets(self)
+        return verify_offsets(self)
 
 
 class GroupColumnsOp(Tile.Operation, name="group_columns"):
@@ -285,7 +309,8 @@ class GroupStepsOp(Tile.Operation, name="group_steps"):
         return True
 
 
-def _verify_offsets(op: Any) -> bool:
+def verify_offsets(op: Any) -> bool:
+    """Whether the offsets that an op reads are a vector of i32."""
     offsets = op.offsets.type
     if offsets.rank == 1 and offsets.element_type == ir.IntegerType.get_signless(32):
         return True

@@ -51,23 +51,15 @@ class ScaledMatmulOp(MatmulOp, name="scaled_matmul"):
         majors = (self.a_major.value, self.b_major.value)
         if any(major not in MAJORS for major in majors):
             return refuse(self, f"a_major and b_major must be 'k' or 'mn', got {majors}")
-        stacks = {tuple(each.type.shape)[:-2] for each in (self.a, self.b)} - {()}
-        if len(stacks) > 1 or any(len(each) > 1 for each in stacks):
-            got = f"{list(self.a.type.shape)} and {list(self.b.type.shape)}"
-            return refuse(self, f"a and b must be matrices, or stacks of one length, got {got}")
-        (m, k), (n, b_k) = (logical_shape(each.type, major.value) for each, major in self.sides)
-        if k != b_k:
-            return refuse(self, f"a and b must have the same K, got {k} and {b_k}")
-        wanted = [*(stacks.pop() if stacks else ()), m, n]
-        if list(self.c.type.shape) != wanted:
-            shown = "x".join(map(str, wanted))
-            return refuse(self, f"c must be {shown}, got {list(self.c.type.shape)}")
+        if not self._verify_extents():
+            return False
         if self.mma is None:
             operands: list[Any] = list(self.operation.operands)
             types = [str(each.type.element_type) for each in operands]
             by_kind = f" in kind {self.kind}" if self.kind else ""
             got = f"{types[0]} and {types[1]} with {types[2]} by {self.block.value}{by_kind}"
             return refuse(self, f"no MMA takes such operands and scales, got {got}")
+        (m, k), (n, _) = (logical_shape(each.type, major.value) for each, major in self.sides)
         if not self._verify_scales("a", m, k) or not self._verify_scales("b", n, k):
             return False
         sums = ir.F32Type.get()

@@ -17,6 +17,7 @@ from ..dialects.tile_batches import (
     map_of_stack,
     view_of_matrix,
 )
+from ..dialects.tile_grouped_products import GroupScalesOp
 from ..dialects.tile_groups import GatheredRowsOp, GroupColumnsOp, GroupRowsOp
 from ..dialects.tile_loads import TensorMapOp
 from ..dialects.tile_types import TensorMapType, bits_of
@@ -91,14 +92,31 @@ def map_of_view(view: Any, type_: TensorMapType) -> ir.Value:
         type_ = ragged_map(type_) if isinstance(part, GroupColumnsOp) else type_
         whole = TensorMapOp(map=type_, view=part.whole).map
         with ir.InsertionPoint.after(part.operation), part.location:
-            numbers = {"rows": part.rows} if isinstance(part, GatheredRowsOp) else {}
-            group = {"first": part.first, "count": part.count, **numbers}
-            return type(part)(whole=whole, part=type_, **group).part
+            return _part_of(part, whole, type_)
     if matrix is None:
         return TensorMapOp(map=type_, view=view).map
     whole = TensorMapOp(map=map_of_stack(type_, *steps_of(matrix.stack)), view=matrix.stack).map
     with ir.InsertionPoint.after(matrix.operation), matrix.location:
         return MatrixOp(stack=whole, batch=matrix.batch, matrix=type_).matrix
+
+
+def view_behind(map_: ir.Value) -> ir.Value:
+    """Emit what a map shows as a view: the same matrix of a stack, or the same part of a group."""
+    whole: Any = map_definition(map_).view
+    matrix, part = matrix_of(map_), part_of_group(map_)
+    if matrix is not None:
+        type_ = view_of_matrix(whole.type)
+        return MatrixOp(stack=whole, batch=matrix.batch, matrix=type_).matrix
+    if part is not None:
+        return _part_of(part, whole, whole.type)
+    return whole
+
+
+def _part_of(part: Any, whole: ir.Value, type_: Any) -> ir.Value:
+    """The same part of another whole."""
+    told = {"rows": part.rows} if isinstance(part, GatheredRowsOp) else {}
+    told |= {"form": part.form} if isinstance(part, GroupScalesOp) else {}
+    return type(part)(whole=whole, part=type_, first=part.first, count=part.count, **told).part
 
 
 def steps_of(stack: Any) -> tuple[int, int]:

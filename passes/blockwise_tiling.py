@@ -6,7 +6,8 @@
 
 Threads multiply by the scales and add, so the target's MMA is one whose products they add. Scales
 of single rows come to shared memory with their tile, where a step of K has one of each row. Others
-threads read from their views.
+threads read from their views, and so those of groups of rows, of which TMA brings none: they begin
+within 16 bytes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..dialects.tile import LoadOp, MatmulOp
 from ..dialects.tile_blockwise import BlockwiseMatmulOp, BlockwiseMmaOp
 from ..dialects.tile_types import SmemType, element_bytes
 from .base import refused, target_of, use_mma
+from .groups import form_of_scales
 
 NAMES = ("a_scales", "b_scales")
 DEPTH = 64
@@ -60,7 +62,7 @@ def blockwise_mma(matmul: BlockwiseMatmulOp, scales: list[ir.Value], where: dict
     rows, whole = where["acc"].type.shape, where["a"].type.layout.k == BLOCKWISE
     brought = {
         f"{name}_scales": _load_vector(view, extent, where[at], where["k"])
-        if whole and forms[f"{name}_form"].value == BLOCKWISE_FORMS[0]
+        if whole and forms[f"{name}_form"].value == BLOCKWISE_FORMS[0] and not form_of_scales(view)
         else view
         for name, view, extent, at in zip("ab", scales, rows, "ij", strict=True)
     }

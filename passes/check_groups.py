@@ -11,11 +11,13 @@ from typing import Any
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
 from ..dialects.tile_batches import BatchOp, MatrixOp
+from ..dialects.tile_grouped_products import GroupScalesOp
 from ..dialects.tile_groups import GatheredRowsOp, GroupOp, GroupRowsOp
 from ..dialects.tile_loads import TensorMapOp
 from ..dialects.tile_place import CountedPlaceOp
 from ..dialects.tile_types import TensorMapType, integers_of
 from .base import refused, walk
+from .check_group_scales import check_group_scales, check_taken_by_group
 from .groups import places_of
 from .indices import linear_form, place_of, span
 
@@ -35,6 +37,7 @@ def check_groups(kernel: KernelOp) -> None:
         _check_group(kernel, op, groups[0])
     for op in walk(kernel, GroupRowsOp):
         _check_rows(kernel, op)
+    check_taken_by_group(kernel)
     for op in walk(kernel, MatrixOp):
         _check_matrix(kernel, op)
 
@@ -80,7 +83,10 @@ def _group(value: ir.Value) -> Any:
 
 def _check_rows(kernel: KernelOp, op: GroupRowsOp) -> None:
     """The rows that are taken are those of the tile's group."""
-    group = _group(op.first)
+    group = _group(op.count if isinstance(op, GroupScalesOp) else op.first)
+    if group is not None and isinstance(op, GroupScalesOp):
+        check_group_scales(kernel, op, group)
+        return
     if group is None or op.first != group.first or op.count != group.count:
         raise refused(op, "groups: must take the rows of a tile.group, got others; fix it")
     whole: Any = op.whole

@@ -56,6 +56,7 @@ from ..dialects.tile import (
 )
 from ..dialects.tile_ahead import HeldElementOp, LoadAheadOp, ReadAheadOp, StagedElementOp
 from ..dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, TransposedOp
+from ..dialects.tile_grouped_products import GroupAtomsOp, GroupScalesOp
 from ..dialects.tile_groups import (
     GatheredRowsOp,
     GroupColumnsOp,
@@ -104,12 +105,12 @@ LOADS = (LoadOp, TmaLoadOp, TmaGatherOp, TmaMulticastOp, CopyOp)
 PARTS = (
     BatchOp, OrderedBatchOp, MatrixOp, TransposedOp, GroupOp, GroupRowsOp, GatheredRowsOp,
     GroupTilesOp,
-    GroupDepthOp, GroupColumnsOp, GroupStepsOp,
+    GroupDepthOp, GroupColumnsOp, GroupStepsOp, GroupAtomsOp, GroupScalesOp,
 )  # fmt: skip
 ELEMENTS = (ElementOp, StagedElementOp, HeldElementOp)
 NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, *ELEMENTS, YieldOp, *PARTS)
 OF_STACKS = frozenset({
-    "tiles", "count", "tile", "together", "extent", "depth", "less", "least", "most",
+    "tiles", "count", "tile", "together", "extent", "depth", "less", "least", "most", "form",
 })  # fmt: skip
 OURS = {
     op: frozenset(field.name for field in op._fields if type(field).__name__ == "AttributeDef")

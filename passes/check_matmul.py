@@ -16,6 +16,12 @@ from ..dialects.mlir import func, ir
 from ..dialects.tile import ElementOp, MatmulOp
 from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp
+from ..dialects.tile_grouped_products import (
+    GROUPED_PRODUCTS,
+    GroupedBlockwiseMatmulOp,
+    GroupedDualMatmulOp,
+    GroupedScaledMatmulOp,
+)
 from ..dialects.tile_groups import GroupedMatmulOp
 from ..dialects.tile_outputs import KeepGroupsOp, KeptOp, kept_by, kept_of
 from ..dialects.tile_quantized import QuantizeOp, quantize_of
@@ -37,6 +43,9 @@ OF_OP = {
     DualMatmulOp: OF_DUAL,
     BlockwiseMatmulOp: OF_BLOCKWISE,
     WeightMatmulOp: OF_WEIGHTS,
+    GroupedScaledMatmulOp: OF_SCALED,
+    GroupedDualMatmulOp: OF_DUAL,
+    GroupedBlockwiseMatmulOp: OF_BLOCKWISE,
 }
 OF_KEPT = {KeepGroupsOp: ("group", "reduce"), QuantizeOp: ("block", "rounding", "scale")}
 
@@ -105,7 +114,7 @@ def _check_quantized(matmul: MatmulOp) -> None:
         raise refused(found[0], f"{rule}, got {len(found)} among {len(keeps)}; move it down")
     if not found:
         return
-    if isinstance(matmul, GroupedMatmulOp):
+    if isinstance(matmul, (GroupedMatmulOp, *GROUPED_PRODUCTS)):
         raise refused(found[0], "rows in groups have no scales of blocks; drop it")
     if dynamic_dims(matmul.c.type):
         raise refused(found[0], "a dynamic M has no scales of blocks; give M a number")

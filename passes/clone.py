@@ -18,6 +18,8 @@ PURE = (
     "tile.group_tiles",
     "tile.group_rows",
     "tile.gathered_rows",
+    "tile.group_atoms",
+    "tile.group_scales",
     "tile.group_depth",
     "tile.group_columns",
     GROUP_STEPS,

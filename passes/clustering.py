@@ -58,7 +58,7 @@ from .base import (
     the_kernel,
     walk,
 )
-from .batches import batch_of, drop_unused, map_definition, set_map, view_of_map
+from .batches import batch_of, drop_unused, set_map, view_behind, view_of_map
 from .check_operands import loaded_argument
 from .clone import index_constant
 from .duals import arg_names, arguments_of_b
@@ -302,8 +302,8 @@ def _align_scales(kernel: KernelOp, mma: MmaOp) -> None:
 
 
 def _copy_by_threads(load: TmaLoadOp) -> None:
-    view, where = map_definition(load.map).view, {"i": load.i, "j": load.j}
-    CopyOp(view=view, tile=load.tile, **where, ip=ir.InsertionPoint(load), loc=load.location)
+    with ir.InsertionPoint(load), load.location:
+        CopyOp(view=view_behind(load.map), tile=load.tile, i=load.i, j=load.j)
     load.operation.erase()
 
 

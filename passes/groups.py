@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
+from ..dialects.tile_grouped_products import GroupScalesOp
 from ..dialects.tile_groups import (
     GatheredRowsOp,
     GroupColumnsOp,
@@ -15,6 +16,8 @@ from ..dialects.tile_groups import (
     tiles_of_groups,
 )
 from .base import walk
+
+SCALES_ATTRIBUTE = "scales_of_group"
 
 
 def rows_of_group(value: ir.Value) -> GroupRowsOp | None:
@@ -28,6 +31,19 @@ def gathered_of(value: ir.Value) -> GatheredRowsOp | None:
     """The op that takes rows by their numbers; None where the value is no such part."""
     part = rows_of_group(value)
     return part if isinstance(part, GatheredRowsOp) else None
+
+
+def form_of_scales(value: ir.Value) -> str:
+    """What the lines of a group's scales are, also of a view or map that was lowered; "" where the
+    value is no such part."""
+    if isinstance(value.owner, ir.Block):
+        return ""
+    if isinstance(value.owner.opview, GroupScalesOp):
+        return value.owner.opview.form.value
+    attributes = value.owner.attributes
+    return (
+        ir.StringAttr(attributes[SCALES_ATTRIBUTE]).value if SCALES_ATTRIBUTE in attributes else ""
+    )
 
 
 def columns_of_group(value: ir.Value) -> GroupColumnsOp | None:

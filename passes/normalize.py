@@ -59,7 +59,8 @@ class Normalize:
 
     A product of operands that are elements times scales of blocks becomes a `tile.scaled_matmul`,
     with scales of f32 a `tile.blockwise_matmul`, and one that stands there already stays as it is.
-    So do a `tile.grouped_matmul`, one of gathered rows or in an order, and a `tile.dual_matmul`.
+    So do a `tile.grouped_matmul`, one of gathered rows or in an order, a `tile.dual_matmul`, and
+    groups of products of two or with scales.
     """
 
     name: ClassVar[str] = "normalize"
@@ -72,6 +73,9 @@ class Normalize:
         "tile.grouped_matmul",
         "tile.gathered_matmul",
         "tile.ordered_matmul",
+        "tile.grouped_scaled_matmul",
+        "tile.grouped_blockwise_matmul",
+        "tile.grouped_dual_matmul",
     )
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:

@@ -23,6 +23,13 @@ from ..dialects.tile import (
 )
 from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp, DualMmaOp
+from ..dialects.tile_grouped_products import (
+    BY_ATOMS,
+    BY_COLUMNS,
+    BY_ROWS,
+    GROUPED_PRODUCTS,
+    groups_rows,
+)
 from ..dialects.tile_groups import (
     OFFSETS,
     ORDER,
@@ -79,6 +86,7 @@ from .tiled_places import (
     read_group,
     read_view,
     rows_at,
+    scales_at,
     steps_at,
     tiles_along,
 )
@@ -100,9 +108,11 @@ def _beside(matmul: MatmulOp) -> dict[str, ir.Value]:
         more = {ROWS: matmul.rows} if isinstance(matmul, GatheredMatmulOp) else {}
         more |= {ORDER: matmul.order} if isinstance(matmul, OrderedMatmulOp) else {}
         return {OFFSETS: matmul.offsets, **more}
+    ends = {OFFSETS: matmul.offsets} if isinstance(matmul, GROUPED_PRODUCTS) else {}
     if isinstance(matmul, DualMatmulOp):
-        return {B2: matmul.b2}
-    return blockwise_scales(matmul) or scales_of(matmul) or weight_scales(matmul)
+        return {B2: matmul.b2, **ends}
+    scales = blockwise_scales(matmul) or scales_of(matmul) or weight_scales(matmul)
+    return {**scales, **ends}
 
 
 def build_kernel(
@@ -126,7 +136,7 @@ def build_kernel(
     along_m = prod(stack[:-1]) * tiles_along(stack[-1], tile[0])
     if stack == [DYNAMIC]:
         along_m = 1 if row_bounds(matmul)[1] <= tile[0] else DYNAMIC
-    if isinstance(matmul, GroupedMatmulOp) and not matmul.of_depth:
+    if groups_rows(matmul):
         along_m = tiles_of_groups(stack[0], matmul.b.type.shape[0], tile[0], 1)
     grid = [along_m, tiles_along(matmul.products * n, tile[1]), 1]
     if swap:
@@ -187,7 +197,7 @@ def _check_dynamic(matmul: MatmulOp) -> None:
     dynamic = {name: dynamic_dims(type_) for name, type_ in shapes.items()}
     if not any(dynamic.values()):
         return
-    if isinstance(matmul, ScaledMatmulOp | BlockwiseMatmulOp):
+    if _has_scales(matmul):
         raise refused(matmul, "tiling: a dynamic M has no block scales; give M a number")
     if matmul.a_major.value == "mn":
         rule = "tiling: A of a dynamic M must have K contiguous"
@@ -229,7 +239,7 @@ def _build_body(
         )
         if matmul.products == 2 and others[0].type.rank == 3:
             others[0] = matrix_at(others[0], batch.batch)
-        if isinstance(matmul, ScaledMatmulOp | BlockwiseMatmulOp):
+        if _has_scales(matmul):
             stacked = [operand.type.rank == 3 for operand in (matmul.a, matmul.b)]
             others[:2] = [
                 matrix_at(each, batch.batch) if whole else each
@@ -239,11 +249,17 @@ def _build_body(
         if isinstance(matmul, GroupedMatmulOp):
             group_depth = depth_at(batch, others[0], depth)
             a, b = columns_at(a, group_depth), columns_at(b, group_depth)
-    elif isinstance(matmul, GroupedMatmulOp):
-        group = group_at(cta, others[0], c.type.shape[0], m)
+    elif groups_rows(matmul):
+        offsets = others[2 if _has_scales(matmul) else matmul.products - 1]
+        group = group_at(cta, offsets, c.type.shape[0], m)
         gathered = isinstance(matmul, GatheredMatmulOp)
         a = gathered_at(a, group, others[1]) if gathered else rows_at(a, group)
         b = matrix_at(b, group.group)
+        if _has_scales(matmul):
+            others[0] = scales_at(others[0], group, _form_of(matmul, others[0].type))
+        if not isinstance(matmul, GroupedMatmulOp):  # b's scales, or the second b
+            at = 1 if _has_scales(matmul) else 0
+            others[at] = matrix_at(others[at], group.group)
         outputs = [rows_at(each, group) for each in outputs]
         place = group.row
     if swap:
@@ -286,6 +302,18 @@ def _build_body(
                 op_class(**where, **second)
         scf.YieldOp([])
     store_outputs(matmul, outputs, {"acc": acc, "i": place, "j": cta.j})
+
+
+def _has_scales(matmul: MatmulOp) -> bool:
+    """Whether A and B have scales of blocks."""
+    return isinstance(matmul, ScaledMatmulOp | BlockwiseMatmulOp)
+
+
+def _form_of(matmul: MatmulOp, scales: ir.MemRefType) -> str:
+    """What the lines of the scales of a group's rows are."""
+    if isinstance(matmul, BlockwiseMatmulOp):
+        return BY_COLUMNS
+    return BY_ATOMS if scales.rank == 5 else BY_ROWS
 
 
 def _load(

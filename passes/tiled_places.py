@@ -7,6 +7,7 @@ from typing import Any
 from ..dialects.mlir import ir
 from ..dialects.tile import CtaTileOp, ElementOp
 from ..dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, view_of_matrix
+from ..dialects.tile_grouped_products import BY_ATOMS, GroupAtomsOp, GroupScalesOp
 from ..dialects.tile_groups import (
     GatheredRowsOp,
     GroupColumnsOp,
@@ -57,6 +58,15 @@ def gathered_at(view: Any, group: GroupOp, rows: Any) -> ir.Value[Any]:
     return GatheredRowsOp(
         whole=view, first=group.first, count=group.count, part=part, rows=rows
     ).part
+
+
+def scales_at(view: Any, group: GroupOp, form: str) -> ir.Value[Any]:
+    """The scales of the rows of the tile's group, whose lines are of that form."""
+    first, name = group.first, ir.StringAttr.get(form)
+    if form == BY_ATOMS:
+        told = {"group": group.group, "offsets": group.offsets, "extent": group.extent}
+        first = GroupAtomsOp(**told, first=ir.IndexType.get()).first
+    return GroupScalesOp(whole=view, first=first, count=group.count, part=view.type, form=name).part
 
 
 def depth_at(batch: BatchOp, offsets: Any, extent: int) -> GroupDepthOp:

@@ -14,6 +14,8 @@ ROWS = "rows"
 """The name of the input that says which rows of A the rows of all groups are."""
 ORDER = "order"
 """The name of the input that says which group of K is whose turn."""
+ATOM_ROWS = 128
+"""Rows that an atom of block scales is of."""
 FAR = 2**30
 """The extent of the rows in a ragged map, and the last of its coordinates."""
 REACH = 0x7FFF0000
@@ -29,6 +31,12 @@ def tiles_of_groups(extent: int, groups: int, tile: int, together: int) -> int:
     """
     unit = tile * together
     return max(1, (extent + groups * (unit - 1)) // unit) * together
+
+
+def rows_of_atoms(rows: int, groups: int) -> int:
+    """Rows of scales in atoms of 128, of which each group of rows has whole ones; enough for any
+    groups of so many rows."""
+    return ATOM_ROWS * tiles_of_groups(rows, groups, ATOM_ROWS, 1)
 
 
 def ragged(dims: Sequence[int], strides: Sequence[int]) -> tuple[list[int], list[int]]:

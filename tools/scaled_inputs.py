@@ -7,6 +7,7 @@ from typing import Any
 
 from ..runtime.bundles.manifest import k_of, operands
 from ..runtime.element_types import DTYPES
+from ..runtime.group_sizes import OFFSETS
 
 BLOCKS = {"ue8m0": 32, "ue4m3": 16}
 NAN = {"ue8m0": 0xFF, "ue4m3": 0x7F}
@@ -49,7 +50,25 @@ def hide_padding(manifest: Mapping[str, Any], tensors: Mapping[str, Any]) -> Non
         row = row + torch.arange(4).view(1, 1, 1, -1, 1) * 32
         row = row + torch.arange(32).view(1, 1, -1, 1, 1)
         block = torch.arange(along_k).view(1, -1, 1, 1, 1) * 4 + torch.arange(4)
-        codes.masked_fill_((row >= rows) | (block >= blocks), NAN[dtype])
+        outside = row >= rows
+        if name == "a_scales" and OFFSETS in tensors:
+            outside = ~torch.isin(row, rows_in_atoms(tensors[OFFSETS], rows))
+        codes.masked_fill_(outside | (block >= blocks), NAN[dtype])
+
+
+def rows_in_atoms(offsets: Any, rows: int) -> Any:
+    """The rows of atoms that are some row's, where each group has whole atoms of 128 rows."""
+    import torch
+
+    ends = offsets.clamp(0, rows).cummax(0).values
+    counts = torch.diff(ends, prepend=ends.new_zeros(1))
+    sizes = (counts + 127) // 128 * 128
+    firsts = sizes.cumsum(0) - sizes
+    own = [
+        torch.arange(count) + first
+        for first, count in zip(firsts.tolist(), counts.tolist(), strict=True)
+    ]
+    return torch.cat(own)
 
 
 def fill_identity(values: Any, dtype: str) -> None:

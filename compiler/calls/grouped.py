@@ -172,6 +172,17 @@ def _check(a: Any, b: Any, offs: Any, rows: Any, check_offsets: bool) -> None:
     if a.shape[1] != b.shape[-1]:
         got = f"{a.shape[1]} and {b.shape[-1]}"
         raise OptionError(f"grouped_mm: mat_a and mat_b must have the same k, got {got}")
+    check_ends(a, b, offs, False)
+    if rows is not None:
+        _check_rows(a, rows)
+    if check_offsets:
+        _check_values_of(a, b, offs, rows)
+
+
+def check_ends(a: Any, b: Any, offs: Any, check_offsets: bool) -> None:
+    """The offsets, one for each group, on the device of both; their values where asked for."""
+    if not is_torch(offs):
+        raise OptionError(f"grouped_mm: offs must be a torch tensor, got {type(offs).__name__}")
     groups = [b.shape[0]] if b.dim() == 3 else list(offs.shape)
     if list(offs.shape) != groups or len(groups) != 1 or str(offs.dtype) != "torch.int32":
         got = f"{list(offs.shape)} of {offs.dtype}"
@@ -180,12 +191,15 @@ def _check(a: Any, b: Any, offs: Any, rows: Any, check_offsets: bool) -> None:
     if {each.device for each in (b, offs)} != {a.device}:
         got = f"{a.device}, {b.device} and {offs.device}"
         raise OptionError(f"grouped_mm: mat_a, mat_b and offs must be on one device, got {got}")
-    if rows is not None:
-        _check_rows(a, rows)
     if check_offsets:
-        count = len(a if rows is None else rows)
-        what, extent = ("rows", count) if b.dim() == 3 else ("of k", a.shape[1])
-        _check_values(offs.tolist(), extent, what)
+        _check_values_of(a, b, offs, None)
+
+
+def _check_values_of(a: Any, b: Any, offs: Any, rows: Any) -> None:
+    """Offsets that cut the rows, or K, where the host looks at them."""
+    count = len(a if rows is None else rows)
+    what, extent = ("rows", count) if b.dim() == 3 else ("of k", a.shape[1])
+    _check_values(offs.tolist(), extent, what)
 
 
 def _check_rows(a: Any, rows: Any) -> None:

@@ -55,7 +55,8 @@ def find(spec: MatmulSpec, after: After, target: str, how: How, kept: list[Any])
     arguments: Sequence[Argument] = ()
     if after.function is not None:
         shape, of_k = [spec.m, spec.n], spec.group_axis == "k"
-        frame = Frame.of([spec.groups, *shape] if of_k else shape, spec.groups if of_k else 0)
+        stack = spec.groups if of_k else spec.batch
+        frame = Frame.of([stack, *shape] if stack else shape, stack)
         likes = [like_of(*each) for each in enumerate(after.operands)]
         own = 0 if of_k else spec.groups
         spec, made, arguments, returned = import_epilogue(

@@ -104,7 +104,7 @@ def _check_products(spec: Problem) -> None:
     """Of which types and forms a kernel adds up two products."""
     if spec.products not in (1, 2):
         raise OptionError(f"spec: products must be 1 or 2, got {spec.products!r}")
-    wanted = {"groups": 0, "is_scaled": False, "acc_dtype": "f32"}
+    wanted = {"is_scaled": False, "acc_dtype": "f32"}
     for name, value in wanted.items():
         if spec.products == 2 and getattr(spec, name) != value:
             rule = f"two products must come with {name.removeprefix('is_')} = {value!r}"
@@ -159,7 +159,7 @@ def _check_blockwise(spec: Problem) -> None:
         raise OptionError(f"spec: {rule}, got {forms[0] or 'none'} and {forms[1] or 'none'}")
     what = "scales of 128 elements" if any(forms) else "two-level sums"
     wanted = {"is_scaled": False, "dynamic_m": False, "acc_dtype": "f32"}
-    wanted |= {"groups": 0, "products": 1} if any(forms) else {}
+    wanted |= {"products": 1} if any(forms) else {}
     for name, value in wanted.items() if spec.adds_products else ():
         if getattr(spec, name) != value:
             rule = f"{what} must come with {name.removeprefix('is_')} = {value!r}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...dialects.dtypes import BLOCKWISE_FORMS, OPERAND_FORMATS
 from .epilogue import Epilogue
 from .problem import EXTENT_MAX, Problem
 
@@ -25,8 +26,17 @@ def grouped_refusal(spec: Problem) -> str | None:
         return None
     if spec.batch:
         return f"batch must be 0 where rows are grouped, got {spec.batch}; group the rows of all"
-    if spec.is_scaled:
-        return "groups must be 0 for operands with block scales; multiply one by one"
+    beside = spec.is_scaled or spec.is_blockwise or spec.products == 2
+    if beside and (axis == "k" or gathered):
+        what = "two products" if spec.products == 2 else "scales of blocks"
+        got = "gathered rows" if gathered else "groups of K"
+        return f"{what} must be of groups of rows that follow one another, got {got}; copy the rows"
+    if spec.is_blockwise and spec.a_scales != BLOCKWISE_FORMS[0]:
+        rule = f"a_scales must be {BLOCKWISE_FORMS[0]}, since groups begin at any row"
+        return f"{rule}, got {spec.a_scales}; repeat them"
+    if spec.is_scaled and OPERAND_FORMATS[spec.a_dtype].rows > 1:
+        rule = "a_dtype must have scales of single rows where rows are grouped"
+        return f"{rule}, got {spec.a_dtype}; repeat them"
     majors = spec.a_major, spec.b_major
     if axis == "k" and majors != ("m", "n"):
         rule = "a_major and b_major must be 'm' and 'n' where K is grouped"

@@ -17,6 +17,7 @@ from ...dialects.dtypes import (
     blocked_scale_shape,
     blockwise_scale_shape,
 )
+from ...runtime.group_sizes import rows_of_atoms
 from .memory import Stored
 
 EXTENT_MAX = 2**31 - 1
@@ -159,6 +160,11 @@ class Problem:
             k = shape[-1] * DTYPES[dtype].bits // 8 if DTYPES[dtype].bits < 8 else shape[-1]
             found[name] = dtype, (*shape[:-1], k)
         c = found.pop("c")
+        for name, shape in scale_shapes(self).items():
+            scale = "f32" if self.is_blockwise else OPERAND_FORMATS[self.a_dtype].scale
+            found[name] = scale, shape
+        if self.products == 2:
+            found["b2"] = found["b"]
         if self.groups:
             found["offsets"] = "s32", (self.groups,)
         if self.gathered:
@@ -169,11 +175,6 @@ class Problem:
             found |= {"zeros": ("u8", groups)} if self.zero_points else {}
         if self.ordered:
             found["order"] = "s32", (self.groups,)
-        for name, shape in scale_shapes(self).items():
-            scale = "f32" if self.is_blockwise else OPERAND_FORMATS[self.a_dtype].scale
-            found[name] = scale, shape
-        if self.products == 2:
-            found["b2"] = found["b"]
         further = {f"c{n}": (dtype, c[1]) for n, dtype in enumerate(self.further, 1)}
         scales = {} if self.quantized is None else {"c_scales": self._scales_of_c(self.quantized)}
         return {**found, "c": c, **further, **scales}
@@ -239,8 +240,10 @@ def scale_shapes(spec: Problem) -> dict[str, tuple[int, ...]]:
     for name in "ab":
         *stack, rows, k = shapes[name]
         form = OPERAND_FORMATS[getattr(spec, f"{name}_dtype")]
-        linear = -(-rows // form.rows), k // form.depth
         blocked = spec.scale_layout == BLOCKED and not form.linear
+        if blocked and spec.groups and name == "a":
+            rows = rows_of_atoms(rows, spec.groups)
+        linear = -(-rows // form.rows), k // form.depth
         shape = blocked_scale_shape(*linear) if blocked else linear
         found[f"{name}_scales"] = (*stack, *shape)
     return found

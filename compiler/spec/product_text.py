@@ -52,6 +52,8 @@ def _op_of(spec: Problem) -> tuple[str, Inputs, list[str]]:
     if spec.dynamic_m:
         inputs["a"] = _tensor((ANY, spec.k), DTYPES[spec.a_dtype].mlir)
     majors = {name: getattr(spec, f"{name}_major") for name in "ab"}
+    ends = {"offsets": _tensor((spec.groups,), "i32")} if spec.groups else {}
+    grouped = "grouped_" if spec.groups else ""
     if spec.products == 2:
         inputs["b2"], majors["b2"] = inputs["b"], majors["b"]
     attributes = [
@@ -61,15 +63,20 @@ def _op_of(spec: Problem) -> tuple[str, Inputs, list[str]]:
         for name, shape in scale_shapes(spec).items():
             inputs[name] = _tensor(shape, "f32")
         attributes += [f'{name}_form = "{getattr(spec, f"{name}_scales")}"' for name in "ab"]
-        return "blockwise_matmul", inputs, attributes
+        return f"{grouped}blockwise_matmul", {**inputs, **ends}, attributes
     if spec.has_weights:
         return _weights(spec, inputs, attributes)
     if not spec.is_scaled:
-        return "dual_matmul" if spec.products == 2 else "matmul", inputs, attributes
+        name = f"{grouped}dual_matmul" if spec.products == 2 else "matmul"
+        return name, {**inputs, **ends}, attributes
     found = OPERAND_FORMATS[spec.a_dtype]
     for name, shape in scale_shapes(spec).items():
         inputs[name] = _tensor(shape, DTYPES[found.scale].mlir)
-    return "scaled_matmul", inputs, [*attributes, f"block = {found.block} : i64"]
+    return (
+        f"{grouped}scaled_matmul",
+        {**inputs, **ends},
+        [*attributes, f"block = {found.block} : i64"],
+    )
 
 
 def _weights(spec: Problem, inputs: Inputs, attributes: list[str]) -> tuple[str, Inputs, list[str]]:

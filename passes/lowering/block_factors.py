@@ -24,6 +24,7 @@ from ..clone import constant_of
 from ..places import ATOM_M, COLUMNS, ROWS_APART, column_in, held_row, row_in
 from ..team import Team
 from .block_scales import Scales, Vector
+from .groups import column_of_whole
 from .register_accumulator import stack_slots
 from .scope import Scope, lowered_as, lowered_parts
 
@@ -179,6 +180,7 @@ def _starts(
     where it reads those of 128 lines."""
     (m, n), team, (rows, columns) = op.acc.type.shape, Team.of(op), sides
     row, column = _first(rows, op.i, m), _first(columns, op.j, n)
+    row = column_of_whole(op.a_scales, row)
     if not rows.is_one:
         held = _atoms(scope, op.acc) * ATOM_M
         row = row + held_row(team.thread, m, held) + row_in(COLUMNS, lane=team.lane)

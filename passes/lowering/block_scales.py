@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ...dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
 from ...dialects.mlir import arith, ir, llvm
 from .. import build
+from ..groups import form_of_scales
 from .elements import element_pointer, slice_of
 from .scope import place_of
 
@@ -66,7 +67,8 @@ class Scales:
         return [arith.select(inside, each, zero) for each in found]
 
     def _read(self, start: ir.Value, block: ir.Value) -> list[ir.Value]:
-        if self.of_each and self.view.type.shape[1] % self.extent == 0:
+        whole = self.view.type.shape[1] % self.extent == 0 and not form_of_scales(self.view)
+        if self.of_each and whole:
             return self._of_whole(start, block)
         if self.of_each:
             first = block * self.view.type.shape[1] + start

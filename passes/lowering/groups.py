@@ -15,7 +15,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...dialects.layout import SCALE_ATOM_ROWS
 from ...dialects.mlir import arith, ir, llvm, scf
+from ...dialects.tile_grouped_products import (
+    BY_ATOMS,
+    BY_COLUMNS,
+    BY_ROWS,
+    GroupAtomsOp,
+    GroupScalesOp,
+)
 from ...dialects.tile_groups import (
     GatheredRowsOp,
     GroupColumnsOp,
@@ -28,6 +36,7 @@ from ...dialects.tile_groups import (
 )
 from ...dialects.tile_types import TensorMapType
 from .. import build
+from ..groups import SCALES_ATTRIBUTE, form_of_scales
 from .scope import Scope, lowered, lowered_as, lowered_parts
 
 ROWS_ATTRIBUTE, DEPTH_ATTRIBUTE = "rows_of_group", "depth_of_group"
@@ -110,12 +119,14 @@ def _numbers(op: GroupOp | GroupTilesOp, first: ir.Value, count: int) -> Values:
     return [arith.minui(first + index, build.constant(last)) for index in range(count)]
 
 
-def _clamped(op: GroupOp | GroupTilesOp, offset: ir.Value, begin: ir.Value) -> ir.Value:
+def _clamped(
+    op: GroupOp | GroupTilesOp | GroupAtomsOp, offset: ir.Value, begin: ir.Value
+) -> ir.Value:
     """Where a group ends that begins there."""
     return arith.minsi(arith.maxsi(offset, begin), build.constant(op.extent.value))
 
 
-def _offset(op: GroupOp | GroupTilesOp | GroupDepthOp, group: ir.Value) -> ir.Value:
+def _offset(op: GroupOp | GroupTilesOp | GroupDepthOp | GroupAtomsOp, group: ir.Value) -> ir.Value:
     pointer = lowered_parts(op.offsets)[0]
     place = build.element_pointer(pointer, build.i32(), build.widen(group))
     return llvm.load(build.i32(), place, alignment=4)
@@ -147,6 +158,44 @@ def lower_gathered_rows(_: Scope, op: GatheredRowsOp) -> ir.Value:
     for name in (ROWS_ATTRIBUTE, GATHERED_ATTRIBUTE):
         ir.OpResult(made).owner.attributes[name] = ir.UnitAttr.get()
     return made
+
+
+def lower_group_atoms(_: Scope, op: GroupAtomsOp) -> ir.Value:
+    """The sum over the groups before this one, several in a pass."""
+    groups, zero, last = op.offsets.type.shape[0], build.constant(0), build.as_i32(op.group)
+    every = min(AT_ONCE, groups)
+    loop = scf.ForOp(zero, last, build.constant(every), iter_args=[zero] * 2)
+    with ir.InsertionPoint(loop.body):
+        begin, count = loop.inner_iter_args
+        numbers = [loop.induction_variable + index for index in range(every)]
+        known = [arith.minui(number, build.constant(groups - 1)) for number in numbers]
+        for number, offset in zip(numbers, [_offset(op, each) for each in known], strict=True):
+            end = _clamped(op, offset, begin)
+            atoms = (end - begin + (SCALE_ATOM_ROWS - 1)) // SCALE_ATOM_ROWS
+            count = count + arith.select(build.less(number, last), atoms, zero)
+            begin = end
+        scf.YieldOp([begin, count])
+    return build.as_index(loop.results[1])
+
+
+def lower_group_scales(scope: Scope, op: GroupScalesOp) -> ir.Value:
+    """As the rows of a group, with what its lines are."""
+    made = lower_group_rows(scope, op)
+    attributes = ir.OpResult(made).owner.attributes
+    attributes[SCALES_ATTRIBUTE] = op.form
+    if op.form.value != BY_ROWS:
+        del attributes[ROWS_ATTRIBUTE]
+    return made
+
+
+def column_of_whole(value: ir.Value, column: ir.Value) -> ir.Value:
+    """A column counted from the first of the view, where columns are scales of a group's rows."""
+    return column + lowered_parts(value)[-2] if form_of_scales(value) == BY_COLUMNS else column
+
+
+def atom_of_whole(value: ir.Value, atom: ir.Value) -> ir.Value:
+    """A row of atoms counted from the first of the view, where they are those of a group."""
+    return atom + lowered_parts(value)[-2] if form_of_scales(value) == BY_ATOMS else atom
 
 
 def is_gathered(value: ir.Value) -> bool:

@@ -25,8 +25,15 @@ from ...dialects.verify import GATHERED_ROWS
 from .. import build
 from ..base import defining_op
 from ..copy_width import UNIT_BYTES
+from ..groups import form_of_scales
 from ..team import Team
-from .groups import is_of_depth, is_of_group, placed_row, row_of_whole
+from .groups import (
+    atom_of_whole,
+    is_of_depth,
+    is_of_group,
+    placed_row,
+    row_of_whole,
+)
 from .scope import Scope, lowered, lowered_parts
 
 
@@ -157,10 +164,13 @@ def map_at(map_: ir.Value, coordinates: list[ir.Value]) -> tuple[ir.Value, list[
     """The parameter that a map is, and coordinates in it; of a stack the matrix is the last.
 
     The rows of a group are the second one, behind those of the view before them, or in front of
-    where the map ends.
+    where the map ends. Atoms of a group are the third.
     """
     whole, *matrix = lowered_parts(map_)
     type_: Any = map_.type
+    if form_of_scales(map_):
+        column, row, atom = coordinates
+        return whole, [column, row, atom_of_whole(map_, atom)]
     if is_of_group(map_) or is_of_depth(map_):
         column, row, *others = coordinates
         if is_ragged(type_):

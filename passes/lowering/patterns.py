@@ -30,6 +30,7 @@ from ...dialects.tile_boxes import (
     PrefetchBoxesOp,
 )
 from ...dialects.tile_duals import DUAL_MMAS, DualMmaOp, JoinOp
+from ...dialects.tile_grouped_products import GroupAtomsOp, GroupScalesOp
 from ...dialects.tile_groups import (
     GatheredRowsOp,
     GroupColumnsOp,
@@ -84,9 +85,11 @@ from .fragment_reads import (
 from .groups import (
     lower_gathered_rows,
     lower_group,
+    lower_group_atoms,
     lower_group_columns,
     lower_group_depth,
     lower_group_rows,
+    lower_group_scales,
     lower_group_steps,
     lower_group_tiles,
 )
@@ -230,6 +233,8 @@ _TCGEN05: Lowerings = {
     GroupTilesOp: lower_group_tiles,
     GroupRowsOp: lower_group_rows,
     GatheredRowsOp: lower_gathered_rows,
+    GroupAtomsOp: lower_group_atoms,
+    GroupScalesOp: lower_group_scales,
     GroupDepthOp: lower_group_depth,
     GroupColumnsOp: lower_group_columns,
     GroupStepsOp: lower_group_steps,

@@ -21,8 +21,9 @@ from .. import build
 from ..base import walk
 from ..shared_scales import NOT_SHARED, said_shared
 from ..team import Team
+from .groups import atom_of_whole, is_of_group, row_of_whole
 from .operands import first_atom, unit_offset
-from .scope import Scope, lowered, place_of
+from .scope import Scope, lowered_parts, place_of
 
 WORD_BYTES = 4
 ATOM_UNITS = ATOM_BYTES // UNIT_BYTES
@@ -42,11 +43,12 @@ def copy_atoms(scope: Scope, op: CopyOp) -> None:
     units, team = along_mn * along_k * ATOM_UNITS, Team.of(op)
     with build.loop(team.thread, units, team.threads) as unit:
         atom = unit // ATOM_UNITS
-        at_row, at_block = row + atom // along_k, block + atom % along_k
+        at_block = block + atom % along_k
+        at_row = atom_of_whole(op.view, row + atom // along_k)
         inside = arith.andi(build.less(at_row, rows), build.less(at_block, blocks))
         number = build.widen(at_row) * blocks + build.widen(at_block)
         offset = number * ATOM_BYTES + build.widen(unit % ATOM_UNITS * UNIT_BYTES)
-        value = _read(lowered(op.view), offset, inside)
+        value = _read(lowered_parts(op.view)[0], offset, inside)
         value = _without_padding(scope, value, at_block)
         llvm.store(value, build.shared_at(unit * UNIT_BYTES + start), alignment=UNIT_BYTES)
 
@@ -76,7 +78,7 @@ def _scales_of_row(op: CopyOp, row: ir.Value, block: ir.Value) -> ir.Value:
 
     One that is for all four, or for as many of several rows, is repeated.
     """
-    rows, blocks = op.view.type.shape
+    blocks, rows = op.view.type.shape[1], _rows_in(op.view)
     shared = said_shared(op)
     if shared != NOT_SHARED:
         found = _scale(op, row // shared[0], block // shared[1])
@@ -87,11 +89,11 @@ def _scales_of_row(op: CopyOp, row: ir.Value, block: ir.Value) -> ir.Value:
     for first in range(0, WORD_BYTES, size):
         at = block + first
         inside = arith.andi(build.less(row, rows), build.less(at, blocks))
-        offset = build.widen(row) * blocks + build.widen(at)
+        offset = build.widen(row_of_whole(op.view, row)) * blocks + build.widen(at)
         offset = arith.select(inside, offset, build.constant(0, build.i64()))
         byte = ir.IntegerType.get_signless(8)
         loaded = llvm.load(
-            type_, build.element_pointer(lowered(op.view), byte, offset), alignment=size
+            type_, build.element_pointer(lowered_parts(op.view)[0], byte, offset), alignment=size
         )
         wide = loaded if size == WORD_BYTES else arith.extui(build.i32(), loaded)
         part = arith.select(inside, wide, build.constant(0))
@@ -101,12 +103,13 @@ def _scales_of_row(op: CopyOp, row: ir.Value, block: ir.Value) -> ir.Value:
 
 def _scale(op: CopyOp, row: ir.Value, block: ir.Value) -> ir.Value:
     """One scale, in the low byte of a word; 0 outside of the view."""
-    rows, blocks = op.view.type.shape
+    blocks, rows = op.view.type.shape[1], _rows_in(op.view)
     byte = ir.IntegerType.get_signless(8)
     inside = arith.andi(build.less(row, rows), build.less(block, blocks))
-    offset = build.widen(row) * blocks + build.widen(block)
+    offset = build.widen(row_of_whole(op.view, row)) * blocks + build.widen(block)
     offset = arith.select(inside, offset, build.constant(0, build.i64()))
-    loaded = llvm.load(byte, build.element_pointer(lowered(op.view), byte, offset), alignment=1)
+    pointer = build.element_pointer(lowered_parts(op.view)[0], byte, offset)
+    loaded = llvm.load(byte, pointer, alignment=1)
     return arith.select(inside, arith.extui(build.i32(), loaded), build.constant(0))
 
 
@@ -131,11 +134,11 @@ def _word(scope: Scope, op: CopyOp, row: ir.Value, block: ir.Value) -> ir.Value:
     if view.rank == 2:
         return _scales_of_row(op, row, block * SCALE_ATOM_BLOCKS)
     rows, blocks = view.shape[:2]
-    atom = row // SCALE_ATOM_ROWS
+    atom = atom_of_whole(op.view, row // SCALE_ATOM_ROWS)
     inside = arith.andi(build.less(atom, rows), build.less(block, blocks))
     number = build.widen(atom) * blocks + build.widen(block)
     offset = number * ATOM_BYTES + build.widen(_in_atom(row % SCALE_ATOM_ROWS))
-    value = _read(lowered(op.view), offset, inside, WORD_BYTES)
+    value = _read(lowered_parts(op.view)[0], offset, inside, WORD_BYTES)
     return _without_padding(scope, value, block)
 
 
@@ -160,7 +163,7 @@ def copy_padded(op: CopyOp) -> None:
     """The team's threads spread a tile's packed elements: 16 of them take a unit, with a gap."""
     layout, start, view = op.tile.type.layout, place_of(op.tile), op.view.type
     size = UNIT_BYTES * bits_of(view.element_type) // 8
-    rows, k = view.shape
+    rows, k = _rows_in(op.view), view.shape[1]
     pitch, in_row = k // UNIT_BYTES * size, layout.k // UNIT_BYTES
     first_row = build.as_i32(op.i) * layout.mn
     first_unit, team = build.as_i32(op.j) * in_row, Team.of(op)
@@ -168,10 +171,15 @@ def copy_padded(op: CopyOp) -> None:
         row, unit = part // in_row, part % in_row
         at_row, at_unit = first_row + row, first_unit + unit
         inside = arith.andi(build.less(at_row, rows), build.less(at_unit, k // UNIT_BYTES))
-        offset = build.widen(at_row) * pitch + build.widen(at_unit * size)
-        value = _with_gap(_read(lowered(op.view), offset, inside, size))
+        offset = build.widen(row_of_whole(op.view, at_row)) * pitch + build.widen(at_unit * size)
+        value = _with_gap(_read(lowered_parts(op.view)[0], offset, inside, size))
         to = build.shared_at(unit_offset(layout, row, unit) + start)
         llvm.store(value, to, alignment=UNIT_BYTES)
+
+
+def _rows_in(view: ir.Value[ir.MemRefType]) -> ir.Value | int:
+    """How many rows a view of known extents has: of a group its own."""
+    return lowered_parts(view)[-1] if is_of_group(view) else view.type.shape[0]
 
 
 def _with_gap(words: ir.Value) -> ir.Value:

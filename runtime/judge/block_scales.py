@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..element_types import DTYPES, is_torch
+from ..group_sizes import OFFSETS
+from .groups import rows_in_atoms
 
 SMALL = {"e2m1": (2, 1, 1), "e2m3": (2, 3, 1), "e3m2": (3, 2, 3)}
 """Bits of the exponent and of the fraction, and the bias."""
@@ -75,17 +77,19 @@ def _float(codes: np.ndarray, exponent: int, fraction: int, bias: int) -> np.nda
     return significand * np.exp2(power)
 
 
-def scale_of_each(scales: np.ndarray, shape: tuple[int, ...], block: int) -> np.ndarray:
+def scale_of_each(
+    scales: np.ndarray, shape: tuple[int, ...], block: int, at: np.ndarray | None = None
+) -> np.ndarray:
     """[…, rows, k] scales, one an element, from those of atoms […, row atom, K atom, 32, 4, 4], or
     from linear ones, […, rows, k / block].
 
     Linear ones may be fewer: each is then for as many elements of K as they say, of a row or of as
-    many rows."""
+    many rows. `at` are the rows of atoms that the rows' scales are in."""
     rows, k = shape[-2:]
     if scales.ndim < 5:
         each_k, each_row = k // scales.shape[-1], COARSE_ROWS if scales.shape[-2] < rows else 1
         return np.repeat(np.repeat(scales, each_k, -1), each_row, -2)[..., :rows, :]
-    row, number = np.arange(rows)[:, None], (np.arange(k) // block)[None, :]
+    row, number = (np.arange(rows) if at is None else at)[:, None], (np.arange(k) // block)[None, :]
     return scales[..., row // 128, number // 4, row % 32, row // 32 % 4, number % 4]
 
 
@@ -97,5 +101,7 @@ def with_scales(
     for name, scales in SCALES.items():
         if scales in tensors:
             block = BLOCKS[tensors[scales]["dtype"]]
-            made[name] = values[name] * scale_of_each(values[scales], values[name].shape, block)
+            grouped = name == "a" and OFFSETS in values
+            at = rows_in_atoms(values[OFFSETS], len(values[name])) if grouped else None
+            made[name] = values[name] * scale_of_each(values[scales], values[name].shape, block, at)
     return made

@@ -8,15 +8,29 @@ from typing import Any
 
 import numpy as np
 
-from ..bundles.manifest import operands, output, rows_of
+from ..bundles.manifest import operands, output, rows_of, second_b
 from .intervals import Interval
 
 Values = Mapping[str, np.ndarray]
+A_SCALES, B_SCALES = "a_scales", "b_scales"
+ATOM_ROWS = 128
 
 
 def group_ends(offsets: np.ndarray, rows: int) -> list[int]:
     """Where each group ends: an offset out of order or beyond the rows counts as the nearest."""
     return np.minimum(np.maximum.accumulate(np.maximum(offsets, 0)), rows).astype(int).tolist()
+
+
+def rows_in_atoms(offsets: np.ndarray, rows: int) -> np.ndarray:
+    """For each row that of its scales, where those of each group begin with 128 rows of their own
+    (torch 2.13, scaled_grouped_mm); 0 of rows that no group has."""
+    at, begin = np.zeros(rows, int), 0
+    first = 0
+    for end in group_ends(offsets, rows):
+        at[begin:end] = first + np.arange(end - begin)
+        first += -(-(end - begin) // ATOM_ROWS) * ATOM_ROWS
+        begin = end
+    return at
 
 
 def gathered(manifest: Mapping[str, Any], values: Values) -> dict[str, np.ndarray]:
@@ -95,7 +109,11 @@ def _values_of(
     arguments = [each for each in epilogue["arguments"] if each["tensor"] is not None]
     by_row = {a} | {each["tensor"] for each in arguments if each["axes"][:1] == ["m"]}
     by_group = {b} | {each["tensor"] for each in arguments if each["axes"][:1] == ["b"]}
+    by_group |= {each["name"] for each in (second_b(manifest),) if each}
     own = {name: value[rows] for name, value in values.items() if name in by_row}
+    if "blockwise" in manifest:  # blocks of K by rows; those of a block-scaled MMA are a's already
+        own[A_SCALES] = values[A_SCALES][:, rows]
+        by_group |= {B_SCALES}
     return {**values, **own, **{name: values[name][group] for name in by_group}}
 
 

@@ -97,9 +97,12 @@ def test_tensors_have_one_factor_or_one_for_each_matrix():
         ),
         (
             {"scale_recipe_b": F.ScalingType.BlockWise1x32},
-            "scale_recipe_b must be TensorWise or RowWise, got BlockWise1x32",
+            "both operands must have scales of blocks, got ['RowWise'] and ['BlockWise1x32']",
         ),
-        ({"scale_a": [OF_A, OF_A]}, "scale_a must be one with one recipe, got 2"),
+        (
+            {"scale_a": [OF_A, OF_A]},
+            "scale_a must have a recipe each, and at most a swizzle, got 2 ",
+        ),
         (
             {"swizzle_a": F.SwizzleType.SWIZZLE_32_4_4},
             "swizzle_a must be NO_SWIZZLE or None, got SWIZZLE_32_4_4",

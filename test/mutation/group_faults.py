@@ -44,6 +44,30 @@ GROUPS = [
         ("test/numerics/test_groups.py",),
     ),
     Fault(
+        "groups: the atoms of a group begin where those of its rows would, without whole ones each",
+        "            atoms = (end - begin + (SCALE_ATOM_ROWS - 1)) // SCALE_ATOM_ROWS",
+        "            atoms = (end - begin) // SCALE_ATOM_ROWS",
+        ("test/numerics/test_grouped_scales.py",),
+    ),
+    Fault(
+        "groups: linear scales are those of the first rows of all",
+        "        offset = build.widen(row_of_whole(op.view, row)) * blocks + build.widen(at)",
+        "        offset = build.widen(row) * blocks + build.widen(at)",
+        ("test/numerics/test_grouped_scales.py",),
+    ),
+    Fault(
+        "groups: a thread reads scales of 128 elements from the first row of all on",
+        "    row = column_of_whole(op.a_scales, row)\n",
+        "",
+        ("test/numerics/test_grouped_scales.py",),
+    ),
+    Fault(
+        "scaled-grouped: scales that are too few for any offsets are filled up with those in front",
+        "        lines = torch.nn.functional.pad(lines, (0, along * each - given))",
+        "        lines = torch.nn.functional.pad(lines, (along * each - given, 0))",
+        ("test/compiler/test_grouped_blocks.py",),
+    ),
+    Fault(
         "scaled-grouped: the factors of groups of K are those of one row for all groups",
         "        shape = [groups] * by_group + ",
         "        shape = [1] * by_group + ",
