@@ -40,6 +40,10 @@ class RowKernels:
         """As `Kernel` has it; raises CompileError too."""
         return self.for_rows(inputs[0].shape[0])(*inputs, out=out)
 
+    def relaunched(self, inputs: tuple[Any, ...], out: Any) -> bool:
+        """As `Kernel` has it."""
+        return self.for_rows(inputs[0].shape[0]).relaunched(inputs, out)
+
     def for_rows(self, m: int) -> Kernel:
         """The kernel for so many rows."""
         number = self._numbers[bisect_right(self._starts, m)]

@@ -41,6 +41,9 @@ class Kernel:
         self.outputs = outputs(bundle.manifest)
         self._position = [tensor["role"] for tensor in tensors].index("output")
         self._several = len(self.outputs) > 1
+        self._count = self.arguments.count
+        last = self._position == len(tensors) - 1 and not self._several
+        self._is_plain = self.arguments.in_order and last
         self._programs: dict[int | None, Program] = {}
         self._recent: Program | None = None
         self._operator, self._is_traced = None, _never
@@ -63,19 +66,31 @@ class Kernel:
         GPU the kernel is launched on torch's current stream, or on `stream`, a CUstream's handle,
         and not waited for. Raises LaunchError or another DeviceError.
         """
-        if len(inputs) != self.arguments.count:
+        if len(inputs) != self._count:
             self._refuse_count(len(inputs))
         if self._is_traced():
             return self._in_graph(inputs, out)
         taken = inputs if self.arguments.in_order else self.arguments.inputs(inputs)
-        result = self._new(taken[0]) if out is None else written(self._given(out))
-        values = self._beside(taken, result)
+        result = self._new(taken[0]) if out is None else self._given(out)
+        values = (*taken, result) if self._is_plain else self._beside(taken, result)
         if self._recent is not None and self._recent.relaunch(values, stream):
-            return result
+            return result if out is None else written(result)
+        if out is not None:
+            written(result)
         if self._operator is not None and is_watched(*values):
             return self._in_graph(inputs, out)
         self._enqueue(taken, result, stream)
         return result
+
+    def relaunched(self, inputs: tuple[Any, ...], out: Any, stream: int | None = None) -> bool:
+        """Whether all are so much like those of the last call that the kernel is on its way.
+
+        False of a kernel with several outputs, or with inputs that are not its arguments.
+        """
+        again = self._is_plain and self._recent and self._recent.relaunch((*inputs, out), stream)
+        if again:
+            written(out)
+        return bool(again)
 
     def declared_outputs(self, inputs: Any) -> list[Mapping[str, Any]]:
         """What the manifest says of the outputs, for any arguments."""
