@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,29 +28,34 @@ from .driver import Compiled
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
-def write_bundle(
-    path: str | Path,
-    manifest: Mapping[str, Any],
-    ptx: str,
-    cubin: bytes,
-    mode: int | None = None,
-) -> Bundle:
+def write_bundle(path: str | Path, manifest: Mapping[str, Any], ptx: str, cubin: bytes) -> Bundle:
     """Seal the manifest with its hashes and write the three files to `path`.
 
     The bundle appears whole or not at all, and equal inputs give equal bytes. A bundle that is
     already there is replaced; anything else there is refused with CompileError. Missing parent
-    folders are made. `mode` is a zip's, else the umask says. Raises OSError when the place can't be
-    written.
+    folders are made. Raises OSError when the place can't be written.
     """
     bundle = Bundle(seal(manifest, ptx, cubin), ptx, cubin, Path(path))
-    _write(Path(path), _contents(bundle), mode)
+    _write(Path(path), _contents(bundle))
     return bundle
 
 
-def write_several(path: str | Path, kernels: Sequence[Compiled], mode: int | None = None) -> Bundle:
+def write_entry(path: Path, compiled: Compiled, mode: int) -> Bundle:
+    """Write a zip of that mode into a cache, as `write_bundle` does, but wait for no disk.
+
+    An entry that the machine's end tears is refused by its hashes when it is read.
+    """
+    bundle = replace(as_bundle(compiled), path=path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _refuse(path, path.is_dir(), "a file")
+    write_file(path, _zipped(_contents(bundle)), mode, synced=False)
+    return bundle
+
+
+def write_several(path: str | Path, kernels: Sequence[Compiled]) -> Bundle:
     """Write kernels for some rows each as one bundle, as `write_bundle` does one."""
     bundle = several(kernels, Path(path))
-    _write(Path(path), _contents_of_several(bundle), mode)
+    _write(Path(path), _contents_of_several(bundle))
     return bundle
 
 
@@ -87,25 +93,23 @@ def _contents_of_several(bundle: Bundle) -> dict[str, bytes]:
     return contents
 
 
-def _write(path: Path, contents: dict[str, bytes], mode: int | None) -> None:
+def _write(path: Path, contents: dict[str, bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".zip":
         _refuse(path, path.is_dir(), "a file")
-        write_file(path, _zipped(contents), mode)
+        write_file(path, _zipped(contents))
     else:
         _refuse(path, path.exists() and not _replaceable(path), "a bundle")
         write_folder(path, contents)
 
 
-def as_bundle(
-    compiled: Compiled, output: str | Path | None = None, mode: int | None = None
-) -> Bundle:
+def as_bundle(compiled: Compiled, output: str | Path | None = None) -> Bundle:
     """The bundle of a compilation up to its cubin; written to `output` where that is given."""
     manifest, ptx, assembled = compiled.manifest, compiled.ptx, compiled.assembled
     assert ptx is not None and assembled is not None
     if output is None:
         return Bundle(seal(manifest, ptx, assembled.cubin), ptx, assembled.cubin)
-    return write_bundle(output, manifest, ptx, assembled.cubin, mode)
+    return write_bundle(output, manifest, ptx, assembled.cubin)
 
 
 def _replaceable(path: Path) -> bool:

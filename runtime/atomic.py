@@ -21,16 +21,18 @@ LEFT_BEHIND = re.compile(re.escape(PREFIX) + r"\w{8}")
 STALE_SECONDS = 3600
 
 
-def write_file(path: Path, content: bytes, mode: int | None = None) -> None:
+def write_file(path: Path, content: bytes, mode: int | None = None, synced: bool = True) -> None:
     """Write `content` to `path`; on failure (OSError) what was there before stays.
 
-    `mode` is the file's, whatever the umask; None leaves it to the umask.
+    `mode` is the file's, whatever the umask; None leaves it to the umask. Where it is not `synced`,
+    which takes a disk milliseconds, the file may be torn if the machine ends before it is on disk.
     """
     with _neighbour(path) as folder:
         fresh = folder / path.name
-        _write_synced(fresh, content, mode)
+        _write(fresh, content, mode, synced)
         os.replace(fresh, path)
-    _sync_folder(path.parent)
+    if synced:
+        _sync_folder(path.parent)
 
 
 def write_folder(path: Path, contents: Mapping[str, bytes]) -> None:
@@ -39,7 +41,7 @@ def write_folder(path: Path, contents: Mapping[str, bytes]) -> None:
         fresh = folder / "new"
         fresh.mkdir()
         for name, content in contents.items():
-            _write_synced(fresh / name, content)
+            _write(fresh / name, content)
         _sync_folder(fresh)
         _swap_in(fresh, path, folder / "old")
     _sync_folder(path.parent)
@@ -79,14 +81,15 @@ def _is_left_behind(entry: os.DirEntry[str]) -> bool:
     )
 
 
-def _write_synced(path: Path, content: bytes, mode: int | None = None) -> None:
+def _write(path: Path, content: bytes, mode: int | None = None, synced: bool = True) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if mode else 0o666)
     with os.fdopen(descriptor, "wb") as file:
         if mode is not None:
             os.fchmod(descriptor, mode)
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+        if synced:
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def _swap_in(fresh: Path, path: Path, old: Path) -> None:

@@ -25,7 +25,7 @@ from ...runtime.bundles.bundle import Bundle, read_bundle
 from ...runtime.bundles.manifest import BundleError
 from ...runtime.private_folders import UnsafePlace, check_private_file, make_private
 from ..backend import versions
-from ..bundle_writer import as_bundle
+from ..bundle_writer import as_bundle, write_entry
 from ..driver import compile_matmul
 from ..importers.linalg_text import LinalgText
 from ..spec import MatmulSpec
@@ -135,7 +135,7 @@ def _compile(
     compiled = compile_matmul(source, target=target, pipeline=pipeline, math=math or None)
     if path is not None:
         try:
-            return as_bundle(compiled, path, FILE_MODE)
+            return write_entry(path, compiled, FILE_MODE)
         except (OSError, CompileError) as error:
             _warn_of_writing(path, error)
     return as_bundle(compiled)

@@ -94,11 +94,16 @@ def test_a_bundle_is_loaded_once_into_each_gpu(b200, bundle):
 
 
 @pytest.fixture
-def called(b200, bundle, monkeypatch):
-    """called(tensors, stream): the kernel as a function, on the second B200."""
+def kernel(b200, bundle, monkeypatch):
+    """The kernel as a function, on the second B200."""
     device = CudaDevice(driver=Driver(b200))
     monkeypatch.setattr("tilewright.runtime.launch.kernel.open_device", lambda name: device)
-    kernel = Kernel(bundle)
+    return Kernel(bundle)
+
+
+@pytest.fixture
+def called(kernel):
+    """called(tensors, stream): a call of the kernel."""
     return lambda tensors, stream=5: kernel(*tensors[:2], out=tensors[2], stream=stream)
 
 
@@ -118,6 +123,21 @@ def test_torch_tensors_that_are_as_before_are_not_checked_again(
     tables = [arguments[2] for arguments in b200.arguments("cuLaunchKernelEx")]
     assert [tables.index(table) for table in tables] == [0, 1, 1, 1, 0]
     assert len(b200.encoded) == 2
+
+
+@pytest.mark.parametrize("changed", range(3))
+def test_a_kernel_runs_again_only_on_tensors_like_those_of_its_last_call(
+    b200, manifest, kernel, changed
+):
+    a, b, c = tensors = fake_tensors(manifest)
+    assert not kernel.relaunched((a, b), c, 5)
+    assert "cuLaunchKernelEx" not in b200.names()
+    kernel(a, b, out=c, stream=5)
+    assert kernel.relaunched((a, b), c, 5)
+    assert len(b200.arguments("cuLaunchKernelEx")) == 2
+    tensors[changed].shape = (2, 3)
+    assert not kernel.relaunched((a, b), c, 5)
+    assert len(b200.arguments("cuLaunchKernelEx")) == 2
 
 
 def test_a_new_stream_is_taken_for_tensors_that_are_as_before(b200, manifest, called):
