@@ -11,7 +11,10 @@ which two layers would be small beside.
     bert        BERT large: hidden 1024, MLP 4096, 16 heads
     gpt2        GPT-2 small, of examples/gpt2.py, with its vocabulary; also a training step
 
-Nothing is downloaded. `transformers` is asked for when a model of it is built.
+Nothing is downloaded. `transformers` is asked for when a model of it is built. Its attention is
+torch's `scaled_dot_product_attention` as eager models call it: without a mask, as no token is
+padded. Within torch.compile, and while a CUDA graph is captured, transformers makes a mask of ones
+in its place, with which torch has slower kernels, or for BERT and ViT none but products in f32.
 """
 
 from __future__ import annotations
@@ -57,6 +60,9 @@ TINY = {
     "image_size": 32,
 }  # fmt: skip
 TINY_PAST, TINY_TOKENS = 8, 8
+
+
+ATTENTION = "sdpa_without_mask"
 
 
 class Missing(Exception):
@@ -115,12 +121,14 @@ def _of_transformers(name: str, tiny: bool) -> Any:
         package = importlib.import_module("transformers")
     except ImportError as error:
         raise Missing(f"needs transformers ({error}); pip install transformers") from error
+    attention = importlib.import_module("transformers.integrations.sdpa_attention")
+    package.AttentionInterface.register(ATTENTION, attention.sdpa_attention_forward)
     sizes = dict(SIZES[name])
     if tiny:
         sizes |= {key: size for key, size in TINY.items() if key in sizes}
     kind = KIND[name]
     config = getattr(package, f"{kind}Config")(
-        num_hidden_layers=1 if tiny else 2, attn_implementation="sdpa", **sizes
+        num_hidden_layers=1 if tiny else 2, attn_implementation=ATTENTION, **sizes
     )
     if name == "qwen3-moe":
         config._experts_implementation = sizes["experts_implementation"]

@@ -248,6 +248,27 @@ def test_every_model_of_transformers_runs_in_eager_torch_in_tiny_sizes(models):
         close_to_float64(models, case)
 
 
+@pytest.mark.parametrize(
+    "name", ["llama prefill 1x2048", "vit prefill 1x197", "bert prefill 1x384"]
+)
+def test_torchs_attention_is_called_without_a_mask_also_within_torch_compile(models, name):
+    pytest.importorskip("transformers")
+    (case,) = (each for each in models.CASES if each.name == name)
+    model, given = case.build("cpu", True)
+    found = []
+
+    def keep(module, inputs):
+        found.extend(node for node in module.graph.nodes if "scaled_dot" in str(node.target))
+        return module.forward
+
+    torch._dynamo.reset()
+    with torch.no_grad():
+        torch.compile(model, backend=keep)(given)
+    (call,) = found
+    assert call.kwargs["attn_mask"] is None
+    assert call.kwargs["is_causal"] is name.startswith("llama")
+
+
 def test_a_decoded_token_is_what_all_tokens_together_give(models):
     """The cache of the benchmark, filled by the model itself, stands for the tokens before."""
     pytest.importorskip("transformers")
