@@ -108,6 +108,19 @@ def recall(a: Any, b: Any, asked: tuple[Any, ...]) -> Kernel | RowKernels | None
     return None if (a.data_ptr() | b.data_ptr()) % ALIGNMENT_BYTES else known.kernel
 
 
+def relaunched(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> bool:
+    """Whether the last call of a kernel was for tensors like these three, and it is on its way.
+
+    The kernel looks at them itself, so that this takes half of what `recall` and a call do.
+    """
+    if not (_is_plain(type(a)) and _is_plain(type(b)) and _is_plain(type(out))):
+        return False
+    known = _seen.get((a.shape, b.shape, asked))
+    if known is None or _differentiates(a.requires_grad or b.requires_grad or out.requires_grad):
+        return False
+    return known.kernel.relaunched((a, b), out)
+
+
 def _remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
     """Let `recall` know operands that a kernel takes as they are."""
     if not (_is_plain(type(a)) and _is_plain(type(b))):

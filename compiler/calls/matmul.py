@@ -13,7 +13,7 @@ from ...dialects.dtypes import SCALED_FORMATS, SPLITS
 from ...dialects.errors import OptionError
 from ...runtime.math_policies import POLICIES
 from ...runtime.tracing import is_traced
-from .kernels import How, is_seen_by_torch, multiply, recall
+from .kernels import How, is_seen_by_torch, multiply, recall, relaunched
 from .leading_dims import flattened, has_leading_dims, is_stack, rows_of, stacks_of
 from .operands import check_operands, result_type
 from .placement import NO_GAPS, gaps_of, is_column_major
@@ -150,13 +150,12 @@ def _again(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
 
     Into `out` only if the kernel's last call wrote one like it.
     """
-    kernel = None if is_traced() else recall(a, b, asked)
-    if kernel is None:
+    if is_traced():
         return None
-    if out is None:
-        return kernel(a, b)
-    refused = getattr(out, "requires_grad", True)
-    return out if not refused and kernel.relaunched((a, b), out) else None
+    if out is not None:
+        return out if relaunched(a, b, out, asked) else None
+    kernel = recall(a, b, asked)
+    return None if kernel is None else kernel(a, b)
 
 
 def _check_out(out: Any) -> None:

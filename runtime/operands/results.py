@@ -67,8 +67,13 @@ def written(out: Any) -> Any:
     So a backward that still needs what it held is an error, as after torch's own operators.
     """
     torch = sys.modules.get("torch")
+    if torch is None:
+        return out
+    if type(out) is torch.Tensor:
+        torch.autograd.graph.increment_version(out)
+        return out
     for each in out if isinstance(out, tuple) else (out,):
-        if torch is not None and isinstance(each, torch.Tensor):
+        if isinstance(each, torch.Tensor):
             torch.autograd.graph.increment_version(each)
     return out
 
