@@ -7,7 +7,8 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -41,7 +42,7 @@ def graphs_of(model: Callable[..., Any], inputs: Sequence[Any], backward: bool) 
     )
     torch._dynamo.reset()
     try:
-        with torch.set_grad_enabled(backward):
+        with torch.set_grad_enabled(backward), _gradients_on_meta():
             result = torch.compile(model, backend=backend, dynamic=False)(*inputs)
             if backward:
                 _first(result).sum().backward()
@@ -50,6 +51,35 @@ def graphs_of(model: Callable[..., Any], inputs: Sequence[Any], backward: bool) 
         rule = "must be called with its inputs, and give tensors"
         raise CompileError(f"model: {rule}, got {got}") from error
     return found
+
+
+@contextmanager
+def _gradients_on_meta() -> Iterator[None]:
+    """A block in which operators that torch makes of others have gradients on its meta device.
+
+    Some of them, as cross entropy's `nll_loss`, have a kernel of their own there, which hides from
+    a trace what they are made of: no gradient went through them.
+    """
+    from torch._decomp import global_decomposition_table
+
+    key, composite = torch._C.DispatchKey.AutogradMeta, "CompositeImplicitAutograd"
+    known = {each for table in global_decomposition_table.values() for each in table}
+    hidden = [
+        each
+        for each in known
+        if isinstance(each, torch._ops.OpOverload)
+        and torch._C.DispatchKey.Meta in each.py_kernels
+        and key not in each.py_kernels
+        and torch._C._dispatch_has_kernel_for_dispatch_key(each.name(), composite)
+    ]
+    for each in hidden:
+        each.py_impl(key)(each.decompose)
+    try:
+        yield
+    finally:
+        for each in hidden:
+            del each.py_kernels[key]
+            each._dispatch_cache.clear()
 
 
 def _undefined(node: Any) -> Any:

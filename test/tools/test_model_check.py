@@ -30,6 +30,17 @@ def model():
         return Mlp().bfloat16().requires_grad_(False), torch.empty(200, 64, dtype=torch.bfloat16)
 
 
+class Loss(Mlp):
+    def forward(self, x):
+        scores = self.down(torch.nn.functional.silu(self.gate(x)))
+        return torch.nn.functional.cross_entropy(scores.float(), torch.zeros_like(x[:, 0]).long())
+
+
+def loss():
+    with torch.device("meta"):
+        return Loss().bfloat16(), torch.empty(200, 64, dtype=torch.bfloat16)
+
+
 def nothing():
     return 3
 
@@ -94,3 +105,14 @@ def test_rows_and_actions_that_mean_nothing_are_wrong_usage(script, capsys):
     assert main(["model", "check", str(script), "--rows", "-1"]) == 2
     assert main(["model"]) == 2
     assert "an ACTION must be named" in capsys.readouterr().err
+
+
+def test_gradients_go_through_cross_entropy_on_the_meta_device(script, capsys):
+    words = ["model", "check", f"{script}:loss", "--backward", "--rows", "0", "--json"]
+    assert main(words) == 0
+    products = json.loads(capsys.readouterr().out)["products"]
+    sizes = sorted(each["sizes"] for each in products)
+    forward = [[200, 48, 64], [200, 64, 48]]
+    assert sizes == sorted([*forward, [200, 48, 64], [64, 48, 200], [48, 64, 200]])
+    (silu,) = (each for each in products if "sigmoid" in each["fused"])
+    assert silu["sizes"] == [200, 48, 64]
