@@ -40,16 +40,15 @@ def write_bundle(path: str | Path, manifest: Mapping[str, Any], ptx: str, cubin:
     return bundle
 
 
-def write_entry(path: Path, compiled: Compiled, mode: int) -> Bundle:
+def write_entry(path: Path, bundle: Bundle, mode: int) -> Bundle:
     """Write a zip of that mode into a cache, as `write_bundle` does, but wait for no disk.
 
     An entry that the machine's end tears is refused by its hashes when it is read.
     """
-    bundle = replace(as_bundle(compiled), path=path)
     path.parent.mkdir(parents=True, exist_ok=True)
     _refuse(path, path.is_dir(), "a file")
-    write_file(path, _zipped(_contents(bundle)), mode, synced=False)
-    return bundle
+    write_file(path, _zipped(_contents_of_several(bundle)), mode, synced=False)
+    return replace(bundle, path=path)
 
 
 def write_several(path: str | Path, kernels: Sequence[Compiled]) -> Bundle:

@@ -156,9 +156,10 @@ def _traced(
         others[axis] = OTHER_ROWS[axis]
     likes = [_with_rows(each, first, number, long, others) for number, each in enumerate(likes)]
     second = _trace(spec, (*others, columns), epilogue, likes, how)
-    if _any_rows(second) != _any_rows(first):
+    found, other = (any_rows(each.epilogue, each.arguments) for each in (first, second))
+    if (first.spec, found) != (second.spec, other):
         raise CompileError(f"epilogue: {RULE_OF_ROWS}, got one that does; leave m out")
-    return _any_rows(first)
+    return Traced(first.spec, *found)
 
 
 def _trace(
@@ -190,19 +191,19 @@ def _with_rows(
     return TensorLike(tuple(sizes), like.dtype)
 
 
-def _any_rows(traced: Traced) -> Traced:
+def any_rows(epilogue: Epilogue, arguments: Sequence[Argument]) -> tuple[Epilogue, list[Argument]]:
     """With "?" for rows in the text, and a size that is not told for those of arguments."""
     read = tuple(
         replace(each, shape=(ANY, *each.shape[1:])) if each.axes.startswith("m") else each
-        for each in traced.epilogue.operands
+        for each in epilogue.operands
     )
-    arguments = [
+    found = [
         argument._replace(shape=(ANY_SIZE, *argument.shape[1:]))
         if operand.axes.startswith("m")
         else argument
-        for operand, argument in zip(read, traced.arguments, strict=True)
+        for operand, argument in zip(read, arguments, strict=True)
     ]
-    return Traced(traced.spec, replace(traced.epilogue, operands=read), arguments)
+    return replace(epilogue, operands=read), found
 
 
 def _call(

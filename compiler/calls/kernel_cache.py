@@ -68,6 +68,18 @@ def cached_bundle(
     return _entry(path, request) or _compile(source, target, pipeline, math, path)
 
 
+def keep(key: str, bundle: Bundle) -> Bundle:
+    """The bundle as the entry of a key, for other processes; a folder that cannot be used is warned
+    of."""
+    path = cache_folder() / f"{key}.zip"
+    if _is_usable(path):
+        try:
+            write_entry(path, bundle, FILE_MODE)
+        except (OSError, CompileError) as error:
+            _warn_of_writing(path, error)
+    return bundle
+
+
 def describe_request(
     source: MatmulSpec | LinalgText, target: str, pipeline: str, math: str = ""
 ) -> dict[str, Any]:
@@ -135,7 +147,7 @@ def _compile(
     compiled = compile_matmul(source, target=target, pipeline=pipeline, math=math or None)
     if path is not None:
         try:
-            return write_entry(path, compiled, FILE_MODE)
+            return write_entry(path, as_bundle(compiled), FILE_MODE)
         except (OSError, CompileError) as error:
             _warn_of_writing(path, error)
     return as_bundle(compiled)

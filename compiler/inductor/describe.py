@@ -16,7 +16,7 @@ from ..spec import MatmulSpec
 from .products import dtype_of, sizes_of
 from .region import Region, is_constant, name_of
 from .report import Row
-from .source import Prepared
+from .row_regions import AnyPrepared
 
 
 def described(region: Region) -> str:
@@ -56,7 +56,7 @@ def row_of(node: fx.Node, reason: str = "") -> Row:
     return Row(node.name, name_of(node), (*stack, m, n, _numbers(a)[-1]), dtype, reason=reason)
 
 
-def row_of_region(region: Region, prepared: Prepared) -> Row:
+def row_of_region(region: Region, prepared: AnyPrepared) -> Row:
     """The line of a region, before it is judged."""
     row = row_of(region.products[0].multiplies)
     row.sizes = (*region.frame, row.sizes[-1])
@@ -67,7 +67,7 @@ def row_of_region(region: Region, prepared: Prepared) -> Row:
     return row
 
 
-def estimated_us(prepared: Prepared) -> float | None:
+def estimated_us(prepared: AnyPrepared) -> float | None:
     """Microseconds by the estimate; None for products that it doesn't know."""
     return _estimated_us(prepared.spec, prepared.target)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from torch import fx
@@ -22,13 +23,13 @@ from torch._inductor.virtualized import V
 
 from ...dialects.errors import CompileError
 from ...runtime.bundles.bundle import Bundle
+from ...runtime.bundles.several import KERNELS_MAX
 from ...runtime.errors import DeviceError
 from ..backend import versions
 from ..calls.kernel_cache import source_digest
 from .ahead import Workers
 from .chips import chip_of
 from .describe import described, row_of, row_of_region
-from .dynamic import take_dynamic
 from .grow import regions_of
 from .judge import Verdict, judge
 from .operator import enter, region_operator
@@ -36,8 +37,10 @@ from .products import Product, Refusal, product_of
 from .region import Region, alone
 from .replace import Launch, call, replace
 from .report import REPORT, Row
+from .row_regions import AnyPrepared, RowsPrepared, prepare_rows
 from .settings import Settings
-from .source import Prepared, prepare
+from .source import prepare
+from .symbols import Numbered, numbered
 
 
 class Found(NamedTuple):
@@ -46,7 +49,7 @@ class Found(NamedTuple):
     region: Region
     row: Row
     text: str
-    prepared: Prepared
+    prepared: AnyPrepared
 
 
 class RegionPass(CustomGraphPass):
@@ -81,20 +84,21 @@ def _several(passes: Any) -> list[Any]:
 
 def take_regions(graph: fx.Graph, settings: Settings) -> None:
     """Replace what is found and judged worth it; enter every product in the report."""
-    products, chip = products_of_graph(graph, settings)
+    graphs = numbered(graph)
+    products, chip = products_of_graph(graphs.first if graphs else graph, settings)
     if V.aot_compilation:
         for each in products:
             REPORT.add(
                 row_of(each.multiplies, "AOTInductor's programs have no Python to call us by")
             )
         return
-    if not products:
-        return
-    static = [each for each in products if each.is_static()]
     for each in products:
         if not each.is_static():
-            REPORT.add(take_dynamic(graph, each, chip, settings))
-    found, bundles = compiled_regions(graph, static, chip, settings)
+            REPORT.add(row_of(each.multiplies, "a size is a symbol that stands for no number"))
+    products = [each for each in products if each.is_static()]
+    if not products:
+        return
+    found, bundles = compiled_regions(graph, products, chip, settings, graphs)
     verdicts: dict[str, Verdict] = {}
     moved: dict[fx.Node, fx.Node] = {}
     for each in found:
@@ -110,23 +114,33 @@ def take_regions(graph: fx.Graph, settings: Settings) -> None:
         REPORT.add(each.row)
     for each in found:  # behind all verdicts: a race copies the operators as they stand
         if each.row.taken:
-            replace(graph, each.region, each.prepared.inputs, _launch(each.prepared.key), moved)
+            region = graphs.original(each.region) if graphs else each.region
+            replace(graph, region, each.prepared.viewed, _launch(each.prepared.key), moved)
     if moved:
         sort(graph)
 
 
 def compiled_regions(
-    graph: fx.Graph, products: list[Product], chip: str, settings: Settings
+    graph: fx.Graph,
+    products: list[Product],
+    chip: str,
+    settings: Settings,
+    graphs: Numbered | None = None,
 ) -> tuple[list[Found], dict[str, Bundle | CompileError]]:
-    """The regions of a graph, and the kernel of each key, or why there is none."""
+    """The regions of a graph, and the kernel of each key, or why there is none.
+
+    graphs: the graph with numbers for its symbols, of which the products are and then the regions.
+    """
     kinds = {tuple(_kind(e) for e in (each.node, each.a, each.b)) for each in products}
-    with Workers(len(kinds), settings.processes) as workers:
+    with Workers(len(kinds) * (KERNELS_MAX if graphs else 1), settings.processes) as workers:
         with REPORT.spending("regions"):
-            found = _prepared(_regions(graph, products), chip, settings)
-        jobs = {each.prepared.key: each.prepared for each in found}
-        tasks = {k: (p.source, p.target, p.pipeline, p.math) for k, p in jobs.items()}
+            regions = _regions(graphs.first if graphs else graph, products)
+            found = _prepared(regions, chip, settings, graphs)
+        wanted = {each.prepared.key: each.prepared for each in found}
+        jobs = {key: job for each in wanted.values() for key, job in each.jobs.items()}
         with REPORT.spending("kernels"):
-            return found, workers.compile_all(tasks)
+            made = workers.compile_all(jobs)
+            return found, {key: each.bundle_of(made) for key, each in wanted.items()}
 
 
 def _launch(key: str) -> Launch:
@@ -167,26 +181,34 @@ def products_of_graph(graph: fx.Graph, settings: Settings) -> tuple[list[Product
     return kept, chip
 
 
-def _prepared(regions: list[Region], chip: str, settings: Settings) -> list[Found]:
+def _prepared(
+    regions: list[Region], chip: str, settings: Settings, graphs: Numbered | None
+) -> list[Found]:
     """The sources of the regions' kernels; a region that has none is its product alone, or left."""
-    known: dict[str, Prepared | CompileError] = {}
+    known: dict[str, AnyPrepared | CompileError] = {}
     found = []
     for region in regions:
-        text = described(region)
+        text, make = described(region), partial(prepare, region, chip, settings.math)
+        if graphs is not None and graphs.is_symbolic(region):
+            text += "\nof any rows"
+            make = partial(prepare_rows, region, graphs, chip, settings.math)
         if text not in known:
-            known[text] = _attempt(lambda region=region: prepare(region, chip, settings.math))
+            known[text] = _attempt(make)
         first = known[text]
         if isinstance(first, CompileError) and len(region.nodes) > 1:
             for product in region.products:
-                found += _prepared([alone(product, first.message)], chip, settings)
+                found += _prepared([alone(product, first.message)], chip, settings, graphs)
         elif isinstance(first, CompileError):
             REPORT.add(row_of(region.products[0].node, reason=first.message))
         else:
-            found.append(Found(region, row_of_region(region, first), text, first))
+            row = row_of_region(region, first)
+            if graphs is not None and isinstance(first, RowsPrepared):
+                row.sizes = (str(graphs.original(region).frame[0]), *row.sizes[1:])
+            found.append(Found(region, row, text, first))
     return found
 
 
-def _attempt(make: Callable[[], Prepared]) -> Prepared | CompileError:
+def _attempt(make: Callable[[], AnyPrepared]) -> AnyPrepared | CompileError:
     """What a call gives; for a fault of ours a refusal, since the model runs without us."""
     try:
         return make()

@@ -33,8 +33,8 @@ from ..schedule.problem import Problem
 from .describe import estimated_us
 from .race import Raced, race
 from .region import Region
+from .row_regions import AnyPrepared
 from .settings import Settings
-from .source import Prepared
 
 LEAST_GAIN = 0.01
 AUTOTUNING = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
@@ -51,7 +51,7 @@ class Verdict(NamedTuple):
     at_least: bool = False
 
 
-def judge(region: Region, prepared: Prepared, text: str, settings: Settings) -> Verdict:
+def judge(region: Region, prepared: AnyPrepared, text: str, settings: Settings) -> Verdict:
     """Whether our kernel computes a region; raises DeviceError where it cannot be launched."""
     device = region.reads[0].meta["val"].device
     if device.type == "cpu":
@@ -78,7 +78,7 @@ def autotuning() -> dict[str, Any]:
     return {name: getattr(config, name) for name in AUTOTUNING if hasattr(config, name)}
 
 
-def race_file(device: str, text: str, prepared: Prepared) -> Path:
+def race_file(device: str, text: str, prepared: AnyPrepared) -> Path:
     """Where the race of a region is kept."""
     about = [device, text, prepared.target, prepared.math, source_digest(), torch.__version__]
     parts = [*about, sorted(versions().items()), sorted(autotuning().items())]
@@ -108,7 +108,7 @@ def keep_race(place: Path, times: Raced) -> None:
         return
 
 
-def _by_estimate(region: Region, prepared: Prepared) -> Verdict:
+def _by_estimate(region: Region, prepared: AnyPrepared) -> Verdict:
     target, spec = find_target(prepared.target), prepared.spec
     if measured_schedule(Problem.of(spec, target), target):
         return Verdict(True, "a measured schedule is known")
@@ -124,7 +124,7 @@ def _by_estimate(region: Region, prepared: Prepared) -> Verdict:
     return Verdict(ours <= theirs * (1 - LEAST_GAIN), reason)
 
 
-def traffic_us(region: Region, prepared: Prepared) -> float:
+def traffic_us(region: Region, prepared: AnyPrepared) -> float:
     """What a kernel behind the product reads and writes, at the rate of the memory."""
     values = [each.node for each in region.products] + region.operands + region.outputs
     moved = sum(node.meta["val"].numel() * node.meta["val"].itemsize for node in values)

@@ -18,6 +18,7 @@ from ...runtime.bundles.bundle import Bundle, read_bundle
 from ...runtime.element_types import torch_dtype
 from ...runtime.errors import DeviceError
 from ...runtime.launch.kernel import Kernel
+from ...runtime.launch.loading import open_kernel
 from ...runtime.private_folders import UnsafePlace, check_private_file
 from ..calls.kernel_cache import cache_folder
 
@@ -35,7 +36,7 @@ _loaded: dict[str, Kernel] = {}
 def enter(key: str, bundle: Bundle) -> None:
     """Let graphs call the kernel of this key."""
     if key not in _loaded:
-        _loaded[key] = Kernel(bundle, copies=True)
+        _loaded[key] = open_kernel(bundle, copies=True)
 
 
 def kernel_of(key: str) -> Kernel:
@@ -70,5 +71,5 @@ def _(inputs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
             dtype=torch_dtype(each["dtype"]),
             device=inputs[0].device,
         )
-        for each in kernel_of(key).outputs
+        for each in kernel_of(key).declared_outputs(inputs)
     ]

@@ -182,6 +182,8 @@ def _with_factors(node: fx.Node, given: dict[str, Any], scales: Any) -> Product 
     a, b = given["a"], given["b"]
     (m, _), (_, n) = sizes_of(a), sizes_of(b)
     for name, scale, whole in zip(("scale_a", "scale_b"), scales, ((m, 1), (1, n)), strict=True):
+        if not is_static(scale):
+            return f"{name} has a size that is a symbol"
         sizes, dtype = sizes_of(scale), dtype_of(scale)
         if dtype != torch.float32 or not (set(sizes) <= {1} or sizes == whole):
             return f"{name} is {dtype} {list(sizes)}, neither one f32 nor one a row or column"

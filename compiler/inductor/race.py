@@ -18,12 +18,12 @@ import torch
 from torch import fx
 
 from ...runtime.gpu.graphs import APART, measure_in_graphs
-from ..calls.kernels import How, call_kernel
 from .operator import kernel_of
-from .products import Product, aten
+from .products import aten
 from .region import Region, is_constant
 from .report import REPORT
-from .source import TRUTH, Input, Prepared
+from .row_regions import AnyPrepared
+from .source import TRUTH, Input
 
 ROUNDS = 7
 COLD_BYTES = 256 * 2**20
@@ -46,7 +46,7 @@ class Raced(NamedTuple):
     at_least: bool = False
 
 
-def race(region: Region, prepared: Prepared, options: Mapping[str, Any], enough: float) -> Raced:
+def race(region: Region, prepared: AnyPrepared, options: Mapping[str, Any], enough: float) -> Raced:
     """The times of both; RuntimeError where either cannot be timed.
 
     options: those of Inductor. enough: the share of the other's time that ours may take to be as
@@ -75,18 +75,6 @@ def race(region: Region, prepared: Prepared, options: Mapping[str, Any], enough:
     with REPORT.spending("Inductor's kernels"):
         whole = by_inductor(module_of(region), sets[0], options)
     return Raced(*against(whole))
-
-
-def race_any_m(product: Product, how: How) -> tuple[float, float]:
-    """Microseconds of the kernel for any M, and of aten, at the M that torch traced."""
-    sets = _sets([product.a.meta["val"], product.b.meta["val"]])
-    contenders: dict[str, Callable[[int], Any]] = {
-        "ours": lambda number: call_kernel(sets[number][0], sets[number][1].mT, None, how),
-        "aten": lambda number: torch.mm(*sets[number]),
-    }
-    with torch.no_grad():
-        found = measure_in_graphs(contenders, len(sets), ROUNDS, (APART,))[APART]
-    return found["ours"], found["aten"]
 
 
 def module_of(region: Region) -> fx.GraphModule:

@@ -12,10 +12,12 @@ from typing import Any
 import torch
 from torch import fx
 
+from ...dialects.errors import CompileError
 from .products import aten, sizes_of
 from .region import CONVERT, Region, source_of
 from .source import TRUTH, Input
 
+REST = -1  # of sizes: as many as are left
 Launch = Callable[[fx.Graph, list[fx.Node]], fx.Node]
 
 
@@ -71,10 +73,40 @@ def _given(graph: fx.Graph, node: fx.Node, given: Input) -> fx.Node:
     return node if sizes is None else _viewed(graph, node, sizes)
 
 
-def _viewed(graph: fx.Graph, node: fx.Node, sizes: tuple[int, ...]) -> fx.Node:
-    if sizes_of(node) == tuple(sizes):
+def _viewed(graph: fx.Graph, node: fx.Node, sizes: tuple[Any, ...]) -> fx.Node:
+    """The node with other sizes, of which one may be -1 and any a symbol."""
+    if len(sizes) == len(sizes_of(node)) and all(map(_is_same, sizes_of(node), sizes)):
         return node
-    return call(graph, aten.reshape.default, (node, list(sizes)))
+    return call(graph, aten.reshape.default, (node, _as_arguments(graph, sizes)))
+
+
+def _is_same(size: Any, wanted: Any) -> bool:
+    """Whether a size is the one that is wanted, without a comparison of symbols."""
+    if type(size) is int or type(wanted) is int:
+        return wanted == REST or (type(size) is type(wanted) and size == wanted)
+    return size.node.expr == wanted.node.expr
+
+
+def _as_arguments(graph: fx.Graph, sizes: tuple[Any, ...]) -> list[Any]:
+    """Sizes as an operator of the graph takes them: numbers, -1 for a symbol, or nodes for more."""
+    symbols = [each for each in sizes if type(each) is not int]
+    if len(symbols) == 1 and REST not in sizes:
+        return [each if type(each) is int else REST for each in sizes]
+    return [each if type(each) is int else _node_of(graph, each) for each in sizes]
+
+
+def _node_of(graph: fx.Graph, size: Any) -> fx.Node:
+    """A node that gives a size: one of the graph, or the size of one of its inputs."""
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt) and value.node.expr == size.node.expr:
+            return node
+    for node in graph.find_nodes(op="placeholder"):
+        value = node.meta.get("val")
+        for dim, each in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
+            if type(each) is not int and each.node.expr == size.node.expr:
+                return call(graph, aten.sym_size.int, (node, dim))
+    raise CompileError(f"region: the graph must have a value of {size}, got none")
 
 
 def call(graph: fx.Graph, target: Any, arguments: tuple[Any, ...]) -> fx.Node:

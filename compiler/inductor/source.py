@@ -8,7 +8,7 @@ but for the order of the sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from torch import fx
 from ...dialects.dtypes import DTYPES, SCALED_FORMATS, blocked_scale_shape, blocks_refusal
 from ...dialects.errors import CompileError
 from ...dialects.target import find_target
+from ...runtime.bundles.bundle import Bundle
 from ..calls.kernel_cache import describe_request, digest
 from ..calls.kernels import How, pipeline_of
 from ..calls.operands import Operand, operand_of, result_type, spec_of
@@ -27,6 +28,7 @@ from ..importers.linalg_text import SHORT_SUMS, TWO_LEVEL_CHIPS, LinalgText, sho
 from ..importers.traced_function import TensorLike
 from ..spec import TWO_LEVEL, MatmulSpec
 from ..spec.epilogue import Epilogue
+from .ahead import Job
 from .frames import framed, like, viewed
 from .products import Product, aten, dtype_of, has_short_sums, is_truth, sizes_of
 from .region import CONVERT, Region, is_constant, is_same
@@ -64,35 +66,87 @@ class Prepared(NamedTuple):
         request = describe_request(self.source, self.target, self.pipeline, self.math)
         return digest(request)
 
+    @property
+    def jobs(self) -> dict[str, Job]:
+        """What is compiled, by its key."""
+        return {self.key: (self.source, self.target, self.pipeline, self.math)}
+
+    @property
+    def viewed(self) -> list[Input]:
+        """What the kernel reads, as a graph has it."""
+        return self.inputs
+
+    def bundle_of(self, made: Mapping[str, Bundle | CompileError]) -> Bundle | CompileError:
+        """The kernel, of those that were compiled."""
+        return made[self.key]
+
+
+class Parts(NamedTuple):
+    """A product of matrices with what follows it: the spec, its epilogue, and what it reads.
+
+    epilogue: None where the kernel is the product alone. arguments, lies: its operands, and how
+    they lie. names, turned: those of the text's arguments, and which of them are column-major.
+    """
+
+    spec: MatmulSpec
+    inputs: list[Input]
+    epilogue: Epilogue | None = None
+    arguments: Sequence[Argument] = ()
+    lies: Sequence[torch.Tensor] = ()
+    names: tuple[str, ...] = ()
+    turned: frozenset[int] = frozenset()
+
 
 def prepare(region: Region, target: str, math: str = "") -> Prepared:
     """The source of a region's kernel; CompileError for what no kernel computes."""
     first = region.products[0]
-    exact = dtype_of(first.a).itemsize == 1 and not has_short_sums(first.multiplies)
-    two_levels = exact and target in SHORT_SUMS and not first.blocks
-    if two_levels and target not in TWO_LEVEL_CHIPS:
-        raise CompileError(f"_scaled_mm: {short_sums_rule(target)}")
+    _sums_two_levels(region, target)
     if first.offsets is not None:
         return _of_groups(region, target, math)
     if first.blocks:
         return _of_blocks(region, target, math)
+    found = parts_of(region, target)
+    source: MatmulSpec | LinalgText = found.spec
+    if found.epilogue is not None:
+        text = found.spec.mlir_text(found.epilogue)
+        source = LinalgText(text, "region", found.names, column_major=found.turned)
+    pipeline = pipeline_of(found.spec, target, How(target=target, math=math))
+    policy = math if isinstance(source, LinalgText) else ""
+    return Prepared(source, found.spec, target, pipeline, policy, found.inputs)
+
+
+def parts_of(region: Region, target: str) -> Parts:
+    """What the kernel of a region of matrices, or of stacks of them, is made of."""
     a, *bs = _matrices(region, target)
     spec = spec_of(a, bs[0], result_type(dtype_of(region.outputs[0])))
-    spec = replace(spec, products=len(region.products), sums=TWO_LEVEL if two_levels else "")
+    sums = TWO_LEVEL if _sums_two_levels(region, target) else ""
+    spec = replace(spec, products=len(region.products), sums=sums)
     if _is_plain(region):
-        return _finished(region, spec, spec, (), target, math)
-    spec, made, beside, lies = _with_epilogue(region, spec)
+        return Parts(spec, _inputs(region, spec, False))
+    spec, made, beside, arguments, lies = _with_epilogue(region, spec)
     before = 1 + len(region.products)
     turned = frozenset(n for n, each in enumerate(lies, start=before) if _is_column_major(each))
     names = ("a", *(f"b{n or ''}" for n in range(len(bs))), *(f"e{n}" for n in range(len(beside))))
-    text = LinalgText(spec.mlir_text(made), "region", names, column_major=turned)
-    return _finished(region, spec, text, beside, target, math)
+    inputs = [*_inputs(region, spec, True), *beside]
+    return Parts(spec, inputs, made, arguments, lies, names, turned)
+
+
+def _sums_two_levels(region: Region, target: str) -> bool:
+    """Whether sums that a chip makes too short must be added up in f32; refused where none can."""
+    first = region.products[0]
+    exact = dtype_of(first.a).itemsize == 1 and not has_short_sums(first.multiplies)
+    if not exact or target not in SHORT_SUMS or first.blocks:
+        return False
+    if target not in TWO_LEVEL_CHIPS:
+        raise CompileError(f"_scaled_mm: {short_sums_rule(target)}")
+    return True
 
 
 def _with_epilogue(
     region: Region, spec: MatmulSpec
-) -> tuple[MatmulSpec, Epilogue, list[Input], list[torch.Tensor]]:
-    """The spec with what follows the product, its operands, and how these lie."""
+) -> tuple[MatmulSpec, Epilogue, list[Input], list[Argument], list[torch.Tensor]]:
+    """The spec with what follows the product, its operands as inputs and as the function takes
+    them, and how these lie."""
     frame = Frame.of(region.frame, spec.batch)
     frames = [framed_sizes(region, operand) for operand in region.operands]
     types = [TRUTH if is_truth(each) else dtype_of(each) for each in region.operands]
@@ -108,30 +162,21 @@ def _with_epilogue(
         for each in arguments
     ]
     lies = [_lies(region, *each) for each in zip(beside, arguments, strict=True)]
-    return spec, made, beside, lies
+    return spec, made, beside, arguments, lies
 
 
-def _finished(
-    region: Region,
-    spec: MatmulSpec,
-    source: MatmulSpec | LinalgText,
-    beside: Sequence[Input],
-    target: str,
-    math: str,
-) -> Prepared:
+def _inputs(region: Region, spec: MatmulSpec, of_text: bool) -> list[Input]:
+    """A and each B; a text takes them as they are stored."""
     first = region.products[0]
     rank = len(sizes_of(first.a))
     exchanged = (*range(rank - 2), rank - 1, rank - 2)
-    of_text = isinstance(source, LinalgText)  # which takes operands as they are stored
     a = Input(0, exchanged if of_text and spec.a_major == "m" else ())
     keeps = of_text and spec.b_major == "n"
     rank = len(sizes_of(first.b))
     exchanged = (*range(rank - 2), rank - 1, rank - 2)
     order = () if keeps != first.b_is_nk else exchanged
     bs = [Input(1 + n, order, None, each.part) for n, each in enumerate(region.products)]
-    pipeline = pipeline_of(spec, target, How(target=target, math=math))
-    policy = math if isinstance(source, LinalgText) else ""
-    return Prepared(source, spec, target, pipeline, policy, [a, *bs, *beside])
+    return [a, *bs]
 
 
 def _matrices(region: Region, target: str) -> list[Operand]:
@@ -276,7 +321,7 @@ def _of_groups(region: Region, target: str, math: str) -> Prepared:
     source: MatmulSpec | LinalgText = spec
     beside: list[Input] = []
     if not _is_plain(region):
-        spec, made, beside, lies = _with_epilogue(region, spec)
+        spec, made, beside, _, lies = _with_epilogue(region, spec)
         if any(_is_column_major(each) for each in lies):
             raise CompileError("region: operands of groups must have their columns contiguous")
         source = LinalgText(spec.mlir_text(made), "region")
@@ -310,7 +355,7 @@ def _of_blocks(region: Region, target: str, math: str) -> Prepared:
     source: MatmulSpec | LinalgText = spec
     beside: list[Input] = []
     if not _is_plain(region):
-        spec, made, beside, lies = _with_epilogue(region, spec)
+        spec, made, beside, _, lies = _with_epilogue(region, spec)
         if any(_is_column_major(each) for each in lies):
             raise CompileError("region: operands beside scales of blocks must be row-major")
         source = LinalgText(spec.mlir_text(made), "region")

@@ -136,7 +136,7 @@ def test_a_gpu_of_another_family_is_named_once(monkeypatch):
     chips._chip_of_gpu.cache_clear()
 
 
-def test_any_number_of_rows_is_one_graph_and_four_kernels(rows):
+def test_any_number_of_rows_is_one_graph_and_shared_kernels(rows):
     torch._dynamo.reset()
     options = {"device": "emulator"}
     module = torch.compile(lambda x: x @ W.T, backend="tilewright", options=options)

@@ -1,0 +1,127 @@
+"""Regions whose rows are a symbol: the kernels for any M, and what they read.
+
+    region of numbers, twice   →   spec and epilogue with "?" rows   →   kernels for ranges of rows
+
+Both readings of the region must differ in the number of rows alone (`symbols.py`). All kernels that
+share the rows are compiled ahead, and kept as one bundle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...dialects.errors import CompileError
+from ...dialects.target import find_target
+from ...runtime.bundles.bundle import Bundle, together
+from ...runtime.bundles.several import Ranges, ranges_of
+from ..calls.fused_rows import any_rows
+from ..calls.kernel_cache import describe_request, digest, keep
+from ..calls.kernels import How, buckets_of_rows
+from ..importers.linalg_text import LinalgText
+from ..schedule.buckets import Bucket
+from ..spec import MatmulSpec
+from ..spec.epilogue import Epilogue
+from .ahead import Job
+from .region import Region
+from .replace import REST
+from .source import Input, Parts, Prepared, parts_of
+from .symbols import Numbered
+
+
+class RowsPrepared(NamedTuple):
+    """As `Prepared` has it, of the rows that torch traced, and the kernels that share all rows.
+
+    jobs: what is compiled, by the key of each. viewed: `inputs` for any rows.
+    """
+
+    spec: MatmulSpec
+    target: str
+    pipeline: str
+    math: str
+    inputs: list[Input]
+    viewed: list[Input]
+    jobs: dict[str, Job]
+    ranges: Ranges
+
+    @property
+    def key(self) -> str:
+        return digest({"kernels": list(self.jobs), "ranges": self.ranges})
+
+    def bundle_of(self, made: Mapping[str, Bundle | CompileError]) -> Bundle | CompileError:
+        """The kernels as one bundle, which other processes find as well."""
+        found = [made[key] for key in self.jobs]
+        kernels = [each for each in found if isinstance(each, Bundle)]
+        if len(kernels) < len(found):
+            return next(each for each in found if isinstance(each, CompileError))
+        return keep(self.key, together(kernels, self.ranges))
+
+
+AnyPrepared = Prepared | RowsPrepared
+
+
+def prepare_rows(region: Region, graphs: Numbered, target: str, math: str) -> RowsPrepared:
+    """The kernels of a region of the first graph; CompileError for what none computes.
+
+    Sizes beside the rows must be numbers.
+    """
+    _check_form(region)
+    first, second = (parts_of(each, target) for each in (region, graphs.other(region)))
+    spec = any_rows_spec(first.spec, second.spec)
+    epilogue, viewed = _any_rows(first, second)
+    buckets = buckets_of_rows(spec, target, How(target=target, math=math))
+    chip = find_target(target).chip
+    jobs: dict[str, Job] = {}
+    for bucket in buckets:
+        job = _source(bucket, epilogue, first), chip, bucket.pipeline, math if epilogue else ""
+        jobs[digest(describe_request(*job))] = job
+    pipeline, ranges = buckets[0].pipeline, ranges_of([each.ranges for each in buckets])
+    return RowsPrepared(first.spec, target, pipeline, math, first.inputs, viewed, jobs, ranges)
+
+
+def any_rows_spec(first: MatmulSpec, second: MatmulSpec) -> MatmulSpec:
+    """The spec of any M, of those at two numbers of rows."""
+    if first.m == second.m:
+        raise CompileError("region: rows must be the symbol, got another size that is one")
+    if replace(first, m=second.m) != second:
+        raise CompileError("region: sizes beside rows must be numbers, got symbols")
+    return replace(first, dynamic_m=True)
+
+
+def _check_form(region: Region) -> None:
+    """Refuse products that no kernel for any M computes."""
+    first = region.products[0]
+    if first.offsets is not None or first.blocks:
+        what = "groups" if first.blocks == () else "scales of blocks"
+        raise CompileError(f"region: rows must be a number for {what}, got a symbol")
+    if len(region.frame) != 2:
+        raise CompileError("region: sizes of a stack must be numbers, got symbols")
+
+
+def _any_rows(first: Parts, second: Parts) -> tuple[Epilogue | None, list[Input]]:
+    """The epilogue of any rows, and what the kernels read with their sizes open."""
+    epilogues = first.epilogue, second.epilogue
+    if epilogues[0] is None or epilogues[1] is None:
+        return None, first.inputs
+    if [e.stride() for e in first.lies] != [e.stride() for e in second.lies]:
+        raise CompileError("region: operands must lie as they do at other rows, got other strides")
+    found = any_rows(epilogues[0], first.arguments)
+    other = any_rows(epilogues[1], second.arguments)
+    if found != other:
+        raise CompileError("region: must compute the same at any rows, got another function")
+    return found[0], [_open(*each) for each in zip(first.inputs, second.inputs, strict=True)]
+
+
+def _open(first: Input, second: Input) -> Input:
+    if first.sizes is None or second.sizes is None:
+        return first
+    pairs = zip(first.sizes, second.sizes, strict=True)
+    return first._replace(sizes=tuple(a if a == b else REST for a, b in pairs))
+
+
+def _source(bucket: Bucket, epilogue: Epilogue | None, parts: Parts) -> MatmulSpec | LinalgText:
+    if epilogue is None:
+        return bucket.spec
+    text = bucket.spec.mlir_text(epilogue)
+    return LinalgText(text, "region", parts.names, column_major=parts.turned)
