@@ -89,7 +89,7 @@ def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
 def multiply(a: Any, b: Any, out: Any, asked: tuple[Any, ...], how: How) -> Any:
     """The product without gradients; `recall` then knows operands like these."""
     result = call_kernel(a, b, out, how)
-    _remember(a, b, asked, how)
+    remember(a, b, asked, how)
     return result
 
 
@@ -98,14 +98,19 @@ def recall(a: Any, b: Any, asked: tuple[Any, ...]) -> Kernel | RowKernels | None
 
     None where it must be looked for, an operand copied, or a gradient recorded.
     """
+    known = seen(a, b, asked)
+    return None if known is None or differentiates(known.requires_gradients) else known.kernel
+
+
+def seen(a: Any, b: Any, asked: tuple[Any, ...]) -> Seen | None:
+    """Tensors like these that a kernel took before as they are; None where it must be looked for,
+    or an operand copied."""
     if not (_is_plain(type(a)) and _is_plain(type(b))):
         return None
     known = _seen.get((a.shape, b.shape, asked))
     if known is None or not known.recognizes(a, b):
         return None
-    if _differentiates(known.requires_gradients):
-        return None
-    return None if (a.data_ptr() | b.data_ptr()) % ALIGNMENT_BYTES else known.kernel
+    return None if (a.data_ptr() | b.data_ptr()) % ALIGNMENT_BYTES else known
 
 
 def relaunched(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> bool:
@@ -116,13 +121,13 @@ def relaunched(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> bool:
     if not (_is_plain(type(a)) and _is_plain(type(b)) and _is_plain(type(out))):
         return False
     known = _seen.get((a.shape, b.shape, asked))
-    if known is None or _differentiates(a.requires_grad or b.requires_grad or out.requires_grad):
+    if known is None or differentiates(a.requires_grad or b.requires_grad or out.requires_grad):
         return False
     return known.kernel.relaunched((a, b), out)
 
 
-def _remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
-    """Let `recall` know operands that a kernel takes as they are."""
+def remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
+    """Let `seen` know operands that a kernel takes as they are."""
     if not (_is_plain(type(a)) and _is_plain(type(b))):
         return
     kernel = _kernels.get(_key(a, b, how, NO_GAPS))
@@ -199,10 +204,10 @@ def is_seen_by_torch(a: Any, b: Any) -> bool:
 
 def records_gradients(a: Any, b: Any) -> bool:
     """Whether torch wants to differentiate the product of these."""
-    return is_torch(a) and is_torch(b) and _differentiates(a.requires_grad or b.requires_grad)
+    return is_torch(a) and is_torch(b) and differentiates(a.requires_grad or b.requires_grad)
 
 
-def _differentiates(requires_gradients: bool) -> bool:
+def differentiates(requires_gradients: bool) -> bool:
     """Backward from tensors that require it, or forward."""
     torch = sys.modules["torch"]
     backward = requires_gradients and torch.is_grad_enabled()

@@ -12,8 +12,17 @@ from typing import Any
 from ...dialects.dtypes import SCALED_FORMATS, SPLITS
 from ...dialects.errors import OptionError
 from ...runtime.math_policies import POLICIES
-from ...runtime.tracing import is_traced
-from .kernels import How, is_seen_by_torch, multiply, recall, relaunched
+from ...runtime.tracing import is_traced, is_watched
+from .kernels import (
+    How,
+    differentiates,
+    is_seen_by_torch,
+    multiply,
+    recall,
+    relaunched,
+    remember,
+    seen,
+)
 from .leading_dims import flattened, has_leading_dims, is_stack, rows_of, stacks_of
 from .operands import check_operands, result_type
 from .placement import NO_GAPS, gaps_of, is_column_major
@@ -141,7 +150,10 @@ def matmul(
     if is_seen_by_torch(a, b):
         from .matmul_operator import product
 
-        return _into(out, product(a, b, how))
+        result = product(a, b, how)
+        if not (is_traced() or is_watched(a, b)):
+            remember(a, b, asked, how)
+        return _into(out, result)
     return multiply(a, b, out, asked, how)
 
 
@@ -154,8 +166,15 @@ def _again(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
         return None
     if out is not None:
         return out if relaunched(a, b, out, asked) else None
-    kernel = recall(a, b, asked)
-    return None if kernel is None else kernel(a, b)
+    known = seen(a, b, asked)
+    if known is None:
+        return None
+    if not differentiates(known.requires_gradients):
+        return known.kernel(a, b)
+    from .matmul_operator import again
+
+    _, target, _, _, _, precision = asked
+    return again(a, b, known.kernel, target or "", precision or "")
 
 
 def _check_out(out: Any) -> None:

@@ -134,6 +134,28 @@ class Product(torch.autograd.Function):
     backward = staticmethod(_gradients)
 
 
+class Again(torch.autograd.Function):
+    """The product with its gradients by a kernel that took tensors like these before."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
+        a, b, kernel, ctx.target, ctx.precision = inputs
+        ctx.save_for_backward(a, b)
+        return kernel(a, b)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
+        return *_gradients(ctx, *gradients)[:2], None, None, None
+
+
+def again(a: Any, b: Any, kernel: Any, target: str, precision: str) -> torch.Tensor | None:
+    """The product of tensors that the kernel takes, which are not watched, with their gradients.
+
+    None where torch takes derivatives otherwise than backward.
+    """
+    return None if _is_transformed() else Again.apply(a, b, kernel, target, precision)
+
+
 class TransformedProduct(torch.autograd.Function):
     """The product under torch.func's transforms and in forward mode, and any nest of them.
 

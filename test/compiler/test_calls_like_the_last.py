@@ -83,3 +83,53 @@ def test_a_call_with_a_wrong_option_is_refused_all_the_same(tensors, asked):
         with pytest.raises(Exception, match=f"matmul: {next(iter(wrong))}"):
             matmul(*tensors, out=out, **wrong)
     assert not asked
+
+
+@pytest.fixture
+def cubes(tensors):
+    """Twice in a row: what torch makes of the sum of a product's cubes, and float64."""
+    a, b = (each.clone().requires_grad_() for each in tensors)
+    a64, b64 = (each.detach().double().requires_grad_() for each in (a, b))
+
+    def made(differentiate):
+        ours = [
+            differentiate(lambda *them: matmul(*them, out_dtype="f32").pow(3).sum(), a, b)
+            for _ in range(2)
+        ]
+        return ours, differentiate(lambda x, y: (x @ y.T).pow(3).sum(), a64, b64)
+
+    return made
+
+
+def backward(function, a, b):
+    return torch.autograd.grad(function(a, b), (a, b))
+
+
+def functional(function, a, b):
+    return torch.func.grad(function, argnums=(0, 1))(a.detach(), b.detach())
+
+
+def forward(function, a, b):
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(a.detach(), torch.ones_like(a))
+        return (torch.autograd.forward_ad.unpack_dual(function(dual, b.detach())).tangent,)
+
+
+@pytest.mark.parametrize("ways", [(backward,), (backward, functional), (backward, forward)])
+def test_gradients_of_calls_in_a_row_are_as_torch_takes_them(cubes, ways):
+    for way in ways:
+        ours, exact = cubes(way)
+        for each in ours:
+            for got, wanted in zip(each, exact, strict=True):
+                assert (got.double() - wanted).norm() < 0.01 * wanted.norm(), way.__name__
+
+
+def test_a_call_in_a_row_with_gradients_asks_the_kernel_at_once(tensors, monkeypatch):
+    a, b = tensors[0], tensors[1].requires_grad_()
+    first = matmul(a, b)
+    monkeypatch.setattr("tilewright.compiler.calls.matmul_operator.product", None)
+    second = matmul(a, b)
+    assert second.equal(first)
+    assert second.grad_fn is not None
+    with torch.no_grad():
+        assert matmul(a, b).grad_fn is None
