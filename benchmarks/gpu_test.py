@@ -26,6 +26,7 @@ Exit status 1 when a kernel breaks a rule. `--device cpu` is the emulator, to tr
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import sys
@@ -217,9 +218,11 @@ def judge_integers(
     if "b2" not in inputs and manifest["epilogue"]["arguments"][1:]:
         return judge_bounds(manifest, inputs, output, place)
     a, b = (_scaled(manifest, inputs, each["name"]) for each in manifest["tensors"][:2])
-    exact = a @ b.mT if offsets_of(manifest) is None else product_of_groups(manifest, inputs, a, b)
+    grouped = offsets_of(manifest) is not None
+    product = functools.partial(product_of_groups, manifest, inputs) if grouped else plain_product
+    exact = product(a, b)
     if "b2" in inputs:  # without an epilogue one product times the other, in float32
-        exact = (exact.float() * (a @ inputs["b2"].double().mT).float()).double()
+        exact = (exact.float() * product(a, inputs["b2"].double()).float()).double()
     if output.itemsize == 1 and output.is_floating_point():  # older torch gives NaN beyond it
         most = torch.finfo(output.dtype).max
         exact = exact.clamp(-most, most)
@@ -248,6 +251,11 @@ def _scaled(manifest: Mapping[str, Any], inputs: Inputs, name: str) -> torch.Ten
     scales = inputs[f"{name}_scales"].double()
     of_rows = scales.mT if form == "1x128" else scales.repeat_interleave(BLOCKWISE, -2)
     return values * of_rows.repeat_interleave(BLOCKWISE, -1)[..., :rows, :k]
+
+
+def plain_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """That of two matrices, or of stacks."""
+    return a @ b.mT
 
 
 def product_of_groups(

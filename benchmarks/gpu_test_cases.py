@@ -151,6 +151,9 @@ def _groups(target: str) -> Iterator[Case]:
         for passes in (1, 5, 8):
             text = ",".join(GROUPS[:passes])
             yield Case("groups of K", f"groups-of-k-ordered-{groups}-{passes}", ordered, text)
+        text = ",".join((*GROUPS[:4], *GROUPS[5:], "ping-pong"))
+        for each, name in ((of_k, "of-k"), (ordered, "of-k-ordered")):
+            yield Case("groups of K", f"groups-{name}-ping-pong-{groups}", each, text)
     for groups, tokens in ((1, 2000), (5, 90), (33, 600)):
         gathered = MatmulSpec(*GROUPS_SHAPE, groups=groups, gathered=tokens)
         yield Case("groups", f"groups-gathered-{groups}", gathered)
@@ -160,6 +163,7 @@ def _groups(target: str) -> Iterator[Case]:
     turns = ",".join((*GROUPS[:4], *GROUPS[5:], "ping-pong"))
     yield Case("groups", "groups-gathered-ping-pong", gathered, turns)
     yield from _groups_of_bytes(target)
+    yield from _groups_of_products(target)
     for name, first in (("groups-ping-pong", GROUPS[:4]), ("groups-ping-pong-threads", GROUPS[:3])):
         yield Case("groups", name, spec, ",".join((*first, *GROUPS[5:], "ping-pong")))
 
@@ -176,6 +180,23 @@ def _groups_of_bytes(target: str) -> Iterator[Case]:
             for passes in (2, 5, 7, 8):
                 text = ",".join((tiling, *GROUPS[1:passes]))
                 yield Case("groups", f"{name}-{passes}", spec, text)
+
+
+def _groups_of_products(target: str) -> Iterator[Case]:
+    """Two products of each group, and scales of 128 elements."""
+    text = ",".join(("tiling{tile=64x64x128}", *GROUPS[1:]))
+    for groups in (1, 5, 33):
+        dual = MatmulSpec(*GROUPS_SHAPE, groups=groups, products=2)
+        yield Case("groups", f"groups-dual-{groups}", dual)
+        yield Case("groups", f"groups-dual-{groups}-passes", dual, text)
+        for b in ("128x128", "1x128") if target == "sm_90a" else ():
+            m, n, _ = GROUPS_SHAPE
+            forms = {"a_scales": "1x128", "b_scales": b, "groups": groups}
+            spec = MatmulSpec(m, n, 336, "e4m3", "e4m3", **forms)
+            yield Case("groups", f"groups-scales-{b}-{groups}", spec)
+            for passes in (2, 5, 7, 8):
+                name, cut = f"groups-scales-{b}-{groups}-{passes}", text.split(",")[:passes]
+                yield Case("groups", name, spec, ",".join(cut))
 
 
 def _prefixes() -> Iterator[Case]:

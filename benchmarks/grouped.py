@@ -14,7 +14,9 @@ A shape that ends in k, as 2048x1536x65536x128k, has groups of K instead: the gr
 There "heavy" computes the groups with the most of K first, its time that of finding them included.
 One that ends in s has e4m3 with an f32 for each row of A and column of a matrix of B, beside
 `torch._scaled_grouped_mm`, and one in t the same with sums of two levels, as torch without fast
-accumulation. There "dense" is `torch._scaled_mm` with as many rows and one matrix. One in g takes
+accumulation. There "dense" is `torch._scaled_mm` with as many rows and one matrix. One in b has
+e4m3 with an f32 for 128 elements of K of each row and of 128x128 elements of a matrix, which torch
+has in `scaled_mm` alone: "dense" is that. One in g takes
 the rows of groups from fewer tokens by random numbers; there "permuted" is a copy in that order by
 torch, then our kernel of plain groups, and "torch" the same copy, then torch's.
 """
@@ -36,7 +38,7 @@ from typing import Any
 SHAPES = (
     "8192x8192x5120x16", "65536x1536x2048x128", "2048x1536x65536x128k", "8192x8192x5120x16s",
     "65536x1536x2048x128s", "65536x1536x2048x128t", "8192x8192x5120x16g",
-    "65536x1536x2048x128g",
+    "65536x1536x2048x128g", "8192x8192x5120x16b", "65536x1536x2048x128b",
 )  # fmt: skip
 PERSISTENT = "warp-specialization,persistence{order=grouped group=8}"
 
@@ -61,12 +63,14 @@ VARIANTS = {
     "ping-pong-64x256": _roles("64x256x64", 4, last=PING_PONG),
     "ping-pong-64x256-2x1": _roles("64x256x64", 4, "shape=2x1", last=PING_PONG),
     "ping-pong-128x128": _roles("128x128x64", 6, last=PING_PONG),
+    "ping-pong-128x128-4": _roles("128x128x64", 6, last=PING_PONG.replace("group=8", "group=4")),
+    "ping-pong-128x128-16": _roles("128x128x64", 6, last=PING_PONG.replace("group=8", "group=16")),
     "ping-pong-128x128-threads": _roles("128x128x64", 6, last=PING_PONG, columns=0),
     "ping-pong-128x128-2x1": _roles("128x128x64", 6, "shape=2x1", last=PING_PONG),
     "ping-pong-128x128-1x2": _roles("128x128x64", 6, "shape=1x2", last=PING_PONG),
 }
 CALLS = 4  # in a graph
-SCALED = ("s", "t")
+SCALED, BLOCKWISE = ("s", "t"), "b"
 PERMUTED, HEAVY = "permuted", "heavy"
 OTHERS = {"g": [PERMUTED], "k": [HEAVY]}
 KINDS = ("uniform", "ragged", "skewed", "late", "zipf")
@@ -106,7 +110,7 @@ def compile_all(options: argparse.Namespace) -> int:
                 spec = source = replace(spec, ordered=True)
             pipeline = VARIANTS.get(name)
             in_turns = pipeline and "ping-pong" in pipeline
-            if in_turns and (spec.group_axis == "k" or spec.sums):
+            if in_turns and spec.sums:
                 continue
             pipeline = for_bytes(pipeline, spec) if pipeline else None
             pipeline = pipeline or choose_pipeline(spec, options.target)
@@ -128,6 +132,10 @@ def source_of(shape: str) -> tuple[Any, Any]:
     from tilewright.compiler.spec.epilogue import Epilogue, EpilogueOperand
 
     m, n, k, groups, kind = sizes_of(shape)
+    if kind == BLOCKWISE:
+        forms = {"a_scales": "1x128", "b_scales": "128x128"}
+        spec = MatmulSpec(m, n, k, "e4m3", "e4m3", groups=groups, **forms)
+        return spec, spec
     if kind not in SCALED:
         majors = {"a_major": "m" if kind == "k" else "k", "b_major": "n"}
         axis = "k" if kind == "k" else "m"
@@ -211,13 +219,14 @@ def measure(shape: str, kind: str, kernels: dict[str, Any], rounds: int) -> list
     torch.manual_seed(0)
     extent = k if letter == "k" else m
     offs = torch.tensor(offsets_of(kind, extent, groups), dtype=torch.int32, device="cuda")
-    operands, contenders, out = (scaled if letter in SCALED else plain)(shape, offs)
+    made = {BLOCKWISE: blockwise, **dict.fromkeys(SCALED, scaled)}.get(letter, plain)
+    operands, contenders, out = made(shape, offs)
     try:
         wanted = contenders["torch"]().float()
-    except RuntimeError as error:  # of a torch that has no such product
+    except (KeyError, RuntimeError) as error:  # of a torch that has no such product
         print(f"{shape}: torch: {str(error).splitlines()[0]}", file=sys.stderr)
-        del contenders["torch"]
-        wanted = group_by_group(operands, out, offs).float()
+        contenders.pop("torch", None)
+        wanted = group_by_group(operands, out, offs, letter).float()
     right = {}
     for name, kernel in kernels.items():
         contenders[name] = functools.partial(called, kernel, GIVEN.get(name, list), operands, out)
@@ -305,13 +314,45 @@ def scaled(shape: str, offs: Any) -> tuple[Sequence[Any], dict[str, Callable[[],
     return (a, b, offs, of_a, of_b), contenders, out
 
 
-def group_by_group(operands: Sequence[Any], out: Any, offs: Any) -> Any:
+def blockwise(shape: str, offs: Any) -> tuple[Sequence[Any], dict[str, Callable[[], Any]], Any]:
+    """The same with scales of 128 elements of a row, and of 128x128 elements of a matrix."""
+    import torch
+
+    m, n, k, groups, _ = sizes_of(shape)
+    (a, b, *_), _, out = scaled(f"{m}x{n}x{k}x{groups}s", offs)
+    blocks = -(-k // 128)
+    of_a = torch.rand(blocks, m, device="cuda") + 0.1
+    of_b = torch.rand(groups, -(-n // 128), -(-blocks // 4) * 4, device="cuda") + 0.1
+
+    def dense() -> Any:
+        kinds: Any = torch.nn.functional.ScalingType
+        recipes = kinds.BlockWise1x128, kinds.BlockWise128x128
+        told = (of_a.T, recipes[0], of_b[0].T, recipes[1])
+        return torch.nn.functional.scaled_mm(a, b[0].T, *told, output_dtype=torch.bfloat16)
+
+    try:
+        dense()
+        torch.cuda.synchronize()
+        contenders = {"dense": dense}
+    except (AttributeError, RuntimeError, ValueError) as error:
+        print(f"{shape}: dense: {str(error).splitlines()[0]}", file=sys.stderr)
+        contenders = {}
+    return (a, b, of_a, of_b, offs), contenders, out
+
+
+def group_by_group(operands: Sequence[Any], out: Any, offs: Any, letter: str) -> Any:
     """The scaled product by a dense one of f32 for each group."""
-    a, b, _, of_a, of_b = operands
     begin = 0
     for group, end in enumerate(offs.tolist()):
-        rows = a[begin:end].float() * of_a[begin:end, None]
-        out[begin:end] = rows @ (b[group].float() * of_b[group][:, None]).T
+        a, b = operands[0][begin:end].float(), operands[1][group].float()
+        if letter == BLOCKWISE:
+            of_a, of_b = operands[2][:, begin:end].T, operands[3][group]
+            a = a * of_a.repeat_interleave(128, 1)[:, : a.shape[1]]
+            wide = of_b.repeat_interleave(128, 0)[: len(b)].repeat_interleave(128, 1)
+            b = b * wide[:, : b.shape[1]]
+        else:
+            a, b = a * operands[3][begin:end, None], b * operands[4][group][:, None]
+        out[begin:end] = a @ b.T
         begin = end
     return out.clone()
 

@@ -260,6 +260,28 @@ class ForEachTurnOp(Pipe.Operation, name="for_each_turn", traits=[ir.NoTerminato
         return verify_tile_loop(self, self.order.value, self.tiles, self.body)
 
 
+class OtherTileOp(Pipe.Operation, name="other_tile"):
+    """`(i, j)`: the tile `ahead` turns on, 1 or -1, among all of this CTA's: another agent's.
+
+    It stands in a `pipe.for_each_turn`. Behind the last tile of all it is that one.
+    """
+
+    ahead: ir.IntegerAttr
+    i: ext.Result[ir.IndexType]
+    j: ext.Result[ir.IndexType]
+
+    def verify_invariants(self) -> bool:
+        around: Any = self.operation.parent.opview
+        if not isinstance(around, ForEachTurnOp):
+            rule = "must stand in a pipe.for_each_turn"
+            return refuse(self, f"{rule}, got {around.operation.name}")
+        ahead = self.ahead.value
+        if ahead not in (1, -1) or around.turn.value + ahead < 0:
+            rule = "ahead must be 1, or -1 where there is a turn before"
+            return refuse(self, f"{rule}, got {ahead} in turn {around.turn.value}")
+        return True
+
+
 def verify_slot(op: ext.Operation, ring: RingType, slot: SlotType) -> bool:
     """Whether the op gives a slot that holds what its ring's slots hold."""
     if slot.tiles != ring.tiles:

@@ -16,6 +16,7 @@ from ..dialects.tile_batches import BatchOp, OrderedBatchOp
 from ..dialects.tile_groups import GroupColumnsOp, GroupDepthOp, GroupStepsOp
 from .base import refused, walk
 from .batches import argument_of, map_definition
+from .check_other_steps import check_other_steps
 from .groups import columns_of_group
 from .outputs import outputs_of
 
@@ -38,6 +39,8 @@ def check_depth(kernel: KernelOp) -> None:
     limits = walk(kernel, GroupStepsOp)
     for limit in limits:
         _check_steps(kernel, limit, limits[0])
+    if limits:
+        check_other_steps(kernel)
 
 
 def _check_offsets(kernel: KernelOp, op: GroupDepthOp, first: GroupDepthOp) -> None:

@@ -19,6 +19,7 @@ PURE = (
     "tile.group_rows",
     "tile.gathered_rows",
     "tile.group_atoms",
+    "pipe.other_tile",
     "tile.group_scales",
     "tile.group_depth",
     "tile.group_columns",

@@ -10,10 +10,11 @@ tile.for_each_tile (i, j) {      %first = sm.special_register "clusterid.x"
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ..dialects import sm
 from ..dialects.mlir import arith, ir, scf
-from ..dialects.pipe import ForEachClaimOp, ForEachTurnOp
+from ..dialects.pipe import ForEachClaimOp, ForEachTurnOp, OtherTileOp
 from ..dialects.tile import ForEachTileOp, KernelOp
 from ..dialects.tile_types import DYNAMIC, integers, integers_of
 from .base import walk
@@ -55,7 +56,23 @@ def _expand(kernel: KernelOp, loop: ForEachTileOp | ForEachTurnOp, turn: int, tu
         argument.replace_all_uses_with(result)
     for op in list(body.operations):
         op.operation.move_before(end.operation)
+    for op in walk(made, OtherTileOp):
+        _expand_other(kernel, op, made, clusters, order)
     loop.operation.erase()
+
+
+def _expand_other(
+    kernel: KernelOp, op: OtherTileOp, loop: scf.ForOp, clusters: int, order: dict[str, Any]
+) -> None:
+    """The place of the number that another agent is at, or of the last one."""
+    with ir.InsertionPoint(op), op.location:
+        number = arith.addi(loop.induction_variable, constant(op.ahead.value * clusters))
+        if op.ahead.value > 0:
+            number = arith.minsi(number, arith.subi(loop.upperBound, constant(1)))
+        place = place_at(kernel, number, order)
+    for result, other in zip(op.operation.results, (place.i, place.j), strict=True):
+        result.replace_all_uses_with(other)
+    op.operation.erase()
 
 
 def _count(kernel: KernelOp, tiles: list[int]) -> ir.Value:

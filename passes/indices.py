@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dialects.mlir import ir, scf
+from ..dialects.pipe import OtherTileOp
 from ..dialects.tile import CtaTileOp, KernelOp, PairRankOp, SplitRankOp
 from ..dialects.tile_batches import BatchOp
 from ..dialects.tile_groups import GroupOp, tiles_of_groups
@@ -16,7 +17,7 @@ from ..dialects.tile_place import PlaceOp
 from ..dialects.tile_types import DYNAMIC, integers_of
 from .clone import constant_of, iterations_of
 
-PLACES = (CtaTileOp, PlaceOp, BatchOp, GroupOp, PairRankOp, SplitRankOp)
+PLACES = (CtaTileOp, PlaceOp, OtherTileOp, BatchOp, GroupOp, PairRankOp, SplitRankOp)
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,14 @@ def _extents(kernel: KernelOp, place: ir.Value) -> list[int]:
     op: Any = place.owner.opview
     if isinstance(op, BatchOp | GroupOp):
         return []
-    return integers_of(kernel.grid if isinstance(op, CtaTileOp) else op.tiles)
+    return integers_of(_all_tiles(kernel, op))
+
+
+def _all_tiles(kernel: KernelOp, op: Any) -> ir.ArrayAttr:
+    """How many tiles there are where an op takes one."""
+    if isinstance(op, CtaTileOp):
+        return kernel.grid
+    return op.operation.parent.opview.tiles if isinstance(op, OtherTileOp) else op.tiles
 
 
 def span(kernel: KernelOp, form: LinearForm) -> tuple[int, int] | None:
@@ -106,9 +114,9 @@ def _values(kernel: KernelOp, value: ir.Value) -> range | None:
             return range((op.tiles if value == op.row else op.count).value)
         if isinstance(op, GroupOp):
             return _values_of_group(op, value)
-        if isinstance(op, CtaTileOp | PlaceOp):
-            extents = kernel.grid if isinstance(op, CtaTileOp) else op.tiles
-            return range(integers_of(extents)[ir.OpResult(value).result_number])
+        if isinstance(op, CtaTileOp | PlaceOp | OtherTileOp):
+            extents = integers_of(_all_tiles(kernel, op))
+            return range(extents[ir.OpResult(value).result_number])
         return range(2 if isinstance(op, PairRankOp) else integers_of(kernel.grid)[2])
     loop: Any = value.owner.owner.opview
     number = ir.BlockArgument(value).arg_number
@@ -141,7 +149,7 @@ def place_of(value: ir.Value) -> int | None:
     op = value.owner.opview
     if isinstance(op, BatchOp | GroupOp):
         return place_of(op.i) if value == op.row else None
-    is_tile = isinstance(op, CtaTileOp | PlaceOp)
+    is_tile = isinstance(op, CtaTileOp | PlaceOp | OtherTileOp)
     return ir.OpResult(value).result_number if is_tile else None
 
 

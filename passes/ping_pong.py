@@ -15,7 +15,8 @@
                                          store %acc } }
 
 The load role fills the operand ring for the tiles in order, as before. Each consumer skips the K
-slots of the other's tiles.
+slots of the other's tiles. With groups of K those are as many as that tile has steps, which each
+counts for itself: the offsets say so, and nobody has to tell (`pipe.other_tile`).
 
 A second ring, of one slot, holds the turn, which keeps the MMAs of a tile together. The consumer
 that has issued the last MMA of its tile hands the tensor core over. By then all slots of its tile
@@ -39,6 +40,7 @@ from ..dialects.pipe import (
     CommitOp,
     CreateOp,
     ForEachTurnOp,
+    OtherTileOp,
     ReleaseOp,
     RingType,
     RoleOp,
@@ -59,7 +61,7 @@ from ..dialects.tile_ahead import LoadAheadOp, ReadAheadOp
 from ..dialects.tile_groups import GroupStepsOp
 from ..dialects.tile_types import DYNAMIC, integers_of
 from .base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
-from .clone import clone, iterations_of, replace_in
+from .clone import Mapping, clone, group_steps_of, index_constant, iterations_of, replace_in
 from .expand_ahead import is_vector
 from .rings import retype_ring
 from .warp_specialization import CONSUMER, LOAD, load_registers, registers_left
@@ -82,11 +84,6 @@ class PingPong:
         target = target_of(module)
         consumer, load = _roles(kernel, target)
         _check_consumer(consumer)
-        if walk(kernel, GroupStepsOp):
-            raise refused(
-                kernel,
-                "ping-pong: tiles must take equally many K steps, got groups of K; drop ping-pong",
-            )
         shared = walk(consumer, StagedStoreOp), walk(consumer, LoadAheadOp)
         stagings = [_share_out(store, store.staging, "buffers") for store in shared[0]]
         stagings += [
@@ -176,8 +173,42 @@ def _take_turns(role: RoleOp, turn: int, turns: ir.Value[RingType]) -> None:
         _hold_turn(body, turn, turns)
         with ir.InsertionPoint.at_block_begin(body) if turn else ir.InsertionPoint(body):
             for ring, count in slots.items():
-                SkipOp(ring=ring, slots=_i64(count))
+                _skip(ring, count, body, turn)
     _replace_loop(loop, turn)
+
+
+def _skip(ring: ir.Value, count: int, body: ir.Block, turn: int) -> None:
+    """Leave the slots of the other's tile to it: those of the tile before, or of the next one.
+
+    Where a tile has the K of its group, they are as many as that tile's steps.
+    """
+    loops = [loop for loop in _group_loops(body) if ring in _slots_read(loop.body)]
+    if not loops:
+        SkipOp(ring=ring, slots=_i64(count))
+        return
+    limit, index = group_steps_of(loops[0].upperBound), ir.IndexType.get()
+    if len(loops) > 1 or limit.less.value or limit.least.value != 1:
+        rule = "ping-pong: a tile's steps of a group of K must be those of one loop"
+        raise refused(loops[0], f"{rule}, got several; run warp-specialization first")
+    other = OtherTileOp(ahead=_i64(-1 if turn else 1), i=index, j=index)
+    mapping: Mapping = dict(zip(body.arguments, (other.i, other.j), strict=True))
+    made = [clone(op, mapping) for op in _behind(limit)]
+    loop = scf.ForOp(index_constant(0), made[-1].results[0], index_constant(1))
+    with ir.InsertionPoint(loop.body):
+        SkipOp(ring=ring, slots=_i64(1))
+        scf.YieldOp([])
+
+
+def _group_loops(body: ir.Block) -> list[scf.ForOp]:
+    """The loops of a tile that end with a group of K."""
+    loops = [op for op in list(body.operations) if isinstance(op, scf.ForOp)]
+    return [loop for loop in loops if group_steps_of(loop.upperBound) is not None]
+
+
+def _behind(limit: GroupStepsOp) -> list[Any]:
+    """What makes the steps of a tile of its place, in program order."""
+    depth = defining_op(limit.count)
+    return [defining_op(depth.group), depth, limit]
 
 
 def _hold_turn(body: ir.Block, turn: int, turns: ir.Value[RingType]) -> None:

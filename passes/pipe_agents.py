@@ -260,7 +260,10 @@ class Agent:
                 "got others; make them constants",
             )
         for ring, each in moved.items():
-            self.ends[ring].counts = self.ends[ring].counts.plus(each, max(0, count - 2))
+            end, more = self.ends[ring], max(0, count - 2)
+            if end.counts.waits == end.base:
+                end.lead += more * each.skips
+            end.counts = end.counts.plus(each, more)
         if count > 1:
             self._iterate(op, op.body)
 

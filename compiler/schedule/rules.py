@@ -255,8 +255,6 @@ def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) 
         return None
     if problem.adds_products:
         return "consumers take turns with the tensor core, which waits for one that adds products"
-    if problem.grouped == "k":
-        return "consumers take turns where tiles take equally many K steps, got groups of K"
     broken = legality.alternating_consumers(target)
     if broken:
         return broken

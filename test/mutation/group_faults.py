@@ -44,6 +44,18 @@ GROUPS = [
         ("test/numerics/test_groups.py",),
     ),
     Fault(
+        "ping-pong: a consumer of groups of K skips as many slots as its own tile has steps",
+        "    mapping: Mapping = dict(zip(body.arguments, (other.i, other.j), strict=True))",
+        "    mapping: Mapping = {}",
+        ("test/numerics/test_groups_in_turns.py",),
+    ),
+    Fault(
+        "expand-tiles: the other agent's tile is one on, not one for each cluster",
+        "constant(op.ahead.value * clusters))",
+        "constant(op.ahead.value))",
+        ("test/numerics/test_groups_in_turns.py",),
+    ),
+    Fault(
         "groups: the atoms of a group begin where those of its rows would, without whole ones each",
         "            atoms = (end - begin + (SCALE_ATOM_ROWS - 1)) // SCALE_ATOM_ROWS",
         "            atoms = (end - begin) // SCALE_ATOM_ROWS",

@@ -326,19 +326,9 @@ def test_groups_of_k_whose_rows_lie_anywhere_are_copied_by_threads(check_matmul,
     assert {each["kind"] for each in compiled.manifest["parameters"]} == {"pointer"}
 
 
-@pytest.mark.parametrize(
-    ("more", "rule"),
-    [
-        ("split-k{parts=2}", "split-k: K must be of one group, got groups; drop split-k"),
-        (
-            "pipelining,warp-specialization,persistence,ping-pong",
-            "ping-pong: tiles must take equally many K steps, got groups of K; drop ping-pong",
-        ),
-    ],
-)
-def test_passes_that_count_k_steps_refuse_groups_of_k(more, rule):
-    with pytest.raises(CompileError, match=rule):
-        text = f"{LADDER[0]},tma-insertion,{more}"
+def test_a_split_k_of_groups_of_k_is_refused():
+    with pytest.raises(CompileError, match="split-k: K must be of one group, got groups; drop"):
+        text = f"{LADDER[0]},tma-insertion,split-k{{parts=2}}"
         tilewright.compile(DEPTH, target="sm_90a", pipeline=text, until="ptx")
 
 
