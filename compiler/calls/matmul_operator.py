@@ -92,10 +92,8 @@ def product(a: torch.Tensor, b: torch.Tensor, how: How) -> torch.Tensor:
     """The product as torch must see it: an operator in a graph, or with its gradients."""
     if is_traced():
         return matmul_operator(a, b, *how)
-    if is_watched(a, b):
-        _tell_of_shardings()
-        if not _is_transformed():
-            return matmul_operator(a, b, *how)
+    if is_watched(a, b) and not _is_transformed():
+        return matmul_operator(a, b, *how)
     return composed(a, b, *how)
 
 
@@ -218,6 +216,7 @@ def _stacked(
 
 def composed(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
     """tilewright.matmul: products, with gradients if torch records them."""
+    _tell_of_shardings()
     if has_leading_dims(b) and not is_stack(a, b):
         batch, left, right = stacks_of(a, b)
         return composed(left, right, *how).reshape(*batch, a.shape[-2], b.shape[-2])

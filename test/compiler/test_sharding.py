@@ -47,7 +47,8 @@ def test_every_rule_gives_the_whole_product(kind):
 
 
 def run(rank, path):
-    """One process: a block cut by columns, then rows; then the same by FSDP."""
+    """One process: a block cut by columns, then rows, compiled before any product ran outside of a
+    graph; the same without torch.compile; then by FSDP."""
     store, limit = f"file://{path}/store", timedelta(seconds=200)
     torch.distributed.init_process_group(
         "gloo", rank=rank, world_size=RANKS, init_method=store, timeout=limit
@@ -67,12 +68,18 @@ def run(rank, path):
     torch.manual_seed(7)
     x = torch.randn(32, 64).bfloat16()
     cuts = {"0": ColwiseParallel(), "2": RowwiseParallel()}
-    for cut in (lambda each: parallelize_module(each, mesh, cuts), lambda each: fully_shard(each)):
+
+    def by_columns_and_rows(each):
+        return parallelize_module(each, mesh, cuts)
+
+    def compiled(each):
+        return torch.compile(by_columns_and_rows(each), backend="aot_eager")
+
+    for cut in (compiled, by_columns_and_rows, fully_shard):
         block = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).bfloat16()
         exact = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).double()
         exact.load_state_dict(block.state_dict())
-        cut(replace(block))
-        found, expected = block(x), exact(x.double())
+        found, expected = cut(replace(block))(x), exact(x.double())
         assert_close(found, expected)
         found.float().sum().backward()
         expected.sum().backward()
