@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
 from .chip_figures import figures, part_figures
-from .problem import THREADS, Problem, Schedule
+from .problem import Problem
 from .quantized_costs import scale_bytes
+from .schedule import THREADS, Schedule
 from .waves import tile_rounds, wave_shape
 
 COLUMNS_TOGETHER = 32  # that threads store at a time without staging

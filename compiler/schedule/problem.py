@@ -1,13 +1,11 @@
-"""A matmul as the schedule choice sees it, and a schedule with the pipeline it stands for."""
+"""A matmul as the schedule choice sees it."""
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ...dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS, DTYPES, FMA, ScaledFormat
-from ...dialects.dynamic import joined
 from ...dialects.errors import CompileError
 from ...dialects.layout import SLOT_ALIGNMENT, VECTOR_ALIGNMENT, TileLayout
 from ...dialects.legality import PARTIAL_BYTES
@@ -15,135 +13,10 @@ from ...dialects.target import Target
 from ..spec import MatmulSpec
 from .extents import round_up, widest_layout
 from .quantized_costs import bits_of, instructions
+from .schedule import AHEAD, Schedule
 
-RASTERS = {"m": "along m", "n": "along n", "hilbert": "on a Hilbert curve"}
-THREADS, AHEAD, HELD = "threads", "ahead", "registers"  # who reads vectors, and when
 LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
 SCALE_BYTES = 4  # of 128 elements of K
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """One way to run a matmul. Sizes are in elements, tiles or CTAs.
-
-    `tile` is one CTA's M×N×K, `cluster` CTAs along M and N, `pair` a 2-CTA MMA. `scheduler` is
-    "none" (one tile a CTA), "static" or "clc"; `order` and `group` are its raster. `staging` is
-    (columns, buffers) of the staged store, None for direct stores; `ahead` pieces of each other
-    operand as large as C are brought by TMA, 0 for reads by threads; `vectors` says how smaller
-    ones are read, as `epilogue-staging` takes it. `split_k` CTAs, a cluster of their own, share a
-    tile, each with a part of K; so do `split_grid` CTAs of the grid. `ping_pong`: two consumers, a
-    tile each. With `swap` A and B are exchanged, so that all of this is said of Cᵀ.
-    """
-
-    tile: tuple[int, int, int]
-    stages: int = 1
-    cluster: tuple[int, int] = (1, 1)
-    pair: bool = False
-    scheduler: str = "none"
-    order: str = "m"
-    group: int = 8
-    staging: tuple[int, int] | None = None
-    box: str = "2d"
-    split_k: int = 1
-    ping_pong: bool = False
-    ahead: int = 0
-    split_grid: int = 1
-    swap: bool = False
-    vectors: str = THREADS
-
-    def but(self, **changes: Any) -> Schedule:
-        """The same with other values of some fields: `replace`, five times as fast.
-
-        Of a list of 100,000 candidates each is made this way.
-        """
-        changed = object.__new__(Schedule)
-        changed.__dict__.update(self.__dict__, **changes)
-        return changed
-
-    @property
-    def cluster_size(self) -> int:
-        """CTAs of a cluster."""
-        return self.cluster[0] * self.cluster[1]
-
-    @property
-    def plan(self) -> Schedule:
-        """The same tiles handed out alike, whatever a CTA does with one; clusters are pairs."""
-        handed = self.scheduler, self.order, self.group
-        return Schedule(self.tile, 1, (2, 1) if self.pair else (1, 1), self.pair, *handed)
-
-    @property
-    def b_rows(self) -> int:
-        """Rows of B that one CTA holds: half of them in a pair."""
-        return self.tile[1] // 2 if self.pair else self.tile[1]
-
-    def pipeline(self) -> str:
-        """The passes with their options, as `--pipeline` takes them.
-
-        Clusters come before stages, so that stages are counted with the half of B that a CTA of a
-        pair holds.
-        """
-        passes = [
-            f"tiling{{tile={joined(self.tile)}{self._exchange()}}}",
-            f"tma-insertion{{box={self.box}}}",
-            "swizzle-selection",
-            f"split-k{{parts={self.split_k}}}" if self.split_k > 1 else "",
-            f"split-k{{parts={self.split_grid} over=grid}}" if self.split_grid > 1 else "",
-            self._staging(),
-            self._clustering(),
-            f"pipelining{{stages={self.stages}}}" if self.stages > 1 else "",
-            "warp-specialization",
-            self._persistence(),
-            "ping-pong" if self.ping_pong else "",
-        ]
-        return ",".join(filter(None, passes))
-
-    def label(self) -> str:
-        """One line that tells it from the other candidates."""
-        parts = [joined(self.tile), f"{self.stages} stages"]
-        parts += ["A and B exchanged"] if self.swap else []
-        if self.cluster_size > 1:
-            parts.append(f"cluster {joined(self.cluster)}{' pair' if self.pair else ''}")
-        if self.split_k > 1:
-            parts.append(f"K split by {self.split_k}")
-        if self.split_grid > 1:
-            parts.append(f"K split by {self.split_grid} over the grid")
-        if self.scheduler != "none":
-            parts.append(f"{self.scheduler} {self._raster()}")
-        if self.ping_pong:
-            parts.append("ping-pong")
-        parts.append(f"staged {joined(self.staging)}" if self.staging else "direct stores")
-        parts += [f"{self.ahead} pieces ahead"] if self.ahead else []
-        parts += {HELD: ["vectors in registers"], AHEAD: ["vectors ahead"]}.get(self.vectors, [])
-        return ", ".join(parts)
-
-    def _raster(self) -> str:
-        return f"grouped by {self.group}" if self.order == "grouped" else RASTERS[self.order]
-
-    def _exchange(self) -> str:
-        """CTAs that share a tile of B, the larger operand, start together."""
-        alone = " order=n" if self.scheduler == "none" else ""
-        return f" swap=true{alone}" if self.swap else ""
-
-    def _clustering(self) -> str:
-        if self.cluster_size == 1:
-            return ""
-        return f"clustering{{shape={joined(self.cluster)} pair={str(self.pair).lower()}}}"
-
-    def _persistence(self) -> str:
-        if self.scheduler == "none":
-            return ""
-        options = [f"scheduler={self.scheduler}"] if self.scheduler != "static" else []
-        options.append(f"order={self.order}")
-        options += [f"group={self.group}"] if self.order == "grouped" else []
-        return f"persistence{{{' '.join(options)}}}"
-
-    def _staging(self) -> str:
-        if self.staging is None:
-            return ""
-        columns, buffers = self.staging
-        ahead = f" ahead={self.ahead}" if self.ahead else ""
-        vectors = f" vectors={self.vectors}" if self.vectors != THREADS else ""
-        return f"epilogue-staging{{columns={columns} buffers={buffers}{ahead}{vectors}}}"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from ...dialects.target import Target
 from .chip_figures import FIGURES, Figure, figures
 from .costs import Estimate, dram_bytes
 from .estimate import epilogue_cycles, estimate, refill_cycles, start_cycles, step_cycles, together
-from .problem import THREADS, Problem, Schedule
+from .problem import Problem
+from .schedule import THREADS, Schedule
 from .tensor_estimate import Traits, tensor_estimate
 from .waves import resident_ctas
 

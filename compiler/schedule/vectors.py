@@ -10,7 +10,8 @@ from __future__ import annotations
 from ...dialects.layout import UNIT_BYTES
 from ...dialects.legality import RESERVED_BYTES
 from ...dialects.target import WARP, WARPGROUP_THREADS, Target
-from .problem import AHEAD, HELD, THREADS, Problem, Schedule
+from .problem import Problem
+from .schedule import AHEAD, HELD, THREADS, Schedule
 
 BOX_MAX = 256  # elements along an axis (cuTensorMapEncodeTiled, boxDim)
 OTHER_REGISTERS = 48  # of a thread, beside its sums and what it holds of vectors

@@ -25,7 +25,8 @@ from ..plan import Parameter, cluster_of, parameters_of
 from ..team import team_op
 from ..thread_rules import program
 from .fast_functions import FastFunctions
-from .launch import all_stores, launch_attribute, policy_of
+from .launch import launch_attribute
+from .launch_epilogue import all_stores, policy_of
 from .program import convert_kernel
 from .scope import Scope, lowered_as
 from .tiles import lower_workspace
