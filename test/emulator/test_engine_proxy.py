@@ -42,7 +42,7 @@ def test_an_unfenced_write_is_named_with_writer_and_line():
     proxy = SharedProxy(2048)
     proxy.stored(warp(2, line=41), lanes(7), np.array([96]), 16)
     with pytest.raises(Trap) as caught:
-        proxy.check_words(np.array([[0, 13]]), "a tensor store")
+        proxy.check_words(np.array([[0, 13]]), "a tensor store reads")
     assert caught.value.category == "proxy-fence"
     assert caught.value.message == (
         "a tensor store reads shared offset 0x68, which warp 2 lane 7 wrote through the generic "

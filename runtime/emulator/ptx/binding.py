@@ -26,7 +26,7 @@ def _bind(program: Program, pc: int) -> tuple:
         raise Trap("unmodelled", _unknown(source.opcode)).locate(
             kernel=program.entry, line=source.line, text=source.text
         )
-    if lacking := unmet(source.opcode, program.module):
+    if lacking := unmet(source.opcode, program.module, len(source.operands)):
         raise Trap("target", lacking).locate(
             kernel=program.entry, line=source.line, text=source.text
         )

@@ -48,6 +48,8 @@ _AMPERE = Need((7, 0), 80)
 _CLUSTERS, _BULK = Need((7, 8), 90), Need((8, 0), 90)
 _BLACKWELL, _TENSOR = Need((8, 6), 100), Need((8, 6), 100, "af", (100, 101, 103, 110))
 _SMALL_MMA = Need((8, 7), 120, "af", (120, 121))
+_HOPPER, _FAMILY = Need((8, 6), 90), Need((8, 6), 100, "af", (100, 101, 103, 110, 120, 121))
+_FP8_MMA = Need((8, 7), 89)
 NEEDS: dict[str, Need] = {
     "ldmatrix": Need((6, 5), 75),
     "movmatrix": Need((7, 8), 75),
@@ -70,7 +72,11 @@ NEEDS: dict[str, Need] = {
     "cp.reduce.async": _BULK,
     "red.async": Need((8, 1), 90),
     "fence.proxy.tensormap::generic": Need((8, 3), 90),
-    "fence.proxy.async::generic": Need((8, 6), 90),
+    "fence.proxy.async::generic": _HOPPER,
+    "fence.acquire": _HOPPER,
+    "fence.release": _HOPPER,
+    "fence.acq_rel.cluster": _CLUSTERS,
+    "fence.sc.cluster": _CLUSTERS,
     "elect": _BULK,
     "fence.proxy.async": _BULK,
     "fence.mbarrier_init": _BULK,
@@ -96,6 +102,8 @@ MODIFIER_NEEDS: dict[tuple[str, ...], Need] = {
     ("shared::cluster",): _CLUSTERS,
     ("prefetch", "tensormap"): _BULK,
     ("mbarrier", "relaxed"): _BULK,
+    **{("mbarrier", name, "relaxed"): _HOPPER
+       for name in ("arrive", "arrive_drop", "try_wait", "test_wait")},
     **{(name, vector): Need((8, 1), 90)
        for name in ("atom", "red") for vector in ("v2", "v4", "v8")},
     ("atom", "b128"): Need((8, 3), 90),
@@ -110,18 +118,42 @@ MODIFIER_NEEDS: dict[tuple[str, ...], Need] = {
     ("cp", "cta_group::1"): _TENSOR,
     ("cp", "cta_group::2"): _TENSOR,
     ("cp", "tile::scatter4"): _TENSOR,
+    ("cp", "tile::gather4"): Need((8, 6), 100),
+    ("cp", "tile::gather4", "prefetch"): _TENSOR,
+    ("cp", "tile::gather4", "shared::cluster"): _TENSOR,
+    ("cp", "cp_mask"): Need((8, 6), 100),
+    ("cp", "shared::cta", "global", "mbarrier::complete_tx::bytes"): _HOPPER,
+    ("redux", "f32"): _TENSOR,
+    ("stmatrix", "b8"): _FAMILY,
+    ("ldmatrix", "m16n16"): _FAMILY,
+    ("ldmatrix", "m8n16"): _FAMILY,
     ("clusterlaunchcontrol", "multicast::cluster::all"): Need((8, 6), 100, "af"),
     ("mma", "sync", "kind::f8f6f4"): _SMALL_MMA,
     ("mma", "sync", "block_scale"): _SMALL_MMA,
     ("mma", "sync", "scale_vec::4X", "ue8m0"): Need((9, 1), 120, "af", (120, 121)),
+    **{("mma", "sync", "m16n8k32", type_): Need((8, 4), 89) for type_ in ("e4m3", "e5m2")},
+    **{("mma", "sync", "m16n8k32", "f16", type_): _FP8_MMA for type_ in ("e4m3", "e5m2")},
+    **{("mma", "sync", "m16n8k16", type_): _FP8_MMA for type_ in ("e4m3", "e5m2")},
+    **{(name, "xorsign"): Need((7, 2), 86) for name in ("min", "max")},
+    **{("tanh", half): _CLUSTERS for half in ("bf16", "bf16x2")},
+    **{("ex2", half): _CLUSTERS for half in ("bf16", "bf16x2")},
+    **{("cvt", pair): Need((7, 8), 89) for pair in ("e4m3x2", "e5m2x2")},
+    **{("cvt", pair): _FAMILY for pair in ("e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2")},
+    **{("cvt", "satfinite", type_): Need((8, 1), 0) for type_ in ("f16", "bf16", "tf32")},
     ("cvt", "rs"): Need((8, 7), 100, "a", (100, 103)),
 }  # fmt: skip
 """By pieces of an opcode, the first of it first; every row whose pieces are all there counts."""
+COUNT_NEEDS: dict[tuple[tuple[str, ...], int], Need] = {
+    **{((name, "f32"), 4): Need((8, 8), 100) for name in ("min", "max")},
+    **{(("mbarrier", name), 3): _CLUSTERS for name in ("arrive", "arrive_drop")},
+}
+"""The same of so many operands; a count of arrivals is as old as `noComplete`."""
 
 
-def unmet(opcode: str, module: syntax.Module) -> str | None:
-    """What a module's head lacks for an instruction, as a rule with the head's values."""
-    for name, need in _needs(opcode):
+def unmet(opcode: str, module: syntax.Module, operands: int) -> str | None:
+    """What a module's head lacks for an instruction of so many operands, as a rule with the head's
+    values."""
+    for name, need in _needs(opcode, operands):
         if not need.met_by(module):
             version = ".".join(map(str, module.version))
             return f"{name} needs {need}, got {', '.join(module.target)} and {version}"
@@ -129,7 +161,7 @@ def unmet(opcode: str, module: syntax.Module) -> str | None:
 
 
 @cache
-def _needs(opcode: str) -> tuple[tuple[str, Need], ...]:
+def _needs(opcode: str, operands: int) -> tuple[tuple[str, Need], ...]:
     """The rows that count for an opcode, by their names."""
     pieces = opcode.split(".")
     starts = (".".join(pieces[:length]) for length in range(min(len(pieces), _PIECES), 0, -1))
@@ -138,4 +170,7 @@ def _needs(opcode: str) -> tuple[tuple[str, Need], ...]:
     for names, need in MODIFIER_NEEDS.items():
         if set(names) <= set(pieces):
             rows.append((".".join(("", *names)) if len(names) == 1 else ".".join(names), need))
+    for (names, count), need in COUNT_NEEDS.items():
+        if set(names) <= set(pieces) and count == operands and "noComplete" not in pieces:
+            rows.append((f"{'.'.join(names)} with {count} operands", need))
     return tuple(rows)

@@ -42,6 +42,11 @@ GLOBAL = """setp.ne.u32 %p3, %r6, 0; @%p3 bra END; mov.u32 %r9, 7;
     [%r3];
   W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W; END:"""
 # The CTA of rank 0 writes into its peer, which stores the bytes.
+# One warp writes bytes of shared memory generically that a bulk copy then replaces.
+REPLACED = """@%p1 st.shared.u32 [%r5], %r4; {fence} bar.sync 0;
+  @%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 64;
+  @%p0 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 64, [%r3];
+  W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W;"""
 PEER = (
     """setp.eq.u32 %p3, %r6, 0; xor.b32 %r7, %r6, 1; mapa.shared::cluster.u32 %r8, %r5, %r7;
   @%p3 st.shared::cluster.u32 [%r8], %r4; {writer}
@@ -69,6 +74,7 @@ RIGHT = {
     "of global memory by the writing lane alone": GLOBAL.format(
         fence="@%p0 fence.proxy.async.global;"
     ),
+    "behind what a copy replaces": REPLACED.format(fence=FENCE),
     "of the cluster by the writer": PEER.format(
         writer="fence.proxy.async.shared::cluster;", reader=""
     ),
@@ -108,6 +114,7 @@ WRONG = {
         PEER.format(writer=FENCE, reader=""),
         "take fence.proxy.async.shared::cluster",
     ),
+    "none behind what a copy replaces": (REPLACED.format(fence=""), "no fence.proxy.async"),
     "none behind a write to a peer": (PEER.format(writer="", reader=""), "no fence.proxy.async"),
 }
 
@@ -134,6 +141,12 @@ def test_a_fence_that_covers_something_else_is_named_in_every_order(name):
             run(body, seed)
         assert caught.value.category == "proxy-fence"
         assert says in str(caught.value)
+
+
+def test_fast_checks_name_what_a_copy_replaces_too():
+    with pytest.raises(Trap, match="an asynchronous write replaces shared offset") as caught:
+        run(REPLACED.format(fence=""), 0, "fast")
+    assert caught.value.category == "proxy-fence"
 
 
 def test_one_lanes_wait_is_not_that_of_the_other_lanes():

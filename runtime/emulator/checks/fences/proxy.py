@@ -206,7 +206,8 @@ class SharedProxy:
         return any(low < end and start < high for start, end in self.unfenced.values())
 
     def check_words(self, words: Words, what: str) -> None:
-        """Trap if an async-proxy read of 8-byte ``words`` meets an unfenced generic write."""
+        """Trap if an async-proxy access to 8-byte ``words`` meets an unfenced generic write; `what`
+        says who does what to them."""
         tags = self.tags.reshape(-1, 8)[words]
         if tags.any():
             at = int(numbers(words).ravel()[tags.reshape(-1, 8).any(1).argmax()]) * 8
@@ -284,7 +285,7 @@ class SharedProxy:
         warp, lane = divmod(int(self.tags[offset]) - 1, 32)
         return Trap(
             "proxy-fence",
-            f"{what} reads shared offset 0x{offset:x}, which warp {warp} lane {lane} wrote through "
+            f"{what} shared offset 0x{offset:x}, which warp {warp} lane {lane} wrote through "
             f"the generic proxy (ptx:{self._written_line(warp, offset)}) without fence.proxy.async "
             f"afterwards",
         )

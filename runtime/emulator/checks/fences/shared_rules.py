@@ -108,10 +108,6 @@ class _Generic(Watcher):
     def claiming(self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int) -> None:
         self._proxy.claimed(warp, mask, offsets, size)
 
-    def writing_words(self, words: Words, span: tuple[int, int]) -> None:
-        if self._proxy.unfenced_in(*span):
-            self._proxy.written_words(words)
-
     def aiming(self, low: int, high: int, what: str) -> None:
         self._proxy.check_idle(low, high, what)
         if self._proxy.barrier_in(low, high):
@@ -122,14 +118,19 @@ class _Generic(Watcher):
 
 
 class _Fenced(Watcher):
-    """The async proxy reads what fences cover, as the marks alone tell it."""
+    """The async proxy reads and replaces what fences cover, as the marks alone tell it."""
 
     def __init__(self, proxy: SharedProxy):
         self._proxy = proxy
 
     def reading_words(self, words: Words, what: str, span: tuple[int, int], partly: bool) -> None:
         if self._proxy.unfenced_in(*span):
-            self._proxy.check_words(words, what)
+            self._proxy.check_words(words, f"{what} reads")
+
+    def writing_words(self, words: Words, span: tuple[int, int]) -> None:
+        if self._proxy.unfenced_in(*span):
+            self._proxy.check_words(words, "an asynchronous write replaces")
+            self._proxy.written_words(words)
 
     def copying(
         self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int, line: int

@@ -85,6 +85,7 @@ class Accesses(Watcher):
         actor = self._races.engine()
         if actor is not None:
             self.shadow.write(_as_cells(words), WORD, actor, "an asynchronous write")
+        self.shadow.superseded(words, span)
 
     def copying(
         self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int, line: int

@@ -13,6 +13,7 @@ from typing import NoReturn
 import numpy as np
 
 from ...errors import Trap
+from ...machine.shared_access import Words
 from ..fences.proxy import CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain
@@ -111,6 +112,11 @@ class SharedShadow:
         if not actor.asynchronous:
             lanes = 0 if actor.lanes is None else np.repeat(actor.lanes, size)
             self._lanes[bytes_of(index, size)] = lanes
+
+    def superseded(self, words: Words, span: Span) -> None:
+        """The async proxy has written these 8-byte words: no fence is awaited there."""
+        if self._proxy.unfenced_in(*span):
+            self._proxy.written_words(words)
 
     def _check_writes(
         self,
