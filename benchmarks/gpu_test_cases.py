@@ -106,7 +106,7 @@ def cases(target: str) -> Iterator[Case]:
     yield from _outputs()
     yield from _quantized()
     yield from _blockwise(target)
-    yield from _weights()
+    yield from _weights(target)
     yield from _groups(target)
     yield from _duals()
 
@@ -480,9 +480,9 @@ def _blockwise(target: str) -> Iterator[Case]:
         yield Case("blockwise", f"blockwise-two-level-{_joined(shape)}", spec)
 
 
-def _weights() -> Iterator[Case]:
+def _weights(target: str) -> Iterator[Case]:
     """Weights that threads widen; `weights-` in their names."""
-    for name, spec, pipeline, last in weight_kernels():
+    for name, spec, pipeline, last in weight_kernels(target):
         yield Case("weights", name, spec, pipeline, last)
     spec, source = scaled_integers()
     yield Case("weights", "weights-s8-s8-chosen", spec, source=source)

@@ -3,7 +3,7 @@
     python benchmarks/weight_only.py compile FOLDER [--target sm_90a] [--shapes 16x4096x4096,…]
                                      [--weights s4-128,…] [--pipelines FILE] [--candidates N]
                                      [--jobs 2]
-    python benchmarks/weight_only.py run FOLDER [--rounds 15] [--json PATH]
+    python benchmarks/weight_only.py run FOLDER [--rounds 15] [--without-torch] [--json PATH]
 
 `compile` needs no GPU. It writes FOLDER/MxNxK.WEIGHTS.VARIANT.zip: WEIGHTS are a type and the
 elements of K that share a scale, such as s4-128, or "all"; VARIANT is "chosen", the compiler's
@@ -55,6 +55,9 @@ def parse_options() -> argparse.Namespace:
         "--candidates", type=int, default=0, metavar="N", help="the next N by estimate, too"
     )
     parser.add_argument("--jobs", type=int, default=2, help="processes that compile (default 2)")
+    parser.add_argument(
+        "--without-torch", action="store_true", help="but for bf16: its own take long of many rows"
+    )
     parser.add_argument("--rounds", type=int, default=15, help="graphs a contender (default 15)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     return parser.parse_args()
@@ -160,7 +163,7 @@ def measure(
         name: [lambda kernel=kernel, each=each: kernel(a, *each.tensors, out=c) for each in sets]
         for name, kernel in kernels.items()
     }
-    calls |= _torchs(a, one, wide)
+    calls |= _torchs(a, one, wide, options.without_torch)
     right = {}
     for name, several in calls.items():
         c.fill_(float("nan"))
@@ -223,15 +226,16 @@ class Weights:
         return (values * scales.float()[:, :, None]).flatten(1)
 
 
-def _torchs(a: Any, weights: Weights, wide: Any) -> dict[str, list[Callable[[], Any]]]:
-    """The bf16 product, and torch's own of such weights, if it has one here; why not is said."""
+def _torchs(a: Any, weights: Weights, wide: Any, alone: bool) -> dict[str, list[Callable[[], Any]]]:
+    """The bf16 product, and unless it is to be `alone` torch's own of such weights, if it has one
+    here; why not is said."""
     import torch
 
     half = wide.bfloat16()
     dense = [half, *(half.clone() for _ in range(_count(half.nbytes) - 1))]
     found = {"bf16": [lambda each=each: torch.mm(a, each.T) for each in dense]}
     own = {"s4": _int4_of_torch, "u4": _int4_of_torch, "s8": _int8_of_torch}.get(weights.dtype)
-    if own is None:
+    if own is None or alone:
         return found
     try:
         calls = own(a, weights)

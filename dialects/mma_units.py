@@ -35,7 +35,9 @@ class MmaUnit:
     `dialects.layout` (PTX ISA, wgmma: 16 bits only; tcgen05: 32 bits need a swizzle of their own).
     Where accumulators are in registers, a thread of one, two or three warpgroups may hold up to
     `accumulator_registers_max` of them, so that ptxas has enough for the rest without spills; a
-    thread of any number of warps up to the first number.
+    thread of any number of warps up to the first number. With `adds` threads add the product of
+    each two tiles to sums in f32. With `spreads_rows` as many warpgroups share a tile as its rows
+    allow, else as few as have the registers.
     """
 
     name: str
@@ -50,6 +52,8 @@ class MmaUnit:
     pair_n_step: int = 32
     accumulator_registers_max: tuple[int, ...] = (128, 160, 96)
     fragments: bool = False
+    adds: bool = False
+    spreads_rows: bool = False
     operands: tuple[str, ...] = TENSOR_DTYPES
     scaled_kinds: tuple[str, ...] = ()
 
@@ -69,7 +73,13 @@ WGMMA = MmaUnit("wgmma.mma_async", REGISTERS, WARPGROUP, WAIT_GROUP, m=(64,), mn
 # The same where each product of tiles is summed apart, and threads add it to sums in f32: a tensor
 # core has 14 bits for sums of 8-bit floats. Threads hold both, of the product 64 rows at a time;
 # ptxas spilled from 112 of each on.
-WGMMA_ADDED = replace(WGMMA, name="wgmma.mma_async+fma", accumulator_registers_max=(128, 192, 96))
+WGMMA_ADDED = replace(
+    WGMMA, name="wgmma.mma_async+fma", adds=True, accumulator_registers_max=(128, 192, 96)
+)
+# Both where A are narrow weights, which threads of one warpgroup widen into registers while MMAs of
+# the others run.
+WGMMA_WIDENED = replace(WGMMA, name="wgmma.mma_async+cvt", spreads_rows=True)
+WGMMA_WIDENED_ADDED = replace(WGMMA_ADDED, name="wgmma.mma_async+cvt+fma", spreads_rows=True)
 # PTX ISA, mma: m16n8k4 to m16n8k32 by type, fp8 from sm_89 on. Of MN-major operands ldmatrix.trans
 # loads those of 16 bits, plain loads the others.
 MMA_SYNC = MmaUnit(
@@ -98,7 +108,8 @@ FMA = MmaUnit(
     operands=THREAD_DTYPES,
 )
 MMAS = (
-    TCGEN05.name, WGMMA.name, WGMMA_ADDED.name, MMA_SYNC.name, *SPLIT_MMAS.values(), FMA.name,
+    TCGEN05.name, WGMMA.name, WGMMA_ADDED.name, WGMMA_WIDENED.name, WGMMA_WIDENED_ADDED.name,
+    MMA_SYNC.name, *SPLIT_MMAS.values(), FMA.name,
 )  # fmt: skip
 
 

@@ -53,6 +53,7 @@
     sm.smem_descriptor    a matrix in shared memory; sm.advance the same further on
     sm.mma                d[m,n] += a[m,k] * b[n,k]^T in tensor memory; sm.commit arrives after it
     sm.wgmma              the same in registers; sm.wgmma_fence, _commit and _wait go with it
+    sm.wgmma_of_registers  the same with A in registers, too
     sm.ldmatrix           8x8 matrices of shared memory into a warp's registers
     sm.ldmatrix_padded    8x16 matrices of elements of 4 or 6 bits, which become bytes
     sm.mma_sync           sum[16,8] = d + a[16,k] * b[8,k]^T in registers, by a warp
@@ -169,6 +170,7 @@ from .sm_tensor_core import (
     TmemWaitOp,
     WgmmaCommitOp,
     WgmmaFenceOp,
+    WgmmaOfRegistersOp,
     WgmmaOp,
     WgmmaWaitOp,
 )
@@ -275,6 +277,7 @@ __all__ = [
     "WarpsOp",
     "WgmmaCommitOp",
     "WgmmaFenceOp",
+    "WgmmaOfRegistersOp",
     "WgmmaOp",
     "WgmmaWaitOp",
     "WidenOp",

@@ -25,6 +25,7 @@ from .verify import refuse
 
 SHAPES = ("32x32b", "16x32bx2", "16x256b")
 COLUMNS = (32, 64, 128, 256, 512)
+PENDING_MAX = 7  # groups that wgmma.wait_group may leave (PTX ISA)
 
 
 class SmemDescriptorOp(Instruction, name="smem_descriptor"):
@@ -172,6 +173,46 @@ class WgmmaOp(Instruction, name="wgmma"):
         return verify_operands(self)
 
 
+class WgmmaOfRegistersOp(Instruction, name="wgmma_of_registers"):
+    """`sum[m,n] = (accumulate ? d : 0) + a[m,k] * b[n,k]^T`, with `a` in registers (wgmma).
+
+    As `sm.wgmma`, but for `a`: the four words that a thread has of it, each of two neighbours along
+    K. The MMA reads them until it is done: nobody writes them before.
+    """
+
+    d: ext.Operand[Any]
+    a: ext.Operand[ir.VectorType]
+    b: ext.Operand[DescriptorType]
+    accumulate: ext.Operand[I1]
+    m: ir.IntegerAttr
+    n: ir.IntegerAttr
+    k: ir.IntegerAttr
+    a_type: ir.StringAttr
+    b_type: ir.StringAttr
+    d_type: ir.StringAttr
+    b_major: ir.StringAttr
+    b_offset: ir.IntegerAttr
+    sum: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        if (self.m.value, self.k.value) != (64, 16):
+            return refuse(self, f"m and k must be 64 and 16, got {self.m.value} and {self.k.value}")
+        if self.sum.type != self.d.type:
+            return refuse(self, f"must give a {self.d.type}, got a {self.sum.type}")
+        if list(self.a.type.shape) != [4] or str(self.a.type.element_type) != "i32":
+            return refuse(self, f"a must be four words, got {self.a.type}")
+        types = [self.a_type.value, self.b_type.value, self.d_type.value]
+        if types not in (["bf16", "bf16", "f32"], ["f16", "f16", "f32"]):
+            shown = ", ".join(types)
+            return refuse(self, f"a and b must both be bf16 or f16, summed in f32, got {shown}")
+        n = self.n.value
+        if n % 8 or not 0 < n <= 256:
+            return refuse(self, f"n must be a multiple of 8 up to 256, got {n}")
+        return verify_choice(self, "b_major", MAJORS) and verify_matrix_offset(
+            self, "b_offset", self.b_offset.value
+        )
+
+
 class WgmmaFenceOp(Instruction, name="wgmma_fence"):
     """Comes before a group's first `sm.wgmma`: the registers that it names may have changed."""
 
@@ -186,7 +227,7 @@ class WgmmaWaitOp(Instruction, name="wgmma_wait"):
     pending: ir.IntegerAttr
 
     def verify_invariants(self) -> bool:
-        return verify_range(self, "pending", 0, 7)
+        return verify_range(self, "pending", 0, PENDING_MAX)
 
 
 class CommitOp(Instruction, name="commit"):

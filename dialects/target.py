@@ -28,6 +28,8 @@ from .mma_units import (
     WARPGROUP,
     WGMMA,
     WGMMA_ADDED,
+    WGMMA_WIDENED,
+    WGMMA_WIDENED_ADDED,
     MmaUnit,
     fits_warps,
     warp_grid,
@@ -59,6 +61,8 @@ __all__ = [
     "WARP_THREADS",
     "WGMMA",
     "WGMMA_ADDED",
+    "WGMMA_WIDENED",
+    "WGMMA_WIDENED_ADDED",
     "MmaUnit",
     "Target",
     "find_target",
@@ -172,7 +176,7 @@ class Target:
     @property
     def adds_products(self) -> bool:
         """Whether threads add the product of each two tiles to sums in f32 (two-level sums)."""
-        return self.mma.name == WGMMA_ADDED.name
+        return self.mma.adds
 
     @property
     def threads_multiply(self) -> bool:
@@ -195,7 +199,8 @@ class Target:
             grid = warp_grid(tile_m, tile_n, self.mma)
             return None if grid is None else -(-grid[0] * grid[1] // WARPGROUP_WARPS)
         apart = self.mma.m[0] * tile_n // WARPGROUP_THREADS if self.adds_products else 0
-        for count, most in enumerate(self.mma.accumulator_registers_max, 1):
+        counts = list(enumerate(self.mma.accumulator_registers_max, 1))
+        for count, most in reversed(counts) if self.mma.spreads_rows else counts:
             registers = tile_m * tile_n // (count * WARPGROUP_THREADS) + apart
             whole = tile_m % (count * self.mma.m[0]) == 0
             if whole and registers <= most:
@@ -295,7 +300,7 @@ TARGETS = {
             "sm_90a",
             "+ptx88",
             WGMMA,
-            (WGMMA_ADDED, MMA_SYNC, *MMA_SYNC_SPLIT, FMA),
+            (WGMMA_ADDED, WGMMA_WIDENED, WGMMA_WIDENED_ADDED, MMA_SYNC, *MMA_SYNC_SPLIT, FMA),
             cluster_waits_acquire=False,
             launch_control=False,
             dependent_launch=True,

@@ -2,11 +2,15 @@
 
     tile.weight_matmul  c[M,N] = f(sum_g s[N,g] * sum_k a[M,k] * (b[N,k] - z[N,g])), k of group g
     tile.weight_mma     acc[M,N] = (accumulate ? acc : 0) + the same of tiles
+    tile.turned_weight_mma  acc[N,M] = (accumulate ? acc : 0) + the same, with weights for its A
 
-No MMA takes two such types. Threads load fragments of B as they lie in shared memory, and widen
-them in registers to A's type, which holds every value of theirs. The tensor core sums the products
-of a group apart, from zero; threads multiply that by the scale of the group, and add it to the sums
-in f32. So nothing is rounded but sums and their products with scales.
+No MMA takes two such types. Threads load fragments of weights as they lie in shared memory, and
+widen them in registers to the other type, which holds every value of theirs. The tensor core sums
+the products of a group apart, from zero; threads multiply that by the scale of the group, and add
+it to the sums in f32. So nothing is rounded but sums and their products with scales.
+
+wgmma takes its A from registers, and mma.sync its B. So weights are A where A and B of the product
+are exchanged.
 
 Elements of four bits lie two to a byte along K, the first in the low bits.
 """
@@ -16,6 +20,7 @@ from typing import Any
 from .dtypes import DTYPES, WEIGHT_SCALES, WIDE_DTYPES, group_refusal, stored_dtype, weight_dtype
 from .mlir import ext, ir
 from .tile import MatmulOp, MmaOp
+from .tile_types import SmemType
 from .verify import logical_shape, refuse, verify_epilogue, verify_smem
 
 SCALES, ZEROS = "scales", "zeros"
@@ -99,16 +104,31 @@ class WeightMmaOp(MmaOp, name="weight_mma"):
     scales: ext.Operand[ir.MemRefType] | None = None
     zeros: ext.Operand[ir.MemRefType] | None = None
 
+    @property
+    def sides(self) -> tuple[tuple[str, SmemType], tuple[str, SmemType]]:
+        """The tiles of weights and of what they are multiplied with, by name."""
+        return ("b", self.b.type), ("a", self.a.type)
+
+    @property
+    def depth(self) -> int:
+        """Elements along K of the tiles."""
+        return self.sides[1][1].layout.k
+
     def verify_invariants(self) -> bool:
         if not all(verify_smem(self, operand.type) for operand in (self.a, self.b)):
             return False
         a, b = self.a.type.layout, self.b.type.layout
+        (name, weights), (other_name, other) = self.sides
         wanted = weight_tile(self.b_type.value)
-        if wanted is None or str(self.b.type.element) != wanted[0]:
-            got = f"{self.b_type.value} in a tile of {self.b.type.element}"
-            return refuse(self, f"b must hold the bytes of weights that threads widen, got {got}")
-        if b.k * wanted[1] != a.k:
-            return refuse(self, f"a and b must have the same K, got {a.k} and {b.k * wanted[1]}")
+        if wanted is None or str(weights.element) != wanted[0]:
+            got = f"{self.b_type.value} in a tile of {weights.element}"
+            rule = f"{name} must hold the bytes of weights that threads widen"
+            return refuse(self, f"{rule}, got {got}")
+        depths = {name: weights.layout.k * wanted[1], other_name: other.layout.k}
+        if depths["a"] != depths["b"]:
+            return refuse(
+                self, f"a and b must have the same K, got {depths['a']} and {depths['b']}"
+            )
         if self.acc.type.shape != (a.mn, b.mn):
             return refuse(self, f"acc must be {(a.mn, b.mn)}, got {self.acc.type.shape}")
         if (a.major, b.major) != ("k", "k"):
@@ -118,6 +138,18 @@ class WeightMmaOp(MmaOp, name="weight_mma"):
         if self.zeros is not None and (self.scales is None or self.b_type.value != "u4"):
             return refuse(self, f"zeros must come with scales of u4, got {self.b_type.value}")
         return True
+
+
+class TurnedWeightMmaOp(WeightMmaOp, name="turned_weight_mma"):
+    """`acc[N,M] = (accumulate ? acc : 0) + sum_g scales[N,g] * sum_k (a[n,k] - z[N,g]) * b[m,k]`.
+
+    The same where A and B of the product are exchanged: `a` is the `j`-th tile of weights, of
+    `b_type`, and `b` that of what they are multiplied with.
+    """
+
+    @property
+    def sides(self) -> tuple[tuple[str, SmemType], tuple[str, SmemType]]:
+        return ("a", self.a.type), ("b", self.b.type)
 
 
 def weight_tile(name: str) -> tuple[str, int] | None:

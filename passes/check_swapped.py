@@ -14,6 +14,7 @@ from .base import SWAPPED_ATTRIBUTE, is_swapped, refused, walk
 from .batches import transposed_of
 from .duals import arg_names
 from .outputs import outputs_of
+from .weights import weight_names
 
 FIRST = ["a", "b"]
 NEIGHBOURS = StoreGroupsOp | StoreQuantizedOp
@@ -27,7 +28,8 @@ def check_swapped(kernel: KernelOp) -> None:
     if not isinstance(attribute, ir.UnitAttr):
         rule = f"views: {SWAPPED_ATTRIBUTE} must be a unit attribute"
         raise refused(kernel, f"{rule}, got {attribute}; leave its value out")
-    others = arg_names(kernel)[len(FIRST) : -len(outputs_of(kernel))]
+    behind = len(FIRST) + len(weight_names(kernel))
+    others = arg_names(kernel)[behind : -len(outputs_of(kernel))]
     if others != [f"e{number}" for number in range(len(others))]:
         rule = "views: a swapped kernel must take a, b and what its epilogue reads"
         got = ", ".join(arg_names(kernel))

@@ -1,7 +1,8 @@
 """The rules of `check_kernel` on products whose weights threads widen.
 
-weights     an MMA of fragments multiplies the tiles, at their own places along N and K; scales and
-            zeros are the views behind a and b, one row for each of b
+weights     an MMA of fragments multiplies the tiles, at their own places along N and K: mma.sync
+            takes weights as its B, wgmma as its A; scales and zeros are the views behind a and b,
+            one row for each of b
 steps       as those of products with scales of 128: threads ask for the next step's scales
 """
 
@@ -11,43 +12,59 @@ from typing import Any
 
 from ..dialects import weight_legality
 from ..dialects.dtypes import DTYPES, WEIGHT_SCALES, group_refusal, stored_dtype
+from ..dialects.layout import LINEAR
 from ..dialects.mlir import ir
-from ..dialects.target import WARP, Target
+from ..dialects.target import WARP, WGMMA_WIDENED, WGMMA_WIDENED_ADDED, Target
 from ..dialects.tile import KernelOp
-from ..dialects.tile_weights import ZEROS, scale_views
+from ..dialects.tile_weights import ZEROS, TurnedWeightMmaOp, scale_views
 from .base import refused, require
 from .batches import argument_of
 from .indices import linear_form, place_of
-from .weights import weight_names
+from .weights import has_groups, weight_names
 
 
 def check_weight_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     """Whether warps multiply fragments that their threads can widen."""
-    if target.mma.issuer != WARP:
-        rule = "weights: warps widen fragments of mma.sync"
-        raise refused(op, f"{rule}, got {target.mma.name}; run tiling for it")
     bits, depth = DTYPES[op.b_type.value].bits, _depth(kernel)
+    turned = isinstance(op, TurnedWeightMmaOp)
+    _check_mma(op, turned, depth, target)
     require(op, weight_legality.weight_type(target, op.b_type.value), "", "weights: ")
     _check_tiles(op, target)
-    k, group = op.a.type.layout.k, op.group.value
+    k, group = op.depth, op.group.value
     require(op, weight_legality.weight_depth(k, bits, group, depth), "cut K otherwise", "weights: ")
     broken = group_refusal(depth, group, op.scales is not None)
     require(op, broken and f"group {broken}", "", "weights: ")
     _check_views(kernel, op, depth)
     form = linear_form(op.j)
-    if form is None or not form.is_just(op.j) or place_of(op.j) != 1:
+    if form is None or not form.is_just(op.j) or place_of(op.j) != (0 if turned else 1):
         raise refused(op, "weights: j must be the N place of its tile, got another index; fix it")
 
 
+def _check_mma(op: Any, turned: bool, depth: int, target: Target) -> None:
+    """Whether the MMA takes weights where they are, and adds products of groups apart."""
+    apart = has_groups(op.group.value, depth, op.scales is not None)
+    by_wgmma = WGMMA_WIDENED_ADDED if apart else WGMMA_WIDENED
+    fits = target.mma.name == by_wgmma.name if turned else target.mma.issuer == WARP
+    if not fits:
+        rule = f"weights: B must be those of mma.sync, and A those of {by_wgmma.name}"
+        raise refused(op, f"{rule}, got {target.mma.name}; run tiling for it")
+
+
 def _check_tiles(op: Any, target: Target) -> None:
-    """Shapes that MMAs cover, and the types of A and of the sums."""
-    (m, n), element = op.acc.type.shape, str(op.a.type.element)
-    wide = {DTYPES[name].mlir for name in ("bf16", "f16")}
-    if element not in wide or str(op.acc.type.element) != "f32":
-        got = f"{element} and sums in {op.acc.type.element}"
-        raise refused(op, f"weights: a must hold bf16 or f16, summed in f32, got {got}; fix it")
-    if target.mma_warpgroups(m, n) is None or m > target.box_max or n > target.mma.n_max:
+    """Shapes that MMAs cover, and the types of what is not widened and of the sums."""
+    (name, wide), (m, n) = op.sides[1], op.acc.type.shape
+    known = {DTYPES[each].mlir for each in ("bf16", "f16")}
+    if str(wide.element) not in known or str(op.acc.type.element) != "f32":
+        got = f"{wide.element} and sums in {op.acc.type.element}"
+        rule = f"weights: {name} must hold bf16 or f16, summed in f32"
+        raise refused(op, f"{rule}, got {got}; fix it")
+    rows = target.mma_rows(m)
+    fits = rows is not None and n % target.mma_n_step(rows, n) == 0 and n <= target.mma.n_max
+    if not fits or target.mma_warpgroups(m, n) is None or m > target.box_max:
         raise refused(op, f"shapes: no MMA of {target.chip} covers {m}x{n}; take other tiles")
+    if wide.layout.swizzle == LINEAR:
+        rule = f"shapes: {target.mma.name} reads no linear tiles"
+        raise refused(op, f"{rule}, got one; run swizzle-selection")
 
 
 def _check_views(kernel: KernelOp, op: Any, depth: int) -> None:

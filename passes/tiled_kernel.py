@@ -283,9 +283,10 @@ def _build_body(
         else:
             layout = LINEAR if target.threads_multiply else "none"
             rows = n // matmul.products
-            a_tile = _load(a, majors[0], (m, k), place, step, layout)
-            packed = weights_per_byte(matmul)
-            b_tile = _load(b, majors[1], (rows, k // packed), cta.j, step, layout)
+            packed = [1, weights_per_byte(matmul)]
+            of_a, of_b = packed[::-1] if swap else packed
+            a_tile = _load(a, majors[0], (m, k // of_a), place, step, layout)
+            b_tile = _load(b, majors[1], (rows, k // of_b), cta.j, step, layout)
             second = {}
             if isinstance(matmul, DualMatmulOp):
                 b2_major = matmul.b2_major.value
@@ -296,7 +297,8 @@ def _build_body(
                 blockwise_mma(matmul, others[:2], {**where, "i": place, "j": cta.j, "k": step})
             elif isinstance(matmul, WeightMatmulOp):
                 beside = others[: len(weight_scales(matmul))]
-                weight_mma(matmul, beside, {**where, "j": cta.j, "k": step})
+                of_weights = {"j": place if swap else cta.j, "k": step}
+                weight_mma(matmul, beside, where | of_weights, swap)
             else:
                 op_class = DualMmaOp if second else MmaOp
                 op_class(**where, **second)

@@ -16,6 +16,7 @@ from ..dialects.tile_batches import TransposedOp, turned_view
 from ..dialects.tile_outputs import KeepGroupsOp, kept_by
 from ..dialects.tile_quantized import quantize_of
 from ..dialects.tile_types import DYNAMIC, extent_of
+from ..dialects.tile_weights import WeightMatmulOp
 from .base import refused, walk
 from .batches import matrix_of
 from .dynamic_rows import row_bounds
@@ -32,7 +33,7 @@ def check_swap(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> 
     block = matmul.epilogue.blocks[0]
     groups = any(isinstance(each, KeepGroupsOp) for each in kept_by(block))
     broken = None
-    if type(matmul) is not MatmulOp:
+    if type(matmul) not in (MatmulOp, WeightMatmulOp):
         broken = f"one product of matrices, got {matmul.operation.name}"
     elif quantize_of(block) is not None or groups:
         broken = "outputs of single elements, got one that reduces neighbours of a row"

@@ -192,7 +192,7 @@ class Tiling:
         if isinstance(matmul, ScaledMatmulOp):
             check_scaled_tile(matmul, tile, scaled_mma_of(matmul, target), target)
         elif isinstance(matmul, WeightMatmulOp):
-            check_weight_tile(matmul, tile, target)
+            check_weight_tile(matmul, tile, target, self.swap)
         else:
             check_tile(matmul, tile, target, self.swap)
         grid = self._grid(matmul, target)

@@ -3,6 +3,12 @@
     tile.weight_matmul(%a, %b, %s)   →   %ta = load %a[%i, %k]     %tb = load %b[%j, %k]
                                          weight_mma %acc, %ta, %tb, %j, %k, %s
 
+A warp that multiplies by itself (mma.sync) widens its columns of B. A warpgroup (wgmma) widens its
+rows of A: A and B are exchanged for it.
+
+                                     →   %ta = load %b[%i, %k]     %tb = load %a[%j, %k]
+                                         turned_weight_mma %acc, %ta, %tb, %i, %k, %s
+
 Weights of four bits lie two to a byte in global and in shared memory: their views and tiles are of
 bytes.
 """
@@ -17,24 +23,38 @@ from ..dialects.dtypes import DTYPES, DType, weight_dtype
 from ..dialects.layout import UNIT_BYTES
 from ..dialects.mlir import ir
 from ..dialects.sm_types import attribute_of
-from ..dialects.target import MMA_SYNC, Target
+from ..dialects.target import MMA_SYNC, WARP, WGMMA_WIDENED, WGMMA_WIDENED_ADDED, Target
 from ..dialects.tile import KernelOp, MatmulOp
-from ..dialects.tile_weights import SCALES, ZEROS, WeightMatmulOp, WeightMmaOp, scale_views
+from ..dialects.tile_weights import (
+    SCALES,
+    ZEROS,
+    TurnedWeightMmaOp,
+    WeightMatmulOp,
+    WeightMmaOp,
+    scale_views,
+)
 from .base import refused, require, target_of, use_mma, walk
 
-MMA_K = 16
-
+MMA_K, WIDENED_K = 16, 32
+"""Elements along K of an MMA, and those that a thread widens together for wgmma."""
 
 WEIGHT_TILE = (64, 128, 64)
 """Of whose sums threads hold those of a group and those of all."""
 
 
 def choose_weight_mma(module: ir.Module, matmul: WeightMatmulOp, asked: str | None) -> Target:
-    """Let the module's kernel multiply by fragments, which threads can widen."""
-    if asked not in (None, MMA_SYNC.name):
-        rule = f"tiling: mma must be {MMA_SYNC.name} for weights that threads widen"
+    """Let the module's kernel multiply by fragments, which threads can widen.
+
+    Those of mma.sync, or where it is asked for those of wgmma: products of groups are added apart.
+    """
+    apart = has_groups(matmul.group.value, _depth(matmul), matmul.scales is not None)
+    turned = (WGMMA_WIDENED_ADDED if apart else WGMMA_WIDENED).name
+    units = (target_of(module).mma, *target_of(module).other_mmas)
+    known = [each.name for each in units if each.name in (MMA_SYNC.name, turned)]
+    if asked not in (None, *known):
+        rule = f"tiling: mma must be {' or '.join(sorted(known))} for weights that threads widen"
         raise refused(matmul, f"{rule}, got {asked}; leave it out")
-    use_mma(module, MMA_SYNC.name)
+    use_mma(module, asked or MMA_SYNC.name)
     target = target_of(module)
     require(matmul, weight_legality.weight_type(target, weights_of(matmul).name), "", "tiling: ")
     return target
@@ -61,24 +81,41 @@ def weights_per_byte(matmul: MatmulOp) -> int:
     return 8 // weights_of(matmul).bits if isinstance(matmul, WeightMatmulOp) else 1
 
 
-def check_weight_tile(matmul: WeightMatmulOp, tile: tuple[int, int, int], target: Target) -> None:
-    """Refuse a tile that fragments do not cover, or that no memory of `target` can hold."""
+def has_groups(group: int, depth: int, scaled: bool) -> bool:
+    """Whether there are scales of less than all of K, `depth`."""
+    return scaled and group != depth
+
+
+def check_weight_tile(
+    matmul: WeightMatmulOp, tile: tuple[int, int, int], target: Target, swap: bool
+) -> None:
+    """Refuse a tile that fragments do not cover, or that no memory of `target` can hold.
+
+    With `swap` its rows are those of weights.
+    """
     m, n, k = tile
+    if target.mma.issuer != WARP and not swap:
+        rule = f"tiling: {target.mma.name} takes weights for its A"
+        raise refused(matmul, f"{rule}, got those of B; exchange them by swap=true")
     weights = weights_of(matmul)
     require(matmul, legality.tile_rows(target, m))
     require(matmul, legality.tile_columns(target, m, n, False))
     group = matmul.group.value
     require(matmul, weight_legality.weight_depth(k, weights.bits, group, _depth(matmul)))
+    of_c = (n, m, k) if swap else tile
     require(
-        matmul, weight_legality.weight_memory(target, tile, weights.bits), "make the tile smaller"
+        matmul, weight_legality.weight_memory(target, of_c, weights.bits), "make the tile smaller"
     )
     require(matmul, legality.accumulator_registers(target, m, n), "make the tile smaller")
 
 
-def weight_mma(matmul: WeightMatmulOp, views: list[ir.Value], where: dict[str, Any]) -> None:
+def weight_mma(
+    matmul: WeightMatmulOp, views: list[ir.Value], where: dict[str, Any], swap: bool
+) -> None:
     """Emit the MMA of a K step; `views` are those of scales and zeros."""
     beside = dict(zip(scale_views(matmul), views, strict=True))
-    WeightMmaOp(**where, **beside, b_type=attribute_of(weights_of(matmul).name), group=matmul.group)
+    op_class = TurnedWeightMmaOp if swap else WeightMmaOp
+    op_class(**where, **beside, b_type=attribute_of(weights_of(matmul).name), group=matmul.group)
 
 
 def weight_scales(matmul: MatmulOp) -> dict[str, ir.Value]:
@@ -97,6 +134,12 @@ def weight_names(kernel: KernelOp) -> list[str]:
         return []
     names = [ir.StringAttr(name).value for name in kernel.arg_names]
     return [name for name in names[2:4] if name in (SCALES, ZEROS)]
+
+
+def groups_of_mmas(kernel: KernelOp) -> int:
+    """Groups of wgmma that one `tile` op issues: of weights one for each `WIDENED_K` of K, so that
+    registers of A are free as soon as they have been read."""
+    return next((-(-op.depth // WIDENED_K) for op in walk(kernel, TurnedWeightMmaOp)), 1)
 
 
 def unit_of(bits: int) -> int:

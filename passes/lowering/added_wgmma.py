@@ -22,6 +22,7 @@ from ..base import walk
 from ..clone import constant_of
 from ..places import behind
 from .block_factors import Factors, atom_slots, hold_sums_and_scales
+from .group_scales import hold_scales
 from .multiplying_turns import Turns, open_turns
 from .register_accumulator import joined_parts, parts, pinned, struct_of_type
 from .scope import Scope, lowered_as
@@ -32,7 +33,8 @@ def hold_added_sums(scope: Scope, op: AccumulatorOp) -> ir.Value:
     """Slots for sums and scales; and the first turn of those who share a tile."""
     mmas = walk(scope.kernel, MmaOp | DualMmaOp | BlockwiseMmaOp)
     open_turns(scope, next(mma for mma in mmas if mma.acc == op.acc))
-    return hold_sums_and_scales(scope, op)
+    slots = hold_sums_and_scales(scope, op) + hold_scales(scope, op)
+    return lowered_as(slots, op.acc.type)
 
 
 def lower_added_wgmma(scope: Scope, op: MmaOp) -> None:

@@ -26,7 +26,7 @@ from ..team import Team
 from .block_scales import Scales, Vector
 from .groups import column_of_whole
 from .register_accumulator import stack_slots
-from .scope import Scope, lowered_as, lowered_parts
+from .scope import Scope, lowered_parts
 
 GROUP, PAIR = COLUMNS.shape[1], 2
 
@@ -105,7 +105,7 @@ class _Asked:
         return held
 
 
-def hold_sums_and_scales(scope: Scope, op: AccumulatorOp) -> ir.Value:
+def hold_sums_and_scales(scope: Scope, op: AccumulatorOp) -> list[ir.Value]:
     """Stack slots for the sums that threads hold; behind them those for the scales of a step."""
     slots = stack_slots(op.acc.type, _warpgroups(scope, op.acc))
     users = [use.owner.opview for use in op.acc.uses]
@@ -113,7 +113,7 @@ def hold_sums_and_scales(scope: Scope, op: AccumulatorOp) -> ir.Value:
         count = sum(each.count for each in _scales_of(scope, mma))
         one, f32 = build.constant(1), ir.F32Type.get()
         slots += [llvm.alloca(build.pointer(), one, f32) for _ in range(count)]
-    return lowered_as(slots, op.acc.type)
+    return slots
 
 
 def atom_slots(scope: Scope, acc: ir.Value) -> list[ir.Value]:

@@ -12,7 +12,9 @@ from ..clone import constant_of
 from ..places import ATOM_M
 from ..team import Team
 from .accumulator import LANE, lanes_of, read_matrices
+from .block_factors import atom_slots
 from .elements import joined
+from .group_scales import scaled_rows
 from .register_accumulator import parts, pinned, struct_of_type
 from .scope import Scope, lowered_as, lowered_parts, sums_at
 from .warp_accumulator import ATOM_M as WARP_ATOM_M
@@ -27,8 +29,13 @@ def await_sums(_: Scope, op: AwaitSumsOp) -> ir.Value:
 def await_registers(scope: Scope, op: AwaitSumsOp) -> ir.Value:
     """From here on the registers may be read: the MMAs are done."""
     struct = struct_of_type(op.acc.type)
-    atoms = [pinned(llvm.load(struct, slot)) for slot in lowered_parts(op.acc)]
-    return lowered_as([part for atom in atoms for part in parts(atom)], op.sums.type)
+    atoms = [pinned(llvm.load(struct, slot)) for slot in atom_slots(scope, op.acc)]
+    values = [
+        value
+        for number, atom in enumerate(atoms)
+        for value in scaled_rows(scope, op.acc, number, parts(atom))
+    ]
+    return lowered_as(values, op.sums.type)
 
 
 def read_tensor_memory(scope: Scope, op: ReadFragmentOp) -> ir.Value:

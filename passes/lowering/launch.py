@@ -137,7 +137,7 @@ def _tile(kernel: KernelOp) -> tuple[tuple[int, int], int, list[str]]:
     if isinstance(mma, ViewMmaOp):
         return tile, mma.depth.value, ["none", "none"]
     a, b = mma.a.type.layout, mma.b.type.layout
-    depth = depth_of(mma) if isinstance(mma, SCALED_MMAS) else a.k
+    depth = depth_of(mma) if isinstance(mma, SCALED_MMAS) else max(a.k, b.k)  # weights in bytes
     return tile, depth, [a.swizzle, b.swizzle]
 
 

@@ -214,23 +214,39 @@ def wgmma(op: sm.WgmmaOp) -> ir.Value:
     return llvm.inline_asm(op.d.type, operands, text, constraints, has_side_effects=True)
 
 
-def _wgmma_text(op: sm.WgmmaOp) -> str:
-    """wgmma.mma_async with D in the first n/2 operands; descriptors and scale-d follow its ties.
+def wgmma_of_registers(op: sm.WgmmaOfRegistersOp) -> ir.Value:
+    """The same with A in four registers."""
+    registers, count = parts(op.d), op.a.type.shape[0]
+    a = [vector.ExtractOp(op.a, [], [index]).result for index in range(count)]
+    operands = [*registers, *a, _operand(op, op.b, op.b_offset), op.accumulate]
+    constraints = f"{_ties(registers)},{'r,' * count}l,b,~{{memory}}"
+    text = _wgmma_text(op)
+    return llvm.inline_asm(op.d.type, operands, text, constraints, has_side_effects=True)
 
-    Floats have factors for A and B, and those of 16 bits say which are MN-major.
+
+def _wgmma_text(op: sm.WgmmaOp | sm.WgmmaOfRegistersOp) -> str:
+    """wgmma.mma_async with D in the first n/2 operands; A, B and scale-d follow its ties.
+
+    Floats have factors for A and B, and those of 16 bits in memory say which are MN-major.
     """
     a, n = DTYPES[op.a_type.value], op.n.value
-    count = n // 2
-    registers = ", ".join(f"${index}" for index in range(count))
-    words = [f"${2 * count + index}" for index in range(3)]
+    held = isinstance(op, sm.WgmmaOfRegistersOp)
+    words = [f"${n + index}" for index in range(op.a.type.shape[0] + 2 if held else 3)]
+    if held:
+        words = [_braced(words[:-2]), *words[-2:]]
     factors = [] if a.is_integer else ["1", "1"]
-    majors = (op.a_major.value, op.b_major.value)
+    majors = (op.b_major.value,) if held else (op.a_major.value, op.b_major.value)
     transposed = [str(int(major == "mn")) for major in majors] if a.bytes == 2 else []
     shape, types = f"m{op.m.value}n{n}k{op.k.value}", f"{op.d_type.value}.{a.name}"
+    registers = _braced([f"${index}" for index in range(n // 2)])
     return (
         f"wgmma.mma_async.sync.aligned.{shape}.{types}.{op.b_type.value}"
-        f" {{{registers}}}, {', '.join([*words, *factors, *transposed])};"
+        f" {registers}, {', '.join([*words, *factors, *transposed])};"
     )
+
+
+def _braced(registers: list[str]) -> str:
+    return f"{{{', '.join(registers)}}}"
 
 
 def wgmma_fence(_: sm.WgmmaFenceOp) -> None:
@@ -259,6 +275,7 @@ PATTERNS = {
     sm.TmemWaitOp: tmem_wait,
     sm.PinOp: pin,
     sm.WgmmaOp: wgmma,
+    sm.WgmmaOfRegistersOp: wgmma_of_registers,
     sm.WgmmaFenceOp: wgmma_fence,
     sm.WgmmaCommitOp: wgmma_commit,
     sm.WgmmaWaitOp: wgmma_wait,

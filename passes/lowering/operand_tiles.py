@@ -10,6 +10,8 @@ threads multiply, tiles have addresses alone.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...dialects import sm
 from ...dialects.mlir import ir
 from ...dialects.pipe import TileOp
@@ -17,6 +19,7 @@ from ...dialects.sm_types import matrix_fields
 from ...dialects.target import ISSUED, Target
 from ...dialects.tile_scales import ALL_MMAS
 from ...dialects.tile_types import SmemType
+from ...dialects.tile_weights import TurnedWeightMmaOp
 from ..base import defining_op
 from .rings import Rings
 
@@ -25,7 +28,7 @@ MMA_NAMES = frozenset(each.OPERATION_NAME for each in ALL_MMAS)
 
 def describe_operand(rings: Rings, op: TileOp) -> None:
     """Give MMAs that read the tile its descriptor, and drop the op where nobody else reads it."""
-    reads = [use for use in op.tile.uses if use.owner.name in MMA_NAMES]
+    reads = [use for use in op.tile.uses if _by_descriptor(use.owner.opview, op.tile)]
     tile = op.tile.type
     if not reads or not isinstance(tile, SmemType) or rings.target.mma.completion == ISSUED:
         return
@@ -38,6 +41,12 @@ def describe_operand(rings: Rings, op: TileOp) -> None:
         use.owner.operands[use.operand_number] = operand
     if not list(op.tile.uses):
         op.operation.erase()
+
+
+def _by_descriptor(op: Any, tile: ir.Value) -> bool:
+    """Whether an op reads a tile by an MMA; weights are read by threads, which widen them."""
+    widened = isinstance(op, TurnedWeightMmaOp) and op.a == tile
+    return op.operation.name in MMA_NAMES and not widened
 
 
 def _bases(rings: Rings, ring: sm.RingOp) -> list[ir.Value]:

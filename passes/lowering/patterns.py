@@ -64,7 +64,7 @@ from ...dialects.tile_threads import (
     WritePartialOp,
     WriteRowOp,
 )
-from ...dialects.tile_weights import WeightMmaOp
+from ...dialects.tile_weights import TurnedWeightMmaOp, WeightMmaOp
 from .added_wgmma import (
     await_added,
     hold_added_sums,
@@ -160,6 +160,7 @@ from .tiles import (
 )
 from .view_fma import lower_view_fma
 from .weight_mma import lower_weight_mma
+from .weight_wgmma import lower_grouped_weight_wgmma, lower_weight_wgmma
 from .wgmma import hold_registers, lower_set_registers, lower_wgmma
 
 Lowerings = dict[type, Callable[[Scope, Any], Any]]
@@ -337,6 +338,8 @@ LOWERINGS = {
     "tcgen05.mma": _TCGEN05,
     "wgmma.mma_async": _WGMMA,
     "wgmma.mma_async+fma": _WGMMA_ADDED,
+    "wgmma.mma_async+cvt": {**_WGMMA, TurnedWeightMmaOp: lower_weight_wgmma},
+    "wgmma.mma_async+cvt+fma": {**_WGMMA_ADDED, TurnedWeightMmaOp: lower_grouped_weight_wgmma},
     "mma.sync": _MMA_SYNC,
     "mma.sync+3xtf32": _MMA_SYNC,
     "mma.sync+bf16x9": _MMA_SYNC,

@@ -38,6 +38,7 @@ from ..tmem_reads import TmemRead
 from ..whole import is_whole
 from .accumulator import column_of, lanes_of, read_fragment, read_matrices, row_of
 from .elements import element_pointer, joined, read_elements, slice_of
+from .group_scales import scaled_rows
 from .groups import row_of_whole
 from .operands import UNIT_BYTES, unit_offset
 from .register_accumulator import parts, pinned, struct_of_type
@@ -113,8 +114,10 @@ def lower_held_column(_: Scope, op: ThreadColumnOp) -> ir.Value:
 
 def lower_read_rows(scope: Scope, op: ReadRowsOp) -> list[ir.Value]:
     """The registers of one MMA, once they may be read: of each row, pairs in turn."""
-    slot = lowered_parts(op.sums)[op.row.value // ATOM_M]
+    atom = op.row.value // ATOM_M
+    slot = lowered_parts(op.sums)[atom]
     values = parts(pinned(llvm.load(struct_of_type(op.sums.type), slot)))
+    values = scaled_rows(scope, op.sums, atom, values)
     rows: dict[int, list[ir.Value]] = {row: [] for row, _ in map(behind, range(COLUMNS.values))}
     for register, value in enumerate(values):
         rows[behind(register)[0]].append(value)

@@ -15,15 +15,17 @@ from typing import Any
 from ...dialects import sm
 from ...dialects.mlir import ir
 from ...dialects.sm_memory import ColumnsOp
+from ...dialects.sm_tensor_core import PENDING_MAX
 from ...dialects.sm_threads import ISSUER, LANE
 from ...dialects.target import ISSUED
 from ...dialects.tile import AwaitMmaOp, MmaOp, PairMmaOp
 from ...dialects.tile_scales import SCALED_MMAS, of_scales
 from ...dialects.tile_stores import AwaitSumsOp
 from .. import build
-from ..base import defining_op
+from ..base import defining_op, kernel_around
 from ..plan import is_synchronous, mma_before
 from ..team import Team
+from ..weights import groups_of_mmas
 from .rings import Rings, advance, barrier_of, before, converge, read, run
 
 
@@ -91,9 +93,11 @@ def await_sums(rings: Rings, op: AwaitSumsOp) -> None:
 
 
 def lower_await_mma(rings: Rings, op: AwaitMmaOp) -> None:
-    """Each warp waits for its own, where they are not complete when issued."""
+    """Each warp waits for its own, where they are not complete when issued; for more than it must
+    where an instruction cannot count as far."""
     if rings.target.awaits_mmas:
-        sm.WgmmaWaitOp.of(pending=op.pending.value)
+        pending = op.pending.value * groups_of_mmas(kernel_around(op))
+        sm.WgmmaWaitOp.of(pending=min(pending, PENDING_MAX))
 
 
 def _wait_until_done(rings: Rings, index: ir.Value, parity: ir.Value) -> None:

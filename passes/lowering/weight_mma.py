@@ -29,15 +29,15 @@ from .scope import Scope, place_of
 from .warp_accumulator import ATOM_M, ATOM_N, WarpSums
 from .widened_words import pair_bytes, widened_pair
 
-QUAD, HALF_K = 4, MMA_K // 2
+QUAD, PAIR, HALF_K = 4, 2, MMA_K // 2
 
 
 def lower_weight_mma(scope: Scope, op: WeightMmaOp) -> None:
     """Group by group; where the sums may have to begin anew, they are cleared first."""
     held = begin_sums(scope, op)
     weights, a = Weights.of(op, held), _rows_of_a(op, held)
-    scales = None if op.scales is None else GroupScales.of(scope, op, held)
-    sums, k, depth = held.load(), op.a.type.layout.k, _depth(scope)
+    scales = None if op.scales is None else GroupScales.of(scope, op)
+    sums, k, depth = held.load(), op.depth, depth_of_kernel(scope)
     part = segment(k, op.group.value, depth)
     zero = llvm.ZeroOp(held.struct).result
     for number, first in enumerate(range(0, k, part)):
@@ -46,11 +46,13 @@ def lower_weight_mma(scope: Scope, op: WeightMmaOp) -> None:
         for at in range(first, first + part, MMA_K):
             _multiply(weights.wide, products, a.words(at, MMA_K), weights.words(at, zeros))
         if scales is not None:
-            _add(sums, products, scales.factors(number), held.struct)
+            factors = scales.factors(number)
+            pairs = list(zip(factors[::PAIR], factors[1::PAIR], strict=True))
+            _add(sums, products, pairs, held.struct)
     held.store(sums)
 
 
-def _depth(scope: Scope) -> int:
+def depth_of_kernel(scope: Scope) -> int:
     """All of K."""
     return ir.MemRefType(scope.kernel.body.blocks[0].arguments[0].type).shape[-1]
 
@@ -64,7 +66,7 @@ def _rows_of_a(op: WeightMmaOp, held: WarpSums) -> Operand:
 
 @dataclass(frozen=True)
 class Weights:
-    """The tile of weights of type `dtype`, of which a warp reads the columns that it has."""
+    """The tile of weights of type `dtype`, of which a warp reads the lines that it has."""
 
     tile: Operand
     dtype: str
@@ -88,16 +90,19 @@ class Weights:
         ]
 
     def _of_columns(self, atom: int, k: int, zeros: ir.Value | None) -> ir.Value:
-        words = [self._pair(atom, k + half, zeros) for half in (0, HALF_K)]
+        words = [self.widened(self.pair(ATOM_N * atom, k + half), zeros) for half in (0, HALF_K)]
         return vector.FromElementsOp(ir.VectorType.get([2], build.i32()), words).result
 
-    def _pair(self, atom: int, k: int, zeros: ir.Value | None) -> ir.Value:
-        """The register that has K `k` + 2q and the next, of lane q of four and its column."""
+    def pair(self, line: int, k: int) -> ir.Value:
+        """The bytes of K `k` + 2q and the next, of lane q of four and of its line behind one."""
         size = pair_bytes(self.dtype)
         at = k * DTYPES[self.dtype].bits // 8
-        pointer, offset = self.tile.address(PAIRS[size], (ATOM_N * atom, at))
+        pointer, offset = self.tile.address(PAIRS[size], (line, at))
         type_ = ir.IntegerType.get_signless(8 * size)
-        raw = llvm.load(type_, build.offset_pointer(pointer, offset), alignment=size)
+        return llvm.load(type_, build.offset_pointer(pointer, offset), alignment=size)
+
+    def widened(self, raw: ir.Value, zeros: ir.Value | None) -> ir.Value:
+        """The register of such a pair."""
         return widened_pair(raw, self.dtype, self.wide, zeros)
 
 

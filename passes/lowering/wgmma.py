@@ -18,6 +18,7 @@ from .. import build
 from ..places import ATOM_M
 from ..team import Team
 from .descriptors import encode_bytes
+from .group_scales import hold_scales
 from .mma import advance, mma_fields, operand_descriptor, parts_of_b
 from .register_accumulator import (
     joined_registers,
@@ -36,8 +37,8 @@ def lower_set_registers(scope: Scope, op: SetRegistersOp) -> None:
 
 
 def hold_registers(scope: Scope, op: AccumulatorOp) -> ir.Value:
-    """Stack slots for the sums that threads hold."""
-    slots = stack_slots(op.acc.type, scope.warpgroups(op.acc.type))
+    """Stack slots for the sums that threads hold; behind them those for scales of weights."""
+    slots = stack_slots(op.acc.type, scope.warpgroups(op.acc.type)) + hold_scales(scope, op)
     return lowered_as(slots, op.acc.type)
 
 

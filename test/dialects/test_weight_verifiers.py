@@ -137,14 +137,88 @@ def kernel():
         (
             'tile.mma_unit = "mma.sync"',
             'tile.mma_unit = "wgmma.mma_async"',
-            "tile.weight_mma: weights: warps widen fragments of mma.sync, got wgmma.mma_async; run "
-            "tiling for it",
+            "tile.weight_mma: weights: B must be those of mma.sync, and A those of "
+            "wgmma.mma_async+cvt+fma, got wgmma.mma_async; run tiling for it",
         ),
     ],
 )
 def test_a_kernel_of_weights_that_breaks_a_rule_is_refused(kernel, old, new, message):
     text = re.sub(old, new, kernel)
     assert text != kernel, kernel
+    assert message_of(text, "swizzle-selection") == message.replace("'ui8'", "ui8")
+
+
+@pytest.fixture(scope="module")
+def turned_kernel():
+    """The same of exchanged operands: weights are A of wgmma."""
+    spec = MatmulSpec(
+        48, 200, 320, "bf16", "u4", "f32", group_size=64, scale_dtype="bf16", zero_points=True
+    )
+    tiling = "tiling{tile=64x16x128 mma=wgmma.mma_async+cvt+fma swap=true}"
+    how = {"pipeline": f"{tiling},tma-insertion", "stop_after": "tma-insertion"}
+    return compile_matmul(spec, target="sm_90a", until="mlir", **how).mlir
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            'b_type = "u4"',
+            'b_type = "s8"',
+            "tile.turned_weight_mma: a must hold the bytes of weights that threads widen, got s8 "
+            "in a tile of 'ui8'",
+        ),
+        (
+            r"%i, %k, %scales",
+            r"%j, %k, %scales",
+            "tile.turned_weight_mma: weights: j must be the N place of its tile, got another "
+            "index; fix it",
+        ),
+        (
+            "wgmma.mma_async\\+cvt\\+fma",
+            "mma.sync",
+            "tile.turned_weight_mma: weights: B must be those of mma.sync, and A those of "
+            "wgmma.mma_async+cvt+fma, got mma.sync; run tiling for it",
+        ),
+        (
+            "wgmma.mma_async\\+cvt\\+fma",
+            "fma",
+            "tile.turned_weight_mma: weights: B must be those of mma.sync, and A those of "
+            "wgmma.mma_async+cvt+fma, got fma; run tiling for it",
+        ),
+        (
+            "wgmma.mma_async\\+cvt\\+fma",
+            "wgmma.mma_async+cvt",
+            "tile.turned_weight_mma: weights: B must be those of mma.sync, and A those of "
+            "wgmma.mma_async+cvt+fma, got wgmma.mma_async+cvt; run tiling for it",
+        ),
+        (
+            "64x16xf32",
+            "64x24xf32",
+            "tile.turned_weight_mma: acc must be (64, 16), got (64, 24)",
+        ),
+        (
+            '"scales", "zeros"',
+            '"scales", "points"',
+            "tile.kernel: views: a swapped kernel must take a, b and what its epilogue reads, got "
+            "a, b, scales, points, c; drop tile.swapped",
+        ),
+        (
+            "tile.swapped",
+            "tile.swopped",
+            "tile.kernel: attributes: nothing reads 'tile.swopped'; take it off the op",
+        ),
+        (
+            ", tile.swapped",
+            "",
+            "tile.turned_weight_mma: views: must take a's tiles from a and b's from b, got a from "
+            "b; swap them",
+        ),
+    ],
+)
+def test_a_kernel_of_turned_weights_that_breaks_a_rule_is_refused(turned_kernel, old, new, message):
+    text = re.sub(old, new, turned_kernel)
+    assert text != turned_kernel, turned_kernel
     assert message_of(text, "swizzle-selection") == message.replace("'ui8'", "ui8")
 
 

@@ -10,6 +10,7 @@ from fault import Fault
 from graph_faults import GRAPHS
 from group_faults import GROUPS
 from row_faults import ROWS
+from turned_faults import TURNED
 
 NUMERICS = "test/numerics"
 PREFIXES = f"{NUMERICS}/test_prefixes.py"
@@ -561,4 +562,5 @@ FAULTS = [
     *PRECISION,
     *BLOCKWISE,
     *GRAPHS,
+    *TURNED,
 ]

@@ -231,7 +231,12 @@ def test_what_no_weights_are_is_refused(fields, message):
 @pytest.mark.parametrize(
     ("spec", "pipeline", "target", "message"),
     [
-        (spec_of(16, 32, 64), "tiling{mma=fma}", "sm_90a", "mma must be mma.sync for weights"),
+        (
+            spec_of(16, 32, 64),
+            "tiling{mma=fma}",
+            "sm_90a",
+            "mma must be mma.sync or wgmma.mma_async+cvt+fma for weights",
+        ),
         (
             spec_of(16, 32, 64),
             "tiling{tile=16x32x48}",
@@ -260,7 +265,7 @@ def test_what_no_weights_are_is_refused(fields, message):
             spec_of(16, 32, 64),
             "tiling{tile=16x32x32 swap=true}",
             "sm_90a",
-            "swap needs one product",
+            "swap needs wgmma or tcgen05.mma, got mma.sync",
         ),
     ],
 )

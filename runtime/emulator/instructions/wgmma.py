@@ -86,8 +86,8 @@ class WgmmaForm:
 class WarpProduct:
     """What one warp computes of an issued wgmma.mma_async.
 
-    old: registers of D, None for zero. warpgroup: the parts that the four warps have issued.
-    metadata: of a sparse A.
+    read: what registers of A held. old: registers of D, None for zero. warpgroup: the parts that
+    the four warps have issued. metadata: of a sparse A.
     """
 
     cta: Cta
@@ -95,6 +95,7 @@ class WarpProduct:
     row: int
     line: int
     slots: tuple[int, ...]
+    read: dict[int, np.ndarray]
     a: SharedDescriptor | list[np.ndarray]
     b: SharedDescriptor
     old: list | None
@@ -196,18 +197,20 @@ def build_mma_async(ins: Decoded) -> Step:
     from_registers = isinstance(ins.operand(1), syntax.Vector)
     form = _with_immediates(ins, form, from_registers)
     slots = _accumulator_slots(ins, form.d_registers)
-    read_a = _operand_a(ins, from_registers)
+    slots_of_a = _slots_of_a(ins) if from_registers else ()
+    read_a = None if from_registers else ins.read_uniform(1, np.uint64, "the descriptor of A")
     b, enabled = ins.read_uniform(2, np.uint64, "the descriptor of B"), ins.read_predicate(3)
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
         if blocked := converged(warp, mask):
             return blocked
-        words = (None if from_registers else read_a(warp, mask)), b(warp, mask)
+        words = (None if read_a is None else read_a(warp, mask)), b(warp, mask)
         adds = _uniform(enabled(warp), mask)
         parts = _join_group(warp, (*words, adds))
-        a = read_a(warp, mask) if words[0] is None else decode_shared(words[0])
+        read = {slot: warp.regs[slot] for slot in slots_of_a}
+        a = [read[slot] for slot in slots_of_a] if words[0] is None else decode_shared(words[0])
         metadata = read_metadata(warp) if read_metadata else None
-        _submit(warp, form, slots, a, decode_shared(words[1]), adds, parts, metadata)
+        _submit(warp, form, (slots, read), a, decode_shared(words[1]), adds, parts, metadata)
         return None
 
     return step
@@ -279,12 +282,8 @@ def _accumulator_slots(ins: Decoded, count: int) -> tuple[int, ...]:
     return found
 
 
-def _operand_a(ins: Decoded, from_registers: bool) -> Callable:
-    if not from_registers:
-        return ins.read_uniform(1, np.uint64, "the descriptor of A")
-    elements = ins.elements(1, _A_REGISTERS)
-    slots = [ins.slot(element, TYPES["b32"]) for element in elements]
-    return lambda warp, mask: [warp.regs[slot] for slot in slots]
+def _slots_of_a(ins: Decoded) -> tuple[int, ...]:
+    return tuple(ins.slot(element, TYPES["b32"]) for element in ins.elements(1, _A_REGISTERS))
 
 
 def _join_group(warp: Warp, operands: tuple) -> list[EngineOp]:
@@ -325,19 +324,20 @@ def products_of(warp: Warp) -> WarpProducts:
 def _submit(
     warp: Warp,
     form: WgmmaForm,
-    slots: tuple[int, ...],
+    registers: tuple[tuple[int, ...], dict[int, np.ndarray]],
     a: SharedDescriptor | list[np.ndarray],
     b: SharedDescriptor,
     adds: bool,
     parts: list[EngineOp],
     metadata: Metadata | None,
 ) -> None:
+    slots, read = registers
     old = [warp.regs[slot] for slot in slots]
     _check_registers(products_of(warp), form, old, a)
     line = warp.program.source[warp.split.pc].line
     row = warp.index % _GROUP * _WARP_M
     kept = old if adds else None
-    product = WarpProduct(warp.cta, form, row, line, slots, a, b, kept, parts, metadata)
+    product = WarpProduct(warp.cta, form, row, line, slots, read, a, b, kept, parts, metadata)
     earlier = (value.product.op for value in old if type(value) is Pending)
     product.op = EngineOp(
         f"wgmma m64n{form.n}k{form.k} rows {row}..{row + 15}",

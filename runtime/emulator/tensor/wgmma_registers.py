@@ -4,7 +4,7 @@ A register holds its array, so an unchanged array means an unchanged register: t
 register written after the last wgmma.fence is found (not one that a plain mov filled with a
 constant or with an older value: compilers place such copies anywhere). Until its group is waited
 for, a register of D holds a `Pending` instead of an array: a copy of it moves along, every other
-use is a Trap.
+use is a Trap. A register of A must hold the same array until then; reading it is no Trap.
 Source: PTX ISA §9.7.15.7 (wgmma.fence, commit_group, wait_group).
 """
 
@@ -22,12 +22,14 @@ from ..interface import EngineOp
 class Product(Protocol):
     """What owns registers: `results` are the new values of `slots` once `op` is done.
 
-    form: of the operation; warpgroup: the parts of all four warps.
+    read: what the registers of A held, by slot. form: of the operation; warpgroup: the parts of all
+    four warps.
 
     done: whether the whole operation is complete, of which `op` is this warp's part.
     """
 
     slots: tuple[int, ...]
+    read: dict[int, Any]
     results: list[np.ndarray]
     line: int
     form: Any
@@ -126,4 +128,10 @@ def _check_untouched(product: Product, registers: list) -> None:
             "missing-wait",
             f"a register of the accumulator of wgmma.mma_async (ptx:{product.line}) was written "
             f"before wgmma.wait_group covered its group",
+        )
+    if any(registers[slot] is not value for slot, value in product.read.items()):
+        raise Trap(
+            "missing-wait",
+            f"a register of operand A of wgmma.mma_async (ptx:{product.line}) was written before "
+            f"wgmma.wait_group covered its group",
         )

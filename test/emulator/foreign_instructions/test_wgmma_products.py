@@ -179,6 +179,29 @@ def test_operand_a_can_come_from_registers(run, poisoned, d, a, k):
     np.testing.assert_array_equal(result(out, n, d), -product(left, right).astype(NUMPY[d]))
 
 
+@pytest.mark.parametrize(("before", "is_early"), [("", True), (DONE, False)])
+def test_registers_of_a_are_the_mmas_until_it_is_waited_for(run, poisoned, before, is_early):
+    """PTX ISA, wgmma.wait_group; to read them, as another MMA of the same A does, is harmless"""
+    image = np.zeros(32768, np.uint8)
+    descriptor = place(image, np.ones((8, 16), ml_dtypes.bfloat16), ("32B", False), 0)
+    opcode = "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16"
+    mmas = "".join(
+        f"{opcode} {registers(first, 4)}, {registers(100, 4)}, %rd10, %p1, 1, 1, 0;\n"
+        for first in (0, 10)
+    )
+    body = FILL + words([descriptor]) + zeroed(14) + "".join(
+        f"mov.b32 %r{100 + i}, 0x3f803f80;\n" for i in range(4)
+    )  # fmt: skip
+    body += FENCE + mmas + before + "shl.b32 %r102, %r102, 1;\n" + DONE + stored(4)
+    out = poisoned(512, np.uint32)
+    if is_early:
+        with pytest.raises(Trap, match=r"missing-wait: a register of operand A .* was written"):
+            run(body, image, out, threads=128, target="sm_90a")
+        return
+    run(body, image, out, threads=128, target="sm_90a")
+    assert (result(out, 8, "f32") == 16).all()
+
+
 BF16 = "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16"
 STEP = f"{BF16} {registers(0, 8)}, %rd10, %rd11, %p1, 1, 1, 0, 0;\n"
 ADVANCE = "add.u64 %rd10, %rd10, 2; add.u64 %rd11, %rd11, 2;\n"
