@@ -51,6 +51,11 @@ def write_entry(path: Path, bundle: Bundle, mode: int) -> Bundle:
     return replace(bundle, path=path)
 
 
+def write_again(path: str | Path, bundle: Bundle) -> None:
+    """Write a bundle, of one kernel or of several, to another place as `write_bundle` does."""
+    _write(Path(path), _contents_of_several(bundle))
+
+
 def write_several(path: str | Path, kernels: Sequence[Compiled]) -> Bundle:
     """Write kernels for some rows each as one bundle, as `write_bundle` does one."""
     bundle = several(kernels, Path(path))

@@ -60,20 +60,23 @@ def export(
     inputs: Sequence[Any],
     path: str | Path,
     *,
+    dynamic_shapes: Any = None,
     target: str = "",
     math: str = "",
     processes: int = 0,
 ) -> None:
     """Write a model and its kernels to a new folder, for `load` (docs/torch.md).
 
-    inputs: examples, which give the program its shapes, types and device. target, math and
-        processes: as of `enable`.
+    inputs: examples, which give the program its shapes, types and device. dynamic_shapes: sizes
+        that only a call says, as torch.export takes them. target, math and processes: as of
+        `enable`.
 
     Raises CompileError for a folder that is there, and for what torch.export cannot take.
     """
     from .compiler.inductor.export import export as export_model
 
-    export_model(model, inputs, path, target=target, math=math, processes=processes)
+    options = {"target": target, "math": math, "processes": processes}
+    export_model(model, inputs, path, dynamic_shapes=dynamic_shapes, **options)
 
 
 def load(path: str | Path) -> Any:

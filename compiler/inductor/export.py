@@ -19,15 +19,17 @@ from torch import fx
 
 from ...dialects.errors import CompileError
 from ...runtime.launch.kernel import Kernel
+from ...runtime.launch.loading import open_kernel
 from ...runtime.launch.program import KERNELS, PROGRAM
 from ...runtime.launch.torch_op import run_kernel_of_several
-from ..bundle_writer import write_bundle
+from ..bundle_writer import write_again
 from ..importers.quiet import quiet
 from .describe import row_of
 from .graph_pass import compiled_regions, leave, products_of_graph, sort
 from .replace import call, replace
 from .report import REPORT
 from .settings import Settings
+from .symbols import numbered
 
 NAME = re.compile(r"[\w.-]+")
 
@@ -37,6 +39,7 @@ def export(
     inputs: Sequence[Any],
     path: str | Path,
     *,
+    dynamic_shapes: Any = None,
     target: str = "",
     math: str = "",
     processes: int = 0,
@@ -45,6 +48,8 @@ def export(
 
     inputs: examples, which give the program its shapes, types and device. On the CPU it runs on the
         emulator, for `target`.
+    dynamic_shapes: which sizes are any, as torch.export takes them. Regions whose rows follow from
+        them are kernels for any M.
 
     Raises CompileError for a folder that is there, and for what torch cannot export.
     """
@@ -53,13 +58,12 @@ def export(
         raise CompileError(f"export: {path} must not be there yet, got one; name a new folder")
     device = "emulator" if _device(model, inputs).type == "cpu" else "cuda"
     settings = Settings(device, target, race=False, processes=processes, math=math)
-    module = _taken_apart(model, inputs)
+    module = _taken_apart(model, inputs, dynamic_shapes)
     kernels = _with_kernels(module, settings)
-    program = _exported(module, inputs)
+    program = _exported(module, inputs, dynamic_shapes)
     (path / KERNELS).mkdir(parents=True)
     for key, kernel in kernels.items():
-        bundle = kernel.bundle
-        write_bundle(path / KERNELS / f"{key}.zip", bundle.manifest, bundle.ptx, bundle.cubin)
+        write_again(path / KERNELS / f"{key}.zip", kernel.bundle)
     torch.export.save(program, path / PROGRAM)
 
 
@@ -72,20 +76,24 @@ def _device(model: torch.nn.Module, inputs: Sequence[Any]) -> torch.device:
     return found[0]
 
 
-def _exported(module: torch.nn.Module, inputs: Sequence[Any]) -> torch.export.ExportedProgram:
+def _exported(
+    module: torch.nn.Module, inputs: Sequence[Any], dynamic_shapes: Any
+) -> torch.export.ExportedProgram:
     try:
         with quiet(), torch.no_grad():
-            return torch.export.export(module, tuple(inputs))
+            return torch.export.export(module, tuple(inputs), dynamic_shapes=dynamic_shapes)
     except Exception as error:  # torch raises any kind
         got = f"{type(error).__name__}: {error}".splitlines()[0]
         raise CompileError(f"export: torch.export must take the model, got {got}") from error
 
 
-def _taken_apart(model: torch.nn.Module, inputs: Sequence[Any]) -> fx.GraphModule:
+def _taken_apart(
+    model: torch.nn.Module, inputs: Sequence[Any], dynamic_shapes: Any
+) -> fx.GraphModule:
     """The model in the operators that Inductor has, with its parameters."""
     from torch._inductor.decomposition import select_decomp_table
 
-    program = _exported(model, inputs)
+    program = _exported(model, inputs, dynamic_shapes)
     with quiet():
         return program.run_decompositions(select_decomp_table()).module()  # type: ignore[return-value]
 
@@ -93,12 +101,13 @@ def _taken_apart(model: torch.nn.Module, inputs: Sequence[Any]) -> fx.GraphModul
 def _with_kernels(module: fx.GraphModule, settings: Settings) -> dict[str, Kernel]:
     """Replace the module's regions by calls of kernels, which are given by their keys."""
     graph = module.graph
-    products, chip = products_of_graph(graph, settings)
+    graphs = numbered(graph)
+    products, chip = products_of_graph(graphs.first if graphs else graph, settings)
     static = [each for each in products if each.is_static()]
     for each in products:
         if not each.is_static():
-            REPORT.add(row_of(each.multiplies, "a size is a symbol"))
-    found, bundles = compiled_regions(graph, static, chip, settings)
+            REPORT.add(row_of(each.multiplies, "a size is a symbol that stands for no number"))
+    found, bundles = compiled_regions(graph, static, chip, settings, graphs)
     kernels: dict[str, Kernel] = {}
     moved: dict[fx.Node, fx.Node] = {}
     for each in found:
@@ -106,10 +115,11 @@ def _with_kernels(module: fx.GraphModule, settings: Settings) -> dict[str, Kerne
         if isinstance(bundle, CompileError):
             leave(each.row, bundle)
         else:
-            kernel = Kernel(bundle, copies=True)
+            kernel = open_kernel(bundle, copies=True)
             kernel = kernels.setdefault(kernel.key, kernel)
             each.row.taken, each.row.reason = True, f"exported for {chip}"
-            replace(graph, each.region, each.prepared.inputs, _launch(kernel.key), moved)
+            region = graphs.original(each.region) if graphs else each.region
+            replace(graph, region, each.prepared.viewed, _launch(kernel.key), moved)
         REPORT.add(each.row)
     if moved:
         sort(graph)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..bundles.bundle import read_bundle
 from ..errors import DeviceError
-from .kernel import Kernel
+from .loading import open_kernel
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +31,7 @@ def load_program(path: str | Path) -> torch.nn.Module:
     if not (path / PROGRAM).is_file():
         rule = f"{path} must be a folder that tilewright.torch.export wrote"
         raise DeviceError(f"program: {rule}, got none with {PROGRAM}; export the model")
-    kernels = [Kernel(read_bundle(each), copies=True) for each in _bundles(path)]
+    kernels = [open_kernel(read_bundle(each), copies=True) for each in _bundles(path)]
     program = torch.export.load(path / PROGRAM)
     missing = _keys(program) - {each.key for each in kernels}
     if missing:

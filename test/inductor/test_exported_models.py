@@ -1,5 +1,6 @@
 """Models as programs of torch.export with their kernels, loaded where there is no compiler."""
 
+import copy
 import subprocess
 import sys
 
@@ -24,9 +25,9 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 import torch, tilewright
-folder = sys.argv[1]
-model = tilewright.torch.load(folder)
-torch.save(model(torch.load(f"{folder}.in")), f"{folder}.out")
+for folder in sys.argv[1:]:
+    model = tilewright.torch.load(folder)
+    torch.save([model(each) for each in torch.load(f"{folder}.in")], f"{folder}.out")
 """
 
 
@@ -53,14 +54,42 @@ def exported(tmp_path_factory):
     return folder, layer, x
 
 
+@pytest.fixture(scope="module")
+def of_any_rows(tmp_path_factory):
+    """The same of a layer whose batch and tokens only a call says."""
+    torch.manual_seed(4)
+    layer = nn.Sequential(nn.Linear(64, 40), nn.ReLU()).bfloat16().requires_grad_(False)
+    folder = tmp_path_factory.mktemp("exported") / "any"
+    sizes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("tokens")}
+    x = torch.zeros(2, 9, 64).bfloat16()
+    tilewright.torch.export(layer, (x,), folder, dynamic_shapes=(sizes,), target="sm_90a")
+    return folder, layer, [torch.randn(*each, 64).bfloat16() for each in ((3, 5), (1, 1), (2, 70))]
+
+
 @pytest.mark.slow
-def test_another_process_runs_the_kernels_without_the_compiler(exported):
+def test_another_process_runs_the_kernels_without_the_compiler(exported, of_any_rows):
     folder, layer, x = exported
-    torch.save(x, f"{folder}.in")
-    command = [sys.executable, "-P", "-c", WITHOUT_COMPILER, str(folder)]
+    torch.save([x], f"{folder}.in")
+    torch.save(of_any_rows[2], f"{of_any_rows[0]}.in")
+    command = [sys.executable, "-P", "-c", WITHOUT_COMPILER, str(folder), str(of_any_rows[0])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert_close_to_float64(torch.load(f"{folder}.out"), layer, x)
+    assert_close_to_float64(torch.load(f"{folder}.out")[0], layer, x)
+    for made, x in zip(torch.load(f"{of_any_rows[0]}.out"), of_any_rows[2], strict=True):
+        assert_rows(made, of_any_rows[1], x)
+
+
+def test_a_program_with_sizes_of_a_call_has_kernels_for_any_number_of_rows(of_any_rows):
+    folder, layer, inputs = of_any_rows
+    model = tilewright.torch.load(folder)
+    assert [each.op for each in model.graph.nodes if "addmm" in str(each.target)] == []
+    for x in inputs:
+        assert_rows(model(x), layer, x)
+
+
+def assert_rows(made, layer, x):
+    wanted = copy.deepcopy(layer).double()(x.double())
+    torch.testing.assert_close(made.double(), wanted, rtol=2e-2, atol=2e-2)
 
 
 def assert_close_to_float64(made, layer, x):
