@@ -45,7 +45,9 @@ def grouped_mm(
         [k, columns], the columns are grouped so; the result is then the transpose of a row-major
         tensor. With mat_a [m, k] and mat_b [k, n] K is grouped, and the result is [groups, m, n]:
         zeros for a group that is empty. Operands whose k is no row in memory are copied then.
-        With two stacks each product is that of two matrices, and offs must be None. offs is
+        With two stacks each product is that of two matrices, and offs must be None. mat_b may be a
+        pair of stacks [groups, k, n] where rows are grouped, gate and up of SwiGLU: the epilogue
+        takes the sums of both first. offs is
         a vector of int32 on the device of the others. It is read by the kernel, and the host does
         not wait for it; groups may begin at any row and be empty. What comes behind the last group
         is not defined.
@@ -73,7 +75,9 @@ def grouped_mm(
     Raises OptionError for shapes and types that do not go together, CompileError if the product
     cannot be compiled, DeviceError if it cannot be launched.
     """
-    check_tensors("grouped_mm", mat_a=mat_a, mat_b=mat_b, offs=offs)
+    pair = isinstance(mat_b, tuple | list)
+    for each in mat_b if pair else (mat_b,):
+        check_tensors("grouped_mm", mat_a=mat_a, mat_b=each, offs=offs)
     how = How(result_type(out_dtype), target or "", pipeline or "", preset or "")
     if epilogue is not None and not callable(epilogue):
         got = type(epilogue).__name__
@@ -98,6 +102,8 @@ def grouped_product(
     order: str = "",
 ) -> Any:
     """`grouped_mm` of what is asked of the compilation, and what is made of the sums."""
+    if isinstance(mat_b, tuple | list):
+        return _of_two(mat_a, mat_b, offs, how, after, check_offsets, rows)
     ranks = len(mat_a.shape), len(mat_b.shape)
     if rows is not None and ranks != (2, 3):
         rule = "rows must be None but for mat_a [rows, k] and mat_b [groups, k, n]"
@@ -123,13 +129,35 @@ def grouped_product(
     b = mat_b.swapaxes(-1, -2)
     _check(mat_a, b, offs, rows, check_offsets)
     if is_traced() or is_watched(mat_a, b, *after.operands):
-        rule = "must not be traced, as groups have no operator of torch.compile"
-        raise OptionError(f"grouped_mm: {rule}, got a traced call; call torch.compiler.disable")
+        return _seen(mat_a, b, offs, how, after, rows, order)
     if any(records_gradients(mat_a, each) for each in (b, *after.operands)):
         return _recorded(mat_a, b, offs, how, after, rows, order)
     if ranks == (2, 2):
         return multiply_depth(mat_a, b, offs, how, after, order)
     return multiply_rows(mat_a, b, offs, how, after, rows=rows)
+
+
+def _of_two(
+    a: Any, bs: Sequence[Any], offs: Any, how: How, after: After, check_offsets: bool, rows: Any
+) -> Any:
+    """What the epilogue makes of the products with two stacks; by torch where it must see them."""
+    shapes = [list(each.shape) for each in bs]
+    alike = len(bs) == 2 and shapes[0] == shapes[1] and bs[0].dtype == bs[1].dtype
+    if not alike or len(a.shape) != 2 or len(shapes[0]) != 3 or after.function is None:
+        rule = "a pair of mat_b must be two stacks [groups, k, n] of a type, with an epilogue"
+        got = f"{len(bs)} of {shapes}{'' if after.function else ' without one'}"
+        raise OptionError(f"grouped_mm: {rule}, got {got}; multiply them apart")
+    first, second = (each.swapaxes(-1, -2) for each in bs)
+    _check(a, first, offs, rows, check_offsets)
+    watched = (a, first, second, *after.operands)
+    if is_traced() or is_watched(*watched) or any(records_gradients(a, e) for e in watched):
+
+        def product(dtype: str) -> list[Any]:
+            plain = how._replace(out_dtype=dtype)
+            return [grouped_product(a, each, offs, plain, After(), False, rows) for each in bs]
+
+        return in_two_steps(product, a, offs, how, after, len(a if rows is None else rows))
+    return multiply_rows(a, first, offs, how, after, rows=rows, second=second)
 
 
 def _stack(a: Any, b: Any, how: How, after: After) -> Any:
@@ -146,6 +174,20 @@ def _stack(a: Any, b: Any, how: How, after: After) -> Any:
         pipeline=how.pipeline or None,
         preset=how.preset or None,
     )
+
+
+def _seen(a: Any, b: Any, offs: Any, how: How, after: After, rows: Any, order: str) -> Any:
+    """The product as an operator of torch; what comes after the sums is a second step."""
+    from .grouped_operator import grouped_operator
+
+    def product(dtype: str) -> Any:
+        asked = dtype, how.target, how.pipeline, how.preset, how.sums
+        return grouped_operator(a, b.mT, offs, rows, order, False, *asked)
+
+    if after.function is None:
+        return product(how.out_dtype)
+    count = None if b.dim() == 2 else len(a if rows is None else rows)
+    return in_two_steps(product, a, offs, how, after, count)
 
 
 def _recorded(a: Any, b: Any, offs: Any, how: How, after: After, rows: Any, order: str) -> Any:

@@ -80,7 +80,8 @@ def in_two_steps(
     after: After,
     rows: int | None = None,
 ) -> Any:
-    """The function of the sums by torch, which sees both; `product` makes them in a type.
+    """The function of the sums by torch, which sees both; `product` makes them in a type, or a list
+    of those of two.
 
     rows: how many are grouped, None where K is.
     """
@@ -88,7 +89,12 @@ def in_two_steps(
     if rows is not None:
         operands = [_by_row(each, offs, rows) for each in operands]
     assert after.function is not None
-    return two_steps(lambda dtype: [product(dtype)], after.function, operands, a, how.out_dtype)
+
+    def sums(dtype: str) -> list[Any]:
+        made = product(dtype)
+        return made if isinstance(made, list) else [made]
+
+    return two_steps(sums, after.function, operands, a, how.out_dtype)
 
 
 def _by_row(operand: Any, offs: Any, rows: int) -> Any:

@@ -27,30 +27,36 @@ def multiply_rows(
     after: After | None = None,
     out: Any = None,
     rows: Any = None,
+    second: Any = None,
 ) -> Any:
-    """The product by one kernel; b is [groups, n, k], and `rows` says which rows of a there are."""
+    """The product by one kernel; b is [groups, n, k], and `rows` says which rows of a there are.
+
+    second: another b, of whose sums `after` makes something beside those of the first.
+    """
     after = after or After()
     target = how.target or default_target(gpu_of(a))
     a = read_in_place("grouped_mm: mat_a", a, target, gaps=False).contiguous()
     b = read_in_place("grouped_mm: mat_b", b, target, gaps=False)
     count = a.shape[0] if rows is None else rows.shape[0]
     if 0 in (*a.shape, *b.shape, count):
-        return _of_nothing(a, b, count, offs, how, after) if out is None else out
+        return _of_nothing(a, b, count, offs, how, after, second) if out is None else out
     kept: list[Any] = []
     gathered = 0 if rows is None else count
-    key = quick_key(a), quick_key(b), gathered, gpu_of(a), how, after.key(kept)
+    products = 1 if second is None else 2
+    key = quick_key(a), quick_key(b), gathered, gpu_of(a), how, after.key(kept), products
     found = _kernels.get(key)
     if found is None:
         with _finding:
-            found = _kernels.get(key) or _find(a, b, gathered, how, target, after, kept)
+            sizes = gathered, products
+            found = _kernels.get(key) or _find(a, b, sizes, how, target, after, kept)
             _kernels[key] = found
     beside = [*([] if rows is None else [rows]), *after.arguments(found)]
-    a, b = aligned("grouped_mm: mat_a", a), aligned("grouped_mm: mat_b", b)
-    b = b.swapaxes(1, 2) if found.is_turned else b
-    return found.kernel(a, b, offs, *beside, out=out)
+    bs = [aligned("grouped_mm: mat_b", each) for each in (b, second) if each is not None]
+    bs = [each.swapaxes(1, 2) for each in bs] if found.is_turned else bs
+    return found.kernel(aligned("grouped_mm: mat_a", a), *bs, offs, *beside, out=out)
 
 
-def _of_nothing(a: Any, b: Any, count: int, offs: Any, how: How, after: After) -> Any:
+def _of_nothing(a: Any, b: Any, count: int, offs: Any, how: How, after: After, second: Any) -> Any:
     """The product where a size is 0: no elements, or zeros where it is K."""
 
     def zeros(dtype: str) -> Any:
@@ -59,13 +65,21 @@ def _of_nothing(a: Any, b: Any, count: int, offs: Any, how: How, after: After) -
         return new_zeros(declared, a)
 
     if after.function is not None:
-        return in_two_steps(zeros, a, offs, how, after, count)
+        several = 1 if second is None else 2
+        return in_two_steps(lambda dtype: [zeros(dtype)] * several, a, offs, how, after, count)
     return zeros(how.out_dtype or DTYPES[operand_of("a", a).dtype].result)
 
 
 def _find(
-    a: Any, b: Any, gathered: int, how: How, target: str, after: After, kept: list[Any]
+    a: Any,
+    b: Any,
+    sizes: tuple[int, int],
+    how: How,
+    target: str,
+    after: After,
+    kept: list[Any],
 ) -> Grouped:
+    gathered, products = sizes
     left, right = operand_of("mat_a", a), operand_of("mat_b", b)
     dtype = DTYPES[left.dtype]
     (m, k), (groups, n, _) = left.shape, right.shape
@@ -73,4 +87,4 @@ def _find(
     names = left.dtype, right.dtype, how.out_dtype or dtype.result, dtype.accumulator
     table = m if gathered else 0
     spec = MatmulSpec(gathered or m, n, k, *names, b_major=major, groups=groups, gathered=table)
-    return find(replace(spec, sums=how.sums), after, target, how, kept)
+    return find(replace(spec, sums=how.sums, products=products), after, target, how, kept)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tilewright import CompileError, grouped_mm
+from tilewright.dialects.errors import OptionError
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(9)
@@ -134,3 +135,47 @@ def test_epilogues_that_are_none_are_refused(how, message):
     with pytest.raises(CompileError) as refused:
         grouped_mm(A, B, offs=OFFS, **given)
     assert str(refused.value) == f"error: {message}"
+
+
+def silu_times(gate, up, weights):
+    return torch.nn.functional.silu(gate) * up * weights
+
+
+def test_two_products_of_each_group_are_one_kernel_and_have_gradients():
+    """SwiGLU of experts; beside each product by itself, and with gradients by torch."""
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randn(40, 32, generator=generator).bfloat16()
+    gate, up = (torch.randn(3, 32, 24, generator=generator).bfloat16() for _ in range(2))
+    weights = torch.rand(40, 1, generator=generator)
+    offs = torch.tensor([9, 9, 40], dtype=torch.int32)
+    how = {"offs": offs, "operands": [weights], "target": "sm_90a", "epilogue": silu_times}
+    found = grouped_mm(x, (gate, up), **how)
+    apart = [
+        grouped_mm(x, each, offs=offs, out_dtype="f32", target="sm_90a") for each in (gate, up)
+    ]
+    wanted = silu_times(*apart, weights)
+    assert torch.allclose(found.float(), wanted, rtol=2.0**-7, atol=2.0**-9)
+    leaves = [each.clone().requires_grad_() for each in (x, gate, up)]
+    stepwise = grouped_mm(leaves[0], tuple(leaves[1:]), **how)
+    assert torch.allclose(stepwise, wanted.bfloat16(), rtol=2.0**-7)
+    made = torch.autograd.grad(stepwise.float().sum(), leaves)
+    assert all(each.any() for each in made)
+    nothing = grouped_mm(x[:0], (gate, up), **{**how, "operands": [weights[:0]]})
+    assert nothing.shape == (0, 24)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epilogue": None}, "with an epilogue, got 2 of .* without one; multiply them apart"),
+        ({"mat_b": (torch.ones(2, 8, 8),)}, "must be two stacks .* got 1 of"),
+        ({"mat_a": torch.ones(2, 8, 8)}, "must be two stacks"),
+    ],
+)
+def test_pairs_that_are_no_two_stacks_are_refused(change, message):
+    both = torch.ones(2, 8, 8).bfloat16(), torch.ones(2, 8, 8).bfloat16()
+    given = {"mat_a": torch.ones(16, 8).bfloat16(), "mat_b": both}
+    given |= {"offs": torch.tensor([9, 16], dtype=torch.int32)}
+    given |= {"epilogue": lambda gate, up: gate * up}
+    with pytest.raises(OptionError, match=message):
+        grouped_mm(**{**given, **change})

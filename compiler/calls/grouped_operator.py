@@ -1,0 +1,129 @@
+"""`grouped_mm` as an operator of torch, imported when torch must see the call.
+
+tilewright::grouped    the kernel, a fake implementation, and gradients by the same operator
+
+    of grouped rows      the gradient of mat_a is one of grouped rows, that of mat_b of a grouped K
+    of a grouped K       both gradients are of grouped rows
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import library
+
+from ...dialects.dtypes import DTYPES
+from ...dialects.errors import OptionError
+from ...runtime.element_types import torch_dtype
+from .grouped_depth import multiply_depth
+from .grouped_rows import multiply_rows
+from .kernels import How
+from .operands import operand_type
+
+NO_GRADIENTS = (None,) * 7  # of what stands behind offs and rows
+
+
+@library.custom_op("tilewright::grouped", mutates_args=())
+def grouped_operator(
+    mat_a: torch.Tensor,
+    mat_b: torch.Tensor,
+    offs: torch.Tensor,
+    rows: torch.Tensor | None,
+    order: str,
+    zeros: bool,
+    out_dtype: str,
+    target: str,
+    pipeline: str,
+    preset: str,
+    sums: str,
+) -> torch.Tensor:
+    """mat_a [rows, k] times mat_b [groups, k, n], or [m, k] times [k, n] with a grouped K, as
+    tilewright.grouped_mm; with `zeros` rows that no group has are 0. Empty texts leave the choice
+    to the compiler."""
+    how = How(out_dtype, target, pipeline, preset, sums=sums)
+    with torch.no_grad():
+        if mat_b.dim() == 2:
+            return multiply_depth(mat_a, mat_b.mT, offs, how, order=order)
+        out = _empty(mat_a, mat_b, rows, out_dtype).zero_() if zeros else None
+        return multiply_rows(mat_a, mat_b.mT, offs, how, out=out, rows=rows)
+
+
+@grouped_operator.register_fake
+def _(
+    mat_a: torch.Tensor,
+    mat_b: torch.Tensor,
+    offs: torch.Tensor,
+    rows: torch.Tensor | None,
+    order: str,
+    zeros: bool,
+    out_dtype: str,
+    *_how: str,
+) -> torch.Tensor:
+    if mat_b.dim() == 2:
+        shape = offs.shape[0], mat_a.shape[0], mat_b.shape[1]
+        return mat_a.new_empty(shape, dtype=_result(mat_a, out_dtype))
+    return _empty(mat_a, mat_b, rows, out_dtype)
+
+
+def _empty(
+    mat_a: torch.Tensor, mat_b: torch.Tensor, rows: torch.Tensor | None, out_dtype: str
+) -> torch.Tensor:
+    count = mat_a.shape[0] if rows is None else rows.shape[0]
+    return mat_a.new_empty((count, mat_b.shape[2]), dtype=_result(mat_a, out_dtype))
+
+
+def _result(mat_a: torch.Tensor, out_dtype: str) -> torch.dtype:
+    return torch_dtype(out_dtype or DTYPES[operand_type("mat_a", str(mat_a.dtype))].result)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    mat_a, mat_b, offs, rows, ctx.order, _, _, ctx.target, *_ = inputs
+    ctx.save_for_backward(mat_a, mat_b, offs, rows)
+
+
+def _gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+    mat_a, mat_b, offs, rows = ctx.saved_tensors
+    if mat_a.itemsize == 1:
+        rule = f"grouped_mm: gradients must be of 16 bits or more, got {mat_a.dtype}"
+        raise OptionError(f"{rule}; convert the operands")
+    gradient = gradient.to(mat_a.dtype).contiguous()
+    of_a = of_b = None
+    if mat_b.dim() == 2:
+        if ctx.needs_input_grad[0]:
+            of_a = _rows(ctx, mat_b, gradient.mT, offs).mT
+        if ctx.needs_input_grad[1]:
+            of_b = _rows(ctx, mat_a.mT, gradient, offs)
+        return of_a, of_b, *NO_GRADIENTS, None, None
+    numbers = None if rows is None else rows.clamp(0, mat_a.shape[0] - 1)
+    if ctx.needs_input_grad[0]:
+        of_a = _of_rows(ctx, gradient, mat_b.mT, offs, numbers, mat_a)
+    if ctx.needs_input_grad[1]:
+        read = mat_a if numbers is None else mat_a.index_select(0, numbers)
+        of_b = _call(gradient.mT, read, offs, ctx.order, False, "", ctx.target).mT
+    return of_a, of_b, *NO_GRADIENTS, None, None
+
+
+def _of_rows(
+    ctx: Any, gradient: Any, mat_b: Any, offs: Any, numbers: Any, mat_a: Any
+) -> torch.Tensor:
+    """The gradient of rows; where they are read by their numbers, of each the sum in f32 or f64."""
+    if numbers is None:
+        return _rows(ctx, gradient, mat_b, offs)
+    dtype, name = (torch.float64, "f64") if mat_a.itemsize == 8 else (torch.float32, "f32")
+    parts = _rows(ctx, gradient, mat_b, offs, name)
+    return torch.zeros_like(mat_a, dtype=dtype).index_add(0, numbers, parts).to(mat_a.dtype)
+
+
+def _rows(ctx: Any, mat_a: Any, mat_b: Any, offs: Any, out_dtype: str = "") -> torch.Tensor:
+    """A product of grouped rows, 0 where no group has some."""
+    return _call(mat_a, mat_b, offs, "", True, out_dtype, ctx.target)
+
+
+def _call(
+    mat_a: Any, mat_b: Any, offs: Any, order: str, zeros: bool, out_dtype: str, target: str
+) -> torch.Tensor:
+    return grouped_operator(mat_a, mat_b, offs, None, order, zeros, out_dtype, target, "", "", "")
+
+
+grouped_operator.register_autograd(_gradients, setup_context=_keep)
