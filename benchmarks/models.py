@@ -188,8 +188,14 @@ def measure(case: Case, kept: Kept, options: argparse.Namespace) -> dict[str, An
 
 @functools.cache
 def loaded() -> None:
-    """Let Inductor load what it loads once a process, which is the time of no model."""
+    """Let Inductor load what it loads once a process, which is the time of no model.
+
+    Until its pool of processes is ready it compiles one kernel after the other in this one.
+    """
+    from torch._inductor.async_compile import AsyncCompile
+
     torch.compile(torch.sin)(torch.ones(8, device="cuda"))
+    AsyncCompile.wait_pool_ready()
 
 
 @contextlib.contextmanager
