@@ -226,7 +226,7 @@ def _clusters(target: Target) -> tuple[tuple[tuple[int, int], bool], ...]:
 
 def orders(problem: Problem, sharing: Schedule, target: Target) -> Iterator[Schedule]:
     """A sharing with each legal way to hand out tiles."""
-    for one in _scheduled(sharing, target):
+    for one in _scheduled(problem, sharing, target):
         if keeps(SCHEDULER_RULES, problem, one, target):
             yield one
 
@@ -238,14 +238,29 @@ def leaves(problem: Problem, order: Schedule, target: Target) -> Iterator[Schedu
             yield from _rings(problem, staged, target)
 
 
-def _scheduled(base: Schedule, target: Target) -> Iterator[Schedule]:
+def _scheduled(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedule]:
     """The schedule with every way to hand out tiles, to one consumer role or two."""
     wide = (base.cluster, base.pair) in WIDE_CLUSTERS
     for scheduler, order in SCHEDULERS[:1] if wide else SCHEDULERS:
         one = base.but(scheduler=scheduler, order=order)
+        one = started(problem, one)
         yield one
         if target.issuers_store and scheduler == "static":
             yield one.but(ping_pong=True)
+
+
+def started(problem: Problem, schedule: Schedule) -> Schedule:
+    """The schedule with CTAs of one tile each in the order in which they should start.
+
+    Those that start together share a tile of the larger operand, which they then read from L2 at the
+    same time. With clusters, whose operands are shared already, the order that exchanged operands
+    were measured with.
+    """
+    if schedule.scheduler != "none" or problem.grouped:
+        return schedule
+    seen = problem.seen_by(schedule)
+    larger_a = schedule.swap if schedule.cluster_size > 1 else seen.m > seen.n
+    return schedule.but(order="n" if larger_a else "m")
 
 
 def _staged(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedule]:
@@ -310,7 +325,7 @@ def _variants(
 ) -> Iterator[Schedule]:
     for cluster, pair in _clusters(target):
         shared = plain.but(cluster=cluster, pair=pair, box=boxes[pair])
-        for scheduled in _scheduled(shared, target):
+        for scheduled in _scheduled(problem, shared, target):
             yield from _staged(problem, scheduled, target)
     for cluster, pair, split in _every_sharing(target):
         if split > 1:
@@ -352,15 +367,20 @@ def _box(problem: Problem, schedule: Schedule) -> str:
     return "3d" if several and whole else "2d"
 
 
+def _simplicity_of_order(schedule: Schedule) -> int:
+    if schedule.scheduler == "none":
+        return 0
+    known = SWAPPED_SCHEDULERS if schedule.swap else SCHEDULERS
+    return known.index((schedule.scheduler, schedule.order))
+
+
 def rank(total_us: float, schedule: Schedule) -> Rank:
     """Sorts schedules: the faster, then fewer agents, a deeper ring, a shorter and smaller tile.
 
     Pairs rather multiply 256 rows, as every published kernel does.
     """
     simplicity = (
-        (SWAPPED_SCHEDULERS if schedule.swap else SCHEDULERS).index(
-            (schedule.scheduler, schedule.order)
-        ),
+        _simplicity_of_order(schedule),
         schedule.ping_pong,
         (CLUSTERS + WIDE_CLUSTERS).index((schedule.cluster, schedule.pair)),
         schedule.pair and schedule.tile[0] < PAIR_ROWS,

@@ -17,7 +17,7 @@ from ...dialects.dtypes import SPLIT_MMAS
 from ...dialects.errors import CompileError
 from ...dialects.target import MMA_SYNC, WGMMA_ADDED, Target, find_target
 from ..spec import MatmulSpec, element_of
-from .candidates import candidates, rank
+from .candidates import candidates, rank, started
 from .estimate import Estimate, estimate
 from .problem import Problem, Schedule
 from .rules import (
@@ -93,7 +93,8 @@ def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
     tuned = tuned_schedule(problem, target)
     if tuned is None or broken_rule(problem, tuned.schedule, target):
         return None
-    return replace(tuned, schedule=with_vectors(problem, tuned.schedule, target))
+    schedule = started(problem, tuned.schedule)
+    return replace(tuned, schedule=with_vectors(problem, schedule, target))
 
 
 def explain_schedule(spec: MatmulSpec, target: Target) -> Choice:

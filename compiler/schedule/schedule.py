@@ -72,7 +72,7 @@ class Schedule:
         pair holds.
         """
         passes = [
-            f"tiling{{tile={joined(self.tile)}{self._exchange()}}}",
+            f"tiling{{tile={joined(self.tile)}{self._taken()}}}",
             f"tma-insertion{{box={self.box}}}",
             "swizzle-selection",
             f"split-k{{parts={self.split_k}}}" if self.split_k > 1 else "",
@@ -108,10 +108,10 @@ class Schedule:
     def _raster(self) -> str:
         return f"grouped by {self.group}" if self.order == "grouped" else RASTERS[self.order]
 
-    def _exchange(self) -> str:
-        """CTAs that share a tile of B, the larger operand, start together."""
-        alone = " order=n" if self.scheduler == "none" else ""
-        return f" swap=true{alone}" if self.swap else ""
+    def _taken(self) -> str:
+        """Which operand is the MMA's A, and the order of CTAs that have one tile each."""
+        alone = self.scheduler == "none" and self.order == "n"
+        return " swap=true" * self.swap + " order=n" * alone
 
     def _clustering(self) -> str:
         if self.cluster_size == 1:

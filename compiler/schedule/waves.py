@@ -30,7 +30,7 @@ def wave_shape(problem: Problem, schedule: Schedule, target: Target) -> tuple[in
     """Rows and columns of tiles that the CTAs of one wave touch, by raster order."""
     grid_m, grid_n = problem.grid(schedule)
     slots = min(resident_ctas(schedule, target), grid_m * grid_n)
-    if schedule.order == "n" or (schedule.swap and schedule.scheduler == "none"):
+    if schedule.order == "n":
         columns = min(grid_n, slots)
         return -(-slots // columns), columns
     if schedule.order == "hilbert":
