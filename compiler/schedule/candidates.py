@@ -59,7 +59,7 @@ PART_MARGIN = 1.1
 K, an H200 ran other kernels 10 % faster than estimated, and these as fast."""
 SWAPPED_MARGIN = 1.08
 """By as much a split K of exchanged operands: an H200 ran others up to 8 % faster that were
-estimated to take as long."""
+estimated to take as long, and of the sums of today only 18 kernels were measured."""
 SOME_CLUSTER = (2, 1)  # of a way: those that have one
 SPLITS = range(1, SHARING_MAX + 1)  # CTAs that share a tile
 # (scheduler, raster order), the simplest scheduler first; among orders that the estimate can't tell
@@ -252,9 +252,8 @@ def _scheduled(problem: Problem, base: Schedule, target: Target) -> Iterator[Sch
 def started(problem: Problem, schedule: Schedule) -> Schedule:
     """The schedule with CTAs of one tile each in the order in which they should start.
 
-    Those that start together share a tile of the larger operand, which they then read from L2 at the
-    same time. With clusters, whose operands are shared already, the order that exchanged operands
-    were measured with.
+    Neighbours share a tile of the larger operand, which they then read from L2 at the same time.
+    In clusters, which share operands already, they share one of the MMA's B, or of A if exchanged.
     """
     if schedule.scheduler != "none" or problem.grouped:
         return schedule
