@@ -268,6 +268,12 @@ EMULATOR = [
         ("test/emulator/test_engine_mbarrier.py", "test/bugs"),
     ),
     Fault(
+        "proxy: copies replace words that nobody fenced",
+        '            self._proxy.check_words(words, "an asynchronous write replaces")\n',
+        "",
+        RACES,
+    ),
+    Fault(
         "proxy: operands in words that nobody fenced are read",
         "        tags = self.tags.reshape(-1, 8)[words]\n        if tags.any():",
         "        tags = self.tags.reshape(-1, 8)[words]\n        if False:",
