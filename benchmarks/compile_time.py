@@ -7,7 +7,8 @@
 Without a flag every figure is the median of the repeats, in milliseconds of wall time. "cold" is
 one whole `tilewright compile --emit cubin` process, from exec to exit; "warm" is the same
 compilation in a process that has done it before. "other" is what no stage counts: in a cold process
-mostly imports.
+mostly imports. "CPU" is the CPU time of it all, that of ptxas included; on a machine that other
+work shares it says more than the wall.
 
 With --passes it is the least of the repeats, in milliseconds of CPU time in a warm process, of each
 pass and its checks, for the kernels of `KERNELS` from spec to PTX.
@@ -180,17 +181,22 @@ def calls_as_text(result: dict[str, Any]) -> str:
 
 
 def cold_stages(options: argparse.Namespace) -> Stages:
-    """Milliseconds of each stage, and "total", of one process from spec to a written cubin."""
+    """Milliseconds of each stage, "total" and "CPU", of one process from spec to a cubin."""
     sizes = [f"--{name}={getattr(options, name)}" for name in ("m", "n", "k")]
     command = [sys.executable, "-m", "tilewright.tools.main", "compile", *sizes, "--json"]
     with tempfile.TemporaryDirectory() as folder:
         output = str(Path(folder) / "kernel.cubin")
-        started = time.perf_counter()
-        done = subprocess.run(
-            [*command, "--emit", "cubin", "-o", output], check=True, capture_output=True, text=True
-        )
-        total = time.perf_counter() - started
-    return in_milliseconds(json.loads(done.stdout)["stages_seconds"], total)
+
+        def run() -> Stages:
+            done = subprocess.run(
+                [*command, "--emit", "cubin", "-o", output],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            return json.loads(done.stdout)["stages_seconds"]
+
+        return timed(run)
 
 
 def warm_stages(options: argparse.Namespace) -> list[Stages]:
@@ -200,18 +206,16 @@ def warm_stages(options: argparse.Namespace) -> list[Stages]:
 
     spec = MatmulSpec(options.m, options.n, options.k)
     compile_matmul(spec)
-    return [timed(lambda: compile_matmul(spec)) for _ in range(options.repeat)]
+    return [timed(lambda: dict(compile_matmul(spec).stages)) for _ in range(options.repeat)]
 
 
-def timed(compilation: Any) -> Stages:
-    started = time.perf_counter()
-    compiled = compilation()
-    return in_milliseconds(dict(compiled.stages), time.perf_counter() - started)
-
-
-def in_milliseconds(stages: Stages, total: float) -> Stages:
-    rest = {"other": total - sum(stages.values()), "total": total}
-    return {name: seconds * 1e3 for name, seconds in {**stages, **rest}.items()}
+def timed(compilation: Callable[[], Stages]) -> Stages:
+    """Milliseconds of the stages that a compilation gives the seconds of, and of all of it."""
+    stages: Stages = {}
+    clocks = both_clocks(lambda: stages.update(compilation()))
+    found = {name: seconds * 1e3 for name, seconds in stages.items()}
+    other = clocks["wall"] - sum(found.values())
+    return {**found, "other": other, "total": clocks["wall"], "CPU": clocks["cpu"]}
 
 
 def medians(runs: list[Stages]) -> Stages:

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-NEVER = 2**31 - 1
+YOUNG, NEVER = 50_000, 2**31 - 1
+"""Objects after which the youngest are collected, where Python's own threshold is 700."""
 _counting = threading.Lock()
 _running = 0
 _thresholds = (0, 0, 0)
@@ -15,7 +16,7 @@ _thresholds = (0, 0, 0)
 
 @contextmanager
 def no_full_collections() -> Iterator[None]:
-    """Collect inside in the two young generations alone, in all blocks that run at once.
+    """Collect inside in the two young generations alone, and seldom, in all blocks at once.
 
     A full collection visits every object of the process: with torch and MLIR loaded a million. Of
     those, a launch, an import and an export by torch turn none to garbage. Their own circles are
@@ -25,7 +26,8 @@ def no_full_collections() -> Iterator[None]:
     with _counting:
         if not _running:
             _thresholds = gc.get_threshold()
-            gc.set_threshold(*_thresholds[:2], NEVER)
+            first, second, _ = _thresholds
+            gc.set_threshold(max(first, YOUNG) if first else 0, second, NEVER)
         _running += 1
     try:
         yield

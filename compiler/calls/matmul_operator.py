@@ -17,7 +17,16 @@ from ...dialects.dtypes import DTYPES
 from ...dialects.errors import OptionError
 from ...runtime.element_types import torch_dtype
 from ...runtime.tracing import is_traced, is_watched
-from .kernels import How, call_kernel, is_seen_by_torch, multiply, recall, records_gradients
+from .kernels import (
+    How,
+    call_kernel,
+    is_seen_by_torch,
+    multiply,
+    recall,
+    records_gradients,
+    remember,
+    seen,
+)
 from .leading_dims import has_leading_dims, is_stack, rows_of, stacks_of
 from .operands import operand_type, result_shape
 
@@ -38,7 +47,12 @@ matmul_operator = torch.ops.tilewright.matmul.default
 @library.impl("tilewright::product", "default", lib=LIBRARY)
 def _(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
     """a [m, k] · b [n, k]ᵀ as tilewright.matmul; empty texts leave the choice to the compiler."""
-    return call_kernel(a, b, None, How(*how))
+    known = seen(a, b, how)
+    if known is not None:
+        return known.kernel(a, b)
+    result = call_kernel(a, b, None, How(*how))
+    remember(a, b, how, How(*how))
+    return result
 
 
 @library.register_fake("tilewright::product", lib=LIBRARY)

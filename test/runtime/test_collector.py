@@ -7,11 +7,23 @@ import pytest
 from tilewright.runtime.collector import no_full_collections
 
 
-def test_thresholds_are_the_callers_again_behind_the_last_block_that_runs():
-    before = gc.get_threshold()
+@pytest.fixture(params=[(700, 10, 10), (100_000, 5, 5), (0, 10, 10)])
+def before(request):
+    """Thresholds of the caller's: Python's own, patient ones, and those that collect nothing."""
+    kept = gc.get_threshold()
+    gc.set_threshold(*request.param)
+    yield request.param
+    gc.set_threshold(*kept)
+
+
+def test_thresholds_are_the_callers_again_behind_the_last_block_that_runs(before):
+    first, second, _ = before
     with no_full_collections():
         with pytest.raises(KeyError), no_full_collections():
             raise KeyError
-        assert gc.get_threshold()[:2] == before[:2]
-        assert gc.get_threshold()[2] > 10**9
+        young, older, full = gc.get_threshold()
+        assert young >= 10_000 if first else young == 0, "0 switches the collector off"
+        assert young >= first
+        assert older == second
+        assert full > 10**9
     assert gc.get_threshold() == before
