@@ -53,6 +53,7 @@ OTHERS = [
     ("sm_90a", SPLIT),
     ("sm_80", WARPS),
     ("sm_90a", "tiling{tile=64x64x64 order=grouped group=2}"),
+    ("sm_90a", SPLIT.replace("64x64x64", "64x24x64 order=n")),
     ("sm_80", "tiling{tile=32x16x32 mma=fma operands=global}"),
 ]
 SIZES = (1, 129)
