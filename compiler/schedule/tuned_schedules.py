@@ -71,10 +71,13 @@ class Tuned:
 
     def serves(self, problem: Problem) -> bool:
         """Whether the problem is the entry's own or one that is alike."""
+        return _kind(problem) == _kind(self.problem) and self.serves_sizes(problem)
+
+    def serves_sizes(self, problem: Problem) -> bool:
+        """The same of a problem of the entry's kind, which differs in its sizes alone."""
         mine = self.problem
         return (
-            _kind(problem) == _kind(mine)
-            and not (problem.counts_tiles(self.schedule) and self.schedule.order == "hilbert")
+            not (problem.counts_tiles(self.schedule) and self.schedule.order == "hilbert")
             and _tiles(problem, self.schedule) == _tiles(mine, self.schedule)
             and _fills_tiles(problem, mine, self.schedule)
             and abs(problem.k - mine.k) <= K_CHANGE * mine.k
@@ -126,7 +129,8 @@ def tuned_schedule(problem: Problem, target: Target) -> Tuned | None:
     Where the target is a certain GPU, an entry that was measured on one. If there is none and L2 of
     that GPU holds A and B, one of another GPU: what differs between them is behind L2.
     """
-    serving = [entry for entry in _entries(target.chip) if entry.serves(problem)]
+    alike = _entries(target.chip, _kind(problem))
+    serving = [entry for entry in alike if entry.serves_sizes(problem)]
     own = [entry for entry in serving if target.gpu in entry.gpu.lower()]
     cached = _operand_bytes(problem) <= figures(target).l2_size
     taken = own or (serving if cached else [])
@@ -142,15 +146,24 @@ def _distance(one: Problem, other: Problem) -> float:
     return sum(abs(mine - theirs) / mine for mine, theirs in pairs)
 
 
-def _entries(chip: str) -> tuple[Tuned, ...]:
+def _entries(chip: str, kind: tuple) -> tuple[Tuned, ...]:
+    """Those of a kind of problem: of the user's own table, then of the one that is shipped."""
     own = os.environ.get(VARIABLE)
     folders = ([Path(own)] if own else []) + [SHIPPED]
     return tuple(
         entry
         for path in (folder / f"{chip}.json" for folder in folders)
         if path.is_file()
-        for entry in _read(path, path.stat().st_mtime_ns)
+        for entry in _by_kind(path, path.stat().st_mtime_ns).get(kind, ())
     )
+
+
+@functools.cache
+def _by_kind(path: Path, changed: int) -> dict[tuple, list[Tuned]]:
+    found: dict[tuple, list[Tuned]] = {}
+    for entry in _read(path, changed):
+        found.setdefault(_kind(entry.problem), []).append(entry)
+    return found
 
 
 @functools.cache
