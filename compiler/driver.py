@@ -13,7 +13,7 @@ from typing import Any
 from ..dialects.context import lent_context, one_thread_at_a_time
 from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, llvm_ir_of
-from ..dialects.target import WGMMA_ADDED, find_target
+from ..dialects.target import ADDED, find_target
 from ..dialects.tile_marks import MARKS
 from ..passes.base import DEFAULT_TARGET, PassLog, target_of, use_mma
 from ..passes.dynamic_rows import bound_rows
@@ -207,7 +207,7 @@ def _begin(
         source = read_arguments(module, source) if level else source
     chip = settle_target(module, level, target)
     if isinstance(source, LinalgText) and source.has_two_levels(chip):
-        use_mma(module, WGMMA_ADDED.name)
+        use_mma(module, ADDED)
     return module, level, source, chip
 
 

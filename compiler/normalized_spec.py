@@ -8,7 +8,7 @@ from typing import Any
 from ..dialects.dtypes import operand_dtype, stored_dtype, weight_dtype
 from ..dialects.epilogue import instructions_of
 from ..dialects.mlir import ir
-from ..dialects.target import WGMMA_ADDED, find_target
+from ..dialects.target import find_target
 from ..dialects.tile import ElementOp, MatmulOp
 from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp
@@ -64,7 +64,7 @@ def spec_of(module: ir.Module) -> MatmulSpec:
         more |= {"a_scales": matmul.a_form.value, "b_scales": matmul.b_form.value}
     elif isinstance(matmul, WeightMatmulOp):
         more |= _groups_of(matmul)
-    elif named == WGMMA_ADDED.name:
+    elif target_of(module).adds_products:
         more["sums"] = TWO_LEVEL
     names = (op.operation.name for op in matmul.epilogue.blocks[0].operations)
     spec = MatmulSpec(m, n, k, *dtypes, **more)

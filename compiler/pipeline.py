@@ -21,6 +21,7 @@ from ..dialects.verify import MALFORMED
 from ..passes import BY_REQUEST, LOWERING, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
 from ..passes.check_barriers import check_barriers
+from ..passes.check_finish import check_finish
 from ..passes.check_instructions import check_instructions, is_expanded
 from ..passes.check_kernel import check_kernels
 from ..passes.check_loops import check_loops
@@ -222,6 +223,7 @@ def check_program(module: ir.Module) -> None:
     expanded = [kernel for kernel in kernels if is_expanded(kernel)]
     for kernel in expanded:
         check_loops(kernel)
+        check_finish(kernel)
     if not expanded:
         check_kernels(module)  # when loops are expanded, the program's rules are those of its ops
         check_pipes(module)

@@ -347,6 +347,8 @@ def launch_control(target: Target) -> str | None:
 
 def alternating_consumers(target: Target) -> str | None:
     """Two consumers take turns where each holds an accumulator of its own."""
+    if target.adds_from_tensor_memory:
+        return f"tensor memory has two products, those of one consumer of {target.mma.name}"
     if target.issuers_store:
         return None
     return f"{target.chip} has accumulators in tensor memory, of which persistence takes two"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..runtime.ptx_sizes import WARP_THREADS
-from .dtypes import SCALED_KINDS, SPLIT_MMAS, TENSOR_DTYPES, THREAD_DTYPES
+from .dtypes import DTYPES, SCALED_KINDS, SPLIT_MMAS, TENSOR_DTYPES, THREAD_DTYPES
 
 TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
 THREAD, WARP, WARPGROUP = "thread", "warp", "warpgroup"
@@ -35,9 +35,11 @@ class MmaUnit:
     `dialects.layout` (PTX ISA, wgmma: 16 bits only; tcgen05: 32 bits need a swizzle of their own).
     Where accumulators are in registers, a thread of one, two or three warpgroups may hold up to
     `accumulator_registers_max` of them, so that ptxas has enough for the rest without spills; a
-    thread of any number of warps up to the first number. With `adds` threads add the product of
-    each two tiles to sums in f32. With `spreads_rows` as many warpgroups share a tile as its rows
-    allow, else as few as have the registers.
+    thread of any number of warps up to the first number. With `spreads_rows` as many warpgroups
+    share a tile as its rows allow, else as few as have the registers.
+
+    Where threads add the product of each two tiles to sums in f32, `products` says where the MMA
+    leaves that.
     """
 
     name: str
@@ -52,10 +54,10 @@ class MmaUnit:
     pair_n_step: int = 32
     accumulator_registers_max: tuple[int, ...] = (128, 160, 96)
     fragments: bool = False
-    adds: bool = False
     spreads_rows: bool = False
     operands: tuple[str, ...] = TENSOR_DTYPES
     scaled_kinds: tuple[str, ...] = ()
+    products: str = ""
 
 
 TCGEN05 = MmaUnit(
@@ -73,13 +75,31 @@ WGMMA = MmaUnit("wgmma.mma_async", REGISTERS, WARPGROUP, WAIT_GROUP, m=(64,), mn
 # The same where each product of tiles is summed apart, and threads add it to sums in f32: a tensor
 # core has 14 bits for sums of 8-bit floats. Threads hold both, of the product 64 rows at a time;
 # ptxas spilled from 112 of each on.
+FLOAT_DTYPES = tuple(name for name in TENSOR_DTYPES if not DTYPES[name].is_integer)
 WGMMA_ADDED = replace(
-    WGMMA, name="wgmma.mma_async+fma", adds=True, accumulator_registers_max=(128, 192, 96)
+    WGMMA,
+    name="wgmma.mma_async+fma",
+    accumulator_registers_max=(128, 192, 96),
+    operands=FLOAT_DTYPES,
+    products=REGISTERS,
 )
 # Both where A are narrow weights, which threads of one warpgroup widen into registers while MMAs of
 # the others run.
 WGMMA_WIDENED = replace(WGMMA, name="wgmma.mma_async+cvt", spreads_rows=True)
 WGMMA_WIDENED_ADDED = replace(WGMMA_ADDED, name="wgmma.mma_async+cvt+fma", spreads_rows=True)
+# That of two tiles where the product is in tensor memory, twice: threads add one while MMAs make the next.
+# A warpgroup holds 64 rows of the sums (PTX ISA, tcgen05.ld: each warp reads a quarter of lanes).
+TCGEN05_ADDED = replace(
+    TCGEN05,
+    name="tcgen05.mma+fma",
+    accumulators=REGISTERS,
+    issuer=WARPGROUP,
+    pairs=False,
+    accumulator_registers_max=(128, 128),
+    scaled_kinds=(),
+    operands=FLOAT_DTYPES,
+    products=TENSOR_MEMORY,
+)
 # PTX ISA, mma: m16n8k4 to m16n8k32 by type, fp8 from sm_89 on. Of MN-major operands ldmatrix.trans
 # loads those of 16 bits, plain loads the others.
 MMA_SYNC = MmaUnit(
@@ -107,9 +127,11 @@ FMA = MmaUnit(
     accumulator_registers_max=(128,),
     operands=THREAD_DTYPES,
 )
+ADDED = "+fma"
+"""The MMA of a chip whose products threads add, whichever it is."""
 MMAS = (
-    TCGEN05.name, WGMMA.name, WGMMA_ADDED.name, WGMMA_WIDENED.name, WGMMA_WIDENED_ADDED.name,
-    MMA_SYNC.name, *SPLIT_MMAS.values(), FMA.name,
+    TCGEN05.name, TCGEN05_ADDED.name, WGMMA.name, WGMMA_ADDED.name, WGMMA_WIDENED.name,
+    WGMMA_WIDENED_ADDED.name, MMA_SYNC.name, *SPLIT_MMAS.values(), FMA.name,
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from .tile_types import AccumulatorType, SmemType, integers_of
 from .verify import refuse, verify_smem
 
 CLAIM_BYTES = 16
+PRODUCT_SLOTS = 2  # one is added while MMAs make the next
 # PTX ISA, mbarrier: a 64-bit object, whose pending count is 1 to 2^20 - 1.
 ARRIVALS_MAX = 2**20 - 1
 ADDRESS_BYTES = 4
@@ -196,6 +197,37 @@ class ScaleColumnsOp(Sm.Operation, name="scale_columns"):
         return True
 
 
+class ProductColumnsOp(Sm.Operation, name="product_columns"):
+    """The products of tiles that threads add have columns of the allocation: `slots` products of
+    `each`, from `first` on. `done` tells which are made."""
+
+    memory: ext.Operand[TensorMemoryType]
+    done: ext.Operand[BarriersType]
+    first: ir.IntegerAttr
+    slots: ir.IntegerAttr
+    each: ir.IntegerAttr
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        """The first column of all, and the first behind them."""
+        first = self.first.value
+        return first, first + self.slots.value * self.each.value
+
+    def verify_invariants(self) -> bool:
+        allocation = self.memory.owner
+        if not isinstance(allocation, TensorMemoryOp):
+            return refuse(self, "memory must be what a sm.tensor_memory allocates")
+        if self.slots.value != PRODUCT_SLOTS or self.done.type.slots != PRODUCT_SLOTS:
+            got = f"{self.slots.value} and {self.done.type}"
+            return refuse(
+                self, f"must have {PRODUCT_SLOTS} products with a barrier each, got {got}"
+            )
+        (first, end), most = self.columns, allocation.columns.value
+        if first < 0 or self.each.value < 1 or end > most:
+            return refuse(self, f"must lie in the {most} columns, got {first} to {end}")
+        return True
+
+
 class RingOp(Sm.Operation, name="ring"):
     """`ring` of the slots in `memory`; the barriers say which are full and which empty.
 
@@ -279,6 +311,7 @@ MEMORY_OPS = (
     | TensorMemoryOp
     | ColumnsOp
     | ScaleColumnsOp
+    | ProductColumnsOp
     | RingOp
     | TurnsOp
     | StagingOp

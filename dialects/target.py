@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ..runtime.ptx_sizes import WARP_THREADS
 from .errors import OptionError
 from .mma_units import (
+    ADDED,
     EACH_THREAD,
     FMA,
     ISSUED,
@@ -19,6 +20,7 @@ from .mma_units import (
     MMAS,
     REGISTERS,
     TCGEN05,
+    TCGEN05_ADDED,
     TENSOR_MEMORY,
     THREAD,
     WAIT_GROUP,
@@ -36,6 +38,7 @@ from .mma_units import (
 )
 
 __all__ = [
+    "ADDED",
     "EACH_THREAD",
     "FMA",
     "GPUS",
@@ -49,6 +52,7 @@ __all__ = [
     "REGISTERS",
     "TARGETS",
     "TCGEN05",
+    "TCGEN05_ADDED",
     "TENSOR_MEMORY",
     "THREAD",
     "WAIT_GROUP",
@@ -137,10 +141,12 @@ class Target:
         return self.gpu or self.chip
 
     def using(self, name: str) -> Target:
-        """The chip as a kernel uses it that multiplies by the MMA called `name`.
+        """The chip as a kernel uses it that multiplies by the MMA called `name`, or is `ADDED`.
 
         `OptionError` names those that the chip has.
         """
+        if name == ADDED and self.added_mma is not None:
+            name = self.added_mma.name
         if name == self.mma.name:
             return self
         units = (self.mma, *self.other_mmas)
@@ -176,7 +182,22 @@ class Target:
     @property
     def adds_products(self) -> bool:
         """Whether threads add the product of each two tiles to sums in f32 (two-level sums)."""
-        return self.mma.adds
+        return bool(self.mma.products)
+
+    @property
+    def added_mma(self) -> MmaUnit | None:
+        """The MMA whose products threads add, if the chip has one."""
+        return next((unit for unit in (self.mma, *self.other_mmas) if unit.products), None)
+
+    @property
+    def uses_tensor_memory(self) -> bool:
+        """Whether MMAs leave sums or products in tensor memory, which is allocated."""
+        return TENSOR_MEMORY in (self.mma.accumulators, self.mma.products)
+
+    @property
+    def adds_from_tensor_memory(self) -> bool:
+        """Whether threads add products that lie in tensor memory."""
+        return self.mma.products == TENSOR_MEMORY
 
     @property
     def threads_multiply(self) -> bool:
@@ -198,6 +219,11 @@ class Target:
         if self.mma.issuer == WARP:
             grid = warp_grid(tile_m, tile_n, self.mma)
             return None if grid is None else -(-grid[0] * grid[1] // WARPGROUP_WARPS)
+        if self.adds_from_tensor_memory:  # one MMA, of which each has 64 rows
+            count = tile_m // self.mma.m[0]
+            most = self.mma.accumulator_registers_max[0]
+            fits = tile_m in self.mma.m and self.mma.m[0] * tile_n <= most * WARPGROUP_THREADS
+            return count if fits else None
         apart = self.mma.m[0] * tile_n // WARPGROUP_THREADS if self.adds_products else 0
         counts = list(enumerate(self.mma.accumulator_registers_max, 1))
         for count, most in reversed(counts) if self.mma.spreads_rows else counts:
@@ -295,7 +321,13 @@ def _before_agents(chip: str, mma: MmaUnit, kib: int, multiprocessors: int) -> T
 TARGETS = {
     target.chip: target
     for target in (
-        Target("sm_100a", "+ptx88", TCGEN05, (MMA_SYNC, *MMA_SYNC_SPLIT, FMA), gathers_rows=True),
+        Target(
+            "sm_100a",
+            "+ptx88",
+            TCGEN05,
+            (TCGEN05_ADDED, MMA_SYNC, *MMA_SYNC_SPLIT, FMA),
+            gathers_rows=True,
+        ),
         Target(
             "sm_90a",
             "+ptx88",

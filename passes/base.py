@@ -263,7 +263,7 @@ def target_of(module: ir.Module) -> Target:
 def use_mma(module: ir.Module, name: str) -> None:
     """Let the module's kernel multiply by the MMA called `name`, which its chip must have."""
     target = target_of(module).using(name)
-    attributes = module.operation.attributes
+    name, attributes = target.mma.name, module.operation.attributes
     if find_target(target.chip).mma.name == name:
         if MMA_ATTRIBUTE in attributes:
             del attributes[MMA_ATTRIBUTE]

@@ -17,7 +17,7 @@ from typing import Any
 from ..dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
 from ..dialects.layout import LINEAR, TileLayout
 from ..dialects.mlir import ir
-from ..dialects.target import WGMMA_ADDED, Target
+from ..dialects.target import Target, targets_with
 from ..dialects.tile import LoadOp, MatmulOp
 from ..dialects.tile_blockwise import BlockwiseMatmulOp, BlockwiseMmaOp
 from ..dialects.tile_types import SmemType, element_bytes
@@ -30,15 +30,15 @@ DEPTH = 64
 
 def choose_blockwise_mma(module: ir.Module, matmul: BlockwiseMatmulOp, asked: str | None) -> Target:
     """Let the module's kernel multiply by an MMA whose products threads scale and add."""
-    chip = target_of(module).chip
-    units = (target_of(module).mma, *target_of(module).other_mmas)
-    if WGMMA_ADDED.name not in [unit.name for unit in units]:
-        rule = "tiling: threads multiply by scales of 128 elements on sm_90a"
-        raise refused(matmul, f"{rule}, got {chip}; compile for that")
-    if asked not in (None, WGMMA_ADDED.name):
-        rule = f"tiling: mma must be {WGMMA_ADDED.name} for scales of 128 elements"
+    chip, unit = target_of(module).chip, target_of(module).added_mma
+    if unit is None:
+        chips = targets_with(lambda target: target.added_mma is not None)
+        rule = f"tiling: threads multiply by scales of 128 elements on {chips}"
+        raise refused(matmul, f"{rule}, got {chip}; compile for one of them")
+    if asked not in (None, unit.name):
+        rule = f"tiling: mma must be {unit.name} for scales of 128 elements"
         raise refused(matmul, f"{rule}, got {asked}; leave it out")
-    use_mma(module, WGMMA_ADDED.name)
+    use_mma(module, unit.name)
     return target_of(module)
 
 

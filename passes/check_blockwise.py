@@ -12,7 +12,7 @@ from typing import Any
 
 from ..dialects.dtypes import blockwise_scale_shape
 from ..dialects.mlir import ir, scf
-from ..dialects.target import WGMMA_ADDED, Target
+from ..dialects.target import Target
 from ..dialects.tile import KernelOp
 from ..dialects.tile_blockwise import BlockwiseMmaOp
 from ..dialects.tile_weights import WeightMmaOp
@@ -25,7 +25,9 @@ from .indices import linear_form, place_of
 def check_blockwise_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     """Whether threads add the products, and read the scales of its tiles."""
     if not target.adds_products:
-        rule = f"scales: {WGMMA_ADDED.name} adds products times scales, got {target.mma.name}"
+        unit = target.added_mma
+        wanted = "an MMA whose products threads add" if unit is None else unit.name
+        rule = f"scales: {wanted} adds products times scales, got {target.mma.name}"
         raise refused(op, f"{rule}; run tiling for it")
     for number, name in enumerate("ab"):
         _check_view(kernel, op, number, name)

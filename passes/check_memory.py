@@ -25,6 +25,7 @@ from ..dialects.sm_memory import (
     BarriersOp,
     ColumnsOp,
     CopyRingOp,
+    ProductColumnsOp,
     RingOp,
     ScaleColumnsOp,
     SharedMemoryOp,
@@ -38,9 +39,10 @@ from ..dialects.sm_memory import (
 from ..dialects.target import Target
 from ..dialects.tile import AccumulatorOp, KernelOp, LoadOp
 from ..dialects.tile_stores import AwaitSumsOp, WriteWordsOp
-from .base import operations, refused, target_of, walk
+from .base import defining_op, operations, refused, target_of, walk
 from .rings import lies_in_operands
 
+COLUMNS = ColumnsOp | ScaleColumnsOp | ProductColumnsOp
 RINGS = RingOp | TurnsOp | StagingOp | AheadRingOp | CopyRingOp
 
 
@@ -53,6 +55,7 @@ def check_memory(module: ir.Module) -> None:
             if planned:
                 _check_places(kernel, planned)
                 _check_unplaced(ops, target_of(module))
+                _check_products(kernel, ops, target_of(module))
                 _check_bytes(planned, target_of(module).shared_bytes)
 
 
@@ -88,6 +91,24 @@ def _check_unplaced(ops: list[Any], target: Target) -> None:
             raise refused(op, "place: must have one in a planned kernel, got none; plan it, too")
 
 
+def _check_products(kernel: KernelOp, ops: list[Any], target: Target) -> None:
+    """Where threads add products of tensor memory, these have columns for a whole tile."""
+    found = [op for op in ops if isinstance(op, ProductColumnsOp)]
+    wanted = int(target.adds_from_tensor_memory)
+    if len(found) != wanted:
+        where = found[0] if found else kernel
+        rule = f"products: {target.mma.name} has {wanted} sm.product_columns"
+        raise refused(where, f"{rule}, got {len(found)}; run plan-memory")
+    for op in ops if found else ():
+        if isinstance(op, AccumulatorOp):
+            each = target.accumulator_columns(*op.acc.type.shape)
+            arrivals = defining_op(found[0].done).arrivals.value
+            if (found[0].each.value, arrivals) != (each, 1):
+                got = f"{found[0].each.value} and {arrivals}"
+                rule = f"products: must have {each} columns each, and one arrival"
+                raise refused(found[0], f"{rule}, got {got}; make room")
+
+
 def _check_bytes(planned: list[Any], most: int) -> None:
     (asked,) = [op for op in planned if isinstance(op, SharedMemoryOp)]
     size = asked.bytes.value
@@ -101,7 +122,7 @@ def _check_bytes(planned: list[Any], most: int) -> None:
     for _, end, op in _ranges(planned):
         if end > size:
             raise refused(op, f"inside: must end by byte {size}, got {end}; ask for more bytes")
-    _check_columns([op for op in planned if isinstance(op, ColumnsOp | ScaleColumnsOp)])
+    _check_columns([op for op in planned if isinstance(op, COLUMNS)])
 
 
 def _check_apart(planned: list[Any]) -> None:
@@ -140,15 +161,15 @@ def byte_size(op: TileMemoryOp | BarriersOp | TensorMemoryOp) -> int:
     return op.slots.value * BARRIER_BYTES if isinstance(op, BarriersOp) else ADDRESS_BYTES
 
 
-def _check_columns(columns: Sequence[ColumnsOp | ScaleColumnsOp]) -> None:
+def _check_columns(columns: Sequence[ColumnsOp | ScaleColumnsOp | ProductColumnsOp]) -> None:
     for before, op in pairwise(sorted(columns, key=columns_of)):
         end, first = columns_of(before)[1], columns_of(op)[0]
         if first < end:
             raise refused(op, f"apart: columns below {end} are taken, got column {first}; move it")
 
 
-def columns_of(op: ColumnsOp | ScaleColumnsOp) -> tuple[int, int]:
+def columns_of(op: ColumnsOp | ScaleColumnsOp | ProductColumnsOp) -> tuple[int, int]:
     """The first column that an op takes, and the first behind them."""
-    if isinstance(op, ScaleColumnsOp):
+    if isinstance(op, ScaleColumnsOp | ProductColumnsOp):
         return op.columns
     return op.first.value, op.first.value + op.slots.value * op.each.value

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..dialects.mlir import arith, ir, scf
 from ..dialects.target import ISSUED, WARP, WARP_THREADS, Target
-from ..dialects.tile import KernelOp, MmaOp
+from ..dialects.tile import AccumulatorOp, KernelOp, MmaOp
 from ..dialects.tile_sums import ClearSumsOp, FinishSumsOp, ViewMmaOp
 from ..dialects.tile_weights import WeightMmaOp
 from .base import walk
@@ -36,6 +36,9 @@ def expand_sums(kernel: KernelOp, target: Target) -> None:
 
     Another flag stays, and that of weights with scales; sums are then cleared where it is false.
     """
+    if target.adds_from_tensor_memory:
+        for accumulator in walk(kernel, AccumulatorOp):
+            _finish_behind(accumulator.acc)
     if target.mma.completion != ISSUED:
         return
     for mma in walk(kernel, MmaOp | ViewMmaOp):
@@ -66,10 +69,22 @@ def _finish(kernel: KernelOp, cleared: ClearSumsOp, target: Target) -> None:
     plain = all(type(mma) is MmaOp and constant_of(mma.accumulate) for mma in mmas)
     if not plain or tile.m * tile.n // WARP_THREADS > HELD_BACK_SUMS:
         return
-    block = [op.operation for op in cleared.operation.block.operations]
-    last = max(block.index(_in_block(mma.operation, block)) for mma in mmas)
-    with ir.InsertionPoint.after(block[last]), cleared.location:
-        FinishSumsOp(acc=cleared.acc)
+    _finish_in(cleared.operation.block, cleared.acc, mmas)
+
+
+def _finish_behind(acc: ir.Value) -> None:
+    """The same where the sums are first read, or stored."""
+    users = [use.owner.opview for use in acc.uses]
+    mmas = [user for user in users if isinstance(user, MmaOp)]
+    readers = [user for user in users if user not in mmas]
+    _finish_in(readers[0].operation.block, acc, mmas)
+
+
+def _finish_in(block: ir.Block, acc: ir.Value, mmas: list[MmaOp]) -> None:
+    ops = [op.operation for op in block.operations]
+    last = max(ops.index(_in_block(mma.operation, ops)) for mma in mmas)
+    with ir.InsertionPoint.after(ops[last]), mmas[0].location:
+        FinishSumsOp(acc=acc)
 
 
 def _in_block(op: ir.Operation, block: list[ir.Operation]) -> ir.Operation:

@@ -192,7 +192,7 @@ def _write_registers(piece: Piece) -> None:
     m, n = piece.shape
     warpgroups = piece.target.mma_warpgroups(*piece.sums.type.shape) or 1
     thread, rows = piece.team.thread, m // warpgroups
-    own = held_row(thread, m, rows)
+    own = held_row(thread, m, rows, piece.target.adds_from_tensor_memory)
     for atom in range(0, rows, ATOM_M):
         values = piece.read_fragment(piece.start, atom, piece.columns, n)
         piece.write_fragment(values, own + atom)

@@ -8,6 +8,7 @@ from ..dialects.mlir import ir
 from ..dialects.sm_memory import (
     BarriersOp,
     ColumnsOp,
+    ProductColumnsOp,
     ScaleColumnsOp,
     SharedMemoryOp,
     SlotMemoryOp,
@@ -33,6 +34,7 @@ def memory_rows(kernel: KernelOp) -> list[Row]:
         shared.append((op.offset.value, op.offset.value + byte_size(op), *_described(op)))
     rows = [(f"byte {start} to {end - 1}", *said) for start, end, *said in sorted(shared)]
     rows += [_column_row(op) for op in walk(kernel, ColumnsOp)]
+    rows += [_product_row(op) for op in walk(kernel, ProductColumnsOp)]
     return rows + [row for op in walk(kernel, ScaleColumnsOp) for row in _scale_rows(op)]
 
 
@@ -64,6 +66,11 @@ def _column_row(op: ColumnsOp) -> Row:
     first, slots, type_ = op.first.value, op.slots.value, op.acc.type
     end, shape = first + slots * op.each.value, "x".join(map(str, type_.shape))
     return f"column {first} to {end - 1}", f"{shape} {type_.element}", f"{slots}", ""
+
+
+def _product_row(op: ProductColumnsOp) -> Row:
+    first, end = op.columns
+    return f"column {first} to {end - 1}", "products of tiles", f"{op.slots.value}", ""
 
 
 def _scale_rows(op: ScaleColumnsOp) -> list[Row]:

@@ -37,10 +37,17 @@ def behind(value: int) -> Place:
     return row, COLUMNS.shape[1] * eight + column
 
 
-def held_row(thread: ir.Value, m: int, rows: int) -> ir.Value:
-    """The first row of a tile of `m` that a warp has, where a warpgroup has `rows` of them."""
-    row = row_in(COLUMNS, warp=thread // WARP_THREADS % 4)
-    return row if rows == m else row + thread // WARPGROUP_THREADS * rows
+def held_row(thread: ir.Value, m: int, rows: int, by_lanes: bool = False) -> ir.Value:
+    """The first row of a tile of `m` that a warp has, where a warpgroup has `rows` of them.
+
+    Of products that come from tensor memory (`by_lanes`), a warp has rows of its quarter of lanes,
+    which two warpgroups share.
+    """
+    warp, whole = thread // WARP_THREADS % 4, rows == m
+    if by_lanes and not whole:
+        return warp * (m // 4) + thread // WARPGROUP_THREADS * (m // 8)
+    row = row_in(COLUMNS, warp=warp)
+    return row if whole else row + thread // WARPGROUP_THREADS * rows
 
 
 @dataclass(frozen=True)

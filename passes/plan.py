@@ -9,7 +9,7 @@ from ..dialects.layout import SLOT_ALIGNMENT, TileLayout
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import AcquireOp, ClaimType, CreateOp, RingType, TileOp, TurnType
 from ..dialects.scaled_legality import SCALE_PLACES
-from ..dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES, TileMemoryOp
+from ..dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES, PRODUCT_SLOTS, TileMemoryOp
 from ..dialects.sm_threads import WarpsOp
 from ..dialects.target import ISSUED, Target
 from ..dialects.tile import (
@@ -37,7 +37,7 @@ from .rings import is_ahead_ring, is_operand_ring, lies_in_operands
 
 # Of threads that copy, before they wait for the oldest.
 SLOTS_UNDER_WAY_MAX = 2
-MMA_DONE = "mma.done"
+MMA_DONE, PRODUCTS_DONE = "mma.done", "products.done"
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,15 @@ class ScalesPlan:
     empty: int | None = None
 
 
+@dataclass(frozen=True)
+class ProductsPlan:
+    """Where products that threads add go in tensor memory: so many columns `each`, from the first
+    on, and the barriers that tell when they are `done`."""
+
+    each: int
+    done: int
+
+
 @dataclass
 class Plan:
     """Offsets from the start of dynamic shared memory, in bytes."""
@@ -99,6 +108,7 @@ class Plan:
     tmem_address: int = 0
     tmem_columns: int = 0
     scales: ScalesPlan | None = None
+    products: ProductsPlan | None = None
     shared_bytes: int = 0
 
 
@@ -118,6 +128,9 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
     cursor.end = max(cursor.end, reused)
     if target.has_tensor_memory:
         _place_accumulators(kernel, plan, target)
+    if target.adds_from_tensor_memory:
+        plan.products = _place_products(kernel, target, cursor)
+        plan.tmem_columns = target.allocated_columns(PRODUCT_SLOTS * plan.products.each)
     for ring, placed in plan.rings.items():
         plan.rings[ring] = _place_barriers(kernel, ring, placed, plan.cluster, target, cursor)
     if plan.scales is not None and _steps_under_way(kernel):
@@ -280,6 +293,16 @@ def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
             f"{target.chip}; use a smaller tile",
         )
     plan.tmem_columns = target.allocated_columns(columns)
+
+
+def _place_products(kernel: KernelOp, target: Target, cursor: _Cursor) -> ProductsPlan:
+    """Two products of the one accumulator that the kernel has."""
+    held = walk(kernel, AccumulatorOp)
+    if len(held) != 1:
+        rule = f"{target.mma.name} adds to one accumulator, got {len(held)}"
+        raise refused(kernel, f"{rule}; let one agent multiply")
+    each = target.accumulator_columns(*held[0].acc.type.shape)
+    return ProductsPlan(each, cursor.take(PRODUCT_SLOTS * BARRIER_BYTES, BARRIER_BYTES))
 
 
 def _place_scales(kernel: KernelOp, first: int, target: Target) -> ScalesPlan | None:

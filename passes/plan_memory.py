@@ -18,11 +18,13 @@ from ..dialects.mlir import ir
 from ..dialects.pipe import RingType
 from ..dialects.sm_memory import (
     MEMORY_OPS,
+    PRODUCT_SLOTS,
     AheadRingOp,
     BarriersOp,
     BarriersType,
     ColumnsOp,
     CopyRingOp,
+    ProductColumnsOp,
     RingOp,
     ScaleColumnsOp,
     SharedMemoryOp,
@@ -38,7 +40,7 @@ from ..dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
 from ..dialects.tile_types import integers
 from .base import PassLog, refused, target_of, the_kernel, walk
 from .memory_table import summary_of
-from .plan import MMA_DONE, Plan, RingPlan, ScalesPlan, is_self_filled, make_plan
+from .plan import MMA_DONE, PRODUCTS_DONE, Plan, RingPlan, ScalesPlan, is_self_filled, make_plan
 from .team import team_op
 
 
@@ -85,7 +87,12 @@ def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
     for load in walk(kernel, LoadOp):
         place = _place_buffer(load, plan.buffers[load.tile])
         replaced.append(_replace(load, place))
-    for accumulator in walk(kernel, AccumulatorOp) if allocation is not None else []:
+    if plan.products is not None:
+        done = _barriers(PRODUCTS_DONE, plan.products.done, PRODUCT_SLOTS, 1)
+        numbers = {"first": 0, "slots": PRODUCT_SLOTS, "each": plan.products.each}
+        numbered = {name: _i64(value) for name, value in numbers.items()}
+        ProductColumnsOp(memory=allocation, done=done, **numbered)
+    for accumulator in walk(kernel, AccumulatorOp) if target.has_tensor_memory else []:
         first, type_ = plan.accumulators[accumulator.acc], accumulator.acc.type
         each = target.accumulator_columns(*type_.shape)
         replaced.append(_replace(accumulator, _columns(allocation, type_, first, 1, each)))

@@ -33,7 +33,7 @@ CHOICES = {
     "a_scales": "scales in f32 of A that 128 elements of K share: 1x128 of a row, 128x128",
     "b_scales": "the same of B",
     "scale_dtype": "type of the scales of weights that are narrower than A: bf16, f16 or f32",
-    "sums": "two-level: threads add what a tensor core sums of 128 elements of K (sm_90a)",
+    "sums": "two-level: threads add what a tensor core sums of 128 elements of K (sm_90a, sm_100a)",
 }
 METAVARS = {"major": "AXIS", "layout": "LAYOUT", "rounding": "HOW", "scales": "FORM", "sums": "HOW"}
 

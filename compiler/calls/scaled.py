@@ -2,8 +2,9 @@
 
 one scale a tensor, a row or a column   →  factors in the epilogue
 one scale a block of 16 or 32 along K   →  block scales, which the MMA multiplies by itself
-one scale for 128 along K               →  powers of two, each for four blocks of such an MMA; on
-                                           sm_90a f32, by which threads multiply the sums of 128
+one scale for 128 along K               →  f32, by which threads of sm_90a and sm_100a multiply
+                                           the sums of 128; or powers of two, each for four blocks
+                                           of an MMA with block scales
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ FORMATS = {  # by elements a scale, and torch's types of the elements and of the
 }
 BLOCKS = {"BlockWise1x16": 16, "BlockWise1x32": 32}
 FORMS = {f"BlockWise{form}": form for form in BLOCKWISE_FORMS}
+ROWS = f"BlockWise{BLOCKWISE_FORMS[0]}"
 SWIZZLED = "SWIZZLE_32_4_4"
 PLAIN = (None, "NO_SWIZZLE")
 
@@ -94,8 +96,9 @@ def scaled_mm(
     rows and 4 blocks, or linear without a swizzle. BlockWise1x128 (f32 [m, k/128] and [n, k/128],
     rows contiguous) of both, or with BlockWise128x128 of the other (f32 [l, n/128], K contiguous,
     l = k/128 rounded up to a multiple of 4; docs/block-scales.md). On sm_100a and sm_120a these
-    are of e4m3 and powers of two, f32 or e8m0, in any order: others are refused on the CPU; on a
-    GPU nobody waits for them, and they become NaN, as do the elements of C that they scale.
+    may be of e4m3 and powers of two, e8m0 for one or both, in any order, and two of 128x128: other
+    f32 beside them, and on sm_120a all others, are refused on the CPU; on a GPU nobody waits for
+    them, and they become NaN, as do the elements of C that they scale.
     mat_b is K-major: pass `w.T` for a weight [n, k].
     output_dtype: "bf16", "f16", "f32", "e4m3" or "e5m2", or torch's; or a block-scaled format, as
         "nvfp4": then the result is a pair of `data` and blocked `scales`, as that of `matmul`.
@@ -115,7 +118,10 @@ def scaled_mm(
         shapes = f"{list(mat_a.shape)} and {list(mat_b.shape)}"
         raise OptionError(f"scaled_mm: mat_a and mat_b must be matrices, got {shapes}")
     chip = target or default_target(gpu_of(mat_a))
+    kinds = [_kind(each) for each in (scale_recipe_a, scale_recipe_b)]
     native = bool(find_target(chip).mma.scaled_kinds)
+    if find_target(chip).added_mma is not None and _are_added(kinds, (scale_a, scale_b)):
+        native = False
     a = _side("a", mat_a, scale_a, scale_recipe_a, swizzle_a, native)
     b = _side("b", mat_b.T, scale_b, scale_recipe_b, swizzle_b, native)
     how = How(result_type(output_dtype), chip, pipeline or "", preset or "")
@@ -140,6 +146,16 @@ def scaled_mm(
     return matmul(
         a.rows, b.rows, out_dtype=how.out_dtype, epilogue=epilogue, operands=operands, **options
     )
+
+
+def _kind(recipe: Any) -> str:
+    return getattr(recipe, "name", str(recipe))
+
+
+def _are_added(kinds: Sequence[str], scales: Sequence[Any]) -> bool:
+    """Whether threads multiply sums of 128 by the scales: of f32, one of each row."""
+    types = [str(getattr(each, "dtype", "")) for each in scales]
+    return set(kinds) <= set(FORMS) and ROWS in kinds and set(types) == {"torch.float32"}
 
 
 def _by_two_levels(
@@ -188,7 +204,7 @@ def _side(name: str, rows: Any, scales: Any, recipes: Any, swizzles: Any, native
     side = Side(rows)
     for scale, recipe, swizzle in zip(scales, recipes, names, strict=True):
         check_tensors("scaled_mm", **{f"scale_{name}": scale})
-        kind = getattr(recipe, "name", str(recipe))
+        kind = _kind(recipe)
         if kind in BLOCKS and not side.format:
             side = _with_blocks(name, side, scale, BLOCKS[kind], swizzle)
         elif kind in COARSE and native and not side.format:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...dialects.errors import CompileError
-from ...dialects.target import TARGETS, WGMMA_ADDED
+from ...dialects.target import TARGETS
 
 SHORT_SUMS = ("sm_89", "sm_90a")
 """Chips that sum products of 8-bit floats with 14 bits."""
-TWO_LEVEL_CHIPS = tuple(name for name, chip in TARGETS.items() if WGMMA_ADDED in chip.other_mmas)
-"""Chips whose threads can add what a tensor core sums of a part of K."""
+TWO_LEVEL_CHIPS = tuple(name for name in SHORT_SUMS if TARGETS[name].added_mma is not None)
+"""Those of them whose threads can add what a tensor core sums of a part of K."""
 
 
 @dataclass(frozen=True)

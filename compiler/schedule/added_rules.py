@@ -16,6 +16,8 @@ from 196 on."""
 def added_columns(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """Where threads add products, wide MMAs leave shared memory to loads and to scales."""
     m, n, _ = schedule.tile
+    if target.adds_from_tensor_memory:
+        return None  # which MMAs of 128 rows read less often
     wide = n >= min(COLUMNS_MIN, problem.n) or (target.mma_warpgroups(m, n) or 1) == 1
     if not problem.adds_products or wide:
         return None

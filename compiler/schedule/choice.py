@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from ...dialects.dtypes import SPLIT_MMAS
 from ...dialects.errors import CompileError
-from ...dialects.target import MMA_SYNC, WGMMA_ADDED, Target, find_target
+from ...dialects.target import MMA_SYNC, Target, find_target, targets_with
 from ..spec import MatmulSpec, element_of
 from .candidates import candidates, rank, started
 from .estimate import Estimate, estimate
@@ -62,11 +62,12 @@ def target_for(spec: MatmulSpec, chip: str) -> Target:
         return target.using(SPLIT_MMAS[element_of(spec.a_dtype)])
     if not spec.adds_products:
         return target
-    if WGMMA_ADDED not in target.other_mmas:
+    if target.added_mma is None:
         what = "scales of 128 elements" if spec.is_blockwise else "two-level sums"
-        rule = f"schedule: {what} are for chips with {WGMMA_ADDED.name}, as sm_90a"
-        raise CompileError(f"{rule}, got {chip}; compile for that")
-    return target.using(WGMMA_ADDED.name)
+        chips = targets_with(lambda other: other.added_mma is not None)
+        rule = f"schedule: {what} are for {chips}, whose threads add products"
+        raise CompileError(f"{rule}, got {chip}; compile for one of them")
+    return target.using(target.added_mma.name)
 
 
 def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:

@@ -173,7 +173,7 @@ def tensor_core_cycles(problem: Problem, schedule: Schedule, target: Target) -> 
     rows = round_up(m, target.mma.m[-1])
     of_16_bits = 2 * rows * n * k / figures(target).mma_rate
     mma = of_16_bits * problem.element_bytes / 2
-    return mma + (added_cycles(problem, schedule, target) if target.adds_products else 0)
+    return mma + (added_cycles(problem, schedule, target, mma) if target.adds_products else 0)
 
 
 def shared_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:

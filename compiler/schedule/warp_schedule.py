@@ -57,7 +57,9 @@ class Splitting:
     depth: int
 
 
-SPLITTING = dict(zip(SPLITS, (Splitting(3, 4, 3, 1, 8), Splitting(9, 2, 11, 5, 16)), strict=True))
+SPLITTING: dict[str, Splitting] = dict(
+    zip(SPLITS, (Splitting(3, 4, 3, 1, 8), Splitting(9, 2, 11, 5, 16)), strict=True)
+)
 """Of bf16x9 an element takes two subtractions, products, cuts and half of four conversions, and
 three to tell whether it is a number; a sum takes four products."""
 MMA_SYNC_SHARE = {"sm_90a": 0.62, "sm_100a": 0.25}

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...dialects.dtypes import DTYPES, SPLIT_MMAS, mma_unit_of
 from ...dialects.errors import OptionError
-from ...dialects.target import WGMMA_ADDED
+from ...dialects.target import ADDED
 from .epilogue import Epilogue
 from .grouped import grouped_text
 from .problem import TWO_LEVEL, Problem, element_of
@@ -24,7 +24,7 @@ def module_text(spec: Problem, epilogue: Epilogue | None) -> str:
     text, said = _module_text(spec, epilogue), []
     unit = mma_unit_of(DTYPES[element_of(spec.a_dtype)])
     if spec.sums == TWO_LEVEL:
-        said.append(f'tile.mma_unit = "{WGMMA_ADDED.name}"')
+        said.append(f'tile.mma_unit = "{ADDED}"')
     elif unit in SPLIT_MMAS.values() or (unit and not _is_product(spec, epilogue)):
         said.append(f'tile.mma_unit = "{unit}"')
     if spec.most_m:

@@ -44,8 +44,7 @@ class Factors:
     @staticmethod
     def of(scope: Scope, op: BlockwiseMmaOp) -> Factors:
         """The scales of a step that come from views; those of a later one are asked for."""
-        sides = _scales_of(scope, op)
-        starts = _starts(scope, op, sides)
+        sides, starts = scales_of(scope, op), starts_of(scope, op)
         slots = iter(lowered_parts(op.acc)[_atoms(scope, op.acc) :])
         asked = [
             _Asked(each, start, [next(slots) for _ in range(each.count)])
@@ -110,7 +109,7 @@ def hold_sums_and_scales(scope: Scope, op: AccumulatorOp) -> list[ir.Value]:
     slots = stack_slots(op.acc.type, _warpgroups(scope, op.acc))
     users = [use.owner.opview for use in op.acc.uses]
     for mma in [user for user in users if isinstance(user, BlockwiseMmaOp)][:1]:
-        count = sum(each.count for each in _scales_of(scope, mma))
+        count = sum(each.count for each in scales_of(scope, mma))
         one, f32 = build.constant(1), ir.F32Type.get()
         slots += [llvm.alloca(build.pointer(), one, f32) for _ in range(count)]
     return slots
@@ -150,7 +149,7 @@ def follows(op: Any) -> bool:
     return flag.operands[0] == loop.induction_variable and start > number
 
 
-def _scales_of(scope: Scope, op: BlockwiseMmaOp) -> tuple[Scales | Vector, Scales | Vector]:
+def scales_of(scope: Scope, op: BlockwiseMmaOp) -> tuple[Scales | Vector, Scales | Vector]:
     """Those of rows and of columns, of a thread: two rows of each atom, pairs of each 8 columns."""
     (m, n), rows = op.acc.type.shape, _atoms(scope, op.acc) * ATOM_M
     lines = tuple(at + row for at in range(0, rows, ATOM_M) for row in (0, ROWS_APART))
@@ -173,17 +172,16 @@ def _blocks(scope: Scope, op: BlockwiseMmaOp) -> int:
     return list(ir.MemRefType(view.type).shape)[-2]
 
 
-def _starts(
-    scope: Scope, op: BlockwiseMmaOp, sides: tuple[Scales | Vector, Scales | Vector]
-) -> tuple[ir.Value, ir.Value]:
+def starts_of(scope: Scope, op: BlockwiseMmaOp) -> tuple[ir.Value, ir.Value]:
     """The first row and column of a thread, in the tile or in the view that it reads; of the tile,
     where it reads those of 128 lines."""
-    (m, n), team, (rows, columns) = op.acc.type.shape, Team.of(op), sides
+    (m, n), team, (rows, columns) = op.acc.type.shape, Team.of(op), scales_of(scope, op)
     row, column = _first(rows, op.i, m), _first(columns, op.j, n)
     row = column_of_whole(op.a_scales, row)
     if not rows.is_one:
         held = _atoms(scope, op.acc) * ATOM_M
-        row = row + held_row(team.thread, m, held) + row_in(COLUMNS, lane=team.lane)
+        by_lanes = scope.target.adds_from_tensor_memory
+        row = row + held_row(team.thread, m, held, by_lanes) + row_in(COLUMNS, lane=team.lane)
     if columns.of_each:
         column = column + column_in(COLUMNS, lane=team.lane)
     return row, column

@@ -24,11 +24,21 @@ def lower_mma(scope: Scope, op: MmaOp | PairMmaOp) -> None:
 
     A pair's MMA gives M and N of both CTAs together.
     """
+    multiply_into(scope, op, *sums_at(op.acc), op.accumulate)
+
+
+def multiply_into(
+    scope: Scope,
+    op: MmaOp | PairMmaOp,
+    base: ir.Value,
+    first: ir.Value | int,
+    adds: ir.Value,
+) -> None:
+    """The atoms, in tensor memory from column `first` behind `base` on."""
     a = op.a.type.layout
     atom_m, n = scope.mma_rows(a.mn), op.acc.type.shape[1]
     fields = {"kind": mma_dtypes(op)[0].operand_kind, "cta_group": scope.cta_group}
     fields |= mma_fields(op, scope.cta_group * atom_m)
-    base, first = sums_at(op.acc)
     a_tile = operand_descriptor(scope, op, op.a)
     parts = [(part, operand_descriptor(scope, op, part.tile)) for part in parts_of_b(op)]
     for atom in range(a.mn // atom_m):
@@ -37,7 +47,7 @@ def lower_mma(scope: Scope, op: MmaOp | PairMmaOp) -> None:
             sums, b = base + (column + part.column), part.layout
             for k in range(0, a.k, fields["k"]):
                 offsets = {"a_offset": a.offset(atom * atom_m, k), "b_offset": b.offset(0, k)}
-                accumulate = op.accumulate if k == 0 else build.true()
+                accumulate = adds if k == 0 else build.true()
                 of_part = {"n": part.n, "b_major": b.major}
                 sm.MmaOp.of(sums, a_tile, b_tile, accumulate, **fields | of_part, **offsets)
 

@@ -50,7 +50,14 @@ from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ...dialects.tile_quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
 from ...dialects.tile_scales import SCALED_MMAS, ScaledMmaOp
 from ...dialects.tile_stores import AwaitSumsOp
-from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
+from ...dialects.tile_sums import (
+    ClearSumsOp,
+    FinishSumsOp,
+    HasSumsOp,
+    SumsPlaceOp,
+    SumsRowOp,
+    ViewMmaOp,
+)
 from ...dialects.tile_threads import (
     ApplyToRowOp,
     ClearUnitOp,
@@ -65,6 +72,7 @@ from ...dialects.tile_threads import (
     WriteRowOp,
 )
 from ...dialects.tile_weights import TurnedWeightMmaOp, WeightMmaOp
+from .added_tcgen05 import finish_added, hold_sums_apart, lower_added_mma
 from .added_wgmma import (
     await_added,
     hold_added_sums,
@@ -317,6 +325,16 @@ _WGMMA_ADDED: Lowerings = {
     DualMmaOp: lower_added_wgmma,
     BlockwiseMmaOp: lower_blockwise_wgmma,
 }
+_TCGEN05_ADDED: Lowerings = {
+    **_WGMMA,
+    sm.TmemBaseOp: lower_tmem_base,
+    AccumulatorOp: hold_sums_apart,
+    AwaitSumsOp: await_added,
+    MmaOp: lower_added_mma,
+    DualMmaOp: lower_added_mma,
+    BlockwiseMmaOp: lower_added_mma,
+    FinishSumsOp: finish_added,
+}
 _FMA: Lowerings = {
     **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
     AccumulatorOp: hold_sums,
@@ -336,6 +354,7 @@ _MMA_SYNC: Lowerings = {
 }
 LOWERINGS = {
     "tcgen05.mma": _TCGEN05,
+    "tcgen05.mma+fma": _TCGEN05_ADDED,
     "wgmma.mma_async": _WGMMA,
     "wgmma.mma_async+fma": _WGMMA_ADDED,
     "wgmma.mma_async+cvt": {**_WGMMA, TurnedWeightMmaOp: lower_weight_wgmma},

@@ -210,6 +210,10 @@ def lower_release(rings: Rings, op: ReleaseOp) -> None:
         _hand_over(empty)
     elif rings.target.releases_by_warp:
         _arrive_by_warp(rings, empty)
+    elif rings.target.adds_from_tensor_memory:
+        with run(LANE):
+            rings.commit(empty, rings.release_mask())
+        converge()
     else:
         rings.commit(empty, rings.release_mask())
     advance(ring.release)

@@ -14,6 +14,7 @@ from ...dialects.sm_memory import (
     AheadRingOp,
     BarriersOp,
     CopyRingOp,
+    ProductColumnsOp,
     RingOp,
     ScaleColumnsOp,
     StagingOp,
@@ -94,7 +95,8 @@ class Rings:
     """All rings of a kernel by their value, and what the ops on them depend on.
 
     `done` is the barrier of sums in no ring, if there are some, and `done_at` a thread's position.
-    `scales` and `scales_at` are those of the places for block scales.
+    `scales` and `scales_at` are those of the places for block scales, `products` the barriers of
+    products that threads add.
     `filling` are the full barriers of slots that were acquired, `bases` the descriptors of first
     slots' tiles by their memory.
     """
@@ -106,6 +108,7 @@ class Rings:
     done_at: Any = None
     scales: Any = None
     scales_at: Any = None
+    products: Any = None
     filling: dict[ir.Value, ir.Value] = field(default_factory=dict)
     bases: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
 
@@ -125,6 +128,8 @@ class Rings:
                 with ir.InsertionPoint.after(op), op.location:
                     at = position("scales", op.slots.value)
                 rings = replace(rings, scales=op.empty, scales_at=at)
+            if isinstance(op, ProductColumnsOp):
+                rings = replace(rings, products=op.done)
         return rings
 
     def of_op(self, op: Any) -> Ring:
@@ -143,7 +148,7 @@ class Rings:
 
     def fence(self, kind: str) -> None:
         """A fence between instructions on tensor memory, where there is one."""
-        if self.target.has_tensor_memory:
+        if self.target.uses_tensor_memory:
             build.fence(kind)
 
     def commit(self, barrier: ir.Value, mask: ir.Value | None = None) -> None:

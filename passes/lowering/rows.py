@@ -103,7 +103,12 @@ def _fragment(scope: Scope, sums: ir.Value[AccumulatorType], registers: int) -> 
 def lower_held_row(scope: Scope, op: ThreadRowOp) -> ir.Value:
     """By warp and lane, as wgmma spreads rows."""
     team, (m, _) = Team.of(op), op.sums.type.shape
-    first = held_row(team.thread, m, m // scope.warpgroups(op.sums.type))
+    first = held_row(
+        team.thread,
+        m,
+        m // scope.warpgroups(op.sums.type),
+        scope.target.adds_from_tensor_memory,
+    )
     return first + row_in(COLUMNS, lane=team.lane)
 
 

@@ -49,6 +49,8 @@ def surround_mma(rings: Rings, op: MmaOp | PairMmaOp) -> None:
             sm.WgmmaWaitOp.of(pending=0)
             team.meet()
         return
+    if rings.target.adds_from_tensor_memory:
+        return  # its threads wait for the product
     index, parity = read(rings.done_at)
     with run(LANE):
         build.fence("tcgen05_after")
@@ -76,7 +78,7 @@ def await_sums(rings: Rings, op: AwaitSumsOp) -> None:
     if rings.target.awaits_mmas:
         sm.WgmmaWaitOp.of(pending=0)
         return
-    if rings.target.mma.completion == ISSUED:
+    if rings.target.mma.completion == ISSUED or rings.target.adds_from_tensor_memory:
         return
     mma = mma_before(op)
     if mma is None or not _is_alone(op.acc) or is_synchronous(mma):

@@ -39,12 +39,13 @@ def dequantized(values, scales, kind):
 @pytest.mark.parametrize(
     ("of_a", "of_b"), [(ROWS, SQUARES), (ROWS, ROWS), (SQUARES, ROWS)], ids=lambda kind: kind.name
 )
-def test_scales_of_128_lie_as_torch_has_them(of_a, of_b):
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_scales_of_128_lie_as_torch_has_them(of_a, of_b, target):
     scale_a, scale_b = (
         of_rows(rows) if kind is ROWS else of_squares(rows) for kind, rows in ((of_a, M), (of_b, N))
     )
     got = scaled_mm(
-        A, B.T, scale_a, of_a, scale_b, of_b, bias=BIAS, output_dtype="f32", target="sm_90a"
+        A, B.T, scale_a, of_a, scale_b, of_b, bias=BIAS, output_dtype="f32", target=target
     )
     expected = dequantized(A, scale_a, of_a) @ dequantized(B, scale_b, of_b).T + BIAS.double()
     assert torch.allclose(got.double(), expected, rtol=2**-18, atol=2**-12)
@@ -83,5 +84,7 @@ def test_other_scales_of_128_are_refused(what):
 
 def test_chips_whose_threads_add_no_products_are_refused():
     scales = (of_rows(M), ROWS, of_rows(N), ROWS)
-    with pytest.raises(CompileError, match="scales of 128 elements are for chips with wgmma"):
+    with pytest.raises(
+        CompileError, match="scales of 128 elements are for sm_100a or sm_90a, whose threads add"
+    ):
         scaled_mm(A, B.T, *scales, target="sm_80")

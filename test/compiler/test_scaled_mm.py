@@ -74,10 +74,23 @@ def coarse(rows, form):
 def test_powers_of_two_for_128_elements_are_multiplied_by_the_tensor_core():
     a, of_a, left = coarse(M, "mxfp8_1x128")
     b, of_b, right = coarse(136, "mxfp8_128x128")
-    got = scaled_mm(a, b.T, of_a, FINE, of_b, WIDE, output_dtype="f32")
+    codes = [each.to(torch.float8_e8m0fnu) for each in (of_a, of_b)]
+    got = scaled_mm(a, b.T, codes[0], FINE, codes[1], WIDE, output_dtype="f32")
     assert torch.allclose(got.double(), left @ right.T, rtol=2**-20, atol=2**-10)
-    codes = of_a.to(torch.float8_e8m0fnu)
-    assert torch.equal(scaled_mm(a, b.T, codes, FINE, of_b, WIDE, output_dtype="f32"), got)
+    for one, other in ((codes[0], of_b), (of_a, codes[1])):
+        same = scaled_mm(a, b.T, one, FINE, other, WIDE, output_dtype="f32")
+        assert torch.equal(same, got)
+
+
+def test_f32_for_128_elements_are_multiplied_by_threads():
+    """Also powers of two that are f32: nobody looks at their values."""
+    a, of_a, left = coarse(M, "mxfp8_1x128")
+    b, of_b, right = coarse(136, "mxfp8_128x128")
+    factors = torch.rand(of_a.T.shape, generator=GENERATOR).T + 0.5
+    left = left * factors.double().repeat_interleave(128, 1)
+    scale = (of_a * factors).T.contiguous().T
+    got = scaled_mm(a, b.T, scale, FINE, of_b, WIDE, output_dtype="f32")
+    assert torch.allclose(got.double(), left @ right.T, rtol=2**-17, atol=2**-8)
 
 
 def test_every_f32_is_a_power_of_two_or_the_scale_nan():
@@ -93,6 +106,7 @@ def test_every_f32_is_a_power_of_two_or_the_scale_nan():
 
 MX = scales.quantize(random(M, 128), "mxfp8")
 MX_ATOMS = scales.to_blocked(MX.scales)
+POWERS = torch.ones(M, 1).to(torch.float8_e8m0fnu)
 TENSOR, ROW, BLOCK = RECIPE.TensorWise, RECIPE.RowWise, RECIPE.BlockWise1x32
 ONE, ROW_BIAS = torch.tensor(1.0), random(M, 1)
 MX_SIDE = (MX_ATOMS, BLOCK)
@@ -102,22 +116,22 @@ REFUSED = {
     "narrow scales": ((A, B.t(), ONE.half(), TENSOR, ONE, TENSOR), {}, "must be float32"),
     "K of 96 for blocks of 128": ((A, B.t(), ONE, FINE, ONE, TENSOR), {}, "multiple of the 128 "),
     "a scale for all of 1x128": (
-        (MX.data, MX.data.T, ONE, FINE, ONE, FINE),
+        (MX.data, MX.data.T, ONE, FINE, POWERS, FINE),
         {},
         r"scale_a must be \[40, 1\] for 40 rows of 128 elements, got \[\]",
     ),
     "a row of scales for 128x128": (
-        (MX.data, MX.data.T, torch.ones(M, 1), FINE, torch.ones(M, 1), WIDE),
+        (MX.data, MX.data.T, POWERS, FINE, torch.ones(M, 1), WIDE),
         {},
         r"scale_b must be \[1, 1\] or \[4, 1\] for 40 rows of 128 elements, got \[40, 1\]",
     ),
     "atoms of 1x128": (
-        (MX.data, MX.data.T, torch.ones(M, 1), FINE, torch.ones(M, 1), FINE, ATOMS),
+        (MX.data, MX.data.T, torch.ones(M, 1), FINE, POWERS, FINE, ATOMS),
         {},
         "swizzle_a must be NO_SWIZZLE or None for mxfp8_1x128",
     ),
     "scales of 128 that are no powers of two": (
-        (MX.data, MX.data.T, torch.full((M, 1), 0.3), FINE, torch.ones(M, 1), FINE),
+        (MX.data, MX.data.T, torch.full((M, 1), 0.3), FINE, POWERS, FINE),
         {},
         "scale_a must be powers of two, which the tensor core multiplies, got 0.3",
     ),

@@ -552,6 +552,31 @@ BLOCKWISE = [
         "[empty], zero, 0, last_apart",
         (f"{NUMERICS}/test_blockwise_scales.py",),
     ),
+    Fault(
+        "added-tcgen05: the product of a step is multiplied by the scales of the next one",
+        "            _add(scope, op.acc, number + (-1))\n    _keep(held, scales)\n",
+        "            _keep(held, scales)\n            _add(scope, op.acc, number + (-1))\n"
+        "    _keep(held, scales)\n",
+        (f"{NUMERICS}/test_products_in_tensor_memory.py",),
+    ),
+    Fault(
+        "added-tcgen05: MMAs write to a product that others still read",
+        '    team.meet()\n    build.fence("tcgen05_after")\n    number: ir.Value',
+        '    build.fence("tcgen05_after")\n    number: ir.Value',
+        (f"{NUMERICS}/test_products_in_tensor_memory.py",),
+    ),
+    Fault(
+        "places: two warpgroups have the same rows of a product",
+        "thread // WARPGROUP_THREADS * (m // 8)",
+        "thread // WARPGROUP_THREADS * 0",
+        (f"{NUMERICS}/test_products_in_tensor_memory.py",),
+    ),
+    Fault(
+        "held-factors: a scale is held for 16 columns whose scales are of 128 lines",
+        "number // side.width for number",
+        "number // (2 * side.width) for number",
+        (f"{NUMERICS}/test_products_in_tensor_memory.py",),
+    ),
 ]
 FAULTS = [
     *LAYOUTS_AND_FRONT_END,

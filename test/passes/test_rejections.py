@@ -97,8 +97,8 @@ def test_specs_that_cannot_be_built(fields, message):
         ),
         (
             "tiling{mma=wgmma.mma_async}",
-            "mma: sm_100a has none called 'wgmma.mma_async'; use one of tcgen05.mma, mma.sync, "
-            "mma.sync+3xtf32, mma.sync+bf16x9, fma",
+            "mma: sm_100a has none called 'wgmma.mma_async'; use one of tcgen05.mma, "
+            "tcgen05.mma+fma, mma.sync, mma.sync+3xtf32, mma.sync+bf16x9, fma",
         ),
         (
             "tiling{mma=hmma}",
