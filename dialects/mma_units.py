@@ -87,7 +87,7 @@ WGMMA_ADDED = replace(
 # the others run.
 WGMMA_WIDENED = replace(WGMMA, name="wgmma.mma_async+cvt", spreads_rows=True)
 WGMMA_WIDENED_ADDED = replace(WGMMA_ADDED, name="wgmma.mma_async+cvt+fma", spreads_rows=True)
-# That of two tiles where the product is in tensor memory, twice: threads add one while MMAs make the next.
+# WGMMA_ADDED with the product in tensor memory, twice: threads add one while MMAs make the next.
 # A warpgroup holds 64 rows of the sums (PTX ISA, tcgen05.ld: each warp reads a quarter of lanes).
 TCGEN05_ADDED = replace(
     TCGEN05,

@@ -1,7 +1,7 @@
 """`scaled_grouped_mm` with scales of blocks: those that an MMA multiplies, or f32 of 128 elements.
 
 BlockWise1x32, BlockWise1x16      atoms of each group's rows, or a scale row by row    sm_100a
-BlockWise1x128, BlockWise128x128  f32, by which threads multiply the sums of 128       sm_90a
+BlockWise1x128, BlockWise128x128  f32, by which threads multiply the sums of 128       sm_90a, too
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ def scaled_grouped_mm(
         grouped rows for each group, which begins with 128 rows of its own; without a swizzle [rows,
         blocks] and [groups, n, blocks]. A TensorWise one beside them, in a list, is a factor.
         BlockWise1x128 (f32 [rows, k/128], rows contiguous), with that or BlockWise128x128 of the
-        stack (f32, for each matrix as `scaled_mm` has it), on sm_90a. Of two stacks and of rows
-        that are grouped; none where K is.
+        stack (f32, for each matrix as `scaled_mm` has it), on sm_90a and sm_100a. Of two stacks and
+        of rows that are grouped; none where K is.
     bias, contraction_dim: None and (), as no recipe here takes them. What else is to be computed of
         the sums, `grouped_mm` takes as an epilogue, of 8-bit floats, too.
     rows: as for `grouped_mm`; scale_a is then one for each of them, as `scale[rows]` has it. None

@@ -134,12 +134,13 @@ def blocks_of_128(matrix, rows):
     return data.reshape(matrix.shape), lies, worth.reshape(matrix.shape)
 
 
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("of_matrix", [True, False])
-def test_threads_multiply_by_scales_of_128(of_matrix):
+def test_threads_multiply_by_scales_of_128(of_matrix, target):
     a, of_a, worth_a = blocks_of_128(A, False)
     b, of_b, worth_b = blocks_of_128(B, of_matrix)
     recipe = BY_MATRIX if of_matrix else BY_128
-    how = {"offs": OFFS, "target": "sm_90a", "output_dtype": "f32"}
+    how = {"offs": OFFS, "target": target, "output_dtype": "f32"}
     found = scaled_grouped_mm(a, b.mT, of_a, BY_128, of_b, recipe, **how)
     assert is_near(found, wanted_rows(worth_a, worth_b), 16)
 

@@ -114,6 +114,15 @@ def test_stacks_have_the_scales_of_each_matrix(check_matmul, shared):
     check_matmul(spec_of(20, 24, 144, FORMS[1], batch=2, **stacked), target=TARGET)
 
 
+@pytest.mark.parametrize("forms", FORMS[:2])
+@pytest.mark.parametrize(
+    "pipeline", [None, f"tiling{{tile=128x32x128}}{TAIL},persistence{{ctas=2}}"]
+)
+def test_groups_have_the_scales_of_their_rows(check_matmul, forms, pipeline):
+    """Offsets fall anywhere, and some groups are empty."""
+    check_matmul(spec_of(203, 72, 272, forms, groups=5), target=TARGET, pipeline=pipeline)
+
+
 @pytest.mark.parametrize(
     ("types", "more"),
     [
