@@ -16,6 +16,7 @@ copy what it reads into a ring.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -191,7 +192,7 @@ def _estimate_of_warps(
     if form is not None:
         stored = m * n * bits_of(form) / 8 + scale_bytes(m, n, n, form)
     store = stored / chip.direct_store_rate
-    tiles = max(spec.batch, 1) * -(-spec.m // m) * -(-spec.n // n)
+    tiles = _along_m(spec, m) * -(-spec.n // n)
     waves = -(-tiles // target.multiprocessors)
     cycles = chip.cta_start + waves * (max(multiply, load) + store)
     total_us = cycles / (chip.clock * 1e3)
@@ -233,7 +234,7 @@ def _estimate(
     beside = places == scaled_legality.SCALE_PLACES
     work = max(load, multiply, copy) if beside else max(load, multiply + copy)
     each = max(work, store) if buffers == OVERLAPPING else work + read
-    tiles = max(spec.batch, 1) * -(-spec.m // (m * ctas)) * -(-spec.n // n)
+    tiles = _along_m(spec, m * ctas) * -(-spec.n // n)
     at_once = target.multiprocessors // ctas
     if sharing > 1:
         at_once = sharing * int(chip.clusters_at_once[sharing * ctas])
@@ -245,6 +246,16 @@ def _estimate(
     held = {"copy": copy, "places": places, "scale_columns": columns, "scale_bytes": scales}
     held["by_threads"] = by_threads > from_l2
     return ScaledEstimate(schedule, buffers, waves, multiply, load, store, total_us, **held)
+
+
+def _along_m(spec: MatmulSpec, rows: int) -> int:
+    """Tiles of so many rows, of all matrices or groups.
+
+    A group ends anywhere, so that its last tile is half full in the mean; it has one at least.
+    """
+    if not spec.groups:
+        return max(spec.batch, 1) * -(-spec.m // rows)
+    return max(min(spec.groups, spec.m), math.ceil(spec.m / rows + spec.groups / 2))
 
 
 def _store_cycles(spec: MatmulSpec, target: Target, tile: tuple[int, int]) -> float:

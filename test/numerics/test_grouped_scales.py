@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.driver import choose_pipeline, compile_matmul
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline, run_passes_on_text
 from tilewright.compiler.spec import MatmulSpec
@@ -104,6 +104,13 @@ def test_a_stack_with_scales_by_pairs_of_64_rows(check_matmul):
     """Threads of both CTAs copy the scales of the tile's matrix."""
     spec = replace(SCALED, groups=0, batch=2, m=200)
     check_matmul(spec, pipeline=HALVES)
+
+
+def test_groups_of_a_few_rows_are_tiles_of_lone_ctas():
+    """A pair has 256 rows, of which 128 groups of three would fill 1 in 85."""
+    spec = replace(SCALED, m=384, n=1536, k=2048, groups=128)
+    assert "pair=true" not in choose_pipeline(spec, "sm_100a")
+    assert "pair=true" in choose_pipeline(replace(spec, m=65536), "sm_100a")
 
 
 def test_the_judge_finds_the_scales_where_each_group_is_blocked_by_itself():
