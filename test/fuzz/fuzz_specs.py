@@ -84,6 +84,9 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     groups = random.Random(f"groups {seed}")
     if set(stack) <= {"further"} and groups.random() < 0.3:
         stack |= _groups(groups, majors, two_level=target == "sm_90a" and names[0] == "e4m3")
+    if set(stack) <= {"further", "products"} and "products" in stack and groups.random() < 0.4:
+        majors["a_major"] = "k"
+        stack |= {"groups": groups.choice((1, 2, 5, 9))}
     made = {**sizes, **dtypes, **majors, **stack}
     suits = k_per_mma > 1 and names[3] == "f32" and not {"groups", "dynamic_m"} & set(stack)
     quantised = _quantised(random.Random(f"quantised {seed}"), made, target, suits)
@@ -142,7 +145,12 @@ def scaled_properties(product: tuple[str, str], seed: int) -> dict[str, Any]:
     told = {name: spec.get(name) for name in ("b_dtype", "c_dtype", "a_major", "b_major")}
     told |= {name: spec.get(name) for name in ("scale_layout", "a_stacked", "b_stacked")}
     told |= {"product": product, "tail": spec["k"] % 128 > 0, "default": not pipeline}
-    told |= {"rows": spec["m"] > 40, "columns": spec["n"] > 40, "stack": spec.get("batch", 0) > 0}
+    told |= {
+        "groups": spec.get("groups", 0) > 0,
+        "rows": spec["m"] > 40,
+        "columns": spec["n"] > 40,
+        "stack": spec.get("batch", 0) > 0,
+    }
     if pipeline:
         tile = pipeline.partition("}")[0].partition("=")[2].split("x")
         told |= {f"tile {axis}": extent for axis, extent in zip("mnk", tile, strict=True)}
@@ -167,6 +175,7 @@ def scaled_case(
     spec |= {"scale_layout": "linear"} if draw.random() < 0.3 else {}
     spec |= _scaled_stack(random.Random(f"stack {m} {n} {k}"))  # the rest is drawn as without
     spec |= _quantised(random.Random(f"quantised {m} {n} {k}"), spec, target)
+    spec |= _scaled_groups(random.Random(f"groups {m} {n} {k}"), spec)
     options = {"target": target}
     if draw.random() < 0.3:
         return spec, options
@@ -190,6 +199,14 @@ def _scaled_stack(draw: random.Random) -> dict[str, Any]:
         "batch": draw.randint(1, 3),
         draw.choice(("a_stacked", "b_stacked")): draw.random() < 0.5,
     }
+
+
+def _scaled_groups(draw: random.Random, spec: dict[str, Any]) -> dict[str, Any]:
+    """Now and then groups of rows; mostly of an A that lies as it must."""
+    if "batch" in spec or draw.random() >= 0.3:
+        return {}
+    major = "k" if draw.random() < 0.95 else spec.get("a_major", "k")
+    return {"groups": draw.choice((1, 2, 5, 9)), "a_major": major}
 
 
 def _scaled_passes(draw: random.Random, by_warps: bool) -> list[str]:
