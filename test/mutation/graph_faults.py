@@ -39,4 +39,16 @@ GRAPHS = [
         "        entry.default = None",
         ("test/inductor/test_region_pass.py",),
     ),
+    Fault(
+        "joins: what lies between two products may be read elsewhere",
+        "        read_here = all(source_of(each, joined) is second.node for each in leaving)",
+        "        read_here = all(source_of(each, joined) is not None for each in leaving)",
+        (REGIONS,),
+    ),
+    Fault(
+        "frames: what refuses a view among fake tensors ends the search",
+        "    except (RuntimeError, ValueError):",
+        "    except RuntimeError:",
+        (REGIONS,),
+    ),
 ]
