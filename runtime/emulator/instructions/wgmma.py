@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -333,7 +334,7 @@ def _submit(
 ) -> None:
     slots, read = registers
     old = [warp.regs[slot] for slot in slots]
-    _check_registers(products_of(warp), form, old, a)
+    _check_registers(products_of(warp), form, dict(zip(slots, old, strict=True)), read)
     line = warp.program.source[warp.split.pc].line
     row = warp.index % _GROUP * _WARP_M
     kept = old if adds else None
@@ -356,12 +357,14 @@ def _submit(
     count_event(warp.cta, "wgmma flops", 2 * _WARP_M * form.n * form.k)
 
 
-def _check_registers(products: WarpProducts, form: WgmmaForm, old: list, a: object) -> None:
-    for value in old:
-        products.require_fenced(value, "the accumulator of wgmma.mma_async")
+def _check_registers(
+    products: WarpProducts, form: WgmmaForm, old: dict[int, Any], a: dict[int, Any]
+) -> None:
+    for slot, value in old.items():
+        products.require_fenced(slot, value, "the accumulator of wgmma.mma_async")
         if type(value) is Pending and value.product.form.accumulator != form.accumulator:
             value.refuse()
-    for value in a if isinstance(a, list) else ():
-        products.require_fenced(value, "operand A of wgmma.mma_async")
+    for slot, value in a.items():
+        products.require_fenced(slot, value, "operand A of wgmma.mma_async")
         if type(value) is Pending:
             value.refuse()

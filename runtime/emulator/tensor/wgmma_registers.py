@@ -78,26 +78,29 @@ Pending.__hash__ = object.__hash__
 class WarpProducts:
     """The operations of one warp: not committed, and in groups from old to new.
 
-    fenced: the register arrays at the last wgmma.fence, by identity; issued: how many so far.
+    fenced: the arrays of all registers at the last wgmma.fence; issued: how many so far.
     """
 
     open: list[Product] = field(default_factory=list)
     groups: list[list[Product]] = field(default_factory=list)
-    fenced: dict[int, Any] = field(default_factory=dict)
+    fenced: list[Any] = field(default_factory=list)
     issued: int = 0
 
     def fence(self, registers: list) -> None:
         """wgmma.fence: accesses to the registers so far are ordered."""
-        self.fenced = {id(value): value for value in registers}
+        self.fenced = list(registers)
 
-    def require_fenced(self, value: Any, what: str) -> None:
+    def require_fenced(self, slot: int, value: Any, what: str) -> None:
         """Trap if a register was written after the last wgmma.fence."""
-        if type(value) is not Pending and id(value) not in self.fenced:
+        if type(value) is not Pending and not self._is_fenced(slot, value):
             raise Trap(
                 "missing-fence",
                 f"a register of {what} was written after the last wgmma.fence; "
                 f"wgmma.fence.sync.aligned must come between",
             )
+
+    def _is_fenced(self, slot: int, value: Any) -> bool:
+        return slot < len(self.fenced) and self.fenced[slot] is value
 
     def commit(self) -> None:
         """wgmma.commit_group."""
@@ -119,7 +122,7 @@ class WarpProducts:
         for slot, value in enumerate(registers):
             if type(value) is Pending and id(value.product) in owners:
                 registers[slot] = value.result
-                self.fenced[id(value.result)] = value.result
+                self.fenced[slot] = value.result
 
 
 def _check_untouched(product: Product, registers: list) -> None:

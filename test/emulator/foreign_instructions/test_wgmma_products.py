@@ -310,6 +310,11 @@ ONE_WARP = "setp.lt.u32 %p2, %lane, 32; @!%p2 bra E;\n"
 MISUSES = {
     "no fence after the registers were written": (
         FENCE + "add.f32 %r3, %r3, %r3;" + STEP, "missing-fence", "after the last wgmma.fence"),
+    "no fence after mov from a register that was there": (
+        "mov.b32 %r9, 7;" + FENCE + "mov.b32 %r3, %r9;" + STEP, "missing-fence",
+        "after the last wgmma.fence"),
+    "no fence after mov of a number": (
+        FENCE + "mov.b32 %r3, 7;" + STEP, "missing-fence", "after the last wgmma.fence"),
     "a warp without a warpgroup": (FENCE + STEP + DONE, "convergence", "2 do not exist"),
     "written before the wait": (FENCE + STEP + COMMIT + "mov.b32 %r0, 0;" + DONE, "missing-wait",
                                 "was written before"),
