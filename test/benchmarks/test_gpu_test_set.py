@@ -25,7 +25,10 @@ def script(monkeypatch):
     yield importlib.import_module
     for name in (
         "gpu_test",
+        "gpu_test_case",
         "gpu_test_cases",
+        "gpu_test_schedules",
+        "gpu_test_units",
         "gpu_test_bundles",
         "gpu_test_launches",
         "gpu_test_sums",
