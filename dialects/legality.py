@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .dtypes import BLOCKWISE, FMA, PADDED_ALIGNMENT_BYTES, PADDED_ROW
+from .dynamic import joined
 from .hilbert import CELLS_MAX
 from .layout import (
     CORE_ROWS,
@@ -193,7 +194,7 @@ def split_clusters(tiles: Sequence[int], shape: Sequence[int]) -> str | None:
     """Where a cluster adds parts of sums, none of its CTAs is without a tile."""
     if not any(extent % size for extent, size in zip(tiles, shape, strict=True)):
         return None
-    got = f"{tiles[0] if tiles[0] > 0 else '?'}x{tiles[1]} tiles and {shape[0]}x{shape[1]}"
+    got = f"{joined(tiles)} tiles and {joined(shape)}"
     return f"where K is split the tiles must be whole clusters, got {got}"
 
 

@@ -186,7 +186,8 @@ class KernelOp(
         if any(not isinstance(argument.type, ir.MemRefType) for argument in arguments):
             return refuse(self, "every argument must be a memref view of global memory")
         grid, cluster = integers_of(self.grid), integers_of(self.cluster)
-        known = grid[1:] if grid[:1] == [DYNAMIC] else grid
+        counted = grid[:2].count(DYNAMIC) == 1
+        known = [each for each in grid if each != DYNAMIC] if counted else grid
         if (
             len(grid) != 3
             or len(cluster) != 3

@@ -27,18 +27,18 @@ class PlaceOp(Tile.Operation, name="place"):
 
 
 class CountedPlaceOp(PlaceOp, name="counted_place"):
-    """`(i, j)`, as of `tile.place`, of `along_m` tiles along M, which a launch says.
+    """`(i, j)`, as of `tile.place`, of `counted` tiles along M or N, which a launch says.
 
     `tiles` has -1 in their place.
     """
 
-    along_m: ext.Operand[I32]
+    counted: ext.Operand[I32]
 
     def verify_invariants(self) -> bool:
         tiles = integers_of(self.tiles)
-        if tiles[:1] != [DYNAMIC]:
-            return refuse(self, f"tiles must have {DYNAMIC} along M, got {tiles}")
-        return _verify_place(self, [1, *tiles[1:]])
+        if tiles.count(DYNAMIC) != 1:
+            return refuse(self, f"tiles must have one {DYNAMIC}, along M or N, got {tiles}")
+        return _verify_place(self, [1 if each == DYNAMIC else each for each in tiles])
 
 
 class TileCountOp(Tile.Operation, name="tile_count"):

@@ -52,8 +52,8 @@ def _check_whole(kernel: KernelOp, op: Any) -> None:
 
 def _check_place(kernel: KernelOp, place: PlaceOp, first: PlaceOp) -> None:
     tiles, cluster = integers_of(place.tiles), integers_of(kernel.cluster)
-    known = tiles[1:] if tiles[0] == DYNAMIC else tiles
-    if any(map(int.__mod__, reversed(known), reversed(cluster[:2]))):
+    pairs = zip(tiles, cluster, strict=False)
+    if any(extent % size for extent, size in pairs if extent != DYNAMIC):
         raise refused(
             place,
             f"tiles: must be whole clusters of {cluster[0]}x{cluster[1]}, got {tiles}; round them "

@@ -43,6 +43,7 @@ from .check_scales import (
     scales_stack,
 )
 from .duals import B2, arg_names, is_dual, operand_names
+from .dynamic_rows import counted_extent
 from .groups import columns_of_group, part_of_group
 from .indices import LinearForm, known_part, linear_form, place_of, span
 from .outputs import SCALES as SCALES_OF_C
@@ -221,7 +222,8 @@ def check_map(
 def check_index(kernel: KernelOp, op: Any, index: ir.Value, extent: int) -> LinearForm:
     """The linear form of an index of tiles of `extent`."""
     form = linear_form(index)
-    reach = None if form is None else span(kernel, known_part(kernel, form))
+    parts = max(1, counted_extent(kernel) // extent)  # halves of a tile, in a pair
+    reach = None if form is None else span(kernel, known_part(kernel, form, parts))
     if form is None or reach is None:
         raise refused(
             op,

@@ -12,16 +12,14 @@ from ..dialects.pipe import ForEachClaimOp
 from ..dialects.tile import CtaTileOp, KernelOp
 from ..dialects.tile_types import DYNAMIC, integers_of
 from .base import refused
-from .dynamic_rows import check_bounds, has_dynamic_rows
+from .dynamic_rows import check_bounds, counted_axis, has_dynamic_rows
 
 
 def check_tiles(kernel: KernelOp, places: list[CtaTileOp], loops: list[Any]) -> None:
     """The tiles that the CTAs of a kernel compute: at its places, or in its loops over tiles."""
     grid, cluster = integers_of(kernel.grid), integers_of(kernel.cluster)
     check_bounds(kernel, has_dynamic_rows(kernel))
-    if (grid[0] == DYNAMIC) > has_dynamic_rows(kernel):
-        c = list(kernel.body.blocks[0].arguments)[-1].type
-        raise refused(kernel, f"tiles: a launch says the grid of a dynamic M, got c of {c}; fix it")
+    _check_counted(kernel, grid)
     if grid[2] != cluster[2] and (loops or cluster[2] > 1):
         raise refused(kernel, f"tiles: must be one cluster deep, got {grid} of {cluster}; fix it")
     if len(places) + bool(loops) != 1:
@@ -34,11 +32,25 @@ def check_tiles(kernel: KernelOp, places: list[CtaTileOp], loops: list[Any]) -> 
         _check_loop(kernel, loop, loops[0])
 
 
+def _check_counted(kernel: KernelOp, tiles: list[int]) -> None:
+    """A launch says how many tiles there are along the rows of C, if those are dynamic."""
+    if DYNAMIC not in tiles:
+        return
+    if not has_dynamic_rows(kernel):
+        c = list(kernel.body.blocks[0].arguments)[-1].type
+        raise refused(kernel, f"tiles: a launch says the grid of a dynamic M, got c of {c}; fix it")
+    if tiles.index(DYNAMIC) != counted_axis(kernel):
+        axes = ("N", "M") if counted_axis(kernel) == 0 else ("M", "N")
+        rule = f"tiles: a launch says those along {axes[1]}, where the rows of c are"
+        raise refused(kernel, f"{rule}, got {DYNAMIC} along {axes[0]}; exchange them")
+
+
 def _check_loop(kernel: KernelOp, loop: Any, first: Any) -> None:
     grid, cluster = integers_of(kernel.grid), integers_of(kernel.cluster)
     tiles = integers_of(loop.tiles)
-    counted = tiles[:1] == [DYNAMIC] and has_dynamic_rows(kernel)
-    known = [cluster[0], *tiles[1:]] if counted else tiles
+    _check_counted(kernel, tiles)
+    pairs = zip(tiles, cluster, strict=False)
+    known = [size if extent == DYNAMIC else extent for extent, size in pairs]
     if len(known) != 2 or min(known) < 1 or any(map(int.__mod__, known, cluster[:2])):
         raise refused(
             loop,

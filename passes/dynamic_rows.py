@@ -21,7 +21,7 @@ from ..dialects.tile_loads import TmaLoadOp
 from ..dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import DYNAMIC, extent_of, integers, integers_of
-from .base import ROWS_ATTRIBUTE, refused, walk
+from .base import ROWS_ATTRIBUTE, is_swapped, refused, walk
 from .batches import map_definition
 from .build import as_i32, constant, i32
 from .clone import index_constant
@@ -84,11 +84,14 @@ def least_rows(op: Any) -> int:
 
 
 def count_tiles(kernel: KernelOp) -> ir.Value:
-    """The kernel's M tiles, in whole clusters, as i32; emitted in front of its program."""
+    """The tiles along C's rows, in whole clusters, as i32; emitted in front of the program.
+
+    They lie along M, or along N where MMAs multiply tiles of B by tiles of A.
+    """
     for op in walk(kernel, TileCountOp | GroupTilesOp):
         return op.count
     entry = kernel.body.blocks[0]
-    tile = walk(kernel, (*MMAS, ViewMmaOp))[0].acc.type.shape[0]
+    axis, tile = counted_axis(kernel), counted_extent(kernel)
     first = next(op for op in acting(entry) if not isinstance(op, PrologueOp))
     group = group_of(kernel)
     with ir.InsertionPoint(first), kernel.location:
@@ -96,8 +99,19 @@ def count_tiles(kernel: KernelOp) -> ir.Value:
             how = {name: getattr(group, name) for name in ("tile", "together", "extent")}
             return GroupTilesOp(offsets=group.offsets, **how, count=i32()).count
         rows = memref.dim(list(entry.arguments)[-1], index_constant(0))
-        whole = attribute_of(integers_of(kernel.cluster)[0])
+        whole = attribute_of(integers_of(kernel.cluster)[axis])
         return TileCountOp(rows=rows, tile=attribute_of(tile), whole=whole, count=i32()).count
+
+
+def counted_axis(kernel: KernelOp) -> int:
+    """0 where tiles of C's rows lie along M, 1 where they lie along N."""
+    return int(is_swapped(kernel))
+
+
+def counted_extent(kernel: KernelOp) -> int:
+    """The rows of C in a tile."""
+    mma = next(iter(walk(kernel, (*MMAS, ViewMmaOp))), None)
+    return 1 if mma is None else mma.acc.type.shape[counted_axis(kernel)]
 
 
 def known_tiles(kernel: KernelOp, tiles: list[int], order: str) -> list[int]:
@@ -133,6 +147,6 @@ def kernel_of(op: Any) -> KernelOp:
 def place_at(kernel: KernelOp, number: ir.Value, how: dict[str, Any]) -> PlaceOp:
     """Emit the place of a tile by its number; `how` is the tiles, their order and group."""
     index = ir.IndexType.get()
-    if integers_of(how["tiles"])[0] != DYNAMIC:
+    if DYNAMIC not in integers_of(how["tiles"]):
         return PlaceOp(number=number, **how, i=index, j=index)
-    return CountedPlaceOp(number=number, along_m=count_tiles(kernel), **how, i=index, j=index)
+    return CountedPlaceOp(number=number, counted=count_tiles(kernel), **how, i=index, j=index)

@@ -27,7 +27,7 @@ def expand_tiles(kernel: KernelOp) -> None:
     """Write out the order of CTAs, and every loop whose tiles are known when the kernel starts."""
     expand_order(kernel)
     for loop in walk(kernel, ForEachClaimOp):
-        if integers_of(loop.tiles)[0] == DYNAMIC:
+        if DYNAMIC in integers_of(loop.tiles):
             count_tiles(kernel)
     for loop in walk(kernel, ForEachTileOp | ForEachTurnOp):
         turn, turns = 0, 1
@@ -78,6 +78,8 @@ def _expand_other(
 def _count(kernel: KernelOp, tiles: list[int]) -> ir.Value:
     """How many clusters share the tiles out, each of which has as many tiles as CTAs."""
     (along_m, along_n), cluster = tiles, integers_of(kernel.cluster)
+    if along_n == DYNAMIC:
+        return count_tiles(kernel) // cluster[1] * (along_m // cluster[0])
     if along_m != DYNAMIC:
         return constant(along_m * along_n // (cluster[0] * cluster[1]))
     return clusters_along_m(kernel, along_m) * (along_n // cluster[1])

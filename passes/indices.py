@@ -60,21 +60,24 @@ def linear_form(value: ir.Value) -> LinearForm | None:
     return LinearForm({}).plus(form, factor)
 
 
-def known_part(kernel: KernelOp, form: LinearForm) -> LinearForm:
-    """The form without the M place of a tile of which a launch says how many there are.
+def known_part(kernel: KernelOp, form: LinearForm, most: int = 1) -> LinearForm:
+    """The form without the place of a tile along an axis whose tiles a launch counts.
 
-    A launch keeps rows in reach of 32 bits, so that such a place may stand in a form once.
+    A launch keeps rows in reach of 32 bits, so that such a place may stand in a form once, or
+    `most` times where a tile has as many of what is counted.
     """
     rest = {
         value: factor
         for value, factor in form.factors.items()
-        if factor != 1 or not _is_dynamic(kernel, value)
+        if not (1 <= factor <= most and _is_dynamic(kernel, value))
     }
     return LinearForm(rest, form.constant)
 
 
 def _is_dynamic(kernel: KernelOp, value: ir.Value) -> bool:
-    return place_of(value) == 0 and _extents(kernel, value)[:1] == [DYNAMIC]
+    axis = place_of(value)
+    extents = _extents(kernel, value) if axis is not None else []
+    return axis is not None and extents[axis : axis + 1] == [DYNAMIC]
 
 
 def _extents(kernel: KernelOp, place: ir.Value) -> list[int]:

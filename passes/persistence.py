@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..dialects import legality, scaled_legality
+from ..dialects.dynamic import joined
 from ..dialects.mlir import ir
 from ..dialects.pipe import (
     ClaimOp,
@@ -104,7 +105,7 @@ class Persistence:
         self._check_options(kernel, target)
         tiles = integers_of(kernel.grid)[:2]
         self._check_tiles(kernel, tiles)
-        shown = f"{tiles[0] if tiles[0] != DYNAMIC else '?'}x{tiles[1]}"
+        shown = joined(tiles)
         claims = self._claims(kernel) if self.scheduler == "clc" else None
         derived = _derived(kernel, places[0])
         for block in _programs(kernel):
@@ -133,7 +134,7 @@ class Persistence:
             )
 
     def _check_tiles(self, kernel: KernelOp, tiles: list[int]) -> None:
-        if tiles[0] == DYNAMIC:
+        if DYNAMIC in tiles:
             rule = "persistence: order=hilbert is a table of known tiles, got a dynamic M"
             require(kernel, rule if self.order == "hilbert" else None, "use order=grouped")
             return
@@ -162,7 +163,7 @@ class Persistence:
         tiles, cluster = integers_of(kernel.grid)[:2], integers_of(kernel.cluster)
         ctas = self.ctas or target.multiprocessors
         clusters = ctas // (cluster[0] * cluster[1])
-        if tiles[0] != DYNAMIC:
+        if DYNAMIC not in tiles:
             clusters = min(clusters, tiles[0] * tiles[1] // (cluster[0] * cluster[1]))
         clusters = max(1, clusters)
         kernel.operation.attributes["grid"] = integers([clusters * cluster[0], cluster[1], 1])

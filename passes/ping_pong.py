@@ -272,7 +272,7 @@ def _move_registers(
 def _rounds(kernel: KernelOp) -> int | None:
     """Tiles that the busiest CTA computes; None where a launch says how many there are."""
     tiles = integers_of(walk(kernel, ForEachTurnOp)[0].tiles)
-    return None if tiles[0] == DYNAMIC else -(-prod(tiles) // prod(integers_of(kernel.grid)))
+    return None if DYNAMIC in tiles else -(-prod(tiles) // prod(integers_of(kernel.grid)))
 
 
 def _i64(value: int) -> ir.IntegerAttr:

@@ -90,7 +90,7 @@ def check_order(kernel: KernelOp) -> None:
     said, tiles = said_order(kernel), integers_of(kernel.grid)[:2]
     if said is None or said[0] != "hilbert":
         return
-    if tiles[0] == DYNAMIC:
+    if DYNAMIC in tiles:
         rule = f"{ORDER_ATTRIBUTE} hilbert is a table of known tiles, got a dynamic M"
         raise refused(kernel, f"{rule}; take order=grouped")
     if tiles[0] * tiles[1] > CELLS_MAX:

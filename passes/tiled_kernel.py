@@ -140,11 +140,10 @@ def build_kernel(
         along_m = tiles_of_groups(stack[0], matmul.b.type.shape[0], tile[0], 1)
     grid = [along_m, tiles_along(matmul.products * n, tile[1]), 1]
     if swap:
-        grid = [
-            prod(stack[:-1]) * tiles_along(n, tile[0]),
-            tiles_along(max(1, stack[-1]), tile[1]),
-            1,
-        ]
+        along_n = tiles_along(max(1, stack[-1]), tile[1])
+        if stack == [DYNAMIC]:
+            along_n = 1 if row_bounds(matmul)[1] <= tile[1] else DYNAMIC
+        grid = [prod(stack[:-1]) * tiles_along(n, tile[0]), along_n, 1]
     i64 = ir.IntegerType.get_signless(64)
     with ir.InsertionPoint(function), matmul.location:
         kernel = KernelOp(

@@ -15,21 +15,16 @@ from ..dialects.tile import ElementOp, KernelOp, MatmulOp
 from ..dialects.tile_batches import TransposedOp, turned_view
 from ..dialects.tile_outputs import KeepGroupsOp, kept_by
 from ..dialects.tile_quantized import quantize_of
-from ..dialects.tile_types import DYNAMIC, extent_of
 from ..dialects.tile_weights import WeightMatmulOp
 from .base import refused, walk
 from .batches import matrix_of
-from .dynamic_rows import row_bounds
 
 EXCHANGED = {"": "", "m": "n", "n": "m", "mn": "mn"}
 """What is indexed by so much of C is indexed by so much of the sums, and the other way round."""
 
 
-def check_swap(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> None:
-    """Refuse to exchange A and B where the rest cannot be turned.
-
-    Rows of C that a launch says must be those of one tile.
-    """
+def check_swap(matmul: MatmulOp, target: Target) -> None:
+    """Refuse to exchange A and B where the rest cannot be turned."""
     block = matmul.epilogue.blocks[0]
     groups = any(isinstance(each, KeepGroupsOp) for each in kept_by(block))
     broken = None
@@ -37,8 +32,6 @@ def check_swap(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> 
         broken = f"one product of matrices, got {matmul.operation.name}"
     elif quantize_of(block) is not None or groups:
         broken = "outputs of single elements, got one that reduces neighbours of a row"
-    elif extent_of(matmul.c.type, 0) == DYNAMIC and (most := row_bounds(matmul)[1]) > tile[1]:
-        broken = f"a dynamic M of at most the {tile[1]} columns of a tile, got up to {most}"
     elif target.mma.issuer == WARP or target.threads_multiply:
         broken = f"wgmma or tcgen05.mma, got {target.mma.name}"
     if broken:

@@ -170,7 +170,7 @@ class Tiling:
                     "multiplies them as they are",
                 )
         if self.swap:
-            check_swap(matmul, tile, target)
+            check_swap(matmul, target)
         kernel = build_kernel(matmul, tile, threads, self.operands, target, self.swap)
         if grid:
             say_grid(kernel, grid)

@@ -43,12 +43,12 @@ def _steps(*parts: tuple[int, int]) -> list[int]:
     return found
 
 
-SEARCHED = _steps((256, 16), (1024, 64), (4096, 128), (8192, 512), (16384, 1024), (32768, 8192))
+SEARCHED = _steps((256, 16), (1024, 32), (4096, 128), (8192, 512), (16384, 1024), (32768, 8192))
 """Rows for which a schedule is chosen."""
-JUDGED = _steps((256, 16), (8192, 64), (16384, 128), (32768, 256))
+JUDGED = _steps((512, 16), (2048, 32), (8192, 64), (16384, 128), (32768, 256))
 """Rows at which schedules are compared, and up to which a kernel may serve."""
 LOSS = 0.03
-LESS_KNOWN = 0.05
+LESS_KNOWN = 0.1
 TIE = 0.005  # a kernel goes on to serve fewer rows where another is faster by no more than this
 WORST = 4  # the power of a loss by which schedules are missed: the largest loss counts most
 

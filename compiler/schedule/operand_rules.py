@@ -61,14 +61,6 @@ def multicast_slice(problem: Problem, schedule: Schedule, target: Target) -> str
     return None
 
 
-def exchanged_rows(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """With A and B exchanged, rows that a launch says are those of one tile."""
-    if problem.swapped and problem.counts_tiles(schedule):
-        most = problem.most_m or "any number of"
-        return f"a tile has {schedule.tile[1]} rows of C, and a launch up to {most}"
-    return None
-
-
 def mma_shape(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """The tile must be whole MMAs (PTX ISA, tcgen05.mma shapes)."""
     m, n, k = schedule.tile

@@ -16,7 +16,6 @@ from ...dialects.target import WARPGROUP_THREADS, Target
 from .added_rules import added_cluster, added_columns, added_ring, scaled_registers
 from .chip_figures import figures
 from .operand_rules import (
-    exchanged_rows,
     mma_shape,
     multicast_slice,
     narrow_rows,
@@ -100,7 +99,9 @@ def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | N
         return "a split K sums no blocks that are quantised"
     if figures(target).split is None:
         return f"what a split K costs on {target.chip} was not measured"
-    tiles = (DYNAMIC if problem.counts_tiles(schedule) else m, n)
+    tiles = (m, n)
+    if problem.counts_tiles(schedule):
+        tiles = (m, DYNAMIC) if problem.swapped else (DYNAMIC, n)
     broken = legality.split_clusters(tiles, schedule.cluster)
     if broken:
         return broken
@@ -297,7 +298,6 @@ TILE_RULES: tuple[Rule, ...] = (
     added_columns,
     wasted_tile,
     reduced_groups,
-    exchanged_rows,
 )
 OPERAND_RULES: tuple[Rule, ...] = (operand_layout, narrow_rows, tma_box)
 CLUSTER_RULES: tuple[Rule, ...] = (

@@ -8,7 +8,7 @@ from ...dialects.tile import KernelOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_types import DYNAMIC, integers_of
 from ..base import ROWS_ATTRIBUTE, is_swapped, walk
-from ..dynamic_rows import has_dynamic_rows, row_bounds
+from ..dynamic_rows import counted_axis, has_dynamic_rows, row_bounds
 
 SIZE = "m"
 SIZE_PARAMETER = {"kind": "size", "size": SIZE}
@@ -21,19 +21,22 @@ def size_parameter(kernel: KernelOp) -> dict[str, Any]:
 
 
 def grid_of(kernel: KernelOp, tile: tuple[int, int]) -> list[Any]:
-    """CTAs along x, y and z; of a dynamic M, those along x as a formula (docs/bundle.md)."""
+    """CTAs along x, y and z; of a dynamic M, those along x or y as a formula (docs/bundle.md)."""
     grid, cluster = integers_of(kernel.grid), integers_of(kernel.cluster)
     if not has_dynamic_rows(kernel):
         return grid
     places = walk(kernel, PlaceOp)
-    if is_swapped(kernel):  # all of M is in each tile
-        ctas = {"clusters": grid[0] // cluster[0], "ctas": cluster[0]}
-        return [{"size": SIZE, "rows": tile[1], **ctas}, *grid[1:]]
-    rows = tile[0] * cluster[0]
-    formula = {"size": SIZE, "rows": rows, "clusters": 1, "ctas": cluster[0]}
-    if grid[0] != DYNAMIC and places:  # the most, which share out the tiles
-        formula["clusters"] = integers_of(places[0].tiles)[1] // cluster[1]
+    axis = counted_axis(kernel)
+    formula = {"size": SIZE, "rows": tile[axis] * cluster[axis], "clusters": 1}
+    if grid[axis] == DYNAMIC:
+        formula["ctas"] = cluster[axis]
+        return [*grid[:axis], formula, *grid[axis + 1 :]]
+    formula["ctas"] = cluster[0]
+    if places and DYNAMIC in integers_of(places[0].tiles):  # the most, which share out the tiles
+        formula["clusters"] = integers_of(places[0].tiles)[1 - axis] // cluster[1 - axis]
         formula["most"] = grid[0] // cluster[0]
+    elif is_swapped(kernel):  # all of M is in each tile
+        formula |= {"rows": tile[1], "clusters": grid[0] // cluster[0]}
     return [formula, *grid[1:]]
 
 

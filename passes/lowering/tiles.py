@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from typing import Any
 
 from ...dialects import sm
 from ...dialects.hilbert import hilbert_curve
@@ -79,8 +80,11 @@ def lower_split_rank(scope: Scope, _: SplitRankOp) -> ir.Value:
 
 
 def lower_workspace(scope: Scope, op: WorkspaceOp, pointer: ir.Value) -> ir.Value:
-    """Those of the places of the grid, along y first, lie one after the other."""
-    place = build.special("ctaid.x") * integers_of(scope.kernel.grid)[1] + build.special("ctaid.y")
+    """Those of the places of the grid lie one after the other, along y first, whose extent is
+    known."""
+    x, y = (build.special(f"ctaid.{axis}") for axis in "xy")
+    along_m, along_n, _ = integers_of(scope.kernel.grid)
+    place = y * along_m + x if along_n == DYNAMIC else x * along_n + y
     rows, columns = op.memory.type.shape
     offset = build.widen(place) * (rows * columns)
     moved = build.element_pointer(pointer, op.memory.type.element_type, offset)
@@ -112,22 +116,27 @@ def lower_box_rows(_: Scope, op: BoxRowsOp) -> ir.Value:
     return arith.minui(build.as_i32(op.rows), build.constant(op.most.value))
 
 
-def _tiles(cluster: Cluster, op: PlaceOp) -> tuple[int | ir.Value, int]:
+def _tiles(cluster: Cluster, op: PlaceOp) -> Tiles:
     """Cluster tiles along M and N."""
-    tiles = integers_of(op.tiles)
-    along_m = op.along_m if isinstance(op, CountedPlaceOp) else tiles[0]
-    return along_m // cluster.m, tiles[1] // cluster.n
+    tiles: list[Any] = integers_of(op.tiles)
+    if isinstance(op, CountedPlaceOp):
+        tiles[tiles.index(DYNAMIC)] = op.counted
+    return tiles[0] // cluster.m, tiles[1] // cluster.n
 
 
-def raster(
-    turn: ir.Value, tiles: tuple[int | ir.Value, int], order: str, group: int
-) -> tuple[ir.Value, ir.Value]:
+Tiles = tuple[int | ir.Value, int | ir.Value]
+
+
+def raster(turn: ir.Value, tiles: Tiles, order: str, group: int) -> tuple[ir.Value, ir.Value]:
     """(along M, along N) of the turn-th tile.
 
     m: M runs fastest; n: N runs fastest; grouped: `group` tiles along M, then the next N, so that
     neighbours in time share rows of A and columns of B; hilbert: as a table says.
     """
     m, n = tiles
+    if not isinstance(n, int):
+        assert isinstance(m, int)
+        return _raster_wide(turn, m, n, {"n": 1, "grouped": min(group, m)}.get(order, m))
     if order == "n":
         return turn // n, turn % n
     if not isinstance(m, int):
@@ -137,7 +146,11 @@ def raster(
     if order == "m" or group >= m:
         return turn % m, turn // m
     number, within = turn // (group * n), turn % (group * n)
-    first = number * group
+    return _in_group(within, number * group, m, group)
+
+
+def _in_group(within: ir.Value, first: ir.Value, m: int, group: int) -> tuple[ir.Value, ir.Value]:
+    """The place within a group of up to so many tiles along M, the first of which is `first`."""
     if m % group == 0:
         return first + within % group, within // group
     height = arith.minui(build.constant(m) - first, build.constant(group))
@@ -158,6 +171,18 @@ def _raster_counted(
         height = arith.minui(m - first, build.constant(group))
     along_n = arith.divui(within, height)
     return first + (within - along_n * height), along_n
+
+
+def _raster_wide(turn: ir.Value, m: int, n: ir.Value, group: int) -> tuple[ir.Value, ir.Value]:
+    """`group` tiles along M, then the next N, of `n` tiles along N that a launch says.
+
+    The last group may have fewer tiles along M. One division by a number that is not known, none
+    where one group has all.
+    """
+    if group == m:
+        return turn % m, turn // m
+    number = arith.divui(turn, n * group)
+    return _in_group(turn - number * (n * group), number * group, m, group)
 
 
 def _on_curve(turn: ir.Value, tiles: tuple[int, int]) -> tuple[ir.Value, ir.Value]:

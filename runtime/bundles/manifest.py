@@ -164,10 +164,12 @@ def _all_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str
 
 
 def _size_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
-    """The size is dynamic everywhere or nowhere; in the grid along x alone."""
+    """The size is dynamic everywhere or nowhere; in the grid along x or along y."""
     dynamic = is_dynamic(manifest)
-    if any(isinstance(extent, dict) for extent in manifest["grid"][1:]):
-        yield f"{where}.grid: must have numbers along y and z, got {manifest['grid']}"
+    counted = [isinstance(extent, dict) for extent in manifest["grid"]]
+    if counted[2] or sum(counted) > 1:
+        yield f"{where}.grid: must have one formula, along x or y, got {manifest['grid']}"
+        return
     count = sum(parameter["kind"] == "size" for parameter in manifest["parameters"])
     if count != dynamic:
         yield f"{where}.parameters: must have {int(dynamic)} of kind 'size', got {count}"

@@ -87,7 +87,8 @@ def workspaces(manifest: Mapping[str, Any]) -> list[tuple[int, bool]]:
     There is one of so many bytes for each place along x and y of the grid.
     """
     told = [each for each in manifest["parameters"] if each["kind"] == "workspace"]
-    tiles = 1 if isinstance(manifest["grid"][0], dict) else prod(manifest["grid"][:2])
+    counted = any(isinstance(extent, dict) for extent in manifest["grid"])
+    tiles = 1 if counted else prod(manifest["grid"][:2])
     return [(tiles * each["tile_bytes"], each["start"] == "zero") for each in told]
 
 

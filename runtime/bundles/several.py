@@ -23,7 +23,7 @@ from .sizes import SIZE, size_parameter
 
 SCHEMA_OF_SEVERAL = 4
 SCHEMA_OF_RANGES = 5
-KERNELS_MAX = 20
+KERNELS_MAX = 32
 RANGES_MAX = 512
 ROWS_MOST = 2**31 - 1
 ALIKE = ("target", "tensors", "epilogue", "outputs", "arguments", "math")

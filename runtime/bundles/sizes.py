@@ -17,11 +17,17 @@ from .manifest_rules import ADDRESSES_BYTES, workspaces
 SIZE = "m"
 REACH = 2**31
 """Rows that tiles may name, those of whole clusters behind the last row included."""
+ROWS_OF_GRID = 65_535  # CTAs along y that a GPU launches
 
 
 def is_dynamic(manifest: Mapping[str, Any]) -> bool:
     """Whether a launch says M."""
-    return isinstance(manifest["grid"][0], dict)
+    return any(isinstance(extent, dict) for extent in manifest["grid"])
+
+
+def formula_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How many CTAs there are along x or y, by the rows of C."""
+    return next(extent for extent in manifest["grid"] if isinstance(extent, dict))
 
 
 def most_rows(manifest: Mapping[str, Any]) -> int:
@@ -31,7 +37,10 @@ def most_rows(manifest: Mapping[str, Any]) -> int:
         for each in manifest["tensors"]
         if SIZE in each["shape"]
     ]
-    reach = min(REACH - 2 * manifest["grid"][0]["rows"], ADDRESSES_BYTES // max(1, *steps))
+    formula = formula_of(manifest)
+    reach = min(REACH - 2 * formula["rows"], ADDRESSES_BYTES // max(1, *steps))
+    if manifest["grid"][1] is formula:
+        reach = min(reach, ROWS_OF_GRID // formula["ctas"] * formula["rows"])
     return min(reach, size_parameter(manifest).get("most", reach))
 
 
@@ -43,7 +52,7 @@ def least_rows(manifest: Mapping[str, Any]) -> int:
 def sizes_to_check(manifest: Mapping[str, Any]) -> list[int]:
     """The least M, the most, and one between them of more than a tile."""
     least, most = least_rows(manifest), most_rows(manifest)
-    between = manifest["grid"][0]["rows"] + 1
+    between = formula_of(manifest)["rows"] + 1
     return sorted({least, min(max(least, between), most), most})
 
 
@@ -53,7 +62,7 @@ def size_parameter(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def grid_of(formula: Mapping[str, Any], m: int) -> int:
-    """CTAs along x for M rows: `ctas` for each of the clusters, `most` clusters at most.
+    """CTAs along x or y for M rows: `ctas` for each of the clusters, `most` clusters at most.
 
     There are as many clusters as hold `rows` rows each, `clusters` times as many where N is walked
     by the same ones.
@@ -64,7 +73,7 @@ def grid_of(formula: Mapping[str, Any], m: int) -> int:
 
 def manifest_for(manifest: Mapping[str, Any], m: int) -> dict[str, Any]:
     """The manifest of the kernel for one M; the same hashes, which are those of what was read."""
-    grid = [grid_of(manifest["grid"][0], m), *manifest["grid"][1:]]
+    grid = [grid_of(e, m) if isinstance(e, dict) else e for e in manifest["grid"]]
     tensors = [{**each, "shape": _numbers(each["shape"], m)} for each in manifest["tensors"]]
     parameters = [_parameter(each, m) for each in manifest["parameters"]]
     one = {**manifest, "grid": grid, "tensors": tensors, "parameters": parameters}

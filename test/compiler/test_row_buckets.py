@@ -56,7 +56,7 @@ def test_no_row_between_the_ends_of_ranges_is_served_much_slower(target, n, k):
         problem, taken = Problem.of(own, chip), next(each for most, each in served if m <= most)
         best = choose_schedule(own, chip)
         times = [estimate(problem, each, chip).total_us for each in (taken, best)]
-        assert times[0] <= 1.1 * times[1], (m, times)
+        assert times[0] <= 1.15 * times[1], (m, times)
 
 
 def test_a_schedule_is_left_out_where_the_others_do_as_well():
@@ -77,7 +77,7 @@ def test_a_schedule_is_left_out_where_the_others_do_as_well():
 
 def test_a_schedule_is_chosen_at_rows_that_are_compared():
     assert set(SEARCHED) <= set(JUDGED) and list(JUDGED) == sorted(set(JUDGED))
-    assert all(rows % 64 == 0 for rows in JUDGED if rows > 256)
+    assert all(rows % 64 == 0 for rows in JUDGED if rows > 2048)
 
 
 def test_few_rows_have_the_schedule_of_a_known_m():

@@ -38,6 +38,18 @@ ROWS = [
         ("test/inductor/test_regions_of_any_rows.py",),
     ),
     Fault(
+        "launch: exchanged tiles have the rows of those that are not",
+        '"rows": tile[axis] * cluster[axis]',
+        '"rows": tile[0] * cluster[axis]',
+        DYNAMIC,
+    ),
+    Fault(
+        "places: of tiles that are counted along N a group's first ones are left out",
+        "turn - number * (n * group), number * group, m",
+        "turn - number * (n * group), number * group + 1, m",
+        DYNAMIC,
+    ),
+    Fault(
         "buckets: schedules are left out however much they are missed",
         "missed[least].max() > 1 + LOSS:",
         "missed[least].max() > 2 + LOSS:",

@@ -108,7 +108,6 @@ def test_rows_that_tma_cannot_store_are_stored_by_threads(check_matmul):
         ({"products": 2}, "sm_90a", "one product of matrices, got tile.dual_matmul"),
         ({"groups": 2}, "sm_90a", "one product of matrices, got tile.grouped_matmul"),
         ({"c_dtype": "mxfp8"}, "sm_100a", "outputs of single elements"),
-        ({"dynamic_m": True}, "sm_90a", "a dynamic M of at most the 64 columns of a tile"),
         ({}, "sm_80", "wgmma or tcgen05.mma, got mma.sync"),
     ],
 )
