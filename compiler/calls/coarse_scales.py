@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...dialects.dtypes import COARSE_FORMATS, ScaledFormat
+from ...dialects.dtypes import (
+    BLOCKWISE,
+    BLOCKWISE_FORMS,
+    COARSE_FORMATS,
+    ScaledFormat,
+    blockwise_scale_shape,
+)
 from ...dialects.errors import OptionError
 
 COARSE = {
@@ -46,6 +52,18 @@ def coarse_scales(name: str, rows: Any, scale: Any, form: ScaledFormat, plain: b
     return (
         own if types[1] != "float32" else powers_of_two(name, own, not own.is_cuda)
     ).contiguous()
+
+
+def laid_out(scale: Any, form: str, rows: int, k: int) -> Any:
+    """Scales in f32 of an operand [rows, k] as threads read them: a copy where they lie otherwise,
+    and zeros behind the blocks of K where torch has some. Others are as they were."""
+    import torch
+
+    lies = list(blockwise_scale_shape(form, rows, k))
+    blocks = -(-k // BLOCKWISE)
+    if form != BLOCKWISE_FORMS[0] and list(scale.shape) == [blocks, lies[0]]:
+        scale = torch.nn.functional.pad(scale, (0, 0, 0, lies[1] - blocks))
+    return scale.T.contiguous().T if list(scale.shape) == lies[::-1] else scale
 
 
 def _turned(along: int, blocks: int) -> list[list[int]]:

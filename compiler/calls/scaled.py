@@ -29,7 +29,7 @@ from ..importers.epilogue_function import Frame, import_epilogue
 from ..importers.linalg_text import SHORT_SUMS, TWO_LEVEL_CHIPS, LinalgText, short_sums_rule
 from ..importers.traced_function import TensorLike
 from ..spec import BLOCKED, LINEAR, TWO_LEVEL, MatmulSpec
-from .coarse_scales import COARSE, coarse_scales
+from .coarse_scales import COARSE, coarse_scales, laid_out
 from .fused import multiply_fused, must_be_two_steps, two_steps
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, is_seen_by_torch, pipeline_of
@@ -98,7 +98,8 @@ def scaled_mm(
     l = k/128 rounded up to a multiple of 4; docs/block-scales.md). On sm_100a and sm_120a these
     may be of e4m3 and powers of two, e8m0 for one or both, in any order, and two of 128x128: other
     f32 beside them, and on sm_120a all others, are refused on the CPU; on a GPU nobody waits for
-    them, and they become NaN, as do the elements of C that they scale.
+    them, and they become NaN, as do the elements of C that they scale. Two f32 of sm_100a that lie
+    otherwise are copied.
     mat_b is K-major: pass `w.T` for a weight [n, k].
     output_dtype: "bf16", "f16", "f32", "e4m3" or "e5m2", or torch's; or a block-scaled format, as
         "nvfp4": then the result is a pair of `data` and blocked `scales`, as that of `matmul`.
@@ -120,8 +121,13 @@ def scaled_mm(
     chip = target or default_target(gpu_of(mat_a))
     kinds = [_kind(each) for each in (scale_recipe_a, scale_recipe_b)]
     native = bool(find_target(chip).mma.scaled_kinds)
-    if find_target(chip).added_mma is not None and _are_added(kinds, (scale_a, scale_b)):
+    by_threads = native and find_target(chip).added_mma is not None
+    if by_threads and _are_added(kinds, (scale_a, scale_b)):
         native = False
+        scale_a, scale_b = (
+            laid_out(scale, FORMS[kind], *rows.shape)
+            for scale, kind, rows in zip((scale_a, scale_b), kinds, (mat_a, mat_b.T), strict=True)
+        )
     a = _side("a", mat_a, scale_a, scale_recipe_a, swizzle_a, native)
     b = _side("b", mat_b.T, scale_b, scale_recipe_b, swizzle_b, native)
     how = How(result_type(output_dtype), chip, pipeline or "", preset or "")

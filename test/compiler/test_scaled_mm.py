@@ -91,6 +91,9 @@ def test_f32_for_128_elements_are_multiplied_by_threads():
     scale = (of_a * factors).T.contiguous().T
     got = scaled_mm(a, b.T, scale, FINE, of_b, WIDE, output_dtype="f32")
     assert torch.allclose(got.double(), left @ right.T, rtol=2**-17, atol=2**-8)
+    along_k, unpadded = scale.contiguous(), of_b[:2].contiguous()
+    same = scaled_mm(a, b.T, along_k, FINE, unpadded, WIDE, output_dtype="f32")
+    assert torch.equal(same, got)
 
 
 def test_every_f32_is_a_power_of_two_or_the_scale_nan():
