@@ -117,7 +117,7 @@ def quantised(draw: random.Random, held: Held) -> Drawn:
     a, b = (held.tensor(held.integers(rows, k, dtype=dtype)) for rows in (m, n))
     options: dict[str, Any] = {"target": target, "out_dtype": form}
     options |= {"epilogue": torch.relu} if draw.random() < 0.4 else {}
-    sums = a.double() @ b.double().T
+    sums = a.double() @ b.double().T + 0.0  # no negative zeros, whose bits would count
     pair = scales.quantize(options.get("epilogue", torch.clone)(sums).float(), form)
     wanted = pair.data, scales.to_blocked(pair.scales)
 
