@@ -76,6 +76,8 @@ from .tile_loads import TmaLoadOp as TmaLoadOp
 from .tile_loads import TmaMulticastOp as TmaMulticastOp
 from .tile_outputs import StoreGroupsOp
 from .tile_parts import GatheredStoreOp
+from .tile_parts import ReducedStoreOp as ReducedStoreOp
+from .tile_parts import SplitRankOp as SplitRankOp
 from .tile_quantized import StoreQuantizedOp
 from .tile_types import (
     DYNAMIC,
@@ -90,7 +92,6 @@ from .verify import (
     can_write_matrices,
     logical_shape,
     refuse,
-    summed_extents,
     tile_of_c,
     verify_epilogue,
     verify_smem,
@@ -335,43 +336,6 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
             return refuse(self, f"rows need a staging whose rows lie in line, got {layout}")
         element = stored_element(self.to.type)
         return verify_epilogue(self, self.epilogue, self.acc.type.element, element)
-
-
-class SplitRankOp(Tile.Operation, name="split_rank"):
-    """`rank`: which part of K this CTA sums; the CTAs of the grid along z share one tile of C."""
-
-    rank: ext.Result[ir.IndexType]
-
-
-class ReducedStoreOp(Tile.Operation, name="reduced_store"):
-    """`view[i*M + r, j*N + c] = f(acc_0[r,c] + acc_1[r,c] + ...)`, dropped outside the view.
-
-    `acc_s` is the accumulator of the CTA of rank s along z. Every CTA writes its own to the one
-    slot of `partials`, in its shared memory, and stores the rows r = rank mod CTAs, which it sums
-    over the cluster in the order of ranks; of a transposed view those of C as it lies. The region
-    is f, as in `tile.matmul`.
-    """
-
-    acc: ext.Operand[AccumulatorType]
-    partials: ext.Operand[Any]
-    view: ext.Operand[ir.MemRefType]
-    i: ext.Operand[ir.IndexType]
-    j: ext.Operand[ir.IndexType]
-    epilogue: ext.Region
-
-    def verify_invariants(self) -> bool:
-        smem, acc = self.partials.type.tiles[0], self.acc.type
-        wanted = "{}x{}".format(*summed_extents(self)) + f" of {acc.element}"
-        got = f"{smem.layout.mn}x{smem.layout.k} of {smem.element}"
-        if got != wanted:
-            return refuse(self, f"partials must be {wanted}, got {got}")
-        if smem.layout.major != "k":
-            return refuse(self, f"partials must be rows, got major {smem.layout.major!r}")
-        if not verify_smem(self, smem):
-            return False
-        return verify_epilogue(
-            self, self.epilogue, self.acc.type.element, self.view.type.element_type
-        )
 
 
 class ElementOp(Tile.Operation, name="element"):

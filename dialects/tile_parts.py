@@ -1,5 +1,7 @@
-"""Ops of `tile` for a K that is split over the grid: sums meet in global memory.
+"""Ops of `tile` for a K that is split: sums meet in the cluster, or over the grid in global memory.
 
+    tile.split_rank      which part of K this CTA sums
+    tile.reduced_store   view[i*M + r, j*N + c] = f(sum over the cluster of acc[r,c], in rank order)
     tile.workspace       this tile's part of memory that the launch gives besides the arguments
     tile.gathered_store  view[i*M + r, j*N + c] = f(sum over the grid's parts of acc[r,c], in order)
 
@@ -10,10 +12,47 @@ from typing import Any
 
 from .mlir import ext, ir
 from .tile_types import AccumulatorType, Tile, element_bytes
-from .verify import refuse, summed_extents, verify_epilogue
+from .verify import refuse, summed_extents, verify_epilogue, verify_smem
 
 ANY, ZERO = "any", "zero"
 STARTS = (ANY, ZERO)
+
+
+class SplitRankOp(Tile.Operation, name="split_rank"):
+    """`rank`: which part of K this CTA sums; the CTAs of the grid along z share one tile of C."""
+
+    rank: ext.Result[ir.IndexType]
+
+
+class ReducedStoreOp(Tile.Operation, name="reduced_store"):
+    """`view[i*M + r, j*N + c] = f(acc_0[r,c] + acc_1[r,c] + ...)`, dropped outside the view.
+
+    `acc_s` is the accumulator of the CTA of rank s along z. Every CTA writes its own to the one
+    slot of `partials`, in its shared memory, and stores the rows r = rank mod CTAs, which it sums
+    over the cluster in the order of ranks; of a transposed view those of C as it lies. The region
+    is f, as in `tile.matmul`.
+    """
+
+    acc: ext.Operand[AccumulatorType]
+    partials: ext.Operand[Any]
+    view: ext.Operand[ir.MemRefType]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+    epilogue: ext.Region
+
+    def verify_invariants(self) -> bool:
+        smem, acc = self.partials.type.tiles[0], self.acc.type
+        wanted = "{}x{}".format(*summed_extents(self)) + f" of {acc.element}"
+        got = f"{smem.layout.mn}x{smem.layout.k} of {smem.element}"
+        if got != wanted:
+            return refuse(self, f"partials must be {wanted}, got {got}")
+        if smem.layout.major != "k":
+            return refuse(self, f"partials must be rows, got major {smem.layout.major!r}")
+        if not verify_smem(self, smem):
+            return False
+        return verify_epilogue(
+            self, self.epilogue, self.acc.type.element, self.view.type.element_type
+        )
 
 
 class WorkspaceOp(Tile.Operation, name="workspace"):

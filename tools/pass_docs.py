@@ -36,6 +36,7 @@ from ..passes import (
     lowering,
     mma_tiling,
     plan,
+    scale_places,
     thread_rules,
     tiled_kernel,
     tma_insertion,
@@ -76,7 +77,14 @@ INSTEAD_OF = {"copy-insertion": "tma-insertion"}
 ALL = (*PIPELINE, *LOWERING)
 # Modules whose refusals are a pass's, too.
 CALLS = {
-    Normalize: (accepted_ops, trace_products, trace_operand, trace_scales, gather_epilogue),
+    Normalize: (
+        accepted_ops,
+        trace_products,
+        trace_operand,
+        trace_scales,
+        scale_places,
+        gather_epilogue,
+    ),
     AssignThreads: (thread_rules,),
     ExpandLoops: (check_loops,),
     PlanMemory: (plan, check_memory, check_barriers),
