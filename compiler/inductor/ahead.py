@@ -45,6 +45,7 @@ class Workers:
     def compile_all(self, jobs: dict[str, Job]) -> dict[str, Bundle | CompileError]:
         """A kernel for each key, or why there is none."""
         missing = [job for key, job in jobs.items() if not (cache_folder() / f"{key}.zip").exists()]
+        missing.sort(key=_length, reverse=True)  # so that each process has some of the long ones
         shares = len(self._children) + 1
         busy = [
             child

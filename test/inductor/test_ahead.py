@@ -4,6 +4,7 @@ import pytest
 
 from tilewright.compiler.calls.kernel_cache import cached_bundle, describe_request, digest
 from tilewright.compiler.calls.kernels import How, pipeline_of
+from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.inductor import ahead
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
@@ -51,6 +52,18 @@ def test_what_a_process_leaves_undone_is_compiled_here(fresh_cache, compiled_her
     assert len(compiled_here) == 2 and not any(
         isinstance(e, CompileError) for e in bundles.values()
     )
+
+
+def test_each_process_has_one_of_the_longest_kernels(fresh_cache, monkeypatch):
+    """A kernel with much behind its product takes several times as long as a product alone."""
+    given, here = [], []
+    texts = [LinalgText("x" * length, "region") for length in (10, 40, 20, 30)]
+    monkeypatch.setattr(ahead, "_give", lambda child, jobs: given.extend(jobs))
+    monkeypatch.setattr(ahead, "_bundle", here.append)
+    with ahead.Workers(ahead.FEW, 2) as workers:
+        workers.compile_all({str(n): (each, "", "", "") for n, each in enumerate(texts)})
+    lengths = [[len(job[0].text) for job in jobs] for jobs in (here[:2], given)]
+    assert lengths == [[40, 20], [30, 10]]
 
 
 def test_processes_that_nobody_needs_are_ended(fresh_cache, compiled_here):
