@@ -12,6 +12,7 @@ from torch._dynamo.utils import counters
 from torch._inductor import config
 
 import tilewright
+from tilewright.compiler.calls import grouped_operator as _groups  # noqa: F401  registers one
 from tilewright.compiler.calls import matmul_operator as _operators
 from tilewright.compiler.calls import weight_operator as _weights  # noqa: F401  registers one
 from tilewright.compiler.calls.kernel_cache import cached_bundle
@@ -60,10 +61,17 @@ def of_weights():
     return A.clone().requires_grad_(), b, scales.detach(), None, None, "s8", "", ""
 
 
+def of_groups():
+    stack, ends = draw(2, 24, 32).mT, torch.tensor([9, 16], dtype=torch.int32)
+    how = "", True, "", "", "", "", ""
+    return A.clone().requires_grad_(), stack.requires_grad_(), ends, None, *how
+
+
 OPERATORS = {
     "tilewright::product": of_product,
     "tilewright::matmul": of_product,
     "tilewright::weight_only": of_weights,
+    "tilewright::grouped": of_groups,
     "tilewright::region": of_region,
     "tilewright::run_kernel": of_one,
     "tilewright::run_kernel_of_several": of_several,
