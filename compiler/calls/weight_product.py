@@ -31,8 +31,8 @@ TYPES = {f"torch.{DTYPES[name].torch}": name for name in ("s8", "e4m3", "e5m2")}
 SCALES = {"torch.bfloat16": "bf16", "torch.float16": "f16", "torch.float32": "f32"}
 PACKED = {"s4": 2, "u4": 2}
 WIDE = ("torch.bfloat16", "torch.float16")
-BUCKETS = (16, 64, 256)
-"""Of kernels for any M: each has the schedule for the M up to which it is called."""
+BUCKETS = (16, 64, 128, 256)
+"""Of kernels for a run-time M: each is called up to one of these, and another one for more."""
 
 
 class Weights(NamedTuple):
@@ -145,7 +145,7 @@ def _multiply(
 
 
 def _hint_of(m: int) -> int:
-    """The M whose schedule the kernel for any M has that serves so many rows."""
+    """The M whose schedule the kernel for a run-time M has that serves so many rows."""
     return next((most for most in BUCKETS if m <= most), ROWS_HINT)
 
 
@@ -184,7 +184,8 @@ def _find(
         groups = {"group_size": weights.group, "scale_dtype": scales, "zero_points": zeros}
     spec = MatmulSpec(m, weights.n, weights.k, *types, **groups)
     if how.m:
-        spec = replace(spec, dynamic_m=True)
+        most = {"least_m": 1, "most_m": m} if m in BUCKETS else {}
+        spec = replace(spec, dynamic_m=True, **most)
     if epilogue is None:
         bundle = cached_bundle(spec, how.target, pipeline_of(spec, how.target, how))
         return Found(open_kernel(bundle), [], [], [])
@@ -208,7 +209,7 @@ def _check_any_rows(
     if any("m" in each.axes for each in made.operands):
         rule = "operands must be one number or one for each column where m is dynamic"
         raise OptionError(f"weight_only_mm: {rule}, got one for each row; leave m out")
-    others = replace(spec, m=OTHER_ROWS[0])
+    others = replace(spec, m=OTHER_ROWS[0], least_m=0, most_m=0)
     if import_epilogue(others, _frame(others), epilogue, likes)[1] != made:
         raise CompileError(f"epilogue: {RULE_OF_ROWS}, got one that does; leave m out")
 

@@ -7,6 +7,8 @@
     parts   CTAs of the grid that share K add the time in which their sums meet
     least   at least the time in which DRAM reads the weights and scales
 
+For many rows Hopper has wgmma, which takes weights from registers (`turned_schedule`).
+
 With few rows of C nearly all that is read is weights. Then a tile has as many rows as there are,
 and columns enough that all multiprocessors have some. Where the chip has TMA and it can address A
 and B, a role loads them.
@@ -25,6 +27,7 @@ from ...dialects.target import TARGETS, WARP, WARP_THREADS, Target, fits_warps
 from ...dialects.weight_legality import weight_depth, weight_memory, weight_type
 from ..spec import MatmulSpec
 from .chip_figures import figures
+from .turned_schedule import LAUNCH_US, TurnedSchedule, turned_cycles, turned_schedules
 
 ROWS = (16, 32, 64, 128)
 COLUMNS = (32, 64, 128, 256)
@@ -43,7 +46,6 @@ STEP_INSTRUCTIONS = 26  # of a warp: waits, addresses and scales
 SLICE_LATENCY, MMA_LATENCY, STEP_LATENCY = 54, 10, 80  # cycles of a warp
 MMA_SHARE = 0.38  # of the tensor core's rate that mma.sync reaches where it has another MMA
 MEET_CYCLES = 2550  # of parts of K over the grid, beside what they write and read
-LAUNCH_US = 1.2
 MARGIN = 1.05
 FRAGMENT_BYTES = 512  # of an ldmatrix
 REGISTERS = 60  # of a thread, beside its sums
@@ -89,13 +91,13 @@ class WeightSchedule:
 class WeightEstimate:
     """What a schedule takes, in microseconds; what bounds it, and what DRAM alone would take."""
 
-    schedule: WeightSchedule
+    schedule: WeightSchedule | TurnedSchedule
     total_us: float
     dram_us: float
     bound: str
 
 
-def weight_schedule(spec: MatmulSpec, target: Target) -> WeightSchedule:
+def weight_schedule(spec: MatmulSpec, target: Target) -> WeightSchedule | TurnedSchedule:
     """The fastest by estimate."""
     return estimates(spec, target)[0].schedule
 
@@ -110,6 +112,7 @@ def estimates(spec: MatmulSpec, target: Target) -> list[WeightEstimate]:
     if broken:
         raise CompileError(f"schedule: {broken}")
     found = [_estimate(spec, each, target) for each in _candidates(spec, target)]
+    found += [_turned(spec, each, target) for each in turned_schedules(spec, target)]
     if not found:
         rule = f"schedule: a tile of weights must fit {target.chip}"
         raise CompileError(f"{rule}, got none for {spec.b_dtype} in groups of {spec.group_size}")
@@ -217,6 +220,16 @@ def _estimate(spec: MatmulSpec, schedule: WeightSchedule, target: Target) -> Wei
     bound = max(busy, key=busy.__getitem__) if max(busy.values()) > chain else "latency"
     bound = "DRAM" if dram_us + LAUNCH_US > work_us else bound
     return WeightEstimate(schedule, max(work_us, dram_us + LAUNCH_US), dram_us, bound)
+
+
+def _turned(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> WeightEstimate:
+    """That of wgmma with exchanged operands."""
+    chip = figures(target)
+    work_us = turned_cycles(spec, schedule, target) / (chip.clock * 1e3) + LAUNCH_US
+    dram_us = dram_bytes(spec) / chip.dram_rate
+    least = dram_us + LAUNCH_US
+    bound = "DRAM" if least > work_us else "wgmma"
+    return WeightEstimate(schedule, max(work_us, least), dram_us, bound)
 
 
 def _gather_cycles(spec: MatmulSpec, schedule: WeightSchedule, target: Target) -> float:

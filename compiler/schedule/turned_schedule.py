@@ -1,0 +1,172 @@
+"""Schedules of wgmma that takes weights from registers, with A and B exchanged, and their times.
+
+    step    what the tensor core multiplies, and what threads widen and add beside it: of several
+            warpgroups one multiplies while another one widens, and one alone waits for itself
+    round   steps of a CTA, and the store of its tile; each multiprocessor has one CTA at a time
+    parts   CTAs of the grid that share K add the time in which their sums meet
+
+A tile is rows of weights by rows of A. C is stored through shared memory, where TMA can: threads
+have neighbours along M, and would scatter them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...dialects.dtypes import DTYPES
+from ...dialects.legality import PARTIAL_BYTES, RESERVED_BYTES
+from ...dialects.target import WARP_THREADS, WGMMA_WIDENED, WGMMA_WIDENED_ADDED, Target
+from ...dialects.weight_legality import weight_depth
+from ..spec import MatmulSpec
+from .chip_figures import figures
+
+ROWS_MIN = 48  # of A, from which on mma.sync is not always faster
+TILES: dict[bool, tuple[tuple[int, int], ...]] = {
+    False: ((64, 128), (128, 128), (128, 64), (256, 64), (64, 64)),
+    True: ((64, 128), (128, 128)),
+}
+"""Rows and K of a tile: without and with groups."""
+COLUMNS = {False: (64, 128, 256), True: (64, 128, 160)}
+FEW, SQUARE = 64, 128  # columns up to which a tile has 64 rows, and up to which it has over 128
+WIDE_BYTES, STAGING_BYTES = 2, 36 * 1024
+STAGES_MIN, STAGES_MAX = 3, 8
+PARTS, STEPS_MIN = (1, 2, 4), 3
+# Fitted to an H200's times of 170 kernels of 12 products, M of 64 to 4096.
+PAIR_INSTRUCTIONS = {"s4": 4.5, "u4": 4.5, "s8": 7, "e4m3": 5, "e5m2": 5}
+ISSUE_RATE = 4  # warp instructions a cycle of a multiprocessor
+WIDENED, WIDENED_ALONE, ADDED = 1.2, 2.3, 2.0  # of what they take by instructions
+WAIT_ALONE = 2.2  # cycles for each element of K of a warpgroup that has no other one beside it
+LATER_ROUNDS = 1.1  # a step's time where several rounds keep the chip hot
+STORED, STAGED = 0.25, 0.06  # cycles for each element of C
+MEET_CYCLES, START_CYCLES = 2550, 2500
+LAUNCH_US = 1.2
+
+
+@dataclass(frozen=True)
+class TurnedSchedule:
+    """A tile of N×M×K elements and the slots of its ring; with `grouped` threads add the products
+    of groups.
+
+    CTAs of the grid share a tile, each with one of `parts` of K. With `staged` C is stored through
+    shared memory, with `persistent` a CTA computes several tiles.
+    """
+
+    tile: tuple[int, int, int]
+    grouped: bool
+    stages: int
+    parts: int = 1
+    staged: bool = False
+    persistent: bool = False
+
+    def label(self) -> str:
+        """In words."""
+        tile = "x".join(map(str, self.tile))
+        more = [f"K split by {self.parts} over the grid"] if self.parts > 1 else []
+        more += ["staged"] if self.staged else []
+        more += ["static grouped by 8"] if self.persistent else []
+        return ", ".join([f"{tile} by wgmma of exchanged operands, {self.stages} stages", *more])
+
+    def pipeline(self) -> str:
+        """The passes with their options, as `--pipeline` takes them."""
+        tile = "x".join(map(str, self.tile))
+        mma = (WGMMA_WIDENED_ADDED if self.grouped else WGMMA_WIDENED).name
+        passes = {
+            f"tiling{{tile={tile} mma={mma} swap=true}},tma-insertion,swizzle-selection": True,
+            "epilogue-staging": self.staged,
+            f"split-k{{parts={self.parts} over=grid}}": self.parts > 1,
+            f"pipelining{{stages={self.stages}}},warp-specialization": True,
+            "persistence{order=grouped group=8}": self.persistent,
+        }
+        return ",".join(text for text, wanted in passes.items() if wanted)
+
+
+def turned_schedules(spec: MatmulSpec, target: Target) -> Iterator[TurnedSchedule]:
+    """All candidates: of one output without operands as large as C, whose M one tile covers where a
+    launch says it."""
+    grouped = spec.group_size not in (0, spec.k)
+    unit = WGMMA_WIDENED_ADDED if grouped else WGMMA_WIDENED
+    plain = not (spec.further or spec.neighbours or spec.beside)
+    if unit not in target.other_mmas or not plain or spec.m < ROWS_MIN or not _by_tma(spec, target):
+        return
+    used = target.using(unit.name)
+    columns = sorted({*COLUMNS[grouped], -(-spec.m // 16) * 16})
+    for (rows, k), n, parts in itertools.product(TILES[grouped], columns, PARTS):
+        tile = rows, n, k
+        if _covers(spec, tile, max(COLUMNS[grouped])) and used.mma_warpgroups(*tile[:2]):
+            found = _schedule(spec, tile, grouped, parts, target)
+            if found is not None:
+                yield found
+
+
+def _covers(spec: MatmulSpec, tile: tuple[int, int, int], most: int) -> bool:
+    """Whether a tile has columns that its rows are measured with, all that a launch may say, and
+    whole groups."""
+    rows, n, k = tile
+    usual = n <= most and (rows == 64 or n > FEW) and not (rows > SQUARE and n > SQUARE)
+    said = not spec.dynamic_m or 0 < spec.most_m <= n
+    bits = DTYPES[spec.b_dtype].bits
+    whole = weight_depth(k, bits, spec.group_size, spec.k) is None
+    return usual and said and whole and n < 2 * spec.m
+
+
+def _schedule(
+    spec: MatmulSpec, tile: tuple[int, int, int], grouped: bool, parts: int, target: Target
+) -> TurnedSchedule | None:
+    """That of a tile, where its ring fits and its parts have steps enough."""
+    steps = -(-spec.k // tile[2])
+    used = -(-steps // -(-steps // parts))
+    if parts > 1 and (spec.dynamic_m or steps < STEPS_MIN * parts or used != parts):
+        return None
+    staged = parts == 1 and spec.c_dtype in ("bf16", "f16") and spec.n % 8 == 0
+    room = target.shared_bytes - RESERVED_BYTES - (STAGING_BYTES if staged else 0)
+    stages = min(STAGES_MAX, -(-steps // parts), room // _stage_bytes(spec, tile))
+    if stages < min(STAGES_MIN, steps):
+        return None
+    several = _ctas(spec, tile, parts) > target.multiprocessors
+    persistent = several and staged and not spec.dynamic_m
+    return TurnedSchedule(tile, grouped, stages, parts, staged, persistent)
+
+
+def turned_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
+    """Cycles of a product, from the start of the first CTA."""
+    (rows, n, k), chip, parts = schedule.tile, figures(target), schedule.parts
+    widen = rows * k / 2 / WARP_THREADS * PAIR_INSTRUCTIONS[spec.b_dtype] / ISSUE_RATE
+    add = rows * n * k / spec.group_size / WARP_THREADS / ISSUE_RATE if schedule.grouped else 0
+    step = 2 * rows * n * k / chip.mma_rate
+    alone = 2 * 64 * n * k / chip.mma_rate + WIDENED_ALONE * widen * 64 / rows + WAIT_ALONE * k
+    step = max(step + WIDENED * widen + ADDED * add, alone)
+    steps = math.ceil(math.ceil(spec.k / k) / parts)
+    rounds = math.ceil(_ctas(spec, schedule.tile, parts) / target.multiprocessors)
+    store = rows * n * (STAGED if schedule.staged else STORED)
+    if rounds > 1:
+        step *= LATER_ROUNDS
+    starts = 1 if schedule.persistent else rounds
+    return rounds * (steps * step + store + _meet(spec, schedule, target)) + starts * START_CYCLES
+
+
+def _meet(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
+    """Cycles in which parts of K write their sums and the last one reads all."""
+    parts = figures(target).parts
+    if schedule.parts == 1 or parts is None:
+        return 0
+    rows, n, _ = schedule.tile
+    sums = rows * min(n, spec.m) * PARTIAL_BYTES
+    return sums / parts.write + MEET_CYCLES + schedule.parts * sums / parts.read
+
+
+def _ctas(spec: MatmulSpec, tile: tuple[int, int, int], parts: int) -> int:
+    return -(-spec.n // tile[0]) * -(-spec.m // tile[1]) * parts
+
+
+def _stage_bytes(spec: MatmulSpec, tile: tuple[int, int, int]) -> int:
+    rows, n, k = tile
+    return n * k * WIDE_BYTES + rows * k * DTYPES[spec.b_dtype].bits // 8
+
+
+def _by_tma(spec: MatmulSpec, target: Target) -> bool:
+    """Whether TMA can address the rows of A and of the weights."""
+    pitches = (spec.lda or spec.k) * WIDE_BYTES, spec.k * DTYPES[spec.b_dtype].bits // 8
+    return not any(pitch % target.tma_alignment_bytes for pitch in pitches)

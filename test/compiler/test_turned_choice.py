@@ -1,0 +1,65 @@
+"""Which products with narrow weights go by wgmma, and which by mma.sync."""
+
+import pytest
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.schedule.choice import target_for
+from tilewright.compiler.schedule.turned_schedule import TurnedSchedule
+from tilewright.compiler.schedule.weight_schedule import weight_schedule
+from tilewright.compiler.spec import MatmulSpec
+
+
+def spec_of(m, weights="s4", group=128, n=4096, k=4096, **more):
+    groups = {"group_size": group, "scale_dtype": "bf16"} if group else {}
+    return MatmulSpec(m, n, k, "bf16", weights, more.pop("c", "bf16"), **groups, **more)
+
+
+def is_turned(spec, chip="sm_90a"):
+    return isinstance(weight_schedule(spec, target_for(spec, chip)), TurnedSchedule)
+
+
+@pytest.mark.parametrize(("weights", "group"), [("s4", 128), ("s8", 4096), ("e4m3", 0)])
+def test_many_rows_go_by_wgmma_and_few_by_mma_sync(weights, group):
+    assert not any(is_turned(spec_of(m, weights, group)) for m in (1, 16, 32))
+    assert all(is_turned(spec_of(m, weights, group)) for m in (100, 128, 500, 4096))
+
+
+@pytest.mark.parametrize("chip", ["sm_100a", "sm_89", "sm_120a"])
+def test_chips_without_wgmma_keep_mma_sync(chip):
+    assert not is_turned(spec_of(4096), chip)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"dynamic_m": True},
+        {"dynamic_m": True, "least_m": 1, "most_m": 2048},
+        {"further": ("bf16",)},
+        {"beside": ("bf16",)},
+    ],
+    ids=str,
+)
+def test_what_exchanged_operands_serve_badly_or_not_at_all_is_for_mma_sync(fields):
+    assert not is_turned(spec_of(1024, **fields))
+
+
+def test_rows_that_tma_does_not_address_are_for_mma_sync():
+    assert not is_turned(spec_of(1024, "s8", 0, k=4100))
+
+
+def test_an_m_that_one_tile_covers_may_be_said_at_a_launch():
+    spec = spec_of(128, n=28672, dynamic_m=True, least_m=1, most_m=128)
+    chosen = weight_schedule(spec, target_for(spec, "sm_90a"))
+    assert isinstance(chosen, TurnedSchedule)
+    assert chosen.tile[1] >= 128
+    assert (chosen.parts, chosen.persistent) == (1, False)
+
+
+@pytest.mark.sweep(8)
+@pytest.mark.parametrize(("weights", "group"), [("u4", 32), ("s4", 1024), ("e4m3", 0), ("s8", 64)])
+@pytest.mark.parametrize("m", [72, 1000])
+def test_the_chosen_schedule_compiles_without_spills(weights, group, m):
+    zeros = {"zero_points": True} if weights == "u4" else {}
+    spec = spec_of(m, weights, group, 4096, 1024, **zeros)
+    assert is_turned(spec)
+    compile_matmul(spec, target="sm_90a")
