@@ -108,6 +108,7 @@ def scaled_rows(x, w):
 ERF, SILU = ["mul", "mul", "erf", "add", "mul"], ["neg", "exp", "add", "div", "mul"]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize(
     ("function", "known", "shapes", "fused"),

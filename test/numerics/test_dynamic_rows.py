@@ -193,7 +193,7 @@ def test_every_prefix_runs_for_few_rows_that_are_those_of_one_tile(target, pipel
     assert is_right(compile_dynamic(target, pipeline, (1, 16), text), m)
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("m", (1, 16, 17, 77))
 @pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize(("target", "pipeline"), COUNTED)
