@@ -100,10 +100,8 @@ def sides(problem: Problem) -> list[Problem]:
 
 
 def _may_swap(problem: Problem) -> bool:
-    """Whether a tile's rows may run along N, and do better: M is no number of whole MMAs, or one
-    that a launch says.
-
-    Their columns go by 8 or 16. Stores of 16 bits are transposed on the way.
+    """Whether a tile's rows may run along N, and do better: M is no even number of whole MMAs, nor
+    one, or a launch says it. Their columns go by 8 or 16; stores of 16 bits are transposed.
     """
     others = problem.further_bytes or problem.quantized or problem.c_bytes != 2
     several = problem.products > 1 or problem.adds_products or problem.gathered
@@ -111,8 +109,8 @@ def _may_swap(problem: Problem) -> bool:
         beside = problem.beside or problem.epilogue_instructions or problem.batch > 1
         gaps = any(problem.leading) or {problem.a_major, problem.b_major} != {"k"}
         others = others or beside or gaps or not problem.most_m
-    ragged = problem.dynamic_m or problem.m % MMA_ROWS != 0
-    return not (others or several or problem.grouped) and ragged
+    even = problem.m == MMA_ROWS or problem.m % (2 * MMA_ROWS) == 0
+    return not (others or several or problem.grouped) and (problem.dynamic_m or not even)
 
 
 def tiles(problem: Problem, target: Target) -> Iterator[tuple[int, int, int]]:

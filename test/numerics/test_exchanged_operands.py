@@ -132,7 +132,8 @@ def test_they_are_exchanged_where_rows_of_c_are_no_whole_mmas(check_matmul, targ
     chosen = choose_schedule(MatmulSpec(302, 8088, 2256), find_target(target))
     assert chosen.tile[1] == {"sm_90a": 152, "sm_100a": 160}[target]
     assert "swap=true order=n" in chosen.pipeline()
-    assert not choose_schedule(MatmulSpec(320, 8088, 2256), find_target(target)).swap
+    assert choose_schedule(MatmulSpec(320, 8088, 2256), find_target(target)).tile[1] == 160
+    assert not choose_schedule(MatmulSpec(384, 8088, 2256), find_target(target)).swap
     check_matmul(MatmulSpec(23, 136, 520), pipeline=chosen.pipeline(), target=target)
 
 
