@@ -57,7 +57,7 @@ def _swapped() -> Iterator[Case]:
         "1x2": f"{staged},clustering{{shape=1x2 pair=false}},{ring}",
         "2x1": f"{staged},clustering{{shape=2x1 pair=false}},{ring}",
         "persistent": f"{staged},{ring},persistence{{order=grouped group=4}}",
-        "split": f"split-k{{parts=2}},{ring}",
+        "split": "split-k{parts=2},pipelining{stages=2},warp-specialization",
         "split-grid": f"split-k{{parts=3 over=grid}},{ring}",
         "synchronous": staged,
     }

@@ -102,11 +102,11 @@ def turned_schedules(spec: MatmulSpec, target: Target) -> Iterator[TurnedSchedul
 
 
 def _covers(spec: MatmulSpec, tile: tuple[int, int, int], most: int) -> bool:
-    """Whether a tile has columns that its rows are measured with, all that a launch may say, and
-    whole groups."""
+    """Whether a tile has columns that its rows are measured with, all that a launch of bounded rows
+    may say, and whole groups."""
     rows, n, k = tile
     usual = n <= most and (rows == 64 or n > FEW) and not (rows > SQUARE and n > SQUARE)
-    said = not spec.dynamic_m or 0 < spec.most_m <= n
+    said = not spec.dynamic_m or not spec.most_m or spec.most_m <= n
     bits = DTYPES[spec.b_dtype].bits
     whole = weight_depth(k, bits, spec.group_size, spec.k) is None
     return usual and said and whole and n < 2 * spec.m

@@ -115,7 +115,7 @@ SPECS = {
 
 @pytest.mark.sweep(16)
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("end", ["threads", "roles", "a cluster", "vectors", "split"])
+@pytest.mark.parametrize("end", ["threads", "roles", "a cluster", "split"])
 @pytest.mark.parametrize("fields", SPECS)
 def test_other_specs_are_exchanged(check_matmul, fields, end, target):
     if fields == "outputs" and end == "split":

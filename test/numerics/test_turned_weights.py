@@ -103,16 +103,23 @@ def test_rows_that_tma_does_not_address(check_matmul, spec):
     check_matmul(spec, target="sm_90a", pipeline=f"{tiling(spec, '64x32x64')},{RING},{TAIL}")
 
 
-def test_a_kernel_of_a_bounded_m_takes_any_of_them():
-    spec = spec_of(32, 72, 128, "s4", 64, dynamic_m=True, least_m=1, most_m=32)
-    pipeline = f"{tiling(spec, '64x32x64')},{RING},{TAIL}"
+@pytest.mark.parametrize(
+    ("bounds", "rows", "c"),
+    [((1, 32), (1, 17, 32), "f32"), (None, (1, 32, 33, 100), "f32"), (None, (7, 65), "f16")],
+)
+def test_a_kernel_of_a_dynamic_m_takes_any_of_them(bounds, rows, c):
+    """Within one tile, and in as many tiles as a launch needs, also with a staged store."""
+    more = {"least_m": bounds[0], "most_m": bounds[1]} if bounds else {}
+    spec = spec_of(32, 72, 128, "s4", 64, dynamic_m=True, c=c, **more)
+    staged = "" if c == "f32" else "epilogue-staging{columns=16},"
+    pipeline = f"{tiling(spec, '64x32x64')},{RING},{staged}{TAIL}"
     bundle = as_bundle(compile_matmul(spec, target="sm_90a", pipeline=pipeline))
     draw = np.random.default_rng(3)
     b, scales = draw.integers(0, 256, (72, 64), np.uint8), np.ones((72, 2), ml_dtypes.bfloat16)
     scales[:, 1] = 2
     values = np.stack([b & 15, b >> 4], -1).reshape(72, 128).astype(np.int64)
     values = np.where(values >= 8, values - 16, values) * np.repeat([1, 2], 64)
-    for m in (1, 17, 32):
+    for m in rows:
         a = draw.integers(-3, 4, (m, 128))
         c = open_kernel(bundle)(a.astype(ml_dtypes.bfloat16), b, scales)
         assert np.array_equal(c, a @ values.T)
@@ -139,11 +146,6 @@ def test_a_kernel_of_a_bounded_m_takes_any_of_them():
             ALL,
             f"mma={SUMS} swap=true tile=64x256x512",
             "tile 256x64x512 needs 294912 bytes of shared memory for A and B",
-        ),
-        (
-            spec_of(40, 200, 320, "s8", 0, dynamic_m=True),
-            f"mma={SUMS} swap=true tile=64x32x64",
-            "swap needs a dynamic M of at most the 32 columns of a tile",
         ),
     ],
 )
