@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,13 +33,14 @@ class EmulatorProgram:
     """A bundle's PTX with the launch of its manifest.
 
     Its workspaces are kept from one run to the next, as on a GPU. The kernel must leave zeros
-    behind where it needs them.
+    behind where it needs them. Runs of a kernel that has some follow each other, as in a stream.
     """
 
     def __init__(self, bundle: Bundle):
         self.bundle = bundle
         found = workspaces(bundle.manifest)
         self.workspaces = [Workspace.of(size, is_zero) for size, is_zero in found]
+        self._stream = threading.Lock() if found else nullcontext()
 
     def enqueue(self, values: Sequence[Any], stream: int | None = None) -> None:
         """Run to the end: nothing here is asynchronous, and there are no streams."""
@@ -54,6 +57,10 @@ class EmulatorProgram:
 
         options: what else `emulator.launch` takes, such as `trace`.
         """
+        with self._stream:
+            return self._run(values, seed, options)
+
+    def _run(self, values: Sequence[Any], seed: int, options: dict[str, Any]) -> emulator.Report:
         manifest = self.bundle.manifest
         names = [tensor["name"] for tensor in manifest["tensors"]]
         bound = bind_all(manifest, dict(zip(names, values, strict=True)))

@@ -73,7 +73,8 @@ class Kernel:
         taken = inputs if self.arguments.in_order else self.arguments.inputs(inputs)
         result = self._new(taken[0]) if out is None else self._given(out)
         values = (*taken, result) if self._is_plain else self._beside(taken, result)
-        if self._recent is not None and self._recent.relaunch(values, stream):
+        recent = self._recent
+        if recent is not None and recent.relaunch(values, stream):
             return result if out is None else written(result)
         if out is not None:
             written(result)
@@ -87,7 +88,8 @@ class Kernel:
 
         False of a kernel with several outputs, or with inputs that are not its arguments.
         """
-        again = self._is_plain and self._recent and self._recent.relaunch((*inputs, out), stream)
+        recent = self._recent
+        again = self._is_plain and recent and recent.relaunch((*inputs, out), stream)
         if again:
             written(out)
         return bool(again)
@@ -136,9 +138,9 @@ class Kernel:
     def _enqueue(self, inputs: tuple[Any, ...], result: Any, stream: int | None) -> None:
         if self._copies:
             inputs = self.arguments.fitted(inputs, stream)
-        self._recent = self._program(inputs[0])
+        program = self._recent = self._program(inputs[0])  # another thread may have another GPU's
         try:
-            self._recent.enqueue(self._beside(inputs, result), stream)
+            program.enqueue(self._beside(inputs, result), stream)
         except LaunchError as error:
             raise self.arguments.explained(error) from error
 
