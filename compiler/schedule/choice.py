@@ -156,9 +156,10 @@ def _measured_choice(
 def _slower(taken: tuple[Estimate, Schedule], other: tuple[Estimate, Schedule]) -> Rejected:
     found, schedule = other
     more = found.total_us - taken[0].total_us
-    reason = (
-        f"{found.total_us:.2f} us, {more:.2f} us more, bound by {found.bound}"
-        if more > 0
-        else f"{found.total_us:.2f} us, no faster and less simple"
-    )
-    return Rejected(schedule, "estimate", reason, found)
+    if more > 0:
+        reason = f"{more:.2f} us more, bound by {found.bound}"
+    elif more < 0:
+        reason = f"{-more:.2f} us less, within the margin of such parts of K"
+    else:
+        reason = "no faster and less simple"
+    return Rejected(schedule, "estimate", f"{found.total_us:.2f} us, {reason}", found)

@@ -32,7 +32,6 @@ def test_chips_without_wgmma_keep_mma_sync(chip):
 @pytest.mark.parametrize(
     "fields",
     [
-        {"dynamic_m": True},
         {"dynamic_m": True, "least_m": 1, "most_m": 2048},
         {"further": ("bf16",)},
         {"beside": ("bf16",)},
@@ -45,6 +44,10 @@ def test_what_exchanged_operands_serve_badly_or_not_at_all_is_for_mma_sync(field
 
 def test_rows_that_tma_does_not_address_are_for_mma_sync():
     assert not is_turned(spec_of(1024, "s8", 0, k=4100))
+
+
+def test_any_m_may_be_said_at_a_launch():
+    assert is_turned(spec_of(1024, dynamic_m=True))
 
 
 def test_an_m_that_one_tile_covers_may_be_said_at_a_launch():
