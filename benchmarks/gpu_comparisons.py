@@ -57,6 +57,21 @@ STORED = {
         "128x128x32",
     ),
 }
+STARTS = {
+    "3262x416x2592": "192x64x64",
+    "4096x128x4096": "64x64x128",
+    "512x4096x4096": "64x256x64",
+    "302x8088x2256": "256x80x64 swap=true",
+    "700x2048x8192": "128x96x64 swap=true",
+}
+# M×N×K: the tile without an exchange, passes before pipelining.
+ODD_MMAS = {
+    "320x4096x4096": ("64x160x64", ""),
+    "192x8192x4096": ("192x64x64", ""),
+    "448x4096x4096": ("128x128x64", "clustering{shape=1x2 pair=false}"),
+    "960x2048x4096": ("128x128x64", ""),
+    "320x8088x2256": ("128x192x64", ""),
+}
 SPLITS = {
     # M×N×K: tile, numbers of CTAs that share a tile
     "256x256x16384": ("64x64x64", (1, 2, 3, 4, 6, 8)),
@@ -203,6 +218,20 @@ def orders(target: str) -> Iterator[Variant]:
         yield Variant(shape, name, f"{_PERSISTENT},persistence{{{order}}}")
 
 
+def starts(target: str) -> Iterator[Variant]:
+    """The order in which CTAs of one tile each start: neighbours share a tile of B, or of A."""
+    for shape, tile in STARTS.items():
+        for order in ("m", "n"):
+            yield Variant(shape, f"order-{order}", _with_roles(f"{tile} order={order}", STAGED))
+
+
+def exchanges(target: str) -> Iterator[Variant]:
+    """M of an odd number of whole MMAs: the chosen schedule, and one without an exchange."""
+    for shape, (tile, clustering) in ODD_MMAS.items():
+        yield Variant(shape, "chosen")
+        yield Variant(shape, tile, _with_roles(tile, STAGED, clustering))
+
+
 def launches(target: str) -> Iterator[Variant]:
     """Back to back, by whether a kernel may be started before the one in front has ended."""
     for shape, pdl in itertools.product(SHORT, ("false", "true", "early")):
@@ -248,8 +277,11 @@ COMPARISONS = {
     "odd-rows": odd_rows,
     "pitches": pitches,
     "orders": orders,
+    "starts": starts,
+    "exchanges": exchanges,
     "launches": launches,
 }
+STAGED = "epilogue-staging"
 _PERSISTENT = (
     "tiling{tile=128x256x64},tma-insertion,swizzle-selection,epilogue-staging,"
     "pipelining{stages=4},warp-specialization"

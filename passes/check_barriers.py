@@ -28,7 +28,8 @@ from ..dialects.tile_types import AccumulatorType, integers_of
 from .base import defining_op, refused, target_of, unchanging, walk
 from .check_ends import check_ends
 from .check_phases import check_phases
-from .plan import MMA_DONE, has_copies
+from .plan import MMA_DONE
+from .ring_fills import has_copies
 
 Place = tuple[int, int]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from ..dialects.layout import SLOT_ALIGNMENT, TileLayout
 from ..dialects.mlir import ir, scf
-from ..dialects.pipe import AcquireOp, ClaimType, CreateOp, RingType, TileOp, TurnType
+from ..dialects.pipe import ClaimType, CreateOp, RingType, TileOp, TurnType
 from ..dialects.scaled_legality import SCALE_PLACES
 from ..dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES, PRODUCT_SLOTS, TileMemoryOp
 from ..dialects.sm_threads import WarpsOp
-from ..dialects.target import ISSUED, Target
+from ..dialects.target import Target
 from ..dialects.tile import (
     MMAS,
     STORES,
@@ -22,17 +22,17 @@ from ..dialects.tile import (
     MmaOp,
     PairMmaOp,
     TensorMapOp,
-    TmaLoadOp,
     TmaMulticastOp,
 )
 from ..dialects.tile_ahead import StagedElementOp
 from ..dialects.tile_loads import TmaGatherOp
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_stores import AwaitSumsOp
-from ..dialects.tile_types import AccumulatorType, SmemType, integers_of, moved_bytes
+from ..dialects.tile_types import AccumulatorType, SmemType, integers_of
 from .base import defining_op, refused, walk
 from .cluster import Cluster
 from .copy_width import is_asynchronous
+from .ring_fills import agent_of, has_copies, is_self_filled, ring_tiles, shared_fills
 from .rings import is_ahead_ring, is_operand_ring, lies_in_operands
 
 # Of threads that copy, before they wait for the oldest.
@@ -233,7 +233,7 @@ def _fill_by_threads(ring: ir.Value, placed: RingPlan, cluster: Cluster) -> Ring
     The reader may hold a slot until it has the next (a late release), and the producer asks for
     one that is empty: that leaves all slots but two.
     """
-    copies = [copy for tile in ring_tiles(ring, "acquire") for copy in _shared_fills(tile)]
+    copies = [copy for tile in ring_tiles(ring, "acquire") for copy in shared_fills(tile)]
     in_loops = all(isinstance(use.owner.parent.opview, scf.ForOp) for use in _commits(ring))
     late = in_loops and any(isinstance(copy, CopyOp) and is_asynchronous(copy) for copy in copies)
     under_way = min(SLOTS_UNDER_WAY_MAX, max(0, placed.stages - 2)) if late else 0
@@ -262,15 +262,8 @@ def _consumer_warps(ring: ir.Value) -> int:
 
 def _agent_warps(op: ir.Operation | ir.OpView) -> int:
     """Warps of the role, or the kernel, that runs an op."""
-    agent = _agent(op)
+    agent = agent_of(op)
     return agent.warps.value if isinstance(agent, WarpsOp) else agent.threads.value // 32
-
-
-def _agent(op: ir.Operation | ir.OpView) -> Any:
-    """The role, or the kernel, that runs an op."""
-    while not isinstance(op.opview, WarpsOp | KernelOp):
-        op = op.parent
-    return op.opview
 
 
 def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
@@ -351,72 +344,3 @@ def mma_before(store: AwaitSumsOp) -> MmaOp | PairMmaOp | None:
     """An MMA into the accumulator that `store` reads."""
     users = (use.owner.opview for use in store.acc.uses)
     return next((user for user in users if isinstance(user, MMAS)), None)
-
-
-def ring_tiles(ring: ir.Value, end: str) -> list[ir.Value[Any]]:
-    """The payload tiles that `pipe.tile` takes from what `end` ("acquire" or "wait") gives."""
-    slots = [use.owner.opview.slot for use in ring.uses if use.owner.name == f"pipe.{end}"]
-    return [use.owner.opview.tile for slot in slots for use in slot.uses]
-
-
-def has_copies(ring: ir.Value) -> bool:
-    """Whether threads fill a tile of the ring, so that the whole team produces."""
-    return any(_shared_fills(tile) for tile in ring_tiles(ring, "acquire"))
-
-
-def gathers_alone(ring: ir.Value) -> bool:
-    """Whether all that the team does for the ring is to start copies of TMA."""
-    return not any(_is_copied(tile) for tile in ring_tiles(ring, "acquire"))
-
-
-def is_self_filled(ring: ir.Value, target: Target) -> bool:
-    """Whether the CTA's threads both copy into the ring's slots and multiply what they copied, by
-    MMAs that are complete when they are issued."""
-    tiles = ring_tiles(ring, "acquire")
-    ends = [_agent(use.owner) for use in ring.uses]
-    return (
-        target.mma.completion == ISSUED
-        and bool(tiles)
-        and all(_is_copied(tile) for tile in tiles)
-        and all(isinstance(agent, KernelOp) for agent in ends)
-    )
-
-
-def _is_copied(tile: ir.Value) -> bool:
-    return bool(_copies_into(tile))
-
-
-def _shared_fills(tile: ir.Value) -> list[CopyOp | TmaGatherOp]:
-    """What fills the tile by all threads of a team."""
-    fills = [use.owner.opview for use in tile.uses]
-    return [fill for fill in fills if isinstance(fill, CopyOp | TmaGatherOp)]
-
-
-def _copies_into(tile: ir.Value) -> list[CopyOp]:
-    return [use.owner.opview for use in tile.uses if use.owner.name == "tile.copy"]
-
-
-def transaction_bytes(acquire: AcquireOp) -> int:
-    """Bytes that TMA will bring into the acquired slot, but by boxes whose rows a launch says."""
-    tiles = [use.owner.opview.tile for use in acquire.slot.uses]
-    by_tma = [tile for tile in tiles if not _is_copied(tile) and not _loads_of_own_rows(tile)]
-    filled = ((tile.type, tile.type.layout.size_bytes - _missing_bytes(tile)) for tile in by_tma)
-    return sum(moved_bytes(type_.element, size) for type_, size in filled)
-
-
-def loads_of_own_rows(acquire: AcquireOp) -> list[TmaLoadOp]:
-    """The loads into the acquired slot by boxes whose rows a launch says."""
-    tiles = [use.owner.opview.tile for use in acquire.slot.uses]
-    return [load for tile in tiles for load in _loads_of_own_rows(tile)]
-
-
-def _loads_of_own_rows(tile: ir.Value[Any]) -> list[TmaLoadOp]:
-    fills = [use.owner.opview for use in tile.uses]
-    return [fill for fill in fills if isinstance(fill, TmaLoadOp) and fill.has_own_rows]
-
-
-def _missing_bytes(tile: ir.Value[Any]) -> int:
-    """Bytes of a tile that its copy's boxes leave out."""
-    layout, fills = tile.type.layout, [use.owner.opview for use in tile.uses]
-    missing = [fill.missing_rows for fill in fills if isinstance(fill, TmaLoadOp)]
-    return max(missing, default=0) * layout.span_bytes * layout.chunks

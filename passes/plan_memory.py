@@ -40,7 +40,8 @@ from ..dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
 from ..dialects.tile_types import integers
 from .base import PassLog, refused, target_of, the_kernel, walk
 from .memory_table import summary_of
-from .plan import MMA_DONE, PRODUCTS_DONE, Plan, RingPlan, ScalesPlan, is_self_filled, make_plan
+from .plan import MMA_DONE, PRODUCTS_DONE, Plan, RingPlan, ScalesPlan, make_plan
+from .ring_fills import is_self_filled
 from .team import team_op
 
 

@@ -53,7 +53,8 @@ from ..dialects.tile_scales import ALL_MMAS
 from ..dialects.tile_types import AccumulatorType
 from .base import defining_op, refused, target_of, walk
 from .clone import is_pure
-from .plan import has_copies, is_synchronous
+from .plan import is_synchronous
+from .ring_fills import has_copies
 from .team import team_op
 
 # Values that every thread may have for itself; they act on nothing.

@@ -17,7 +17,7 @@ from ...dialects.dtypes import SPLIT_MMAS
 from ...dialects.errors import CompileError
 from ...dialects.target import MMA_SYNC, Target, find_target, targets_with
 from ..spec import MatmulSpec, element_of
-from .candidates import candidates, rank, started
+from .candidates import candidates, rank
 from .estimate import Estimate, estimate
 from .problem import Problem, Schedule
 from .rules import (
@@ -94,8 +94,7 @@ def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
     tuned = tuned_schedule(problem, target)
     if tuned is None or broken_rule(problem, tuned.schedule, target):
         return None
-    schedule = started(problem, tuned.schedule)
-    return replace(tuned, schedule=with_vectors(problem, schedule, target))
+    return replace(tuned, schedule=with_vectors(problem, tuned.schedule, target))
 
 
 def explain_schedule(spec: MatmulSpec, target: Target) -> Choice:

@@ -29,7 +29,7 @@ from ...dialects.tile_stores import NextBufferOp, StagingBufferOp
 from .. import build
 from ..base import defining_op, refused
 from ..dynamic_rows import box_rows
-from ..plan import loads_of_own_rows, transaction_bytes
+from ..ring_fills import loads_of_own_rows, transaction_bytes
 from . import copy_groups
 from .rings import Ring, Rings, advance, arrive_once, before, converge, peers, read, run
 

@@ -28,7 +28,8 @@ from ...dialects.tile import KernelOp
 from ...dialects.tile_types import AccumulatorType
 from .. import build
 from ..cluster import Cluster
-from ..plan import MMA_DONE, cluster_of, gathers_alone, has_copies
+from ..plan import MMA_DONE, cluster_of
+from ..ring_fills import gathers_alone, has_copies
 from .copy_moves import Moves, moves_of
 
 RINGS = (RingOp, TurnsOp, StagingOp, AheadRingOp, CopyRingOp)
