@@ -158,9 +158,10 @@ def sharings(
 
 def _useful_clusters(way: Schedule, target: Target) -> list[tuple[tuple[int, int], bool]]:
     """Those of a way; of tensor memory none that is for multicast alone, which saves nothing where
-    the port is the limit, and costs a start."""
+    the port is the limit, and costs a start: of parts over the grid it may settle a better number.
+    """
     alone, *others = _clusters(target)
-    if target.has_tensor_memory:
+    if target.has_tensor_memory and way.split_grid == 1:
         others = [((2, 1), True)]
     others = [
         (cluster, pair)
@@ -326,11 +327,12 @@ def _variants(
         shared = plain.but(cluster=cluster, pair=pair, box=boxes[pair])
         for scheduled in _scheduled(problem, shared, target):
             yield from _staged(problem, scheduled, target)
+        for parted in _parted(problem, shared, target):
+            yield started(problem, parted)
     for cluster, pair, split in _every_sharing(target):
         if split > 1:
-            yield plain.but(cluster=cluster, pair=pair, box=boxes[pair], split_k=split)
-    for cluster, pair in _clusters(target):
-        yield from _parted(problem, plain.but(cluster=cluster, pair=pair, box=boxes[pair]), target)
+            shared = plain.but(cluster=cluster, pair=pair, box=boxes[pair])
+            yield started(problem, shared.but(split_k=split))
 
 
 def _k_tiles(problem: Problem) -> tuple[int, ...]:
