@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import sampling
+from hypothesis import settings
 
 ASSEMBLED = 8
 """The kernels of one test in so many go through ptxas, with `--all` those of every test."""
@@ -32,7 +33,10 @@ def pytest_addoption(parser):
     )
 
 
-def pytest_configure():
+def pytest_configure(config):
+    # Whoever runs the tests twice draws the same; `--all` draws anew.
+    settings.register_profile("drawn", derandomize=not config.getoption("--all"))
+    settings.load_profile("drawn")
     # Tests make many objects and few cycles: with the default of 700 a tenth of their time goes.
     # More than 50,000 save another hundredth and leave gigabytes of finished launches lying.
     gc.set_threshold(50_000, 20, 20)
