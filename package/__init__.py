@@ -77,13 +77,14 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .runtime.collector import no_full_collections
+    from .runtime.extras import home_of
 
     module, attribute = _HOMES[name]
     with no_full_collections():
-        home = importlib.import_module(f".{module}", __name__)
+        home = home_of(f"{__name__}.{module}")
     found = globals()[name] = getattr(home, attribute)
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *_MODULES})

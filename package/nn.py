@@ -11,7 +11,6 @@ torch is imported when a name is asked for.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,8 +24,10 @@ _HOMES = {"Linear": "linear", "replace": "linear"}
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .runtime.extras import home_of
+
     home = _HOMES.get(name, "weight_layers")
-    return getattr(importlib.import_module(f".compiler.calls.{home}", __package__), name)
+    return getattr(home_of(f"{__package__}.compiler.calls.{home}"), name)
 
 
 def __dir__() -> list[str]:

@@ -131,6 +131,7 @@ def _explain(error: Exception) -> str:
     from ..dialects.errors import CompileError
     from ..runtime.child import is_out_of_memory, memory_limit, too_much_memory
     from ..runtime.errors import DeviceError
+    from ..runtime.extras import missing
     from .own_process import unusable
 
     if is_out_of_memory(error):
@@ -138,8 +139,7 @@ def _explain(error: Exception) -> str:
     if isinstance(error, CompileError):
         return str(error)
     if isinstance(error, ModuleNotFoundError):
-        cure = "pip install 'tilewright[compiler]'"
-        return f"error: {error.name}: must be installed for this, got none; {cure}"
+        return f"error: {missing(error)}"
     if isinstance(error, DeviceError):
         return str(error) if ": error: " in str(error) else f"error: {error}"
     if isinstance(error, OSError):

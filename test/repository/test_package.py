@@ -124,6 +124,36 @@ def test_the_command_line_names_the_extra_that_is_missing(limited):
     assert limited["said"][-1] == [1, f"error: {rule}; pip install 'tilewright[compiler]'\n"]
 
 
+def test_a_public_name_says_which_extra_it_needs():
+    code = f"""{BLOCKED}
+import tilewright, tilewright.nn
+for get in (lambda: tilewright.matmul, lambda: tilewright.nn.Linear):
+    try:
+        get()
+    except ModuleNotFoundError as error:
+        print(error)
+"""
+    rule = "must be installed for this, got none; pip install 'tilewright[compiler]'"
+    assert in_child(code).splitlines() == [f"torch_mlir: {rule}", f"torch: {rule}"]
+
+
+def test_a_module_of_ours_that_is_missing_is_no_extra(monkeypatch):
+    monkeypatch.setitem(tilewright._HOMES, "lost", ("compiler.lost", "lost"))
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'tilewright\.compiler\.lost'"):
+        tilewright.lost  # noqa: B018
+
+
+def test_python_runs_the_package_as_the_command():
+    words = [sys.executable, "-m", "tilewright"]
+    said = [
+        subprocess.run([*words, *more], capture_output=True, text=True)
+        for more in (["--version"], [])
+    ]
+    assert said[0].stdout.startswith(f"tilewright {tilewright.__version__}\n")
+    assert (said[0].returncode, said[1].returncode) == (0, 2)
+    assert said[1].stderr.startswith("error: tilewright: a command must be named, got none")
+
+
 def test_every_folder_of_python_is_installed_and_nothing_else():
     mapped = project()["tool"]["setuptools"]["package-dir"]
     assert sorted(mapped) == sorted(project()["tool"]["setuptools"]["packages"])
