@@ -20,10 +20,10 @@ Nothing here imports MLIR.
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass, replace
 from itertools import groupby
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from ...dialects.target import Target
 from ...runtime.bundles.several import KERNELS_MAX
@@ -32,6 +32,9 @@ from .choice import choose_schedule, measured_schedule
 from .estimate import estimate
 from .problem import Problem, Schedule
 from .rules import broken_rule
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def _steps(*parts: tuple[int, int]) -> list[int]:
@@ -97,6 +100,8 @@ def for_rows(spec: MatmulSpec, rows: int, most: int = 0) -> MatmulSpec:
 def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndarray]:
     """The schedules that are chosen at some rows, and how many times as long as the best one each
     takes at each number of `JUDGED`; infinite where it is against a rule."""
+    import numpy as np  # here: a kernel of one M is compiled without it, a sixth sooner
+
     problems = [Problem.of(for_rows(spec, rows), target) for rows in JUDGED]
     chosen = [choose_schedule(for_rows(spec, rows), target) for rows in SEARCHED]
     measured = [measured_schedule(problem, target) for problem in problems]
@@ -120,7 +125,7 @@ def _times(
     return [
         estimate(each, schedule, target).total_us
         if of_any or (each is not last and broken_rule(each, schedule, target) is None)
-        else np.inf
+        else math.inf
         for each in problems
     ]
 
@@ -131,7 +136,7 @@ def _needed(losses: np.ndarray) -> list[int]:
     while len(kept) > 1:
         missed = [losses[[each for each in kept if each != one]].min(0) for one in kept]
         costs = [((each - 1) ** WORST).sum() for each in missed]
-        least = int(np.argmin(costs))
+        least = min(range(len(kept)), key=costs.__getitem__)
         if len(kept) <= KERNELS_MAX and missed[least].max() > 1 + LOSS:
             break
         del kept[least]

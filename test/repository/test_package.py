@@ -57,6 +57,14 @@ def test_importing_the_package_takes_less_than_a_tenth_of_a_second_and_loads_not
     assert not set(large) & set(modules)
 
 
+def test_a_kernel_is_compiled_without_what_takes_long_to_import(tmp_path):
+    """Neither numpy nor torch, nor the reader of e-mails by which `importlib.metadata` works."""
+    code = "import sys\nfrom tilewright.tools.main import main\n"
+    code += "assert main(sys.argv[1:]) == 0; print(*sys.modules)"
+    words = ("compile", "--m=128", "--n=64", "--k=64", "--emit=cubin", "-o", str(tmp_path / "c"))
+    assert not {"numpy", "torch", "email.parser"} & set(in_child(code, *words).split())
+
+
 @pytest.mark.parametrize("name", tilewright.__all__)
 def test_a_public_name_is_found_when_it_is_asked_for(name):
     module, attribute = tilewright._HOMES[name]
