@@ -35,7 +35,7 @@ class Plot:
 PLOTS = (
     Plot(
         "performance.md",
-        "On a GPU",
+        "In a stream",
         "M×N×K",
         "of cuBLAS",
         "Speed on an H200, relative to cuBLAS",

@@ -81,6 +81,24 @@ def test_the_index_of_the_documents_names_every_page():
     assert set(re.findall(r"\]\(([\w.-]+\.md)\)", index)) == pages
 
 
+def shown(line: str) -> str:
+    """A line of a command's output, without the width of its columns and the times of passes."""
+    return " ".join(re.sub(r"^( [a-z-]+ +)[\d.]+  ", r"\1", line).replace("[ms]", "").split())
+
+
+def test_the_worked_example_of_the_readme_prints_what_stands_there(capsys):
+    page = (ROOT / "README.md").read_text().split("## A worked example")[1]
+    command, printed = re.findall(r"```(?:sh|text)\n(.*?)```", page, re.DOTALL)[:2]
+    words = command.splitlines()[-1].split()
+    assert words[0] == "tilewright" and main.main(words[1:]) == 0
+    found = [shown(line) for line in capsys.readouterr().out.splitlines()]
+    for line in printed.splitlines():
+        begin, _, rest = shown(line).partition("…")
+        if set(begin) <= set("─ ") and not rest:
+            continue
+        assert any(each.startswith(begin) if "…" in line else each == begin for each in found), line
+
+
 def python_of_the_readme() -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
