@@ -239,6 +239,14 @@ BUGS = (
         "race or out-of-bounds or exited-cta",
     ),
     Bug(
+        "30c",
+        "a CTA waits for its peer's later commits, and not for an earlier one to another barrier",
+        PAIR,
+        without_waiting(5),
+        "exited-cta",
+        says="nothing orders that behind the arrival of an operation that signals mbarrier",
+    ),
+    Bug(
         "31",
         "a warp reads the lanes of another warp's quarter",
         ROLES,

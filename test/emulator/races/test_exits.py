@@ -49,3 +49,41 @@ def test_without_either_every_order_is_refused():
         with pytest.raises(Trap) as caught:
             run(seed, "")
         assert caught.value.category == "exited-cta"
+
+
+COMMITS = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k()
+{{ .reg .b32 %r<8>; .reg .b16 %mask; .reg .pred %p<4>; .shared .align 8 .b64 bars[2];
+  mov.u32 %r0, %tid.x; mov.u32 %r1, bars; mov.u32 %r2, %cluster_ctarank; mov.b16 %mask, 1;
+  setp.eq.u32 %p0, %r0, 0; setp.eq.u32 %p1, %r2, 0;
+  @%p0 mbarrier.init.shared::cta.b64 [%r1], 1; @%p0 mbarrier.init.shared::cta.b64 [%r1+8], 1;
+  fence.mbarrier_init.release.cluster;
+  barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+  @%p1 bra HOME; @!%p0 bra END;
+  tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
+    [%r1], %mask;
+  tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
+    [%r1+8], %mask;
+  bra END;
+HOME: {waits}
+END: barrier.cluster.arrive; barrier.cluster.wait; ret; }}
+"""
+FIRST = "FIRST: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1], 0; @!%p2 bra FIRST;"
+SECOND = "SECOND: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1+8], 0; @!%p2 bra SECOND;"
+
+
+@pytest.mark.parametrize("waits", [FIRST + SECOND, SECOND + FIRST])
+def test_having_waited_for_each_commit_of_a_peer_is_enough(waits):
+    for seed in range(4):
+        launch(COMMITS.format(waits=waits), "k", grid=2, block=32, cluster=2, seed=seed)
+
+
+@pytest.mark.parametrize("waits", [FIRST, SECOND, ""])
+def test_no_commit_of_a_peer_is_ordered_by_another_or_by_a_cluster_barrier(waits):
+    """The issuing thread comes to the cluster barrier, its commits' arrivals come when they can."""
+    for seed in range(8):
+        with pytest.raises(Trap) as caught:
+            launch(COMMITS.format(waits=waits), "k", grid=2, block=32, cluster=2, seed=seed)
+        assert caught.value.category == "exited-cta"

@@ -22,12 +22,15 @@ TILE_M, TILE_N, TILE_K, STAGES = 256, 128, 64, 2
 def copies(a, b, a_ring, b_ring, full, empty, k):
     stages: gl.constexpr = a_ring.shape[0]
     width: gl.constexpr = a.block_shape[1]
-    for step in range(gl.cdiv(k, width)):
+    steps = gl.cdiv(k, width)
+    for step in range(steps):
         stage = step % stages
         mbarrier.wait(empty.index(stage), ((step // stages) & 1) ^ 1)
         mbarrier.expect(full.index(stage), a.nbytes_per_cta + b.nbytes_per_cta)
         tma.async_load(a, [0, step * width], full.index(stage), a_ring.index(stage))
         tma.async_load(b, [0, step * width], full.index(stage), b_ring.index(stage))
+    for step in range(steps, steps + stages):  # the other CTA signals until then
+        mbarrier.wait(empty.index(step % stages), ((step // stages) & 1) ^ 1)
 
 
 @gluon.jit

@@ -104,6 +104,11 @@ class Message:
         column = self.rows[: KNOWN + 1 if generic else TRAVELLING, component]
         np.maximum(column, time, out=column)
 
+    def happened(self, component: int, time: int) -> None:
+        """Something has come that orders no accesses."""
+        self.rows = fitted(self.rows, self.domain.width)
+        self.rows[HAPPENED, component] = max(self.rows[HAPPENED, component], time)
+
     def join(self, other: Message) -> None:
         """Add what another message of the same cluster, or of another one, passes on."""
         if other.domain is self.domain:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...interface import Cta
-from .clock import ELSEWHERE, HAPPENED, OWN_CLUSTER, OWN_CTA, Event, Message
+from ...machine.mbarrier import Mbarrier
+from .clock import ELSEWHERE, HAPPENED, OWN_CLUSTER, OWN_CTA, Domain, Event, Message
 
 
 class BarrierClock:
@@ -21,6 +22,19 @@ class BarrierClock:
         self.pending: Message | None = None
         self.done: Message | None = None
         self.waiters: dict[int, tuple[int, int]] = {}
+
+    def time(self, barrier: Mbarrier) -> int:
+        """Of its component: that of what signals the phase that the barrier is in."""
+        return self.base + barrier.phase + 1
+
+    def arrived(self, barrier: Mbarrier, domain: Domain) -> int:
+        """An operation of another CTA has signalled the phase; whoever waits for that phase knows
+        it, and nobody else: having waited for the operation elsewhere is not enough."""
+        time = self.time(barrier)
+        message = Message(domain)
+        message.happened(self.component, time)
+        self.arrive(message)
+        return time
 
     def saw(self, component: int, time: int, line: int) -> None:
         """A warp has been told that the newest phase is complete."""

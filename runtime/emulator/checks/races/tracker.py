@@ -235,7 +235,7 @@ class Races(Listener):
         if barrier is None:
             return None
         clock = self._barriers[barrier]
-        return clock.component, clock.base + barrier.phase + 1
+        return clock.component, clock.time(barrier)
 
     def operations_awaited(self, warp: Warp, operations: list[EngineOp]) -> None:
         """Other warps may have issued them."""
@@ -281,14 +281,15 @@ class Races(Listener):
             self._barriers[barrier].arrive(message)
 
     def _end_operation(self, op: EngineOp, target: Cta, barrier: Mbarrier) -> None:
-        meant = op.marks
-        if meant is None or meant.event is None:
+        meant, clock = op.marks, self._barriers[barrier]
+        if meant is None:
             return
+        if meant.event is not None:
+            how = {"commits": op.commits, "generic": op.generic}
+            clock.end_operation(meant.clock, meant.event, **how)
         if meant.issuer is not target:
-            component, time = meant.event
-            arrivals_from_afar(target)[component] = (time, op.line)
-        how = {"commits": op.commits, "generic": op.generic}
-        self._barriers[barrier].end_operation(meant.clock, meant.event, **how)
+            time = clock.arrived(barrier, self._domain_of[target.cluster])
+            arrivals_from_afar(target)[clock.component] = (time, op.line)
 
     def _arrival_message(self, warp: Warp, target: Cta, passes_on: str, scope: str) -> Message:
         """An arrival whose scope is a CTA synchronises with no thread of another (PTX ISA §8.7.1:
