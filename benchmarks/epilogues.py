@@ -28,7 +28,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from grouped import captured, timed
+from contenders import captured, comparison_parser, reported, timed
 
 SHAPES = (
     "2048x4096x1024,4096x4096x4096,8192x8192x2048,8192x4096x4096,2048x11008x4096,4096x14336x4096,"
@@ -86,15 +86,9 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=("compile", "count", "run"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
-    parser.add_argument("--shapes", default=SHAPES, help="MxNxK,…")
+    parser = comparison_parser(__doc__, SHAPES, ("compile", "count", "run"))
     parser.add_argument("--only", default=",".join(epilogues()), help="epilogues, by commas")
     parser.add_argument("--math", choices=("fast", "exact"), help="policy of the functions")
-    parser.add_argument("--rounds", type=int, default=15, help="graphs a contender (default 15)")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     parser.add_argument("--no-inductor", action="store_true", help="leave torch.compile out")
     return parser.parse_args()
 
@@ -199,9 +193,7 @@ def run_all(options: argparse.Namespace) -> int:
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             print(f"{against} / fused: geometric mean {mean:.3f}, least {min(ratios):.3f}")
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
-    return 0 if all(row["right"] for row in rows) else 1
+    return reported(rows, options.json)
 
 
 def measure(

@@ -25,15 +25,14 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import math
 import re
-import statistics
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
+
+from contenders import captured, comparison_parser, loaded, reported, timed, write_bundle
 
 SHAPES = (
     "8192x8192x5120x16", "65536x1536x2048x128", "2048x1536x65536x128k", "8192x8192x5120x16s",
@@ -69,7 +68,6 @@ VARIANTS = {
     "ping-pong-128x128-2x1": _roles("128x128x64", 6, "shape=2x1", last=PING_PONG),
     "ping-pong-128x128-1x2": _roles("128x128x64", 6, "shape=1x2", last=PING_PONG),
 }
-CALLS = 4  # in a graph
 SCALED, BLOCKWISE = ("s", "t"), "b"
 PERMUTED, HEAVY = "permuted", "heavy"
 OTHERS = {"g": [PERMUTED], "k": [HEAVY]}
@@ -82,26 +80,18 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("compile", "run"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
-    parser.add_argument("--shapes", default=",".join(SHAPES), help="MxNxKxGROUPS,…")
+    parser = comparison_parser(__doc__, ",".join(SHAPES), of_shapes="MxNxKxGROUPS,…")
     parser.add_argument("--only", default="", help="variants, by commas (default all)")
     parser.add_argument("--kinds", default="uniform,ragged,skewed", help=", ".join(KINDS))
-    parser.add_argument("--rounds", type=int, default=15, help="graphs a contender (default 15)")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     return parser.parse_args()
 
 
 def compile_all(options: argparse.Namespace) -> int:
     """The bundles of all shapes and variants; 1 where one is refused."""
-    from tilewright.compiler.bundle_writer import as_bundle
-    from tilewright.compiler.driver import choose_pipeline, compile_matmul
-    from tilewright.dialects.errors import CompileError
+    from tilewright.compiler.driver import choose_pipeline
 
     options.folder.mkdir(parents=True, exist_ok=True)
-    failed = 0
+    made = []
     for shape in options.shapes.split(","):
         names = options.only.split(",") if options.only else [*VARIANTS]
         for name in [*names, *OTHERS.get(shape[-1], [])]:
@@ -114,15 +104,9 @@ def compile_all(options: argparse.Namespace) -> int:
                 continue
             pipeline = for_bytes(pipeline, spec) if pipeline else None
             pipeline = pipeline or choose_pipeline(spec, options.target)
-            try:
-                compiled = compile_matmul(source, target=options.target, pipeline=pipeline)
-            except CompileError as error:
-                print(f"{shape}.{name:20} {error}", file=sys.stderr)
-                failed = 1
-                continue
-            as_bundle(compiled, options.folder / f"{shape}.{name}.zip")
-            print(f"{shape}.{name:20} {compiled.pipeline}", file=sys.stderr)
-    return failed
+            path = options.folder / f"{shape}.{name}.zip"
+            made.append(write_bundle(source, path, options.target, pipeline))
+    return int(not all(made))
 
 
 def source_of(shape: str) -> tuple[Any, Any]:
@@ -194,21 +178,13 @@ def offsets_of(kind: str, rows: int, groups: int) -> list[int]:
 
 def run_all(options: argparse.Namespace) -> int:
     """A table of times for each shape and kind of groups."""
-    from tilewright.runtime import load
-
-    found: dict[str, dict[str, Any]] = {}
-    for path in sorted(options.folder.glob("*.zip")):
-        shape, _, name = path.stem.partition(".")
-        found.setdefault(shape, {})[name] = load(path)
     rows = [
         row
-        for shape, kernels in found.items()
+        for (shape,), kernels in loaded(options.folder).items()
         for kind in options.kinds.split(",")
         for row in measure(shape, kind, kernels, options.rounds)
     ]
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
-    return 0 if all(row["right"] for row in rows) else 1
+    return reported(rows, options.json)
 
 
 def measure(shape: str, kind: str, kernels: dict[str, Any], rounds: int) -> list[dict[str, Any]]:
@@ -355,39 +331,6 @@ def group_by_group(operands: Sequence[Any], out: Any, offs: Any, letter: str) ->
         out[begin:end] = a @ b.T
         begin = end
     return out.clone()
-
-
-def captured(call: Callable[[], Any]) -> Any:
-    """A graph of several calls, which has run once."""
-    import torch
-
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream):
-        for _ in range(CALLS):
-            call()
-    graph.replay()
-    torch.cuda.synchronize()
-    return graph
-
-
-def timed(graphs: dict[str, Any], rounds: int) -> dict[str, float]:
-    """Median microseconds a call of each, taking turns."""
-    import torch
-
-    taken: dict[str, list[float]] = {name: [] for name in graphs}
-    for _ in range(rounds):
-        for name, graph in graphs.items():
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            taken[name].append(1000 * begin.elapsed_time(end) / CALLS)
-    return {name: statistics.median(times) for name, times in taken.items()}
 
 
 if __name__ == "__main__":

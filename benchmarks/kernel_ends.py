@@ -28,6 +28,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from contenders import comparison_parser
+
 SHAPES = (
     "512x512x512,1024x1024x1024,64x4096x4096,16x4096x4096,300x5000x1100,2048x4096x512,"
     "4096x128x4096,1024x4096x1024,2048x2048x2048,256x1024x8192"
@@ -46,14 +48,8 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=("compile", "run"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
-    parser.add_argument("--shapes", default=SHAPES, help="MxNxK,…")
+    parser = comparison_parser(__doc__, SHAPES, rounds=9)
     parser.add_argument("--pipeline", help="of all shapes (default: the chosen one of each)")
-    parser.add_argument("--rounds", type=int, default=9, help="graphs (default 9)")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     return parser.parse_args()
 
 

@@ -15,13 +15,11 @@ captured in a CUDA graph of several calls; contenders take turns, and times are 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from grouped import captured, timed
+from contenders import captured, comparison_parser, loaded, reported, timed, write_bundle
 
 SHAPES = (
     "4096x2112x7168", "4096x24576x1536", "4096x32768x512", "4096x7168x16384", "4096x4096x7168",
@@ -70,26 +68,17 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("compile", "run"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
-    parser.add_argument("--shapes", default=",".join(SHAPES), help="MxNxK,…")
+    parser = comparison_parser(__doc__, ",".join(SHAPES))
     parser.add_argument("--only", default="", metavar="TEXT", help="recipes named so in part")
-    parser.add_argument("--rounds", type=int, default=15, help="graphs a contender (default 15)")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     return parser.parse_args()
 
 
 def compile_all(options: argparse.Namespace) -> int:
     """The bundles of all shapes, recipes and variants; 1 where a chosen one is refused."""
-    from tilewright.compiler.bundle_writer import as_bundle
-    from tilewright.compiler.driver import compile_matmul
     from tilewright.compiler.spec import MatmulSpec
-    from tilewright.dialects.errors import CompileError
 
     options.folder.mkdir(parents=True, exist_ok=True)
-    failed = 0
+    failed = False
     for shape in options.shapes.split(","):
         for recipe in (name for name in RECIPES if options.only in name):
             forms = RECIPES[recipe]
@@ -99,14 +88,9 @@ def compile_all(options: argparse.Namespace) -> int:
             adds = recipe != "fast"
             tiles = {name: each for name, each in TILES.items() if adds and suits(name, spec.m)}
             for name, pipeline in {"chosen": None, **tiles}.items():
-                try:
-                    compiled = compile_matmul(spec, target=options.target, pipeline=pipeline)
-                except CompileError as error:
-                    print(f"{shape}.{recipe}.{name}: {error}", file=sys.stderr)
-                    failed |= name == "chosen"
-                    continue
-                as_bundle(compiled, options.folder / f"{shape}.{recipe}.{name}.zip")
-                print(f"{shape}.{recipe}.{name:12} {compiled.pipeline}", file=sys.stderr)
+                path = options.folder / f"{shape}.{recipe}.{name}.zip"
+                made = write_bundle(spec, path, options.target, pipeline)
+                failed |= name == "chosen" and not made
     return int(failed)
 
 
@@ -117,16 +101,13 @@ def suits(name: str, m: int) -> bool:
 
 def run_all(options: argparse.Namespace) -> int:
     """A table of times for each shape and recipe."""
-    from tilewright.runtime import load
-
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for path in sorted(options.folder.glob("*.zip")):
-        shape, recipe, name = path.stem.split(".")
-        found.setdefault((shape, recipe), {})[name] = load(path)
-    rows = [row for key, kernels in found.items() for row in measure(*key, kernels, options)]
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
-    return 0 if all(row["right"] for row in rows) else 1
+    found = loaded(options.folder, parts=2)
+    rows = [
+        row
+        for (shape, recipe), kernels in found.items()
+        for row in measure(shape, recipe, kernels, options)
+    ]
+    return reported(rows, options.json)
 
 
 def measure(

@@ -15,13 +15,11 @@ are medians. TFLOP/s count both products.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from grouped import captured, timed
+from contenders import captured, comparison_parser, loaded, reported, timed, write_bundle
 
 SHAPES = ("8192x14336x4096", "8192x8192x8192", "4096x11008x4096", "512x14336x4096")
 STATIC = "warp-specialization,persistence{order=grouped group=8}"
@@ -46,13 +44,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("compile", "run"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
-    parser.add_argument("--shapes", default=",".join(SHAPES), help="MxNxK,… of one product")
-    parser.add_argument("--rounds", type=int, default=15, help="graphs a contender (default 15)")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
+    parser = comparison_parser(__doc__, ",".join(SHAPES), of_shapes="MxNxK,… of one product")
     parser.add_argument("--no-inductor", action="store_true", help="leave torch.compile out")
     return parser.parse_args()
 
@@ -73,15 +65,12 @@ def kept_swiglu(gate: Any, up: Any) -> Any:
 
 def compile_all(options: argparse.Namespace) -> int:
     """The bundles of all shapes and variants; 1 where one is refused."""
-    from tilewright.compiler.bundle_writer import as_bundle
-    from tilewright.compiler.driver import compile_matmul
     from tilewright.compiler.importers.epilogue_function import Frame, import_epilogue
     from tilewright.compiler.importers.linalg_text import LinalgText
     from tilewright.compiler.spec import MatmulSpec
-    from tilewright.dialects.errors import CompileError
 
     options.folder.mkdir(parents=True, exist_ok=True)
-    failed = 0
+    made = []
     for shape in options.shapes.split(","):
         m, n, k = map(int, shape.split("x"))
 
@@ -93,30 +82,18 @@ def compile_all(options: argparse.Namespace) -> int:
         sources = {name: (source(swiglu), pipeline) for name, pipeline in VARIANTS.items()}
         sources[KEPT] = source(kept_swiglu), None
         sources[TWO] = MatmulSpec(m, n, k), None
-        for name, (each, pipeline) in sources.items():
-            try:
-                compiled = compile_matmul(each, target=options.target, pipeline=pipeline)
-            except CompileError as error:
-                print(f"{shape}.{name:20} {error}", file=sys.stderr)
-                failed = 1
-                continue
-            as_bundle(compiled, options.folder / f"{shape}.{name}.zip")
-            print(f"{shape}.{name:20} {compiled.pipeline}", file=sys.stderr)
-    return failed
+        made += [
+            write_bundle(each, options.folder / f"{shape}.{name}.zip", options.target, pipeline)
+            for name, (each, pipeline) in sources.items()
+        ]
+    return int(not all(made))
 
 
 def run_all(options: argparse.Namespace) -> int:
     """A table of times for each shape."""
-    from tilewright.runtime import load
-
-    found: dict[str, dict[str, Any]] = {}
-    for path in sorted(options.folder.glob("*.zip")):
-        shape, _, name = path.stem.partition(".")
-        found.setdefault(shape, {})[name] = load(path)
-    rows = [row for shape, kernels in found.items() for row in measure(shape, kernels, options)]
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
-    return 0 if all(row["right"] for row in rows) else 1
+    found = loaded(options.folder)
+    rows = [row for (shape,), kernels in found.items() for row in measure(shape, kernels, options)]
+    return reported(rows, options.json)
 
 
 def measure(shape: str, kernels: dict[str, Any], options: argparse.Namespace) -> list[Any]:

@@ -19,13 +19,13 @@ weights and scales alone makes of it.
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
+
+from contenders import captured, comparison_parser, loaded, reported, timed, write_bundle
 
 SHAPES = tuple(
     f"{m}x{n}x{k}"
@@ -44,11 +44,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("compile", "run"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
-    parser.add_argument("--shapes", default=",".join(SHAPES), help="MxNxK,…")
+    parser = comparison_parser(__doc__, ",".join(SHAPES))
     parser.add_argument("--weights", default=",".join(WEIGHTS), help="TYPE-GROUP,…")
     parser.add_argument("--pipelines", type=Path, metavar="FILE", help="NAME PIPELINE on each line")
     parser.add_argument(
@@ -58,8 +54,6 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--without-torch", action="store_true", help="but for bf16: its own take long of many rows"
     )
-    parser.add_argument("--rounds", type=int, default=15, help="graphs a contender (default 15)")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     return parser.parse_args()
 
 
@@ -109,19 +103,10 @@ def _spec(shape: str, weights: str) -> Any:
 
 def _compile(task: tuple[Any, ...]) -> bool:
     """Whether a schedule that the compiler chose was refused."""
-    from tilewright.compiler.bundle_writer import as_bundle
-    from tilewright.compiler.driver import compile_matmul
-    from tilewright.dialects.errors import CompileError
-
     shape, weights, name, pipeline, target, folder = task
-    try:
-        compiled = compile_matmul(_spec(shape, weights), target=target, pipeline=pipeline)
-    except CompileError as error:
-        print(f"{shape}.{weights}.{name}: {error}", file=sys.stderr)
-        return name == "chosen"
-    as_bundle(compiled, folder / f"{shape}.{weights}.{name}.zip")
-    print(f"{shape}.{weights}.{name:12} {compiled.pipeline}", file=sys.stderr)
-    return False
+    path = folder / f"{shape}.{weights}.{name}.zip"
+    made = write_bundle(_spec(shape, weights), path, target, pipeline)
+    return name == "chosen" and not made
 
 
 def _read_weights(weights: str, k: int) -> tuple[str, int]:
@@ -131,16 +116,13 @@ def _read_weights(weights: str, k: int) -> tuple[str, int]:
 
 def run_all(options: argparse.Namespace) -> int:
     """A table of times for each shape and type of weights."""
-    from tilewright.runtime import load
-
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for path in sorted(options.folder.glob("*.zip")):
-        shape, weights, name = path.stem.split(".", 2)
-        found.setdefault((shape, weights), {})[name] = load(path)
-    rows = [row for key, kernels in found.items() for row in measure(*key, kernels, options)]
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
-    return 0 if all(row["right"] for row in rows) else 1
+    found = loaded(options.folder, parts=2)
+    rows = [
+        row
+        for (shape, weights), kernels in found.items()
+        for row in measure(shape, weights, kernels, options)
+    ]
+    return reported(rows, options.json)
 
 
 def measure(
@@ -169,7 +151,7 @@ def measure(
         c.fill_(float("nan"))
         error = (several[0]().float() - wanted).abs().max().item() / wanted.abs().max().item()
         right[name] = error < TOLERANCE
-    times = timed({name: _captured(several) for name, several in calls.items()}, options.rounds)
+    times = timed({name: captured(*several) for name, several in calls.items()}, options.rounds)
     rows = []
     for name, us in sorted(times.items(), key=lambda pair: pair[1]):
         rate, mark = one.bytes / us / 1e6, "" if right[name] else "  WRONG"
@@ -283,39 +265,6 @@ def _count(size: int) -> int:
 
     wanted = L2_MULTIPLE * torch.cuda.get_device_properties(0).L2_cache_size
     return min(max(-(-wanted // size), SETS[0]), SETS[1])
-
-
-def _captured(calls: list[Callable[[], Any]]) -> tuple[Any, int]:
-    """A graph of one call for each of the weights, which has run once, and how many they are."""
-    import torch
-
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        calls[0]()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream):
-        for call in calls:
-            call()
-    graph.replay()
-    torch.cuda.synchronize()
-    return graph, len(calls)
-
-
-def timed(graphs: dict[str, tuple[Any, int]], rounds: int) -> dict[str, float]:
-    """Median microseconds a call of each, taking turns."""
-    import torch
-
-    taken: dict[str, list[float]] = {name: [] for name in graphs}
-    for _ in range(rounds):
-        for name, (graph, calls) in graphs.items():
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            taken[name].append(1000 * begin.elapsed_time(end) / calls)
-    return {name: statistics.median(times) for name, times in taken.items()}
 
 
 if __name__ == "__main__":

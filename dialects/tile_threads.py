@@ -250,19 +250,6 @@ def verify_run(op: Any, products: int = 1) -> bool:
     return fits or refuse(op, f"must take some of {count} values, got {width} from {first} on")
 
 
-def verify_groups(op: Any, products: int = 1) -> bool:
-    """Whether an op's values, of each product, are groups of neighbours that are apart."""
-    values, neighbours, every = op.values.type, op.neighbours.value, op.every.value
-    if not isinstance(values, ir.VectorType):
-        return refuse(op, f"values must be a vector, got {values}")
-    fits = (
-        1 <= neighbours <= every and ir.VectorType(values).shape[0] % (products * neighbours) == 0
-    )
-    return fits or refuse(
-        op, f"values must be groups of neighbours, got {values} of {neighbours} in every {every}"
-    )
-
-
 def verify_partials(op: Any) -> bool:
     """Whether an op's memory is a slot of one tile of sums, or rows of a workspace."""
     if is_global(op.memory):

@@ -46,7 +46,7 @@ from .team import Team
 from .tmem_reads import MATRIX_LANES, TmemRead
 from .warp_grids import warp_tile
 
-WARP_ATOM_M, WARP_ATOM_N = 16, 8  # of mma.sync
+WARP_ATOM_M = 16  # rows of an mma.sync
 
 
 @dataclass(frozen=True)

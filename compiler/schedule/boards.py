@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...dialects.errors import OptionError
-
 GA100 = "NVIDIA A100 Tensor Core GPU Architecture, table 1"
 GA102 = "NVIDIA Ampere GA102 GPU Architecture, table of the GeForce RTX 3090"
 ADA = "NVIDIA Ada GPU Architecture, tables of its GPUs"
@@ -195,13 +193,6 @@ BOARDS = {
 def board_of(chip: str) -> Board | None:
     """The board that a chip's target stands for, None where that is not here."""
     return next((board for board in BOARDS.values() if board.chip == chip), None)
-
-
-def find_board(name: str) -> Board:
-    """The board called `name`; `OptionError` names the known ones otherwise."""
-    if name not in BOARDS:
-        raise OptionError(f"gpu: unknown name {name!r}; use one of {', '.join(BOARDS)}")
-    return BOARDS[name]
 
 
 def runs_on(target: str, chip: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from bisect import bisect_right
 from fractions import Fraction
 
@@ -239,9 +238,3 @@ def same_float():
 def as_signed():
     """as_signed(value, bits): two's complement."""
     return signed
-
-
-@pytest.fixture
-def f32_bits():
-    """The pattern of the f32 nearest to a Python float."""
-    return lambda value: struct.unpack("<I", struct.pack("<f", value))[0]

@@ -1,0 +1,106 @@
+"""What the comparisons of kernels with torch share: their arguments, bundles, graphs and times.
+
+A comparison is a script that is called twice: `compile FOLDER`, where the compiler is, writes
+FOLDER/SHAPE.….NAME.zip; `run FOLDER` measures them on a GPU, with `runtime` alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+CALLS = 4  # in a graph of one call
+
+
+def comparison_parser(
+    doc: str | None,
+    shapes: str,
+    what: Sequence[str] = ("compile", "run"),
+    *,
+    of_shapes: str = "MxNxK,…",
+    rounds: int = 15,
+) -> argparse.ArgumentParser:
+    """The arguments that every comparison takes."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument("what", choices=what)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
+    parser.add_argument("--shapes", default=shapes, help=of_shapes)
+    parser.add_argument(
+        "--rounds", type=int, default=rounds, help=f"graphs a contender (default {rounds})"
+    )
+    parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
+    return parser
+
+
+def write_bundle(source: Any, path: Path, target: str, pipeline: str | None = None) -> bool:
+    """Compile to a bundle at `path`, and print its pipeline; False, and the reason, if refused."""
+    from tilewright.compiler.bundle_writer import as_bundle
+    from tilewright.compiler.driver import compile_matmul
+    from tilewright.dialects.errors import CompileError
+
+    try:
+        compiled = compile_matmul(source, target=target, pipeline=pipeline)
+    except CompileError as error:
+        print(f"{path.stem:32} {error}", file=sys.stderr)
+        return False
+    as_bundle(compiled, path)
+    print(f"{path.stem:32} {compiled.pipeline}", file=sys.stderr)
+    return True
+
+
+def loaded(folder: Path, parts: int = 1) -> dict[tuple[str, ...], dict[str, Any]]:
+    """The kernels of a folder by the first `parts` parts of their names, then by the last one."""
+    from tilewright.runtime import load
+
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for path in sorted(folder.glob("*.zip")):
+        *key, name = path.stem.split(".", parts)
+        found.setdefault(tuple(key), {})[name] = load(path)
+    return found
+
+
+def reported(rows: Sequence[dict[str, Any]], path: Path | None) -> int:
+    """The exit status of measured rows: 1 where one is not right. Writes them to a path as JSON."""
+    if path:
+        path.write_text(json.dumps(rows, indent=1))
+    return 0 if all(row["right"] for row in rows) else 1
+
+
+def captured(call: Callable[[], Any], *others: Callable[[], Any]) -> tuple[Any, int]:
+    """A CUDA graph that has run once, and how many calls it has: `CALLS` of one, or one of each."""
+    import torch
+
+    calls = (call, *others) if others else (call,) * CALLS
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        for each in calls:
+            each()
+    graph.replay()
+    torch.cuda.synchronize()
+    return graph, len(calls)
+
+
+def timed(graphs: dict[str, tuple[Any, int]], rounds: int) -> dict[str, float]:
+    """Median microseconds a call of each contender's graph, taking turns."""
+    import torch
+
+    taken: dict[str, list[float]] = {name: [] for name in graphs}
+    for _ in range(rounds):
+        for name, (graph, calls) in graphs.items():
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            taken[name].append(1000 * begin.elapsed_time(end) / calls)
+    return {name: statistics.median(times) for name, times in taken.items()}
