@@ -1,67 +1,228 @@
 """What tells Python functions apart that a kernel was made of.
 
 A lambda in a loop is a new object each time, and the same function as long as its code, and what it
-reads from around it, are the same.
+reads from around it, are the same:
+
+    lambda acc: helper(acc) * config.scale.alpha     reads   helper, config.scale.alpha
+
+What it reads is looked up anew in each call, as the function itself would. A value at the end of
+such a path counts by what it holds, as nobody knows what of it is read.
 """
 
 from __future__ import annotations
 
+import dis
 import functools
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+import sys
+from collections.abc import Iterator
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any, NamedTuple
 
-NUMBERS = (int, float, complex, bool, str, bytes, type(None))
-BY_VALUE = (*NUMBERS, tuple, list, dict)
-DEPTH_MAX = 4
+NUMBERS = frozenset({int, float, complex, bool, str, bytes, type(None)})
+LIBRARIES = frozenset({*sys.stdlib_module_names, "numpy", "torch"})
+"""Whose functions and classes are taken as they are."""
+MISSING = object()
 
 
-def function_key(function: Any, kept: list[Any], depth: int = 0) -> Any:
+class Path(NamedTuple):
+    """What a function reads: a global, a local from around it or a module that it imports, by its
+    name, and attributes from there on."""
+
+    kind: str
+    name: str
+    attributes: tuple[str, ...]
+
+
+class Read(NamedTuple):
+    """What code reads of globals and modules and of locals, and all names in it; with functions
+    within it. `code` is kept, as it is known by its identity."""
+
+    code: CodeType
+    outside: tuple[Path, ...]
+    locals: tuple[Path, ...]
+    names: tuple[str, ...]
+
+
+_read: dict[int, Read] = {}
+
+
+def function_key(function: Any, kept: list[Any]) -> Any:
     """Equal for functions that compute the same of the same arguments.
 
-    Numbers around the function count by their values, functions, dicts and lists by theirs, and
-    other objects by their identity and what of these is among their attributes. `kept` gets the
-    objects whose identity is in the key, so that none is another's while it is held.
+    Numbers that a function reads from around it count by their values, functions, collections and
+    objects by what they hold. `kept` gets the objects whose identity is in the key, so that none is
+    another's while it is held.
     """
-    if isinstance(function, functools.partial):
-        parts = (function.func, *function.args, *function.keywords.values())
-        names = tuple(function.keywords)
-        return "partial", names, *(_key(each, kept, depth) for each in parts)
-    if isinstance(function, MethodType):
-        owner = _object_key(function.__self__, kept, depth)
-        return "method", function_key(function.__func__, kept, depth), owner
-    if not isinstance(function, FunctionType):
-        return _object_key(function, kept, depth)
-    code = function.__code__
-    around = [cell.cell_contents for cell in function.__closure__ or ()]
-    around += function.__defaults__ or ()
-    around += (function.__kwdefaults__ or {}).values()
-    read = [function.__globals__[name] for name in _names(code) if name in function.__globals__]
-    return code, *(_key(each, kept, depth + 1) for each in (*around, *read))
+    try:
+        return _Keys(kept).of_called(function)
+    except RecursionError:  # of what nests too deeply: a function like no other
+        kept.append(object())
+        return id(kept[-1])
 
 
-def _key(value: Any, kept: list[Any], depth: int) -> Any:
-    if isinstance(value, NUMBERS):
-        return type(value), repr(value)  # which tells -0.0 from 0.0
-    if isinstance(value, tuple | list):
-        return type(value), *(_key(each, kept, depth) for each in value)
-    if isinstance(value, dict):
-        return dict, *((repr(name), _key(each, kept, depth)) for name, each in value.items())
-    if isinstance(value, FunctionType | MethodType | functools.partial) and depth < DEPTH_MAX:
-        return function_key(value, kept, depth)
-    return _object_key(value, kept, depth)
+class _Keys:
+    """The keys of values that one function reaches; of each object once, as they may be cyclic."""
+
+    def __init__(self, kept: list[Any]):
+        self.kept = kept
+        self.known: dict[int, int] = {}
+        self.names: list[tuple[str, ...]] = []
+
+    def of_called(self, function: Any) -> Any:
+        """The key of what is called with the sums."""
+        if isinstance(function, FunctionType | MethodType | functools.partial):
+            return self.of(function)
+        called = getattr(type(function), "__call__", None)  # noqa: B004
+        own = isinstance(called, FunctionType) and not _is_library(called.__module__)
+        return self.of(function), self._function(called, function) if own else None
+
+    def of(self, value: Any) -> Any:
+        """The key of a value, for what nobody knows of it to be read."""
+        kind = type(value)
+        if kind in NUMBERS:
+            return kind, repr(value)  # which tells -0.0 from 0.0
+        number = self.known.get(id(value))
+        if number is not None:
+            return "again", number
+        self.known[id(value)] = len(self.known)
+        self.kept.append(value)
+        if kind is FunctionType:
+            return self._function(value)
+        if kind is MethodType:
+            return "method", self._function(value.__func__, value.__self__)
+        if kind is BuiltinFunctionType and not isinstance(value.__self__, type | ModuleType | None):
+            return "method", value.__name__, self.of(value.__self__)
+        if _is_constant(value):
+            return id(value)
+        if isinstance(value, tuple | list):
+            return kind, *map(self.of, value)
+        if isinstance(value, dict):
+            return kind, *((self.of(name), self.of(each)) for name, each in value.items())
+        if isinstance(value, set | frozenset):
+            return kind, *map(self.of, sorted(value, key=repr))
+        if isinstance(value, functools.partial):
+            return "partial", self.of((value.func, value.args, value.keywords))
+        if kind.__module__ == "numpy" and hasattr(value, "tobytes"):
+            return str(value.dtype), value.shape, value.tobytes()
+        return id(value), *self._held(value)
+
+    def _function(self, function: Any, owner: Any = MISSING) -> Any:
+        """A function by its code and what it reads, that of an object by what it reads of it."""
+        if not isinstance(function, FunctionType) or (
+            _is_library(function.__module__) and not function.__closure__
+        ):
+            self.kept.append(function)
+            return id(function), None if owner is MISSING else self.of(owner)
+        read = _what_is_read(function.__code__)
+        self.names.append(read.names)
+        found = [read.code, *[self._at(path, function.__globals__) for path in read.outside]]
+        around = _surroundings(function, owner) if read.locals else None
+        return *found, *[self._at(path, around) for path in read.locals if around]
+
+    def _at(self, path: Path, around: dict[str, Any]) -> Any:
+        """The key of what is at the end of a path."""
+        if path.kind == "module":
+            return self.of(sys.modules.get(path.name, MISSING))
+        value = around.get(path.name, MISSING)
+        for name in path.attributes:
+            if value is MISSING or _is_constant(value):
+                break
+            value = _attribute(value, name)
+        return self.of(value)
+
+    def _held(self, value: Any) -> Iterator[Any]:
+        """What an object or class holds: its attributes, and those of classes outside libraries."""
+        if isinstance(value, ModuleType):  # of which only attributes are read
+            names = dict.fromkeys(name for names in self.names for name in names)
+            yield from ((name, self.of(_attribute(value, name))) for name in names)
+            return
+        classes = value.__mro__ if isinstance(value, type) else type(value).__mro__
+        for each in classes:
+            own = () if _is_library(each.__module__) else tuple(vars(each).items())
+            for name, attribute in own:
+                if isinstance(attribute, MemberDescriptorType) and value is not each:
+                    yield name, self.of(_attribute(value, name))
+                elif not (name.startswith("__") and name.endswith("__")) or name == "__call__":
+                    yield name, self.of(attribute)
+        if not isinstance(value, type):
+            for name, each in getattr(value, "__dict__", {}).items():
+                yield name, self.of(each)
 
 
-def _object_key(value: Any, kept: list[Any], depth: int) -> Any:
-    kept.append(value)
-    if isinstance(value, ModuleType | BuiltinFunctionType | type) or depth >= DEPTH_MAX:
-        return id(value)
-    attributes = list(getattr(value, "__dict__", {}).items())
-    read = [(name, each) for name, each in attributes if isinstance(each, BY_VALUE)]
-    return id(value), *((name, _key(each, kept, depth + 1)) for name, each in read)
+def _surroundings(function: FunctionType, owner: Any) -> dict[str, Any]:
+    """The cells of a function by their names, and the values of its parameters."""
+    code, found = function.__code__, dict(function.__kwdefaults__ or {})
+    if not (function.__closure__ or function.__defaults__ or owner is not MISSING):
+        return found
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # of a name that has no value yet
+            continue
+    last = code.co_varnames[: code.co_argcount][::-1]
+    found |= zip(last, (function.__defaults__ or ())[::-1], strict=False)
+    if owner is not MISSING and code.co_argcount:
+        found[code.co_varnames[0]] = owner
+    return found
+
+
+def _what_is_read(code: CodeType) -> Read:
+    """What code reads; by its identity, as comparing code takes long."""
+    found = _read.get(id(code))
+    if found is None:
+        inner = [_what_is_read(each) for each in code.co_consts if isinstance(each, CodeType)]
+        paths = [*_paths(code), *(path for each in inner for path in (*each.outside, *each.locals))]
+        names = (*code.co_names, *(name for each in inner for name in each.names))
+        outside = dict.fromkeys(path for path in paths if path.kind != "local")
+        own = (*code.co_freevars, *code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+        around = dict.fromkeys(each for each in paths if each.kind == "local" and each.name in own)
+        found = _read[id(code)] = Read(code, tuple(outside), tuple(around), names)
+    return found
+
+
+def _paths(code: CodeType) -> Iterator[Path]:
+    """What the instructions of code read."""
+    path = None
+    for each in dis.get_instructions(code):
+        if path and each.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            path = path._replace(attributes=(*path.attributes, each.argval))
+            continue
+        if path:
+            yield path
+        path = None
+        if each.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            path = Path("global", each.argval, ())
+        elif each.opname == "IMPORT_NAME":
+            path = Path("module", each.argval, ())
+        elif each.opname.startswith("LOAD_") and each.opcode in (*dis.haslocal, *dis.hasfree):
+            names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
+            yield from (Path("local", name, ()) for name in names[:-1])
+            path = Path("local", names[-1], ())
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """An attribute, or that there is none: the function itself will meet what is raised."""
+    try:
+        return getattr(value, name, MISSING)
+    except Exception:  # a property's own
+        return MISSING
 
 
 @functools.cache
-def _names(code: CodeType) -> tuple[str, ...]:
-    """The globals that code may read, that of functions within it included."""
-    inner = [each for each in code.co_consts if isinstance(each, CodeType)]
-    return tuple(dict.fromkeys((*code.co_names, *(n for each in inner for n in _names(each)))))
+def _is_library(module: str | None) -> bool:
+    return (module or "").partition(".")[0] in LIBRARIES
+
+
+def _is_constant(value: Any) -> bool:
+    """Whether what a value holds is taken as it is: libraries, and what is written in C."""
+    kind = type(value)
+    if kind is ModuleType:
+        return _is_library(value.__name__) and value.__name__ != "os"
+    return kind is BuiltinFunctionType or (kind is type and _is_library(value.__module__))
