@@ -209,4 +209,4 @@ def torch_dtype(dtype: str) -> Any:
 
 @functools.cache  # a tensor's type takes half a microsecond to tell its module
 def _is_of_torch(kind: type) -> bool:
-    return kind.__module__.split(".")[0] == "torch"
+    return any(each.__module__.split(".")[0] == "torch" for each in kind.__mro__)

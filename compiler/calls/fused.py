@@ -15,7 +15,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ...dialects.dtypes import DTYPES
-from ...dialects.errors import OptionError
+from ...dialects.errors import CompileError, OptionError
 from ...runtime.element_types import is_torch
 from ...runtime.launch.kernel import Kernel
 from ...runtime.operands.dlpack import gpu_of
@@ -84,13 +84,33 @@ def two_steps(
         got = type(a).__name__
         raise OptionError(f"matmul: an epilogue of no elements needs torch tensors, got {got}")
     dtype = DTYPES[operand_type("a", str(a.dtype))]
-    result = epilogue(*product(dtype.accumulator), *operands)
+    sums = product(dtype.accumulator)
+    result = epilogue(*sums, *operands)
     wanted = getattr(torch, DTYPES[out_dtype or dtype.result].torch)
     results = result if isinstance(result, tuple | list) else (result,)
+    _check_shapes(results, sums[0].shape)
     first = results[0]
     if out_dtype or not (first.is_floating_point() and first.itemsize == 1):
         first = first.to(wanted)
     return (first, *results[1:]) if isinstance(result, tuple | list) else first
+
+
+def _check_shapes(results: Sequence[Any], shape: Sequence[Any]) -> None:
+    """Refuse results that a kernel refuses: none, and others than of the sums' shape, or reduced
+    ones behind the first."""
+    import torch
+
+    rows, sums = tuple(shape[:-1]), tuple(shape)
+    reduced = rows, (*rows, 1), (), (1,) * len(sums)
+    for number, each in enumerate(results or (None,)):
+        if not isinstance(each, torch.Tensor):
+            got = type(each).__name__
+            rule = "the function must return a tensor or several"
+            raise CompileError(f"epilogue: {rule}, got {got}")
+        if tuple(each.shape) != sums and not (number and tuple(each.shape) in reduced):
+            rule = f"the result must have the shape of acc, {list(shape)}"
+            got = list(each.shape)
+            raise CompileError(f"epilogue: {rule}, got {got}; reduce or expand outside")
 
 
 def multiply_fused(

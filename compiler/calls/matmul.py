@@ -106,6 +106,7 @@ def matmul(
         known = None if operands else _again(a, b, out, asked)
         if known is not None:
             return known
+    _check_names(asked)
     if precision not in (None, *PRECISIONS):
         known = " or ".join(PRECISIONS)
         raise OptionError(f"matmul: precision must be {known}, got {precision!r}; take ieee")
@@ -164,9 +165,13 @@ def _again(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
     """
     if is_traced():
         return None
-    if out is not None:
-        return out if relaunched(a, b, out, asked) else None
-    known = seen(a, b, asked)
+    try:
+        if out is not None:
+            return out if relaunched(a, b, out, asked) else None
+        known = seen(a, b, asked)
+    except TypeError:  # of a list, which has no hash
+        _check_names(asked)
+        raise
     if known is None:
         return None
     if not differentiates(known.requires_gradients):
@@ -175,6 +180,19 @@ def _again(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
 
     _, target, _, _, _, precision = asked
     return again(a, b, known.kernel, target or "", precision or "")
+
+
+def _check_names(asked: tuple[Any, ...]) -> None:
+    """Refuse options that are no texts; a type may be torch's or numpy's."""
+    for name, value in zip(ASKED, asked, strict=True):
+        if value is None or isinstance(value, str):
+            continue
+        if name != "out_dtype":
+            rule = f"{name} must be a text"
+            raise OptionError(f"matmul: {rule}, got {value!r}; leave it out")
+        if not hasattr(value, "__hash__") or value.__hash__ is None:
+            rule = "out_dtype must be the name of a type, or torch's"
+            raise OptionError(f"matmul: {rule}, got {type(value).__name__}")
 
 
 def _check_out(out: Any) -> None:
@@ -266,13 +284,21 @@ def _of_stacks(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
 
 
 def _into(out: Any, result: Any) -> Any:
-    """What torch made, in `out` if that is given."""
+    """What torch made, in `out` if that is given, which is refused as a kernel refuses it."""
     if out is None:
         return result
-    several = isinstance(result, tuple)
-    places, results = (out, result) if several else ((out,), (result,))
-    if not isinstance(places, tuple | list) or len(places) != len(results):
-        raise OptionError(f"matmul: out must be a tuple of {len(results)} outputs, got another")
-    for each, value in zip(places, results, strict=True):
-        each.copy_(value)
+    results = result if isinstance(result, tuple) else (result,)
+    from .fused import given_outputs
+
+    places = given_outputs(out, len(results)) or ()
+    for place, value in zip(places, results, strict=True):
+        if not isinstance(place, sys.modules["torch"].Tensor):
+            got = type(place).__name__
+            raise OptionError(f"matmul: out must be a torch tensor for such operands, got {got}")
+        wanted, got = ([list(each.shape), each.dtype] for each in (value, place))
+        if wanted != got:
+            rule = f"out must be {wanted[0]} of {wanted[1]}"
+            raise OptionError(f"matmul: {rule}, got {got[0]} of {got[1]}; pass another")
+    for place, value in zip(places, results, strict=True):
+        place.copy_(value)
     return out

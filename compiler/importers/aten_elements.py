@@ -36,6 +36,8 @@ MLIR_TYPES = {
 NARROW = ("f8E4M3FN", "f8E5M2")
 INFINITE_FROM = 61440.0  # of e5m2: half a step beyond its largest number
 FLOATS = ("f32", "bf16", "f16", "f64")
+COMPUTED = FLOATS[:3]
+"""Of which a kernel computes; f64 it converts alone."""
 PREDICATES = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 UNARY = {
     aten.neg.default: "arith.negf",
@@ -101,7 +103,10 @@ class Elements:
         if rule is None:
             takes = "must be elementwise operators that a kernel has"
             raise refused(node, f"{takes}, got {name_of(node)}; compute it outside")
-        return rule(self, node, axes)
+        try:
+            return rule(self, node, axes)
+        except OverflowError as error:
+            raise refused(node, f"must take {error}, in {name_of(node)}; take another") from error
 
     def type_of(self, node: fx.Node) -> str:
         """The MLIR type of a node's elements."""
@@ -143,9 +148,9 @@ class Elements:
             return value
         if old == "i1" and type_ in FLOATS:
             return self.select(value, self.constant(1, type_), self.constant(0, type_))
-        if old in ("i32", "i64") and type_ in FLOATS[:3]:
+        if old in ("i32", "i64") and type_ in COMPUTED:
             return self._cast("arith.sitofp", value, type_)
-        if old in FLOATS[:3] and type_ in NARROW:
+        if old in COMPUTED and type_ in NARROW:
             return self._narrowed(value, type_)
         if old not in FLOATS or type_ not in FLOATS:
             raise refused(node, f"must not convert {old} to {type_}, got {name_of(node)}")
@@ -211,8 +216,9 @@ def _in_opmath(rule: Callable[[Elements, fx.Node, Axes, str], Scalar]) -> Rule:
 
     def rounded(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
         type_ = body.type_of(node)
-        if type_ not in FLOATS:
-            raise refused(node, f"must compute with floats, got {name_of(node)} of {type_}")
+        if type_ not in COMPUTED:
+            takes = ", ".join(COMPUTED)
+            raise refused(node, f"must compute with {takes}, got {name_of(node)} of {type_}")
         return body.converted(node, rule(body, node, axes, _computing(type_)), type_)
 
     return rounded
@@ -302,8 +308,9 @@ def _enter_comparison(name: str, predicate: str) -> None:
         tensors = [each.meta["val"] for each in node.args if isinstance(each, fx.Node)]
         dtype = tensors[0].dtype if len(tensors) == 1 else torch.result_type(*tensors)
         type_ = _computing(MLIR_TYPES.get(dtype, str(dtype)))
-        if type_ not in FLOATS:
-            raise refused(node, f"must compare floats, got {name_of(node)} of {dtype}")
+        if type_ not in COMPUTED:
+            takes = ", ".join(COMPUTED)
+            raise refused(node, f"must compare {takes}, got {name_of(node)} of {dtype}")
         x, y = (body.argument(node, each, axes, type_) for each in node.args)
         return body.emit(f"arith.cmpf {predicate},", x, y, result="i1")
 
@@ -370,10 +377,16 @@ def _bits(type_: str) -> int:
 
 
 def _literal(number: float, type_: str) -> str:
-    """A number as MLIR writes it: by decimals that read back as the same, or by its bits."""
+    """A number as MLIR writes it: by decimals that read back as the same, or by its bits.
+
+    Raises OverflowError for what is no number of the type.
+    """
     if type_ == "i1":
         return "true" if number else "false"
     if type_ not in FLOATS:
+        most = 1 << _bits(type_)
+        if not -most / 2 <= number < most:  # as without a sign, and then as its bits
+            raise OverflowError(f"an integer of {_bits(type_)} bits, got {number}")
         return str(int(number))
     if not math.isfinite(number):
         bits = {"f32": 0x7F800000, "bf16": 0x7F80, "f16": 0x7C00, "f64": 0x7FF0 << 48}[type_]

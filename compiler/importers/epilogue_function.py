@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...dialects.dtypes import DTYPES, OUTPUT_DTYPES
+from ...dialects.dtypes import BESIDE_DTYPES, DTYPES, OUTPUT_DTYPES
 from ...dialects.errors import CompileError
 from ...runtime.element_types import torch_dtype
 from ..spec import MatmulSpec
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .aten_elements import Elements, Use
 
 
+STORED = [DTYPES[each].mlir for each in BESIDE_DTYPES]
 GROUP = 32  # neighbours in a row, of which a kernel gives one reduction
 
 
@@ -232,6 +233,10 @@ def _check_inputs(graph: fx.Graph, body: Elements, products: int) -> None:
             raise CompileError(f"epilogue: the function must read {what}, got one that does not")
         if number < products and any(not _is_own(use.axes) for use in read):
             raise CompileError("epilogue: acc must be read at its own element, got it transposed")
+    for use, scalar in body.uses.items():
+        if use.number >= products and scalar.type not in STORED:
+            rule = f"operands[{use.number - products}] must be of {', '.join(BESIDE_DTYPES)}"
+            raise CompileError(f"epilogue: {rule}, got elements of {scalar.type}; convert it")
 
 
 def _is_own(axes: Sequence[int | None]) -> bool:

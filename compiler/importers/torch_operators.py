@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from ml_dtypes import bfloat16
 from torch._decomp import get_decompositions
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 from torch.overrides import TorchFunctionMode
 
 aten: Any = torch.ops.aten
@@ -133,12 +134,16 @@ def _hardtanh(x: torch.Tensor, low: Any = -1, high: Any = 1) -> Any:
 @_operator(aten.hardsigmoid.default)
 @_in_f32
 def _hardsigmoid(x: torch.Tensor) -> Any:
+    if not _of_one_float(x):
+        return NotImplemented
     return _clamp(x + 3, 0, 6) / 6
 
 
 @_operator(aten.hardswish.default)
 @_in_f32
 def _hardswish(x: torch.Tensor) -> Any:
+    if not _of_one_float(x):
+        return NotImplemented
     return x * _clamp(x + 3, 0, 6) / 6
 
 
@@ -197,14 +202,28 @@ def _threshold(x: torch.Tensor, limit: Any, value: Any) -> Any:
     return torch.where(x <= limit, value, x)
 
 
+def _promoted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of tensors in the type that they are promoted to, computed in f32 of 16 bits."""
+
+    @functools.wraps(function)
+    def wide(*values: torch.Tensor, **options: Any) -> Any:
+        kind = ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
+        computed, result = elementwise_dtypes(*values, type_promotion_kind=kind)
+        if not result.is_floating_point:
+            return NotImplemented
+        return function(*(each.to(computed) for each in values), **options).to(result)
+
+    return wide
+
+
 @_operator(aten.addcmul.default)
-@_in_f32
+@_promoted
 def _addcmul(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, value: Any = 1) -> Any:
     return x + a * value * b if value != 1 else x + a * b
 
 
 @_operator(aten.addcdiv.default)
-@_in_f32
+@_promoted
 def _addcdiv(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, value: Any = 1) -> Any:
     return x + a * value / b if value != 1 else x + a / b
 

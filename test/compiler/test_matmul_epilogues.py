@@ -36,6 +36,12 @@ def assert_made(c, a, b, function, operands=()):
     assert (error <= reach * expected.abs() + 2**-14).all(), error.max()
 
 
+def mixed(acc, narrow, factor):
+    """Operators of several types, which compute in the widest."""
+    quotient = torch.addcdiv(acc, narrow, factor, value=2)
+    return torch.addcmul(quotient, narrow, narrow, value=0.3)
+
+
 def every_order(acc, turned, column_major, row, twice):
     """Operands that lie in any order, get a dim, and are read twice."""
     return acc * row[:, None] + turned.T - column_major * twice + twice
@@ -61,6 +67,12 @@ FUNCTIONS = {
 def test_a_function_of_the_sums_is_computed_in_the_kernel(name):
     function, operands = FUNCTIONS[name]
     assert_made(matmul(A, B, epilogue=function, operands=operands), A, B, function, operands)
+
+
+def test_operators_of_several_types_compute_in_the_widest():
+    operands = NARROW, (COLUMN.abs() + 1).bfloat16()
+    c = matmul(A, B, epilogue=mixed, operands=operands, out_dtype="f32")
+    assert_made(c, A, B, mixed, operands)
 
 
 def test_the_result_is_rounded_to_the_type_asked_for():
@@ -169,6 +181,8 @@ REFUSED = {
     ),
     "a random choice": (lambda acc: F.dropout(acc, 0.5), (), "in place|elementwise"),
     "no function": (3, (), "must be a function of acc"),
+    "bytes": (lambda acc, x: acc + x, (COLUMN.bool(),), r"operands\[0\] must be of bf16, .* of i1"),
+    "f64": (lambda acc: (acc.double() * 2).float(), (), "compute with f32, .* got aten.mul of f64"),
     "other dims": (lambda acc: acc.reshape(N, M).reshape(M, N), (), "must keep the dims"),
 }
 
@@ -178,6 +192,14 @@ def test_what_is_no_epilogue_is_refused(name):
     function, operands, message = REFUSED[name]
     with pytest.raises(CompileError, match=message):
         matmul(A, B, epilogue=function, operands=operands)
+
+
+@pytest.mark.parametrize("number", [2**40, torch.nan])
+def test_numbers_that_are_no_integers_are_refused(number):
+    a, b = A.to(torch.int8), B.to(torch.int8)
+    with pytest.raises(CompileError, match="must take an integer of 32 bits, got") as caught:
+        matmul(a, b, epilogue=lambda acc: acc + torch.full_like(acc, number))
+    assert caught.value.location.startswith(__file__)
 
 
 def test_a_refusal_names_the_line_of_the_function():

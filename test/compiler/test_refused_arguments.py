@@ -21,6 +21,10 @@ def summed(acc, *others):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: matmul(A, B, pipeline=3), "pipeline must be a text, got 3"),
+        (lambda: matmul(A, B, target=90), "target must be a text, got 90"),
+        (lambda: matmul(A, B, precision=["tf32"]), "precision must be a text, got ['tf32']"),
+        (lambda: matmul(A, B, out_dtype=["bf16"]), "out_dtype must be the name of a type"),
         (lambda: matmul(A, B, epilogue=summed, operands=None), "got NoneType"),
         (lambda: matmul(A, B, epilogue=summed, operands=torch.ones(1, 16)), "got Tensor"),
         (lambda: grouped_mm(A, STACK, offs=ENDS, epilogue=summed, operands=ONE), "got Tensor"),
@@ -61,6 +65,41 @@ def test_an_output_may_not_require_gradients_where_torch_records_them():
         matmul(A, B, out=out)
     with torch.no_grad():
         assert matmul(A, B, out=out) is out
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        (torch.empty(2, 8, 16, dtype=torch.bfloat16), "out must be [8, 16] of torch.bfloat16"),
+        (torch.empty(8, 16), "got [8, 16] of torch.float32"),
+        ((torch.empty(8, 16, dtype=torch.bfloat16),), "got a tuple"),
+    ],
+)
+@pytest.mark.parametrize("k", [0, 32])
+def test_an_output_is_not_broadcast_or_converted_where_torch_sees_the_product(out, message, k):
+    b = B[:, :k].clone().requires_grad_()
+    with pytest.raises(OptionError) as refused:
+        matmul(A[:, :k], b, out=out)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("k", [0, 32])
+def test_functions_that_no_kernel_takes_are_refused_where_torch_computes_them(k):
+    b = B[:, :k].clone().requires_grad_(k > 0)
+    for function in (lambda acc: acc.sum(0), lambda acc: (acc, acc.T), lambda acc: None):
+        with pytest.raises(CompileError, match=r"epilogue: the (result|function) must"):
+            matmul(A[:, :k], b, epilogue=function)
+    c, sums = matmul(A[:, :k], b, epilogue=lambda acc: (acc, acc.sum(-1)))
+    assert c.eq(k).all() and sums.eq(16 * k).all()
+
+
+def test_subclasses_are_taken_as_operands_of_functions():
+    class Own(torch.Tensor):
+        pass
+
+    own = torch.arange(16.0).as_subclass(Own)
+    c = matmul(A, B, epilogue=summed, operands=[own])
+    assert torch.equal(c, (torch.arange(16.0) + 32).bfloat16().expand(8, 16))
 
 
 def test_torch_knows_that_an_output_has_changed():
