@@ -5,7 +5,7 @@
     tilewright model check examples/llama_block.py     its products for Blackwell, one by one
 
 It prints how far the compiled layer is from eager torch, both against float64, and what was done
-with each of its seven products.
+with each of its products. On the emulator that takes a minute, most of it compilation.
 """
 
 from __future__ import annotations
