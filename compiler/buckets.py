@@ -1,4 +1,5 @@
-"""Kernels for any M, one for each of the schedules that share the numbers of rows."""
+"""Kernels for any M or batch, one for each of the schedules that share the numbers of rows, or of
+matrices."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from .schedule.buckets import Bucket, buckets_of
 from .schedule.choice import target_for
 from .schedule.thread_schedule import is_by_threads
 from .schedule.warp_schedule import is_by_warps
-from .spec import ROWS_HINT, MatmulSpec
+from .spec import BATCH_HINT, ROWS_HINT, MatmulSpec
 
 
 def compile_buckets(
@@ -30,10 +31,10 @@ def compile_buckets(
     begin: Callable[[Bucket], None] | None = None,
     **options: Any,
 ) -> list[Compiled]:
-    """The kernels that share all M, in the order of the fewest rows of each.
+    """The kernels that share all M or batches, in the order of the fewest rows of each.
 
-    source: a spec or linalg of any M. begin: is called with each bucket before it is compiled.
-    options: those of `compile_matmul` but a pipeline. Raises `CompileError`.
+    source: a spec or linalg of any M or batch. begin: is called with each bucket before it is
+    compiled. options: those of `compile_matmul` but a pipeline. Raises `CompileError`.
     """
     source = loaded_source(source, target)
     (_, target), kernels = level_and_target(source, target), []
@@ -48,17 +49,21 @@ def compile_buckets(
     return kernels
 
 
-def has_any_m(source: Source, target: str | None) -> bool:
-    """Whether only a launch of a source's kernel says M, and a schedule can be chosen for it."""
+def has_any_size(source: Source, target: str | None) -> bool:
+    """Whether only a launch of a source's kernel says M or the batch, and a schedule can be chosen
+    for it."""
     level, target = level_and_target(source, target)
-    return not is_kernel(level) and read_spec(source, target).dynamic_m
+    if is_kernel(level):
+        return False
+    spec = read_spec(source, target)
+    return spec.dynamic_m or spec.dynamic_batch
 
 
 def buckets_for(source: Source, target: str) -> list[Bucket]:
-    """Each kernel with its rows and passes; of threads and of warps one kernel does for all M."""
+    """Each kernel with its rows and passes; of threads and of warps one kernel does for all."""
     spec = read_spec(source, target)
     used = None if is_by_threads(spec) else target_for(spec, target)
     if used is None or is_by_warps(used):
-        spec = replace(spec, m=ROWS_HINT)
+        spec = replace(spec, **({"batch": BATCH_HINT} if spec.dynamic_batch else {"m": ROWS_HINT}))
         return [Bucket(spec, choose_pipeline(spec, target))]
     return buckets_of(spec, used)

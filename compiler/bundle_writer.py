@@ -93,7 +93,7 @@ def _contents_of_several(bundle: Bundle) -> dict[str, bytes]:
     manifest = seal_several([each.manifest for each in kernels], bundle.ranges)
     contents = {MANIFEST_NAME: (json.dumps(manifest, indent=2) + "\n").encode()}
     for told, each in zip(manifest["kernels"], kernels, strict=True):
-        contents |= _contents(each, prefix_of(told))
+        contents |= _contents(each, prefix_of(manifest, told))
     return contents
 
 

@@ -22,7 +22,7 @@ from ..passes.argument_layouts import argument_strides, result_strides
 from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, ROWS_ATTRIBUTE, target_of, walk
 from ..passes.dynamic_rows import row_bounds
 from .scaled_source import c_dtype_of, outputs_of, scaled_spec_of
-from .spec import MANY_ROWS, ROWS_HINT, ROWS_MOST, TWO_LEVEL, MatmulSpec
+from .spec import BATCH_HINT, MANY_ROWS, ROWS_HINT, ROWS_MOST, TWO_LEVEL, MatmulSpec
 from .spec.epilogue import hints_of_beside
 
 
@@ -46,6 +46,8 @@ def spec_of(module: ir.Module) -> MatmulSpec:
     majors = {"a_major": a_major, "b_major": b_major}
     stacked = {"a_stacked": matmul.a.type.rank == 3, "b_stacked": matmul.b.type.rank == 3}
     batch: dict[str, Any] = {"batch": stack[0], **stacked} if stack else {}
+    if stack and stack[0] < 0:
+        batch |= {"batch": BATCH_HINT, "dynamic_batch": True}
     if isinstance(matmul, (GroupedMatmulOp, *GROUPED_PRODUCTS)):
         axis = "m" if groups_rows(matmul) else "k"
         batch = {"groups": matmul.offsets.type.shape[0], "group_axis": axis}

@@ -12,7 +12,8 @@
     tile.cta_tile     (i, j): which M and N tile this CTA computes
     tile.for_each_tile  runs a body for every (i, j) that falls to this CTA
     tile.place        (i, j) of the tile that is this CTA's when a loop has come to a number; of
-                      tile.tile_count M tiles, which a launch says, tile.counted_place
+                      tile.tile_count or tile.stack_tiles M tiles, which a launch says,
+                      tile.counted_place
     tile.accumulator  acc[M,N], undefined until the first mma
     tile.load         t[r,k] = view[i*R + r, j*K + k], zero outside the view
     tile.tensor_map   how TMA sees a view: dims, strides, box, swizzle
@@ -162,8 +163,8 @@ class KernelOp(
     """The program that every CTA of `grid`, in clusters of `cluster`, runs with `threads` threads.
 
     Block arguments are the views a, b, other epilogue operands and c, named by `arg_names`. Where
-    c has a dynamic number of rows, the launch says it, and a grid of -1 along x has a CTA for each
-    M tile, in whole clusters.
+    c has a dynamic number of rows, or of matrices, the launch says it, and a grid of -1 along x has
+    a CTA for each M tile, in whole clusters.
     """
 
     sym_name: ir.StringAttr

@@ -3,21 +3,24 @@
     %batch, %row = tile.batch %i {tiles, count}     %i = batch * tiles + row
     %batch, %row = tile.ordered_batch %i, %order    %i = place * tiles + row, batch = order[place]
     %a_of = tile.matrix %a[%batch]                   a view, or a tensor map, of one matrix
+    %tiles = tile.stack_tiles %matrices {each}       matrices * each, of any number of them
 
 Everything else of a kernel names a tile by its row and column within the matrix.
 """
 
 from typing import Any
 
+from .integer_types import I32
 from .mlir import ext, ir
-from .tile_types import TensorMapType, Tile
+from .tile_types import DYNAMIC, TensorMapType, Tile
 from .verify import refuse
 
 
 class BatchOp(Tile.Operation, name="batch"):
     """`(batch, row)`: the matrix and the M tile in it that the place `i` along M stands for.
 
-    There are `count` matrices with `tiles` M tiles each: i = batch * tiles + row.
+    There are `count` matrices with `tiles` M tiles each: i = batch * tiles + row. A count of -1 is
+    one that a launch says.
     """
 
     i: ext.Operand[ir.IndexType]
@@ -28,7 +31,7 @@ class BatchOp(Tile.Operation, name="batch"):
 
     def verify_invariants(self) -> bool:
         tiles, count = self.tiles.value, self.count.value
-        if tiles < 1 or count < 1:
+        if tiles < 1 or (count < 1 and count != DYNAMIC):
             return refuse(self, f"tiles and count must be at least 1, got {tiles} and {count}")
         return True
 
@@ -46,6 +49,8 @@ class OrderedBatchOp(BatchOp, name="ordered_batch"):
         order, i32 = self.order.type, ir.IntegerType.get_signless(32)
         if order.rank != 1 or order.element_type != i32:
             return refuse(self, f"order must be a vector of i32, got {order}")
+        if self.count.value == DYNAMIC:
+            return refuse(self, "matrices in an order must be of a known number, got -1")
         return BatchOp.verify_invariants(self)
 
 
@@ -73,6 +78,19 @@ class MatrixOp(Tile.Operation, name="matrix"):
         if of_map and stack.box[-1] != 1:
             rule = "the boxes of the stack must be of one matrix"
             return refuse(self, f"{rule}, got {stack.box}")
+        return True
+
+
+class StackTilesOp(Tile.Operation, name="stack_tiles"):
+    """`count = matrices * each`: the M tiles of all matrices of a stack, `each` of every one."""
+
+    matrices: ext.Operand[ir.IndexType]
+    each: ir.IntegerAttr
+    count: ext.Result[I32]
+
+    def verify_invariants(self) -> bool:
+        if self.each.value < 1:
+            return refuse(self, f"each must be at least 1, got {self.each.value}")
         return True
 
 

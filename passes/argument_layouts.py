@@ -16,6 +16,7 @@ from ..dialects.mlir import func, ir
 from .base import refused
 
 LAYOUT_ATTRIBUTE = "bufferization.buffer_layout"
+ANY_NUMBER = 2**31
 RULE = "must be strided<[…]> without an offset, the last dim 1 apart and elements apart"
 
 
@@ -66,7 +67,7 @@ def _strides(function: func.FuncOp, which: str, number: int, type_: Any) -> list
     if layout is None:
         return None
     sizes = list(type_.shape) if isinstance(type_, ir.RankedTensorType) else []
-    shape = [2 if size < 0 else size for size in sizes]  # rows of any number, as two
+    shape = any_extents(sizes)
     strides = _read(layout)
     if strides is None or len(strides) != len(shape) or not is_apart(shape, strides):
         rule = f"{what}: {LAYOUT_ATTRIBUTE} {RULE}"
@@ -82,6 +83,11 @@ def _read(layout: ir.Attribute) -> list[int] | None:
     if not isinstance(layout, ir.StridedLayoutAttr) or layout.offset:
         return None
     return list(layout.strides)
+
+
+def any_extents(shape: Sequence[int]) -> list[int]:
+    """The extents, of any number as more than there may be: nothing lies between those."""
+    return [ANY_NUMBER if extent < 0 else extent for extent in shape]
 
 
 def is_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:

@@ -20,7 +20,7 @@ from ..dialects.tile_batches import (
 from ..dialects.tile_grouped_products import GroupScalesOp
 from ..dialects.tile_groups import GatheredRowsOp, GroupColumnsOp, GroupRowsOp
 from ..dialects.tile_loads import TensorMapOp
-from ..dialects.tile_types import TensorMapType, bits_of
+from ..dialects.tile_types import TensorMapType, bits_of, extent_of
 from .base import walk
 from .groups import columns_of_group, part_of_group
 
@@ -120,9 +120,9 @@ def _part_of(part: Any, whole: ir.Value, type_: Any) -> ir.Value:
 
 
 def steps_of(stack: Any) -> tuple[int, int]:
-    """How many matrices a view has, and the bytes from one to the next."""
+    """How many matrices a view has, -1 if a launch says it, and bytes from one to the next."""
     strides, _ = stack.type.get_strides_and_offset()
-    return stack.type.shape[0], strides[0] * bits_of(stack.type.element_type) // 8
+    return extent_of(stack.type, 0), strides[0] * bits_of(stack.type.element_type) // 8
 
 
 def row_pitch(view: ir.Value[ir.MemRefType]) -> int:

@@ -100,7 +100,7 @@ def _check_kept(matmul: MatmulOp, kept: list[KeptOp]) -> None:
     for op in keeps:
         check_attributes(op, dict.fromkeys(OF_KEPT.get(type(op), ()), READ))
     _check_quantized(matmul)
-    check_bounds(matmul, bool(dynamic_dims(matmul.c.type)))
+    check_bounds(matmul, matmul.c.type.rank == 2 and bool(dynamic_dims(matmul.c.type)))
     for op in kept:
         check_attributes(op, {"number": READ})
 
@@ -117,7 +117,8 @@ def _check_quantized(matmul: MatmulOp) -> None:
     if isinstance(matmul, (GroupedMatmulOp, *GROUPED_PRODUCTS)):
         raise refused(found[0], "rows in groups have no scales of blocks; drop it")
     if dynamic_dims(matmul.c.type):
-        raise refused(found[0], "a dynamic M has no scales of blocks; give M a number")
+        what = "M" if matmul.c.type.rank == 2 else "batch"
+        raise refused(found[0], f"a dynamic {what} has no scales of blocks; give it a number")
 
 
 def _check_arguments(matmul: MatmulOp) -> None:

@@ -25,7 +25,7 @@ from ..dialects.tile_batches import map_of_stack
 from ..dialects.tile_blockwise import BlockwiseMmaOp
 from ..dialects.tile_duals import DUAL_MMAS
 from ..dialects.tile_types import TensorMapType, dynamic_dims, integers_of
-from .argument_layouts import is_apart
+from .argument_layouts import any_extents, is_apart
 from .base import refused, walk
 from .batches import (
     argument_of,
@@ -43,7 +43,7 @@ from .check_scales import (
     scales_stack,
 )
 from .duals import B2, arg_names, is_dual, operand_names
-from .dynamic_rows import counted_extent
+from .dynamic_rows import counted_extent, has_dynamic_stack
 from .groups import columns_of_group, part_of_group
 from .indices import LinearForm, known_part, linear_form, place_of, span
 from .outputs import SCALES as SCALES_OF_C
@@ -100,16 +100,17 @@ def _check_outputs(kernel: KernelOp, count: int) -> None:
 
 def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand: bool) -> None:
     known = [extent for extent in type_.shape if extent >= 0]
-    if len(known) < type_.rank and not _has_dynamic_rows(name, type_):
+    if len(known) < type_.rank and not _has_dynamic_size(kernel, name, type_):
         rule = (
             f"views: {name} must have a known shape, but for rows of a, c and what is read beside c"
+            ", or matrices of stacks"
         )
         raise refused(kernel, f"{rule}, got {type_}")
     try:
         strides, offset = type_.get_strides_and_offset()
     except RuntimeError:  # a layout that no strides say
         strides, offset = [], 0
-    shape = [2 if axis in dynamic_dims(type_) else size for axis, size in enumerate(type_.shape)]
+    shape = any_extents(type_.shape)
     ranks = (2, 3) if is_operand else (0, 1, 2, 3)
     apart = is_apart(shape, strides) or (is_operand and is_apart(_turned(shape), _turned(strides)))
     fits = type_.rank in ranks and len(strides) == type_.rank and apart
@@ -122,9 +123,14 @@ def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand
         raise refused(kernel, f"views: {name} has elements that no kernel takes, got {type_}")
 
 
-def _has_dynamic_rows(name: str, type_: ir.MemRefType) -> bool:
-    """Whether of a view's extents the rows alone are dynamic, and it may have such."""
-    return name != "b" and dynamic_dims(type_) == [0] and type_.rank <= 2
+def _has_dynamic_size(kernel: KernelOp, name: str, type_: ir.MemRefType) -> bool:
+    """Whether of a view's extents the rows alone are dynamic, or the number of matrices, and it may
+    have such."""
+    if dynamic_dims(type_) != [0]:
+        return False
+    if has_dynamic_stack(kernel):
+        return type_.rank == 3 or name not in operand_names(kernel)
+    return name not in ("b", B2) and type_.rank <= 2
 
 
 def _turned(dims: list[int]) -> list[int]:

@@ -13,12 +13,12 @@ from ..dialects.tile import KernelOp
 from ..dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp
 from ..dialects.tile_groups import GroupDepthOp
 from ..dialects.tile_loads import TensorMapOp
-from ..dialects.tile_types import TensorMapType, integers_of
+from ..dialects.tile_types import DYNAMIC, TensorMapType, extent_of, integers_of
 from .base import refused, walk
 from .check_depth import check_depth
 from .check_groups import check_groups
 from .groups import group_of
-from .indices import linear_form, place_of, span
+from .indices import known_part, linear_form, place_of, span
 from .outputs import outputs_of
 
 
@@ -45,8 +45,9 @@ def check_batch(kernel: KernelOp, op: BatchOp, first: BatchOp) -> None:
     form = linear_form(op.i)
     if form is None or not form.is_just(op.i) or place_of(op.i) != 0 or _is_row(op.i):
         raise refused(op, "stacks: must take the M place of a tile, got another index; fix it")
-    reach = (span(kernel, form) or (0, 0))[1] + 1
-    if reach != tiles * count or tiles % size:
+    counted = form != known_part(kernel, form)  # a launch says how many tiles there are
+    reach = DYNAMIC if counted else (span(kernel, form) or (0, 0))[1] + 1
+    if reach != (DYNAMIC if count == DYNAMIC else tiles * count) or tiles % size:
         raise refused(
             op,
             f"stacks: {count} matrices of {tiles} tiles must be the {reach} along M, by whole "
@@ -78,7 +79,7 @@ def check_matrix(kernel: KernelOp, op: MatrixOp) -> None:
         raise refused(op, "stacks: must take a matrix of a tensor map's own, got another; fix it")
     if not is_map and stack not in arguments:
         raise refused(op, "stacks: must take a matrix of a view of the kernel, got another; fix it")
-    count = stack.type.dims[-1] if is_map else stack.type.shape[0]
+    count = stack.type.dims[-1] if is_map else extent_of(stack.type, 0)
     if count != batch.count.value:
         raise refused(
             op, f"stacks: the stack must have {batch.count.value} matrices, got {count}; fix it"

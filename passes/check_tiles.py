@@ -12,7 +12,13 @@ from ..dialects.pipe import ForEachClaimOp
 from ..dialects.tile import CtaTileOp, KernelOp
 from ..dialects.tile_types import DYNAMIC, integers_of
 from .base import refused
-from .dynamic_rows import check_bounds, counted_axis, has_dynamic_rows
+from .dynamic_rows import (
+    check_bounds,
+    counted_axis,
+    has_dynamic_rows,
+    has_dynamic_size,
+    has_dynamic_stack,
+)
 
 
 def check_tiles(kernel: KernelOp, places: list[CtaTileOp], loops: list[Any]) -> None:
@@ -33,15 +39,18 @@ def check_tiles(kernel: KernelOp, places: list[CtaTileOp], loops: list[Any]) -> 
 
 
 def _check_counted(kernel: KernelOp, tiles: list[int]) -> None:
-    """A launch says how many tiles there are along the rows of C, if those are dynamic."""
+    """A launch says how many tiles there are along the rows of C, or of its matrices, if those are
+    dynamic."""
     if DYNAMIC not in tiles:
         return
-    if not has_dynamic_rows(kernel):
+    if not has_dynamic_size(kernel):
         c = list(kernel.body.blocks[0].arguments)[-1].type
-        raise refused(kernel, f"tiles: a launch says the grid of a dynamic M, got c of {c}; fix it")
+        rule = "tiles: a launch says the grid of a dynamic M or batch"
+        raise refused(kernel, f"{rule}, got c of {c}; fix it")
     if tiles.index(DYNAMIC) != counted_axis(kernel):
         axes = ("N", "M") if counted_axis(kernel) == 0 else ("M", "N")
-        rule = f"tiles: a launch says those along {axes[1]}, where the rows of c are"
+        what = "matrices" if has_dynamic_stack(kernel) else "rows"
+        rule = f"tiles: a launch says those along {axes[1]}, where the {what} of c are"
         raise refused(kernel, f"{rule}, got {DYNAMIC} along {axes[0]}; exchange them")
 
 

@@ -25,6 +25,7 @@ PURE = (
     "tile.group_columns",
     GROUP_STEPS,
     "tile.tile_count",
+    "tile.stack_tiles",
     "tile.box_rows",
     "memref.dim",
 )

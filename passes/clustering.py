@@ -221,11 +221,11 @@ def _set_cluster(kernel: KernelOp, shape: tuple[int, int]) -> None:
 
 
 def _whole_matrices(batch: BatchOp, size: int) -> int:
-    """Let each matrix have whole clusters along M; the tiles of all of them."""
+    """Let each matrix have whole clusters along M; the tiles of all of them, if they are known."""
     tiles = -(-batch.tiles.value // size) * size
     i64 = ir.IntegerType.get_signless(64)
     batch.operation.attributes["tiles"] = ir.IntegerAttr.get(i64, tiles)
-    return batch.count.value * tiles
+    return DYNAMIC if batch.count.value == DYNAMIC else batch.count.value * tiles
 
 
 def _split_b(kernel: KernelOp, mma: MmaOp) -> None:

@@ -1,10 +1,13 @@
-"""Rows of C that a launch says: how the program asks for them, and how many tiles they are.
+"""Rows of C, or matrices of a stack, that a launch says: how the program asks for them, and how
+many tiles they are.
 
     rows        memref.dim of a view, which becomes a parameter of the kernel
     M tiles     tile.tile_count of C's rows, once for the kernel
+    matrices    likewise, and tile.stack_tiles of C's matrices
 
 A launch says them by views with a dynamic first dim, `memref<?x128xbf16, 1>`. Nothing is known of
-such a number but that it is positive: each tile may hang over the last row.
+such a number but that it is positive: each tile may hang over the last row. No tile hangs over a
+matrix, `memref<?x64x128xbf16, 1>`. A launch says one of the two.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from ..dialects.mlir import ir, memref
 from ..dialects.sm_threads import PrologueOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.tile import MMAS, KernelOp
+from ..dialects.tile_batches import StackTilesOp
 from ..dialects.tile_boxes import BoxRowsOp
 from ..dialects.tile_groups import GroupTilesOp
 from ..dialects.tile_loads import TmaLoadOp
@@ -22,7 +26,7 @@ from ..dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import DYNAMIC, extent_of, integers, integers_of
 from .base import ROWS_ATTRIBUTE, is_swapped, refused, walk
-from .batches import map_definition
+from .batches import batch_of, map_definition
 from .build import as_i32, constant, i32
 from .clone import index_constant
 from .groups import group_of
@@ -41,6 +45,17 @@ def has_dynamic_rows(kernel: KernelOp) -> bool:
     """Whether a launch says how many rows C has."""
     c = list(kernel.body.blocks[0].arguments)[-1]
     return extent_of(c.type, ir.MemRefType(c.type).rank - 2) == DYNAMIC
+
+
+def has_dynamic_stack(kernel: KernelOp) -> bool:
+    """Whether a launch says how many matrices C is a stack of."""
+    c = list(kernel.body.blocks[0].arguments)[-1]
+    return ir.MemRefType(c.type).rank == 3 and extent_of(c.type, 0) == DYNAMIC
+
+
+def has_dynamic_size(kernel: KernelOp) -> bool:
+    """Whether a launch says one of the sizes of C."""
+    return has_dynamic_rows(kernel) or has_dynamic_stack(kernel)
 
 
 def row_bounds(op: Any) -> tuple[int, int]:
@@ -86,26 +101,29 @@ def least_rows(op: Any) -> int:
 def count_tiles(kernel: KernelOp) -> ir.Value:
     """The tiles along C's rows, in whole clusters, as i32; emitted in front of the program.
 
-    They lie along M, or along N where MMAs multiply tiles of B by tiles of A.
+    They lie along M, or along N where MMAs multiply tiles of B by tiles of A. Those of all matrices
+    of a stack lie along M.
     """
-    for op in walk(kernel, TileCountOp | GroupTilesOp):
+    for op in walk(kernel, TileCountOp | StackTilesOp | GroupTilesOp):
         return op.count
     entry = kernel.body.blocks[0]
     axis, tile = counted_axis(kernel), counted_extent(kernel)
     first = next(op for op in acting(entry) if not isinstance(op, PrologueOp))
-    group = group_of(kernel)
+    group, batch = group_of(kernel), batch_of(kernel)
     with ir.InsertionPoint(first), kernel.location:
         if group is not None:
             how = {name: getattr(group, name) for name in ("tile", "together", "extent")}
             return GroupTilesOp(offsets=group.offsets, **how, count=i32()).count
         rows = memref.dim(list(entry.arguments)[-1], index_constant(0))
+        if has_dynamic_stack(kernel) and batch is not None:
+            return StackTilesOp(matrices=rows, each=batch.tiles, count=i32()).count
         whole = attribute_of(integers_of(kernel.cluster)[axis])
         return TileCountOp(rows=rows, tile=attribute_of(tile), whole=whole, count=i32()).count
 
 
 def counted_axis(kernel: KernelOp) -> int:
-    """0 where tiles of C's rows lie along M, 1 where they lie along N."""
-    return int(is_swapped(kernel))
+    """0 where tiles of C's rows, or of its matrices, lie along M, 1 where they lie along N."""
+    return int(is_swapped(kernel) and not has_dynamic_stack(kernel))
 
 
 def counted_extent(kernel: KernelOp) -> int:

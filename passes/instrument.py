@@ -23,7 +23,7 @@ from ..dialects.tile_marks import FIRST, LAST, MARKS, UNITS, MarkOp
 from ..dialects.tile_types import integers_of
 from .base import SOURCE_ATTRIBUTE, PassLog, one_of, option, refused, the_kernel, walk
 from .build import GLOBAL, i32
-from .dynamic_rows import has_dynamic_rows
+from .dynamic_rows import has_dynamic_size
 from .outputs import outputs_of
 from .rings import is_operand_ring
 
@@ -64,11 +64,11 @@ class Instrument:
                 kernel,
                 "instrument: places are those of roles, got none; run warp-specialization first",
             )
-        if has_dynamic_rows(kernel):
+        if has_dynamic_size(kernel):
             raise refused(
                 kernel,
                 "instrument: a row a CTA needs a grid that is known, got one "
-                "that a launch says; give M a number",
+                "that a launch says; give M and the batch numbers",
             )
         places = [Place("start", FIRST, ir.InsertionPoint.at_block_begin(kernel.body.blocks[0]))]
         for role in roles:

@@ -135,7 +135,7 @@ class Persistence:
 
     def _check_tiles(self, kernel: KernelOp, tiles: list[int]) -> None:
         if DYNAMIC in tiles:
-            rule = "persistence: order=hilbert is a table of known tiles, got a dynamic M"
+            rule = "persistence: order=hilbert is a table of known tiles, got any number"
             require(kernel, rule if self.order == "hilbert" else None, "use order=grouped")
             return
         counted, curve = legality.counted_tiles(tiles), legality.curve_tiles(tiles)
@@ -158,7 +158,7 @@ class Persistence:
     def _shrink_grid(self, kernel: KernelOp, target: Target) -> int:
         """How many clusters are launched; the grid becomes one row of them.
 
-        Where M is dynamic they are the most; a launch that has fewer tiles leaves out the rest.
+        Where a size is dynamic they are the most; a launch with fewer tiles leaves out the rest.
         """
         tiles, cluster = integers_of(kernel.grid)[:2], integers_of(kernel.cluster)
         ctas = self.ctas or target.multiprocessors

@@ -91,7 +91,7 @@ def check_order(kernel: KernelOp) -> None:
     if said is None or said[0] != "hilbert":
         return
     if DYNAMIC in tiles:
-        rule = f"{ORDER_ATTRIBUTE} hilbert is a table of known tiles, got a dynamic M"
+        rule = f"{ORDER_ATTRIBUTE} hilbert is a table of known tiles, got any number"
         raise refused(kernel, f"{rule}; take order=grouped")
     if tiles[0] * tiles[1] > CELLS_MAX:
         raise refused(

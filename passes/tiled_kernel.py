@@ -133,7 +133,7 @@ def build_kernel(
     sources = [*beside.values(), *sources]
     _check_dynamic(matmul)
     *stack, n = (extent_of(matmul.c.type, dim) for dim in range(matmul.c.type.rank))
-    along_m = prod(stack[:-1]) * tiles_along(stack[-1], tile[0])
+    along_m = _of_all(stack[:-1], tiles_along(stack[-1], tile[0]))
     if stack == [DYNAMIC]:
         along_m = 1 if row_bounds(matmul)[1] <= tile[0] else DYNAMIC
     if groups_rows(matmul):
@@ -143,7 +143,7 @@ def build_kernel(
         along_n = tiles_along(max(1, stack[-1]), tile[1])
         if stack == [DYNAMIC]:
             along_n = 1 if row_bounds(matmul)[1] <= tile[1] else DYNAMIC
-        grid = [prod(stack[:-1]) * tiles_along(n, tile[0]), along_n, 1]
+        grid = [_of_all(stack[:-1], tiles_along(n, tile[0])), along_n, 1]
     i64 = ir.IntegerType.get_signless(64)
     with ir.InsertionPoint(function), matmul.location:
         kernel = KernelOp(
@@ -185,25 +185,44 @@ def build_kernel(
     return kernel
 
 
+def _of_all(stack: list[int], tiles: int) -> int:
+    """The tiles of all matrices of a stack; a launch says how many those are where it does."""
+    return DYNAMIC if DYNAMIC in stack else prod(stack) * tiles
+
+
 def _stored(matmul: MatmulOp, tensor: ir.RankedTensorType) -> ir.RankedTensorType:
     """A tensor as its tiles are taken: of elements that share bytes, these."""
     return stored_weights(matmul, stored_tensor(matmul, tensor))
 
 
 def _check_dynamic(matmul: MatmulOp) -> None:
-    """Refuse dynamic extents but rows of one matrix, which are those of A as it lies."""
+    """Refuse dynamic extents but rows of one matrix, which are those of A as it lies, or the number
+    of matrices in a stack."""
     shapes = {"A": matmul.a.type, "B": matmul.b.type, "C": matmul.c.type}
     dynamic = {name: dynamic_dims(type_) for name, type_ in shapes.items()}
     if not any(dynamic.values()):
         return
     if _has_scales(matmul):
-        raise refused(matmul, "tiling: a dynamic M has no block scales; give M a number")
+        what = "a dynamic M" if matmul.c.type.rank == 2 else "a dynamic batch"
+        raise refused(matmul, f"tiling: {what} has no block scales; give it a number")
+    if matmul.c.type.rank == 3:
+        _check_stack(matmul, shapes, dynamic)
+        return
     if matmul.a_major.value == "mn":
         rule = "tiling: A of a dynamic M must have K contiguous"
         raise refused(matmul, f"{rule}, got M; transpose it before the kernel")
     if dynamic != {"A": [0], "B": [], "C": [0]} or matmul.c.type.rank != 2:
         got = ", ".join(str(type_) for type_ in shapes.values())
         raise refused(matmul, f"tiling: M alone may be dynamic, of one matrix, got {got}")
+
+
+def _check_stack(matmul: MatmulOp, shapes: dict[str, Any], dynamic: dict[str, list[int]]) -> None:
+    """Of a stack the number of matrices alone is dynamic: rows between matrices are steps."""
+    stacked = {name: [0] if type_.rank == 3 else [] for name, type_ in shapes.items()}
+    if isinstance(matmul, (GroupedMatmulOp, *GROUPED_PRODUCTS)) or dynamic != stacked:
+        got = ", ".join(str(type_) for type_ in shapes.values())
+        rule = "tiling: of a stack the number of matrices alone may be dynamic"
+        raise refused(matmul, f"{rule}, got {got}; give the others numbers")
 
 
 def _build_body(

@@ -17,6 +17,7 @@ from ..dialects.tile_groups import (
     GroupStepsOp,
     gathered_view,
 )
+from ..dialects.tile_types import extent_of
 
 
 def batch_at(
@@ -25,7 +26,7 @@ def batch_at(
     """Which matrix the place of a CTA along M belongs to, of those in an order if there is one;
     tiles are rows of that axis of C."""
     i64 = ir.IntegerType.get_signless(64)
-    tiles, count = tiles_along(c.shape[axis], tile_m), c.shape[0]
+    tiles, count = tiles_along(c.shape[axis], tile_m), extent_of(c, 0)
     sizes = {"tiles": ir.IntegerAttr.get(i64, tiles), "count": ir.IntegerAttr.get(i64, count)}
     index = ir.IndexType.get()
     if order is not None:

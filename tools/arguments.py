@@ -54,7 +54,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_problem(parser: Parser, file_help: str, dynamic: bool = False) -> None:
-    """The matmul: a file, or spec flags, with `dynamic` for any M."""
+    """The matmul: a file, or spec flags, with `dynamic` for any M or batch."""
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help=file_help)
     parser.add_argument(
         "--trust", action="store_true", help="load a .pt2 FILE even if that may run code of it"
@@ -70,16 +70,17 @@ def add_spec(
 ) -> None:
     """The matmul by spec flags; `defaults` are sizes that need not be given.
 
-    With `dynamic` --m may be the word, for a kernel that takes any M.
+    With `dynamic` --m may be the word, for a kernel that takes any M, or --batch for any batch.
     """
     group = parser.add_argument_group(title)
     parser.set_defaults(**(defaults or {}))
     for name, meaning in SIZES.items():
         any_size = dynamic and name == "m"
-        type_, more = (_rows, f", or {DYNAMIC} for any") if any_size else (_integer, "")
+        type_, more = (_open, f", or {DYNAMIC} for any") if any_size else (_integer, "")
         group.add_argument(f"--{name}", type=type_, metavar="SIZE", help=meaning + more)
-    help_ = "matrices in stacks of them"
-    group.add_argument("--batch", type=_integer, metavar="SIZE", help=help_)
+    type_, more = (_open, f", or {DYNAMIC} for any") if dynamic else (_integer, "")
+    help_ = "matrices in stacks of them" + more
+    group.add_argument("--batch", type=type_, metavar="SIZE", help=help_)
     help_ = "elements of K that share a scale of weights narrower than A: 32, 64, 128 or all"
     group.add_argument("--group-size", type=_group, metavar="SIZE", help=help_)
     help_ = "weights of u4 have a zero point for each scale"
@@ -192,10 +193,12 @@ def _make_spec(given: dict[str, Any], parser: Parser, wanted: str) -> MatmulSpec
     missing = [f"--{name}" for name in SIZES if name not in given]
     if missing:
         parser.error(f"{wanted} must be given, got no {', '.join(missing)}")
-    from ..compiler.spec import ROWS_HINT, MatmulSpec
+    from ..compiler.spec import BATCH_HINT, ROWS_HINT, MatmulSpec
 
     if given["m"] == DYNAMIC:
         given = {**given, "m": ROWS_HINT, "dynamic_m": True}
+    if given.get("batch") == DYNAMIC:
+        given = {**given, "batch": BATCH_HINT, "dynamic_batch": True}
     if given.get("group_size") == ALL:
         given = {**given, "group_size": given["k"]}
     return MatmulSpec(**given)
@@ -233,7 +236,7 @@ def _group(text: str) -> int | str:
     return text if text == ALL else _integer(text)
 
 
-def _rows(text: str) -> int | str:
+def _open(text: str) -> int | str:
     return text if text == DYNAMIC else _integer(text)
 
 

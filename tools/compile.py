@@ -20,6 +20,7 @@ EXAMPLES = """examples:
   tilewright compile --m 512 --n 768 --k 320                        PTX on stdout
   tilewright compile --m 512 --n 768 --k 320 -o matmul.zip          a bundle
   tilewright compile --m dynamic --n 768 --k 320 -o any.zip         a kernel for any M
+  tilewright compile --batch dynamic --m 96 --n 768 --k 320 -o any.zip      for any batch
   tilewright compile --m 77 --n 33 --k 51 --stop-after tiling --emit mlir
   tilewright compile matmul.mlir --print-after-all -o matmul.cubin
   tilewright compile --m 512 --n 768 --k 320 --origins -o k.sass    a listing that names ops
@@ -116,8 +117,9 @@ def _compile(source: Any, options: argparse.Namespace) -> list[Any]:
             nonlocal before
             before = _before(source, options) if options.print_diff else ""
             told = options.verbose or options.print_after_all or options.print_diff
-            if bucket.spec.most_m and told:
-                print(f"rows {said_ranges(bucket.ranges)}", file=sys.stderr)
+            if (bucket.spec.most_m or bucket.spec.dynamic_batch) and told:
+                what = "matrices" if bucket.spec.dynamic_batch else "rows"
+                print(f"{what} {said_ranges(bucket.ranges)}", file=sys.stderr)
 
         def observe(event: Any) -> None:
             nonlocal before
@@ -138,14 +140,14 @@ def _compile(source: Any, options: argparse.Namespace) -> list[Any]:
 
 
 def _is_by_rows(source: Any, options: argparse.Namespace) -> bool:
-    """Whether kernels of chosen schedules share the rows of a bundle for any M."""
+    """Whether kernels of chosen schedules share the rows of a bundle for any M, or batch."""
     if options.emit != "bundle" or options.pipeline or options.preset or options.stop_after:
         return False
     if not isinstance(source, Path):
-        return source.dynamic_m
-    from ..compiler.buckets import has_any_m
+        return source.dynamic_m or source.dynamic_batch
+    from ..compiler.buckets import has_any_size
 
-    return has_any_m(source, options.target)
+    return has_any_size(source, options.target)
 
 
 def _without_schedule(keywords: dict[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ EXAMPLES = """examples:
   tilewright explain schedule --m 77 --n 33 --k 51 --all
   tilewright explain schedule matmul.mlir
   tilewright explain schedule --m dynamic --n 4096 --k 4096
+  tilewright explain schedule --batch dynamic --m 256 --n 256 --k 64
   tilewright explain schedule --m 1024 --n 1024 --k 1024 --json
   tilewright explain memory --m 4096 --n 4096 --k 4096 --preset v6
   tilewright explain layout --atom m16n8k16 --operand a --type bf16
@@ -87,7 +88,7 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
     """Print the choice and the rejected candidates, or the estimate of a pipeline."""
     of_pipeline = explain_estimate.is_asked(parser, options)
     spec = as_spec(problem(options, parser), options.target)
-    if spec.dynamic_m and not of_pipeline:
+    if (spec.dynamic_m or spec.dynamic_batch) and not of_pipeline:
         return explain_rows.explain_rows(spec, options.target, bool(options.json))
     from ..compiler.schedule.choice import explain_schedule, target_for
     from ..compiler.schedule.thread_schedule import is_by_threads

@@ -242,7 +242,7 @@ def _of_one_size(bundle: Bundle, path: Path) -> Bundle:
     from ..runtime.errors import LaunchError
 
     if is_dynamic(bundle.manifest):
-        rule = "must be of one M, whose tiles can be counted"
+        rule = "must be of known sizes, whose tiles can be counted"
         raise LaunchError(f"{path}: {rule}, got a kernel for any; compile it for one")
     return bundle
 

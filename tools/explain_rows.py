@@ -1,4 +1,5 @@
-"""`tilewright explain schedule --m dynamic`: which kernels share all M, and their schedules."""
+"""`tilewright explain schedule --m dynamic`: which kernels share all M, and their schedules; with
+`--batch dynamic` those that share all batches."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ WIDTH = 170
 
 
 def explain_rows(spec: MatmulSpec, target: str, as_json: bool) -> int:
-    """Print the rows that each kernel is for, and its passes."""
+    """Print the rows, or the matrices, that each kernel is for, and its passes."""
     from ..compiler.buckets import buckets_for
 
     found = buckets_for(spec, target)
@@ -29,9 +30,10 @@ def explain_rows(spec: MatmulSpec, target: str, as_json: bool) -> int:
     from .tables import print_table
 
     rows = [[said_ranges(bucket.ranges, "\n"), bucket.pipeline] for bucket in found]
-    sizes = f"any M×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}, {target}"
+    m, what = ("any M", "rows") if spec.dynamic_m else (f"any batch of {spec.m}", "matrices")
+    sizes = f"{m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}, {target}"
     print(f"matmul     {sizes}")
-    print_table(["rows", "pipeline"], rows, width=WIDTH)
+    print_table([what, "pipeline"], rows, width=WIDTH)
     return 0
 
 

@@ -285,26 +285,28 @@ def of_kernel(source: MatmulSpec | Path | None) -> Reference:
     return OfManifest() if source is None else of_source(source)
 
 
-def of_source(source: MatmulSpec | Path, m: int | None = None) -> Reference:
-    """The reference for what is compiled; `m` is the M to run of a source that has any."""
+def of_source(source: MatmulSpec | Path, size: int | None = None) -> Reference:
+    """The reference for what is compiled; `size` is the M or batch to run of a source of any."""
     from ..compiler.importers.torch_module import EXPORTED
 
     if not isinstance(source, Path):
-        return OfSpec(source if m is None else source.of_rows(m))
+        if size is None:
+            return OfSpec(source)
+        return OfSpec(source.of_rows(size) if source.dynamic_m else source.of_batch(size))
     if source.suffix == EXPORTED:
-        return OfTorch(source, m)
+        return OfTorch(source, size)
     try:
-        return OfSource(_of_size(source.read_text(), m), str(source))
+        return OfSource(_of_size(source.read_text(), size), str(source))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise CompileError(f"{source}: must be a readable .mlir file, got: {reason}") from error
 
 
-def _of_size(text: str, m: int | None) -> str:
-    """The text of linalg with a number where M is dynamic, the one size that may be."""
-    if m is None:
+def _of_size(text: str, size: int | None) -> str:
+    """The text of linalg with a number where M or the batch is dynamic, the one that may be."""
+    if size is None:
         return text
-    sized = re.sub(r"%\w+ = tensor\.dim .*", "", text.replace("<?x", f"<{m}x"))
+    sized = re.sub(r"%\w+ = tensor\.dim .*", "", text.replace("<?x", f"<{size}x"))
     return re.sub(r"tensor\.empty\([^)]*\)", "tensor.empty()", sized)
 
 

@@ -37,7 +37,9 @@ EXAMPLES = """examples:
   tilewright run kernel.mlir --m 512 --n 768 --k 320
   tilewright run matmul.zip --device cuda
   tilewright run --m-dynamic 77 --n 768 --k 320
+  tilewright run --batch-dynamic 5 --m 96 --n 96 --k 64
 """
+CALLED = {"m": "M", "batch": "batch"}
 
 
 def add_command(commands: Any) -> None:
@@ -58,6 +60,12 @@ def add_command(commands: Any) -> None:
         type=positive,
         metavar="SIZE",
         help="run a kernel for any M on so many rows; --m is then the M to choose a schedule for",
+    )
+    group.add_argument(
+        "--batch-dynamic",
+        type=positive,
+        metavar="SIZE",
+        help="run a kernel for any batch on so many matrices; --batch is then what to choose for",
     )
     group.add_argument(
         "--device", default="emulator", help="emulator (the default), cuda or cuda:N"
@@ -123,13 +131,15 @@ def _obtain(
     progress: Progress,
 ) -> Obtained:
     from ..compiler.importers.torch_module import EXPORTED
-    from ..compiler.spec import ROWS_HINT
+    from ..compiler.spec import BATCH_HINT, ROWS_HINT
     from ..runtime.bundles.bundle import is_bundle, read_bundle
     from .references import of_kernel, of_source
 
-    dynamic = options.m_dynamic is not None
-    if dynamic and options.file is None and options.m is None:
+    size = _size(parser, options)
+    if options.m_dynamic and options.file is None and options.m is None:
         options.m = ROWS_HINT
+    if options.batch_dynamic and options.file is None and options.batch is None:
+        options.batch = BATCH_HINT
     asked = reference_of(options, parser)
     file: Path | None = options.file
     if file is not None and file.suffix != EXPORTED and is_bundle(file):  # both are zips
@@ -137,8 +147,9 @@ def _obtain(
         problem(options, parser, spec_beside=True)
         return Obtained(read_bundle(file), of_kernel(asked))
     source = problem(options, parser, spec_beside=True)
-    if dynamic and not isinstance(source, Path):
-        source = replace(source, dynamic_m=True)
+    if size is not None and not isinstance(source, Path):
+        open_ = {"dynamic_m": True} if options.m_dynamic else {"dynamic_batch": True}
+        source = replace(source, **open_)
     from ..compiler.bundle_writer import as_bundle
     from ..compiler.driver import compile_matmul
 
@@ -152,21 +163,33 @@ def _obtain(
         parser.error("a reference must come with a kernel; the source is its own")
     reference = of_kernel(asked)
     if compiled.level is None:
-        reference = of_source(source, options.m_dynamic)
+        reference = of_source(source, size)
     bundle = as_bundle(compiled, options.output)
     return Obtained(bundle, reference, list(compiled.remarks), compiled.chosen)
 
 
 def _sized(obtained: Obtained, options: argparse.Namespace, parser: Parser) -> Obtained:
-    """The kernel for the M to run, where it takes any."""
-    from ..runtime.bundles.sizes import is_dynamic
+    """The kernel for the M or batch to run, where it takes any."""
+    from ..runtime.bundles.sizes import is_dynamic, size_name
 
-    m, dynamic = options.m_dynamic, is_dynamic(obtained.bundle.manifest)
-    if dynamic and m is None:
-        parser.error("a kernel for any M must come with --m-dynamic, got none")
-    if not dynamic and m is not None:
-        parser.error(f"--m-dynamic must come with a kernel for any M, got {m} for one of one M")
-    return obtained if m is None else replace(obtained, bundle=obtained.bundle.at(m))
+    manifest = obtained.bundle.manifest
+    own = size_name(manifest) if is_dynamic(manifest) else None
+    for name, called in CALLED.items():
+        flag, given = f"--{name}-dynamic", getattr(options, f"{name}_dynamic")
+        if own == name and given is None:
+            parser.error(f"a kernel for any {called} must come with {flag}, got none")
+        if own != name and given is not None:
+            rule = f"{flag} must come with a kernel for any {called}"
+            parser.error(f"{rule}, got {given} for one of one {called}")
+    size = options.m_dynamic or options.batch_dynamic
+    return obtained if size is None else replace(obtained, bundle=obtained.bundle.at(size))
+
+
+def _size(parser: Parser, options: argparse.Namespace) -> int | None:
+    """The size to run a kernel of any on; one of the two that may be named."""
+    if options.m_dynamic and options.batch_dynamic:
+        parser.error("--m-dynamic must come without --batch-dynamic: a launch says one size")
+    return options.m_dynamic or options.batch_dynamic
 
 
 def _refuse_compilation(parser: Parser, options: argparse.Namespace) -> None:

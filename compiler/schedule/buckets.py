@@ -14,6 +14,9 @@ where the last wave of its tiles is nearly full, and another one in between.
 At the numbers that the entry of a measured schedule is for, all others count as `LESS_KNOWN` slower
 at least.
 
+Kernels for any batch share the numbers of matrices in the same way, at `STACKS_SEARCHED` and
+`STACKS_JUDGED`. None of them knows which it is for.
+
 Nothing here imports MLIR.
 """
 
@@ -50,6 +53,10 @@ SEARCHED = _steps((256, 16), (1024, 32), (4096, 128), (8192, 512), (16384, 1024)
 """Rows for which a schedule is chosen."""
 JUDGED = _steps((512, 16), (2048, 32), (8192, 64), (16384, 128), (32768, 256))
 """Rows at which schedules are compared, and up to which a kernel may serve."""
+STACKS_SEARCHED = _steps((8, 1), (16, 2), (64, 8), (256, 32), (1024, 256))
+"""Matrices of a stack for which a schedule is chosen."""
+STACKS_JUDGED = _steps((16, 1), (32, 2), (64, 4), (128, 8), (256, 16), (512, 32), (1024, 64))
+"""Those at which schedules are compared."""
 LOSS = 0.03
 LESS_KNOWN = 0.1
 TIE = 0.005  # a kernel goes on to serve fewer rows where another is faster by no more than this
@@ -75,6 +82,10 @@ def buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
     """The kernels, in the order of the fewest rows of each; tensor cores multiply tiles."""
     found = []
     for schedule, ranges in shared_schedules(spec, target):
+        if spec.dynamic_batch:
+            own = replace(spec, batch=ranges[0][0])
+            found.append(Bucket(own, schedule.pipeline(), tuple(ranges)))
+            continue
         least, most = ranges[0][0], ranges[-1][1]
         m = most if most < ROWS_MOST else max(least, MANY_ROWS)
         own = replace(spec, m=m, dynamic_m=True, least_m=least, most_m=most)
@@ -86,13 +97,21 @@ def shared_schedules(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, l
     """The schedule of each kernel and its ranges, in the order of the fewest rows of each."""
     pool, losses = losses_of(spec, target)
     kept = _needed(losses)
-    served = _served(losses[kept])
+    served = _served(losses[kept], _numbers(spec)[1])
     found = [(pool[kept[number]], ranges) for number, ranges in served.items()]
     return sorted(found, key=lambda each: each[1][0])
 
 
+def _numbers(spec: MatmulSpec) -> tuple[list[int], list[int]]:
+    """The sizes for which schedules are chosen, and at which they are compared."""
+    return (STACKS_SEARCHED, STACKS_JUDGED) if spec.dynamic_batch else (SEARCHED, JUDGED)
+
+
 def for_rows(spec: MatmulSpec, rows: int, most: int = 0) -> MatmulSpec:
-    """The spec of a kernel for up to so many rows, which counts them at each launch."""
+    """The spec of a kernel for up to so many rows, which counts them at each launch; of any batch
+    that of so many matrices."""
+    if spec.dynamic_batch:
+        return replace(spec, batch=rows)
     return replace(spec, m=rows, dynamic_m=True, least_m=1, most_m=most or rows)
 
 
@@ -102,8 +121,9 @@ def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndar
     takes at each number of `JUDGED`; infinite where it is against a rule."""
     import numpy as np  # here: a kernel of one M is compiled without it, a sixth sooner
 
-    problems = [Problem.of(for_rows(spec, rows), target) for rows in JUDGED]
-    chosen = [choose_schedule(for_rows(spec, rows), target) for rows in SEARCHED]
+    searched, judged = _numbers(spec)
+    problems = [Problem.of(for_rows(spec, rows), target) for rows in judged]
+    chosen = [choose_schedule(for_rows(spec, rows), target) for rows in searched]
     measured = [measured_schedule(problem, target) for problem in problems]
     pool = list(dict.fromkeys([*chosen, *(each.schedule for each in measured if each)]))
     many = Problem.of(for_rows(spec, MANY_ROWS, ROWS_MOST), target)
@@ -143,16 +163,16 @@ def _needed(losses: np.ndarray) -> list[int]:
     return kept
 
 
-def _served(losses: np.ndarray) -> dict[int, list[Range]]:
+def _served(losses: np.ndarray, judged: list[int]) -> dict[int, list[Range]]:
     """The ranges of each schedule, by its number; a range goes down as long as others tie."""
     taken: list[int] = []
-    for column in reversed(range(len(JUDGED))):
+    for column in reversed(range(len(judged))):
         best = losses[:, column].argmin()
         goes_on = taken and losses[taken[-1], column] <= losses[best, column] + TIE
         taken.append(taken[-1] if goes_on else int(best))
     found: dict[int, list[Range]] = {}
     least = 1
-    pairs = list(zip(taken[::-1], [*JUDGED[:-1], ROWS_MOST], strict=True))
+    pairs = list(zip(taken[::-1], [*judged[:-1], ROWS_MOST], strict=True))
     for number, run in groupby(pairs, key=lambda pair: pair[0]):
         most = list(run)[-1][1]
         found.setdefault(number, []).append((least, most))

@@ -35,7 +35,7 @@ class Problem:
     Where it `adds_products`, threads add those of tiles to sums in f32; with `row_scales` each row
     of C has its own, with `column_scales` each column. `swapped`: A is B, and C lies by columns;
     `gathered`: threads copy A. With `dynamic_m` a launch says M, up to `most_m` where that is not
-    0; `m` is a hint.
+    0; `m` is a hint. With `dynamic_batch` it says the batch.
     """
 
     m: int
@@ -66,6 +66,7 @@ class Problem:
     gathered: bool = False
     most_m: int = 0
     row_scales: bool = False
+    dynamic_batch: bool = False
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -108,6 +109,7 @@ class Problem:
             gathered=bool(spec.gathered) and not target.gathers_rows,
             most_m=spec.most_m,
             row_scales=spec.a_scales == BLOCKWISE_FORMS[0],
+            dynamic_batch=spec.dynamic_batch,
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:
@@ -149,6 +151,10 @@ class Problem:
     def counts_tiles(self, schedule: Schedule) -> bool:
         """Whether only a launch says how many tiles there are: more than one along M."""
         return self.dynamic_m and not 0 < self.most_m <= schedule.tile[1 if self.swapped else 0]
+
+    def knows_grid(self, schedule: Schedule) -> bool:
+        """Whether the number of all tiles is known before a launch."""
+        return not (self.dynamic_batch or self.counts_tiles(schedule))
 
     def seen_by(self, schedule: Schedule) -> Problem:
         """The problem as a schedule sees it: of one that exchanges A and B, with M for N."""

@@ -272,8 +272,8 @@ def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) 
 def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """The grid must be one that can be launched; static persistence takes one row of clusters."""
     rows, columns = problem.grid(schedule)
-    if problem.counts_tiles(schedule) and schedule.order == "hilbert":
-        return "a Hilbert curve is a table of known tiles, got a dynamic M"
+    if not problem.knows_grid(schedule) and schedule.order == "hilbert":
+        return "a Hilbert curve is a table of known tiles, got any number"
     curve = legality.curve_tiles((rows, columns)) if schedule.order == "hilbert" else None
     if schedule.scheduler == "static":
         return curve or legality.counted_tiles((rows, columns))

@@ -77,7 +77,7 @@ class Tuned:
         """The same of a problem of the entry's kind, which differs in its sizes alone."""
         mine = self.problem
         return (
-            not (problem.counts_tiles(self.schedule) and self.schedule.order == "hilbert")
+            (problem.knows_grid(self.schedule) or self.schedule.order != "hilbert")
             and _tiles(problem, self.schedule) == _tiles(mine, self.schedule)
             and _fills_tiles(problem, mine, self.schedule)
             and abs(problem.k - mine.k) <= K_CHANGE * mine.k
@@ -114,8 +114,8 @@ def _outside(problem: Problem, schedule: Schedule) -> list[float]:
 
 @functools.lru_cache(4096)
 def _kind(problem: Problem) -> tuple:
-    hints = {"dynamic_m", "most_m", "epilogue_instructions", "beside_columns", "beside_rows"}
-    sizes = {"m", "n", "k", *hints}
+    hints = {"epilogue_instructions", "beside_columns", "beside_rows"}
+    sizes = {"m", "n", "k", "dynamic_m", "dynamic_batch", "most_m", *hints}
     types = tuple(
         getattr(problem, field.name) for field in fields(problem) if field.name not in sizes
     )
@@ -230,7 +230,7 @@ def _plain(entry: Tuned) -> dict[str, Any]:
     values = asdict(entry)
     if entry.problem.batch == 1:
         del values["problem"]["batch"]
-    for name in ("dynamic_m", "most_m"):
+    for name in ("dynamic_m", "dynamic_batch", "most_m"):
         if not values["problem"][name]:
             del values["problem"][name]
     return values

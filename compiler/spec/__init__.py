@@ -10,6 +10,7 @@ from .checks import check
 from .epilogue import Epilogue
 from .module_text import module_text
 from .problem import (
+    BATCH_HINT,
     BLOCKED,
     LINEAR,
     MANY_ROWS,
@@ -21,6 +22,7 @@ from .problem import (
 )
 
 __all__ = [
+    "BATCH_HINT",
     "BLOCKED",
     "LINEAR",
     "MANY_ROWS",
@@ -38,7 +40,8 @@ class MatmulSpec(Problem):
 
     With `dynamic_m` the kernel takes any M, and each launch says it; `m` is a hint, the M that the
     schedule is chosen for. A dynamic M is that of one matrix, which has K contiguous. It is from
-    `least_m` to `most_m` where those are not 0.
+    `least_m` to `most_m` where those are not 0. With `dynamic_batch` likewise the kernel takes
+    stacks of any number of matrices, and `batch` is the hint; a launch says one of the two sizes.
 
     `a_major` is "k" (A stored M×K) or "m" (stored K×M). `b_major` is "k" (B stored N×K) or "n"
     (stored K×N). C is stored M×N. With a `batch` C is a stack of as many matrices, one after the
@@ -101,6 +104,10 @@ class MatmulSpec(Problem):
     def of_rows(self, m: int) -> MatmulSpec:
         """The same with a known M."""
         return replace(self, m=m, dynamic_m=False, least_m=0, most_m=0)
+
+    def of_batch(self, batch: int) -> MatmulSpec:
+        """The same with a known batch."""
+        return replace(self, batch=batch, dynamic_batch=False)
 
     def mlir_text(self, epilogue: Epilogue | None = None) -> str:
         """The module that computes this matmul: linalg on tensors, or an op of `tile`.

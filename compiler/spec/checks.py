@@ -68,6 +68,8 @@ def check(spec: Problem) -> None:
     _check_bounds(spec)
     if spec.dynamic_m:
         _check_dynamic(spec)
+    if spec.dynamic_batch:
+        _check_stack(spec)
     _check_products(spec)
     _check_quantized(spec)
     if spec.is_scaled:
@@ -89,7 +91,7 @@ def _check_quantized(spec: Problem) -> None:
     broken = broken or (spec.scale_rounding and rounding_refusal(form, spec.scale_rounding))
     if broken:
         raise OptionError(f"spec: {broken}")
-    wanted = {"acc_dtype": "f32", "groups": 0, "dynamic_m": False}
+    wanted = {"acc_dtype": "f32", "groups": 0, "dynamic_m": False, "dynamic_batch": False}
     wanted |= {"ldc": 0, "stride_c": 0}
     if DTYPES[element_of(spec.a_dtype)].operand_kind == FMA:
         rule = f"a C of {form.name} must be of what tensor cores multiply"
@@ -124,11 +126,23 @@ def _check_bounds(spec: Problem) -> None:
 
 def _check_dynamic(spec: Problem) -> None:
     """Of which products a kernel takes any M."""
-    wanted = {"a_major": "k", "batch": 0, "groups": 0, "is_scaled": False}
+    wanted = {"a_major": "k", "dynamic_batch": False, "batch": 0, "groups": 0, "is_scaled": False}
     for name, value in wanted.items():
         if getattr(spec, name) != value:
             rule = f"a dynamic m must come with {name.removeprefix('is_')} = {value!r}"
             raise OptionError(f"spec: {rule}, got {getattr(spec, name)!r}; give m a number")
+
+
+def _check_stack(spec: Problem) -> None:
+    """Of which products a kernel takes any batch: stacks, whose hint is the batch itself."""
+    if spec.batch < 1:
+        rule = "a dynamic batch must come with a batch of 1 or more, which is a hint"
+        raise OptionError(f"spec: {rule}, got {spec.batch!r}; say how many matrices are usual")
+    for name in ("is_scaled", "is_blockwise"):
+        if getattr(spec, name):
+            rule = "a dynamic batch must come with operands without scales of blocks"
+            got = spec.a_dtype if spec.is_scaled else f"a_scales {spec.a_scales!r}"
+            raise OptionError(f"spec: {rule}, got {got}; give the batch a number")
 
 
 def _check_scales(spec: Problem) -> None:

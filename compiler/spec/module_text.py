@@ -10,10 +10,8 @@ from ...dialects.errors import OptionError
 from ...dialects.target import ADDED
 from .epilogue import Epilogue
 from .grouped import grouped_text
-from .problem import TWO_LEVEL, Problem, element_of
+from .problem import ANY, TWO_LEVEL, Problem, element_of
 from .product_text import product_text
-
-ANY = "?"
 
 
 def module_text(spec: Problem, epilogue: Epilogue | None) -> str:
@@ -41,15 +39,15 @@ def _module_text(spec: Problem, epilogue: Epilogue | None) -> str:
         return product_text(spec, epilogue)
     if spec.groups:
         return _grouped_text(spec, epilogue)
-    shapes: dict[str, Any] = dict(spec.shapes())
+    shapes = {name: spec.open_shape(name, shape) for name, shape in spec.shapes().items()}
     rows, empty = "", ""
-    if spec.dynamic_m:
-        shapes |= {"a": (ANY, spec.k), "c": (ANY, spec.n)}
-    a = _Operand.of("a", "m", shapes["a"], spec.a_dtype, spec.a_major, spec.batch)
-    b = _Operand.of("b", "n", shapes["b"], spec.b_dtype, spec.b_major, spec.batch)
-    if spec.dynamic_m:
+    stack = shapes["c"][:-2]
+    a = _Operand.of("a", "m", shapes["a"], spec.a_dtype, spec.a_major, stack)
+    b = _Operand.of("b", "n", shapes["b"], spec.b_dtype, spec.b_major, stack)
+    if ANY in shapes["c"]:
         empty, rows = "%rows", "%at = arith.constant 0 : index\n  "
-        rows += f"%rows = tensor.dim %a, %at : {a.stored}\n  "
+        name, type_ = ("a", a.stored) if ANY in shapes["a"] else ("b", b.stored)
+        rows += f"%rows = tensor.dim %{name}, %at : {type_}\n  "
     sums = DTYPES[spec.acc_dtype].mlir
     sizes = "x".join(map(str, shapes["c"]))
     accumulator = f"tensor<{sizes}x{sums}>"
@@ -137,9 +135,10 @@ class _Operand:
 
     @staticmethod
     def of(
-        name: str, axis: str, sizes: tuple[Any, ...], dtype: str, major: str, batch: int
+        name: str, axis: str, sizes: tuple[Any, ...], dtype: str, major: str, of_c: tuple[Any, ...]
     ) -> _Operand:
-        """Operand `name` of sizes (M or N, K), or those of a stack; `axis` is "m" or "n"."""
+        """Operand `name` of sizes (M or N, K), or those of a stack; `axis` is "m" or "n", `of_c`
+        how many matrices C is a stack of."""
         *stack, mn, k = sizes
         shape, axes = ([mn, k], axis + "k") if major == "k" else ([k, mn], "k" + axis)
         element = DTYPES[dtype]
@@ -150,13 +149,14 @@ class _Operand:
             cast = "extui" if element.name == "u8" else "extsi"
             extension = f"{value}_wide = arith.{cast} {value} : {stored} to {type_}\n  "
             value = f"{value}_wide"
-        if batch and not stack:
-            matrix, type_ = type_, _tensor([batch, *shape], type_[:-1].split("x")[-1])
-            extension += f"%{name}_init = tensor.empty() : {type_}\n  "
+        if of_c and not stack:
+            matrix, type_ = type_, _tensor([*of_c, *shape], type_[:-1].split("x")[-1])
+            empty = "%rows" if ANY in of_c else ""
+            extension += f"%{name}_init = tensor.empty({empty}) : {type_}\n  "
             extension += f"%{name}_all = linalg.broadcast ins({value} : {matrix}) "
             extension += f"outs(%{name}_init : {type_}) dimensions = [0]\n  "
             value = f"%{name}_all"
-        return _Operand(value, type_, _map(batch, axes), stored, extension)
+        return _Operand(value, type_, _map(len(of_c), axes), stored, extension)
 
 
 def _returned(types: list[str]) -> str:

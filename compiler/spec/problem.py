@@ -26,6 +26,7 @@ SPEC_DTYPES = (*OPERAND_DTYPES, *OPERAND_FORMATS)
 B_DTYPES = (*SPEC_DTYPES, *(name for name in WEIGHT_DTYPES if name not in SPEC_DTYPES))
 BLOCKED, LINEAR = "blocked", "linear"
 OF_BATCHES = ("batch", "a_stacked", "b_stacked")
+OF_ANY = ("dynamic_m", "dynamic_batch")
 OF_OUTPUTS = ("further", "neighbours")
 OF_SCALES = ("scale_layout",)
 OF_BLOCKWISE = ("a_scales", "b_scales")
@@ -42,6 +43,10 @@ ROWS_HINT = 4096
 """The M that a schedule is chosen for where only the launch says one."""
 MANY_ROWS = 2 * ROWS_HINT
 """The same of a kernel that is for many rows alone."""
+BATCH_HINT = 16
+"""The batch that a schedule is chosen for where only the launch says one."""
+ANY = "?"
+"""In the place of a size that a launch says."""
 ROWS_MOST = EXTENT_MAX
 """The most rows that a launch says."""
 OF_GAPS = ("lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c")
@@ -71,6 +76,7 @@ class Problem:
     gathered: int = 0
     ordered: bool = False
     dynamic_m: bool = False
+    dynamic_batch: bool = False
     lda: int = 0
     ldb: int = 0
     ldc: int = 0
@@ -136,6 +142,11 @@ class Problem:
             for name, sizes in matrices.items()
         }
 
+    def open_shape(self, name: str, shape: tuple[int, ...]) -> tuple[int | str, ...]:
+        """The sizes of A, B, C or what is as large as C, with a mark for one that a launch says."""
+        rows = self.dynamic_m and name != "b" and len(shape) == 2
+        return (ANY, *shape[1:]) if rows or (self.dynamic_batch and len(shape) == 3) else shape
+
     def stored(self) -> dict[str, Stored]:
         """How A, B and C lie: their sizes as they are stored, with what is between rows."""
         shapes = self.shapes()
@@ -184,7 +195,7 @@ class Problem:
         return form.scale, (*stack, *blocked_scale_shape(rows, columns // form.block))
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields by name; those of a batch, outputs, linear scales, a dynamic m and gaps where
+        """The fields by name; those of a batch, outputs, linear scales, open sizes and gaps where
         they are."""
         found = {item.name: getattr(self, item.name) for item in fields(self)}
         found |= {name: list(found[name]) for name in ("further", *BESIDE)}
@@ -198,7 +209,7 @@ class Problem:
             *(() if self.ordered else OF_ORDERED),
             *(OF_PRODUCTS if self.products == 1 else ()),
             *(name for name in OF_EPILOGUES if not found[name]),
-            *(() if self.dynamic_m else ("dynamic_m",)),
+            *(name for name in OF_ANY if not found[name]),
             *(() if self.most_m else OF_ROWS),
             *(() if self.scale_rounding else ("scale_rounding",)),
             *(() if self.is_blockwise else OF_BLOCKWISE),

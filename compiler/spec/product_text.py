@@ -11,7 +11,6 @@ from .problem import Problem, element_of, scale_shapes
 from .quantized_text import quantize_line, scales_of_c
 
 Inputs = dict[str, str]
-ANY = "?"
 
 
 def product_text(spec: Problem, epilogue: Epilogue | None) -> str:
@@ -19,7 +18,7 @@ def product_text(spec: Problem, epilogue: Epilogue | None) -> str:
     op, inputs, attributes = _op_of(spec)
     elements = [DTYPES[dtype].mlir for dtype in spec.computed]
     made = epilogue or (_product(elements) if spec.products == 2 else _converted(elements))
-    shape = (ANY, spec.n) if spec.dynamic_m else spec.shapes()["c"]
+    shape = spec.open_shape("c", spec.shapes()["c"])
     c = _tensor(shape, DTYPES[element_of(spec.c_dtype)].mlir)
     outputs = [c, *_kept_types(spec, made, elements[1:])]
     layouts = {name: stored.layout for name, stored in spec.stored().items()}
@@ -46,11 +45,9 @@ def _op_of(spec: Problem) -> tuple[str, Inputs, list[str]]:
     """The op's name, the types of what it multiplies, and its attributes."""
     stored = spec.stored()
     inputs = {
-        name: _tensor(stored[name].shape, DTYPES[element_of(dtype)].mlir)
+        name: _tensor(spec.open_shape(name, stored[name].shape), DTYPES[element_of(dtype)].mlir)
         for name, dtype in (("a", spec.a_dtype), ("b", spec.b_dtype))
     }
-    if spec.dynamic_m:
-        inputs["a"] = _tensor((ANY, spec.k), DTYPES[spec.a_dtype].mlir)
     majors = {name: getattr(spec, f"{name}_major") for name in "ab"}
     ends = {"offsets": _tensor((spec.groups,), "i32")} if spec.groups else {}
     grouped = "grouped_" if spec.groups else ""
@@ -90,7 +87,8 @@ def _weights(spec: Problem, inputs: Inputs, attributes: list[str]) -> tuple[str,
 
 def _kept_types(spec: Problem, made: Epilogue, elements: list[str]) -> list[str]:
     """The types of outputs behind C: of a reduction one column for each group."""
-    *rows, columns = (ANY, spec.n) if spec.dynamic_m else spec.shapes()["c"]
+    *rows, columns = spec.open_shape("c", spec.shapes()["c"])
+    assert isinstance(columns, int)  # the first dim alone is open
     kinds = made.reductions or ("",) * len(elements)
     widths = [-(-columns // spec.neighbours) if kind else columns for kind in kinds]
     found = [_tensor([*rows, width], each) for width, each in zip(widths, elements, strict=True)]

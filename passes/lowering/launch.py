@@ -38,12 +38,12 @@ from ...dialects.tile_types import (
 from ..base import SOURCE_ATTRIBUTE, attributes_of, is_swapped, unchanging, walk
 from ..batches import argument_of, transposed_of
 from ..duals import arg_names, arguments_of_b, operand_names
-from ..dynamic_rows import has_dynamic_rows
+from ..dynamic_rows import has_dynamic_size
 from ..outputs import SCALES, outputs_of
 from ..plan import Parameter, cluster_of, parameters_of
 from .block_scales import SCALE_BYTES
 from .launch_epilogue import describe_epilogues, describe_math, stores
-from .launch_sizes import box_sizes, grid_of, size_parameter, sizes
+from .launch_sizes import box_sizes, grid_of, size_name, size_parameter, sizes
 from .names import describe_names
 from .operands import UNIT_BYTES
 from .pieces import alignment_bytes
@@ -78,7 +78,7 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
         "parameters": [
             *_parameters(kernel),
             *_workspaces(kernel),
-            *([size_parameter(kernel)] if has_dynamic_rows(kernel) else []),
+            *([size_parameter(kernel)] if has_dynamic_size(kernel) else []),
         ],
         **describe_epilogues(kernel),
         **describe_math(kernel),
@@ -97,9 +97,9 @@ def _workspaces(kernel: KernelOp) -> list[dict[str, Any]]:
 
 
 def _workspace_bytes(kernel: KernelOp) -> dict[str, Any]:
-    """Of all tiles; of a dynamic M those of one tile."""
+    """Of all tiles; where a launch says how many there are, those of one tile."""
     grid = integers_of(kernel.grid)
-    tiles = 1 if has_dynamic_rows(kernel) else grid[0] * grid[1]
+    tiles = 1 if has_dynamic_size(kernel) else grid[0] * grid[1]
     return {"workspace_bytes": tiles * sum(each["tile_bytes"] for each in _workspaces(kernel))}
 
 
@@ -150,12 +150,12 @@ def _scheduler(kernel: KernelOp) -> str:
 
 
 def _tensors(kernel: KernelOp, mma: str) -> list[dict[str, Any]]:
-    names, operands = arg_names(kernel), operand_names(kernel)
+    names, operands, size = arg_names(kernel), operand_names(kernel), size_name(kernel)
     arguments = list(kernel.body.blocks[0].arguments)
     outputs = len(outputs_of(kernel))
     roles = [*("input" for _ in names[outputs:]), *("output" for _ in range(outputs))]
     tensors = [
-        _tensor(name, ir.MemRefType(argument.type), role, mma if name in operands else None)
+        _tensor(name, ir.MemRefType(argument.type), role, mma if name in operands else None, size)
         for name, argument, role in zip(names, arguments, roles, strict=True)
     ]
     for scaled in walk(kernel, SCALED_MMAS)[:1]:
@@ -189,8 +189,10 @@ def _source(kernel: KernelOp) -> dict[str, Any]:
     }
 
 
-def _tensor(name: str, view: ir.MemRefType, role: str, mma: str | None) -> dict[str, Any]:
-    """A view; `mma` is what multiplies it, None where nothing does."""
+def _tensor(
+    name: str, view: ir.MemRefType, role: str, mma: str | None, size: str
+) -> dict[str, Any]:
+    """A view; `mma` is what multiplies it, None where nothing does; `size` is a launch's."""
     strides, _ = view.get_strides_and_offset()
     element = str(view.element_type)
     dtype = operand_dtype(element, mma) if mma else stored_dtype(element)
@@ -199,7 +201,7 @@ def _tensor(name: str, view: ir.MemRefType, role: str, mma: str | None) -> dict[
         "name": name,
         "role": role,
         "dtype": _name(dtype),
-        "shape": sizes([extent_of(view, dim) for dim in range(view.rank)]),
+        "shape": sizes([extent_of(view, dim) for dim in range(view.rank)], size),
         "strides": list(strides),
     }
 
@@ -213,14 +215,15 @@ def _parameters(kernel: KernelOp) -> list[dict[str, Any]]:
     found, others = stores(kernel), [_access(op) for op in walk(kernel, OTHER_ACCESSES)]
     others += [(each, SCALE_BYTES) for each in _blockwise_scales(kernel)]
     others += reads_beside_weights(kernel)
-    return [_parameter(each, found, others) for each in parameters_of(kernel)]
+    size = size_name(kernel)
+    return [_parameter(each, found, others, size) for each in parameters_of(kernel)]
 
 
 def _parameter(
-    parameter: Parameter, found: list[Any], others: list[tuple[ir.Value, int]]
+    parameter: Parameter, found: list[Any], others: list[tuple[ir.Value, int]], size: str
 ) -> dict[str, Any]:
     if parameter.map is not None:
-        return _map_parameter(parameter.tensor, parameter.map)
+        return _map_parameter(parameter.tensor, parameter.map, size)
     view = parameter.argument
     alignments = [_alignment(store, view) for store in found]
     alignments += [bytes_ for to, bytes_ in others if to == view]
@@ -273,13 +276,13 @@ def _alignment(store: Any, view: ir.Value) -> int:
     return store.width.value * element
 
 
-def _map_parameter(tensor: str, op: TensorMapOp) -> dict[str, Any]:
+def _map_parameter(tensor: str, op: TensorMapOp, size: str) -> dict[str, Any]:
     type_ = op.map.type
     return {
         "kind": "tensor_map",
         "tensor": tensor,
         "dtype": _map_type(type_.element),
-        "dims": sizes(type_.dims),
+        "dims": sizes(type_.dims, size),
         "strides_bytes": type_.strides,
         "box": box_sizes(type_.box),
         "element_strides": [1] * len(type_.box),

@@ -20,7 +20,13 @@ from ...dialects.tile import (
     SplitRankOp,
     TensorMapOp,
 )
-from ...dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, TransposedOp
+from ...dialects.tile_batches import (
+    BatchOp,
+    MatrixOp,
+    OrderedBatchOp,
+    StackTilesOp,
+    TransposedOp,
+)
 from ...dialects.tile_blockwise import BlockwiseMmaOp
 from ...dialects.tile_boxes import (
     BoxRowsOp,
@@ -163,6 +169,7 @@ from .tiles import (
     lower_pair_rank,
     lower_place,
     lower_split_rank,
+    lower_stack_tiles,
     lower_tile_count,
     lower_transposed,
 )
@@ -231,6 +238,7 @@ _TCGEN05: Lowerings = {
     PlaceOp: lower_place,
     CountedPlaceOp: lower_place,
     TileCountOp: lower_tile_count,
+    StackTilesOp: lower_stack_tiles,
     BoxRowsOp: lower_box_rows,
     memref.DimOp: lower_dim,
     BatchOp: lower_batch,

@@ -42,7 +42,7 @@ class Scope:
         """An extent of a view, as `extent_of` gives it: its number or what a launch says."""
         if known != DYNAMIC:
             return known
-        # check_views lets rows alone be dynamic, with those of c: the kernel's last parameter
+        # check_views lets rows or matrices alone be dynamic, with c's: the last parameter
         return Integer(list(self.kernel.body.blocks[0].arguments)[-1])
 
     @property

@@ -20,7 +20,7 @@ from ...dialects.tile_parts import WorkspaceOp
 from ...dialects.tile_types import integers_of
 from .. import build
 from ..base import PassLog, require, target_of, the_kernel, walk
-from ..dynamic_rows import has_dynamic_rows
+from ..dynamic_rows import has_dynamic_size
 from ..plan import Parameter, cluster_of, parameters_of
 from ..team import team_op
 from ..thread_rules import program
@@ -61,7 +61,8 @@ def _check_grid(kernel: KernelOp, target: Target) -> None:
 def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> None:
     """Convert the program where it stands, then make it that of a `sm.kernel`.
 
-    Workspaces come behind the tensors. A dynamic number of rows is the last parameter.
+    Workspaces come behind the tensors. A number of rows or of matrices that a launch says is the
+    last parameter.
     """
     policy = policy_of(kernel)
     with ir.InsertionPoint(kernel), kernel.location:
@@ -75,7 +76,7 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
         for store in all_stores(kernel):
             FastFunctions(store.epilogue.blocks[0]).rewrite()
     entry = kernel.body.blocks[0]
-    views, ops, dynamic = len(entry.arguments), program(entry), has_dynamic_rows(kernel)
+    views, ops, dynamic = len(entry.arguments), program(entry), has_dynamic_size(kernel)
     scope = Scope(kernel, target, cluster_of(kernel))
     with ir.InsertionPoint.after(team_op(kernel)), kernel.location:
         for parameter in parameters:
@@ -83,7 +84,7 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
         for workspace in walk(kernel, WorkspaceOp):
             pointer = entry.add_argument(build.pointer(build.GLOBAL), ir.Location.unknown())
             workspace.memory.replace_all_uses_with(lower_workspace(scope, workspace, pointer))
-        if dynamic:  # the rows of C, behind the pointers
+        if dynamic:  # the rows of C or its matrices, behind the pointers
             entry.add_argument(build.i32(), ir.Location.unknown())
     convert_kernel(scope, ops)
     for _ in range(views):

@@ -9,7 +9,7 @@ from ...dialects import sm
 from ...dialects.hilbert import hilbert_curve
 from ...dialects.mlir import arith, ir, llvm, memref
 from ...dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
-from ...dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, TransposedOp
+from ...dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, StackTilesOp, TransposedOp
 from ...dialects.tile_boxes import BoxRowsOp
 from ...dialects.tile_parts import WorkspaceOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
@@ -101,7 +101,7 @@ def lower_place(scope: Scope, op: PlaceOp) -> list[ir.Value]:
 
 
 def lower_dim(scope: Scope, _: memref.DimOp) -> ir.Value:
-    """The rows of every view that has a dynamic number are those of C."""
+    """The rows, or the matrices, of every view that has a dynamic number are those of C."""
     return build.as_index(build.as_value(scope.extent(DYNAMIC)))
 
 
@@ -109,6 +109,11 @@ def lower_tile_count(_: Scope, op: TileCountOp) -> ir.Value:
     """By numbers that are known: a power of two is a shift."""
     rows, cluster_rows = build.as_i32(op.rows), op.tile.value * op.whole.value
     return (rows + (cluster_rows - 1)) // cluster_rows * op.whole.value
+
+
+def lower_stack_tiles(_: Scope, op: StackTilesOp) -> ir.Value:
+    """Each matrix has as many."""
+    return build.as_i32(op.matrices) * op.each.value
 
 
 def lower_box_rows(_: Scope, op: BoxRowsOp) -> ir.Value:

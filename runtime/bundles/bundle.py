@@ -26,7 +26,7 @@ from .several import (
     told_ranges,
     validate_several,
 )
-from .sizes import is_dynamic, least_rows, manifest_for, most_rows
+from .sizes import CALLED, is_dynamic, least_rows, manifest_for, most_rows, size_name
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Bundle:
         return self.kernels[self.ranges[max(0, number)][1]]
 
     def at(self, m: int) -> Bundle:
-        """The bundle of a dynamic M for one M, without another look at its files.
+        """The bundle of a dynamic M, or batch, for one, without another look at its files.
 
-        Raises LaunchError where its rows are more than the kernel can count.
+        Raises LaunchError where it is more than the kernel can count.
         """
         if not is_dynamic(self.manifest):
             return self
@@ -66,7 +66,8 @@ class Bundle:
         least, most = least_rows(self.manifest), most_rows(self.manifest)
         if not least <= m <= most:
             entry, cure = self.manifest["entry"], "multiply in parts" if m > most else "pass more"
-            raise LaunchError(f"kernel {entry}: M must be {least} to {most}, got {m}; {cure}")
+            what = CALLED[size_name(self.manifest)]
+            raise LaunchError(f"kernel {entry}: {what} must be {least} to {most}, got {m}; {cure}")
         return replace(self, manifest=manifest_for(self.manifest, m))
 
 
@@ -130,9 +131,10 @@ def _of_several(path: Path, manifest: Any, read: Reader) -> Bundle:
     _check_hash(path, MANIFEST_NAME, manifest_hash(manifest), manifest["hashes"][MANIFEST_NAME])
     found = []
     for kernel in manifest["kernels"]:
-        name = prefix_of(kernel) + MANIFEST_NAME
+        prefix = prefix_of(manifest, kernel)
+        name = prefix + MANIFEST_NAME
         own = _parse(path, name, read(name))
-        found.append(_from_reader(path, own, read, prefix_of(kernel)))
+        found.append(_from_reader(path, own, read, prefix))
         own_hash = found[-1].manifest["hashes"][MANIFEST_NAME]
         _check_hash(path, name, own_hash, manifest["hashes"][name])
     check_together(manifest, [each.manifest for each in found], f"{path}: manifest")

@@ -29,8 +29,8 @@ from .schema import (
     OneOf,
     Record,
 )
-from .sizes import SIZE as DYNAMIC
-from .sizes import is_dynamic, manifest_for, size_parameter, sizes_to_check
+from .size_rules import size_contradictions
+from .sizes import CALLED, is_dynamic, manifest_for, size_name, sizes_to_check
 from .weight_rules import weight_contradictions
 
 FORMAT = "tilewright-bundle"
@@ -152,42 +152,16 @@ def schema_of(manifest: Mapping[str, Any]) -> int:
 
 
 def _all_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
-    """Those of the manifest; of a dynamic M those for the least, the most and one between."""
-    yield from _size_contradictions(manifest, where)
+    """Those of the manifest; of a dynamic size those for the least, the most and one between."""
+    yield from size_contradictions(manifest, operands(manifest), outputs(manifest), where)
     if manifest["schema"] != schema_of(manifest):
         yield f"{where}.schema: must be {schema_of(manifest)}, got {manifest['schema']}"
     if not is_dynamic(manifest):
         yield from _contradictions(manifest, where)
         return
+    called = CALLED[size_name(manifest)].removeprefix("the ")
     for m in sizes_to_check(manifest):
-        yield from _contradictions(manifest_for(manifest, m), f"{where} for M = {m}")
-
-
-def _size_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
-    """The size is dynamic everywhere or nowhere; in the grid along x or along y."""
-    dynamic = is_dynamic(manifest)
-    counted = [isinstance(extent, dict) for extent in manifest["grid"]]
-    if counted[2] or sum(counted) > 1:
-        yield f"{where}.grid: must have one formula, along x or y, got {manifest['grid']}"
-        return
-    count = sum(parameter["kind"] == "size" for parameter in manifest["parameters"])
-    if count != dynamic:
-        yield f"{where}.parameters: must have {int(dynamic)} of kind 'size', got {count}"
-    low, high = (size_parameter(manifest).get(name) for name in ("least", "most"))
-    if low is not None and high is not None and low > high:
-        yield f"{where}.parameters: must have least up to most of a size, got {low} and {high}"
-    for i, parameter in enumerate(manifest["parameters"]):
-        said = [each for each in parameter.get("box", ()) if isinstance(each, dict)]
-        said += [each for each in parameter.get("dims", ()) if isinstance(each, str)]
-        if said and not dynamic:
-            rule = "must have numbers alone where no launch says M"
-            yield f"{where}.parameters[{i}]: {rule}, got {said[0]}"
-    a, b = operands(manifest)
-    rows = [(each, dynamic) for each in (a, *outputs(manifest))]
-    for tensor, wanted in (*rows, (b, False)):
-        if (DYNAMIC in tensor["shape"][-2:-1]) != wanted:
-            rule = f"must {'have' if wanted else 'not have'} '{DYNAMIC}' as its rows"
-            yield f"{where}.tensors: {tensor['name']} {rule}, got {tensor['shape']}"
+        yield from _contradictions(manifest_for(manifest, m), f"{where} for {called} = {m}")
 
 
 def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:

@@ -17,7 +17,8 @@ from .schema import (
     Tagged,
     Text,
 )
-from .sizes import SIZE as DYNAMIC
+from .sizes import SIZE as ROWS_SIZE
+from .sizes import SIZES
 
 MANIFEST_NAME = "manifest.json"
 PTX_NAME = "kernel.ptx"
@@ -27,17 +28,17 @@ RANK_MAX = 6
 """Dims of a tensor, of a stack of blocked scales."""
 DTYPES = OneOf(tuple(ITEM_BYTES))
 SIZE = Integer(1)
-SIZE_OR_NAME = Either(OneOf((DYNAMIC,)), SIZE)
+SIZE_OR_NAME = Either(OneOf(SIZES), SIZE)
 TRIPLE = ListOf(SIZE, 3, 3)
-# CTAs along x where a launch says M (`sizes.py`).
+# CTAs along x or y where a launch says a size (`sizes.py`).
 FORMULA = Record(
-    {"size": OneOf((DYNAMIC,)), "rows": Integer(1, 2**20), "clusters": SIZE, "ctas": SIZE},
+    {"size": OneOf(SIZES), "rows": Integer(1, 2**20), "clusters": SIZE, "ctas": SIZE},
     optional={"most": SIZE},
 )
 
 ROWS = Integer(1, 2**31 - 1)
 # Rows of a box where a launch says M: as many as there are, at most so many.
-OWN_ROWS = Record({"size": OneOf((DYNAMIC,)), "most": Integer(1, 256)})
+OWN_ROWS = Record({"size": OneOf((ROWS_SIZE,)), "most": Integer(1, 256)})
 
 TENSOR = Record(
     {
@@ -53,7 +54,7 @@ TENSOR_MAP = Record(
     {
         "tensor": Text(),
         "dtype": OneOf((*ITEM_BYTES, *PADDED_TYPES)),
-        "dims": ListOf(Either(OneOf((DYNAMIC,)), Integer(1, 2**32)), 1, 5),
+        "dims": ListOf(Either(OneOf(SIZES), Integer(1, 2**32)), 1, 5),
         "strides_bytes": ListOf(Integer(0, 2**40 - 1), 0, 4),
         "box": ListOf(Either(OWN_ROWS, Integer(1, 256)), 1, 5),
         "element_strides": ListOf(Integer(1, 8), 1, 5),
@@ -65,7 +66,7 @@ TENSOR_MAP = Record(
 )
 POINTER = Record({"tensor": Text(), "alignment_bytes": SIZE})
 SIZE_PARAMETER = Record(
-    {"size": OneOf((DYNAMIC,))}, optional={"value": SIZE, "least": ROWS, "most": ROWS}
+    {"size": OneOf(SIZES)}, optional={"value": SIZE, "least": ROWS, "most": ROWS}
 )
 OF_MATRIX = (["m", "n"], ["m"], ["n"], [])
 AXES = OneOf(tuple([*stack, *axes] for stack in ([], ["b"]) for axes in OF_MATRIX))

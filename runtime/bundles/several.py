@@ -1,4 +1,4 @@
-"""A bundle of several kernels, each for some numbers of rows, that compute the same.
+"""A bundle of several kernels, each for some numbers of rows or matrices, that compute the same.
 
     manifest.json       {"format", "schema": 5, "size": "m", "kernels": [{"least", "most"}, …],
                          "ranges": [{"least", "kernel"}, …], "hashes"}
@@ -19,7 +19,7 @@ from typing import Any
 from .manifest import FORMAT, BundleError, recompiled
 from .manifest_fields import MANIFEST_NAME
 from .schema import Integer, ListOf, OneOf, Record, Text
-from .sizes import SIZE, size_parameter
+from .sizes import SIZE, SIZES, STACK, is_dynamic, size_name, size_parameter
 
 SCHEMA_OF_SEVERAL = 4
 SCHEMA_OF_RANGES = 5
@@ -31,7 +31,7 @@ _ROWS = Integer(1, ROWS_MOST)
 _FIELDS = {
     "format": OneOf((FORMAT,)),
     "schema": OneOf((SCHEMA_OF_SEVERAL, SCHEMA_OF_RANGES)),
-    "size": OneOf((SIZE,)),
+    "size": OneOf(SIZES),
     "kernels": ListOf(Record({"least": _ROWS, "most": _ROWS}), 2, KERNELS_MAX),
     "hashes": Record({MANIFEST_NAME: Text()}),
 }
@@ -49,9 +49,9 @@ def is_of_several(manifest: Any) -> bool:
     return isinstance(manifest, dict) and manifest.get("schema") in _HEADS
 
 
-def prefix_of(kernel: Mapping[str, int]) -> str:
-    """What the names of a kernel's files begin with."""
-    return f"{SIZE}{kernel['least']}."
+def prefix_of(manifest: Mapping[str, Any], kernel: Mapping[str, int]) -> str:
+    """What the names of the files of one of a manifest's kernels begin with."""
+    return f"{manifest['size']}{kernel['least']}."
 
 
 def ranges_of(kernels: Sequence[Iterable[tuple[int, int]]]) -> Ranges:
@@ -69,20 +69,33 @@ def told_ranges(manifest: Mapping[str, Any]) -> Ranges:
 
 def describe(manifests: Sequence[Mapping[str, Any]], ranges: Ranges) -> dict[str, Any]:
     """What a manifest of several kernels says of them, whose manifests are sealed."""
+    size, spans = size_name(manifests[0]), _spans(ranges, len(manifests))
     kernels = [
         {name: size_parameter(each).get(name, ROWS_MOST) for name in ("least", "most")}
         for each in manifests
     ]
+    if size == STACK:  # no kernel knows which it is for
+        kernels = [{"least": own[0][0], "most": own[-1][1]} for own in spans]
+    told: dict[str, Any] = {"format": FORMAT, "schema": SCHEMA_OF_SEVERAL}
+    told |= {"size": size, "kernels": kernels}
     hashes = {
-        prefix_of(kernel) + MANIFEST_NAME: each["hashes"][MANIFEST_NAME]
+        prefix_of(told, kernel) + MANIFEST_NAME: each["hashes"][MANIFEST_NAME]
         for kernel, each in zip(kernels, manifests, strict=True)
     }
-    told: dict[str, Any] = {"format": FORMAT, "schema": SCHEMA_OF_SEVERAL, "size": SIZE}
-    told |= {"kernels": kernels}
     if ranges != told_ranges(told):
         told["schema"] = SCHEMA_OF_RANGES
         told["ranges"] = [{"least": least, "kernel": number} for least, number in ranges]
     return told | {"hashes": hashes}
+
+
+def _spans(ranges: Ranges, kernels: int) -> list[list[tuple[int, int]]]:
+    """The first and the last row of each range, for each kernel."""
+    ends = [*(least - 1 for least, _ in ranges[1:]), ROWS_MOST]
+    pairs = list(zip(ranges, ends, strict=True))
+    return [
+        [(least, most) for (least, each), most in pairs if each == number]
+        for number in range(kernels)
+    ]
 
 
 def validate_several(manifest: Any, where: str) -> dict[str, Any]:
@@ -100,8 +113,11 @@ def check_together(
     """Refuse kernels that are for other rows than told, or compute something else."""
     for kernel, each in zip(manifest["kernels"], manifests, strict=True):
         told, size = (kernel["least"], kernel["most"]), size_parameter(each)
+        if not is_dynamic(each) or size_name(each) != manifest["size"]:
+            rule = f"{where}.size: must be what launches of its kernels say"
+            raise BundleError(recompiled(f"{rule}, got '{manifest['size']}'"))
         got = size.get("least"), size.get("most")
-        if told != got:
+        if told != got and manifest["size"] == SIZE:
             rule = f"{where}.kernels: must be of {told[0]} to {told[1]} rows as the kernel is"
             raise BundleError(recompiled(f"{rule}, got {got[0]} to {got[1]}"))
         for name in ALIKE:
@@ -119,7 +135,7 @@ def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     has_ranges = manifest["schema"] == SCHEMA_OF_RANGES
     yield from _uneven(manifest, where) if has_ranges else _gaps(kernels, where)
     for kernel in kernels:
-        name = prefix_of(kernel) + MANIFEST_NAME
+        name = prefix_of(manifest, kernel) + MANIFEST_NAME
         broken = Record({name: Text()}).check(manifest["hashes"], f"{where}.hashes")
         if broken:
             yield broken
@@ -142,15 +158,12 @@ def _uneven(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     for (before, _), (least, _) in pairwise(ranges):
         if least <= before:
             yield f"{where}.ranges: must begin in order, got {least} behind {before}"
-    starts = [least for least, _ in ranges]
-    ends = [*(least - 1 for least in starts[1:]), ROWS_MOST]
     order = list(dict.fromkeys(number for _, number in ranges))
     if order != list(range(len(kernels))):
         rule = f"must name each of {len(kernels)} kernels, in the order of their first ranges"
         yield f"{where}.ranges: {rule}, got {', '.join(map(str, order))}"
-    spans = list(zip(starts, ends, ranges, strict=True))
-    for number, kernel in enumerate(kernels):
-        own = [(least, most) for least, most, each in spans if each[1] == number]
+    spans = _spans(ranges, len(kernels))
+    for number, (kernel, own) in enumerate(zip(kernels, spans, strict=True)):
         told, got = (kernel["least"], kernel["most"]), (own[0][0], own[-1][1])
         if told != got:
             rule = f"must be {told[0]} to {told[1]} for kernel {number}, as the kernel is"

@@ -45,6 +45,10 @@ class BundleSubject:
         if second_b(self._kernel.manifest):
             rule = "must have one product, got two"
             raise LaunchError(f"{path}: {rule}; `tilewright run` tries it")
+        if len(output(self._kernel.manifest)["shape"]) > 2:
+            raise LaunchError(
+                f"{path}: must be of one matrix, got stacks; `tilewright run` tries it"
+            )
         self._tensors = {each["name"]: each for each in self._kernel.manifest["tensors"]}
         a, b = operands(self._kernel.manifest)
         self._c = output(self._kernel.manifest)

@@ -35,13 +35,15 @@ class Arguments:
         alignments = required_alignments(manifest)
         self._alignments = [alignments[each["name"]] for each in self._declared]
 
-    def place_of(self, size: str) -> tuple[int, int]:
-        """Which argument has the dynamic size of that name first, and as which of its dims."""
+    def place_of(self, size: str) -> tuple[int, int, int]:
+        """Which argument has the dynamic size of that name first, as which of its dims, and how
+        many dims it has."""
         for declared, (index, turned) in zip(self._declared, self._sources, strict=True):
             if size in declared["shape"]:
-                axis = declared["shape"].index(size)
-                return index, len(declared["shape"]) - 1 - axis if turned else axis
-        raise AssertionError(f"no input has the size {size}")  # validated: a has it
+                axis, rank = declared["shape"].index(size), len(declared["shape"])
+                of_matrix = axis >= rank - 2  # a stack's own dim stays where it is
+                return index, 2 * rank - 3 - axis if turned and of_matrix else axis, rank
+        raise AssertionError(f"no input has the size {size}")  # validated: a or b has it
 
     def inputs(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The kernel's inputs in the manifest's order, for one value an argument; no copies."""

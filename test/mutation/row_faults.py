@@ -5,6 +5,7 @@ from __future__ import annotations
 from fault import Fault
 
 DYNAMIC = ("test/numerics/test_dynamic_rows.py",)
+STACKS = ("test/numerics/test_dynamic_stacks.py",)
 SEVERAL = ("test/runtime/test_bundles_of_several_kernels.py",)
 ROWS = [
     Fault(
@@ -48,6 +49,18 @@ ROWS = [
         "turn - number * (n * group), number * group, m",
         "turn - number * (n * group), number * group + 1, m",
         DYNAMIC,
+    ),
+    Fault(
+        "stacks: a launch counts the tiles of one matrix less",
+        "return build.as_i32(op.matrices) * op.each.value",
+        "return (build.as_i32(op.matrices) - 1) * op.each.value",
+        STACKS,
+    ),
+    Fault(
+        "stacks: every matrix of any number has a cluster for itself",
+        "clusters = batch.tiles.value // cluster[0]",
+        "clusters = 1",
+        STACKS,
     ),
     Fault(
         "buckets: schedules are left out however much they are missed",

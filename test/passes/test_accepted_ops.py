@@ -220,7 +220,10 @@ def test_ops_that_are_not_in_the_list_are_refused_though_nothing_uses_them(text,
             "values must be scalars or tensors without an encoding",
         ),
         ("memref<64x64xf32>", "values must be scalars or tensors without an encoding"),
-        ("tensor<64x?xf32>", "shapes must be static and positive, but for rows of one matrix"),
+        (
+            "tensor<64x?xf32>",
+            "shapes must be static and positive, but for rows of one matrix or a stack's length",
+        ),
     ],
 )
 def test_types_that_say_more_than_shape_and_elements_are_refused(type_, rule):

@@ -262,7 +262,7 @@ def test_ranges_of_rows_that_leave_some_out_are_refused(kernels_said, said):
     [
         (lambda m: m.update(schema=5), "must have the field 'ranges', got none"),
         (lambda m: m.update(schema=6), "schema: must be 2 or 3, got 6"),
-        (lambda m: m.update(size="n"), "size: must be 'm', got 'n'"),
+        (lambda m: m.update(size="n"), "size: must be 'm' or 'batch', got 'n'"),
         (lambda m: m.update(format="zip"), "format: must be 'tilewright-bundle', got 'zip'"),
         (lambda m: m["kernels"].pop(), "kernels: must go on from 65 rows, got 2147483648"),
     ],
@@ -283,7 +283,7 @@ def test_rows_of_boxes_that_no_launch_says_are_refused(kernels):
     manifest["parameters"][0]["box"][1] = {"size": "m", "most": 64}
     from tilewright.runtime.bundles.manifest import validate
 
-    with pytest.raises(BundleError, match="must have numbers alone where no launch says M"):
+    with pytest.raises(BundleError, match="must have numbers alone where no launch says a size"):
         validate(manifest)
 
 
