@@ -1,12 +1,15 @@
 """Files and folders that appear whole or not at all, whatever happens while they are written.
 
 They grow in a folder beside their place, which a process that is killed leaves behind: the next one
-that writes there removes it once it is an hour old.
+that writes there removes it once it is an hour old. Behind a link what it names is replaced, and
+the link stays. Devices, pipes and open files of a process, as /dev/null and /dev/stdout, are
+written to and never replaced.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -19,6 +22,7 @@ from pathlib import Path
 PREFIX = ".tilewright-"
 LEFT_BEHIND = re.compile(re.escape(PREFIX) + r"\w{8}")
 STALE_SECONDS = 3600
+LINKS_MAX = 40
 
 
 def write_file(path: Path, content: bytes, mode: int | None = None, synced: bool = True) -> None:
@@ -27,6 +31,11 @@ def write_file(path: Path, content: bytes, mode: int | None = None, synced: bool
     `mode` is the file's, whatever the umask; None leaves it to the umask. Where it is not `synced`,
     which takes a disk milliseconds, the file may be torn if the machine ends before it is on disk.
     """
+    if mode is None:
+        path = _behind_links(path)
+        if is_stream(path):
+            _write_to_stream(path, content)
+            return
     with _neighbour(path) as folder:
         fresh = folder / path.name
         _write(fresh, content, mode, synced)
@@ -37,6 +46,7 @@ def write_file(path: Path, content: bytes, mode: int | None = None, synced: bool
 
 def write_folder(path: Path, contents: Mapping[str, bytes]) -> None:
     """Write a folder of files at `path`; an existing folder is replaced by the complete new one."""
+    path = _behind_links(path)
     with _neighbour(path) as folder:
         fresh = folder / "new"
         fresh.mkdir()
@@ -45,6 +55,40 @@ def write_folder(path: Path, contents: Mapping[str, bytes]) -> None:
         _sync_folder(fresh)
         _swap_in(fresh, path, folder / "old")
     _sync_folder(path.parent)
+
+
+def _write_to_stream(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path names what is written to and not replaced: no file, or one that is open."""
+    if path.is_symlink() and _is_of_process(path):
+        return True
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+        raise OSError(errno.EPERM, "only a file can be replaced", str(path))
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+
+
+def _behind_links(path: Path) -> Path:
+    """What links name, but not those of open files, which need not be anywhere."""
+    for _ in range(LINKS_MAX):
+        if not path.is_symlink() or _is_of_process(path):
+            return path
+        path = path.parent / path.readlink()
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+
+
+def _is_of_process(path: Path) -> bool:
+    return os.path.realpath(path.parent).startswith("/proc/")
 
 
 @contextlib.contextmanager

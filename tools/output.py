@@ -17,6 +17,12 @@ def check_place(path: Path | None, *, bundle: bool = False) -> None:
     """
     if path is None:
         return
+    from ..runtime.atomic import is_stream
+
+    if is_stream(path):
+        if not os.access(path, os.W_OK):
+            _refuse(path, "must be writable, got what is not")
+        return
     folder = path.parent
     if bundle:
         folder = next((parent for parent in path.parents if parent.exists()), folder)

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ...dialects.errors import OptionError
+from ...dialects.errors import CompileError, OptionError
 from ...runtime.launch.kernel import Kernel
 from ..importers.epilogue_function import Argument, Frame, import_epilogue
 from ..importers.linalg_text import LinalgText
@@ -87,7 +87,7 @@ def in_two_steps(
     """
     operands = after.operands
     if rows is not None:
-        operands = [_by_row(each, offs, rows) for each in operands]
+        operands = [_by_row(number, each, offs, rows) for number, each in enumerate(operands)]
     assert after.function is not None
 
     def sums(dtype: str) -> list[Any]:
@@ -97,12 +97,15 @@ def in_two_steps(
     return two_steps(sums, after.function, operands, a, how.out_dtype)
 
 
-def _by_row(operand: Any, offs: Any, rows: int) -> Any:
+def _by_row(number: int, operand: Any, offs: Any, rows: int) -> Any:
     """An operand of groups with an element for each row, of the last group behind all."""
     import torch
 
     if operand.dim() != 3:
         return operand
+    if operand.shape[0] != len(offs) or operand.shape[1] != 1:
+        rule = f"operands[{number}] of three dims must have one row for each of {len(offs)} groups"
+        raise CompileError(f"epilogue: {rule}, got {list(operand.shape)}")
     ends = offs.clamp(0, rows).cummax(0).values
     numbers = torch.arange(rows, device=offs.device, dtype=offs.dtype)
     group = torch.searchsorted(ends, numbers, right=True).clamp(max=max(0, len(offs) - 1))

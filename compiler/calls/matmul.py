@@ -24,7 +24,7 @@ from .kernels import (
     seen,
 )
 from .leading_dims import flattened, has_leading_dims, is_stack, rows_of, stacks_of
-from .operands import check_operands, result_type
+from .operands import check_operands, check_options, result_type
 from .placement import NO_GAPS, gaps_of, is_column_major
 from .quantized_product import is_format
 
@@ -106,7 +106,7 @@ def matmul(
         known = None if operands else _again(a, b, out, asked)
         if known is not None:
             return known
-    _check_names(asked)
+    check_options("matmul", **_options(asked))
     if precision not in (None, *PRECISIONS):
         known = " or ".join(PRECISIONS)
         raise OptionError(f"matmul: precision must be {known}, got {precision!r}; take ieee")
@@ -170,7 +170,7 @@ def _again(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
             return out if relaunched(a, b, out, asked) else None
         known = seen(a, b, asked)
     except TypeError:  # of a list, which has no hash
-        _check_names(asked)
+        check_options("matmul", **_options(asked))
         raise
     if known is None:
         return None
@@ -180,19 +180,6 @@ def _again(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
 
     _, target, _, _, _, precision = asked
     return again(a, b, known.kernel, target or "", precision or "")
-
-
-def _check_names(asked: tuple[Any, ...]) -> None:
-    """Refuse options that are no texts; a type may be torch's or numpy's."""
-    for name, value in zip(ASKED, asked, strict=True):
-        if value is None or isinstance(value, str):
-            continue
-        if name != "out_dtype":
-            rule = f"{name} must be a text"
-            raise OptionError(f"matmul: {rule}, got {value!r}; leave it out")
-        if not hasattr(value, "__hash__") or value.__hash__ is None:
-            rule = "out_dtype must be the name of a type, or torch's"
-            raise OptionError(f"matmul: {rule}, got {type(value).__name__}")
 
 
 def _check_out(out: Any) -> None:

@@ -112,6 +112,16 @@ def check_operands(function: str, operands: Any) -> None:
         raise OptionError(f"{function}: {rule}, got {type(operands).__name__}")
 
 
+def check_options(function: str, *, out_dtype: Any = None, **texts: Any) -> None:
+    """Refuse options that are no texts; a type may be torch's or numpy's, too."""
+    for name, value in texts.items():
+        if value is not None and not isinstance(value, str):
+            raise OptionError(f"{function}: {name} must be a text, got {value!r}; leave it out")
+    if type(out_dtype).__hash__ is None:
+        rule = "out_dtype must be the name of a type, or torch's"
+        raise OptionError(f"{function}: {rule}, got {type(out_dtype).__name__}")
+
+
 def check_tensors(function: str, **values: Any) -> None:
     """Refuse arguments of a function of torch tensors that are something else; None is left out."""
     for name, value in values.items():

@@ -34,7 +34,7 @@ from .fused import multiply_fused, must_be_two_steps, two_steps
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, is_seen_by_torch, pipeline_of
 from .matmul import matmul
-from .operands import check_tensors, operand_type, result_type
+from .operands import check_options, check_tensors, operand_type, result_type
 from .quantized_product import QuantizedProduct, is_format
 
 TORCH_ELEMENTS = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn_x2"}
@@ -112,6 +112,8 @@ def scaled_mm(
     Raises OptionError for what a recipe does not have, CompileError if the product cannot be
     compiled, DeviceError if it cannot be launched.
     """
+    texts = {"target": target, "pipeline": pipeline, "preset": preset}
+    check_options("scaled_mm", out_dtype=output_dtype, **texts)
     check_tensors("scaled_mm", mat_a=mat_a, mat_b=mat_b, bias=bias)
     if len(contraction_dim):
         raise OptionError(f"scaled_mm: contraction_dim must be (), got {contraction_dim}")

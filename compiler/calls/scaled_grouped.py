@@ -17,7 +17,7 @@ from .grouped import check_ends, grouped_product
 from .grouped_blocks import BLOCK_RECIPES, multiply_blocks, names_of, refused, side_of
 from .grouped_fused import After
 from .kernels import How, default_target, is_seen_by_torch
-from .operands import check_tensors, result_type
+from .operands import check_options, check_tensors, result_type
 from .scaled import PLAIN
 
 RECIPES = ("TensorWise", "RowWise")
@@ -69,6 +69,8 @@ def scaled_grouped_mm(
     Raises OptionError for what a recipe does not have, CompileError if the product cannot be
     compiled, DeviceError if it cannot be launched.
     """
+    texts = {"target": target, "pipeline": pipeline, "preset": preset}
+    check_options("scaled_grouped_mm", out_dtype=output_dtype, **texts)
     check_tensors("scaled_grouped_mm", mat_a=mat_a, mat_b=mat_b, offs=offs)
     if len(contraction_dim):
         raise refused("contraction_dim must be ()", contraction_dim)

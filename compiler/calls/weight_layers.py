@@ -35,6 +35,12 @@ def quantize_weights(
     if dtype not in KINDS:
         known = ", ".join(KINDS)
         raise OptionError(f"quantize_weights: dtype must be one of {known}, got {dtype!r}")
+    if len(weight.shape) != 2 or not weight.is_floating_point() or not weight.shape[1]:
+        got = f"{weight.dtype} {list(weight.shape)}"
+        raise OptionError(f"quantize_weights: weight must be a matrix of floats, got {got}")
+    if group is not None and (type(group) is not int or group < 1):
+        rule = "group must be a number of elements of K, or None for all"
+        raise OptionError(f"quantize_weights: {rule}, got {group!r}")
     n, k = weight.shape
     size, kind = group or k, KINDS[dtype]
     if k % size or (kind in ("s4", "u4") and k % 2):
@@ -42,7 +48,7 @@ def quantize_weights(
     groups = weight.detach().float().reshape(n, k // size, size)
     if kind == "u4":
         return _by_range(groups, weight.dtype)
-    scales = (groups.abs().amax(-1) / LARGEST[kind]).clamp_min(SMALLEST).to(weight.dtype)
+    scales = _stored(groups.abs().amax(-1) / LARGEST[kind], weight.dtype)
     values = (groups / scales.float()[..., None]).clamp(-LARGEST[kind], LARGEST[kind]).flatten(1)
     if kind == "s4":
         return packed(values.round().to(torch.int8)), scales, None
@@ -55,11 +61,17 @@ def _by_range(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """uint4: 0 to 15 over the least and the largest of each group, and zero."""
     least, most = groups.amin(-1).clamp_max(0), groups.amax(-1).clamp_min(0)
-    scales = ((most - least) / MOST).clamp_min(SMALLEST).to(dtype)
+    scales = _stored((most - least) / MOST, dtype)
     zeros = (-least / scales.float()).round().clamp(0, MOST)
     values = (groups / scales.float()[..., None]).round() + zeros[..., None]
     values = values.clamp(0, MOST).flatten(1)
     return packed(values.to(torch.int8)), scales, zeros.to(torch.uint8)
+
+
+def _stored(scales: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Scales in the type that they are stored in, of which none is 0."""
+    found = torch.finfo(dtype)
+    return scales.clamp_min(max(SMALLEST, found.smallest_normal * found.eps)).to(dtype)
 
 
 def packed(values: torch.Tensor) -> torch.Tensor:
@@ -88,6 +100,12 @@ class WeightOnlyLinear(torch.nn.Module):
         dtype: str = "int4",
     ) -> None:
         super().__init__()
+        if dtype not in KINDS:
+            known = ", ".join(KINDS)
+            raise OptionError(f"WeightOnlyLinear: dtype must be one of {known}, got {dtype!r}")
+        if bias is not None and list(bias.shape) != [len(weight)]:
+            rule = f"bias must be [{len(weight)}], one number for each row of weight"
+            raise OptionError(f"WeightOnlyLinear: {rule}, got {list(bias.shape)}")
         self.dtype = dtype
         self.bias = None if bias is None else torch.nn.Parameter(bias)
         for name, value in (("weight", weight), ("scales", scales), ("zeros", zeros)):

@@ -8,7 +8,7 @@ from typing import Any
 from ...dialects.errors import OptionError
 from ...runtime.tracing import is_traced, is_watched
 from .kernels import How, records_gradients
-from .operands import check_operands, check_tensors, result_type
+from .operands import check_operands, check_options, check_tensors, result_type
 from .weight_product import WIDE, Weights, multiply_weights, weights_of
 
 
@@ -49,6 +49,12 @@ def weight_only_mm(
     OptionError for what does not go together, CompileError if the product cannot be compiled,
     DeviceError if it cannot be launched.
     """
+    texts = {"target": target, "pipeline": pipeline, "preset": preset, "b_dtype": b_dtype, "m": m}
+    check_options("weight_only_mm", out_dtype=out_dtype, **texts)
+    if epilogue is not None and not callable(epilogue):
+        got = type(epilogue).__name__
+        rule = "epilogue must be a function of acc and operands"
+        raise OptionError(f"weight_only_mm: {rule}, got {got}")
     check_tensors("weight_only_mm", a=a, b=b, scales=scales, zeros=zeros)
     check_operands("weight_only_mm", operands)
     if epilogue is None and operands:

@@ -93,6 +93,9 @@ def weights_of(
             rule = "group_size and zeros must come with scales"
             raise OptionError(f"weight_only_mm: {rule}, got none; leave them out")
         return Weights(dtype, n, k, 0, (b,))
+    if group_size is not None and (type(group_size) is not int or group_size < 1):
+        rule = "group_size must be a number of elements of K"
+        raise OptionError(f"weight_only_mm: {rule}, got {group_size!r}; leave it out")
     groups = scales.shape[1] if len(scales.shape) == 2 else 1
     group = group_size or (k // groups if groups and k % groups == 0 else 0)
     wanted = [n, k // group] if group and k % group == 0 else [n, "k / group_size"]

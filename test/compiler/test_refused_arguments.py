@@ -6,6 +6,7 @@ import torch
 import tilewright
 from tilewright import grouped_mm, matmul, scaled_grouped_mm, scaled_mm, weight_only_mm
 from tilewright.dialects.errors import CompileError, OptionError
+from tilewright.nn import WeightOnlyLinear, quantize_weights
 from tilewright.runtime.errors import LaunchError
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
@@ -25,6 +26,25 @@ def summed(acc, *others):
         (lambda: matmul(A, B, target=90), "target must be a text, got 90"),
         (lambda: matmul(A, B, precision=["tf32"]), "precision must be a text, got ['tf32']"),
         (lambda: matmul(A, B, out_dtype=["bf16"]), "out_dtype must be the name of a type"),
+        (lambda: grouped_mm(A, STACK, offs=ENDS, preset=["v6"]), "preset must be a text"),
+        (
+            lambda: scaled_mm(A, B.T, ONE, "TensorWise", ONE, "TensorWise", target=["sm_90a"]),
+            "scaled_mm: target must be a text, got ['sm_90a']",
+        ),
+        (lambda: weight_only_mm(A, NARROW, pipeline=[]), "pipeline must be a text, got []"),
+        (lambda: weight_only_mm(A, NARROW, epilogue=3), "epilogue must be a function"),
+        (
+            lambda: weight_only_mm(A, NARROW, torch.ones(16, 1), group_size=-32),
+            "group_size must be a number of elements of K, got -32",
+        ),
+        (lambda: quantize_weights(B, "int8", 0), "group must be a number of elements of K"),
+        (lambda: quantize_weights(B[0]), "weight must be a matrix of floats, got"),
+        (lambda: quantize_weights(NARROW), "weight must be a matrix of floats, got torch.int8"),
+        (
+            lambda: WeightOnlyLinear(*quantize_weights(B, "int8", None), B[0], "int8"),
+            "bias must be [16], one number for each row of weight, got [32]",
+        ),
+        (lambda: WeightOnlyLinear(NARROW, None, dtype="int3"), "got 'int3'"),
         (lambda: matmul(A, B, epilogue=summed, operands=None), "got NoneType"),
         (lambda: matmul(A, B, epilogue=summed, operands=torch.ones(1, 16)), "got Tensor"),
         (lambda: grouped_mm(A, STACK, offs=ENDS, epilogue=summed, operands=ONE), "got Tensor"),
@@ -108,6 +128,14 @@ def test_torch_knows_that_an_output_has_changed():
     matmul(A, B, out=out, out_dtype="f32")
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         used.backward()
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 1), (2, 1, 16)])
+def test_operands_of_groups_are_refused_alike_where_torch_records_gradients(shape):
+    for wanted in (False, True):
+        a = A.clone().requires_grad_(wanted)
+        with pytest.raises(CompileError, match="of three dims must have one"):
+            grouped_mm(a, STACK, offs=ENDS, epilogue=summed, operands=[torch.ones(shape)])
 
 
 @pytest.mark.parametrize("second", [0, 1])

@@ -202,3 +202,15 @@ def test_weights_that_cannot_be_rounded_are_refused(how, message):
     with pytest.raises(CompileError) as caught:
         quantize_weights(torch.zeros(4, K), **how)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("kind", ["int4", "uint4", "int8", "e4m3", "e5m2"])
+def test_small_weights_keep_a_scale_that_is_not_0(kind, dtype):
+    weight = torch.randn(4, K, dtype=dtype)
+    weight[1], weight[2] = 0, weight[2] * 2**-18
+    layer = WeightOnlyLinear(*quantize_weights(weight, kind, 32), dtype=kind)
+    error = (layer.dequantized() - weight.float()).abs().amax(1)
+    largest = weight.float().abs().amax(1)
+    assert (error[:2] <= 0.1 * largest[:2]).all()
+    assert error[2] < 0.5 * largest[2]
