@@ -22,6 +22,7 @@ from ..dialects import legality, scaled_legality
 from ..dialects.dynamic import joined
 from ..dialects.mlir import ir
 from ..dialects.pipe import (
+    REGISTERS_STEP,
     ClaimOp,
     ClaimType,
     CreateOp,
@@ -117,7 +118,7 @@ class Persistence:
             clusters = self._shrink_grid(kernel, target)
             log.did(f"{clusters} clusters for {shown} tiles{doubled}")
         else:
-            _add_scheduler(kernel, claims)
+            _add_scheduler(kernel, claims, target)
             log.did(f"cluster launch control over {shown} tiles{doubled}")
 
     def _check_options(self, kernel: KernelOp, target: Target) -> None:
@@ -195,7 +196,7 @@ class Persistence:
         replace_in(body, mapping)
 
 
-def _add_scheduler(kernel: KernelOp, claims: ir.Value) -> None:
+def _add_scheduler(kernel: KernelOp, claims: ir.Value, target: Target) -> None:
     """One more warp, which asks for tiles."""
     i64 = ir.IntegerType.get_signless(64)
     with ir.InsertionPoint(kernel.body.blocks[0]), kernel.location:
@@ -204,6 +205,23 @@ def _add_scheduler(kernel: KernelOp, claims: ir.Value) -> None:
         ClaimOp(ring=claims)
     threads = kernel.threads.value + WARP_THREADS
     kernel.operation.attributes["threads"] = ir.IntegerAttr.get(i64, threads)
+    _leave_registers(kernel, target)
+
+
+def _leave_registers(kernel: KernelOp, target: Target) -> None:
+    """Let roles that take registers leave the scheduler those that a launch gives it."""
+    launched, i64 = target.launch_registers(kernel.threads.value), ir.IntegerType.get_signless(64)
+    asked = walk(kernel, SetRegistersOp)
+    takers = [op for op in asked if op.count.value > launched]
+    kept = sum(_warps_of(op) * op.count.value for op in asked if op not in takers)
+    pool = sum(map(_warps_of, asked)) * launched - kept
+    for op in takers:
+        most = pool // sum(map(_warps_of, takers)) // REGISTERS_STEP * REGISTERS_STEP
+        op.operation.attributes["count"] = ir.IntegerAttr.get(i64, min(op.count.value, most))
+
+
+def _warps_of(op: SetRegistersOp) -> int:
+    return op.operation.parent.opview.warps.value  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _from_first_effect(block: ir.Block, derived: list[Any]) -> list[Any]:

@@ -161,6 +161,13 @@ def test_one_product_is_made_while_the_one_before_is_added(check_matmul):
     assert compiled.ptx.rindex("tcgen05.mma") < compiled.ptx.index("tcgen05.ld")
 
 
+def test_a_scheduler_has_registers_that_two_warpgroups_of_consumers_leave(check_matmul):
+    """Beside a warpgroup of loads; a 13th warp asks for tiles."""
+    pipeline = f"tiling{{tile=128x16x128}}{TAIL},persistence{{scheduler=clc}}"
+    compiled, _ = check_matmul(spec_of(200, 20, 128), target=TARGET, pipeline=pipeline)
+    assert len(re.findall(r"setmaxnreg\.inc\.sync\.aligned\.u32\s+208;", compiled.ptx)) == 1
+
+
 @pytest.mark.parametrize(
     ("pipeline", "message"),
     [
