@@ -100,6 +100,10 @@ TCGEN05_ADDED = replace(
     operands=FLOAT_DTYPES,
     products=TENSOR_MEMORY,
 )
+# Both where A are narrow weights: threads widen them into tensor memory, from where MMAs take them.
+# Without groups MMAs add to one product, which threads read at last.
+TCGEN05_WIDENED = replace(TCGEN05_ADDED, name="tcgen05.mma+cvt")
+TCGEN05_WIDENED_ADDED = replace(TCGEN05_ADDED, name="tcgen05.mma+cvt+fma")
 # PTX ISA, mma: m16n8k4 to m16n8k32 by type, fp8 from sm_89 on. Of MN-major operands ldmatrix.trans
 # loads those of 16 bits, plain loads the others.
 MMA_SYNC = MmaUnit(
@@ -129,9 +133,15 @@ FMA = MmaUnit(
 )
 ADDED = "+fma"
 """The MMA of a chip whose products threads add, whichever it is."""
+WIDENED = {
+    False: (TCGEN05_WIDENED.name, WGMMA_WIDENED.name),
+    True: (TCGEN05_WIDENED_ADDED.name, WGMMA_WIDENED_ADDED.name),
+}
+"""MMAs whose A are weights that threads widen, by whether threads add the products of groups."""
 MMAS = (
-    TCGEN05.name, TCGEN05_ADDED.name, WGMMA.name, WGMMA_ADDED.name, WGMMA_WIDENED.name,
-    WGMMA_WIDENED_ADDED.name, MMA_SYNC.name, *SPLIT_MMAS.values(), FMA.name,
+    TCGEN05.name, TCGEN05_ADDED.name, TCGEN05_WIDENED.name, TCGEN05_WIDENED_ADDED.name,
+    WGMMA.name, WGMMA_ADDED.name, WGMMA_WIDENED.name, WGMMA_WIDENED_ADDED.name,
+    MMA_SYNC.name, *SPLIT_MMAS.values(), FMA.name,
 )  # fmt: skip
 
 

@@ -12,6 +12,8 @@
     sm.slot_memory        where the slots of a ring lie; sm.tile_memory a tile of no ring
     sm.scale_columns      where the block scales of a K step are in tensor memory
     sm.columns            where accumulators lie in tensor memory
+    sm.product_columns    where products lie there that threads add or read
+    sm.weight_columns     where weights lie there that threads have widened
     sm.barriers           mbarriers of a ring, and the arrivals that end their phases
     sm.scale_columns      where the block scales of a K step lie there
     sm.ring               the ring with that memory and those; sm.turns, sm.staging without one
@@ -62,6 +64,8 @@
     sm.tmem_alloc         takes tensor memory; sm.tmem_relinquish, sm.tmem_dealloc
     sm.tmem_base          where what was taken begins
     sm.tmem_load          tensor memory into registers; sm.tmem_wait when they are there
+    sm.tmem_store         registers into tensor memory; sm.tmem_store_wait when they are there
+    sm.mma_of_tensor_memory  as sm.mma, with A in tensor memory
 
 An op is one instruction, or a word that instructions take, with every field by its name in the PTX
 ISA. Around them stand scf, arith, vector and llvm's loads and stores.
@@ -124,6 +128,7 @@ from .sm_memory import (
     TensorMemoryOp,
     TileMemoryOp,
     TurnsOp,
+    WeightColumnsOp,
 )
 from .sm_positions import (
     AdvancePositionOp,
@@ -177,6 +182,7 @@ from .sm_tensor_core import (
 )
 from .sm_threads import ConvergeOp, CtaPlaceOp, FirstWarpOp, PrologueOp, RunOp, TeamOp, WarpsOp
 from .sm_types import DescriptorType, Sm
+from .sm_widened import MmaOfTensorMemoryOp, TmemStoreOp, TmemStoreWaitOp
 
 __all__ = [
     "AdvanceOp",
@@ -223,6 +229,7 @@ __all__ = [
     "LeaderBarrierOp",
     "LeaderRankOp",
     "MapaOp",
+    "MmaOfTensorMemoryOp",
     "MmaOp",
     "MmaSyncOp",
     "NamedBarrierOp",
@@ -272,11 +279,14 @@ __all__ = [
     "TmemDeallocOp",
     "TmemLoadOp",
     "TmemRelinquishOp",
+    "TmemStoreOp",
+    "TmemStoreWaitOp",
     "TmemWaitOp",
     "TryCancelOp",
     "TurnsOp",
     "WaitBarrierOp",
     "WarpsOp",
+    "WeightColumnsOp",
     "WgmmaCommitOp",
     "WgmmaFenceOp",
     "WgmmaOfRegistersOp",

@@ -199,7 +199,10 @@ class ScaleColumnsOp(Sm.Operation, name="scale_columns"):
 
 class ProductColumnsOp(Sm.Operation, name="product_columns"):
     """The products of tiles that threads add have columns of the allocation: `slots` products of
-    `each`, from `first` on. `done` tells which are made."""
+    `each`, from `first` on, of which `done` tells which are made.
+
+    Where there is one, MMAs add to it, and `done` tells in turns which of them are done.
+    """
 
     memory: ext.Operand[TensorMemoryType]
     done: ext.Operand[BarriersType]
@@ -214,18 +217,30 @@ class ProductColumnsOp(Sm.Operation, name="product_columns"):
         return first, first + self.slots.value * self.each.value
 
     def verify_invariants(self) -> bool:
-        allocation = self.memory.owner
-        if not isinstance(allocation, TensorMemoryOp):
-            return refuse(self, "memory must be what a sm.tensor_memory allocates")
-        if self.slots.value != PRODUCT_SLOTS or self.done.type.slots != PRODUCT_SLOTS:
-            got = f"{self.slots.value} and {self.done.type}"
-            return refuse(
-                self, f"must have {PRODUCT_SLOTS} products with a barrier each, got {got}"
-            )
-        (first, end), most = self.columns, allocation.columns.value
-        if first < 0 or self.each.value < 1 or end > most:
-            return refuse(self, f"must lie in the {most} columns, got {first} to {end}")
-        return True
+        slots, most = self.slots.value, PRODUCT_SLOTS
+        if slots not in (1, most) or self.done.type.slots != most:
+            got = f"{slots} and {self.done.type}"
+            return refuse(self, f"must have 1 or {most} products and {most} barriers, got {got}")
+        return verify_columns(self)
+
+
+class WeightColumnsOp(Sm.Operation, name="weight_columns"):
+    """Weights that threads have widened have columns of the allocation: what MMAs read together
+    has `each`, one behind the other from `first` on, in turns as `sm.product_columns` has
+    barriers."""
+
+    memory: ext.Operand[TensorMemoryType]
+    first: ir.IntegerAttr
+    each: ir.IntegerAttr
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        """The first column of all, and the first behind them."""
+        first = self.first.value
+        return first, first + PRODUCT_SLOTS * self.each.value
+
+    def verify_invariants(self) -> bool:
+        return verify_columns(self)
 
 
 class RingOp(Sm.Operation, name="ring"):
@@ -312,6 +327,7 @@ MEMORY_OPS = (
     | ColumnsOp
     | ScaleColumnsOp
     | ProductColumnsOp
+    | WeightColumnsOp
     | RingOp
     | TurnsOp
     | StagingOp
@@ -345,6 +361,17 @@ def verify_ring(op: Any, slots: set[int]) -> bool:
         return refuse(op, f"all parts must have {ring.stages} slots, got {sorted(slots)}")
     if memory.type not in (ring.slot, *ring.tiles[:1]):
         return refuse(op, f"memory must be of {ring.slot}, got {memory.type}")
+    return True
+
+
+def verify_columns(op: ProductColumnsOp | WeightColumnsOp) -> bool:
+    """Whether its columns lie in those that the CTA allocates."""
+    allocation = op.memory.owner
+    if not isinstance(allocation, TensorMemoryOp):
+        return refuse(op, "memory must be what a sm.tensor_memory allocates")
+    (first, end), most = op.columns, allocation.columns.value
+    if first < 0 or op.each.value < 1 or end > most:
+        return refuse(op, f"must lie in the {most} columns, got {first} to {end}")
     return True
 
 

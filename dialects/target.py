@@ -21,6 +21,8 @@ from .mma_units import (
     REGISTERS,
     TCGEN05,
     TCGEN05_ADDED,
+    TCGEN05_WIDENED,
+    TCGEN05_WIDENED_ADDED,
     TENSOR_MEMORY,
     THREAD,
     WAIT_GROUP,
@@ -32,6 +34,7 @@ from .mma_units import (
     WGMMA_ADDED,
     WGMMA_WIDENED,
     WGMMA_WIDENED_ADDED,
+    WIDENED,
     MmaUnit,
     fits_warps,
     warp_grid,
@@ -53,6 +56,8 @@ __all__ = [
     "TARGETS",
     "TCGEN05",
     "TCGEN05_ADDED",
+    "TCGEN05_WIDENED",
+    "TCGEN05_WIDENED_ADDED",
     "TENSOR_MEMORY",
     "THREAD",
     "WAIT_GROUP",
@@ -188,6 +193,12 @@ class Target:
     def added_mma(self) -> MmaUnit | None:
         """The MMA whose products threads add, if the chip has one."""
         return next((unit for unit in (self.mma, *self.other_mmas) if unit.products), None)
+
+    def widening_mma(self, apart: bool) -> MmaUnit | None:
+        """The MMA whose A are weights that threads widen, where the chip has one; `apart` where
+        they add the products of groups."""
+        units = (self.mma, *self.other_mmas)
+        return next((unit for unit in units if unit.name in WIDENED[apart]), None)
 
     @property
     def uses_tensor_memory(self) -> bool:
@@ -325,7 +336,14 @@ TARGETS = {
             "sm_100a",
             "+ptx88",
             TCGEN05,
-            (TCGEN05_ADDED, MMA_SYNC, *MMA_SYNC_SPLIT, FMA),
+            (
+                TCGEN05_ADDED,
+                TCGEN05_WIDENED,
+                TCGEN05_WIDENED_ADDED,
+                MMA_SYNC,
+                *MMA_SYNC_SPLIT,
+                FMA,
+            ),
             gathers_rows=True,
         ),
         Target(

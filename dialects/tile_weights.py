@@ -9,8 +9,8 @@ widen them in registers to the other type, which holds every value of theirs. Th
 the products of a group apart, from zero; threads multiply that by the scale of the group, and add
 it to the sums in f32. So nothing is rounded but sums and their products with scales.
 
-wgmma takes its A from registers, and mma.sync its B. So weights are A where A and B of the product
-are exchanged.
+mma.sync takes its B from registers, wgmma its A, and tcgen05.mma its A from tensor memory, where
+threads write it. So for the last two weights are A: A and B of the product are exchanged.
 
 Elements of four bits lie two to a byte along K, the first in the low bits.
 """

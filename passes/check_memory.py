@@ -34,6 +34,7 @@ from ..dialects.sm_memory import (
     TensorMemoryOp,
     TileMemoryOp,
     TurnsOp,
+    WeightColumnsOp,
     size_of,
 )
 from ..dialects.target import Target
@@ -41,8 +42,9 @@ from ..dialects.tile import AccumulatorOp, KernelOp, LoadOp
 from ..dialects.tile_stores import AwaitSumsOp, WriteWordsOp
 from .base import defining_op, operations, refused, target_of, walk
 from .rings import lies_in_operands
+from .weights import product_slots, widened_columns
 
-COLUMNS = ColumnsOp | ScaleColumnsOp | ProductColumnsOp
+COLUMNS = ColumnsOp | ScaleColumnsOp | ProductColumnsOp | WeightColumnsOp
 RINGS = RingOp | TurnsOp | StagingOp | AheadRingOp | CopyRingOp
 
 
@@ -107,6 +109,20 @@ def _check_products(kernel: KernelOp, ops: list[Any], target: Target) -> None:
                 got = f"{found[0].each.value} and {arrivals}"
                 rule = f"products: must have {each} columns each, and one arrival"
                 raise refused(found[0], f"{rule}, got {got}; make room")
+            slots, wanted = found[0].slots.value, product_slots(kernel)
+            if slots != wanted:
+                rule = f"products: threads add or read {wanted} in turns here"
+                raise refused(found[0], f"{rule}, got {slots}; run plan-memory")
+    _check_widened(kernel, [op for op in ops if isinstance(op, WeightColumnsOp)], bool(found))
+
+
+def _check_widened(kernel: KernelOp, found: list[WeightColumnsOp], in_memory: bool) -> None:
+    """Weights that threads widen for MMAs of tensor memory have columns there, no others do."""
+    wanted = widened_columns(kernel) if in_memory else 0
+    got = [op.each.value for op in found]
+    if got != ([wanted] if wanted else []):
+        rule = f"products: weights that threads widen have {wanted} columns each time"
+        raise refused(found[0] if found else kernel, f"{rule}, got {got or 0}; run plan-memory")
 
 
 def _check_bytes(planned: list[Any], most: int) -> None:
@@ -161,15 +177,15 @@ def byte_size(op: TileMemoryOp | BarriersOp | TensorMemoryOp) -> int:
     return op.slots.value * BARRIER_BYTES if isinstance(op, BarriersOp) else ADDRESS_BYTES
 
 
-def _check_columns(columns: Sequence[ColumnsOp | ScaleColumnsOp | ProductColumnsOp]) -> None:
+def _check_columns(columns: Sequence[COLUMNS]) -> None:
     for before, op in pairwise(sorted(columns, key=columns_of)):
         end, first = columns_of(before)[1], columns_of(op)[0]
         if first < end:
             raise refused(op, f"apart: columns below {end} are taken, got column {first}; move it")
 
 
-def columns_of(op: ColumnsOp | ScaleColumnsOp | ProductColumnsOp) -> tuple[int, int]:
+def columns_of(op: COLUMNS) -> tuple[int, int]:
     """The first column that an op takes, and the first behind them."""
-    if isinstance(op, ScaleColumnsOp | ProductColumnsOp):
+    if not isinstance(op, ColumnsOp):
         return op.columns
     return op.first.value, op.first.value + op.slots.value * op.each.value

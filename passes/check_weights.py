@@ -1,8 +1,8 @@
 """The rules of `check_kernel` on products whose weights threads widen.
 
 weights     an MMA of fragments multiplies the tiles, at their own places along N and K: mma.sync
-            takes weights as its B, wgmma as its A; scales and zeros are the views behind a and b,
-            one row for each of b
+            takes weights as its B, wgmma and tcgen05.mma as their A; scales and zeros are the views
+            behind a and b, one row for each of b
 steps       as those of products with scales of 128: threads ask for the next step's scales
 """
 
@@ -14,18 +14,18 @@ from ..dialects import weight_legality
 from ..dialects.dtypes import DTYPES, WEIGHT_SCALES, group_refusal, stored_dtype
 from ..dialects.layout import LINEAR
 from ..dialects.mlir import ir
-from ..dialects.target import WARP, WGMMA_WIDENED, WGMMA_WIDENED_ADDED, Target
+from ..dialects.target import WARP, Target
 from ..dialects.tile import KernelOp
 from ..dialects.tile_weights import ZEROS, TurnedWeightMmaOp, scale_views
 from .base import refused, require
 from .batches import argument_of
 from .indices import linear_form, place_of
-from .weights import has_groups, weight_names
+from .weights import depth_of_kernel, has_groups, weight_names
 
 
 def check_weight_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     """Whether warps multiply fragments that their threads can widen."""
-    bits, depth = DTYPES[op.b_type.value].bits, _depth(kernel)
+    bits, depth = DTYPES[op.b_type.value].bits, depth_of_kernel(kernel)
     turned = isinstance(op, TurnedWeightMmaOp)
     _check_mma(op, turned, depth, target)
     require(op, weight_legality.weight_type(target, op.b_type.value), "", "weights: ")
@@ -42,11 +42,11 @@ def check_weight_mma(kernel: KernelOp, op: Any, target: Target) -> None:
 
 def _check_mma(op: Any, turned: bool, depth: int, target: Target) -> None:
     """Whether the MMA takes weights where they are, and adds products of groups apart."""
-    apart = has_groups(op.group.value, depth, op.scales is not None)
-    by_wgmma = WGMMA_WIDENED_ADDED if apart else WGMMA_WIDENED
-    fits = target.mma.name == by_wgmma.name if turned else target.mma.issuer == WARP
+    widening = target.widening_mma(has_groups(op.group.value, depth, op.scales is not None))
+    fits = target.mma == widening if turned else target.mma.issuer == WARP
     if not fits:
-        rule = f"weights: B must be those of mma.sync, and A those of {by_wgmma.name}"
+        rule = "weights: B must be those of mma.sync"
+        rule += "" if widening is None else f", and A those of {widening.name}"
         raise refused(op, f"{rule}, got {target.mma.name}; run tiling for it")
 
 
@@ -87,8 +87,3 @@ def _check_views(kernel: KernelOp, op: Any, depth: int) -> None:
         if dtype is None or dtype.name not in known:
             kinds = ", ".join(known)
             raise refused(op, f"weights: {name} must be of {kinds}, got {type_}; convert them")
-
-
-def _depth(kernel: KernelOp) -> int:
-    """All of K."""
-    return ir.MemRefType(kernel.body.blocks[0].arguments[0].type).shape[-1]

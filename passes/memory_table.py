@@ -14,6 +14,7 @@ from ..dialects.sm_memory import (
     SlotMemoryOp,
     TensorMemoryOp,
     TileMemoryOp,
+    WeightColumnsOp,
 )
 from ..dialects.tile import KernelOp
 from ..dialects.tile_types import SmemType
@@ -35,6 +36,7 @@ def memory_rows(kernel: KernelOp) -> list[Row]:
     rows = [(f"byte {start} to {end - 1}", *said) for start, end, *said in sorted(shared)]
     rows += [_column_row(op) for op in walk(kernel, ColumnsOp)]
     rows += [_product_row(op) for op in walk(kernel, ProductColumnsOp)]
+    rows += [_weight_row(op) for op in walk(kernel, WeightColumnsOp)]
     return rows + [row for op in walk(kernel, ScaleColumnsOp) for row in _scale_rows(op)]
 
 
@@ -71,6 +73,12 @@ def _column_row(op: ColumnsOp) -> Row:
 def _product_row(op: ProductColumnsOp) -> Row:
     first, end = op.columns
     return f"column {first} to {end - 1}", "products of tiles", f"{op.slots.value}", ""
+
+
+def _weight_row(op: WeightColumnsOp) -> Row:
+    first, end = op.columns
+    slots = (end - first) // op.each.value
+    return f"column {first} to {end - 1}", "weights that threads have widened", f"{slots}", ""
 
 
 def _scale_rows(op: ScaleColumnsOp) -> list[Row]:

@@ -34,6 +34,7 @@ from .cluster import Cluster
 from .copy_width import is_asynchronous
 from .ring_fills import agent_of, has_copies, is_self_filled, ring_tiles, shared_fills
 from .rings import is_ahead_ring, is_operand_ring, lies_in_operands
+from .weights import product_slots, widened_columns
 
 # Of threads that copy, before they wait for the oldest.
 SLOTS_UNDER_WAY_MAX = 2
@@ -88,11 +89,19 @@ class ScalesPlan:
 
 @dataclass(frozen=True)
 class ProductsPlan:
-    """Where products that threads add go in tensor memory: so many columns `each`, from the first
-    on, and the barriers that tell when they are `done`."""
+    """Where products that threads add go in tensor memory: `slots` of so many columns `each`, from
+    the first on, and the barriers that tell when they are `done`. Behind them two times as many
+    columns as MMAs read `weights` from, where threads widen some."""
 
     each: int
     done: int
+    slots: int
+    weights: int
+
+    @property
+    def columns(self) -> int:
+        """Those of all."""
+        return self.slots * self.each + PRODUCT_SLOTS * self.weights
 
 
 @dataclass
@@ -130,7 +139,7 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         _place_accumulators(kernel, plan, target)
     if target.adds_from_tensor_memory:
         plan.products = _place_products(kernel, target, cursor)
-        plan.tmem_columns = target.allocated_columns(PRODUCT_SLOTS * plan.products.each)
+        plan.tmem_columns = _allocated(kernel, plan.products.columns, target)
     for ring, placed in plan.rings.items():
         plan.rings[ring] = _place_barriers(kernel, ring, placed, plan.cluster, target, cursor)
     if plan.scales is not None and _steps_under_way(kernel):
@@ -279,23 +288,29 @@ def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
     plan.scales = _place_scales(kernel, columns, target)
     if plan.scales is not None:
         columns += plan.scales.places * (plan.scales.end - plan.scales.a)
-    if columns > target.tmem_columns:
-        raise refused(
-            kernel,
-            f"needs {columns} tensor-memory columns, over the {target.tmem_columns} of "
-            f"{target.chip}; use a smaller tile",
-        )
-    plan.tmem_columns = target.allocated_columns(columns)
+    plan.tmem_columns = _allocated(kernel, columns, target)
+
+
+def _allocated(kernel: KernelOp, columns: int, target: Target) -> int:
+    """What to allocate for so many columns, if there are as many."""
+    if columns <= target.tmem_columns:
+        return target.allocated_columns(columns)
+    raise refused(
+        kernel,
+        f"needs {columns} tensor-memory columns, over the {target.tmem_columns} of "
+        f"{target.chip}; use a smaller tile",
+    )
 
 
 def _place_products(kernel: KernelOp, target: Target, cursor: _Cursor) -> ProductsPlan:
-    """Two products of the one accumulator that the kernel has."""
+    """Two products of the one accumulator that the kernel has, or one that MMAs add to."""
     held = walk(kernel, AccumulatorOp)
     if len(held) != 1:
         rule = f"{target.mma.name} adds to one accumulator, got {len(held)}"
         raise refused(kernel, f"{rule}; let one agent multiply")
     each = target.accumulator_columns(*held[0].acc.type.shape)
-    return ProductsPlan(each, cursor.take(PRODUCT_SLOTS * BARRIER_BYTES, BARRIER_BYTES))
+    done = cursor.take(PRODUCT_SLOTS * BARRIER_BYTES, BARRIER_BYTES)
+    return ProductsPlan(each, done, product_slots(kernel), widened_columns(kernel))
 
 
 def _place_scales(kernel: KernelOp, first: int, target: Target) -> ScalesPlan | None:

@@ -34,13 +34,14 @@ from ..dialects.sm_memory import (
     TensorMemoryType,
     TileMemoryOp,
     TurnsOp,
+    WeightColumnsOp,
 )
 from ..dialects.target import Target
 from ..dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
 from ..dialects.tile_types import integers
 from .base import PassLog, refused, target_of, the_kernel, walk
 from .memory_table import summary_of
-from .plan import MMA_DONE, PRODUCTS_DONE, Plan, RingPlan, ScalesPlan, make_plan
+from .plan import MMA_DONE, PRODUCTS_DONE, Plan, ProductsPlan, RingPlan, ScalesPlan, make_plan
 from .ring_fills import is_self_filled
 from .team import team_op
 
@@ -90,9 +91,7 @@ def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
         replaced.append(_replace(load, place))
     if plan.products is not None:
         done = _barriers(PRODUCTS_DONE, plan.products.done, PRODUCT_SLOTS, 1)
-        numbers = {"first": 0, "slots": PRODUCT_SLOTS, "each": plan.products.each}
-        numbered = {name: _i64(value) for name, value in numbers.items()}
-        ProductColumnsOp(memory=allocation, done=done, **numbered)
+        _product_columns(plan.products, allocation, done)
     for accumulator in walk(kernel, AccumulatorOp) if target.has_tensor_memory else []:
         first, type_ = plan.accumulators[accumulator.acc], accumulator.acc.type
         each = target.accumulator_columns(*type_.shape)
@@ -115,6 +114,15 @@ def _scale_columns(scales: ScalesPlan, allocation: ir.Value | None) -> None:
     if scales.empty is not None:
         empty = _barriers("scales.empty", scales.empty, scales.places, 1)
     ScaleColumnsOp(memory=allocation, empty=empty, **attributes)
+
+
+def _product_columns(products: ProductsPlan, allocation: ir.Value | None, done: ir.Value) -> None:
+    numbers = {"first": 0, "slots": products.slots, "each": products.each}
+    numbered = {name: _i64(value) for name, value in numbers.items()}
+    ProductColumnsOp(memory=allocation, done=done, **numbered)
+    if products.weights:
+        first = _i64(products.slots * products.each)
+        WeightColumnsOp(memory=allocation, first=first, each=_i64(products.weights))
 
 
 def _replace(op: Any, value: ir.Value) -> Any:

@@ -3,8 +3,8 @@
     tile.weight_matmul(%a, %b, %s)   →   %ta = load %a[%i, %k]     %tb = load %b[%j, %k]
                                          weight_mma %acc, %ta, %tb, %j, %k, %s
 
-A warp that multiplies by itself (mma.sync) widens its columns of B. A warpgroup (wgmma) widens its
-rows of A: A and B are exchanged for it.
+A warp that multiplies by itself (mma.sync) widens its columns of B. Warpgroups widen their rows of
+A into registers (wgmma), or tensor memory (tcgen05.mma): A and B are exchanged for them.
 
                                      →   %ta = load %b[%i, %k]     %tb = load %a[%j, %k]
                                          turned_weight_mma %acc, %ta, %tb, %i, %k, %s
@@ -22,8 +22,9 @@ from ..dialects import legality, weight_legality
 from ..dialects.dtypes import DTYPES, DType, weight_dtype
 from ..dialects.layout import UNIT_BYTES
 from ..dialects.mlir import ir
+from ..dialects.sm_memory import PRODUCT_SLOTS
 from ..dialects.sm_types import attribute_of
-from ..dialects.target import MMA_SYNC, WARP, WGMMA_WIDENED, WGMMA_WIDENED_ADDED, Target
+from ..dialects.target import MMA_SYNC, WARP, Target
 from ..dialects.tile import KernelOp, MatmulOp
 from ..dialects.tile_weights import (
     SCALES,
@@ -48,9 +49,10 @@ def choose_weight_mma(module: ir.Module, matmul: WeightMatmulOp, asked: str | No
     Those of mma.sync, or where it is asked for those of wgmma: products of groups are added apart.
     """
     apart = has_groups(matmul.group.value, _depth(matmul), matmul.scales is not None)
-    turned = (WGMMA_WIDENED_ADDED if apart else WGMMA_WIDENED).name
-    units = (target_of(module).mma, *target_of(module).other_mmas)
-    known = [each.name for each in units if each.name in (MMA_SYNC.name, turned)]
+    target = target_of(module)
+    turned, units = target.widening_mma(apart), (target.mma, *target.other_mmas)
+    names = [MMA_SYNC.name, *([] if turned is None else [turned.name])]
+    known = [each.name for each in units if each.name in names]
     if asked not in (None, *known):
         rule = f"tiling: mma must be {' or '.join(sorted(known))} for weights that threads widen"
         raise refused(matmul, f"{rule}, got {asked}; leave it out")
@@ -140,6 +142,33 @@ def groups_of_mmas(kernel: KernelOp) -> int:
     """Groups of wgmma that one `tile` op issues: of weights one for each `WIDENED_K` of K, so that
     registers of A are free as soon as they have been read."""
     return next((-(-op.depth // WIDENED_K) for op in walk(kernel, TurnedWeightMmaOp)), 1)
+
+
+def product_slots(kernel: KernelOp) -> int:
+    """How many products tensor memory has that threads add: MMAs of weights without groups add to
+    one, which threads read at last."""
+    alone = [op for op in walk(kernel, TurnedWeightMmaOp) if not _is_grouped(kernel, op)]
+    return 1 if alone else PRODUCT_SLOTS
+
+
+def widened_columns(kernel: KernelOp) -> int:
+    """Columns of tensor memory with the weights that MMAs read together, two to a column: those of
+    a step, or of a group in it."""
+    return max((part_of(kernel, op) // 2 for op in walk(kernel, TurnedWeightMmaOp)), default=0)
+
+
+def _is_grouped(kernel: KernelOp, op: TurnedWeightMmaOp) -> bool:
+    return has_groups(op.group.value, depth_of_kernel(kernel), op.scales is not None)
+
+
+def part_of(kernel: KernelOp, op: WeightMmaOp) -> int:
+    """K of the parts of a step that are of one group each."""
+    return segment(op.depth, op.group.value, depth_of_kernel(kernel))
+
+
+def depth_of_kernel(kernel: KernelOp) -> int:
+    """All of K."""
+    return ir.MemRefType(kernel.body.blocks[0].arguments[0].type).shape[-1]
 
 
 def unit_of(bits: int) -> int:

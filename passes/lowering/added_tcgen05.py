@@ -65,7 +65,7 @@ def hold_sums_apart(scope: Scope, op: AccumulatorOp) -> ir.Value:
         one, struct = build.constant(1), struct_of_type(op.acc.type)
         slots = [llvm.alloca(build.pointer(), one, each) for each in (struct, build.i32())]
         llvm.store(build.constant(0), slots[1])
-        mma = _mma_of(op.acc)
+        mma = mma_of(op.acc)
         if isinstance(mma, BlockwiseMmaOp):
             count = HeldFactors.of(scope, mma).count
             slots += [llvm.alloca(build.pointer(), one, ir.F32Type.get()) for _ in range(count)]
@@ -74,7 +74,7 @@ def hold_sums_apart(scope: Scope, op: AccumulatorOp) -> ir.Value:
 
 def lower_added_mma(scope: Scope, op: MmaOp) -> None:
     """Begin the product of this step, and add that of the one before."""
-    held, at_once = Held.of(op.acc), not _is_left(op)
+    held, at_once = Held.of(op.acc), not is_left(op)
     scales = factors_of_step(scope, op) if isinstance(op, BlockwiseMmaOp) else []
     number = _begin(scope, op, held)
     adds = constant_of(op.accumulate)
@@ -93,11 +93,11 @@ def lower_added_mma(scope: Scope, op: MmaOp) -> None:
 
 def finish_added(scope: Scope, op: FinishSumsOp) -> None:
     """The product of the last step."""
-    if _is_left(_mma_of(op.acc)):
+    if is_left(mma_of(op.acc)):
         _add(scope, op.acc, llvm.load(build.i32(), Held.of(op.acc).begun) + (-1))
 
 
-def _is_left(op: MmaOp) -> bool:
+def is_left(op: MmaOp) -> bool:
     """Whether a step leaves its product to the next one, and the last to `tile.finish_sums`."""
     users = [use.owner.opview for use in op.acc.uses]
     return not is_synchronous(op) and any(isinstance(each, FinishSumsOp) for each in users)
@@ -105,47 +105,78 @@ def _is_left(op: MmaOp) -> bool:
 
 def _begin(scope: Scope, op: MmaOp, held: Held) -> ir.Value:
     """Let one lane issue the MMAs of a product; its number."""
-    team, products = Team.of(op), _products(scope)
+    products = products_of(scope)
+
+    def issue(which: ir.Value) -> None:
+        base = lowered(products.memory) + which * products.each.value
+        multiply_into(scope, op, base, products.first.value, build.constant(0, build.i1()))
+
+    return begin_product(scope, op, held, issue)
+
+
+def begin_product(
+    scope: Scope, op: MmaOp, held: Held, issue: Callable[[ir.Value], None]
+) -> ir.Value:
+    """All meet; one lane issues the MMAs of a product by its place, and commits; its number."""
+    team, products = Team.of(op), products_of(scope)
     build.fence("tcgen05_before")
     team.meet()
     build.fence("tcgen05_after")
     number: ir.Value = llvm.load(build.i32(), held.begun)
     which = number % PRODUCT_SLOTS
     with build.when(team.leader):
-        base = lowered(products.memory) + which * products.each.value
-        multiply_into(scope, op, base, products.first.value, build.constant(0, build.i1()))
+        issue(which)
         sm.CommitOp.of(_done(products, which), cta_group=scope.cta_group, mask=None)
     sm.ConvergeOp()
     llvm.store(number + 1, held.begun)
     return number
 
 
+def await_product(scope: Scope, number: ir.Value) -> None:
+    """Wait until the MMAs of that number are done."""
+    place, phase = number % PRODUCT_SLOTS, number // PRODUCT_SLOTS
+    build.barrier_wait(_done(products_of(scope), place), phase % 2)
+    build.fence("tcgen05_after")
+
+
 def _add(scope: Scope, acc: ir.Value, number: ir.Value) -> None:
     """The product of that number, once it is made, times the scales that are held."""
-    held, products, mma = Held.of(acc), _products(scope), _mma_of(acc)
-    struct = struct_of_type(acc.type)  # pyright: ignore[reportArgumentType]
-    which = number % PRODUCT_SLOTS
-    build.barrier_wait(_done(products, which), number // PRODUCT_SLOTS % 2)
-    build.fence("tcgen05_after")
+    held, mma = Held.of(acc), mma_of(acc)
+    await_product(scope, number)
     factor: Factor | None = None
     if isinstance(mma, BlockwiseMmaOp):
         factor = HeldFactors.of(scope, mma).factor(
             [llvm.load(ir.F32Type.get(), each) for each in held.scales]
         )
+    add_product(scope, acc, number % PRODUCT_SLOTS, factor)
+
+
+def add_product(scope: Scope, acc: ir.Value, which: ir.Value, factor: Factor | None) -> None:
+    """`sums += product * factor` of what a thread has of the product at a place."""
+    held = Held.of(acc)
+    struct = struct_of_type(acc.type)  # pyright: ignore[reportArgumentType]
+    made: list[ir.Value] = parts(llvm.load(struct, held.sums))
+    for at, value in read_product(scope, acc, which):
+        if factor is None:
+            made[at] = arith.addf(made[at], value)
+        else:
+            made[at] = llvm.intr_fma(value, factor(*behind(at)), made[at])
+    llvm.store(joined_parts(struct, made), held.sums)
+
+
+def read_product(
+    scope: Scope, acc: ir.Value, which: ir.Value | int
+) -> Iterator[tuple[int, ir.Value]]:
+    """(register, value) of all that a thread has of the product at a place."""
+    products, team = products_of(scope), Team.of(mma_of(acc))
     (m, n) = acc.type.shape  # pyright: ignore[reportAttributeAccessIssue]
     base = lowered(products.memory) + which * products.each.value
-    base = base + _lanes(Team.of(mma), m) + products.first.value
-    made: list[ir.Value] = parts(llvm.load(struct, held.sums))
+    base = base + _lanes(team, m) + products.first.value
     for start, columns in _pieces(n):
         values = read_matrices(columns, acc.type.element, base + start)  # pyright: ignore
         first = start // COLUMNS.shape[1] * COLUMNS.values
         for at in range(columns // COLUMNS.shape[1] * COLUMNS.values):
-            value, before = slice_of(values, at, 1), made[first + at]
-            if factor is None:
-                made[first + at] = arith.addf(before, value)
-            else:
-                made[first + at] = llvm.intr_fma(value, factor(*behind(first + at)), before)
-    llvm.store(joined_parts(struct, made), held.sums)
+            yield first + at, slice_of(values, at, 1)
 
 
 def _lanes(team: Team, m: int) -> ir.Value:
@@ -178,11 +209,13 @@ def _done(products: ProductColumnsOp, which: ir.Value) -> ir.Value:
     return build.shared_at(which * BARRIER_BYTES + offset)
 
 
-def _products(scope: Scope) -> ProductColumnsOp:
+def products_of(scope: Scope) -> ProductColumnsOp:
+    """Where the kernel's products lie."""
     (products,) = walk(scope.kernel, ProductColumnsOp)
     return products
 
 
-def _mma_of(acc: ir.Value) -> Any:
+def mma_of(acc: ir.Value) -> Any:
+    """An MMA into sums."""
     users = (use.owner.opview for use in acc.uses)
     return next(user for user in users if isinstance(user, MmaOp))

@@ -3,7 +3,8 @@
 A row of scales is that of a column of C. Where weights are B of mma.sync, a lane has of each 8
 columns the sums of two neighbours, whose scales it multiplies by, and widens weights of one, whose
 zero point it subtracts. Where they are A of wgmma, it has the sums of two rows of each 64, 8 apart,
-and widens weights of these.
+and widens weights of these. Where they are A of tcgen05.mma, it has the same sums, and widens
+weights of the one row of its lane.
 
 L2 takes longer to answer than the MMAs of a step take. So a step asks for what the next one needs,
 which lies in slots behind those of the sums, and the first step of a tile asks for its own, too.
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...dialects.mlir import arith, ir, llvm
-from ...dialects.target import WARP_THREADS
+from ...dialects.target import WARP_THREADS, WARPGROUP_WARPS
 from ...dialects.tile import AccumulatorOp
 from ...dialects.tile_types import element_bytes, integers_of
 from ...dialects.tile_weights import TurnedWeightMmaOp, WeightMmaOp
@@ -121,7 +122,7 @@ class Lines:
         if isinstance(op, TurnedWeightMmaOp):
             rows = range(0, type_.shape[0] // scope.warpgroups(type_), ATOM_M)
             lines = tuple(first + row for first in rows for row in (0, ROWS_APART))
-            return Lines(lines, lines)
+            return Lines(lines, (0,) if scope.target.adds_from_tensor_memory else lines)
         columns = range(0, warp_tile(scope.kernel, type_, scope.target).n, ATOM_N)
         return Lines(tuple(first + at for first in columns for at in range(PAIR)), tuple(columns))
 
@@ -131,13 +132,22 @@ def _first_lines(scope: Scope, op: WeightMmaOp) -> tuple[ir.Value, ir.Value]:
     team, type_ = Team.of(op), op.acc.type
     m, n = type_.shape
     if isinstance(op, TurnedWeightMmaOp):
-        first = build.as_i32(op.j) * m
-        first = first + held_row(team.thread, m, m // scope.warpgroups(type_))
+        start, rows = build.as_i32(op.j) * m, m // scope.warpgroups(type_)
+        by_lanes = scope.target.adds_from_tensor_memory
+        first = start + held_row(team.thread, m, rows, by_lanes)
         first = first + row_in(COLUMNS, lane=team.lane)
-        return first, first
+        return first, start + row_of_lane(team, m) if by_lanes else first
     first = build.as_i32(op.j) * n
     first = first + WarpSums.of(scope, op.acc).first_column(team.thread // WARP_THREADS)
     return first + column_in(FRAGMENT, lane=team.lane), first + team.lane // QUAD
+
+
+def row_of_lane(team: Team, m: int) -> ir.Value:
+    """The row of an MMA of `m` rows that a lane of tensor memory has: of 64 rows, 16 in each
+    quarter, whose halves have the same."""
+    rows = m // WARPGROUP_WARPS
+    warp = team.thread // WARP_THREADS % WARPGROUP_WARPS
+    return warp * rows + (team.lane if rows == WARP_THREADS else team.lane % rows)
 
 
 @dataclass(frozen=True)

@@ -109,10 +109,22 @@ def mma(op: sm.MmaOp) -> None:
     )
 
 
-def _instruction_descriptor(op: sm.MmaOp) -> int:
+def mma_of_tensor_memory(op: sm.MmaOfTensorMemoryOp) -> None:
+    nvvm.tcgen05_mma(
+        KINDS["f16"],
+        GROUPS[1],
+        _tensor_pointer(op.d),
+        _tensor_pointer(op.a),
+        _operand(op, op.b, op.b_offset),
+        build.constant(_instruction_descriptor(op)),
+        op.accumulate,
+    )
+
+
+def _instruction_descriptor(op: sm.MmaOp | sm.MmaOfTensorMemoryOp) -> int:
     dtypes = DTYPES[op.a_type.value], DTYPES[op.b_type.value]
-    majors = op.a_major.value, op.b_major.value
-    return instruction_descriptor(op.m.value, op.n.value, dtypes, majors)
+    a_major = op.a_major.value if isinstance(op, sm.MmaOp) else "k"
+    return instruction_descriptor(op.m.value, op.n.value, dtypes, (a_major, op.b_major.value))
 
 
 def scaled_mma(op: sm.ScaledMmaOp) -> None:
@@ -172,6 +184,17 @@ def tmem_load(op: sm.TmemLoadOp) -> ir.Value:
     halves = op.shape.value == "16x32bx2"
     offset = build.constant(op.offset.value, build.i64()) if halves else None
     return nvvm.tcgen05_ld(op.words.type, shape, address, offset=offset)
+
+
+def tmem_store(op: sm.TmemStoreOp) -> None:
+    shape, address = SHAPES[op.shape.value], _tensor_pointer(op.address)
+    halves = op.shape.value == "16x32bx2"
+    offset = build.constant(op.offset.value, build.i64()) if halves else None
+    nvvm.tcgen05_st(shape, address, op.words, offset=offset)
+
+
+def tmem_store_wait(_: sm.TmemStoreWaitOp) -> None:
+    nvvm.tcgen05_wait(nvvm.Tcgen05WaitKind.STORE)
 
 
 def tmem_wait(op: sm.TmemWaitOp) -> ir.Value:
@@ -273,6 +296,9 @@ PATTERNS = {
     sm.TmemDeallocOp: tmem_dealloc,
     sm.TmemLoadOp: tmem_load,
     sm.TmemWaitOp: tmem_wait,
+    sm.TmemStoreOp: tmem_store,
+    sm.TmemStoreWaitOp: tmem_store_wait,
+    sm.MmaOfTensorMemoryOp: mma_of_tensor_memory,
     sm.PinOp: pin,
     sm.WgmmaOp: wgmma,
     sm.WgmmaOfRegistersOp: wgmma_of_registers,

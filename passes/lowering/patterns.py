@@ -175,6 +175,12 @@ from .tiles import (
 )
 from .view_fma import lower_view_fma
 from .weight_mma import lower_weight_mma
+from .weight_tcgen05 import (
+    finish_widened,
+    hold_widened_sums,
+    lower_grouped_weight_tcgen05,
+    lower_weight_tcgen05,
+)
 from .weight_wgmma import lower_grouped_weight_wgmma, lower_weight_wgmma
 from .wgmma import hold_registers, lower_set_registers, lower_wgmma
 
@@ -343,6 +349,13 @@ _TCGEN05_ADDED: Lowerings = {
     BlockwiseMmaOp: lower_added_mma,
     FinishSumsOp: finish_added,
 }
+_TCGEN05_WIDENED: Lowerings = {
+    **_TCGEN05_ADDED,
+    AccumulatorOp: hold_widened_sums,
+    AwaitSumsOp: await_registers,
+    FinishSumsOp: finish_widened,
+    TurnedWeightMmaOp: lower_weight_tcgen05,
+}
 _FMA: Lowerings = {
     **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
     AccumulatorOp: hold_sums,
@@ -363,6 +376,11 @@ _MMA_SYNC: Lowerings = {
 LOWERINGS = {
     "tcgen05.mma": _TCGEN05,
     "tcgen05.mma+fma": _TCGEN05_ADDED,
+    "tcgen05.mma+cvt": _TCGEN05_WIDENED,
+    "tcgen05.mma+cvt+fma": {
+        **_TCGEN05_WIDENED,
+        TurnedWeightMmaOp: lower_grouped_weight_tcgen05,
+    },
     "wgmma.mma_async": _WGMMA,
     "wgmma.mma_async+fma": _WGMMA_ADDED,
     "wgmma.mma_async+cvt": {**_WGMMA, TurnedWeightMmaOp: lower_weight_wgmma},

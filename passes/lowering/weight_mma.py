@@ -20,7 +20,7 @@ from ...dialects.target import WARP_THREADS
 from ...dialects.tile_weights import WeightMmaOp
 from .. import build
 from ..team import Team
-from ..weights import MMA_K, segment
+from ..weights import MMA_K, part_of
 from .fragment_loads import Operand, Pattern
 from .group_scales import GroupScales
 from .mma_sync import begin_sums
@@ -37,8 +37,7 @@ def lower_weight_mma(scope: Scope, op: WeightMmaOp) -> None:
     held = begin_sums(scope, op)
     weights, a = Weights.of(op, held), _rows_of_a(op, held)
     scales = None if op.scales is None else GroupScales.of(scope, op)
-    sums, k, depth = held.load(), op.depth, depth_of_kernel(scope)
-    part = segment(k, op.group.value, depth)
+    sums, k, part = held.load(), op.depth, part_of(scope.kernel, op)
     zero = llvm.ZeroOp(held.struct).result
     for number, first in enumerate(range(0, k, part)):
         products = sums if scales is None else [[zero for _ in row] for row in sums]
@@ -50,11 +49,6 @@ def lower_weight_mma(scope: Scope, op: WeightMmaOp) -> None:
             pairs = list(zip(factors[::PAIR], factors[1::PAIR], strict=True))
             _add(sums, products, pairs, held.struct)
     held.store(sums)
-
-
-def depth_of_kernel(scope: Scope) -> int:
-    """All of K."""
-    return ir.MemRefType(scope.kernel.body.blocks[0].arguments[0].type).shape[-1]
 
 
 def _rows_of_a(op: WeightMmaOp, held: WarpSums) -> Operand:

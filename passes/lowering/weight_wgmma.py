@@ -28,14 +28,14 @@ from ...dialects.tile_weights import TurnedWeightMmaOp
 from .. import build
 from ..places import ATOM_M, ROWS_APART, behind, held_row
 from ..team import Team
-from ..weights import MMA_K, WIDENED_K, groups_of_mmas, segment
+from ..weights import MMA_K, WIDENED_K, groups_of_mmas, part_of
 from .block_factors import atom_slots, begins, follows
 from .fragment_loads import Operand
 from .group_scales import GroupScales
 from .mma import operand_descriptor
 from .register_accumulator import joined_parts, parts, pinned, struct_of_type
 from .scope import Scope, place_of
-from .weight_mma import HALF_K, Weights, depth_of_kernel
+from .weight_mma import HALF_K, Weights
 
 PAIRS_OF_A = tuple((half, k) for k in (0, HALF_K) for half in (0, 1))
 """Of a thread's registers of A which of its two rows, and K behind its first (PTX ISA, wgmma)."""
@@ -67,7 +67,7 @@ def lower_grouped_weight_wgmma(scope: Scope, op: TurnedWeightMmaOp) -> None:
     scales = GroupScales.of(scope, op)
     slots, struct = atom_slots(scope, op.acc), struct_of_type(op.acc.type)
     _clear(op, slots, struct)
-    part = segment(op.depth, op.group.value, depth_of_kernel(scope))
+    part = part_of(scope.kernel, op)
     groups = range(op.depth // part)
     multiply = _Multiply.of(scope, op, [scales.zeros(group) for group in groups])
     factors = [scales.factors(group) for group in groups]

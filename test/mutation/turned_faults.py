@@ -1,10 +1,11 @@
-"""Faults of weights that are A of wgmma."""
+"""Faults of weights that are A of wgmma, and of tcgen05.mma."""
 
 from __future__ import annotations
 
 from fault import Fault
 
 TESTS = ("test/numerics/test_turned_weights.py",)
+TENSOR_MEMORY = ("test/numerics/test_weights_in_tensor_memory.py",)
 TURNED = [
     Fault(
         "weights for wgmma: registers of A are written again before the MMA has read them",
@@ -29,5 +30,41 @@ TURNED = [
         "    if any(registers[slot] is not value for slot, value in product.read.items()):",
         "    if any(False for slot, value in product.read.items()):",
         ("test/emulator/foreign_instructions/test_wgmma_products.py",),
+    ),
+    Fault(
+        "weights for tcgen05: nobody waits until they are in tensor memory",
+        "    sm.TmemStoreWaitOp.of()\n",
+        "",
+        TENSOR_MEMORY,
+    ),
+    Fault(
+        "weights for tcgen05: columns are written again while an MMA reads them",
+        "    await_product(scope, number + (-PRODUCT_SLOTS))",
+        "    await_product(scope, number + (-2 * PRODUCT_SLOTS))",
+        TENSOR_MEMORY,
+    ),
+    Fault(
+        "weights for tcgen05: two warpgroups exchange their halves of K",
+        "            start = start + self.half * columns",
+        "            start = start + (self.half ^ 1) * columns",
+        TENSOR_MEMORY,
+    ),
+    Fault(
+        "weights for tcgen05: a lane subtracts the zero point of the row of its sums",
+        "        return first, start + row_of_lane(team, m) if by_lanes else first",
+        "        return first, first",
+        TENSOR_MEMORY,
+    ),
+    Fault(
+        "weights for tcgen05: products of groups are added times the scales of the next one",
+        """        if not at_once:
+            _add_before(scope, op, number, group == 0)
+        _keep(op, scales.factors(group))
+""",
+        """        _keep(op, scales.factors(group))
+        if not at_once:
+            _add_before(scope, op, number, group == 0)
+""",
+        TENSOR_MEMORY,
     ),
 ]

@@ -228,8 +228,14 @@ def texts():
         (
             "plan-memory",
             r"first = 0 : i64, slots = 2",
+            "first = 0 : i64, slots = 3",
+            "sm.product_columns: must have 1 or 2 products and 2 barriers, got 3 and",
+        ),
+        (
+            "plan-memory",
+            r"first = 0 : i64, slots = 2",
             "first = 0 : i64, slots = 1",
-            "sm.product_columns: must have 2 products with a barrier each, got 1 and",
+            "products: threads add or read 2 in turns here, got 1; run plan-memory",
         ),
         (
             "plan-memory",

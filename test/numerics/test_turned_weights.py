@@ -153,10 +153,3 @@ def test_what_no_kernel_of_turned_weights_does_is_refused(spec, options, message
     with pytest.raises(CompileError) as caught:
         compile_matmul(spec, target="sm_90a", pipeline=f"tiling{{{options}}}", until="ptx")
     assert message in str(caught.value)
-
-
-def test_blackwell_has_no_mma_that_takes_them():
-    with pytest.raises(CompileError, match=r"mma must be mma\.sync for weights"):
-        compile_matmul(
-            ALL, target="sm_100a", pipeline="tiling{mma=tcgen05.mma swap=true}", until="ptx"
-        )
