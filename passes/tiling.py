@@ -66,6 +66,7 @@ from .thread_tiling import (
 )
 from .tile_order import GRID_ORDER, parse_group, say_order
 from .tiled_kernel import build_kernel, k_tiles
+from .tiled_steps import TileChoice
 from .tiled_swap import check_swap
 from .warp_grids import say_grid
 from .weights import WEIGHT_TILE, check_weight_tile
@@ -171,7 +172,7 @@ class Tiling:
                 )
         if self.swap:
             check_swap(matmul, target)
-        kernel = build_kernel(matmul, tile, threads, self.operands, target, self.swap)
+        kernel = build_kernel(TileChoice(matmul, tile, self.operands, target, self.swap), threads)
         if grid:
             say_grid(kernel, grid)
         say_order(kernel, matmul, self.order, self.group)

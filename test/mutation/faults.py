@@ -48,8 +48,8 @@ LAYOUTS_AND_FRONT_END = [
 PASSES = [
     Fault(
         "tiling: the last, ragged K step is left out",
-        "if group_depth else _index(tiles_along(depth, k))",
-        "if group_depth else _index(max(1, depth // k))",
+        "steps = _index(tiles_along(operands.depth, k))",
+        "steps = _index(max(1, operands.depth // k))",
         (PREFIXES,),
     ),
     Fault(

@@ -1,0 +1,114 @@
+"""The step of a tile along K: the tiles of A and B that are loaded for it, and the MMA of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..dialects.layout import LINEAR, TileLayout
+from ..dialects.mlir import arith, ir
+from ..dialects.target import Target
+from ..dialects.tile import LoadOp, MatmulOp, MmaOp
+from ..dialects.tile_blockwise import BlockwiseMatmulOp
+from ..dialects.tile_duals import DualMatmulOp, DualMmaOp
+from ..dialects.tile_scales import ScaledMatmulOp
+from ..dialects.tile_sums import ViewMmaOp
+from ..dialects.tile_types import SmemType, element_bytes
+from ..dialects.tile_weights import WeightMatmulOp
+from .blockwise_tiling import blockwise_mma
+from .duals import B2
+from .scaled_tiling import multiply, scaled_mma_of
+from .thread_tiling import GLOBAL_OPERANDS
+from .tiled_operands import Operands, block_scales
+from .weights import weight_mma, weight_scales, weights_per_byte
+
+
+@dataclass(frozen=True)
+class TileChoice:
+    """How a product is cut: `tile` is M, N and K of a tile in elements, as the MMA sees them.
+
+    reads: "tiles", or what the threads of an fma read in their place. swap: the MMA's A is B.
+    """
+
+    matmul: MatmulOp
+    tile: tuple[int, int, int]
+    reads: str
+    target: Target
+    swap: bool
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the loop along K: its `number`, that of the `first`, and what it adds to."""
+
+    acc: ir.Value
+    number: ir.Value
+    first: ir.Value
+
+    def sums(self) -> dict[str, ir.Value]:
+        """The accumulator, and whether it has sums by now."""
+        later = arith.cmpi(arith.CmpIPredicate.ne, self.number, self.first)
+        return {"acc": self.acc, "accumulate": later}
+
+
+def emit_step(tiling: TileChoice, operands: Operands, step: Step) -> None:
+    """The loads and the MMA of a step."""
+    if isinstance(tiling.matmul, ScaledMatmulOp):
+        _scaled_step(tiling.matmul, tiling, operands, step)
+    elif tiling.reads == GLOBAL_OPERANDS:
+        views = {"a": operands.a, "b": operands.b}
+        depth = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), tiling.tile[2])
+        ViewMmaOp(**step.sums(), **views, **_places(operands, step), depth=depth)
+    else:
+        _tile_step(tiling, operands, step)
+
+
+def _scaled_step(
+    matmul: ScaledMatmulOp, tiling: TileChoice, operands: Operands, step: Step
+) -> None:
+    """The MMA takes the scales of blocks itself."""
+    views = [operands.a, operands.b, *(operands.beside[name] for name in block_scales(matmul))]
+    where = step.sums() | _places(operands, step)
+    multiply(matmul, views, tiling.tile, scaled_mma_of(matmul, tiling.target), where)
+
+
+def _tile_step(tiling: TileChoice, operands: Operands, step: Step) -> None:
+    """A tile of A, of B and, of two products, of the second B."""
+    matmul, (m, n, k), beside = tiling.matmul, tiling.tile, operands.beside
+    layout = LINEAR if tiling.target.threads_multiply else "none"
+    rows, packed = n // matmul.products, [1, weights_per_byte(matmul)]
+    majors = [matmul.a_major.value, matmul.b_major.value]
+    if tiling.swap:
+        packed.reverse()
+        majors.reverse()
+    shapes = (m, k // packed[0]), (rows, k // packed[1])
+    row, column, number = operands.row, operands.column, step.number
+    tiles = {
+        "a": _load(operands.a, majors[0], shapes[0], row, number, layout),
+        "b": _load(operands.b, majors[1], shapes[1], column, number, layout),
+    }
+    if isinstance(matmul, DualMatmulOp):
+        major = matmul.b2_major.value
+        tiles["b2"] = _load(beside[B2], major, (rows, k), column, number, layout)
+    where = step.sums() | tiles
+    if isinstance(matmul, BlockwiseMatmulOp):
+        scales = [beside[name] for name in block_scales(matmul)]
+        blockwise_mma(matmul, scales, where | _places(operands, step))
+    elif isinstance(matmul, WeightMatmulOp):
+        scales = [beside[name] for name in weight_scales(matmul)]
+        of_weights = {"j": row if tiling.swap else column, "k": number}
+        weight_mma(matmul, scales, where | of_weights, tiling.swap)
+    else:
+        (DualMmaOp if "b2" in tiles else MmaOp)(**where)
+
+
+def _places(operands: Operands, step: Step) -> dict[str, ir.Value]:
+    return {"i": operands.row, "j": operands.column, "k": step.number}
+
+
+def _load(
+    view: ir.Value[ir.MemRefType], major: str, shape: tuple[int, int], i: Any, j: Any, swizzle: str
+) -> ir.Value:
+    element = view.type.element_type
+    layout = TileLayout(*shape, element_bytes(element), major, swizzle)
+    return LoadOp(tile=SmemType.of(layout, element), view=view, i=i, j=j).tile
