@@ -181,16 +181,18 @@ def tmem_dealloc(op: sm.TmemDeallocOp) -> None:
 
 def tmem_load(op: sm.TmemLoadOp) -> ir.Value:
     shape, address = SHAPES[op.shape.value], _tensor_pointer(op.address)
-    halves = op.shape.value == "16x32bx2"
-    offset = build.constant(op.offset.value, build.i64()) if halves else None
-    return nvvm.tcgen05_ld(op.words.type, shape, address, offset=offset)
+    return nvvm.tcgen05_ld(op.words.type, shape, address, offset=_second_half(op))
 
 
 def tmem_store(op: sm.TmemStoreOp) -> None:
     shape, address = SHAPES[op.shape.value], _tensor_pointer(op.address)
-    halves = op.shape.value == "16x32bx2"
-    offset = build.constant(op.offset.value, build.i64()) if halves else None
-    nvvm.tcgen05_st(shape, address, op.words, offset=offset)
+    nvvm.tcgen05_st(shape, address, op.words, offset=_second_half(op))
+
+
+def _second_half(op: sm.TmemLoadOp | sm.TmemStoreOp) -> ir.Value | None:
+    """The columns between those of lanes 0 to 15 and of 16 to 31, where a shape has them apart."""
+    apart = op.shape.value == "16x32bx2"
+    return build.constant(op.offset.value, build.i64()) if apart else None
 
 
 def tmem_store_wait(_: sm.TmemStoreWaitOp) -> None:

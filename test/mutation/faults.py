@@ -237,8 +237,8 @@ LOWERING = [
     ),
     Fault(
         "accumulator: lanes 16 to 31 of an MMA of 64 rows read the first columns",
-        "    offset = build.constant(op.offset.value, build.i64()) if halves else None",
-        "    offset = build.constant(0, build.i64()) if halves else None",
+        "    return build.constant(op.offset.value, build.i64()) if apart else None",
+        "    return build.constant(0, build.i64()) if apart else None",
         (PREFIXES,),
     ),
     Fault(
