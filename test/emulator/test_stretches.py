@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from threading import Thread
 
 import numpy as np
 import pytest
 
 from tilewright.runtime.emulator import launch
-from tilewright.runtime.emulator.ptx import lanewise
+from tilewright.runtime.emulator.host.programs import load_program
+from tilewright.runtime.emulator.ptx import lanewise, mentions
 
 HEADER = ".version 8.8\n.target sm_100a\n.address_size 64\n"
 NARROW, WIDE = 6, 3
@@ -162,3 +164,37 @@ def test_what_one_lane_computes_again_and_again_is_what_its_instructions_give(se
         alone = expected_of_one_lane(code, rounds)
         assert out.tolist() == [[alone if lane == 5 else lane for lane in range(32)]] * 3
         assert report.instructions["selp.b32"] == 3 * rounds
+
+
+def sums_of_lanes(count: int) -> str:
+    """As many sums, of which only the last is stored."""
+    sums = " ".join(f"add.u32 %n{i}, %lane, %lane;" for i in range(count))
+    return f"""{HEADER}.visible .entry k(.param .u64 out) {{
+        .reg .b32 %n<{count}>, %lane; .reg .b64 %at; ld.param.u64 %at, [out]; mov.u32 %lane, %tid.x;
+        {sums} st.global.u32 [%at], %n{count - 1}; ret; }}
+        """
+
+
+def test_a_thread_that_shares_a_program_sees_which_registers_are_read_later(monkeypatch):
+    """Also one that asks while another thread counts who names which register."""
+    text = sums_of_lanes(lanewise.LEAST_SAVED + 4)
+
+    def decoded():
+        program = load_program.__wrapped__(text, "k")
+        ((first, stretch),) = [each for each in enumerate(program.stretches) if each[1] is not None]
+        return program, range(first, stretch.end)
+
+    alone = mentions.outside(*decoded())
+    assert len(alone) == 1
+    shared, named, others, seen = decoded(), mentions.named_slots, [], []
+
+    def named_slots(program, pc):
+        if not others:
+            others.append(Thread(target=lambda: seen.append(mentions.outside(*shared))))
+            others[0].start()
+            others[0].join()
+        return named(program, pc)
+
+    monkeypatch.setattr(mentions, "named_slots", named_slots)
+    assert mentions.outside(*shared) == alone
+    assert seen == [alone]

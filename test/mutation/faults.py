@@ -10,6 +10,7 @@ from fault import Fault
 from graph_faults import GRAPHS
 from group_faults import GROUPS
 from row_faults import ROWS
+from thread_faults import THREADS
 from turned_faults import TURNED
 
 NUMERICS = "test/numerics"
@@ -594,4 +595,5 @@ FAULTS = [
     *BLOCKWISE,
     *GRAPHS,
     *TURNED,
+    *THREADS,
 ]

@@ -42,9 +42,11 @@ def _uses(program: Program, pc: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _mentions(program: Program) -> Counter[int]:
-    """How many instructions name each register."""
+    """How many instructions name each register. Whole before it is kept: launches of other threads
+    share the program."""
     if program.mentions is None:
-        program.mentions = Counter[int]()
+        found = Counter[int]()
         for pc in range(len(program.source)):
-            program.mentions.update(named_slots(program, pc))
+            found.update(named_slots(program, pc))
+        program.mentions = found
     return program.mentions
