@@ -1,10 +1,11 @@
-"""`matmul(m="dynamic")` with an epilogue: a function of the sums in kernels that share all M.
+"""`matmul(m="dynamic")` with an epilogue: a function of the sums in kernels that share all M, or
+all batches with `batch="dynamic"`.
 
     call    what of the function's arguments is not a number of rows → its kernels, kept
     first   the function is traced at the rows that came, and at others: both must say the same
 
-The first trace tells which dims of the operands are rows of the product. In the kernels' text they
-are "?".
+The first trace tells which dims of the operands are rows of the product, or matrices. In the
+kernels' text they are "?".
 """
 
 from __future__ import annotations
@@ -27,15 +28,19 @@ from ..spec.epilogue import Epilogue
 from .function_keys import function_key
 from .fused import as_argument, bs_of, given_outputs, like_of
 from .kernel_cache import cached_bundle
-from .kernels import How, buckets_of_rows, default_target, with_precision
-from .leading_dims import flattened, has_leading_dims, rows_of
+from .kernels import ROWS, STACKS, How, buckets_of_rows, default_target, with_precision
+from .leading_dims import flattened, has_leading_dims, rows_of, stacks_of
 from .operands import operand_of, quick_key, spec_of
 from .placement import gaps_of, read_in_place
 from .row_kernels import RowKernels
 
 OTHER_ROWS = (1009, 1013, 1019, 1021, 1031, 1033)
 """Sizes at which a function is traced again, one for each dim of rows."""
-RULE_OF_ROWS = "the function must not depend on the number of rows with m='dynamic'"
+RULES = {
+    ROWS: "the function must not depend on the number of rows with m='dynamic'",
+    STACKS: "the function must not depend on the number of matrices with batch='dynamic'",
+}
+AXES = {ROWS: "m", STACKS: "b"}
 ANY = "?"
 ANY_SIZE = -1
 
@@ -68,21 +73,14 @@ def multiply_fused_rows(
 
     Raises CompileError, at the function's line, for what is no epilogue.
     """
-    rights = bs_of(b)
-    if any(has_leading_dims(each) for each in rights):
-        got = list(rights[0].shape)
-        raise OptionError(f"matmul: b must be a matrix with m='dynamic', got {got}; leave m out")
-    left = rows_of("a", a) if has_leading_dims(a) else a
-    shape = (*a.shape[:-1], rights[0].shape[0])
-    if len(shape) > len(OTHER_ROWS):
-        raise OptionError(f"matmul: a must have at most 6 dims of rows, got {len(shape) - 1}")
+    left, rights, shape = _operands(a, bs_of(b), how)
     kept: list[Any] = []
     likes = [like_of(*each) for each in enumerate(operands)]
-    place = None if out is None else _gaps(out)
+    place = None if out is None else _gaps(out, _own_dims(how))
     key = (
         function_key(epilogue, kept),
-        _without_rows(shape, [*likes]),
-        (quick_key(left)[1:], left.shape[1], *map(quick_key, rights), gpu_of(a)),
+        _without_rows(shape, [*likes], _own_dims(how)),
+        (_quick(left, how, True), *(_quick(each, how, False) for each in rights), gpu_of(a)),
         (how, place),
     )
     found = _found.get(key)
@@ -93,21 +91,54 @@ def multiply_fused_rows(
     return _call(found, left, rights, shape, operands, out)
 
 
-def _gaps(out: Any) -> tuple[int, int]:
+def _own_dims(how: How) -> int:
+    """How many of the last dims of the product are known."""
+    return 2 if how.m == STACKS else 1
+
+
+def _operands(
+    a: Any, rights: tuple[Any, ...], how: How
+) -> tuple[Any, tuple[Any, ...], tuple[int, ...]]:
+    """The operands as kernels take them, and the shape of the product."""
+    if how.m == STACKS:
+        batch, left, right = stacks_of(a, rights[0], of_any=True)
+        if len(batch) > len(OTHER_ROWS):
+            rule = f"stacks must have at most {len(OTHER_ROWS)} dims with batch='dynamic'"
+            raise OptionError(f"matmul: {rule}, got {len(batch)}")
+        return left, (right,), (*batch, a.shape[-2], right.shape[-2])
+    if any(has_leading_dims(each) for each in rights):
+        got = list(rights[0].shape)
+        raise OptionError(f"matmul: b must be a matrix with m='dynamic', got {got}; leave m out")
+    shape = (*a.shape[:-1], rights[0].shape[0])
+    if len(shape) - 1 > len(OTHER_ROWS):
+        rule = f"a must have at most {len(OTHER_ROWS)} dims of rows"
+        raise OptionError(f"matmul: {rule}, got {len(shape) - 1}")
+    return rows_of("a", a) if has_leading_dims(a) else a, rights, shape
+
+
+def _quick(array: Any, how: How, is_a: bool) -> Any:
+    """What tells operands apart but for the number of rows, or of matrices."""
+    if how.m == STACKS:
+        return quick_key(array)[1:], array.shape[-2:], len(array.shape)
+    return (quick_key(array)[1:], array.shape[1]) if is_a else quick_key(array)
+
+
+def _gaps(out: Any, kept: int) -> tuple[int, int]:
     first = out[0] if isinstance(out, tuple | list) else out
-    return gaps_of(flattened("out", first, 1) if len(first.shape) > 2 else first)
+    return gaps_of(flattened("out", first, kept) if len(first.shape) > kept + 1 else first)
 
 
-def _without_rows(shape: Sequence[int], likes: list[TensorLike]) -> tuple[Any, ...]:
-    """Sizes and types with names for sizes that are those of rows, where they are not 1."""
-    *rows, columns = shape
+def _without_rows(shape: Sequence[int], likes: list[TensorLike], known: int) -> tuple[Any, ...]:
+    """Sizes and types with names for sizes that are those of rows, where they are not 1; so many of
+    the last sizes are known."""
+    rows, columns = shape[:-known], shape[-known:]
 
     def named(size: int) -> Any:
         same = tuple(axis for axis, extent in enumerate(rows) if extent == size)
         return same if same and size != 1 else size
 
     sizes = tuple((tuple(named(size) for size in each.shape), each.dtype) for each in likes)
-    return tuple(extent == 1 for extent in rows), named(columns), columns, sizes
+    return tuple(extent == 1 for extent in rows), tuple(map(named, columns)), columns, sizes
 
 
 def _find(
@@ -149,16 +180,19 @@ def _traced(
 ) -> Traced:
     """The function with its rows as "?"; refused where other rows make it another."""
     first = _trace(spec, shape, epilogue, likes, how)
-    *rows, columns = shape
+    rows, columns = shape[: -_own_dims(how)], shape[-_own_dims(how) :]
     others = [*rows]
     long = [axis for axis, extent in enumerate(rows) if extent != 1] or [len(rows) - 1]
     for axis in long:
         others[axis] = OTHER_ROWS[axis]
-    likes = [_with_rows(each, first, number, long, others) for number, each in enumerate(likes)]
-    second = _trace(spec, (*others, columns), epilogue, likes, how)
-    found, other = (any_rows(each.epilogue, each.arguments) for each in (first, second))
+    axis = AXES[how.m]
+    likes = [
+        _with_rows(each, first, (number, axis), long, others) for number, each in enumerate(likes)
+    ]
+    second = _trace(spec, (*others, *columns), epilogue, likes, how)
+    found, other = (any_rows(each.epilogue, each.arguments, axis) for each in (first, second))
     if (first.spec, found) != (second.spec, other):
-        raise CompileError(f"epilogue: {RULE_OF_ROWS}, got one that does; leave m out")
+        raise CompileError(f"epilogue: {RULES[how.m]}, got one that does; leave it out")
     return Traced(first.spec, *found)
 
 
@@ -169,37 +203,41 @@ def _trace(
     likes: list[TensorLike],
     how: How,
 ) -> Traced:
-    frame = Frame.of(shape, 0)
+    frame = Frame.of(shape, int(how.m == STACKS))
     made = import_epilogue(spec, frame, epilogue, likes, c_is_open=not how.out_dtype)
     spec, ops, arguments, returned = made
     if any(each.kind for each in returned):
-        rule = "reductions are of known rows"
-        raise OptionError(f"matmul: {rule}, got one with m='dynamic'; reduce outside")
+        rule, asked = "reductions are of known rows", "batch" if how.m == STACKS else "m"
+        raise OptionError(f"matmul: {rule}, got one with {asked}='dynamic'; reduce outside")
     return Traced(spec, ops, arguments)
 
 
 def _with_rows(
-    like: TensorLike, traced: Traced, number: int, long: list[int], others: list[int]
+    like: TensorLike, traced: Traced, which: tuple[int, str], long: list[int], others: list[int]
 ) -> TensorLike:
-    """An operand with other sizes where its dims are rows of the product."""
+    """An operand, by its number, with other sizes where its dims are rows of the product."""
+    number, axis_of_c = which
     sizes = list(like.shape)
     pairs = zip(traced.epilogue.operands, traced.arguments, strict=True)
     for operand, argument in pairs:
-        if argument.number == number and "m" in operand.axes:
+        if argument.number == number and operand.axes.startswith(axis_of_c):
             for axis, dim in zip(long, argument.order, strict=False):
                 sizes[dim] = others[axis]
     return TensorLike(tuple(sizes), like.dtype)
 
 
-def any_rows(epilogue: Epilogue, arguments: Sequence[Argument]) -> tuple[Epilogue, list[Argument]]:
-    """With "?" for rows in the text, and a size that is not told for those of arguments."""
+def any_rows(
+    epilogue: Epilogue, arguments: Sequence[Argument], axis: str = "m"
+) -> tuple[Epilogue, list[Argument]]:
+    """With "?" for rows in the text, or for matrices where the axis is "b", and a size that is not
+    told for those of arguments."""
     read = tuple(
-        replace(each, shape=(ANY, *each.shape[1:])) if each.axes.startswith("m") else each
+        replace(each, shape=(ANY, *each.shape[1:])) if each.axes.startswith(axis) else each
         for each in epilogue.operands
     )
     found = [
         argument._replace(shape=(ANY_SIZE, *argument.shape[1:]))
-        if operand.axes.startswith("m")
+        if operand.axes.startswith(axis)
         else argument
         for operand, argument in zip(read, arguments, strict=True)
     ]
@@ -219,12 +257,18 @@ def _call(
     for each in given or ():
         if list(each.shape) != list(shape):
             raise OptionError(f"matmul: out must be {list(shape)}, got {list(each.shape)}")
-    bs = (each if spec.b_major == "k" else each.swapaxes(-1, -2) for each in rights)
+    stored = (
+        left if spec.a_major == "k" else left.swapaxes(-1, -2),
+        *(each if spec.b_major == "k" else each.swapaxes(-1, -2) for each in rights),
+    )
     arguments = (as_argument(operands, each) for each in found.arguments)
-    places = [flattened("out", each, 1) if len(shape) > 2 else each for each in given or ()]
+    kept = 2 if spec.batch else 1
+    places = [
+        flattened("out", each, kept) if len(shape) > kept + 1 else each for each in given or ()
+    ]
     several = len(spec.outputs) > 1
     place = None if given is None else places if several else places[0]
-    result = found.kernels(left, *bs, *arguments, out=place)
+    result = found.kernels(*stored, *arguments, out=place)
     if out is not None:
         return out
     return tuple(each.reshape(shape) for each in result) if several else result.reshape(shape)

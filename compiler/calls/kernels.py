@@ -35,6 +35,8 @@ from .row_kernels import RowKernels, row_buckets
 from .torch_precision import asks_for_all_digits
 
 DEFAULT_TARGET = "sm_100a"  # where there is no GPU
+ROWS, STACKS = "dynamic", "stack"
+"""What `How.m` says of the size that a launch does."""
 TYPES_OF_F32 = {"ieee": "f32", "3xtf32": "3xtf32", "bf16x9": "bf16x9"}
 """What operands of f32 are, by the precision that is asked for; else tf32."""
 PLAIN_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
@@ -43,7 +45,8 @@ PLAIN_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 class How(NamedTuple):
     """What the caller asked of the compilation; empty texts leave the choice to it.
 
-    `m` is "dynamic" where a kernel for any M shall be taken; `scale_rounding` is for results with
+    `m` is "dynamic" where a kernel for any M shall be taken, and "stack" where one for any batch
+    shall, as graphs have it; `scale_rounding` is for results with
     block scales; `sums` is as that of a spec, `precision` as `matmul` takes it.
     """
 
@@ -143,7 +146,7 @@ def _find_kernel(
     spec = with_precision(spec, how)
     if how.sums:
         spec = replace(spec, sums=how.sums)
-    if how.m:
+    if how.m == ROWS or (how.m == STACKS and spec.batch):
         return RowKernels(buckets_of_rows(spec, target, how), partial(bundle_of_rows, target))
     return open_kernel(cached_bundle(spec, target, pipeline_of(spec, target, how)))
 
@@ -154,9 +157,9 @@ def bundle_of_rows(target: str, bucket: Bucket) -> Bundle:
 
 
 def buckets_of_rows(spec: MatmulSpec, target: str, how: How) -> list[Bucket]:
-    """Each kernel that shares all M, with the complete text of its passes."""
+    """Each kernel that shares all M, or batches, with the complete text of its passes."""
     asked = pipeline_of(spec, target, how) if how.pipeline or how.preset else ""
-    found = row_buckets(spec, target, asked)
+    found = row_buckets(spec, target, asked, how.m == STACKS)
     return [replace(each, pipeline=complete_text(each.pipeline)) for each in found]
 
 
@@ -221,8 +224,18 @@ def _is_plain(kind: type) -> bool:
 
 
 def _key(a: Any, b: Any, how: How, gaps_of_c: tuple[int, int]) -> tuple[Any, ...]:
-    of_a = quick_key(a)
-    if how.m and len(a.shape) == 2:
-        operand = operand_of("a", a)
-        of_a = a.shape[1], *lies_as(operand), operand.dtype
-    return of_a, quick_key(b), gpu_of(a), how, gaps_of_c
+    of_a, of_b = quick_key(a), quick_key(b)
+    if how.m == STACKS:
+        of_a, of_b = (
+            _without_first(name, each) if len(each.shape) == 3 else quick_key(each)
+            for name, each in (("a", a), ("b", b))
+        )
+    elif how.m and len(a.shape) == 2:
+        of_a = _without_first("a", a)
+    return of_a, of_b, gpu_of(a), how, gaps_of_c
+
+
+def _without_first(name: str, array: Any) -> tuple[Any, ...]:
+    """What tells an operand of any rows, or a stack of any number of matrices, from others."""
+    operand = operand_of(name, array)
+    return array.shape[1:], *lies_as(name, operand), operand.dtype

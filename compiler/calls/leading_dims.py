@@ -41,17 +41,25 @@ def flattened(name: str, array: Any, kept: int) -> Any:
     return array.view(shape) if is_torch(array) else array.reshape(shape)
 
 
-def is_stack(a: Any, b: Any) -> bool:
-    """Whether a kernel takes the operands as they are: stacks of one length, or `a` a matrix."""
+def is_stack(a: Any, b: Any, of_any: bool = False) -> bool:
+    """Whether a kernel takes the operands as they are: stacks of one length, or `a` a matrix.
+
+    of_any: whether it takes any number of matrices, so that one is a stack, too.
+    """
     if len(b.shape) != 3 or not 2 <= len(a.shape) <= 3:
         return False
-    return len(a.shape) == 2 or (a.shape[0] == b.shape[0] and a.shape[0] != 1)
+    return len(a.shape) == 2 or (a.shape[0] == b.shape[0] and (of_any or a.shape[0] != 1))
 
 
-def stacks_of(a: Any, b: Any) -> tuple[list[Any], Any, Any]:
-    """The dims of the product before its matrices, and operands of at most one such dim, views."""
+def stacks_of(a: Any, b: Any, of_any: bool = False) -> tuple[list[Any], Any, Any]:
+    """The dims of the product before its matrices, and operands of at most one such dim, views.
+
+    of_any: whether the kernel takes any number of matrices, and one is a stack of it, too.
+    """
     leading = [list(each.shape[:-2]) for each in (a, b)]
     alone = [all(extent == 1 for extent in dims) for dims in leading]
+    if of_any and all(alone):
+        alone = [not dims for dims in leading]
     if leading[0] != leading[1] and not any(alone):
         raise OptionError(
             "matmul: the dims of a and b before their matrices must be the same, or those of one "

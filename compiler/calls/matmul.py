@@ -14,6 +14,8 @@ from ...dialects.errors import OptionError
 from ...runtime.math_policies import POLICIES
 from ...runtime.tracing import is_traced, is_watched
 from .kernels import (
+    ROWS,
+    STACKS,
     How,
     differentiates,
     is_seen_by_torch,
@@ -42,6 +44,7 @@ def matmul(
     pipeline: str | None = None,
     preset: str | None = None,
     m: str | None = None,
+    batch: str | None = None,
     math: str | None = None,
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = (),
@@ -82,6 +85,8 @@ def matmul(
     m: "dynamic" takes kernels for any number of rows, so that another one compiles nothing: a few
         share all M, each for a range of rows and compiled when it is first needed. `a` is then
         [..., m, k] with K contiguous, and `b` a matrix.
+    batch: "dynamic" likewise takes kernels for stacks of any number of matrices: `b` is then
+        [..., n, k], and `a` a matrix or as many.
     epilogue: a function (acc, *operands) of torch tensors that makes C of the sums, element by
         element, in the same kernel. acc is [..., m, n], f32 (s32 for integers); what it returns is
         rounded to C's type. It is traced, not called again: it must not depend on values. Where it
@@ -101,6 +106,8 @@ def matmul(
 
     Raises CompileError if the product cannot be compiled, DeviceError if it cannot be launched.
     """
+    if batch is not None:
+        m = _of_any_batch(b, batch, m, out_dtype)
     asked = out_dtype, target, pipeline, preset, m, precision
     if epilogue is None and math is None and not scale_rounding and type(operands) is tuple:
         known = None if operands else _again(a, b, out, asked)
@@ -124,7 +131,7 @@ def matmul(
         from .quantized import multiply_quantized
 
         return multiply_quantized(a, b, out, how, epilogue, operands)
-    if m not in (None, "dynamic"):
+    if m not in (None, ROWS) and batch is None:
         raise OptionError(f"matmul: m must be 'dynamic', got {m!r}; leave it out")
     if epilogue is not None:
         return _fused(a, b, out, asked, math, epilogue, operands)
@@ -135,6 +142,9 @@ def matmul(
     if len(operands):
         raise OptionError("matmul: operands are those of an epilogue, got none; pass epilogue=")
     if is_column_major(out):
+        if batch is not None and not has_leading_dims(a):
+            rule = "out must be row-major with batch='dynamic' where all share a"
+            raise OptionError(f"matmul: {rule}, got column-major; leave batch out")
         matmul(b, a, out=out.swapaxes(-1, -2), **_options(asked))
         return out
     plain = out is None or gaps_of(out) == NO_GAPS
@@ -142,7 +152,7 @@ def matmul(
     if kernel is not None:
         return kernel(a, b, out=out)
     if has_leading_dims(b):
-        if not is_stack(a, b):
+        if not is_stack(a, b, m == STACKS):
             return _of_stacks(a, b, out, asked)
     elif has_leading_dims(a):
         return _of_rows(a, b, out, asked)
@@ -178,8 +188,8 @@ def _again(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
         return known.kernel(a, b)
     from .matmul_operator import again
 
-    _, target, _, _, _, precision = asked
-    return again(a, b, known.kernel, target or "", precision or "")
+    _, target, _, _, m, precision = asked
+    return again(a, b, known.kernel, target or "", precision or "", m or "")
 
 
 def _check_out(out: Any) -> None:
@@ -231,7 +241,7 @@ def _fused(
         from .fused_rows import multiply_fused_rows
 
         return multiply_fused_rows(a, b, out, how, epilogue, operands)
-    options = dict(zip(ASKED[1:], (target, pipeline, preset, m, precision), strict=True))
+    options = {name: each for name, each in _options(asked).items() if name != ASKED[0]}
 
     def sums(dtype: str) -> list[Any]:
         return [matmul(a, each, out_dtype=dtype, **options) for each in bs_of(b)]
@@ -240,7 +250,24 @@ def _fused(
 
 
 def _options(asked: tuple[Any, ...]) -> dict[str, Any]:
-    return dict(zip(ASKED, asked, strict=True))
+    options = dict(zip(ASKED, asked, strict=True))
+    return options | ({"m": None, "batch": "dynamic"} if options["m"] == STACKS else {})
+
+
+def _of_any_batch(b: Any, batch: str, m: Any, out_dtype: Any) -> str:
+    """The size that is dynamic, as kernels are asked for it; refuses what has no other matrices."""
+    if batch != "dynamic":
+        raise OptionError(f"matmul: batch must be 'dynamic', got {batch!r}; leave it out")
+    if m is not None:
+        raise OptionError(f"matmul: m must be None with batch='dynamic', got {m!r}; name one size")
+    if is_format(out_dtype):
+        rule = f"batch must be None for a result of {out_dtype}"
+        raise OptionError(f"matmul: {rule}, got {batch!r}; leave it out")
+    if isinstance(b, tuple | list) or len(getattr(b, "shape", ())) < 3:
+        got = "a pair" if isinstance(b, tuple | list) else list(getattr(b, "shape", ()))
+        rule = "b must be a stack of matrices with batch='dynamic'"
+        raise OptionError(f"matmul: {rule}, got {got}; take m='dynamic' where all share b")
+    return STACKS
 
 
 def _of_rows(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
@@ -260,7 +287,7 @@ def _of_rows(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
 def _of_stacks(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
     """The products of a stack of several dims, as one of one."""
     options = _options(asked)
-    batch, left, right = stacks_of(a, b)
+    batch, left, right = stacks_of(a, b, options.get("batch") == "dynamic")
     wanted = [*batch, a.shape[-2], b.shape[-2]]
     if out is None:
         return matmul(left, right, **options).reshape(*wanted)

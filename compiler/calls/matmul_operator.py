@@ -18,6 +18,7 @@ from ...dialects.errors import OptionError
 from ...runtime.element_types import torch_dtype
 from ...runtime.tracing import is_traced, is_watched
 from .kernels import (
+    STACKS,
     How,
     call_kernel,
     is_seen_by_torch,
@@ -34,7 +35,8 @@ LIBRARY = library.Library("tilewright", "FRAGMENT")
 # Graphs that were written before lack these.
 LATER = "str m='', str scale_rounding='', str math='', str sums='', str precision=''"
 HOW = f"str out_dtype, str target, str pipeline, str preset, {LATER}"
-PRECISION_AT = 2 + How._fields.index("precision")  # of an operator's inputs
+PRECISION_AT, M_AT = (2 + How._fields.index(name) for name in ("precision", "m"))
+"""Of an operator's inputs."""
 SIGNATURE = f"(Tensor a, Tensor b, {HOW}) -> Tensor"
 TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
 # Not by `custom_op`: its checks and its autograd take the host 11 us more at each call.
@@ -67,8 +69,11 @@ def _gradients(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
     a, b = ctx.saved_tensors
     _check_derivatives(a)
     gradient = gradients[0].to(a.dtype)
+    if ctx.m:  # of sums it is one number for all, which is copied for any kernel
+        gradient = gradient.contiguous()
     needed, how = ctx.needs_input_grad, (ctx.target, ctx.precision)
-    pairs = ((gradient, b.mT), (gradient.mT, a.mT))
+    m = ctx.m if ctx.m == STACKS else ""  # of the second one M is K
+    pairs = ((gradient, b.mT, ctx.m), (gradient.mT, a.mT, m))
     of_a, of_b = (
         _gradient(*pair, *how) if wanted else None
         for wanted, pair in zip(needed[:2], pairs, strict=True)
@@ -91,15 +96,28 @@ def _summed(gradient: torch.Tensor | None, operand: torch.Tensor) -> torch.Tenso
     return gradient.sum(0)
 
 
-def _gradient(a: torch.Tensor, b: torch.Tensor, target: str, precision: str) -> torch.Tensor:
-    """A product in the backward pass, of which torch may record gradients again."""
-    asked = None, target or None, None, None, None, precision or None
-    how = How(target=target, precision=precision)
+def _gradient(
+    a: torch.Tensor, b: torch.Tensor, m: str, target: str, precision: str
+) -> torch.Tensor:
+    """A product in the backward pass, of which torch may record gradients again.
+
+    Where a launch says the size of the product, it says that of its gradients, if those have it.
+    """
+    m = m if _has_size(a, b, m) else ""
+    asked = None, target or None, None, None, m or None, precision or None
+    how = How(target=target, precision=precision, m=m)
     kernel = None if is_traced() else recall(a, b, asked)
     if kernel is not None:
         return kernel(a, b)
     seen = is_seen_by_torch(a, b)
     return product(a, b, how) if seen else multiply(a, b, None, asked, how)
+
+
+def _has_size(a: torch.Tensor, b: torch.Tensor, m: str) -> bool:
+    """Whether kernels of any size, as `How.m` names it, take a product of a gradient."""
+    if m == STACKS:
+        return all(each.is_contiguous() or each.mT.is_contiguous() for each in (a, b))
+    return a.dim() == b.dim() == 2 and a.is_contiguous()
 
 
 def product(a: torch.Tensor, b: torch.Tensor, how: How) -> torch.Tensor:
@@ -140,7 +158,7 @@ class Product(torch.autograd.Function):
     def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
         a, b, *how = inputs
         ctx.save_for_backward(a, b)
-        ctx.target, ctx.precision = inputs[3], inputs[PRECISION_AT]
+        ctx.target, ctx.precision, ctx.m = inputs[3], inputs[PRECISION_AT], inputs[M_AT]
         return product_operator(*inputs) if is_watched(a, b) else call_kernel(a, b, None, How(*how))
 
     backward = staticmethod(_gradients)
@@ -151,21 +169,23 @@ class Again(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
-        a, b, kernel, ctx.target, ctx.precision = inputs
+        a, b, kernel, ctx.target, ctx.precision, ctx.m = inputs
         ctx.save_for_backward(a, b)
         return kernel(a, b)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
-        return *_gradients(ctx, *gradients)[:2], None, None, None
+        return *_gradients(ctx, *gradients)[:2], None, None, None, None
 
 
-def again(a: Any, b: Any, kernel: Any, target: str, precision: str) -> torch.Tensor | None:
+def again(
+    a: Any, b: Any, kernel: Any, target: str, precision: str, m: str = ""
+) -> torch.Tensor | None:
     """The product of tensors that the kernel takes, which are not watched, with their gradients.
 
     None where torch takes derivatives otherwise than backward.
     """
-    return None if _is_transformed() else Again.apply(a, b, kernel, target, precision)
+    return None if _is_transformed() else Again.apply(a, b, kernel, target, precision, m)
 
 
 class TransformedProduct(torch.autograd.Function):
@@ -183,7 +203,8 @@ class TransformedProduct(torch.autograd.Function):
         a, b, *how = inputs
         ctx.save_for_backward(a, b)
         ctx.save_for_forward(a, b)
-        ctx.how, ctx.target, ctx.precision = how, How(*how).target, How(*how).precision
+        ctx.how, ctx.m = how, How(*how).m
+        ctx.target, ctx.precision = How(*how).target, How(*how).precision
 
     backward = staticmethod(_gradients)
 
@@ -231,8 +252,9 @@ def _stacked(
 def composed(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
     """tilewright.matmul: products, with gradients if torch records them."""
     _tell_of_shardings()
-    if has_leading_dims(b) and not is_stack(a, b):
-        batch, left, right = stacks_of(a, b)
+    of_any = How(*how).m == STACKS
+    if has_leading_dims(b) and not is_stack(a, b, of_any):
+        batch, left, right = stacks_of(a, b, of_any)
         return composed(left, right, *how).reshape(*batch, a.shape[-2], b.shape[-2])
     if has_leading_dims(a) and not has_leading_dims(b):
         c = composed(rows_of("a", a), b, *how)
@@ -250,9 +272,20 @@ library.register_vmap("tilewright::matmul", TransformedProduct.vmap, lib=LIBRARY
 
 
 def _with_symbols(a: torch.Tensor, b: torch.Tensor, how: How) -> How:
-    """With a kernel for any M where torch says of `a` that its rows alone are a symbol."""
+    """With a kernel for any M where torch says of `a` that its rows alone are a symbol, or for any
+    batch where it says so of how many matrices there are."""
+    if b.dim() == 3 and _has_symbolic_stack(a, b):
+        return how._replace(m=STACKS)
     if not (type(a.shape[-2]) is torch.SymInt and a.dim() == b.dim() == 2 and a.is_contiguous()):
         return how
     if any(type(size) is torch.SymInt for size in (a.shape[1], *b.shape)):
         return how
     return how._replace(m="dynamic")
+
+
+def _has_symbolic_stack(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether the number of matrices alone is a symbol, and each of them lies by itself."""
+    known = (*a.shape[-2:], *b.shape[-2:])
+    if type(b.shape[0]) is not torch.SymInt or any(type(size) is torch.SymInt for size in known):
+        return False
+    return all(each.is_contiguous() or each.mT.is_contiguous() for each in (a, b))

@@ -63,9 +63,9 @@ def _lies(name: str, operand: Operand, outer: str) -> dict[str, Any]:
     return {f"{name}_major": major, f"ld{name}": found.leading, f"stride_{name}": found.step}
 
 
-def lies_as(a: Operand) -> tuple[Any, ...]:
-    """How operand `a` lies, whatever its number of rows."""
-    return tuple(_lies("a", a, "m").values())
+def lies_as(name: str, operand: Operand) -> tuple[Any, ...]:
+    """How an operand lies, whatever its number of rows or matrices."""
+    return tuple(_lies(name, operand, "m" if name == "a" else "n").values())
 
 
 def result_shape(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:

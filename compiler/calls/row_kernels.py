@@ -1,4 +1,4 @@
-"""Kernels that share all numbers of rows, each compiled when a call first needs it.
+"""Kernels that share all numbers of rows, or of matrices, each compiled when a call first needs it.
 
 call    rows of the first input → the kernel with a range they are in → `DynamicKernel` → launch
 """
@@ -17,11 +17,11 @@ from ...runtime.launch.kernel import Kernel
 from ...runtime.launch.loading import open_kernel
 from ..buckets import buckets_for
 from ..schedule.buckets import Bucket
-from ..spec import ROWS_HINT, MatmulSpec
+from ..spec import BATCH_HINT, ROWS_HINT, MatmulSpec
 
 
 class RowKernels:
-    """A function of arrays, for any number of rows of the first one.
+    """A function of arrays, for any number of rows of the first one, or of matrices of a stack.
 
     buckets: the kernels, in the order of their fewest rows. make: the bundle for one of them.
     """
@@ -30,6 +30,8 @@ class RowKernels:
         self, buckets: list[Bucket], make: Callable[[Bucket], Bundle], copies: bool = False
     ):
         self.buckets, self._make, self._copies = buckets, make, copies
+        spec = buckets[0].spec
+        self._at = int(spec.dynamic_batch and not spec.a_stacked)
         ranges = ranges_of([each.ranges for each in buckets])
         self._starts = [least for least, _ in ranges[1:]]
         self._numbers = [number for _, number in ranges]
@@ -38,14 +40,14 @@ class RowKernels:
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
         """As `Kernel` has it; raises CompileError too."""
-        return self.for_rows(inputs[0].shape[0])(*inputs, out=out)
+        return self.for_rows(inputs[self._at].shape[0])(*inputs, out=out)
 
     def relaunched(self, inputs: tuple[Any, ...], out: Any) -> bool:
         """As `Kernel` has it."""
-        return self.for_rows(inputs[0].shape[0]).relaunched(inputs, out)
+        return self.for_rows(inputs[self._at].shape[0]).relaunched(inputs, out)
 
     def for_rows(self, m: int) -> Kernel:
-        """The kernel for so many rows."""
+        """The kernel for so many rows, or matrices."""
         number = self._numbers[bisect_right(self._starts, m)]
         return self._kernels[number] or self._find(number)
 
@@ -58,7 +60,15 @@ class RowKernels:
         return found
 
 
-def row_buckets(spec: MatmulSpec, target: str, pipeline: str) -> list[Bucket]:
-    """Each kernel; one for all M where the caller names the passes, with or without a preset."""
-    spec = replace(spec, m=ROWS_HINT, dynamic_m=True)
+def row_buckets(
+    spec: MatmulSpec, target: str, pipeline: str, of_stacks: bool = False
+) -> list[Bucket]:
+    """Each kernel; one for all sizes where the caller names the passes, with or without a preset.
+
+    of_stacks: whether the number of matrices is the size, not that of rows.
+    """
+    if of_stacks:
+        spec = replace(spec, batch=BATCH_HINT, dynamic_batch=True)
+    else:
+        spec = replace(spec, m=ROWS_HINT, dynamic_m=True)
     return [Bucket(spec, pipeline)] if pipeline else buckets_for(spec, target)

@@ -20,9 +20,9 @@ from ..spec import ROWS_HINT, MatmulSpec
 from ..spec.epilogue import Epilogue
 from .function_keys import function_key
 from .fused import like_of, two_steps
-from .fused_rows import OTHER_ROWS, RULE_OF_ROWS
+from .fused_rows import OTHER_ROWS, RULES
 from .kernel_cache import cached_bundle
-from .kernels import How, default_target, pipeline_of
+from .kernels import ROWS, How, default_target, pipeline_of
 from .leading_dims import rows_of
 from .operands import operand_type
 from .placement import aligned
@@ -214,7 +214,7 @@ def _check_any_rows(
         raise OptionError(f"weight_only_mm: {rule}, got one for each row; leave m out")
     others = replace(spec, m=OTHER_ROWS[0], least_m=0, most_m=0)
     if import_epilogue(others, _frame(others), epilogue, likes)[1] != made:
-        raise CompileError(f"epilogue: {RULE_OF_ROWS}, got one that does; leave m out")
+        raise CompileError(f"epilogue: {RULES[ROWS]}, got one that does; leave m out")
 
 
 def _as_argument(operands: Sequence[Any], argument: Argument) -> Any:

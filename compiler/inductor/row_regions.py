@@ -1,9 +1,10 @@
-"""Regions whose rows are a symbol: the kernels for any M, and what they read.
+"""Regions whose rows are a symbol, or how many matrices a stack has: the kernels for any of them,
+and what they read.
 
     region of numbers, twice   →   spec and epilogue with "?" rows   →   kernels for ranges of rows
 
-Both readings of the region must differ in the number of rows alone (`symbols.py`). All kernels that
-share the rows are compiled ahead, and kept as one bundle.
+Both readings of the region must differ in the number of rows alone, or of matrices (`symbols.py`).
+All kernels that share the rows are compiled ahead, and kept as one bundle.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...dialects.errors import CompileError
+from ...dialects.errors import CompileError, OptionError
 from ...dialects.target import find_target
 from ...runtime.bundles.bundle import Bundle, together
 from ...runtime.bundles.several import Ranges, ranges_of
-from ..calls.fused_rows import any_rows
+from ..calls.fused_rows import AXES, any_rows
 from ..calls.kernel_cache import describe_request, digest, keep
-from ..calls.kernels import How, buckets_of_rows
+from ..calls.kernels import ROWS, STACKS, How, buckets_of_rows
 from ..importers.linalg_text import LinalgText
 from ..schedule.buckets import Bucket
 from ..spec import MatmulSpec
@@ -31,7 +32,8 @@ from .symbols import Numbered
 
 
 class RowsPrepared(NamedTuple):
-    """As `Prepared` has it, of the rows that torch traced, and the kernels that share all rows.
+    """As `Prepared` has it, of the rows that torch traced, and the kernels that share all rows; of
+    a stack likewise of its matrices.
 
     jobs: what is compiled, by the key of each. viewed: `inputs` for any rows.
     """
@@ -69,8 +71,9 @@ def prepare_rows(region: Region, graphs: Numbered, target: str, math: str) -> Ro
     _check_form(region)
     first, second = (parts_of(each, target) for each in (region, graphs.other(region)))
     spec = any_rows_spec(first.spec, second.spec)
-    epilogue, viewed = _any_rows(first, second)
-    buckets = buckets_of_rows(spec, target, How(target=target, math=math))
+    size = STACKS if spec.dynamic_batch else ROWS
+    epilogue, viewed = _any_rows(first, second, AXES[size])
+    buckets = buckets_of_rows(spec, target, How(target=target, math=math, m=size))
     chip = find_target(target).chip
     jobs: dict[str, Job] = {}
     for bucket in buckets:
@@ -81,12 +84,25 @@ def prepare_rows(region: Region, graphs: Numbered, target: str, math: str) -> Ro
 
 
 def any_rows_spec(first: MatmulSpec, second: MatmulSpec) -> MatmulSpec:
-    """The spec of any M, of those at two numbers of rows."""
+    """The spec of any M, of those at two numbers of rows; of a stack that of any batch."""
+    if first.batch:
+        return _any_stack(first, second)
     if first.m == second.m:
         raise CompileError("region: rows must be the symbol, got another size that is one")
     if replace(first, m=second.m) != second:
         raise CompileError("region: sizes beside rows must be numbers, got symbols")
     return replace(first, dynamic_m=True)
+
+
+def _any_stack(first: MatmulSpec, second: MatmulSpec) -> MatmulSpec:
+    """The spec of any batch, of those at two."""
+    rule = "of a stack the number of matrices alone may be a symbol"
+    try:
+        if replace(first, batch=second.batch) == second:
+            return replace(first, dynamic_batch=True)
+    except OptionError as error:
+        raise CompileError(f"region: {rule}, got steps of numbers: {error}") from error
+    raise CompileError(f"region: {rule}, got other sizes")
 
 
 def _check_form(region: Region) -> None:
@@ -95,19 +111,17 @@ def _check_form(region: Region) -> None:
     if first.offsets is not None or first.blocks:
         what = "groups" if first.blocks == () else "scales of blocks"
         raise CompileError(f"region: rows must be a number for {what}, got a symbol")
-    if len(region.frame) != 2:
-        raise CompileError("region: sizes of a stack must be numbers, got symbols")
 
 
-def _any_rows(first: Parts, second: Parts) -> tuple[Epilogue | None, list[Input]]:
+def _any_rows(first: Parts, second: Parts, axis: str) -> tuple[Epilogue | None, list[Input]]:
     """The epilogue of any rows, and what the kernels read with their sizes open."""
     epilogues = first.epilogue, second.epilogue
     if epilogues[0] is None or epilogues[1] is None:
         return None, first.inputs
     if [e.stride() for e in first.lies] != [e.stride() for e in second.lies]:
         raise CompileError("region: operands must lie as they do at other rows, got other strides")
-    found = any_rows(epilogues[0], first.arguments)
-    other = any_rows(epilogues[1], second.arguments)
+    found = any_rows(epilogues[0], first.arguments, axis)
+    other = any_rows(epilogues[1], second.arguments, axis)
     if found != other:
         raise CompileError("region: must compute the same at any rows, got another function")
     return found[0], [_open(*each) for each in zip(first.inputs, second.inputs, strict=True)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...dialects.dtypes import (
     ACCUMULATOR_DTYPES,
     BLOCKWISE_FORMS,
@@ -143,6 +145,12 @@ def _check_stack(spec: Problem) -> None:
             rule = "a dynamic batch must come with operands without scales of blocks"
             got = spec.a_dtype if spec.is_scaled else f"a_scales {spec.a_scales!r}"
             raise OptionError(f"spec: {rule}, got {got}; give the batch a number")
+    for name, stored in spec.stored().items():
+        *stack, rows, columns = stored.shape
+        if stack and not replace(stored, shape=(EXTENT_MAX, rows, columns)).is_apart:
+            rule = f"matrices of {name} must lie behind one another where the batch is dynamic"
+            got = f"{stored.step} elements between them and {stored.leading} between rows"
+            raise OptionError(f"spec: {rule}, got {got}; copy it, or give the batch a number")
 
 
 def _check_scales(spec: Problem) -> None:

@@ -57,6 +57,12 @@ ROWS = [
         STACKS,
     ),
     Fault(
+        "matmul: the number of matrices is looked for in an a that all share",
+        "self._at = int(spec.dynamic_batch and not spec.a_stacked)",
+        "self._at = 0",
+        ("test/compiler/test_matmul_of_any_batch.py",),
+    ),
+    Fault(
         "stacks: every matrix of any number has a cluster for itself",
         "clusters = batch.tiles.value // cluster[0]",
         "clusters = 1",
