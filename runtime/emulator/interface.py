@@ -69,7 +69,8 @@ class Launch(Protocol):
     (step, guard slot or None, guard negated); stretches, recalls, traces: by pc the
     `ptx.lanewise.Stretch`, `ptx.recall.Recall` and `ptx.lane_trace.Trace` that start there, or
     None; begun: by pc how often a trace was; events: `machine.events.Events`; strong:
-    the strong access under way; mask: the lanes of the load under way; tracks_writing: whether
+    the strong access under way; mask: the lanes of the load under way; incoherent: whether that is
+    ld.global.nc; tracks_writing: whether
     memories keep which of their bytes were written; fp8_sums: how wgmma sums 8-bit floats
     (`tensor.short_sums`); counts: by pc how often it was executed alone;
     edges: by pc how many runs of instructions, executed as one, start there less those that end."""
@@ -96,6 +97,7 @@ class Launch(Protocol):
     events: Any
     strong: Any
     mask: np.ndarray | None
+    incoherent: bool
     tracks_writing: bool
     code: list[tuple]
     stretches: list[Any]

@@ -117,7 +117,8 @@ class Launch(StateBag):
     engine_counts: the report's engine counter,
     current_warp: the warp whose instruction runs now, else None; names: for reports; code: the
     program's, as `observers` have wrapped it; stretches, recalls, traces: the program's, none where
-    there are observers; events, strong, mask, tracks_writing, fp8_sums: see `interface.Launch`.
+    there are observers; events, strong, mask, incoherent, tracks_writing, fp8_sums: see
+    `interface.Launch`.
     """
 
     def __init__(
@@ -146,6 +147,7 @@ class Launch(StateBag):
         self.events, self.tracks_writing = Events(), check != "off"
         self.strong: Strong | None = None
         self.mask: np.ndarray | None = None
+        self.incoherent = False
         self.rng = random.Random(seed)
         self._seed, self._garbage = seed, np.random.default_rng(seed)
         self._poison = np.zeros(0, np.uint8)

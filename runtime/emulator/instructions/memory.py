@@ -118,6 +118,7 @@ class Access:
         vector = ins.choice(("v2", "v4", "v8"))
         self.count = int(vector[1]) if vector else 1
         self.space = ins.choice(SPACES)
+        self.incoherent = "nc" in ins.modifiers
         self.order, self.scope = _take_hints(ins)
         ins.finish_modifiers()
         if not is_memory_type(self.type):
@@ -236,7 +237,7 @@ def build_ld(ins: Decoded) -> Step:
         raise ins.trap("operand", "a result that cannot be `_`")
     receivers = [_receiver(ins, element, access.type) for element in access.elements]
     if len(receivers) > 1:
-        return ordered(_ld_vector(access, address, key, receivers), access.order, access.scope)
+        return _judged(_ld_vector(access, address, key, receivers), access)
     (receive,) = receivers
     of, width, count, size = access.of, access.width, access.count, access.size
 
@@ -247,7 +248,21 @@ def build_ld(ins: Decoded) -> Step:
         warp.launch.report.memory_bytes[key] += size * len(at)
         receive(warp, mask, _load(warp, mask, of(warp), at, (width, count)))
 
-    return ordered(step, access.order, access.scope)
+    return _judged(step, access)
+
+
+def _judged(step: Step, access: Access) -> Step:
+    """The same load as the checks are to see it: strong, or of a cache that is not coherent."""
+    if not access.incoherent:
+        return ordered(step, access.order, access.scope)
+
+    def incoherent(warp, mask):
+        warp.launch.incoherent = True
+        signal = step(warp, mask)
+        warp.launch.incoherent = False
+        return signal
+
+    return incoherent
 
 
 def _load(warp, mask, space: Space, at: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

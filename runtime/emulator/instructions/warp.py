@@ -68,7 +68,6 @@ def _sync_step(members: Members, run: Callable) -> Step:
         groups = members.groups(warp, mask)
         if groups is None:
             return members.blocked
-        warp.launch.events.converged(warp)
         for lanes in groups:
             run(warp, lanes)
         return None
@@ -275,4 +274,4 @@ def build_warp_barrier(ins: Decoded) -> Step:
     """bar.warp.sync membermask."""
     ins.finish_modifiers()
     ins.expect_operands(1)
-    return _sync_step(Members(ins, 0), lambda warp, lanes: None)
+    return _sync_step(Members(ins, 0), lambda warp, lanes: warp.launch.events.converged(warp))

@@ -258,7 +258,6 @@ class Decoded(OperandSlots):
 
         def check(warp: Warp, mask: np.ndarray) -> Blocked | None:
             if mask is FULL or not (missing := warp.missing(mask)):
-                warp.launch.events.converged(warp)
                 return None
             if skipped := missing & lanes_to_int(warp.split.mask):
                 raise Trap(

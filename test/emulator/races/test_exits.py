@@ -87,3 +87,58 @@ def test_no_commit_of_a_peer_is_ordered_by_another_or_by_a_cluster_barrier(waits
         with pytest.raises(Trap) as caught:
             launch(COMMITS.format(waits=waits), "k", grid=2, block=32, cluster=2, seed=seed)
         assert caught.value.category == "exited-cta"
+
+
+MEMORY = """.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k()
+{{ .reg .b32 %r<8>; .reg .b64 %rd<2>; .reg .pred %p<2>; .shared .align 8 .b8 tile[128];
+  mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2; mov.u32 %r3, tile; add.u32 %r1, %r1, %r3;
+  mov.u32 %r2, %cluster_ctarank; setp.eq.u32 %p1, %r2, 0; st.shared.b32 [%r1], %r0;
+  {before}
+  mapa.shared::cluster.u32 %r4, %r1, 0; cvt.u64.u32 %rd0, %r4; cvta.shared::cluster.u64 %rd0, %rd0;
+  @%p1 bra END;
+  {access}
+END: {behind} ret; }}
+"""
+ALIGNED = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+ACCESSES = {
+    "load": "ld.shared::cluster.b32 %r5, [%r4];",
+    "store": "st.shared::cluster.b32 [%r4], 7;",
+    "atomic": "atom.shared::cluster.add.u32 %r5, [%r4], 1;",
+    "reduction": "red.shared::cluster.add.u32 [%r4], 1;",
+    "generic load": "ld.b32 %r5, [%rd0];",
+}
+
+
+def reach(seed: int, access: str, before: str = ALIGNED, behind: str = ALIGNED) -> None:
+    text = MEMORY.format(access=ACCESSES[access], before=before, behind=behind)
+    launch(text, "k", grid=2, block=32, cluster=2, seed=seed)
+
+
+@pytest.mark.parametrize("behind", [ALIGNED, BARRIER])
+@pytest.mark.parametrize("access", ACCESSES)
+def test_a_peer_may_reach_for_memory_between_two_cluster_barriers(access, behind):
+    for seed in range(3):
+        reach(seed, access, behind=behind)
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+def test_a_cta_may_not_exit_while_a_peer_may_still_reach_for_its_memory(access):
+    """In every order: where the access came first, the exit is named."""
+    named = set()
+    for seed in range(8):
+        with pytest.raises(Trap) as caught:
+            reach(seed, access, behind="")
+        assert caught.value.category == "exited-cta"
+        named.add(caught.value.text.split()[0])
+    assert "ret" in named
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+def test_a_peers_memory_is_reached_for_behind_its_start(access):
+    for seed in range(4):
+        with pytest.raises(Trap, match="not ordered behind the start of that CTA") as caught:
+            reach(seed, access, before="")
+        assert caught.value.category == "race"

@@ -126,6 +126,45 @@ def run(body: str, seed: int, check: str = "full") -> np.ndarray:
     return out
 
 
+BETWEEN_CLUSTERS = """.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u64 flag)
+{{ .reg .b32 %r<4>; .reg .b64 %rd<2>; .reg .pred %p<2>;
+  .shared .align 16 .b8 tile[16]; .shared .align 8 .b64 full;
+  ld.param.u64 %rd0, [data]; ld.param.u64 %rd1, [flag]; mov.u32 %r0, %ctaid.x; mov.u32 %r2, tile;
+  mov.u32 %r3, full; setp.ne.u32 %p0, %r0, 0; @%p0 bra READER;
+  mov.b32 %r1, 7; st.global.v4.b32 [%rd0], {{%r1, %r1, %r1, %r1}}; {writer}
+  st.release.gpu.global.b32 [%rd1], 1; bra END;
+READER: ld.acquire.gpu.global.b32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra READER; {reader}
+  mbarrier.init.shared::cta.b64 [%r3], 1; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 16;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%rd0], 16, [%r3];
+W: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r3], 0; @!%p1 bra W;
+END: ret; }}
+"""
+
+
+def hand_over(writer: str, reader: str, seed: int) -> None:
+    params = [np.zeros(4, np.uint32), np.zeros(1, np.uint32)]
+    text = BETWEEN_CLUSTERS.format(writer=writer, reader=reader)
+    launch(text, "k", grid=2, block=1, params=params, seed=seed)
+
+
+@pytest.mark.parametrize("fence", ["fence.proxy.async.global;", "fence.proxy.async;"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_fence_of_either_side_covers_what_another_cluster_wrote(fence, side):
+    for seed in SEEDS:
+        hand_over(*((fence, "") if side == 0 else ("", fence)), seed)
+
+
+@pytest.mark.parametrize("fence", ["", FENCE])
+def test_without_one_of_global_memory_it_is_refused(fence):
+    for seed in SEEDS:
+        with pytest.raises(Trap) as caught:
+            hand_over(fence, fence, seed)
+        assert caught.value.category == "proxy-fence"
+
+
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_fence_covers_what_is_complete_in_its_space(name):
     for seed in SEEDS:

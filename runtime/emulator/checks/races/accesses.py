@@ -33,6 +33,7 @@ class Accesses(Watcher):
             return
         offsets = region.offsets(addresses)
         actor.lanes = _lanes_of(self._launch.mask, len(offsets))
+        actor.incoherent = self._launch.incoherent
         if self._launch.strong is not None:
             self._races.places.loaded(region, offsets)
         self.shadow.read(*_cells(region, offsets, size), actor, f"the read of {size} bytes")
@@ -51,12 +52,12 @@ class Accesses(Watcher):
             self._races.places.stored(region, offsets)
 
     def reading(self, region: Region, at: int, size: int) -> None:
-        actor = self._races.actor()
+        actor = self._races.actor(owner=self._owner)
         if actor is not None:
             self.shadow.read(*_run(at, size), actor, f"the read of {size} bytes")
 
     def writing(self, region: Region, at: int, values: np.ndarray) -> None:
-        actor, size = self._races.actor(), len(values)
+        actor, size = self._races.actor(owner=self._owner), len(values)
         if actor is None:
             return
         cells, what = _run(at, size), f"the write of {size} bytes"
@@ -65,24 +66,24 @@ class Accesses(Watcher):
     # -- of engines --------------------------------------------------------------------------
 
     def reading_box(self, region: Region, at: int, view: np.ndarray) -> None:
-        actor = self._races.engine()
+        actor = self._races.engine(self._owner)
         if actor is not None:
             cells = _cells_in(at, view)
             self.shadow.read(*cells, actor, "the read of a tensor copy")
 
     def writing_box(self, region: Region, at: int, view: np.ndarray, same: Callable | None) -> None:
-        actor = self._races.engine()
+        actor = self._races.engine(self._owner)
         if actor is not None:
             cells = _cells_in(at, view)
             self.shadow.write(*cells, actor, "the write of a tensor copy", same)
 
     def reading_words(self, words: Words, what: str, span: tuple[int, int], partly: bool) -> None:
-        actor = self._races.engine()
+        actor = self._races.engine(self._owner)
         if actor is not None:
             self.shadow.read(_as_cells(words), WORD, actor, what, span)
 
     def writing_words(self, words: Words, span: tuple[int, int]) -> None:
-        actor = self._races.engine()
+        actor = self._races.engine(self._owner)
         if actor is not None:
             self.shadow.write(_as_cells(words), WORD, actor, "an asynchronous write")
         self.shadow.superseded(words, span)
@@ -90,7 +91,7 @@ class Accesses(Watcher):
     def copying(
         self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int, line: int
     ) -> None:
-        actor = self._races.actor()
+        actor = self._races.actor(owner=self._owner)
         if actor is not None:
             self.shadow.write(*_shifted(offsets, size), actor, "the write of cp.async")
 

@@ -20,7 +20,7 @@ class Actor:
 
     own: component of its accesses; when: their mark; rows: what it knows (`clock`), others: the
     same by cluster number; asynchronous: it accesses memory through the async proxy.
-    comparing: it is an atomic compare-and-swap, see `Compared`.
+    comparing: it is an atomic compare-and-swap, see `Compared`. incoherent: it is ld.global.nc.
     lanes: uint8[accesses], 1 + the lane of each, where known; together: when the lanes of the warp
     last executed a synchronising instruction.
     """
@@ -33,6 +33,7 @@ class Actor:
     strong: bool = False
     asynchronous: bool = False
     comparing: bool = False
+    incoherent: bool = False
     lanes: np.ndarray | None = None
     together: int = 0
 

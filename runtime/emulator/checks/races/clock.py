@@ -155,12 +155,20 @@ def _merged(own: Message | WarpClock, other: Message) -> dict:
     return merged
 
 
+def _fenced(rows: Rows) -> Rows:
+    """Of another cluster: what is known there is behind a proxy fence of global memory."""
+    fenced = rows.copy()
+    np.maximum(fenced[ASYNC_GLOBAL], fenced[KNOWN], out=fenced[ASYNC_GLOBAL])
+    return fenced
+
+
 class WarpClock:
     """The clock of one warp.
 
     own: its component; time: of its accesses from now on; together: when its lanes last executed a
     synchronising instruction, or took in a message, which may be of one of them; rank: of its CTA;
-    initialised: barriers whose initialisation is known to come before.
+    initialised: barriers whose initialisation is known to come before; met: CTAs that are known to
+    have started.
     """
 
     def __init__(self, domain: Domain, name: Callable[[], str], rank: int = 0):
@@ -173,6 +181,7 @@ class WarpClock:
         self.streams: dict[str, list[int]] = {}
         self.together = 0
         self.initialised: set[Any] = set()
+        self.met: set[Any] = set()
         self._pending: dict[int, Message] = {}
 
     def wide(self) -> Rows:
@@ -306,6 +315,8 @@ class WarpClock:
                 covered[mine] = np.maximum(before, self.together)
             if others:
                 covered[others] = elsewhere
+        if ASYNC_GLOBAL in rows:
+            self.others = {number: _fenced(known) for number, known in self.others.items()}
         self.tick()
 
     def come_together(self) -> None:

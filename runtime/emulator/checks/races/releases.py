@@ -96,8 +96,3 @@ class Published:
         for distance, message in enumerate(own):
             message.join(earlier.messages[max(first, distance)])
         return Published(self.writer, (own[0], own[1], own[2]))
-
-
-def arrivals_from_afar(cta: Cta) -> dict[int, tuple[int, int]]:
-    """By component, time and PTX line of the newest arrival of another CTA."""
-    return cta.state("arrivals from afar", dict)

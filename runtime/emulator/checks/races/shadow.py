@@ -244,7 +244,9 @@ class GlobalShadow:
 
     def read(self, index: Cells, size: int, actor: Actor, what: str) -> None:
         """Somebody reads the cells of ``size`` bytes (a power of two) with these numbers."""
-        if self._writes is not None and not self._compared.excuses(index, size, actor):
+        if self._writes is not None and actor.incoherent:
+            self._refuse_written(self._writes, (index, size), what)
+        elif self._writes is not None and not self._compared.excuses(index, size, actor):
             about = "write", what, None
             self._check(self._writes, (index, size), actor, _visible(actor), about)
         self._reads.note(index, size, self._sign(actor), actor.when)
@@ -261,6 +263,25 @@ class GlobalShadow:
             self._check(marks, cells, actor, OVER, ("read", what, same))
         self._compared.written(index, size, actor)
         self._writes.put(index, size, self._sign(actor), actor.when)
+
+    def _refuse_written(self, writes: Grains, cells: tuple[Cells, int], what: str) -> None:
+        """Trap where anybody has written: nothing orders ld.global.nc behind a write of the same
+        kernel (PTX ISA §8.1: the memory consistency model does not apply to it)."""
+        if writes.is_blank(*cells):
+            return
+        who, when = writes.fine(*cells)
+        if who.any():
+            first = int((who != 0).argmax())
+            other, line = self._writer(int(who[first])), split_when(int(when[first]))[1]
+            raise Trap(
+                "race",
+                f"{what} of byte {int(bytes_of(*cells)[first])} of {self._name} by ld.global.nc"
+                f" meets the write by {other} (ptx:{line}): that cache is not coherent, and nothing"
+                f" orders the two; load what the kernel writes without .nc",
+            )
+
+    def _writer(self, who: int) -> str:
+        return self._domains[abs(who) >> _CLUSTER_SHIFT].name(abs(who) & _COMPONENT_MASK)
 
     @staticmethod
     def _sign(actor: Actor) -> int:

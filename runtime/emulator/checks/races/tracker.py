@@ -21,6 +21,7 @@ from ...machine.memory import Region
 from ...ptx.lanes import WARP_SIZE, lanes_to_int
 from ..fences.shared_rules import SharedRules
 from ..fences.tensor_fences import PastAccess
+from . import exits
 from .accesses import Accesses
 from .actor import LINE_BITS, Actor, Meant, describe, line_of
 from .clock import (
@@ -40,9 +41,9 @@ from .clock import (
 from .meetings import Meeting
 from .places import Places
 from .prerequisites import Prerequisites
-from .releases import BarrierClock, arrivals_from_afar
+from .releases import BarrierClock
 from .shadow import GlobalShadow, SharedShadow
-from .verdicts import late_arrival, late_wait, race
+from .verdicts import late_wait, race
 
 _INITIALISED = "mbarrier.init"
 _COVERED = {
@@ -102,11 +103,8 @@ class Races(Listener):
         self._clocks[warp] = WarpClock(domain, lambda: describe(warp), warp.cta.rank)
 
     def cta_exited(self, cta: Cta) -> None:
-        """Arrivals of other CTAs must have come before."""
-        known = [self._clocks[warp].row(HAPPENED) for warp in cta.warps]
-        for component, (time, line) in arrivals_from_afar(cta).items():
-            if max(int(row[component]) for row in known) < time:
-                raise late_arrival(self._domain_of[cta.cluster].name(component), line)
+        known = (self._clocks[warp].row(HAPPENED) for warp in cta.warps)
+        exits.check(cta, self._domain_of[cta.cluster], known)
         self._forget(cta)
 
     def _forget(self, cta: Cta) -> None:
@@ -146,30 +144,37 @@ class Races(Listener):
         """Who accesses memory now, of a CTA where it is shared: the operation under way, else the
         warp."""
         if self.operation is not None:
-            return self._operating(self.operation)
+            return self._operating(self.operation, owner)
         warp = warp or self._launch.current_warp
         if warp is None:
             return None
         clock, strong = self._clocks[warp], self._launch.strong
         when = clock.time << LINE_BITS | line_of(warp)
-        own = clock.own if owner is None or owner is warp.cta else clock.away()
+        own = clock.own
+        if owner is not None and owner is not warp.cta:
+            exits.require_started(clock, owner, (self._clocks[each] for each in owner.warps))
+            own = clock.away()
+            exits.note(owner, exits.ACCESS, (own, clock.time), line_of(warp))
         known = clock.wide(), clock.others
         actor = Actor(clock.domain, own, when, *known, strong=strong is not None)
         actor.together, actor.comparing = clock.together, bool(strong and strong.comparing)
         return actor
 
-    def engine(self) -> Actor | None:
+    def engine(self, owner: Cta | None) -> Actor | None:
         """The same of an access by an engine, which has no lanes."""
         if self.operation is None:
-            return self.actor()
+            return self.actor(owner=owner)
         if self._engine is None or self._engine.strong != (self._launch.strong is not None):
-            self._engine = self._operating(self.operation)
+            self._engine = self._operating(self.operation, owner)
+        else:
+            exits.note_operation(self.operation, owner)
         return self._engine
 
-    def _operating(self, op: EngineOp) -> Actor | None:
+    def _operating(self, op: EngineOp, owner: Cta | None) -> Actor | None:
         meant = op.marks
         if meant is None or meant.event is None:
             return None
+        exits.note_operation(op, owner)
         component, time = meant.event
         when = time << LINE_BITS | op.line
         strong, clock = self._launch.strong is not None, meant.clock
@@ -289,7 +294,7 @@ class Races(Listener):
             clock.end_operation(meant.clock, meant.event, **how)
         if meant.issuer is not target:
             time = clock.arrived(barrier, self._domain_of[target.cluster])
-            arrivals_from_afar(target)[clock.component] = (time, op.line)
+            exits.note(target, exits.ARRIVAL, (clock.component, time), op.line)
 
     def _arrival_message(self, warp: Warp, target: Cta, passes_on: str, scope: str) -> Message:
         """An arrival whose scope is a CTA synchronises with no thread of another (PTX ISA §8.7.1:
@@ -299,7 +304,7 @@ class Races(Listener):
             return clock.happening()
         distance = OWN_CTA if target is warp.cta else OWN_CLUSTER
         if distance == OWN_CLUSTER:
-            arrivals_from_afar(target)[clock.own] = (clock.time, line_of(warp))
+            exits.note(target, exits.ARRIVAL, (clock.own, clock.time), line_of(warp))
         if passes_on == "released" and distance > REACH[scope]:
             return clock.release_narrow()
         return clock.release(relaxed=passes_on == "relaxed", distance=distance)
@@ -379,8 +384,7 @@ class Races(Listener):
 
     def now(self, warp: Warp) -> Event:
         """What a warp does now."""
-        clock = self._clocks[warp]
-        return clock.own, clock.time
+        return self._clocks[warp].own, self._clocks[warp].time
 
     def require_tensor(self, warp: Warp, past: PastAccess, what: str) -> None:
         """Trap if a warp's access to tensor memory is not ordered behind another warp's."""

@@ -50,15 +50,6 @@ def late_wait(barrier: Mbarrier, waiter: str, line: int) -> Trap:
     )
 
 
-def late_arrival(who: str, line: int) -> Trap:
-    """The Trap of a CTA that another one may still signal when it exits."""
-    return Trap(
-        "exited-cta",
-        f"the CTA exits, and nothing orders that behind the arrival of {who} at an mbarrier here"
-        f" (ptx:{line}), which may come later; wait for it, or come to a cluster barrier behind it",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Past:
     """An earlier access, as the one that meets it knows it. when: its mark; cluster: whose

@@ -1,0 +1,65 @@
+"""What other CTAs do at a CTA comes while it is there, in every order of events.
+
+Its mbarriers and its shared memory are there from its start to its exit. An arrival or an access of
+another CTA that comes later is a fault of its own; one that has come, but that nothing orders
+before the exit, might have come later. CUDA C++ Programming Guide, distributed shared memory: all
+CTAs must have started, and accesses must be over before a CTA exits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ...errors import Trap
+from ...interface import Cta, EngineOp
+from .clock import HAPPENED, Domain, Event, WarpClock
+
+ARRIVAL, ACCESS = "arrival of {} at an mbarrier here", "access by {} to its shared memory"
+
+
+def note(cta: Cta, what: str, event: Event, line: int) -> None:
+    """Another CTA has done something here, by an instruction of a PTX line."""
+    component, time = event
+    done = cta.state("done from afar", dict)
+    if done.get((what, component), (0, 0))[0] <= time:
+        done[what, component] = time, line
+
+
+def note_operation(op: EngineOp, owner: Cta | None) -> None:
+    """An operation accesses the shared memory of a CTA, or other memory."""
+    meant = op.marks
+    if owner is None or meant is None or meant.event is None or meant.issuer is None:
+        return
+    if meant.issuer is not owner:
+        note(owner, ACCESS, meant.event, op.line)
+
+
+def require_started(clock: WarpClock, owner: Cta, warps: Iterable[WarpClock]) -> None:
+    """Trap where a warp accesses the shared memory of a CTA that may not be there yet: it knows of
+    nothing that a warp of it has done."""
+    if owner in clock.met:
+        return
+    happened = clock.row(HAPPENED)
+    if not any(happened[warp.own] for warp in warps):
+        raise Trap(
+            "race",
+            f"an access to the shared memory of cta {owner.index} is not ordered behind the start"
+            f" of that CTA: all CTAs of the cluster must come to a barrier before one reaches for"
+            f" another's memory",
+        )
+    clock.met.add(owner)
+
+
+def check(cta: Cta, domain: Domain, happened: Iterable[np.ndarray]) -> None:
+    """Trap if some of it is not among what has happened by what a warp of the CTA knows."""
+    known = list(happened)
+    for (what, component), (time, line) in cta.state("done from afar", dict).items():
+        if max(int(row[component]) for row in known) < time:
+            raise Trap(
+                "exited-cta",
+                f"the CTA exits, and nothing orders that behind the"
+                f" {what.format(domain.name(component))} (ptx:{line}), which may come later; wait"
+                f" for it, or come to a cluster barrier behind it",
+            )
