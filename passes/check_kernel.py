@@ -16,6 +16,8 @@
     stacks      each tile is of one matrix, and so is all that it reads and writes (check_stacks)
     sums        the first MMA of a tile starts them; one store of each output per agent ends them
     epilogue    holds only ops on one element, computed from its own values
+    source      says which arguments of the source's function the inputs are (check_launch)
+    registers   that agents ask for are there (check_launch)
 
 The pass manager runs them on what comes in and on what each pass leaves, before the protocol of
 pipes; what a rule needs to look at the operands of an op is in `check_operands`, and the rules of
@@ -81,6 +83,7 @@ from .base import (
 from .check_ahead import check_ahead, check_load_ahead, check_read_ahead
 from .check_blockwise import check_steps
 from .check_epilogue import check_epilogue
+from .check_launch import check_registers, check_source
 from .check_marks import check_mark
 from .check_mma import check_mma
 from .check_operands import check_load, check_views
@@ -165,6 +168,7 @@ class Check:
     def run(self) -> None:
         """Check all rules."""
         refuse_unread(self.kernel, OF_KERNEL)
+        check_source(self.kernel)
         check_views(self.kernel)
         check_swapped(self.kernel)
         check_order(self.kernel)
@@ -184,6 +188,7 @@ class Check:
         if self.roles:
             self._beside_roles()
             self._threads(first)
+        check_registers(self.kernel, self.roles, self.target)
         check_tiles(self.kernel, self.places, self.tile_loops)
         if not self.mmas or not self.stored:
             raise refused(

@@ -119,6 +119,10 @@ def check_scaled_mma(kernel: KernelOp, op: Any, target: Target) -> None:
         require(op, broken, where="shapes: ")
     if str(op.acc.type.element) != "f32":
         raise refused(op, f"shapes: must sum in f32, got {op.acc.type.element}")
+    columns = ir.MemRefType(kernel.body.blocks[0].arguments[0].type).shape[-1]
+    k = columns * 2 if mma.packed else columns
+    if op.extent.value != k:
+        raise refused(op, f"scales: extent must be K, {k}, got {op.extent.value}; fix it")
     for value, name in ((op.a_type.value, "a"), (op.b_type.value, "b")):
         layout, element = getattr(op, name).type.layout, str(getattr(op, name).type.element)
         wanted = DTYPES["u8" if mma.packed else value].mlir

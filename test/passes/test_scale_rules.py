@@ -33,6 +33,14 @@ def kernel():
             "tile.scaled_mma: views: must take a's tiles from a and b's from b, got a_scales from "
             "b_scales; swap them",
         ),
+        *(
+            (
+                "extent = 288",
+                f"extent = {extent}",
+                f"tile.scaled_mma: scales: extent must be K, 288, got {extent}; fix it",
+            )
+            for extent in (160, 256, 320, 576)
+        ),
         (
             "%b_scales_tile_4, %j, %k)",
             "%b_scales_tile_4, %i, %k)",

@@ -52,7 +52,7 @@ def require_started(clock: WarpClock, owner: Cta, warps: Iterable[WarpClock]) ->
     clock.met.add(owner)
 
 
-def check(cta: Cta, domain: Domain, happened: Iterable[np.ndarray]) -> None:
+def check_exit(cta: Cta, domain: Domain, happened: Iterable[np.ndarray]) -> None:
     """Trap if some of it is not among what has happened by what a warp of the CTA knows."""
     known = list(happened)
     for (what, component), (time, line) in cta.state("done from afar", dict).items():

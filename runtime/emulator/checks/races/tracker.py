@@ -21,7 +21,6 @@ from ...machine.memory import Region
 from ...ptx.lanes import WARP_SIZE, lanes_to_int
 from ..fences.shared_rules import SharedRules
 from ..fences.tensor_fences import PastAccess
-from . import exits
 from .accesses import Accesses
 from .actor import LINE_BITS, Actor, Meant, describe, line_of
 from .clock import (
@@ -38,6 +37,7 @@ from .clock import (
     Message,
     WarpClock,
 )
+from .exits import ACCESS, ARRIVAL, check_exit, note, note_operation, require_started
 from .meetings import Meeting
 from .places import Places
 from .prerequisites import Prerequisites
@@ -104,7 +104,7 @@ class Races(Listener):
 
     def cta_exited(self, cta: Cta) -> None:
         known = (self._clocks[warp].row(HAPPENED) for warp in cta.warps)
-        exits.check(cta, self._domain_of[cta.cluster], known)
+        check_exit(cta, self._domain_of[cta.cluster], known)
         self._forget(cta)
 
     def _forget(self, cta: Cta) -> None:
@@ -152,9 +152,9 @@ class Races(Listener):
         when = clock.time << LINE_BITS | line_of(warp)
         own = clock.own
         if owner is not None and owner is not warp.cta:
-            exits.require_started(clock, owner, (self._clocks[each] for each in owner.warps))
+            require_started(clock, owner, (self._clocks[each] for each in owner.warps))
             own = clock.away()
-            exits.note(owner, exits.ACCESS, (own, clock.time), line_of(warp))
+            note(owner, ACCESS, (own, clock.time), line_of(warp))
         known = clock.wide(), clock.others
         actor = Actor(clock.domain, own, when, *known, strong=strong is not None)
         actor.together, actor.comparing = clock.together, bool(strong and strong.comparing)
@@ -167,14 +167,14 @@ class Races(Listener):
         if self._engine is None or self._engine.strong != (self._launch.strong is not None):
             self._engine = self._operating(self.operation, owner)
         else:
-            exits.note_operation(self.operation, owner)
+            note_operation(self.operation, owner)
         return self._engine
 
     def _operating(self, op: EngineOp, owner: Cta | None) -> Actor | None:
         meant = op.marks
         if meant is None or meant.event is None:
             return None
-        exits.note_operation(op, owner)
+        note_operation(op, owner)
         component, time = meant.event
         when = time << LINE_BITS | op.line
         strong, clock = self._launch.strong is not None, meant.clock
@@ -294,7 +294,7 @@ class Races(Listener):
             clock.end_operation(meant.clock, meant.event, **how)
         if meant.issuer is not target:
             time = clock.arrived(barrier, self._domain_of[target.cluster])
-            exits.note(target, exits.ARRIVAL, (clock.component, time), op.line)
+            note(target, ARRIVAL, (clock.component, time), op.line)
 
     def _arrival_message(self, warp: Warp, target: Cta, passes_on: str, scope: str) -> Message:
         """An arrival whose scope is a CTA synchronises with no thread of another (PTX ISA §8.7.1:
@@ -304,7 +304,7 @@ class Races(Listener):
             return clock.happening()
         distance = OWN_CTA if target is warp.cta else OWN_CLUSTER
         if distance == OWN_CLUSTER:
-            exits.note(target, exits.ARRIVAL, (clock.own, clock.time), line_of(warp))
+            note(target, ARRIVAL, (clock.own, clock.time), line_of(warp))
         if passes_on == "released" and distance > REACH[scope]:
             return clock.release_narrow()
         return clock.release(relaxed=passes_on == "relaxed", distance=distance)
