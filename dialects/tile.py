@@ -138,8 +138,12 @@ class MatmulOp(Tile.Operation, name="matmul"):
             return refuse(self, f"a and b must be matrices, or stacks of one length, got {got}")
         wanted = [*(batches.pop() if batches else ()), m, n]
         if list(self.c.type.shape) != wanted:
-            shown = "x".join(map(str, wanted))
-            return refuse(self, f"c must be {shown}, got {list(self.c.type.shape)}")
+            dynamic = ir.ShapedType.get_dynamic_size()
+            wanted, got = (
+                "x".join("?" if extent == dynamic else str(extent) for extent in each)
+                for each in (wanted, self.c.type.shape)
+            )
+            return refuse(self, f"c must be {wanted}, got {got}")
         return True
 
     def _verify_types(self) -> bool:

@@ -88,7 +88,7 @@ def run_command(parser: Parser, options: argparse.Namespace) -> int:
 
     how = emulator_options(parser, options)
     device = open_device(options.device)
-    options.target = options.target or device.target
+    options.chip, options.target = options.target, options.target or device.target
     check_place(options.output, bundle=True)
     outcome = _run(device, parser, options, how)
     write_report(outcome.report, options.report_json)
@@ -145,7 +145,9 @@ def _obtain(
     if file is not None and file.suffix != EXPORTED and is_bundle(file):  # both are zips
         _refuse_compilation(parser, options)
         problem(options, parser, spec_beside=True)
-        return Obtained(read_bundle(file), of_kernel(asked))
+        bundle = read_bundle(file)
+        _refuse_another_chip(parser, options, bundle.manifest["target"])
+        return Obtained(bundle, of_kernel(asked))
     source = problem(options, parser, spec_beside=True)
     if size is not None and not isinstance(source, Path):
         open_ = {"dynamic_m": True} if options.m_dynamic else {"dynamic_batch": True}
@@ -194,10 +196,19 @@ def _size(parser: Parser, options: argparse.Namespace) -> int | None:
 
 def _refuse_compilation(parser: Parser, options: argparse.Namespace) -> None:
     flags = {"--pipeline": options.pipeline, "--preset": options.preset}
-    flags |= {"--stop-after": options.stop_after, "-o": options.output}
+    flags |= {"--stop-after": options.stop_after, "--math": options.math, "-o": options.output}
     given = [flag for flag, value in flags.items() if value is not None]
     if given:
         parser.error(f"a bundle is compiled already and must come without {', '.join(given)}")
+
+
+def _refuse_another_chip(parser: Parser, options: argparse.Namespace, compiled: str) -> None:
+    """Refuse a chip that is asked for and is not that of a bundle."""
+    from ..dialects.target import find_target
+
+    if options.chip is not None and find_target(options.chip).chip != compiled:
+        rule = f"a bundle of {compiled} must come without another --target"
+        parser.error(f"{rule}, got {options.chip}")
 
 
 def _as_dict(outcome: Outcome, options: argparse.Namespace) -> dict[str, Any]:

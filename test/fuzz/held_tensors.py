@@ -41,6 +41,20 @@ class Held:
         least = 0 if dtype == torch.uint8 else -most
         return torch.randint(least, most + 1, shape, generator=self.generator).to(dtype)
 
+    def sprinkled(self, values: torch.Tensor, *, infinite: bool = True) -> torch.Tensor:
+        """The values with NaN here and there, of types that have them infinities, and zeros of
+        either sign."""
+        dtype = values.dtype
+        if not dtype.is_floating_point or not values.numel():
+            return values
+        special = [math.nan, -0.0, 0.0]
+        if infinite and dtype != torch.float8_e4m3fn:
+            special += [math.inf, -math.inf]
+        wide = values.double().flatten()
+        for _ in range(self.draw.randint(1, 3)):
+            wide[self.draw.randrange(wide.numel())] = self.draw.choice(special)
+        return wide.reshape(values.shape).to(dtype)
+
     def written(self, place: torch.Tensor) -> None:
         """Say that a tensor may change, but nothing beside it."""
         storage = place.untyped_storage().data_ptr()
@@ -107,7 +121,8 @@ def difference(found: torch.Tensor, expected: torch.Tensor) -> str:
     if list(found.shape) != list(expected.shape):
         return f"shape {list(found.shape)} for {list(expected.shape)}"
     wanted = bit_rounded(expected.double(), found.dtype).double()
-    wrong = (found.double() != wanted).nonzero()
+    wide = found.double()
+    wrong = ((wide != wanted) & ~(wide.isnan() & wanted.isnan())).nonzero()
     if not len(wrong):
         return ""
     first = tuple(wrong[0].tolist())

@@ -51,8 +51,14 @@ def groups_of(draw: random.Random, held: Held) -> Drawn:
     a_shape = {"rows": [tokens, k], "columns": [groups, m, k]}.get(kind, [m, k])
     b_shape = {"columns": [k, total], "depth": [k, n]}.get(kind, [groups, k, n])
     a_shape = [groups, m, k] if kind == "stack" else a_shape
-    a = held.tensor(held.integers(*a_shape, dtype=a_type), order_of(a_shape, draw.random() < 0.4))
-    b = held.tensor(held.integers(*b_shape, dtype=b_type), order_of(b_shape, draw.random() < 0.6))
+    a_values, b_values = (
+        held.integers(*shape, dtype=dtype)
+        for shape, dtype in ((a_shape, a_type), (b_shape, b_type))
+    )
+    if draw.random() < 0.3:  # which nothing of another group may meet
+        a_values, b_values = map(held.sprinkled, (a_values, b_values))
+    a = held.tensor(a_values, order_of(a_shape, draw.random() < 0.4))
+    b = held.tensor(b_values, order_of(b_shape, draw.random() < 0.6))
     ends = held.tensor(torch.tensor(offs, dtype=torch.int32))
     if kind != "stack":
         options["offs"] = ends

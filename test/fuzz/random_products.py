@@ -28,6 +28,22 @@ ROWS = (0, 1, 2, 15, 16, 17, 33, 64, 65, 96, 97, 128, 129)
 """Of kernels for any M, about the ends of their ranges."""
 
 
+STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "abs": torch.abs,
+    "negated": lambda x: -x,
+    "halved": lambda x: x / 2,
+    "least": lambda x: torch.minimum(x, torch.full_like(x, 17.5)),
+    "bounded": lambda x: x.clamp(min=-20.25),
+    "leaky": lambda x: torch.where(x > 0, x, x * 0.25),
+    "equal": lambda x: torch.where(x == 3, -1.5, x),
+    "less": lambda x: torch.where(x < 2.5, x, x + 1),
+    "added": lambda x: torch.add(x, x.relu(), alpha=2),
+    "rounded": lambda x: x.to(BF16).to(x.dtype),
+    "inner": lambda x: torch.addcmul(x, torch.ones_like(x), x.clamp(-4, 4), value=0.5),
+}
+"""Functions of which float32 has every result, of small integers."""
+
+
 @dataclass
 class Product:
     """What is drawn of products of one B, or of two."""
@@ -46,6 +62,8 @@ class Product:
     shapes: dict[str, Any] = field(default_factory=dict)
     given: dict[str, torch.Tensor] = field(default_factory=dict)
     place: str = ""
+    special: bool = False
+    learns: bool = False
     c_type: torch.dtype = F32
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -54,8 +72,10 @@ class Product:
         from tilewright import matmul
 
         shape = [self.stack] * (self.stack > 0 and self.shared != "a") + [m, self.k]
-        values = self.held.integers(*shape, dtype=self.a_type)
+        values = self.sprinkled(self.held.integers(*shape, dtype=self.a_type))
         a = self.held.tensor(values, order_of(shape, self.turned))
+        if self.learns:
+            return self._learned(a)
         read = self._read(m)
         sums = [torch.matmul(a.double(), each.double().mT) for each in self.bs]
         expected: Any = sums[0]
@@ -71,6 +91,27 @@ class Product:
         results = found if isinstance(found, tuple) else (found,)
         return list(zip(results, wanted, strict=True))
 
+    def _learned(self, a: torch.Tensor) -> list[tuple[Any, torch.Tensor]]:
+        """The product where torch records gradients, and those of its operands."""
+        from tilewright import matmul
+
+        (b,) = self.bs
+        wide = [each.detach().double().requires_grad_() for each in (a, b)]
+        own = [each.detach().requires_grad_() for each in (a, b)]
+        expected = torch.matmul(wide[0], wide[1].mT)
+        found = matmul(*own, **self.options)
+        onward = self.held.integers(*expected.shape, dtype=found.dtype)
+        pairs = (expected, *torch.autograd.grad(expected, wide, onward.double()))
+        given = (found, *torch.autograd.grad(found, own, onward))
+        return [(each.detach(), other.detach()) for each, other in zip(given, pairs, strict=True)]
+
+    def sprinkled(self, values: torch.Tensor) -> torch.Tensor:
+        """The values, some of them special where that is drawn."""
+        split = self.options.get("precision") == "3xtf32"  # of which infinities become NaN
+        narrow = self.c_type.is_floating_point and self.c_type.itemsize == 1
+        fits = self.special and self.c_type.is_floating_point
+        return self.held.sprinkled(values, infinite=not (split or narrow)) if fits else values
+
     def _read(self, m: int) -> list[torch.Tensor]:
         """The operands of the function, those with rows drawn for this M."""
         return [
@@ -83,7 +124,7 @@ class Product:
         sizes = {"m": m, "n": self.n, "stack": self.stack}
         found = [sizes[each] if isinstance(each, str) else each for each in shape]
         dtype = self.draw.choice((F32, F32, BF16, F16))
-        values = self.held.integers(*found, dtype=dtype, most=4)
+        values = self.sprinkled(self.held.integers(*found, dtype=dtype, most=4))
         turned = len(found) == 2 and self.draw.random() < 0.3
         return self.held.tensor(values, (1, 0) if turned else None) if found else values
 
@@ -115,19 +156,23 @@ def product(draw: random.Random, held: Held) -> Drawn:
         made.stack, made.turned = draw.choice((0, 0, 0, 1, 2, 3)), draw.random() < 0.25
         made.shared = draw.choice(("", "", "a", "b")) if made.stack else ""
     _choose_c(made)
+    made.special = draw.random() < 0.3
     fused = draw.random() < 0.65 and a_type != F64
+    made.learns = not fused and made.a_type.itemsize > 1 and draw.random() < 0.3
     two = fused and a_type.is_floating_point and not made.stack and draw.random() < 0.25
     shape = [made.stack] * (made.stack > 0 and made.shared != "b") + [made.n, made.k]
     order = order_of(shape, draw.random() < 0.3)
-    made.bs = [held.tensor(held.integers(*shape, dtype=b_type), order) for _ in range(1 + two)]
+    values = [made.sprinkled(held.integers(*shape, dtype=b_type)) for _ in range(1 + two)]
+    made.bs = [held.tensor(each, order) for each in values]
     if fused:
         made.function, made.shapes = _function(draw, made.n, made.stack, two)
         fixed = {name: shape for name, shape in made.shapes.items() if "m" not in shape}
         made.given = {name: made.operand(shape) for name, shape in fixed.items()}
-    made.place = draw.choice(("", "", "new", "turned", "in place"))
+    made.place = "" if made.learns else draw.choice(("", "", "new", "turned", "in place"))
     what = f"{a_type} {b_type} stack={made.stack} shared={made.shared} two={two} {order}"
     said = f"out={made.place} {made.options} {getattr(made.function, '__doc__', '')}"
     text = f"matmul {rows}x{made.n}x{made.k} {what} turned={made.turned} {said}"
+    text += f" special={made.special} learns={made.learns}"
     return Drawn(text, [partial(made.call, m) for m in rows], held)
 
 
@@ -163,6 +208,8 @@ def _function(
     factors = {"rows", "one", "matrix"}
     doc = f"{alpha}*sums; {chosen}; relu={relu} clamp={clamp} further={further}"
     rounded = draw.choice((BF16, F16, F32))
+    names = draw.sample(list(STEPS), draw.choice((0, 0, 1, 2, 3)))
+    doc += f" steps={names}"
 
     def function(*values: Any) -> Any:
         acc = values[0] * 0.5 + values[1] if duals else values[0]
@@ -172,6 +219,8 @@ def _function(
             made = made * each if kind in factors else made + each * beta
         made = torch.relu(made) if relu else made
         made = made.clamp(-64, 64) if clamp else made
+        for name in names:
+            made = STEPS[name](made)
         if further in ("", "sums"):
             return (made, acc) if further else made
         if further == "rounded":

@@ -37,4 +37,17 @@ def test_a_result_is_compared_to_the_last_bit():
     assert "1 of 3 elements, [0, 1] is 258.0 for 256.0" in difference(
         torch.tensor([[1.0, 258.0, 1e9]]).bfloat16(), wanted
     )
+    nan = torch.tensor([[torch.nan, 257.0, 1e9]], dtype=torch.float64)
+    assert difference(nan.bfloat16(), nan) == ""
+    assert "[0, 0] is 1.0 for nan" in difference(wanted.bfloat16(), nan)
+    assert "[0, 0] is nan for 1.0" in difference(nan.bfloat16(), wanted)
     assert difference(torch.ones(3, 1), wanted) == "shape [3, 1] for [1, 3]"
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e4m3fn, torch.int8])
+def test_values_are_sprinkled_with_special_ones_that_their_type_has(dtype):
+    held = Held(5)
+    values = [held.sprinkled(held.integers(4, 6, dtype=dtype)).double() for _ in range(20)]
+    assert all(each.shape == (4, 6) for each in values)
+    assert any(each.isnan().any() for each in values) == dtype.is_floating_point
+    assert any(each.isinf().any() for each in values) == (dtype == torch.bfloat16)

@@ -91,7 +91,8 @@ def device(monkeypatch):
 @pytest.fixture
 def driver(monkeypatch):
     """Stands in for the compiler; its `calls` keep the keywords, `error` is raised if set."""
-    importlib.import_module("tilewright.compiler.bundle_writer")  # which imports the real one
+    for name in ("bundle_writer", "buckets"):  # which import the real one
+        importlib.import_module(f"tilewright.compiler.{name}")
     module = types.ModuleType("driver")
     module.calls, module.error = [], None
 
@@ -328,6 +329,12 @@ def test_a_bundle_with_compilation_flags_is_wrong_usage(driver, device, tilewrig
     ran = tilewright("run", place, "--preset", "default")
     assert ran.status == 2
     assert "a bundle is compiled already and must come without --preset" in ran.err
+    for words, message in {
+        ("--math", "fast"): "a bundle is compiled already and must come without --math",
+        ("--target", "h200"): "a bundle of sm_100a must come without another --target, got h200",
+    }.items():
+        ran = tilewright("run", place, *words)
+        assert ran.status == 2 and message in ran.err
 
 
 def test_a_truncated_bundle_is_refused(device, tilewright, tmp_path):
