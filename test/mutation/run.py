@@ -41,7 +41,7 @@ lowering and the emulator. Tests of `make test` that concern the file then run u
 Of {faults} faults {caught} are caught.
 
 This table is written by `python test/mutation/run.py --processes 60 --write docs/mutation.md`, and
-`--only N` repeats a row. The texts that are exchanged stand in `test/mutation/faults.py`.
+`--only N` repeats a row. The texts that are exchanged stand in `test/mutation/`.
 
 | | planted in | fault | first test that fails |
 |---|---|---|---|"""
@@ -65,7 +65,7 @@ def home_of(fault: Fault, tree: Path) -> Path:
         places = ", ".join(f"{path.relative_to(tree)} ({counts[path]})" for path in homes)
         raise LookupError(
             f"{fault.what}: the text must stand once in the sources, got {places or 'no place'}; "
-            "write the fault anew in test/mutation/faults.py"
+            "write the fault anew in test/mutation"
         )
     return homes[0]
 

@@ -1,0 +1,81 @@
+"""Planted faults where results get scales of blocks, and where products are added with theirs."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+NUMERICS = "test/numerics"
+SCALES = f"{NUMERICS}/test_blockwise_scales.py"
+PRODUCTS = f"{NUMERICS}/test_products_in_tensor_memory.py"
+
+QUANTISED = [
+    Fault(
+        "expand-quantized: a word has the scales of a row's blocks the other way round",
+        "self._store(_vector(own), number)",
+        "self._store(_vector(own[::-1]), number)",
+        (f"{NUMERICS}/test_quantized_outputs.py",),
+    ),
+    Fault(
+        "quantized: a row's scales lie in the line of the atom behind its own",
+        "op.row % rows // LINES * SCALE_ATOM_BLOCKS",
+        "op.row % rows // LINES * LINE_BYTES",
+        (f"{NUMERICS}/test_quantized_outputs.py",),
+    ),
+    Fault(
+        "quantized: scales of powers of two are always rounded down",
+        "exponent = arith.shrui(bits + element.carry(op.rounding.value), fraction)",
+        "exponent = arith.shrui(bits, fraction)",
+        ("test/compiler/test_matmul_quantized.py",),
+    ),
+]
+BLOCKWISE = [
+    Fault(
+        "block-scales: threads read the scales of a vector's first rows for all of theirs",
+        "            pointer = build.shared_at(first + line * SCALE_BYTES)\n",
+        "            pointer = build.shared_at(first + line % 8 * SCALE_BYTES)\n",
+        (SCALES,),
+    ),
+    Fault(
+        "block-factors: a step asks for its own scales instead of those of the next",
+        "        self.ask(step + 1, together)\n",
+        "        self.ask(step, together)\n",
+        (SCALES,),
+    ),
+    Fault(
+        "multiplying-turns: a warpgroup gives the turn to itself",
+        "        following = self.own + 1\n",
+        "        following = self.own + 0\n",
+        (SCALES,),
+    ),
+    Fault(
+        "added-wgmma: every 64 rows of a warpgroup are the product of its first",
+        "[empty], zero, atom, last_apart",
+        "[empty], zero, 0, last_apart",
+        (SCALES,),
+    ),
+    Fault(
+        "added-tcgen05: the product of a step is multiplied by the scales of the next one",
+        "            _add(scope, op.acc, number + (-1))\n    _keep(held, scales)\n",
+        "            _keep(held, scales)\n            _add(scope, op.acc, number + (-1))\n"
+        "    _keep(held, scales)\n",
+        (SCALES, PRODUCTS),
+    ),
+    Fault(
+        "added-tcgen05: MMAs write to a product that others still read",
+        '    team.meet()\n    build.fence("tcgen05_after")\n    number: ir.Value',
+        '    build.fence("tcgen05_after")\n    number: ir.Value',
+        (SCALES, PRODUCTS),
+    ),
+    Fault(
+        "places: two warpgroups have the same rows of a product",
+        "thread // WARPGROUP_THREADS * (m // 8)",
+        "thread // WARPGROUP_THREADS * 0",
+        (SCALES, PRODUCTS),
+    ),
+    Fault(
+        "held-factors: a scale is held for 16 columns whose scales are of 128 lines",
+        "number // side.width for number",
+        "number // (2 * side.width) for number",
+        (PRODUCTS,),
+    ),
+]
