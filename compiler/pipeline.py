@@ -246,8 +246,7 @@ def run_passes(
     """Run the passes in order, verifying after each; (name, wall seconds) of each.
 
     A kernel that comes in is checked before and after each pass, one that our passes make before
-    it is lowered. Passes of the lowering that `calls` leave out run
-    before those that need them.
+    it is lowered. Passes of the lowering that `calls` leave out run before those that need them.
     """
     seconds = []
     check_program(module)

@@ -1,4 +1,18 @@
-"""The passes by name: those of a schedule in pipeline order, and those of the lowering."""
+"""The passes by name: those of a schedule in pipeline order, and those of the lowering.
+
+A pass stands in the file of its name; `lowering/` holds the last three of them and their patterns.
+The files beside the passes are
+
+    base, build, clone, indices, whole        what every pass is written with
+    trace_*, gather_epilogue, accepted_ops    parts of normalize: finding the product in linalg
+    tiled_*, *_tiling, outputs, tile_order    parts of tiling: a kernel's views, stores and places
+    tensor_maps, rings, ring_fills, cluster   what passes of a schedule change: boxes, slots, masks
+    staged_operands, stage_quantized          parts of epilogue-staging
+    thread_rules, team, plan, places          who runs an op, and where everything lies
+    expand_*                                  parts of expand-loops
+    check_*, pipe_agents                      what passes take for granted of a kernel, checked
+                                              between passes by compiler/pipeline.py
+"""
 
 from .assign_threads import AssignThreads
 from .clustering import Clustering

@@ -14,27 +14,25 @@ from ..dialects.mlir import ir
 from ..dialects.target import Target, find_target
 from ..dialects.tile import KernelOp
 
-TARGET_ATTRIBUTE = "tile.target"
-MMA_ATTRIBUTE = "tile.mma_unit"  # of a module whose kernel multiplies by another MMA of its chip
-ROWS_ATTRIBUTE = "tile.rows"  # of a module: the fewest and the most rows that a launch says
-MATH_ATTRIBUTE = "tile.math"  # of a module: how exact its functions are (`math_policy.py`)
 DEFAULT_TARGET = "sm_100a"
-# How many values each field of an op has.
+
+# What a module says of itself.
+TARGET_ATTRIBUTE = "tile.target"
+MMA_ATTRIBUTE = "tile.mma_unit"  # its kernel multiplies by another MMA of its chip
+ROWS_ATTRIBUTE = "tile.rows"  # the fewest and the most rows that a launch says
+MATH_ATTRIBUTE = "tile.math"  # how exact its functions are (`math_policy.py`)
+ARGUMENTS_ATTRIBUTE = "tile.arguments"  # a torch module's names of them
+# What a kernel says of itself.
+SOURCE_ATTRIBUTE = "tile.source"  # its inputs aren't the function's arguments in order
+SWAPPED_ATTRIBUTE = "tile.swapped"  # its MMAs multiply tiles of b by tiles of a
+
 COUNTS = frozenset({"operandSegmentSizes", "resultSegmentSizes"})
-SOURCE_ATTRIBUTE = (
-    "tile.source"  # of a kernel whose inputs aren't the function's arguments in order
-)
-
-
-SWAPPED_ATTRIBUTE = "tile.swapped"  # of a kernel whose MMAs multiply tiles of b by tiles of a
-
-
-ARGUMENTS_ATTRIBUTE = "tile.arguments"  # of a module: a torch module's names of them
-
-
-GO_ON, PASS_BY = ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
+"""How many values each field of an op has."""
 SMALL_STORES = frozenset({"tile.apply_epilogue", "tile.apply_to_row", "tile.write_row"})
+"""Ops that stand in a tile many times, each with an epilogue that `walk` leaves out."""
 IN_EPILOGUES = frozenset({"tile.element", "sm.approximate"})
+"""Ops for which `walk` looks there, too."""
+GO_ON, PASS_BY = ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
 _CHOICES: dict[Callable[[str], Any], tuple[str, ...]] = {}
 _unchanging: list[tuple[ir.Operation, list[tuple[str, ir.Operation]]]] = []
 

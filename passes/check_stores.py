@@ -50,17 +50,34 @@ GROUPED = (StoreGroupsOp.OPERATION_NAME, *QUANTIZING)
 
 def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
     """Where the sums go, and what the epilogue reads."""
-    staged = isinstance(op, StagedStoreOp)
-    by_tma = staged and isinstance(op.to.type, TensorMapType)
-    to = op.to if staged else op.view
+    _check_output(kernel, op, target)
+    if op.operation.name in QUANTIZING:
+        _check_quantized(kernel, op, target)
+    _check_parts(kernel, op, target)
+    stored = _stored_matrix(kernel, op)
+    _check_matrix(kernel, op, stored, target)
+    if _is_by_tma(op):
+        _check_staging(op, stored, target)
+    elif isinstance(op, StagedStoreOp):
+        _check_staging_by_threads(op, stored, target)
+
+
+def _is_by_tma(op: Any) -> bool:
+    return isinstance(op, StagedStoreOp) and isinstance(op.to.type, TensorMapType)
+
+
+def _check_output(kernel: KernelOp, op: Any, target: Target) -> None:
+    """It is one of the kernel's outputs, of a type that this chip converts to."""
     if output_of(op) not in outputs_of(kernel):
         raise refused(op, "views: must store to c, the last view, got another; swap it")
     element = str(ir.MemRefType(output_of(op).type).element_type)
     if element in NARROW and not target.narrow_floats:
         rule = f"views: {target.chip} converts nothing to 8-bit floats"
         raise refused(op, f"{rule}, got an output of {element}; convert it outside")
-    if op.operation.name in QUANTIZING:
-        _check_quantized(kernel, op, target)
+
+
+def _check_parts(kernel: KernelOp, op: Any, target: Target) -> None:
+    """Parts of K, over a cluster or the grid, are added up where there are any."""
     split, over_grid = integers_of(kernel.cluster)[2], integers_of(kernel.grid)[2]
     if (split > 1) != isinstance(op, ReducedStoreOp):
         raise refused(
@@ -70,16 +87,25 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
         _check_gathered(op, over_grid)
     if over_grid > 1 and products_of(op) > 1:
         require(op, legality.dual_split(target), "drop split-k", "cluster: ")
-    stored = view_of_map(to) if by_tma else to.type
-    turned = is_turned(op)
+
+
+def _stored_matrix(kernel: KernelOp, op: Any) -> ir.MemRefType:
+    """The matrix that it stores to, with rows as the sums have them."""
+    turned, to = is_turned(op), op.to if isinstance(op, StagedStoreOp) else op.view
     if turned != is_swapped(kernel):
         wanted = f"{SWAPPED_ATTRIBUTE} says whether rows of sums are columns of c"
         raise refused(op, f"views: {wanted}, got a store of the other kind; transpose its view")
-    stored = turned_view(stored) if by_tma and turned else stored
+    stored = view_of_map(to) if _is_by_tma(op) else to.type
+    stored = turned_view(stored) if _is_by_tma(op) and turned else stored
     if stored.rank != 2:
         raise refused(op, f"views: must store to one matrix, got {stored}; take it by tile.matrix")
+    return stored
+
+
+def _check_matrix(kernel: KernelOp, op: Any, stored: ir.MemRefType, target: Target) -> None:
+    """It covers the matrix of c, from the tile's place on, through buffers of its own."""
     shape = list(ir.MemRefType(outputs_of(kernel)[0].type).shape)[-2:]
-    shape = shape[::-1] if turned else shape
+    shape = shape[::-1] if is_turned(op) else shape
     grouped = op.operation.name in GROUPED
     columns = getattr(op, "columns", None)
     if (columns.value if columns else stored.shape[1]) != shape[1]:
@@ -90,15 +116,12 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(op, f"views: threads of {target.mma.name} reduce no groups; take another MMA")
     for axis, index in enumerate((op.i, op.j)):
         _check_place(kernel, op, axis, index, shape[axis])
-    ring = op.staging if staged else op.partials if split > 1 else None
+    staging = op.staging if isinstance(op, StagedStoreOp) else None
+    ring = op.partials if isinstance(op, ReducedStoreOp) else staging
     if ring is not None and len(list(ring.uses)) != 1:
         raise refused(
             op, "views: the buffers of a store must be its own, got others' too; give it a ring"
         )
-    if by_tma:
-        _check_staging(op, stored, target)
-    elif staged:
-        _check_staging_by_threads(op, stored, target)
 
 
 def is_turned(op: Any) -> bool:

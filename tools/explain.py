@@ -97,36 +97,30 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
     target = target_for(spec, options.target)
     if of_pipeline:
         return explain_estimate.explain_estimate(options, spec, target)
-    if spec.is_scaled:
-        if options.json:
-            print_json(explain_scaled.as_dict(spec, target))
-        else:
-            explain_scaled.print_choice(spec, target)
-        return 0
-    if is_by_threads(spec):
-        if options.json:
-            print_json(explain_threads.as_dict(spec, target))
-        else:
-            explain_threads.print_choice(spec, target)
-        return 0
-    if spec.has_weights:
-        if options.json:
-            print_json(explain_weights.as_dict(spec, target))
-        else:
-            explain_weights.print_choice(spec, target)
-        return 0
-    if is_by_warps(target):
-        if options.json:
-            print_json(explain_warps.as_dict(spec, target))
-        else:
-            explain_warps.print_choice(spec, target)
-        return 0
+    others = (
+        (spec.is_scaled, explain_scaled),
+        (is_by_threads(spec), explain_threads),
+        (spec.has_weights, explain_weights),
+        (is_by_warps(target), explain_warps),
+    )
+    for applies, page in others:
+        if applies:
+            return _say(page, spec, target, bool(options.json))
     choice = explain_schedule(spec, target)
     if options.json:
         print_json(_as_dict(choice, spec, target))
     else:
         _print_choice(choice, spec, target)
         _print_rejected(choice.rejected, every=options.all)
+    return 0
+
+
+def _say(page: Any, spec: MatmulSpec, target: Target, as_json: bool) -> int:
+    """Print the choice of a kind of schedules that has a page of its own, a module."""
+    if as_json:
+        print_json(page.as_dict(spec, target))
+    else:
+        page.print_choice(spec, target)
     return 0
 
 
