@@ -1,11 +1,13 @@
 """The planted faults of `run.py` still fit the sources; whether tests find them is seen there."""
 
+import re
 from collections import Counter
 
 import pytest
 from faults import FAULTS
 from run import TREE, home_of
 
+PAGE = TREE / "docs" / "mutation.md"
 SUBJECTS = {"dialects": 2, "passes": 35, "passes/lowering": 19, "runtime/emulator": 20}
 
 
@@ -23,10 +25,19 @@ def test_every_fault_has_one_place_in_the_sources_and_leaves_valid_python(homes)
 
 
 def test_faults_are_spread_over_the_compiler_and_the_emulator(homes):
-    assert len(FAULTS) == len({fault.what for fault in FAULTS}) == 131
+    assert len({fault.what for fault in FAULTS}) == len(FAULTS)
     for subject, least in SUBJECTS.items():
         assert sum(home.startswith(f"{subject}/") for home in homes) >= least
     assert max(Counter(homes).values()) <= 4
+
+
+def test_the_page_lists_every_fault_by_its_number():
+    rows = re.findall(
+        r"^\| (\d+) \| `[^`]+` \| (.*) \| `[^`]+` \|$", PAGE.read_text(), re.MULTILINE
+    )
+    assert [(int(number), what) for number, what in rows] == [
+        (number, fault.what) for number, fault in enumerate(FAULTS, 1)
+    ]
 
 
 def test_every_fault_names_tests_that_there_are():

@@ -141,6 +141,8 @@ def test_all_matrices_may_share_an_operand(target, pipeline, shared):
 def test_a_launch_has_as_many_clusters_for_each_matrix_or_as_many_as_share_them():
     tiled = compile_stack("sm_90a", HOPPER[: HOPPER.index(",pipelining")])
     assert [tiled.at(b).manifest["grid"] for b in (1, 2, 9)] == [[2, 2, 1], [4, 2, 1], [18, 2, 1]]
+    several = compile_stack("sm_90a", "tiling{tile=64x16x64 swap=true}")
+    assert [several.at(batch).manifest["grid"] for batch in (1, 3)] == [[2, 3, 1], [6, 3, 1]]
     shared = compile_stack("sm_90a", TURNED)
     grids = [shared.at(batch).manifest["grid"] for batch in (1, 2, 10**6)]
     assert grids == [[2, 2, 1], [2, 2, 1], [2, 2, 1]]
