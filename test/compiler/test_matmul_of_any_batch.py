@@ -90,7 +90,7 @@ def test_all_matrices_may_share_a(compiled):
     for batch in (2, 1, 5):
         a, b = operands(batch)
         assert is_product(matmul(a[0], b, **ANY), a[:1].expand(batch, -1, -1), b)
-    assert [spec.a_stacked for spec in compiled] == [False]
+    assert [(spec.batch, spec.a_stacked) for spec in compiled] == [(1, False)]
 
 
 @pytest.mark.slow
