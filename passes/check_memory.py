@@ -37,11 +37,12 @@ from ..dialects.sm_memory import (
     WeightColumnsOp,
     size_of,
 )
+from ..dialects.sm_positions import SlotOp
 from ..dialects.target import Target
 from ..dialects.tile import AccumulatorOp, KernelOp, LoadOp
-from ..dialects.tile_stores import AwaitSumsOp, WriteWordsOp
+from ..dialects.tile_stores import AwaitSumsOp, PartPlaceOp, StagingBufferOp
 from .base import defining_op, operations, refused, target_of, walk
-from .rings import lies_in_operands
+from .rings import lies_in_operands, slot_parts
 from .weights import product_slots, widened_columns
 
 COLUMNS = ColumnsOp | ScaleColumnsOp | ProductColumnsOp | WeightColumnsOp
@@ -131,10 +132,10 @@ def _check_bytes(planned: list[Any], most: int) -> None:
     if size > most:
         raise refused(asked, f"inside: a CTA can have {most} bytes, got {size}; use fewer slots")
     again = [op for op in planned if isinstance(op, SlotMemoryOp) and _lies_in_operands(op)]
-    operands = [op for op in planned if isinstance(op, SlotMemoryOp | TileMemoryOp)]
     _check_apart([op for op in planned if op not in again])
+    others = [op for op in planned if op not in again and not _holds_operands(op)]
     for each in again:  # stores follow each other, and all threads meet between them
-        _check_apart([op for op in planned if op == each or op not in operands])
+        _check_apart([each, *others])
     for _, end, op in _ranges(planned):
         if end > size:
             raise refused(op, f"inside: must end by byte {size}, got {end}; ask for more bytes")
@@ -148,15 +149,32 @@ def _check_apart(planned: list[Any]) -> None:
             raise refused(op, f"apart: bytes below {end} are taken, got byte {start}; move it")
 
 
+def _holds_operands(op: Any) -> bool:
+    """Whether it is of tiles of A and B, which are read by the time that a result is stored."""
+    if isinstance(op, SlotMemoryOp):
+        return all(isinstance(use.owner.opview, RingOp | CopyRingOp) for use in _rings(op))
+    return isinstance(op, TileMemoryOp)
+
+
 def _lies_in_operands(memory: SlotMemoryOp) -> bool:
-    """Whether it is of buffers that a CTA fills when it has read its operands."""
+    """Whether it is of buffers that threads fill and store when they have read their operands."""
     rings = [use.owner.opview for use in _rings(memory)]
     if not all(isinstance(ring, StagingOp) for ring in rings):
         return False
     kernel = memory.operation.parent
     stand = [op.operation.parent == kernel for op in walk(kernel.opview, AwaitSumsOp)]
-    by_threads = bool(walk(kernel.opview, WriteWordsOp))
-    return (by_threads and all(stand)) or any(lies_in_operands(ring.ring) for ring in rings)
+    written_out = all(stand) and all(_stored_in_parts(ring.ring) for ring in rings)
+    return written_out or any(lies_in_operands(ring.ring) for ring in rings)
+
+
+def _stored_in_parts(ring: ir.Value) -> bool:
+    """Whether the buffers of a ring that is written out are stored by threads, as parts of rows."""
+    users = [use.owner.opview for use in ring.uses]
+    tiles = [user.buffer for user in users if isinstance(user, StagingBufferOp)]
+    for user in users:
+        if isinstance(user, SlotOp):
+            tiles += [part.tile for part in slot_parts(user.slot)]
+    return any(isinstance(use.owner.opview, PartPlaceOp) for tile in tiles for use in tile.uses)
 
 
 def _ranges(planned: list[Any]) -> list[tuple[int, int, Any]]:

@@ -123,18 +123,11 @@ class Plan:
 
 def make_plan(kernel: KernelOp, target: Target) -> Plan:
     """Place every tile, barrier and accumulator of the kernel; refuse what does not fit."""
-    plan, cursor, reused = Plan(cluster=cluster_of(kernel)), _Cursor(), 0
+    plan, cursor = Plan(cluster=cluster_of(kernel)), _Cursor()
     for load in walk(kernel, LoadOp):
         layout = load.tile.type.layout
         plan.buffers[load.tile] = cursor.take(layout.size_bytes, SLOT_ALIGNMENT)
-    for create in sorted(walk(kernel, CreateOp), key=_alignment, reverse=True):
-        if lies_in_operands(create.ring):
-            again = _Cursor()
-            plan.rings[create.ring] = _place_tiles(create, again)
-            reused = max(reused, again.end)
-        else:
-            plan.rings[create.ring] = _place_tiles(create, cursor)
-    cursor.end = max(cursor.end, reused)
+    _place_rings(kernel, plan, cursor)
     if target.has_tensor_memory:
         _place_accumulators(kernel, plan, target)
     if target.adds_from_tensor_memory:
@@ -156,6 +149,24 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
             f"{target.chip}; use a smaller tile or fewer stages",
         )
     return plan
+
+
+def _place_rings(kernel: KernelOp, plan: Plan, cursor: _Cursor) -> None:
+    """Give each ring its bytes; buffers that may lie in operands begin where these do."""
+    creates = sorted(walk(kernel, CreateOp), key=_alignment, reverse=True)
+    again = [create for create in creates if lies_in_operands(create.ring)]
+    operands = [create for create in creates if again and is_operand_ring(create)]
+    for create in operands:
+        plan.rings[create.ring] = _place_tiles(create, cursor)
+    ends = [cursor.end]
+    for create in again:
+        over = _Cursor()
+        plan.rings[create.ring] = _place_tiles(create, over)
+        ends.append(over.end)
+    cursor.end = max(ends)
+    for create in creates:
+        if create.ring not in plan.rings:
+            plan.rings[create.ring] = _place_tiles(create, cursor)
 
 
 def _padded(used_bytes: int, plan: Plan, target: Target) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from ...dialects.tile import KernelOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_types import DYNAMIC, integers_of
-from ..base import ROWS_ATTRIBUTE, is_swapped, walk
+from ..base import ROWS_ATTRIBUTE, walk
 from ..batches import batch_of
 from ..dynamic_rows import counted_axis, has_dynamic_size, has_dynamic_stack, row_bounds
 
@@ -43,8 +43,8 @@ def grid_of(kernel: KernelOp, tile: tuple[int, int]) -> list[Any]:
     if places and DYNAMIC in integers_of(places[0].tiles):  # the most, which share out the tiles
         formula["clusters"] = integers_of(places[0].tiles)[1 - axis] // cluster[1 - axis]
         formula["most"] = grid[0] // cluster[0]
-    elif is_swapped(kernel):  # all of M is in each tile
-        formula |= {"rows": tile[1], "clusters": grid[0] // cluster[0]}
+    else:  # all of M is in one tile
+        formula["clusters"] = grid[0] // cluster[0]
     return [formula, *grid[1:]]
 
 

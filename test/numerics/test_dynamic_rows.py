@@ -81,6 +81,17 @@ SHARED = [
     ("sm_90a", "tiling{tile=64x16x64 swap=true},copy-insertion,swizzle-selection,pipelining"),
     ("sm_100a", "tiling{tile=64x16x64},tma-insertion,swizzle-selection,split-k{parts=2 over=grid}"),
 ]
+LOOPS = ",pipelining,warp-specialization,persistence{ctas=2}"
+SHARED += [  # CTAs of one row of tiles that share out those along N
+    ("sm_90a", f"tiling{{tile=64x32x64}},tma-insertion,swizzle-selection{LOOPS}"),
+    ("sm_100a", f"tiling{{tile=64x32x64}},tma-insertion,swizzle-selection{LOOPS}"),
+    ("sm_80", "tiling{tile=32x16x32 mma=mma.sync},copy-insertion,persistence{ctas=2}"),
+    (
+        "sm_90a",
+        "tiling{tile=64x16x64},tma-insertion,swizzle-selection,clustering{shape=1x2}"
+        f"{LOOPS.replace('2', '4')}",
+    ),
+]
 BOUNDED = [
     (target, ",".join(full.split(",")[:count]))
     for target, full in EXCHANGED.items()

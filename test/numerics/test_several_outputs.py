@@ -11,6 +11,9 @@ from tilewright.dialects.errors import CompileError
 
 PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
 SPEC = MatmulSpec(70, 40, 40, further=("f32", "f16"))
+STAGED_BY_WARPS = (
+    "tiling{tile=64x32x32},tma-insertion,swizzle-selection,epilogue-staging{columns=16 buffers=2}"
+)
 SMALL_TILES = DEFAULT_PIPELINE.replace("tiling", "tiling{tile=64x32x32}")
 
 
@@ -35,6 +38,17 @@ def test_every_prefix_writes_all_outputs(check_matmul, prefix, target, sizes):
 )
 def test_default_schedules_and_presets_write_all_outputs(check_matmul, options):
     check_matmul(SPEC, **options)
+
+
+@pytest.mark.parametrize(
+    ("c", "further"), [("f32", ("f16", "e4m3")), ("f16", ("f32",)), ("f16", ("f32", "e4m3"))]
+)
+@pytest.mark.parametrize("rows", [1, 70])
+def test_threads_and_tma_each_store_what_they_can(check_matmul, c, further, rows):
+    """Rows of 60 are whole units of 16 bytes in f32 alone."""
+    spec = MatmulSpec(rows, 60, 72, c_dtype=c, further=further)
+    check_matmul(spec, target="sm_120a", pipeline=STAGED_BY_WARPS)
+    check_matmul(spec, target="sm_120a")
 
 
 def test_stacks_have_several_outputs(check_matmul):

@@ -6,8 +6,17 @@ import pytest
 from edited_ir import ROLES, TURNS, change, drop, insert, ir_after, refusal, replace
 
 from tilewright.compiler.levels import level_of
-from tilewright.compiler.pipeline import parse_module, run_passes_on_text
-from tilewright.dialects.context import make_context
+from tilewright.compiler.pipeline import (
+    parse_module,
+    parse_pipeline,
+    run_passes,
+    run_passes_on_text,
+)
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.context import lent_context, make_context
+from tilewright.dialects.errors import CompileError
+from tilewright.dialects.mlir import ir
+from tilewright.passes.base import TARGET_ATTRIBUTE, PassLog
 from tilewright.passes.check_memory import check_memory
 
 TILING = "normalize,tiling"
@@ -146,3 +155,33 @@ def test_the_lowering_goes_on_from_a_printed_plan(passes):
 def test_turns_have_barriers_and_no_memory():
     text = "\n".join(ir_after(f"{TURNS},plan-memory", "sm_90a"))
     assert text.count('"sm.turns"') == len(re.findall(r'label = "turns\d*\.full"', text)) > 0
+
+
+STAGED = (
+    "normalize,tiling{tile=64x32x32},tma-insertion,swizzle-selection,"
+    "epilogue-staging{columns=16 buffers=2},assign-threads,plan-memory"
+)
+
+
+def planned_stores():
+    """C goes by TMA, rows of the other output are no whole units of 16 bytes: threads store it."""
+    with lent_context(), ir.Location.unknown():
+        spec = MatmulSpec(70, 60, 72, c_dtype="f32", further=("f16",))
+        module = ir.Module.parse(spec.mlir_text())
+        module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get("sm_120a")
+        run_passes(module, parse_pipeline(STAGED), PassLog())
+        return str(module)
+
+
+def test_buffers_of_threads_lie_in_operands_and_not_where_tma_still_reads():
+    text = planned_stores()
+    places = re.findall(r'"sm.slot_memory"\(\) \{offsets = (\[[\d, ]+\])', text)
+    operands, of_threads, of_tma = places
+    assert operands.startswith("[0,") and of_threads == "[0]" != of_tma
+    for passes in (None, "expand-loops", "expand-loops,pipes-to-barriers"):
+        planned = run_passes_on_text(text, "kernel.mlir", passes) if passes else text
+        with make_context():
+            check_memory(parse_module(planned, "kernel.mlir"))
+            moved = planned.replace(f"offsets = {of_tma}", "offsets = [0]")
+            with pytest.raises(CompileError, match="apart: bytes below"):
+                check_memory(parse_module(moved, "kernel.mlir"))
