@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from .layout import UNIT_BYTES
 from .legality import RESERVED_BYTES
+from .sm_memory import PRODUCT_SLOTS
 from .target import Target, targets_with
 
 MMA_K = 16  # of 16-bit operands
@@ -33,6 +34,17 @@ def weight_depth(k: int, bits: int, group: int, depth: int) -> str | None:
     if part % MMA_K:
         return f"tile K must share whole MMAs of {MMA_K} with groups of {group}, got {k}"
     return None
+
+
+def weight_columns(target: Target, n: int, k: int, group: int, depth: int) -> str | None:
+    """Tensor memory has columns for two tiles of widened weights, two to a column, beside one
+    product, or two where those of groups are added."""
+    apart = group not in (0, depth)
+    part = math.gcd(k, group) if apart else k
+    needed = (PRODUCT_SLOTS if apart else 1) * n + PRODUCT_SLOTS * part // 2
+    if needed <= target.tmem_columns:
+        return None
+    return f"tile N {n} and K {k} need {needed} tensor-memory columns, got {target.tmem_columns}"
 
 
 def weight_memory(target: Target, tile: Sequence[int], bits: int) -> str | None:

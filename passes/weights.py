@@ -109,6 +109,10 @@ def check_weight_tile(
         matmul, weight_legality.weight_memory(target, of_c, weights.bits), "make the tile smaller"
     )
     require(matmul, legality.accumulator_registers(target, m, n), "make the tile smaller")
+    if target.adds_from_tensor_memory:
+        depth = _depth(matmul)
+        broken = weight_legality.weight_columns(target, n, k, group, depth)
+        require(matmul, broken, "make the tile smaller")
 
 
 def weight_mma(

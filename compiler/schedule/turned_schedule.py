@@ -1,4 +1,5 @@
-"""Schedules of wgmma that takes weights from registers, with A and B exchanged, and their times.
+"""Schedules of MMAs whose A are weights that threads widen, with A and B exchanged: of wgmma with
+their times, and of tcgen05.mma (`turned_tensor`).
 
     step    what the tensor core multiplies, and what threads widen and add beside it: of several
             warpgroups one multiplies while another one widens, and one alone waits for itself
@@ -18,10 +19,11 @@ from dataclasses import dataclass
 
 from ...dialects.dtypes import DTYPES
 from ...dialects.legality import PARTIAL_BYTES, RESERVED_BYTES
-from ...dialects.target import WARP_THREADS, WGMMA_WIDENED, WGMMA_WIDENED_ADDED, Target
-from ...dialects.weight_legality import weight_depth
+from ...dialects.target import WARP_THREADS, Target
+from ...dialects.weight_legality import weight_columns, weight_depth
 from ..spec import MatmulSpec
-from .chip_figures import figures
+from .chip_figures import figures, tensor_figures
+from .turned_tensor import stored_cycles, tensor_cycles
 
 ROWS_MIN = 48  # of A, from which on mma.sync is not always faster
 TILES: dict[bool, tuple[tuple[int, int], ...]] = {
@@ -30,6 +32,13 @@ TILES: dict[bool, tuple[tuple[int, int], ...]] = {
 }
 """Rows and K of a tile: without and with groups."""
 COLUMNS = {False: (64, 128, 256), True: (64, 128, 160)}
+TENSOR_TILES: dict[bool, tuple[tuple[int, int], ...]] = {
+    False: ((128, 64), (128, 128), (64, 64), (64, 128)),
+    True: ((128, 128), (64, 128)),
+}
+TENSOR_COLUMNS = {False: (64, 128, 256), True: (64, 128, 192)}
+GROUPS_OF_WIDE = 2  # of a step, with more of which ptxas spilled from 192 columns on
+"""The same of tcgen05.mma, of whose products with groups tensor memory has two."""
 FEW, SQUARE = 64, 128  # columns up to which a tile has 64 rows, and up to which it has over 128
 WIDE_BYTES, STAGING_BYTES = 2, 36 * 1024
 STAGES_MIN, STAGES_MAX = 3, 8
@@ -47,14 +56,15 @@ LAUNCH_US = 1.2
 
 @dataclass(frozen=True)
 class TurnedSchedule:
-    """A tile of N×M×K elements and the slots of its ring; with `grouped` threads add the products
-    of groups.
+    """A tile of N×M×K elements, the `mma` that multiplies it and the slots of its ring; with
+    `grouped` threads add the products of groups.
 
     CTAs of the grid share a tile, each with one of `parts` of K. With `staged` C is stored through
     shared memory, with `persistent` a CTA computes several tiles.
     """
 
     tile: tuple[int, int, int]
+    mma: str
     grouped: bool
     stages: int
     parts: int = 1
@@ -67,14 +77,19 @@ class TurnedSchedule:
         more = [f"K split by {self.parts} over the grid"] if self.parts > 1 else []
         more += ["staged"] if self.staged else []
         more += ["static grouped by 8"] if self.persistent else []
-        return ", ".join([f"{tile} by wgmma of exchanged operands, {self.stages} stages", *more])
+        by = f"{tile} by {self.tensor_core} of exchanged operands"
+        return ", ".join([f"{by}, {self.stages} stages", *more])
+
+    @property
+    def tensor_core(self) -> str:
+        """The instruction that multiplies, in short."""
+        return "wgmma" if self.mma.startswith("wgmma") else "tcgen05.mma"
 
     def pipeline(self) -> str:
         """The passes with their options, as `--pipeline` takes them."""
         tile = "x".join(map(str, self.tile))
-        mma = (WGMMA_WIDENED_ADDED if self.grouped else WGMMA_WIDENED).name
         passes = {
-            f"tiling{{tile={tile} mma={mma} swap=true}},tma-insertion,swizzle-selection": True,
+            f"tiling{{tile={tile} mma={self.mma} swap=true}},tma-insertion,swizzle-selection": True,
             "epilogue-staging": self.staged,
             f"split-k{{parts={self.parts} over=grid}}": self.parts > 1,
             f"pipelining{{stages={self.stages}}},warp-specialization": True,
@@ -87,25 +102,32 @@ def turned_schedules(spec: MatmulSpec, target: Target) -> Iterator[TurnedSchedul
     """All candidates: of one output without operands as large as C, whose M one tile covers where a
     launch says it."""
     grouped = spec.group_size not in (0, spec.k)
-    unit = WGMMA_WIDENED_ADDED if grouped else WGMMA_WIDENED
-    plain = not (spec.further or spec.neighbours or spec.beside)
-    if unit not in target.other_mmas or not plain or spec.m < ROWS_MIN or not _by_tma(spec, target):
+    unit, plain = target.widening_mma(grouped), not (spec.further or spec.neighbours or spec.beside)
+    if unit is None or not plain or spec.m < ROWS_MIN or not _by_tma(spec, target):
         return
     used = target.using(unit.name)
-    columns = sorted({*COLUMNS[grouped], -(-spec.m // 16) * 16})
-    for (rows, k), n, parts in itertools.product(TILES[grouped], columns, PARTS):
+    in_memory = used.adds_from_tensor_memory
+    tiles = (TENSOR_TILES if in_memory else TILES)[grouped]
+    usual = (TENSOR_COLUMNS if in_memory else COLUMNS)[grouped]
+    columns = sorted({*usual, -(-spec.m // 16) * 16})
+    for (rows, k), n, parts in itertools.product(tiles, columns, PARTS):
         tile = rows, n, k
-        if _covers(spec, tile, max(COLUMNS[grouped])) and used.mma_warpgroups(*tile[:2]):
-            found = _schedule(spec, tile, grouped, parts, target)
+        if _covers(spec, tile, max(usual), used) and used.mma_warpgroups(*tile[:2]):
+            found = _schedule(spec, tile, grouped, parts, used)
             if found is not None:
                 yield found
 
 
-def _covers(spec: MatmulSpec, tile: tuple[int, int, int], most: int) -> bool:
-    """Whether a tile has columns that its rows are measured with, all that a launch of bounded rows
-    may say, and whole groups."""
+def _covers(spec: MatmulSpec, tile: tuple[int, int, int], most: int, used: Target) -> bool:
+    """Whether a tile has columns that its rows are measured with, or tensor memory has, all that a
+    launch of bounded rows may say, and whole groups."""
     rows, n, k = tile
-    usual = n <= most and (rows == 64 or n > FEW) and not (rows > SQUARE and n > SQUARE)
+    if used.adds_from_tensor_memory:
+        several = spec.group_size and k > GROUPS_OF_WIDE * spec.group_size
+        fits = weight_columns(used, n, k, spec.group_size, spec.k) is None
+        usual = fits and n <= (SQUARE if several else most)
+    else:
+        usual = n <= most and (rows == 64 or n > FEW) and not (rows > SQUARE and n > SQUARE)
     said = not spec.dynamic_m or not spec.most_m or spec.most_m <= n
     bits = DTYPES[spec.b_dtype].bits
     whole = weight_depth(k, bits, spec.group_size, spec.k) is None
@@ -127,11 +149,13 @@ def _schedule(
         return None
     several = _ctas(spec, tile, parts) > target.multiprocessors
     persistent = several and staged and not spec.dynamic_m
-    return TurnedSchedule(tile, grouped, stages, parts, staged, persistent)
+    return TurnedSchedule(tile, target.mma.name, grouped, stages, parts, staged, persistent)
 
 
 def turned_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
     """Cycles of a product, from the start of the first CTA."""
+    if target.using(schedule.mma).adds_from_tensor_memory:
+        return _tensor_cycles(spec, schedule, target)
     (rows, n, k), chip, parts = schedule.tile, figures(target), schedule.parts
     widen = rows * k / 2 / WARP_THREADS * PAIR_INSTRUCTIONS[spec.b_dtype] / ISSUE_RATE
     add = rows * n * k / spec.group_size / WARP_THREADS / ISSUE_RATE if schedule.grouped else 0
@@ -145,6 +169,16 @@ def turned_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) ->
         step *= LATER_ROUNDS
     starts = 1 if schedule.persistent else rounds
     return rounds * (steps * step + store + _meet(spec, schedule, target)) + starts * START_CYCLES
+
+
+def _tensor_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
+    """The same of tcgen05.mma: a CTA that starts behind another one waits until that has left."""
+    tile, parts = schedule.tile, schedule.parts
+    rounds = math.ceil(_ctas(spec, tile, parts) / target.multiprocessors)
+    each = tensor_cycles(spec, tile, parts, schedule.stages, target)
+    each += stored_cycles(tile, schedule.staged, target) + _meet(spec, schedule, target)
+    between = 0 if schedule.persistent else tensor_figures(target).cta_turnover
+    return rounds * each + (rounds - 1) * between
 
 
 def _meet(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:

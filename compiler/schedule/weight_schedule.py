@@ -7,7 +7,8 @@
     parts   CTAs of the grid that share K add the time in which their sums meet
     least   at least the time in which DRAM reads the weights and scales
 
-For many rows Hopper has wgmma, which takes weights from registers (`turned_schedule`).
+For many rows Hopper has wgmma, which takes weights from registers, and Blackwell tcgen05.mma, which
+takes them from tensor memory (`turned_schedule`).
 
 With few rows of C nearly all that is read is weights. Then a tile has as many rows as there are,
 and columns enough that all multiprocessors have some. Where the chip has TMA and it can address A
@@ -223,12 +224,12 @@ def _estimate(spec: MatmulSpec, schedule: WeightSchedule, target: Target) -> Wei
 
 
 def _turned(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> WeightEstimate:
-    """That of wgmma with exchanged operands."""
+    """That of wgmma or tcgen05.mma with exchanged operands."""
     chip = figures(target)
     work_us = turned_cycles(spec, schedule, target) / (chip.clock * 1e3) + LAUNCH_US
     dram_us = dram_bytes(spec) / chip.dram_rate
     least = dram_us + LAUNCH_US
-    bound = "DRAM" if least > work_us else "wgmma"
+    bound = "DRAM" if least > work_us else schedule.tensor_core
     return WeightEstimate(schedule, max(work_us, least), dram_us, bound)
 
 

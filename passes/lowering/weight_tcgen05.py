@@ -27,7 +27,7 @@ from typing import Any
 from ...dialects import sm
 from ...dialects.dtypes import DTYPES, operand_dtype
 from ...dialects.layout import UNIT_BYTES, TileLayout
-from ...dialects.mlir import arith, ir, llvm, vector
+from ...dialects.mlir import ir, llvm, vector
 from ...dialects.sm_memory import PRODUCT_SLOTS, WeightColumnsOp
 from ...dialects.target import WARP_THREADS, WARPGROUP_THREADS, WARPGROUP_WARPS
 from ...dialects.tile import AccumulatorOp
@@ -58,7 +58,7 @@ from .mma import operand_descriptor
 from .operands import unit_offset
 from .register_accumulator import joined_parts, struct_of_type
 from .scope import Scope, lowered, lowered_as, lowered_parts, place_of
-from .widened_words import pair_bytes, widened_pair
+from .widened_words import widened_word
 
 WORD_BYTES, HALVES = 4, 2
 ROWS = 2  # of the sums of a thread
@@ -221,19 +221,9 @@ class _Rows:
 
     def _widened(self, raw: list[ir.Value], zeros: ir.Value | None) -> ir.Value:
         dtype, wide = self.op.b_type.value, _wide(self.op)
-        pairs = [pair for word in raw for pair in _pairs(word, 8 * pair_bytes(dtype))]
-        words = [widened_pair(pair, dtype, wide, zeros) for pair in pairs]
+        words = [each for word in raw for each in widened_word(word, dtype, wide, zeros)]
         type_ = ir.VectorType.get([len(words)], build.i32())
         return vector.FromElementsOp(type_, words).result
-
-
-def _pairs(word: ir.Value, bits: int) -> list[ir.Value]:
-    """The pairs of weights of a word, the lowest first."""
-    type_ = ir.IntegerType.get_signless(bits)
-    return [
-        arith.trunci(type_, arith.shrui(word, build.constant(at)) if at else word)
-        for at in range(0, 8 * WORD_BYTES, bits)
-    ]
 
 
 def _wide(op: TurnedWeightMmaOp) -> str:

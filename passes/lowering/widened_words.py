@@ -22,6 +22,7 @@ MAGIC = {"bf16": 0x4300, "f16": 0x6400}
 """128 and 1024: the floats whose fraction counts ones."""
 NIBBLES, BYTES = 0x000F, 0x00FF
 SIGN = {4: 0x8, 8: 0x80}
+WORD_BITS = 32
 
 
 def pair_bytes(dtype: str) -> int:
@@ -42,6 +43,36 @@ def widened_pair(raw: ir.Value, dtype: str, wide: str, zeros: ir.Value | None) -
     spread = arith.andi(_spread(raw, bits), _twice(NIBBLES if bits == 4 else BYTES))
     offset = MAGIC[wide] | (SIGN[bits] if dtype[0] == "s" else 0)
     return _difference(arith.xori(spread, _twice(offset)), zeros or _twice(offset), wide)
+
+
+def widened_word(word: ir.Value, dtype: str, wide: str, zeros: ir.Value | None) -> list[ir.Value]:
+    """The words of all pairs of a word of weights (i32), the lowest first.
+
+    Bytes of s8 come into their halves by one permutation, where a pair by itself takes two steps.
+    """
+    bits = 8 * pair_bytes(dtype)
+    places = range(0, WORD_BITS, bits)
+    if dtype == "s8":
+        return [_of_bytes(_spread_bytes(word, at // 8), wide) for at in places]
+    type_ = ir.IntegerType.get_signless(bits)
+    shifted = [arith.shrui(word, build.constant(at)) if at else word for at in places]
+    return [widened_pair(arith.trunci(type_, each), dtype, wide, zeros) for each in shifted]
+
+
+def _of_bytes(spread: ir.Value, wide: str) -> ir.Value:
+    """Two s8 in the low bits of halves whose others are 0."""
+    if wide == "bf16":
+        return _signed_bytes(spread)
+    offset = _twice(MAGIC[wide] | SIGN[8])
+    return _difference(arith.xori(spread, offset), offset, wide)
+
+
+def _spread_bytes(word: ir.Value, first: int) -> ir.Value:
+    """Two neighbouring bytes of a word in the low ones of two halves, above which is 0."""
+    four = ir.VectorType.get([WORD_BITS // 8], ir.IntegerType.get_signless(8))
+    held, zero = llvm.bitcast(four, word), llvm.ZeroOp(four).result
+    places = [first, WORD_BITS // 8, first + 1, WORD_BITS // 8]
+    return llvm.bitcast(build.i32(), llvm.shufflevector(four, held, zero, places))
 
 
 def zero_words(zero: ir.Value, wide: str) -> ir.Value:

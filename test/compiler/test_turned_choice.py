@@ -1,10 +1,10 @@
-"""Which products with narrow weights go by wgmma, and which by mma.sync."""
+"""Which products with narrow weights go by wgmma or tcgen05.mma, and which by mma.sync."""
 
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.schedule.choice import target_for
-from tilewright.compiler.schedule.turned_schedule import TurnedSchedule
+from tilewright.compiler.schedule.turned_schedule import TurnedSchedule, turned_schedules
 from tilewright.compiler.schedule.weight_schedule import weight_schedule
 from tilewright.compiler.spec import MatmulSpec
 
@@ -18,14 +18,30 @@ def is_turned(spec, chip="sm_90a"):
     return isinstance(weight_schedule(spec, target_for(spec, chip)), TurnedSchedule)
 
 
+@pytest.mark.parametrize("chip", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize(("weights", "group"), [("s4", 128), ("s8", 4096), ("e4m3", 0)])
-def test_many_rows_go_by_wgmma_and_few_by_mma_sync(weights, group):
-    assert not any(is_turned(spec_of(m, weights, group)) for m in (1, 16, 32))
-    assert all(is_turned(spec_of(m, weights, group)) for m in (100, 128, 500, 4096))
+def test_many_rows_go_by_exchanged_operands_and_few_by_mma_sync(weights, group, chip):
+    assert not any(is_turned(spec_of(m, weights, group), chip) for m in (1, 16, 32))
+    assert all(is_turned(spec_of(m, weights, group), chip) for m in (100, 128, 500, 4096))
 
 
-@pytest.mark.parametrize("chip", ["sm_100a", "sm_89", "sm_120a"])
-def test_chips_without_wgmma_keep_mma_sync(chip):
+def test_groups_of_32_whose_products_threads_would_add_are_for_mma_sync_on_blackwell():
+    """A product of 32 of K takes longer to read than to make."""
+    assert not is_turned(spec_of(4096, "s4", 32), "sm_100a")
+
+
+@pytest.mark.parametrize(("group", "most"), [(0, 256), (128, 192)])
+def test_a_tile_takes_the_columns_that_tensor_memory_has(group, most):
+    spec = spec_of(4096, "s4", group)
+    found = list(turned_schedules(spec, target_for(spec, "sm_100a")))
+    assert max(each.tile[1] for each in found) == most
+    for each in found:
+        products, part = (2, min(each.tile[2], 128)) if group else (1, each.tile[2])
+        assert products * each.tile[1] + part <= 512
+
+
+@pytest.mark.parametrize("chip", ["sm_89", "sm_120a"])
+def test_chips_without_either_keep_mma_sync(chip):
     assert not is_turned(spec_of(4096), chip)
 
 
@@ -61,8 +77,10 @@ def test_an_m_that_one_tile_covers_may_be_said_at_a_launch():
 @pytest.mark.sweep(8)
 @pytest.mark.parametrize(("weights", "group"), [("u4", 32), ("s4", 1024), ("e4m3", 0), ("s8", 64)])
 @pytest.mark.parametrize("m", [72, 1000])
-def test_the_chosen_schedule_compiles_without_spills(weights, group, m):
+@pytest.mark.parametrize("chip", ["sm_90a", "sm_100a"])
+def test_the_chosen_schedule_compiles_without_spills(weights, group, m, chip):
     zeros = {"zero_points": True} if weights == "u4" else {}
     spec = spec_of(m, weights, group, 4096, 1024, **zeros)
-    assert is_turned(spec)
-    compile_matmul(spec, target="sm_90a")
+    if (chip, group) != ("sm_100a", 32):
+        assert is_turned(spec, chip)
+    compile_matmul(spec, target=chip)

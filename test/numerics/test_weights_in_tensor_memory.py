@@ -147,7 +147,7 @@ def test_a_kernel_of_a_dynamic_m_takes_any_of_them(bounds, rows, c):
         (
             GROUPS,
             f"mma={ADDED} swap=true tile=128x256x64",
-            "needs 576 tensor-memory columns, over the 512 of sm_100a; use a smaller tile",
+            "tile N 256 and K 64 need 576 tensor-memory columns, got 512; make the tile smaller",
         ),
     ],
 )
