@@ -1,7 +1,10 @@
-"""What tests of the schedule choice share."""
+"""What tests of the schedule choice share, and those of kernels for any M or any batch."""
 
 import pytest
 
+from tilewright.compiler import driver
+from tilewright.compiler.backend import Assembled
+from tilewright.compiler.calls import fused_rows, kernel_cache, kernels, row_kernels
 from tilewright.compiler.schedule import choice, tile_extents
 from tilewright.dialects.target import REGISTERS
 
@@ -21,3 +24,26 @@ def fewer_tiles(request, monkeypatch):
     """
     if not request.config.getoption("--all"):
         monkeypatch.setitem(tile_extents.N_TILES, REGISTERS, tile_extents.N_TILES[REGISTERS][::3])
+
+
+@pytest.fixture
+def compiled(request, monkeypatch, tmp_path):
+    """The sources that the compiler is asked for; without ptxas, since the emulator runs PTX.
+
+    Kernels of any M or any batch are those that the test's own `two_kernels` names.
+    """
+    asked, compile_matmul = [], kernel_cache.compile_matmul
+
+    def noted(source, **options):
+        asked.append(source)
+        return compile_matmul(source, **options)
+
+    nothing = Assembled(b"", 0, 0, 0, 0, 0, "")
+    monkeypatch.setenv(kernel_cache.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(driver, "assemble", lambda *_, **__: nothing)
+    monkeypatch.setattr(kernel_cache, "compile_matmul", noted)
+    kernel_cache.cached_bundle.cache_clear()
+    monkeypatch.setattr(row_kernels, "buckets_for", request.module.two_kernels)
+    for module, name in ((kernels, "_kernels"), (kernels, "_seen"), (fused_rows, "_found")):
+        monkeypatch.setattr(module, name, {})
+    return asked

@@ -7,36 +7,12 @@ import torch
 from torch.nn import functional
 
 from tilewright import matmul
-from tilewright.compiler.calls import fused_rows, kernel_cache
 from tilewright.compiler.driver import choose_pipeline
 from tilewright.compiler.schedule.buckets import Bucket
 from tilewright.compiler.spec import MANY_ROWS, ROWS_MOST, MatmulSpec
 from tilewright.dialects.errors import CompileError, OptionError
 
 N, K = 40, 48
-
-
-@pytest.fixture
-def compiled(monkeypatch, tmp_path):
-    """How often the compiler is asked for a kernel; without ptxas, since the emulator runs PTX."""
-    from tilewright.compiler import driver
-    from tilewright.compiler.backend import Assembled
-    from tilewright.compiler.calls import row_kernels
-
-    asked, compile_matmul = [], kernel_cache.compile_matmul
-
-    def noted(source, **options):
-        asked.append(source)
-        return compile_matmul(source, **options)
-
-    nothing = Assembled(b"", 0, 0, 0, 0, 0, "")
-    monkeypatch.setenv(kernel_cache.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(driver, "assemble", lambda *_, **__: nothing)
-    monkeypatch.setattr(kernel_cache, "compile_matmul", noted)
-    kernel_cache.cached_bundle.cache_clear()
-    monkeypatch.setattr(row_kernels, "buckets_for", two_kernels)
-    monkeypatch.setattr(fused_rows, "_found", {})
-    return asked
 
 
 def two_kernels(spec: MatmulSpec, target: str) -> list[Bucket]:

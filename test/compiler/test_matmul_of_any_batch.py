@@ -8,37 +8,12 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls import kernel_cache
 from tilewright.compiler.schedule.buckets import Bucket
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 from tilewright.dialects.errors import CompileError, OptionError
 
 M, N, K = 24, 40, 48
 ANY = {"batch": "dynamic", "target": "sm_90a"}
-
-
-@pytest.fixture
-def compiled(monkeypatch, tmp_path):
-    """What the compiler is asked for; without ptxas, since the emulator runs PTX."""
-    from tilewright.compiler import driver
-    from tilewright.compiler.backend import Assembled
-    from tilewright.compiler.calls import fused_rows, kernels, row_kernels
-
-    asked, compile_matmul = [], kernel_cache.compile_matmul
-
-    def noted(source, **options):
-        asked.append(source)
-        return compile_matmul(source, **options)
-
-    nothing = Assembled(b"", 0, 0, 0, 0, 0, "")
-    monkeypatch.setenv(kernel_cache.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(driver, "assemble", lambda *_, **__: nothing)
-    monkeypatch.setattr(kernel_cache, "compile_matmul", noted)
-    kernel_cache.cached_bundle.cache_clear()
-    monkeypatch.setattr(row_kernels, "buckets_for", two_kernels)
-    for module, name in ((kernels, "_kernels"), (kernels, "_seen"), (fused_rows, "_found")):
-        monkeypatch.setattr(module, name, {})
-    return asked
 
 
 def two_kernels(spec: MatmulSpec, _target: str) -> list[Bucket]:

@@ -6,36 +6,11 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls import kernel_cache
 from tilewright.compiler.schedule.buckets import Bucket
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 from tilewright.dialects.errors import OptionError
 
 N, K = 56, 48
-
-
-@pytest.fixture
-def compiled(monkeypatch, tmp_path):
-    """The specs that the compiler is asked for; without ptxas, since the emulator runs PTX."""
-    from tilewright.compiler import driver
-    from tilewright.compiler.backend import Assembled
-    from tilewright.compiler.calls import kernels, row_kernels
-
-    asked, compile_matmul = [], kernel_cache.compile_matmul
-
-    def noted(spec, **options):
-        asked.append(spec)
-        return compile_matmul(spec, **options)
-
-    nothing = Assembled(b"", 0, 0, 0, 0, 0, "")
-    monkeypatch.setenv(kernel_cache.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(driver, "assemble", lambda *_, **__: nothing)
-    monkeypatch.setattr(kernel_cache, "compile_matmul", noted)
-    kernel_cache.cached_bundle.cache_clear()
-    monkeypatch.setattr(row_kernels, "buckets_for", two_kernels)
-    monkeypatch.setattr(kernels, "_kernels", {})
-    monkeypatch.setattr(kernels, "_seen", {})
-    return asked
 
 
 def two_kernels(spec: MatmulSpec, _target: str) -> list[Bucket]:
