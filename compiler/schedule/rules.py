@@ -124,8 +124,14 @@ def grid_parts(problem: Problem, schedule: Schedule, target: Target) -> str | No
         return None
     if schedule.split_k > 1:
         return f"K is split by {schedule.split_k} in clusters already"
-    if problem.grouped or problem.counts_tiles(schedule):
-        return "K is split over the grid of known tiles of one group"
+    if problem.grouped:
+        return "K is not split where rows or K are grouped"
+    if problem.counts_tiles(schedule):
+        if figures(target).split is not None:
+            return "K of tiles that a launch counts is split in clusters where that was measured"
+        if not problem.most_m:
+            return "K is split over the grid of tiles whose most are known"
+        m = -(-problem.most_m // schedule.tile[0])
     if problem.swapped:
         return "sums of rows that are columns of C are added up in clusters"
     if problem.further_bytes or problem.quantized or problem.adds_products:

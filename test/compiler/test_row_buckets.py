@@ -1,6 +1,7 @@
 """Which rows share a kernel: all of them have one, and one that does well there."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -11,12 +12,14 @@ from tilewright.compiler.schedule.buckets import (
     LOSS,
     SEARCHED,
     TIE,
+    for_rows,
     losses_of,
     shared_schedules,
 )
 from tilewright.compiler.schedule.choice import choose_schedule
 from tilewright.compiler.schedule.estimate import estimate
-from tilewright.compiler.schedule.problem import Problem
+from tilewright.compiler.schedule.problem import Problem, Schedule
+from tilewright.compiler.schedule.rules import grid_parts
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 from tilewright.dialects.errors import OptionError
 from tilewright.dialects.target import find_target
@@ -73,6 +76,37 @@ def test_a_schedule_is_left_out_where_the_others_do_as_well():
         for column, rows in enumerate(JUDGED):
             if any(least <= rows <= most for least, most in ranges):
                 assert losses[number, column] <= losses[kept, column].min() + TIE
+
+
+def test_parts_of_k_over_the_grid_serve_rows_of_several_tiles():
+    """As many as multiprocessors have tiles, as with a known M; of Hopper clusters have them."""
+    chip, spec = find_target("sm_100a"), any_m(1024, 8192)
+    shared = shared_schedules(spec, chip)
+    parted = [(each, rows) for each, own in shared if each.split_grid > 1 for rows in own]
+    several = [(each, rows) for each, rows in parted if rows[0] > each.tile[0]]
+    assert several and all(most < ROWS_MOST for _, (_, most) in parted)
+    for m in (130, 200, 300, 400):
+        (taken,) = [each for each, (least, most) in several if least <= m <= most]
+        known = replace(spec, m=m, dynamic_m=False)
+        best = estimate(Problem.of(known, chip), choose_schedule(known, chip), chip).total_us
+        assert estimate(Problem.of(for_rows(spec, m), chip), taken, chip).total_us <= 1.01 * best
+    hopper = find_target("h200")
+    assert all(each.split_grid == 1 for each, _ in shared_schedules(spec, hopper))
+
+
+@pytest.mark.parametrize(
+    ("target", "most", "said"),
+    [
+        ("sm_100a", 0, "tiles whose most are known"),
+        ("sm_100a", 64 * 149, "149 tiles are over 148 multiprocessors"),
+        ("h200", 200, "in clusters where that was measured"),
+    ],
+)
+def test_rows_without_end_or_of_too_many_tiles_have_no_parts_over_the_grid(target, most, said):
+    chip = find_target(target)
+    bounds = {"least_m": 1, "most_m": most} if most else {}
+    problem = Problem.of(replace(any_m(64, 8192), m=100, **bounds), chip)
+    assert said in (grid_parts(problem, Schedule((64, 64, 64), split_grid=4), chip) or "")
 
 
 def test_a_schedule_is_chosen_at_rows_that_are_compared():

@@ -51,6 +51,12 @@ ROWS = [
         DYNAMIC,
     ),
     Fault(
+        "grid parts: kernels of rows without end may have them",
+        "m = -(-problem.most_m // schedule.tile[0])",
+        "m = -(-problem.m // schedule.tile[0])",
+        ("test/compiler/test_row_buckets.py",),
+    ),
+    Fault(
         "stacks: a launch counts the tiles of one matrix less",
         "return build.as_i32(op.matrices) * op.each.value",
         "return (build.as_i32(op.matrices) - 1) * op.each.value",

@@ -44,6 +44,7 @@ AHEAD = HOPPER.replace("epilogue-staging", "epilogue-staging{vectors=registers}"
 STRIDE = BLACKWELL.replace("scheduler=clc", "order=m ctas=4")
 WARPS = "tiling{tile=64x64x32},copy-insertion,swizzle-selection,epilogue-staging,pipelining"
 SPLIT = "tiling{tile=64x64x64},tma-insertion,swizzle-selection,split-k{parts=2},pipelining"
+PARTED = SPLIT.replace("parts=2", "parts=2 over=grid").removesuffix(",pipelining")
 PREFIXES = [
     (target, ",".join(full.split(",")[:count]))
     for target, full in (("sm_90a", HOPPER), ("sm_100a", BLACKWELL))
@@ -56,6 +57,8 @@ OTHERS = [
     ("sm_90a", "tiling{tile=64x64x64 order=grouped group=2}"),
     ("sm_90a", SPLIT.replace("64x64x64", "64x24x64 order=n")),
     ("sm_80", "tiling{tile=32x16x32 mma=fma operands=global}"),
+    ("sm_100a", f"{PARTED},pipelining"),
+    ("sm_100a", f"{PARTED},clustering{{shape=2x1 pair=true}},pipelining,warp-specialization"),
 ]
 SIZES = (1, 129)
 PLAIN = """
