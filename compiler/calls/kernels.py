@@ -30,7 +30,7 @@ from ..spec import MatmulSpec
 from .kernel_cache import cached_bundle
 from .leading_dims import is_empty, product_of_nothing
 from .operands import lies_as, operand_of, quick_key, spec_of
-from .placement import ALIGNMENT_BYTES, NO_GAPS, aligned, gaps_of, read_in_place
+from .placement import ALIGNMENT_BYTES, NO_GAPS, aligned, gaps_of, placement, read_in_place
 from .row_kernels import RowKernels, row_buckets
 from .torch_precision import asks_for_all_digits
 
@@ -236,6 +236,9 @@ def _key(a: Any, b: Any, how: How, gaps_of_c: tuple[int, int]) -> tuple[Any, ...
 
 
 def _without_first(name: str, array: Any) -> tuple[Any, ...]:
-    """What tells an operand of any rows, or a stack of any number of matrices, from others."""
+    """What tells an operand of any rows, or a stack of any number of matrices, from others; of one
+    that no kernel reads as it lies all of it, as it is copied."""
     operand = operand_of(name, array)
+    if placement(operand.shape, operand.strides) is None:
+        return quick_key(array)
     return array.shape[1:], *lies_as(name, operand), operand.dtype

@@ -89,3 +89,32 @@ def test_a_column_major_operand_is_refused():
     a, b = operands(4)
     with pytest.raises(OptionError, match="a dynamic m must come with a_major = 'k'"):
         matmul(a.T.contiguous().T, b, m="dynamic")
+
+
+@pytest.mark.parametrize("function", [None, torch.relu])
+def test_rows_that_no_kernel_reads_as_they_lie_are_copied_in_every_call(compiled, function):
+    generator = torch.Generator().manual_seed(6)
+    shapes = (6, K), (N, K), (6, 2 * K)
+    drawn = (torch.randint(-3, 4, shape, generator=generator) for shape in shapes)
+    contiguous, b, wide = (each.bfloat16() for each in drawn)
+    lying = (
+        contiguous,
+        contiguous[:1].expand(6, -1),
+        wide[:, ::2],
+        wide.as_strided(contiguous.shape, (8, 1)),
+    )
+    for a in (*lying, *lying):  # before a kernel is known, and after
+        c = matmul(a, b, m="dynamic", epilogue=function, out_dtype="f32")
+        exact = a.double() @ b.double().T
+        assert torch.equal(c.double(), exact if function is None else exact.relu())
+
+
+@pytest.mark.usefixtures("fresh_cache")
+def test_stacks_that_no_kernel_reads_as_they_lie_are_copied_in_every_call():
+    b = torch.arange(4 * 8 * 16).remainder(7).reshape(4, 8, 16).bfloat16()
+    whole = torch.arange(4 * 5 * 32).remainder(5).reshape(4, 5, 32).bfloat16()
+    lying = whole[..., :16].contiguous(), whole[:1, :, :16].expand(4, 5, 16), whole[..., ::2]
+    for a in lying:
+        for right in (b, b[:1].expand(4, 8, 16)):
+            c = matmul(a, right, batch="dynamic", out_dtype="f32")
+            assert torch.equal(c.double(), torch.matmul(a.double(), right.double().mT))
