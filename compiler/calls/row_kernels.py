@@ -15,9 +15,9 @@ from ...runtime.bundles.bundle import Bundle
 from ...runtime.bundles.several import ranges_of
 from ...runtime.launch.kernel import Kernel
 from ...runtime.launch.loading import open_kernel
-from ..buckets import buckets_for
 from ..schedule.buckets import Bucket
 from ..spec import BATCH_HINT, ROWS_HINT, MatmulSpec
+from .kept_choices import kept_buckets
 
 
 class RowKernels:
@@ -71,4 +71,4 @@ def row_buckets(
         spec = replace(spec, batch=BATCH_HINT, dynamic_batch=True)
     else:
         spec = replace(spec, m=ROWS_HINT, dynamic_m=True)
-    return [Bucket(spec, pipeline)] if pipeline else buckets_for(spec, target)
+    return [Bucket(spec, pipeline)] if pipeline else kept_buckets(spec, target)

@@ -146,14 +146,18 @@ def _distance(one: Problem, other: Problem) -> float:
     return sum(abs(mine - theirs) / mine for mine, theirs in pairs)
 
 
-def _entries(chip: str, kind: tuple) -> tuple[Tuned, ...]:
-    """Those of a kind of problem: of the user's own table, then of the one that is shipped."""
+def tables_of(chip: str) -> list[Path]:
+    """The files of a chip's tables that there are: the user's own, then the one that is shipped."""
     own = os.environ.get(VARIABLE)
     folders = ([Path(own)] if own else []) + [SHIPPED]
+    return [path for folder in folders if (path := folder / f"{chip}.json").is_file()]
+
+
+def _entries(chip: str, kind: tuple) -> tuple[Tuned, ...]:
+    """Those of a kind of problem, in the order of the tables."""
     return tuple(
         entry
-        for path in (folder / f"{chip}.json" for folder in folders)
-        if path.is_file()
+        for path in tables_of(chip)
         for entry in _by_kind(path, path.stat().st_mtime_ns).get(kind, ())
     )
 

@@ -43,7 +43,7 @@ def compiled(request, monkeypatch, tmp_path):
     monkeypatch.setattr(driver, "assemble", lambda *_, **__: nothing)
     monkeypatch.setattr(kernel_cache, "compile_matmul", noted)
     kernel_cache.cached_bundle.cache_clear()
-    monkeypatch.setattr(row_kernels, "buckets_for", request.module.two_kernels)
+    monkeypatch.setattr(row_kernels, "kept_buckets", request.module.two_kernels)
     for module, name in ((kernels, "_kernels"), (kernels, "_seen"), (fused_rows, "_found")):
         monkeypatch.setattr(module, name, {})
     return asked

@@ -37,7 +37,7 @@ def two_kernels(monkeypatch):
             for tile, own in (("64x32x32", (1, 3)), ("64x64x32", (4, ROWS_MOST)))
         ]
 
-    monkeypatch.setattr(row_kernels, "buckets_for", made)
+    monkeypatch.setattr(row_kernels, "kept_buckets", made)
 
 
 def taken(function, values, known=(), target="sm_90a"):

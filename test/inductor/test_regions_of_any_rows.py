@@ -43,7 +43,7 @@ def two_kernels(monkeypatch):
             for each in (few, more)
         ]
 
-    monkeypatch.setattr(row_kernels, "buckets_for", made)
+    monkeypatch.setattr(row_kernels, "kept_buckets", made)
 
 
 def on_emulator(target: str) -> Settings:
