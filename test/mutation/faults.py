@@ -10,6 +10,7 @@ from emulator_faults import EMULATOR
 from fault import Fault
 from graph_faults import GRAPHS
 from group_faults import GROUPS
+from order_faults import ORDERS
 from row_faults import ROWS
 from scale_faults import BLOCKWISE, QUANTISED
 from thread_faults import THREADS
@@ -384,4 +385,5 @@ FAULTS = [
     *GRAPHS,
     *TURNED,
     *THREADS,
+    *ORDERS,
 ]

@@ -4,6 +4,7 @@ PTX ISA §9.7.13.2 has it of bar.warp.sync. Of shfl, vote, match, redux, elect, 
 that wait for all lanes it says nothing (CUDA C++ Programming Guide: they imply no memory barrier).
 """
 
+import numpy as np
 import pytest
 
 from tilewright.runtime.emulator import Trap, launch
@@ -43,3 +44,48 @@ def test_it_does_not_order_the_lanes(between):
 @pytest.mark.parametrize("between", ["bar.warp.sync -1;", "bar.sync 0;", "barrier.sync 1, 32;"])
 def test_a_barrier_does(between):
     launch(TEXT.format(between=between), "k", grid=1, block=32)
+
+
+GLOBAL = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 data)
+{{ .reg .b32 %r<8>; .reg .b64 %rd<4>; ld.param.u64 %rd0, [data]; mov.u32 %r0, %tid.x;
+  mul.wide.u32 %rd1, %r0, 4; add.u64 %rd2, %rd0, %rd1; xor.b64 %rd1, %rd1, 4;
+  add.u64 %rd3, %rd0, %rd1;
+  st.global.b32 [%rd2], %r0;
+  {between}
+  {access}
+  ret; }}
+"""
+LOAD, STORE = "ld.global.b32 %r5, [%rd3];", "add.u32 %r5, %r0, 100; st.global.b32 [%rd3], %r5;"
+
+
+@pytest.mark.parametrize("access", [LOAD, STORE])
+@pytest.mark.parametrize("between", ["", NO_ORDER["shfl"], "membar.gl;"])
+def test_nor_in_global_memory(access, between):
+    text = GLOBAL.format(between=between, access=access)
+    for seed in range(3):
+        with pytest.raises(Trap, match=r"lanes of a warp need bar\.warp\.sync") as caught:
+            launch(text, "k", grid=1, block=32, params=[np.zeros(64, np.int32)], seed=seed)
+        assert caught.value.category == "race"
+
+
+@pytest.mark.parametrize("access", [LOAD, STORE])
+def test_a_barrier_does_in_global_memory(access):
+    text = GLOBAL.format(between="bar.warp.sync -1;", access=access)
+    launch(text, "k", grid=1, block=32, params=[np.zeros(64, np.int32)])
+
+
+def test_a_lane_reads_what_it_has_written_itself():
+    text = GLOBAL.format(between="", access="ld.global.b32 %r5, [%rd2];")
+    launch(text, "k", grid=1, block=32, params=[np.zeros(64, np.int32)])
+
+
+@pytest.mark.parametrize("space", ["shared", "global"])
+def test_lanes_that_write_a_byte_at_once_have_each_written_it(space):
+    text = GLOBAL.replace("{{ .reg", "{{ .shared .b32 word; .reg", 1)
+    place = "[word]" if space == "shared" else "[%rd0+128]"
+    access = f"mov.b32 %r1, 7; st.{space}.b32 {place}, %r1; ld.{space}.b32 %r5, {place};"
+    text = text.format(between="", access=access)
+    launch(text, "k", grid=1, block=32, params=[np.zeros(64, np.int32)])

@@ -18,9 +18,10 @@ from ..fences.proxy import CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain
 from .grains import Cells, Grains, Run, Span, bytes_of, row_span, span_of
+from .lanes_of_bytes import lane_of_each, note_lanes
 from .last_writes import LastWrites
 from .reads import AgentReads, LastReads
-from .verdicts import Past, limit, split_when
+from .verdicts import Past, between_lanes, limit, split_when
 
 Warn = Callable[[str, str], None]
 Same = Callable[[], np.ndarray]
@@ -110,8 +111,7 @@ class SharedShadow:
         who = -actor.own if actor.strong else actor.own
         self._writes.put(index, size, who, actor.when)
         if not actor.asynchronous:
-            lanes = 0 if actor.lanes is None else np.repeat(actor.lanes, size)
-            self._lanes[bytes_of(index, size)] = lanes
+            note_lanes(self._lanes, index, size, actor)
 
     def superseded(self, words: Words, span: Span) -> None:
         """The async proxy has written these 8-byte words: no fence is awaited there."""
@@ -190,11 +190,7 @@ class SharedShadow:
         at, lane = int(bytes_of(index, size)[bad]), int(writers[bad]) - 1
         name = self._domain.name(actor.own).replace(" of cta", f" lane {lane} of cta")
         other = f"the write by {name} (ptx:{split_when(int(when[bad]))[1]})"
-        raise Trap(
-            "race",
-            f"{what} of shared offset 0x{at:x} is not ordered behind {other}: lanes of a warp need"
-            f" bar.warp.sync between them",
-        )
+        raise between_lanes(what, f"shared offset 0x{at:x}", other)
 
     def _check_reads(self, index: Cells, size: int, actor: Actor, what: str) -> None:
         span, over = None, actor.rows[OVER]
@@ -239,6 +235,7 @@ class GlobalShadow:
     def __init__(self, size: int, domains: list[Domain], name: str):
         self._size, self._domains, self._name = size, domains, name
         self._writes: Grains | None = None
+        self._lanes = np.zeros(size, np.uint8)
         self._reads = LastReads(size)
         self._compared = Compared(size)
 
@@ -248,6 +245,7 @@ class GlobalShadow:
             self._refuse_written(self._writes, (index, size), what)
         elif self._writes is not None and not self._compared.excuses(index, size, actor):
             about = "write", what, None
+            self._check_lanes(self._writes, (index, size), actor, about)
             self._check(self._writes, (index, size), actor, _visible(actor), about)
         self._reads.note(index, size, self._sign(actor), actor.when)
 
@@ -257,12 +255,35 @@ class GlobalShadow:
         """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
         if self._writes is None:
             self._writes = Grains(self._size, np.int64, np.int64)
-        cells = index, size
-        self._check(self._writes, cells, actor, _visible(actor), ("write", what, same))
+        cells, about = (index, size), ("write", what, same)
+        self._check_lanes(self._writes, cells, actor, about)
+        self._check(self._writes, cells, actor, _visible(actor), about)
         for marks in () if actor.comparing else self._reads.marks():
             self._check(marks, cells, actor, OVER, ("read", what, same))
         self._compared.written(index, size, actor)
         self._writes.put(index, size, self._sign(actor), actor.when)
+        note_lanes(self._lanes, index, size, actor)
+
+    def _check_lanes(
+        self, writes: Grains, cells: tuple[Cells, int], actor: Actor, about: tuple
+    ) -> None:
+        """Trap for a write of another lane of the warp since its lanes last came together."""
+        if actor.lanes is None or actor.strong or writes.is_blank(*cells):
+            return
+        own, since = self._sign(actor), (actor.together + 1) << LINE_BITS
+        by_words = writes.coarse(*cells)
+        if by_words and not ((by_words[0] == own) & (by_words[1] >= since)).any():
+            return
+        who, when = writes.fine(*cells)
+        writers = self._lanes[bytes_of(*cells)]
+        recent = (who == own) & (when >= since) & (writers != 0)
+        recent &= writers != lane_of_each(actor, *cells)
+        bad = _harmful(recent, about[2])
+        if bad is not None:
+            at, lane = int(bytes_of(*cells)[bad]), int(writers[bad]) - 1
+            name = self._writer(own).replace(" of cta", f" lane {lane} of cta")
+            other = f"the write by {name} (ptx:{split_when(int(when[bad]))[1]})"
+            raise between_lanes(about[1], f"byte {at} of {self._name}", other)
 
     def _refuse_written(self, writes: Grains, cells: tuple[Cells, int], what: str) -> None:
         """Trap where anybody has written: nothing orders ld.global.nc behind a write of the same

@@ -38,6 +38,15 @@ def race(what: str, place: str, other: str) -> Trap:
     )
 
 
+def between_lanes(what: str, place: str, other: str) -> Trap:
+    """The Trap of an access that follows another lane's of the same warp."""
+    return Trap(
+        "race",
+        f"{what} of {place} is not ordered behind {other}: lanes of a warp need bar.warp.sync"
+        f" between them",
+    )
+
+
 def late_wait(barrier: Mbarrier, waiter: str, line: int) -> Trap:
     """The Trap of a phase that completes without a waiter of the one before."""
     before = f"phase {barrier.phase - 2}" if barrier.phase > 1 else "the one before the first"
