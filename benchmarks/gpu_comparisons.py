@@ -10,6 +10,7 @@ from tilewright.compiler.driver import choose_pipeline
 from tilewright.compiler.pipeline import presets_of
 from tilewright.compiler.schedule.warp_schedule import warp_schedule
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.dtypes import TILE_SPLITS
 from tilewright.dialects.target import find_target
 
 PING_PONG = (
@@ -142,6 +143,14 @@ WARP_SHAPES = (
     "16x4096x4096", "128x7168x4096", "4096x4096x14336", "8192x8192x1024", "8192x1024x8192",
     "300x5000x1100", "4096x128x4096",
 )  # fmt: skip
+NINE_SHAPES = (
+    "1024x1024x1024", "2048x2048x2048", "4096x4096x4096", "8192x8192x1024", "64x4096x4096",
+    "4096x128x4096",
+)  # fmt: skip
+NINE_TILES = (
+    ("64x64x32", 4), ("64x128x32", 2), ("128x64x32", 3), ("128x128x32", 2), ("128x128x16", 4),
+    ("128x192x16", 3),
+)  # fmt: skip
 WARP_TILES = {
     "square": ("128x128x32", 4),
     "long": ("128x128x64", 3),
@@ -265,6 +274,19 @@ def stores(target: str) -> Iterator[Variant]:
             )
 
 
+def nine_products(target: str) -> Iterator[Variant]:
+    """f32 by nine products of bf16 (`--type bf16x9`): the chosen schedule, and tiles that threads
+    split."""
+    units = [unit.name for unit in find_target(target).other_mmas]
+    mma = next(each for each in TILE_SPLITS if each in units)
+    for shape, (tile, stages) in itertools.product(NINE_SHAPES, NINE_TILES):
+        if (tile, stages) == NINE_TILES[0]:
+            yield Variant(shape, "chosen")
+        ring = f"epilogue-staging{{columns=16}},pipelining{{stages={stages}}}"
+        tiling = f"tiling{{tile={tile} mma={mma}}},tma-insertion,swizzle-selection"
+        yield Variant(shape, tile, f"{tiling},{ring},warp-specialization")
+
+
 COMPARISONS = {
     "stores": stores,
     "warps": warps,
@@ -280,6 +302,7 @@ COMPARISONS = {
     "starts": starts,
     "exchanges": exchanges,
     "launches": launches,
+    "nine-products": nine_products,
 }
 STAGED = "epilogue-staging"
 _PERSISTENT = (

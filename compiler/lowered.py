@@ -24,7 +24,7 @@ SOURCE = Record(
     }
 )
 _RULES = {**MANIFEST.fields, **MANIFEST.optional}
-OF_SOME_KERNELS = ("outputs", "quantized", "math", "blockwise", "weights")
+OF_SOME_KERNELS = ("outputs", "quantized", "math", "blockwise", "weights", "terms")
 LAUNCH = Record(
     {name: _RULES[name] for name in OF_THE_KERNEL} | {"source": SOURCE},
     optional={name: _RULES[name] for name in OF_SOME_KERNELS},

@@ -66,7 +66,7 @@ def spec_of(module: ir.Module) -> MatmulSpec:
         more |= {"a_scales": matmul.a_form.value, "b_scales": matmul.b_form.value}
     elif isinstance(matmul, WeightMatmulOp):
         more |= _groups_of(matmul)
-    elif target_of(module).adds_products:
+    elif target_of(module).adds_products and not target_of(module).mma.splits:
         more["sums"] = TWO_LEVEL
     names = (op.operation.name for op in matmul.epilogue.blocks[0].operations)
     spec = MatmulSpec(m, n, k, *dtypes, **more)

@@ -61,7 +61,10 @@ TENSOR_DTYPES = tuple(
     name for name in OPERAND_DTYPES if DTYPES[name].operand_kind not in (FMA, *SPLITS)
 )
 SPLIT_MMAS = {name: f"mma.sync+{name}" for name in SPLITS}
-"""The MMA of each type of f32 that warps split."""
+"""The MMA of each type of f32 that warps split, on every chip."""
+TILE_SPLITS = {f"{mma}+bf16x9": "bf16x9" for mma in ("tcgen05.mma", "wgmma.mma_async")}
+"""The MMAs for which threads split whole tiles, and the type that each multiplies."""
+_SPLIT_BY = {mma: name for name, mma in SPLIT_MMAS.items()} | TILE_SPLITS
 THREAD_DTYPES = ("f16", "bf16", "f32", "f64")  # PTX ISA, fma; the first two are widened to f32
 BESIDE_DTYPES = ("bf16", "f16", "f32", "s32", "f64")  # that an epilogue reads
 NARROW_DTYPES = ("e4m3", "e5m2")  # PTX ISA, cvt to .e4m3x2 and .e5m2x2
@@ -73,7 +76,7 @@ _WEIGHTS = {DTYPES[name].mlir: DTYPES[name] for name in WEIGHT_DTYPES}
 _BY_TENSOR_CORE = {DTYPES[name].mlir: DTYPES[name] for name in TENSOR_DTYPES}
 _BY_THREADS = {DTYPES[name].mlir: DTYPES[name] for name in THREAD_DTYPES}
 _OPERANDS = {**_BY_THREADS, **_BY_TENSOR_CORE}
-_BY_SPLITTING = {mma: {DTYPES[name].mlir: DTYPES[name]} for name, mma in SPLIT_MMAS.items()}
+_BY_SPLITTING = {mma: {DTYPES[name].mlir: DTYPES[name]} for mma, name in _SPLIT_BY.items()}
 _LIKE_OTHERS = ("tf32", *SPLITS, "ue4m3")  # in memory f32 and e4m3
 _STORED = {dtype.mlir: dtype for name, dtype in DTYPES.items() if name not in _LIKE_OTHERS}
 
@@ -94,6 +97,11 @@ def mma_unit_of(dtype: DType) -> str | None:
     """The MMA that alone multiplies operands of a type as they are meant; None where it is the
     chip's own."""
     return {FMA: FMA, **SPLIT_MMAS}.get(dtype.operand_kind or "")
+
+
+def split_by(mma: str) -> str | None:
+    """The type of f32 that an MMA splits, by its name; None where it splits none."""
+    return _SPLIT_BY.get(mma)
 
 
 def stored_dtype(mlir: str) -> DType | None:

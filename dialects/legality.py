@@ -21,6 +21,7 @@ from .layout import (
     TileLayout,
     widest_swizzle,
 )
+from .split_legality import terms_bytes
 from .target import MMA_SYNC, WARP, WARP_COUNTS, WARP_N, Target, fits_warps, targets_with
 from .thread_tiles import ThreadTile
 
@@ -98,11 +99,12 @@ def added_depth(target: Target, k: int) -> str | None:
 def tile_memory(target: Target, tile: Sequence[int], element_bytes: int) -> str | None:
     """One tile of A and one of B fit the shared memory of a CTA, beside what is reserved."""
     m, n, k = tile
-    needed = (m + n) * k * element_bytes
+    needed = (m + n) * k * element_bytes + terms_bytes(target, tile)
     if needed + RESERVED_BYTES <= target.shared_bytes:
         return None
+    terms = ", their terms" if target.mma.splits else ""
     return (
-        f"tile {m}x{n}x{k} needs {needed} bytes of shared memory for A and B and "
+        f"tile {m}x{n}x{k} needs {needed} bytes of shared memory for A and B{terms} and "
         f"{RESERVED_BYTES} for barriers, over the {target.shared_bytes} of {target.chip}"
     )
 
@@ -348,6 +350,8 @@ def launch_control(target: Target) -> str | None:
 
 def alternating_consumers(target: Target) -> str | None:
     """Two consumers take turns where each holds an accumulator of its own."""
+    if target.mma.splits:
+        return f"shared memory has terms of one consumer of {target.mma.name}"
     if target.adds_from_tensor_memory:
         return f"tensor memory has two products, those of one consumer of {target.mma.name}"
     if target.issuers_store:

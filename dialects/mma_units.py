@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..runtime.ptx_sizes import WARP_THREADS
-from .dtypes import DTYPES, SCALED_KINDS, SPLIT_MMAS, TENSOR_DTYPES, THREAD_DTYPES
+from .dtypes import (
+    DTYPES,
+    SCALED_KINDS,
+    SPLIT_MMAS,
+    TENSOR_DTYPES,
+    THREAD_DTYPES,
+    TILE_SPLITS,
+)
 
 TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
 THREAD, WARP, WARPGROUP = "thread", "warp", "warpgroup"
@@ -39,7 +46,8 @@ class MmaUnit:
     share a tile as its rows allow, else as few as have the registers.
 
     Where threads add the product of each two tiles to sums in f32, `products` says where the MMA
-    leaves that.
+    leaves that. With `splits` threads write the bf16 terms of both f32 tiles to shared memory, and
+    it multiplies these (`dialects.terms`).
     """
 
     name: str
@@ -58,6 +66,7 @@ class MmaUnit:
     operands: tuple[str, ...] = TENSOR_DTYPES
     scaled_kinds: tuple[str, ...] = ()
     products: str = ""
+    splits: bool = False
 
 
 TCGEN05 = MmaUnit(
@@ -120,6 +129,23 @@ MMA_SYNC_SPLIT = tuple(
     replace(MMA_SYNC, name=mma, operands=(name,), accumulator_registers_max=(64,))
     for name, mma in SPLIT_MMAS.items()
 )
+# The same of whole tiles: threads split them, and add the products, as those of TCGEN05_ADDED and
+# WGMMA_ADDED; of several warpgroups one multiplies while others split and add.
+TCGEN05_SPLIT = replace(
+    TCGEN05_ADDED,
+    name="tcgen05.mma+bf16x9",
+    mn_major_bytes=(4,),
+    operands=("bf16x9",),
+    splits=True,
+)
+WGMMA_SPLIT = replace(
+    WGMMA_ADDED,
+    name="wgmma.mma_async+bf16x9",
+    mn_major_bytes=(4,),
+    operands=("bf16x9",),
+    spreads_rows=True,
+    splits=True,
+)
 # Plain fma of each thread (PTX ISA, fma): any shape, any layout.
 FMA = MmaUnit(
     "fma",
@@ -141,7 +167,7 @@ WIDENED = {
 MMAS = (
     TCGEN05.name, TCGEN05_ADDED.name, TCGEN05_WIDENED.name, TCGEN05_WIDENED_ADDED.name,
     WGMMA.name, WGMMA_ADDED.name, WGMMA_WIDENED.name, WGMMA_WIDENED_ADDED.name,
-    MMA_SYNC.name, *SPLIT_MMAS.values(), FMA.name,
+    MMA_SYNC.name, *SPLIT_MMAS.values(), *TILE_SPLITS, FMA.name,
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@
     sm.shared_memory      what the CTA takes of it; sm.tensor_memory likewise
     sm.slot_memory        where the slots of a ring lie; sm.tile_memory a tile of no ring
     sm.scale_columns      where the block scales of a K step are in tensor memory
+    sm.terms              where threads write the bf16 terms of f32 tiles
     sm.columns            where accumulators lie in tensor memory
     sm.product_columns    where products lie there that threads add or read
     sm.weight_columns     where weights lie there that threads have widened
@@ -54,6 +55,7 @@
     sm.base_descriptor    a tile of a ring's first slot as an MMA is told of it; sm.operand of any
     sm.smem_descriptor    a matrix in shared memory; sm.advance the same further on
     sm.mma                d[m,n] += a[m,k] * b[n,k]^T in tensor memory; sm.commit arrives after it
+    sm.scaling_mma        the same of d divided by a power of two
     sm.wgmma              the same in registers; sm.wgmma_fence, _commit and _wait go with it
     sm.wgmma_of_registers  the same with A in registers, too
     sm.ldmatrix           8x8 matrices of shared memory into a warp's registers
@@ -126,6 +128,7 @@ from .sm_memory import (
     SlotMemoryOp,
     StagingOp,
     TensorMemoryOp,
+    TermsOp,
     TileMemoryOp,
     TurnsOp,
     WeightColumnsOp,
@@ -167,6 +170,7 @@ from .sm_tensor_core import (
     CommitOp,
     MmaOp,
     OperandOp,
+    ScalingMmaOp,
     SmemDescriptorOp,
     TmemAllocOp,
     TmemBaseOp,
@@ -251,6 +255,7 @@ __all__ = [
     "ScaleColumnsOp",
     "ScaledMmaOp",
     "ScaledMmaSyncOp",
+    "ScalingMmaOp",
     "SetRegistersOp",
     "SharedAddressOp",
     "SharedMemoryOp",
@@ -269,6 +274,7 @@ __all__ = [
     "TallyType",
     "TeamOp",
     "TensorMemoryOp",
+    "TermsOp",
     "TileMemoryOp",
     "TmaGatherOp",
     "TmaLoadOp",

@@ -10,11 +10,20 @@ from ..runtime.ptx_sizes import BARRIER_BYTES
 from .layout import SLOT_ALIGNMENT
 from .mlir import ext, ir
 from .pipe import ClaimType, RingType, SlotType, TurnType
+from .sm_slots import (
+    CLAIM_BYTES,
+    is_claim,
+    pitch_of,
+    size_of,
+    verify_offset,
+    verify_ring,
+    verify_slots,
+)
 from .sm_types import Sm
+from .terms import TERM_DTYPE, TERM_SLOTS, TERMS, term_layout
 from .tile_types import AccumulatorType, SmemType, integers_of
 from .verify import refuse, verify_smem
 
-CLAIM_BYTES = 16
 PRODUCT_SLOTS = 2  # one is added while MMAs make the next
 # PTX ISA, mbarrier: a 64-bit object, whose pending count is 1 to 2^20 - 1.
 ARRIVALS_MAX = 2**20 - 1
@@ -243,6 +252,37 @@ class WeightColumnsOp(Sm.Operation, name="weight_columns"):
         return verify_columns(self)
 
 
+class TermsOp(Sm.Operation, name="terms"):
+    """Threads write the terms of f32 tiles to `memory`, in turns to one of its slots and the other.
+
+    A slot has all terms of the first operand's tile, then those of the next (`dialects.terms`).
+    """
+
+    memory: ext.Operand[Any]
+
+    def verify_invariants(self) -> bool:
+        owner = self.memory.owner
+        memory = None if isinstance(owner, ir.Block) else owner.opview
+        if not isinstance(memory, SlotMemoryOp):
+            return refuse(self, "memory must be a sm.slot_memory, got another value")
+        if memory.slots.value != TERM_SLOTS:
+            return refuse(self, f"memory must have {TERM_SLOTS} slots, got {memory.slots.value}")
+        tiles, count = memory.memory.type.tiles, len(TERMS)
+        if not all(_is_term(each) for each in tiles):
+            return refuse(self, f"terms must be K-major tiles of bf16, got {memory.memory.type}")
+        operands = [tiles[at : at + count] for at in range(0, len(tiles), count)]
+        whole = len(tiles) % count == 0 and len(operands) in (2, 3)
+        return (whole and all(len(set(map(str, each))) == 1 for each in operands)) or refuse(
+            self, f"must have {count} tiles alike of each of two or three operands, got others"
+        )
+
+
+def _is_term(tile: ir.Type) -> bool:
+    if not isinstance(tile, SmemType) or str(tile.element) != TERM_DTYPE.mlir:
+        return False
+    return tile.layout == term_layout(tile.layout)
+
+
 class RingOp(Sm.Operation, name="ring"):
     """`ring` of the slots in `memory`; the barriers say which are full and which empty.
 
@@ -328,40 +368,13 @@ MEMORY_OPS = (
     | ScaleColumnsOp
     | ProductColumnsOp
     | WeightColumnsOp
+    | TermsOp
     | RingOp
     | TurnsOp
     | StagingOp
     | AheadRingOp
     | CopyRingOp
 )
-
-
-def is_claim(type_: ir.Type) -> bool:
-    """Whether a slot holds an answer of cluster launch control."""
-    return isinstance(type_, ClaimType)
-
-
-def size_of(type_: ir.Type) -> int:
-    """Bytes of a payload tile or answer."""
-    return type_.layout.size_bytes if isinstance(type_, SmemType) else CLAIM_BYTES
-
-
-def pitch_of(type_: ir.Type) -> int:
-    """Bytes from one slot's to the next slot's."""
-    return type_.layout.slot_bytes if isinstance(type_, SmemType) else CLAIM_BYTES
-
-
-def verify_ring(op: Any, slots: set[int]) -> bool:
-    """Whether a ring's memory and barriers are for its slots: as many, and of its payload."""
-    ring, memory = op.ring.type, op.memory
-    if not isinstance(ring, RingType):
-        return refuse(op, f"must give a ring, got {ring}")
-    slots = slots | {memory.owner.opview.slots.value}
-    if slots != {ring.stages}:
-        return refuse(op, f"all parts must have {ring.stages} slots, got {sorted(slots)}")
-    if memory.type not in (ring.slot, *ring.tiles[:1]):
-        return refuse(op, f"memory must be of {ring.slot}, got {memory.type}")
-    return True
 
 
 def verify_columns(op: ProductColumnsOp | WeightColumnsOp) -> bool:
@@ -372,17 +385,4 @@ def verify_columns(op: ProductColumnsOp | WeightColumnsOp) -> bool:
     (first, end), most = op.columns, allocation.columns.value
     if first < 0 or op.each.value < 1 or end > most:
         return refuse(op, f"must lie in the {most} columns, got {first} to {end}")
-    return True
-
-
-def verify_slots(op: Any) -> bool:
-    """Whether there is a slot."""
-    slots = op.slots.value
-    return slots >= 1 or refuse(op, f"slots must be at least 1, got {slots}")
-
-
-def verify_offset(op: Any, offset: int, alignment: int) -> bool:
-    """Whether what lies in shared memory is aligned."""
-    if offset < 0 or offset % alignment:
-        return refuse(op, f"offset must be a multiple of {alignment}, got {offset}")
     return True

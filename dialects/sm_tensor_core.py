@@ -25,6 +25,7 @@ from .verify import refuse
 
 SHAPES = ("32x32b", "16x32bx2", "16x256b")
 COLUMNS = (32, 64, 128, 256, 512)
+SHIFT_MAX, SCALING_KINDS = 15, ("f16", "tf32")  # PTX ISA, tcgen05.mma, scale-input-d
 PENDING_MAX = 7  # groups that wgmma.wait_group may leave (PTX ISA)
 
 
@@ -140,6 +141,22 @@ class MmaOp(Instruction, name="mma"):
         return got == wanted.replace("k ", "") or refuse(
             self, f"{dtype.name} is multiplied with kind {wanted}, got {got}"
         )
+
+
+class ScalingMmaOp(MmaOp, name="scaling_mma"):
+    """`d[m,n] = (accumulate ? d : 0) / 2^shift + a[m,k] * b[n,k]^T`, as `sm.mma`.
+
+    PTX ISA, tcgen05.mma, scale-input-d.
+    """
+
+    shift: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        if not MmaOp.verify_invariants(self) or not verify_range(self, "shift", 1, SHIFT_MAX):
+            return False
+        kind = self.kind.value
+        rule = f"kind must be one of {SCALING_KINDS}, which scale d, got {kind!r}"
+        return kind in SCALING_KINDS or refuse(self, rule)
 
 
 class WgmmaOp(Instruction, name="wgmma"):

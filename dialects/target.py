@@ -21,6 +21,7 @@ from .mma_units import (
     REGISTERS,
     TCGEN05,
     TCGEN05_ADDED,
+    TCGEN05_SPLIT,
     TCGEN05_WIDENED,
     TCGEN05_WIDENED_ADDED,
     TENSOR_MEMORY,
@@ -32,6 +33,7 @@ from .mma_units import (
     WARPGROUP,
     WGMMA,
     WGMMA_ADDED,
+    WGMMA_SPLIT,
     WGMMA_WIDENED,
     WGMMA_WIDENED_ADDED,
     WIDENED,
@@ -191,8 +193,9 @@ class Target:
 
     @property
     def added_mma(self) -> MmaUnit | None:
-        """The MMA whose products threads add, if the chip has one."""
-        return next((unit for unit in (self.mma, *self.other_mmas) if unit.products), None)
+        """The MMA whose products threads add, of operands as they are, if the chip has one."""
+        units = (self.mma, *self.other_mmas)
+        return next((unit for unit in units if unit.products and not unit.splits), None)
 
     def widening_mma(self, apart: bool) -> MmaUnit | None:
         """The MMA whose A are weights that threads widen, where the chip has one; `apart` where
@@ -217,8 +220,9 @@ class Target:
 
     @property
     def releases_by_warp(self) -> bool:
-        """Whether every warp whose MMAs are done releases their operands; else one commit does."""
-        return self.mma.completion != MBARRIER
+        """Whether every warp whose MMAs are done, or that has split the operands, releases them;
+        else one commit does."""
+        return self.mma.completion != MBARRIER or self.mma.splits
 
     def mma_warpgroups(self, tile_m: int, tile_n: int) -> int | None:
         """Warpgroups that share the rows of a tile's accumulator, None when too many are needed.
@@ -337,12 +341,8 @@ TARGETS = {
             "+ptx88",
             TCGEN05,
             (
-                TCGEN05_ADDED,
-                TCGEN05_WIDENED,
-                TCGEN05_WIDENED_ADDED,
-                MMA_SYNC,
-                *MMA_SYNC_SPLIT,
-                FMA,
+                *(TCGEN05_ADDED, TCGEN05_WIDENED, TCGEN05_WIDENED_ADDED, TCGEN05_SPLIT),
+                *(MMA_SYNC, *MMA_SYNC_SPLIT, FMA),
             ),
             gathers_rows=True,
         ),
@@ -350,7 +350,10 @@ TARGETS = {
             "sm_90a",
             "+ptx88",
             WGMMA,
-            (WGMMA_ADDED, WGMMA_WIDENED, WGMMA_WIDENED_ADDED, MMA_SYNC, *MMA_SYNC_SPLIT, FMA),
+            (
+                *(WGMMA_ADDED, WGMMA_WIDENED, WGMMA_WIDENED_ADDED, WGMMA_SPLIT),
+                *(MMA_SYNC, *MMA_SYNC_SPLIT, FMA),
+            ),
             cluster_waits_acquire=False,
             launch_control=False,
             dependent_launch=True,

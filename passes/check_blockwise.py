@@ -24,7 +24,7 @@ from .indices import linear_form, place_of
 
 def check_blockwise_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     """Whether threads add the products, and read the scales of its tiles."""
-    if not target.adds_products:
+    if not target.adds_products or target.mma.splits:
         unit = target.added_mma
         wanted = "an MMA whose products threads add" if unit is None else unit.name
         rule = f"scales: {wanted} adds products times scales, got {target.mma.name}"

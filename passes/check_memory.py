@@ -32,6 +32,7 @@ from ..dialects.sm_memory import (
     SlotMemoryOp,
     StagingOp,
     TensorMemoryOp,
+    TermsOp,
     TileMemoryOp,
     TurnsOp,
     WeightColumnsOp,
@@ -39,9 +40,11 @@ from ..dialects.sm_memory import (
 )
 from ..dialects.sm_positions import SlotOp
 from ..dialects.target import Target
-from ..dialects.tile import AccumulatorOp, KernelOp, LoadOp
+from ..dialects.tile import AccumulatorOp, KernelOp, LoadOp, MmaOp
+from ..dialects.tile_scales import smem_operands
 from ..dialects.tile_stores import AwaitSumsOp, PartPlaceOp, StagingBufferOp
 from .base import defining_op, operations, refused, target_of, walk
+from .operand_terms import terms_of
 from .rings import lies_in_operands, slot_parts
 from .weights import product_slots, widened_columns
 
@@ -59,6 +62,7 @@ def check_memory(module: ir.Module) -> None:
                 _check_places(kernel, planned)
                 _check_unplaced(ops, target_of(module))
                 _check_products(kernel, ops, target_of(module))
+                _check_terms(kernel, ops, target_of(module))
                 _check_bytes(planned, target_of(module).shared_bytes)
 
 
@@ -126,6 +130,25 @@ def _check_widened(kernel: KernelOp, found: list[WeightColumnsOp], in_memory: bo
         raise refused(found[0] if found else kernel, f"{rule}, got {got or 0}; run plan-memory")
 
 
+def _check_terms(kernel: KernelOp, ops: list[Any], target: Target) -> None:
+    """Where threads split tiles, the terms of those that MMAs multiply have a place."""
+    found, wanted = [op for op in ops if isinstance(op, TermsOp)], int(target.mma.splits)
+    if len(found) != wanted:
+        where = found[0] if found else kernel
+        rule = f"terms: {target.mma.name} has {wanted} sm.terms"
+        raise refused(where, f"{rule}, got {len(found)}; run plan-memory")
+    held = [op for op in ops if isinstance(op, AccumulatorOp)]
+    if found and len(held) != 1:
+        rule = f"terms: have the place of one accumulator's steps, got {len(held)}"
+        raise refused(found[0], f"{rule}; let one agent multiply")
+    for mma in [op for op in ops if isinstance(op, MmaOp)] if found else ():
+        tiles = terms_of(mma)
+        if tuple(found[0].memory.type.tiles) != tiles:
+            operands = ", ".join(str(each.type) for each in smem_operands(mma))
+            rule = f"terms: must be those of {operands}"
+            raise refused(found[0], f"{rule}, got {found[0].memory.type}; run plan-memory")
+
+
 def _check_bytes(planned: list[Any], most: int) -> None:
     (asked,) = [op for op in planned if isinstance(op, SharedMemoryOp)]
     size = asked.bytes.value
@@ -159,7 +182,7 @@ def _holds_operands(op: Any) -> bool:
 def _lies_in_operands(memory: SlotMemoryOp) -> bool:
     """Whether it is of buffers that threads fill and store when they have read their operands."""
     rings = [use.owner.opview for use in _rings(memory)]
-    if not all(isinstance(ring, StagingOp) for ring in rings):
+    if not rings or not all(isinstance(ring, StagingOp) for ring in rings):
         return False
     kernel = memory.operation.parent
     stand = [op.operation.parent == kernel for op in walk(kernel.opview, AwaitSumsOp)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects import legality
+from ..dialects import legality, split_legality
 from ..dialects.dtypes import (
     DTYPES,
     DType,
@@ -62,6 +62,7 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
         check_blockwise_mma(kernel, op, target)
         vectors = op.vectors
     require(op, legality.added_depth(target, op.a.type.layout.k), "cut K by 128", "shapes: ")
+    require(op, split_legality.split_depth(target, op.a.type.layout.k), "cut K so", "shapes: ")
     layouts = [each.type.layout for each in tiles if each not in vectors]
     if any(layout.swizzle == LINEAR for layout in layouts):
         raise refused(

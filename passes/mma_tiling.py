@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dialects import legality
+from ..dialects import legality, split_legality
 from ..dialects.dtypes import DType, operand_dtype
 from ..dialects.target import Target
 from ..dialects.tile import MatmulOp
@@ -25,6 +25,7 @@ def check_tile(
     require(matmul, legality.tile_columns(target, m, n, dtype.is_integer))
     require(matmul, legality.tile_depth(target, k, dtype.k_per_mma, dtype.name))
     require(matmul, legality.added_depth(target, k), "tile K by 128", "tiling: ")
+    require(matmul, split_legality.split_depth(target, k), "tile K so", "tiling: ")
     _check_majors(matmul, dtype, target)
     if isinstance(matmul, DualMatmulOp):
         broken = legality.dual_tile(target, m, n, dtype.is_integer)

@@ -12,6 +12,7 @@ from ..dialects.scaled_legality import SCALE_PLACES
 from ..dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES, PRODUCT_SLOTS, TileMemoryOp
 from ..dialects.sm_threads import WarpsOp
 from ..dialects.target import Target
+from ..dialects.terms import TERM_SLOTS
 from ..dialects.tile import (
     MMAS,
     STORES,
@@ -32,6 +33,7 @@ from ..dialects.tile_types import AccumulatorType, SmemType, integers_of
 from .base import defining_op, refused, walk
 from .cluster import Cluster
 from .copy_width import is_asynchronous
+from .operand_terms import terms_of
 from .ring_fills import agent_of, has_copies, is_self_filled, ring_tiles, shared_fills
 from .rings import is_ahead_ring, is_operand_ring, lies_in_operands
 from .weights import product_slots, widened_columns
@@ -104,6 +106,14 @@ class ProductsPlan:
         return self.slots * self.each + PRODUCT_SLOTS * self.weights
 
 
+@dataclass(frozen=True)
+class TermsPlan:
+    """The terms of f32 tiles in a slot, and the byte offsets of their first slots."""
+
+    tiles: tuple[SmemType, ...]
+    offsets: tuple[int, ...]
+
+
 @dataclass
 class Plan:
     """Offsets from the start of dynamic shared memory, in bytes."""
@@ -118,6 +128,7 @@ class Plan:
     tmem_columns: int = 0
     scales: ScalesPlan | None = None
     products: ProductsPlan | None = None
+    terms: TermsPlan | None = None
     shared_bytes: int = 0
 
 
@@ -128,6 +139,8 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         layout = load.tile.type.layout
         plan.buffers[load.tile] = cursor.take(layout.size_bytes, SLOT_ALIGNMENT)
     _place_rings(kernel, plan, cursor)
+    if target.mma.splits:
+        plan.terms = _place_terms(kernel, target, cursor)
     if target.has_tensor_memory:
         _place_accumulators(kernel, plan, target)
     if target.adds_from_tensor_memory:
@@ -315,13 +328,25 @@ def _allocated(kernel: KernelOp, columns: int, target: Target) -> int:
 
 def _place_products(kernel: KernelOp, target: Target, cursor: _Cursor) -> ProductsPlan:
     """Two products of the one accumulator that the kernel has, or one that MMAs add to."""
+    each = target.accumulator_columns(*_the_accumulator(kernel, target).acc.type.shape)
+    done = cursor.take(PRODUCT_SLOTS * BARRIER_BYTES, BARRIER_BYTES)
+    return ProductsPlan(each, done, product_slots(kernel), widened_columns(kernel))
+
+
+def _the_accumulator(kernel: KernelOp, target: Target) -> AccumulatorOp:
     held = walk(kernel, AccumulatorOp)
     if len(held) != 1:
         rule = f"{target.mma.name} adds to one accumulator, got {len(held)}"
         raise refused(kernel, f"{rule}; let one agent multiply")
-    each = target.accumulator_columns(*held[0].acc.type.shape)
-    done = cursor.take(PRODUCT_SLOTS * BARRIER_BYTES, BARRIER_BYTES)
-    return ProductsPlan(each, done, product_slots(kernel), widened_columns(kernel))
+    return held[0]
+
+
+def _place_terms(kernel: KernelOp, target: Target, cursor: _Cursor) -> TermsPlan:
+    """Behind the operands: those of one slot and of the next, of the one agent that multiplies."""
+    _the_accumulator(kernel, target)
+    tiles = terms_of(walk(kernel, MmaOp)[0])
+    pitches = [TERM_SLOTS * each.layout.slot_bytes for each in tiles]
+    return TermsPlan(tiles, tuple(cursor.take(each, SLOT_ALIGNMENT) for each in pitches))
 
 
 def _place_scales(kernel: KernelOp, first: int, target: Target) -> ScalesPlan | None:

@@ -32,11 +32,13 @@ from ..dialects.sm_memory import (
     StagingOp,
     TensorMemoryOp,
     TensorMemoryType,
+    TermsOp,
     TileMemoryOp,
     TurnsOp,
     WeightColumnsOp,
 )
 from ..dialects.target import Target
+from ..dialects.terms import TERM_SLOTS
 from ..dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
 from ..dialects.tile_types import integers
 from .base import PassLog, refused, target_of, the_kernel, walk
@@ -89,6 +91,10 @@ def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
     for load in walk(kernel, LoadOp):
         place = _place_buffer(load, plan.buffers[load.tile])
         replaced.append(_replace(load, place))
+    if plan.terms is not None:
+        slots = {"offsets": integers(list(plan.terms.offsets)), "slots": _i64(TERM_SLOTS)}
+        memory = RingType.of(TERM_SLOTS, plan.terms.tiles).slot
+        TermsOp(memory=SlotMemoryOp(**slots, memory=memory).memory)
     if plan.products is not None:
         done = _barriers(PRODUCTS_DONE, plan.products.done, PRODUCT_SLOTS, 1)
         _product_columns(plan.products, allocation, done)

@@ -10,7 +10,8 @@ from ..dialects.pipe import AcquireOp, CreateOp, RingType, TileOp, WaitOp
 from ..dialects.tile import KernelOp, LoadOp, StagedStoreOp
 from ..dialects.tile_ahead import LoadAheadOp
 from ..dialects.tile_types import SmemType
-from .base import walk
+from .base import target_of, walk
+from .operand_terms import kernel_term_bytes
 
 
 def retype_ring(create: CreateOp, stages: int, tiles: Sequence[ir.Type]) -> None:
@@ -43,7 +44,7 @@ def ring_slot_bytes(create: CreateOp) -> int:
 def used_shared_bytes(kernel: KernelOp, but: CreateOp | None = None) -> int:
     """Shared memory that the kernel needs, without the ring `but`, barriers included.
 
-    Buffers that lie where operands lay need no more.
+    Buffers that lie where operands lay need no more; terms of f32 tiles have a place of their own.
     """
     rings = [
         each
@@ -52,7 +53,8 @@ def used_shared_bytes(kernel: KernelOp, but: CreateOp | None = None) -> int:
     ]
     in_rings = sum(each.ring.type.stages * ring_slot_bytes(each) for each in rings)
     buffers = sum(load.tile.type.layout.slot_bytes for load in walk(kernel, LoadOp))
-    return legality.RESERVED_BYTES + in_rings + buffers
+    terms = kernel_term_bytes(kernel) if target_of(kernel.operation.parent.opview).mma.splits else 0
+    return legality.RESERVED_BYTES + in_rings + buffers + terms
 
 
 def lies_in_operands(ring: ir.Value) -> bool:

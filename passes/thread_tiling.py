@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dialects import legality
-from ..dialects.dtypes import FMA, THREAD_DTYPES, operand_dtype
+from ..dialects.dtypes import FMA, THREAD_DTYPES, operand_dtype, split_by
 from ..dialects.mlir import ir
 from ..dialects.target import WARP_THREADS, Target
 from ..dialects.tile import MatmulOp
@@ -41,12 +41,18 @@ def choose_mma(module: ir.Module, matmul: MatmulOp, name: str) -> Target:
         scaled = isinstance(matmul, ScaledMatmulOp)
         if not scaled and named is None and not _takes(matmul, target_of(module).mma.name):
             use_mma(module, FMA)
-    elif named not in (None, name):
+    elif named not in (None, name) and not _splits_alike(named, name):
         rule = f"tiling: the module asks for {MMA_ATTRIBUTE} {named!r}, got mma={name}"
         raise refused(matmul, f"{rule}; take one of them out")
     else:
         use_mma(module, name)
     return target_of(module)
+
+
+def _splits_alike(one: str, other: str) -> bool:
+    """Whether two MMAs split f32 into the same terms: a module that names one asks for no other
+    numbers than the other one's."""
+    return split_by(one) is not None and split_by(one) == split_by(other)
 
 
 def _takes(matmul: MatmulOp, mma: str) -> bool:

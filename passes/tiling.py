@@ -27,6 +27,7 @@ from ..dialects.dtypes import SCALED_KINDS
 from ..dialects.errors import CompileError
 from ..dialects.mlir import func, ir
 from ..dialects.target import MMAS, WARP, WARP_THREADS, Target, warp_grid
+from ..dialects.terms import DEPTHS
 from ..dialects.tile import (
     MatmulOp,
 )
@@ -78,6 +79,8 @@ def default_tile(matmul: MatmulOp, target: Target) -> tuple[int, int, int]:
     """The tile where none is asked for."""
     if isinstance(matmul, WeightMatmulOp):
         return WEIGHT_TILE
+    if target.mma.splits:
+        return (*DEFAULT_TILE[:2], max(DEPTHS))
     return (*DEFAULT_TILE[:2], blockwise_depth(matmul, target))
 
 

@@ -122,6 +122,8 @@ class OfSpec(OfManifest):
             told["blockwise"] = {"a": spec.a_scales, "b": spec.b_scales}
         if spec.group_size:
             told["weights"] = {"group": spec.group_size}
+        if "terms" in manifest:  # how the kernel sums, which no spec says
+            told["terms"] = manifest["terms"]
         return {"target": manifest["target"], "tensors": tensors, "epilogue": epilogue, **told}
 
 

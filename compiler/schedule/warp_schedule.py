@@ -18,16 +18,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...dialects.dtypes import DTYPES, SPLITS
 from ...dialects.errors import CompileError
 from ...dialects.legality import RESERVED_BYTES, tile_memory
+from ...dialects.split_legality import terms_bytes
 from ...dialects.target import WARP, WARP_THREADS, Target, warp_grid
 from ..spec import MatmulSpec
 from .chip_figures import figures
 from .problem import Problem
+from .split_schedule import CHOSEN, split_cycles, split_tiles, split_warps
+from .split_schedule import STAGES_MAX as SPLIT_STAGES_MAX
+from .split_schedule import STAGES_MIN as SPLIT_STAGES_MIN
 
 TILES = (
     (128, 256), (256, 128), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 64),
@@ -73,7 +77,9 @@ class WarpSchedule:
     """A tile of M×N×K elements, the warps that share it, and the slots of its ring.
 
     `staged` sums go through shared memory; `grouped` tiles share more operands in L2. With `roles`
-    a warp of its own loads tiles by TMA, and TMA stores what is staged, `columns` at a time.
+    a warp of its own loads tiles by TMA, and TMA stores what is staged, `columns` at a time. `mma`
+    is an MMA for which all warps split tiles (`split_schedule`), none where each multiplies by
+    itself.
     """
 
     tile: tuple[int, int, int]
@@ -83,20 +89,23 @@ class WarpSchedule:
     grouped: bool = False
     roles: bool = False
     columns: int | None = None
+    mma: str = ""
 
     def label(self) -> str:
         """In words."""
         tile, warps = ("x".join(map(str, extents)) for extents in (self.tile, self.warps))
         more = [name for name in ("grouped", "staged", "roles") if getattr(self, name)]
-        return ", ".join([f"{tile} by mma.sync of {warps} warps, {self.stages} stages", *more])
+        by = self.mma or f"mma.sync of {warps} warps"
+        return ", ".join([f"{tile} by {by}, {self.stages} stages", *more])
 
     def pipeline(self) -> str:
         """The passes with their options, as `--pipeline` takes them."""
         tile, warps = ("x".join(map(str, extents)) for extents in (self.tile, self.warps))
         order = " order=grouped" if self.grouped else ""
         copies = "tma-insertion" if self.roles else "copy-insertion"
+        how = f"mma={self.mma}" if self.mma else f"warps={warps}"
         passes = {
-            f"tiling{{tile={tile} warps={warps}{order}}},{copies},swizzle-selection": True,
+            f"tiling{{tile={tile} {how}{order}}},{copies},swizzle-selection": True,
             f"epilogue-staging{self._pieces()}": self.staged,
             f"pipelining{{stages={self.stages}}}": self.stages > 1,
             "warp-specialization": self.roles,
@@ -142,7 +151,26 @@ def candidates(spec: MatmulSpec, target: Target) -> list[tuple[WarpSchedule, flo
             for stages in range(min(STAGES_MIN, steps), most + 1):
                 schedule = replace(one, stages=stages)
                 found.append((schedule, estimate_us(spec, schedule, target)))
+    split = _split_candidates(spec, target)
+    found += [(schedule, estimate_us(spec, schedule, target)) for schedule in split]
     return sorted(found, key=_order)
+
+
+def _split_candidates(spec: MatmulSpec, target: Target) -> Iterator[WarpSchedule]:
+    """Those whose tiles all warps split, where TMA can load A and B."""
+    item, c_bytes = DTYPES[spec.a_dtype].bytes, DTYPES[spec.outputs[0]].bytes
+    for tile in split_tiles(spec, target):
+        (m, n, k), steps = tile, -(-spec.k // tile[2])
+        if spec.grouped_columns and n // spec.products % spec.grouped_columns:
+            continue  # a thread has all columns of the groups that it reduces
+        for one in _one_stage(spec, target, tile, (split_warps(tile, target), 1)):
+            one = replace(one, mma=CHOSEN[target.chip])
+            free = target.shared_bytes - RESERVED_BYTES - one.staging_bytes(c_bytes)
+            free -= terms_bytes(target.using(one.mma), tile)
+            most = min(SPLIT_STAGES_MAX, steps, free // ((m + n) * k * item))
+            for stages in range(min(SPLIT_STAGES_MIN, steps), most + 1):
+                if one.roles:
+                    yield replace(one, stages=stages)
 
 
 def _one_stage(
@@ -189,6 +217,8 @@ def estimate_us(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> flo
 
 def step_cycles(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> dict[str, float]:
     """Cycles that each resource needs for one K tile of one CTA."""
+    if schedule.mma:
+        return split_cycles(spec, schedule.tile, target)
     (m, n, k), chip = schedule.tile, figures(target)
     item = DTYPES[spec.a_dtype].bytes
     warp_m, warp_n = m // schedule.warps[0], n // schedule.warps[1]
@@ -257,5 +287,6 @@ def _ctas_at_once(schedule: WarpSchedule, target: Target, item: int, c_bytes: in
     registers = (threads + WARP_THREADS * schedule.roles) * each
     shared = schedule.stages * (m + n) * k * item + target.cta_reserved_shared_bytes
     shared += schedule.staging_bytes(c_bytes)
+    shared += terms_bytes(target.using(schedule.mma), schedule.tile) if schedule.mma else 0
     by_shared = target.multiprocessor_shared_bytes // shared
     return max(1, min(by_shared, target.registers // registers))

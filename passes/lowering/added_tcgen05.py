@@ -74,9 +74,14 @@ def hold_sums_apart(scope: Scope, op: AccumulatorOp) -> ir.Value:
 
 def lower_added_mma(scope: Scope, op: MmaOp) -> None:
     """Begin the product of this step, and add that of the one before."""
+    add_products(scope, op, _begin)
+
+
+def add_products(scope: Scope, op: MmaOp, begin: Callable[[Scope, MmaOp, Held], ir.Value]) -> None:
+    """The same of a product that `begin` begins, which gives its number."""
     held, at_once = Held.of(op.acc), not is_left(op)
     scales = factors_of_step(scope, op) if isinstance(op, BlockwiseMmaOp) else []
-    number = _begin(scope, op, held)
+    number = begin(scope, op, held)
     adds = constant_of(op.accumulate)
     if adds != 1:
         with build.when(None if adds == 0 else op.accumulate ^ build.true()):

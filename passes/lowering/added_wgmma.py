@@ -70,7 +70,7 @@ def _lower(scope: Scope, op: MmaOp, factors: Factors | None) -> None:
             sm.WgmmaWaitOp.of(pending=1)
             turns.give()
         sm.WgmmaWaitOp.of(pending=0)
-        _add(op, atom, slot, pinned(under_way), factors)
+        add_product(op, atom, slot, pinned(under_way), factors)
 
 
 def _started(scope: Scope, op: MmaOp, atom: int, turns: Turns | None) -> ir.Value:
@@ -82,7 +82,9 @@ def _started(scope: Scope, op: MmaOp, atom: int, turns: Turns | None) -> ir.Valu
     return made
 
 
-def _add(op: MmaOp, atom: int, slot: ir.Value, product: ir.Value, factors: Factors | None) -> None:
+def add_product(
+    op: MmaOp, atom: int, slot: ir.Value, product: ir.Value, factors: Factors | None
+) -> None:
     """`sums = (accumulate ? sums : 0) + product * factor`, register by register of an atom."""
     struct, adds = struct_of_type(op.acc.type), constant_of(op.accumulate)
     held = parts(llvm.load(struct, slot)) if adds != 0 else []

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm, vector
+from ...dialects.terms import SHIFT
 from .. import build
 
 CUT = 0xFFFF0000
-LEFT = 2.0**8
+LEFT = 2.0**SHIFT
 MAGNITUDE, INFINITE = 0x7FFFFFFF, 0x7F800000
 PIECES = 3
 ALONG_K = 4  # elements of K of a register of f32
@@ -25,7 +26,7 @@ def bf16_parts(words: ir.Value, k: int) -> list[ir.Value]:
     (count,) = ir.VectorType(words.type).shape
     raw = [vector.ExtractOp(words, [], [at]).result for at in range(count)]
     values = [llvm.bitcast(ir.F32Type.get(), each) for each in raw]
-    of_each = [values, *zip(*(_pieces(each) for each in raw), strict=True)]
+    of_each = [values, *zip(*(pieces_of(each) for each in raw), strict=True)]
     pairs = _pairs(count, count * ALONG_K // k)
     type_ = ir.VectorType.get([count // 2], build.i32())
     return [
@@ -45,7 +46,7 @@ def _pairs(count: int, rows: int) -> list[tuple[int, int]]:
     return [(start + row, start + rows + row) for start in starts for row in range(rows)]
 
 
-def _pieces(word: ir.Value) -> list[ir.Value]:
+def pieces_of(word: ir.Value) -> list[ir.Value]:
     """The parts of an element, 0 of what is no number; each is cut to bf16 when it is packed."""
     f32 = ir.F32Type.get()
     is_number = build.less(arith.andi(word, build.constant(MAGNITUDE)), INFINITE)

@@ -114,7 +114,7 @@ class Operand:
         bits, offset = (0, 0) if move is None else move
         if move is None:
             row, k = row + by[0], k + by[1]
-        place = self.start + _offset(self.layout, row + self.first, k)
+        place = self.start + element_offset(self.layout, row + self.first, k)
         return build.shared_at(place ^ bits if bits else place), offset
 
 
@@ -194,7 +194,7 @@ def move_of(
     return None
 
 
-def _offset(layout: TileLayout, row: ir.Value, k: ir.Value) -> ir.Value:
+def element_offset(layout: TileLayout, row: ir.Value, k: ir.Value) -> ir.Value:
     """Byte of an element in the tile, swizzled."""
     line, along = (row, k) if layout.major == "k" else (k, row)
     width = UNIT_BYTES // layout.element_bytes

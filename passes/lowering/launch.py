@@ -8,7 +8,13 @@ from typing import Any
 from ...dialects.dtypes import PADDED_TYPES, DType, operand_dtype, scaled_dtype, stored_dtype
 from ...dialects.mlir import ir
 from ...dialects.sm_copies import TryCancelOp
-from ...dialects.sm_memory import CopyRingOp, RingOp, SharedMemoryOp, TensorMemoryOp
+from ...dialects.sm_memory import (
+    CopyRingOp,
+    RingOp,
+    SharedMemoryOp,
+    TensorMemoryOp,
+    TermsOp,
+)
 from ...dialects.tile import (
     MMAS,
     ElementOp,
@@ -84,6 +90,7 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
         **describe_math(kernel),
         **_blockwise(kernel),
         **describe_weights(kernel),
+        **_terms(kernel),
         "names": describe_names(kernel),
     }
 
@@ -252,6 +259,13 @@ def _blockwise(kernel: KernelOp) -> dict[str, Any]:
     for op in walk(kernel, BlockwiseMmaOp)[:1]:
         return {"blockwise": {"a": op.a_form.value, "b": op.b_form.value}}
     return {}
+
+
+def _terms(kernel: KernelOp) -> dict[str, Any]:
+    """How much of K MMAs sum, where threads split f32 tiles into terms."""
+    if not walk(kernel, TermsOp):
+        return {}
+    return {"terms": {"depth": _tile(kernel)[1]}}
 
 
 def _blockwise_scales(kernel: KernelOp) -> list[ir.Value]:

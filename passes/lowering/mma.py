@@ -112,7 +112,7 @@ def lower_base_descriptor(scope: Scope, op: sm.BaseDescriptorOp) -> ir.Value:
     if got != version:
         raise refused(op, f"version: must be {version} on {scope.target.chip}, got {got}; write it")
     offset = integers_of(defining_op(op.memory).offsets)[op.tile.value]
-    return _descriptor_at(op.descriptor.type, offset)
+    return descriptor_at(op.descriptor.type, offset)
 
 
 def lower_operand(_: Scope, op: sm.OperandOp) -> ir.Value:
@@ -129,14 +129,14 @@ def operand_descriptor(scope: Scope, op: Any, operand: ir.Value[SmemType]) -> ir
     made = defining_op(operand)
     if isinstance(made, sm.TileMemoryOp):
         type_ = descriptor_type(scope.target, operand.type)
-        return _descriptor_at(type_, made.offset.value)
+        return descriptor_at(type_, made.offset.value)
     found = lowered(operand)
     if not isinstance(found.type, sm.DescriptorType):
         raise refused(op, "operands: must be given by sm.operand, got a tile's address; use it")
     return found
 
 
-def _descriptor_at(type_: ir.Type, offset_bytes: int) -> ir.Value:
+def descriptor_at(type_: ir.Type, offset_bytes: int) -> ir.Value:
     """The descriptor of a matrix at a byte of dynamic shared memory."""
     return sm.SmemDescriptorOp.of(build.shared_at(offset_bytes), descriptor=type_).descriptor
 

@@ -98,6 +98,8 @@ def _operand(
 
 
 def mma(op: sm.MmaOp) -> None:
+    """A `sm.scaling_mma`, too."""
+    shift = build.constant(op.shift.value, build.i64()) if isinstance(op, sm.ScalingMmaOp) else None
     nvvm.tcgen05_mma(
         KINDS[op.kind.value],
         GROUPS[op.cta_group.value],
@@ -106,6 +108,7 @@ def mma(op: sm.MmaOp) -> None:
         _operand(op, op.b, op.b_offset),
         build.constant(_instruction_descriptor(op)),
         op.accumulate,
+        scale_input_d=shift,
     )
 
 
@@ -290,6 +293,7 @@ PATTERNS = {
     sm.SmemDescriptorOp: smem_descriptor,
     sm.AdvanceOp: advance,
     sm.MmaOp: mma,
+    sm.ScalingMmaOp: mma,
     sm.ScaledMmaOp: scaled_mma,
     sm.TmemCopyOp: tmem_copy,
     sm.CommitOp: commit,

@@ -5,7 +5,7 @@
     tile.mma %acc, %a, %b           tile.mma %acc, %a, %b
 
 The base stands once in the kernel, behind the ring. Where an MMA takes fragments from registers, or
-threads multiply, tiles have addresses alone.
+threads multiply or split tiles, these have addresses alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def describe_operand(rings: Rings, op: TileOp) -> None:
     """Give MMAs that read the tile its descriptor, and drop the op where nobody else reads it."""
     reads = [use for use in op.tile.uses if _by_descriptor(use.owner.opview, op.tile)]
     tile = op.tile.type
-    if not reads or not isinstance(tile, SmemType) or rings.target.mma.completion == ISSUED:
+    by_threads = rings.target.mma.completion == ISSUED or rings.target.mma.splits
+    if not reads or not isinstance(tile, SmemType) or by_threads:
         return
     if tile.layout.is_vector:  # threads read it
         return

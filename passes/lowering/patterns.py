@@ -152,6 +152,8 @@ from .scaled_mma import lower_scaled_mma
 from .scaled_mma_sync import lower_scaled_mma_sync
 from .scope import Scope
 from .shifted_copies import lower_copy_together
+from .split_tcgen05 import LOWERINGS as SPLIT_TCGEN05
+from .split_wgmma import LOWERINGS as SPLIT_WGMMA
 from .thread_sums import (
     hold_sums,
     lower_clear_sums,
@@ -381,8 +383,10 @@ LOWERINGS = {
         **_TCGEN05_WIDENED,
         TurnedWeightMmaOp: lower_grouped_weight_tcgen05,
     },
+    "tcgen05.mma+bf16x9": {**_TCGEN05_ADDED, **SPLIT_TCGEN05},
     "wgmma.mma_async": _WGMMA,
     "wgmma.mma_async+fma": _WGMMA_ADDED,
+    "wgmma.mma_async+bf16x9": {**_WGMMA_ADDED, **SPLIT_WGMMA},
     "wgmma.mma_async+cvt": {**_WGMMA, TurnedWeightMmaOp: lower_weight_wgmma},
     "wgmma.mma_async+cvt+fma": {**_WGMMA_ADDED, TurnedWeightMmaOp: lower_grouped_weight_wgmma},
     "mma.sync": _MMA_SYNC,

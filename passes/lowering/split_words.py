@@ -31,22 +31,14 @@ from typing import Any
 from ...dialects import sm
 from ...dialects.dtypes import SPLIT_MMAS
 from ...dialects.mlir import arith, ir, llvm, vector
+from ...dialects.terms import NINE_PRODUCTS, SHIFT
 from .. import build
 from .bf16_parts import bf16_parts
 from .register_accumulator import joined_parts, parts
 
 HIGH, LOW = 0, 1
 PRODUCTS = (((LOW, HIGH), (HIGH, LOW), (HIGH, HIGH)),)
-TOP, FIRST, SECOND, THIRD = range(4)
-"""Of bf16x9: all that bf16 holds of an element, and the three parts of one that is a number."""
-NINE_PRODUCTS = (
-    ((THIRD, THIRD),),
-    ((THIRD, SECOND), (SECOND, THIRD)),
-    ((THIRD, FIRST), (SECOND, SECOND), (FIRST, THIRD)),
-    ((SECOND, FIRST), (FIRST, SECOND)),
-    ((TOP, TOP),),
-)
-STEP = 2.0**-8
+STEP = 2.0**-SHIFT
 Mma = Callable[[ir.Value, ir.Value, ir.Value], ir.Value]
 Parts = Sequence[ir.Value]
 

@@ -67,7 +67,7 @@ def multiply(
     fields, struct = mma_fields(op, ATOM_M), struct_of_type(op.acc.type)
     a_first = operand_descriptor(scope, op, op.a)
     parts = [(part, operand_descriptor(scope, op, part.tile)) for part in parts_of_b(op)]
-    a_first = _at_warpgroup(Team.of(op), a_first, a, scope.warpgroups(op.acc.type))
+    a_first = at_warpgroup(Team.of(op), a_first, a, scope.warpgroups(op.acc.type))
     sm.WgmmaFenceOp.of()
     atoms = list(begin)
     for k in range(0, a.k, fields["k"]):
@@ -88,7 +88,7 @@ def multiply(
     return atoms
 
 
-def _at_warpgroup(team: Team, first: ir.Value, layout: TileLayout, warpgroups: int) -> ir.Value:
+def at_warpgroup(team: Team, first: ir.Value, layout: TileLayout, warpgroups: int) -> ir.Value:
     """A's descriptor at the first row of this thread's warpgroup."""
     if warpgroups == 1:
         return first

@@ -148,6 +148,7 @@ MANIFEST = Record(
         "quantized": QUANTIZED,
         "blockwise": Record({"a": FORMS, "b": FORMS}),
         "weights": Record({"group": Integer(1)}),
+        "terms": Record({"depth": Integer(1, 256)}),
         "math": OneOf(POLICIES),
     },
 )

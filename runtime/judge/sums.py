@@ -3,7 +3,7 @@
     float32     k products in any order: k·u/(1 - k·u) · (|A|·|B|ᵀ), u = 2^-24 (Higham, Accuracy and
                 Stability of Numerical Algorithms, §4.2)
     3xtf32      the same of three products each, and what is left out of each, under 2^-20 of it
-    bf16x9      nothing is left out; sums of 16 products, and of those (`part_sums`)
+    bf16x9      nothing is left out; sums of 16 products or 32, and of those (`part_sums`)
     integers    exact in 32 bits, which wrap
     8 bits on   an MMA of wgmma cuts its 32 products and the sum before at 2^-13 of the largest of
     Hopper      them, adds them, and cuts what it gives after 13 fraction bits (Xie et al., MMA-Sim,
@@ -45,8 +45,10 @@ def sums_of(manifest: Mapping[str, Any], a: np.ndarray, b: np.ndarray, on_gpu: b
         return integer_sums(a, b)
     if dtypes[0] == "f64":
         return double_sums(a, b)
-    if dtypes[0] in SPLIT_SUMS:
-        return SPLIT_SUMS[dtypes[0]](a, b)
+    if dtypes[0] == "3xtf32":
+        return split_sums(a, b)
+    if dtypes[0] == "bf16x9":
+        return part_sums(a, b, manifest.get("terms", {}).get("depth", PART_MMA))
     smallest = narrow_kinds(manifest, on_gpu)
     return narrow_sums(a, b, *smallest) if smallest else accumulator_interval(a, b)
 
@@ -115,18 +117,18 @@ def split_sums(a: np.ndarray, b: np.ndarray) -> Interval:
     return _overflowing(sums, a, b) if (magnitude >= FLOAT32_LIMIT / 4).any() else sums
 
 
-def part_sums(a: np.ndarray, b: np.ndarray) -> Interval:
+def part_sums(a: np.ndarray, b: np.ndarray, depth: int = PART_MMA) -> Interval:
     """a [m, k] · b [n, k]ᵀ of f32 by nine products of the three bf16 that make up each.
 
-    Nothing is left out. An MMA adds 16 products and those of smaller parts, which together have
-    less than 2^-5 of the magnitude, and may cut off where it adds, which counts twice; threads add
-    what MMAs of at least 8 give. Sums of the parts that are multiplied by 2^8 overflow where the
-    magnitude comes near a quarter of the largest number. An infinite operand times one of which
-    bf16 has nothing may make NaN.
+    Nothing is left out. MMAs add `depth` products and those of smaller parts, which together have
+    less than 2^-5 of the magnitude, and may cut off where they add, which counts twice; threads add
+    what MMAs of at least half of that give. Sums of the parts that are multiplied by 2^8 overflow
+    where the magnitude comes near a quarter of the largest number. An infinite operand times one of
+    which bf16 has nothing may make NaN.
     """
     exact, magnitude = _product(a, b), _product(np.abs(a), np.abs(b))
     k = a.shape[1]
-    additions = k / 8 + 2.4 * min(k, PART_MMA) + 4
+    additions = 2 * k / depth + 2.4 * min(k, depth) + 4
     relative = additions * HALF_ULP / (1 - additions * HALF_ULP)
     sums = Interval(exact, exact, exact).widened(relative * magnitude + k * SMALLEST_NORMAL)
     (no_a, cut_a), (no_b, cut_b) = ((np.isinf(each), _is_cut(each)) for each in (a, b))
@@ -139,9 +141,6 @@ def part_sums(a: np.ndarray, b: np.ndarray) -> Interval:
 
 def _is_cut(values: np.ndarray) -> np.ndarray:
     return (values != 0) & (np.abs(values) < CUT_TO_NOTHING)
-
-
-SPLIT_SUMS = {"3xtf32": split_sums, "bf16x9": part_sums}
 
 
 def _overflowing(

@@ -45,6 +45,10 @@ def mma(**fields):
     )
 
 
+def scaling_mma(**fields):
+    return mma(**{"shift": 8, **fields}).replace("sm.mma", "sm.scaling_mma")
+
+
 def kernel(body, launch='{\\"entry\\": \\"f\\", \\"schedule\\": {}}', threads=32):
     return f"""
 "sm.kernel"() ({{
@@ -130,6 +134,13 @@ def message_of(text):
         (mma(m=100), "sm.mma: m must be 64 or 128 with cta_group 1, got 100"),
         (mma(k=32), "sm.mma: bf16 is multiplied with kind f16 and k 16, got f16 and 32"),
         (mma(a_offset=8), "sm.mma: a_offset must be a multiple of 16 bytes up to 262128, got 8"),
+        (scaling_mma(shift=0), "sm.scaling_mma: shift must be 1 to 15, got 0"),
+        (scaling_mma(shift=16), "sm.scaling_mma: shift must be 1 to 15, got 16"),
+        (scaling_mma(m=100), "sm.scaling_mma: m must be 64 or 128 with cta_group 1, got 100"),
+        (
+            scaling_mma(kind='"f8f6f4"', a_type='"e4m3"', b_type='"e4m3"', k=32),
+            "sm.scaling_mma: kind must be one of ('f16', 'tf32'), which scale d, got 'f8f6f4'",
+        ),
         (mma(a_major='"m"'), "sm.mma: a_major must be one of ('k', 'mn'), got 'm'"),
         (
             mma(a_type='"f64"'),

@@ -13,6 +13,7 @@ from group_faults import GROUPS
 from order_faults import ORDERS
 from row_faults import ROWS
 from scale_faults import BLOCKWISE, QUANTISED
+from split_faults import SPLIT_TILES
 from thread_faults import THREADS
 from turned_faults import TURNED
 
@@ -356,8 +357,8 @@ PRECISION = [
     ),
     Fault(
         "bf16-parts: what is left of an element is not made larger",
-        "LEFT = 2.0**8\n",
-        "LEFT = 2.0**7\n",
+        "LEFT = 2.0**SHIFT\n",
+        "LEFT = 2.0 ** (SHIFT - 1)\n",
         (f"{NUMERICS}/test_nine_products.py",),
     ),
     Fault(
@@ -386,4 +387,5 @@ FAULTS = [
     *TURNED,
     *THREADS,
     *ORDERS,
+    *SPLIT_TILES,
 ]

@@ -1,13 +1,15 @@
-"""f32 by three products of tf32: prefixes, layouts, types of kernels, and how exact it is."""
+"""f32 by products of narrower floats: prefixes, layouts and types of kernels of mma.sync, and how
+exact three products of tf32 are."""
 
 import numpy as np
 import pytest
 import torch
+from split_products import LOADS, MAJORS, PREFIXES, drawn, errors, spec_of
 
 import tilewright
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.pipeline import parse_pipeline
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.dtypes import SPLITS
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.target import TARGETS
 from tilewright.runtime.judge.sums import split_sums
@@ -16,63 +18,76 @@ pytestmark = pytest.mark.pairwise
 
 SPLIT = "3xtf32"
 COPIES = "copy-insertion,swizzle-selection,pipelining{stages=2}"
-LOADS = "tma-insertion,swizzle-selection,pipelining{stages=2},warp-specialization,persistence"
-PREFIXES = tuple(call.name for call in parse_pipeline(f"tiling,{LOADS}"))
-
-
-def spec_of(m, n, k, **more):
-    return MatmulSpec(m, n, k, SPLIT, SPLIT, "f32", **more)
+MMAS = {
+    "3xtf32": (3, "m16n8k8.row.col.f32.tf32.tf32.f32"),
+    "bf16x9": (9, "m16n8k16.row.col.f32.bf16.bf16.f32"),
+}
+"""How many MMAs are one, and which."""
 
 
 @pytest.mark.sweep(4)
-@pytest.mark.array(1, prefix=PREFIXES, target=("sm_90a", "sm_100a"))
-def test_every_prefix(check_matmul, prefix, target):
+@pytest.mark.array(1, name=SPLITS, prefix=PREFIXES, target=("sm_90a", "sm_100a"))
+def test_every_prefix(check_matmul, name, prefix, target):
     """Tiles hang over along each axis; the last step of K is a part."""
-    pipeline = f"tiling{{tile=32x32x32}},{LOADS}"
+    pipeline = f"tiling{{tile=32x32x32 mma=mma.sync+{name}}},{LOADS}"
     compiled, report = check_matmul(
-        spec_of(40, 36, 76), target=target, pipeline=pipeline, stop_after=prefix
+        spec_of(name, 40, 36, 76), target=target, pipeline=pipeline, stop_after=prefix
     )
+    times, mma = MMAS[name]
     assert not report.warnings
-    assert compiled.ptx.count("mma.sync") % 3 == 0
-    assert "cvt.rna.tf32.f32" in compiled.ptx
+    assert compiled.ptx.count(mma) and compiled.ptx.count(mma) % times == 0
+    assert ("cvt.rna.tf32.f32" in compiled.ptx) == (name == "3xtf32")
 
 
 @pytest.mark.sweep(4)
-@pytest.mark.array(1, target=tuple(TARGETS), majors=("kk", "mk", "kn", "mn"))
-def test_every_chip_reads_either_major(check_matmul, target, majors):
-    spec = spec_of(24, 20, 40, a_major=majors[0], b_major=majors[1])
+@pytest.mark.array(1, name=SPLITS, target=tuple(TARGETS), majors=MAJORS)
+def test_every_chip_reads_either_major(check_matmul, name, target, majors):
+    spec = spec_of(name, 24, 20, 40, a_major=majors[0], b_major=majors[1])
     check_matmul(spec, target=target)
 
 
+@pytest.mark.parametrize("name", SPLITS)
 @pytest.mark.parametrize("more", [{"batch": 2}, {"products": 2}, {"groups": 3}])
-def test_stacks_groups_and_two_products(check_matmul, more):
-    check_matmul(spec_of(48, 24, 40, **more), target="sm_90a")
+def test_stacks_groups_and_two_products(check_matmul, name, more):
+    check_matmul(spec_of(name, 48, 24, 40, **more), target="sm_90a")
 
 
-def test_the_last_fragments_of_a_step_are_held_back(check_matmul):
-    """Threads that copy by themselves multiply them in the next step."""
-    pipeline = f"tiling{{tile=32x32x32}},{COPIES}"
-    check_matmul(spec_of(40, 36, 100), target="sm_80", pipeline=pipeline)
+@pytest.mark.parametrize(
+    ("name", "target", "pipeline"),
+    [
+        ("3xtf32", "sm_80", f"tiling{{tile=32x32x32}},{COPIES}"),
+        ("bf16x9", "sm_90a", f"tiling{{tile=32x32x8}},{COPIES}"),
+        ("bf16x9", "sm_90a", f"tiling{{tile=32x32x24}},{COPIES}"),
+        (
+            "bf16x9",
+            "sm_90a",
+            "tiling{tile=16x32x16 warps=1x4},tma-insertion,split-k{parts=2},pipelining",
+        ),
+        (
+            "bf16x9",
+            "sm_90a",
+            "tiling{tile=32x32x16},tma-insertion,split-k{parts=3 over=grid},pipelining",
+        ),
+    ],
+)
+def test_fragments_that_are_held_back_and_parts_of_k(check_matmul, name, target, pipeline):
+    """Threads that copy multiply the last fragments of a step in the next one; a tile of 24 along K
+    has an MMA of 16 and one of 8."""
+    check_matmul(spec_of(name, 40, 36, 100), target=target, pipeline=pipeline)
 
 
 @pytest.mark.parametrize("k", [1, 64, 2048])
 def test_errors_are_near_those_of_f32(k):
-    """Of numbers of many magnitudes, relative to the sum of magnitudes of all products.
-
-    2^-20 is left out of each product at most; tf32 leaves out a thousand times as much.
-    """
-    draw = np.random.default_rng(k)
-    a, b = (
-        (draw.standard_normal((16, k)) * 2.0 ** draw.integers(-8, 8, (16, k))).astype(np.float32)
-        for _ in range(2)
-    )
-    exact = a.astype(np.float64) @ b.astype(np.float64).T
-    scale = np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64).T
-    made = {each: tilewright.matmul(a, b, precision=each) for each in (SPLIT, "tf32", "ieee")}
-    errors = {name: (np.abs(value - exact) / scale).max() for name, value in made.items()}
-    assert errors[SPLIT] <= 2.0**-20 + 3 * k * 2.0**-24
-    assert errors[SPLIT] <= 4 * errors["ieee"] + 2.0**-20
-    assert errors["tf32"] > 50 * errors[SPLIT]
+    """Of numbers of many magnitudes: 2^-20 is left out of each product at most; tf32 leaves out a
+    thousand times as much."""
+    a, b = drawn(k, -8, 8)
+    found = {
+        each: errors(tilewright.matmul(a, b, precision=each), a, b)
+        for each in (SPLIT, "tf32", "ieee")
+    }
+    assert found[SPLIT] <= 2.0**-20 + 3 * k * 2.0**-24
+    assert found[SPLIT] <= 4 * found["ieee"] + 2.0**-20
+    assert found["tf32"] > 50 * found[SPLIT]
 
 
 def test_the_judge_holds_it_to_that():
@@ -88,7 +103,7 @@ def test_the_judge_holds_it_to_that():
     assert ((wrong < found.low) | (wrong > found.high)).any()
 
 
-def test_an_infinite_operand_makes_nan_of_its_sums(check_matmul):
+def test_an_infinite_operand_makes_nan_of_its_sums():
     """The judge allows that, and nothing else, in its rows alone."""
     a = torch.randn(20, 24)
     b = torch.randn(24, 24)
@@ -99,25 +114,25 @@ def test_an_infinite_operand_makes_nan_of_its_sums(check_matmul):
     assert torch.allclose(made[others], a[others] @ b.T, rtol=0, atol=1e-4)
 
 
-def test_gradients_are_split_too():
+@pytest.mark.parametrize(("name", "bound"), [("3xtf32", 2.0**-18), ("bf16x9", 2.0**-21)])
+def test_gradients_are_split_too(name, bound):
     a, b = torch.randn(12, 20, requires_grad=True), torch.randn(8, 20, requires_grad=True)
-    tilewright.matmul(a, b, precision=SPLIT, target="sm_90a").sum().backward()
-    expected = torch.ones(12, 8) @ b.detach()
-    assert (a.grad - expected).abs().max() < 2.0**-18 * b.detach().abs().sum(0).max()
+    tilewright.matmul(a, b, precision=name, target="sm_90a").sum().backward()
+    expected = torch.ones(12, 8, dtype=torch.float64) @ b.detach().double()
+    assert (a.grad - expected).abs().max() < bound * b.detach().abs().sum(0).max()
 
 
 @pytest.mark.parametrize(
-    ("types", "target", "pipeline", "message"),
+    ("types", "pipeline", "message"),
     [
-        (
-            "bf16",
-            "sm_90a",
-            "tiling{mma=mma.sync+3xtf32}",
-            "mma.sync\\+3xtf32 of sm_90a multiplies no",
-        ),
-        (SPLIT, "sm_90a", "tiling{mma=mma.sync}", "the module asks for tile.mma_unit"),
+        ("bf16", "tiling{mma=mma.sync+3xtf32}", "mma.sync\\+3xtf32 of sm_90a multiplies no"),
+        ("bf16", "tiling{mma=mma.sync+bf16x9}", "mma.sync\\+bf16x9 of sm_90a multiplies no"),
+        ("3xtf32", "tiling{mma=mma.sync}", "the module asks for tile.mma_unit"),
+        ("3xtf32", "tiling{mma=wgmma.mma_async+bf16x9}", "the module asks for tile.mma_unit"),
+        ("bf16x9", "tiling{mma=mma.sync+3xtf32}", "the module asks for tile.mma_unit"),
+        ("bf16x9", "tiling{tile=32x32x4}", "tile K must be a multiple of 8"),
     ],
 )
-def test_what_it_does_not_go_with_is_refused(types, target, pipeline, message):
+def test_what_it_does_not_go_with_is_refused(types, pipeline, message):
     with pytest.raises(CompileError, match=message):
-        compile_matmul(MatmulSpec(64, 64, 64, types, types), target=target, pipeline=pipeline)
+        compile_matmul(MatmulSpec(64, 64, 64, types, types), target="sm_90a", pipeline=pipeline)

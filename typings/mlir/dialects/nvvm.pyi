@@ -231,6 +231,8 @@ def tcgen05_mma(
     matrix_b: Value,
     idesc: Value,
     enable_input_d: Value,
+    *,
+    scale_input_d: Value | None = None,
 ) -> OpView: ...
 def tcgen05_mma_block_scale(
     kind: Tcgen05MMAKind,
