@@ -178,8 +178,8 @@ def _place_rings(kernel: KernelOp, plan: Plan, cursor: _Cursor) -> None:
         ends.append(over.end)
     cursor.end = max(ends)
     for create in creates:
-        if create.ring not in plan.rings:
-            plan.rings[create.ring] = _place_tiles(create, cursor)
+        placed = plan.rings.pop(create.ring, None) or _place_tiles(create, cursor)
+        plan.rings[create.ring] = placed
 
 
 def _padded(used_bytes: int, plan: Plan, target: Target) -> int:
