@@ -20,14 +20,15 @@ from ..dialects.tile import KernelOp
 from ..dialects.verify import MALFORMED
 from ..passes import BY_REQUEST, LOWERING, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
-from ..passes.check_barriers import check_barriers
-from ..passes.check_finish import check_finish
-from ..passes.check_instructions import check_instructions, is_expanded
-from ..passes.check_kernel import check_kernels
-from ..passes.check_loops import check_loops
 from ..passes.check_matmul import check_matmuls
-from ..passes.check_memory import check_memory
-from ..passes.check_pipes import check_pipes
+from ..passes.checks.barriers import check_barriers
+from ..passes.checks.finish import check_finish
+from ..passes.checks.instructions import check_instructions
+from ..passes.checks.kernel import check_kernels
+from ..passes.checks.loops import check_loops
+from ..passes.checks.memory import check_memory
+from ..passes.checks.pipes import check_pipes
+from ..passes.expand_loops import is_expanded
 from ..passes.lowering.pipes_to_barriers import PipesToBarriers
 from ..passes.plan_memory import PlanMemory
 from ..passes.thread_rules import check_threads

@@ -386,3 +386,10 @@ def verify_columns(op: ProductColumnsOp | WeightColumnsOp) -> bool:
     if first < 0 or op.each.value < 1 or end > most:
         return refuse(op, f"must lie in the {most} columns, got {first} to {end}")
     return True
+
+
+def byte_size(op: TileMemoryOp | BarriersOp | TensorMemoryOp) -> int:
+    """Bytes that an op with one offset takes."""
+    if isinstance(op, TileMemoryOp):
+        return size_of(op.tile.type)
+    return op.slots.value * BARRIER_BYTES if isinstance(op, BarriersOp) else ADDRESS_BYTES

@@ -55,3 +55,10 @@ def weight_memory(target: Target, tile: Sequence[int], bits: int) -> str | None:
         return None
     have = target.shared_bytes - RESERVED_BYTES
     return f"tile {m}x{n}x{k} needs {needed} bytes of shared memory for A and B, got {have}"
+
+
+def has_weights(target: Target) -> str | None:
+    """Of a product without narrow weights: the MMA must widen none."""
+    if not target.widens:
+        return None
+    return f"{target.mma.name} is for weights that threads widen, got none"

@@ -10,7 +10,7 @@ The files beside the passes are
     staged_operands, stage_quantized          parts of epilogue-staging
     thread_rules, team, plan, places          who runs an op, and where everything lies
     expand_*                                  parts of expand-loops
-    check_*, pipe_agents                      what passes take for granted of a kernel, checked
+    checks/, check_matmul, pipe_agents        what passes take for granted of a kernel, checked
                                               between passes by compiler/pipeline.py
 """
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.ragged_maps import ragged_map
-from ..dialects.tile import KernelOp
+from ..dialects.tile import CopyOp, KernelOp, LoadOp
 from ..dialects.tile_batches import (
     BatchOp,
     MatrixOp,
@@ -59,6 +59,12 @@ def argument_of(view: ir.Value) -> ir.Value:
 def map_definition(map_: ir.Value) -> TensorMapOp:
     """The op that makes the map, of a stack where the map is that of one matrix."""
     return stack_of(map_).owner.opview
+
+
+def loaded_argument(op: Any) -> Any:
+    """The kernel's argument that an op loads from."""
+    by_threads = isinstance(op, LoadOp | CopyOp)
+    return argument_of(op.view) if by_threads else map_definition(op.map).view
 
 
 def view_of_map(map_: ir.Value) -> ir.MemRefType:

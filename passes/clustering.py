@@ -58,8 +58,7 @@ from .base import (
     the_kernel,
     walk,
 )
-from .batches import batch_of, drop_unused, set_map, view_behind, view_of_map
-from .check_operands import loaded_argument
+from .batches import batch_of, drop_unused, loaded_argument, set_map, view_behind, view_of_map
 from .clone import index_constant
 from .duals import arg_names, arguments_of_b
 from .dynamic_rows import least_rows

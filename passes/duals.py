@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
-from .check_scales import scale_names
+from .shared_scales import scale_names
 from .weights import weight_names
 
 B2 = "b2"

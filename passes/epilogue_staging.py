@@ -58,13 +58,12 @@ from .base import (
     walk,
 )
 from .batches import drop_unused, map_of_view, step_bytes, transposed_of
-from .check_ahead import holds_sums
 from .groups import rows_of_group
 from .outputs import outputs_of
 from .persistence import parse_auto
 from .rings import used_shared_bytes
 from .stage_quantized import piece_of, refusal, say_refused, stage_quantized
-from .staged_operands import load_ahead, load_vectors, read_ahead
+from .staged_operands import holds_sums, load_ahead, load_vectors, read_ahead
 from .tensor_maps import map_type, tma_refusal
 
 TMA_BUFFERS = 2

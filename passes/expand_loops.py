@@ -70,7 +70,6 @@ from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import integers, integers_of
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .build import constant
-from .check_instructions import is_expanded
 from .clone import Mapping
 from .expand_ahead import await_pieces, expand_load_ahead, is_vector, load_later, loads_of
 from .expand_clearing import expand_clearing
@@ -264,3 +263,8 @@ def _pass_on(
         sm.BulkCommitOp.of()
         load_later(loads, start)
     NextBufferOp(staging=ring)
+
+
+def is_expanded(kernel: Any) -> bool:
+    """Whether `expand-loops` has been on the kernel: it says where grids may start."""
+    return bool(walk(kernel, sm.LaunchDependentsOp))

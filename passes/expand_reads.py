@@ -20,7 +20,6 @@ from ..dialects.tile_types import integers_of
 from ..dialects.verify import tile_of_c
 from .base import walk
 from .build import as_i32, constant, less, true
-from .check_ahead import plain_reads
 from .clone import Mapping, clone, is_pure
 from .dynamic_rows import rows_of
 from .whole import extents_of_store, lies_inside
@@ -128,3 +127,10 @@ def hold(element: ElementOp | StagedElementOp, values: ir.Value) -> None:
         )
     element.value.replace_all_uses_with(held.value)
     element.operation.erase()
+
+
+def plain_reads(store: Any, op: ReadAheadOp) -> list[ElementOp]:
+    """What an epilogue reads of the same operand by the same axes, by itself."""
+    what = (op.source, op.axes.value)
+    found = [each for each in walk(store, ElementOp) if type(each) is ElementOp]
+    return [each for each in found if (each.source, each.axes.value) == what]

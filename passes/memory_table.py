@@ -15,11 +15,11 @@ from ..dialects.sm_memory import (
     TensorMemoryOp,
     TileMemoryOp,
     WeightColumnsOp,
+    byte_size,
 )
 from ..dialects.tile import KernelOp
 from ..dialects.tile_types import SmemType
 from .base import walk
-from .check_memory import byte_size
 
 HEADINGS = ("where", "what", "slots", "arrivals")
 Row = tuple[str, str, str, str]

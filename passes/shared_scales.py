@@ -10,18 +10,35 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..dialects import scaled_legality
 from ..dialects.dtypes import linear_sharing
 from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp, KernelOp
-from ..dialects.tile_scales import SCALED_MMAS
+from ..dialects.tile_scales import SCALED_MMAS, mma_of
 from ..dialects.tile_types import integers, integers_of
 from .base import refused, walk
 from .batches import argument_of
 
+SCALES = ("a_scales", "b_scales")
 SHARED = "shared"
 NOT_SHARED = (1, 1)
 BEFORE = 2  # arguments from scales to their operand
 LINEAR_RANK_MAX = 3  # of a stack; atoms have five dims and more
+
+
+def scale_names(kernel: KernelOp) -> list[str]:
+    """The names of the views of scales that a kernel has."""
+    names = [ir.StringAttr(name).value for name in kernel.arg_names]
+    return [name for name in names[2:4] if name in SCALES]
+
+
+def padding_read(kernel: KernelOp) -> str | None:
+    """How an MMA of the kernel reads what pads its scales, which only threads' copies clear."""
+    broken = (
+        scaled_legality.scaled_extent(mma_of(op), op.extent.value)
+        for op in walk(kernel, SCALED_MMAS)
+    )
+    return next((each for each in broken if each is not None), None)
 
 
 def say_shared(kernel: KernelOp) -> None:

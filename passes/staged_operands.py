@@ -19,16 +19,16 @@ from ..dialects import legality
 from ..dialects.layout import LINEAR, UNIT_BYTES, TileLayout, widest_swizzle
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType
-from ..dialects.target import Target
+from ..dialects.target import WARP, Target
 from ..dialects.tile import MMAS, ElementOp, KernelOp, StagedStoreOp
 from ..dialects.tile_ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
 from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
 from ..dialects.verify import tile_of_c
 from .base import PassLog, walk
 from .batches import argument_of, map_of_view, step_bytes
-from .check_ahead import ends_in_pair, holds_sums
 from .groups import rows_of_group
 from .outputs import outputs_of
+from .places import PAIR
 from .tensor_maps import map_type, tma_refusal, vector_map_type
 
 BOX_MAX = 256  # elements along an axis (cuTensorMapEncodeTiled, boxDim)
@@ -173,3 +173,13 @@ def _first_product(store: StagedStoreOp) -> Any:
 def _name(kernel: KernelOp, view: Any) -> str:
     number = ir.BlockArgument(argument_of(view)).arg_number
     return ir.StringAttr(kernel.arg_names[number]).value
+
+
+def ends_in_pair(view: Any, axes: str) -> bool:
+    """Whether columns end between two neighbours: those of a C with exchanged operands may."""
+    return axes == "n" and view.type.shape[0] % PAIR != 0
+
+
+def holds_sums(target: Target) -> bool:
+    """Whether warpgroups hold sums in registers."""
+    return not target.has_tensor_memory and target.mma.issuer != WARP

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dialects import legality
+from ..dialects import legality, weight_legality
 from ..dialects.dtypes import FMA, THREAD_DTYPES, operand_dtype, split_by
 from ..dialects.mlir import ir
 from ..dialects.target import WARP_THREADS, Target
@@ -46,7 +46,9 @@ def choose_mma(module: ir.Module, matmul: MatmulOp, name: str) -> Target:
         raise refused(matmul, f"{rule}; take one of them out")
     else:
         use_mma(module, name)
-    return target_of(module)
+    target = target_of(module)
+    require(matmul, weight_legality.has_weights(target), "leave mma out", "tiling: ")
+    return target
 
 
 def _splits_alike(one: str, other: str) -> bool:

@@ -39,9 +39,9 @@ from ..dialects.tile_scales import ALL_MMAS, smem_operands
 from ..dialects.tile_sums import ViewMmaOp
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import argument_of, drop_unused, map_of_view, step_bytes
-from .check_scales import padding_read
 from .dynamic_rows import least_rows
 from .groups import gathered_of
+from .shared_scales import padding_read
 from .tensor_maps import load_map_type, tma_refusal, vector_refusal
 
 MMA_NAMES = frozenset(each.OPERATION_NAME for each in ALL_MMAS)

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin
 
 from ..dialects import pipe, sm, tile
 from ..dialects.mlir import ext
-from ..passes import check_pipes
+from ..passes.checks import pipes
 from .docstrings import details, summary
 from .own_process import as_process, print_document
 
@@ -29,7 +29,7 @@ def render() -> str:
         parts.append(f"## `{dialect.DIALECT_NAMESPACE}`\n\n{_module_text(module)}\n")
         parts += [_type(type_) for type_ in dialect.types]
         parts += [_operation(operation) for operation in _by_file(dialect.operations, module)]
-    parts.append(f"## The protocol of pipes\n\n{_module_text(check_pipes)}\n")
+    parts.append(f"## The protocol of pipes\n\n{_module_text(pipes)}\n")
     return "\n".join(parts)
 
 

@@ -28,10 +28,6 @@ from ..passes import (
     BY_REQUEST,
     accepted_ops,
     barrier_sources,
-    check_barriers,
-    check_loops,
-    check_memory,
-    check_phases,
     gather_epilogue,
     lowering,
     mma_tiling,
@@ -45,6 +41,7 @@ from ..passes import (
     trace_scales,
 )
 from ..passes.assign_threads import AssignThreads
+from ..passes.checks import barriers, loops, memory, phases
 from ..passes.copy_insertion import CopyInsertion
 from ..passes.expand_loops import ExpandLoops
 from ..passes.lowering import pipes, rings
@@ -86,9 +83,9 @@ CALLS = {
         gather_epilogue,
     ),
     AssignThreads: (thread_rules,),
-    ExpandLoops: (check_loops,),
-    PlanMemory: (plan, check_memory, check_barriers),
-    PipesToBarriers: (pipes, rings, check_phases, barrier_sources),
+    ExpandLoops: (loops,),
+    PlanMemory: (plan, memory, barriers),
+    PipesToBarriers: (pipes, rings, phases, barrier_sources),
     CopyInsertion: (tma_insertion,),
     Tiling: (mma_tiling, tiled_kernel),
 }

@@ -38,7 +38,7 @@ from ...dialects.tile_loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
 from ...dialects.tile_scales import ALL_MMAS
 from ...dialects.tile_stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
 from ..base import PassLog, operations, refused, target_of, the_kernel
-from ..check_barriers import has_phases
+from ..checks.barriers import has_phases
 from .claims import lower_claim, lower_for_each_claim
 from .operand_tiles import describe_operand
 from .pipes import (

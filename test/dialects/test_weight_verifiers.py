@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from edited_ir import ir_after
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import run_passes_on_text
@@ -226,3 +227,25 @@ def test_steps_of_k_that_leave_some_out_are_refused(kernel):
     """Threads ask for the scales of the next step, which must be the next one."""
     text = kernel.replace("constant 1 : index", "constant 2 : index")
     assert "K steps must follow one another" in message_of(text, "swizzle-selection")
+
+
+@pytest.mark.parametrize(
+    ("target", "mma"),
+    [
+        ("sm_100a", "tcgen05.mma+cvt"),
+        ("sm_100a", "tcgen05.mma+cvt+fma"),
+        ("sm_90a", "wgmma.mma_async+cvt"),
+        ("sm_90a", "wgmma.mma_async+cvt+fma"),
+    ],
+)
+def test_an_mma_that_widens_weights_is_for_products_of_weights(target, mma):
+    spec = MatmulSpec(96, 80, 64)
+    pipeline = f"tiling{{tile=64x32x32 mma={mma}}}"
+    with pytest.raises(CompileError, match=f"{re.escape(mma)} is for weights that threads widen"):
+        compile_matmul(spec, target=target, pipeline=pipeline)
+    plain = "\n".join(ir_after("normalize,tiling", target))
+    head = 'tile.target = "sm_'
+    named = plain.replace(head, f'tile.mma_unit = "{mma}", {head}', 1)
+    assert named != plain
+    with pytest.raises(CompileError, match="is for weights that threads widen, got none"):
+        run_passes_on_text(named, "kernel.mlir", "lower-to-nvvm")

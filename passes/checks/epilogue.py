@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.epilogue import SCALAR_OPS
-from ..dialects.tile import ElementOp, KernelOp, YieldOp
-from ..dialects.tile_ahead import HeldElementOp
-from .base import refuse_unread, refused
-from .check_stores import check_element
+from ...dialects.epilogue import SCALAR_OPS
+from ...dialects.tile import ElementOp, KernelOp, YieldOp
+from ...dialects.tile_ahead import HeldElementOp
+from ..base import refuse_unread, refused
+from .stores import check_element
 
 SCALAR_ATTRIBUTES = frozenset({"value", "predicate", "fastmath", "overflowFlags", "roundingmode"})
 OF_ELEMENT = frozenset({"axes"})

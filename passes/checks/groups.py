@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.tile import KernelOp
-from ..dialects.tile_batches import BatchOp, MatrixOp
-from ..dialects.tile_grouped_products import GroupScalesOp
-from ..dialects.tile_groups import GatheredRowsOp, GroupOp, GroupRowsOp
-from ..dialects.tile_loads import TensorMapOp
-from ..dialects.tile_place import CountedPlaceOp
-from ..dialects.tile_types import TensorMapType, integers_of
-from .base import refused, walk
-from .check_group_scales import check_group_scales, check_taken_by_group
-from .groups import places_of
-from .indices import linear_form, place_of, span
+from ...dialects.mlir import ir
+from ...dialects.tile import KernelOp
+from ...dialects.tile_batches import BatchOp, MatrixOp
+from ...dialects.tile_grouped_products import GroupScalesOp
+from ...dialects.tile_groups import GatheredRowsOp, GroupOp, GroupRowsOp
+from ...dialects.tile_loads import TensorMapOp
+from ...dialects.tile_place import CountedPlaceOp
+from ...dialects.tile_types import TensorMapType, integers_of
+from ..base import refused, walk
+from ..groups import places_of
+from ..indices import linear_form, place_of, span
+from .group_scales import check_group_scales, check_taken_by_group
 
 CUT = ("tile", "together", "extent")
 

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.layout import SCALE_ATOM_ROWS
-from ..dialects.mlir import ir
-from ..dialects.tile import CopyOp, KernelOp, LoadOp, TmaGatherOp, TmaLoadOp, TmaMulticastOp
-from ..dialects.tile_blockwise import BlockwiseMmaOp
-from ..dialects.tile_grouped_products import (
+from ...dialects.layout import SCALE_ATOM_ROWS
+from ...dialects.mlir import ir
+from ...dialects.tile import CopyOp, KernelOp, LoadOp, TmaGatherOp, TmaLoadOp, TmaMulticastOp
+from ...dialects.tile_blockwise import BlockwiseMmaOp
+from ...dialects.tile_grouped_products import (
     BY_ATOMS,
     BY_COLUMNS,
     BY_ROWS,
     GroupAtomsOp,
     GroupScalesOp,
 )
-from ..dialects.tile_groups import GroupOp, rows_of_atoms
-from ..dialects.tile_types import TensorMapType
-from .base import refused, walk
-from .batches import argument_of, matrix_of
-from .groups import form_of_scales, rows_of_group
+from ...dialects.tile_groups import GroupOp, rows_of_atoms
+from ...dialects.tile_types import TensorMapType
+from ..base import refused, walk
+from ..batches import argument_of, matrix_of
+from ..groups import form_of_scales, rows_of_group
 
 LOADS = LoadOp | CopyOp | TmaLoadOp | TmaGatherOp | TmaMulticastOp
 OF_ROWS, OF_GROUPS = (0, 2), (1, 2, 3)

@@ -29,8 +29,8 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from ..dialects.mlir import ir, scf
-from ..dialects.pipe import (
+from ...dialects.mlir import ir, scf
+from ...dialects.pipe import (
     ClaimOp,
     ForEachClaimOp,
     ForEachTurnOp,
@@ -38,10 +38,10 @@ from ..dialects.pipe import (
     RoleOp,
     SetRegistersOp,
 )
-from ..dialects.sm_memory import MEMORY_OPS
-from ..dialects.sm_threads import ConvergeOp, RunOp, TeamOp, WarpsOp
-from ..dialects.target import WARP, WARP_THREADS, WARPGROUP_WARPS, Target
-from ..dialects.tile import (
+from ...dialects.sm_memory import MEMORY_OPS
+from ...dialects.sm_threads import ConvergeOp, RunOp, TeamOp, WarpsOp
+from ...dialects.target import WARP, WARP_THREADS, WARPGROUP_WARPS, Target
+from ...dialects.tile import (
     MMAS,
     STORES,
     CopyOp,
@@ -56,10 +56,10 @@ from ..dialects.tile import (
     TmaMulticastOp,
     YieldOp,
 )
-from ..dialects.tile_ahead import HeldElementOp, LoadAheadOp, ReadAheadOp, StagedElementOp
-from ..dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, TransposedOp
-from ..dialects.tile_grouped_products import GroupAtomsOp, GroupScalesOp
-from ..dialects.tile_groups import (
+from ...dialects.tile_ahead import HeldElementOp, LoadAheadOp, ReadAheadOp, StagedElementOp
+from ...dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, TransposedOp
+from ...dialects.tile_grouped_products import GroupAtomsOp, GroupScalesOp
+from ...dialects.tile_groups import (
     GatheredRowsOp,
     GroupColumnsOp,
     GroupDepthOp,
@@ -68,10 +68,10 @@ from ..dialects.tile_groups import (
     GroupStepsOp,
     GroupTilesOp,
 )
-from ..dialects.tile_marks import MarkOp
-from ..dialects.tile_sums import ViewMmaOp
-from ..dialects.tile_types import Tile
-from .base import (
+from ...dialects.tile_marks import MarkOp
+from ...dialects.tile_sums import ViewMmaOp
+from ...dialects.tile_types import Tile
+from ..base import (
     COUNTS,
     SOURCE_ATTRIBUTE,
     SWAPPED_ATTRIBUTE,
@@ -80,25 +80,25 @@ from .base import (
     target_of,
     walk,
 )
-from .check_ahead import check_ahead, check_load_ahead, check_read_ahead
-from .check_blockwise import check_steps
-from .check_epilogue import check_epilogue
-from .check_launch import check_registers, check_source
-from .check_marks import check_mark
-from .check_mma import check_mma
-from .check_operands import check_load, check_views
-from .check_shares import check_shares, check_view_mma
-from .check_stacks import check_stacks
-from .check_stores import check_store
-from .check_swapped import check_swapped
-from .check_tiles import check_tiles
-from .clone import constant_of, iterations_of
-from .indices import first_value
-from .outputs import outputs_of, outputs_of_store
-from .plan import is_synchronous
-from .thread_rules import FREE, REGIONS, members
-from .tile_order import ORDER_ATTRIBUTE, check_order
-from .warp_grids import WARP_GRID_ATTRIBUTE, warps_of
+from ..clone import constant_of, iterations_of
+from ..indices import first_value
+from ..outputs import outputs_of, outputs_of_store
+from ..plan import is_synchronous
+from ..thread_rules import FREE, REGIONS, members
+from ..tile_order import ORDER_ATTRIBUTE, check_order
+from ..warp_grids import WARP_GRID_ATTRIBUTE, warps_of
+from .ahead import check_ahead, check_load_ahead, check_read_ahead
+from .blockwise import check_steps
+from .epilogue import check_epilogue
+from .launch import check_registers, check_source
+from .marks import check_mark
+from .mma import check_mma
+from .operands import check_load, check_views
+from .shares import check_shares, check_view_mma
+from .stacks import check_stacks
+from .stores import check_store
+from .swapped import check_swapped
+from .tiles import check_tiles
 
 MEMORY = get_args(MEMORY_OPS)
 HANDLES = (CtaTileOp, *FREE)

@@ -15,11 +15,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.pipe import CreateOp
-from ..dialects.sm_memory import (
-    ADDRESS_BYTES,
-    BARRIER_BYTES,
+from ...dialects.mlir import ir
+from ...dialects.pipe import CreateOp
+from ...dialects.sm_memory import (
     MEMORY_OPS,
     AheadRingOp,
     BarriersOp,
@@ -36,17 +34,17 @@ from ..dialects.sm_memory import (
     TileMemoryOp,
     TurnsOp,
     WeightColumnsOp,
-    size_of,
+    byte_size,
 )
-from ..dialects.sm_positions import SlotOp
-from ..dialects.target import Target
-from ..dialects.tile import AccumulatorOp, KernelOp, LoadOp, MmaOp
-from ..dialects.tile_scales import smem_operands
-from ..dialects.tile_stores import AwaitSumsOp, PartPlaceOp, StagingBufferOp
-from .base import defining_op, operations, refused, target_of, walk
-from .operand_terms import terms_of
-from .rings import lies_in_operands, slot_parts
-from .weights import product_slots, widened_columns
+from ...dialects.sm_positions import SlotOp
+from ...dialects.target import Target
+from ...dialects.tile import AccumulatorOp, KernelOp, LoadOp, MmaOp
+from ...dialects.tile_scales import smem_operands
+from ...dialects.tile_stores import AwaitSumsOp, PartPlaceOp, StagingBufferOp
+from ..base import defining_op, operations, refused, target_of, walk
+from ..operand_terms import terms_of
+from ..rings import lies_in_operands, slot_parts
+from ..weights import product_slots, widened_columns
 
 COLUMNS = ColumnsOp | ScaleColumnsOp | ProductColumnsOp | WeightColumnsOp
 RINGS = RingOp | TurnsOp | StagingOp | AheadRingOp | CopyRingOp
@@ -209,13 +207,6 @@ def _ranges(planned: list[Any]) -> list[tuple[int, int, Any]]:
         elif isinstance(op, TileMemoryOp | BarriersOp | TensorMemoryOp):
             found.append((op.offset.value, op.offset.value + byte_size(op), op))
     return found
-
-
-def byte_size(op: TileMemoryOp | BarriersOp | TensorMemoryOp) -> int:
-    """Bytes that an op with one offset takes."""
-    if isinstance(op, TileMemoryOp):
-        return size_of(op.tile.type)
-    return op.slots.value * BARRIER_BYTES if isinstance(op, BarriersOp) else ADDRESS_BYTES
 
 
 def _check_columns(columns: Sequence[COLUMNS]) -> None:

@@ -10,26 +10,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dialects import scaled_legality
-from ..dialects.dtypes import DTYPES
-from ..dialects.layout import BLOCKED
-from ..dialects.mlir import ir
-from ..dialects.target import Target
-from ..dialects.tile import CopyOp, KernelOp, LoadOp
-from ..dialects.tile_blockwise import BlockwiseMmaOp
-from ..dialects.tile_scales import SCALED_MMAS, ScaledPairMmaOp, depth_of, mma_of
-from .base import refused, require, walk
-from .batches import argument_of, map_definition
-from .indices import linear_form, place_of
-from .shared_scales import scaled_extents, shared_by
+from ...dialects import scaled_legality
+from ...dialects.dtypes import DTYPES
+from ...dialects.layout import BLOCKED
+from ...dialects.mlir import ir
+from ...dialects.target import Target
+from ...dialects.tile import CopyOp, KernelOp, LoadOp
+from ...dialects.tile_blockwise import BlockwiseMmaOp
+from ...dialects.tile_scales import SCALED_MMAS, ScaledPairMmaOp, depth_of, mma_of
+from ..base import refused, require, walk
+from ..batches import argument_of, map_definition
+from ..indices import linear_form, place_of
+from ..shared_scales import SCALES, padding_read, scale_names, scaled_extents, shared_by
 
-SCALES = ("a_scales", "b_scales")
 ATOM = (32, 4, 4)
-
-
-def scale_names(kernel: KernelOp) -> list[str]:
-    """The names of the views of scales that a kernel has."""
-    return [name for name in map(str, _names(kernel)[2:4]) if name in SCALES]
 
 
 def is_scaled(kernel: KernelOp) -> bool:
@@ -93,15 +87,6 @@ def check_scale_load(kernel: KernelOp, op: Any) -> None:
         raise refused(op, "scales: TMA moves whole lines of atoms, got parts; copy them by threads")
     if not by_threads:
         require(op, padding_read(kernel), "copy them by threads, which clear it", "scales: ")
-
-
-def padding_read(kernel: KernelOp) -> str | None:
-    """How an MMA of the kernel reads what pads its scales, which only threads' copies clear."""
-    broken = (
-        scaled_legality.scaled_extent(mma_of(op), op.extent.value)
-        for op in walk(kernel, SCALED_MMAS)
-    )
-    return next((each for each in broken if each is not None), None)
 
 
 def check_scaled_mma(kernel: KernelOp, op: Any, target: Target) -> None:

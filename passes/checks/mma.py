@@ -4,36 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects import legality, split_legality
-from ..dialects.dtypes import (
+from ...dialects import legality, split_legality, weight_legality
+from ...dialects.dtypes import (
     DTYPES,
     DType,
     mix_refusal,
     operand_dtype,
 )
-from ..dialects.layout import LINEAR
-from ..dialects.mlir import ir
-from ..dialects.sm_memory import TileMemoryOp
-from ..dialects.target import Target
-from ..dialects.tile import (
+from ...dialects.layout import LINEAR
+from ...dialects.mlir import ir
+from ...dialects.sm_memory import TileMemoryOp
+from ...dialects.target import Target
+from ...dialects.tile import (
     KernelOp,
     LoadOp,
     PairMmaOp,
 )
-from ..dialects.tile_blockwise import BlockwiseMmaOp
-from ..dialects.tile_duals import DUAL_MMAS, DualPairMmaOp
-from ..dialects.tile_scales import SCALED_MMAS, smem_operands
-from ..dialects.tile_types import SmemType, integers_of
-from ..dialects.tile_weights import WeightMmaOp
-from .base import defining_op, is_swapped, refused, require
-from .batches import argument_of
-from .check_blockwise import check_blockwise_mma
-from .check_operands import loaded_argument
-from .check_scales import (
+from ...dialects.tile_blockwise import BlockwiseMmaOp
+from ...dialects.tile_duals import DUAL_MMAS, DualPairMmaOp
+from ...dialects.tile_scales import SCALED_MMAS, smem_operands
+from ...dialects.tile_types import SmemType, integers_of
+from ...dialects.tile_weights import WeightMmaOp
+from ..base import defining_op, is_swapped, refused, require
+from ..batches import argument_of, loaded_argument
+from ..duals import arg_names
+from .blockwise import check_blockwise_mma
+from .scales import (
     check_scaled_mma,
 )
-from .check_weights import check_weight_mma
-from .duals import arg_names
+from .weights import check_weight_mma
 
 
 def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
@@ -96,6 +95,7 @@ def _check_dual(op: Any, target: Target) -> None:
 
 def check_types(op: Any, a_type: ir.Type, b_type: ir.Type, target: Target) -> DType:
     """What the target's MMA makes of A, if it takes A and B together and sums as the op says."""
+    require(op, weight_legality.has_weights(target), "run tiling for another", "shapes: ")
     a, b = (operand_dtype(str(each), target.mma.name) for each in (a_type, b_type))
     if a is None or b is None or mix_refusal(a, b):
         raise refused(op, f"shapes: no MMA takes {a_type} and {b_type}")

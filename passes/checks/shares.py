@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects import legality
-from ..dialects.mlir import ir
-from ..dialects.target import WARP_THREADS, Target
-from ..dialects.tile import KernelOp
-from ..dialects.tile_sums import ViewMmaOp
-from ..dialects.tile_types import bits_of
-from .base import refused, require
-from .batches import argument_of
-from .check_mma import check_types
-from .check_operands import check_index
+from ...dialects import legality
+from ...dialects.mlir import ir
+from ...dialects.target import WARP_THREADS, Target
+from ...dialects.tile import KernelOp
+from ...dialects.tile_sums import ViewMmaOp
+from ...dialects.tile_types import bits_of
+from ..base import refused, require
+from ..batches import argument_of
+from .mma import check_types
+from .operands import check_index
 
 
 def check_shares(

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.tile import CopyOp, KernelOp
-from ..dialects.tile_place import PlaceOp
-from ..dialects.tile_stores import WHOLES
-from ..dialects.tile_types import DYNAMIC, integers_of
-from .base import refused, walk
-from .shared_scales import check_shared
-from .whole import INDICES, WHOLE, WHOLE_OPS, axis_of, is_whole, lies_inside
+from ...dialects.mlir import ir
+from ...dialects.tile import CopyOp, KernelOp
+from ...dialects.tile_place import PlaceOp
+from ...dialects.tile_stores import WHOLES
+from ...dialects.tile_types import DYNAMIC, integers_of
+from ..base import refused, walk
+from ..shared_scales import check_shared
+from ..whole import INDICES, WHOLE, WHOLE_OPS, axis_of, is_whole, lies_inside
 
 
 def check_loops(kernel: KernelOp) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir, scf
-from ..dialects.pipe import AcquireOp, ForEachTurnOp, OtherTileOp, SkipOp, WaitOp
-from ..dialects.tile import KernelOp
-from ..dialects.tile_place import PlaceOp
-from .base import refused, walk
-from .clone import group_steps_of
+from ...dialects.mlir import ir, scf
+from ...dialects.pipe import AcquireOp, ForEachTurnOp, OtherTileOp, SkipOp, WaitOp
+from ...dialects.tile import KernelOp
+from ...dialects.tile_place import PlaceOp
+from ..base import refused, walk
+from ..clone import group_steps_of
 
 Moves = AcquireOp | WaitOp
 

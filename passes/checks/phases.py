@@ -22,16 +22,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ..dialects import sm
-from ..dialects.mlir import ir, scf
-from ..dialects.sm_memory import CLAIM_BYTES, AheadRingOp, BarriersOp, ScaleColumnsOp
-from ..dialects.sm_positions import PEERS
-from ..dialects.sm_threads import FIRST, ISSUER, TEAM, WARP, RunOp, WarpsOp, who_runs
-from ..dialects.target import WARP_THREADS
-from ..dialects.tile import KernelOp
-from ..dialects.tile_boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
-from ..dialects.tile_scales import SCALED_MMAS
-from .barrier_sources import (
+from ...dialects import sm
+from ...dialects.mlir import ir, scf
+from ...dialects.sm_memory import CLAIM_BYTES, AheadRingOp, BarriersOp, ScaleColumnsOp
+from ...dialects.sm_positions import PEERS
+from ...dialects.sm_threads import FIRST, ISSUER, TEAM, WARP, RunOp, WarpsOp, who_runs
+from ...dialects.target import WARP_THREADS
+from ...dialects.tile import KernelOp
+from ...dialects.tile_boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
+from ...dialects.tile_scales import SCALED_MMAS
+from ..barrier_sources import (
     bytes_by_rows,
     is_empty,
     label_of,
@@ -40,11 +40,11 @@ from .barrier_sources import (
     shown_bytes,
     source_of,
 )
-from .base import defining_op, refused, walk
-from .clone import constant_of
-from .cta_ranks import itself, leader_of, ranks_in_mask
-from .plan import cluster_of
-from .thread_rules import program
+from ..base import defining_op, refused, walk
+from ..clone import constant_of
+from ..cta_ranks import itself, leader_of, ranks_in_mask
+from ..plan import cluster_of
+from ..thread_rules import program
 
 Signals = Counter[Any]
 """By the rank of the CTA whose barrier hears of them; bytes of each row of a box, by (rank, most

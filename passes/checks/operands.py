@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.dtypes import (
+from ...dialects.dtypes import (
     operand_dtype,
     scaled_dtype,
     stored_dtype,
 )
-from ..dialects.layout import TileLayout
-from ..dialects.mlir import ir
-from ..dialects.ragged_maps import is_ragged, plain_rank, ragged_map
-from ..dialects.target import Target
-from ..dialects.tile import (
+from ...dialects.layout import TileLayout
+from ...dialects.mlir import ir
+from ...dialects.ragged_maps import is_ragged, plain_rank, ragged_map
+from ...dialects.target import Target
+from ...dialects.tile import (
     CopyOp,
     KernelOp,
     LoadOp,
@@ -21,35 +21,30 @@ from ..dialects.tile import (
     PairRankOp,
     TmaMulticastOp,
 )
-from ..dialects.tile_batches import map_of_stack
-from ..dialects.tile_blockwise import BlockwiseMmaOp
-from ..dialects.tile_duals import DUAL_MMAS
-from ..dialects.tile_types import TensorMapType, dynamic_dims, integers_of
-from .argument_layouts import any_extents, is_apart
-from .base import refused, walk
-from .batches import (
-    argument_of,
+from ...dialects.tile_batches import map_of_stack
+from ...dialects.tile_blockwise import BlockwiseMmaOp
+from ...dialects.tile_duals import DUAL_MMAS
+from ...dialects.tile_types import TensorMapType, dynamic_dims, integers_of
+from ..argument_layouts import any_extents, is_apart
+from ..base import refused, walk
+from ..batches import (
+    loaded_argument,
     map_definition,
     matrix_of,
     steps_of,
     transposed_of,
     view_of_map,
 )
-from .check_scales import (
-    SCALES,
-    check_scale_load,
-    check_scale_views,
-    scale_names,
-    scales_stack,
-)
-from .duals import B2, arg_names, is_dual, operand_names
-from .dynamic_rows import counted_extent, has_dynamic_stack
-from .groups import columns_of_group, part_of_group
-from .indices import LinearForm, known_part, linear_form, place_of, span
-from .outputs import SCALES as SCALES_OF_C
-from .outputs import count_outputs
-from .tensor_maps import map_type
-from .weights import weight_names
+from ..duals import B2, arg_names, is_dual, operand_names
+from ..dynamic_rows import counted_extent, has_dynamic_stack
+from ..groups import columns_of_group, part_of_group
+from ..indices import LinearForm, known_part, linear_form, place_of, span
+from ..outputs import SCALES as SCALES_OF_C
+from ..outputs import count_outputs
+from ..shared_scales import scale_names
+from ..tensor_maps import map_type
+from ..weights import weight_names
+from .scales import SCALES, check_scale_load, check_scale_views, scales_stack
 
 GLOBAL = 1
 REACH = 2**31
@@ -175,12 +170,6 @@ def _check_extents(kernel: KernelOp, op: Any) -> list[LinearForm]:
     layout = op.tile.type.layout
     extents = (op.i, layout.mn), (op.j, layout.k)
     return [check_index(kernel, op, index, extent) for index, extent in extents]
-
-
-def loaded_argument(op: Any) -> Any:
-    """The kernel's argument that an op loads from."""
-    by_threads = isinstance(op, LoadOp | CopyOp)
-    return argument_of(op.view) if by_threads else map_definition(op.map).view
 
 
 def _type_of(op: Any) -> ir.MemRefType:

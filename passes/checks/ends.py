@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from ..dialects import sm
-from ..dialects.mlir import ir
-from ..dialects.sm_memory import MEMORY_OPS, BarriersOp, TensorMemoryOp
-from ..dialects.sm_threads import LANE, EarlyOp, FirstWarpOp, PrologueOp, who_runs
-from ..dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
-from ..dialects.tile_marks import MarkOp
-from .base import defining_op, refused, walk
-from .clone import constant_of
-from .plan import cluster_of
-from .team import place_op
+from ...dialects import sm
+from ...dialects.mlir import ir
+from ...dialects.sm_memory import MEMORY_OPS, BarriersOp, TensorMemoryOp
+from ...dialects.sm_threads import LANE, EarlyOp, FirstWarpOp, PrologueOp, who_runs
+from ...dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
+from ...dialects.tile_marks import MarkOp
+from ..base import defining_op, refused, walk
+from ..clone import constant_of
+from ..plan import cluster_of
+from ..team import place_op
 
 MEETINGS = (sm.CtaBarrierOp, sm.ClusterBarrierOp)
 AROUND = (FirstWarpOp, sm.FenceOp)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.pipe import SetRegistersOp
-from ..dialects.target import Target
-from ..dialects.tile import KernelOp
-from .base import SOURCE_ATTRIBUTE, attributes_of, refused, walk
-from .outputs import outputs_of
+from ...dialects.mlir import ir
+from ...dialects.pipe import SetRegistersOp
+from ...dialects.target import Target
+from ...dialects.tile import KernelOp
+from ..base import SOURCE_ATTRIBUTE, attributes_of, refused, walk
+from ..outputs import outputs_of
 
 FIELDS = ("arguments", "inputs", "transposed")
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects import weight_legality
-from ..dialects.dtypes import DTYPES, WEIGHT_SCALES, group_refusal, stored_dtype
-from ..dialects.layout import LINEAR
-from ..dialects.mlir import ir
-from ..dialects.target import WARP, Target
-from ..dialects.tile import KernelOp
-from ..dialects.tile_weights import ZEROS, TurnedWeightMmaOp, scale_views
-from .base import refused, require
-from .batches import argument_of
-from .indices import linear_form, place_of
-from .weights import depth_of_kernel, has_groups, weight_names
+from ...dialects import weight_legality
+from ...dialects.dtypes import DTYPES, WEIGHT_SCALES, group_refusal, stored_dtype
+from ...dialects.layout import LINEAR
+from ...dialects.mlir import ir
+from ...dialects.target import WARP, Target
+from ...dialects.tile import KernelOp
+from ...dialects.tile_weights import ZEROS, TurnedWeightMmaOp, scale_views
+from ..base import refused, require
+from ..batches import argument_of
+from ..indices import linear_form, place_of
+from ..weights import depth_of_kernel, has_groups, weight_names
 
 
 def check_weight_mma(kernel: KernelOp, op: Any, target: Target) -> None:

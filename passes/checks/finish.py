@@ -6,11 +6,11 @@ finish      it stands behind all MMAs into its sums, outside of their loops, and
 
 from __future__ import annotations
 
-from ..dialects.mlir import ir
-from ..dialects.tile import KernelOp, MmaOp
-from ..dialects.tile_sums import ClearSumsOp, FinishSumsOp
-from .base import refused, walk
-from .clone import constant_of
+from ...dialects.mlir import ir
+from ...dialects.tile import KernelOp, MmaOp
+from ...dialects.tile_sums import ClearSumsOp, FinishSumsOp
+from ..base import refused, walk
+from ..clone import constant_of
 
 
 def check_finish(kernel: KernelOp) -> None:

@@ -9,21 +9,17 @@ import functools
 import keyword
 from typing import Any
 
-from ..dialects import sm
-from ..dialects.mlir import ext, ir, scf
-from ..dialects.tile import CopyOp, KernelOp
-from .base import COUNTS, SOURCE_ATTRIBUTE, SWAPPED_ATTRIBUTE, operations, refuse_unread, walk
-from .shared_scales import SHARED
-from .warp_grids import WARP_GRID_ATTRIBUTE
-from .whole import WHOLE, WHOLE_OPS
+from ...dialects import sm
+from ...dialects.mlir import ext, ir, scf
+from ...dialects.tile import CopyOp, KernelOp
+from ..base import COUNTS, SOURCE_ATTRIBUTE, SWAPPED_ATTRIBUTE, operations, refuse_unread
+from ..expand_loops import is_expanded
+from ..shared_scales import SHARED
+from ..warp_grids import WARP_GRID_ATTRIBUTE
+from ..whole import WHOLE, WHOLE_OPS
 
 # convert-scf-to-cf hands it to the branch of the loop, and that to LLVM.
 LOOP_ANNOTATION = "loop_annotation"
-
-
-def is_expanded(kernel: Any) -> bool:
-    """Whether `expand-loops` has been on the kernel: it says where grids may start."""
-    return bool(walk(kernel, sm.LaunchDependentsOp))
 
 
 def check_instructions(module: ir.Module) -> None:

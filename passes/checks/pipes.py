@@ -22,14 +22,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.pipe import ClaimOp, ClaimType, CreateOp, ForEachClaimOp, ForEachTurnOp, RoleOp
-from ..dialects.sm_memory import RingOp, TurnsOp
-from ..dialects.sm_threads import WarpsOp
-from ..dialects.tile import KernelOp
-from .base import attributes_of, refused, target_of
-from .pipe_agents import Agent, End
-from .thread_rules import members
+from ...dialects.mlir import ir
+from ...dialects.pipe import ClaimOp, ClaimType, CreateOp, ForEachClaimOp, ForEachTurnOp, RoleOp
+from ...dialects.sm_memory import RingOp, TurnsOp
+from ...dialects.sm_threads import WarpsOp
+from ...dialects.tile import KernelOp
+from ..base import attributes_of, refused, target_of
+from ..pipe_agents import Agent, End
+from ..thread_rules import members
 
 SHARERS = 2  # agents that can share a ring
 Ring = CreateOp | RingOp | TurnsOp

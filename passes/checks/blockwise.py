@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.dtypes import blockwise_scale_shape
-from ..dialects.mlir import ir, scf
-from ..dialects.target import Target
-from ..dialects.tile import KernelOp
-from ..dialects.tile_blockwise import BlockwiseMmaOp
-from ..dialects.tile_weights import WeightMmaOp
-from .base import refused, walk
-from .batches import argument_of
-from .clone import iterations_of
-from .indices import linear_form, place_of
+from ...dialects.dtypes import blockwise_scale_shape
+from ...dialects.mlir import ir, scf
+from ...dialects.target import Target
+from ...dialects.tile import KernelOp
+from ...dialects.tile_blockwise import BlockwiseMmaOp
+from ...dialects.tile_weights import WeightMmaOp
+from ..base import refused, walk
+from ..batches import argument_of
+from ..clone import iterations_of
+from ..indices import linear_form, place_of
 
 
 def check_blockwise_mma(kernel: KernelOp, op: Any, target: Target) -> None:

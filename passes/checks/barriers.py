@@ -17,19 +17,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.pipe import ClaimOp, ForEachClaimOp
-from ..dialects.sm_barriers import AwaitGridsOp
-from ..dialects.sm_memory import AheadRingOp, BarriersOp, ColumnsOp, RingOp, TurnsOp, is_claim
-from ..dialects.sm_threads import ISSUER, TEAM, WarpsOp, who_runs
-from ..dialects.target import WARP_THREADS, Target
-from ..dialects.tile import KernelOp, PairMmaOp, TmaMulticastOp
-from ..dialects.tile_types import AccumulatorType, integers_of
-from .base import defining_op, refused, target_of, unchanging, walk
-from .check_ends import check_ends
-from .check_phases import check_phases
-from .plan import MMA_DONE
-from .ring_fills import has_copies
+from ...dialects.mlir import ir
+from ...dialects.pipe import ClaimOp, ForEachClaimOp
+from ...dialects.sm_barriers import AwaitGridsOp
+from ...dialects.sm_memory import AheadRingOp, BarriersOp, ColumnsOp, RingOp, TurnsOp, is_claim
+from ...dialects.sm_threads import ISSUER, TEAM, WarpsOp, who_runs
+from ...dialects.target import WARP_THREADS, Target
+from ...dialects.tile import KernelOp, PairMmaOp, TmaMulticastOp
+from ...dialects.tile_types import AccumulatorType, integers_of
+from ..base import defining_op, refused, target_of, unchanging, walk
+from ..plan import MMA_DONE
+from ..ring_fills import has_copies
+from .ends import check_ends
+from .phases import check_phases
 
 Place = tuple[int, int]
 

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.sm_threads import RunOp
-from ..dialects.target import WARP, Target
-from ..dialects.tile import ElementOp, KernelOp, StagedStoreOp
-from ..dialects.tile_ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
-from ..dialects.tile_types import TensorMapType
-from ..dialects.verify import tile_of_c
-from .base import refused, walk
-from .batches import argument_of, map_definition, transposed_of
-from .check_operands import check_map
-from .expand_ahead import is_vector
-from .places import PAIR
-from .tensor_maps import map_type, vector_map_type
+from ...dialects.mlir import ir
+from ...dialects.sm_threads import RunOp
+from ...dialects.target import Target
+from ...dialects.tile import KernelOp, StagedStoreOp
+from ...dialects.tile_ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
+from ...dialects.tile_types import TensorMapType
+from ...dialects.verify import tile_of_c
+from ..base import refused, walk
+from ..batches import argument_of, map_definition, transposed_of
+from ..expand_ahead import is_vector
+from ..expand_reads import plain_reads
+from ..staged_operands import ends_in_pair, holds_sums
+from ..tensor_maps import map_type, vector_map_type
+from .operands import check_map
 
 
 def check_load_ahead(op: LoadAheadOp) -> None:
@@ -55,16 +56,6 @@ def check_read_ahead(kernel: KernelOp, op: ReadAheadOp, target: Target) -> None:
         )
 
 
-def ends_in_pair(view: Any, axes: str) -> bool:
-    """Whether columns end between two neighbours: those of a C with exchanged operands may."""
-    return axes == "n" and view.type.shape[0] % PAIR != 0
-
-
-def holds_sums(target: Target) -> bool:
-    """Whether warpgroups hold sums in registers."""
-    return not target.has_tensor_memory and target.mma.issuer != WARP
-
-
 def _reads(store: StagedStoreOp, op: ReadAheadOp) -> bool:
     """Whether a store stands behind a read of its tile, and reads the same."""
     if type(store) is not StagedStoreOp or not isinstance(store.to.type, TensorMapType):
@@ -72,13 +63,6 @@ def _reads(store: StagedStoreOp, op: ReadAheadOp) -> bool:
     place, tile = _in_program(op), (store.i, store.j)
     behind = place.block == store.operation.block and place.is_before_in_block(store.operation)
     return behind and tile == (op.i, op.j) and bool(plain_reads(store, op))
-
-
-def plain_reads(store: Any, op: ReadAheadOp) -> list[ElementOp]:
-    """What an epilogue reads of the same operand by the same axes, by itself."""
-    what = (op.source, op.axes.value)
-    found = [each for each in walk(store, ElementOp) if type(each) is ElementOp]
-    return [each for each in found if (each.source, each.axes.value) == what]
 
 
 def check_ahead(kernel: KernelOp, store: Any) -> None:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.pipe import RoleOp
-from ..dialects.sm_threads import WarpsOp
-from ..dialects.tile import MMAS, CopyOp, KernelOp, LoadOp, TmaLoadOp, TmaMulticastOp
-from ..dialects.tile_batches import BatchOp, OrderedBatchOp
-from ..dialects.tile_groups import GroupColumnsOp, GroupDepthOp, GroupStepsOp
-from .base import refused, walk
-from .batches import argument_of, map_definition
-from .check_other_steps import check_other_steps
-from .groups import columns_of_group
-from .outputs import outputs_of
+from ...dialects.mlir import ir
+from ...dialects.pipe import RoleOp
+from ...dialects.sm_threads import WarpsOp
+from ...dialects.tile import MMAS, CopyOp, KernelOp, LoadOp, TmaLoadOp, TmaMulticastOp
+from ...dialects.tile_batches import BatchOp, OrderedBatchOp
+from ...dialects.tile_groups import GroupColumnsOp, GroupDepthOp, GroupStepsOp
+from ..base import refused, walk
+from ..batches import argument_of, map_definition
+from ..groups import columns_of_group
+from ..outputs import outputs_of
+from .other_steps import check_other_steps
 
 LOADS = LoadOp | CopyOp | TmaLoadOp | TmaMulticastOp
 STEPS = ("depth", "less", "least", "most")

@@ -5,16 +5,16 @@ Rows of sums are columns of c, so what else has rows and columns has its own the
 
 from __future__ import annotations
 
-from ..dialects.mlir import ir
-from ..dialects.tile import ElementOp, KernelOp
-from ..dialects.tile_batches import TransposedOp
-from ..dialects.tile_outputs import StoreGroupsOp
-from ..dialects.tile_quantized import StoreQuantizedOp
-from .base import SWAPPED_ATTRIBUTE, is_swapped, refused, walk
-from .batches import transposed_of
-from .duals import arg_names
-from .outputs import outputs_of
-from .weights import weight_names
+from ...dialects.mlir import ir
+from ...dialects.tile import ElementOp, KernelOp
+from ...dialects.tile_batches import TransposedOp
+from ...dialects.tile_outputs import StoreGroupsOp
+from ...dialects.tile_quantized import StoreQuantizedOp
+from ..base import SWAPPED_ATTRIBUTE, is_swapped, refused, walk
+from ..batches import transposed_of
+from ..duals import arg_names
+from ..outputs import outputs_of
+from ..weights import weight_names
 
 FIRST = ["a", "b"]
 NEIGHBOURS = StoreGroupsOp | StoreQuantizedOp

@@ -4,45 +4,45 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects import legality
-from ..dialects.dtypes import (
+from ...dialects import legality
+from ...dialects.dtypes import (
     BESIDE_DTYPES,
     stored_dtype,
 )
-from ..dialects.epilogue import NARROW
-from ..dialects.mlir import ir
-from ..dialects.ragged_maps import is_ragged
-from ..dialects.target import Target
-from ..dialects.tile import (
+from ...dialects.epilogue import NARROW
+from ...dialects.mlir import ir
+from ...dialects.ragged_maps import is_ragged
+from ...dialects.target import Target
+from ...dialects.tile import (
     ElementOp,
     GatheredStoreOp,
     KernelOp,
     ReducedStoreOp,
     StagedStoreOp,
 )
-from ..dialects.tile_batches import turned_view
-from ..dialects.tile_groups import GroupOp
-from ..dialects.tile_outputs import StoreGroupsOp
-from ..dialects.tile_parts import ANY, ZERO
-from ..dialects.tile_quantized import StoreQuantizedOp
-from ..dialects.tile_staged_quantized import StagedQuantizedOp
-from ..dialects.tile_types import TensorMapType, bits_of, integers_of
-from ..dialects.verify import products_of, tile_of_c
-from .base import SWAPPED_ATTRIBUTE, defining_op, is_swapped, refused, require, walk
-from .batches import (
+from ...dialects.tile_batches import turned_view
+from ...dialects.tile_groups import GroupOp
+from ...dialects.tile_outputs import StoreGroupsOp
+from ...dialects.tile_parts import ANY, ZERO
+from ...dialects.tile_quantized import StoreQuantizedOp
+from ...dialects.tile_staged_quantized import StagedQuantizedOp
+from ...dialects.tile_types import TensorMapType, bits_of, integers_of
+from ...dialects.verify import products_of, tile_of_c
+from ..base import SWAPPED_ATTRIBUTE, defining_op, is_swapped, refused, require, walk
+from ..batches import (
     argument_of,
     transposed_of,
     view_of_map,
 )
-from .check_operands import check_index, check_map
-from .check_swapped import is_turned_element
-from .duals import arg_names, first_other
-from .dynamic_rows import row_bounds
-from .groups import rows_of_group
-from .indices import known_part, place_of, span
-from .outputs import SCALES as SCALES_OF_C
-from .outputs import output_of, outputs_of
-from .tensor_maps import byte_map, map_type
+from ..duals import arg_names, first_other
+from ..dynamic_rows import row_bounds
+from ..groups import rows_of_group
+from ..indices import known_part, place_of, span
+from ..outputs import SCALES as SCALES_OF_C
+from ..outputs import output_of, outputs_of
+from ..tensor_maps import byte_map, map_type
+from .operands import check_index, check_map
+from .swapped import is_turned_element
 
 QUANTIZING = (StoreQuantizedOp.OPERATION_NAME, StagedQuantizedOp.OPERATION_NAME)
 GROUPED = (StoreGroupsOp.OPERATION_NAME, *QUANTIZING)

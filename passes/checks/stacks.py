@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.tile import KernelOp
-from ..dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp
-from ..dialects.tile_groups import GroupDepthOp
-from ..dialects.tile_loads import TensorMapOp
-from ..dialects.tile_types import DYNAMIC, TensorMapType, extent_of, integers_of
-from .base import refused, walk
-from .check_depth import check_depth
-from .check_groups import check_groups
-from .groups import group_of
-from .indices import known_part, linear_form, place_of, span
-from .outputs import outputs_of
+from ...dialects.mlir import ir
+from ...dialects.tile import KernelOp
+from ...dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp
+from ...dialects.tile_groups import GroupDepthOp
+from ...dialects.tile_loads import TensorMapOp
+from ...dialects.tile_types import DYNAMIC, TensorMapType, extent_of, integers_of
+from ..base import refused, walk
+from ..groups import group_of
+from ..indices import known_part, linear_form, place_of, span
+from ..outputs import outputs_of
+from .depth import check_depth
+from .groups import check_groups
 
 
 def check_stacks(kernel: KernelOp) -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from math import prod
 
-from ..dialects.mlir import ir
-from ..dialects.tile import KernelOp
-from ..dialects.tile_marks import MARKS, MarkOp
-from ..dialects.tile_types import integers_of
-from .base import refused, walk
-from .duals import arg_names, first_other
-from .outputs import outputs_of
+from ...dialects.mlir import ir
+from ...dialects.tile import KernelOp
+from ...dialects.tile_marks import MARKS, MarkOp
+from ...dialects.tile_types import integers_of
+from ..base import refused, walk
+from ..duals import arg_names, first_other
+from ..outputs import outputs_of
 
 
 def check_mark(kernel: KernelOp, op: MarkOp) -> None:

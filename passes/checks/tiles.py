@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.pipe import ForEachClaimOp
-from ..dialects.tile import CtaTileOp, KernelOp
-from ..dialects.tile_types import DYNAMIC, integers_of
-from .base import refused
-from .dynamic_rows import (
+from ...dialects.pipe import ForEachClaimOp
+from ...dialects.tile import CtaTileOp, KernelOp
+from ...dialects.tile_types import DYNAMIC, integers_of
+from ..base import refused
+from ..dynamic_rows import (
     check_bounds,
     counted_axis,
     has_dynamic_rows,

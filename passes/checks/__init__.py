@@ -1,0 +1,1 @@
+"""What passes and the lowering take for granted of a kernel, checked between passes."""
