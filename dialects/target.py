@@ -204,11 +204,6 @@ class Target:
         return next((unit for unit in units if unit.name in WIDENED[apart]), None)
 
     @property
-    def widens(self) -> bool:
-        """Whether the kernel's MMA is one of weights that threads widen."""
-        return any(self.mma.name in names for names in WIDENED.values())
-
-    @property
     def uses_tensor_memory(self) -> bool:
         """Whether MMAs leave sums or products in tensor memory, which is allocated."""
         return TENSOR_MEMORY in (self.mma.accumulators, self.mma.products)

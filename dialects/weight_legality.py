@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from .layout import UNIT_BYTES
 from .legality import RESERVED_BYTES
+from .mma_units import WIDENED
 from .sm_memory import PRODUCT_SLOTS
 from .target import Target, targets_with
 
@@ -59,6 +60,6 @@ def weight_memory(target: Target, tile: Sequence[int], bits: int) -> str | None:
 
 def has_weights(target: Target) -> str | None:
     """Of a product without narrow weights: the MMA must widen none."""
-    if not target.widens:
+    if not any(target.mma.name in names for names in WIDENED.values()):
         return None
     return f"{target.mma.name} is for weights that threads widen, got none"

@@ -125,7 +125,7 @@ def test_gradients_are_those_of_two_steps(compiled):
     [
         (lambda acc: acc * acc.shape[0], (), "must not depend on the number of rows"),
         (lambda acc: (acc, acc.sum(-1)), (), "reductions are of known rows"),
-        (lambda acc, other: acc + other, [(5, N)], ""),
+        (lambda acc, other: acc + other, [(5, N)], "broadcast a dimension of length 5"),
     ],
 )
 def test_what_depends_on_the_rows_is_refused(compiled, function, beside, said):

@@ -44,7 +44,7 @@ def close(result, a, wide, digits=2.0**-8):
     return bool(((result.double() - exact).abs() <= allowed).all())
 
 
-@pytest.mark.parametrize(("kind", "group"), zip(KINDS, (32, 64, 128, 32, 128), strict=True))
+@pytest.mark.parametrize(("kind", "group"), list(zip(KINDS, (32, 64, 128, 32, 128), strict=True)))
 def test_a_product_is_that_of_dequantized_weights(kind, group):
     (b, scales, zeros), wide = drawn(kind, group)
     a = torch.randn(5, K).to(torch.float16 if group == 32 else torch.bfloat16)

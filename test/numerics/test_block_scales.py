@@ -216,7 +216,7 @@ def test_rows_of_half_a_block_scaled_mma_are_refused_without_a_pair(target):
 SMALL = ("mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "mxfp4")
 
 
-@pytest.mark.parametrize(("a", "b"), zip(SMALL, SMALL[1:] + SMALL[:1], strict=True))
+@pytest.mark.parametrize(("a", "b"), list(zip(SMALL, SMALL[1:] + SMALL[:1], strict=True)))
 def test_each_type_goes_beside_another_one(check_matmul, a, b):
     """What the tensor core makes of all pairs is a test of the emulator."""
     pipeline = "tiling{tile=128x32x128},tma-insertion,swizzle-selection"

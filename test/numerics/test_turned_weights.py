@@ -3,34 +3,25 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from weight_products import TYPES, spec_of, turned_tiling
 
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline
-from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime.launch.loading import open_kernel
 
 pytestmark = pytest.mark.pairwise
 
 PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
-TYPES = ("s8", "e4m3", "e5m2", "s4", "u4")
 SUMS, ADDED = "wgmma.mma_async+cvt", "wgmma.mma_async+cvt+fma"
 RING = "tma-insertion,swizzle-selection"
 TAIL = "pipelining{stages=3},warp-specialization"
 COPIES = f"copy-insertion,swizzle-selection,{TAIL}"
 
 
-def spec_of(m, n, k, weights="s4", group=32, scales="bf16", **more):
-    groups = {"group_size": group, "scale_dtype": scales} if group else {}
-    types = more.pop("a", "bf16"), weights, more.pop("c", "f32")
-    return MatmulSpec(m, n, k, *types, **groups, **more)
-
-
 def tiling(spec, tile):
-    """By the MMA that its groups need."""
-    mma = SUMS if spec.group_size in (0, spec.k) else ADDED
-    return f"tiling{{tile={tile} mma={mma} swap=true}}"
+    return turned_tiling(spec, tile, (SUMS, ADDED))
 
 
 @pytest.mark.sweep(12)

@@ -5,6 +5,7 @@ import random
 import ml_dtypes
 import numpy as np
 import pytest
+from weight_products import TYPES, spec_of
 
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
@@ -17,17 +18,10 @@ from tilewright.runtime.launch.loading import open_kernel
 pytestmark = pytest.mark.pairwise
 
 PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
-TYPES = ("s8", "e4m3", "e5m2", "s4", "u4")
 TILED = DEFAULT_PIPELINE.replace("tiling", "tiling{tile=16x32x64}")
 RING = "tma-insertion,swizzle-selection,pipelining{stages=2},warp-specialization"
 COPIES = "copy-insertion,swizzle-selection,pipelining{stages=3}"
 WITH_AGENTS = ("sm_90a", "sm_100a")
-
-
-def spec_of(m, n, k, weights="s4", group=32, scales="bf16", **more):
-    groups = {"group_size": group, "scale_dtype": scales} if group else {}
-    types = more.pop("a", "bf16"), weights, more.pop("c", "f32")
-    return MatmulSpec(m, n, k, *types, **groups, **more)
 
 
 @pytest.mark.sweep(6)
