@@ -28,7 +28,7 @@ from ..passes.checks.kernel import check_kernels
 from ..passes.checks.loops import check_loops
 from ..passes.checks.memory import check_memory
 from ..passes.checks.pipes import check_pipes
-from ..passes.expand_loops import is_expanded
+from ..passes.expand.loops import is_expanded
 from ..passes.lowering.pipes_to_barriers import PipesToBarriers
 from ..passes.plan_memory import PlanMemory
 from ..passes.thread_rules import check_threads

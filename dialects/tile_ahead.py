@@ -34,6 +34,11 @@ class LoadAheadOp(Tile.Operation, name="load_ahead"):
     j: ext.Operand[ir.IndexType]
     pieces: ir.IntegerAttr
 
+    @property
+    def is_vector(self) -> bool:
+        """Whether the operand has an element for each column of C, and one piece a tile."""
+        return self.ring.type.tiles[0].layout.mn == 1
+
     def verify_invariants(self) -> bool:
         if self.pieces.value < 1:
             return refuse(self, f"pieces must be at least 1, got {self.pieces.value}")

@@ -18,7 +18,7 @@ from .assign_threads import AssignThreads
 from .clustering import Clustering
 from .copy_insertion import CopyInsertion
 from .epilogue_staging import EpilogueStaging
-from .expand_loops import ExpandLoops
+from .expand.loops import ExpandLoops
 from .instrument import Instrument
 from .lowering.lower_to_nvvm import LowerToNvvm
 from .lowering.pipes_to_barriers import PipesToBarriers

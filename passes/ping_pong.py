@@ -62,7 +62,6 @@ from ..dialects.tile_groups import GroupStepsOp
 from ..dialects.tile_types import DYNAMIC, integers_of
 from .base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
 from .clone import Mapping, clone, group_steps_of, index_constant, iterations_of, replace_in
-from .expand_ahead import is_vector
 from .rings import retype_ring
 from .warp_specialization import CONSUMER, LOAD, load_registers, registers_left
 
@@ -87,7 +86,7 @@ class PingPong:
         shared = walk(consumer, StagedStoreOp), walk(consumer, LoadAheadOp)
         stagings = [_share_out(store, store.staging, "buffers") for store in shared[0]]
         stagings += [
-            _second(load.ring) if is_vector(load) else _share_out(load, load.ring, "ahead")
+            _second(load.ring) if load.is_vector else _share_out(load, load.ring, "ahead")
             for load in shared[1]
         ]
         with ir.InsertionPoint(consumer), consumer.location:

@@ -43,7 +43,7 @@ from ..passes import (
 from ..passes.assign_threads import AssignThreads
 from ..passes.checks import barriers, loops, memory, phases
 from ..passes.copy_insertion import CopyInsertion
-from ..passes.expand_loops import ExpandLoops
+from ..passes.expand.loops import ExpandLoops
 from ..passes.lowering import pipes, rings
 from ..passes.lowering.pipes_to_barriers import PipesToBarriers
 from ..passes.normalize import Normalize

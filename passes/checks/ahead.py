@@ -18,8 +18,7 @@ from ...dialects.tile_types import TensorMapType
 from ...dialects.verify import tile_of_c
 from ..base import refused, walk
 from ..batches import argument_of, map_definition, transposed_of
-from ..expand_ahead import is_vector
-from ..expand_reads import plain_reads
+from ..expand.reads import plain_reads
 from ..staged_operands import ends_in_pair, holds_sums
 from ..tensor_maps import map_type, vector_map_type
 from .operands import check_map
@@ -81,7 +80,7 @@ def check_ahead(kernel: KernelOp, store: Any) -> None:
 def _check_map(load: LoadAheadOp, view: Any) -> None:
     """Whether the map says what its view is."""
     smem = load.ring.type.tiles[0]
-    if not is_vector(load):
+    if not load.is_vector:
         turned = transposed_of(view) is not None
         whole = map_type(view.type, smem, 2, lambda _: None) if turned else None
         check_map(load, load.map, smem, whole)
@@ -123,9 +122,9 @@ def _in_program(op: Any) -> ir.Operation:
 def _check_shape(store: Any, load: LoadAheadOp) -> None:
     own, piece = store.staging.type.tiles[0].layout, load.ring.type.tiles[0].layout
     columns = tile_of_c(store)[1]
-    wanted = (1, columns, 1) if is_vector(load) else (own.mn, own.k, columns // own.k)
+    wanted = (1, columns, 1) if load.is_vector else (own.mn, own.k, columns // own.k)
     got = (piece.mn, piece.k, load.pieces.value)
-    if not is_vector(load) and piece.major != own.major:
+    if not load.is_vector and piece.major != own.major:
         rule = f"ahead: must load pieces that lie as those of the store, {own.major!r}"
         raise refused(load, f"{rule}, got {piece.major!r}; give them its layout")
     if got != wanted:

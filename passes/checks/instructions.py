@@ -13,7 +13,7 @@ from ...dialects import sm
 from ...dialects.mlir import ext, ir, scf
 from ...dialects.tile import CopyOp, KernelOp
 from ..base import COUNTS, SOURCE_ATTRIBUTE, SWAPPED_ATTRIBUTE, operations, refuse_unread
-from ..expand_loops import is_expanded
+from ..expand.loops import is_expanded
 from ..shared_scales import SHARED
 from ..warp_grids import WARP_GRID_ATTRIBUTE
 from ..whole import WHOLE, WHOLE_OPS

@@ -2,7 +2,7 @@
 
 A scale is made of the bits of the largest magnitude. Its reciprocal multiplies the elements: of
 ue8m0 a power of two, and so exact. Of ue4m3 it is rounded, and what the product leaves of the value
-corrects it (`expand_quantized`).
+corrects it (`expand/quantized.py`).
 """
 
 from __future__ import annotations

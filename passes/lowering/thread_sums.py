@@ -10,8 +10,8 @@ from ...dialects.tile import AccumulatorOp
 from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp
 from ...dialects.tile_types import AccumulatorType
 from .. import build
+from ..expand.thread_sums import share_of
 from ..team import Team, team_op
-from ..thread_sums import share_of
 from .elements import joined
 from .scope import Scope, lowered_as, lowered_parts
 

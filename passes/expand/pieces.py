@@ -2,7 +2,7 @@
 
     tile.staged_store %acc, %c      %sums = tile.await_sums %acc
                                     sm.named_barrier
-                              →     of each buffer: its sums through f (`expand_writes`)
+                              →     of each buffer: its sums through f (`expand/writes.py`)
                                     sm.named_barrier
                                     of each buffer, some parts of its rows at a time:
                                       %words = llvm.load (tile.part_place %buffer, row, part)
@@ -21,27 +21,27 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..dialects.mlir import ir, llvm
-from ..dialects.sm_types import attribute_of
-from ..dialects.target import Target
-from ..dialects.tile import KernelOp, StagedStoreOp
-from ..dialects.tile_stores import (
+from ...dialects.mlir import ir, llvm
+from ...dialects.sm_types import attribute_of
+from ...dialects.target import Target
+from ...dialects.tile import KernelOp, StagedStoreOp
+from ...dialects.tile_stores import (
     NextBufferOp,
     PartPlaceOp,
     StagingBufferOp,
     WriteWordsOp,
     words_of,
 )
-from ..dialects.tile_types import element_bytes
-from ..dialects.verify import tile_of_c
-from .batches import row_pitch, step_bytes
-from .build import as_i32, both, constant, less, shared_at, when
-from .copy_width import UNIT_BYTES
-from .expand_rows import Height, awaited, rows_of_store
-from .expand_writes import Piece
-from .parts import PARTS_MAX, parts_of
-from .team import Team
-from .whole import lies_inside
+from ...dialects.tile_types import element_bytes
+from ...dialects.verify import tile_of_c
+from ..batches import row_pitch, step_bytes
+from ..build import as_i32, both, constant, less, shared_at, when
+from ..copy_width import UNIT_BYTES
+from ..parts import PARTS_MAX, parts_of
+from ..team import Team
+from ..whole import lies_inside
+from .rows import Height, awaited, rows_of_store
+from .writes import Piece
 
 
 @dataclass(frozen=True)

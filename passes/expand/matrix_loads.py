@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir, llvm
-from ..dialects.tile_ahead import StagedElementOp
-from ..dialects.tile_pieces import PAIR, ApplyEpilogueOp, LoadMatricesOp
-from ..dialects.verify import can_write_matrices
-from .expand_reads import hold
+from ...dialects.mlir import ir, llvm
+from ...dialects.tile_ahead import StagedElementOp
+from ...dialects.tile_pieces import PAIR, ApplyEpilogueOp, LoadMatricesOp
+from ...dialects.verify import can_write_matrices
+from .reads import hold
 
 
 def load_matrices(applied: list[ApplyEpilogueOp], at: dict[str, Any]) -> None:

@@ -17,11 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.sm_types import attribute_of
-from ..dialects.target import WARP, WARP_THREADS, Target
-from ..dialects.tile import KernelOp, StagedStoreOp
-from ..dialects.tile_pieces import (
+from ...dialects.mlir import ir
+from ...dialects.sm_types import attribute_of
+from ...dialects.target import WARP, WARP_THREADS, Target
+from ...dialects.tile import KernelOp, StagedStoreOp
+from ...dialects.tile_pieces import (
     PAIR,
     STORED,
     ApplyEpilogueOp,
@@ -30,21 +30,21 @@ from ..dialects.tile_pieces import (
     WritePairsOp,
     WriteUnitOp,
 )
-from ..dialects.tile_staged_quantized import StagedQuantizedOp
-from ..dialects.tile_threads import ReadRowOp, ThreadColumnOp, ThreadLanesOp, ThreadRowOp
-from ..dialects.tile_types import AccumulatorType, SmemType, integers, stored_element
-from ..dialects.verify import products_of, tile_of_c
-from .build import constant, equal, when
-from .clone import Mapping, constant_of, copy_region, replace_in
-from .copy_width import UNIT_BYTES
-from .expand_duals import joined, starts_of
-from .expand_matrix_loads import load_matrices
-from .expand_quantized_pieces import write_quantized
-from .places import ATOM_M, COLUMNS, behind, column_in, held_row, row_in
-from .plan import cluster_of
-from .team import Team
-from .tmem_reads import MATRIX_LANES, TmemRead
-from .warp_grids import warp_tile
+from ...dialects.tile_staged_quantized import StagedQuantizedOp
+from ...dialects.tile_threads import ReadRowOp, ThreadColumnOp, ThreadLanesOp, ThreadRowOp
+from ...dialects.tile_types import AccumulatorType, SmemType, integers, stored_element
+from ...dialects.verify import products_of, tile_of_c
+from ..build import constant, equal, when
+from ..clone import Mapping, constant_of, copy_region, replace_in
+from ..copy_width import UNIT_BYTES
+from ..places import ATOM_M, COLUMNS, behind, column_in, held_row, row_in
+from ..plan import cluster_of
+from ..team import Team
+from ..tmem_reads import MATRIX_LANES, TmemRead
+from ..warp_grids import warp_tile
+from .duals import joined, starts_of
+from .matrix_loads import load_matrices
+from .quantized_pieces import write_quantized
 
 WARP_ATOM_M = 16  # rows of an mma.sync
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.pipe import CommitOp, TileOp
-from ..dialects.tile import CopyOp, KernelOp
-from ..dialects.tile_loads import CopyTogetherOp
-from .base import defining_op, walk
-from .copy_width import is_shifted
-from .team import Team
+from ...dialects.mlir import ir
+from ...dialects.pipe import CommitOp, TileOp
+from ...dialects.tile import CopyOp, KernelOp
+from ...dialects.tile_loads import CopyTogetherOp
+from ..base import defining_op, walk
+from ..copy_width import is_shifted
+from ..team import Team
 
 
 def expand_copies(kernel: KernelOp) -> None:

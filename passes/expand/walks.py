@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir, scf
-from ..dialects.sm_positions import TallyOp, TallyType
-from ..dialects.sm_types import attribute_of
-from ..dialects.tile import KernelOp
-from ..dialects.tile_groups import GroupOnwardOp, GroupOp
-from ..dialects.tile_place import PlaceOp
-from ..dialects.tile_types import integers_of
-from .base import walk
-from .team import team_op
+from ...dialects.mlir import ir, scf
+from ...dialects.sm_positions import TallyOp, TallyType
+from ...dialects.sm_types import attribute_of
+from ...dialects.tile import KernelOp
+from ...dialects.tile_groups import GroupOnwardOp, GroupOp
+from ...dialects.tile_place import PlaceOp
+from ...dialects.tile_types import integers_of
+from ..base import walk
+from ..team import team_op
 
 TALLIES = ("group", "row", "place")
 

@@ -8,7 +8,7 @@
                                      their magnitudes or sums, over lanes that share a row, too
                                      tile.write_group
 
-    tile.store_quantized           the same reads (`expand_quantized`)
+    tile.store_quantized           the same reads (`expand/quantized.py`)
 
 All lanes of a warp stay together, since those that share a row exchange what they have.
 """
@@ -19,23 +19,23 @@ import math
 from functools import partial
 from typing import Any
 
-from ..dialects.dtypes import SCALE_ATOM_BLOCKS
-from ..dialects.mlir import arith, ir
-from ..dialects.sm_threads import ConvergeOp
-from ..dialects.sm_types import attribute_of
-from ..dialects.target import Target
-from ..dialects.tile import AwaitMmaOp, KernelOp
-from ..dialects.tile_outputs import StoreGroupsOp, WriteGroupOp
-from ..dialects.tile_quantized import StoreQuantizedOp
-from ..dialects.tile_threads import ThreadRowOp
-from ..dialects.verify import products_of, tile_of_c
-from .base import refused
-from .build import as_i32, both, less, loop, when
-from .dynamic_rows import rows_of
-from .expand_quantized import Scales, quantize, write_codes
-from .expand_rows import Columns, hand_back, held_atoms, held_rows, thread_pair
-from .expand_values import RowPart, magnitude
-from .places import PAIR, PAIR_EVERY
+from ...dialects.dtypes import SCALE_ATOM_BLOCKS
+from ...dialects.mlir import arith, ir
+from ...dialects.sm_threads import ConvergeOp
+from ...dialects.sm_types import attribute_of
+from ...dialects.target import Target
+from ...dialects.tile import AwaitMmaOp, KernelOp
+from ...dialects.tile_outputs import StoreGroupsOp, WriteGroupOp
+from ...dialects.tile_quantized import StoreQuantizedOp
+from ...dialects.tile_threads import ThreadRowOp
+from ...dialects.verify import products_of, tile_of_c
+from ..base import refused
+from ..build import as_i32, both, less, loop, when
+from ..dynamic_rows import rows_of
+from ..places import PAIR, PAIR_EVERY
+from .quantized import Scales, quantize, write_codes
+from .rows import Columns, hand_back, held_atoms, held_rows, thread_pair
+from .values import RowPart, magnitude
 
 Store = StoreGroupsOp | StoreQuantizedOp
 

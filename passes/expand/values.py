@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..dialects import sm
-from ..dialects.mlir import ir, vector
-from ..dialects.sm_types import attribute_of
-from ..dialects.tile_threads import ApplyToRowOp
-from ..dialects.verify import products_of
-from .build import both, equal, less
-from .clone import copy_region
-from .expand_rows import runs
-from .team import Team
+from ...dialects import sm
+from ...dialects.mlir import ir, vector
+from ...dialects.sm_types import attribute_of
+from ...dialects.tile_threads import ApplyToRowOp
+from ...dialects.verify import products_of
+from ..build import both, equal, less
+from ..clone import copy_region
+from ..team import Team
+from .rows import runs
 
 WIDTH = 4  # elements that the epilogue takes at a time
 

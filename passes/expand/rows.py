@@ -18,12 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..dialects import sm
-from ..dialects.mlir import ir
-from ..dialects.pipe import TileOp
-from ..dialects.sm_types import attribute_of
-from ..dialects.target import WARP, Target
-from ..dialects.tile import (
+from ...dialects import sm
+from ...dialects.mlir import ir
+from ...dialects.pipe import TileOp
+from ...dialects.sm_types import attribute_of
+from ...dialects.target import WARP, Target
+from ...dialects.tile import (
     STORES,
     AwaitMmaOp,
     GatheredStoreOp,
@@ -32,10 +32,10 @@ from ..dialects.tile import (
     StagedStoreOp,
     StoreOp,
 )
-from ..dialects.tile_outputs import StoreGroupsOp
-from ..dialects.tile_quantized import StoreQuantizedOp
-from ..dialects.tile_stores import AwaitSumsOp
-from ..dialects.tile_threads import (
+from ...dialects.tile_outputs import StoreGroupsOp
+from ...dialects.tile_quantized import StoreQuantizedOp
+from ...dialects.tile_stores import AwaitSumsOp
+from ...dialects.tile_threads import (
     ReadRowOp,
     ReadRowsOp,
     ThreadColumnOp,
@@ -43,20 +43,20 @@ from ..dialects.tile_threads import (
     ThreadRowOp,
     WriteRowOp,
 )
-from ..dialects.tile_types import AccumulatorType, element_bytes, integers_of
-from ..dialects.verify import products_of, tile_of_c
-from .base import defining_op
-from .batches import column_pitch, row_pitch, step_bytes
-from .build import as_i32, constant, less, loop, when
-from .clone import copy_region
-from .dynamic_rows import rows_of
-from .expand_duals import joined, moved
-from .groups import rows_of_group
-from .places import ATOM_M, PAIR, PAIR_EVERY, ROWS_APART
-from .plan import cluster_of
-from .tmem_reads import TmemRead, store_read
-from .warp_grids import warp_tile
-from .whole import lies_inside, view_of
+from ...dialects.tile_types import AccumulatorType, element_bytes, integers_of
+from ...dialects.verify import products_of, tile_of_c
+from ..base import defining_op
+from ..batches import column_pitch, row_pitch, step_bytes
+from ..build import as_i32, constant, less, loop, when
+from ..clone import copy_region
+from ..dynamic_rows import rows_of
+from ..groups import rows_of_group
+from ..places import ATOM_M, PAIR, PAIR_EVERY, ROWS_APART
+from ..plan import cluster_of
+from ..tmem_reads import TmemRead, store_read
+from ..warp_grids import warp_tile
+from ..whole import lies_inside, view_of
+from .duals import joined, moved
 
 VECTOR_BYTES = 32
 

@@ -25,18 +25,18 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-from ..dialects import sm
-from ..dialects.dtypes import SCALE_ATOM_BLOCKS, SCALE_ATOM_ROWS, stored_dtype
-from ..dialects.mlir import arith, ir, llvm, vector
-from ..dialects.sm_types import attribute_of
-from ..dialects.tile_quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
-from ..dialects.tile_types import bits_of
-from ..dialects.verify import products_of, tile_of_c
-from .batches import row_pitch, step_bytes
-from .build import both, constant, equal, i16, i32, less, when
-from .copy_width import UNIT_BYTES
-from .expand_rows import VECTOR_BYTES, runs
-from .expand_values import RowPart, magnitude
+from ...dialects import sm
+from ...dialects.dtypes import SCALE_ATOM_BLOCKS, SCALE_ATOM_ROWS, stored_dtype
+from ...dialects.mlir import arith, ir, llvm, vector
+from ...dialects.sm_types import attribute_of
+from ...dialects.tile_quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
+from ...dialects.tile_types import bits_of
+from ...dialects.verify import products_of, tile_of_c
+from ..batches import row_pitch, step_bytes
+from ..build import both, constant, equal, i16, i32, less, when
+from ..copy_width import UNIT_BYTES
+from .rows import VECTOR_BYTES, runs
+from .values import RowPart, magnitude
 
 POWERS = "f8E8M0FNU"
 

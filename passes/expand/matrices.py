@@ -11,21 +11,21 @@ That is how "Matrix Multiplication on Blackwell" (part 2, TMEM to registers) rea
 
 from __future__ import annotations
 
-from ..dialects.fragments import tensor_memory
-from ..dialects.mlir import ir
-from ..dialects.sm_types import attribute_of
-from ..dialects.target import WARP_THREADS
-from ..dialects.tile import KernelOp, StoreOp
-from ..dialects.tile_threads import ReadMatricesOp, ThreadLanesOp
-from ..dialects.tile_types import AccumulatorType
-from ..dialects.verify import tile_of_c
-from .build import as_i32, constant, less, loop, when
-from .expand_duals import joined, starts_of
-from .expand_rows import Height, awaited, write_row
-from .places import PAIR, PAIR_EVERY, ROWS_APART, column_in, row_in
-from .plan import cluster_of
-from .team import Team
-from .tmem_reads import MATRIX_LANES, TmemRead, store_read
+from ...dialects.fragments import tensor_memory
+from ...dialects.mlir import ir
+from ...dialects.sm_types import attribute_of
+from ...dialects.target import WARP_THREADS
+from ...dialects.tile import KernelOp, StoreOp
+from ...dialects.tile_threads import ReadMatricesOp, ThreadLanesOp
+from ...dialects.tile_types import AccumulatorType
+from ...dialects.verify import tile_of_c
+from ..build import as_i32, constant, less, loop, when
+from ..places import PAIR, PAIR_EVERY, ROWS_APART, column_in, row_in
+from ..plan import cluster_of
+from ..team import Team
+from ..tmem_reads import MATRIX_LANES, TmemRead, store_read
+from .duals import joined, starts_of
+from .rows import Height, awaited, write_row
 
 LANE = 1 << 16
 COLUMNS = (64, 32, 16, 8)  # that one load may cover: up to 32 registers

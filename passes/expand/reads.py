@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.tile import ElementOp, KernelOp, StagedStoreOp
-from ..dialects.tile_ahead import HeldElementOp, ReadAheadOp, ReadBesideOp, StagedElementOp
-from ..dialects.tile_pieces import ApplyEpilogueOp
-from ..dialects.tile_types import integers_of
-from ..dialects.verify import tile_of_c
-from .base import walk
-from .build import as_i32, constant, less, true
-from .clone import Mapping, clone, is_pure
-from .dynamic_rows import rows_of
-from .whole import extents_of_store, lies_inside
+from ...dialects.mlir import ir
+from ...dialects.tile import ElementOp, KernelOp, StagedStoreOp
+from ...dialects.tile_ahead import HeldElementOp, ReadAheadOp, ReadBesideOp, StagedElementOp
+from ...dialects.tile_pieces import ApplyEpilogueOp
+from ...dialects.tile_types import integers_of
+from ...dialects.verify import tile_of_c
+from ..base import walk
+from ..build import as_i32, constant, less, true
+from ..clone import Mapping, clone, is_pure
+from ..dynamic_rows import rows_of
+from ..whole import extents_of_store, lies_inside
 
 Form = tuple[Any, ...]
 

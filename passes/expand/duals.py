@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.tile_duals import JoinOp
-from ..dialects.verify import products_of, tile_of_c
-from .build import constant
-from .clone import constant_of
+from ...dialects.mlir import ir
+from ...dialects.tile_duals import JoinOp
+from ...dialects.verify import products_of, tile_of_c
+from ..build import constant
+from ..clone import constant_of
 
 
 def starts_of(store: Any, start: ir.Value, apart: int | None = None) -> list[ir.Value]:

@@ -12,15 +12,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dialects import sm
-from ..dialects.mlir import arith, ir, scf
-from ..dialects.pipe import ForEachClaimOp, ForEachTurnOp, OtherTileOp
-from ..dialects.tile import ForEachTileOp, KernelOp
-from ..dialects.tile_types import DYNAMIC, integers, integers_of
-from .base import walk
-from .build import constant
-from .dynamic_rows import clusters_along_m, count_tiles, known_tiles, place_at
-from .tile_order import expand_order
+from ...dialects import sm
+from ...dialects.mlir import arith, ir, scf
+from ...dialects.pipe import ForEachClaimOp, ForEachTurnOp, OtherTileOp
+from ...dialects.tile import ForEachTileOp, KernelOp
+from ...dialects.tile_types import DYNAMIC, integers, integers_of
+from ..base import walk
+from ..build import constant
+from ..dynamic_rows import clusters_along_m, count_tiles, known_tiles, place_at
+from ..tile_order import expand_order
 
 
 def expand_tiles(kernel: KernelOp) -> None:

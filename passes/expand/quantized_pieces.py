@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.sm_types import attribute_of
-from ..dialects.tile_pieces import WriteUnitOp
-from ..dialects.tile_threads import ReadRowOp, ThreadColumnOp, ThreadLanesOp, ThreadRowOp
-from ..dialects.tile_types import bits_of
-from .batches import map_definition
-from .build import as_i32, constant, less
-from .copy_width import UNIT_BYTES
-from .expand_duals import joined, starts_of
-from .expand_quantized import Quantized, Scales, quantize, units_of
-from .expand_values import RowPart
-from .plan import cluster_of
-from .tmem_reads import TmemRead
+from ...dialects.mlir import ir
+from ...dialects.sm_types import attribute_of
+from ...dialects.tile_pieces import WriteUnitOp
+from ...dialects.tile_threads import ReadRowOp, ThreadColumnOp, ThreadLanesOp, ThreadRowOp
+from ...dialects.tile_types import bits_of
+from ..batches import map_definition
+from ..build import as_i32, constant, less
+from ..copy_width import UNIT_BYTES
+from ..plan import cluster_of
+from ..tmem_reads import TmemRead
+from .duals import joined, starts_of
+from .quantized import Quantized, Scales, quantize, units_of
+from .values import RowPart
 
 
 def write_quantized(piece: Any, atom_m: int) -> None:

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from ..dialects.mlir import ir, scf
-from ..dialects.sm_memory import MEMORY_OPS
-from ..dialects.sm_threads import EarlyOp, RunOp, TeamOp, WarpsOp
-from ..dialects.sm_types import attribute_of
-from ..dialects.tile import KernelOp, TensorMapOp, TmaLoadOp, TmaMulticastOp
-from ..dialects.tile_boxes import PrefetchBoxesOp
-from .base import parse_positive, walk
-from .clone import Mapping, clone, index_constant, iterations_of
+from ...dialects.mlir import ir, scf
+from ...dialects.sm_memory import MEMORY_OPS
+from ...dialects.sm_threads import EarlyOp, RunOp, TeamOp, WarpsOp
+from ...dialects.sm_types import attribute_of
+from ...dialects.tile import KernelOp, TensorMapOp, TmaLoadOp, TmaMulticastOp
+from ...dialects.tile_boxes import PrefetchBoxesOp
+from ..base import parse_positive, walk
+from ..clone import Mapping, clone, index_constant, iterations_of
 
 LOADS = TmaLoadOp | TmaMulticastOp
 PLACES = (TeamOp, TensorMapOp, *get_args(MEMORY_OPS))

@@ -9,14 +9,14 @@ tile.store %acc, %c, %i, %j     %row, %column = tile.sums_place %acc
 
 from __future__ import annotations
 
-from ..dialects.mlir import ir
-from ..dialects.sm_types import attribute_of
-from ..dialects.thread_tiles import ThreadTile
-from ..dialects.tile import KernelOp, MmaOp, StoreOp
-from ..dialects.tile_sums import HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
-from ..dialects.tile_types import AccumulatorType, element_bytes
-from .build import as_i32, less, when
-from .expand_rows import rows_of_store, write_row
+from ...dialects.mlir import ir
+from ...dialects.sm_types import attribute_of
+from ...dialects.thread_tiles import ThreadTile
+from ...dialects.tile import KernelOp, MmaOp, StoreOp
+from ...dialects.tile_sums import HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
+from ...dialects.tile_types import AccumulatorType, element_bytes
+from ..build import as_i32, less, when
+from .rows import rows_of_store, write_row
 
 MMAS = MmaOp | ViewMmaOp
 

@@ -23,14 +23,14 @@
 
     tile.load_ahead                 tile.load_piece of the first pieces; of a store that reads them
                             →       %piece = tile.await_piece before f, and behind the last meeting
-                                    tile.load_piece of a later one (`expand_ahead`)
+                                    tile.load_piece of a later one (`expand/ahead.py`)
 
     tile.read_ahead               tile.read_beside of each place that the thread's part of f reads,
-                            →       which f takes as tile.held_element (`expand_reads`)
+                            →       which f takes as tile.held_element (`expand/reads.py`)
 
 Threads write one piece while TMA stores another: a buffer is written again once TMA has read it.
 Where threads store the pieces, too, all write as many as there are buffers, meet, and store those
-(`expand_pieces`).
+(`expand/pieces.py`).
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from ..dialects import sm
-from ..dialects.mlir import ir, scf
-from ..dialects.pipe import AcquireOp, DrainOp
-from ..dialects.sm_threads import ConvergeOp, WarpsOp
-from ..dialects.target import Target
-from ..dialects.tile import (
+from ...dialects import sm
+from ...dialects.mlir import ir, scf
+from ...dialects.pipe import AcquireOp, DrainOp
+from ...dialects.sm_threads import ConvergeOp, WarpsOp
+from ...dialects.target import Target
+from ...dialects.tile import (
     CopyOp,
     GatheredStoreOp,
     KernelOp,
@@ -57,39 +57,39 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ..dialects.tile_marks import MarkOp
-from ..dialects.tile_outputs import StoreGroupsOp
-from ..dialects.tile_quantized import StoreQuantizedOp
-from ..dialects.tile_staged_quantized import stored_tile
-from ..dialects.tile_stores import (
+from ...dialects.tile_marks import MarkOp
+from ...dialects.tile_outputs import StoreGroupsOp
+from ...dialects.tile_quantized import StoreQuantizedOp
+from ...dialects.tile_staged_quantized import stored_tile
+from ...dialects.tile_stores import (
     NextBufferOp,
     StagingBufferOp,
     TmaStoreOp,
 )
-from ..dialects.tile_sums import ViewMmaOp
-from ..dialects.tile_types import integers, integers_of
-from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
-from .build import constant
-from .clone import Mapping
-from .expand_ahead import await_pieces, expand_load_ahead, is_vector, load_later, loads_of
-from .expand_clearing import expand_clearing
-from .expand_copies import expand_copies
-from .expand_early import expand_early, parse_count
-from .expand_groups import expand_groups
-from .expand_matrices import store_matrices
-from .expand_pieces import expand_pieces, stored_by_threads
-from .expand_reads import end_reads, expand_reads
-from .expand_reduction import expand_gathered_store, expand_reduced_store
-from .expand_rows import awaited, expand_store, hand_back, store_columns
-from .expand_sums import expand_sums
-from .expand_tiles import expand_tiles
-from .expand_walks import expand_walks
-from .expand_writes import Piece
-from .rings import is_operand_ring
-from .shared_scales import say_shared
-from .team import Team, by_one_lane
+from ...dialects.tile_sums import ViewMmaOp
+from ...dialects.tile_types import integers, integers_of
+from ..base import PassLog, one_of, option, refused, target_of, the_kernel, walk
+from ..build import constant
+from ..clone import Mapping
+from ..rings import is_operand_ring
+from ..shared_scales import say_shared
+from ..team import Team, by_one_lane
+from ..whole import say_whole
+from .ahead import await_pieces, expand_load_ahead, load_later, loads_of
+from .clearing import expand_clearing
+from .copies import expand_copies
+from .early import expand_early, parse_count
+from .groups import expand_groups
+from .matrices import store_matrices
+from .pieces import expand_pieces, stored_by_threads
+from .reads import end_reads, expand_reads
+from .reduction import expand_gathered_store, expand_reduced_store
+from .rows import awaited, expand_store, hand_back, store_columns
+from .sums import expand_sums
 from .thread_sums import expand_shares
-from .whole import say_whole
+from .tiles import expand_tiles
+from .walks import expand_walks
+from .writes import Piece
 
 ROWS, MATRICES = "rows", "matrices"
 STORES = {ROWS: store_columns, MATRICES: store_matrices}
@@ -229,7 +229,7 @@ def _expand(kernel: KernelOp, store: StagedStoreOp, target: Target) -> int:
     with ir.InsertionPoint(store), store.location:
         sums = awaited(store)
         piece = partial(Piece, kernel, target, store, sums)
-        vectors = await_pieces([load for load in loads_of(store) if is_vector(load)])
+        vectors = await_pieces([load for load in loads_of(store) if load.is_vector])
         if target.has_tensor_memory:
             loop = scf.ForOp(*(constant(bound) for bound in (0, n, columns)))
             with ir.InsertionPoint(loop.body):
@@ -249,7 +249,7 @@ def _pass_on(
 ) -> None:
     """A piece on its way through the buffer whose turn it is; `vectors` are there for all."""
     team, ring = Team.of(store), store.staging
-    loads = [load for load in loads_of(store) if not is_vector(load)]
+    loads = [load for load in loads_of(store) if not load.is_vector]
     buffer = StagingBufferOp(staging=ring, buffer=ring.type.tiles[0]).buffer
     with by_one_lane():
         sm.BulkWaitOp.of(pending=ring.type.stages - 1)

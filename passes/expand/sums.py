@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import arith, ir, scf
-from ..dialects.target import ISSUED, WARP, WARP_THREADS, Target
-from ..dialects.tile import AccumulatorOp, KernelOp, MmaOp
-from ..dialects.tile_sums import ClearSumsOp, FinishSumsOp, ViewMmaOp
-from ..dialects.tile_weights import WeightMmaOp
-from .base import walk
-from .build import true
-from .clone import constant_of, erase_unused, iterations_of
-from .warp_grids import warp_tile
+from ...dialects.mlir import arith, ir, scf
+from ...dialects.target import ISSUED, WARP, WARP_THREADS, Target
+from ...dialects.tile import AccumulatorOp, KernelOp, MmaOp
+from ...dialects.tile_sums import ClearSumsOp, FinishSumsOp, ViewMmaOp
+from ...dialects.tile_weights import WeightMmaOp
+from ..base import walk
+from ..build import true
+from ..clone import constant_of, erase_unused, iterations_of
+from ..warp_grids import warp_tile
 
 HELD_BACK_SUMS = 64
 NOT_EQUAL = arith.CmpIPredicate.ne

@@ -24,32 +24,32 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
 
-from ..dialects import sm
-from ..dialects.layout import UNIT_BYTES
-from ..dialects.mlir import arith, ir, llvm
-from ..dialects.sm_threads import ConvergeOp
-from ..dialects.sm_types import attribute_of
-from ..dialects.target import Target
-from ..dialects.tile import AwaitMmaOp, ElementOp, GatheredStoreOp, KernelOp, ReducedStoreOp
-from ..dialects.tile_threads import (
+from ...dialects import sm
+from ...dialects.layout import UNIT_BYTES
+from ...dialects.mlir import arith, ir, llvm
+from ...dialects.sm_threads import ConvergeOp
+from ...dialects.sm_types import attribute_of
+from ...dialects.target import Target
+from ...dialects.tile import AwaitMmaOp, ElementOp, GatheredStoreOp, KernelOp, ReducedStoreOp
+from ...dialects.tile_threads import (
     GLOBAL_POINTER,
     SHARED_POINTER,
     PartialOp,
     ThreadRowOp,
     WritePartialOp,
 )
-from ..dialects.tile_types import integers_of
-from ..dialects.verify import products_of, summed_extents
-from .base import defining_op, walk
-from .batches import transposed_of
-from .build import as_i32, both, constant, less, loop, when
-from .dynamic_rows import rows_of
-from .expand_duals import joined, starts_of
-from .expand_rows import Columns, held_atoms, held_rows, runs, thread_pair, write_row
-from .places import PAIR, PAIR_EVERY
-from .team import Team
-from .tiled_swap import EXCHANGED
-from .whole import lies_inside
+from ...dialects.tile_types import integers_of
+from ...dialects.verify import products_of, summed_extents
+from ..base import defining_op, walk
+from ..batches import transposed_of
+from ..build import as_i32, both, constant, less, loop, when
+from ..dynamic_rows import rows_of
+from ..places import PAIR, PAIR_EVERY
+from ..team import Team
+from ..tiled_swap import EXCHANGED
+from ..whole import lies_inside
+from .duals import joined, starts_of
+from .rows import Columns, held_atoms, held_rows, runs, thread_pair, write_row
 
 UNIT_COLUMNS = UNIT_BYTES // 4
 LOADS_MAX = 16  # of a thread under way: 64 registers

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.tile import KernelOp, StagedStoreOp
-from ..dialects.tile_ahead import AwaitPieceOp, LoadAheadOp, LoadPieceOp, StagedElementOp
-from .base import walk
-from .build import as_i32, as_index, constant, less, when
-from .clone import Mapping, constant_of, index_constant
+from ...dialects.mlir import ir
+from ...dialects.tile import KernelOp, StagedStoreOp
+from ...dialects.tile_ahead import AwaitPieceOp, LoadAheadOp, LoadPieceOp, StagedElementOp
+from ..base import walk
+from ..build import as_i32, as_index, constant, less, when
+from ..clone import Mapping, constant_of, index_constant
 
 
 def expand_load_ahead(kernel: KernelOp) -> None:
@@ -58,10 +58,5 @@ def load_later(loads: list[LoadAheadOp], start: ir.Value) -> None:
 
 def _load(op: LoadAheadOp, number: ir.Value) -> Any:
     column = as_index(as_i32(op.j) * op.pieces.value + number)
-    row = index_constant(0) if is_vector(op) else op.i
+    row = index_constant(0) if op.is_vector else op.i
     return LoadPieceOp(map=op.map, ring=op.ring, i=row, j=column)
-
-
-def is_vector(op: LoadAheadOp) -> bool:
-    """Whether the operand has an element for each column of C, and one piece a tile."""
-    return op.ring.type.tiles[0].layout.mn == 1

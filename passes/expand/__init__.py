@@ -1,0 +1,1 @@
+"""The pass `expand-loops`: loops over tiles, stores and reductions, written out."""
