@@ -37,6 +37,7 @@ SCALAR_OPS = (
     "math.tanh",
 )
 
+
 FLOATS = ("f32", "bf16", "f16")
 NARROW = ("f8E4M3FN", "f8E5M2")
 """Of results alone: nothing is computed with them. Beyond their largest number, `arith.truncf`
@@ -85,6 +86,11 @@ FAST_SHARE = 0.4
 """Of the time of as many instructions above: code without the branches of div.rn.f32, which a
 multiprocessor executes for eight elements side by side (assumed)."""
 FAST_OUTPUTS = ("bf16", "f16", "e4m3", "e5m2")
+NO_FUNCTION = (
+    "an epilogue must have a function"
+    f" ({', '.join(name.removeprefix('math.') for name in FUNCTIONS)}), got none; leave math out"
+)
+"""What is refused of `math=` where there is nothing that it is about."""
 
 
 def instructions_of(names: Iterable[str], outputs: Iterable[str]) -> int:

@@ -16,7 +16,7 @@ class CompileError(Exception):
     """
 
     def __init__(self, message: str, location: str | None = None):
-        super().__init__(message)
+        # Not by Exception's, which Dynamo cannot trace: it then hides the message. `args` are set.
         self.message = message
         self.location = location
 

@@ -4,14 +4,15 @@
     fast     by the hardware's approximations and short fits: an output of 16 or 8 bits is off by at
              most half a unit in its last place before it is rounded
 
-A module without the attribute is fast where every output has 16 or 8 bits, else exact.
+A module without the attribute is fast where every output has 16 or 8 bits, else exact. Where no
+epilogue has a function, the attribute would say nothing, and is refused.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.epilogue import EXACT, FAST, FUNCTIONS, POLICIES
+from ..dialects.epilogue import EXACT, FAST, FUNCTIONS, NO_FUNCTION, POLICIES
 from ..dialects.errors import OptionError
 from ..dialects.mlir import ir
 from ..dialects.tile_outputs import kept_by
@@ -33,18 +34,40 @@ def math_of(module: Any, outputs: list[ir.Type]) -> str:
 
 
 def ask_for_math(module: Any, policy: str) -> None:
-    """Let the module say which policy its functions have."""
+    """Let the module say which policy its functions have; OptionError where it has none."""
     if policy not in POLICIES:
         raise OptionError(f"math: must be {' or '.join(POLICIES)}, got {policy!r}; name one")
+    if not _holds_functions(module):
+        raise OptionError(f"math: {NO_FUNCTION}")
+    _state(module, policy)
+
+
+def _state(module: Any, policy: str) -> None:
     module.operation.attributes[MATH_ATTRIBUTE] = ir.StringAttr.get(policy)
 
 
+def _holds_functions(module: Any) -> bool:
+    """Whether any op of the module is a function that the policy is about."""
+    found: list[str] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.extend([op.name] if op.name in FUNCTIONS else [])
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return bool(found)
+
+
 def state_math(module: Any, matmul: Any) -> None:
-    """Write down the policy of a module whose epilogue has a function."""
+    """Write down the policy of a module whose epilogue has a function; refuse one that is asked for
+    where it has none."""
     block = matmul.epilogue.blocks[0]
+    outputs = [matmul.c.type.element_type, *(each.value.type for each in kept_by(block))]
+    policy = math_of(module, outputs)
     if has_functions(block):
-        outputs = [matmul.c.type.element_type, *(each.value.type for each in kept_by(block))]
-        ask_for_math(module, math_of(module, outputs))
+        _state(module, policy)
+    elif MATH_ATTRIBUTE in module.operation.attributes:
+        raise refused(matmul, f"{MATH_ATTRIBUTE}: {NO_FUNCTION}")
 
 
 def has_functions(epilogue: ir.Block) -> bool:

@@ -6,6 +6,7 @@ A row is all that a type needs: add one to support another (CONTRIBUTING, "A typ
 from __future__ import annotations
 
 import functools
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -196,7 +197,8 @@ INTEGERS = tuple(name for name, dtype in DTYPES.items() if dtype.is_integer)
 
 def is_torch(value: Any) -> bool:
     """Whether `value` is a torch tensor, told without importing torch."""
-    return _is_of_torch(type(value))
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
 
 
 @functools.cache
@@ -205,8 +207,3 @@ def torch_dtype(dtype: str) -> Any:
     import torch
 
     return getattr(torch, DTYPES[dtype].torch)
-
-
-@functools.cache  # a tensor's type takes half a microsecond to tell its module
-def _is_of_torch(kind: type) -> bool:
-    return any(each.__module__.split(".")[0] == "torch" for each in kind.__mro__)

@@ -15,6 +15,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ...dialects.dtypes import DTYPES
+from ...dialects.epilogue import NO_FUNCTION
 from ...dialects.errors import CompileError, OptionError
 from ...runtime.element_types import is_torch
 from ...runtime.launch.kernel import Kernel
@@ -24,12 +25,14 @@ from ..importers.epilogue_function import Argument, Frame, Returned, import_epil
 from ..importers.linalg_text import LinalgText
 from ..importers.traced_function import TensorLike
 from ..spec import MatmulSpec
+from ..spec.epilogue import Epilogue
 from .function_keys import function_key
 from .kernel_cache import cached_bundle
-from .kernels import How, default_target, pipeline_of, records_gradients, with_precision
+from .kernels import How, default_target, pipeline_of, records_gradients
 from .leading_dims import flattened, has_leading_dims, is_empty, rows_of, stacks_of
 from .operands import operand_of, operand_type, quick_key, spec_of
 from .placement import gaps_of, read_in_place
+from .precision import with_precision
 from .quantized_product import QuantizedProduct
 
 
@@ -55,6 +58,12 @@ def must_be_two_steps(a: Any, b: Any, operands: Sequence[Any]) -> bool:
     if is_traced() or is_watched(*values) or any(is_empty(a, each) for each in bs_of(b)):
         return True
     return any(records_gradients(each, each) for each in values)
+
+
+def check_math(epilogue: Epilogue, how: How) -> None:
+    """Refuse a policy for functions where there is none."""
+    if how.math and not epilogue.has_functions:
+        raise OptionError(f"matmul: {NO_FUNCTION}")
 
 
 def bs_of(b: Any) -> tuple[Any, ...]:
@@ -190,12 +199,14 @@ def _find(
         operand_of(name, read_in_place(f"matmul: {name}", each, target)) for name, each in named
     )
     more = {"products": len(rights), "scale_rounding": how.scale_rounding, "sums": how.sums}
-    spec = with_precision(replace(spec_of(a, b, how.out_dtype, gaps), **more), how)
+    spec = replace(spec_of(a, b, how.out_dtype, gaps), **more)
+    spec = with_precision(spec, how.precision, how.pipeline, how.preset)
     frame = Frame.of([*leading, spec.m // _rows(leading, spec), spec.n], spec.batch)
     likes = [like_of(*each) for each in enumerate(operands)]
     spec, made, arguments, returned = import_epilogue(
         spec, frame, epilogue, likes, c_is_open=not how.out_dtype
     )
+    check_math(made, how)
     turned = {
         number
         for number, each in enumerate(arguments, start=1 + len(rights))

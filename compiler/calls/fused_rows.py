@@ -26,12 +26,13 @@ from ..schedule.buckets import Bucket
 from ..spec import MatmulSpec
 from ..spec.epilogue import Epilogue
 from .function_keys import function_key
-from .fused import as_argument, bs_of, given_outputs, like_of
+from .fused import as_argument, bs_of, check_math, given_outputs, like_of
 from .kernel_cache import cached_bundle
-from .kernels import ROWS, STACKS, How, buckets_of_rows, default_target, with_precision
+from .kernels import ROWS, STACKS, How, buckets_of_rows, default_target
 from .leading_dims import flattened, has_leading_dims, rows_of, stacks_of
 from .operands import operand_of, quick_key, spec_of
 from .placement import gaps_of, read_in_place
+from .precision import with_precision
 from .row_kernels import RowKernels
 
 OTHER_ROWS = (1009, 1013, 1019, 1021, 1031, 1033)
@@ -156,8 +157,10 @@ def _find(
         operand_of(name, read_in_place(f"matmul: {name}", each, target)) for name, each in named
     )
     more = {"products": len(rights), "sums": how.sums}
-    spec = with_precision(replace(spec_of(a, b, how.out_dtype, gaps or (0, 0)), **more), how)
+    spec = replace(spec_of(a, b, how.out_dtype, gaps or (0, 0)), **more)
+    spec = with_precision(spec, how.precision, how.pipeline, how.preset)
     traced = _traced(spec, shape, epilogue, likes, how)
+    check_math(traced.epilogue, how)
     names = ("a", *("b", "b2")[: len(rights)], *(f"operands[{e.number}]" for e in traced.arguments))
     make = partial(_bundle, traced.epilogue, names, target, how.math)
     kernels = RowKernels(buckets_of_rows(traced.spec, target, how), make, copies=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-import warnings
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +15,6 @@ from typing import Any, NamedTuple
 from ...dialects.target import GPUS
 from ...runtime.bundles.bundle import Bundle
 from ...runtime.element_types import is_torch
-from ...runtime.errors import PrecisionWarning
 from ...runtime.gpu.operands import Recognizer, recognizer
 from ...runtime.launch.devices import open_device
 from ...runtime.launch.kernel import Kernel
@@ -31,14 +29,12 @@ from .kernel_cache import cached_bundle
 from .leading_dims import is_empty, product_of_nothing
 from .operands import lies_as, operand_of, quick_key, spec_of
 from .placement import ALIGNMENT_BYTES, NO_GAPS, aligned, gaps_of, placement, read_in_place
+from .precision import with_precision
 from .row_kernels import RowKernels, row_buckets
-from .torch_precision import asks_for_all_digits
 
 DEFAULT_TARGET = "sm_100a"  # where there is no GPU
 ROWS, STACKS = "dynamic", "stack"
 """What `How.m` says of the size that a launch does."""
-TYPES_OF_F32 = {"ieee": "f32", "3xtf32": "3xtf32", "bf16x9": "bf16x9"}
-"""What operands of f32 are, by the precision that is asked for; else tf32."""
 PLAIN_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 
 
@@ -143,7 +139,7 @@ def _find_kernel(
     a: Any, b: Any, how: How, target: str, gaps_of_c: tuple[int, int]
 ) -> Kernel | RowKernels:
     spec = spec_of(operand_of("a", a), operand_of("b", b), how.out_dtype, gaps_of_c)
-    spec = with_precision(spec, how)
+    spec = with_precision(spec, how.precision, how.pipeline, how.preset)
     if how.sums:
         spec = replace(spec, sums=how.sums)
     if how.m == ROWS or (how.m == STACKS and spec.batch):
@@ -161,21 +157,6 @@ def buckets_of_rows(spec: MatmulSpec, target: str, how: How) -> list[Bucket]:
     asked = pipeline_of(spec, target, how) if how.pipeline or how.preset else ""
     found = row_buckets(spec, target, asked, how.m == STACKS)
     return [replace(each, pipeline=complete_text(each.pipeline)) for each in found]
-
-
-def with_precision(spec: MatmulSpec, how: How) -> MatmulSpec:
-    """The spec with f32 as it is where that is asked for; else a warning, where torch asks."""
-    if spec.a_dtype != "tf32":
-        return spec
-    exact = TYPES_OF_F32.get(how.precision)
-    if exact is not None:
-        return replace(spec, a_dtype=exact, b_dtype=exact)
-    torch = sys.modules.get("torch")
-    if not how.precision and not how.pipeline and torch and asks_for_all_digits(torch):
-        rule = "matmul: f32 operands are multiplied as tf32, by 10 fraction bits"
-        cure = "pass precision='bf16x9' or 'ieee' for all, '3xtf32' for nearly all, or 'tf32'"
-        warnings.warn(PrecisionWarning(f"{rule}, where torch multiplies all; {cure}"), stacklevel=2)
-    return spec
 
 
 def pipeline_of(spec: MatmulSpec, target: str, how: How) -> str:

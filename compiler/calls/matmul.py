@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...dialects.dtypes import SCALED_FORMATS, SPLITS
+from ...dialects.dtypes import SCALED_FORMATS
+from ...dialects.epilogue import NO_FUNCTION
 from ...dialects.errors import OptionError
 from ...runtime.math_policies import POLICIES
 from ...runtime.tracing import is_traced, is_watched
@@ -28,10 +29,10 @@ from .kernels import (
 from .leading_dims import flattened, has_leading_dims, is_stack, rows_of, stacks_of
 from .operands import check_operands, check_options, result_type
 from .placement import NO_GAPS, gaps_of, is_column_major
+from .precision import check_precision
 from .quantized_product import is_format
 
 ASKED = ("out_dtype", "target", "pipeline", "preset", "m", "precision")
-PRECISIONS = ("tf32", *SPLITS, "ieee")
 
 
 def matmul(
@@ -114,13 +115,14 @@ def matmul(
         if known is not None:
             return known
     check_options("matmul", **_options(asked))
-    if precision not in (None, *PRECISIONS):
-        known = " or ".join(PRECISIONS)
-        raise OptionError(f"matmul: precision must be {known}, got {precision!r}; take ieee")
+    if precision is not None:
+        check_precision(a, precision)
     if math not in (None, *POLICIES):
         raise OptionError(
             f"matmul: math must be {' or '.join(POLICIES)}, got {math!r}; leave it out"
         )
+    if math is not None and epilogue is None:
+        raise OptionError(f"matmul: {NO_FUNCTION}")
     check_operands("matmul", operands)
     _check_out(out)
     if is_format(out_dtype) or scale_rounding:
@@ -244,6 +246,10 @@ def _fused(
     options = {name: each for name, each in _options(asked).items() if name != ASKED[0]}
 
     def sums(dtype: str) -> list[Any]:
+        if math and is_traced():  # for who fuses the function with the product
+            from .matmul_operator import product
+
+            return [product(a, each, how._replace(out_dtype=dtype)) for each in bs_of(b)]
         return [matmul(a, each, out_dtype=dtype, **options) for each in bs_of(b)]
 
     return _into(out, two_steps(sums, epilogue, operands, a, how.out_dtype))

@@ -33,7 +33,8 @@ class Product(NamedTuple):
     offsets: where groups of rows end, or None. part: where the operator's result is cut in two, the
     columns that this one is, from one to another; `node` is then the cut, `origin` the operator.
     b_is_nk: whether the operator takes b as [.., n, k]. blocks: the scales of blocks of A and of B,
-    in atoms, with the names of both's formats.
+    in atoms, with the names of both's formats. math: how exact the functions behind it are, as its
+    call asks.
     """
 
     node: fx.Node
@@ -49,6 +50,7 @@ class Product(NamedTuple):
     b_is_nk: bool = False
     blocks: tuple[fx.Node, ...] = ()
     formats: tuple[str, ...] = ()
+    math: str = ""
 
     @property
     def multiplies(self) -> fx.Node:
@@ -265,7 +267,7 @@ def _ours(node: fx.Node) -> Product | str:
     asked = How(*how)  # type: ignore[arg-type]
     if node.kwargs or any(asked._replace(out_dtype="", math="")):
         return "a schedule, a chip or a kernel for any M is asked for"
-    return Product(node, a, b, b_is_nk=True)  # type: ignore[arg-type]
+    return Product(node, a, b, b_is_nk=True, math=asked.math)  # type: ignore[arg-type]
 
 
 _READERS[product_operator] = _ours

@@ -27,7 +27,7 @@ from ..spec.epilogue import Epilogue
 from .ahead import Job
 from .region import Region
 from .replace import REST
-from .source import Input, Parts, Prepared, parts_of
+from .source import Input, Parts, Prepared, parts_of, policy_of
 from .symbols import Numbered
 
 
@@ -75,12 +75,13 @@ def prepare_rows(region: Region, graphs: Numbered, target: str, math: str) -> Ro
     epilogue, viewed = _any_rows(first, second, AXES[size])
     buckets = buckets_of_rows(spec, target, How(target=target, math=math, m=size))
     chip = find_target(target).chip
+    policy = policy_of(region, math, epilogue)
     jobs: dict[str, Job] = {}
     for bucket in buckets:
-        job = _source(bucket, epilogue, first), chip, bucket.pipeline, math if epilogue else ""
+        job = _source(bucket, epilogue, first), chip, bucket.pipeline, policy
         jobs[digest(describe_request(*job))] = job
     pipeline, ranges = buckets[0].pipeline, ranges_of([each.ranges for each in buckets])
-    return RowsPrepared(first.spec, target, pipeline, math, first.inputs, viewed, jobs, ranges)
+    return RowsPrepared(first.spec, target, pipeline, policy, first.inputs, viewed, jobs, ranges)
 
 
 def any_rows_spec(first: MatmulSpec, second: MatmulSpec) -> MatmulSpec:

@@ -16,6 +16,7 @@ import torch
 from torch import fx
 
 from ...dialects.dtypes import DTYPES, SCALED_FORMATS, blocked_scale_shape, blocks_refusal
+from ...dialects.epilogue import EXACT, FAST
 from ...dialects.errors import CompileError
 from ...dialects.target import find_target
 from ...runtime.bundles.bundle import Bundle
@@ -111,8 +112,17 @@ def prepare(region: Region, target: str, math: str = "") -> Prepared:
         text = found.spec.mlir_text(found.epilogue)
         source = LinalgText(text, "region", found.names, column_major=found.turned)
     pipeline = pipeline_of(found.spec, target, How(target=target, math=math))
-    policy = math if isinstance(source, LinalgText) else ""
+    policy = policy_of(region, math, found.epilogue)
     return Prepared(source, found.spec, target, pipeline, policy, found.inputs)
+
+
+def policy_of(region: Region, math: str, epilogue: Epilogue | None) -> str:
+    """How exact the functions of a region are: as the calls say that it is of, or `math`, for all
+    regions; exact where any of them says so, "" where there is no function."""
+    if epilogue is None or not epilogue.has_functions:
+        return ""
+    asked = [math, *(each.math for each in region.products)]
+    return max(asked, key=("", FAST, EXACT).index)
 
 
 def parts_of(region: Region, target: str) -> Parts:
@@ -320,6 +330,7 @@ def _of_groups(region: Region, target: str, math: str) -> Prepared:
     spec = MatmulSpec(m, n, k, *names, b_major=major, groups=groups)
     source: MatmulSpec | LinalgText = spec
     beside: list[Input] = []
+    made = None
     if not _is_plain(region):
         spec, made, beside, _, lies = _with_epilogue(region, spec)
         if any(_is_column_major(each) for each in lies):
@@ -330,7 +341,7 @@ def _of_groups(region: Region, target: str, math: str) -> Prepared:
         () if source is not spec and major == "n" else (0, 2, 1)
     )  # a text takes b as it is stored
     inputs = [Input(0), Input(1, turned), Input(2), *beside]
-    policy = math if isinstance(source, LinalgText) else ""
+    policy = policy_of(region, math, made)
     return Prepared(source, spec, target, pipeline, policy, inputs)
 
 
@@ -354,13 +365,14 @@ def _of_blocks(region: Region, target: str, math: str) -> Prepared:
     scales = [_scales(spec, *each) for each in sides]
     source: MatmulSpec | LinalgText = spec
     beside: list[Input] = []
+    made = None
     if not _is_plain(region):
         spec, made, beside, _, lies = _with_epilogue(region, spec)
         if any(_is_column_major(each) for each in lies):
             raise CompileError("region: operands beside scales of blocks must be row-major")
         source = LinalgText(spec.mlir_text(made), "region")
     pipeline = pipeline_of(spec, target, How(target=target, math=math))
-    policy = math if isinstance(source, LinalgText) else ""
+    policy = policy_of(region, math, made)
     inputs = [Input(0), Input(1, (1, 0)), *scales, *beside]
     return Prepared(source, spec, target, pipeline, policy, inputs)
 

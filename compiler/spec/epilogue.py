@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...dialects.dtypes import stored_dtype
-from ...dialects.epilogue import instructions_of
+from ...dialects.epilogue import FUNCTIONS, instructions_of
 from .problem import BESIDE
 
 OF_AXES = {"n": "beside_columns", "m": "beside_rows", "": "beside_rows"}
@@ -74,8 +74,15 @@ class Epilogue:
 
     def instructions(self, outputs: Sequence[str]) -> int:
         """About how many instructions an element of outputs of these types takes."""
-        ops = (line.partition(" = ")[2].partition(" ")[0] for line in self.lines)
-        return instructions_of(ops, outputs)
+        return instructions_of(self._ops(), outputs)
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether it computes what `math=` is about."""
+        return any(name in FUNCTIONS for name in self._ops())
+
+    def _ops(self) -> list[str]:
+        return [line.partition(" = ")[2].partition(" ")[0] for line in self.lines]
 
     def beside(self, rank: int) -> dict[str, tuple[str, ...]]:
         """The types of the operands of a C of that rank, by the hint of a spec that they are."""

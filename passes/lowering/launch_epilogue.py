@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects.dtypes import stored_dtype
+from ...dialects.epilogue import NO_FUNCTION
 from ...dialects.mlir import arith, ir
 from ...dialects.tile import ElementOp, KernelOp
 from ...dialects.tile_outputs import WriteGroupOp
 from ...dialects.tile_pieces import ApplyEpilogueOp
 from ...dialects.tile_quantized import BlockScaleOp
 from ...dialects.tile_threads import ApplyToRowOp, WriteRowOp
-from ..base import attributes_of, is_swapped, walk
+from ..base import MATH_ATTRIBUTE, attributes_of, is_swapped, refused, walk
 from ..batches import argument_of, matrix_of, transposed_of
 from ..duals import B2, arg_names, is_dual
 from ..math_policy import has_functions, math_of
@@ -39,9 +40,12 @@ def policy_of(kernel: KernelOp) -> str:
 
 
 def describe_math(kernel: KernelOp) -> dict[str, str]:
-    """The policy, where there is a function that it is about."""
-    any_ = any(has_functions(store.epilogue.blocks[0]) for store in stores(kernel))
-    return {"math": policy_of(kernel)} if any_ else {}
+    """The policy, where there is a function that it is about; refused where there is none."""
+    if any(has_functions(store.epilogue.blocks[0]) for store in stores(kernel)):
+        return {"math": policy_of(kernel)}
+    if MATH_ATTRIBUTE in kernel.operation.parent.attributes:
+        raise refused(kernel, f"{MATH_ATTRIBUTE}: {NO_FUNCTION}")
+    return {}
 
 
 def describe_epilogues(kernel: KernelOp) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.compiler.spec.epilogue import Epilogue
+from tilewright.dialects.epilogue import NO_FUNCTION
 from tilewright.dialects.errors import CompileError, OptionError
 from tilewright.runtime.judge.intervals import Interval
 from tilewright.runtime.judge.reference import half_ulp
@@ -42,9 +43,54 @@ def test_a_module_with_a_function_says_its_policy_and_so_does_its_launch(c, aske
     assert ("tanh.approx" in compiled.llvm_ir) == (said == "fast")
 
 
+RELU = ("%nought = arith.constant 0.0 : f32", "%r = arith.maximumf %x, %nought : f32",
+        "%c = arith.truncf %r : f32 to bf16")  # fmt: skip
+
+
 def test_a_product_without_a_function_says_no_policy():
-    compiled = compile_matmul(MatmulSpec(64, 64, 64), pipeline=PIPELINE, until="llvm", math="fast")
+    compiled = compile_matmul(source("bf16", *RELU), pipeline=PIPELINE, until="llvm")
     assert "math" not in compiled.manifest
+
+
+@pytest.mark.parametrize("asked", ["fast", "exact"])
+@pytest.mark.parametrize("given", [MatmulSpec(64, 64, 64), source("bf16", *RELU)])
+def test_a_policy_of_no_function_is_refused(given, asked):
+    with pytest.raises(OptionError) as refused:
+        compile_matmul(given, pipeline=PIPELINE, math=asked)
+    assert refused.value.message == f"math: {NO_FUNCTION}"
+
+
+@pytest.mark.parametrize("level", ["normalize", "tiling", "warp-specialization", "expand-loops"])
+def test_a_policy_of_ir_between_passes_needs_a_function_as_well(level, tmp_path):
+    path, passes = tmp_path / "between.mlir", "tma-insertion,swizzle-selection,warp-specialization"
+    before = {"pipeline": f"{PIPELINE},{passes}", "until": "mlir", "stop_after": level}
+    path.write_text(compile_matmul(source("bf16", *RELU), **before).mlir)
+    with pytest.raises(OptionError, match="math: an epilogue must have a function"):
+        compile_matmul(path, until="llvm", math="fast")
+    if level != "normalize":  # which refuses it at the product
+        told = path.read_text().replace(
+            "module attributes {", 'module attributes {tile.math = "fast", '
+        )
+        path.write_text(told)
+        with pytest.raises(CompileError, match=r"tile\.math: an epilogue must have a function"):
+            compile_matmul(path, until="llvm")
+    path.write_text(compile_matmul(tanh("bf16"), **before).mlir)
+    for policy in ("fast", "exact"):
+        assert compile_matmul(path, until="llvm", math=policy).manifest["math"] == policy
+
+
+def test_a_module_that_names_a_policy_needs_a_function():
+    text = source("bf16", *RELU).text
+    named = LinalgText(f'module attributes {{tile.math = "fast"}} {{\n{text}\n}}', "m", ("a", "b"))
+    with pytest.raises(CompileError) as refused:
+        compile_matmul(named, pipeline=PIPELINE, until="llvm")
+    assert refused.value.message == f"tile.matmul: tile.math: {NO_FUNCTION}"
+
+
+def test_the_command_line_refuses_a_policy_of_no_function(capsys):
+    sizes = [word for size in "mnk" for word in (f"--{size}", "64")]
+    assert main(["compile", *sizes, "--math", "exact", "--emit", "ptx"]) == 2
+    assert f"error: math: {NO_FUNCTION}" in capsys.readouterr().err
 
 
 def test_an_unknown_policy_is_refused():

@@ -4,7 +4,16 @@ import pytest
 import torch
 
 import tilewright
-from tilewright import grouped_mm, matmul, scaled_grouped_mm, scaled_mm, weight_only_mm
+import tilewright.compiler.calls.matmul_operator  # the operator, called by itself below
+from tilewright import (
+    compile_module,
+    grouped_mm,
+    matmul,
+    scaled_grouped_mm,
+    scaled_mm,
+    weight_only_mm,
+)
+from tilewright.dialects.epilogue import NO_FUNCTION
 from tilewright.dialects.errors import CompileError, OptionError
 from tilewright.nn import WeightOnlyLinear, quantize_weights
 from tilewright.runtime.errors import LaunchError
@@ -12,6 +21,8 @@ from tilewright.runtime.errors import LaunchError
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 A, B = torch.ones(8, 32, dtype=torch.bfloat16), torch.ones(16, 32, dtype=torch.bfloat16)
 STACK, NARROW = B[None].mT, torch.ones(16, 32, dtype=torch.int8)
+LINEAR = torch.nn.Linear(32, 16, dtype=torch.bfloat16)
+OF_F32 = "matmul: precision must come with operands of f32"
 ONE, ENDS = torch.tensor(1.0), torch.tensor([8], dtype=torch.int32)
 
 
@@ -67,6 +78,28 @@ def summed(acc, *others):
             "scale_a must be a torch tensor, got int",
         ),
         (lambda: weight_only_mm(A, NARROW, [1.0] * 16), "scales must be a torch tensor, got list"),
+        (lambda: matmul(A, B, precision="ieee"), f"{OF_F32}, got bf16; leave it out"),
+        (lambda: matmul(A[:0], B, precision="tf32"), f"{OF_F32}, got bf16"),
+        (lambda: matmul(A, B, precision="bf16x9", m="dynamic"), f"{OF_F32}, got bf16"),
+        (lambda: matmul(A, (B, B), precision="3xtf32", epilogue=torch.add), f"{OF_F32}, got bf16"),
+        (lambda: matmul(*[A.half().numpy()] * 2, precision="tf32"), f"{OF_F32}, got f16"),
+        (
+            lambda: torch.ops.tilewright.product(A, B, *[""] * 8, "ieee"),
+            f"{OF_F32}, got bf16",
+        ),
+        (
+            lambda: matmul(A.float(), B.float(), precision="tf32", pipeline="tiling{mma=fma}"),
+            "precision='tf32' must come with passes for a tensor core, got tiling{mma=fma}",
+        ),
+        (
+            lambda: matmul(A.float(), B.float(), precision="tf32", preset="puzzle-tiled"),
+            "precision='tf32' must come with passes for a tensor core, got tiling{mma=fma}",
+        ),
+        (lambda: matmul(A, B, math="fast"), NO_FUNCTION),
+        (lambda: matmul(A, B.repeat(2, 1), math="exact", out_dtype="mxfp8"), NO_FUNCTION),
+        (lambda: matmul(A, B, math="exact", epilogue=torch.relu), NO_FUNCTION),
+        (lambda: matmul(A, B, math="fast", epilogue=torch.abs, m="dynamic"), NO_FUNCTION),
+        (lambda: compile_module(LINEAR, A, math="exact"), NO_FUNCTION),
         (
             lambda: matmul(A.float(), B.repeat(2, 1).float(), out_dtype="mxfp8", precision="ieee"),
             "a C of mxfp8 must be of what tensor cores multiply, got f32",
@@ -176,3 +209,20 @@ def test_a_narrow_product_of_any_rows_refuses_functions_of_their_number(
     a = torch.ones(16, 32, dtype=torch.bfloat16)
     with pytest.raises(CompileError, match=message):
         tilewright.weight_only_mm(a, NARROW, m="dynamic", epilogue=epilogue, operands=operands)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda a, b: matmul(a, b, precision="ieee"), f"{OF_F32}, got bf16; leave it out"),
+        (lambda a, b: matmul(a, b, math="fast"), f"matmul: {NO_FUNCTION}"),
+        (lambda a, b: matmul(a, b, epilogue=summed, operands=a), "operands must be a tuple"),
+        (lambda a, b: matmul(a, (b, b)), "two b are for an epilogue of both sums, got none"),
+        (lambda a, b: weight_only_mm(a, b, b), "weight_only_mm: b must be int8, float8_e4m3fn"),
+    ],
+)
+def test_a_graph_that_must_be_whole_shows_what_was_refused(call, message):
+    """Dynamo traces the constructor of an error, and shows a message that it could follow."""
+    with pytest.raises(torch._dynamo.exc.Unsupported) as refused:
+        torch.compile(call, backend="eager", fullgraph=True)(A, B)
+    assert message in str(refused.value)
