@@ -7,8 +7,9 @@ Models are those of examples/, in their real sizes on torch's meta device. torch
 the clock starts, as it does for Inductor alone. Then, for each graph of a model:
 
     products    how many there are, and how many different kernels are compiled for them
-    own         CPU seconds of this process: regions are found, schedules chosen, kernels compiled
-    helpers     CPU seconds of the processes that compile with it, and of ptxas
+    own         CPU seconds of this process: regions are found, schedules chosen and kernels
+                compiled, of either as many as a helper does
+    helpers     CPU seconds of the processes that choose and compile with it, and of ptxas
     wall        seconds of all that
     again       CPU seconds of the same with every kernel in the cache, as in a process that only
                 traces the model anew

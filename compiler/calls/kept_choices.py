@@ -48,13 +48,22 @@ def kept_buckets(spec: MatmulSpec, target: str) -> list[Bucket]:
 
     Raises CompileError.
     """
-    place = cache_folder() / FOLDER / f"{_key(spec, target)}.json"
+    place = _place(spec, target)
     found = _read(place, spec)
     if found is None:
         found = buckets_for(spec, target)
         if all(_same_but_sizes(each.spec, spec) for each in found):
             _keep(place, found)
     return found
+
+
+def are_kept(spec: MatmulSpec, target: str) -> bool:
+    """Whether `kept_buckets` has nothing to choose."""
+    return _read(_place(spec, target), spec) is not None
+
+
+def _place(spec: MatmulSpec, target: str) -> Path:
+    return cache_folder() / FOLDER / f"{_key(spec, target)}.json"
 
 
 def _key(spec: MatmulSpec, target: str) -> str:

@@ -67,8 +67,12 @@ def row_buckets(
 
     of_stacks: whether the number of matrices is the size, not that of rows.
     """
-    if of_stacks:
-        spec = replace(spec, batch=BATCH_HINT, dynamic_batch=True)
-    else:
-        spec = replace(spec, m=ROWS_HINT, dynamic_m=True)
+    spec = of_any_size(spec, of_stacks)
     return [Bucket(spec, pipeline)] if pipeline else kept_buckets(spec, target)
+
+
+def of_any_size(spec: MatmulSpec, of_stacks: bool = False) -> MatmulSpec:
+    """The spec for which the kernels are chosen, whatever size it came with."""
+    if of_stacks:
+        return replace(spec, batch=BATCH_HINT, dynamic_batch=True)
+    return replace(spec, m=ROWS_HINT, dynamic_m=True)

@@ -2,7 +2,8 @@
 
     find        products, and the region of each
     prepare     sources of kernels, each different one once
-    compile     what the cache lacks, in several processes
+    choose      the kernels that share all rows of a region, in several processes
+    compile     what the cache lacks, in the same processes
     judge       ours or Inductor's, for each different region
     replace     those that are taken
 
@@ -15,7 +16,7 @@ import hashlib
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from torch import fx
 from torch._inductor.custom_graph_pass import CustomGraphPass
@@ -37,10 +38,12 @@ from .products import Product, Refusal, product_of
 from .region import Region, alone
 from .replace import Launch, call, replace
 from .report import REPORT, Row
-from .row_regions import AnyPrepared, RowsPrepared, prepare_rows
+from .row_regions import AnyPrepared, Outline, RowsPrepared, outlined
 from .settings import Settings
-from .source import prepare
+from .source import Prepared, prepare
 from .symbols import Numbered, numbered
+
+Made = TypeVar("Made")
 
 
 class Found(NamedTuple):
@@ -135,7 +138,7 @@ def compiled_regions(
     with Workers(len(kinds) * (KERNELS_MAX if graphs else 1), settings.processes) as workers:
         with REPORT.spending("regions"):
             regions = _regions(graphs.first if graphs else graph, products)
-            found = _prepared(regions, chip, settings, graphs)
+            found = Preparing(chip, settings, graphs, workers).of(regions)
         wanted = {each.prepared.key: each.prepared for each in found}
         jobs = {key: job for each in wanted.values() for key, job in each.jobs.items()}
         with REPORT.spending("kernels"):
@@ -181,34 +184,62 @@ def products_of_graph(graph: fx.Graph, settings: Settings) -> tuple[list[Product
     return kept, chip
 
 
-def _prepared(
-    regions: list[Region], chip: str, settings: Settings, graphs: Numbered | None
-) -> list[Found]:
-    """The sources of the regions' kernels; a region that has none is its product alone, or left."""
-    known: dict[str, AnyPrepared | CompileError] = {}
-    found = []
-    for region in regions:
-        text, make = described(region), partial(prepare, region, chip, settings.math)
-        if graphs is not None and graphs.is_symbolic(region):
-            text += "\nof any rows"
-            make = partial(prepare_rows, region, graphs, chip, settings.math)
-        if text not in known:
-            known[text] = _attempt(make)
-        first = known[text]
-        if isinstance(first, CompileError) and len(region.nodes) > 1:
-            for product in region.products:
-                found += _prepared([alone(product, first.message)], chip, settings, graphs)
-        elif isinstance(first, CompileError):
-            REPORT.add(row_of(region.products[0].node, reason=first.message))
-        else:
-            row = row_of_region(region, first)
-            if graphs is not None and isinstance(first, RowsPrepared):
-                row.sizes = (str(graphs.original(region).frame[0]), *row.sizes[1:])
-            found.append(Found(region, row, text, first))
-    return found
+class Preparing(NamedTuple):
+    """What the sources of a graph's kernels are made for, and by whom kernels are chosen."""
+
+    chip: str
+    settings: Settings
+    graphs: Numbered | None
+    workers: Workers
+
+    def of(self, regions: list[Region]) -> list[Found]:
+        """The sources of the regions' kernels; a region that has none is its product alone, or
+        left."""
+        known = self._known(regions)
+        found = []
+        for region in regions:
+            text = self._text(region)
+            first = known[text]
+            if isinstance(first, CompileError) and len(region.nodes) > 1:
+                found += self.of([alone(each, first.message) for each in region.products])
+            elif isinstance(first, CompileError):
+                REPORT.add(row_of(region.products[0].node, reason=first.message))
+            else:
+                row = row_of_region(region, first)
+                if self.graphs is not None and isinstance(first, RowsPrepared):
+                    row.sizes = (str(self.graphs.original(region).frame[0]), *row.sizes[1:])
+                found.append(Found(region, row, text, first))
+        return found
+
+    def _known(self, regions: list[Region]) -> dict[str, AnyPrepared | CompileError]:
+        """What is compiled for each different region; what takes long to choose is chosen by all
+        processes first."""
+        made: dict[str, Prepared | Outline | CompileError] = {}
+        for region in regions:
+            text = self._text(region)
+            if text not in made:
+                made[text] = _attempt(partial(self._outlined, region))
+        self.workers.choose_all(each.choice for each in made.values() if isinstance(each, Outline))
+        return {
+            text: _attempt(each.prepared) if isinstance(each, Outline) else each
+            for text, each in made.items()
+        }
+
+    def _outlined(self, region: Region) -> Prepared | Outline:
+        if self._is_of_any_rows(region):
+            assert self.graphs is not None
+            return outlined(region, self.graphs, self.chip, self.settings.math)
+        return prepare(region, self.chip, self.settings.math)
+
+    def _text(self, region: Region) -> str:
+        """What tells kernels apart."""
+        return described(region) + ("\nof any rows" if self._is_of_any_rows(region) else "")
+
+    def _is_of_any_rows(self, region: Region) -> bool:
+        return self.graphs is not None and self.graphs.is_symbolic(region)
 
 
-def _attempt(make: Callable[[], AnyPrepared]) -> AnyPrepared | CompileError:
+def _attempt(make: Callable[[], Made]) -> Made | CompileError:
     """What a call gives; for a fault of ours a refusal, since the model runs without us."""
     try:
         return make()

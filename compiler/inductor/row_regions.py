@@ -20,11 +20,12 @@ from ...runtime.bundles.several import Ranges, ranges_of
 from ..calls.fused_rows import AXES, any_rows
 from ..calls.kernel_cache import describe_request, digest, keep
 from ..calls.kernels import ROWS, STACKS, How, buckets_of_rows
+from ..calls.row_kernels import of_any_size
 from ..importers.linalg_text import LinalgText
 from ..schedule.buckets import Bucket
 from ..spec import MatmulSpec
 from ..spec.epilogue import Epilogue
-from .ahead import Job
+from .ahead import Choice, Job
 from .region import Region
 from .replace import REST
 from .source import Input, Parts, Prepared, parts_of, policy_of
@@ -63,25 +64,52 @@ class RowsPrepared(NamedTuple):
 AnyPrepared = Prepared | RowsPrepared
 
 
-def prepare_rows(region: Region, graphs: Numbered, target: str, math: str) -> RowsPrepared:
-    """The kernels of a region of the first graph; CompileError for what none computes.
+class Outline(NamedTuple):
+    """A region of any rows before kernels are chosen for it: the spec and the epilogue of them all,
+    what it is at the rows that torch traced, and what the kernels read."""
+
+    spec: MatmulSpec
+    epilogue: Epilogue | None
+    first: Parts
+    viewed: list[Input]
+    target: str
+    math: str
+
+    @property
+    def size(self) -> str:
+        """The size that a launch says, as `How.m` has it."""
+        return STACKS if self.spec.dynamic_batch else ROWS
+
+    @property
+    def choice(self) -> Choice:
+        """What takes a second: which kernels share all rows."""
+        return Choice(of_any_size(self.spec, self.size == STACKS), self.target)
+
+    def prepared(self) -> RowsPrepared:
+        """With the kernels, chosen where they are not kept; CompileError where there are none."""
+        how = How(target=self.target, math=self.math, m=self.size)
+        buckets = buckets_of_rows(self.spec, self.target, how)
+        chip, first = find_target(self.target).chip, self.first
+        jobs: dict[str, Job] = {}
+        for bucket in buckets:
+            job = _source(bucket, self.epilogue, first), chip, bucket.pipeline, self.math
+            jobs[digest(describe_request(*job))] = job
+        ranges = ranges_of([each.ranges for each in buckets])
+        known = first.spec, self.target, buckets[0].pipeline, self.math
+        return RowsPrepared(*known, first.inputs, self.viewed, jobs, ranges)
+
+
+def outlined(region: Region, graphs: Numbered, target: str, math: str) -> Outline:
+    """A region of the first graph, for any rows; CompileError for what no kernel computes.
 
     Sizes beside the rows must be numbers.
     """
     _check_form(region)
     first, second = (parts_of(each, target) for each in (region, graphs.other(region)))
     spec = any_rows_spec(first.spec, second.spec)
-    size = STACKS if spec.dynamic_batch else ROWS
-    epilogue, viewed = _any_rows(first, second, AXES[size])
-    buckets = buckets_of_rows(spec, target, How(target=target, math=math, m=size))
-    chip = find_target(target).chip
-    policy = policy_of(region, math, epilogue)
-    jobs: dict[str, Job] = {}
-    for bucket in buckets:
-        job = _source(bucket, epilogue, first), chip, bucket.pipeline, policy
-        jobs[digest(describe_request(*job))] = job
-    pipeline, ranges = buckets[0].pipeline, ranges_of([each.ranges for each in buckets])
-    return RowsPrepared(first.spec, target, pipeline, policy, first.inputs, viewed, jobs, ranges)
+    axis = AXES[STACKS if spec.dynamic_batch else ROWS]
+    epilogue, viewed = _any_rows(first, second, axis)
+    return Outline(spec, epilogue, first, viewed, target, policy_of(region, math, epilogue))
 
 
 def any_rows_spec(first: MatmulSpec, second: MatmulSpec) -> MatmulSpec:

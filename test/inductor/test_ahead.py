@@ -1,12 +1,17 @@
 """Kernels compiled in several processes ahead of the first run."""
 
+from dataclasses import replace
+
 import pytest
 
+from tilewright.compiler.buckets import buckets_for
+from tilewright.compiler.calls import kept_choices
+from tilewright.compiler.calls.kept_choices import kept_buckets
 from tilewright.compiler.calls.kernel_cache import cached_bundle, describe_request, digest
 from tilewright.compiler.calls.kernels import How, pipeline_of
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.inductor import ahead
-from tilewright.compiler.spec import MatmulSpec
+from tilewright.compiler.spec import BATCH_HINT, ROWS_HINT, MatmulSpec
 from tilewright.dialects.errors import CompileError
 
 
@@ -64,6 +69,65 @@ def test_each_process_has_one_of_the_longest_kernels(fresh_cache, monkeypatch):
         workers.compile_all({str(n): (each, "", "", "") for n, each in enumerate(texts)})
     lengths = [[len(job[0].text) for job in jobs] for jobs in (here[:2], given)]
     assert lengths == [[40, 20], [30, 10]]
+
+
+ANY_ROWS = MatmulSpec(ROWS_HINT, 48, 64, dynamic_m=True)
+
+
+def choices_of(*columns, target="sm_80"):
+    """Choices that take no second: one kernel of warps serves all rows."""
+    return [ahead.Choice(replace(ANY_ROWS, n=n), target) for n in columns]
+
+
+@pytest.fixture
+def chosen_here(monkeypatch):
+    """The specs for which this process chooses kernels."""
+    found, choose = [], kept_choices.buckets_for
+
+    def buckets(spec, target):
+        found.append(spec)
+        return choose(spec, target)
+
+    monkeypatch.setattr(kept_choices, "buckets_for", buckets)
+    return found
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_what_a_process_chooses_is_what_this_one_would(target, fresh_cache, chosen_here):
+    stack = replace(ANY_ROWS, m=64, dynamic_m=False, batch=BATCH_HINT, dynamic_batch=True)
+    chip = "sm_80" if target == "sm_90a" else "sm_89"  # the folder is that of all tests here
+    few, more = choices_of(40, 56, target=chip)
+    given = [few, ahead.Choice(stack, target), more, few]
+    with ahead.Workers(ahead.FEW, 2) as workers:
+        workers.choose_all(given)
+        assert workers._children[0].poll() is None, "it waits for what is to be compiled"
+    assert [each.n for each in chosen_here] == [40, 56], "the second one is the process's"
+    found = kept_buckets(stack, target)
+    assert len(chosen_here) == 2, "it is read"
+    assert found == buckets_for(stack, target) and len(found) > 1
+
+
+def test_processes_choose_again_and_then_compile(fresh_cache, compiled_here, chosen_here):
+    jobs = jobs_of(80, 81)
+    with ahead.Workers(ahead.FEW, 2) as workers:
+        workers.choose_all(choices_of(8, 16))
+        workers.choose_all(choices_of(8, 16, 24, 32))
+        bundles = workers.compile_all(jobs)
+        assert workers._children[0].returncode == 0
+    assert [each.n for each in chosen_here] == [8, 24] and len(compiled_here) == 1
+    assert not any(isinstance(each, CompileError) for each in bundles.values())
+
+
+def test_what_a_process_does_not_choose_is_chosen_where_it_is_asked_for(fresh_cache, chosen_here):
+    with ahead.Workers(ahead.FEW, 2) as workers:
+        workers._children[0].kill()
+        workers._children[0].wait()
+        workers.choose_all(choices_of(104, 112))
+        assert [each.n for each in chosen_here] == [104]
+        assert kept_buckets(*choices_of(112)[0])[0].spec.n == 112
+    with ahead.Workers(ahead.FEW, 1) as workers:
+        workers.choose_all(choices_of(120))
+    assert [each.n for each in chosen_here] == [104, 112]
 
 
 def test_processes_that_nobody_needs_are_ended(fresh_cache, compiled_here):

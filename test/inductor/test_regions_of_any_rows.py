@@ -19,6 +19,7 @@ from torch.testing import assert_close
 
 from tilewright.compiler.calls import row_kernels
 from tilewright.compiler.inductor import operator
+from tilewright.compiler.inductor.ahead import Workers
 from tilewright.compiler.inductor.graph_pass import take_regions
 from tilewright.compiler.inductor.operator import kernel_of, region_operator
 from tilewright.compiler.inductor.settings import Settings
@@ -284,3 +285,18 @@ def test_gradients_of_any_rows_are_those_of_eager(rows):
                 assert_close(ours, wanted, rtol=3e-2, atol=4e-2)
     left = [row.reason for row in rows if not row.taken]
     assert len(rows) == 3 and len(left) == 1 and "must be the symbol" in left[0]
+
+
+def test_what_processes_choose_ahead_is_what_kernels_are_asked_for(monkeypatch):
+    """Of each different region of the graph once, before any of them is prepared."""
+    asked, ahead = [], []
+    choose = row_kernels.kept_buckets
+    monkeypatch.setattr(row_kernels, "kept_buckets", lambda *a: asked.append(a) or choose(*a))
+    monkeypatch.setattr(
+        Workers, "choose_all", lambda _, each: ahead.append(([tuple(e) for e in each], len(asked)))
+    )
+    taken(lambda x, w, v, d: torch.relu(x @ w.T) + torch.tanh(x @ v.T), draw(20, 32), W, V, D)
+    taken(lambda x, w: torch.relu(torch.relu(x @ w.T) @ w), draw(20, 32), W)
+    (first, before), (second, between) = ahead
+    assert asked == [*first, *second] and (before, between) == (0, len(first))
+    assert [len(first), len(second)] == [1, 2]
