@@ -13,11 +13,10 @@ Nothing here imports MLIR.
 from __future__ import annotations
 
 from ...dialects.dtypes import BLOCKWISE
+from ...dialects.held_registers import ATOM_ROWS
 from ...dialects.target import WARPGROUP_THREADS, Target
 from .chip_figures import figures
 from .problem import Problem, Schedule
-
-ATOM_ROWS = 64  # of an MMA of a warpgroup
 
 SUM_BYTES = 4
 FMA_RATE = 128  # of f32 a cycle (CUDA C++ Programming Guide, arithmetic throughput, 9.0)

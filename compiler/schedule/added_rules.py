@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from ...dialects.dtypes import BLOCKWISE
+from ...dialects.held_registers import beside_scales, of_sums
 from ...dialects.target import Target
-from .added_costs import ATOM_ROWS
 from .problem import Problem, Schedule
 
 COLUMNS_MIN, STAGES_MIN = 96, 4
-REGISTERS_MAX = ((200, 200, 140), (180, 180, 140))
-"""By warpgroups, of 64 rows each and of several times that; ptxas spilled from 224 and 144, and
-from 196 on."""
 
 
 def added_columns(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -41,12 +38,12 @@ def added_ring(problem: Problem, schedule: Schedule, target: Target) -> str | No
     return f"{schedule.stages} stages were slower than {STAGES_MIN} where threads add products"
 
 
-def scaled_registers(schedule: Schedule, warpgroups: int, sums: int) -> str | None:
+def scaled_registers(schedule: Schedule, warpgroups: int) -> str | None:
     """A thread holds sums, what 64 rows of a product take, and scales of its columns: those of a
     step, or of two."""
     m, n, k = schedule.tile
-    held = sums + n // 2 + (n // 4 if k == BLOCKWISE else n // 2)
-    most = REGISTERS_MAX[m > ATOM_ROWS * warpgroups][warpgroups - 1]
+    held = of_sums(m, n, warpgroups) + (n // 4 if k == BLOCKWISE else n // 2)
+    most = beside_scales(m, warpgroups)
     if held <= most:
         return None
     return (

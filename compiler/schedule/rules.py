@@ -47,7 +47,7 @@ def accumulator_registers(problem: Problem, schedule: Schedule, target: Target) 
     if warpgroups is None:
         return legality.accumulator_registers(target, m, n)
     registers = m * n // (warpgroups * WARPGROUP_THREADS)
-    if problem.column_scales and (broken := scaled_registers(schedule, warpgroups, registers)):
+    if problem.column_scales and (broken := scaled_registers(schedule, warpgroups)):
         return broken
     by_tma = problem.by_tma("a") and problem.by_tma("b")
     copied = not target.has_tensor_memory and not by_tma

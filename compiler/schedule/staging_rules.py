@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...dialects import legality
 from ...dialects.dtypes import SCALE_ATOM_BLOCKS
+from ...dialects.held_registers import ATOM_ROWS
 from ...dialects.layout import CORE_ROWS
 from ...dialects.target import Target
 from ...dialects.turned_pieces import turned_piece
-from .added_costs import ATOM_ROWS
 from .problem import Problem, Schedule
 
 USUAL_STEP = 16  # columns that every tile is a multiple of, but few of exchanged operands

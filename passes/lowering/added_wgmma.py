@@ -55,22 +55,31 @@ def await_added(scope: Scope, op: AwaitSumsOp) -> ir.Value:
 
 
 def _lower(scope: Scope, op: MmaOp, factors: Factors | None) -> None:
-    """64 rows after the other.
-
-    Scales in shared memory are read while MMAs run; ptxas would move that between the MMAs, which
-    then start later, but not across a meeting of the warp.
-    """
+    """64 rows after the other."""
     turns = Turns.of(scope, op)
     for atom, slot in enumerate(atom_slots(scope, op.acc)):
         under_way = _started(scope, op, atom, turns)
-        if atom == 0 and factors is not None and factors.has_vectors:
-            sm.ConvergeOp()
-            factors.read_vectors()
+        if atom == 0:
+            _read_vectors(factors, ahead=True)
         if turns is not None:
             sm.WgmmaWaitOp.of(pending=1)
             turns.give()
         sm.WgmmaWaitOp.of(pending=0)
+        _read_vectors(factors, ahead=False)
         add_product(op, atom, slot, pinned(under_way), factors)
+
+
+def _read_vectors(factors: Factors | None, ahead: bool) -> None:
+    """Scales in shared memory: while MMAs run, or behind them for each 64 rows anew.
+
+    ptxas would move the former between the MMAs, which then start later, but not across a meeting
+    of the warp.
+    """
+    if factors is None or not factors.has_vectors or factors.ahead != ahead:
+        return
+    if ahead:
+        sm.ConvergeOp()
+    factors.read_vectors()
 
 
 def _started(scope: Scope, op: MmaOp, atom: int, turns: Turns | None) -> ir.Value:

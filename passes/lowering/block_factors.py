@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
+from ...dialects.held_registers import holds_scales
 from ...dialects.mlir import arith, ir, llvm, scf
 from ...dialects.tile import AccumulatorOp
 from ...dialects.tile_blockwise import BlockwiseMmaOp
@@ -34,10 +35,14 @@ GROUP, PAIR = COLUMNS.shape[1], 2
 @dataclass
 class Factors:
     """What each of a thread's elements is multiplied by: scales by the line behind the first, of
-    rows and of columns, and their products."""
+    rows and of columns, and their products.
+
+    A thread reads those in shared memory `ahead`, while MMAs run, where it has registers for them.
+    """
 
     sides: tuple[Scales | Vector, Scales | Vector]
     starts: tuple[ir.Value, ir.Value]
+    ahead: bool
     known: list[dict[int, ir.Value]]
     made: dict[tuple[ir.Value, ir.Value], ir.Value] = field(default_factory=dict)
 
@@ -61,7 +66,7 @@ class Factors:
             each.spread(start, now[id(each)]) if isinstance(each, Scales) else {}
             for each, start in zip(sides, starts, strict=True)
         ]
-        return Factors(sides, starts, known)
+        return Factors(sides, starts, _read_ahead(scope, op, sides[1]), known)
 
     @property
     def has_vectors(self) -> bool:
@@ -118,6 +123,12 @@ def hold_sums_and_scales(scope: Scope, op: AccumulatorOp) -> list[ir.Value]:
 def atom_slots(scope: Scope, acc: ir.Value) -> list[ir.Value]:
     """The slots of the sums themselves."""
     return lowered_parts(acc)[: _atoms(scope, acc)]
+
+
+def _read_ahead(scope: Scope, op: BlockwiseMmaOp, columns: Scales | Vector) -> bool:
+    """Whether a thread has registers for the scales of its columns while MMAs run."""
+    (m, n), held = op.acc.type.shape, columns.width * len(columns.lines)
+    return isinstance(columns, Scales) or holds_scales(m, n, _warpgroups(scope, op.acc), held)
 
 
 def _warpgroups(scope: Scope, acc: ir.Value) -> int:

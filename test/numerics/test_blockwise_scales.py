@@ -90,6 +90,20 @@ def test_warpgroups_take_turns_from_tile_to_tile(check_matmul, staging):
     assert "bar.arrive" in compiled.ptx or "barrier.cta.arrive" in compiled.ptx
 
 
+@pytest.mark.parametrize("tile", ["128x168x128", "256x104x128"])
+def test_scales_of_columns_for_which_threads_have_no_registers_are_read_behind_mmas(
+    check_matmul, tile
+):
+    """For each 64 rows of a warpgroup; two steps, the last one a part."""
+    m, n, _ = map(int, tile.split("x"))
+    pipeline = f"tiling{{tile={tile}}}{TAILS[HOPPER]},warp-specialization"
+    compiled, _ = check_matmul(spec_of(m - 4, n, 144, FORMS[1]), target=HOPPER, pipeline=pipeline)
+    last = compiled.ptx.rpartition("wgmma.mma_async")[2]
+    while_it_runs, _, behind = last.partition("wgmma.wait_group.sync.aligned \t0")
+    assert "ld.shared.v2" not in while_it_runs
+    assert "ld.shared.v2" in behind
+
+
 @pytest.mark.array(
     1,
     target=TARGETS,
