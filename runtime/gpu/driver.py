@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,8 +14,9 @@ from ..errors import DeviceError
 TENSOR_MAP_BYTES = 128
 TENSOR_MAP_ALIGNMENT_BYTES = 64
 NAME_BYTES = 128
-ENCODE = "cuTensorMapEncodeTiled"
-ENCODE_VERSION = 12000  # the CUDA release that introduced it
+ENCODE, LAUNCH = "cuTensorMapEncodeTiled", "cuLaunchKernelEx"
+VERSION = 12000  # of CUDA, which has both
+PER_THREAD = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"
 
 
 class DriverError(DeviceError):
@@ -121,9 +123,18 @@ class Driver:
         return tensor_map
 
     @functools.cached_property
+    def launch_address(self) -> int:
+        """Where cuLaunchKernelEx is; 0 where cuda-python calls it with other default streams."""
+        return 0 if os.environ.get(PER_THREAD, "0") != "0" else self._address(LAUNCH)
+
+    def _address(self, name: str) -> int:
+        """Where a function of the driver is."""
+        found = self.api.cuGetProcAddress(name.encode(), VERSION, 0)
+        return int(self.check(f"cuda: {name}", found)[0])
+
+    @functools.cached_property
     def _encode(self) -> Any:
-        found = self.api.cuGetProcAddress(ENCODE.encode(), ENCODE_VERSION, 0)
-        address = int(self.check(f"cuda: {ENCODE}", found)[0])
+        address = self._address(ENCODE)
         u32, u64 = ctypes.c_uint32, ctypes.c_uint64
         u32s, u64s = ctypes.POINTER(u32), ctypes.POINTER(u64)
         numbers = (ctypes.c_int, u32, u64, u64s, u64s, u32s, u32s, *[ctypes.c_int] * 4)

@@ -1,6 +1,6 @@
 """A bundle on one GPU. The way to a launch is short: what a call needs is made at the first one.
 
-call      each torch tensor's shape, strides, dtype, GPU and address are compared with the last;
+call      `again` compares each torch tensor's shape, strides, dtype, GPU and address with the last;
           workspaces of the stream are looked up where the kernel needs some
 new       checked against the manifest; tensor maps and parameters are made, and kept by address
 first     per stream: the launch configuration with its attributes
@@ -10,11 +10,13 @@ call      cuLaunchKernelEx
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..again import NOTHING, Again, Known, extension
 from ..bundles.bundle import Bundle
 from ..bundles.manifest import workspaces
 from ..bundles.manifest_fields import CUBIN_NAME
@@ -24,7 +26,7 @@ from ..operands.tensors import required_alignments
 from .architecture import capability_of, runs_on, target_of, translates
 from .gpu import Gpu
 from .launch_config import describe, launch_config
-from .operands import nothing, pointer_of, recognizer
+from .operands import counter, maker, nothing, pointer_of, recognizer
 from .tensor_map import encode_arguments
 
 PORTABLE_CLUSTER = 8
@@ -68,34 +70,15 @@ class CudaProgram:
         self._alignments = required_alignments(self.manifest)
         self._needs = workspaces(self.manifest)
         self._recognizes = nothing
+        self.again: Any = NOTHING
+        self._launches: dict[tuple[Any, ...], Known] = {}
         self._arguments: dict[tuple[int, ...], Arguments] = {}
         self._raw_stream: Callable[[int], int] | None = None
         self._configs: dict[int | None, Any] = {}
         self._launch_kernel = gpu.driver.api.cuLaunchKernelEx
 
-    def relaunch(self, values: Sequence[Any], stream: int | None = None) -> bool:
-        """Launch on tensors like those of the last call, at addresses and on a stream seen before.
-
-        False when they aren't: then nothing was done, and `enqueue` takes them.
-        """
-        if not self._recognizes(*values):
-            return False
-        if stream is None and self._raw_stream:
-            stream = self._raw_stream(self._index)
-        pointers = tuple([value.data_ptr() for value in values])
-        if self._needs:
-            pointers += self._workspaces(stream)
-        arguments = self._arguments.get(pointers)
-        config = self._configs.get(stream)
-        if arguments is None or config is None:
-            return False
-        status = self._launch_kernel(config, self._function, arguments.address, 0)[0]
-        if status:
-            self._launch_again(int(status), config, arguments)
-        return True
-
     def enqueue(self, values: Sequence[Any], stream: int | None = None) -> None:
-        """Launch on CUDA tensors in the manifest's order, without waiting.
+        """Launch on CUDA tensors in the manifest's order, without waiting; `again` then knows them.
 
         `stream` is a CUstream's handle; None stands for torch's current stream where torch is
         loaded, else for the default stream. Raises LaunchError for tensors that don't fit, and
@@ -103,11 +86,10 @@ class CudaProgram:
         """
         if stream is None:
             stream = self._current_stream()
-        arguments = self._find(values, stream)
-        config = self._configs.get(stream) or self._configure(stream)
-        status = self._launch_kernel(config, self._function, arguments.address, 0)[0]
+        known = self._find(values, stream)
+        status = self._launch_kernel(known.config, self._function, known.parameters, 0)[0]
         if status:
-            self._launch_again(int(status), config, arguments)
+            self._launch_again(int(status), known)
 
     def run(self, values: Sequence[Any], seed: int = 0) -> CudaReport:
         """Launch as `enqueue` does, wait, and say where it ran; raises also what failed there."""
@@ -125,18 +107,52 @@ class CudaProgram:
         torch = sys.modules.get("torch")
         if torch is None or not torch.cuda.is_initialized():
             return 0
-        self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        if self._raw_stream is None:
+            self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+            self._recognizes = nothing  # so that `again` is made with it
         return torch.cuda.current_stream(self.gpu.index).cuda_stream
 
-    def _find(self, values: Sequence[Any], stream: int) -> Arguments:
-        """The parameters that are kept for these arrays, or new ones."""
+    def _find(self, values: Sequence[Any], stream: int) -> Known:
+        """The launch that is kept for these arrays, or a new one."""
         pairs = zip(self.manifest["tensors"], values, strict=True)
         pointers = tuple(pointer_of(*pair, self._index, stream) for pair in pairs)
         if not self._recognizes(*values):
             self._recognizes = recognizer(values)
+            self.again = self._again_for(values)
         if self._needs:
             pointers += self._workspaces(stream)
-        return self._arguments.get(pointers) or self._prepare(pointers)
+        return self._launches.get((*pointers, stream)) or self._keep(pointers, stream)
+
+    def _again_for(self, values: Sequence[Any]) -> Any:
+        """Launches on tensors of this form, in C where that can be."""
+        if self._recognizes is nothing:
+            return NOTHING
+        make = maker(self.manifest["tensors"], values, self._index)
+        address, module = self.gpu.driver.launch_address, extension()
+        if module is not None and address:
+            again = functools.partial(module.Again, address, int(self._function))
+        else:
+            again = functools.partial(Again, self._launch_kernel, self._function)
+        return again(
+            launches=self._launches,
+            failed=self._launch_again,
+            recognizes=self._recognizes,
+            recognizes_inputs=make and recognizer(values[:-1]),
+            make=make,
+            stream_of=self._raw_stream,
+            index=self._index,
+            workspaces=self._workspaces if self._needs else None,
+            count_up=counter(values[-1]),
+        )
+
+    def _keep(self, pointers: tuple[int, ...], stream: int) -> Known:
+        arguments = self._arguments.get(pointers) or self._prepare(pointers)
+        config = self._configs.get(stream) or self._configure(stream)
+        if len(self._launches) >= ARGUMENTS_KEPT:
+            self._launches.clear()
+        known = Known(arguments.address, _address(config), config, arguments)
+        self._launches[*pointers, stream] = known
+        return known
 
     def _prepare(self, pointers: tuple[int, ...]) -> Arguments:
         """Parameters for tensors, and then workspaces, at these addresses."""
@@ -156,9 +172,8 @@ class CudaProgram:
         self._arguments[pointers] = arguments
         return arguments
 
-    def _workspaces(self, stream: int | None) -> tuple[int, ...]:
+    def _workspaces(self, stream: int) -> tuple[int, ...]:
         """Addresses of the workspaces of a launch on this stream."""
-        stream = self._current_stream() if stream is None else stream
         return self.gpu.workspaces.find(self.where, self._needs, stream)
 
     def _value(
@@ -180,11 +195,11 @@ class CudaProgram:
         self._configs[stream] = config
         return config
 
-    def _launch_again(self, code: int, config: Any, arguments: Arguments) -> None:
+    def _launch_again(self, code: int, known: Known) -> None:
         """Launch in the GPU's context, if what failed is that it isn't current in this thread."""
         if code in NOT_CURRENT:
             with self.gpu.driver.entered(self.where, self.gpu.context):
-                status = self._launch_kernel(config, self._function, arguments.address, 0)[0]
+                status = self._launch_kernel(known.config, self._function, known.parameters, 0)[0]
             code = int(status)
         if code:
             raise self.gpu.driver.error(f"{self.where}: launch", code, describe(self.manifest))
@@ -229,6 +244,12 @@ class CudaProgram:
                 driver.set_function(self.where, function, name, 1)
         self.gpu.functions[key] = function
         return function
+
+
+def _address(config: Any) -> int:
+    """Where the driver's CUlaunchConfig lies, 0 of one that only stands for it."""
+    pointer = getattr(config, "getPtr", None)
+    return 0 if pointer is None else pointer()
 
 
 def _check_alignment(name: str, address: int, alignment_bytes: int) -> None:

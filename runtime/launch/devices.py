@@ -16,12 +16,11 @@ DEVICES = ("emulator", "cuda")
 class Program(Protocol):
     """A bundle that a device has made ready; tensors come in the manifest's order."""
 
+    again: Any
+    """Launches on tensors so much like those of the last one that it is quick (again.py)."""
+
     def enqueue(self, values: Sequence[Any], stream: int | None = None) -> None:
         """Start the kernel; what uses its output must be ordered after it on the same stream."""
-        ...
-
-    def relaunch(self, values: Sequence[Any], stream: int | None = None) -> bool:
-        """`enqueue`, if the values are so much like earlier ones that it is quick; else False."""
         ...
 
     def run(self, values: Sequence[Any], seed: int = 0) -> Any:

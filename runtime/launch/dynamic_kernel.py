@@ -43,6 +43,11 @@ class DynamicKernel(Kernel):
             return self._nothing(inputs, out)
         return self.at(m)(*inputs, out=out, stream=stream)
 
+    def relaunched(self, inputs: tuple[Any, ...], out: Any, stream: int | None = None) -> bool:
+        """As `Kernel` has it, of the kernel for this size."""
+        found = self._kernels.get(self._size_of(inputs)) if len(inputs) == self._count else None
+        return found is not None and found.relaunched(inputs, out, stream)
+
     def at(self, m: int) -> Kernel:
         """The kernel for one size; raises LaunchError for one that it cannot count."""
         found = self._kernels.get(m)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import emulator
+from ..again import NOTHING
 from ..bundles.bundle import Bundle
 from ..bundles.manifest import in_order, workspaces
 from ..errors import DeviceError
@@ -36,6 +37,8 @@ class EmulatorProgram:
     behind where it needs them. Runs of a kernel that has some follow each other, as in a stream.
     """
 
+    again = NOTHING
+
     def __init__(self, bundle: Bundle):
         self.bundle = bundle
         found = workspaces(bundle.manifest)
@@ -46,11 +49,6 @@ class EmulatorProgram:
         """Run to the end: nothing here is asynchronous, and there are no streams."""
         del stream
         self.run(values)
-
-    def relaunch(self, values: Sequence[Any], stream: int | None = None) -> bool:
-        """False: nothing here is quicker the second time."""
-        del values, stream
-        return False
 
     def run(self, values: Sequence[Any], seed: int = 0, **options: Any) -> emulator.Report:
         """Run on arrays in the manifest's order; `seed` picks one legal order of events.

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..again import NOTHING
 from ..bundles.bundle import Bundle
 from ..bundles.manifest import in_order, outputs
 from ..errors import LaunchError
@@ -45,7 +46,8 @@ class Kernel:
         last = self._position == len(tensors) - 1 and not self._several
         self._is_plain = self.arguments.in_order and last
         self._programs: dict[int | None, Program] = {}
-        self._recent: Program | None = None
+        self._recent: Any = NOTHING
+        self._again: Any = NOTHING
         self._operator, self._is_traced = None, _never
         if sys.modules.get("torch") is not None:
             self._operator, self._is_traced = _operator_for(self)
@@ -70,29 +72,20 @@ class Kernel:
             self._refuse_count(len(inputs))
         if self._is_traced():
             return self._in_graph(inputs, out)
-        taken = inputs if self.arguments.in_order else self.arguments.inputs(inputs)
-        result = self._new(taken[0]) if out is None else self._given(out)
-        values = (*taken, result) if self._is_plain else self._beside(taken, result)
-        recent = self._recent
-        if recent is not None and recent.relaunch(values, stream):
-            return result if out is None else written(result)
-        if out is not None:
-            written(result)
-        if self._operator is not None and is_watched(*values):
-            return self._in_graph(inputs, out)
-        self._enqueue(taken, result, stream)
-        return result
+        if out is None:
+            result = self._again.launch_new(inputs, stream)
+            if result is not None:
+                return result
+        elif self._again.launch_into(inputs, out, stream):
+            return out
+        return self._call(inputs, out, stream)
 
     def relaunched(self, inputs: tuple[Any, ...], out: Any, stream: int | None = None) -> bool:
         """Whether all are so much like those of the last call that the kernel is on its way.
 
         False of a kernel with several outputs, or with inputs that are not its arguments.
         """
-        recent = self._recent
-        again = self._is_plain and recent and recent.relaunch((*inputs, out), stream)
-        if again:
-            written(out)
-        return bool(again)
+        return self._again.launch_into(inputs, out, stream)
 
     def declared_outputs(self, inputs: Any) -> list[Mapping[str, Any]]:
         """What the manifest says of the outputs, for any arguments."""
@@ -107,6 +100,21 @@ class Kernel:
         """
         values = in_order(self.manifest, tensors)
         return self._program(values[0]).run(values, seed)
+
+    def _call(self, inputs: tuple[Any, ...], out: Any, stream: int | None) -> Any:
+        """The call where `_again` does not know its tensors."""
+        taken = inputs if self.arguments.in_order else self.arguments.inputs(inputs)
+        result = self._new(taken[0]) if out is None else self._given(out)
+        values = (*taken, result) if self._is_plain else self._beside(taken, result)
+        was_asked = self._is_plain and out is not None
+        if not was_asked and self._recent.launch(values, stream):
+            return result if out is None else written(result)
+        if out is not None:
+            written(result)
+        if self._operator is not None and is_watched(*values):
+            return self._in_graph(inputs, out)
+        self._enqueue(taken, result, stream)
+        return result
 
     def _beside(self, inputs: tuple[Any, ...], result: Any) -> tuple[Any, ...]:
         """The inputs and the outputs in the manifest's order."""
@@ -138,11 +146,13 @@ class Kernel:
     def _enqueue(self, inputs: tuple[Any, ...], result: Any, stream: int | None) -> None:
         if self._copies:
             inputs = self.arguments.fitted(inputs, stream)
-        program = self._recent = self._program(inputs[0])  # another thread may have another GPU's
+        program = self._program(inputs[0])
         try:
             program.enqueue(self._beside(inputs, result), stream)
         except LaunchError as error:
             raise self.arguments.explained(error) from error
+        self._recent = program.again
+        self._again = self._recent if self._is_plain else NOTHING
 
     def _in_graph(self, inputs: tuple[Any, ...], out: Any) -> Any:
         """One operator, for torch to trace."""

@@ -10,6 +10,7 @@ from emulator_faults import EMULATOR
 from fault import Fault
 from graph_faults import GRAPHS
 from group_faults import GROUPS
+from launch_faults import LAUNCHES
 from order_faults import ORDERS
 from row_faults import ROWS
 from scale_faults import BLOCKWISE, QUANTISED
@@ -388,4 +389,5 @@ FAULTS = [
     *THREADS,
     *ORDERS,
     *SPLIT_TILES,
+    *LAUNCHES,
 ]

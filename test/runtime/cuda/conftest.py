@@ -1,7 +1,12 @@
 """A CUDA driver that records every call, and arrays that claim to lie on its GPUs."""
 
 import ctypes
+import importlib.util
 import itertools
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +14,7 @@ import pytest
 from tilewright.runtime.operands.dlpack import _Tensor
 
 INVALID_VALUE = 1
+SOURCE = Path(__file__).parents[3] / "runtime" / "_again.c"
 ENUMS = {
     "CUdevice_attribute": {
         "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR": 75,
@@ -76,17 +82,20 @@ class RecordedDriver:
     """Answers like cuda.bindings.driver for the GPUs given; `calls` has (name, arguments).
 
     `failing` maps a call's name to the status it ends with; `contexts` is the thread's stack,
-    `captures` the number of the capture that a stream is in.
+    `captures` the number of the capture that a stream is in. Launches may come through the address
+    of cuLaunchKernelEx, too, where `has_address` says so; they are recorded as the others are.
     """
 
     CUresult = int
 
-    def __init__(self, *gpus):
+    def __init__(self, *gpus, has_address=False):
         self.gpus, self.calls, self.failing, self.encoded = gpus, [], {}, []
+        self.has_address, self.configs = has_address, {}
         self.contexts, self.captures, self.allocated = [], {}, 0x5000_0000
         for name, members in ENUMS.items():
             setattr(self, name, SimpleNamespace(**members))
         self._encode = ENCODE_TYPE(self._encode_tiled)
+        self._launch = LAUNCH_TYPE(self._launch_by_address)
 
     def __getattr__(self, name):
         if not name.startswith("cu"):
@@ -118,9 +127,10 @@ class RecordedDriver:
         """The arguments of every call of this name."""
         return [arguments for called, arguments in self.calls if called == name]
 
-    @staticmethod
-    def CUlaunchConfig():
-        return SimpleNamespace()
+    def CUlaunchConfig(self):
+        config = LaunchConfig()
+        self.configs[config.getPtr()] = config
+        return config
 
     @staticmethod
     def CUlaunchAttribute():
@@ -177,10 +187,18 @@ class RecordedDriver:
         return "module"
 
     def _cuModuleGetFunction(self, module, name):
-        return ("function", self.contexts[-1])
+        return Function(("function", self.contexts[-1]))
 
     def _cuGetProcAddress(self, name, version, flags):
-        return (ctypes.cast(self._encode, ctypes.c_void_p).value, 0)
+        found = {b"cuTensorMapEncodeTiled": self._encode}
+        if self.has_address:
+            found[b"cuLaunchKernelEx"] = self._launch
+        address = ctypes.cast(found[name], ctypes.c_void_p).value if name in found else 0
+        return (address, 0)
+
+    def _launch_by_address(self, config, function, parameters, extra):
+        function = Function(("function", function - FUNCTION))
+        return self.cuLaunchKernelEx(self.configs[config], function, parameters, extra or 0)[0]
 
     def _encode_tiled(self, tensor_map, dtype, rank, address, dims, strides, box, steps, *enums):
         if tensor_map % 64:
@@ -200,6 +218,22 @@ class RecordedDriver:
         return self.failing.get("cuTensorMapEncodeTiled", 0)
 
 
+class LaunchConfig(SimpleNamespace):
+    """A CUlaunchConfig, whose address stands for it."""
+
+    def getPtr(self):
+        return id(self)
+
+
+class Function(tuple):
+    """A CUfunction of a context, as a handle where it is asked for as a number."""
+
+    def __int__(self):
+        return FUNCTION + self[1]
+
+
+FUNCTION = 0xF000
+LAUNCH_TYPE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
 _U32S, _U64S = ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_uint64)
 ENCODE_TYPE = ctypes.CFUNCTYPE(
     ctypes.c_int,
@@ -244,12 +278,34 @@ def gpu_array():
     return GpuArray
 
 
-@pytest.fixture
-def b200():
-    """A driver with two B200, in a thread that uses the first one."""
-    driver = RecordedDriver(B200, B200)
+@pytest.fixture(params=["c", "python"])
+def b200(request, monkeypatch):
+    """A driver with two B200, in a thread that uses the first one, whose kernels are launched again
+    by the extension and by Python."""
+    in_c = request.param == "c"
+    module = request.getfixturevalue("extension") if in_c else None
+    monkeypatch.setattr("tilewright.runtime.gpu.program.extension", lambda: module)
+    driver = RecordedDriver(B200, B200, has_address=in_c)
     driver.contexts.append(0xC0)
     return driver
+
+
+@pytest.fixture(scope="session")
+def extension(tmp_path_factory):
+    """`runtime/_again.c` of this tree, built by the compiler of this machine."""
+    compiler = shutil.which("cc")
+    headers = Path(sysconfig.get_path("include"))
+    if compiler is None or not (headers / "Python.h").exists():
+        pytest.skip(f"a C compiler and {headers / 'Python.h'} are needed")
+    built = tmp_path_factory.mktemp("extension") / f"_again{sysconfig.get_config_var('EXT_SUFFIX')}"
+    words = ["-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    words += ["-Wno-missing-field-initializers", "-Wno-unused-parameter", f"-I{headers}"]
+    subprocess.run([compiler, *words, str(SOURCE), "-o", str(built)], check=True)
+    name = "tilewright.runtime._again"
+    spec = importlib.util.spec_from_file_location(name, built)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture

@@ -1,0 +1,20 @@
+"""Planted faults in launches that were made before."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+LAUNCHES = [
+    Fault(
+        "again: torch does not learn that an output changes",
+        "            self._count_up((out,))\n",
+        "            pass\n",
+        ("test/runtime/cuda",),
+    ),
+    Fault(
+        "program: a launch on another stream takes the configuration of the first",
+        "        config = self._configs.get(stream) or self._configure(stream)\n",
+        "        config = next(iter(self._configs.values()), None) or self._configure(stream)\n",
+        ("test/runtime/cuda",),
+    ),
+]
