@@ -15,7 +15,7 @@ LINT_TOOLS := $(VENV)/lint-tools
 
 install: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt runtime/_again.c
 	@echo "preparing $(VENV) (the first time takes minutes)" >&2
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	  "make: tilewright needs Python 3.11 or newer; name one with PYTHON=")'
