@@ -6,15 +6,20 @@ reads from around it, are the same:
     lambda acc: helper(acc) * config.scale.alpha     reads   helper, config.scale.alpha
 
 What it reads is looked up anew in each call, as the function itself would. A value at the end of
-such a path counts by what it holds, as nobody knows what of it is read.
+such a path counts by what it holds, as nobody knows what of it is read. A function of which nobody
+knows what it reads, as one that evaluates text, is like no other, and is traced in each call.
 """
 
 from __future__ import annotations
 
+import builtins
 import dis
 import functools
+import importlib
 import sys
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextvars import ContextVar
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -25,10 +30,20 @@ from types import (
 )
 from typing import Any, NamedTuple
 
-NUMBERS = frozenset({int, float, complex, bool, str, bytes, type(None)})
+COLLECTIONS = (tuple, list, dict, set, frozenset, functools.partial)
+"""Those that are the same as others which hold the same."""
+NUMBERS = frozenset({int, float, complex, bool, str, bytes, range, slice, type(None)})
 LIBRARIES = frozenset({*sys.stdlib_module_names, "numpy", "torch"})
 """Whose functions and classes are taken as they are."""
 MISSING = object()
+LIKE_NO_OTHER = object()
+"""Among what is kept of a function whose key is equal to none."""
+OPEN = (globals, eval, exec, __import__, importlib.import_module, sys._getframe)
+"""By which a function reads what its code does not name."""
+
+
+class UnknownReads(Exception):
+    """Nobody knows what a function reads."""
 
 
 class Path(NamedTuple):
@@ -58,13 +73,24 @@ def function_key(function: Any, kept: list[Any]) -> Any:
 
     Numbers that a function reads from around it count by their values, functions, collections and
     objects by what they hold. `kept` gets the objects whose identity is in the key, so that none is
-    another's while it is held.
+    another's while it is held, and `LIKE_NO_OTHER` where the key is equal to none.
     """
+    torch = sys.modules.get("torch")
     try:
-        return _Keys(kept).of_called(function)
-    except RecursionError:  # of what nests too deeply: a function like no other
-        kept.append(object())
-        return id(kept[-1])
+        return _Keys(kept).of_called(function), torch and torch.get_default_dtype()
+    except (RecursionError, UnknownReads):  # what nests too deeply, or reads what it does not name
+        kept.append(LIKE_NO_OTHER)
+        return object()
+
+
+def stored(cache: dict[Any, Any], key: Any, made: Any, kept: list[Any]) -> Any:
+    """What the cache has for a key that functions are in, or now has, unless one is like no other.
+
+    kept: what `function_key` has kept for the key.
+    """
+    if any(each is LIKE_NO_OTHER for each in kept):
+        return made
+    return cache.setdefault(key, made)
 
 
 class _Keys:
@@ -93,25 +119,38 @@ class _Keys:
             return "again", number
         self.known[id(value)] = len(self.known)
         self.kept.append(value)
+        _check_named(value)
         if kind is FunctionType:
-            return self._function(value)
+            return self._function(value), *map(self.of, vars(value).items())
         if kind is MethodType:
             return "method", self._function(value.__func__, value.__self__)
         if kind is BuiltinFunctionType and not isinstance(value.__self__, type | ModuleType | None):
             return "method", value.__name__, self.of(value.__self__)
         if _is_constant(value):
             return id(value)
-        if isinstance(value, tuple | list):
-            return kind, *map(self.of, value)
-        if isinstance(value, dict):
-            return kind, *((self.of(name), self.of(each)) for name, each in value.items())
-        if isinstance(value, set | frozenset):
-            return kind, *map(self.of, sorted(value, key=repr))
-        if isinstance(value, functools.partial):
-            return "partial", self.of((value.func, value.args, value.keywords))
         if kind.__module__ == "numpy" and hasattr(value, "tobytes"):
-            return str(value.dtype), value.shape, value.tobytes()
-        return id(value), *self._held(value)
+            elements = value.tobytes() if not value.dtype.hasobject else self.of(value.tolist())
+            return str(value.dtype), value.shape, elements
+        same = kind if isinstance(value, COLLECTIONS) else id(value)
+        return same, self._within(value), *self._held(value)
+
+    def _within(self, value: Any) -> Any:
+        """The key of what an object has that is no attribute of it."""
+        if isinstance(value, Mapping):
+            return tuple((self.of(name), self.of(each)) for name, each in value.items())
+        if isinstance(value, Set):
+            return tuple(map(self.of, sorted(value, key=repr)))
+        if isinstance(value, Sequence):
+            return tuple(map(self.of, value))
+        if isinstance(value, functools.partial):
+            return self.of((value.func, value.args, value.keywords))
+        if isinstance(value, ContextVar):
+            return self.of(value.get(MISSING))
+        if isinstance(value, weakref.ref):
+            return self.of(value())
+        if isinstance(value, property):
+            return self.of(value.fget)
+        return None
 
     def _function(self, function: Any, owner: Any = MISSING) -> Any:
         """A function by its code and what it reads, that of an object by what it reads of it."""
@@ -129,12 +168,20 @@ class _Keys:
     def _at(self, path: Path, around: dict[str, Any]) -> Any:
         """The key of what is at the end of a path."""
         if path.kind == "module":
-            return self.of(sys.modules.get(path.name, MISSING))
+            if path.name not in sys.modules:  # or is named from a package
+                raise UnknownReads
+            return self.of(sys.modules[path.name])
         value = around.get(path.name, MISSING)
+        if value is MISSING and path.kind == "global":
+            value = _attribute(builtins, path.name)
         for name in path.attributes:
-            if value is MISSING or _is_constant(value):
+            if value is MISSING:
                 break
-            value = _attribute(value, name)
+            attribute = _attribute(value, name)
+            _check_named(attribute)
+            if _is_constant(value):
+                break
+            value = attribute
         return self.of(value)
 
     def _held(self, value: Any) -> Iterator[Any]:
@@ -205,6 +252,12 @@ def _paths(code: CodeType) -> Iterator[Path]:
             names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
             yield from (Path("local", name, ()) for name in names[:-1])
             path = Path("local", names[-1], ())
+
+
+def _check_named(value: Any) -> None:
+    """Raise UnknownReads of what reads what code does not name."""
+    if any(value is each for each in OPEN):
+        raise UnknownReads
 
 
 def _attribute(value: Any, name: str) -> Any:

@@ -26,7 +26,7 @@ from ..importers.linalg_text import LinalgText
 from ..importers.traced_function import TensorLike
 from ..spec import MatmulSpec
 from ..spec.epilogue import Epilogue
-from .function_keys import function_key
+from .function_keys import function_key, stored
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, pipeline_of, records_gradients
 from .leading_dims import flattened, has_leading_dims, is_empty, rows_of, stacks_of
@@ -141,7 +141,7 @@ def multiply_fused(
     if found is None:
         with _finding:
             made = _find(left, (right, *second), leading, how, epilogue, operands, gaps)
-            found = _fused.setdefault(key, made._replace(kept=kept))
+            found = stored(_fused, key, made._replace(kept=kept), kept)
     return _call(found, left, (right, *second), operands, out)
 
 

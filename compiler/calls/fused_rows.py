@@ -18,14 +18,16 @@ from typing import Any, NamedTuple
 
 from ...dialects.errors import CompileError, OptionError
 from ...runtime.bundles.bundle import Bundle
+from ...runtime.element_types import torch_dtype
 from ...runtime.operands.dlpack import gpu_of
 from ..importers.epilogue_function import Argument, Frame, import_epilogue
 from ..importers.linalg_text import LinalgText
+from ..importers.open_sizes import depends_on_sizes
 from ..importers.traced_function import TensorLike
 from ..schedule.buckets import Bucket
 from ..spec import MatmulSpec
 from ..spec.epilogue import Epilogue
-from .function_keys import function_key
+from .function_keys import function_key, stored
 from .fused import as_argument, bs_of, check_math, given_outputs, like_of
 from .kernel_cache import cached_bundle
 from .kernels import ROWS, STACKS, How, buckets_of_rows, default_target
@@ -36,7 +38,8 @@ from .precision import with_precision
 from .row_kernels import RowKernels
 
 OTHER_ROWS = (1009, 1013, 1019, 1021, 1031, 1033)
-"""Sizes at which a function is traced again, one for each dim of rows."""
+FURTHER_ROWS = (1039, 1049, 1051, 1061, 1063, 1069)
+"""Sizes at which a function is traced again, one for each dim of rows that is not of the first."""
 RULES = {
     ROWS: "the function must not depend on the number of rows with m='dynamic'",
     STACKS: "the function must not depend on the number of matrices with batch='dynamic'",
@@ -88,7 +91,7 @@ def multiply_fused_rows(
     if found is None:
         with _finding:
             made = _find(left, rights, shape, how, epilogue, likes, place)
-            found = _found.setdefault(key, made._replace(kept=kept))
+            found = stored(_found, key, made._replace(kept=kept), kept)
     return _call(found, left, rights, shape, operands, out)
 
 
@@ -187,14 +190,17 @@ def _traced(
     others = [*rows]
     long = [axis for axis, extent in enumerate(rows) if extent != 1] or [len(rows) - 1]
     for axis in long:
-        others[axis] = OTHER_ROWS[axis]
+        others[axis] = (OTHER_ROWS if rows[axis] != OTHER_ROWS[axis] else FURTHER_ROWS)[axis]
     axis = AXES[how.m]
-    likes = [
+    far = [
         _with_rows(each, first, (number, axis), long, others) for number, each in enumerate(likes)
     ]
-    second = _trace(spec, (*others, *columns), epilogue, likes, how)
+    second = _trace(spec, (*others, *columns), epilogue, far, how)
     found, other = (any_rows(each.epilogue, each.arguments, axis) for each in (first, second))
-    if (first.spec, found) != (second.spec, other):
+    sums = [TensorLike((*others, *columns), torch_dtype(spec.acc_dtype))] * spec.products
+    opened = [long] * spec.products + [_changed(*each) for each in zip(likes, far, strict=True)]
+    same = (first.spec, found) == (second.spec, other)
+    if not same or depends_on_sizes(epilogue, [*sums, *far], opened):
         raise CompileError(f"epilogue: {RULES[how.m]}, got one that does; leave it out")
     return Traced(first.spec, *found)
 
@@ -227,6 +233,12 @@ def _with_rows(
             for axis, dim in zip(long, argument.order, strict=False):
                 sizes[dim] = others[axis]
     return TensorLike(tuple(sizes), like.dtype)
+
+
+def _changed(one: TensorLike, other: TensorLike) -> list[int]:
+    """The dims in which two operands differ."""
+    pairs = enumerate(zip(one.shape, other.shape, strict=True))
+    return [dim for dim, (size, another) in pairs if size != another]
 
 
 def any_rows(

@@ -18,6 +18,7 @@ from ...runtime.operands.copies import warn_of_copy
 from ...runtime.operands.dlpack import gpu_of
 from ...runtime.operands.results import new_zeros
 from ..spec import BLOCKED, LINEAR, MatmulSpec
+from .function_keys import stored
 from .grouped_fused import After, Grouped, find
 from .kernels import How
 from .operands import operand_type, quick_key
@@ -130,7 +131,7 @@ def multiply_blocks(a: Side, b: Side, offs: Any, how: How, after: After) -> Any:
     if found is None:
         with _finding:
             found = _kernels.get(key) or find(_spec(a, b, offs, how), after, how.target, how, kept)
-            _kernels[key] = found
+            found = stored(_kernels, key, found, kept)
     operands = (
         aligned("scaled_grouped_mm: mat_a", a.rows),
         aligned("scaled_grouped_mm: mat_b", b.rows),

@@ -17,6 +17,7 @@ from ...runtime.operands.copies import warn_of_copy
 from ...runtime.operands.dlpack import gpu_of
 from ...runtime.operands.results import new_zeros
 from ..spec import MatmulSpec
+from .function_keys import stored
 from .grouped_fused import After, Grouped, find, in_two_steps
 from .kernels import How, default_target
 from .operands import operand_of, quick_key
@@ -45,7 +46,7 @@ def multiply_depth(
     if found is None:
         with _finding:
             found = _kernels.get(key) or _find(a, b, groups, how, target, after, bool(order), kept)
-            _kernels[key] = found
+            found = stored(_kernels, key, found, kept)
     beside = [*([heavy_first(offs, a.shape[1])] if order else []), *after.arguments(found)]
     a, b = aligned("grouped_mm: mat_a", a), aligned("grouped_mm: mat_b", b)
     if after.function is not None:  # a text says how arguments are stored

@@ -10,6 +10,7 @@ from ...dialects.dtypes import DTYPES
 from ...runtime.operands.dlpack import gpu_of
 from ...runtime.operands.results import new_zeros
 from ..spec import MatmulSpec
+from .function_keys import stored
 from .grouped_fused import After, Grouped, find, in_two_steps
 from .kernels import How, default_target
 from .operands import operand_of, quick_key
@@ -49,7 +50,7 @@ def multiply_rows(
         with _finding:
             sizes = gathered, products
             found = _kernels.get(key) or _find(a, b, sizes, how, target, after, kept)
-            _kernels[key] = found
+            found = stored(_kernels, key, found, kept)
     beside = [*([] if rows is None else [rows]), *after.arguments(found)]
     bs = [aligned("grouped_mm: mat_b", each) for each in (b, second) if each is not None]
     bs = [each.swapaxes(1, 2) for each in bs] if found.is_turned else bs

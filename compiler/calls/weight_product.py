@@ -15,10 +15,11 @@ from ...runtime.launch.loading import open_kernel
 from ...runtime.operands.dlpack import gpu_of
 from ..importers.epilogue_function import Argument, Frame, Returned, import_epilogue
 from ..importers.linalg_text import LinalgText
+from ..importers.open_sizes import depends_on_sizes
 from ..importers.traced_function import TensorLike
 from ..spec import ROWS_HINT, MatmulSpec
 from ..spec.epilogue import Epilogue
-from .function_keys import function_key
+from .function_keys import function_key, stored
 from .fused import like_of, two_steps
 from .fused_rows import OTHER_ROWS, RULES
 from .kernel_cache import cached_bundle
@@ -138,7 +139,7 @@ def _multiply(
     if found is None:
         with _finding:
             made = _find(rows, a, weights, how, epilogue, likes)
-            found = _kernels.setdefault(key, made._replace(kept=kept))
+            found = stored(_kernels, key, made._replace(kept=kept), kept)
     beside = (_as_argument(operands, each) for each in found.arguments)
     result = found.kernel(a, *weights.tensors, *beside)
     if not isinstance(result, tuple | list):
@@ -213,7 +214,9 @@ def _check_any_rows(
         rule = "operands must be one number or one for each column where m is dynamic"
         raise OptionError(f"weight_only_mm: {rule}, got one for each row; leave m out")
     others = replace(spec, m=OTHER_ROWS[0], least_m=0, most_m=0)
-    if import_epilogue(others, _frame(others), epilogue, likes)[1] != made:
+    same = import_epilogue(others, _frame(others), epilogue, likes)[1] == made
+    sums = TensorLike((others.m, others.n), torch_dtype(spec.acc_dtype))
+    if not same or depends_on_sizes(epilogue, [sums, *likes], [[0], *([] for _ in likes)]):
         raise CompileError(f"epilogue: {RULES[ROWS]}, got one that does; leave m out")
 
 

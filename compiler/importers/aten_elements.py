@@ -5,18 +5,19 @@ operator's arguments; which ones follows from torch's broadcasting (torch docs, 
 semantics: shapes are aligned at their last dims). So each value is asked for with `Axes`: for each
 of its dims the dim of the result that indexes it, or None where it has one element there.
 
-Torch computes of bf16 and f16 in f32, and rounds each operator's result once (`opmath`).
+Torch converts tensors to the type that they are promoted to, computes of bf16 and f16 in f32, and
+rounds each operator's result once (`opmath`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import fx
 
+from .mlir_literals import FLOAT_TYPES, bits_of, literal
 from .traced_function import decomposed_operators, name_of, refused
 
 aten: Any = torch.ops.aten
@@ -35,8 +36,8 @@ MLIR_TYPES = {
 }
 NARROW = ("f8E4M3FN", "f8E5M2")
 INFINITE_FROM = 61440.0  # of e5m2: half a step beyond its largest number
-FLOATS = ("f32", "bf16", "f16", "f64")
-COMPUTED = FLOATS[:3]
+HALVES = ("bf16", "f16")
+COMPUTED = FLOAT_TYPES[:3]
 """Of which a kernel computes; f64 it converts alone."""
 PREDICATES = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 UNARY = {
@@ -50,6 +51,8 @@ UNARY = {
     aten.rsqrt.default: "math.rsqrt",
 }
 BINARY = {"sub": "arith.subf", "mul": "arith.mulf", "div": "arith.divf"}
+SCALED = (aten.mul.Tensor, aten.div.Tensor)
+"""By whose second argument torch multiplies as it is where it is one number, on the CPU."""
 FILLED = {
     aten.ones_like.default: 1,
     aten.zeros_like.default: 0,
@@ -121,7 +124,12 @@ class Elements:
         if not isinstance(argument, fx.Node):
             return self.constant(argument, type_)
         rank = len(shape_of(argument))
-        return self.converted(node, self.value(argument, axes[len(axes) - rank :]), type_)
+        value = self.value(argument, axes[len(axes) - rank :])
+        as_it_is = rank == 0 and node.target in SCALED and argument is node.args[1]
+        common = MLIR_TYPES.get(node.meta["val"].dtype)
+        if common in HALVES and not as_it_is:
+            value = self.converted(node, value, common)
+        return self.converted(node, value, type_)
 
     def emit(self, operation: str, *operands: Scalar, result: str = "") -> Scalar:
         """An op on operands of one type, with a result of that or of `result`."""
@@ -136,7 +144,7 @@ class Elements:
 
     def constant(self, number: float, type_: str) -> Scalar:
         """A Python number, rounded to the type."""
-        text = _literal(number, type_)
+        text = literal(number, type_)
         if (text, type_) not in self._constants:
             self._constants[text, type_] = self._line(f"arith.constant {text} : {type_}", type_)
         return self._constants[text, type_]
@@ -146,17 +154,17 @@ class Elements:
         old = value.type
         if old == type_:
             return value
-        if old == "i1" and type_ in FLOATS:
+        if old == "i1" and type_ in FLOAT_TYPES:
             return self.select(value, self.constant(1, type_), self.constant(0, type_))
-        if old in ("i32", "i64") and type_ in COMPUTED:
-            return self._cast("arith.sitofp", value, type_)
+        if old in ("i32", "i64") and type_ in COMPUTED:  # as torch does, by way of f32
+            return self.converted(node, self._cast("arith.sitofp", value, "f32"), type_)
         if old in COMPUTED and type_ in NARROW:
             return self._narrowed(value, type_)
-        if old not in FLOATS or type_ not in FLOATS:
+        if old not in FLOAT_TYPES or type_ not in FLOAT_TYPES:
             raise refused(node, f"must not convert {old} to {type_}, got {name_of(node)}")
-        if _bits(type_) < _bits(old):
+        if bits_of(type_) < bits_of(old):
             return self._cast("arith.truncf", value, type_)
-        if _bits(old) < _bits(type_):
+        if bits_of(old) < bits_of(type_):
             return self._cast("arith.extf", value, type_)
         return self._cast("arith.truncf", self._cast("arith.extf", value, "f32"), type_)
 
@@ -208,7 +216,7 @@ def is_known(target: Any) -> bool:
 
 def _computing(dtype: str) -> str:
     """The type that torch computes in, for results of one type."""
-    return "f32" if dtype in ("bf16", "f16") else dtype
+    return "f32" if dtype in HALVES else dtype
 
 
 def _in_opmath(rule: Callable[[Elements, fx.Node, Axes, str], Scalar]) -> Rule:
@@ -307,11 +315,12 @@ def _enter_comparison(name: str, predicate: str) -> None:
     def compare(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
         tensors = [each.meta["val"] for each in node.args if isinstance(each, fx.Node)]
         dtype = tensors[0].dtype if len(tensors) == 1 else torch.result_type(*tensors)
-        type_ = _computing(MLIR_TYPES.get(dtype, str(dtype)))
-        if type_ not in COMPUTED:
+        common = MLIR_TYPES.get(dtype, str(dtype))
+        if common not in COMPUTED:
             takes = ", ".join(COMPUTED)
             raise refused(node, f"must compare {takes}, got {name_of(node)} of {dtype}")
-        x, y = (body.argument(node, each, axes, type_) for each in node.args)
+        rounded = (body.argument(node, each, axes, common) for each in node.args)
+        x, y = (body.converted(node, each, _computing(common)) for each in rounded)
         return body.emit(f"arith.cmpf {predicate},", x, y, result="i1")
 
     packet = getattr(aten, name)
@@ -330,20 +339,31 @@ def _same(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
 
 @_rule(*FILLED)
 def _filled(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
-    number = FILLED[node.target]
-    return body.constant(node.args[-1] if number is None else number, body.type_of(node))
+    number, type_ = FILLED[node.target], body.type_of(node)
+    if type_ in NARROW:
+        rule = f"numbers must not be of {type_}"
+        raise refused(node, f"{rule}, got {name_of(node)}; convert a tensor")
+    return body.constant(node.args[-1] if number is None else number, type_)
+
+
+def _order(node: fx.Node, rank: int) -> list[int]:
+    """The dims of a tensor in the order that an operator brings them to."""
+    given, order = node.args[1:], list(range(rank))
+    if node.target is aten.permute.default:
+        return [dim % rank for dim in given[0]]
+    if node.target is aten.numpy_T.default:
+        return order[::-1]
+    if rank > 1:
+        first, second = given or (0, 1)
+        order[first], order[second] = order[second], order[first]
+    return order
 
 
 @_rule(aten.permute.default, aten.t.default, aten.transpose.int, aten.numpy_T.default)
 def _turned(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
     """The argument with its dims in another order: `order` has the dim of it that comes there."""
-    (source, *given), rank = node.args, len(axes)
-    if node.target is aten.permute.default:
-        order = [dim % rank for dim in given[0]]
-    else:
-        order = list(range(rank))
-        first, second = given or (0, 1)
-        order[first], order[second] = order[second], order[first]
+    source, rank = node.args[0], len(axes)
+    order = _order(node, rank)
     turned: list[int | None] = [None] * rank
     for place, dim in enumerate(order):
         turned[dim] = axes[place]
@@ -370,27 +390,3 @@ for _name, _operation in BINARY.items():
     _enter_binary(_name, _operation)
 for _name, _predicate in PREDICATES.items():
     _enter_comparison(_name, _predicate)
-
-
-def _bits(type_: str) -> int:
-    return int(type_.lstrip("bfi"))
-
-
-def _literal(number: float, type_: str) -> str:
-    """A number as MLIR writes it: by decimals that read back as the same, or by its bits.
-
-    Raises OverflowError for what is no number of the type.
-    """
-    if type_ == "i1":
-        return "true" if number else "false"
-    if type_ not in FLOATS:
-        most = 1 << _bits(type_)
-        if not -most / 2 <= number < most:  # as without a sign, and then as its bits
-            raise OverflowError(f"an integer of {_bits(type_)} bits, got {number}")
-        return str(int(number))
-    if not math.isfinite(number):
-        bits = {"f32": 0x7F800000, "bf16": 0x7F80, "f16": 0x7C00, "f64": 0x7FF0 << 48}[type_]
-        quiet = {"f32": 0x400000, "bf16": 0x40, "f16": 0x200, "f64": 1 << 51}[type_]
-        sign = 1 << (_bits(type_) - 1) if number < 0 else 0
-        return hex(bits | (quiet if math.isnan(number) else sign))
-    return f"{float(number):.17e}"

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from torch import fx
 
 
+VALUES_OF = frozenset(
+    {f"__{kind}__" for kind in ("bool", "int", "float", "complex", "index", "contains")}
+    | {"item", "tolist", "is_nonzero", "equal", "allclose"}
+)
+"""What gives Python values of a tensor's elements."""
+
+
 class TensorLike(NamedTuple):
     """What a trace knows of a tensor: its sizes, and its type by torch's name."""
 
@@ -101,9 +108,19 @@ def _lines_of(function: Callable[..., Any]) -> Any:
             self, called: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             set_stack_trace([_caller(self.code)])
+            if getattr(called, "__name__", "") in VALUES_OF and any(map(_is_outside, args)):
+                raise RuntimeError(f"{called.__name__} of a non-Fake tensor")
             return called(*args, **(kwargs or {}))
 
     return Lines()
+
+
+def _is_outside(value: Any) -> bool:
+    """Whether a value is a tensor that is none of the trace's."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor)
 
 
 def _code_of(function: Any) -> CodeType | None:

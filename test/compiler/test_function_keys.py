@@ -1,7 +1,12 @@
 """A function is traced again when anything that it reads from around it has changed."""
 
+import functools
 import os
 import types
+import weakref
+from array import array
+from collections import deque
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -9,7 +14,8 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls.function_keys import function_key
+from tilewright.compiler.calls import fused
+from tilewright.compiler.calls.function_keys import LIKE_NO_OTHER, function_key, stored
 
 GLOBAL = types.SimpleNamespace(value=2.0)
 MODULE: Any = types.ModuleType("a_module_of_settings")
@@ -23,8 +29,23 @@ class Slots:
         self.value = 2.0
 
 
+class Tagged(list):
+    factor = 2.0
+
+
+class Global:
+    @property
+    def factor(self):
+        return GLOBAL.value
+
+
+def times_factor_of(anything, acc):
+    return acc * anything.factor
+
+
 class Owner:
     value = 2.0
+    factor = property(lambda self: self.held.value)
 
     def __init__(self):
         self.held = types.SimpleNamespace(value=2.0, deep=[types.SimpleNamespace(value=2.0)])
@@ -71,6 +92,11 @@ def read_deeply(depth):
 def cases():
     owner, module, slots, table = Owner(), Doubled(), Slots(), np.array([2.0])
     numbers, places = {2}, {"value": 2.0}
+    recent, packed, tagged = deque([2.0]), array("f", [2.0]), Tagged()
+    proxy, held = types.MappingProxyType(places), weakref.ref(owner)
+    setting = ContextVar("setting", default=2.0)
+    helper = lambda acc: acc * helper.factor  # noqa: E731
+    helper.factor = 2.0
     by_import = {}
     exec(
         "def times(acc):\n    import a_module_of_settings as m\n    return acc * m.VALUE", by_import
@@ -99,6 +125,29 @@ def cases():
         "method of a dict": (
             lambda acc: acc * places.get("value", 1.0),
             lambda: places.__setitem__("value", 3.0),
+        ),
+        "deque": (lambda acc: acc * recent[0], lambda: recent.__setitem__(0, 3.0)),
+        "packed": (lambda acc: acc * packed[0], lambda: packed.__setitem__(0, 3.0)),
+        "attribute of a list": (
+            lambda acc: times_factor_of(tagged, acc),
+            lambda: setattr(tagged, "factor", 3.0),
+        ),
+        "attribute of a function": (
+            lambda acc: times_factor_of(helper, acc),
+            lambda: setattr(helper, "factor", 3.0),
+        ),
+        "proxy": (
+            lambda acc: acc * proxy["value"],
+            lambda: places.__setitem__("value", 3.0),
+        ),
+        "weak reference": (
+            lambda acc: times_factor_of(held(), acc),
+            lambda: setattr(owner.held, "value", 3.0),
+        ),
+        "context": (lambda acc: acc * setting.get(), lambda: setting.set(3.0)),
+        "property of an object": (
+            lambda acc: times_factor_of(Global(), acc),
+            lambda: setattr(GLOBAL, "value", 3.0),
         ),
         "environment": (
             lambda acc: acc * float(os.environ["TILEWRIGHT_OF_A_TEST"]),
@@ -149,3 +198,45 @@ def test_what_is_cyclic_or_deep_has_a_key():
     for _ in range(5000):
         chain = [chain]
     assert function_key(lambda acc: acc * len(chain), kept)
+
+
+def by_text(acc):
+    return acc * eval("GLOBAL.value")
+
+
+OPEN = {
+    "names": lambda acc: acc * globals()["GLOBAL"].value,
+    "text": by_text,
+    "text of a partial": functools.partial(by_text),
+    "a package": lambda acc: acc * __import__("a_module_of_settings").VALUE,
+}
+
+
+@pytest.mark.usefixtures("as_before", "fresh_cache")
+@pytest.mark.parametrize("name", OPEN)
+def test_a_function_that_reads_what_it_does_not_name_is_like_no_other(name):
+    kept: list[Any] = []
+    assert function_key(OPEN[name], kept) != function_key(OPEN[name], kept)
+    made = object()
+    assert stored({}, "key", made, kept) is made
+    assert any(each is LIKE_NO_OTHER for each in kept)
+
+
+@pytest.mark.usefixtures("as_before", "fresh_cache")
+def test_a_function_that_evaluates_text_is_traced_in_each_call():
+    a, b = torch.eye(16, dtype=torch.bfloat16), torch.ones(8, 16, dtype=torch.bfloat16)
+    assert matmul(a, b, epilogue=by_text).eq(2).all()
+    count, GLOBAL.value = len(fused._fused), 3.0
+    assert matmul(a, b, epilogue=by_text).eq(3).all()
+    assert len(fused._fused) == count
+
+
+def test_the_type_that_torch_makes_by_default_is_in_a_key():
+    kept: list[Any] = []
+    plus_one = lambda acc: acc + torch.full(acc.shape, 1.001)  # noqa: E731
+    before = function_key(plus_one, kept)
+    torch.set_default_dtype(torch.float16)
+    try:
+        assert function_key(plus_one, kept) != before
+    finally:
+        torch.set_default_dtype(torch.float32)

@@ -1,0 +1,74 @@
+"""A function of the sums converts to the types that torch converts to, before it computes.
+
+The expectation is what eager torch makes of the same sums, bit for bit.
+"""
+
+import pytest
+import torch
+
+from tilewright import matmul
+
+pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
+BF16, F16, F32, S32 = torch.bfloat16, torch.float16, torch.float32, torch.int32
+NAMES = {BF16: "bf16", F16: "f16", F32: "f32"}
+ROWS = torch.tensor([0, 1, -1, 2, -2, 3, 60, -100] * 3)
+BETWEEN = torch.tensor(2.0078)  # which bf16 rounds to 2
+ONE_BF16 = BETWEEN.to(BF16)
+TIE = torch.tensor([16842753, -16842753, 33685505, 257, -7, 0, 7, 9], dtype=S32)
+"""Of which f32 makes a tie of bf16, and bf16 itself something else."""
+
+
+def chosen(condition):
+    return torch.where(condition, 1.0, 2.0)
+
+
+def found(function, operands, of_bytes, c_type, target):
+    """What a kernel and what eager torch make of sums that are the numbers of ROWS in each row."""
+    a_type = torch.int8 if of_bytes else BF16
+    a = ROWS[:, None].to(a_type).contiguous()
+    a = torch.nn.functional.pad(a.float(), (0, 15)).to(a_type)
+    b = torch.nn.functional.pad(torch.ones(8, 1), (0, 15)).to(a_type)
+    sums = ROWS[:, None].expand(-1, 8).to(S32 if of_bytes else F32).contiguous()
+    options = {"out_dtype": NAMES[c_type], "target": target}
+    c = matmul(a, b, epilogue=function, operands=operands, **options)
+    return c, function(sums, *operands).to(c_type)
+
+
+CASES = {
+    "one f32 beside bf16": (lambda acc, s: acc.to(BF16) + s, [BETWEEN], False, F32),
+    "less one f32": (lambda acc, s: s - acc.to(BF16), [BETWEEN], False, F32),
+    "times one f32": (lambda acc, s: acc.to(BF16) * s, [BETWEEN], False, BF16),
+    "over one f32": (lambda acc, s: acc.to(BF16) / s, [BETWEEN], False, BF16),
+    "one f32 over": (lambda acc, s: s / (acc.to(BF16) + 0.7), [BETWEEN], False, BF16),
+    "below one f32": (
+        lambda acc, s: torch.where(acc.to(BF16) < s, 1.0, 2.0),
+        [BETWEEN],
+        False,
+        F32,
+    ),
+    "is one f32": (lambda acc, s: torch.where(acc.to(BF16) == s, 1.0, 2.0), [BETWEEN], False, F32),
+    "s32 in bf16": (lambda acc, v: (acc + v).to(BF16), [TIE], True, BF16),
+    "s32 in f16": (lambda acc, v: (acc + v).to(F16), [TIE], True, F16),
+    "s32 beside one bf16": (
+        lambda acc, v, s: (acc + v) * s,
+        [TIE, ONE_BF16],
+        True,
+        F32,
+    ),
+    "s32 beside bf16": (lambda acc, v: acc.to(BF16) + v, [TIE], False, F32),
+    "vectors turned": (lambda acc, v: acc + v.t() + v.T, [torch.arange(8.0)], False, F32),
+    "one turned": (
+        lambda acc, s: acc + s.mT if s.dim() else acc + s.transpose(0, -1),
+        [BETWEEN],
+        False,
+        F32,
+    ),
+}
+
+
+@pytest.mark.parametrize("target", ["sm_100a", "sm_80"])
+@pytest.mark.parametrize("name", CASES)
+def test_operands_are_promoted_as_torch_does(name, target):
+    function, operands, of_bytes, c_type = CASES[name]
+    c, expected = found(function, operands, of_bytes, c_type, target)
+    assert c.dtype == expected.dtype and c.equal(expected)
