@@ -6,7 +6,7 @@ FOLDER holds what benchmarks/gpu_test_bundles.py made; `runtime` must be importa
 tilewright.runtime, and torch, numpy and cuda-python installed. Each kernel runs three times on
 standard normals (bytes: all that there are) and three times on integers from -4 to 4; before each
 run the output is NaN (s32: its largest number), and so is the memory around every tensor. What is
-demanded:
+demanded, of kernels for any M or batch with several:
 
     bounds    normals: every element lies within the bounds of what an MMA sums
               (runtime/judge/sums.py)
@@ -78,12 +78,14 @@ BITS = {
 
 @dataclass
 class Verdict:
-    """What one kernel did: `problems` is empty if it is right, `emulated` if digests were there."""
+    """What one kernel did with each of its sizes: `problems` is empty if it is right, `emulated` if
+    digests were there."""
 
     name: str
     group: str
     emulated: bool
     problems: list[str]
+    sizes: int = 1
 
 
 def main() -> int:
@@ -114,7 +116,7 @@ def parse_options() -> argparse.Namespace:
 
 
 def read_index(path: Path) -> dict[str, Any]:
-    """Group and emulator's digest by kernel."""
+    """Group, sizes to run with and the emulator's digest for each of them, by kernel."""
     try:
         return parse_json(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -125,12 +127,23 @@ def check(folder: Path, name: str, entry: Mapping[str, Any], place: str) -> Verd
     """Load and judge one kernel; what the device refuses is a problem too."""
     try:
         kernel = load(folder / f"{name}.zip")
-        problems = judge(kernel, seed_of(name), entry["emulator"], place)
+        sizes = entry["sizes"] or [None]
+        problems = [
+            problem if size is None else f"{problem} (size {size})"
+            for size, emulated in zip(sizes, entry["emulator"], strict=True)
+            for problem in judge(of_size(kernel, size), seed_of(name), emulated, place)
+        ]
     except DeviceError as error:
         problems = [str(error)]
     for problem in problems:
         print(f"{name}: {problem}", file=sys.stderr, flush=True)
-    return Verdict(name, entry["group"], entry["emulator"] is not None, problems)
+    emulated = entry["emulator"]
+    return Verdict(name, entry["group"], None not in emulated, problems, len(emulated))
+
+
+def of_size(kernel: Any, size: int | None) -> Any:
+    """A kernel for any M or batch for one; another one as it is."""
+    return kernel if size is None else kernel.at(size)
 
 
 def judge(kernel: Any, seed: int, emulated: str | None, place: str) -> list[str]:
@@ -353,7 +366,8 @@ def as_dict(verdicts: Sequence[Verdict], place: str) -> dict[str, Any]:
     """Where and when, how often each kernel ran, and every verdict."""
     where = {"gpu": "none: the emulator"} if place == "cpu" else machine()
     kernels = [asdict(verdict) for verdict in verdicts]
-    return {**where, "runs": 2 * RUNS * len(verdicts), "kernels": kernels}
+    runs = 2 * RUNS * sum(verdict.sizes for verdict in verdicts)
+    return {**where, "runs": runs, "kernels": kernels}
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gpu_test import INDEX, INTEGERS, digest, draw, run_once, seed_of
+from gpu_test import INDEX, INTEGERS, digest, draw, of_size, run_once, seed_of
 from gpu_test_cases import Case, cases
 
 from tilewright.compiler.bundle_writer import as_bundle
@@ -59,6 +59,7 @@ def parse_options() -> argparse.Namespace:
 def make(case: Case, options: argparse.Namespace) -> dict[str, Any] | None:
     """Compile a kernel, and emulate it where that is quick; its entry in the index."""
     path = options.folder / f"{case.name}.zip"
+    sizes = list(case.sizes) or None
     how = {"target": options.target, "pipeline": case.pipeline, "stop_after": case.last}
     try:
         as_bundle(compile_matmul(case.source or case.spec, **how), path)
@@ -66,13 +67,16 @@ def make(case: Case, options: argparse.Namespace) -> dict[str, Any] | None:
         print(f"{case.name}: {error}", file=sys.stderr)
         return None
     print(case.name, file=sys.stderr)
-    small = case.spec.m * case.spec.n * case.spec.k <= options.emulate
-    return {"group": case.group, "emulator": emulated(path) if small else None}
+    limit = options.emulate / (case.spec.n * case.spec.k * (case.spec.m if case.spec.batch else 1))
+    found = [
+        emulated(path, size) if (size or case.spec.m) <= limit else None for size in sizes or [None]
+    ]
+    return {"group": case.group, "sizes": sizes, "emulator": found}
 
 
-def emulated(path: Path) -> str:
+def emulated(path: Path, size: int | None) -> str:
     """The digest of the emulator's output for the integers of this kernel."""
-    kernel = load(path, "emulator")
+    kernel = of_size(load(path, "emulator"), size)
     inputs = draw(kernel.manifest, seed_of(path.stem), INTEGERS)
     return digest(run_once(kernel, inputs, "cpu")[0])
 

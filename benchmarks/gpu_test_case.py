@@ -31,7 +31,8 @@ STACKS = ({"batch": 3}, {"batch": 3, "a_stacked": False}, {"batch": 3, "b_stacke
 class Case:
     """One kernel: `pipeline` is None for the schedule that the compiler chooses.
 
-    `source` is what is compiled where the spec, of the same sizes, does not say all of it.
+    `source` is what is compiled where the spec, of the same sizes, does not say all of it. A kernel
+    of any size runs with each of `sizes`.
     """
 
     group: str
@@ -40,6 +41,7 @@ class Case:
     pipeline: str | None = None
     last: str | None = None
     source: LinalgText | None = None
+    sizes: tuple[int, ...] = ()
 
 
 def default(**options: str) -> str:

@@ -9,7 +9,7 @@ from gpu_test_case import COPIES, LAYOUTS, SHAPE, STACKS, TYPES, Case, joined
 
 from tilewright.compiler.presets import THREAD_PRESETS, WARP_PRESETS
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.dialects.dtypes import SPLITS
+from tilewright.dialects.dtypes import SPLITS, TILE_SPLITS
 from tilewright.dialects.target import TARGETS
 
 # Kernels whose warps or threads multiply: sizes that divide no tile, and quick on the emulator.
@@ -20,6 +20,7 @@ ROLES = (
     "tma-insertion", "swizzle-selection", "epilogue-staging", "clustering{shape=2x1}",
     "pipelining{stages=3}", "warp-specialization", "persistence{ctas=4}",
 )  # fmt: skip
+SPLIT_SHAPE, SPLIT_TILES = (200, 168, 236), ("64x64x16", "128x64x32", "64x128x32", "128x128x32")
 SPLIT_WARPS = "tile=64x64x32 mma=mma.sync+"
 WARPS, THREADS = "tile=64x64x32 mma=mma.sync", "tile=64x32x16 mma=fma threads=64"
 
@@ -35,6 +36,7 @@ def unit_kernels(target: str) -> Iterator[Case]:
     yield from _unit_prefixes("fma", THREADS, COPIES[:3], _thread_types())
     if has_tma:
         yield from _unit_prefixes("mma.sync", WARPS, ROLES, warps, "roles-")
+        yield from _split_tiles(target)
     else:
         yield from _chosen_units()
     yield from _unit_presets()
@@ -71,6 +73,26 @@ def _unit_prefixes(
         spec = MatmulSpec(*shape, *dtypes, a_major=a, b_major=b)
         text = ",".join((f"tiling{{{tiling}}}", *passes[:count]))
         yield Case(group, f"unit-{group}-{kind}{last}-{name}-{a}{b}", spec, text)
+
+
+def _split_tiles(target: str) -> Iterator[Case]:
+    """f32 by nine products in whole tiles that threads split: prefixes, tiles, parts of K."""
+    names = {unit.name for unit in TARGETS[target].other_mmas}
+    for mma, dtype in [each for each in TILE_SPLITS.items() if each[0] in names]:
+        types = {dtype: (dtype, dtype, "f32", "f32")}
+        tiling = f"tile=64x64x32 mma={mma}"
+        yield from _unit_prefixes("split tiles", tiling, ROLES, types)
+        tail = ",tma-insertion,swizzle-selection,pipelining{stages=2},warp-specialization"
+        parts = "pipelining", "split-k{parts=3 over=grid},pipelining"
+        forms = {"plain": {}, "stack": {"batch": 2}, "dual": {"products": 2}}
+        for tile, (form, fields) in itertools.product(SPLIT_TILES, forms.items()):
+            spec = MatmulSpec(*SPLIT_SHAPE, dtype, dtype, "f32", **fields)
+            text = f"tiling{{tile={tile} mma={mma}}}{tail}"
+            yield Case("split tiles", f"unit-split-{tile}-{form}", spec, text)
+        for (a, b), tile in itertools.product(LAYOUTS, SPLIT_TILES[:2]):
+            spec = MatmulSpec(*SPLIT_SHAPE, dtype, dtype, "f32", a_major=a, b_major=b)
+            text = f"tiling{{tile={tile} mma={mma}}}{tail.replace(*parts)}"
+            yield Case("split tiles", f"unit-split-{tile}-parts-{a}{b}", spec, text)
 
 
 def _chosen_units() -> Iterator[Case]:

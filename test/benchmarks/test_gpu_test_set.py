@@ -131,7 +131,7 @@ def test_bundles_are_made_once_and_are_right_on_the_emulator(script, monkeypatch
     assert "\nrefused: error: " in capsys.readouterr().err
     index = json.loads((tmp_path / "index.json").read_bytes())
     assert list(index) == ["small", "other"]
-    assert index["small"]["emulator"] is None, "20·24·40 multiplications are above the limit"
+    assert index["small"]["emulator"] == [None], "20·24·40 multiplications are above the limit"
     run(script, monkeypatch, "gpu_test_bundles", tmp_path)
     assert capsys.readouterr().err.startswith("refused: "), "the others are there"
 
@@ -157,7 +157,7 @@ def test_another_result_than_the_emulators_is_a_problem(script, monkeypatch, tmp
     monkeypatch.setattr(make, "cases", lambda target: iter(chosen))
     assert run(script, monkeypatch, "gpu_test_bundles", tmp_path) == 0
     index = json.loads((tmp_path / "index.json").read_bytes())
-    index["small"]["emulator"] = "0" * 64
+    index["small"]["emulator"] = ["0" * 64]
     index["missing"] = index["small"]
     (tmp_path / "index.json").write_text(json.dumps(index))
     capsys.readouterr()
@@ -165,6 +165,30 @@ def test_another_result_than_the_emulators_is_a_problem(script, monkeypatch, tmp
     first, second = capsys.readouterr().err.splitlines()
     assert first == "small: emulator: integers must give the emulator's bits, got others"
     assert second.startswith(f"missing: {tmp_path}/missing.zip: must be a bundle, got no such file")
+
+
+def test_a_kernel_of_any_batch_is_judged_with_each_of_its_sizes(
+    script, monkeypatch, tmp_path, capsys
+):
+    make, cases = script("gpu_test_bundles"), script("gpu_test_cases")
+    found = [case for case in cases.cases("sm_90a") if case.sizes]
+    assert {case.group for case in found} == {"any batch", "any M"}
+    assert {case.last for case in found} == {*cases.PREFIXES, None}
+    spec = MatmulSpec(5, 9, 8, "f32", "f32", "f32", batch=2, dynamic_batch=True)
+    chosen = [cases.Case("any", "stack", spec, "tiling{tile=8x16x4 mma=fma}", sizes=(1, 3))]
+    monkeypatch.setattr(make, "cases", lambda target: iter(chosen))
+    assert run(script, monkeypatch, "gpu_test_bundles", tmp_path, "--target", "sm_80") == 0
+    index = json.loads((tmp_path / "index.json").read_bytes())
+    assert len(set(index["stack"]["emulator"])) == 2
+    out = tmp_path / "out.json"
+    assert run(script, monkeypatch, "gpu_test", tmp_path, "--device", "cpu", "--json", out) == 0
+    assert json.loads(out.read_bytes())["runs"] == 12
+    index["stack"]["emulator"].reverse()
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    capsys.readouterr()
+    assert run(script, monkeypatch, "gpu_test", tmp_path, "--device", "cpu") == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.rpartition("(")[2] for line in lines] == ["size 1)", "size 3)"]
 
 
 def test_a_folder_without_an_index_is_refused(script, monkeypatch, tmp_path):

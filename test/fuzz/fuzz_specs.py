@@ -32,6 +32,8 @@ ROUNDINGS = {
     **dict.fromkeys(SCALED, ("floor", "ceil", "even", "rceil")),
     "nvfp4": ("nearest", "normal"),
 }
+OPEN = {"groups", "dynamic_m", "dynamic_batch"}
+"""Fields of products whose results have no block scales."""
 QUANTISED = 0.25
 """The share of cases whose results have block scales."""
 SCALED_ONE_IN = 6
@@ -81,6 +83,9 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         majors["a_major"] = "k"
     elif names[3] == "f32" and k_per_mma > 1 and rows.random() < 0.3:
         stack |= _two_products(rows, sizes, majors)
+    any_of = random.Random(f"any batch {seed}")
+    if "batch" in stack and any_of.random() < 0.4:
+        stack |= {"dynamic_batch": True}
     groups = random.Random(f"groups {seed}")
     if set(stack) <= {"further"} and groups.random() < 0.3:
         stack |= _groups(groups, majors, two_level=target == "sm_90a" and names[0] == "e4m3")
@@ -88,7 +93,7 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         majors["a_major"] = "k"
         stack |= {"groups": groups.choice((1, 2, 5, 9))}
     made = {**sizes, **dtypes, **majors, **stack}
-    suits = k_per_mma > 1 and names[3] == "f32" and not {"groups", "dynamic_m"} & set(stack)
+    suits = k_per_mma > 1 and names[3] == "f32" and not OPEN & set(stack)
     quantised = _quantised(random.Random(f"quantised {seed}"), made, target, suits)
     return made | quantised, options
 
@@ -262,7 +267,9 @@ def judge_case(seed: int, fields: dict[str, Any], options: dict[str, Any]) -> Ou
     try:
         spec = MatmulSpec(**fields)
         with without_ptxas():
-            bundle = as_bundle(driver.compile_matmul(spec, **options)).at(spec.m)
+            bundle = as_bundle(driver.compile_matmul(spec, **options))
+            spec = _of_a_size(spec, seed)
+            bundle = bundle.at(spec.batch if spec.batch else spec.m)
     except CompileError as error:
         return Outcome(seed, "refused", str(error))
     except Exception as error:
@@ -271,13 +278,20 @@ def judge_case(seed: int, fields: dict[str, Any], options: dict[str, Any]) -> Ou
         if spec.groups or spec.quantized:
             found = _compare_by_manifest(bundle, seed)
         else:
-            reference = OfSpec(spec.of_rows(spec.m))
+            reference = OfSpec(spec)
             tensors = reference.tensors(bundle.manifest, seed)
             open_device("emulator").launch(bundle, tensors, seed, check="fast")
             found = compare_with(reference, bundle.manifest, tensors)
     except Exception as error:
         return Outcome(seed, "failed at run", f"{type(error).__name__}: {error}")
     return Outcome(seed, "right") if found.passed else Outcome(seed, "wrong", str(found))
+
+
+def _of_a_size(spec: Any, seed: int) -> Any:
+    """The spec of what is launched: M as the hint, a batch as the hint or any other small one."""
+    if spec.dynamic_batch:
+        return spec.of_batch(random.Random(seed).choice((spec.batch, 1, 2, 5)))
+    return spec.of_rows(spec.m)
 
 
 def _compare_by_manifest(bundle: Any, seed: int) -> Any:
