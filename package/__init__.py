@@ -66,7 +66,7 @@ _HOMES = {
     "weight_only_mm": ("compiler.calls.weight_only", "weight_only_mm"),
 }
 
-_MODULES = ("torch",)
+_MODULES = ("layout", "nn", "scales", "torch")
 """Those that `import tilewright` alone gives, when they are first asked for."""
 
 

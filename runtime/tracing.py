@@ -36,3 +36,27 @@ def _stands_for_another(tensor: Any) -> bool:
         or wrapped.is_functorch_wrapped_tensor(tensor)
         or wrapped.is_legacy_batchedtensor(tensor)  # of batched gradients
     )
+
+
+def is_transformed() -> bool:
+    """Whether torch.func transforms what runs now, or derivatives are taken forward."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    forward = torch.autograd.forward_ad._current_level >= 0
+    return forward or torch._C._are_functorch_transforms_active()
+
+
+def are_transformed(*values: Any) -> bool:
+    """Whether torch.func transforms any of these tensors, or any has a tangent."""
+    return is_transformed() and any(map(_is_transformed, values))
+
+
+def _is_transformed(value: Any) -> bool:
+    torch = sys.modules["torch"]
+    if not isinstance(value, torch.Tensor):
+        return False
+    wrapped, forward = torch._C._functorch, torch.autograd.forward_ad
+    if wrapped.is_gradtrackingtensor(value) or wrapped.is_batchedtensor(value):
+        return True
+    return forward._current_level >= 0 and forward.unpack_dual(value).tangent is not None

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...dialects.errors import OptionError
 from ...runtime.element_types import is_torch
-from ...runtime.tracing import is_traced, is_watched
+from ...runtime.tracing import is_traced, is_transformed, is_watched
 from .fused import multiply_fused
 from .grouped_depth import multiply_depth
 from .grouped_fused import After, flipped, in_two_steps
@@ -130,7 +130,7 @@ def grouped_product(
         raise OptionError(f"grouped_mm: {rule}[k, columns], or [m, k] and [k, n], got {got}")
     b = mat_b.swapaxes(-1, -2)
     _check(mat_a, b, offs, rows, check_offsets)
-    if is_traced() or is_watched(mat_a, b, *after.operands):
+    if is_traced() or is_transformed() or is_watched(mat_a, b, *after.operands):
         return _seen(mat_a, b, offs, how, after, rows, order)
     if any(records_gradients(mat_a, each) for each in (b, *after.operands)):
         return _recorded(mat_a, b, offs, how, after, rows, order)
@@ -180,11 +180,11 @@ def _stack(a: Any, b: Any, how: How, after: After) -> Any:
 
 def _seen(a: Any, b: Any, offs: Any, how: How, after: After, rows: Any, order: str) -> Any:
     """The product as an operator of torch; what comes after the sums is a second step."""
-    from .grouped_operator import grouped_operator
+    from .grouped_operator import composed
 
     def product(dtype: str) -> Any:
         asked = dtype, how.target, how.pipeline, how.preset, how.sums
-        return grouped_operator(a, b.mT, offs, rows, order, False, *asked)
+        return composed(a, b.mT, offs, rows, order, False, *asked)
 
     if after.function is None:
         return product(how.out_dtype)

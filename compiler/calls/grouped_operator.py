@@ -1,6 +1,7 @@
 """`grouped_mm` as an operator of torch, imported when torch must see the call.
 
 tilewright::grouped    the kernel, a fake implementation, and gradients by the same operator
+TransformedGroups      the same under torch.func, and forward
 
     of grouped rows      the gradient of mat_a is one of grouped rows, that of mat_b of a grouped K
     of a grouped K       both gradients are of grouped rows
@@ -8,6 +9,7 @@ tilewright::grouped    the kernel, a fake implementation, and gradients by the s
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from torch import library
 from ...dialects.dtypes import DTYPES
 from ...dialects.errors import OptionError
 from ...runtime.element_types import torch_dtype
+from ...runtime.tracing import is_traced, is_transformed
 from .grouped_depth import multiply_depth
 from .grouped_rows import multiply_rows
 from .kernels import How
@@ -84,9 +87,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
 
 def _gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     mat_a, mat_b, offs, rows = ctx.saved_tensors
-    if mat_a.itemsize == 1:
-        rule = f"grouped_mm: gradients must be of 16 bits or more, got {mat_a.dtype}"
-        raise OptionError(f"{rule}; convert the operands")
+    _check_derivatives(mat_a)
     gradient = gradient.to(mat_a.dtype).contiguous()
     of_a = of_b = None
     if mat_b.dim() == 2:
@@ -102,6 +103,12 @@ def _gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
         read = mat_a if numbers is None else mat_a.index_select(0, numbers)
         of_b = _call(gradient.mT, read, offs, ctx.order, False, "", ctx.target).mT
     return of_a, of_b, *NO_GRADIENTS, None, None
+
+
+def _check_derivatives(mat_a: torch.Tensor) -> None:
+    if mat_a.itemsize == 1:
+        rule = f"grouped_mm: gradients must be of 16 bits or more, got {mat_a.dtype}"
+        raise OptionError(f"{rule}; convert the operands")
 
 
 def _of_rows(
@@ -123,7 +130,58 @@ def _rows(ctx: Any, mat_a: Any, mat_b: Any, offs: Any, out_dtype: str = "") -> t
 def _call(
     mat_a: Any, mat_b: Any, offs: Any, order: str, zeros: bool, out_dtype: str, target: str
 ) -> torch.Tensor:
-    return grouped_operator(mat_a, mat_b, offs, None, order, zeros, out_dtype, target, "", "", "")
+    return composed(mat_a, mat_b, offs, None, order, zeros, out_dtype, target, "", "", "")
+
+
+def composed(*inputs: Any) -> torch.Tensor:
+    """The operator, as torch can transform it where it does."""
+    if is_traced() or not is_transformed():
+        return grouped_operator(*inputs)
+    return TransformedGroups.apply(*inputs)  # type: ignore[no-any-return]
+
+
+class TransformedGroups(torch.autograd.Function):
+    """The product under torch.func's transforms and in forward mode, and any nest of them."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> torch.Tensor:
+        return grouped_operator(*inputs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        _keep(ctx, inputs, output)
+        ctx.set_materialize_grads(False)  # None, not zeros, where there is no tangent
+        ctx.save_for_forward(*inputs[:4])
+        ctx.how = inputs[4:]
+
+    backward = staticmethod(_gradients)
+
+    @staticmethod
+    def jvp(ctx: Any, of_a: Any, of_b: Any, *_: None) -> torch.Tensor:
+        """Along tangents of the operands, of which one may be None."""
+        mat_a, mat_b, offs, rows = ctx.saved_tensors
+        _check_derivatives(mat_a)
+        pairs = [(of_a, mat_b)] * (of_a is not None) + [(mat_a, of_b)] * (of_b is not None)
+        first, *second = [composed(*pair, offs, rows, *ctx.how) for pair in pairs]
+        return first + second[0] if second else first
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[torch.Tensor, int]:
+        """One after another: offsets may differ."""
+        return one_by_one(composed, info.batch_size, in_dims, inputs), 0
+
+
+def one_by_one(
+    function: Callable[..., torch.Tensor], count: int, in_dims: Sequence[Any], inputs: Sequence[Any]
+) -> torch.Tensor:
+    """A stack of what a function gives for each element of a batch."""
+    pairs = list(zip(inputs, in_dims, strict=True))
+    return torch.stack(
+        [
+            function(*(each if dim is None else each.select(dim, n) for each, dim in pairs))
+            for n in range(count)
+        ]
+    )
 
 
 grouped_operator.register_autograd(_gradients, setup_context=_keep)

@@ -16,7 +16,7 @@ from torch import library
 from ...dialects.dtypes import DTYPES
 from ...dialects.errors import OptionError
 from ...runtime.element_types import torch_dtype
-from ...runtime.tracing import is_traced, is_watched
+from ...runtime.tracing import is_traced, is_transformed, is_watched
 from .kernels import (
     STACKS,
     How,
@@ -124,7 +124,7 @@ def product(a: torch.Tensor, b: torch.Tensor, how: How) -> torch.Tensor:
     """The product as torch must see it: an operator in a graph, or with its gradients."""
     if is_traced():
         return matmul_operator(a, b, *how)
-    if is_watched(a, b) and not _is_transformed():
+    if is_watched(a, b) and not is_transformed():
         return matmul_operator(a, b, *how)
     return composed(a, b, *how)
 
@@ -140,12 +140,6 @@ def _register_shardings() -> None:
     from .sharding import register
 
     register(product_operator)
-
-
-def _is_transformed() -> bool:
-    """Whether torch.func transforms what runs now, or derivatives are taken forward."""
-    forward = torch.autograd.forward_ad._current_level >= 0
-    return forward or torch._C._are_functorch_transforms_active()
 
 
 class Product(torch.autograd.Function):
@@ -185,7 +179,7 @@ def again(
 
     None where torch takes derivatives otherwise than backward.
     """
-    return None if _is_transformed() else Again.apply(a, b, kernel, target, precision, m)
+    return None if is_transformed() else Again.apply(a, b, kernel, target, precision, m)
 
 
 class TransformedProduct(torch.autograd.Function):
@@ -202,6 +196,7 @@ class TransformedProduct(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
         a, b, *how = inputs
         ctx.save_for_backward(a, b)
+        ctx.set_materialize_grads(False)  # None, not zeros, where there is no tangent
         ctx.save_for_forward(a, b)
         ctx.how, ctx.m = how, How(*how).m
         ctx.target, ctx.precision = How(*how).target, How(*how).precision
@@ -260,7 +255,7 @@ def composed(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
         c = composed(rows_of("a", a), b, *how)
         return c.reshape(*a.shape[:-1], c.shape[-1])
     asked = _with_symbols(a, b, How(*how))
-    if _is_transformed():
+    if is_transformed():
         return TransformedProduct.apply(a, b, *asked)
     if records_gradients(a, b):
         return Product.apply(a, b, *asked)

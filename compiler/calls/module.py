@@ -9,6 +9,7 @@ from ...dialects.errors import CompileError
 from ...runtime.bundles.sizes import SIZE
 from ...runtime.launch.loading import open_kernel
 from ...runtime.operands.dlpack import gpu_of
+from ...runtime.tracing import are_transformed
 from ..buckets import compile_buckets
 from ..bundle_writer import several
 from ..driver import Compiled, compile_matmul
@@ -81,6 +82,11 @@ class ModuleKernel:
         if missing:
             raise CompileError(f"{where}: {missing[0]} must be given, got none")
         taken = [values[name] for name in self._names]
+        if are_transformed(*(taken[number] for number in self._used)):
+            raise CompileError(
+                f"{where}: a kernel has no tangents and no rules for torch.func, got tensors that"
+                " it transforms; transform the module itself"
+            )
         if torch.is_grad_enabled() and any(taken[number].requires_grad for number in self._used):
             raise CompileError(
                 f"{where}: a kernel has no gradient, got tensors that require one;"

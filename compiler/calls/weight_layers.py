@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ...dialects.errors import OptionError
+from ...runtime.tracing import is_transformed, is_watched
 from .weight_only import weight_only_mm
 from .weight_operator import add_bias, dequantized, product
 
@@ -133,12 +134,12 @@ class WeightOnlyLinear(torch.nn.Module):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """[..., out_features] of the input's type."""
-        traced = torch.compiler.is_compiling()
+        seen = torch.compiler.is_compiling() or is_transformed() or is_watched(input, self.weight)
         differentiated = torch.is_grad_enabled() and (
             input.requires_grad or (self.bias is not None and self.bias.requires_grad)
         )
         kind = KINDS[self.dtype]
-        if traced or differentiated:
+        if seen or differentiated:
             given = self.weight, self.scales, self.zeros, self.bias
             return product(input, *given, kind, "", "dynamic")
         how: dict[str, Any] = {"zeros": self.zeros, "b_dtype": kind, "m": "dynamic"}

@@ -14,7 +14,7 @@ from ..bundles.manifest import in_order, outputs
 from ..errors import LaunchError
 from ..operands.dlpack import gpu_of
 from ..operands.results import new_output, written
-from ..tracing import is_watched
+from ..tracing import are_transformed, is_watched
 from .devices import Program, open_device
 
 
@@ -112,6 +112,7 @@ class Kernel:
         if out is not None:
             written(result)
         if self._operator is not None and is_watched(*values):
+            self._refuse_transforms(values)
             return self._in_graph(inputs, out)
         self._enqueue(taken, result, stream)
         return result
@@ -170,6 +171,12 @@ class Kernel:
             device = self._device or open_device("emulator" if where is None else "cuda")
             self._programs[where] = device.open(self.bundle, where)
         return self._programs[where]
+
+    def _refuse_transforms(self, values: tuple[Any, ...]) -> None:
+        """Torch would take derivatives for zeros: nobody knows those of an epilogue."""
+        if are_transformed(*values):
+            rule = "has no derivatives and no rules for torch.func, got tensors that it transforms"
+            raise LaunchError(f"kernel {self.manifest['entry']}: {rule}; call it outside")
 
     def _refuse_count(self, got: int) -> None:
         names, wanted = ", ".join(self.arguments.names), self.arguments.count

@@ -57,4 +57,30 @@ GRAPHS = [
         ":",
         ("test/compiler/test_calls_like_the_last.py",),
     ),
+    Fault(
+        "row-regions: processes choose for the rows that torch traced",
+        "        return Choice(of_any_size(self.spec, self.size == STACKS), self.target)",
+        "        return Choice(self.spec, self.target)",
+        ("test/inductor/test_regions_of_any_rows.py",),
+    ),
+    Fault(
+        "source: of all who ask how exact functions are, the most lenient is heard",
+        '    return max(asked, key=("", FAST, EXACT).index)',
+        '    return min(asked, key=("", FAST, EXACT).index)',
+        ("test/inductor/test_math_of_regions.py",),
+    ),
+    Fault(
+        "math: a policy that is asked for need not be about a function",
+        "    if not _holds_functions(module):",
+        "    if policy is None:",
+        ("test/compiler/test_math_policy.py",),
+    ),
+    Fault(
+        "grouped: a tangent of the matrices is left out",
+        "        return first + second[0] if second else first\n\n    @staticmethod\n"
+        "    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any)",
+        "        return first\n\n    @staticmethod\n"
+        "    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any)",
+        ("test/compiler/test_transforms_of_operators.py",),
+    ),
 ]

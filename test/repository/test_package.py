@@ -72,6 +72,14 @@ def test_a_public_name_is_found_when_it_is_asked_for(name):
     assert name in dir(tilewright)
 
 
+@pytest.mark.parametrize("name", tilewright._MODULES)
+def test_a_public_module_is_there_without_an_import_of_its_own(name):
+    """In a process that has imported nothing of it."""
+    code = f"import tilewright; print(sorted(tilewright.{name}.__all__))"
+    assert in_child(code).strip() == str(sorted(getattr(tilewright, name).__all__))
+    assert name in dir(tilewright)
+
+
 def test_a_name_that_is_not_public_is_refused_as_by_any_module():
     with pytest.raises(AttributeError, match="module 'tilewright' has no attribute 'matmull'"):
         tilewright.matmull  # noqa: B018
