@@ -62,8 +62,9 @@ class Again:
     failed: is given a status that is not 0, and the launch; raises, or has launched it.
     recognizes, recognizes_inputs: whether tensors have the form; the latter without the last one.
     make: a new last one, None where it cannot be quick; or None.
-    stream_of: torch's current stream of a GPU, by the `index`; or None.
-    workspaces: addresses of those of a stream; or None.
+    stream_of: torch's current stream of a GPU, by the `index`, None where it is to be left alone;
+    or None.
+    workspaces: addresses of those of a stream, none of None; or None.
     count_up: lets torch know of a tuple of tensors that they change.
     """
 
@@ -76,7 +77,7 @@ class Again:
         recognizes: Callable[..., bool],
         recognizes_inputs: Callable[..., bool] | None,
         make: Callable[[], Any] | None,
-        stream_of: Callable[[int], int] | None,
+        stream_of: Callable[[int], int | None] | None,
         index: int,
         workspaces: Callable[[int], tuple[int, ...]] | None,
         count_up: Callable[[tuple[Any, ...]], Any],

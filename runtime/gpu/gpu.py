@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .architecture import Capability, target_of
+from .captures import Captures
 from .driver import Driver
 from .workspaces import Workspaces
 
@@ -31,7 +32,12 @@ class Gpu:
     @functools.cached_property
     def workspaces(self) -> Workspaces:
         """Memory that launches take besides their tensors."""
-        return Workspaces(self.driver, self.context, self.index)
+        return Workspaces(self.captures, self.index)
+
+    @functools.cached_property
+    def captures(self) -> Captures:
+        """What graphs capture of its streams."""
+        return Captures(self.driver, self.context)
 
     def __str__(self) -> str:
         return f"cuda:{self.index} ({self.name})"

@@ -8,11 +8,19 @@ from typing import Any
 DEPENDENT_LAUNCH = "programmatic_dependent_launch"
 
 
-def launch_config(api: Any, manifest: Mapping[str, Any], stream: int) -> Any:
+def waits_by_itself(manifest: Mapping[str, Any]) -> bool:
+    """Whether a kernel waits for the grids before it, so that it may start before they end."""
+    return manifest["schedule"].get(DEPENDENT_LAUNCH, False)
+
+
+def launch_config(
+    api: Any, manifest: Mapping[str, Any], stream: int, dependent: bool = True
+) -> Any:
     """What cuLaunchKernelEx takes besides the function and its parameters.
 
     A cluster of one CTA gets no attribute. Programmatic stream serialization is set only for
-    kernels that wait for the grids before them by themselves (docs/bundle.md, "schedule").
+    kernels that wait for the grids before them by themselves (docs/bundle.md, "schedule"), and
+    where the launch is to be `dependent`; elsewhere such a kernel's wait returns at once.
     """
     config = api.CUlaunchConfig()
     config.gridDimX, config.gridDimY, config.gridDimZ = manifest["grid"]
@@ -22,7 +30,7 @@ def launch_config(api: Any, manifest: Mapping[str, Any], stream: int) -> Any:
     attributes = []
     if manifest["cluster"] != [1, 1, 1]:
         attributes.append(_cluster(api, manifest["cluster"]))
-    if manifest["schedule"].get(DEPENDENT_LAUNCH, False):
+    if dependent and waits_by_itself(manifest):
         attributes.append(_dependent(api))
     config.attrs, config.numAttrs = attributes, len(attributes)
     return config

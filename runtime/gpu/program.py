@@ -4,6 +4,7 @@ call      `again` compares each torch tensor's shape, strides, dtype, GPU and ad
           workspaces of the stream are looked up where the kernel needs some
 new       checked against the manifest; tensor maps and parameters are made, and kept by address
 first     per stream: the launch configuration with its attributes
+captured  the same without dependent launch, unless kernels of ours are in front (`captures.py`)
 call      cuLaunchKernelEx
 """
 
@@ -25,7 +26,7 @@ from ..operands.overlaps import check_apart
 from ..operands.tensors import required_alignments
 from .architecture import capability_of, runs_on, target_of, translates
 from .gpu import Gpu
-from .launch_config import describe, launch_config
+from .launch_config import describe, launch_config, waits_by_itself
 from .operands import counter, maker, nothing, pointer_of, recognizer
 from .tensor_map import encode_arguments
 
@@ -74,7 +75,10 @@ class CudaProgram:
         self._launches: dict[tuple[Any, ...], Known] = {}
         self._arguments: dict[tuple[int, ...], Arguments] = {}
         self._raw_stream: Callable[[int], int] | None = None
+        self._torch_captures: Callable[[], bool] | None = None
         self._configs: dict[int | None, Any] = {}
+        self._waits = waits_by_itself(bundle.manifest)
+        self._serial: dict[int, Any] = {}
         self._launch_kernel = gpu.driver.api.cuLaunchKernelEx
 
     def enqueue(self, values: Sequence[Any], stream: int | None = None) -> None:
@@ -84,9 +88,12 @@ class CudaProgram:
         loaded, else for the default stream. Raises LaunchError for tensors that don't fit, and
         DriverError.
         """
+        current = stream is None
         if stream is None:
             stream = self._current_stream()
         known = self._find(values, stream)
+        if current and self._waits:
+            known = self._in_capture(known, stream)
         status = self._launch_kernel(known.config, self._function, known.parameters, 0)[0]
         if status:
             self._launch_again(int(status), known)
@@ -109,6 +116,7 @@ class CudaProgram:
             return 0
         if self._raw_stream is None:
             self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+            self._torch_captures = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)
             self._recognizes = nothing  # so that `again` is made with it
         return torch.cuda.current_stream(self.gpu.index).cuda_stream
 
@@ -139,11 +147,34 @@ class CudaProgram:
             recognizes=self._recognizes,
             recognizes_inputs=make and recognizer(values[:-1]),
             make=make,
-            stream_of=self._raw_stream,
+            stream_of=self._stream_that_runs if self._asks_torch() else self._raw_stream,
             index=self._index,
             workspaces=self._workspaces if self._needs else None,
             count_up=counter(values[-1]),
         )
+
+    def _asks_torch(self) -> bool:
+        """Whether torch is asked at every launch if a graph captures it: only `enqueue` launches
+        in one then."""
+        return self._waits and None not in (self._raw_stream, self._torch_captures)
+
+    def _stream_that_runs(self, index: int) -> int | None:
+        """Torch's current stream, None of one that a graph captures."""
+        assert self._raw_stream is not None and self._torch_captures is not None
+        return None if self._torch_captures() else self._raw_stream(index)
+
+    def _in_capture(self, known: Known, stream: int) -> Known:
+        """The launch as it is in a graph: serial but within a run of ours."""
+        captures = self.gpu.captures
+        if not captures.capturing(self.where, stream):
+            return known
+        if captures.within_a_run(stream, set(self.gpu.functions.values())):
+            return known
+        if stream not in self._serial:
+            api = self.gpu.driver.api
+            self._serial[stream] = launch_config(api, self.manifest, stream, dependent=False)
+        config = self._serial[stream]
+        return known._replace(config=config, config_address=_address(config))
 
     def _keep(self, pointers: tuple[int, ...], stream: int) -> Known:
         arguments = self._arguments.get(pointers) or self._prepare(pointers)
@@ -172,8 +203,10 @@ class CudaProgram:
         self._arguments[pointers] = arguments
         return arguments
 
-    def _workspaces(self, stream: int) -> tuple[int, ...]:
-        """Addresses of the workspaces of a launch on this stream."""
+    def _workspaces(self, stream: int | None) -> tuple[int, ...]:
+        """Addresses of the workspaces of a launch on this stream, none of no stream."""
+        if stream is None:
+            return ()
         return self.gpu.workspaces.find(self.where, self._needs, stream)
 
     def _value(

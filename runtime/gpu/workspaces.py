@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .driver import Driver
+from .captures import Captures
 
 Need = tuple[int, bool]
 """Bytes, and whether they must be 0 when a kernel starts."""
@@ -26,8 +26,7 @@ CHUNK_BYTES, ALIGNMENT_BYTES = 2**20, 256
 class Workspaces:
     """Those of one GPU."""
 
-    driver: Driver
-    context: Any
+    captures: Captures
     index: int
     _blocks: dict[Any, tuple[int, int]] = field(default_factory=dict)
     _zeros: tuple[int, int] = (0, 0)  # where the rest of a chunk of zeros begins and ends
@@ -35,7 +34,7 @@ class Workspaces:
 
     def find(self, where: str, needs: Sequence[Need], stream: int) -> tuple[int, ...]:
         """An address for each need of a launch on a stream. Raises DriverError."""
-        capture = self._capture(where, stream)
+        capture = self.captures.number(where, stream)
         thread = threading.get_ident() if stream == PER_THREAD else 0
         return tuple(
             self._address(where, (stream, thread, capture, number), need)
@@ -57,23 +56,11 @@ class Workspaces:
             self._blocks[key] = made
         return made[0]
 
-    def _capture(self, where: str, stream: int) -> int:
-        """What tells one capture of the stream from every other; 0 outside of any."""
-        api = self.driver.api
-        status, *found = api.cuStreamIsCapturing(stream)
-        if status:  # this thread may have no context yet
-            with self.driver.entered(where, self.context):
-                status, *found = api.cuStreamIsCapturing(stream)
-        if status or not int(found[0]):
-            return 0
-        _, number, *_ = self.driver.check(where, api.cuStreamGetCaptureInfo(stream))
-        return int(number)
-
     def _allocate(self, where: str, size: int) -> tuple[int, int]:
         """A new block: as large as the next power of two, so that few are outgrown."""
         rounded = max(CHUNK_BYTES, 1 << (size - 1).bit_length())
-        driver, what = self.driver, f"{where}: workspace of {rounded} bytes"
-        with driver.entered(where, self.context), driver.loading(where):
+        driver, what = self.captures.driver, f"{where}: workspace of {rounded} bytes"
+        with driver.entered(where, self.captures.context), driver.loading(where):
             return int(driver.check(what, driver.api.cuMemAlloc(rounded))), rounded
 
     def _take_zeros(self, where: str, size: int) -> tuple[int, int]:
@@ -89,8 +76,8 @@ class Workspaces:
 
     def _clear(self, where: str, address: int, size: int) -> None:
         """On a stream of its own, since that of the launch may be capturing."""
-        driver, api = self.driver, self.driver.api
-        with driver.entered(where, self.context), driver.loading(where):
+        driver, api = self.captures.driver, self.captures.driver.api
+        with driver.entered(where, self.captures.context), driver.loading(where):
             flags = int(api.CUstream_flags.CU_STREAM_NON_BLOCKING)
             stream = driver.check(where, api.cuStreamCreate(flags))
             driver.check(where, api.cuMemsetD8Async(address, 0, size, stream))

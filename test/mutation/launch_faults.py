@@ -17,4 +17,10 @@ LAUNCHES = [
         "        config = next(iter(self._configs.values()), None) or self._configure(stream)\n",
         ("test/runtime/cuda",),
     ),
+    Fault(
+        "captures: one of several launches in front may be another's",
+        "            if not nodes or any(self._function",
+        "            if not nodes or all(self._function",
+        ("test/runtime/cuda/test_captures.py",),
+    ),
 ]

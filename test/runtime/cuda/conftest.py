@@ -78,11 +78,16 @@ B200 = SimpleNamespace(name=b"NVIDIA B200\0\0\0", capability=(10, 0), shared_byt
 H200 = SimpleNamespace(name=b"NVIDIA H200\0\0\0", capability=(9, 0), shared_bytes=232_448)
 
 
+SEVERAL = ("cuStreamGetCaptureInfo", "cuGraphNodeGetDependencies")  # that give several results
+
+
 class RecordedDriver:
     """Answers like cuda.bindings.driver for the GPUs given; `calls` has (name, arguments).
 
     `failing` maps a call's name to the status it ends with; `contexts` is the thread's stack,
-    `captures` the number of the capture that a stream is in. Launches may come through the address
+    `captures` the number of the capture that a stream is in, `in_front` the nodes that its next
+    launch comes after. A node is a pair: the function of a kernel, None for a copy; and the nodes
+    that it comes after. Launches may come through the address
     of cuLaunchKernelEx, too, where `has_address` says so; they are recorded as the others are.
     """
 
@@ -92,6 +97,7 @@ class RecordedDriver:
         self.gpus, self.calls, self.failing, self.encoded = gpus, [], {}, []
         self.has_address, self.configs = has_address, {}
         self.contexts, self.captures, self.allocated = [], {}, 0x5000_0000
+        self.in_front = []
         for name, members in ENUMS.items():
             setattr(self, name, SimpleNamespace(**members))
         self._encode = ENCODE_TYPE(self._encode_tiled)
@@ -106,7 +112,9 @@ class RecordedDriver:
             value = answer(self, *arguments)
             self.calls.append((name, arguments))
             status = self.failing.get(name, 0) or self._missing_context(name, arguments)
-            return (status,) if status or value is None else (status, value)
+            if status or value is None:
+                return (status,)
+            return (status, *value) if name in SEVERAL else (status, value)
 
         return call
 
@@ -174,7 +182,16 @@ class RecordedDriver:
         return int(stream in self.captures)
 
     def _cuStreamGetCaptureInfo(self, stream):
-        return (1, self.captures[stream], None)
+        return (1, self.captures[stream], None, self.in_front, [], len(self.in_front))
+
+    def _cuGraphNodeGetType(self, node):
+        return 0 if node[0] else 1
+
+    def _cuGraphKernelNodeGetParams(self, node):
+        return SimpleNamespace(func=node[0])
+
+    def _cuGraphNodeGetDependencies(self, node, count):
+        return ([*node[1], *[None] * count][:count], [], min(count, len(node[1])))
 
     def _cuStreamCreate(self, flags):
         return 0xAA

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tilewright.runtime import Bundle, DeviceError, Kernel, LaunchError
+from tilewright.runtime import Bundle, DeviceError, Kernel, LaunchError, element_types
 from tilewright.runtime.bundles.bundle import seal
 from tilewright.runtime.gpu import CudaDevice
 from tilewright.runtime.gpu.architecture import runs_on, translates
@@ -107,6 +107,17 @@ def called(kernel):
     return lambda tensors, stream=5: kernel(*tensors[:2], out=tensors[2], stream=stream)
 
 
+@pytest.fixture(autouse=True)
+def fakes_are_taken(monkeypatch):
+    """Fake tensors count as torch's."""
+
+    def is_torch(value):
+        return isinstance(value, FakeTensor) or element_types.is_torch(value)
+
+    for module in ("gpu.operands", "operands.arguments", "operands.copies", "operands.results"):
+        monkeypatch.setattr(f"tilewright.runtime.{module}.is_torch", is_torch)
+
+
 def fake_tensors(manifest, offset=0):
     return [FakeTensor(tensor, 1, offset) for tensor in manifest["tensors"]]
 
@@ -184,10 +195,31 @@ def test_torchs_current_stream_is_asked_at_each_launch(b200, manifest, called, m
     assert launched == [70, 71, 71, 72]
 
 
-class FakeTensor:
-    """What is looked at in a torch tensor; its type's module says torch."""
+def test_of_torchs_current_stream_torch_says_whether_a_graph_captures_it(
+    b200, manifest, called, kernel, monkeypatch
+):
+    b200.contexts.append(0xC1)
+    capturing = [False]
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
+    monkeypatch.setattr("torch.cuda.current_stream", lambda index: SimpleNamespace(cuda_stream=71))
+    raw, asked = "torch._C._cuda_getCurrentRawStream", "torch._C._cuda_isCurrentStreamCapturing"
+    monkeypatch.setattr(raw, lambda index: 71, raising=False)
+    monkeypatch.setattr(asked, lambda: capturing[0], raising=False)
+    tensors = fake_tensors(manifest)
+    kernel.manifest["schedule"]["programmatic_dependent_launch"] = True
+    called(tensors, None)
+    questions = len(b200.arguments("cuStreamIsCapturing"))
+    b200.captures[71], b200.in_front = 5, [(("another's", 0xC1), [])]
+    for capturing[0] in (False, True):
+        called(tensors, None)
+    configs = [arguments[0] for arguments in b200.arguments("cuLaunchKernelEx")]
+    assert [config.numAttrs for config in configs] == [1, 1, 0]
+    assert len(b200.arguments("cuStreamIsCapturing")) == questions + 1
 
-    __module__ = "torch"
+
+class FakeTensor:
+    """What is looked at in a torch tensor."""
+
     layout = "torch.strided"
 
     def __init__(self, declared, index, offset=0):

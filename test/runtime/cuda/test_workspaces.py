@@ -6,6 +6,7 @@ import pytest
 
 from tilewright.runtime.bundles.bundle import Bundle, seal
 from tilewright.runtime.gpu import CudaDevice
+from tilewright.runtime.gpu.captures import Captures
 from tilewright.runtime.gpu.driver import Driver
 from tilewright.runtime.gpu.workspaces import PER_THREAD, Workspaces
 
@@ -15,7 +16,7 @@ SUMS, WORDS = (3 << 20, False), (64, True)
 @pytest.fixture
 def workspaces(h200):
     h200.contexts.append(0xC0)
-    return Workspaces(Driver(h200), 0xC0, 0)
+    return Workspaces(Captures(Driver(h200), 0xC0), 0)
 
 
 def find(workspaces, stream, *needs):
