@@ -42,7 +42,9 @@ from .pipeline import (
     run_passes,
 )
 from .schedule.choice import choose_schedule, in_order, target_for
+from .schedule.problem import Problem
 from .schedule.scaled_schedule import scaled_schedule
+from .schedule.short_steps import passes_of
 from .schedule.thread_schedule import is_by_threads, thread_schedule
 from .schedule.warp_schedule import is_by_warps, warp_schedule
 from .schedule.weight_schedule import weight_schedule
@@ -336,7 +338,8 @@ def choose_pipeline(spec: MatmulSpec, target: str) -> str:
     if is_by_warps(used):
         return warp_schedule(spec, used).pipeline()
     schedule = choose_schedule(spec, used)
-    return (in_order(schedule, used) if spec.ordered else schedule).pipeline()
+    ordered = in_order(schedule, used) if spec.ordered else schedule
+    return passes_of(Problem.of(spec, used), ordered, used)
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

@@ -25,6 +25,7 @@ from .tile_outputs import KeepOp as KeepOp  # declares ops of `tile`
 from .tile_pieces import WriteUnitOp as WriteUnitOp  # declares ops of `tile`
 from .tile_place import PlaceOp as PlaceOp  # declares an op of `tile`
 from .tile_scales import ScaledMmaOp as ScaledMmaOp  # declares ops of `tile`
+from .tile_short import ShortMmaOp as ShortMmaOp  # declares ops of `tile`
 from .tile_staged_quantized import StagedQuantizedOp as StagedQuantizedOp
 from .tile_stores import TmaStoreOp as TmaStoreOp  # declares ops of `tile`
 from .tile_sums import ViewMmaOp as ViewMmaOp  # declares ops of `tile`

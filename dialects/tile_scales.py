@@ -30,6 +30,7 @@ from .mlir import ext, ir
 from .tile import MatmulOp, MmaOp, PairMmaOp
 from .tile_blockwise import BlockwiseMmaOp
 from .tile_duals import DUAL_MMAS
+from .tile_short import SHORT_MMAS
 from .tile_types import SmemType
 from .tile_weights import TurnedWeightMmaOp, WeightMmaOp
 from .verify import logical_shape, refuse, verify_epilogue, verify_smem
@@ -164,7 +165,8 @@ class ScaledPairMmaOp(PairMmaOp, name="scaled_pair_mma"):
 KIND = "kind"
 SCALED_MMAS = (ScaledMmaOp, ScaledPairMmaOp)
 ALL_MMAS = (
-    MmaOp, PairMmaOp, *SCALED_MMAS, *DUAL_MMAS, BlockwiseMmaOp, WeightMmaOp, TurnedWeightMmaOp,
+    MmaOp, PairMmaOp, *SCALED_MMAS, *DUAL_MMAS, BlockwiseMmaOp, *SHORT_MMAS, WeightMmaOp,
+    TurnedWeightMmaOp,
 )  # fmt: skip
 OF_SCALES = ("a_scales", "b_scales", "j", "k", "a_type", "b_type", "kind", "block", "extent")
 

@@ -28,6 +28,7 @@ from .persistence import Persistence
 from .ping_pong import PingPong
 from .pipelining import Pipelining
 from .plan_memory import PlanMemory
+from .skip_zeros import SkipZeros
 from .split_k import SplitK
 from .swizzle_selection import SwizzleSelection
 from .tiling import Tiling
@@ -48,6 +49,7 @@ PIPELINE = (
     WarpSpecialization,  # after pipelining: it puts the loop back together for each role
     Persistence,  # after clustering: tiles go to clusters
     PingPong,  # after persistence: each of two consumers takes every other tile of the loop
+    SkipZeros,  # after all that make MMAs others: pairs have no short MMAs
     Instrument,  # last: what a kernel tells of is its agents as they are
 )
 # What every program goes through after its schedule, in this order; each can be stopped after.
@@ -60,6 +62,6 @@ LOWERING = (
     LowerToNvvm,  # last: an op, a pattern; then upstream's passes
 )
 # Passes that the default pipeline leaves out: for few tiles and a long K, for many and a short K,
-# for chips without TMA, for people who ask where time goes.
-BY_REQUEST = (SplitK, PingPong, CopyInsertion, Instrument)
+# for a K that ends within a tile, for chips without TMA, for people who ask where time goes.
+BY_REQUEST = (SplitK, PingPong, SkipZeros, CopyInsertion, Instrument)
 PASSES = {pass_class.name: pass_class for pass_class in (*PIPELINE, *LOWERING)}

@@ -134,7 +134,7 @@ def _as_dict(choice: Choice, spec: MatmulSpec, target: Target) -> dict[str, Any]
         "spec": spec.as_dict(),
         "target": target.name,
         "schedule": asdict(choice.schedule),
-        "pipeline": choice.schedule.pipeline(),
+        "pipeline": _passes_of(choice.schedule, spec, target),
         "estimate": asdict(choice.estimate),
         "measured": asdict(choice.tuned) if choice.tuned else None,
         "memory": _memory(choice.schedule, spec, target),
@@ -186,6 +186,13 @@ def _accumulators(memory: dict[str, int]) -> str:
     )
 
 
+def _passes_of(schedule: Schedule, spec: MatmulSpec, target: Target) -> str:
+    from ..compiler.schedule.problem import Problem
+    from ..compiler.schedule.short_steps import passes_of
+
+    return passes_of(Problem.of(spec, target), schedule, target)
+
+
 def _print_choice(choice: Choice, spec: MatmulSpec, target: Target) -> None:
     from ..dialects.epilogue import FAST_OUTPUTS
 
@@ -193,7 +200,7 @@ def _print_choice(choice: Choice, spec: MatmulSpec, target: Target) -> None:
     memory = _memory(schedule, spec, target)
     print(f"matmul     {spec.m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}, {target.name}")
     print(f"schedule   {schedule.label()}, {schedule.box} boxes")
-    print(f"pipeline   {schedule.pipeline()}")
+    print(f"pipeline   {_passes_of(schedule, spec, target)}")
     if spec.epilogue_instructions:
         policy = FAST if all(each in FAST_OUTPUTS for each in spec.outputs) else EXACT
         print(

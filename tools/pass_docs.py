@@ -69,6 +69,7 @@ OPTIONS = {
 OTHER_CHIPS = {
     "ping-pong": ("sm_90a", {"clustering": "shape=2x1"}),
     "copy-insertion": ("sm_80", {}),
+    "skip-zeros": ("sm_90a", {"clustering": "shape=2x1", "tiling": "tile=128x64x96"}),
 }
 INSTEAD_OF = {"copy-insertion": "tma-insertion"}
 ALL = (*PIPELINE, *LOWERING)
@@ -99,9 +100,9 @@ INDEX = "README.md"
 INDEX_HEADER = """# The passes
 
 Each pass takes the IR that the one before it leaves. From `tiling` on, that IR is a kernel which
-computes the right product, so the pipeline may stop after any of these passes. `split-k` and
-`ping-pong` run only where a schedule or a pipeline names them, `instrument` where people do, and
-`copy-insertion` takes the place of `tma-insertion` for chips without TMA.
+computes the right product, so the pipeline may stop after any of these passes. `split-k`,
+`ping-pong` and `skip-zeros` run only where a schedule or a pipeline names them, `instrument` where
+people do, and `copy-insertion` takes the place of `tma-insertion` for chips without TMA.
 
 The page of a pass has the IR before and after in short, its options, what it refuses, and what it
 changes on a small kernel."""

@@ -103,14 +103,17 @@ def compile_shape(job: Job) -> Entries:
     from ..compiler.bundle_writer import as_bundle
     from ..compiler.driver import compile_matmul
     from ..compiler.schedule.choice import target_for
+    from ..compiler.schedule.short_steps import passes_of
     from ..dialects.errors import CompileError
 
     entries: Entries = {}
-    chosen = candidates_of(job.spec, target_for(job.spec, job.target), job.count, job.drawn)
+    target = target_for(job.spec, job.target)
+    chosen = candidates_of(job.spec, target, job.count, job.drawn)
     for number, (problem, schedule) in enumerate(chosen):
         name = f"{_shape(job.spec)}.{number:02}.zip"
         try:
-            compiled = compile_matmul(job.spec, target=job.target, pipeline=schedule.pipeline())
+            passes = passes_of(problem, schedule, target)
+            compiled = compile_matmul(job.spec, target=job.target, pipeline=passes)
         except CompileError:
             continue  # an estimate can't know every spill
         as_bundle(compiled, job.folder / name)

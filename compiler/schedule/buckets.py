@@ -35,6 +35,7 @@ from .choice import choose_schedule, measured_schedule
 from .estimate import estimate
 from .problem import Problem, Schedule
 from .rules import broken_rule
+from .short_steps import passes_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,16 +81,16 @@ class Bucket:
 
 def buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
     """The kernels, in the order of the fewest rows of each; tensor cores multiply tiles."""
-    found = []
+    found, problem = [], Problem.of(spec, target)
     for schedule, ranges in shared_schedules(spec, target):
         if spec.dynamic_batch:
             own = replace(spec, batch=ranges[0][0])
-            found.append(Bucket(own, schedule.pipeline(), tuple(ranges)))
+            found.append(Bucket(own, passes_of(problem, schedule, target), tuple(ranges)))
             continue
         least, most = ranges[0][0], ranges[-1][1]
         m = most if most < ROWS_MOST else max(least, MANY_ROWS)
         own = replace(spec, m=m, dynamic_m=True, least_m=least, most_m=most)
-        found.append(Bucket(own, schedule.pipeline(), tuple(ranges)))
+        found.append(Bucket(own, passes_of(problem, schedule, target), tuple(ranges)))
     return found
 
 

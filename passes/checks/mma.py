@@ -23,6 +23,7 @@ from ...dialects.tile import (
 from ...dialects.tile_blockwise import BlockwiseMmaOp
 from ...dialects.tile_duals import DUAL_MMAS, DualPairMmaOp
 from ...dialects.tile_scales import SCALED_MMAS, smem_operands
+from ...dialects.tile_short import SHORT_MMAS
 from ...dialects.tile_types import SmemType, integers_of
 from ...dialects.tile_weights import WeightMmaOp
 from ..base import defining_op, is_swapped, refused, require
@@ -32,6 +33,7 @@ from .blockwise import check_blockwise_mma
 from .scales import (
     check_scaled_mma,
 )
+from .short import check_short_mma
 from .weights import check_weight_mma
 
 
@@ -56,6 +58,8 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
         return  # any shape, in any layout: `check_shares` asks for registers
     if isinstance(op, DUAL_MMAS):
         _check_dual(op, target)
+    if isinstance(op, SHORT_MMAS):
+        check_short_mma(kernel, op, target)
     vectors: list[Any] = []
     if isinstance(op, BlockwiseMmaOp):
         check_blockwise_mma(kernel, op, target)

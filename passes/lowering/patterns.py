@@ -55,6 +55,7 @@ from ...dialects.tile_pieces import ReadFragmentOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ...dialects.tile_quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
 from ...dialects.tile_scales import SCALED_MMAS, ScaledMmaOp
+from ...dialects.tile_short import SHORT_MMAS
 from ...dialects.tile_stores import AwaitSumsOp
 from ...dialects.tile_sums import (
     ClearSumsOp,
@@ -152,6 +153,7 @@ from .scaled_mma import lower_scaled_mma
 from .scaled_mma_sync import lower_scaled_mma_sync
 from .scope import Scope
 from .shifted_copies import lower_copy_together
+from .short_wgmma import lower_short_wgmma
 from .split_tcgen05 import LOWERINGS as SPLIT_TCGEN05
 from .split_wgmma import LOWERINGS as SPLIT_WGMMA
 from .thread_sums import (
@@ -326,6 +328,7 @@ _WGMMA: Lowerings = {
     AccumulatorOp: hold_registers,
     MmaOp: lower_wgmma,
     DualMmaOp: lower_wgmma,
+    **dict.fromkeys(SHORT_MMAS, lower_short_wgmma),
     SetRegistersOp: lower_set_registers,
     ThreadRowOp: lower_held_row,
     ThreadColumnOp: lower_held_column,

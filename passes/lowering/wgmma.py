@@ -44,9 +44,15 @@ def hold_registers(scope: Scope, op: AccumulatorOp) -> ir.Value:
 
 def lower_wgmma(scope: Scope, op: MmaOp) -> None:
     """Multiply into the sums."""
+    multiply_sums(scope, op)
+
+
+def multiply_sums(scope: Scope, op: MmaOp, depth: int | None = None) -> None:
+    """Multiply into the sums, of K the first `depth` elements, by default all."""
     slots, struct = lowered_parts(op.acc), struct_of_type(op.acc.type)
     atoms = [llvm.load(struct, slot) for slot in slots]
-    for registers, slot in zip(multiply(scope, op, atoms, op.accumulate), slots, strict=True):
+    made = multiply(scope, op, atoms, op.accumulate, depth=depth)
+    for registers, slot in zip(made, slots, strict=True):
         llvm.store(registers, slot)
 
 
@@ -57,9 +63,11 @@ def multiply(
     accumulate: ir.Value,
     first: int = 0,
     last_apart: bool = False,
+    depth: int | None = None,
 ) -> list[ir.Value]:
     """One group: atoms of this warpgroup's rows, from the `first` on; the first K step honours
-    `accumulate`. With `last_apart` the last of several K steps is a group of its own.
+    `accumulate`. With `last_apart` the last of several K steps is a group of its own. Of K they are
+    of the first `depth` elements, by default of all.
 
     Gives the registers of the atoms, which begin as `begin`.
     """
@@ -70,7 +78,7 @@ def multiply(
     a_first = at_warpgroup(Team.of(op), a_first, a, scope.warpgroups(op.acc.type))
     sm.WgmmaFenceOp.of()
     atoms = list(begin)
-    for k in range(0, a.k, fields["k"]):
+    for k in range(0, depth or a.k, fields["k"]):
         accumulate = accumulate if k == 0 else build.true()
         if last_apart and k and k + fields["k"] == a.k:
             sm.WgmmaCommitOp.of()

@@ -37,6 +37,7 @@ OPTIONS = {
     "pipelining": ["stages=auto", "stages=2", "stages=3"],
     "warp-specialization": [""],
     "persistence": ["ctas=1", "order=n ctas=4", "group=2"],
+    "skip-zeros": [""],
 }
 CALLS = st.tuples(
     *(
@@ -55,6 +56,7 @@ REFUSALS = (
     "run it before pipelining",
     "rows must be a multiple of 8",
     "tile N must be a multiple of 8 for N-major B",
+    "must have MMA instructions of zeros alone",
 )
 
 

@@ -1,0 +1,50 @@
+"""Which step along K is the last of a tile, and how much of its tiles holds elements of K."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..dialects.dtypes import operand_dtype
+from ..dialects.mlir import arith, ir
+from ..dialects.tile import KernelOp, SplitRankOp
+from ..dialects.tile_groups import GroupDepthOp
+from ..dialects.tile_types import DYNAMIC
+from .base import walk
+from .clone import constant_of
+
+COUNTED_BY = arith.CmpIPredicate.ne
+
+
+@dataclass(frozen=True)
+class LastStep:
+    """The last step along K: its number, and the elements that its MMAs must multiply."""
+
+    number: int
+    depth: int
+
+
+def last_step(kernel: KernelOp, mma: Any) -> LastStep | None:
+    """That of an MMA's tiles; None where K is in parts, or a launch says how long it is."""
+    if walk(kernel, SplitRankOp | GroupDepthOp):
+        return None
+    extent = ir.MemRefType(kernel.body.blocks[0].arguments[0].type).shape[-1]
+    dtype, k = operand_dtype(str(mma.a.type.element)), mma.a.type.layout.k
+    if extent == DYNAMIC or dtype is None:
+        return None
+    number = -(-extent // k) - 1
+    left = extent - number * k
+    return LastStep(number, -(-left // dtype.k_per_mma) * dtype.k_per_mma)
+
+
+def step_of(mma: Any) -> ir.Value | None:
+    """The number of an MMA's step along K: what its `accumulate` compares with that of the first.
+
+    None where it says otherwise whether there are sums.
+    """
+    compare = mma.accumulate.owner
+    if isinstance(compare, ir.Block) or compare.name != "arith.cmpi":
+        return None
+    predicate = ir.IntegerAttr(compare.attributes["predicate"]).value
+    number, first = compare.operands
+    return number if predicate == COUNTED_BY and constant_of(first) == 0 else None
