@@ -83,10 +83,11 @@ def _linalg(
 ) -> str:
     from ...dialects.mlir import linalg_of_torch
     from .torch_blocks import STAND_INS, BlocksBeforeExport, by_elements
-    from .torch_operators import decompositions
+    from .torch_operators import decompositions, of_modules
     from .torch_scaled import SCALED_MM, scaled_operators
 
-    table, elements = decompositions() | scaled_operators(asked), by_elements(values)
+    table = decompositions() | of_modules() | scaled_operators(asked)
+    elements = by_elements(values)
     with BlocksBeforeExport(table[SCALED_MM]):
         given = {} if sizes is None else {"dynamic_shapes": _of_values(sizes, len(values))}
         text = linalg_of_torch(module, *elements, decompositions=table, **given)

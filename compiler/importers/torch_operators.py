@@ -20,7 +20,10 @@ from torch._decomp import get_decompositions
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 from torch.overrides import TorchFunctionMode
 
+from ...dialects.errors import CompileError
+
 aten: Any = torch.ops.aten
+PRODUCTS = tuple(getattr(aten, name).default for name in ("mm", "bmm", "convolution"))
 NARROW = (torch.bfloat16, torch.float16)
 NUMPY = {torch.bfloat16: bfloat16, torch.float16: np.float16, torch.float32: np.float32}
 ALPHA, SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946  # selu
@@ -29,6 +32,27 @@ ALPHA, SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The table, for torch.export; torch's own of GELU: torch_mlir's has sqrt(2/pi) to 3 digits."""
     return {**get_decompositions([aten.gelu.default]), **_TABLE}
+
+
+def of_modules() -> dict[Any, Callable[..., Any]]:
+    """A further table for torch.export: what functions of sums have themselves, or not at all."""
+    known = get_decompositions([aten._to_copy.default])[aten._to_copy.default]
+
+    def to_copy(x: torch.Tensor, **options: Any) -> Any:
+        integers = options.get("dtype") in NARROW and not _is_float(x)
+        return known(x.float() if integers else x, **options)
+
+    return {**dict.fromkeys(PRODUCTS, _product), aten._to_copy.default: to_copy}
+
+
+def _product(*values: Any, **options: Any) -> Any:
+    """Left as it is. Of bytes torch keeps 8 bits of a sum, and torch_mlir ends the process."""
+    types = {each.dtype for each in values if isinstance(each, torch.Tensor)}
+    if types & {torch.int8, torch.uint8}:
+        got = " and ".join(sorted(map(str, types)))
+        rule = "a product must not keep 8 bits of its sums"
+        raise CompileError(f"{rule}, got one of {got}; take torch._int_mm")
+    return NotImplemented
 
 
 _TABLE: dict[Any, Callable[..., Any]] = {}
@@ -259,16 +283,58 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     _operator(_overload)(_compared(_overload))
 
 
-def _with_a_number(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """An operator on a tensor and a number, which is not rounded to the tensor's type."""
+def _as(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Converted as torch does: of integers by way of f32."""
+    return x.to(dtype) if dtype not in NARROW or _is_float(x) else x.float().to(dtype)
+
+
+def _is_float(x: torch.Tensor) -> bool:
+    return x.is_floating_point() or x.dtype == torch.bool
+
+
+def _with_a_number(operation: Callable[..., Any], scales: bool) -> Callable[..., Any]:
+    """An operator on a tensor and a number, which is not rounded to the tensor's type.
+
+    On a tensor of one element instead it is so where it `scales`, on the CPU.
+    """
 
     def computed(x: Any, number: Any, **options: Any) -> Any:
-        given = isinstance(x, torch.Tensor) and not isinstance(number, torch.Tensor)
-        if not given or x.dtype not in NARROW or options.keys() - {"alpha"}:
+        if not isinstance(x, torch.Tensor) or options.keys() - {"alpha"}:
+            return NotImplemented
+        if isinstance(number, torch.Tensor):
+            return _of_tensors(x, number, options)
+        if x.dtype not in NARROW:
             return NotImplemented
         return operation(x.float(), number * options.get("alpha", 1)).to(x.dtype)
 
+    def _of_tensors(x: torch.Tensor, y: torch.Tensor, options: dict[str, Any]) -> Any:
+        result = torch.result_type(x, y)
+        if result not in NARROW or x.dtype == y.dtype:
+            return NotImplemented
+        if scales and y.dim() == 0:
+            return operation(_as(x, result).float(), y.float()).to(result)
+        alpha = options.get("alpha", 1)
+        sides = _as(x, result).float(), _as(y, result).float()
+        return operation(sides[0], sides[1] if alpha == 1 else sides[1] * alpha).to(result)
+
     return computed
+
+
+def _compared_tensors(operator: Any) -> Callable[..., Any]:
+    """A comparison of tensors of two types, which torch converts to one first."""
+
+    def compare(x: torch.Tensor, y: torch.Tensor) -> Any:
+        result = torch.result_type(x, y)
+        if result not in NARROW or x.dtype == y.dtype:
+            return NotImplemented
+        return operator(_as(x, result), _as(y, result))
+
+    return compare
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    _overload = getattr(aten, _name).Tensor
+    _operator(_overload)(_compared_tensors(_overload))
 
 
 for _name, _operation in {
@@ -278,4 +344,4 @@ for _name, _operation in {
     "div": lambda x, number: x / number,
 }.items():
     _overloads = [getattr(aten, _name).Tensor, getattr(aten, _name).Scalar]
-    _operator(*_overloads)(_with_a_number(_operation))
+    _operator(*_overloads)(_with_a_number(_operation, _name in ("mul", "div")))

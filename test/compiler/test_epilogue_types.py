@@ -6,7 +6,7 @@ The expectation is what eager torch makes of the same sums, bit for bit.
 import pytest
 import torch
 
-from tilewright import matmul
+from tilewright import CompileError, compile_module, matmul
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 BF16, F16, F32, S32 = torch.bfloat16, torch.float16, torch.float32, torch.int32
@@ -72,3 +72,43 @@ def test_operands_are_promoted_as_torch_does(name, target):
     function, operands, of_bytes, c_type = CASES[name]
     c, expected = found(function, operands, of_bytes, c_type, target)
     assert c.dtype == expected.dtype and c.equal(expected)
+
+
+class OfSums(torch.nn.Module):
+    """A product in bf16, and a function of it and other operands."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, a, b, *operands):
+        return self.function(a @ b.T, *operands)
+
+
+OF_MODULES = {
+    "one f32 beside bf16": (lambda acc, s: (acc + s).float(), [BETWEEN]),
+    "times one f32": (lambda acc, s: acc * s, [BETWEEN]),
+    "over one f32": (lambda acc, s: acc / s, [BETWEEN]),
+    "below one f32": (lambda acc, s: chosen(acc < s), [BETWEEN]),
+    "is one f32": (lambda acc, s: chosen(acc == s), [BETWEEN]),
+    "s32 in bf16": (lambda acc, v: acc + v.to(BF16), [TIE]),
+    "s32 beside bf16": (lambda acc, v: acc * v, [TIE]),
+    "f32 beside bf16": (lambda acc, v: acc + v, [torch.arange(8) + 0.3]),
+}
+
+
+@pytest.mark.parametrize("name", OF_MODULES)
+def test_operands_in_a_module_are_promoted_as_torch_does(name):
+    function, operands = OF_MODULES[name]
+    a = torch.nn.functional.pad(ROWS[:, None].to(BF16), (0, 15))
+    b = torch.nn.functional.pad(torch.ones(8, 1, dtype=BF16), (0, 15))
+    module = OfSums(function)
+    c, expected = compile_module(module, a, b, *operands)(a, b, *operands), module(a, b, *operands)
+    assert c.dtype == expected.dtype and c.equal(expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
+def test_a_product_that_keeps_bytes_is_refused(dtype):
+    a, b = (torch.ones(rows, 16, dtype=dtype) for rows in (24, 8))
+    with pytest.raises(CompileError, match="OfSums: a product must not keep 8 bits of its sums"):
+        compile_module(OfSums(lambda sums: sums), a, b)
