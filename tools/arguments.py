@@ -157,6 +157,8 @@ def problem(
     """The file that was named, or the spec that the flags describe; one of them, unless a spec may
     stand beside a file."""
     given = _given(options)
+    if options.trust:
+        _check_trusted(options.file, parser)
     if options.file is not None:
         if not spec_beside:
             _refuse_flags(given, parser)
@@ -166,6 +168,13 @@ def problem(
             trust(options.file)
         return options.file
     return _make_spec(given, parser, "a FILE or --m, --n and --k")
+
+
+def _check_trusted(file: Path | None, parser: Parser) -> None:
+    from ..compiler.importers.torch_module import EXPORTED
+
+    if file is None or file.suffix != EXPORTED:
+        parser.error(f"--trust must come with a {EXPORTED} FILE, got {file or 'none'}")
 
 
 def spec_of(options: argparse.Namespace, parser: Parser) -> MatmulSpec:
@@ -195,6 +204,8 @@ def _make_spec(given: dict[str, Any], parser: Parser, wanted: str) -> MatmulSpec
         parser.error(f"{wanted} must be given, got no {', '.join(missing)}")
     from ..compiler.spec import BATCH_HINT, ROWS_HINT, MatmulSpec
 
+    if given.get("batch") == 0:
+        parser.error("--batch must be from 1 on, got 0; leave it out for one matrix")
     if given["m"] == DYNAMIC:
         given = {**given, "m": ROWS_HINT, "dynamic_m": True}
     if given.get("batch") == DYNAMIC:

@@ -86,6 +86,8 @@ def conform_command(parser: Parser, options: argparse.Namespace) -> int:
     """Try the subject as the options say; 0 when no result is wrong and no rule is broken."""
     families = _families(parser, options.families)
     if options.list:
+        if options.subject is not None:
+            parser.error(f"--list must come without a SUBJECT, got {options.subject}")
         return _list(families, options)
     if options.subject is None:
         parser.error("a SUBJECT must be given, got none")

@@ -104,9 +104,7 @@ def add_command(commands: Any) -> None:
         metavar="A,B",
         help="only these, or ladders, as puzzle (default: all of the chip)",
     )
-    parser.add_argument(
-        "--seed", type=natural, default=0, metavar="N", help="fixes inputs and event order"
-    )
+    parser.add_argument("--seed", type=natural, metavar="N", help="fixes inputs and event order")
     add_check_flag(parser)
     parser.add_argument(
         "--no-run",
@@ -126,8 +124,10 @@ def add_command(commands: Any) -> None:
 def ladder_command(parser: Parser, options: argparse.Namespace) -> int:
     """Climb the ladder; 0 when every rung is right."""
     check_place(options.svg)
-    if options.no_run and options.check:
-        parser.error("--check must come without --no-run, which runs nothing")
+    ran = {"--check": options.check, "--seed": options.seed}
+    given = [flag for flag, value in ran.items() if value is not None]
+    if options.no_run and given:
+        parser.error(f"{', '.join(given)} must come without --no-run, which runs nothing")
     from .ladder_steps import whole_ladders
 
     spec = spec_of(options, parser)
@@ -148,7 +148,7 @@ def _climb_all(names: list[str], spec: MatmulSpec, options: argparse.Namespace) 
     with Progress("loading the compiler") as progress:
         for name in names:
             progress.update(f"{name}: compiling and running")
-            rungs.append(climb(name, spec, options.target, options.seed, check))
+            rungs.append(climb(name, spec, options.target, options.seed or 0, check))
     return rungs
 
 

@@ -51,6 +51,10 @@ def add_command(commands: Any) -> None:
 def opt_command(parser: Parser, options: argparse.Namespace) -> int:
     """Run the passes and print the IR."""
     if options.list_passes:
+        names = ("file", "passes", "target", "output", "long")
+        given = [name for name in names if getattr(options, name)]
+        if given:
+            parser.error(f"--list-passes must come alone, got {', '.join(given)}")
         return _list_passes(options.json)
     if options.file is None:
         parser.error("FILE must be given, got none")

@@ -197,7 +197,8 @@ def _size(parser: Parser, options: argparse.Namespace) -> int | None:
 def _refuse_compilation(parser: Parser, options: argparse.Namespace) -> None:
     flags = {"--pipeline": options.pipeline, "--preset": options.preset}
     flags |= {"--stop-after": options.stop_after, "--math": options.math, "-o": options.output}
-    given = [flag for flag, value in flags.items() if value is not None]
+    flags |= {"--allow-spills": options.allow_spills, "--origins": options.origins}
+    given = [flag for flag, value in flags.items() if value not in (None, False)]
     if given:
         parser.error(f"a bundle is compiled already and must come without {', '.join(given)}")
 

@@ -331,6 +331,9 @@ def test_a_bundle_with_compilation_flags_is_wrong_usage(driver, device, tilewrig
     assert "a bundle is compiled already and must come without --preset" in ran.err
     for words, message in {
         ("--math", "fast"): "a bundle is compiled already and must come without --math",
+        ("--allow-spills",): "a bundle is compiled already and must come without --allow-spills",
+        ("--origins",): "a bundle is compiled already and must come without --origins",
+        ("--trust",): "--trust must come with a .pt2 FILE, got ",
         ("--target", "h200"): "a bundle of sm_100a must come without another --target, got h200",
     }.items():
         ran = tilewright("run", place, *words)

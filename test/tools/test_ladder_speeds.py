@@ -172,3 +172,5 @@ def test_the_diff_of_a_rung_that_is_refused_is_left_out(tilewright, monkeypatch)
 def test_a_check_without_a_run_is_refused(tilewright):
     ran = tilewright("ladder", "--no-run", "--check", "off")
     assert ran.status == 2 and "--check must come without --no-run" in ran.err
+    ran = tilewright("ladder", "--no-run", "--seed", "0")
+    assert ran.status == 2 and "--seed must come without --no-run" in ran.err

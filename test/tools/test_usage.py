@@ -33,6 +33,26 @@ SPEC = ("--m", "8", "--n", "8", "--k", "16")
             " see tilewright compile --help",
         ),
         (
+            ("run", *SPEC, "--trust"),
+            "error: tilewright run: --trust must come with a .pt2 FILE, got none;"
+            " see tilewright run --help",
+        ),
+        (
+            ("compile", *SPEC, "--batch", "0"),
+            "error: tilewright compile: --batch must be from 1 on, got 0; leave it out for one"
+            " matrix; see tilewright compile --help",
+        ),
+        (
+            ("opt", "x.mlir", "--list-passes", "-o", "y.mlir"),
+            "error: tilewright opt: --list-passes must come alone, got file, output;"
+            " see tilewright opt --help",
+        ),
+        (
+            ("conform", "--list", "torch:matmul"),
+            "error: tilewright conform: --list must come without a SUBJECT, got torch:matmul;"
+            " see tilewright conform --help",
+        ),
+        (
             ("compile", *SPEC, "--emit", "cubin"),
             "error: tilewright compile: --emit cubin must come with -o PATH, got none;"
             " see tilewright compile --help",
