@@ -28,7 +28,7 @@ from ..spec import MatmulSpec
 from .kernel_cache import cached_bundle
 from .leading_dims import is_empty, product_of_nothing
 from .operands import lies_as, operand_of, quick_key, spec_of
-from .placement import ALIGNMENT_BYTES, NO_GAPS, aligned, gaps_of, placement, read_in_place
+from .placement import ALIGNMENT_BYTES, aligned, gaps_of, placement, read_in_place
 from .precision import with_precision
 from .row_kernels import RowKernels, row_buckets
 
@@ -85,6 +85,11 @@ def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
     return kernel(aligned("matmul: a", a), aligned("matmul: b", b), out=out)
 
 
+def kernel_for(a: Any, b: Any, out: Any, how: How) -> Kernel | RowKernels | None:
+    """The kernel that `call_kernel` took for these, None where one of them was copied."""
+    return _kernels.get(_key(a, b, how, gaps_of(out)))
+
+
 def multiply(a: Any, b: Any, out: Any, asked: tuple[Any, ...], how: How) -> Any:
     """The product without gradients; `recall` then knows operands like these."""
     result = call_kernel(a, b, out, how)
@@ -129,7 +134,7 @@ def remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
     """Let `seen` know operands that a kernel takes as they are."""
     if not (_is_plain(type(a)) and _is_plain(type(b))):
         return
-    kernel = _kernels.get(_key(a, b, how, NO_GAPS))
+    kernel = kernel_for(a, b, None, how)
     if kernel is not None:
         known = Seen(recognizer((a, b)), a.requires_grad or b.requires_grad, kernel)
         _seen[a.shape, b.shape, asked] = known

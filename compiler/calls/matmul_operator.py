@@ -17,6 +17,7 @@ from ...dialects.dtypes import DTYPES
 from ...dialects.errors import OptionError
 from ...runtime.element_types import torch_dtype
 from ...runtime.tracing import is_traced, is_transformed, is_watched
+from .direct_calls import tell_inductor
 from .kernels import (
     STACKS,
     How,
@@ -59,6 +60,7 @@ def _(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
 
 @library.register_fake("tilewright::product", lib=LIBRARY)
 def _(a: torch.Tensor, b: torch.Tensor, out_dtype: str, *_how: str) -> torch.Tensor:
+    tell_inductor(product_operator)
     shape = result_shape(a.shape, b.shape)
     dtype = out_dtype or DTYPES[operand_type("a", str(a.dtype))].result
     return a.new_empty(shape, dtype=torch_dtype(dtype))

@@ -8,6 +8,7 @@ process, in which nothing was found or compiled, and the kernel is read from the
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from ...runtime.errors import DeviceError
 from ...runtime.launch.kernel import Kernel
 from ...runtime.launch.loading import open_kernel
 from ...runtime.private_folders import UnsafePlace, check_private_file
+from ..calls.direct_calls import direct_call, is_there, register
 from ..calls.kernel_cache import cache_folder
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")
@@ -62,8 +64,30 @@ def _(inputs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
     return list(result) if isinstance(result, tuple) else [result]
 
 
+def region_into(*inputs: Any, out: torch.Tensor) -> None:
+    """What `tilewright::region` returns of a kernel with one output, in `out`; the key is last."""
+    *tensors, key = inputs
+    kernel = _loaded.get(key) or kernel_of(key)
+    kernel(*tensors, out=out)
+
+
+@functools.cache
+def _tell_inductor() -> None:
+    """Let Inductor call kernels of one output directly."""
+
+    def lower(node: torch.fx.Node, inputs: Sequence[Any], key: str) -> Any:
+        values = node.meta.get("val")
+        if not isinstance(values, list | tuple) or len(values) != 1:
+            return None
+        return [direct_call(region_into, values[0], inputs, key)]
+
+    register(region_operator, lower)
+
+
 @library.register_fake("tilewright::region", lib=LIBRARY)
 def _(inputs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
+    if is_there():
+        _tell_inductor()
     return [
         torch.empty_strided(
             each["shape"],
