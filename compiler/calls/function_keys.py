@@ -36,6 +36,7 @@ NUMBERS = frozenset({int, float, complex, bool, str, bytes, range, slice, type(N
 LIBRARIES = frozenset({*sys.stdlib_module_names, "numpy", "torch"})
 """Whose functions and classes are taken as they are."""
 MISSING = object()
+FUNCTIONS_KEPT = 1024  # in each cache; a kernel's PTX has some hundred kilobytes
 LIKE_NO_OTHER = object()
 """Among what is kept of a function whose key is equal to none."""
 OPEN = (globals, eval, exec, __import__, importlib.import_module, sys._getframe)
@@ -86,10 +87,13 @@ def function_key(function: Any, kept: list[Any]) -> Any:
 def stored(cache: dict[Any, Any], key: Any, made: Any, kept: list[Any]) -> Any:
     """What the cache has for a key that functions are in, or now has, unless one is like no other.
 
-    kept: what `function_key` has kept for the key.
+    kept: what `function_key` has kept for the key. A full cache loses its oldest entry: a function
+    that is made anew from other numbers at each call has another key each time.
     """
     if any(each is LIKE_NO_OTHER for each in kept):
         return made
+    if key not in cache and len(cache) >= FUNCTIONS_KEPT:
+        del cache[next(iter(cache))]
     return cache.setdefault(key, made)
 
 

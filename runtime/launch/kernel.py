@@ -52,6 +52,19 @@ class Kernel:
         if sys.modules.get("torch") is not None:
             self._operator, self._is_traced = _operator_for(self)
 
+    def __repr__(self) -> str:
+        inputs, outputs = (
+            ", ".join(
+                f"{each['name']} {each['dtype']} {each['shape']}"
+                for each in self.manifest["tensors"]
+                if each["role"] == role
+            )
+            for role in ("input", "output")
+        )
+        return (
+            f"<kernel {self.manifest['entry']} of {self.manifest['target']}: {inputs} → {outputs}>"
+        )
+
     @property
     def manifest(self) -> Mapping[str, Any]:
         """The bundle's manifest (docs/bundle.md)."""

@@ -240,3 +240,12 @@ def test_the_type_that_torch_makes_by_default_is_in_a_key():
         assert function_key(plus_one, kept) != before
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def test_a_full_cache_loses_its_oldest_entry(monkeypatch):
+    monkeypatch.setattr("tilewright.compiler.calls.function_keys.FUNCTIONS_KEPT", 3)
+    cache: dict[Any, Any] = {}
+    for number in (1, 2, 3, 1, 4):
+        assert stored(cache, number, [number], []) == [number]
+    assert [*cache] == [2, 3, 4]
+    assert stored(cache, 4, "another", []) == [4]

@@ -227,3 +227,9 @@ def test_a_backend_that_runs_operators_while_it_compiles_gets_the_kernel(kernel,
     a, b = inputs()
     monkeypatch.setattr("torch.compiler._is_compiling_flag", True)
     assert kernel(a, b)[1, 1] == -18
+
+
+def test_a_kernel_says_what_it_takes(kernel):
+    assert repr(kernel) == (
+        "<kernel copy of sm_100a: a bf16 [6, 16], b bf16 [4, 16] → c f32 [6, 4]>"
+    )
