@@ -14,7 +14,7 @@
 #error "free-threaded Python launches by again.py: the lock keeps what is looked up here alive"
 #endif
 
-#define INTERFACE 1 /* that of again.py */
+#define INTERFACE 2 /* that of again.py */
 
 /* CUresult cuLaunchKernelEx(config, function, parameters, extra) */
 typedef int (*LaunchKernel)(const void *, void *, void **, void **);
@@ -28,6 +28,7 @@ typedef struct {
     PyObject *recognizes;
     PyObject *recognizes_inputs;
     PyObject *make;
+    PyObject *captures;
     PyObject *stream_of;
     PyObject *index;
     PyObject *workspaces;
@@ -47,8 +48,11 @@ static int truth_of(PyObject *found)
 /* The stream's handle, a new reference; NULL where Python must find it, or with an exception. */
 static PyObject *stream_for(Again *self, PyObject *stream)
 {
-    if (stream == Py_None && self->stream_of != Py_None)
+    if (stream == Py_None && self->stream_of != Py_None) {
+        if (self->captures != Py_None && truth_of(PyObject_CallNoArgs(self->captures)))
+            return NULL;
         return PyObject_CallOneArg(self->stream_of, self->index);
+    }
     return PyLong_CheckExact(stream) ? Py_NewRef(stream) : NULL;
 }
 
@@ -218,15 +222,15 @@ static PyObject *again_launch_new(Again *self, PyObject *const *given, Py_ssize_
 static PyObject *again_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
     static char *names[] = {"launch", "function", "launches", "failed", "recognizes",
-                            "recognizes_inputs", "make", "stream_of", "index", "workspaces",
-                            "count_up", NULL};
+                            "recognizes_inputs", "make", "captures", "stream_of", "index",
+                            "workspaces", "count_up", NULL};
     unsigned long long launch, function;
     PyObject *launches, *failed, *recognizes, *recognizes_inputs, *make;
-    PyObject *stream_of, *index, *workspaces, *count_up;
-    if (!PyArg_ParseTupleAndKeywords(args, named, "KKO!OOOOOOOO", names, &launch, &function,
+    PyObject *captures, *stream_of, *index, *workspaces, *count_up;
+    if (!PyArg_ParseTupleAndKeywords(args, named, "KKO!OOOOOOOOO", names, &launch, &function,
                                      &PyDict_Type, &launches, &failed, &recognizes,
-                                     &recognizes_inputs, &make, &stream_of, &index, &workspaces,
-                                     &count_up))
+                                     &recognizes_inputs, &make, &captures, &stream_of, &index,
+                                     &workspaces, &count_up))
         return NULL;
     Again *self = (Again *)type->tp_alloc(type, 0);
     if (self == NULL)
@@ -238,6 +242,7 @@ static PyObject *again_new(PyTypeObject *type, PyObject *args, PyObject *named)
     self->recognizes = Py_NewRef(recognizes);
     self->recognizes_inputs = Py_NewRef(recognizes_inputs);
     self->make = Py_NewRef(make);
+    self->captures = Py_NewRef(captures);
     self->stream_of = Py_NewRef(stream_of);
     self->index = Py_NewRef(index);
     self->workspaces = Py_NewRef(workspaces);
@@ -252,6 +257,7 @@ static int again_traverse(Again *self, visitproc visit, void *arg)
     Py_VISIT(self->recognizes);
     Py_VISIT(self->recognizes_inputs);
     Py_VISIT(self->make);
+    Py_VISIT(self->captures);
     Py_VISIT(self->stream_of);
     Py_VISIT(self->index);
     Py_VISIT(self->workspaces);
@@ -266,6 +272,7 @@ static int again_clear(Again *self)
     Py_CLEAR(self->recognizes);
     Py_CLEAR(self->recognizes_inputs);
     Py_CLEAR(self->make);
+    Py_CLEAR(self->captures);
     Py_CLEAR(self->stream_of);
     Py_CLEAR(self->index);
     Py_CLEAR(self->workspaces);

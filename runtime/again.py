@@ -19,7 +19,7 @@ from .errors import DeviceError
 
 VARIABLE = "TILEWRIGHT_LAUNCH"
 WAYS = ("c", "python")
-INTERFACE = 1
+INTERFACE = 2
 """The number of what `_again.c` takes and does; an extension that has another is not used."""
 
 
@@ -62,9 +62,9 @@ class Again:
     failed: is given a status that is not 0, and the launch; raises, or has launched it.
     recognizes, recognizes_inputs: whether tensors have the form; the latter without the last one.
     make: a new last one, None where it cannot be quick; or None.
-    stream_of: torch's current stream of a GPU, by the `index`, None where it is to be left alone;
-    or None.
-    workspaces: addresses of those of a stream, none of None; or None.
+    captures: whether a graph captures torch's current stream, which is left alone then; or None.
+    stream_of: torch's current stream of a GPU, by the `index`; or None.
+    workspaces: addresses of those of a stream; or None.
     count_up: lets torch know of a tuple of tensors that they change.
     """
 
@@ -77,7 +77,8 @@ class Again:
         recognizes: Callable[..., bool],
         recognizes_inputs: Callable[..., bool] | None,
         make: Callable[[], Any] | None,
-        stream_of: Callable[[int], int | None] | None,
+        captures: Callable[[], bool] | None,
+        stream_of: Callable[[int], int] | None,
         index: int,
         workspaces: Callable[[int], tuple[int, ...]] | None,
         count_up: Callable[[tuple[Any, ...]], Any],
@@ -85,7 +86,8 @@ class Again:
         self._launch, self._function, self._launches = launch, function, launches
         self._failed, self._count_up, self._make = failed, count_up, make
         self._recognizes, self._recognizes_inputs = recognizes, recognizes_inputs
-        self._stream_of, self._index, self._workspaces = stream_of, index, workspaces
+        self._captures, self._stream_of, self._index = captures, stream_of, index
+        self._workspaces = workspaces
 
     def launch(self, tensors: tuple[Any, ...], stream: int | None) -> bool:
         """Whether the kernel is on its way for these tensors, in the manifest's order.
@@ -110,6 +112,8 @@ class Again:
 
     def _launch_on(self, tensors: tuple[Any, ...], stream: int | None) -> bool:
         if stream is None and self._stream_of is not None:
+            if self._captures is not None and self._captures():
+                return False
             stream = self._stream_of(self._index)
         if type(stream) is not int:
             return False

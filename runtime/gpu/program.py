@@ -147,24 +147,18 @@ class CudaProgram:
             recognizes=self._recognizes,
             recognizes_inputs=make and recognizer(values[:-1]),
             make=make,
-            stream_of=self._stream_that_runs if self._asks_torch() else self._raw_stream,
+            captures=self._torch_captures if self._waits else None,
+            stream_of=self._raw_stream,
             index=self._index,
             workspaces=self._workspaces if self._needs else None,
             count_up=counter(values[-1]),
         )
 
-    def _asks_torch(self) -> bool:
-        """Whether torch is asked at every launch if a graph captures it: only `enqueue` launches
-        in one then."""
-        return self._waits and None not in (self._raw_stream, self._torch_captures)
-
-    def _stream_that_runs(self, index: int) -> int | None:
-        """Torch's current stream, None of one that a graph captures."""
-        assert self._raw_stream is not None and self._torch_captures is not None
-        return None if self._torch_captures() else self._raw_stream(index)
-
     def _in_capture(self, known: Known, stream: int) -> Known:
-        """The launch as it is in a graph: serial but within a run of ours."""
+        """The launch as it is in a graph: serial but within a run of ours.
+
+        `again` leaves a stream alone that a graph captures, of a kernel that could be either.
+        """
         captures = self.gpu.captures
         if not captures.capturing(self.where, stream):
             return known
@@ -203,10 +197,8 @@ class CudaProgram:
         self._arguments[pointers] = arguments
         return arguments
 
-    def _workspaces(self, stream: int | None) -> tuple[int, ...]:
-        """Addresses of the workspaces of a launch on this stream, none of no stream."""
-        if stream is None:
-            return ()
+    def _workspaces(self, stream: int) -> tuple[int, ...]:
+        """Addresses of the workspaces of a launch on this stream."""
         return self.gpu.workspaces.find(self.where, self._needs, stream)
 
     def _value(

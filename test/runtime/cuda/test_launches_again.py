@@ -89,7 +89,7 @@ class Both:
         self.driver, self.draw, self.failures = driver, draw, []
         self.first, self.pools = some_tensors(draw)
         self.needs, self.stream = draw.random() < 0.3, draw.randrange(3)
-        self.launches, self.made = {}, []
+        self.launches, self.is_captured = {}, False
         has_stream, makes = draw.random() < 0.8, draw.random() < 0.8
         shared = {
             "launches": self.launches,
@@ -97,6 +97,7 @@ class Both:
             "recognizes": recognizer(self.first),
             "recognizes_inputs": recognizer(self.first[:-1]) if makes else None,
             "make": self.make if makes else None,
+            "captures": (lambda: self.is_captured) if draw.random() < 0.5 else None,
             "stream_of": (lambda index: self.stream + index - INDEX) if has_stream else None,
             "index": INDEX,
             "workspaces": (lambda stream: (stream + 100, 7)) if self.needs else None,
@@ -165,6 +166,7 @@ def test_both_ways_launch_the_same_for_any_tensors(extension, seed):
         stream = draw.choice((*STREAMS, both.stream))
         driver.status = draw.choice((0,) * 8 + (400, 700))
         new = draw.choice(both.pools[-1])
+        both.is_captured = draw.random() < 0.2
         both.next = draw.choice((None, both.first[-1], new if torch.is_tensor(new) else None))
         method = draw.choice(("launch", "launch_into", "launch_new"))
         if method == "launch_into":
@@ -183,6 +185,7 @@ def way(request):
 
     def made(driver, **arguments):
         given = {"failed": None, "recognizes_inputs": None, "make": None, "stream_of": None}
+        given |= {"captures": None}
         given |= {"index": INDEX, "workspaces": None, "count_up": lambda written: None, **arguments}
         if request.param == "python":
             return Again(launch=driver, function=FUNCTION, **given)
@@ -199,7 +202,8 @@ class Lying:
         self.data_ptr = data_ptr
 
 
-ASKED = ("recognizes", "recognizes_inputs", "stream_of", "workspaces", "make", "count_up")
+ASKED = ("recognizes", "recognizes_inputs", "captures", "stream_of", "workspaces", "make")
+ASKED += ("count_up",)
 
 
 @pytest.mark.parametrize("broken", [*ASKED, "data_ptr"])
@@ -213,6 +217,7 @@ def test_an_error_of_whatever_is_asked_comes_through(way, broken):
         "launches": {(64, 64, 5): driver.known(random.Random(0))},
         "recognizes": lambda *tensors: True,
         "recognizes_inputs": lambda *tensors: True,
+        "captures": lambda: False,
         "stream_of": lambda index: 5,
         "workspaces": lambda stream: (),
         "make": lambda: tensor,
@@ -241,6 +246,7 @@ def test_other_threads_run_while_the_driver_launches(extension):
         recognizes=lambda *tensors: True,
         recognizes_inputs=None,
         make=None,
+        captures=None,
         stream_of=None,
         index=0,
         workspaces=None,
