@@ -13,6 +13,7 @@ from .dtypes import (
     THREAD_DTYPES,
     TILE_SPLITS,
 )
+from .terms import MOVED_UP, PLAIN, TermForm
 
 TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
 THREAD, WARP, WARPGROUP = "thread", "warp", "warpgroup"
@@ -46,8 +47,8 @@ class MmaUnit:
     share a tile as its rows allow, else as few as have the registers.
 
     Where threads add the product of each two tiles to sums in f32, `products` says where the MMA
-    leaves that. With `splits` threads write the bf16 terms of both f32 tiles to shared memory, and
-    it multiplies these (`dialects.terms`).
+    leaves that. With `splits` threads make bf16 terms of both f32 tiles, which it multiplies; the
+    form says which of them they write to shared memory (`dialects.terms`).
     """
 
     name: str
@@ -66,7 +67,7 @@ class MmaUnit:
     operands: tuple[str, ...] = TENSOR_DTYPES
     scaled_kinds: tuple[str, ...] = ()
     products: str = ""
-    splits: bool = False
+    splits: TermForm | None = None
 
 
 TCGEN05 = MmaUnit(
@@ -130,21 +131,23 @@ MMA_SYNC_SPLIT = tuple(
     for name, mma in SPLIT_MMAS.items()
 )
 # The same of whole tiles: threads split them, and add the products, as those of TCGEN05_ADDED and
-# WGMMA_ADDED; of several warpgroups one multiplies while others split and add.
+# WGMMA_ADDED. Of wgmma they hold the product under way and A's terms, too: ptxas spilled from 192
+# columns of two warpgroups on, and from 64 of three.
 TCGEN05_SPLIT = replace(
     TCGEN05_ADDED,
     name="tcgen05.mma+bf16x9",
     mn_major_bytes=(4,),
     operands=("bf16x9",),
-    splits=True,
+    splits=MOVED_UP,
 )
 WGMMA_SPLIT = replace(
     WGMMA_ADDED,
     name="wgmma.mma_async+bf16x9",
     mn_major_bytes=(4,),
+    accumulator_registers_max=(128, 128, 48),
     operands=("bf16x9",),
     spreads_rows=True,
-    splits=True,
+    splits=PLAIN,
 )
 # Plain fma of each thread (PTX ISA, fma): any shape, any layout.
 FMA = MmaUnit(

@@ -33,7 +33,8 @@
     sm.leader_barrier     a barrier of the pair's leader CTA
     sm.table              constants in global memory
     sm.approximate        an approximate function of f32
-    sm.pin                registers that an asynchronous instruction writes, once it is done
+    sm.pin                registers that an asynchronous instruction writes, once it is done;
+                          sm.keep copies of those that it may read
 
     sm.barrier_init       an mbarrier and the arrivals that end its phases
     sm.wait_barrier       waits for the phase of a parity
@@ -152,6 +153,7 @@ from .sm_positions import (
 from .sm_program import (
     ApproximateOp,
     ElectOp,
+    KeepOp,
     KernelOp,
     LeaderBarrierOp,
     MapaOp,
@@ -226,6 +228,7 @@ __all__ = [
     "FenceOp",
     "FirstWarpOp",
     "GiveTurnOp",
+    "KeepOp",
     "KernelOp",
     "LaunchDependentsOp",
     "LdmatrixOp",

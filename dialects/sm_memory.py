@@ -20,7 +20,8 @@ from .sm_slots import (
     verify_slots,
 )
 from .sm_types import Sm
-from .terms import TERM_DTYPE, TERM_SLOTS, TERMS, term_layout
+from .term_tiles import form_of, is_term
+from .terms import MOVED_UP, PLAIN
 from .tile_types import AccumulatorType, SmemType, integers_of
 from .verify import refuse, verify_smem
 
@@ -253,9 +254,10 @@ class WeightColumnsOp(Sm.Operation, name="weight_columns"):
 
 
 class TermsOp(Sm.Operation, name="terms"):
-    """Threads write the terms of f32 tiles to `memory`, in turns to one of its slots and the other.
+    """Threads write the terms of f32 tiles to `memory`, to one of its slots after the other.
 
-    A slot has all terms of the first operand's tile, then those of the next (`dialects.terms`).
+    A slot has all terms of the first operand's tile, then those of the next (`dialects.terms`): of
+    A and of B those that were moved up, of B alone plain ones.
     """
 
     memory: ext.Operand[Any]
@@ -265,22 +267,18 @@ class TermsOp(Sm.Operation, name="terms"):
         memory = None if isinstance(owner, ir.Block) else owner.opview
         if not isinstance(memory, SlotMemoryOp):
             return refuse(self, "memory must be a sm.slot_memory, got another value")
-        if memory.slots.value != TERM_SLOTS:
-            return refuse(self, f"memory must have {TERM_SLOTS} slots, got {memory.slots.value}")
-        tiles, count = memory.memory.type.tiles, len(TERMS)
-        if not all(_is_term(each) for each in tiles):
+        tiles = memory.memory.type.tiles
+        if not all(map(is_term, tiles)):
             return refuse(self, f"terms must be K-major tiles of bf16, got {memory.memory.type}")
-        operands = [tiles[at : at + count] for at in range(0, len(tiles), count)]
-        whole = len(tiles) % count == 0 and len(operands) in (2, 3)
-        return (whole and all(len(set(map(str, each))) == 1 for each in operands)) or refuse(
-            self, f"must have {count} tiles alike of each of two or three operands, got others"
-        )
-
-
-def _is_term(tile: ir.Type) -> bool:
-    if not isinstance(tile, SmemType) or str(tile.element) != TERM_DTYPE.mlir:
-        return False
-    return tile.layout == term_layout(tile.layout)
+        form = form_of(tiles)
+        if form is None:
+            return refuse(
+                self,
+                f"must have {MOVED_UP.terms} tiles alike of each of two or three operands, or "
+                f"{PLAIN.terms} of one or two, got others",
+            )
+        got = memory.slots.value
+        return got == form.slots or refuse(self, f"memory must have {form.slots} slots, got {got}")
 
 
 class RingOp(Sm.Operation, name="ring"):

@@ -159,6 +159,23 @@ class TableOp(Instruction, name="table"):
         return verify_pointer(self, "pointer", GLOBAL)
 
 
+class KeepOp(Instruction, name="keep"):
+    """`after`: a copy of a vector of words, in registers that nothing writes before this point.
+
+    An asynchronous instruction reads its registers until it is waited for.
+    """
+
+    before: ext.Operand[ir.VectorType]
+    after: ext.Result[ir.VectorType]
+
+    def verify_invariants(self) -> bool:
+        given = self.before.type
+        if len(given.shape) != 1 or str(given.element_type) != "i32":
+            return refuse(self, f"before must be a vector of i32, got {given}")
+        same = given == self.after.type
+        return same or refuse(self, f"must give a {given}, got a {self.after.type}")
+
+
 class PinOp(Instruction, name="pin"):
     """`after`: the same registers, which nothing reads before this point.
 

@@ -17,5 +17,7 @@ def split_depth(target: Target, k: int) -> str | None:
 
 def terms_bytes(target: Target, tile: Sequence[int]) -> int:
     """Shared memory of the terms of tiles of A and B, if threads split them."""
-    m, n, k = tile
-    return term_bytes(m, k) + term_bytes(n, k) if target.mma.splits else 0
+    (m, n, k), form = tile, target.mma.splits
+    if form is None:
+        return 0
+    return term_bytes(n, k, form) + (term_bytes(m, k, form) if form.of_a else 0)

@@ -183,8 +183,8 @@ class Target:
     @property
     def awaits_mmas(self) -> bool:
         """Whether the issuers wait for their MMAs, with `tile.await_mma`, before they release what
-        these read; else the hardware releases it when they are done."""
-        return self.mma.completion == WAIT_GROUP
+        these read; else the hardware releases it when they are done, or threads have split it."""
+        return self.mma.completion == WAIT_GROUP and self.mma.splits is None
 
     @property
     def adds_products(self) -> bool:
@@ -222,7 +222,7 @@ class Target:
     def releases_by_warp(self) -> bool:
         """Whether every warp whose MMAs are done, or that has split the operands, releases them;
         else one commit does."""
-        return self.mma.completion != MBARRIER or self.mma.splits
+        return self.mma.completion != MBARRIER or self.mma.splits is not None
 
     def mma_warpgroups(self, tile_m: int, tile_n: int) -> int | None:
         """Warpgroups that share the rows of a tile's accumulator, None when too many are needed.

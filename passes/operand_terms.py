@@ -5,21 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from ..dialects.mlir import ir
-from ..dialects.terms import TERM_DTYPE, TERM_SLOTS, TERMS, term_layout
+from ..dialects.target import Target
+from ..dialects.terms import TERM_DTYPE, TermForm, term_layout
 from ..dialects.tile import KernelOp, MmaOp
 from ..dialects.tile_scales import smem_operands
 from ..dialects.tile_types import SmemType
 from .base import walk
 
 
-def terms_of(op: Any) -> tuple[SmemType, ...]:
-    """The types of all terms of an MMA's operands, those of A first."""
-    element = ir.Type.parse(TERM_DTYPE.mlir)
-    layouts = [term_layout(tile.type.layout) for tile in smem_operands(op)]
-    return tuple(SmemType.of(layout, element) for layout in layouts for _ in TERMS)
+def terms_of(op: Any, form: TermForm) -> tuple[SmemType, ...]:
+    """The types of all terms of an MMA's operands that lie in shared memory, those of A first."""
+    element, tiles = ir.Type.parse(TERM_DTYPE.mlir), smem_operands(op)
+    layouts = [term_layout(tile.type.layout) for tile in (tiles if form.of_a else tiles[1:])]
+    return tuple(SmemType.of(layout, element) for layout in layouts for _ in range(form.terms))
 
 
-def kernel_term_bytes(kernel: KernelOp) -> int:
-    """Shared memory that the terms of a kernel's operands take."""
+def kernel_term_bytes(kernel: KernelOp, target: Target) -> int:
+    """Shared memory that the terms of a kernel's operands take, if threads split them."""
+    form = target.mma.splits
+    if form is None:
+        return 0
     (op,) = walk(kernel, MmaOp)[:1]
-    return TERM_SLOTS * sum(each.layout.slot_bytes for each in terms_of(op))
+    return form.slots * sum(each.layout.slot_bytes for each in terms_of(op, form))

@@ -12,7 +12,7 @@ from ..dialects.scaled_legality import SCALE_PLACES
 from ..dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES, PRODUCT_SLOTS, TileMemoryOp
 from ..dialects.sm_threads import WarpsOp
 from ..dialects.target import Target
-from ..dialects.terms import TERM_SLOTS
+from ..dialects.terms import TermForm
 from ..dialects.tile import (
     MMAS,
     STORES,
@@ -112,6 +112,7 @@ class TermsPlan:
 
     tiles: tuple[SmemType, ...]
     offsets: tuple[int, ...]
+    slots: int
 
 
 @dataclass
@@ -139,8 +140,8 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         layout = load.tile.type.layout
         plan.buffers[load.tile] = cursor.take(layout.size_bytes, SLOT_ALIGNMENT)
     _place_rings(kernel, plan, cursor)
-    if target.mma.splits:
-        plan.terms = _place_terms(kernel, target, cursor)
+    if target.mma.splits is not None:
+        plan.terms = _place_terms(kernel, target, target.mma.splits, cursor)
     if target.has_tensor_memory:
         _place_accumulators(kernel, plan, target)
     if target.adds_from_tensor_memory:
@@ -341,12 +342,13 @@ def _the_accumulator(kernel: KernelOp, target: Target) -> AccumulatorOp:
     return held[0]
 
 
-def _place_terms(kernel: KernelOp, target: Target, cursor: _Cursor) -> TermsPlan:
-    """Behind the operands: those of one slot and of the next, of the one agent that multiplies."""
+def _place_terms(kernel: KernelOp, target: Target, form: TermForm, cursor: _Cursor) -> TermsPlan:
+    """Behind the operands, slot by slot: those of the one agent that multiplies."""
     _the_accumulator(kernel, target)
-    tiles = terms_of(walk(kernel, MmaOp)[0])
-    pitches = [TERM_SLOTS * each.layout.slot_bytes for each in tiles]
-    return TermsPlan(tiles, tuple(cursor.take(each, SLOT_ALIGNMENT) for each in pitches))
+    tiles = terms_of(walk(kernel, MmaOp)[0], form)
+    pitches = [form.slots * each.layout.slot_bytes for each in tiles]
+    offsets = tuple(cursor.take(each, SLOT_ALIGNMENT) for each in pitches)
+    return TermsPlan(tiles, offsets, form.slots)
 
 
 def _place_scales(kernel: KernelOp, first: int, target: Target) -> ScalesPlan | None:

@@ -38,7 +38,6 @@ from ..dialects.sm_memory import (
     WeightColumnsOp,
 )
 from ..dialects.target import Target
-from ..dialects.terms import TERM_SLOTS
 from ..dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
 from ..dialects.tile_types import integers
 from .base import PassLog, refused, target_of, the_kernel, walk
@@ -92,8 +91,8 @@ def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
         place = _place_buffer(load, plan.buffers[load.tile])
         replaced.append(_replace(load, place))
     if plan.terms is not None:
-        slots = {"offsets": integers(list(plan.terms.offsets)), "slots": _i64(TERM_SLOTS)}
-        memory = RingType.of(TERM_SLOTS, plan.terms.tiles).slot
+        slots = {"offsets": integers(list(plan.terms.offsets)), "slots": _i64(plan.terms.slots)}
+        memory = RingType.of(plan.terms.slots, plan.terms.tiles).slot
         TermsOp(memory=SlotMemoryOp(**slots, memory=memory).memory)
     if plan.products is not None:
         done = _barriers(PRODUCTS_DONE, plan.products.done, PRODUCT_SLOTS, 1)

@@ -53,7 +53,7 @@ def used_shared_bytes(kernel: KernelOp, but: CreateOp | None = None) -> int:
     ]
     in_rings = sum(each.ring.type.stages * ring_slot_bytes(each) for each in rings)
     buffers = sum(load.tile.type.layout.slot_bytes for load in walk(kernel, LoadOp))
-    terms = kernel_term_bytes(kernel) if target_of(kernel.operation.parent.opview).mma.splits else 0
+    terms = kernel_term_bytes(kernel, target_of(kernel.operation.parent.opview))
     return legality.RESERVED_BYTES + in_rings + buffers + terms
 
 

@@ -1,13 +1,12 @@
-"""Tiles of f32 that threads split, for tcgen05.mma (`dialects.terms`): which there are, and what
-they take.
+"""Tiles of f32 that threads split, for tcgen05.mma and wgmma (`dialects.terms`): which there are,
+and what they take on the first; on the second `split_wgmma`.
 
     tensor core     nine MMAs for one
     shared memory   what those read, 18 bytes of each element; the f32 tiles by TMA and by threads,
                     and the terms that threads write
     threads         what splits an element, and adds the products that lie in tensor memory
 
-Only `sm_100a` is given them by itself: on `sm_90a` those of mma.sync were measured, and these were
-not. Nothing of this was measured; instructions are counted in the SASS of a step.
+Of tcgen05.mma nothing was measured; instructions are counted in the SASS of a step.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Iterator
 
 from ...dialects.dtypes import DTYPES
 from ...dialects.legality import tile_memory
-from ...dialects.mma_units import TCGEN05_SPLIT
+from ...dialects.mma_units import TCGEN05_SPLIT, WGMMA_SPLIT
 from ...dialects.target import Target
 from ...dialects.terms import DEPTHS, NINE_PRODUCTS, TERM_DTYPE, TERMS
 from ..spec import MatmulSpec
@@ -24,9 +23,15 @@ from .added_costs import MEETING, READING
 from .chip_figures import figures
 from .extents import round_up
 
-CHOSEN = {"sm_100a": TCGEN05_SPLIT.name}
+CHOSEN = {"sm_100a": TCGEN05_SPLIT.name, "sm_90a": WGMMA_SPLIT.name}
 """The chips that are given such tiles by themselves, and their MMA."""
-TILES = ((128, 256), (128, 192), (128, 128), (128, 96), (128, 64), (64, 256), (64, 128), (64, 64))
+TILES = {
+    TCGEN05_SPLIT.name: (
+        *((128, 256), (128, 192), (128, 128), (128, 96), (128, 64)),
+        *((64, 256), (64, 128), (64, 64)),
+    ),
+    WGMMA_SPLIT.name: ((128, 128), (128, 96), (64, 128), (128, 64), (64, 64), (64, 32)),
+}
 STAGES_MIN, STAGES_MAX = 2, 6
 MMAS = sum(map(len, NINE_PRODUCTS))
 F32_BYTES = 4
@@ -40,8 +45,10 @@ def split_tiles(spec: MatmulSpec, target: Target) -> Iterator[tuple[int, int, in
     if spec.a_dtype != "bf16x9" or target.chip not in CHOSEN or spec.quantized:
         return
     used = target.using(CHOSEN[target.chip])
-    step = used.mma.pair_n_step if spec.products == 2 else 1
-    for m, n in TILES:
+    step = 1
+    if spec.products == 2:
+        step = used.mma.pair_n_step if used.adds_from_tensor_memory else 2 * used.mma_n_step(64)
+    for m, n in TILES[used.mma.name]:
         for k in DEPTHS:
             fits = not tile_memory(used, (m, n, k), F32_BYTES) and n % step == 0
             if fits and used.mma_warpgroups(m, n):
@@ -56,7 +63,7 @@ def split_warps(tile: tuple[int, int, int], target: Target) -> int:
 
 
 def split_cycles(spec: MatmulSpec, tile: tuple[int, int, int], target: Target) -> dict[str, float]:
-    """Cycles that each resource needs for one K tile of one CTA."""
+    """Cycles that each resource needs for one K tile of one CTA, of tcgen05.mma."""
     (m, n, k), chip = tile, figures(target)
     assert chip.tmem_rate is not None  # such chips have one
     elements = (m + n) * k

@@ -32,6 +32,7 @@ from .problem import Problem
 from .split_schedule import CHOSEN, split_cycles, split_tiles, split_warps
 from .split_schedule import STAGES_MAX as SPLIT_STAGES_MAX
 from .split_schedule import STAGES_MIN as SPLIT_STAGES_MIN
+from .split_wgmma import parts_of, wgmma_us
 
 TILES = (
     (128, 256), (256, 128), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 64),
@@ -69,6 +70,9 @@ three to tell whether it is a number; a sum takes four products."""
 MMA_SYNC_SHARE = {"sm_90a": 0.62, "sm_100a": 0.25}
 """What mma.sync reaches of the rate of the chip's own MMA (Luo et al., Benchmarking and Dissecting
 the Nvidia Hopper GPU Architecture, arXiv 2402.13499; of sm_100a assumed)."""
+MEASURED = {("sm_90a", "bf16x9"): 1.9}
+"""How many times as long as estimated an H200 took, 1.7 to 2.1 of five shapes: what wgmma is
+compared with."""
 OTHER_REGISTERS = 82  # of a thread, beside its sums: fragments and addresses
 
 
@@ -79,7 +83,7 @@ class WarpSchedule:
     `staged` sums go through shared memory; `grouped` tiles share more operands in L2. With `roles`
     a warp of its own loads tiles by TMA, and TMA stores what is staged, `columns` at a time. `mma`
     is an MMA for which all warps split tiles (`split_schedule`), none where each multiplies by
-    itself.
+    itself; CTAs of the grid may then share K in `parts`.
     """
 
     tile: tuple[int, int, int]
@@ -90,11 +94,13 @@ class WarpSchedule:
     roles: bool = False
     columns: int | None = None
     mma: str = ""
+    parts: int = 1
 
     def label(self) -> str:
         """In words."""
         tile, warps = ("x".join(map(str, extents)) for extents in (self.tile, self.warps))
         more = [name for name in ("grouped", "staged", "roles") if getattr(self, name)]
+        more += [f"K split by {self.parts} over the grid"] if self.parts > 1 else []
         by = self.mma or f"mma.sync of {warps} warps"
         return ", ".join([f"{tile} by {by}, {self.stages} stages", *more])
 
@@ -107,6 +113,7 @@ class WarpSchedule:
         passes = {
             f"tiling{{tile={tile} {how}{order}}},{copies},swizzle-selection": True,
             f"epilogue-staging{self._pieces()}": self.staged,
+            f"split-k{{parts={self.parts} over=grid}}": self.parts > 1,
             f"pipelining{{stages={self.stages}}}": self.stages > 1,
             "warp-specialization": self.roles,
         }
@@ -167,10 +174,19 @@ def _split_candidates(spec: MatmulSpec, target: Target) -> Iterator[WarpSchedule
             one = replace(one, mma=CHOSEN[target.chip])
             free = target.shared_bytes - RESERVED_BYTES - one.staging_bytes(c_bytes)
             free -= terms_bytes(target.using(one.mma), tile)
-            most = min(SPLIT_STAGES_MAX, steps, free // ((m + n) * k * item))
-            for stages in range(min(SPLIT_STAGES_MIN, steps), most + 1):
-                if one.roles:
-                    yield replace(one, stages=stages)
+            for parts in _parts(spec, one, target) if one.roles else ():
+                each = -(-steps // parts)
+                most = min(SPLIT_STAGES_MAX, each, free // ((m + n) * k * item))
+                for stages in range(min(SPLIT_STAGES_MIN, each), most + 1):
+                    yield replace(one, stages=stages, parts=parts)
+
+
+def _parts(spec: MatmulSpec, one: WarpSchedule, target: Target) -> list[int]:
+    """In how many parts the grid may share K; the last CTA stores a tile from registers."""
+    if target.using(one.mma).adds_from_tensor_memory:
+        return [1]
+    found = parts_of(spec, one.tile, target)
+    return [parts for parts in found if parts == 1 or not one.staged]
 
 
 def _one_stage(
@@ -211,8 +227,26 @@ def warp_schedule(spec: MatmulSpec, target: Target) -> WarpSchedule:
 
 def estimate_us(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> float:
     """Microseconds of the waves, at least those in which DRAM moves everything once."""
+    if schedule.mma and not target.using(schedule.mma).adds_from_tensor_memory:
+        return _wgmma_us(spec, schedule, target)
     busy = step_cycles(spec, schedule, target)
-    return estimate(spec, schedule, target, busy, STEP_LATENCY).total_us
+    found = estimate(spec, schedule, target, busy, STEP_LATENCY).total_us
+    return found * MEASURED.get((target.chip, spec.a_dtype), 1)
+
+
+def _wgmma_us(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> float:
+    used = target.using(schedule.mma)
+    shape = schedule.tile, schedule.stages, schedule.parts
+    work_us = wgmma_us(spec, *shape, schedule.staged, used)
+    return max(work_us, _dram_us(spec, target))
+
+
+def _dram_us(spec: MatmulSpec, target: Target) -> float:
+    """Microseconds in which DRAM moves everything once."""
+    item, result = DTYPES[spec.a_dtype].bytes, DTYPES[spec.outputs[0]].bytes
+    columns = spec.products * spec.n
+    moved = (spec.m + columns) * spec.k * item + spec.m * spec.n * result
+    return max(1, spec.batch) * moved / figures(target).dram_rate
 
 
 def step_cycles(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> dict[str, float]:
@@ -270,9 +304,7 @@ def estimate(
         return loop + count * stored + chip.cta_start + chip.tma_latency
 
     cycles = rounds * round_of(room) + (round_of(left) if left else 0)
-    moved = (spec.m + columns) * spec.k * item + spec.m * spec.n * result
-    work_us = cycles / (chip.clock * 1e3)
-    dram_us = max(1, spec.batch) * moved / chip.dram_rate
+    work_us, dram_us = cycles / (chip.clock * 1e3), _dram_us(spec, target)
     waits = (room if rounds else left) * step < step + latency
     bound = "latency" if waits else max(busy, key=busy.__getitem__)
     return WarpEstimate(max(work_us, dram_us), "DRAM" if dram_us > work_us else bound)

@@ -130,17 +130,20 @@ def _check_widened(kernel: KernelOp, found: list[WeightColumnsOp], in_memory: bo
 
 def _check_terms(kernel: KernelOp, ops: list[Any], target: Target) -> None:
     """Where threads split tiles, the terms of those that MMAs multiply have a place."""
-    found, wanted = [op for op in ops if isinstance(op, TermsOp)], int(target.mma.splits)
+    found, form = [op for op in ops if isinstance(op, TermsOp)], target.mma.splits
+    wanted = int(form is not None)
     if len(found) != wanted:
         where = found[0] if found else kernel
         rule = f"terms: {target.mma.name} has {wanted} sm.terms"
         raise refused(where, f"{rule}, got {len(found)}; run plan-memory")
+    if form is None:
+        return
     held = [op for op in ops if isinstance(op, AccumulatorOp)]
-    if found and len(held) != 1:
+    if len(held) != 1:
         rule = f"terms: have the place of one accumulator's steps, got {len(held)}"
         raise refused(found[0], f"{rule}; let one agent multiply")
-    for mma in [op for op in ops if isinstance(op, MmaOp)] if found else ():
-        tiles = terms_of(mma)
+    for mma in [op for op in ops if isinstance(op, MmaOp)]:
+        tiles = terms_of(mma, form)
         if tuple(found[0].memory.type.tiles) != tiles:
             operands = ", ".join(str(each.type) for each in smem_operands(mma))
             rule = f"terms: must be those of {operands}"

@@ -36,7 +36,7 @@ def expand_sums(kernel: KernelOp, target: Target) -> None:
 
     Another flag stays, and that of weights with scales; sums are then cleared where it is false.
     """
-    if target.adds_from_tensor_memory:
+    if target.adds_from_tensor_memory or target.mma.splits is not None:
         for accumulator in walk(kernel, AccumulatorOp):
             _finish_behind(accumulator.acc)
     if target.mma.completion != ISSUED:

@@ -219,6 +219,17 @@ def pin(op: sm.PinOp) -> ir.Value:
     return _pinned(op.before.type, parts(op.before))
 
 
+def keep(op: sm.KeepOp) -> ir.Value:
+    """A mov of each word, which LLVM can't move up."""
+    (count,) = op.before.type.shape
+    words = [vector.ExtractOp(op.before, [], [index]).result for index in range(count)]
+    kept = [
+        llvm.inline_asm(build.i32(), [word], "mov.b32 $0, $1;", "=r,r", has_side_effects=True)
+        for word in words
+    ]
+    return vector.FromElementsOp(op.before.type, kept).result
+
+
 def _pinned(struct: ir.Type, values: Sequence[ir.Value]) -> ir.Value:
     """The same registers, as a struct, which LLVM can't read before this point."""
     return llvm.inline_asm(struct, values, "", _ties(values), has_side_effects=True)
@@ -305,6 +316,7 @@ PATTERNS = {
     sm.TmemStoreOp: tmem_store,
     sm.TmemStoreWaitOp: tmem_store_wait,
     sm.MmaOfTensorMemoryOp: mma_of_tensor_memory,
+    sm.KeepOp: keep,
     sm.PinOp: pin,
     sm.WgmmaOp: wgmma,
     sm.WgmmaOfRegistersOp: wgmma_of_registers,

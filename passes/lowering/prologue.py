@@ -30,6 +30,7 @@ from ...dialects.sm_memory import (
     TensorMemoryOp,
 )
 from ...dialects.sm_threads import LANE, EarlyOp, FirstWarpOp, PrologueOp
+from ...dialects.target import WAIT_GROUP
 from ...dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
 from ...dialects.tile_marks import MarkOp
 from .. import build
@@ -43,7 +44,8 @@ PLACES = (sm.TeamOp, *get_args(MEMORY_OPS), sm.PositionOp, sm.TallyOp, TensorMap
 def place_ends(kernel: KernelOp, rings: Rings) -> None:
     """Put the start before the kernel's program, and the end behind it."""
     body = kernel.body.blocks[0]
-    sums = walk(kernel, AccumulatorOp) if rings.target.awaits_mmas else []
+    in_registers = rings.target.mma.completion == WAIT_GROUP
+    sums = walk(kernel, AccumulatorOp) if in_registers else []
     _place_registers(body, sums)
     first = _first(body, (*PLACES, PrologueOp, EarlyOp), sums)
     with ir.InsertionPoint(first), kernel.location:

@@ -17,7 +17,7 @@ from ...dialects.mlir import ir
 from ...dialects.sm_memory import ColumnsOp
 from ...dialects.sm_tensor_core import PENDING_MAX
 from ...dialects.sm_threads import ISSUER, LANE
-from ...dialects.target import ISSUED
+from ...dialects.target import ISSUED, WAIT_GROUP
 from ...dialects.tile import AwaitMmaOp, MmaOp, PairMmaOp
 from ...dialects.tile_scales import SCALED_MMAS, of_scales
 from ...dialects.tile_stores import AwaitSumsOp
@@ -49,7 +49,7 @@ def surround_mma(rings: Rings, op: MmaOp | PairMmaOp) -> None:
             sm.WgmmaWaitOp.of(pending=0)
             team.meet()
         return
-    if rings.target.adds_from_tensor_memory:
+    if rings.target.adds_from_tensor_memory or rings.target.mma.splits is not None:
         return  # its threads wait for the product
     index, parity = read(rings.done_at)
     with run(LANE):
@@ -78,7 +78,8 @@ def await_sums(rings: Rings, op: AwaitSumsOp) -> None:
     if rings.target.awaits_mmas:
         sm.WgmmaWaitOp.of(pending=0)
         return
-    if rings.target.mma.completion == ISSUED or rings.target.adds_from_tensor_memory:
+    completion = rings.target.mma.completion
+    if completion in (ISSUED, WAIT_GROUP) or rings.target.adds_from_tensor_memory:
         return
     mma = mma_before(op)
     if mma is None or not _is_alone(op.acc) or is_synchronous(mma):

@@ -69,3 +69,22 @@ def test_an_mma_that_no_wgmma_is_is_refused(edits, message):
 
 def test_the_one_that_is_lowers():
     run_passes_on_text(kernel(), "-", "lower-to-nvvm", target="sm_90a")
+
+
+@pytest.mark.parametrize(
+    ("words", "kept", "message"),
+    [
+        ("vector<4xf32>", "vector<4xf32>", "before must be a vector of i32, got vector<4xf32>"),
+        ("vector<2x2xi32>", "vector<2x2xi32>", "before must be a vector of i32, got"),
+        ("vector<4xi32>", "vector<2xi32>", "must give a vector<4xi32>, got a vector<2xi32>"),
+    ],
+)
+def test_registers_that_are_kept_are_words_and_stay_as_many(words, kept, message):
+    zero = "0.0" if "f32" in words else "0"
+    keep = (
+        f'  %w = arith.constant dense<{zero}> : {words}\n  %k = "sm.keep"(%w) : ({words}) -> {kept}'
+    )
+    text = kernel().replace("  %true = ", f"{keep}\n  %true = ")
+    with pytest.raises(CompileError) as caught:
+        run_passes_on_text(text, "-", "lower-to-nvvm", target="sm_90a")
+    assert caught.value.message.startswith(f"sm.keep: {message}")

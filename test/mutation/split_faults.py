@@ -32,14 +32,32 @@ SPLIT_TILES = [
     ),
     Fault(
         "split by wgmma: warpgroups multiply before all terms of a step are written",
-        "    write_terms(scope, op, which)\n    Team.of(op).meet()\n",
-        "    write_terms(scope, op, which)\n",
+        "    fails = team.any(lost.any())\n",
+        "    fails = lost.any()\n",
         TESTS,
     ),
     Fault(
-        "split by wgmma: smaller products are added as they are",
-        "            if power:\n                made = _smaller(made, self.struct)\n",
-        "            if False:\n                made = _smaller(made, self.struct)\n",
+        "split by wgmma: what MMAs make of a step counts that threads multiply",
+        "    counts = fails ^ build.true()\n",
+        "    counts = build.true()\n",
+        TESTS,
+    ),
+    Fault(
+        "split by wgmma: A is split into registers that MMAs still read",
+        "zip(held.sums, map(_kept, terms_of_a), strict=True)",
+        "zip(held.sums, terms_of_a, strict=True)",
+        TESTS,
+    ),
+    Fault(
+        "plain-terms: bits that no term holds are not noticed",
+        "self.bits = arith.ori(self.bits, llvm.bitcast(build.i32(), each))",
+        "self.bits = arith.andi(self.bits, llvm.bitcast(build.i32(), each))",
+        TESTS,
+    ),
+    Fault(
+        "plain-products: every 8 columns have those of the first ones",
+        "start = start + behind_first // CORE_ROWS * CORE_ROWS * layout.span_bytes",
+        "start = start + behind_first // CORE_ROWS * 0 * layout.span_bytes",
         TESTS,
     ),
     Fault(

@@ -1,25 +1,23 @@
-// The same by wgmma, which divides nothing: threads wait for each power of 2^-8, and multiply its
-// sums before the next one is added to them.
+// The same by wgmma, which divides nothing: plain terms, those of A in registers, and all products in
+// one group. Where an element is not the sum of its terms, threads multiply.
 // RUN: tilewright opt %s --passes 'swizzle-selection,select-instructions' | filecheck %s
 
 // CHECK:         "sm.cut_bf16"
 // CHECK:         "sm.fence"() {kind = "async_shared"}
-// CHECK:         "sm.named_barrier"
+// CHECK:         %[[FAILS:.*]] = "sm.any_barrier"
+// CHECK:         scf.if %[[FAILS]]
+// CHECK:           llvm.intr.fma
+// CHECK:           "sm.named_barrier"
+// CHECK-COUNT-3: "sm.keep"
 // CHECK:         "sm.wgmma_fence"
-// CHECK:         "sm.wgmma"({{.*}} a_offset = 12288 : i64, {{.*}} b_offset = 6144 : i64
+// CHECK:         "sm.wgmma_of_registers"({{.*}} b_offset = 6144 : i64
+// CHECK:         "sm.wgmma_of_registers"({{.*}} b_offset = 3072 : i64
+// CHECK:         "sm.wgmma_of_registers"({{.*}} b_offset = 6144 : i64
+// CHECK-COUNT-5: "sm.wgmma_of_registers"({{.*}} m = 64
+// CHECK:         "sm.wgmma_of_registers"({{.*}} b_offset = 0 : i64
+// CHECK-NOT:     "sm.wgmma_of_registers"
 // CHECK:         "sm.wgmma_commit"
 // CHECK:         "sm.wgmma_wait"() {pending = 0 : i64}
-// CHECK:         arith.mulf
-// CHECK:         "sm.wgmma_fence"
-// CHECK-COUNT-2: "sm.wgmma"
-// CHECK:         "sm.wgmma_commit"
-// CHECK:         arith.mulf
-// CHECK-COUNT-3: "sm.wgmma"({{.*}} m = 64
-// CHECK:         arith.mulf
-// CHECK-COUNT-2: "sm.wgmma"({{.*}} m = 64
-// CHECK:         arith.mulf
-// CHECK:         "sm.wgmma"({{.*}} a_offset = 0 : i64, {{.*}} b_offset = 0 : i64
-// CHECK-NOT:     "sm.wgmma"(
 // CHECK:         arith.addf
 !a = memref<64x32xf32, 1>
 !b = memref<16x32xf32, 1>

@@ -1,0 +1,29 @@
+"""Tiles of shared memory that hold terms of f32 tiles: what they are, and which form they have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .mlir import ir
+from .terms import MOVED_UP, PLAIN, TERM_DTYPE, TermForm, term_layout
+from .tile_types import SmemType
+
+
+def is_term(tile: ir.Type) -> bool:
+    """Whether it lies as MMAs read terms."""
+    if not isinstance(tile, SmemType) or str(tile.element) != TERM_DTYPE.mlir:
+        return False
+    return tile.layout == term_layout(tile.layout)
+
+
+def form_of(tiles: Sequence[SmemType]) -> TermForm | None:
+    """The form whose slots have such tiles."""
+    return next((each for each in (MOVED_UP, PLAIN) if _has_form(tiles, each)), None)
+
+
+def _has_form(tiles: Sequence[SmemType], form: TermForm) -> bool:
+    """Whether they are as many alike of each operand as that one has."""
+    operands = [tiles[at : at + form.terms] for at in range(0, len(tiles), form.terms)]
+    if len(tiles) % form.terms or len(operands) not in ((2, 3) if form.of_a else (1, 2)):
+        return False
+    return all(len(set(map(str, each))) == 1 for each in operands)
