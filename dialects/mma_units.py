@@ -84,19 +84,24 @@ TCGEN05 = MmaUnit(
 WGMMA = MmaUnit("wgmma.mma_async", REGISTERS, WARPGROUP, WAIT_GROUP, m=(64,), mn_major_bytes=(2,))
 # The same where each product of tiles is summed apart, and threads add it to sums in f32: a tensor
 # core has 14 bits for sums of 8-bit floats. Threads hold both, of the product 64 rows at a time;
-# ptxas spilled from 112 of each on.
+# ptxas spilled from 112 of each on, with two warpgroups.
 FLOAT_DTYPES = tuple(name for name in TENSOR_DTYPES if not DTYPES[name].is_integer)
 WGMMA_ADDED = replace(
     WGMMA,
     name="wgmma.mma_async+fma",
-    accumulator_registers_max=(128, 192, 96),
+    accumulator_registers_max=(128, 192, 128),
     operands=FLOAT_DTYPES,
     products=REGISTERS,
 )
 # Both where A are narrow weights, which threads of one warpgroup widen into registers while MMAs of
-# the others run.
+# the others run, and so leave three warpgroups fewer for sums.
 WGMMA_WIDENED = replace(WGMMA, name="wgmma.mma_async+cvt", spreads_rows=True)
-WGMMA_WIDENED_ADDED = replace(WGMMA_ADDED, name="wgmma.mma_async+cvt+fma", spreads_rows=True)
+WGMMA_WIDENED_ADDED = replace(
+    WGMMA_ADDED,
+    name="wgmma.mma_async+cvt+fma",
+    accumulator_registers_max=(128, 192, 96),
+    spreads_rows=True,
+)
 # WGMMA_ADDED with the product in tensor memory, twice: threads add one while MMAs make the next.
 # A warpgroup holds 64 rows of the sums (PTX ISA, tcgen05.ld: each warp reads a quarter of lanes).
 TCGEN05_ADDED = replace(

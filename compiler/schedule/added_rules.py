@@ -8,6 +8,8 @@ from ...dialects.target import Target
 from .problem import Problem, Schedule
 
 COLUMNS_MIN, STAGES_MIN = 96, 4
+THREE_WARPGROUPS, THIRD_MAX = 3, 96
+SCALE_BYTES, BESIDE_COPIES = 4, (160, 100)
 
 
 def added_columns(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -38,11 +40,57 @@ def added_ring(problem: Problem, schedule: Schedule, target: Target) -> str | No
     return f"{schedule.stages} stages were slower than {STAGES_MIN} where threads add products"
 
 
-def scaled_registers(schedule: Schedule, warpgroups: int) -> str | None:
-    """A thread holds sums, what 64 rows of a product take, and scales of its columns: those of a
-    step, or of two."""
+def added_thirds(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Three warpgroups share 192x128 where scales of rows lengthen what others hide: 8192x8192x8192
+    took 3.5 % less than by 128x192 on an H200, and as long without scales."""
+    m, n, _ = schedule.tile
+    if not problem.adds_products or target.adds_from_tensor_memory:
+        return None
+    held = of_sums(m, n, THREE_WARPGROUPS)
+    alone = target.mma_warpgroups(m, n) != THREE_WARPGROUPS or held <= THIRD_MAX
+    if alone or problem.row_scales:
+        return None
+    return (
+        f"{held} registers of sums and products in {THREE_WARPGROUPS} warpgroups were no faster "
+        "without scales"
+    )
+
+
+def added_copies(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Threads that copy what TMA cannot keep registers that those who add would need: ptxas spilled
+    from 168 for sums, products and scales of columns in two warpgroups, and from 120 in three."""
     m, n, k = schedule.tile
-    held = of_sums(m, n, warpgroups) + (n // 4 if k == BLOCKWISE else n // 2)
+    warpgroups = target.mma_warpgroups(m, n) or 1
+    if not problem.adds_products or warpgroups == 1 or not _copies(problem, target):
+        return None
+    held = of_sums(m, n, warpgroups) + (_of_scales(n, k) if problem.column_scales else 0)
+    most = BESIDE_COPIES[warpgroups - 2]
+    if held <= most:
+        return None
+    return (
+        f"{held} registers of sums, products and scales leave a thread of {warpgroups} warpgroups "
+        f"too few beside threads that copy, {most} don't"
+    )
+
+
+def _copies(problem: Problem, target: Target) -> bool:
+    """Whether threads copy operands or scales."""
+    if target.adds_from_tensor_memory:
+        return False
+    sides = (problem.row_scales, problem.m), (problem.column_scales, problem.n)
+    scales = any(has and size * SCALE_BYTES % target.tma_alignment_bytes for has, size in sides)
+    return scales or not (problem.by_tma("a") and problem.by_tma("b"))
+
+
+def _of_scales(columns: int, depth: int) -> int:
+    """Registers for scales of columns: those of a step, or of two."""
+    return columns // 4 if depth == BLOCKWISE else columns // 2
+
+
+def scaled_registers(schedule: Schedule, warpgroups: int) -> str | None:
+    """A thread holds sums, what 64 rows of a product take, and scales of its columns."""
+    m, n, k = schedule.tile
+    held = of_sums(m, n, warpgroups) + _of_scales(n, k)
     most = beside_scales(m, warpgroups)
     if held <= most:
         return None

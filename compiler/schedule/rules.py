@@ -13,7 +13,14 @@ from operator import attrgetter
 from ...dialects import legality
 from ...dialects.dynamic import DYNAMIC
 from ...dialects.target import WARPGROUP_THREADS, Target
-from .added_rules import added_cluster, added_columns, added_ring, scaled_registers
+from .added_rules import (
+    added_cluster,
+    added_columns,
+    added_copies,
+    added_ring,
+    added_thirds,
+    scaled_registers,
+)
 from .chip_figures import figures
 from .operand_rules import (
     mma_shape,
@@ -302,6 +309,8 @@ TILE_RULES: tuple[Rule, ...] = (
     mma_shape,
     accumulator_registers,
     added_columns,
+    added_thirds,
+    added_copies,
     wasted_tile,
     reduced_groups,
 )

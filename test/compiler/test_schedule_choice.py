@@ -185,6 +185,8 @@ BROKEN_ON_HOPPER = {
     "split-alone": (Schedule((64, 64, 64), scheduler="static", split_k=2), ["static"]),
     "added-columns": (Schedule((256, 80, 128)), ["80 columns", "96"]),
     "added-cluster": (Schedule((128, 128, 128), cluster=(2, 1)), ["clusters on an H200"]),
+    "added-copies": (Schedule((128, 192, 128)), ["192 registers", "160"]),
+    "added-thirds": (Schedule((192, 128, 128)), ["128 registers", "3 warpgroups"]),
     "added-ring": (Schedule((256, 96, 128), stages=3), ["3 stages", "4"]),
 }
 
@@ -203,6 +205,8 @@ def test_a_broken_rule_names_its_numbers(name):
         problem = replace(problem, dynamic_m=True, most_m=60, swapped=True)
     if name.startswith("added"):
         problem = replace(problem, adds_products=True)
+    if name == "added-copies":
+        problem = replace(problem, row_scales=True, m=62)
     if name == "reduced-groups":
         problem = replace(problem, neighbours=32)
     if name == "pieces-ahead":
@@ -299,3 +303,13 @@ def test_the_choice_needs_no_mlir(monkeypatch):
     monkeypatch.setitem(sys.modules, "tilewright.dialects.mlir", None)
     module = importlib.import_module("tilewright.compiler.schedule.choice")
     assert module.choose_schedule(MatmulSpec(64, 64, 64), TARGET).tile[0] == 64
+
+
+@pytest.mark.parametrize(
+    ("sizes", "forms"),
+    [((9998, 8192, 2048), ("1x128", "128x128")), ((2304, 9072, 1570), ("128x128", "1x128"))],
+)
+def test_threads_that_copy_leave_those_who_add_their_registers(sizes, forms):
+    """Of scales, and of operands; ptxas refused what was chosen without the rule."""
+    spec = MatmulSpec(*sizes, "e4m3", "e4m3", a_scales=forms[0], b_scales=forms[1])
+    assert compile_matmul(spec, target="sm_90a", until="cubin").assembled is not None

@@ -71,6 +71,12 @@ def test_three_warpgroups_have_a_product_of_several_steps_a_scale(check_matmul):
     check_matmul(spec_of(200, 168, 144, FORMS[1]), target=HOPPER, pipeline=pipeline, identity="b")
 
 
+def test_three_warpgroups_share_192_rows_of_128_columns(check_matmul):
+    pipeline = f"tiling{{tile=192x128x128}}{TAILS[HOPPER]},warp-specialization"
+    compiled, _ = check_matmul(spec_of(188, 124, 144), target=HOPPER, pipeline=pipeline)
+    assert compiled.manifest["block"] == [512, 1, 1]
+
+
 @pytest.mark.parametrize(("forms", "depth"), [(FORMS[0], 128), (FORMS[2], 128), (FORMS[0], 64)])
 def test_a_warpgroup_has_several_64_rows_of_a_product_and_more_steps_than_scales_asked_for(
     check_matmul, forms, depth
