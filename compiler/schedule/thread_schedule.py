@@ -8,7 +8,7 @@ itself and was slower on an H200 (docs/appendix/mma-sync.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...dialects.dtypes import DTYPES, FMA
 from ...dialects.target import Target
@@ -61,9 +61,22 @@ def candidates(spec: MatmulSpec) -> list[tuple[ThreadSchedule, int]]:
     """Each schedule, the largest tile first, and how many CTAs it has for the matmul."""
     matrices = max(1, spec.batch)
     return [
-        (each, matrices * -(-spec.m // each.tile[0]) * -(-spec.n // each.tile[1]))
+        (
+            _of_depth(each, spec.k),
+            matrices * -(-spec.m // each.tile[0]) * -(-spec.n // each.tile[1]),
+        )
         for each in SCHEDULES[DTYPES[spec.a_dtype].accumulator_bytes]
     ]
+
+
+def _of_depth(schedule: ThreadSchedule, k: int) -> ThreadSchedule:
+    """The schedule, with half the K of a tile where one would hold all of it.
+
+    Without a loop ptxas reads the operands of the whole step ahead, and spills; of half it has
+    registers for them.
+    """
+    m, n, depth = schedule.tile
+    return schedule if k > depth else replace(schedule, tile=(m, n, depth // 2))
 
 
 def thread_schedule(spec: MatmulSpec, target: Target) -> ThreadSchedule:

@@ -56,3 +56,28 @@ def test_a_module_is_held_to_what_its_mma_reads(tmp_path, capsys, source, dtype)
     assert "PASS" in capsys.readouterr().out
     tensors = tilewright.load(bundle).manifest["tensors"]
     assert [each["dtype"] for each in tensors][:2] == [dtype, dtype]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "k", "a_major", "tile"),
+    [
+        ("f32", 300, 24, "m", "32x32x16"),
+        ("f32", 2000, 16, "k", "128x64x8"),
+        ("f64", 300, 16, "k", "32x32x8"),
+        ("f64", 300, 17, "k", "32x32x16"),
+    ],
+)
+def test_one_step_along_k_leaves_registers_for_its_operands(dtype, rows, k, a_major, tile):
+    types = {"a_dtype": dtype, "b_dtype": dtype, "c_dtype": dtype, "acc_dtype": dtype}
+    spec = tilewright.MatmulSpec(rows, rows, k, **types, a_major=a_major)
+    compiled = tilewright.compile(spec, target="sm_90a")  # which refuses spills
+    assert f"tile={tile}" in compiled.pipeline
+
+
+@pytest.mark.parametrize("k", [1, 16, 24, 33])
+def test_short_products_of_threads_have_every_digit(k):
+    a, b = (RANDOM.standard_normal((rows, k), np.float32) for rows in (33, 41))
+    c = tilewright.matmul(a, b, precision="ieee", out_dtype="f32")
+    wanted = a.astype(np.float64) @ b.astype(np.float64).T
+    bound = np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64).T
+    assert (np.abs(c - wanted) <= k * 2.0**-23 * bound).all()
