@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...dialects.errors import CompileError
-from ...runtime.bundles.sizes import SIZE
+from ...runtime.bundles.sizes import SIZES
 from ...runtime.launch.loading import open_kernel
 from ...runtime.operands.dlpack import gpu_of
 from ...runtime.tracing import are_transformed
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class ModuleKernel:
     """A torch module's forward as one kernel; call it as the module, with inputs of those shapes.
 
-    compiled: PTX, manifest and IR (`as_bundle` keeps it), of any M those for the most rows.
+    compiled: PTX, manifest and IR (`as_bundle` keeps it), of any size those for the largest.
     tensors: for each input of the kernel in its order, by the manifest's name, the module's input
     ("input 0") or parameter ("fc.weight").
     """
@@ -67,7 +67,7 @@ class ModuleKernel:
         example, taken = self._shapes.get(number, (None, ()))
         if example is None or len(example) != value.dim():
             return value
-        return value.reshape([value.shape[0] if size == SIZE else size for size in taken])
+        return value.reshape([value.shape[0] if size in SIZES else size for size in taken])
 
     def _taken(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """The function's arguments: the inputs, then the module's state."""
@@ -129,7 +129,7 @@ def compile_module(
     pipeline, preset, math: as for `matmul`.
     dynamic_shapes: sizes that only a call says, as torch.export takes them: a tuple with
         `{0: Dim("m")}` for each input whose rows are that number, None for others. Kernels for any
-        M then share the calls.
+        M then share the calls. Of stacks `{0: Dim("batch")}` is the number of matrices.
 
     Raises CompileError if torch cannot export the module, or the compiler cannot take it: for other
     products beside the first, ops that are not elementwise, inputs that are not matrices.

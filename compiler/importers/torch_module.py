@@ -20,7 +20,7 @@ from ...dialects.errors import CompileError
 from .exported_file import is_trusted, safe_archive
 from .linalg_text import LinalgText
 from .quiet import quiet
-from .torch_rows import Sizes, check_rows, rows_of_program, without_comparisons
+from .torch_rows import Sizes, check_rows, check_stacks, rows_of_program, without_comparisons
 
 if TYPE_CHECKING:
     import torch
@@ -38,7 +38,8 @@ def import_module(
     """The module's forward on inputs like these: arguments are the inputs, then its state.
 
     cuts: where the module cuts a linear's output into parts, those of the weight are arguments.
-    dynamic: sizes that only a call says, as torch.export takes them for each input; rows alone.
+    dynamic: sizes that only a call says, as torch.export takes them for each input; rows, or the
+        matrices of stacks.
     """
     from .torch_scaled import EXACT_SUMS, OF_BLOCKS
 
@@ -53,6 +54,8 @@ def import_module(
         with quiet(), _hearing(heard):
             sizes = None if dynamic is None else check_rows(inputs, dynamic)
             text = _linalg(forward, values, asked, sizes)
+            if sizes is not None:
+                check_stacks(inputs, sizes, text)
             cuts = cuts and sizes is None and CUT in text and OF_BLOCKS not in asked
             if cuts and (cut := _cut(forward, values)):
                 parts = tuple((arguments[number], part) for number, part in cut.arguments)

@@ -89,6 +89,16 @@ def _of_one_float(*values: Any) -> bool:
     return len(dtypes) == 1 and dtypes.pop().is_floating_point
 
 
+@_operator(aten.expand.default)
+def _expand(x: torch.Tensor, sizes: Any, **options: Any) -> Any:
+    """Nothing where no size changes: of sizes that only a call says torch_mlir looks at each."""
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    pairs = zip(sizes, x.shape, strict=True) if len(sizes) == x.dim() else [(0, 1)]
+    same = all(want is have or statically_known_true(want == have) for want, have in pairs)
+    return x if same else NotImplemented
+
+
 @_operator(aten.maximum.default, aten.clamp_min.Tensor)
 def _maximum(a: torch.Tensor, b: torch.Tensor) -> Any:
     if not _of_one_float(a, b):

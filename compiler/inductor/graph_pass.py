@@ -252,11 +252,11 @@ def _attempt(make: Callable[[], Made]) -> Made | CompileError:
 
 
 def leave(row: Row, error: Exception) -> None:
-    """Leave a region to Inductor, with one warning."""
-    row.taken, row.reason = False, f"does not compile: {error}"
-    warnings.warn(
-        f"tilewright: {row.product} {row.name} is left to Inductor: {error}", stacklevel=3
-    )
+    """Leave a region to Inductor, with one warning, which equal ones share: it names no node."""
+    reason = error.message if isinstance(error, CompileError) else error
+    row.taken, row.reason = False, f"does not compile: {reason}"
+    what = f"{row.product} {'x'.join(map(str, row.sizes))} {row.dtype}"
+    warnings.warn(f"tilewright: {what} is left to Inductor: {reason}", stacklevel=3)
 
 
 def _judged(each: Found, settings: Settings) -> Verdict:

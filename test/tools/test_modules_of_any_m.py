@@ -56,6 +56,60 @@ def test_one_kernel_has_the_passes_that_are_named():
         assert is_right(kernel(inputs(65)[0]), layer(inputs(65)[0]))
 
 
+class Products(torch.nn.Module):
+    """Of two stacks, with a bias for each column and a residual."""
+
+    def __init__(self, product):
+        super().__init__()
+        self.product, self.bias = product, torch.nn.Parameter(inputs(1)[1][0])
+
+    def forward(self, a, b, residual):
+        return torch.nn.functional.gelu(self.product(a, b) + self.bias) + residual
+
+
+def stacks(count: int) -> tuple[torch.Tensor, ...]:
+    draw = torch.Generator().manual_seed(count)
+    shapes = (24, K), (N, K), (24, N)
+    return tuple(torch.randn(count, *each, generator=draw).bfloat16() for each in shapes)
+
+
+WAYS = {
+    "bmm": lambda a, b: torch.bmm(a, b.mT),
+    "matmul": lambda a, b: a @ b.transpose(1, 2),
+}
+BATCH = {0: Dim("batch")}
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("way", ["bmm", "matmul"])
+def test_one_kernel_of_a_module_takes_any_number_of_matrices(way, target):
+    module = Products(WAYS[way])
+    passes = "tiling{tile=64x16x64},tma-insertion,swizzle-selection,warp-specialization"
+    how = {"target": target, "pipeline": passes, "dynamic_shapes": (BATCH,) * 3}
+    with torch.no_grad():
+        kernel = compile_module(module, *stacks(3), **how)
+        for count in (1, 3, 0, 5):
+            assert is_right(kernel(*stacks(count)), module(*stacks(count)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_kernels_of_a_module_share_any_number_of_matrices(target):
+    module = Products(WAYS["bmm"])
+    with torch.no_grad():
+        kernel = compile_module(module, *stacks(3), target=target, dynamic_shapes=(BATCH,) * 3)
+        for count in (1, 2, 0, 19):
+            assert is_right(kernel(*stacks(count)), module(*stacks(count)))
+
+
+def test_a_program_of_torch_export_keeps_its_matrices_open():
+    program = export(Products(WAYS["bmm"]), stacks(4), dynamic_shapes=(BATCH,) * 3)
+    sizes = rows_of_program(program) or ()
+    text = import_module(program.module(), *stacks(4), dynamic=sizes).text
+    assert f"linalg.batch_matmul ins(%arg0, %transposed : tensor<?x24x{K}xbf16>" in text
+    assert "cf.assert" not in text and "index_cast" not in text
+
+
 @pytest.mark.slow
 def test_a_file_of_torch_export_keeps_its_rows_open(tilewright, tmp_path):
     layer, path, bundle = Layer().linear, tmp_path / "any.pt2", tmp_path / "any.zip"
@@ -85,9 +139,12 @@ def test_an_exported_program_of_known_sizes_has_no_open_rows():
         (({0: M}, {0: M}), "must be a tuple with {0: Dim} or None for each input, got"),
         ({"x": {0: M}}, "must be a tuple with {0: Dim} or None for each input, got"),
         ((M, None, None), "must be a tuple with {0: Dim} or None for each input, got"),
-        (({0: M, 1: Dim("k")}, {0: M}, {0: M}), "input 0: the rows of a matrix alone may be"),
-        (({1: Dim("k")}, None, None), "input 0: the rows of a matrix alone may be dynamic"),
-        (({0: M}, {0: Dim("other")}, {0: M}), "must be one number of rows, got m, other"),
+        (({0: M, 1: Dim("k")}, {0: M}, {0: M}), "input 0: the first of two or three dims alone"),
+        (
+            ({1: Dim("k")}, None, None),
+            "input 0: the first of two or three dims alone may be dynamic",
+        ),
+        (({0: M}, {0: Dim("other")}, {0: M}), "must be one number, got m, other"),
     ],
 )
 def test_other_sizes_than_one_number_of_rows_are_refused(shapes, said):
@@ -96,7 +153,14 @@ def test_other_sizes_than_one_number_of_rows_are_refused(shapes, said):
     assert said in str(caught.value)
 
 
-def test_a_stack_of_inputs_has_no_open_rows():
+def test_matrices_that_share_a_weight_are_rows_of_one():
     x = torch.randn(2, 6, K).bfloat16()
-    with pytest.raises(CompileError, match="the rows of a matrix alone may be dynamic"):
+    rule = "input 0: matrices of a stack may be dynamic in a product of two stacks, got another of"
+    with pytest.raises(CompileError, match=rule):
         import_module(Layer().linear, x, dynamic=({0: M},))
+
+
+def test_one_size_of_a_stack_alone_is_open():
+    for shapes, got in (({0: M, 1: Dim("k")}, r"dims \[0, 1\]"), ({1: Dim("k")}, r"dims \[1\]")):
+        with pytest.raises(CompileError, match=f"three dims alone may be dynamic, got {got} of"):
+            import_module(Products(WAYS["bmm"]), *stacks(2), dynamic=(shapes, shapes, shapes))
