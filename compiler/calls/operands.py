@@ -96,6 +96,8 @@ def operand_of(name: str, array: Any) -> Operand:
     elif type(array).__module__ == "numpy":
         strides = tuple(stride // array.itemsize for stride in array.strides)
         shape, dtype = array.shape, array.dtype.name if array.dtype.isnative else str(array.dtype)
+    elif hasattr(array, "mask") and type(array).__module__.startswith("numpy.ma"):
+        raise OptionError(f"matmul: {name} must have no mask, got a masked array; fill it")
     elif is_foreign(array):
         found = read_array(name, array)
         shape, strides, dtype = found.shape, found.strides, found.dtype
@@ -132,9 +134,13 @@ def check_tensors(function: str, **values: Any) -> None:
 
 def quick_key(array: Any) -> Any:
     """What tells operands apart, as cheap as the library has it."""
-    if is_torch(array):
+    if not is_torch(array):
+        return operand_of("operand", array)
+    try:
         return array.shape, array.stride(), array.dtype
-    return operand_of("operand", array)
+    except RuntimeError:  # of layouts without strides
+        rule = "matmul: operands must be dense"
+        raise OptionError(f"{rule}, got {array.layout}; convert it") from None
 
 
 def operand_type(name: str, dtype: str) -> str:

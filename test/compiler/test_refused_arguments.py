@@ -1,5 +1,6 @@
 """What the functions of `tilewright` cannot take as it is meant, they refuse in one line."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -227,3 +228,15 @@ def test_a_graph_that_must_be_whole_shows_what_was_refused(call, message):
     with pytest.raises(torch._dynamo.exc.Unsupported) as refused:
         torch.compile(call, backend="eager", fullgraph=True)(A, B)
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("a", "message"),
+    [
+        (torch.ones(16, 32).to_sparse_csr(), "operands must be dense, got torch.sparse_csr"),
+        (np.ma.array(np.ones((16, 32), np.float32), mask=True), "must have no mask, got a masked"),
+    ],
+)
+def test_operands_that_are_no_matrix_in_memory_are_refused(a, message):
+    with pytest.raises(CompileError, match=message):
+        tilewright.matmul(a, torch.ones(16, 32), precision="ieee")
