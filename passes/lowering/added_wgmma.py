@@ -55,31 +55,42 @@ def await_added(scope: Scope, op: AwaitSumsOp) -> ir.Value:
 
 
 def _lower(scope: Scope, op: MmaOp, factors: Factors | None) -> None:
-    """64 rows after the other."""
-    turns = Turns.of(scope, op)
+    """64 rows after the other.
+
+    Where several warpgroups share a tile they read the scales of columns before their MMAs, while
+    others multiply: all of them together take longer to arrive than MMAs take while these read
+    shared memory, and a turn is given on behind the factors.
+    """
+    turns, early = Turns.of(scope, op), scope.warpgroups(op.acc.type) > 1
     for atom, slot in enumerate(atom_slots(scope, op.acc)):
+        if atom == 0 and early and factors is not None and factors.ahead:
+            factors.read_columns()
         under_way = _started(scope, op, atom, turns)
         if atom == 0:
-            _read_vectors(factors, ahead=True)
+            _read_ahead(factors, early)
         if turns is not None:
             sm.WgmmaWaitOp.of(pending=1)
             turns.give()
         sm.WgmmaWaitOp.of(pending=0)
-        _read_vectors(factors, ahead=False)
+        if factors is not None and not factors.ahead:
+            factors.read_rows()
+            factors.read_columns()
         add_product(op, atom, slot, pinned(under_way), factors)
 
 
-def _read_vectors(factors: Factors | None, ahead: bool) -> None:
-    """Scales in shared memory: while MMAs run, or behind them for each 64 rows anew.
+def _read_ahead(factors: Factors | None, early: bool) -> None:
+    """Scales in shared memory, while MMAs run, for all rows of a thread; of columns, if that was
+    not `early`.
 
-    ptxas would move the former between the MMAs, which then start later, but not across a meeting
-    of the warp.
+    ptxas would move that between the MMAs, which then start later, but not across a meeting of the
+    warp.
     """
-    if factors is None or not factors.has_vectors or factors.ahead != ahead:
+    if factors is None or not factors.has_vectors or not factors.ahead:
         return
-    if ahead:
-        sm.ConvergeOp()
-    factors.read_vectors()
+    sm.ConvergeOp()
+    factors.read_rows()
+    if not early:
+        factors.read_columns()
 
 
 def _started(scope: Scope, op: MmaOp, atom: int, turns: Turns | None) -> ir.Value:

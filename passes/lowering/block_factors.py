@@ -66,18 +66,25 @@ class Factors:
             each.spread(start, now[id(each)]) if isinstance(each, Scales) else {}
             for each, start in zip(sides, starts, strict=True)
         ]
-        return Factors(sides, starts, _read_ahead(scope, op, sides[1]), known)
+        return Factors(sides, starts, reads_ahead(scope, op), known)
 
     @property
     def has_vectors(self) -> bool:
         """Whether some are in shared memory."""
         return any(isinstance(side, Vector) for side in self.sides)
 
-    def read_vectors(self) -> None:
-        """Those in shared memory, for all of a thread's rows and columns."""
-        for number, (side, start) in enumerate(zip(self.sides, self.starts, strict=True)):
-            if isinstance(side, Vector):
-                self.known[number] = side.read(start)
+    def read_rows(self) -> None:
+        """The scales of all of a thread's rows, if they are in shared memory."""
+        self._read_vector(0)
+
+    def read_columns(self) -> None:
+        """The scales of all of a thread's columns, if they are in shared memory."""
+        self._read_vector(1)
+
+    def _read_vector(self, number: int) -> None:
+        side = self.sides[number]
+        if isinstance(side, Vector):
+            self.known[number] = side.read(self.starts[number])
 
     def at(self, atom: int, row: int, column: int) -> ir.Value:
         """The factor of an element of an atom, so many rows and columns behind the first one."""
@@ -125,9 +132,10 @@ def atom_slots(scope: Scope, acc: ir.Value) -> list[ir.Value]:
     return lowered_parts(acc)[: _atoms(scope, acc)]
 
 
-def _read_ahead(scope: Scope, op: BlockwiseMmaOp, columns: Scales | Vector) -> bool:
+def reads_ahead(scope: Scope, op: BlockwiseMmaOp) -> bool:
     """Whether a thread has registers for the scales of its columns while MMAs run."""
-    (m, n), held = op.acc.type.shape, columns.width * len(columns.lines)
+    columns, (m, n) = scales_of(scope, op)[1], op.acc.type.shape
+    held = columns.width * len(columns.lines)
     return isinstance(columns, Scales) or holds_scales(m, n, _warpgroups(scope, op.acc), held)
 
 

@@ -1,5 +1,6 @@
 """Turns with the tensor core, of the warpgroups that share a tile and add its products.
 
+    scales of columns             while others multiply
     await_turn                    wgmma … (commit) wgmma (commit)      multiply in one's own turn
     wait_group 1   give_turn      to the next warpgroup, before the last MMA is done
     wait_group 0   sums += …      while that one multiplies
@@ -24,6 +25,7 @@ from ...dialects.tile_types import SmemType
 from .. import build
 from ..places import ATOM_M
 from ..team import Team
+from .block_factors import reads_ahead
 from .scope import Scope
 
 
@@ -74,12 +76,15 @@ def open_turns(scope: Scope, mma: Any) -> None:
 
 
 def _warpgroups(scope: Scope, op: Any) -> int | None:
-    """How many take turns: several, where each has 64 rows and columns have scales of their own.
+    """How many take turns: several, where each has 64 rows and columns have scales of their own,
+    for which threads have registers while MMAs run.
 
     On an H200 a step of 128x128 was 13 % shorter for it, and 128x160 of K 16384 a sixth. Without
-    scales of columns warpgroups that add have nothing to read: turns made them 3 to 12 % slower. Of
-    several times 64 rows ptxas held two products at once, and spilled.
+    scales of columns warpgroups that add have nothing to read: turns made them 3 to 12 % slower,
+    and 128x192, whose scales are read behind MMAs, 5 %. Of several times 64 rows ptxas held two
+    products at once, and spilled.
     """
     count, rows = scope.warpgroups(op.acc.type), op.acc.type.shape[0]
     columns = isinstance(op, BlockwiseMmaOp) and isinstance(op.b_scales.type, SmemType)
-    return count if columns and count > 1 and rows == count * ATOM_M else None
+    takes = columns and count > 1 and rows == count * ATOM_M and reads_ahead(scope, op)
+    return count if takes else None

@@ -1,6 +1,6 @@
 // Two warpgroups share a tile whose products they add: as the program begins the last one gives the turn
 // to the first, each multiplies in its own, gives it on before its last MMA is done, and adds behind
-// that. Scales of rows and columns come with the tiles and are read while MMAs run.
+// that. Scales come with the tiles; those of columns are read before the turn, of rows while MMAs run.
 // RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,swizzle-selection,select-instructions' | filecheck %s
 // RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,swizzle-selection,lower-to-nvvm' | filecheck %s --check-prefix NVVM
 
@@ -8,6 +8,8 @@
 // CHECK:         scf.for
 // CHECK-NOT:     {id = 14 : i64
 // CHECK-COUNT-4: "sm.tma_load"
+// CHECK-COUNT-16: llvm.load %{{.*}} : !llvm.ptr<3> -> vector<2xf32>
+// CHECK-NOT:     llvm.load
 // CHECK:         "sm.await_turn"(%{{.*}}) {id = 14 : i64, turns = 2 : i64}
 // CHECK:         "sm.wgmma_fence"
 // CHECK-COUNT-3: "sm.wgmma"(
@@ -16,6 +18,7 @@
 // CHECK:         "sm.wgmma_commit"
 // CHECK:         "sm.converge"
 // CHECK-COUNT-2: llvm.load %{{.*}} : !llvm.ptr<3> -> f32
+// CHECK-NOT:     llvm.load
 // CHECK:         "sm.wgmma_wait"() {pending = 1 : i64}
 // CHECK:         "sm.give_turn"
 // CHECK:         "sm.wgmma_wait"() {pending = 0 : i64}
