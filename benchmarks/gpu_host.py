@@ -6,7 +6,7 @@ Needs the compiler and a GPU. First calls are measured in processes of their own
 into an empty cache, one that finds the bundle on disk; then the second call, until its output is
 there. Calls after that: microseconds of the host for one call, the median of 15 rounds of up to 200
 calls, in which all ways take turns, while the GPU's queue has room. Every way's output is compared
-with float64 first.
+with float64 first. TILEWRIGHT_LAUNCH=python measures launches without the extension in C.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import torch
 from tilewright import matmul
 from tilewright.compiler.calls.kernel_cache import VARIABLE, cache_folder
 from tilewright.runtime import load
+from tilewright.runtime.again import extension
 from tilewright.runtime.gpu.timing import batch_us, host_us
 from tilewright.runtime.launch.comparison import ERROR_MAX, machine
 from tilewright.runtime.launch.devices import why_no_gpu
@@ -155,7 +156,9 @@ def as_text(
     size: int, first: dict[str, dict[str, float]], calls: dict[str, dict[str, float]]
 ) -> str:
     """Two tables in Markdown."""
-    lines = [", ".join(f"{key} {value}" for key, value in machine().items())]
+    way = "Python" if extension() is None else "C"
+    facts = {**machine(), "launches by": way}
+    lines = [", ".join(f"{key} {value}" for key, value in facts.items())]
     lines += ["", f"| {size}³, bf16 | import s | first call s | second call µs |", "|---" * 4 + "|"]
     for name, seconds in first.items():
         begin, first_call, second = seconds.values()

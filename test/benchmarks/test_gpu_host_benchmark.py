@@ -22,12 +22,14 @@ def script(monkeypatch):
     sys.modules.pop("gpu_host", None)
 
 
-def test_both_tables_are_printed(script, monkeypatch):
+@pytest.mark.parametrize(("module", "way"), [(object(), "C"), (None, "Python")])
+def test_both_tables_are_printed(script, monkeypatch, module, way):
+    monkeypatch.setattr(script, "extension", lambda: module)
     monkeypatch.setattr(script, "machine", lambda: {"gpu": "NVIDIA H200"})
     first = {"compiled": {"import": 0.8, "first call": 0.5, "second call": 6e-5}}
     calls = {"`matmul`": {"tilewright": 9.04, "torch": 11.4}, "`matmul`, `out=`": {"tilewright": 7}}
     assert script.as_text(512, first, calls).splitlines() == [
-        "gpu NVIDIA H200",
+        f"gpu NVIDIA H200, launches by {way}",
         "",
         "| 512³, bf16 | import s | first call s | second call µs |",
         "|---|---|---|---|",
