@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import math
 import re
 import sys
@@ -83,7 +84,14 @@ def parse_options() -> argparse.Namespace:
     parser = comparison_parser(__doc__, ",".join(SHAPES), of_shapes="MxNxKxGROUPS,…")
     parser.add_argument("--only", default="", help="variants, by commas (default all)")
     parser.add_argument("--kinds", default="uniform,ragged,skewed", help=", ".join(KINDS))
-    return parser.parse_args()
+    options = parser.parse_args()
+    unknown = {*filter(None, options.only.split(","))} - {
+        *VARIANTS,
+        *itertools.chain(*OTHERS.values()),
+    }
+    if unknown:
+        parser.error(f"--only must be of {', '.join(VARIANTS)}, got {min(unknown)}")
+    return options
 
 
 def compile_all(options: argparse.Namespace) -> int:

@@ -45,6 +45,10 @@ from .tensor_estimate import tensor_estimate
 from .waves import resident_ctas, tile_rounds, wave_shape
 
 SHARING_MAX = 8  # parts of K in a cluster: as many were measured
+UNEVEN, UNEVEN_ROWS = 1.07, 512
+"""Of groups of so many rows in the mean: an H200 took up to so much longer for tiles of 128x256
+than for 128x128 in turns, beside what is estimated of both, of eight shapes, and less for none.
+"""
 
 
 def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
@@ -65,6 +69,7 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     start = start_cycles(schedule, target)
     rounds = tile_rounds(problem, schedule, target)
     work = work_cycles(schedule, rounds, main, epilogue, fill + start, target)
+    work *= uneven_groups(problem, schedule, target)
     work_us = microseconds(target, work + gathered)
     epilogue += gathered
     dram_us = dram_bytes(problem, schedule, target) / figures(target).dram_rate
@@ -121,6 +126,14 @@ def work_cycles(
         return before + (rounds - 1) * period + main + epilogue
     between = (rounds - 1) * figures(target).next_tile
     return before + rounds * (main + epilogue) + between
+
+
+def uneven_groups(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """By how much longer tiles take that two consumers share, where rows are grouped: the last tile
+    of a group is half empty in the mean. Of consumers in turns each goes on by itself."""
+    rows = problem.m if problem.grouped == "m" and problem.products == 1 else 0
+    shared = target.issuers_store and not schedule.ping_pong
+    return UNEVEN if shared and rows >= UNEVEN_ROWS else 1
 
 
 def microseconds(target: Target, cycles: float) -> float:
