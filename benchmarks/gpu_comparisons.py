@@ -73,6 +73,14 @@ ODD_MMAS = {
     "960x2048x4096": ("128x128x64", ""),
     "320x8088x2256": ("128x192x64", ""),
 }
+EVEN_MMAS = {
+    # M×N×K: tile of exchanged operands, columns of a piece
+    "384x2048x512": ("64x96x64", 32),
+    "640x2560x512": ("128x112x64", 16),
+    "896x4096x1024": ("128x224x64", 32),
+    "1152x1408x5120": ("128x96x64", 32),
+    "2560x1408x2048": ("128x224x64", 32),
+}
 SPLITS = {
     # M×N×K: tile, numbers of CTAs that share a tile
     "256x256x16384": ("64x64x64", (1, 2, 3, 4, 6, 8)),
@@ -235,10 +243,15 @@ def starts(target: str) -> Iterator[Variant]:
 
 
 def exchanges(target: str) -> Iterator[Variant]:
-    """M of an odd number of whole MMAs: the chosen schedule, and one without an exchange."""
+    """The chosen schedule, and one without an exchange for M of an odd number of whole MMAs, one
+    with it for M of an even number."""
     for shape, (tile, clustering) in ODD_MMAS.items():
         yield Variant(shape, "chosen")
         yield Variant(shape, tile, _with_roles(tile, STAGED, clustering))
+    for shape, (tile, columns) in EVEN_MMAS.items():
+        yield Variant(shape, "chosen")
+        staged = f"epilogue-staging{{columns={columns} buffers=2}}"
+        yield Variant(shape, f"{tile}-swap", _with_roles(f"{tile} swap=true order=n", staged))
 
 
 def launches(target: str) -> Iterator[Variant]:
