@@ -127,7 +127,7 @@ class Elements:
         value = self.value(argument, axes[len(axes) - rank :])
         as_it_is = rank == 0 and node.target in SCALED and argument is node.args[1]
         common = MLIR_TYPES.get(node.meta["val"].dtype)
-        if common in HALVES and not as_it_is:
+        if common in HALVES and type_ != "i1" and not as_it_is:
             value = self.converted(node, value, common)
         return self.converted(node, value, type_)
 

@@ -46,6 +46,12 @@ CASES = {
         False,
         F32,
     ),
+    "where of bf16": (
+        lambda acc, s: torch.where(acc > s, acc.to(BF16), (acc + 3).to(BF16)),
+        [BETWEEN],
+        False,
+        BF16,
+    ),
     "is one f32": (lambda acc, s: torch.where(acc.to(BF16) == s, 1.0, 2.0), [BETWEEN], False, F32),
     "s32 in bf16": (lambda acc, v: (acc + v).to(BF16), [TIE], True, BF16),
     "s32 in f16": (lambda acc, v: (acc + v).to(F16), [TIE], True, F16),

@@ -1,9 +1,12 @@
 """Kernels of regions on the emulator, beside the functions themselves in float64."""
 
+from collections import Counter
+
 import pytest
 import torch
 from graphs import draw, graph_of
 from patterns import PATTERNS, TRAINED
+from torch._ops import OpOverload
 
 from tilewright.compiler.inductor.graph_pass import take_regions
 from tilewright.compiler.inductor.operator import region_operator
@@ -31,10 +34,14 @@ def test_a_regions_kernel_gives_what_its_function_gives(name, chip):
     function, examples = ALL[name]
     values = of_random(examples, seed=31)
     module = graph_of(function, *values)
+    given = names_of(module)
     take_regions(module.graph, Settings(device="emulator", target=chip))
     module.recompile()
     targets = [node.target for node in module.graph.nodes]
     assert targets.count(region_operator) == 1
+    fused = Counter(PATTERNS[name][2] if name in PATTERNS else ())
+    left = names_of(module)
+    assert all(left[each] <= given[each] - fused[each] for each in fused), left
     made = module(*values)
     wanted = function(*wide(values)) if is_plain(name) else function(*values)
     pairs = zip(*(each if isinstance(each, tuple | list) else (each,) for each in (made, wanted)),
@@ -42,6 +49,11 @@ def test_a_regions_kernel_gives_what_its_function_gives(name, chip):
     for got, expected in pairs:
         size = float(expected.double().square().mean().sqrt())
         torch.testing.assert_close(got.double(), expected.double(), rtol=2e-2, atol=2e-2 * size)
+
+
+def names_of(module):
+    targets = [node.target for node in module.graph.nodes]
+    return Counter(each.overloadpacket.__name__ for each in targets if isinstance(each, OpOverload))
 
 
 def is_plain(name):

@@ -85,8 +85,8 @@ GRAPHS = [
     ),
     Fault(
         "elements: an operand of one element has the precision that it came with",
-        "        if common in HALVES and not as_it_is:",
-        "        if common in HALVES and rank and not as_it_is:",
+        "as_it_is = rank == 0 and node.target in SCALED and argument is node.args[1]",
+        "as_it_is = rank == 0 and argument is node.args[1]",
         ("test/compiler/test_epilogue_types.py",),
     ),
     Fault(
