@@ -46,7 +46,8 @@ Ranges = tuple[tuple[int, int], ...]
 
 def is_of_several(manifest: Any) -> bool:
     """Whether a manifest says that its bundle holds several kernels."""
-    return isinstance(manifest, dict) and manifest.get("schema") in _HEADS
+    schema = manifest.get("schema") if isinstance(manifest, dict) else None
+    return type(schema) is int and schema in _HEADS
 
 
 def prefix_of(manifest: Mapping[str, Any], kernel: Mapping[str, int]) -> str:
