@@ -325,7 +325,7 @@ def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
         return read(module)
 
 
-@functools.cache
+@functools.lru_cache(4096)
 def choose_pipeline(spec: MatmulSpec, target: str) -> str:
     """The pipeline of the schedule that the estimates favour (`tilewright explain schedule`)."""
     if spec.is_scaled:

@@ -36,7 +36,8 @@ NUMBERS = frozenset({int, float, complex, bool, str, bytes, range, slice, type(N
 LIBRARIES = frozenset({*sys.stdlib_module_names, "numpy", "torch"})
 """Whose functions and classes are taken as they are."""
 MISSING = object()
-FUNCTIONS_KEPT = 1024  # in each cache; a kernel's PTX has some hundred kilobytes
+KERNELS_KEPT = 1024  # in each cache; a kernel's PTX has some hundred kilobytes
+CODES_KEPT = 4096
 LIKE_NO_OTHER = object()
 """Among what is kept of a function whose key is equal to none."""
 OPEN = (globals, eval, exec, __import__, importlib.import_module, sys._getframe)
@@ -85,14 +86,14 @@ def function_key(function: Any, kept: list[Any]) -> Any:
 
 
 def stored(cache: dict[Any, Any], key: Any, made: Any, kept: list[Any]) -> Any:
-    """What the cache has for a key that functions are in, or now has, unless one is like no other.
+    """What the cache has for a key, or now has, unless a function in the key is like no other.
 
-    kept: what `function_key` has kept for the key. A full cache loses its oldest entry: a function
-    that is made anew from other numbers at each call has another key each time.
+    kept: what `function_key` has kept for the key. A full cache loses its oldest entry: sizes may
+    be others at each call, and a function that is made anew from other numbers has another key.
     """
     if any(each is LIKE_NO_OTHER for each in kept):
         return made
-    if key not in cache and len(cache) >= FUNCTIONS_KEPT:
+    if key not in cache and len(cache) >= KERNELS_KEPT:
         del cache[next(iter(cache))]
     return cache.setdefault(key, made)
 
@@ -232,6 +233,8 @@ def _what_is_read(code: CodeType) -> Read:
         paths = [*_paths(code), *(path for each in inner for path in (*each.outside, *each.locals))]
         names = (*code.co_names, *(name for each in inner for name in each.names))
         outside = dict.fromkeys(path for path in paths if path.kind != "local")
+        if len(_read) >= CODES_KEPT:
+            _read.clear()
         own = (*code.co_freevars, *code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
         around = dict.fromkeys(each for each in paths if each.kind == "local" and each.name in own)
         found = _read[id(code)] = Read(code, tuple(outside), tuple(around), names)

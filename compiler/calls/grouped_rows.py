@@ -32,6 +32,8 @@ def multiply_rows(
 ) -> Any:
     """The product by one kernel; b is [groups, n, k], and `rows` says which rows of a there are.
 
+    out: where the product goes, else a new tensor; rows that no group has stay as they are,
+        or become 0.
     second: another b, of whose sums `after` makes something beside those of the first.
     """
     after = after or After()
@@ -40,7 +42,8 @@ def multiply_rows(
     b = read_in_place("grouped_mm: mat_b", b, target, gaps=False)
     count = a.shape[0] if rows is None else rows.shape[0]
     if 0 in (*a.shape, *b.shape, count):
-        return _of_nothing(a, b, count, offs, how, after, second) if out is None else out
+        made = _of_nothing(a, b, count, offs, how, after, second)
+        return made if out is None else out.copy_(made)
     kept: list[Any] = []
     gathered = 0 if rows is None else count
     products = 1 if second is None else 2

@@ -32,6 +32,7 @@ from ..spec import MatmulSpec
 
 VARIABLE = "TILEWRIGHT_CACHE"
 FILE_MODE = 0o600
+BUNDLES_KEPT = 1024  # in memory; a kernel's PTX has some hundred kilobytes
 SOURCES = (
     "compiler/**/*.py",
     "dialects/**/*.py",
@@ -49,7 +50,7 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "tilewright"
 
 
-@functools.cache
+@functools.lru_cache(BUNDLES_KEPT)
 def cached_bundle(
     source: MatmulSpec | LinalgText, target: str, pipeline: str, math: str = ""
 ) -> Bundle:

@@ -25,6 +25,7 @@ from ..driver import choose_pipeline
 from ..pipeline import complete_pipeline
 from ..schedule.buckets import Bucket
 from ..spec import MatmulSpec
+from .function_keys import stored
 from .kernel_cache import cached_bundle
 from .leading_dims import is_empty, product_of_nothing
 from .operands import lies_as, operand_of, quick_key, spec_of
@@ -35,6 +36,7 @@ from .row_kernels import RowKernels, row_buckets
 DEFAULT_TARGET = "sm_100a"  # where there is no GPU
 ROWS, STACKS = "dynamic", "stack"
 """What `How.m` says of the size that a launch does."""
+SEEN_KEPT = 4096  # sizes, of which many may have one kernel
 PLAIN_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 
 
@@ -81,7 +83,8 @@ def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
         a, b = (read_in_place(*each, target) for each in (("matmul: a", a), ("matmul: b", b)))
         key = _key(a, b, how, gaps)
         with _finding:  # so that threads that ask for the same kernel get it from the first one
-            kernel = _kernels[key] = _kernels.get(key) or _find_kernel(a, b, how, target, gaps)
+            made = _kernels.get(key) or _find_kernel(a, b, how, target, gaps)
+            kernel = stored(_kernels, key, made, [])
     return kernel(aligned("matmul: a", a), aligned("matmul: b", b), out=out)
 
 
@@ -136,6 +139,8 @@ def remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
         return
     kernel = kernel_for(a, b, None, how)
     if kernel is not None:
+        if len(_seen) >= SEEN_KEPT:
+            _seen.clear()
         known = Seen(recognizer((a, b)), a.requires_grad or b.requires_grad, kernel)
         _seen[a.shape, b.shape, asked] = known
 

@@ -30,6 +30,7 @@ from ..importers.linalg_text import SHORT_SUMS, TWO_LEVEL_CHIPS, LinalgText, sho
 from ..importers.traced_function import TensorLike
 from ..spec import BLOCKED, LINEAR, TWO_LEVEL, MatmulSpec
 from .coarse_scales import COARSE, coarse_scales, laid_out
+from .function_keys import stored
 from .fused import multiply_fused, must_be_two_steps, two_steps
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, is_seen_by_torch, pipeline_of
@@ -314,10 +315,9 @@ def _by_blocks(
     )
     key = sides, likes, epilogue, how, gpu_of(a.rows)
     with _finding:
-        if key not in _kernels:
-            _kernels[key] = _find(a, b, how, epilogue, likes)
+        kernel = _kernels.get(key) or stored(_kernels, key, _find(a, b, how, epilogue, likes), [])
     given = a.rows, b.rows, a.blocks, b.blocks, *(_dense(each) for each in operands)
-    result = _kernels[key](*given)
+    result = kernel(*given)
     return QuantizedProduct(*result) if is_format(how.out_dtype) else result
 
 

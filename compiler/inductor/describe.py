@@ -72,7 +72,7 @@ def estimated_us(prepared: AnyPrepared) -> float | None:
     return _estimated_us(prepared.spec, prepared.target)
 
 
-@functools.cache
+@functools.lru_cache(4096)
 def _estimated_us(spec: MatmulSpec, chip: str) -> float | None:
     target = find_target(chip)
     if target.threads_multiply or spec.is_scaled:

@@ -37,7 +37,7 @@ def n_extents(problem: Problem, target: Target) -> tuple[int, ...]:
     return _covering(extent, usual, SWAPPED_STEPS[accumulators], target.mma.n_max)
 
 
-@functools.cache
+@functools.lru_cache(4096)
 def _covering(
     extent: int, usual: tuple[int, ...], steps: tuple[int, ...], most: int
 ) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls import fused
+from tilewright.compiler.calls import function_keys, fused
 from tilewright.compiler.calls.function_keys import LIKE_NO_OTHER, function_key, stored
 
 GLOBAL = types.SimpleNamespace(value=2.0)
@@ -243,9 +243,21 @@ def test_the_type_that_torch_makes_by_default_is_in_a_key():
 
 
 def test_a_full_cache_loses_its_oldest_entry(monkeypatch):
-    monkeypatch.setattr("tilewright.compiler.calls.function_keys.FUNCTIONS_KEPT", 3)
+    monkeypatch.setattr("tilewright.compiler.calls.function_keys.KERNELS_KEPT", 3)
     cache: dict[Any, Any] = {}
     for number in (1, 2, 3, 1, 4):
         assert stored(cache, number, [number], []) == [number]
     assert [*cache] == [2, 3, 4]
     assert stored(cache, 4, "another", []) == [4]
+
+
+def test_what_is_known_of_code_is_bounded(monkeypatch):
+    """Text may be compiled anew for each call, to code that is like no other."""
+    monkeypatch.setattr(function_keys, "CODES_KEPT", 3)
+    monkeypatch.setattr(function_keys, "_read", {})
+    keys = []
+    for number in range(5):
+        made = eval(f"lambda acc: (lambda: acc + {number})()")
+        keys.append(function_key(made, []))
+        assert len(function_keys._read) <= 3
+    assert len(set(keys)) == 5

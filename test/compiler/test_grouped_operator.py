@@ -6,6 +6,8 @@ from torch import library
 
 from tilewright import grouped_mm, scaled_grouped_mm
 from tilewright.compiler.calls.grouped_operator import grouped_operator
+from tilewright.compiler.calls.grouped_rows import multiply_rows
+from tilewright.compiler.calls.kernels import How
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(19)
@@ -42,6 +44,16 @@ def test_the_operator_keeps_torchs_rules(form):
     library.opcheck(
         grouped_operator, (a.requires_grad_(), b.requires_grad_(), *others, "", True, *HOW)
     )
+
+
+@pytest.mark.parametrize("k", [0, K])
+def test_the_caller_gets_the_tensor_that_the_product_went_to(k):
+    """Also where K has no elements, of which the sums are 0."""
+    a, b = whole(ROWS, k), whole(GROUPS, k, N)
+    out = torch.full((ROWS, N), torch.nan, dtype=torch.bfloat16)
+    assert multiply_rows(a, b.mT, OFFS, How(target="sm_90a"), out=out) is out
+    parts = [a[:9] @ b[0], a[9:] @ b[2]]
+    assert out.equal(torch.cat(parts))
 
 
 def bias_and_gate(acc, bias, weights):

@@ -7,6 +7,8 @@ from tilewright import matmul
 from tilewright.runtime.errors import LaunchError
 from tilewright.runtime.operands.overlaps import check_apart
 
+GENERATOR = torch.Generator().manual_seed(23)
+
 
 def tensor(name, role, shape, strides, dtype="f32"):
     return {"name": name, "role": role, "shape": shape, "strides": strides, "dtype": dtype}
@@ -53,3 +55,22 @@ def test_a_product_does_not_go_where_its_operand_is(which):
     with pytest.raises(LaunchError, match=f"tensor 'c': must share no memory with '{which}'"):
         matmul(given["a"], given["b"], out=given[which])
     assert given[which].eq(1).all()
+
+
+@pytest.mark.parametrize("reads", ["the operand", "its transpose", "both"])
+@pytest.mark.parametrize("given", ["output", "transpose"])
+def test_an_epilogue_may_read_the_output_in_any_order(reads, given):
+    """What it reads elsewhere than it writes is copied first."""
+    a, b = (torch.randint(-3, 4, (40, 24), generator=GENERATOR).bfloat16() for _ in "ab")
+    out = torch.randint(-9, 10, (40, 40), generator=GENERATOR).float()
+    read = out if given == "output" else out.T
+    functions = {
+        "the operand": lambda acc, e: acc + e,
+        "its transpose": lambda acc, e: acc + e.T,
+        "both": lambda acc, e: acc + e.T - 2 * e,
+    }
+    expected = functions[reads](a.double() @ b.double().T, read.double().clone())
+    assert (
+        matmul(a, b, epilogue=functions[reads], operands=(read,), out=out, out_dtype="f32") is out
+    )
+    assert out.double().equal(expected)
