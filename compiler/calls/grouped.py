@@ -130,10 +130,10 @@ def grouped_product(
         raise OptionError(f"grouped_mm: {rule}[k, columns], or [m, k] and [k, n], got {got}")
     b = mat_b.swapaxes(-1, -2)
     _check(mat_a, b, offs, rows, check_offsets)
-    if is_traced() or is_transformed() or is_watched(mat_a, b, *after.operands):
+    given = b, *after.operands
+    recorded = any(records_gradients(mat_a, each) for each in given)
+    if recorded or is_traced() or is_transformed() or is_watched(mat_a, *given):
         return _seen(mat_a, b, offs, how, after, rows, order)
-    if any(records_gradients(mat_a, each) for each in (b, *after.operands)):
-        return _recorded(mat_a, b, offs, how, after, rows, order)
     if ranks == (2, 2):
         return multiply_depth(mat_a, b, offs, how, after, order)
     return multiply_rows(mat_a, b, offs, how, after, rows=rows)
@@ -179,7 +179,7 @@ def _stack(a: Any, b: Any, how: How, after: After) -> Any:
 
 
 def _seen(a: Any, b: Any, offs: Any, how: How, after: After, rows: Any, order: str) -> Any:
-    """The product as an operator of torch; what comes after the sums is a second step."""
+    """The product where torch must see it; what comes after the sums is a second step."""
     from .grouped_operator import composed
 
     def product(dtype: str) -> Any:
@@ -190,22 +190,6 @@ def _seen(a: Any, b: Any, offs: Any, how: How, after: After, rows: Any, order: s
         return product(how.out_dtype)
     count = None if b.dim() == 2 else len(a if rows is None else rows)
     return in_two_steps(product, a, offs, how, after, count)
-
-
-def _recorded(a: Any, b: Any, offs: Any, how: How, after: After, rows: Any, order: str) -> Any:
-    """The product of which torch records gradients; what comes after the sums is a second step."""
-    from .grouped_gradient import DepthProduct, GroupedProduct
-
-    if after.function is not None:
-
-        def product(dtype: str) -> Any:
-            return _recorded(a, b, offs, how._replace(out_dtype=dtype), After(), rows, order)
-
-        count = None if b.dim() == 2 else len(a if rows is None else rows)
-        return in_two_steps(product, a, offs, how, after, count)
-    if b.dim() == 2:
-        return DepthProduct.apply(a, b.mT, offs, how, order, multiply_rows)
-    return GroupedProduct.apply(a, b, offs, how, rows, order, multiply_rows)
 
 
 def _check(a: Any, b: Any, offs: Any, rows: Any, check_offsets: bool) -> None:

@@ -1,10 +1,13 @@
 """`grouped_mm` as an operator of torch, imported when torch must see the call.
 
 tilewright::grouped    the kernel, a fake implementation, and gradients by the same operator
+RecordedGroups         the same without torch's dispatcher, where nothing but gradients is recorded
 TransformedGroups      the same under torch.func, and forward
 
     of grouped rows      the gradient of mat_a is one of grouped rows, that of mat_b of a grouped K
     of a grouped K       both gradients are of grouped rows
+
+Of rows that are gathered by their numbers the former is added up, and the latter takes a copy.
 """
 
 from __future__ import annotations
@@ -18,10 +21,10 @@ from torch import library
 from ...dialects.dtypes import DTYPES
 from ...dialects.errors import OptionError
 from ...runtime.element_types import torch_dtype
-from ...runtime.tracing import is_traced, is_transformed
+from ...runtime.tracing import is_traced, is_transformed, is_watched
 from .grouped_depth import multiply_depth
 from .grouped_rows import multiply_rows
-from .kernels import How
+from .kernels import How, records_gradients
 from .operands import operand_type
 
 NO_GRADIENTS = (None,) * 7  # of what stands behind offs and rows
@@ -44,12 +47,29 @@ def grouped_operator(
     """mat_a [rows, k] times mat_b [groups, k, n], or [m, k] times [k, n] with a grouped K, as
     tilewright.grouped_mm; with `zeros` rows that no group has are 0. Empty texts leave the choice
     to the compiler."""
-    how = How(out_dtype, target, pipeline, preset, sums=sums)
+    how = out_dtype, target, pipeline, preset, sums
     with torch.no_grad():
-        if mat_b.dim() == 2:
-            return multiply_depth(mat_a, mat_b.mT, offs, how, order=order)
-        out = _empty(mat_a, mat_b, rows, out_dtype).zero_() if zeros else None
-        return multiply_rows(mat_a, mat_b.mT, offs, how, out=out, rows=rows)
+        return _multiply(mat_a, mat_b, offs, rows, order, zeros, *how)
+
+
+def _multiply(
+    mat_a: torch.Tensor,
+    mat_b: torch.Tensor,
+    offs: torch.Tensor,
+    rows: torch.Tensor | None,
+    order: str,
+    zeros: bool,
+    out_dtype: str,
+    target: str,
+    pipeline: str,
+    preset: str,
+    sums: str,
+) -> torch.Tensor:
+    how = How(out_dtype, target, pipeline, preset, sums=sums)
+    if mat_b.dim() == 2:
+        return multiply_depth(mat_a, mat_b.mT, offs, how, order=order)
+    out = _empty(mat_a, mat_b, rows, out_dtype).zero_() if zeros else None
+    return multiply_rows(mat_a, mat_b.mT, offs, how, out=out, rows=rows)
 
 
 @grouped_operator.register_fake
@@ -86,6 +106,8 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
 
 
 def _gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+    """By operators again, so that torch may record gradients of them, too. What no group has, of
+    rows or of K, has a gradient of 0."""
     mat_a, mat_b, offs, rows = ctx.saved_tensors
     _check_derivatives(mat_a)
     gradient = gradient.to(mat_a.dtype).contiguous()
@@ -134,10 +156,31 @@ def _call(
 
 
 def composed(*inputs: Any) -> torch.Tensor:
-    """The operator, as torch can transform it where it does."""
-    if is_traced() or not is_transformed():
+    """The product as torch must see it: an operator, or with its derivatives."""
+    if is_traced():
         return grouped_operator(*inputs)
-    return TransformedGroups.apply(*inputs)  # type: ignore[no-any-return]
+    if is_transformed():
+        return TransformedGroups.apply(*inputs)  # type: ignore[no-any-return]
+    if is_watched(*inputs[:4]):
+        return grouped_operator(*inputs)
+    if records_gradients(*inputs[:2]):
+        return RecordedGroups.apply(*inputs)  # type: ignore[no-any-return]
+    return _multiply(*inputs)
+
+
+class RecordedGroups(torch.autograd.Function):
+    """The product with its gradients.
+
+    Not by setup_context, for which torch binds the arguments to a signature at each call.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
+        result = _multiply(*inputs)
+        _keep(ctx, inputs, result)
+        return result
+
+    backward = staticmethod(_gradients)
 
 
 class TransformedGroups(torch.autograd.Function):
