@@ -20,7 +20,14 @@ from .grouped_fused import After, flipped, in_two_steps
 from .grouped_rows import multiply_rows
 from .kernels import How, records_gradients
 from .matmul import matmul
-from .operands import check_operands, check_options, check_tensors, result_type
+from .operands import (
+    check_flags,
+    check_operands,
+    check_options,
+    check_tensors,
+    given,
+    result_type,
+)
 
 
 def grouped_mm(
@@ -77,9 +84,10 @@ def grouped_mm(
     """
     pair = isinstance(mat_b, tuple | list)
     for each in mat_b if pair else (mat_b,):
-        check_tensors("grouped_mm", mat_a=mat_a, mat_b=each, offs=offs)
+        check_tensors("grouped_mm", mat_a=mat_a, mat_b=each, **given(offs=offs, rows=rows))
     texts = {"target": target, "pipeline": pipeline, "preset": preset}
     check_options("grouped_mm", out_dtype=out_dtype, **texts)
+    check_flags("grouped_mm", check_offsets=check_offsets)
     how = How(result_type(out_dtype), target or "", pipeline or "", preset or "")
     if epilogue is not None and not callable(epilogue):
         got = type(epilogue).__name__

@@ -15,6 +15,7 @@ from ..bundle_writer import several
 from ..driver import Compiled, compile_matmul
 from ..importers.torch_module import import_module, named_inputs, named_state, type_name
 from .kernels import default_target
+from .operands import check_options
 
 if TYPE_CHECKING:
     import torch
@@ -139,6 +140,7 @@ def compile_module(
     if not isinstance(module, torch.nn.Module):
         kind = type(module).__name__
         raise CompileError(f"compile_module: module must be a torch.nn.Module, got {kind}")
+    check_options("compile_module", target=target, pipeline=pipeline, preset=preset, math=math)
     source = import_module(module, *inputs, cuts=True, dynamic=dynamic_shapes)
     where = gpu_of(inputs[0]) if inputs else None
     chip = target or default_target(where)

@@ -117,19 +117,39 @@ def check_operands(function: str, operands: Any) -> None:
 def check_options(function: str, *, out_dtype: Any = None, **texts: Any) -> None:
     """Refuse options that are no texts; a type may be torch's or numpy's, too."""
     for name, value in texts.items():
-        if value is not None and not isinstance(value, str):
+        if value is not None and not (isinstance(value, str) and value):
             raise OptionError(f"{function}: {name} must be a text, got {value!r}; leave it out")
+    if out_dtype is not None and str(out_dtype) == "":
+        raise OptionError(f"{function}: out_dtype must name a type, got ''; leave it out")
     if type(out_dtype).__hash__ is None:
         rule = "out_dtype must be the name of a type, or torch's"
         raise OptionError(f"{function}: {rule}, got {type(out_dtype).__name__}")
 
 
-def check_tensors(function: str, **values: Any) -> None:
-    """Refuse arguments of a function of torch tensors that are something else; None is left out."""
+def check_flags(function: str, **values: Any) -> None:
+    """Refuse what is neither True nor False, of which nobody says which it means."""
     for name, value in values.items():
-        if value is not None and not is_torch(value):
+        if not isinstance(value, bool):
+            raise OptionError(f"{function}: {name} must be True or False, got {value!r}")
+
+
+def check_no_dims(function: str, contraction_dim: Any) -> None:
+    """Refuse dims to add up along, as torch names them: it is K."""
+    if not isinstance(contraction_dim, tuple | list) or len(contraction_dim):
+        raise OptionError(f"{function}: contraction_dim must be (), got {contraction_dim}")
+
+
+def check_tensors(function: str, **values: Any) -> None:
+    """Refuse arguments of a function of torch tensors that are something else."""
+    for name, value in values.items():
+        if not is_torch(value):
             rule = f"{name} must be a torch tensor"
             raise OptionError(f"{function}: {rule}, got {type(value).__name__}")
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Those of the arguments that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def quick_key(array: Any) -> Any:

@@ -35,7 +35,15 @@ from .fused import multiply_fused, must_be_two_steps, two_steps
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, is_seen_by_torch, pipeline_of
 from .matmul import matmul
-from .operands import check_options, check_tensors, operand_type, result_type
+from .operands import (
+    check_flags,
+    check_no_dims,
+    check_options,
+    check_tensors,
+    given,
+    operand_type,
+    result_type,
+)
 from .quantized_product import QuantizedProduct, is_format
 
 TORCH_ELEMENTS = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn_x2"}
@@ -115,9 +123,9 @@ def scaled_mm(
     """
     texts = {"target": target, "pipeline": pipeline, "preset": preset}
     check_options("scaled_mm", out_dtype=output_dtype, **texts)
-    check_tensors("scaled_mm", mat_a=mat_a, mat_b=mat_b, bias=bias)
-    if len(contraction_dim):
-        raise OptionError(f"scaled_mm: contraction_dim must be (), got {contraction_dim}")
+    check_tensors("scaled_mm", mat_a=mat_a, mat_b=mat_b, **given(bias=bias))
+    check_flags("scaled_mm", use_fast_accum=use_fast_accum)
+    check_no_dims("scaled_mm", contraction_dim)
     if len(mat_a.shape) != 2 or len(mat_b.shape) != 2:
         shapes = f"{list(mat_a.shape)} and {list(mat_b.shape)}"
         raise OptionError(f"scaled_mm: mat_a and mat_b must be matrices, got {shapes}")

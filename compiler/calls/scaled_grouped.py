@@ -17,9 +17,17 @@ from .grouped import check_ends, grouped_product
 from .grouped_blocks import BLOCK_RECIPES, multiply_blocks, names_of, refused, side_of
 from .grouped_fused import After
 from .kernels import How, default_target, is_seen_by_torch
-from .operands import check_options, check_tensors, result_type
+from .operands import (
+    check_flags,
+    check_no_dims,
+    check_options,
+    check_tensors,
+    given,
+    result_type,
+)
 from .scaled import PLAIN
 
+NAME = "scaled_grouped_mm"
 RECIPES = ("TensorWise", "RowWise")
 
 
@@ -70,10 +78,10 @@ def scaled_grouped_mm(
     compiled, DeviceError if it cannot be launched.
     """
     texts = {"target": target, "pipeline": pipeline, "preset": preset}
-    check_options("scaled_grouped_mm", out_dtype=output_dtype, **texts)
-    check_tensors("scaled_grouped_mm", mat_a=mat_a, mat_b=mat_b, offs=offs)
-    if len(contraction_dim):
-        raise refused("contraction_dim must be ()", contraction_dim)
+    check_options(NAME, out_dtype=output_dtype, **texts)
+    check_tensors(NAME, mat_a=mat_a, mat_b=mat_b, **given(offs=offs, rows=rows))
+    check_flags(NAME, use_fast_accum=use_fast_accum, check_offsets=check_offsets)
+    check_no_dims(NAME, contraction_dim)
     if bias is not None:
         raise refused("bias must be None", "one; add it by an epilogue of grouped_mm")
     chip = target or default_target(gpu_of(mat_a))
@@ -133,7 +141,7 @@ def _lists(name: str, scale: Any, recipe: Any, swizzle: Any) -> tuple[list[Any],
         got = f"{len(scales)} with {len(recipes)} and {len(swizzles)}"
         raise refused(f"scale_{name} must have a recipe each, and at most a swizzle", got)
     for each in scales:
-        check_tensors("scaled_grouped_mm", **{f"scale_{name}": each})
+        check_tensors(NAME, **{f"scale_{name}": each})
     return scales, names_of(recipes), [getattr(each, "name", each) for each in swizzles]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ...dialects.errors import OptionError
 from ...runtime.tracing import is_traced, is_watched
 from .kernels import How, records_gradients
-from .operands import check_operands, check_options, check_tensors, result_type
+from .operands import check_operands, check_options, check_tensors, given, result_type
 from .weight_product import WIDE, Weights, multiply_weights, weights_of
 
 
@@ -55,7 +55,7 @@ def weight_only_mm(
         got = type(epilogue).__name__
         rule = "epilogue must be a function of acc and operands"
         raise OptionError(f"weight_only_mm: {rule}, got {got}")
-    check_tensors("weight_only_mm", a=a, b=b, scales=scales, zeros=zeros)
+    check_tensors("weight_only_mm", a=a, b=b, **given(scales=scales, zeros=zeros))
     check_operands("weight_only_mm", operands)
     if epilogue is None and operands:
         rule = "operands are those of an epilogue, got none"

@@ -31,12 +31,27 @@ def summed(acc, *others):
     return sum(others, acc)
 
 
+def of_groups(**options):
+    recipes = ONE, "TensorWise", ONE, "TensorWise"
+    return scaled_grouped_mm(A, STACK, *recipes, offs=ENDS, **options)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: matmul(A, B, pipeline=3), "pipeline must be a text, got 3"),
         (lambda: matmul(A, B, target=90), "target must be a text, got 90"),
         (lambda: matmul(A, B, precision=["tf32"]), "precision must be a text, got ['tf32']"),
+        (lambda: matmul(A, B, target=""), "matmul: target must be a text, got ''; leave it out"),
+        (lambda: matmul(A, B, out_dtype=""), "matmul: out_dtype must name a type, got ''"),
+        (lambda: compile_module(LINEAR, A, pipeline=3), "pipeline must be a text, got 3"),
+        (lambda: compile_module(LINEAR, A, preset=""), "preset must be a text, got ''"),
+        (
+            lambda: grouped_mm(A, STACK, offs=ENDS, check_offsets="no"),
+            "grouped_mm: check_offsets must be True or False, got 'no'",
+        ),
+        (lambda: grouped_mm(A, None, offs=ENDS), "mat_b must be a torch tensor, got NoneType"),
+        (lambda: grouped_mm(A, STACK, offs=ENDS, rows=[1]), "rows must be a torch tensor, got"),
         (lambda: matmul(A, B, out_dtype=["bf16"]), "out_dtype must be the name of a type"),
         (lambda: grouped_mm(A, STACK, offs=ENDS, preset=["v6"]), "preset must be a text"),
         (
@@ -74,6 +89,22 @@ def summed(acc, *others):
         (lambda: grouped_mm(A, STACK, offs=[8]), "offs must be a torch tensor, got list"),
         (lambda: scaled_mm(A, B.T, 1.0, "TensorWise", ONE, "TensorWise"), "scale_a must be a"),
         (lambda: scaled_mm(A.tolist(), B.T, ONE, "TensorWise", ONE, "TensorWise"), "got list"),
+        (
+            lambda: scaled_mm(A, B.T, None, "TensorWise", ONE, "TensorWise"),
+            "scaled_mm: scale_a must be a torch tensor, got NoneType",
+        ),
+        (
+            lambda: scaled_mm(A, B.T, ONE, "TensorWise", ONE, "TensorWise", use_fast_accum=1),
+            "scaled_mm: use_fast_accum must be True or False, got 1",
+        ),
+        (
+            lambda: scaled_mm(A, B.T, ONE, "TensorWise", ONE, "TensorWise", contraction_dim=None),
+            "scaled_mm: contraction_dim must be (), got None",
+        ),
+        (lambda: of_groups(contraction_dim=(1,)), "contraction_dim must be (), got (1,)"),
+        (lambda: of_groups(check_offsets=None), "check_offsets must be True or False, got None"),
+        (lambda: of_groups(use_fast_accum="x"), "use_fast_accum must be True or False, got 'x'"),
+        (lambda: of_groups(rows=3), "scaled_grouped_mm: rows must be a torch tensor, got int"),
         (
             lambda: scaled_grouped_mm(A, STACK, 2, "TensorWise", ONE, "TensorWise", offs=ENDS),
             "scale_a must be a torch tensor, got int",
