@@ -1,12 +1,13 @@
 """What a matmul on this GPU costs the host, by each way to call it, beside torch's own.
 
-    python benchmarks/gpu_host.py [--size 512] [--json PATH]
+    python benchmarks/gpu_host.py [--size 512] [--json PATH] [--eager]
 
 Needs the compiler and a GPU. First calls are measured in processes of their own: one that compiles
 into an empty cache, one that finds the bundle on disk; then the second call, until its output is
 there. Calls after that: microseconds of the host for one call, the median of 15 rounds of up to 200
 calls, in which all ways take turns, while the GPU's queue has room. Every way's output is compared
-with float64 first. TILEWRIGHT_LAUNCH=python measures launches without the extension in C.
+with float64 first. Where the extension in C launches, another process then measures the calls that
+nothing compiled, with torch's, as Python launches them. --eager prints those calls alone, as JSON.
 """
 
 from __future__ import annotations
@@ -20,19 +21,24 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from tilewright import matmul
 from tilewright.compiler.calls.kernel_cache import VARIABLE, cache_folder
 from tilewright.runtime import load
+from tilewright.runtime.again import VARIABLE as LAUNCH
 from tilewright.runtime.again import extension
 from tilewright.runtime.gpu.timing import batch_us, host_us
 from tilewright.runtime.launch.comparison import ERROR_MAX, machine
 from tilewright.runtime.launch.devices import why_no_gpu
 
 Call = Callable[[], torch.Tensor]
+Ways = dict[str, dict[str, Call]]
+Figures = dict[str, dict[str, float]]
 OURS, TORCH = "tilewright", "torch"
+DRIVER = "cuLaunchKernelEx of cuda-python"
 WARM_CALLS = 5
 ROUNDS = 15
 FIRST_CALL = """
@@ -59,17 +65,22 @@ def main() -> None:
         sys.exit(f"error: {reason}")
     with tempfile.TemporaryDirectory() as folder:
         os.environ[VARIABLE] = folder
+        if options.eager:
+            print(json.dumps(host_costs(options.size, eager_ways)))
+            return
         first = {name: first_calls(options.size) for name in ("compiled", "from disk")}
-        calls = host_costs(options.size)
-    print(as_text(options.size, first, calls))
+        calls = host_costs(options.size, ways)
+        python = host_costs_in_python(options.size) if extension() else {}
+    print(as_text(options.size, first, calls, python))
     if options.json:
         result = {**machine(), "size": options.size, "first_calls_s": first, "host_us": calls}
-        options.json.write_text(json.dumps(result, indent=1))
+        options.json.write_text(json.dumps({**result, "host_us_python": python}, indent=1))
 
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=512, help="M = N = K (default 512)")
+    parser.add_argument("--eager", action="store_true", help="calls that nothing compiled, as JSON")
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     return parser.parse_args()
 
@@ -82,7 +93,15 @@ def first_calls(size: int) -> dict[str, float]:
     return dict(zip(("import", "first call", "second call"), seconds, strict=True))
 
 
-def host_costs(size: int) -> dict[str, dict[str, float]]:
+def host_costs_in_python(size: int) -> Figures:
+    """The same of what nothing compiled, in a process without the extension."""
+    command = [sys.executable, __file__, "--size", str(size), "--eager"]
+    environment = {**os.environ, LAUNCH: "python"}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    return json.loads(done.stdout)
+
+
+def host_costs(size: int, ways: Callable[..., Ways]) -> Figures:
     """Microseconds of the host for each way to call, ours and torch's."""
     torch.manual_seed(1)
     a, b = (torch.randn(size, size, device="cuda").bfloat16() for _ in range(2))
@@ -106,8 +125,13 @@ def in_turns(calls: Sequence[Call]) -> dict[Call, float]:
     return {call: statistics.median(found) for call, found in times.items()}
 
 
-def ways(a: torch.Tensor, b: torch.Tensor) -> dict[str, dict[str, Call]]:
+def ways(a: torch.Tensor, b: torch.Tensor) -> Ways:
     """Each way to multiply, ours and torch's, for [m, k] and [n, k]."""
+    compiled = [compiled_ways(a, b, mode) for mode in ("default", "reduce-overhead")]
+    return {**eager_ways(a, b), **compiled[0], **compiled[1]}
+
+
+def eager_ways(a: torch.Tensor, b: torch.Tensor) -> Ways:
     kernel, out, transposed = load_kernel(a, b), torch.empty_like(a), b.T
     weight = b.clone().requires_grad_()
     linear = torch.nn.functional.linear
@@ -120,12 +144,25 @@ def ways(a: torch.Tensor, b: torch.Tensor) -> dict[str, dict[str, Call]]:
         "`matmul`, `out=`": {OURS: lambda: matmul(a, b, out=out)},
         "`matmul`": {OURS: lambda: matmul(a, b), TORCH: lambda: linear(a, b)},
         "`matmul`, gradients": {OURS: lambda: matmul(a, weight), TORCH: lambda: linear(a, weight)},
-        **compiled_ways(a, b, "default"),
-        **compiled_ways(a, b, "reduce-overhead"),
+        DRIVER: {OURS: driver_alone(kernel, a, b, out)},
     }
 
 
-def compiled_ways(a: torch.Tensor, b: torch.Tensor, mode: str) -> dict[str, dict[str, Call]]:
+def driver_alone(kernel: Any, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> Call:
+    """The driver's call that is in each launch of a bundle, by cuda-python."""
+    kernel(a, b, out=out)
+    (program,) = kernel._programs.values()
+    (known,) = program._launches.values()
+    launch, function = program.gpu.driver.api.cuLaunchKernelEx, program._function
+
+    def call() -> torch.Tensor:
+        launch(known.config, function, known.parameters, 0)
+        return out
+
+    return call
+
+
+def compiled_ways(a: torch.Tensor, b: torch.Tensor, mode: str) -> Ways:
     """A relu of the product, with which torch.compile has something to do."""
     ours = torch.compile(lambda a, b: torch.relu(matmul(a, b)), fullgraph=True, mode=mode)
     theirs = torch.compile(lambda a, b: torch.relu(a @ b.T), fullgraph=True, mode=mode)
@@ -152,9 +189,7 @@ def check(way: str, call: Call, a: torch.Tensor, b: torch.Tensor) -> None:
         sys.exit(f"error: {way}: relative error must be below {ERROR_MAX}, got {error:.3g}")
 
 
-def as_text(
-    size: int, first: dict[str, dict[str, float]], calls: dict[str, dict[str, float]]
-) -> str:
+def as_text(size: int, first: Figures, calls: Figures, python: Figures) -> str:
     """Two tables in Markdown."""
     way = "Python" if extension() is None else "C"
     facts = {**machine(), "launches by": way}
@@ -163,11 +198,21 @@ def as_text(
     for name, seconds in first.items():
         begin, first_call, second = seconds.values()
         lines.append(f"| {name} | {begin:.2f} | {first_call:.2f} | {second * 1e6:.0f} |")
-    lines += ["", "| host, µs a call | tilewright | torch |", "|---" * 3 + "|"]
-    for way, found in calls.items():
-        theirs = f"{found[TORCH]:.1f}" if TORCH in found else ""
-        lines.append(f"| {way} | {found[OURS]:.1f} | {theirs} |")
+    tables = [calls, python] if python else [calls]
+    heads = ["tilewright | torch | part of torch's", "launches by Python | torch beside it | part"]
+    heads = heads[: len(tables)]
+    lines += ["", f"| host, µs a call | {' | '.join(heads)} |", "|---" * (1 + 3 * len(heads)) + "|"]
+    for name in calls:
+        cells = " | ".join(_cells(table.get(name, {})) for table in tables)
+        lines.append(f"| {name} | {cells} |")
     return "\n".join(lines)
+
+
+def _cells(found: dict[str, float]) -> str:
+    """Ours, torch's, and what part of torch's ours is, as far as there are both."""
+    ours, theirs = found.get(OURS), found.get(TORCH)
+    texts = [f"{us:.1f}" if us else "" for us in (ours, theirs)]
+    return " | ".join([*texts, f"{ours / theirs:.2f}" if ours and theirs else ""])
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 /* `Again` of again.py in C: the way of a launch on tensors like those of an earlier one.
 
    tensors → torch's guards recognize them → addresses and stream → the launch kept for these
-           → cuLaunchKernelEx by its address, while other threads may run
+           → cuStreamIsCapturing, cuLaunchKernelEx by their addresses, while other threads may run
 
    What it does not recognize it leaves alone, and says so; Python then goes the long way. It calls
-   torch by functions for Python, and needs no header of torch or CUDA. An object never changes
-   after it was made, so that threads may share it. */
+   torch by functions for Python, and needs no header of torch or CUDA. Threads may share an object:
+   all that changes in it is which launches were met lately, under Python's lock. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -14,25 +14,49 @@
 #error "free-threaded Python launches by again.py: the lock keeps what is looked up here alive"
 #endif
 
-#define INTERFACE 2 /* that of again.py */
+#include <stdint.h>
+#include <string.h>
+
+#define INTERFACE 3 /* that of again.py */
+#define MOST 24     /* addresses of a launch, and its stream; Python launches what has more */
+#define PLACES 32   /* launches that were met lately, each at the place that its words tell */
 
 /* CUresult cuLaunchKernelEx(config, function, parameters, extra) */
 typedef int (*LaunchKernel)(const void *, void *, void **, void **);
+/* CUresult cuStreamIsCapturing(stream, status); the status is 0 of a stream that none captures */
+typedef int (*IsCapturing)(void *, int *);
+
+/* A launch's key as numbers: the addresses of its tensors and workspaces, and its stream. */
+typedef struct {
+    Py_ssize_t count;
+    unsigned long long words[MOST];
+} Key;
+
+typedef struct {
+    Key key;
+    PyObject *known;
+} Place;
+
+/* What Python gives beside addresses. */
+#define OBJECTS(each)                                                                              \
+    each(launches) each(failed) each(recognizes) each(recognizes_inputs) each(make)                \
+    each(stream_of) each(index) each(workspaces) each(count_up)
+#define NAME(name) #name,
+#define FOUND_IN(name) , &name
+#define DECLARE(name) PyObject *name;
+#define HOLD(name) self->name = Py_NewRef(name);
+#define VISIT(name) Py_VISIT(self->name);
+#define CLEAR(name) Py_CLEAR(self->name);
 
 typedef struct {
     PyObject_HEAD
     LaunchKernel launch;
+    IsCapturing captures;
     void *function;
-    PyObject *launches;
-    PyObject *failed;
-    PyObject *recognizes;
-    PyObject *recognizes_inputs;
-    PyObject *make;
-    PyObject *captures;
-    PyObject *stream_of;
-    PyObject *index;
-    PyObject *workspaces;
-    PyObject *count_up;
+    OBJECTS(DECLARE)
+    PyTypeObject *type; /* of the tensors whose addresses `address_of` gives, or NULL */
+    PyCFunction address_of;
+    Place lately[PLACES];
 } Again;
 
 static PyObject *data_ptr; /* the name of the method */
@@ -48,67 +72,133 @@ static int truth_of(PyObject *found)
 /* The stream's handle, a new reference; NULL where Python must find it, or with an exception. */
 static PyObject *stream_for(Again *self, PyObject *stream)
 {
-    if (stream == Py_None && self->stream_of != Py_None) {
-        if (self->captures != Py_None && truth_of(PyObject_CallNoArgs(self->captures)))
-            return NULL;
+    if (stream == Py_None && self->stream_of != Py_None)
         return PyObject_CallOneArg(self->stream_of, self->index);
-    }
     return PyLong_CheckExact(stream) ? Py_NewRef(stream) : NULL;
 }
 
-/* The addresses of the workspaces, a new reference to a tuple. */
-static PyObject *workspaces_for(Again *self, PyObject *stream)
+/* Adds a number to the key and takes the reference; 1, or 0 where it is none that fits, or with an
+   exception. */
+static int add(Key *key, PyObject *number)
+{
+    int fits = number != NULL && PyLong_CheckExact(number) && key->count < MOST;
+    if (fits) {
+        unsigned long long word = PyLong_AsUnsignedLongLong(number);
+        fits = word != (unsigned long long)-1 || !PyErr_Occurred();
+        if (!fits)
+            PyErr_Clear();
+        key->words[key->count] = word;
+        key->count += fits;
+    }
+    Py_XDECREF(number);
+    return fits;
+}
+
+/* Finds the function behind `data_ptr` of a type's instances, if it has none in Python. */
+static void meet_type(Again *self, PyTypeObject *type)
+{
+    PyObject *method = PyObject_GetAttr((PyObject *)type, data_ptr);
+    PyMethodDef *found = NULL;
+    if (method != NULL && Py_IS_TYPE(method, &PyMethodDescr_Type))
+        found = ((PyMethodDescrObject *)method)->d_method;
+    if (found != NULL && found->ml_flags == METH_NOARGS) {
+        self->address_of = found->ml_meth;
+        Py_XSETREF(self->type, (PyTypeObject *)Py_NewRef(type));
+    }
+    Py_XDECREF(method);
+    PyErr_Clear();
+}
+
+/* The tensor's address, a new reference, or NULL with an exception. To look for the method each
+   time takes as long as to call it. */
+static PyObject *address_of(Again *self, PyObject *tensor)
+{
+    if (Py_TYPE(tensor) != self->type)
+        meet_type(self, Py_TYPE(tensor));
+    if (Py_TYPE(tensor) == self->type)
+        return self->address_of(tensor, NULL);
+    return PyObject_CallMethodNoArgs(tensor, data_ptr);
+}
+
+/* Adds the addresses of the workspaces; 1, or 0 as `add` does. */
+static int add_workspaces(Again *self, Key *key, PyObject *stream)
 {
     if (self->workspaces == Py_None)
-        return PyTuple_New(0);
+        return 1;
     PyObject *found = PyObject_CallOneArg(self->workspaces, stream);
-    if (found != NULL && !PyTuple_Check(found)) {
+    if (found == NULL)
+        return 0;
+    int fits = PyTuple_Check(found);
+    if (!fits)
         PyErr_SetString(PyExc_TypeError, "workspaces must be a tuple");
-        Py_CLEAR(found);
-    }
-    return found;
+    for (Py_ssize_t i = 0; fits && i < PyTuple_GET_SIZE(found); i++)
+        fits = add(key, Py_NewRef(PyTuple_GET_ITEM(found, i)));
+    Py_DECREF(found);
+    return fits;
 }
 
-/* (address, …, workspace, …, stream) */
-static PyObject *key_of(PyObject *tensors, PyObject *own, PyObject *stream)
+/* Makes the key of tensors on this stream; 1, or 0 as `add` does. */
+static int make_key(Again *self, Key *key, PyObject *tensors, PyObject *stream)
 {
-    Py_ssize_t count = PyTuple_GET_SIZE(tensors), more = PyTuple_GET_SIZE(own);
-    PyObject *key = PyTuple_New(count + more + 1);
-    if (key == NULL)
-        return NULL;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *address = PyObject_CallMethodNoArgs(PyTuple_GET_ITEM(tensors, i), data_ptr);
-        if (address == NULL) {
-            Py_DECREF(key);
-            return NULL;
-        }
-        PyTuple_SET_ITEM(key, i, address);
-    }
-    for (Py_ssize_t i = 0; i < more; i++)
-        PyTuple_SET_ITEM(key, count + i, Py_NewRef(PyTuple_GET_ITEM(own, i)));
-    PyTuple_SET_ITEM(key, count + more, Py_NewRef(stream));
-    return key;
-}
-
-/* What is kept for these tensors on this stream, a new reference; NULL where nothing is. */
-static PyObject *find(Again *self, PyObject *tensors, PyObject *stream)
-{
-    PyObject *known = NULL, *own = NULL, *key = NULL;
     PyObject *handle = stream_for(self, stream);
-    if (handle != NULL)
-        own = workspaces_for(self, handle);
-    if (own != NULL)
-        key = key_of(tensors, own, handle);
-    if (key != NULL)
-        known = Py_XNewRef(PyDict_GetItemWithError(self->launches, key));
-    Py_XDECREF(key);
-    Py_XDECREF(own);
-    Py_XDECREF(handle);
+    if (handle == NULL)
+        return 0;
+    int fits = 1;
+    key->count = 0;
+    for (Py_ssize_t i = 0; fits && i < PyTuple_GET_SIZE(tensors); i++)
+        fits = add(key, address_of(self, PyTuple_GET_ITEM(tensors, i)));
+    fits = fits && add_workspaces(self, key, handle) && add(key, Py_NewRef(handle));
+    Py_DECREF(handle);
+    return fits;
+}
+
+/* (address, …, workspace, …, stream), the key in `launches`. */
+static PyObject *as_tuple(const Key *key)
+{
+    PyObject *words = PyTuple_New(key->count);
+    for (Py_ssize_t i = 0; words != NULL && i < key->count; i++) {
+        PyTuple_SET_ITEM(words, i, PyLong_FromUnsignedLongLong(key->words[i]));
+        if (PyTuple_GET_ITEM(words, i) == NULL)
+            Py_CLEAR(words);
+    }
+    return words;
+}
+
+/* What is kept for the key, a new reference; NULL where nothing is, or with an exception. */
+static PyObject *find(Again *self, const Key *key)
+{
+    size_t bytes = (size_t)key->count * sizeof *key->words;
+    uint64_t mixed = 0;
+    for (Py_ssize_t i = 0; i < key->count; i++)
+        mixed = (mixed ^ key->words[i]) * 0x9E3779B97F4A7C15u;
+    Place *place = &self->lately[(mixed >> 32) % PLACES];
+    int met = place->known != NULL && place->key.count == key->count;
+    if (met && memcmp(place->key.words, key->words, bytes) == 0)
+        return Py_NewRef(place->known);
+    PyObject *words = as_tuple(key);
+    if (words == NULL)
+        return NULL;
+    PyObject *known = Py_XNewRef(PyDict_GetItemWithError(self->launches, words));
+    Py_DECREF(words);
+    if (known != NULL) {
+        PyObject *before = place->known;
+        place->key = *key;
+        place->known = Py_NewRef(known);
+        Py_XDECREF(before);
+    }
     return known;
 }
 
-/* Launches; 1, or -1 with an exception. `known` is (parameters, config, …), both as addresses. */
-static int launch_known(Again *self, PyObject *known)
+/* Whether a graph may capture the stream. */
+static int may_capture(IsCapturing captures, unsigned long long stream)
+{
+    int status = 0;
+    return captures((void *)(uintptr_t)stream, &status) != 0 || status != 0;
+}
+
+/* Launches; 1, 0 where a graph may capture the stream and `asks`, or -1 with an exception. `known`
+   is (parameters, config, …), both as addresses. */
+static int launch_known(Again *self, PyObject *known, unsigned long long stream, int asks)
 {
     if (!PyTuple_Check(known) || PyTuple_GET_SIZE(known) < 2) {
         PyErr_SetString(PyExc_TypeError, "a launch must be kept as a tuple of addresses");
@@ -116,26 +206,31 @@ static int launch_known(Again *self, PyObject *known)
     }
     void *parameters = PyLong_AsVoidPtr(PyTuple_GET_ITEM(known, 0));
     void *config = PyLong_AsVoidPtr(PyTuple_GET_ITEM(known, 1));
-    int status;
+    int status = 0, captured = 0;
     if (PyErr_Occurred())
         return -1;
     Py_BEGIN_ALLOW_THREADS
-    status = self->launch(config, self->function, parameters, NULL);
+    captured = asks && may_capture(self->captures, stream);
+    if (!captured)
+        status = self->launch(config, self->function, parameters, NULL);
     Py_END_ALLOW_THREADS
     if (status == 0)
-        return 1;
+        return !captured;
     PyObject *done = PyObject_CallFunction(self->failed, "iO", status, known);
     Py_XDECREF(done);
     return done == NULL ? -1 : 1;
 }
 
-/* Launches on tensors that were recognized; 1, 0 where nothing is kept for them, or -1. */
+/* Launches on tensors that were recognized; 1, 0 where nothing is kept for them or a graph captures
+   torch's stream, or -1. */
 static int launch_on(Again *self, PyObject *tensors, PyObject *stream)
 {
-    PyObject *known = find(self, tensors, stream);
+    Key key;
+    int asks = stream == Py_None && self->captures != NULL;
+    PyObject *known = make_key(self, &key, tensors, stream) ? find(self, &key) : NULL;
     if (known == NULL)
         return PyErr_Occurred() ? -1 : 0;
-    int done = launch_known(self, known);
+    int done = launch_known(self, known, key.words[key.count - 1], asks);
     Py_DECREF(known);
     return done;
 }
@@ -202,7 +297,7 @@ static PyObject *again_launch_new(Again *self, PyObject *const *given, Py_ssize_
 {
     if (!check_call(given, count, 2))
         return NULL;
-    if (self->make == Py_None)
+    if (self->make == Py_None || self->recognizes_inputs == Py_None)
         Py_RETURN_NONE;
     int done = truth_of(PyObject_CallObject(self->recognizes_inputs, given[0]));
     if (done != 1)
@@ -221,62 +316,39 @@ static PyObject *again_launch_new(Again *self, PyObject *const *given, Py_ssize_
 
 static PyObject *again_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
-    static char *names[] = {"launch", "function", "launches", "failed", "recognizes",
-                            "recognizes_inputs", "make", "captures", "stream_of", "index",
-                            "workspaces", "count_up", NULL};
-    unsigned long long launch, function;
-    PyObject *launches, *failed, *recognizes, *recognizes_inputs, *make;
-    PyObject *captures, *stream_of, *index, *workspaces, *count_up;
-    if (!PyArg_ParseTupleAndKeywords(args, named, "KKO!OOOOOOOOO", names, &launch, &function,
-                                     &PyDict_Type, &launches, &failed, &recognizes,
-                                     &recognizes_inputs, &make, &captures, &stream_of, &index,
-                                     &workspaces, &count_up))
+    static char *names[] = {"launch", "function", "captures", OBJECTS(NAME) NULL};
+    unsigned long long launch, function, captures;
+    OBJECTS(DECLARE)
+    if (!PyArg_ParseTupleAndKeywords(args, named, "KKKOOOOOOOOO", names, &launch, &function,
+                                     &captures OBJECTS(FOUND_IN)))
         return NULL;
+    if (!PyDict_Check(launches))
+        return PyErr_Format(PyExc_TypeError, "launches must be a dict");
     Again *self = (Again *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
     self->launch = (LaunchKernel)(uintptr_t)launch;
+    self->captures = (IsCapturing)(uintptr_t)captures;
     self->function = (void *)(uintptr_t)function;
-    self->launches = Py_NewRef(launches);
-    self->failed = Py_NewRef(failed);
-    self->recognizes = Py_NewRef(recognizes);
-    self->recognizes_inputs = Py_NewRef(recognizes_inputs);
-    self->make = Py_NewRef(make);
-    self->captures = Py_NewRef(captures);
-    self->stream_of = Py_NewRef(stream_of);
-    self->index = Py_NewRef(index);
-    self->workspaces = Py_NewRef(workspaces);
-    self->count_up = Py_NewRef(count_up);
+    OBJECTS(HOLD)
     return (PyObject *)self;
 }
 
 static int again_traverse(Again *self, visitproc visit, void *arg)
 {
-    Py_VISIT(self->launches);
-    Py_VISIT(self->failed);
-    Py_VISIT(self->recognizes);
-    Py_VISIT(self->recognizes_inputs);
-    Py_VISIT(self->make);
-    Py_VISIT(self->captures);
-    Py_VISIT(self->stream_of);
-    Py_VISIT(self->index);
-    Py_VISIT(self->workspaces);
-    Py_VISIT(self->count_up);
+    OBJECTS(VISIT)
+    Py_VISIT(self->type);
+    for (Place *place = self->lately; place < self->lately + PLACES; place++)
+        Py_VISIT(place->known);
     return 0;
 }
 
 static int again_clear(Again *self)
 {
-    Py_CLEAR(self->launches);
-    Py_CLEAR(self->failed);
-    Py_CLEAR(self->recognizes);
-    Py_CLEAR(self->recognizes_inputs);
-    Py_CLEAR(self->make);
-    Py_CLEAR(self->captures);
-    Py_CLEAR(self->stream_of);
-    Py_CLEAR(self->index);
-    Py_CLEAR(self->workspaces);
-    Py_CLEAR(self->count_up);
+    OBJECTS(CLEAR)
+    Py_CLEAR(self->type);
+    for (Place *place = self->lately; place < self->lately + PLACES; place++)
+        Py_CLEAR(place->known);
     return 0;
 }
 

@@ -4,7 +4,8 @@ tensors → torch's guards recognize them → addresses and stream → the launc
         → cuLaunchKernelEx
 
 `Again` is what this means, and runs where there is no extension. `_again.c` does the same in C, and
-takes the driver's function and what it is given as addresses.
+takes the driver's functions and what they are given as addresses. It looks for launches that it met
+lately before it asks `launches`, so what is kept there under a key must stay right.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .errors import DeviceError
 
 VARIABLE = "TILEWRIGHT_LAUNCH"
 WAYS = ("c", "python")
-INTERFACE = 2
+INTERFACE = 3
 """The number of what `_again.c` takes and does; an extension that has another is not used."""
 
 
@@ -62,7 +63,8 @@ class Again:
     failed: is given a status that is not 0, and the launch; raises, or has launched it.
     recognizes, recognizes_inputs: whether tensors have the form; the latter without the last one.
     make: a new last one, None where it cannot be quick; or None.
-    captures: whether a graph captures torch's current stream, which is left alone then; or None.
+    captures: whether a graph captures torch's current stream, which is left alone then; or None. In
+        C the address of cuStreamIsCapturing, or 0.
     stream_of: torch's current stream of a GPU, by the `index`; or None.
     workspaces: addresses of those of a stream; or None.
     count_up: lets torch know of a tuple of tensors that they change.

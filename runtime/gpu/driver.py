@@ -15,7 +15,8 @@ TENSOR_MAP_BYTES = 128
 TENSOR_MAP_ALIGNMENT_BYTES = 64
 NAME_BYTES = 128
 ENCODE, LAUNCH = "cuTensorMapEncodeTiled", "cuLaunchKernelEx"
-VERSION = 12000  # of CUDA, which has both
+IS_CAPTURING = "cuStreamIsCapturing"
+VERSION = 12000  # of CUDA, which has them all
 PER_THREAD = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"
 
 
@@ -123,9 +124,13 @@ class Driver:
         return tensor_map
 
     @functools.cached_property
-    def launch_address(self) -> int:
-        """Where cuLaunchKernelEx is; 0 where cuda-python calls it with other default streams."""
-        return 0 if os.environ.get(PER_THREAD, "0") != "0" else self._address(LAUNCH)
+    def addresses(self) -> tuple[int, int] | None:
+        """Where cuLaunchKernelEx and cuStreamIsCapturing are; None where cuda-python calls them
+        with other default streams, or the driver does not say."""
+        if os.environ.get(PER_THREAD, "0") != "0":
+            return None
+        launch, is_capturing = self._address(LAUNCH), self._address(IS_CAPTURING)
+        return (launch, is_capturing) if launch and is_capturing else None
 
     def _address(self, name: str) -> int:
         """Where a function of the driver is."""

@@ -136,18 +136,23 @@ class CudaProgram:
         if self._recognizes is nothing:
             return NOTHING
         make = maker(self.manifest["tensors"], values, self._index)
-        address, module = self.gpu.driver.launch_address, extension()
-        if module is not None and address:
-            again = functools.partial(module.Again, address, int(self._function))
+        again: Any
+        captures: Any
+        addresses, module = self.gpu.driver.addresses, extension()
+        if module is not None and addresses is not None:
+            launch, is_capturing = addresses
+            again = functools.partial(module.Again, launch, int(self._function))
+            captures = is_capturing if self._waits else 0
         else:
             again = functools.partial(Again, self._launch_kernel, self._function)
+            captures = self._torch_captures if self._waits else None
         return again(
             launches=self._launches,
             failed=self._launch_again,
             recognizes=self._recognizes,
             recognizes_inputs=make and recognizer(values[:-1]),
             make=make,
-            captures=self._torch_captures if self._waits else None,
+            captures=captures,
             stream_of=self._raw_stream,
             index=self._index,
             workspaces=self._workspaces if self._needs else None,

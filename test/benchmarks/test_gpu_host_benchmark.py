@@ -28,17 +28,23 @@ def test_both_tables_are_printed(script, monkeypatch, module, way):
     monkeypatch.setattr(script, "machine", lambda: {"gpu": "NVIDIA H200"})
     first = {"compiled": {"import": 0.8, "first call": 0.5, "second call": 6e-5}}
     calls = {"`matmul`": {"tilewright": 9.04, "torch": 11.4}, "`matmul`, `out=`": {"tilewright": 7}}
-    assert script.as_text(512, first, calls).splitlines() == [
+    python = {"`matmul`": {"tilewright": 12, "torch": 10}} if module else {}
+    heads = "| tilewright | torch | part of torch's |"
+    rows = ["| 9.0 | 11.4 | 0.79 |", "| 7.0 |  |  |"]
+    if module:
+        heads += " launches by Python | torch beside it | part |"
+        rows = [f"{rows[0]} 12.0 | 10.0 | 1.20 |", f"{rows[1]}  |  |  |"]
+    assert script.as_text(512, first, calls, python).splitlines() == [
         f"gpu NVIDIA H200, launches by {way}",
         "",
         "| 512³, bf16 | import s | first call s | second call µs |",
         "|---|---|---|---|",
         "| compiled | 0.80 | 0.50 | 60 |",
         "",
-        "| host, µs a call | tilewright | torch |",
-        "|---|---|---|",
-        "| `matmul` | 9.0 | 11.4 |",
-        "| `matmul`, `out=` | 7.0 |  |",
+        f"| host, µs a call {heads}",
+        "|---" * (heads.count("|")) + "|",
+        f"| `matmul` {rows[0]}",
+        f"| `matmul`, `out=` {rows[1]}",
     ]
 
 
@@ -63,4 +69,5 @@ def test_every_way_is_measured_on_a_gpu(gpu, tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "host.json").read_text())
     assert all(0 < us < 1000 for way in found["host_us"].values() for us in way.values())
+    assert set(found["host_us_python"]) < set(found["host_us"])
     assert found["first_calls_s"]["from disk"]["first call"] > 0

@@ -87,8 +87,8 @@ class RecordedDriver:
     `failing` maps a call's name to the status it ends with; `contexts` is the thread's stack,
     `captures` the number of the capture that a stream is in, `in_front` the nodes that its next
     launch comes after. A node is a pair: the function of a kernel, None for a copy; and the nodes
-    that it comes after. Launches may come through the address
-    of cuLaunchKernelEx, too, where `has_address` says so; they are recorded as the others are.
+    that it comes after. cuLaunchKernelEx and cuStreamIsCapturing may be called by their addresses,
+    too, where `has_address` says so; that is recorded as the others are.
     """
 
     CUresult = int
@@ -102,6 +102,7 @@ class RecordedDriver:
             setattr(self, name, SimpleNamespace(**members))
         self._encode = ENCODE_TYPE(self._encode_tiled)
         self._launch = LAUNCH_TYPE(self._launch_by_address)
+        self._is_capturing = IS_CAPTURING_TYPE(self._is_capturing_by_address)
 
     def __getattr__(self, name):
         if not name.startswith("cu"):
@@ -210,12 +211,18 @@ class RecordedDriver:
         found = {b"cuTensorMapEncodeTiled": self._encode}
         if self.has_address:
             found[b"cuLaunchKernelEx"] = self._launch
+            found[b"cuStreamIsCapturing"] = self._is_capturing
         address = ctypes.cast(found[name], ctypes.c_void_p).value if name in found else 0
         return (address, 0)
 
     def _launch_by_address(self, config, function, parameters, extra):
         function = Function(("function", function - FUNCTION))
         return self.cuLaunchKernelEx(self.configs[config], function, parameters, extra or 0)[0]
+
+    def _is_capturing_by_address(self, stream, found):
+        status, *told = self.cuStreamIsCapturing(stream or 0)
+        found[0] = told[0] if told else 0
+        return status
 
     def _encode_tiled(self, tensor_map, dtype, rank, address, dims, strides, box, steps, *enums):
         if tensor_map % 64:
@@ -251,6 +258,7 @@ class Function(tuple):
 
 FUNCTION = 0xF000
 LAUNCH_TYPE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
+IS_CAPTURING_TYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int))
 _U32S, _U64S = ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_uint64)
 ENCODE_TYPE = ctypes.CFUNCTYPE(
     ctypes.c_int,

@@ -20,13 +20,14 @@ from tilewright.runtime.gpu.operands import counter, maker, recognizer
 
 FUNCTION, INDEX = 0xF00, 3
 LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
+IS_CAPTURING = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int))
 
 
 class Launches:
     """What takes launches, by Python and by its address, and notes the bytes that it is given."""
 
     def __init__(self):
-        self.noted, self.status, self.sizes = [], 0, {}
+        self.noted, self.status, self.sizes, self.asked, self.held = [], 0, {}, [], []
         self.by_address = LAUNCH(self._launch)
         self.address = ctypes.cast(self.by_address, ctypes.c_void_p).value
 
@@ -39,6 +40,17 @@ class Launches:
 
     def __call__(self, config, function, parameters, extra):
         return (self._launch(id(config), function, parameters, extra),)
+
+    def capturing(self, answer):
+        """The address of what answers (status, capture) for a stream; `asked` has those."""
+
+        def is_capturing(stream, found):
+            self.asked.append(stream or 0)
+            status, found[0] = answer()
+            return status
+
+        self.held.append(IS_CAPTURING(is_capturing))
+        return ctypes.cast(self.held[-1], ctypes.c_void_p).value
 
     def known(self, draw):
         """A launch with a configuration and parameters of its own."""
@@ -90,22 +102,23 @@ class Both:
         self.first, self.pools = some_tensors(draw)
         self.needs, self.stream = draw.random() < 0.3, draw.randrange(3)
         self.launches, self.is_captured = {}, False
-        has_stream, makes = draw.random() < 0.8, draw.random() < 0.8
+        has_stream, makes, asks = (draw.random() < rate for rate in (0.8, 0.8, 0.5))
         shared = {
             "launches": self.launches,
             "failed": self.failed,
             "recognizes": recognizer(self.first),
             "recognizes_inputs": recognizer(self.first[:-1]) if makes else None,
             "make": self.make if makes else None,
-            "captures": (lambda: self.is_captured) if draw.random() < 0.5 else None,
             "stream_of": (lambda index: self.stream + index - INDEX) if has_stream else None,
             "index": INDEX,
             "workspaces": (lambda stream: (stream + 100, 7)) if self.needs else None,
             "count_up": counter(self.first[-1]),
         }
+        address = driver.capturing(self.capture) if asks else 0
+        python = (lambda: self.is_captured) if asks else None
         self.ways = (
-            module.Again(launch=driver.address, function=FUNCTION, **shared),
-            Again(launch=driver, function=FUNCTION, **shared),
+            module.Again(launch=driver.address, function=FUNCTION, captures=address, **shared),
+            Again(launch=driver, function=FUNCTION, captures=python, **shared),
         )
 
     @property
@@ -118,6 +131,10 @@ class Both:
         self.failures.append((status, known))
         if status == 700:
             raise DeviceError("launch: gone")
+
+    def capture(self):
+        """That a graph captures the stream, or that the driver cannot say."""
+        return self.draw.choice([(0, 1), (0, 2), (201, 0)]) if self.is_captured else (0, 0)
 
     def make(self):
         """The same tensor for both ways, or none."""
@@ -185,14 +202,78 @@ def way(request):
 
     def made(driver, **arguments):
         given = {"failed": None, "recognizes_inputs": None, "make": None, "stream_of": None}
-        given |= {"captures": None}
         given |= {"index": INDEX, "workspaces": None, "count_up": lambda written: None, **arguments}
         if request.param == "python":
-            return Again(launch=driver, function=FUNCTION, **given)
+            return Again(launch=driver, function=FUNCTION, captures=None, **given)
         module = request.getfixturevalue("extension")
-        return module.Again(launch=driver.address, function=FUNCTION, **given)
+        return module.Again(launch=driver.address, function=FUNCTION, captures=0, **given)
 
     return made
+
+
+@pytest.fixture
+def in_c(extension):
+    """in_c(driver, launches=…): an `Again` of the extension that recognizes whatever it gets."""
+
+    def made(driver, **arguments):
+        given = {"failed": None, "recognizes": lambda *tensors: True, "recognizes_inputs": None}
+        given |= {"make": None, "stream_of": None, "index": INDEX, "workspaces": None}
+        given |= {"count_up": None, "function": FUNCTION, "captures": 0, **arguments}
+        return extension.Again(launch=driver.address, **given)
+
+    return made
+
+
+def tensors_at(*addresses):
+    return tuple(Lying(lambda address=address: address) for address in addresses)
+
+
+@pytest.mark.parametrize("count", [1, 3, 23, 24, 25, 40])
+def test_each_of_many_launches_is_found_again_whatever_was_launched_between(in_c, count):
+    """More than the extension remembers by itself; what has too many tensors is left to Python."""
+    draw, driver = random.Random(count), Launches()
+    launches, streams = {}, (0, 5, 2**64 - 1)
+    again = in_c(driver, launches=launches)
+    for _ in range(200):
+        addresses = [draw.choice((0, 512, 2**40, 2**63)) + draw.randrange(8) for _ in range(count)]
+        launches[*addresses, draw.choice(streams)] = driver.known(draw)
+    for *addresses, stream in draw.choices(list(launches), k=1000):
+        del driver.noted[:]
+        done = again.launch(tensors_at(*addresses), stream)
+        assert done is (count < 24)
+        known = launches[*addresses, stream]
+        assert [each[0] for each in driver.noted] == [known.config_address] * done
+        assert not again.launch(tensors_at(*addresses[1:], addresses[0] + 8), stream)
+
+
+@pytest.mark.parametrize("number", [-1, 2**64, 2**64 + 5, True, 5.0, None])
+def test_numbers_that_are_no_addresses_are_left_to_python(in_c, number):
+    driver = Launches()
+    known = driver.known(random.Random(0))
+    again = in_c(driver, launches={(64, 5): known})
+    assert again.launch(tensors_at(64), 5)
+    assert not again.launch(tensors_at(number), 5)
+    assert not again.launch(tensors_at(64), number)
+    assert len(driver.noted) == 1
+
+
+def test_an_address_is_asked_of_the_type_that_a_tensor_has(in_c):
+    """One type's method is kept; a type of Python, or another of C, answers for itself."""
+    driver = Launches()
+    value = torch.zeros(4)
+
+    class Elsewhere(torch.Tensor):
+        def data_ptr(self):
+            return 64
+
+    tensors = [value, value.as_subclass(Named), value.as_subclass(Elsewhere), Lying(lambda: 128)]
+    addresses = [value.data_ptr(), value.data_ptr(), 64, 128]
+    known = {(address, 5): driver.known(random.Random(0)) for address in addresses}
+    again = in_c(driver, launches=known)
+    for index in [0, 1, 2, 3, 3, 2, 1, 0, 2, 0, 3]:
+        del driver.noted[:]
+        assert again.launch((tensors[index],), 5)
+        assert driver.noted[0][0] == known[addresses[index], 5].config_address
 
 
 class Lying:
@@ -202,8 +283,7 @@ class Lying:
         self.data_ptr = data_ptr
 
 
-ASKED = ("recognizes", "recognizes_inputs", "captures", "stream_of", "workspaces", "make")
-ASKED += ("count_up",)
+ASKED = ("recognizes", "recognizes_inputs", "stream_of", "workspaces", "make", "count_up")
 
 
 @pytest.mark.parametrize("broken", [*ASKED, "data_ptr"])
@@ -217,7 +297,6 @@ def test_an_error_of_whatever_is_asked_comes_through(way, broken):
         "launches": {(64, 64, 5): driver.known(random.Random(0))},
         "recognizes": lambda *tensors: True,
         "recognizes_inputs": lambda *tensors: True,
-        "captures": lambda: False,
         "stream_of": lambda index: 5,
         "workspaces": lambda stream: (),
         "make": lambda: tensor,
@@ -230,7 +309,7 @@ def test_an_error_of_whatever_is_asked_comes_through(way, broken):
         again.launch_into((tensor,), tensor, None)
 
 
-def test_other_threads_run_while_the_driver_launches(extension):
+def test_other_threads_run_while_the_driver_launches(in_c):
     """sem_timedwait stands for a driver whose queue is full until another thread has done more."""
     library = ctypes.CDLL(None)
     semaphore = ctypes.create_string_buffer(64)
@@ -238,19 +317,12 @@ def test_other_threads_run_while_the_driver_launches(extension):
     deadline = (ctypes.c_long * 2)(int(time.time()) + 30, 0)
     known = Known(0, ctypes.addressof(semaphore), None, None)
     failures = []
-    again = extension.Again(
-        launch=ctypes.cast(library.sem_timedwait, ctypes.c_void_p).value,
+    driver = SimpleNamespace(address=ctypes.cast(library.sem_timedwait, ctypes.c_void_p).value)
+    again = in_c(
+        driver,
         function=ctypes.addressof(deadline),
         launches={(64, 5): known},
         failed=lambda *given: failures.append(given),
-        recognizes=lambda *tensors: True,
-        recognizes_inputs=None,
-        make=None,
-        captures=None,
-        stream_of=None,
-        index=0,
-        workspaces=None,
-        count_up=None,
     )
     thread = threading.Thread(target=again.launch, args=((Lying(lambda: 64),), 5))
     thread.start()
