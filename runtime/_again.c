@@ -3,9 +3,8 @@
    tensors → torch's guards recognize them → addresses and stream → the launch kept for these
            → cuStreamIsCapturing, cuLaunchKernelEx by their addresses, while other threads may run
 
-   What it does not recognize it leaves alone, and says so; Python then goes the long way. It calls
-   torch by functions for Python, and needs no header of torch or CUDA. Threads may share an object:
-   all that changes in it is which launches were met lately, under Python's lock. */
+   What it does not recognize it leaves alone; Python then goes the long way. It calls torch by
+   functions for Python, and needs no header of torch or CUDA. Threads may share an object. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
