@@ -28,6 +28,8 @@
 
     sm.special_register   what a thread is told of itself
     sm.elect              one lane of the warp
+    sm.shuffle            the value of another lane; sm.shuffle_up that before, sm.shuffle_from any
+    sm.ballot             which lanes a flag holds in
     sm.set_registers      more or fewer registers for the threads of a warpgroup
     sm.shared_address     a byte of shared memory; sm.mapa in another CTA of the cluster
     sm.leader_barrier     a barrier of the pair's leader CTA
@@ -117,6 +119,7 @@ from .sm_fragments import (
     RoundTf32Op,
     WidenOp,
 )
+from .sm_lanes import BallotOp, ShuffleFromOp, ShuffleOp, ShuffleUpOp
 from .sm_memory import (
     AheadRingOp,
     BarriersOp,
@@ -161,7 +164,6 @@ from .sm_program import (
     PinOp,
     SetRegistersOp,
     SharedAddressOp,
-    ShuffleOp,
     SpecialRegisterOp,
     TableOp,
 )
@@ -201,6 +203,7 @@ __all__ = [
     "ArriveOp",
     "AwaitGridsOp",
     "AwaitTurnOp",
+    "BallotOp",
     "BarrierInitOp",
     "BarrierOp",
     "BarriersOp",
@@ -262,7 +265,9 @@ __all__ = [
     "SetRegistersOp",
     "SharedAddressOp",
     "SharedMemoryOp",
+    "ShuffleFromOp",
     "ShuffleOp",
+    "ShuffleUpOp",
     "SlotAddressOp",
     "SlotMemoryOp",
     "SlotOp",

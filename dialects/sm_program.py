@@ -33,7 +33,6 @@ REGISTERS = (
 ACTIONS = ("increase", "decrease")
 APPROXIMATIONS = ("ex2", "ex2.ftz", "rcp.ftz", "rsqrt", "tanh")
 NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
-LANE_BITS = (1, 2, 4, 8, 16)
 F32 = ir.F32Type
 
 
@@ -216,17 +215,3 @@ class NarrowOp(Instruction, name="narrow"):
 
     def verify_invariants(self) -> bool:
         return verify_choice(self, "to", NARROW)
-
-
-class ShuffleOp(Instruction, name="shuffle"):
-    """`result`: the value of the lane whose number differs by the bit `apart` (PTX ISA, shfl.bfly).
-
-    All 32 lanes run it together.
-    """
-
-    apart: ir.IntegerAttr
-    value: ext.Operand[F32]
-    result: ext.Result[F32]
-
-    def verify_invariants(self) -> bool:
-        return verify_choice(self, "apart", LANE_BITS)

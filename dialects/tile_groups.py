@@ -5,8 +5,8 @@
     tile.gathered_matmul  c[r,N] = f(sum_k a[rows[r],K] * b[g,N,K]) for every row r of group g
     tile.ordered_matmul   c[g,M,N] = f(sum_k a[M,k] * b[N,k]) as above, of the groups in an order
     tile.group            (group, row, first, count): the group, and the M tile in it, of a place
-    tile.group_onward     the same, for a thread that asks for one place after the other
-    tile.group_tiles      how many places along M all groups have
+    tile.group_at         the same, found by the lanes of a warp together
+    tile.group_starts     where the groups of each lane begin, and the places of all groups
     tile.group_rows       rows `first` to `first + count` of a view or tensor map
     tile.gathered_rows    rows `rows[first]` to `rows[first + count - 1]` of a view or tensor map
     tile.group_depth      (first, count): the part of K that a group has
@@ -31,7 +31,6 @@ from ..runtime.group_sizes import tiles_of_groups as tiles_of_groups
 from .integer_types import I32
 from .layout import MAJORS
 from .mlir import ext, ir
-from .sm_positions import TallyType
 from .tile import MatmulOp
 from .tile_types import Tile
 from .verify import logical_shape, refuse
@@ -166,43 +165,41 @@ class GroupOp(Tile.Operation, name="group"):
     count: ext.Result[ir.IndexType]
 
     def verify_invariants(self) -> bool:
-        sizes = [each.value for each in (self.tile, self.together, self.extent)]
-        if min(sizes) < 1:
-            return refuse(self, f"tile, together and extent must be at least 1, got {sizes}")
-        return verify_offsets(self)
+        return _verify_cut(self) and verify_offsets(self)
 
 
-class GroupOnwardOp(GroupOp, name="group_onward"):
-    """As `tile.group`: the thread walks on over the groups from where it was the last time.
+class GroupAtOp(GroupOp, name="group_at"):
+    """As `tile.group`, found by the lanes of a warp together, of which each knows where its groups
+    begin, as `tile.group_starts` gives it. All 32 run it."""
 
-    Its tallies hold a group, that group's first row, and the places of all groups before it. Where
-    the place is one of those before, the walk starts anew. Later places are expected to lie at most
-    `back` places before this one, and the tallies keep a group that such a place has not passed.
+    at_row: ext.Operand[I32]
+    at_place: ext.Operand[I32]
+
+
+class GroupStartsOp(Tile.Operation, name="group_starts"):
+    """Lane l of each warp has the groups from `l * ceil(groups / 32)` on, as many each. `row`: the
+    first row of them, `place`: the places along M in front of them, as of `tile.group`; `count`:
+    those of all groups together. All 32 lanes run it.
     """
-
-    at_group: ext.Operand[Any]
-    at_row: ext.Operand[Any]
-    at_place: ext.Operand[Any]
-    back: ir.IntegerAttr
-
-    def verify_invariants(self) -> bool:
-        tallies = [each.type for each in (self.at_group, self.at_row, self.at_place)]
-        if not all(isinstance(each, TallyType) for each in tallies):
-            return refuse(self, f"must walk on from tallies, got {[str(each) for each in tallies]}")
-        back = self.back.value
-        if back < 0:
-            return refuse(self, f"back must be at least 0, got {back}")
-        return GroupOp.verify_invariants(self)
-
-
-class GroupTilesOp(Tile.Operation, name="group_tiles"):
-    """`count`: the places along M that all groups have together, as of `tile.group`."""
 
     offsets: ext.Operand[ir.MemRefType]
     tile: ir.IntegerAttr
     together: ir.IntegerAttr
     extent: ir.IntegerAttr
+    row: ext.Result[I32]
+    place: ext.Result[I32]
     count: ext.Result[I32]
+
+    def verify_invariants(self) -> bool:
+        return _verify_cut(self) and verify_offsets(self)
+
+
+def _verify_cut(op: Any) -> bool:
+    """Whether groups are cut into tiles of rows."""
+    sizes = [each.value for each in (op.tile, op.together, op.extent)]
+    if min(sizes) >= 1:
+        return True
+    return refuse(op, f"tile, together and extent must be at least 1, got {sizes}")
 
 
 def _verify_part(op: Any) -> bool:

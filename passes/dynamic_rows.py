@@ -20,7 +20,7 @@ from ..dialects.sm_types import attribute_of
 from ..dialects.tile import MMAS, KernelOp
 from ..dialects.tile_batches import StackTilesOp
 from ..dialects.tile_boxes import BoxRowsOp
-from ..dialects.tile_groups import GroupTilesOp
+from ..dialects.tile_groups import GroupStartsOp
 from ..dialects.tile_loads import TmaLoadOp
 from ..dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ..dialects.tile_sums import ViewMmaOp
@@ -29,7 +29,7 @@ from .base import ROWS_ATTRIBUTE, is_swapped, refused, walk
 from .batches import batch_of, map_definition
 from .build import as_i32, constant, i32
 from .clone import index_constant
-from .groups import group_of
+from .groups import group_of, starts_of
 from .thread_rules import acting
 
 ROWS_MOST = 2**31 - 1
@@ -104,7 +104,7 @@ def count_tiles(kernel: KernelOp) -> ir.Value:
     They lie along M, or along N where MMAs multiply tiles of B by tiles of A. Those of all matrices
     of a stack lie along M.
     """
-    for op in walk(kernel, TileCountOp | StackTilesOp | GroupTilesOp):
+    for op in walk(kernel, TileCountOp | StackTilesOp | GroupStartsOp):
         return op.count
     entry = kernel.body.blocks[0]
     axis, tile = counted_axis(kernel), counted_extent(kernel)
@@ -112,8 +112,7 @@ def count_tiles(kernel: KernelOp) -> ir.Value:
     group, batch = group_of(kernel), batch_of(kernel)
     with ir.InsertionPoint(first), kernel.location:
         if group is not None:
-            how = {name: getattr(group, name) for name in ("tile", "together", "extent")}
-            return GroupTilesOp(offsets=group.offsets, **how, count=i32()).count
+            return starts_of(group).count
         rows = memref.dim(list(entry.arguments)[-1], index_constant(0))
         if has_dynamic_stack(kernel) and batch is not None:
             return StackTilesOp(matrices=rows, each=batch.tiles, count=i32()).count

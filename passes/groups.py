@@ -13,9 +13,11 @@ from ..dialects.tile_groups import (
     GroupColumnsOp,
     GroupOp,
     GroupRowsOp,
+    GroupStartsOp,
     tiles_of_groups,
 )
 from .base import walk
+from .build import i32
 
 SCALES_ATTRIBUTE = "scales_of_group"
 
@@ -61,6 +63,12 @@ def part_of_group(value: ir.Value) -> GroupRowsOp | GroupColumnsOp | None:
 def group_of(kernel: KernelOp) -> GroupOp | None:
     """What says which group a tile belongs to, one of possibly several alike; None without."""
     return next(iter(walk(kernel, GroupOp)), None)
+
+
+def starts_of(op: GroupOp) -> GroupStartsOp:
+    """Where the groups of each lane of a warp begin, cut as by an op; emitted here."""
+    how = {name: getattr(op, name) for name in ("offsets", "tile", "together", "extent")}
+    return GroupStartsOp(**how, row=i32(), place=i32(), count=i32())
 
 
 def places_of(op: GroupOp) -> int:

@@ -191,7 +191,7 @@ class Persistence:
             body.append(op.operation)
         mapping: Mapping = dict(zip((place.i, place.j), body.arguments, strict=True))
         with ir.InsertionPoint.at_block_begin(body), place.location:
-            for op in derived:
+            for op in _needed(derived, body):
                 clone(op, mapping)
         replace_in(body, mapping)
 
@@ -247,6 +247,27 @@ def _derived(kernel: KernelOp, place: CtaTileOp) -> list[Any]:
             values.update(op.operation.results)
             derived.append(op)
     return derived
+
+
+def _needed(derived: list[Any], body: ir.Block) -> list[Any]:
+    """Those that ops in a block, however deep, compute from."""
+    read, needed = _read_in(body), []
+    for op in reversed(derived):
+        if read.intersection(op.operation.results):
+            read.update(op.operation.operands)
+            needed.append(op)
+    return needed[::-1]
+
+
+def _read_in(block: ir.Block) -> set[ir.Value]:
+    """The values that ops in a block take."""
+    read: set[ir.Value] = set()
+    for op in block.operations:
+        read.update(op.operation.operands)
+        for region in op.operation.regions:
+            for inner in region:
+                read |= _read_in(inner)
+    return read
 
 
 def _programs(kernel: KernelOp) -> list[ir.Block]:

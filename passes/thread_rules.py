@@ -11,7 +11,8 @@ wait, release      of operands       as their MMAs
 a pipe's turns, copies, gathers,
 stores                               the team
 a mark                               as what stands in front of it, the team where nothing does
-a loop                               all that one of its ops needs
+a loop                               all that one of its ops needs; the team where it asks for
+                                     groups, which the lanes of each warp find together
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_ahead import LoadAheadOp
+from ..dialects.tile_groups import GroupOp, GroupStartsOp
 from ..dialects.tile_marks import MarkOp
 from ..dialects.tile_parts import WorkspaceOp
 from ..dialects.tile_scales import ALL_MMAS
@@ -89,6 +91,8 @@ class ThreadRules:
     def who(self, op: Any) -> str:
         """Who runs an op, one of `WHO`; of a loop, those that some op in it is for."""
         if isinstance(op, LOOPS):
+            if any(isinstance(each, GroupOp) for each in program(loop_body(op))):
+                return TEAM
             inner = [self.who(each) for each in acting(loop_body(op))]
             return min(inner, key=WHO.index, default=TEAM)
         rule = RULES.get(type(op))
@@ -181,6 +185,10 @@ def check_threads(module: ir.Module) -> None:
 
 
 def _check_block(rules: ThreadRules, block: ir.Block, around: str) -> None:
+    for op in program(block):
+        if isinstance(op, GroupOp | GroupStartsOp) and around != TEAM:
+            rule = "threads: the lanes of each warp must find a group together"
+            raise refused(op, f"{rule}, got it where {around!r} runs; put it in no region")
     for op in acting(block):
         if isinstance(op, RunOp | WarpsOp):
             by = op.by.value if isinstance(op, RunOp) else TEAM

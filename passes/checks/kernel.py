@@ -65,8 +65,8 @@ from ...dialects.tile_groups import (
     GroupDepthOp,
     GroupOp,
     GroupRowsOp,
+    GroupStartsOp,
     GroupStepsOp,
-    GroupTilesOp,
 )
 from ...dialects.tile_marks import MarkOp
 from ...dialects.tile_sums import ViewMmaOp
@@ -107,7 +107,7 @@ TILE_LOOPS = (ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
 LOADS = (LoadOp, TmaLoadOp, TmaGatherOp, TmaMulticastOp, CopyOp)
 PARTS = (
     BatchOp, OrderedBatchOp, MatrixOp, TransposedOp, GroupOp, GroupRowsOp, GatheredRowsOp,
-    GroupTilesOp,
+    GroupStartsOp,
     GroupDepthOp, GroupColumnsOp, GroupStepsOp, GroupAtomsOp, GroupScalesOp,
 )  # fmt: skip
 ELEMENTS = (ElementOp, StagedElementOp, HeldElementOp)

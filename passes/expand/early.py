@@ -22,6 +22,7 @@ from ...dialects.tile import KernelOp, TensorMapOp, TmaLoadOp, TmaMulticastOp
 from ...dialects.tile_boxes import PrefetchBoxesOp
 from ..base import parse_positive, walk
 from ..clone import Mapping, clone, index_constant, iterations_of
+from ..groups import group_of
 
 LOADS = TmaLoadOp | TmaMulticastOp
 PLACES = (TeamOp, TensorMapOp, *get_args(MEMORY_OPS))
@@ -33,7 +34,12 @@ def parse_count(text: str) -> int:
 
 
 def expand_early(kernel: KernelOp, steps: int) -> int:
-    """Ask for the tiles of so many first steps; how many those are."""
+    """Ask for the tiles of so many first steps; how many those are.
+
+    Of groups the kernel knows no first tile: a grid before this one may write their offsets.
+    """
+    if group_of(kernel) is not None:
+        return 0
     for owner in walk(kernel, WarpsOp) if steps else ():
         loads = [load for load in walk(owner, LOADS) if not load.tile.type.layout.is_of_scales]
         loops = _loops(owner, loads[0]) if loads else None

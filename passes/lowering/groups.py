@@ -1,22 +1,28 @@
 """Which group a tile is of, from the offsets in global memory, and where its rows are.
 
-    begin, before = 0, 0
-    for each group, until the place is in one:
+    begin, before = those of the first group
+    for each group:
       end = offset, no less than begin and no more than all rows
       here = (end - begin + unit - 1) / unit * together
       before <= place < before + here   →   it is this one
       begin, before = end, before + here
 
-Several groups are looked at in a pass of the loop, so that the loads of their offsets overlap.
-`tile.group_onward` begins at the group, with the begin and before, that it kept the last time.
+A lane of a warp has a 32nd of the groups, and learns from the others what is in front of those
+(`tile.group_starts`, once for a kernel). So a place is in a group of one lane, which all lanes know
+by a ballot, and walk over (`tile.group_at`). Several groups are looked at in a pass, so that the
+loads of their offsets overlap.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from ...dialects import sm
 from ...dialects.layout import SCALE_ATOM_ROWS
 from ...dialects.mlir import arith, ir, llvm, scf
+from ...dialects.sm_lanes import LANE_BITS
+from ...dialects.target import WARP_THREADS
 from ...dialects.tile_grouped_products import (
     BY_ATOMS,
     BY_COLUMNS,
@@ -26,113 +32,145 @@ from ...dialects.tile_grouped_products import (
 )
 from ...dialects.tile_groups import (
     GatheredRowsOp,
+    GroupAtOp,
     GroupColumnsOp,
     GroupDepthOp,
-    GroupOnwardOp,
-    GroupOp,
     GroupRowsOp,
+    GroupStartsOp,
     GroupStepsOp,
-    GroupTilesOp,
 )
 from ...dialects.tile_types import TensorMapType
 from .. import build
 from ..groups import SCALES_ATTRIBUTE, form_of_scales
-from .scope import Scope, lowered, lowered_as, lowered_parts
+from ..team import Team
+from .scope import Scope, lowered_as, lowered_parts
 
 ROWS_ATTRIBUTE, DEPTH_ATTRIBUTE = "rows_of_group", "depth_of_group"
 GATHERED_ATTRIBUTE = "gathered"
-AT_ONCE, COUNTED_AT_ONCE = 8, 32  # groups; all are counted, but once for a kernel
-AT, FOUND = 3, 4  # values: where a walk is, and what it finds
+AT_ONCE = 8  # groups
+FOUND = 4  # values that say what a walk finds
 Values = list[ir.Value]
 
 
-def lower_group(_: Scope, op: GroupOp) -> Values:
-    """A walk over the groups; of a place behind the last one, no rows."""
-    place, zero = build.as_i32(op.i), build.constant(0)
-    onward = op if isinstance(op, GroupOnwardOp) else None
-    start = [zero] * AT if onward is None else _kept(onward, place)
-    values = [*start, *[zero] * FOUND, *(start if onward else [])]
-    loop = scf.WhileOp([build.i32()] * len(values), values)
-    types = [value.type for value in values]
-    test, body = (region.blocks.append(*types) for region in loop.regions)
-    with ir.InsertionPoint(test):
-        group, count = test.arguments[0], test.arguments[AT + FOUND - 1]
-        more = build.less(group, op.offsets.type.shape[0])
-        goes_on = arith.andi(more, build.equal(count, 0))
-        scf.ConditionOp(goes_on, list(test.arguments))
-    with ir.InsertionPoint(body):
-        scf.YieldOp(_look(op, place, list(body.arguments)))
-    if onward is not None:
-        for tally, value in zip(_tallies(onward), loop.results[AT + FOUND :], strict=True):
-            llvm.store(value, lowered(tally))
-    return [build.as_index(value) for value in loop.results[AT : AT + FOUND]]
+def lower_group_starts(_: Scope, op: GroupStartsOp) -> Values:
+    """Each lane adds up its own groups, lanes tell each other their sums."""
+    lane, each = Team.of(op).lane, groups_of_lane(op)
+    first = lane * each
+    end = _lasts(op, first, each)
+    row = _behind(lane, _over_lanes(lane, end, arith.maxsi))
+    own = _own_places(op, first, each, row)
+    through = _over_lanes(lane, own, arith.addi)
+    last = sm.ShuffleFromOp.of(through, build.constant(WARP_THREADS - 1)).result
+    return [row, through - own, last]
 
 
-def _look(op: GroupOp, place: ir.Value, values: Values) -> Values:
-    """One pass: several groups from (group, begin, before) on, whether the place is in one, and
-    what to keep for later places."""
-    (group, begin, before), found, kept = values[:AT], values[AT : AT + FOUND], values[AT + FOUND :]
-    if isinstance(op, GroupOnwardOp):
-        early = arith.cmpi(arith.CmpIPredicate.sle, before + op.back.value, place)
-        kept = [arith.select(early, *pair) for pair in zip(values[:AT], kept, strict=True)]
-    numbers = _numbers(op, group, min(AT_ONCE, op.offsets.type.shape[0]))
-    for number, offset in zip(numbers, [_offset(op, each) for each in numbers], strict=True):
-        end = _clamped(op, offset, begin)
+def groups_of_lane(op: GroupStartsOp | GroupAtOp) -> int:
+    """How many groups in a row each lane of a warp has."""
+    return -(-op.offsets.type.shape[0] // WARP_THREADS)
+
+
+def _lasts(op: GroupStartsOp, first: ir.Value, count: int) -> ir.Value:
+    """The largest offset of so many groups, where it is one of a row."""
+
+    def largest(group: ir.Value, together: int, found: Values) -> Values:
+        for number in _numbers(op, group, together):
+            found = [_clamped(op, _offset(op, number), found[0])]
+        return found
+
+    return _in_passes(first, count, [build.constant(0)], largest)[0]
+
+
+def _own_places(op: GroupStartsOp, first: ir.Value, count: int, row: ir.Value) -> ir.Value:
+    """The places of so many groups, the first of which begins at a row."""
+
+    def added(group: ir.Value, together: int, values: Values) -> Values:
+        begin, places = values
+        for number in _numbers(op, group, together):
+            end = _clamped(op, _offset(op, number), begin)
+            begin, places = end, places + _places(op, end - begin)
+        return [begin, places]
+
+    return _in_passes(first, count, [row, build.constant(0)], added)[1]
+
+
+def _in_passes(
+    first: ir.Value, count: int, values: Values, look: Callable[[ir.Value, int, Values], Values]
+) -> Values:
+    """What a look at `count` groups from one on makes of values, several groups at a time."""
+    if count <= AT_ONCE:
+        return look(first, count, values)
+    end, step = first + count, build.constant(AT_ONCE)
+    loop = scf.ForOp(first, end, step, iter_args=values)
+    with ir.InsertionPoint(loop.body):
+        scf.YieldOp(look(loop.induction_variable, AT_ONCE, list(loop.inner_iter_args)))
+    return list(loop.results)
+
+
+def _over_lanes(lane: ir.Value, value: ir.Value, join: Callable[..., ir.Value]) -> ir.Value:
+    """What a lane and all before it have, joined."""
+    for apart in LANE_BITS:
+        other = sm.ShuffleUpOp.of(value, apart=apart).result
+        value = arith.select(build.less(lane, apart), value, join(value, other))
+    return value
+
+
+def _behind(lane: ir.Value, value: ir.Value) -> ir.Value:
+    """What the lane before has, of the first one 0."""
+    other = sm.ShuffleUpOp.of(value, apart=1).result
+    return arith.select(build.equal(lane, 0), build.constant(0), other)
+
+
+def lower_group_at(_: Scope, op: GroupAtOp) -> Values:
+    """A walk over the groups of the last lane that no more places are in front of."""
+    place, each = build.as_i32(op.i), groups_of_lane(op)
+    lanes = sm.BallotOp.of(arith.cmpi(arith.CmpIPredicate.ule, op.at_place, place)).lanes
+    count = llvm.call_intrinsic(build.i32(), "llvm.ctpop.i32", [lanes], [], [])
+    lane = count - 1  # of lanes one behind the other, since places add up
+    begin, before = (sm.ShuffleFromOp.of(at, lane).result for at in (op.at_row, op.at_place))
+    start = [begin, before, *[build.constant(0)] * FOUND]
+
+    def walk(group: ir.Value, together: int, values: Values) -> Values:
+        return _look(op, place, group, together, values)
+
+    found = _in_passes(lane * each, each, start, walk)[-FOUND:]
+    return [build.as_index(value) for value in found]
+
+
+def _look(op: GroupAtOp, place: ir.Value, group: ir.Value, together: int, values: Values) -> Values:
+    """Several groups from (begin, before) on, and whether the place is in one."""
+    (begin, before), found = values[:-FOUND], values[-FOUND:]
+    for number in _numbers(op, group, together):
+        end = _clamped(op, _offset(op, number), begin)
         here, within = _places(op, end - begin), place - before
         is_here = arith.cmpi(arith.CmpIPredicate.ult, within, here)
         new = (number, within, begin, end - begin)
         found = [arith.select(is_here, *pair) for pair in zip(new, found, strict=True)]
         begin, before = end, before + here
-    return [group + len(numbers), begin, before, *found, *kept]
+    return [begin, before, *found]
 
 
-def _kept(op: GroupOnwardOp, place: ir.Value) -> Values:
-    """Where the walk goes on, or zeros where that is behind the place."""
-    kept = [llvm.load(build.i32(), lowered(tally)) for tally in _tallies(op)]
-    on = arith.cmpi(arith.CmpIPredicate.sle, kept[-1], place)
-    return [arith.select(on, value, build.constant(0)) for value in kept]
-
-
-def _tallies(op: GroupOnwardOp) -> Values:
-    """A group, its first row, and the places before it."""
-    return [op.at_group, op.at_row, op.at_place]
-
-
-def lower_group_tiles(_: Scope, op: GroupTilesOp) -> ir.Value:
-    """The sum over the groups."""
-    groups, zero = op.offsets.type.shape[0], build.constant(0)
-    every = min(COUNTED_AT_ONCE, groups)
-    loop = scf.ForOp(zero, build.constant(groups), build.constant(every), iter_args=[zero] * 2)
-    with ir.InsertionPoint(loop.body):
-        begin, count = loop.inner_iter_args
-        numbers = _numbers(op, loop.induction_variable, every)
-        for offset in [_offset(op, each) for each in numbers]:
-            end = _clamped(op, offset, begin)
-            begin, count = end, count + _places(op, end - begin)
-        scf.YieldOp([begin, count])
-    return loop.results[1]
-
-
-def _numbers(op: GroupOp | GroupTilesOp, first: ir.Value, count: int) -> Values:
+def _numbers(op: GroupAtOp | GroupStartsOp, first: ir.Value, count: int) -> Values:
     """The groups of a pass; the last one again has no rows."""
     last = op.offsets.type.shape[0] - 1
     return [arith.minui(first + index, build.constant(last)) for index in range(count)]
 
 
 def _clamped(
-    op: GroupOp | GroupTilesOp | GroupAtomsOp, offset: ir.Value, begin: ir.Value
+    op: GroupAtOp | GroupStartsOp | GroupAtomsOp, offset: ir.Value, begin: ir.Value
 ) -> ir.Value:
     """Where a group ends that begins there."""
     return arith.minsi(arith.maxsi(offset, begin), build.constant(op.extent.value))
 
 
-def _offset(op: GroupOp | GroupTilesOp | GroupDepthOp | GroupAtomsOp, group: ir.Value) -> ir.Value:
+def _offset(
+    op: GroupAtOp | GroupStartsOp | GroupDepthOp | GroupAtomsOp, group: ir.Value
+) -> ir.Value:
     pointer = lowered_parts(op.offsets)[0]
     place = build.element_pointer(pointer, build.i32(), build.widen(group))
     return llvm.load(build.i32(), place, alignment=4)
 
 
-def _places(op: GroupOp | GroupTilesOp, rows: ir.Value) -> ir.Value:
+def _places(op: GroupAtOp | GroupStartsOp, rows: ir.Value) -> ir.Value:
     """How many places a group of so many rows has."""
     unit = op.tile.value * op.together.value
     return (rows + (unit - 1)) // unit * op.together.value

@@ -20,7 +20,7 @@ from ...dialects.target import Target
 from ...dialects.tile_types import integers_of
 from .. import build
 from ..base import PassLog, one_of, option, require, target_of, walk
-from . import nvvm_barriers, nvvm_copies, nvvm_fragments, nvvm_tensor_core
+from . import nvvm_barriers, nvvm_copies, nvvm_fragments, nvvm_lanes, nvvm_tensor_core
 
 TENSOR_MAP_BYTES = 128
 GPU_MODULE = "gpu.module"
@@ -33,6 +33,7 @@ UPSTREAM = (
 PATTERNS = {
     **nvvm_barriers.PATTERNS,
     **nvvm_copies.PATTERNS,
+    **nvvm_lanes.PATTERNS,
     **nvvm_tensor_core.PATTERNS,
     **nvvm_fragments.PATTERNS,
 }

@@ -128,12 +128,6 @@ def narrow(op: sm.NarrowOp) -> ir.Value:
     return llvm.call_intrinsic(op.result.type, name, [op.high, op.low], [], [])
 
 
-def shuffle(op: sm.ShuffleOp) -> ir.Value:
-    where = [build.constant(each) for each in (-1, op.apart.value, 31)]
-    name, (mask, apart, clamp) = "llvm.nvvm.shfl.sync.bfly.f32", where
-    return llvm.call_intrinsic(op.result.type, name, [mask, op.value, apart, clamp], [], [])
-
-
 PATTERNS = {
     sm.SharedAddressOp: shared_address,
     sm.TableOp: table,
@@ -153,5 +147,4 @@ PATTERNS = {
     sm.QueryCancelOp: query_cancel,
     sm.ApproximateOp: approximate,
     sm.NarrowOp: narrow,
-    sm.ShuffleOp: shuffle,
 }

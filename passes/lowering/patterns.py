@@ -39,13 +39,12 @@ from ...dialects.tile_duals import DUAL_MMAS, DualMmaOp, JoinOp
 from ...dialects.tile_grouped_products import GroupAtomsOp, GroupScalesOp
 from ...dialects.tile_groups import (
     GatheredRowsOp,
+    GroupAtOp,
     GroupColumnsOp,
     GroupDepthOp,
-    GroupOnwardOp,
-    GroupOp,
     GroupRowsOp,
+    GroupStartsOp,
     GroupStepsOp,
-    GroupTilesOp,
 )
 from ...dialects.tile_loads import CopyTogetherOp
 from ...dialects.tile_marks import MarkOp
@@ -99,14 +98,14 @@ from .fragment_reads import (
 )
 from .groups import (
     lower_gathered_rows,
-    lower_group,
+    lower_group_at,
     lower_group_atoms,
     lower_group_columns,
     lower_group_depth,
     lower_group_rows,
     lower_group_scales,
+    lower_group_starts,
     lower_group_steps,
-    lower_group_tiles,
 )
 from .marks import lower_mark
 from .mma import lower_base_descriptor, lower_mma, lower_operand
@@ -255,9 +254,8 @@ _TCGEN05: Lowerings = {
     OrderedBatchOp: lower_ordered_batch,
     MatrixOp: lower_matrix,
     TransposedOp: lower_transposed,
-    GroupOp: lower_group,
-    GroupOnwardOp: lower_group,
-    GroupTilesOp: lower_group_tiles,
+    GroupAtOp: lower_group_at,
+    GroupStartsOp: lower_group_starts,
     GroupRowsOp: lower_group_rows,
     GatheredRowsOp: lower_gathered_rows,
     GroupAtomsOp: lower_group_atoms,

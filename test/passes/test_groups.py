@@ -77,15 +77,24 @@ def test_a_map_that_stores_rows_of_a_group_ends_with_them(tmp_path):
     assert rule in str(refused.value)
 
 
-def test_agents_with_a_loop_over_tiles_walk_on_over_the_groups(tmp_path):
+def test_all_agents_find_groups_from_where_those_of_lanes_begin(tmp_path):
     text = staged("expand-loops", LOOPS)
-    assert text.count('"tile.group_onward"') == 2 and '"tile.group"' not in text
-    assert text.count("back = 2 : i64") == 2  # of three tiles along M in a group of the order
-    assert text.count('"sm.tally"') == 6
+    assert text.count('"tile.group_at"') == 2 and '"tile.group"' not in text
+    assert text.count('"tile.group_starts"') == 1
+    assert text.index('"tile.group_starts"') < text.index('"sm.warps"')
+
+
+def test_one_lane_finds_no_group_alone(tmp_path):
+    text = staged("assign-threads", LOOPS)
+    group = next(line for line in text.splitlines() if '"tile.group"' in line)
+    by_one = '"sm.run"() ({\n'
+    assert text.count(by_one) == 1 and text.rindex('"tile.group"') < text.index(by_one)
     path = tmp_path / "edited.mlir"
-    path.write_text(text.replace("back = 2 : i64", "back = -1 : i64"))
-    with pytest.raises(CompileError, match="group_onward: back must be at least 0, got -1"):
-        compile_matmul(path, target="sm_90a", pipeline="pipes-to-barriers", until="mlir")
+    path.write_text(text.replace(by_one, by_one + group.replace("%group:", "%alone:") + "\n"))
+    with pytest.raises(CompileError) as refused:
+        compile_matmul(path, target="sm_90a", pipeline="plan-memory", until="mlir")
+    rule = "threads: the lanes of each warp must find a group together, got it where 'lane' runs"
+    assert rule in str(refused.value)
 
 
 @pytest.fixture(scope="module")
