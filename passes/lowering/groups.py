@@ -96,7 +96,11 @@ def _own_places(op: GroupStartsOp, first: ir.Value, count: int, row: ir.Value) -
 def _in_passes(
     first: ir.Value, count: int, values: Values, look: Callable[[ir.Value, int, Values], Values]
 ) -> Values:
-    """What a look at `count` groups from one on makes of values, several groups at a time."""
+    """What a look at `count` groups from one on makes of values, several groups at a time.
+
+    The last look may go on into the groups of the next lane. Their rows then count as this one's,
+    and the next lane, which begins behind them, finds none in these groups.
+    """
     if count <= AT_ONCE:
         return look(first, count, values)
     end, step = first + count, build.constant(AT_ONCE)
@@ -150,8 +154,10 @@ def _look(op: GroupAtOp, place: ir.Value, group: ir.Value, together: int, values
 
 
 def _numbers(op: GroupAtOp | GroupStartsOp, first: ir.Value, count: int) -> Values:
-    """The groups of a pass; the last one again has no rows."""
+    """The groups of a pass; the last one again has no rows, where lanes have some too many."""
     last = op.offsets.type.shape[0] - 1
+    if groups_of_lane(op) * WARP_THREADS == last + 1 and groups_of_lane(op) % count == 0:
+        return [first + index for index in range(count)]
     return [arith.minui(first + index, build.constant(last)) for index in range(count)]
 
 

@@ -10,6 +10,7 @@ from emulator_faults import EMULATOR
 from fault import Fault
 from graph_faults import GRAPHS
 from group_faults import GROUPS
+from lane_faults import LANES
 from launch_faults import LAUNCHES
 from order_faults import ORDERS
 from row_faults import ROWS
@@ -390,4 +391,5 @@ FAULTS = [
     *ORDERS,
     *SPLIT_TILES,
     *LAUNCHES,
+    *LANES,
 ]

@@ -1,0 +1,22 @@
+"""Planted faults in how the lanes of a warp find groups together."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+GROUPS = ("test/numerics/test_many_groups.py",)
+
+LANES = [
+    Fault(
+        "groups: the first lane alone adds nothing of the lanes before",
+        "build.less(lane, apart), value, join(value, other))",
+        "build.equal(lane, 0), value, join(value, other))",
+        GROUPS,
+    ),
+    Fault(
+        "thread-rules: one lane walks over tiles whose groups all lanes find",
+        "            if any(isinstance(each, GroupOp) for each in program(loop_body(op))):\n",
+        "            if False:\n",
+        GROUPS,
+    ),
+]
