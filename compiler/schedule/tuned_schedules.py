@@ -23,11 +23,12 @@ from typing import Any
 from ...dialects.errors import CompileError
 from ...dialects.target import Target
 from ...runtime.atomic import write_file
-from ...runtime.bundles.schema import Integer, ListOf, Nullable, OneOf, Record, Text
+from ...runtime.bundles.schema import Integer, ListOf, Nullable, OneOf, Positive, Record, Text
 from ...runtime.regular_files import UnfitFile, read_regular
 from ...runtime.strict_json import parse_json
 from .chip_figures import figures
 from .problem import Problem, Schedule
+from .schedule import AHEAD, HELD, THREADS
 
 SCHEMA = 1
 VARIABLE = "TILEWRIGHT_TUNED"
@@ -40,8 +41,23 @@ _TENSORS = ("a", "b", "c")
 
 _SIZE, _FLAG, _PAIR = Integer(1, 2**40), OneOf((False, True)), ListOf(Integer(1, 1024), 2, 2)
 _SIZES = ("m", "n", "k", "element_bytes", "k_per_mma", "c_bytes", "tma_alignment_bytes")
+_FLAGS = ("dynamic_m", "dynamic_batch", "swapped", "gathered")
+_SCALES = ("adds_products", "column_scales", "row_scales")
+_COUNTS = ("neighbours", "epilogue_instructions", "most_m")
+_BESIDE = ("further_bytes", "beside", "beside_columns", "beside_rows")
 PROBLEM = Record(
-    {**dict.fromkeys(_SIZES, _SIZE), **dict.fromkeys(("a_major", "b_major"), OneOf(("k", "mn")))}
+    {**dict.fromkeys(_SIZES, _SIZE), **dict.fromkeys(("a_major", "b_major"), OneOf(("k", "mn")))},
+    optional={
+        "batch": _SIZE,
+        "products": Integer(1, 2),
+        "grouped": OneOf(("", "m", "k")),
+        "quantized": OneOf((None,)),
+        **dict.fromkeys((*_FLAGS, *_SCALES), _FLAG),
+        **dict.fromkeys(_COUNTS, Integer(0, 2**40)),
+        **dict.fromkeys(("leading", "steps"), ListOf(Integer(0, 2**40), 3, 3)),
+        **dict.fromkeys(_BESIDE, ListOf(Integer(0, 1024), 0, 1024)),
+    },
+    closed=True,
 )
 SCHEDULE = Record(
     {"tile": ListOf(Integer(1, 1024), 3, 3)},
@@ -49,14 +65,20 @@ SCHEDULE = Record(
         **dict.fromkeys(("stages", "group", "split_k", "split_grid"), Integer(1, 1024)),
         **dict.fromkeys(("pair", "ping_pong", "swap"), _FLAG),
         "ahead": Integer(0, 1024),
-        **dict.fromkeys(("order", "box"), Text(16)),
+        "order": OneOf(("m", "n", "grouped", "hilbert")),
+        "box": OneOf(("2d", "3d")),
         "scheduler": OneOf(("none", "static", "clc")),
+        "vectors": OneOf((THREADS, AHEAD, HELD)),
         "cluster": _PAIR,
         "staging": Nullable(_PAIR),
     },
+    closed=True,
 )
-_ENTRY = Record({"problem": PROBLEM, "schedule": SCHEDULE, "gpu": Text(), "date": Text()})
-ENTRIES = ListOf(_ENTRY, 0, 100_000)
+_ENTRY = Record(
+    {"problem": PROBLEM, "schedule": SCHEDULE, "us": Positive(), "gpu": Text(), "date": Text()},
+    closed=True,
+)
+TABLE = Record({"schema": OneOf((SCHEMA,)), "entries": ListOf(_ENTRY, 0, 100_000)}, closed=True)
 
 
 @dataclass(frozen=True)
@@ -147,8 +169,13 @@ def _distance(one: Problem, other: Problem) -> float:
 
 
 def tables_of(chip: str) -> list[Path]:
-    """The files of a chip's tables that there are: the user's own, then the one that is shipped."""
+    """The files of a chip's tables that there are: the user's own, then the one that is shipped.
+
+    Raises CompileError where the user's folder is none.
+    """
     own = os.environ.get(VARIABLE)
+    if own and not Path(own).is_dir():
+        raise CompileError(f"{VARIABLE}: must name a folder, got '{own}'; make it, or unset it")
     folders = ([Path(own)] if own else []) + [SHIPPED]
     return [path for folder in folders if (path := folder / f"{chip}.json").is_file()]
 
@@ -184,7 +211,7 @@ def read_table(path: Path) -> tuple[Tuned, ...]:
             raise CompileError(
                 f"{path}: schema must be {SCHEMA}, got {table['schema']!r}; tune again"
             )
-        if broken := ENTRIES.check(table["entries"], "entries"):
+        if broken := TABLE.check(table, "table"):
             raise ValueError(broken)
         return tuple(_entry(each) for each in table["entries"])
     except (UnfitFile, ValueError, KeyError, TypeError) as error:

@@ -61,6 +61,16 @@ class Integer:
 
 
 @dataclass(frozen=True)
+class Positive:
+    """A number above 0, whole or not, that is no infinity."""
+
+    def check(self, value: Any, where: str) -> str | None:
+        if type(value) in (int, float) and is_finite(value) and value > 0:
+            return None
+        return _broken(where, "a number above 0", value)
+
+
+@dataclass(frozen=True)
 class OneOf:
     """One of a few values."""
 
@@ -131,14 +141,19 @@ class ListOf:
 
 @dataclass(frozen=True)
 class Record:
-    """An object with these fields; `optional` ones may be missing, unknown ones are left alone."""
+    """An object with these fields; `optional` ones may be missing. Unknown ones are left alone, or
+    refused where it is `closed`."""
 
     fields: Mapping[str, Rule] = field(default_factory=dict)
     optional: Mapping[str, Rule] = field(default_factory=dict)
+    closed: bool = False
 
     def check(self, value: Any, where: str) -> str | None:
         if not isinstance(value, dict):
             return _broken(where, "an object", value)
+        unknown = value.keys() - self.fields.keys() - self.optional.keys()
+        if self.closed and unknown:
+            return f"{where}: must have no other fields than it has, got '{min(unknown)}'"
         missing = next((name for name in self.fields if name not in value), None)
         if missing is not None:
             return f"{where}: must have the field '{missing}', got none"

@@ -1,13 +1,15 @@
 """The table of measured schedules: what it serves, what it refuses, and that it goes first."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
 from tilewright.compiler.schedule.choice import choose_schedule, explain_schedule
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.tuned_schedules import (
+    PROBLEM,
+    SCHEDULE,
     SHIPPED,
     VARIABLE,
     Tuned,
@@ -18,6 +20,8 @@ from tilewright.compiler.schedule.tuned_schedules import (
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.target import TARGETS, find_target
+from tilewright.dialects.verify import ORDERS
+from tilewright.passes.epilogue_staging import VECTORS
 
 HOPPER = find_target("sm_90a")
 SPEC = MatmulSpec(640, 896, 1000)
@@ -130,10 +134,19 @@ def test_a_later_entry_replaces_an_earlier_one(tmp_path):
     [
         ("{", "must be a table that tilewright tune has written, got JSONDecodeError"),
         ('{"schema": 2, "entries": []}', "schema must be 1, got 2; tune again"),
-        ('{"schema": 1}', "must be a table that tilewright tune has written, got KeyError"),
+        (
+            '{"schema": 1}',
+            "must be a table that tilewright tune has written, got ValueError: table:"
+            " must have the field 'entries', got none; tune again",
+        ),
+        (
+            '{"schema": 1, "entries": [], "notes": ""}',
+            "must be a table that tilewright tune has written, got ValueError: table:"
+            " must have no other fields than it has, got 'notes'; tune again",
+        ),
         (
             '{"schema": 1, "entries": [{"problem": {"m": 1}}]}',
-            "must be a table that tilewright tune has written, got ValueError: entries[0]:"
+            "must be a table that tilewright tune has written, got ValueError: table.entries[0]:"
             " must have the field 'schedule', got none; tune again",
         ),
         ("[" * 100_000, "must be a table that tilewright tune has written, got ValueError: more"),
@@ -157,16 +170,46 @@ def test_a_damaged_table_is_named(table, text, message):
         ("schedule", "stages", 10**9, "schedule.stages: must be an integer from 1 to 1024"),
         ("schedule", "pair", 1, "schedule.pair: must be False or True, got 1"),
         ("schedule", "scheduler", "s", "schedule.scheduler: must be 'none' or 'static' or 'clc'"),
+        ("schedule", "order", "rows", "schedule.order: must be 'm' or 'n' or 'grouped' or 'hilb"),
+        ("schedule", "vectors", 3, "schedule.vectors: must be 'threads' or 'ahead' or 'registers'"),
+        ("schedule", "stage", 3, "schedule: must have no other fields than it has, got 'stage'"),
+        ("problem", "leading", 5, "problem.leading: must be a list, got 5"),
+        ("problem", "leading", [0, 0], "problem.leading: must"),
+        ("problem", "beside", "abc", "problem.beside: must be a list, got 'abc'"),
+        ("problem", "products", "two", "problem.products: must be an integer from 1 to 2"),
+        ("problem", "quantized", 3, "problem.quantized: must be None, got 3"),
+        ("problem", "rows", 3, "problem: must have no other fields than it has, got 'rows'"),
+        (None, "us", "12.5", "entries[0].us: must be a number above 0, got '12.5'"),
+        (None, "us", 0, "entries[0].us: must be a number above 0, got 0"),
+        (None, "us", float("nan"), "entries[0].us: must be a number above 0, got nan"),
+        (None, "seconds", 1, "entries[0]: must have no other fields than it has, got 'seconds'"),
     ],
 )
 def test_a_value_of_another_kind_in_a_table_is_named(table, place, field, value, rule):
     write_table(table, [entry()])
     content = json.loads(table.read_text())
-    content["entries"][0][place][field] = value
+    (found,) = content["entries"]
+    (found[place] if place else found)[field] = value
     table.write_text(json.dumps(content))
-    with pytest.raises(CompileError, match="got ValueError: entries") as caught:
+    with pytest.raises(CompileError, match=r"got ValueError: table\.entries") as caught:
         choose_schedule(SPEC, HOPPER)
     assert rule in str(caught.value)
+
+
+def test_each_field_of_an_entry_has_a_rule():
+    for kind, rules in ((Problem, PROBLEM), (Schedule, SCHEDULE)):
+        names = {field.name for field in fields(kind)}
+        assert rules.fields.keys() | rules.optional.keys() == names
+    assert SCHEDULE.optional["order"].values == ORDERS
+    assert SCHEDULE.optional["vectors"].values == VECTORS
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))
+    with pytest.raises(CompileError, match=r"TILEWRIGHT_TUNED: must name a folder, got '.*none'"):
+        choose_schedule(SPEC, HOPPER)
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    choose_schedule(SPEC, HOPPER)
 
 
 def test_every_shipped_entry_is_legal_and_serves_its_own_problem():
