@@ -3,12 +3,13 @@
 import pytest
 from bug_zoo.bases import Matmul
 from bug_zoo.block_scales import NEXT_ID
-from bug_zoo.edits import delete, move_before, replace
+from bug_zoo.edits import chain, delete, insert_before, move_before, replace
 from bug_zoo.hand_over import ARRIVAL, FENCE
 from bug_zoo.written import (
     BLOCK_SCALED,
     COPY_OUT,
     CP_ASYNC,
+    LANE_RELEASE,
     ONE_FACTOR,
     RELAYED_SCALES,
     RING,
@@ -40,6 +41,24 @@ NEIGHBOURS = {
     "wait_all in place of the group": (
         COPY_OUT,
         replace(r"cp\.async\.wait_group 0", "cp.async.wait_all"),
+    ),
+    "an arrival of every lane, without bar.warp.sync": (
+        LANE_RELEASE,
+        chain(
+            replace(r"@%first mbarrier", "mbarrier"),
+            replace(r"\[%full\], 1;", "[%full], 32;"),
+            delete(r"bar\.warp\.sync"),
+        ),
+    ),
+    "a fence of one lane behind bar.warp.sync, and its relaxed arrival": (
+        LANE_RELEASE,
+        replace(
+            r"@%first mbarrier\.arrive\.", "fence.acq_rel.cta; @%first mbarrier.arrive.relaxed.cta."
+        ),
+    ),
+    "two lanes of one instruction that store the same value to one place": (
+        LANE_RELEASE,
+        insert_before(r"st\.shared", "st.shared.u32 [row], 7; bar.warp.sync -1;"),
     ),
     "a fence of the cluster before an arrival of the CTA": (
         RELAYED_SCALES,

@@ -192,7 +192,7 @@ def test_a_read_only_array_refuses_stores():
 def test_bytes_between_the_elements_of_a_strided_array_cannot_be_touched():
     storage = np.arange(64, dtype=np.uint32).reshape(32, 2)
     out = storage[:, 0]
-    trap = trapped("st.global.u32 [%rd1+4], %r0;", np.zeros(1, np.uint32), out)
+    trap = trapped("st.global.u32 [%rd1+4], 7;", np.zeros(1, np.uint32), out)
     assert trap.category == "out-of-bounds" and "between the elements" in trap.message
     run("mad.wide.u32 %rd3, %r0, 8, %rd1; st.global.u32 [%rd3], 7;", np.zeros(1, np.uint32), out)
     assert (storage[:, 0] == 7).all() and (storage[:, 1] == np.arange(32) * 2 + 1).all()

@@ -83,6 +83,7 @@ def test_a_converted_pair_survives_stmatrix_and_ldmatrix():
     out = run(
         """cvt.rn.bf16x2.f32 %r5, %r2, %r1; cvt.rn.bf16x2.f32 %r6, %r4, %r3;
         stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r11], {%r5, %r6};
+        bar.warp.sync -1;
         ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r20, %r21}, [%r11];""",
         values.view(np.uint32),
         2,

@@ -83,10 +83,10 @@ def test_passes_are_those_of_serving_one_word_a_bank(size, seed):
     ("stride", "ways"), [(0, 1), (4, 1), (8, 2), (16, 4), (12, 1), (128, 32), (132, 1)]
 )
 def test_a_stride_has_its_ways(stride, ways):
-    (found,) = profile_of("st.shared.u32 [%at], %tid;", stride).conflicts
+    (found,) = profile_of("st.shared.u32 [%at], 7;", stride).conflicts
     assert (found.executions, found.passes, found.least_passes) == (1, ways, 1)
     assert found.worst_ways == ways
-    assert found.ptx_text == "st.shared.u32 [%at], %tid"
+    assert found.ptx_text == "st.shared.u32 [%at], 7"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,10 @@ def test_wide_accesses_are_served_in_parts(kind, stride, passes):
 
 @pytest.mark.parametrize(("pitch", "ways"), [(16, 1), (128, 8), (144, 1), (64, 4)])
 def test_rows_of_ldmatrix_conflict_by_their_pitch(pitch, ways):
-    body = FILL + "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%x2, %x3, %x4, %x5}, [%at];"
+    body = (
+        FILL
+        + "bar.warp.sync -1; ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%x2, %x3, %x4, %x5}, [%at];"
+    )
     *_, found = profile_of(body, pitch).conflicts
     assert (found.least_passes, found.passes, found.worst_ways) == (4, 4 * ways, ways)
 

@@ -13,6 +13,7 @@ from group_faults import GROUPS
 from lane_faults import LANES
 from launch_faults import LAUNCHES
 from order_faults import ORDERS
+from release_faults import RELEASES
 from row_faults import ROWS
 from scale_faults import BLOCKWISE, QUANTISED
 from split_faults import SPLIT_TILES
@@ -392,4 +393,5 @@ FAULTS = [
     *SPLIT_TILES,
     *LAUNCHES,
     *LANES,
+    *RELEASES,
 ]

@@ -19,7 +19,7 @@ ORDERS = [
     Fault(
         "lanes: whatever waits for all lanes orders what they write",
         "        for lanes in groups:\n            run(warp, lanes)\n",
-        "        warp.launch.events.converged(warp)\n"
+        "        warp.launch.events.converged(warp, mask)\n"
         "        for lanes in groups:\n            run(warp, lanes)\n",
         (f"{RACES}/test_lanes.py",),
     ),

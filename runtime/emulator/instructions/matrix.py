@@ -14,7 +14,7 @@ import numpy as np
 from ..interface import Warp
 from ..ptx.accesses import READ, WRITE, MemoryAccess
 from ..ptx.decode import Decoded
-from ..ptx.lanes import FULL, LANE_IDS, WARP_SIZE
+from ..ptx.lanes import FULL, LANE_IDS, TOGETHER, WARP_SIZE
 from ..ptx.registry import Blocked, Step, instruction
 from ..tensor.element_formats import padded_codes
 from .memory import space_of
@@ -166,7 +166,9 @@ def build_ldmatrix(ins: Decoded) -> Step:
         if blocked := converged(warp, mask):
             return blocked
         warp.launch.report.memory_bytes[key] += size
+        warp.launch.mask = TOGETHER
         rows = of(warp).load(address(warp)[lanes], 4, _ROW_WORDS)
+        warp.launch.mask = None
         matrices = rows.reshape(count, form.rows, _ROW_WORDS)
         write(warp, mask, np.concatenate([to_registers(matrix) for matrix in matrices]))
         return None

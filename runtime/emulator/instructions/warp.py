@@ -274,4 +274,8 @@ def build_warp_barrier(ins: Decoded) -> Step:
     """bar.warp.sync membermask."""
     ins.finish_modifiers()
     ins.expect_operands(1)
-    return _sync_step(Members(ins, 0), lambda warp, lanes: warp.launch.events.converged(warp))
+    return _sync_step(Members(ins, 0), _meet)
+
+
+def _meet(warp, lanes) -> None:
+    warp.launch.events.converged(warp, lanes)

@@ -19,7 +19,7 @@ from ..machine.memory import UINT
 from ..machine.shared_access import count_event
 from ..ptx.accesses import READ, WRITE, MemoryAccess
 from ..ptx.decode import Decoded
-from ..ptx.lanes import LANE_IDS, WARP_SIZE
+from ..ptx.lanes import LANE_IDS, TOGETHER, WARP_SIZE
 from ..ptx.registry import Blocked, Step, instruction
 from ..tensor.element_formats import BITS, INTEGERS, decode
 from .memory import space_of
@@ -196,7 +196,9 @@ def build_load(ins: Decoded) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
         if blocked := move.converged(warp, mask):
             return blocked
+        warp.launch.mask = TOGETHER
         rows = [of(warp).load(at, fragment.unit_bytes) for at in move.addresses(warp)]
+        warp.launch.mask = None
         warp.launch.report.memory_bytes[name, "read"] += fragment.units * fragment.unit_bytes
         units = np.stack(rows).reshape(move.registers, -1, WARP_SIZE).transpose(0, 2, 1)
         words = np.ascontiguousarray(units).view(UINT[fragment.register_bits // 8])

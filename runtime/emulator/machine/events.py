@@ -36,8 +36,8 @@ class Listener:
 
     # -- threads that meet -------------------------------------------------------------------
 
-    def converged(self, warp: Warp) -> None:
-        """All lanes of a warp execute a synchronising instruction."""
+    def converged(self, warp: Warp, mask: np.ndarray) -> None:
+        """Lanes of a warp execute bar.warp.sync together."""
 
     def released(self, warp: Warp) -> None:
         """A warp executes a release: of a barrier, an arrival, a fence."""

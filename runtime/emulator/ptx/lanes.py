@@ -11,6 +11,9 @@ WARP_SIZE = 32
 FULL = np.ones(WARP_SIZE, bool)
 """The mask of all lanes. Steps may test `mask is FULL`: the core always passes this object."""
 FULL.flags.writeable = False
+TOGETHER = np.ones(WARP_SIZE, bool)
+"""In place of the mask of a load: all lanes read each address."""
+TOGETHER.flags.writeable = False
 FULL_BYTES = FULL.tobytes()
 EMPTY_BYTES = bytes(WARP_SIZE)
 LANE_IDS = np.arange(WARP_SIZE, dtype=np.uint32)

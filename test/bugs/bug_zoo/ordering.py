@@ -1,9 +1,9 @@
 """Bugs of memory order that a lucky schedule hides: races, scopes, and what publishes barriers."""
 
 from .bases import BY_THREADS, PAIR, PERSISTENT, PIECES, PLAIN_CLUSTER, ROLES
-from .edits import chain, delete, replace, without_waiting
+from .edits import chain, delete, insert_before, replace, without_waiting
 from .entry import Bug
-from .written import CP_ASYNC, RING, SPLIT_K, WARP_REVERSE
+from .written import CP_ASYNC, LANE_RELEASE, RING, SPLIT_K, WARP_REVERSE
 
 CLUSTER_ARRIVE, CLUSTER_WAIT = r"barrier\.cluster\.arrive", r"barrier\.cluster\.wait"
 RELAXED = "bar.sync 0; barrier.cluster.arrive.relaxed.aligned;"
@@ -69,6 +69,33 @@ BUGS = (
         "race or uninitialised-read",
     ),
     Bug(
+        "51c",
+        "one lane arrives for what the others stored, without bar.warp.sync",
+        LANE_RELEASE,
+        delete(r"bar\.warp\.sync"),
+        "race",
+        says=r"another lane of that warp has released since",
+    ),
+    Bug(
+        "51d",
+        "lanes fence, and one of them arrives relaxed without bar.warp.sync",
+        LANE_RELEASE,
+        chain(
+            replace(r"bar\.warp\.sync -1", "fence.acq_rel.cta"),
+            replace(r"mbarrier\.arrive\.", "mbarrier.arrive.relaxed.cta."),
+        ),
+        "race",
+        says=r"another lane of that warp has released since",
+    ),
+    Bug(
+        "51e",
+        "two lanes of one instruction store different values to one place",
+        LANE_RELEASE,
+        insert_before(r"st\.shared", "and.b32 %mine, %mine, -8;"),
+        "race",
+        says=r"lanes 0 and 1 meet at one address",
+    ),
+    Bug(
         "52a",
         "no fence between the parts of a split K and its semaphore",
         SPLIT_K,
@@ -124,6 +151,14 @@ BUGS = (
         "the semaphore of a split K has the scope of a CTA",
         SPLIT_K,
         replace(r"atom\.add\.relaxed\.gpu", "atom.add.relaxed.cta"),
+        "race",
+        says=r"parameter 1 \(parts\) is not ordered behind the write",
+    ),
+    Bug(
+        "52h",
+        "threads fence before the barrier, and the one that counts them does not",
+        SPLIT_K,
+        chain(delete(r"fence\.acq_rel", 0), insert_before(r"bar\.sync", "fence.acq_rel.gpu;", 0)),
         "race",
         says=r"parameter 1 \(parts\) is not ordered behind the write",
     ),

@@ -170,6 +170,7 @@ def _copied(rng: np.random.Generator) -> Case:
 
 REVERSE = Written("reverse", 128, _reversed(128))
 WARP_REVERSE = Written("warp_reverse", 32, _reversed(32))
+LANE_RELEASE = Written("lane_release", 64, _reversed(32))
 SPLIT_K = Written("split_k", 64, _split_k, grid=4)
 CP_ASYNC = Written("cp_async", 64, _row_sum(64, 16))
 RING = Written("ring", 64, _row_sum(32, 0))

@@ -48,7 +48,7 @@ def test_generic_and_atomic_accesses_reach_a_peer(clusters, seed):
 
 
 def test_shared_cta_accesses_do_not_reach_a_peer(clusters):
-    trap = clusters.trap_of(clusters.CLUSTER_SYNC + PEER + "st.shared.u32 [%r9], %r0;")
+    trap = clusters.trap_of(clusters.CLUSTER_SYNC + PEER + "st.shared.u32 [%r9], 7;")
     assert trap.category == "address-space"
     rank = trap.cta[0]
     assert trap.message == (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.runtime.emulator.checks.races.actor import Actor
+from tilewright.runtime.emulator.checks.races.clock import Domain
 from tilewright.runtime.emulator.checks.races.grains import Block, Grains, Runs, bytes_of
 from tilewright.runtime.emulator.checks.races.reads import AgentReads, LastReads
 
@@ -50,6 +52,11 @@ def test_a_block_is_the_words_at_its_distances():
     assert marks.fine(block, 8)[0].tolist() == [5] * 32 + [6] + [5] * 15
 
 
+def at_time(when: int) -> Actor:
+    """Somebody who reads then."""
+    return Actor(Domain(0, 1), 1, when, np.zeros((9, 32), np.int64), {})
+
+
 def boxes_of(rng: np.random.Generator) -> Block:
     """Two rows of up to three words, so that boxes overlap."""
     return Block(
@@ -65,7 +72,7 @@ def test_reads_kept_by_boxes_are_the_last_two_agents_of_each_byte(seed):
     for when in range(1, 60):
         who = int(rng.integers(1, 4))
         cells, size = (boxes_of(rng), 8) if when != 30 or seed % 2 else (cells_of(rng, 2), 2)
-        reads.note(cells, size, who, when)
+        reads.note(cells, size, who, at_time(when))
         for at in bytes_of(cells, size).tolist():
             plain.setdefault(at, []).append((who, when))
     every = np.arange(SIZE)
@@ -87,7 +94,7 @@ def test_the_reads_of_one_agent_are_found_wherever_a_later_write_meets_them(seed
         cells = operands[rng.integers(0, 5)] if when % 3 else cells_of(rng, 4)
         size = 8 if when % 3 else 4
         around = (0, SIZE // 2) if bytes_of(cells, size).max() < SIZE // 2 and when % 2 else None
-        reads.note(cells, size, when, None, around)
+        reads.note(cells, size, at_time(when), None, around)
         plain[bytes_of(cells, size)] = when
         low = int(rng.integers(0, SIZE - 1))
         span = low, int(rng.integers(low + 1, SIZE + 1))

@@ -51,7 +51,7 @@ ROWS = {
     ),
     "a barrier between a read and another warp's write": (
         "@%p0 st.shared.u32 [%r2], 1; bar.sync 0; @%p1 ld.shared.u32 %r8, [%r2]; <bar.sync 0;>"
-        "@!%p1 st.shared.u32 [%r2], %r0;",
+        "@!%p1 st.shared.u32 [%r2], 3;",
         "race",
     ),
     "a barrier between different writes of two warps": (

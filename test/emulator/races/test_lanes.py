@@ -28,7 +28,8 @@ NO_ORDER = {
     "redux": "redux.sync.add.u32 %r5, %r0, -1;",
     "elect": "elect.sync %r5|%p1, -1;",
     "ldmatrix": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r6}, [%r1];",
-    "stmatrix": "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1+256], {%r0};",
+    "stmatrix": "and.b32 %r6, %r0, 7; shl.b32 %r6, %r6, 4; add.u32 %r6, %r6, %r1;"
+    " stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r6+256], {%r0};",
     "a fence": "fence.acq_rel.cta;",
 }
 

@@ -63,7 +63,7 @@ def test_a_source_that_nobody_waited_for_is_not_overwritten(copies, wait, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("wait", ["wait_group.read 1", "wait_group 1", "wait_group.read 0"])
 def test_the_older_source_is_free_when_only_the_newest_group_is_pending(copies, wait, seed):
-    body = f"""@%p0 cp.async.bulk.{wait}; bar.sync 0; st.shared.u32 [%r2], %r0; bar.sync 0;
+    body = f"""@%p0 cp.async.bulk.{wait}; bar.sync 0; st.shared.u32 [%r2], 3; bar.sync 0;
       @%p0 cp.async.bulk.wait_group 0;"""
     out = run(copies, body, seed)
     assert np.array_equal(out[:512], PATTERN)

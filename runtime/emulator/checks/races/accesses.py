@@ -12,8 +12,10 @@ from ...interface import Cta, Launch, Warp
 from ...machine.events import Watcher
 from ...machine.memory import Region
 from ...machine.shared_access import Words
-from ...ptx.lanes import FULL, WARP_SIZE
+from ...ptx.lanes import FULL, TOGETHER, WARP_SIZE
 from .grains import WORD, Block, Cells
+from .lane_times import EVERYONE
+from .lanes_of_bytes import require_agreement
 
 _LANES = np.arange(1, WARP_SIZE + 1, dtype=np.uint8)
 
@@ -47,9 +49,11 @@ class Accesses(Watcher):
         offsets = region.offsets(addresses)
         actor.lanes = _lanes_of(who and who[1], len(offsets))
         cells, what = _cells(region, offsets, size), f"the write of {size} bytes"
+        if not actor.strong and len(offsets) > 1:
+            require_agreement(offsets, values, actor.lanes, what)
         self.shadow.write(*cells, actor, what, lambda: _same(region.data, offsets, values))
         if self._launch.strong is not None:
-            self._races.places.stored(region, offsets)
+            self._races.places.stored(region, offsets, actor.lanes)
 
     def reading(self, region: Region, at: int, size: int) -> None:
         actor = self._races.actor(owner=self._owner)
@@ -100,6 +104,8 @@ def _lanes_of(mask: np.ndarray | None, count: int) -> np.ndarray | None:
     """uint8[count]: 1 + the lanes of a mask; None if it is not of these accesses."""
     if mask is FULL and count == WARP_SIZE:
         return _LANES
+    if mask is TOGETHER:
+        return np.full(count, EVERYONE, np.uint8)
     if mask is None or np.count_nonzero(mask) != count:
         return None
     return _LANES[mask]

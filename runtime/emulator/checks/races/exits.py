@@ -14,7 +14,8 @@ import numpy as np
 
 from ...errors import Trap
 from ...interface import Cta, EngineOp
-from .clock import HAPPENED, Domain, Event, WarpClock
+from .clock import HAPPENED, Domain, Event
+from .warp_clock import WarpClock
 
 ARRIVAL, ACCESS = "arrival of {} at an mbarrier here", "access by {} to its shared memory"
 

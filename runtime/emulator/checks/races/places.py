@@ -8,6 +8,7 @@ import numpy as np
 
 from ...interface import EngineOp, Launch, Warp
 from .clock import REACH
+from .lane_times import releasing
 from .releases import Published
 
 ACQUIRES = ("acquire", "acq_rel")
@@ -40,12 +41,20 @@ class Places:
         relaxed = strong.order not in ACQUIRES
         self._races.clock(warp).acquire(message, relaxed=relaxed, distance=distance)
 
-    def stored(self, region: object, offsets: np.ndarray) -> None:
-        """A strong store by a warp or a late one: the places pass on what it releases."""
-        published = self._published()
+    def stored(self, region: object, offsets: np.ndarray, lanes: np.ndarray | None) -> None:
+        """A strong store by a warp or a late one: the places pass on what it releases, each of
+        several what the last of its lanes does. lanes: 1 + the lane of each offset."""
+        places = dict(zip(offsets.tolist(), range(len(offsets)), strict=True))
+        if lanes is None or len(places) == 1 or self._launch.strong.updating:
+            self._put(region, list(places), self._published(None))
+            return
+        for offset, last in places.items():
+            self._put(region, [offset], self._published((int(lanes[last]) - 1,)))
+
+    def _put(self, region: object, offsets: list[int], published: Published | None) -> None:
         if published is None:
             return
-        for offset in dict.fromkeys(offsets.tolist()):
+        for offset in offsets:
             key = (id(region), offset)
             earlier = self._locations.get(key)
             if self._launch.strong.updating and earlier is not None:
@@ -53,15 +62,18 @@ class Places:
             else:
                 self._locations[key] = published
 
-    def _published(self) -> Published | None:
-        """A late store releases what its warp knew when it was issued."""
+    def _published(self, lanes: tuple[int, ...] | None) -> Published | None:
+        """A late store releases what its warp knew when it was issued; lanes: those that store,
+        None for all that execute the instruction."""
         strong, op, warp = self._launch.strong, self._races.operation, self._launch.current_warp
         releases = strong.order in RELEASES
         if op is not None:
             return _published_late(op) if releases and op.commits else None
         if warp is None:
             return None
-        messages = self._races.clock(warp).releases(relaxed=not releases, reach=REACH[strong.scope])
+        messages = self._races.clock(warp).releases(
+            lanes or releasing(warp), relaxed=not releases, reach=REACH[strong.scope]
+        )
         return Published(warp.cta, messages)
 
 

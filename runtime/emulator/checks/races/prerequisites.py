@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from ...errors import Trap
 from .actor import Actor
-from .clock import Domain, Message, WarpClock
+from .clock import Domain, Message
 from .grains import Cells
 from .shadow import GlobalShadow, Same
+from .warp_clock import WarpClock
 
 
 class Prerequisites:

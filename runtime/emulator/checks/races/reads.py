@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .actor import Actor
 from .grains import WORD, Block, Cells, Grains, Span, bytes_of, meet, span_of, words_of
+from .lanes_of_bytes import lanes_of_units
 
 MOST_BOXES = 1 << 14
 """Boxes that are kept as such."""
@@ -23,10 +25,12 @@ MOST_READS = 96
 class _Recent:
     """A read of cells, which lie in the span, if that is known."""
 
-    __slots__ = ("_span", "cells", "size", "when")
+    __slots__ = ("_span", "cells", "lanes", "size", "when")
 
-    def __init__(self, cells: Cells, size: int, span: Span | None, when: int):
-        self.cells, self.size, self._span, self.when = cells, size, span, when
+    def __init__(self, cells: Cells, size: int, span: Span | None):
+        self.cells, self.size, self._span = cells, size, span
+        self.when = 0
+        self.lanes: np.ndarray | None = None
 
     def place(self) -> Span:
         """The span of the cells."""
@@ -51,19 +55,19 @@ class AgentReads:
         self._unplaced: list[_Recent] = []
 
     def note(
-        self, cells: Cells, size: int, when: int, span: Span | None, run: Span | None = None
+        self, cells: Cells, size: int, actor: Actor, span: Span | None, run: Span | None = None
     ) -> None:
         """It reads cells of ``size`` bytes."""
+        when = actor.when
         if self._count == MOST_READS:
             self.marks()
         reads = self._recent.setdefault(run, {})
         read = reads.get(id(cells))
         if read is None or read.size != size:
             self._count += read is None
-            read = reads[id(cells)] = _Recent(cells, size, span, when)
+            read = reads[id(cells)] = _Recent(cells, size, span)
             self._unplaced.append(read)
-        else:
-            read.when = when
+        read.when, read.lanes = when, actor.lanes
         if when > self.latest:
             self.latest = when
 
@@ -90,14 +94,15 @@ class AgentReads:
         return self._extent
 
     def marks(self) -> Grains:
-        """The time of each byte's last read."""
+        """The time of each byte's last read, and 1 + the lane that did it."""
         if self._unplaced:
             self._extent = 0, self._size
             self._unplaced.clear()
-        marks = self._marks = self._marks or Grains(self._size, np.int64)
+        marks = self._marks = self._marks or Grains(self._size, np.int64, np.uint8)
         recent = [read for reads in self._recent.values() for read in reads.values()]
         for read in sorted(recent, key=lambda read: read.when):
-            marks.put(read.cells, read.size, read.when)
+            lanes = lanes_of_units(read.lanes, read.cells, read.size)
+            marks.put(read.cells, read.size, read.when, lanes)
         self._recent.clear()
         self._count, self._marked = 0, self.latest
         return marks
@@ -112,7 +117,8 @@ class _Read(NamedTuple):
 
 
 class LastReads:
-    """The last reads of two agents of each byte of an array; a mark is who read and when."""
+    """The last reads of two agents of each byte of an array; a mark is who read, when, and 1 +
+    the lane, 0 for none."""
 
     def __init__(self, size: int):
         self._size = size
@@ -120,14 +126,14 @@ class LastReads:
         self._number = 0
         self._marks: list[Grains] = []
 
-    def note(self, index: Cells, size: int, who: int, when: int) -> None:
+    def note(self, index: Cells, size: int, who: int, actor: Actor) -> None:
         """Somebody reads the cells of ``size`` bytes."""
         if self._marks or not isinstance(index, Block) or len(self._boxes) == MOST_BOXES:
             self.marks()
-            self._put(index, size, who, when)
+            self._put(index, size, who, actor.when, lanes_of_units(actor.lanes, index, size))
             return
         self._number += 1
-        read = _Read(self._number, who, when)
+        read = _Read(self._number, who, actor.when)
         last, before = self._boxes.get(index, (None, None))
         self._boxes[index] = read, before if last and last.who == who else last
 
@@ -136,14 +142,14 @@ class LastReads:
         reads = [(read, box) for box, kept in self._boxes.items() for read in kept if read]
         self._boxes.clear()
         for read, box in sorted(reads):
-            self._put(box, WORD, read.who, read.when)
+            self._put(box, WORD, read.who, read.when, 0)
         return self._marks
 
-    def _put(self, index: Cells, size: int, who: int, when: int) -> None:
+    def _put(self, index: Cells, size: int, who: int, when: int, lanes: np.ndarray | int) -> None:
         if not self._marks:
-            self._marks = [Grains(self._size, np.int64, np.int64) for _ in range(2)]
+            self._marks = [Grains(self._size, np.int64, np.int64, np.uint8) for _ in range(2)]
         self._keep_other(index, size, who)
-        self._marks[0].put(index, size, who, when)
+        self._marks[0].put(index, size, who, when, lanes)
 
     def _keep_other(self, index: Cells, size: int, own: int) -> None:
         """The last reads of these cells become the ones before, where others did them."""
@@ -155,10 +161,10 @@ class LastReads:
             words = words_of(index, size)
             assert words is not None  # the cells are no smaller
             cells, unit = words, WORD
-        who, when = marks
+        who, when, lanes = marks
         others = (who != own) & (who != 0)
         if others.all():
-            before.put(cells, unit, who, when)
+            before.put(cells, unit, who, when, lanes)
         elif others.any():
             cells = cells.index().reshape(who.shape) if isinstance(cells, Block) else cells
-            before.put(cells[others], unit, who[others], when[others])
+            before.put(cells[others], unit, who[others], when[others], lanes[others])

@@ -7,7 +7,7 @@ negative if the access was strong (PTX ISA §8.7: two strong accesses never race
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NoReturn
 
 import numpy as np
@@ -18,16 +18,24 @@ from ..fences.proxy import CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain
 from .grains import Cells, Grains, Run, Span, bytes_of, row_span, span_of
+from .lane_times import uncovered
 from .lanes_of_bytes import lane_of_each, note_lanes
 from .last_writes import LastWrites
+from .order import (
+    CLUSTER_SHIFT,
+    COMPONENT_MASK,
+    Lanes,
+    Same,
+    conflicts,
+    flags_of,
+    harmful,
+    unordered,
+    visible_row,
+)
 from .reads import AgentReads, LastReads
 from .verdicts import Past, between_lanes, limit, split_when
 
 Warn = Callable[[str, str], None]
-Same = Callable[[], np.ndarray]
-"""bool[bytes] of an access: which bytes keep their value."""
-_CLUSTER_SHIFT = 16
-_COMPONENT_MASK = (1 << _CLUSTER_SHIFT) - 1
 
 
 class Compared:
@@ -85,7 +93,7 @@ class SharedShadow:
         reads = self._reads.get(reader)
         if reads is None:
             reads = self._reads[reader] = AgentReads(self._size)
-        reads.note(index, size, actor.when, span, run and run.span)
+        reads.note(index, size, actor, span, run and run.span)
 
     @staticmethod
     def _knows(run: Run, actor: Actor) -> bool:
@@ -136,19 +144,29 @@ class SharedShadow:
         who, when = self._writes.fine(index, size)
         if actor.lanes is not None and not actor.strong:
             self._check_lanes(index, size, actor, what, (who, when, same))
-        bad = unordered(who, when, actor, visible)
+        bad = self._unordered((who, when), (index, size), actor, visible)
         if bad is None:
             self._note_fences(index, size, actor, what)
             return
-        unknown = unordered(who, when, actor, actor.rows[KNOWN])
+        unknown = self._unordered((who, when), (index, size), actor, actor.rows[KNOWN])
         if actor.asynchronous and unknown is None:
             bad &= self._tags[bytes_of(index, size)] != 0
         if overwrites and unknown is not None:
-            bad &= ~unknown | _flags(unordered(who, when, actor, actor.rows[OVER]), len(bad))
-        at = _harmful(bad, same)
+            live = self._unordered((who, when), (index, size), actor, actor.rows[OVER])
+            bad &= ~unknown | flags_of(live, len(bad))
+        at = harmful(bad, same)
         if at is not None:
             mark = int(who[at]), int(when[at])
             self._refuse(int(bytes_of(index, size)[at]), "write", mark, actor, what)
+
+    def _unordered(
+        self, marks: tuple, cells: tuple[Cells, int], actor: Actor, row: np.ndarray
+    ) -> np.ndarray | None:
+        """`unordered` of writes, by the lanes that wrote."""
+        bad = unordered(marks[0], marks[1], actor, row)
+        if bad is None:
+            return None
+        return uncovered(bad, marks, self._lanes[bytes_of(*cells)], self._domain, row)
 
     @staticmethod
     def _in_order(who: np.ndarray, when: np.ndarray, actor: Actor, visible: np.ndarray) -> bool:
@@ -181,10 +199,10 @@ class SharedShadow:
         recent = _recent(who, when, actor)
         if not recent.any():
             return
-        assert actor.lanes is not None  # threads have them
         writers = self._lanes[bytes_of(index, size)]
-        recent &= (writers != 0) & (writers != np.repeat(actor.lanes, size))
-        bad = _harmful(recent, same)
+        recent &= (writers != 0) & (writers != lane_of_each(actor, index, size))
+        row = actor.rows[KNOWN]
+        bad = harmful(uncovered(recent, (who, when), writers, self._domain, row), same)
         if bad is None:
             return
         at, lane = int(bytes_of(index, size)[bad]), int(writers[bad]) - 1
@@ -202,12 +220,14 @@ class SharedShadow:
             if not reads.may_meet(span, unknown):
                 continue
             marks = reads.marks()
-            (when,) = marks.coarse(index, size) or marks.fine(index, size)
+            when = (marks.coarse(index, size) or marks.fine(index, size))[0]
             if when.max() >= unknown:
-                (when,) = marks.fine(index, size)
-                bad = int(when.argmax())
-                at = int(bytes_of(index, size)[bad])
-                self._refuse(at, "read", (reader, int(when[bad])), actor, what)
+                when, lanes = marks.fine(index, size)
+                bad = uncovered(when >= unknown, (reader, when), lanes, self._domain, over)
+                if bad is not None:
+                    first = int(np.where(bad, when, 0).argmax())
+                    at = int(bytes_of(index, size)[first])
+                    self._refuse(at, "read", (reader, int(when[first])), actor, what)
 
     def _refuse(
         self, at: int, past: str, mark: tuple[int, int], actor: Actor, what: str
@@ -215,7 +235,9 @@ class SharedShadow:
         component, (_, line) = abs(mark[0]), split_when(mark[1])
         other = f"the {past} by {self._domain.name(component)} (ptx:{line})"
         place = f"shared offset 0x{at:x} of {self._name}"
-        past_event = Past(actor, component, mark[1])
+        lane = 0 if past == "read" else int(self._lanes[at])
+        lanes = self._domain.lanes.get(component)
+        past_event = Past(actor, component, mark[1], lanes=lanes, lane=lane)
         if past_event.is_known(KNOWN) and self._tags[at] not in (0, CLOCKED):
             other = other.replace(" of cta", f" lane {(int(self._tags[at]) - 1) % 32} of cta")
         raise past_event.refusal(what, place, other, ASYNC)
@@ -246,8 +268,8 @@ class GlobalShadow:
         elif self._writes is not None and not self._compared.excuses(index, size, actor):
             about = "write", what, None
             self._check_lanes(self._writes, (index, size), actor, about)
-            self._check(self._writes, (index, size), actor, _visible(actor), about)
-        self._reads.note(index, size, self._sign(actor), actor.when)
+            self._check(self._writes, (index, size), actor, visible_row(actor), about)
+        self._reads.note(index, size, self._sign(actor), actor)
 
     def write(
         self, index: Cells, size: int, actor: Actor, what: str, same: Same | None = None
@@ -257,7 +279,7 @@ class GlobalShadow:
             self._writes = Grains(self._size, np.int64, np.int64)
         cells, about = (index, size), ("write", what, same)
         self._check_lanes(self._writes, cells, actor, about)
-        self._check(self._writes, cells, actor, _visible(actor), about)
+        self._check(self._writes, cells, actor, visible_row(actor), about)
         for marks in () if actor.comparing else self._reads.marks():
             self._check(marks, cells, actor, OVER, ("read", what, same))
         self._compared.written(index, size, actor)
@@ -278,7 +300,9 @@ class GlobalShadow:
         writers = self._lanes[bytes_of(*cells)]
         recent = (who == own) & (when >= since) & (writers != 0)
         recent &= writers != lane_of_each(actor, *cells)
-        bad = _harmful(recent, about[2])
+        domain, row = actor.domain, actor.rows[KNOWN]
+        own_marks = actor.own, when
+        bad = harmful(uncovered(recent, own_marks, writers, domain, row), about[2])
         if bad is not None:
             at, lane = int(bytes_of(*cells)[bad]), int(writers[bad]) - 1
             name = self._writer(own).replace(" of cta", f" lane {lane} of cta")
@@ -302,11 +326,11 @@ class GlobalShadow:
             )
 
     def _writer(self, who: int) -> str:
-        return self._domains[abs(who) >> _CLUSTER_SHIFT].name(abs(who) & _COMPONENT_MASK)
+        return self._domains[abs(who) >> CLUSTER_SHIFT].name(abs(who) & COMPONENT_MASK)
 
     @staticmethod
     def _sign(actor: Actor) -> int:
-        who = actor.domain.number << _CLUSTER_SHIFT | actor.own
+        who = actor.domain.number << CLUSTER_SHIFT | actor.own
         return -who if actor.strong else who
 
     def _check(
@@ -316,13 +340,14 @@ class GlobalShadow:
             return
         by_words = marks.coarse(*cells)
         if by_words is not None:
-            who, when = by_words
-            if not any(True for _ in _conflicts(who, when, actor, kind)):
+            who, when = by_words[0], by_words[1]
+            if not any(True for _ in conflicts(who, when, actor, kind)):
                 return
-        who, when = marks.fine(*cells)
         past, what, same = about
-        for flags in _conflicts(who, when, actor, kind):
-            bad = _harmful(flags, same)
+        who, when, *known = marks.fine(*cells)
+        lanes = Lanes(known[0] if known else self._lanes[bytes_of(*cells)], self._domains)
+        for flags in conflicts(who, when, actor, kind, lanes):
+            bad = harmful(flags, same)
             if bad is not None:
                 at, mark = int(bytes_of(*cells)[bad]), (int(who[bad]), int(when[bad]))
                 self._refuse(at, past, mark, actor, what)
@@ -331,58 +356,10 @@ class GlobalShadow:
         self, at: int, past: str, mark: tuple[int, int], actor: Actor, what: str
     ) -> NoReturn:
         who, (_, line) = abs(mark[0]), split_when(mark[1])
-        cluster, component = who >> _CLUSTER_SHIFT, who & _COMPONENT_MASK
+        cluster, component = who >> CLUSTER_SHIFT, who & COMPONENT_MASK
         other = f"the {past} by {self._domains[cluster].name(component)} (ptx:{line})"
         place = f"byte {at} of {self._name}"
-        raise Past(actor, component, mark[1], cluster).refusal(what, place, other, ASYNC_GLOBAL)
-
-
-def _conflicts(who: np.ndarray, when: np.ndarray, actor: Actor, kind: int) -> Iterator[np.ndarray]:
-    """bool[marks] of each cluster's that a row of what the actor knows does not cover."""
-    if not who.any():
-        return
-    clusters = np.abs(who) >> _CLUSTER_SHIFT
-    for number in np.unique(clusters[who != 0]).tolist():
-        component = np.sign(who) * (np.abs(who) & _COMPONENT_MASK)
-        here = np.where(clusters == number, component, 0)
-        bad = unordered(here, when, actor, actor.knows(kind, number))
-        if bad is not None:
-            yield bad
-
-
-def _visible(actor: Actor) -> int:
-    """The row that says which writes to global memory it may read or replace."""
-    return ASYNC_GLOBAL if actor.asynchronous else KNOWN
-
-
-def _harmful(bad: np.ndarray | None, same: Same | None) -> int | None:
-    """The first of the flagged bytes that changes its value, None if there is none.
-
-    Several threads that write the value that is there already do no harm.
-    """
-    if bad is None:
-        return None
-    if same is not None:
-        bad = bad & ~same()
-    return int(bad.argmax()) if bad.any() else None
-
-
-def _flags(bad: np.ndarray | None, count: int) -> np.ndarray:
-    return np.zeros(count, bool) if bad is None else bad
-
-
-def unordered(
-    who: np.ndarray, when: np.ndarray, actor: Actor, row: np.ndarray
-) -> np.ndarray | None:
-    """bool[bytes]: marks that the actor is not ordered behind; None if there is none."""
-    first = int(who.flat[0])
-    if (who == first).all():
-        if first == 0 or (actor.strong and first < 0) or int(when.max()) < limit(row, abs(first)):
-            return None
-        return when.reshape(-1) >= limit(row, abs(first))
-    components = np.abs(who)
-    if len(row) <= int(components.max()):
-        row = np.pad(row, (0, int(components.max()) + 1 - len(row)))
-    bad = when >= (row[components] + 1) << LINE_BITS
-    bad &= (who > 0) if actor.strong else (who != 0)
-    return bad.reshape(-1) if bad.any() else None
+        lane = 0 if past == "read" else int(self._lanes[at])
+        lanes = self._domains[cluster].lanes.get(component)
+        event = Past(actor, component, mark[1], cluster, lanes, lane)
+        raise event.refusal(what, place, other, ASYNC_GLOBAL)

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Trap
 from ...interface import Cluster, Cta, EngineOp, Launch, Warp
 from ...machine.events import Listener
 from ...machine.mbarrier import Mbarrier
 from ...machine.memory import Region
-from ...ptx.lanes import WARP_SIZE, lanes_to_int
+from ...ptx.lanes import WARP_SIZE
 from ..fences.shared_rules import SharedRules
 from ..fences.tensor_fences import PastAccess
 from .accesses import Accesses
@@ -35,15 +34,16 @@ from .clock import (
     Domain,
     Event,
     Message,
-    WarpClock,
 )
 from .exits import ACCESS, ARRIVAL, check_exit, note, note_operation, require_started
+from .lane_times import lanes_apart, releasing
 from .meetings import Meeting
 from .places import Places
 from .prerequisites import Prerequisites
 from .releases import BarrierClock
 from .shadow import GlobalShadow, SharedShadow
-from .verdicts import late_wait, race
+from .verdicts import late_wait, race, unmade
+from .warp_clock import WarpClock
 
 _INITIALISED = "mbarrier.init"
 _COVERED = {
@@ -183,12 +183,16 @@ class Races(Listener):
 
     # -- threads that meet -----------------------------------------------------------------------
 
-    def converged(self, warp: Warp) -> None:
-        self._clocks[warp].come_together()
+    def converged(self, warp: Warp, mask: np.ndarray) -> None:
+        clock, lanes = self._clocks[warp], lanes_apart(warp, mask)
+        if lanes is None:
+            clock.come_together()
+        else:
+            clock.acquire(clock.release(lanes))
 
     def barrier_arrived(self, barrier: Any, warp: Warp, relaxed: bool) -> None:
         distance = OWN_CLUSTER if barrier is warp.cta.cluster else OWN_CTA
-        message = self._clocks[warp].release(relaxed=relaxed, distance=distance)
+        message = self._clocks[warp].release(releasing(warp), relaxed=relaxed, distance=distance)
         self._meetings.setdefault(barrier, Meeting()).arrive(message)
 
     def barrier_completed(self, barrier: Any) -> None:
@@ -209,7 +213,7 @@ class Races(Listener):
             if op.signals is not None:
                 cta, offset = op.signals
                 self._require_made(warp, cta.mbarriers.get(offset), op)
-            op.marks = Meant(self._clocks[warp].release(), warp.cta)
+            op.marks = Meant(self._clocks[warp].release(releasing(warp)), warp.cta)
             op.marks.event = event
         elif self.operation is not None and self.operation.marks is not None:
             op.marks = Meant(self.operation.marks.clock, self.operation.marks.issuer)
@@ -302,12 +306,12 @@ class Races(Listener):
         clock = self._clocks[warp]
         if passes_on == "nothing":
             return clock.happening()
-        distance = OWN_CTA if target is warp.cta else OWN_CLUSTER
+        lanes, distance = releasing(warp), OWN_CTA if target is warp.cta else OWN_CLUSTER
         if distance == OWN_CLUSTER:
             note(target, ARRIVAL, (clock.own, clock.time), line_of(warp))
         if passes_on == "released" and distance > REACH[scope]:
-            return clock.release_narrow()
-        return clock.release(relaxed=passes_on == "relaxed", distance=distance)
+            return clock.release_narrow(lanes)
+        return clock.release(lanes, relaxed=passes_on == "relaxed", distance=distance)
 
     def signalled(self, target: Cta, offset: int, barrier: Mbarrier, phase: int) -> None:
         """Where its phase is complete, no waiter of the one before may be on its way."""
@@ -340,11 +344,7 @@ class Races(Listener):
         component, time = made
         if int(clock.row(KNOWN)[component]) < time:
             what = user if isinstance(user, str) else user.name
-            raise Trap(
-                "missing-fence",
-                f"{what} uses {barrier.describe()}, whose mbarrier.init is not ordered before it;"
-                f" a barrier must come between, and fence.mbarrier_init if the barrier is relaxed",
-            )
+            raise unmade(what, barrier)
         clock.initialised.add(barrier)
 
     # -- fences and memory orders ------------------------------------------------------------------
@@ -353,11 +353,11 @@ class Races(Listener):
         if order != "release":
             self._clocks[warp].fence_acquire(REACH[scope])
         if order != "acquire":
-            self._clocks[warp].fence_release(REACH[scope])
+            self._clocks[warp].fence_release(releasing(warp), REACH[scope])
 
     def proxy_fenced(self, warp: Warp, mask: np.ndarray, space: str | None) -> None:
-        alone, own_only = lanes_to_int(mask) != warp.live, space == "shared::cta"
-        self._clocks[warp].fence_proxy(_COVERED[space], alone=alone, own_only=own_only)
+        lanes, own_only = lanes_apart(warp, mask), space == "shared::cta"
+        self._clocks[warp].fence_proxy(lanes, _COVERED[space], own_only=own_only)
 
     def tensor_fenced(self, warp: Warp, before: bool) -> None:
         if before:

@@ -23,6 +23,11 @@ def split_when(when: int) -> tuple[int, int]:
     return when >> LINE_BITS, when & LINE_MASK
 
 
+def mark_of(time: np.ndarray) -> np.ndarray:
+    """The first marks of times."""
+    return time << LINE_BITS
+
+
 def limit(row: np.ndarray, component: int) -> int:
     """The first mark of a component that is not known."""
     time = row.item(component) if component < len(row) else 0
@@ -47,6 +52,15 @@ def between_lanes(what: str, place: str, other: str) -> Trap:
     )
 
 
+def unmade(what: str, barrier: Mbarrier) -> Trap:
+    """The Trap of a use of a barrier whose initialisation may come later."""
+    return Trap(
+        "missing-fence",
+        f"{what} uses {barrier.describe()}, whose mbarrier.init is not ordered before it;"
+        f" a barrier must come between, and fence.mbarrier_init if the barrier is relaxed",
+    )
+
+
 def late_wait(barrier: Mbarrier, waiter: str, line: int) -> Trap:
     """The Trap of a phase that completes without a waiter of the one before."""
     before = f"phase {barrier.phase - 2}" if barrier.phase > 1 else "the one before the first"
@@ -62,16 +76,28 @@ def late_wait(barrier: Mbarrier, waiter: str, line: int) -> Trap:
 @dataclass(frozen=True, slots=True)
 class Past:
     """An earlier access, as the one that meets it knows it. when: its mark; cluster: whose
-    component it is, None for the actor's own."""
+    component it is, None for the actor's own; lanes, lane: the components of the warp's lanes by
+    1 + the lane, and that number of the one that did it, 0 if it is not known."""
 
     actor: Actor
     component: int
     when: int
     cluster: int | None = None
+    lanes: np.ndarray | None = None
+    lane: int = 0
 
     def is_known(self, kind: int) -> bool:
         """Whether a row of what the actor knows covers it."""
-        return self.when < limit(self.actor.knows(kind, self.cluster), self.component)
+        row = self.actor.knows(kind, self.cluster)
+        by_lane = 0 if self.lanes is None or not self.lane else int(self.lanes[self.lane])
+        return self.when < max(limit(row, self.component), limit(row, by_lane))
+
+    def _is_of_another_lane(self) -> bool:
+        """Whether another lane of the warp has released since."""
+        if self.lanes is None:
+            return False
+        row = self.actor.knows(OVER, self.cluster)
+        return any(self.when < limit(row, lane) for lane in self.lanes.tolist() if lane)
 
     def refusal(self, what: str, place: str, other: str, fence: int) -> Trap:
         """The Trap. what accesses which place, and the earlier access; fence: the row of the proxy
@@ -88,6 +114,12 @@ class Past:
                 f"{what} of {place} follows {other} by an arrival of scope .cta at the mbarrier of"
                 f" another CTA, which passes on that accesses are over, and not what they wrote;"
                 f" arrive with .release.cluster",
+            )
+        if self._is_of_another_lane():
+            return Trap(
+                "race",
+                f"{what} of {place} is not ordered behind {other}: another lane of that warp has"
+                f" released since, which covers what this lane did only behind a bar.warp.sync",
             )
         return race(what, place, other)
 
