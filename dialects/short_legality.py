@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from .mma_units import WGMMA
+from .mma_units import TCGEN05, WGMMA
 from .target import Target
 
 
 def short_steps(target: Target) -> str | None:
     """The MMAs of the last step along K can be fewer than those of the others."""
-    if target.mma.name == WGMMA.name:
+    names = [TCGEN05.name, WGMMA.name]
+    if target.mma.name in names:
         return None
-    return f"MMAs must be {WGMMA.name}, got {target.mma.name}"
+    return f"MMAs must be {' or '.join(names)}, got {target.mma.name}"

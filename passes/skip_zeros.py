@@ -6,6 +6,9 @@
 
 TMA and threads fill tiles with zeros behind the end of K, and an MMA instruction multiplies 32
 bytes of it. Of K = 592 and tiles of 64 the last step has 16 elements: one instruction of four.
+
+wgmma and tcgen05.mma do so, also of two products and of pairs. MMAs with block scales leave out
+what lies behind K by themselves, since no scales are there.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ def _shorten(kernel: KernelOp, mma: Any) -> int:
     found, number = last_step(kernel, mma), step_of(mma)
     short = SHORT_OF.get(type(mma))
     if found is None or number is None or short is None:
-        rule = "skip-zeros: must be tile.mma or tile.dual_mma in one loop along all of K"
+        rule = "skip-zeros: must be tile.mma, tile.dual_mma or a pair's in one loop along all of K"
         raise refused(mma, f"{rule}, got another; {CURE}")
     k = mma.a.type.layout.k
     if found.depth >= k:

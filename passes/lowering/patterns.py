@@ -54,7 +54,7 @@ from ...dialects.tile_pieces import ReadFragmentOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ...dialects.tile_quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
 from ...dialects.tile_scales import SCALED_MMAS, ScaledMmaOp
-from ...dialects.tile_short import SHORT_MMAS
+from ...dialects.tile_short import SHORT_ALONE, SHORT_MMAS, SHORT_PAIRS
 from ...dialects.tile_stores import AwaitSumsOp
 from ...dialects.tile_sums import (
     ClearSumsOp,
@@ -108,7 +108,7 @@ from .groups import (
     lower_group_steps,
 )
 from .marks import lower_mark
-from .mma import lower_base_descriptor, lower_mma, lower_operand
+from .mma import lower_base_descriptor, lower_mma, lower_operand, lower_short_mma
 from .mma_sync import LOWERINGS as FRAGMENTS
 from .operands import (
     lower_gather_boxes,
@@ -286,7 +286,6 @@ _TCGEN05: Lowerings = {
     PrefetchBoxesOp: lower_prefetch_boxes,
     PairRankOp: lower_pair_rank,
     SplitRankOp: lower_split_rank,
-    PairMmaOp: lower_mma,
     sm.PositionOp: lower_position,
     sm.TallyOp: lower_tally,
     TileOp: lower_tile,
@@ -302,8 +301,8 @@ _TCGEN05: Lowerings = {
     sm.PrefetchTensorMapOp: lower_prefetch,
     sm.TmemBaseOp: lower_tmem_base,
     sm.LeaderRankOp: lower_leader_rank,
-    MmaOp: lower_mma,
-    **dict.fromkeys(DUAL_MMAS, lower_mma),
+    **dict.fromkeys((MmaOp, PairMmaOp, *DUAL_MMAS), lower_mma),
+    **dict.fromkeys(SHORT_MMAS, lower_short_mma),
     JoinOp: join,
     **dict.fromkeys(SCALED_MMAS, lower_scaled_mma),
     AwaitSumsOp: await_sums,
@@ -314,6 +313,7 @@ _TCGEN05: Lowerings = {
 TENSOR_MEMORY_ONLY = (
     PairMmaOp,
     *DUAL_MMAS,
+    *SHORT_PAIRS,
     PairRankOp,
     ThreadLanesOp,
     ReadRowOp,
@@ -326,7 +326,7 @@ _WGMMA: Lowerings = {
     AccumulatorOp: hold_registers,
     MmaOp: lower_wgmma,
     DualMmaOp: lower_wgmma,
-    **dict.fromkeys(SHORT_MMAS, lower_short_wgmma),
+    **dict.fromkeys(SHORT_ALONE, lower_short_wgmma),
     SetRegistersOp: lower_set_registers,
     ThreadRowOp: lower_held_row,
     ThreadColumnOp: lower_held_column,

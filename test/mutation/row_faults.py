@@ -92,4 +92,10 @@ ROWS = [
         "max(left // dtype.k_per_mma, 1) * dtype.k_per_mma",
         ("test/numerics/test_skipped_zeros.py",),
     ),
+    Fault(
+        "short-steps: tcgen05.mma of the last step leaves out one more",
+        "*sums_at(op.acc), op.accumulate, range(depth))",
+        "*sums_at(op.acc), op.accumulate, range(max(depth - 16, 1)))",
+        ("test/numerics/test_skipped_zeros_tcgen05.py",),
+    ),
 ]

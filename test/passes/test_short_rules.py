@@ -13,7 +13,7 @@ SPEC = MatmulSpec(200, 72, 152)
 TILING, LOADS = "tiling{tile=128x32x64}", "tma-insertion,swizzle-selection"
 ROLES = f"{TILING},{LOADS},pipelining{{stages=2}},warp-specialization"
 LEFT_OUT = "leave skip-zeros out"
-ONE_LOOP = "must be tile.mma or tile.dual_mma in one loop along all of K"
+ONE_LOOP = "must be tile.mma, tile.dual_mma or a pair's in one loop along all of K"
 
 
 def passed(spec, pipeline, target="sm_90a"):
@@ -47,18 +47,24 @@ def passed(spec, pipeline, target="sm_90a"):
         ),
         (
             SPEC,
-            TILING,
+            "tiling{tile=128x32x64 mma=tcgen05.mma+fma}",
             "sm_100a",
-            f"MMAs must be wgmma.mma_async, got tcgen05.mma; {LEFT_OUT}",
+            f"MMAs must be tcgen05.mma or wgmma.mma_async, got tcgen05.mma+fma; {LEFT_OUT}",
+        ),
+        (
+            MatmulSpec(200, 72, 160, "mxfp8", "mxfp8"),
+            "tiling",
+            "sm_100a",
+            f"{ONE_LOOP}, got another; {LEFT_OUT}",
         ),
         (
             SPEC,
             TILING,
             "sm_80",
-            f"MMAs must be wgmma.mma_async, got mma.sync; {LEFT_OUT}",
+            f"MMAs must be tcgen05.mma or wgmma.mma_async, got mma.sync; {LEFT_OUT}",
         ),
     ],
-    ids=["no zeros", "twice", "parts of K", "groups of K", "sm_100a", "sm_80"],
+    ids=["no zeros", "twice", "parts of K", "groups of K", "products", "scales", "sm_80"],
 )  # fmt: skip
 def test_a_kernel_whose_zeros_stay_is_refused(spec, pipeline, target, rule):
     with pytest.raises(CompileError) as refused:
@@ -91,8 +97,9 @@ EDITS = {
     ),
     "another chip": (
         'tile.target = "sm_90a"',
-        'tile.target = "sm_100a"',
-        "short: MMAs must be wgmma.mma_async, got tcgen05.mma; run skip-zeros for another",
+        'tile.target = "sm_80"',
+        "short: MMAs must be tcgen05.mma or wgmma.mma_async, got mma.sync; run skip-zeros for "
+        "another",
     ),
 }
 
@@ -105,6 +112,27 @@ def test_short_mmas_that_leave_out_more_than_zeros_are_refused(name):
     assert old in text
     changed = text.replace(old, new)
     with lent_context(), ir.Location.unknown(), pytest.raises(CompileError, match=rule):
+        check_program(parse_module(changed, "kernel.mlir"))
+
+
+PAIR = "tiling{tile=128x64x64},tma-insertion,swizzle-selection,clustering{shape=2x1 pair=true}"
+
+
+@pytest.mark.parametrize("name", ["too short", "nothing", "another step"])
+@pytest.mark.parametrize("products", [1, 2])
+def test_short_mmas_of_pairs_are_held_to_the_same(name, products):
+    old, new, rule = EDITS[name]
+    spec = MatmulSpec(256, 64, 152, products=products)
+    text = passed(spec, f"{PAIR},skip-zeros", "sm_100a")
+    assert old in text and ("short_pair_mma", "short_dual_pair_mma")[products - 1] in text
+    with lent_context(), ir.Location.unknown(), pytest.raises(CompileError, match=rule):
+        check_program(parse_module(text.replace(old, new), "kernel.mlir"))
+
+
+def test_pairs_that_leave_zeros_out_are_refused_where_there_are_none():
+    text = passed(SPEC, f"{TILING},{LOADS},skip-zeros")
+    changed = text.replace('"tile.short_mma"', '"tile.short_pair_mma"')
+    with lent_context(), ir.Location.unknown(), pytest.raises(CompileError, match="acc must be"):
         check_program(parse_module(changed, "kernel.mlir"))
 
 
