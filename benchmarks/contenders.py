@@ -10,7 +10,7 @@ import argparse
 import json
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,26 @@ def comparison_parser(
     )
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     return parser
+
+
+def parsed(parser: argparse.ArgumentParser, **read: Sequence[str]) -> argparse.Namespace:
+    """The options, by what is done with them those that it reads: others must be left out."""
+    options = parser.parse_args()
+    unread = vars(options).keys() - {"what", "folder", *read[options.what]}
+    given = sorted(each for each in unread if getattr(options, each) != parser.get_default(each))
+    if given:
+        flags = ", ".join(f"--{each.replace('_', '-')}" for each in given)
+        parser.error(f"{options.what} must come without {flags}, which it does not read")
+    return options
+
+
+def check_known(
+    parser: argparse.ArgumentParser, flag: str, text: str, known: Collection[str]
+) -> None:
+    """Refuse a list, by commas, with a name that is none of these."""
+    unknown = sorted({*text.split(",")} - {*known})
+    if unknown:
+        parser.error(f"{flag} must be of {', '.join(known)}, got '{unknown[0]}'")
 
 
 def write_bundle(source: Any, path: Path, target: str, pipeline: str | None = None) -> bool:

@@ -28,7 +28,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from contenders import captured, comparison_parser, reported, timed
+from contenders import captured, check_known, comparison_parser, parsed, reported, timed
 
 SHAPES = (
     "2048x4096x1024,4096x4096x4096,8192x8192x2048,8192x4096x4096,2048x11008x4096,4096x14336x4096,"
@@ -93,7 +93,13 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(epilogues()), help="epilogues, by commas")
     parser.add_argument("--math", choices=("fast", "exact"), help="policy of the functions")
     parser.add_argument("--no-inductor", action="store_true", help="leave torch.compile out")
-    return parser.parse_args()
+    compiled = "target", "shapes", "only", "math"
+    run = "shapes", "only", "rounds", "json", "no_inductor"
+    options = parsed(parser, compile=compiled, count=("json",), run=run)
+    names = [*epilogues()]
+    ways = [f"{name}.{way}" for name in names for way in (*WAYS, *VECTORS)]
+    check_known(parser, "--only", options.only, [*names, *ways])
+    return options
 
 
 def compile_all(options: argparse.Namespace) -> int:

@@ -33,7 +33,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from contenders import captured, comparison_parser, loaded, reported, timed, write_bundle
+from contenders import (
+    captured,
+    check_known,
+    comparison_parser,
+    loaded,
+    parsed,
+    reported,
+    timed,
+    write_bundle,
+)
 
 SHAPES = (
     "8192x8192x5120x16", "65536x1536x2048x128", "2048x1536x65536x128k", "8192x8192x5120x16s",
@@ -60,6 +69,8 @@ VARIANTS = {
     "128x256-2x1": _roles("128x256x64", 4, "shape=2x1"),
     "128x256-1x2": _roles("128x256x64", 4, "shape=1x2"),
     "128x192": _roles("128x192x64", 5),
+    "128x256-one": _roles("128x256x64", 4, last="warp-specialization"),
+    "64x256-one": _roles("64x256x64", 4, last="warp-specialization"),
     "ping-pong-64x256": _roles("64x256x64", 4, last=PING_PONG),
     "ping-pong-64x256-2x1": _roles("64x256x64", 4, "shape=2x1", last=PING_PONG),
     "ping-pong-128x128": _roles("128x128x64", 6, last=PING_PONG),
@@ -72,6 +83,7 @@ VARIANTS = {
 SCALED, BLOCKWISE = ("s", "t"), "b"
 PERMUTED, HEAVY = "permuted", "heavy"
 OTHERS = {"g": [PERMUTED], "k": [HEAVY]}
+SHAPE = re.compile(r"\d+x\d+x\d+x\d+[kstbg]?")
 KINDS = ("uniform", "ragged", "skewed", "late", "zipf")
 
 
@@ -84,13 +96,15 @@ def parse_options() -> argparse.Namespace:
     parser = comparison_parser(__doc__, ",".join(SHAPES), of_shapes="MxNxKxGROUPS,…")
     parser.add_argument("--only", default="", help="variants, by commas (default all)")
     parser.add_argument("--kinds", default="uniform,ragged,skewed", help=", ".join(KINDS))
-    options = parser.parse_args()
-    unknown = {*filter(None, options.only.split(","))} - {
-        *VARIANTS,
-        *itertools.chain(*OTHERS.values()),
-    }
-    if unknown:
-        parser.error(f"--only must be of {', '.join(VARIANTS)}, got {min(unknown)}")
+    run = "kinds", "rounds", "json"
+    options = parsed(parser, compile=("target", "shapes", "only"), run=run)
+    if options.only:
+        names = *VARIANTS, *itertools.chain(*OTHERS.values())
+        check_known(parser, "--only", options.only, names)
+    check_known(parser, "--kinds", options.kinds, KINDS)
+    for shape in options.shapes.split(","):
+        if not SHAPE.fullmatch(shape):
+            parser.error(f"--shapes must be MxNxKxGROUPS and a letter of kstbg, got '{shape}'")
     return options
 
 

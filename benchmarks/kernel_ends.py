@@ -28,7 +28,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from contenders import comparison_parser
+from contenders import comparison_parser, parsed
 
 SHAPES = (
     "512x512x512,1024x1024x1024,64x4096x4096,16x4096x4096,300x5000x1100,2048x4096x512,"
@@ -50,7 +50,8 @@ def main() -> int:
 def parse_options() -> argparse.Namespace:
     parser = comparison_parser(__doc__, SHAPES, rounds=9)
     parser.add_argument("--pipeline", help="of all shapes (default: the chosen one of each)")
-    return parser.parse_args()
+    run = "shapes", "rounds", "json"
+    return parsed(parser, compile=("target", "shapes", "pipeline"), run=run)
 
 
 def compile_all(options: argparse.Namespace) -> int:

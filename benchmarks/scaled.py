@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from contenders import captured, comparison_parser, loaded, reported, timed, write_bundle
+from contenders import captured, comparison_parser, loaded, parsed, reported, timed, write_bundle
 
 SHAPES = (
     "4096x2112x7168", "4096x24576x1536", "4096x32768x512", "4096x7168x16384", "4096x4096x7168",
@@ -70,7 +70,10 @@ def main() -> int:
 def parse_options() -> argparse.Namespace:
     parser = comparison_parser(__doc__, ",".join(SHAPES))
     parser.add_argument("--only", default="", metavar="TEXT", help="recipes named so in part")
-    return parser.parse_args()
+    options = parsed(parser, compile=("target", "shapes", "only"), run=("rounds", "json"))
+    if not any(options.only in name for name in RECIPES):
+        parser.error(f"--only must be in one of {', '.join(RECIPES)}, got '{options.only}'")
+    return options
 
 
 def compile_all(options: argparse.Namespace) -> int:

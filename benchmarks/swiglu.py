@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from contenders import captured, comparison_parser, loaded, reported, timed, write_bundle
+from contenders import captured, comparison_parser, loaded, parsed, reported, timed, write_bundle
 
 SHAPES = ("8192x14336x4096", "8192x8192x8192", "4096x11008x4096", "512x14336x4096")
 STATIC = "warp-specialization,persistence{order=grouped group=8}"
@@ -46,7 +46,8 @@ def main() -> int:
 def parse_options() -> argparse.Namespace:
     parser = comparison_parser(__doc__, ",".join(SHAPES), of_shapes="MxNxK,… of one product")
     parser.add_argument("--no-inductor", action="store_true", help="leave torch.compile out")
-    return parser.parse_args()
+    run = "rounds", "json", "no_inductor"
+    return parsed(parser, compile=("target", "shapes"), run=run)
 
 
 def swiglu(gate: Any, up: Any) -> Any:

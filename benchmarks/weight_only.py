@@ -25,7 +25,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from contenders import captured, comparison_parser, loaded, reported, timed, write_bundle
+from contenders import captured, comparison_parser, loaded, parsed, reported, timed, write_bundle
 
 SHAPES = tuple(
     f"{m}x{n}x{k}"
@@ -54,7 +54,8 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--without-torch", action="store_true", help="but for bf16: its own take long of many rows"
     )
-    return parser.parse_args()
+    compiled = "target", "shapes", "weights", "pipelines", "candidates", "jobs"
+    return parsed(parser, compile=compiled, run=("rounds", "json", "without_torch"))
 
 
 def compile_all(options: argparse.Namespace) -> int:

@@ -1,5 +1,6 @@
 """What comparisons of kernels with torch share: bundles by name, exit status, graphs in turns."""
 
+import importlib
 import json
 import sys
 from contextlib import contextmanager, nullcontext
@@ -38,6 +39,56 @@ def test_a_refused_kernel_is_named_and_writes_nothing(contenders, tmp_path, caps
     assert not contenders.write_bundle(MatmulSpec(16, 16, 16), path, "sm_90a", "tiling{tile=8x8x8}")
     assert capsys.readouterr().err.startswith("16x16x16.wide ")
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        ("run F --shapes 8x8x8", "run must come without --shapes, which it does not read"),
+        ("run F --wide --target sm_100a", "run must come without --target, --wide, which it does"),
+        ("compile F --rounds 3 --json x", "compile must come without --json, --rounds, which"),
+    ],
+)
+def test_an_option_that_a_step_does_not_read_is_refused(
+    contenders, words, rule, monkeypatch, capsys
+):
+    def parse(*given):
+        monkeypatch.setattr(sys, "argv", ["x", *given])
+        parser = contenders.comparison_parser("A comparison.", "16x16x16")
+        parser.add_argument("--wide", action="store_true")
+        reads = {"compile": ("target", "shapes", "wide"), "run": ("rounds", "json")}
+        return contenders.parsed(parser, **reads)
+
+    assert parse("compile", "F", "--wide", "--shapes", "8x8x8").shapes == "8x8x8"
+    assert parse("run", "F", "--rounds", "3").rounds == 3
+    with pytest.raises(SystemExit):
+        parse(*words.split())
+    assert rule in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "rule"),
+    [
+        ("grouped", "compile F --only chosen,fast", "--only must be of chosen, 128x256, "),
+        ("grouped", "run F --kinds half", "--kinds must be of uniform, ragged, skewed, late, zipf"),
+        ("grouped", "compile F --shapes 8x8x8", "--shapes must be MxNxKxGROUPS and a letter of"),
+        ("grouped", "run F --only chosen", "run must come without --only"),
+        ("scaled", "compile F --only quick", "--only must be in one of 1x128-128x128, "),
+        ("epilogues", "run F --only bias.ahead,glue", "--only must be of bias, relu, "),
+        ("epilogues", "compile F --only bias.fast", "got 'bias.fast'"),
+        ("kernel_ends", "run F --pipeline tiling", "run must come without --pipeline"),
+        ("swiglu", "compile F --no-inductor", "compile must come without --no-inductor"),
+        ("weight_only", "run F --jobs 3", "run must come without --jobs"),
+    ],
+)
+def test_a_comparison_refuses_what_it_would_not_read(
+    contenders, name, words, rule, monkeypatch, capsys
+):
+    script = importlib.import_module(name)
+    monkeypatch.setattr(sys, "argv", [name, *words.split()])
+    with pytest.raises(SystemExit):
+        script.parse_options()
+    assert rule in capsys.readouterr().err
 
 
 def test_one_wrong_row_makes_the_status_1(contenders, tmp_path):
