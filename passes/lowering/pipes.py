@@ -239,7 +239,10 @@ def _arrive_by_warp(rings: Rings, barrier: ir.Value) -> None:
 
     `tile.await_mma` has waited for the warp's MMAs on the slot. They are all that has to be ordered
     before the arrival, so the CTA is scope enough: the cluster's costs a memory barrier a step.
+    Where threads have read the slot themselves, the lane that arrives meets the others first.
     """
+    if not rings.target.awaits_mmas:
+        converge()
     mask = rings.release_mask()
     if mask is None:
         arrive_once(barrier)
