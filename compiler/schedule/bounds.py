@@ -35,6 +35,7 @@ from .estimate import (
     microseconds,
     own_cycles,
     refill_cycles,
+    rows_by_threads,
     start_cycles,
     together,
     work_cycles,
@@ -192,7 +193,8 @@ def _least_store_cycles(problem: Problem, tile: Schedule, target: Target) -> flo
         requests = n * -(-m * problem.c_bytes // LINE_BYTES)
         store = max(stored_bytes / chip.tma_store_rate, requests * chip.store_request)
         return chip.staged_piece + store
-    direct = stored_bytes / chip.direct_store_rate + scale_cycles(problem, tile, target)
+    rows = rows_by_threads(problem, m)
+    direct = rows / m * stored_bytes / chip.direct_store_rate + scale_cycles(problem, tile, target)
     widths = [staging[0] for staging in STAGINGS if staging and n % staging[0] == 0]
     if problem.quantized or not widths or not problem.by_tma("c"):
         return direct

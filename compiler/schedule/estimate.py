@@ -315,8 +315,8 @@ def _store_cycles(problem: Problem, schedule: Schedule, target: Target) -> float
     m, n, _ = schedule.tile
     stored_bytes = problem.row_bytes(m * n // problem.products)
     if schedule.staging is None:
-        scales = scale_cycles(problem, schedule, target)
-        return stored_bytes / figures(target).direct_store_rate + scales
+        scales, rows = scale_cycles(problem, schedule, target), rows_by_threads(problem, m)
+        return rows / m * stored_bytes / figures(target).direct_store_rate + scales
     columns, buffers = schedule.staging
     pack = stored_bytes / figures(target).shared_rate
     asked = _stored_lines(problem, schedule) * figures(target).store_request
@@ -325,6 +325,11 @@ def _store_cycles(problem: Problem, schedule: Schedule, target: Target) -> float
     if buffers == (2 if schedule.ping_pong else 1):
         return pieces + pack + store
     return pieces + max(pack, store) + min(pack, store) * columns / n
+
+
+def rows_by_threads(problem: Problem, rows: int) -> int:
+    """How many of so many rows of a tile threads store: those that its group has in the mean."""
+    return min(rows, problem.m) if problem.grouped == "m" else rows
 
 
 def _stored_lines(problem: Problem, schedule: Schedule) -> int:

@@ -227,19 +227,19 @@ def ring_depth(problem: Problem, schedule: Schedule, target: Target) -> str | No
 
 
 def one_wave(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Persistence needs more tiles than CTAs run at once; a wide cluster has no more, and groups of
-    64 rows in the mean have it then.
+    """Persistence needs more tiles than CTAs run at once; then groups have it, wide clusters don't.
 
     The next cluster of four CTAs waits until so many places of one GPC are free: on an H200 each of
-    43 such schedules was slower than others of its problem, by 5 to 112 %. Of groups of 64 and 128
-    rows CTAs of one tile were slower than any that were persistent, by 14 to 39 %.
+    43 such schedules was slower than others of its problem, by 5 to 112 %. CTAs of one tile were by
+    14 to 39 % of groups of 64 and 128 rows, and by 11 and 17 % of groups a third of which had none:
+    CTAs without a row multiply all the same.
     """
     ctas, slots = problem.ctas(schedule), resident_ctas(schedule, target)
     if schedule.scheduler == "none":
         if not target.issuers_store or ctas <= slots:
             return None
         wide = schedule.cluster_size >= WIDE_CLUSTER
-        if wide or (problem.grouped == "m" and problem.m >= MMA_ROWS):
+        if wide or problem.grouped == "m":
             what = f"in clusters of {schedule.cluster_size}" if wide else "of groups"
             return f"{ctas} CTAs {what} are more than the {slots} at once"
         return None

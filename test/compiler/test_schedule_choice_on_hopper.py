@@ -52,14 +52,16 @@ def test_long_sums_of_few_tiles_are_split_on_hopper(shape, tile, parts):
     assert f"split-k{{parts={parts}}}" in chosen.pipeline() or parts == 1
 
 
-# m, n, k, groups → tile, scheduler, whether consumers alternate: as an H200 was fastest.
+# m, n, k, groups → tile, scheduler, whether consumers alternate: as an H200 was fastest, of 64x192
+# within 6 %.
 GROUPS_TABLE = [
     ((65536, 1536, 2048, 128), (128, 128, 64), "static", True),
     ((8192, 8192, 5120, 16), (128, 128, 64), "static", True),
     ((8192, 4096, 14336, 8), (128, 128, 64), "static", True),
     ((2048, 8192, 5120, 16), (128, 256, 64), "static", False),
     ((4096, 4096, 7168, 64), (64, 256, 64), "static", False),
-    ((128, 1536, 2048, 128), (64, 192, 64), "none", False),
+    ((128, 1536, 2048, 128), (64, 192, 64), "static", False),
+    ((128, 2048, 768, 128), (64, 256, 64), "static", False),
 ]
 
 
@@ -70,6 +72,7 @@ def test_groups_of_many_rows_have_consumers_in_turns_and_few_ones_ctas_that_stay
     *sizes, groups = shape
     chosen = choose_schedule(MatmulSpec(*sizes, groups=groups, b_major="n"), HOPPER)
     assert (chosen.tile, chosen.scheduler, chosen.ping_pong) == (tile, scheduler, alternate)
+    assert (chosen.staging is None) == (sizes[0] // groups < 8)  # rows that threads store alone
 
 
 def microseconds(shape, schedule):
