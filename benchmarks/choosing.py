@@ -1,11 +1,13 @@
 """How long it takes to choose a schedule for shapes that were not seen before.
 
     python benchmarks/choosing.py [--drawn 200 --seed 1] [--target sm_90a,sm_100a] [--json]
+    python benchmarks/choosing.py --choices PATH [--drawn 200 --seed 1] [--target …]
 
 Shapes are drawn as `shape_lists.py` has it, in bf16. A figure is CPU time in milliseconds, the
 least of the repeats: the median of all shapes, what nine of ten stay under, the most and its shape.
 Nothing is remembered from one shape to the next, and the tables of measured schedules are asked as
-in any compilation.
+in any compilation. With --choices the schedules are written instead, for each shape in one of
+`KINDS` as drawn, so that two trees can be compared.
 """
 
 from __future__ import annotations
@@ -13,20 +15,39 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import random
 import statistics
 import time
+from pathlib import Path
 from typing import Any
 
 from shape_lists import drawn
 
-from tilewright.compiler.schedule.choice import choose_schedule
+from tilewright.compiler.schedule.choice import choose_schedule, target_for
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import Target, find_target
+
+KINDS: tuple[dict[str, Any], ...] = (
+    {},
+    {"c_dtype": "f32"},
+    {"a_dtype": "f16", "b_dtype": "f16", "c_dtype": "f16"},
+    {"a_dtype": "tf32", "b_dtype": "tf32", "c_dtype": "f32"},
+    {"a_dtype": "e4m3", "b_dtype": "e4m3"},
+    {"a_dtype": "e4m3", "b_dtype": "e4m3", "c_dtype": "e4m3"},
+    {"a_dtype": "s8", "b_dtype": "s8", "c_dtype": "s32", "acc_dtype": "s32"},
+    {"a_major": "m"},
+    {"b_major": "n"},
+    {"batch": 6},
+    {"beside": ("bf16",), "epilogue_instructions": 8},
+)
 
 
 def main() -> None:
     options = parse_options()
     shapes = drawn(options.drawn, options.seed).split(",")
+    if options.choices:
+        options.choices.write_text(json.dumps(choices(shapes, options), indent=1))
+        return
     found = {
         chip: figures({shape: choosing_ms(shape, find_target(chip), options) for shape in shapes})
         for chip in options.target.split(",")
@@ -42,8 +63,21 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--target", default="sm_90a,sm_100a")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--choices", type=Path, metavar="PATH", help="write what is chosen")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
+
+
+def choices(shapes: list[str], options: argparse.Namespace) -> dict[str, str]:
+    """The pipeline of the schedule that is chosen for each shape in a kind, on each target."""
+    source, found = random.Random(options.seed), {}
+    for shape in shapes:
+        kind = source.choice(KINDS)
+        spec = MatmulSpec(*(int(extent) for extent in shape.split("x")), **kind)
+        for chip in options.target.split(","):
+            schedule = choose_schedule(spec, target_for(spec, chip))
+            found[f"{chip} {shape} {kind}"] = f"{schedule.label()}: {schedule.pipeline()}"
+    return found
 
 
 def choosing_ms(shape: str, target: Target, options: argparse.Namespace) -> float:

@@ -1,5 +1,6 @@
 """What no schedule of a tile is estimated to beat: the less is settled, the lower the bound.
 
+    floor       of a tile: MMAs, operands at the best rate of arrival, and what DRAM moves at least
     tile        what one CTA takes of it, or where all multiprocessors share its sums evenly
     way         K whole, in parts of a cluster or over the grid, with or without a cluster for
                 multicast, whose operands arrive as in the best one
@@ -22,6 +23,7 @@ from .costs import (
     dram_bytes,
     gathered_cycles,
     least_dram_bytes,
+    once_bytes,
     part_cycles,
     scale_cycles,
 )
@@ -40,6 +42,7 @@ from .estimate import (
     together,
     work_cycles,
 )
+from .extents import round_up
 from .problem import LINE_BYTES, Problem, Schedule
 from .rules import PART_K_TILES
 from .tensor_estimate import least_tensor_us
@@ -47,6 +50,59 @@ from .waves import tile_rounds
 
 ROUNDING = 1 - 1e-9
 """A bound adds up in another order than the estimate that it bounds."""
+
+
+class Floors:
+    """What tiles of a problem take at least, found in a tenth of the time of their bounds."""
+
+    def __init__(self, problem: Problem, target: Target) -> None:
+        self.problem, self.target, chip = problem, target, figures(target)
+        self._us = microseconds(target, 1)
+        self._dram_us = once_bytes(problem) / chip.dram_rate
+        self._mma = problem.element_bytes / chip.mma_rate
+        saved = chip.multicast * (1 - 1 / SHARING_MAX)
+        self._arriving = problem.element_bytes * (1 - saved) / chip.l2_rate
+        self._least, self._second = float(chip.step_least), float(chip.second_share)
+        self._before, self._overlap = chip.cta_start + chip.tma_latency, float(chip.dram_share)
+        self._rows = target.mma.m[-1]
+
+    def of_tile(self, tile: tuple[int, int, int]) -> float:
+        """Microseconds that no schedule of the tile is estimated to beat."""
+        if self.target.has_tensor_memory:
+            return 0.0
+        (m, n, k), problem, at_once = tile, self.problem, self.target.multiprocessors
+        of_one = -(-problem.m // m) * -(-problem.n // n)
+        tiles = problem.batch * of_one
+        steps, rounds = -(-problem.k // k), -(-tiles // at_once)
+        loops = steps * self._step(m, n, k)
+        whole = self._total_us(rounds * loops, 0)
+        if rounds > 1 or steps <= PART_K_TILES:
+            return whole
+        part = max(of_one / at_once, 1 / SHARING_MAX)
+        of_cluster = self._total_us(part * loops, 0) if 2 * of_one <= at_once else whole
+        return min(whole, of_cluster, self._of_grid_parts(tile, tiles / at_once * loops))
+
+    def _step(self, m: int, n: int, k: int) -> float:
+        """The slowest of MMAs, arrival and barriers, and a share of a faster one."""
+        computed = round_up(m, self._rows) * n * k * self._mma
+        arriving = (min(m, self.problem.m) + min(n, self.problem.n)) * k * self._arriving
+        slowest = max(computed, arriving, self._least)
+        return slowest + self._second * min(computed, arriving)
+
+    def _of_grid_parts(self, tile: tuple[int, int, int], loops: float) -> float:
+        if not figures(self.target).parts:
+            return math.inf
+        two = Schedule(tile, split_grid=2)
+        ends = part_cycles(self.problem, two, self.target)
+        ends += gathered_cycles(self.problem, two, self.target)
+        return PART_MARGIN * self._total_us(loops, ends)
+
+    def _total_us(self, loops: float, more: float) -> float:
+        """With so many cycles of main loops and, around them, so many more than of any tile."""
+        loops_us, dram_us = loops * self._us, self._dram_us
+        longer, shorter = (loops_us, dram_us) if loops_us > dram_us else (dram_us, loops_us)
+        ends_us = (self._before + more) * self._us
+        return ROUNDING * (ends_us + longer + self._overlap * shorter)
 
 
 class TileBounds:

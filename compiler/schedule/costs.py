@@ -140,7 +140,7 @@ def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     Parts of K over the grid run one after the other, each with operands of its own. What several
     CTAs ask for before it is in L2 counts as more.
     """
-    once, c = _once_bytes(problem), problem.moved_bytes()
+    once, c = once_bytes(problem), problem.moved_bytes()
     operands = once - c
     if operands <= figures(target).l2_size:
         return once + figures(target).asked_again * _shared_bytes(problem, schedule)
@@ -162,7 +162,7 @@ def first_wave_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
 
 def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """No order of a schedule's tiles, in whatever clusters, moves less: waves that are squares."""
-    once, c = _once_bytes(problem), problem.moved_bytes()
+    once, c = once_bytes(problem), problem.moved_bytes()
     if once - c <= figures(target).l2_size:
         return once
     m, n, _ = schedule.tile
@@ -180,6 +180,7 @@ def _shared_bytes(problem: Problem, schedule: Schedule) -> int:
     return problem.batch * (a + b) * problem.k * problem.element_bytes
 
 
-def _once_bytes(problem: Problem) -> int:
+def once_bytes(problem: Problem) -> int:
+    """Bytes of A, B and C, and of other operands as large as C."""
     operands = (problem.m + problem.n) * problem.k * problem.element_bytes
     return problem.batch * operands + problem.moved_bytes()

@@ -1,6 +1,6 @@
 """The best schedule without a list of all: what may hold it is refined first.
 
-    tile  →  ways to take K  →  sharings  →  orders of tiles  →  schedules
+    tile  →  its bound  →  ways to take K  →  sharings  →  orders of tiles  →  schedules
 
 Whatever waits has a bound that none of its schedules is estimated to beat (`bounds.py`), and what
 has the lowest is refined next. Its rules are asked only then. The first whole schedule that comes
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from ...dialects.target import Target
-from .bounds import TileBounds
+from .bounds import Floors, TileBounds
 from .candidates import (
     Rank,
     boxes_of,
@@ -59,14 +59,18 @@ def fastest(problem: Problem, target: Target) -> Schedule | None:
 
 
 def _tiles(problem: Problem, target: Target) -> Refined:
-    plain = Schedule((0, 0, 0), swap=problem.swapped)
+    plain, floors = Schedule((0, 0, 0), swap=problem.swapped), Floors(problem, target)
     for extents in tiles(problem, target):
         tile = plain.but(tile=extents)
-        if accumulator_registers(problem, tile, target):  # the rule that most of them break
-            continue
-        tile = tile.but(stages=fitting_stages(problem, tile, target))
-        bounds = TileBounds(problem, tile, target)
-        yield (bounds.of_tile(), ()), tile, partial(_ways, bounds)
+        yield (floors.of_tile(extents), ()), tile, partial(_bounded, problem, tile, target)
+
+
+def _bounded(problem: Problem, tile: Schedule, target: Target) -> Refined:
+    if accumulator_registers(problem, tile, target):  # the rule that most of them break
+        return
+    tile = tile.but(stages=fitting_stages(problem, tile, target))
+    bounds = TileBounds(problem, tile, target)
+    yield (bounds.of_tile(), ()), tile, partial(_ways, bounds)
 
 
 def _ways(bounds: TileBounds) -> Refined:

@@ -54,6 +54,20 @@ def test_nothing_ranks_before_the_bound_of_what_it_came_from(name, chip):
     assert found >= 3
 
 
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_no_tile_has_a_lower_bound_than_its_floor(name):
+    """The floor is found without its schedules, in another order of the same sums."""
+    spec = MatmulSpec(**PROBLEMS[name])
+    target = target_for(spec, "sm_90a")
+    bounded = 0
+    for seen in sides(Problem.of(spec, target)):
+        for floor, _, refine in search._tiles(seen, target):
+            bounds = [bound for bound, _, _ in refine()]
+            assert all(bound[0] >= ROUNDED * floor[0] > 0 for bound in bounds)
+            bounded += len(bounds)
+    assert bounded > 20
+
+
 @pytest.mark.usefixtures("no_tables", "fewer_tiles")
 @pytest.mark.parametrize(("chip", "name"), [("sm_100a", "vectors"), ("sm_90a", "few-tiles")])
 def test_the_search_finds_what_the_whole_list_has_first(name, chip):
