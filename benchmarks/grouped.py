@@ -8,7 +8,8 @@
 torch, numpy and cuda-python. Each bundle is run on uniform groups, on ragged ones, and with half of
 the rows in one group. Its output is compared with torch's first. Each contender is captured in a
 CUDA graph of several calls; contenders take turns, and times are medians. "dense" is the product by
-torch of as many rows with one matrix: as many operations, and less to read.
+torch of as many rows with one matrix: as many operations, and less to read. Of few rows a group
+"copy" moves as many bytes as the matrices have that groups with rows read.
 
 A shape that ends in k, as 2048x1536x65536x128k, has groups of K instead: the gradient of weights.
 There "heavy" computes the groups with the most of K first, its time that of finding them included.
@@ -71,6 +72,11 @@ VARIANTS = {
     "128x192": _roles("128x192x64", 5),
     "128x256-one": _roles("128x256x64", 4, last="warp-specialization"),
     "64x256-one": _roles("64x256x64", 4, last="warp-specialization"),
+    "64x256": _roles("64x256x64", 5, columns=64),
+    "64x256-threads": _roles("64x256x64", 5, columns=0),
+    "64x192": _roles("64x192x64", 6, columns=64),
+    "64x192-threads": _roles("64x192x64", 7, columns=0),
+    "64x128": _roles("64x128x64", 8, columns=64),
     "ping-pong-64x256": _roles("64x256x64", 4, last=PING_PONG),
     "ping-pong-64x256-2x1": _roles("64x256x64", 4, "shape=2x1", last=PING_PONG),
     "ping-pong-128x128": _roles("128x128x64", 6, last=PING_PONG),
@@ -84,7 +90,9 @@ SCALED, BLOCKWISE = ("s", "t"), "b"
 PERMUTED, HEAVY = "permuted", "heavy"
 OTHERS = {"g": [PERMUTED], "k": [HEAVY]}
 SHAPE = re.compile(r"\d+x\d+x\d+x\d+[kstbg]?")
-KINDS = ("uniform", "ragged", "skewed", "late", "zipf")
+KINDS = ("uniform", "ragged", "skewed", "late", "zipf", "routed")
+TOP = 8  # experts of a token, where rows are routed
+COPIED_MOST = 8  # rows a group, with fewer of which reading the matrices is all that takes time
 
 
 def main() -> int:
@@ -182,12 +190,18 @@ def sizes_of(shape: str) -> tuple[int, int, int, int, str]:
 
 def offsets_of(kind: str, rows: int, groups: int) -> list[int]:
     """Where groups end: of equal size, of random ones, with half of the rows in the first or in the
-    last one, or of 1, 1/2, 1/3 and so on in a random order."""
+    last one, of 1, 1/2, 1/3 and so on in a random order, or of tokens that each go to eight random
+    ones."""
     import torch
 
     if kind == "uniform":
         return [rows * (group + 1) // groups for group in range(groups)]
     generator = torch.Generator().manual_seed(1)
+    if kind == "routed":
+        tokens = range(rows // TOP)
+        chosen = [torch.randperm(groups, generator=generator)[:TOP] for _ in tokens]
+        counts = torch.bincount(torch.cat(chosen), minlength=groups)
+        return counts.cumsum(0).tolist()
     first = rows // 2 if kind == "skewed" else 0
     weights = torch.rand(groups, generator=generator) + 0.05
     if kind == "zipf":
@@ -267,7 +281,19 @@ def plain(shape: str, offs: Any) -> tuple[Sequence[Any], dict[str, Callable[[], 
         "torch": lambda: torchs(a, b, offs=offs),
         "dense": lambda: torch.mm(a, b if of_k else b[0], out=whole),
     }
+    if not of_k and m < COPIED_MOST * groups:
+        contenders["copy"] = copied(b, offs)
     return (a, b.mT, offs), contenders, out
+
+
+def copied(b: Any, offs: Any) -> Callable[[], Any]:
+    """A copy that moves as many bytes, to and fro, as matrices of groups with rows have."""
+    import torch
+
+    with_rows = int((torch.diff(offs, prepend=offs.new_zeros(1)) > 0).sum())
+    half = b[:with_rows].flatten()[: with_rows * b[0].numel() // 2]
+    spare = torch.empty_like(half)
+    return lambda: spare.copy_(half)
 
 
 def called(kernel: Any, given: Callable[[Any], Any], operands: Sequence[Any], out: Any) -> None:
