@@ -32,7 +32,7 @@ from .problem import Problem
 from .split_schedule import CHOSEN, split_cycles, split_tiles, split_warps
 from .split_schedule import STAGES_MAX as SPLIT_STAGES_MAX
 from .split_schedule import STAGES_MIN as SPLIT_STAGES_MIN
-from .split_wgmma import parts_of, wgmma_us
+from .split_wgmma import narrow_tiles, parts_of, wgmma_us
 
 TILES = (
     (128, 256), (256, 128), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 64),
@@ -83,7 +83,7 @@ class WarpSchedule:
     `staged` sums go through shared memory; `grouped` tiles share more operands in L2. With `roles`
     a warp of its own loads tiles by TMA, and TMA stores what is staged, `columns` at a time. `mma`
     is an MMA for which all warps split tiles (`split_schedule`), none where each multiplies by
-    itself; CTAs of the grid may then share K in `parts`.
+    itself; CTAs of the grid may then share K in `parts`, and A and B may be exchanged (`swap`).
     """
 
     tile: tuple[int, int, int]
@@ -95,11 +95,13 @@ class WarpSchedule:
     columns: int | None = None
     mma: str = ""
     parts: int = 1
+    swap: bool = False
 
     def label(self) -> str:
         """In words."""
         tile, warps = ("x".join(map(str, extents)) for extents in (self.tile, self.warps))
         more = [name for name in ("grouped", "staged", "roles") if getattr(self, name)]
+        more += ["A and B exchanged"] if self.swap else []
         more += [f"K split by {self.parts} over the grid"] if self.parts > 1 else []
         by = self.mma or f"mma.sync of {warps} warps"
         return ", ".join([f"{tile} by {by}, {self.stages} stages", *more])
@@ -110,6 +112,7 @@ class WarpSchedule:
         order = " order=grouped" if self.grouped else ""
         copies = "tma-insertion" if self.roles else "copy-insertion"
         how = f"mma={self.mma}" if self.mma else f"warps={warps}"
+        how += " swap=true" if self.swap else ""
         passes = {
             f"tiling{{tile={tile} {how}{order}}},{copies},swizzle-selection": True,
             f"epilogue-staging{self._pieces()}": self.staged,
@@ -166,12 +169,14 @@ def candidates(spec: MatmulSpec, target: Target) -> list[tuple[WarpSchedule, flo
 def _split_candidates(spec: MatmulSpec, target: Target) -> Iterator[WarpSchedule]:
     """Those whose tiles all warps split, where TMA can load A and B."""
     item, c_bytes = DTYPES[spec.a_dtype].bytes, DTYPES[spec.outputs[0]].bytes
-    for tile in split_tiles(spec, target):
+    for tile, swap in _split_tiles(spec, target):
         (m, n, k), steps = tile, -(-spec.k // tile[2])
         if spec.grouped_columns and n // spec.products % spec.grouped_columns:
             continue  # a thread has all columns of the groups that it reduces
         for one in _one_stage(spec, target, tile, (split_warps(tile, target), 1)):
-            one = replace(one, mma=CHOSEN[target.chip])
+            if swap and one.staged:
+                continue  # rows of C are columns of a tile
+            one = replace(one, mma=CHOSEN[target.chip], swap=swap)
             free = target.shared_bytes - RESERVED_BYTES - one.staging_bytes(c_bytes)
             free -= terms_bytes(target.using(one.mma), tile)
             for parts in _parts(spec, one, target) if one.roles else ():
@@ -181,11 +186,22 @@ def _split_candidates(spec: MatmulSpec, target: Target) -> Iterator[WarpSchedule
                     yield replace(one, stages=stages, parts=parts)
 
 
+def _split_tiles(spec: MatmulSpec, target: Target) -> list[tuple[tuple[int, int, int], bool]]:
+    """Tiles that all warps may split, and whether A and B are exchanged for them."""
+    found = list(split_tiles(spec, target))
+    narrow: list[tuple[int, int]] = []
+    if found and not target.using(CHOSEN[target.chip]).adds_from_tensor_memory:
+        narrow = narrow_tiles(spec)
+    depths = sorted({k for _, _, k in found})
+    exchanged = [(m, n, k) for m, n in narrow for k in depths]
+    return [(tile, False) for tile in found] + [(tile, True) for tile in exchanged]
+
+
 def _parts(spec: MatmulSpec, one: WarpSchedule, target: Target) -> list[int]:
     """In how many parts the grid may share K; the last CTA stores a tile from registers."""
     if target.using(one.mma).adds_from_tensor_memory:
         return [1]
-    found = parts_of(spec, one.tile, target)
+    found = parts_of(spec, one.tile, target, one.swap)
     return [parts for parts in found if parts == 1 or not one.staged]
 
 
@@ -237,7 +253,7 @@ def estimate_us(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> flo
 def _wgmma_us(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> float:
     used = target.using(schedule.mma)
     shape = schedule.tile, schedule.stages, schedule.parts
-    work_us = wgmma_us(spec, *shape, schedule.staged, used)
+    work_us = wgmma_us(spec, *shape, schedule.staged, used, schedule.swap)
     return max(work_us, _dram_us(spec, target))
 
 

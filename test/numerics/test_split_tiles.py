@@ -92,6 +92,18 @@ OF_WGMMA = {
     "several MMAs of a warpgroup": ("256x48x16", TAIL, (270, 52, 44), {}),
     "three warpgroups": ("192x48x32", TAIL, (200, 52, 44), {}),
     "columns that are no multiple of 32": ("64x40x32", TAIL, (72, 44, 44), {}),
+    "few rows of A, exchanged, by parts of K": (
+        "64x8x32 swap=true",
+        TAIL.replace("pipelining", "split-k{parts=4 over=grid},pipelining"),
+        (5, 100, 300),
+        {},
+    ),
+    "few rows of A, exchanged, of several warpgroups": (
+        "128x16x32 swap=true",
+        TAIL.replace("pipelining", "split-k{parts=2 over=grid},pipelining"),
+        (13, 140, 172),
+        {"a_major": "m", "b_major": "n", "lda": 16},
+    ),
 }
 
 
