@@ -280,9 +280,16 @@ def _staged(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedu
 
 def _aheads(problem: Problem, staged: Schedule, target: Target) -> list[int]:
     """How many pieces of other operands: as many as fit beside the ring that is deepest with few,
-    and all of a tile, for each consumer."""
+    and all of a tile, for each consumer.
+
+    Consumers in turns take few, beside a buffer of C each: so an H200 took 0 to 4 % less than with
+    six pieces on their way, and with two and more buffers 0 to 5 % more.
+    """
     consumers = 2 if staged.ping_pong else 1
     few, most = AHEAD_LEAST * consumers, consumers * problem.pieces(staged)
+    if staged.ping_pong:
+        alone = staged.staging is not None and staged.staging[1] == consumers
+        return sorted({min(few, most), most} - {0}) if alone else []
     one = staged.but(ahead=few)
     room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(one)
     left = room - _deepest(problem, one, target) * problem.stage_bytes(one)

@@ -189,7 +189,7 @@ HOPPER = replace(
     beside_rate=Figure(
         6.5, "B/cycle", "an H200: a residual read by threads, 5 to 9 in four shapes"
     ),
-    piece_latency=Figure(1300, "cycles", "from DRAM, until all threads see it", True),
+    piece_latency=Figure(1700, "cycles", "an H200: residuals of 3 shapes in tiles of 128x256"),
     vector_latency=Figure(250, "cycles", "a bias read by threads, once a piece", True),
     staged_piece=Figure(43, "cycles", f"{FITTED}: pieces of 16, 32 and 64 columns"),
     tma_store_rate=Figure(47, "B/cycle", f"{FITTED}: a TMA store from shared memory"),

@@ -40,7 +40,7 @@ def test_more_pieces_ahead_never_take_longer_and_all_cost_their_reading_alone(ta
     problem = Problem.of(RESIDUAL, target)
     times = [
         estimate(problem, replace(STAGED, ahead=ahead), target).epilogue_us
-        for ahead in (0, 1, 2, 4, 8)
+        for ahead in (0, 2, 4, 8)
     ]
     assert times == sorted(times, reverse=True)
     alone = estimate(Problem.of(replace(RESIDUAL, beside=()), target), STAGED, target)
