@@ -69,6 +69,12 @@ class MmaUnit:
     products: str = ""
     splits: TermForm | None = None
 
+    @property
+    def threads_load(self) -> bool:
+        """Whether threads load operands from shared memory themselves; else MMAs alone read it."""
+        widens = any(self.name in names for names in WIDENED.values())
+        return widens or self.completion == ISSUED or self.splits is not None
+
 
 TCGEN05 = MmaUnit(
     "tcgen05.mma",

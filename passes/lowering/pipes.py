@@ -241,7 +241,7 @@ def _arrive_by_warp(rings: Rings, barrier: ir.Value) -> None:
     before the arrival, so the CTA is scope enough: the cluster's costs a memory barrier a step.
     Where threads have read the slot themselves, the lane that arrives meets the others first.
     """
-    if not rings.target.awaits_mmas:
+    if rings.target.mma.threads_load:
         converge()
     mask = rings.release_mask()
     if mask is None:
