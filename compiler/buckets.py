@@ -64,6 +64,7 @@ def buckets_for(source: Source, target: str) -> list[Bucket]:
     spec = read_spec(source, target)
     used = None if is_by_threads(spec) else target_for(spec, target)
     if used is None or is_by_warps(used):
-        spec = replace(spec, **({"batch": BATCH_HINT} if spec.dynamic_batch else {"m": ROWS_HINT}))
+        hints = {"m": ROWS_HINT, "batch": BATCH_HINT}
+        spec = replace(spec, **{name: hints[name] for name in spec.open_sizes})
         return [Bucket(spec, choose_pipeline(spec, target))]
     return buckets_of(spec, used)

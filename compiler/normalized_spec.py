@@ -20,6 +20,7 @@ from ..dialects.tile_weights import WeightMatmulOp
 from ..dialects.verify import logical_shape
 from ..passes.argument_layouts import argument_strides, result_strides
 from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, ROWS_ATTRIBUTE, target_of, walk
+from ..passes.batches import is_dynamic_step
 from ..passes.dynamic_rows import row_bounds
 from .scaled_source import c_dtype_of, outputs_of, scaled_spec_of
 from .spec import BATCH_HINT, MANY_ROWS, ROWS_HINT, ROWS_MOST, TWO_LEVEL, MatmulSpec
@@ -113,5 +114,6 @@ def _gaps_of(matmul: MatmulOp) -> dict[str, Any]:
     for name, strides in (lies | {"c": result_strides(function)}).items():
         if strides is not None:
             found[f"ld{name}"] = strides[-2]
-            found |= {f"stride_{name}": strides[0]} if len(strides) == 3 else {}
+            apart = len(strides) == 3 and not is_dynamic_step(strides[0])
+            found |= {f"stride_{name}": strides[0]} if apart else {}
     return found

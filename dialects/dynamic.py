@@ -11,6 +11,12 @@ def up_to(extent: int) -> int:
     return -extent
 
 
+def rows_times(pitch: int) -> int:
+    """In the strides of a map: as many times the pitch of rows as there are rows, which a launch
+    says. So matrices of a stack lie behind one another."""
+    return -pitch
+
+
 def joined(extents: Iterable[int]) -> str:
     """The extents as MLIR writes a shape: `?x256`."""
     return "x".join("?" if extent < 0 else str(extent) for extent in extents)

@@ -42,8 +42,8 @@ class KernelOp(
     """The program that each of `threads` threads of a CTA runs; `cluster` CTAs start together.
 
     Its arguments are the kernel's parameters: tensor maps (`!llvm.ptr`) and pointers to global
-    memory (`!llvm.ptr<1>`), and last the rows of C where a launch says them (`i32`). `launch` is
-    what a launch needs (docs/bundle.md), as JSON text.
+    memory (`!llvm.ptr<1>`), and last the rows of C, and then its matrices, where a launch says them
+    (`i32`). `launch` is what a launch needs (docs/bundle.md), as JSON text.
     """
 
     sym_name: ir.StringAttr
@@ -59,9 +59,10 @@ class KernelOp(
         if len(self.body.blocks) != 1:
             return refuse(self, f"the body must be one block, got {len(self.body.blocks)}")
         types = [str(argument.type) for argument in self.body.blocks[0].arguments]
-        pointers = types[:-1] if types[-1:] == ["i32"] else types
+        sizes = types[-2:].count("i32")
+        pointers = types[: len(types) - sizes]
         if any(type_ not in ("!llvm.ptr", "!llvm.ptr<1>") for type_ in pointers):
-            rule = "arguments must be tensor maps or global pointers, and last a number of rows"
+            rule = "arguments must be tensor maps or global pointers, and last rows and matrices"
             return refuse(self, f"{rule}, got {types}")
         threads, cluster = self.threads.value, integers_of(self.cluster)
         if threads % 32 or not 32 <= threads <= 1024:

@@ -3,7 +3,8 @@
     %batch, %row = tile.batch %i {tiles, count}     %i = batch * tiles + row
     %batch, %row = tile.ordered_batch %i, %order    %i = place * tiles + row, batch = order[place]
     %a_of = tile.matrix %a[%batch]                   a view, or a tensor map, of one matrix
-    %tiles = tile.stack_tiles %matrices {each}       matrices * each, of any number of them
+    %batch, %row = tile.counted_batch %i, %each     %i = batch * each + row
+    %tiles = tile.stack_tiles %matrices, %each      matrices * each, of any number of them
 
 Everything else of a kernel names a tile by its row and column within the matrix.
 """
@@ -20,7 +21,8 @@ class BatchOp(Tile.Operation, name="batch"):
     """`(batch, row)`: the matrix and the M tile in it that the place `i` along M stands for.
 
     There are `count` matrices with `tiles` M tiles each: i = batch * tiles + row. A count of -1 is
-    one that a launch says.
+    one that a launch says, and so are tiles of -1, of matrices with any number of rows; of those a
+    launch says both.
     """
 
     i: ext.Operand[ir.IndexType]
@@ -31,8 +33,22 @@ class BatchOp(Tile.Operation, name="batch"):
 
     def verify_invariants(self) -> bool:
         tiles, count = self.tiles.value, self.count.value
+        if tiles == count == DYNAMIC:
+            return True
         if tiles < 1 or (count < 1 and count != DYNAMIC):
             return refuse(self, f"tiles and count must be at least 1, got {tiles} and {count}")
+        return True
+
+
+class CountedBatchOp(BatchOp, name="counted_batch"):
+    """As `tile.batch` of tiles that a launch says, where `each` is how many they are."""
+
+    each: ext.Operand[I32]
+
+    def verify_invariants(self) -> bool:
+        tiles, count = self.tiles.value, self.count.value
+        if (tiles, count) != (DYNAMIC, DYNAMIC):
+            return refuse(self, f"tiles and count must be -1, got {tiles} and {count}")
         return True
 
 
@@ -85,13 +101,8 @@ class StackTilesOp(Tile.Operation, name="stack_tiles"):
     """`count = matrices * each`: the M tiles of all matrices of a stack, `each` of every one."""
 
     matrices: ext.Operand[ir.IndexType]
-    each: ir.IntegerAttr
+    each: ext.Operand[I32]
     count: ext.Result[I32]
-
-    def verify_invariants(self) -> bool:
-        if self.each.value < 1:
-            return refuse(self, f"each must be at least 1, got {self.each.value}")
-        return True
 
 
 class TransposedOp(Tile.Operation, name="transposed"):

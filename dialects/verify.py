@@ -90,8 +90,12 @@ def verify_tensor_map(op: ext.Operation, map_type: TensorMapType) -> bool:
         )
     if any(not 1 <= extent <= 256 for extent in _fullest(dims, box)):
         return refuse(op, f"box extents must be 1 to 256 elements, got {box}")
-    if any(stride % 16 or not 0 <= stride < 2**40 for stride in strides):
+    if any(stride % 16 or abs(stride) >= 2**40 for stride in strides):
         return refuse(op, f"strides must be multiples of 16 bytes below 2^40, got {strides}")
+    counted = [at for at, stride in enumerate(strides) if stride < 0]
+    if counted and (counted != [len(strides) - 1] or dims[1] != DYNAMIC):
+        rule = "strides must not be negative, but the last one of matrices with any number of rows"
+        return refuse(op, f"{rule}, got {strides} for dims {dims}")
     swizzle = map_type.swizzle
     if swizzle not in SPAN_BYTES:
         return refuse(op, f"swizzle must be one of {tuple(SPAN_BYTES)}, got {swizzle!r}")

@@ -185,7 +185,7 @@ def _shortened(value: ir.Attribute) -> str:
 def _check_type(op: Any, type_: ir.Type) -> None:
     """Tensors must be ranked, and mean no more than their shape and elements say.
 
-    Their first dim alone may be dynamic, of a matrix or of a stack.
+    Their first dim may be dynamic, of a matrix or of a stack, and of a stack the second one, too.
     """
     if not isinstance(type_, ir.ShapedType):
         return
@@ -193,6 +193,6 @@ def _check_type(op: Any, type_: ir.Type) -> None:
         raise refused(op, f"values must be scalars or tensors without an encoding, got {type_}")
     if type_.has_static_shape:
         return
-    if type_.rank > 3 or dynamic_dims(type_) != [0]:
-        rule = "shapes must be static and positive, but for rows of one matrix or a stack's length"
+    if type_.rank > 3 or dynamic_dims(type_) not in ([0], [0, 1]):
+        rule = "shapes must be static and positive, but for a stack's length and rows of matrices"
         raise refused(op, f"{rule}, got {type_}")

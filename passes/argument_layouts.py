@@ -4,6 +4,7 @@
 
 The attribute is MLIR's own, of an argument or a result: the layout of the buffer that stands for
 the tensor (MLIR, bufferization dialect). Without it a tensor is dense. Steps are in elements.
+Those between matrices with any number of rows are as many rows, `strided<[?, 136, 1]>`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from ..dialects.mlir import func, ir
 from .base import refused
+from .batches import is_dynamic_step
 
 LAYOUT_ATTRIBUTE = "bufferization.buffer_layout"
 ANY_NUMBER = 2**31
@@ -72,6 +74,8 @@ def _strides(function: func.FuncOp, which: str, number: int, type_: Any) -> list
     if strides is None or len(strides) != len(shape) or not is_apart(shape, strides):
         rule = f"{what}: {LAYOUT_ATTRIBUTE} {RULE}"
         raise refused(function, f"{rule}, got {layout} of {type_}; transpose or copy the tensor")
+    if is_dynamic_step(strides[0]) and strides[1:] == dense_strides(shape[1:]):
+        return None
     return None if strides == dense_strides(shape) else strides
 
 
@@ -91,7 +95,13 @@ def any_extents(shape: Sequence[int]) -> list[int]:
 
 
 def is_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether no two elements share a place, those of a row side by side."""
+    """Whether no two elements share a place, those of a row side by side.
+
+    Matrices of any number of rows may be `?` apart, which is then as many rows.
+    """
+    any_rows = list(shape[:2]) == [ANY_NUMBER, ANY_NUMBER]
+    if any_rows and is_dynamic_step(strides[0]):
+        return is_apart(shape[1:], strides[1:])
     if strides[-1:] not in ([], [1]):
         return False
     reached = 0

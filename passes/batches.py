@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..dialects.dynamic import rows_times
 from ..dialects.mlir import ir
 from ..dialects.ragged_maps import ragged_map
 from ..dialects.tile import CopyOp, KernelOp, LoadOp
@@ -126,9 +127,21 @@ def _part_of(part: Any, whole: ir.Value, type_: Any) -> ir.Value:
 
 
 def steps_of(stack: Any) -> tuple[int, int]:
-    """How many matrices a view has, -1 if a launch says it, and bytes from one to the next."""
-    strides, _ = stack.type.get_strides_and_offset()
-    return extent_of(stack.type, 0), strides[0] * bits_of(stack.type.element_type) // 8
+    """How many matrices a view has, -1 if a launch says it, and bytes from one to the next, as the
+    strides of a map have them."""
+    step = step_of(stack.type)
+    return extent_of(stack.type, 0), step * bits_of(stack.type.element_type) // 8
+
+
+def step_of(stack: ir.MemRefType) -> int:
+    """Elements from a matrix to the next; of any number of rows as many times those of a row."""
+    strides, _ = stack.get_strides_and_offset()
+    return rows_times(strides[1]) if is_dynamic_step(strides[0]) else strides[0]
+
+
+def is_dynamic_step(stride: int) -> bool:
+    """Whether a view says `?` for the elements from one to the next."""
+    return stride == ir.ShapedType.get_dynamic_stride_or_offset()
 
 
 def row_pitch(view: ir.Value[ir.MemRefType]) -> int:

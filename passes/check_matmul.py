@@ -100,7 +100,7 @@ def _check_kept(matmul: MatmulOp, kept: list[KeptOp]) -> None:
     for op in keeps:
         check_attributes(op, dict.fromkeys(OF_KEPT.get(type(op), ()), READ))
     _check_quantized(matmul)
-    check_bounds(matmul, matmul.c.type.rank == 2 and bool(dynamic_dims(matmul.c.type)))
+    check_bounds(matmul, matmul.c.type.rank - 2 in dynamic_dims(matmul.c.type))
     for op in kept:
         check_attributes(op, {"number": READ})
 

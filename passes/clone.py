@@ -26,6 +26,7 @@ PURE = (
     GROUP_STEPS,
     "tile.tile_count",
     "tile.stack_tiles",
+    "tile.counted_batch",
     "tile.box_rows",
     "memref.dim",
 )

@@ -221,6 +221,8 @@ def _set_cluster(kernel: KernelOp, shape: tuple[int, int]) -> None:
 
 def _whole_matrices(batch: BatchOp, size: int) -> int:
     """Let each matrix have whole clusters along M; the tiles of all of them, if they are known."""
+    if batch.tiles.value == DYNAMIC:
+        return DYNAMIC
     tiles = -(-batch.tiles.value // size) * size
     i64 = ir.IntegerType.get_signless(64)
     batch.operation.attributes["tiles"] = ir.IntegerAttr.get(i64, tiles)

@@ -7,7 +7,8 @@ many tiles they are.
 
 A launch says them by views with a dynamic first dim, `memref<?x128xbf16, 1>`. Nothing is known of
 such a number but that it is positive: each tile may hang over the last row. No tile hangs over a
-matrix, `memref<?x64x128xbf16, 1>`. A launch says one of the two.
+matrix, `memref<?x64x128xbf16, 1>`. Where a launch says both, `memref<?x?x128xbf16, 1>`, matrices
+lie behind one another: the step from one to the next is as many rows as there are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..dialects.mlir import ir, memref
 from ..dialects.sm_threads import PrologueOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.tile import MMAS, KernelOp
-from ..dialects.tile_batches import StackTilesOp
+from ..dialects.tile_batches import BatchOp, CountedBatchOp, StackTilesOp
 from ..dialects.tile_boxes import BoxRowsOp
 from ..dialects.tile_groups import GroupStartsOp
 from ..dialects.tile_loads import TmaLoadOp
@@ -33,6 +34,8 @@ from .groups import group_of, starts_of
 from .thread_rules import acting
 
 ROWS_MOST = 2**31 - 1
+ROWS, MATRICES = "m", "batch"
+"""The names of what a launch says, in the order of parameters."""
 
 
 def rows_of(view: ir.Value) -> int | ir.Value:
@@ -54,8 +57,20 @@ def has_dynamic_stack(kernel: KernelOp) -> bool:
 
 
 def has_dynamic_size(kernel: KernelOp) -> bool:
-    """Whether a launch says one of the sizes of C."""
+    """Whether a launch says a size of C."""
     return has_dynamic_rows(kernel) or has_dynamic_stack(kernel)
+
+
+def size_names(kernel: KernelOp) -> tuple[str, ...]:
+    """The names of the sizes of C that a launch says."""
+    said = {ROWS: has_dynamic_rows(kernel), MATRICES: has_dynamic_stack(kernel)}
+    return tuple(name for name, is_said in said.items() if is_said)
+
+
+def has_counted_matrices(kernel: KernelOp) -> bool:
+    """Whether a launch says how many tiles each matrix of a stack has."""
+    batch = batch_of(kernel)
+    return batch is not None and batch.tiles.value == DYNAMIC
 
 
 def row_bounds(op: Any) -> tuple[int, int]:
@@ -104,20 +119,55 @@ def count_tiles(kernel: KernelOp) -> ir.Value:
     They lie along M, or along N where MMAs multiply tiles of B by tiles of A. Those of all matrices
     of a stack lie along M.
     """
-    for op in walk(kernel, TileCountOp | StackTilesOp | GroupStartsOp):
-        return op.count
+    found = walk(kernel, StackTilesOp) or walk(kernel, TileCountOp | GroupStartsOp)
+    if found:
+        return found[0].count
     entry = kernel.body.blocks[0]
-    axis, tile = counted_axis(kernel), counted_extent(kernel)
-    first = next(op for op in acting(entry) if not isinstance(op, PrologueOp))
+    first = _first_op(kernel, entry)
     group, batch = group_of(kernel), batch_of(kernel)
     with ir.InsertionPoint(first), kernel.location:
         if group is not None:
             return starts_of(group).count
-        rows = memref.dim(list(entry.arguments)[-1], index_constant(0))
-        if has_dynamic_stack(kernel) and batch is not None:
-            return StackTilesOp(matrices=rows, each=batch.tiles, count=i32()).count
-        whole = attribute_of(integers_of(kernel.cluster)[axis])
-        return TileCountOp(rows=rows, tile=attribute_of(tile), whole=whole, count=i32()).count
+        c = list(entry.arguments)[-1]
+        if not has_dynamic_stack(kernel) or batch is None:
+            return _tiles_of_rows(kernel, c)
+        tiles = batch.tiles.value
+        each = _tiles_of_rows(kernel, c) if tiles == DYNAMIC else constant(tiles)
+        matrices = memref.dim(c, index_constant(0))
+        return StackTilesOp(matrices=matrices, each=each, count=i32()).count
+
+
+def _first_op(kernel: KernelOp, entry: ir.Block) -> Any:
+    """The first op that does more than compute a value; before it what counts tiles of matrices."""
+    acts = next(op for op in acting(entry) if not isinstance(op, PrologueOp))
+    if not has_counted_matrices(kernel):
+        return acts
+    return next(op for op in entry.operations if isinstance(op, BatchOp) or op == acts)
+
+
+def _tiles_of_rows(kernel: KernelOp, c: ir.Value) -> ir.Value:
+    """Emit the tiles along the rows of C, or of each of its matrices."""
+    axis = counted_axis(kernel)
+    rows = memref.dim(c, index_constant(ir.MemRefType(c.type).rank - 2))
+    tile, whole = counted_extent(kernel), integers_of(kernel.cluster)[axis]
+    how = {"tile": attribute_of(tile), "whole": attribute_of(whole)}
+    return TileCountOp(rows=rows, **how, count=i32()).count
+
+
+def count_matrices(kernel: KernelOp) -> None:
+    """Tell each `tile.batch` of matrices with any number of rows how many tiles those have."""
+    if not has_counted_matrices(kernel):
+        return
+    count_tiles(kernel)
+    (each,) = (op.count for op in walk(kernel, TileCountOp))
+    index = ir.IndexType.get()
+    for op in walk(kernel, BatchOp):
+        with ir.InsertionPoint(op), op.location:
+            told = {"i": op.i, "tiles": op.tiles, "count": op.count}
+            made = CountedBatchOp(**told, each=each, batch=index, row=index)
+        for old, new in zip(op.operation.results, made.operation.results, strict=True):
+            old.replace_all_uses_with(new)
+        op.operation.erase()
 
 
 def counted_axis(kernel: KernelOp) -> int:
@@ -149,7 +199,7 @@ def clusters_along_m(kernel: KernelOp, tiles: int) -> ir.Value:
 def box_rows(load: TmaLoadOp) -> ir.Value:
     """Rows of a load's boxes, which a launch says, as i32; emitted here."""
     view, most = map_definition(load.map).view, load.tile.type.layout.rows
-    rows = memref.dim(view, index_constant(0))
+    rows = memref.dim(view, index_constant(ir.MemRefType(view.type).rank - 2))
     return BoxRowsOp(rows=rows, most=attribute_of(most), count=i32()).count
 
 

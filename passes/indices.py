@@ -85,7 +85,9 @@ def _extents(kernel: KernelOp, place: ir.Value) -> list[int]:
     if isinstance(place.owner, ir.Block):
         return integers_of(ir.ArrayAttr(place.owner.owner.attributes["tiles"]))
     op: Any = place.owner.opview
-    if isinstance(op, BatchOp | GroupOp):
+    if isinstance(op, BatchOp):
+        return [op.tiles.value]
+    if isinstance(op, GroupOp):
         return []
     return integers_of(_all_tiles(kernel, op))
 

@@ -39,7 +39,7 @@ def epilogue_tensors(matmul: MatmulOp) -> list[ir.Value]:
 def build_kernel(tiling: TileChoice, threads: int) -> KernelOp:
     """The kernel in front of the function of the product, which stays for the pass to drop."""
     matmul = tiling.matmul
-    _check_dynamic(matmul)
+    _check_dynamic(tiling)
     _check_reads(matmul, tiling.reads)
     beside, kept, read = beside_of(matmul), kept_of(matmul), epilogue_tensors(matmul)
     names = ["a", "b", *beside, *(f"e{index}" for index in range(len(read)))]
@@ -77,7 +77,7 @@ def _grid_of(tiling: TileChoice) -> list[int]:
     *stack, columns = (extent_of(matmul.c.type, dim) for dim in range(matmul.c.type.rank))
     rows_per_tile = n if tiling.swap else m
     along_rows = tiles_along(max(1, stack[-1]) if tiling.swap else stack[-1], rows_per_tile)
-    if stack == [DYNAMIC]:
+    if stack[-1] == DYNAMIC:
         along_rows = 1 if row_bounds(matmul)[1] <= rows_per_tile else DYNAMIC
     if tiling.swap:
         return [_of_all(stack[:-1], tiles_along(columns, m)), along_rows, 1]
@@ -122,9 +122,10 @@ def _stored(matmul: MatmulOp, tensor: ir.RankedTensorType) -> ir.RankedTensorTyp
     return stored_weights(matmul, stored_tensor(matmul, tensor))
 
 
-def _check_dynamic(matmul: MatmulOp) -> None:
-    """Refuse dynamic extents but rows of one matrix, which are those of A as it lies, or the number
-    of matrices in a stack."""
+def _check_dynamic(tiling: TileChoice) -> None:
+    """Refuse dynamic extents but rows, which are those of A as it lies, and the number of matrices
+    in a stack."""
+    matmul = tiling.matmul
     shapes = {"A": matmul.a.type, "B": matmul.b.type, "C": matmul.c.type}
     dynamic = {name: dynamic_dims(type_) for name, type_ in shapes.items()}
     if not any(dynamic.values()):
@@ -133,7 +134,7 @@ def _check_dynamic(matmul: MatmulOp) -> None:
         what = "a dynamic M" if matmul.c.type.rank == 2 else "a dynamic batch"
         raise refused(matmul, f"tiling: {what} has no block scales; give it a number")
     if matmul.c.type.rank == 3:
-        _check_stack(matmul, shapes, dynamic)
+        _check_stack(matmul, shapes, dynamic, tiling)
         return
     if matmul.a_major.value == "mn":
         rule = "tiling: A of a dynamic M must have K contiguous"
@@ -143,13 +144,26 @@ def _check_dynamic(matmul: MatmulOp) -> None:
         raise refused(matmul, f"tiling: M alone may be dynamic, of one matrix, got {got}")
 
 
-def _check_stack(matmul: MatmulOp, shapes: dict[str, Any], dynamic: dict[str, list[int]]) -> None:
-    """Of a stack the number of matrices alone is dynamic: rows between matrices are steps."""
+def _check_stack(
+    matmul: MatmulOp, shapes: dict[str, Any], dynamic: dict[str, list[int]], tiling: TileChoice
+) -> None:
+    """Of a stack the number of matrices is dynamic, of any number of rows or of known ones."""
     stacked = {name: [0] if type_.rank == 3 else [] for name, type_ in shapes.items()}
-    if isinstance(matmul, (GroupedMatmulOp, *GROUPED_PRODUCTS)) or dynamic != stacked:
+    with_rows = {**stacked, "C": [0, 1], "A": [*stacked["A"], matmul.a.type.rank - 2]}
+    grouped = isinstance(matmul, (GroupedMatmulOp, *GROUPED_PRODUCTS))
+    if grouped or dynamic not in (stacked, with_rows):
         got = ", ".join(str(type_) for type_ in shapes.values())
-        rule = "tiling: of a stack the number of matrices alone may be dynamic"
+        rule = "tiling: of a stack the number of matrices may be dynamic, and with it their rows"
         raise refused(matmul, f"{rule}, got {got}; give the others numbers")
+    if dynamic == stacked:
+        return
+    if matmul.a_major.value == "mn":
+        rule = "tiling: A of a dynamic M must have K contiguous"
+        raise refused(matmul, f"{rule}, got M; transpose it before the kernel")
+    most, rows = row_bounds(matmul)[1], tiling.tile[1]
+    if tiling.swap and most > rows:
+        rule = f"tiling: swap of stacks of any M must have all rows in a tile of {rows}"
+        raise refused(matmul, f"{rule}, got up to {most}; bound tile.rows, or leave swap out")
 
 
 def _check_reads(matmul: MatmulOp, reads: str) -> None:

@@ -33,6 +33,7 @@ from ..dialects.tile_groups import (
 from ..dialects.verify import logical_shape
 from .blockwise_tiling import blockwise_scales
 from .duals import B2
+from .dynamic_rows import row_bounds
 from .scaled_tiling import scales_of
 from .tiled_places import (
     batch_at,
@@ -114,7 +115,8 @@ def _take_matrix(
 ) -> None:
     """One matrix of each stack; what is no stack, all matrices share."""
     beside = operands.beside
-    batch = batch_at(cta, operands.outputs[0].type, tile_m, 2 if swap else 1, beside.get(ORDER))
+    c, axis, most = operands.outputs[0].type, 2 if swap else 1, row_bounds(matmul)[1]
+    batch = batch_at(cta, c, tile_m, axis, most, beside.get(ORDER))
     operands.row = batch.row
 
     def one_of(view: Any) -> Any:

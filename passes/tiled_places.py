@@ -17,16 +17,24 @@ from ..dialects.tile_groups import (
     GroupStepsOp,
     gathered_view,
 )
-from ..dialects.tile_types import extent_of
+from ..dialects.tile_types import DYNAMIC, extent_of
 
 
 def batch_at(
-    cta: CtaTileOp, c: ir.MemRefType, tile_m: int, axis: int, order: Any = None
+    cta: CtaTileOp,
+    c: ir.MemRefType,
+    tile_m: int,
+    axis: int,
+    most_rows: int,
+    order: Any = None,
 ) -> BatchOp:
     """Which matrix the place of a CTA along M belongs to, of those in an order if there is one;
-    tiles are rows of that axis of C."""
+    tiles are rows of that axis of C, at most so many where a launch says them."""
     i64 = ir.IntegerType.get_signless(64)
-    tiles, count = tiles_along(c.shape[axis], tile_m), extent_of(c, 0)
+    rows, count = extent_of(c, axis), extent_of(c, 0)
+    tiles = tiles_along(rows, tile_m)
+    if rows == DYNAMIC:
+        tiles = 1 if most_rows <= tile_m else DYNAMIC
     sizes = {"tiles": ir.IntegerAttr.get(i64, tiles), "count": ir.IntegerAttr.get(i64, count)}
     index = ir.IndexType.get()
     if order is not None:

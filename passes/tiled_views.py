@@ -46,7 +46,7 @@ def view_as(tensor: ir.RankedTensorType, major: str, strides: list[int] | None) 
     shape, element = list(tensor.shape), tensor.element_type
     if major == "k" and strides is None:
         return ir.MemRefType.get(shape, element, memory_space=space)
-    steps = strides or dense_strides(shape)
+    steps = strides or dense_strides(shape)  # of a b, whose matrices have known sizes
     if major == "mn":
         shape, steps = ([*dims[:-2], dims[-1], dims[-2]] for dims in (shape, steps))
     layout = ir.StridedLayoutAttr.get(0, steps)

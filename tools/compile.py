@@ -118,7 +118,7 @@ def _compile(source: Any, options: argparse.Namespace) -> list[Any]:
             before = _before(source, options) if options.print_diff else ""
             told = options.verbose or options.print_after_all or options.print_diff
             if (bucket.spec.most_m or bucket.spec.dynamic_batch) and told:
-                what = "matrices" if bucket.spec.dynamic_batch else "rows"
+                what = "rows" if bucket.spec.dynamic_m else "matrices"
                 print(f"{what} {said_ranges(bucket.ranges)}", file=sys.stderr)
 
         def observe(event: Any) -> None:

@@ -1,5 +1,5 @@
 """`tilewright explain schedule --m dynamic`: which kernels share all M, and their schedules; with
-`--batch dynamic` those that share all batches."""
+`--batch dynamic` those that share all batches, with both those that share all M of any batch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def explain_rows(spec: MatmulSpec, target: str, as_json: bool) -> int:
     from .tables import print_table
 
     rows = [[said_ranges(bucket.ranges, "\n"), bucket.pipeline] for bucket in found]
-    m, what = ("any M", "rows") if spec.dynamic_m else (f"any batch of {spec.m}", "matrices")
+    what = "rows" if spec.dynamic_m else "matrices"
+    m = "any M" if spec.dynamic_m else str(spec.m)
+    m = f"any batch of {m}" if spec.dynamic_batch else m
     sizes = f"{m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}, {target}"
     print(f"matmul     {sizes}")
     print_table([what, "pipeline"], rows, width=WIDTH)

@@ -8,7 +8,7 @@ a kernel       of a file or a bundle: its manifest, or a source that is named be
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -257,7 +257,7 @@ class OfSource:
 class OfTorch(OfSource):
     """The program of a .pt2 file, run by torch."""
 
-    def __init__(self, path: Path, m: int | None = None):
+    def __init__(self, path: Path, sizes: Sequence[int] = ()):
         from ..compiler.importers.torch_module import exported_program, read_exported
         from .oracle.torch_program import TorchProgram
 
@@ -265,7 +265,7 @@ class OfTorch(OfSource):
         imported = read_exported(path)
         names = imported.arguments[len(inputs) :]
         self.name = str(path)
-        self.program = TorchProgram(module, names, _of_size(imported.text, m), self.name)
+        self.program = TorchProgram(module, names, _of_sizes(imported.text, sizes), self.name)
         self.source = self.program.source
 
     @property
@@ -287,29 +287,38 @@ def of_kernel(source: MatmulSpec | Path | None) -> Reference:
     return OfManifest() if source is None else of_source(source)
 
 
-def of_source(source: MatmulSpec | Path, size: int | None = None) -> Reference:
-    """The reference for what is compiled; `size` is the M or batch to run of a source of any."""
+def of_source(source: MatmulSpec | Path, sizes: Sequence[int] = ()) -> Reference:
+    """The reference for what is compiled; `sizes` are the M and batch to run of a source of any."""
     from ..compiler.importers.torch_module import EXPORTED
 
     if not isinstance(source, Path):
-        if size is None:
-            return OfSpec(source)
-        return OfSpec(source.of_rows(size) if source.dynamic_m else source.of_batch(size))
+        return OfSpec(source.of_sizes(*sizes))
     if source.suffix == EXPORTED:
-        return OfTorch(source, size)
+        return OfTorch(source, sizes)
     try:
-        return OfSource(_of_size(source.read_text(), size), str(source))
+        return OfSource(_of_sizes(source.read_text(), sizes), str(source))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise CompileError(f"{source}: must be a readable .mlir file, got: {reason}") from error
 
 
-def _of_size(text: str, size: int | None) -> str:
-    """The text of linalg with a number where M or the batch is dynamic, the one that may be."""
-    if size is None:
+def _of_sizes(text: str, sizes: Sequence[int]) -> str:
+    """The text of linalg with numbers where M or the batch is dynamic. Of both the batch is the
+    first dim of stacks; what has one of the two has rows, unless it is a stack of known rows."""
+    if not sizes:
         return text
-    sized = re.sub(r"%\w+ = tensor\.dim .*", "", text.replace("<?x", f"<{size}x"))
+    *m, last = sizes
+    if m:
+        text = text.replace("<?x?x", f"<{last}x{m[0]}x")
+        text = re.sub(r"<\?x(?=\d+x\d+x)", f"<{last}x", text)
+        text = re.sub(r"strided<\[\?, (\d+),", lambda found: _step(found, m[0]), text)
+    sized = re.sub(r"%\w+ = tensor\.dim .*", "", text.replace("<?x", f"<{sizes[0]}x"))
     return re.sub(r"tensor\.empty\([^)]*\)", "tensor.empty()", sized)
+
+
+def _step(found: re.Match[str], m: int) -> str:
+    """The step between matrices of so many rows, which are that far apart."""
+    return f"strided<[{m * int(found[1])}, {found[1]},"
 
 
 def compare_with(

@@ -135,7 +135,7 @@ def _obtain(
     from ..runtime.bundles.bundle import is_bundle, read_bundle
     from .references import of_kernel, of_source
 
-    size = _size(parser, options)
+    sizes = [each for each in (options.m_dynamic, options.batch_dynamic) if each is not None]
     if options.m_dynamic and options.file is None and options.m is None:
         options.m = ROWS_HINT
     if options.batch_dynamic and options.file is None and options.batch is None:
@@ -149,9 +149,9 @@ def _obtain(
         _refuse_another_chip(parser, options, bundle.manifest["target"])
         return Obtained(bundle, of_kernel(asked))
     source = problem(options, parser, spec_beside=True)
-    if size is not None and not isinstance(source, Path):
-        open_ = {"dynamic_m": True} if options.m_dynamic else {"dynamic_batch": True}
-        source = replace(source, **open_)
+    if sizes and not isinstance(source, Path):
+        opened = {"dynamic_m": options.m_dynamic, "dynamic_batch": options.batch_dynamic}
+        source = replace(source, **{name: size is not None for name, size in opened.items()})
     from ..compiler.bundle_writer import as_bundle
     from ..compiler.driver import compile_matmul
 
@@ -165,33 +165,25 @@ def _obtain(
         parser.error("a reference must come with a kernel; the source is its own")
     reference = of_kernel(asked)
     if compiled.level is None:
-        reference = of_source(source, size)
+        reference = of_source(source, sizes)
     bundle = as_bundle(compiled, options.output)
     return Obtained(bundle, reference, list(compiled.remarks), compiled.chosen)
 
 
 def _sized(obtained: Obtained, options: argparse.Namespace, parser: Parser) -> Obtained:
-    """The kernel for the M or batch to run, where it takes any."""
-    from ..runtime.bundles.sizes import is_dynamic, size_name
+    """The kernel for the M and batch to run, where it takes any."""
+    from ..runtime.bundles.sizes import size_names
 
-    manifest = obtained.bundle.manifest
-    own = size_name(manifest) if is_dynamic(manifest) else None
+    own = size_names(obtained.bundle.manifest)
     for name, called in CALLED.items():
         flag, given = f"--{name}-dynamic", getattr(options, f"{name}_dynamic")
-        if own == name and given is None:
+        if name in own and given is None:
             parser.error(f"a kernel for any {called} must come with {flag}, got none")
-        if own != name and given is not None:
+        if name not in own and given is not None:
             rule = f"{flag} must come with a kernel for any {called}"
             parser.error(f"{rule}, got {given} for one of one {called}")
-    size = options.m_dynamic or options.batch_dynamic
-    return obtained if size is None else replace(obtained, bundle=obtained.bundle.at(size))
-
-
-def _size(parser: Parser, options: argparse.Namespace) -> int | None:
-    """The size to run a kernel of any on; one of the two that may be named."""
-    if options.m_dynamic and options.batch_dynamic:
-        parser.error("--m-dynamic must come without --batch-dynamic: a launch says one size")
-    return options.m_dynamic or options.batch_dynamic
+    sizes = [getattr(options, f"{name}_dynamic") for name in own]
+    return replace(obtained, bundle=obtained.bundle.at(*sizes)) if sizes else obtained
 
 
 def _refuse_compilation(parser: Parser, options: argparse.Namespace) -> None:

@@ -1,5 +1,5 @@
 """`matmul(m="dynamic")` with an epilogue: a function of the sums in kernels that share all M, or
-all batches with `batch="dynamic"`.
+all batches with `batch="dynamic"`, or any of both with both.
 
     call    what of the function's arguments is not a number of rows → its kernels, kept
     first   the function is traced at the rows that came, and at others: both must say the same
@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 from ...dialects.errors import CompileError, OptionError
@@ -30,10 +31,10 @@ from ..spec.epilogue import Epilogue
 from .function_keys import function_key, stored
 from .fused import as_argument, bs_of, check_math, given_outputs, like_of
 from .kernel_cache import cached_bundle
-from .kernels import ROWS, STACKS, How, buckets_of_rows, default_target
+from .kernels import BOTH, OF_STACKS, ROWS, STACKS, How, buckets_of_rows, default_target
 from .leading_dims import flattened, has_leading_dims, rows_of, stacks_of
 from .operands import operand_of, quick_key, spec_of
-from .placement import gaps_of, read_in_place
+from .placement import gaps_of, placement, read_in_place
 from .precision import with_precision
 from .row_kernels import RowKernels
 
@@ -43,10 +44,12 @@ FURTHER_ROWS = (1039, 1049, 1051, 1061, 1063, 1069)
 RULES = {
     ROWS: "the function must not depend on the number of rows with m='dynamic'",
     STACKS: "the function must not depend on the number of matrices with batch='dynamic'",
+    BOTH: "the function must not depend on the numbers of rows and matrices that are dynamic",
 }
-AXES = {ROWS: "m", STACKS: "b"}
+AXES = {ROWS: "m", STACKS: "b", BOTH: "bm"}
 ANY = "?"
-ANY_SIZE = -1
+ANY_SIZE, ANY_STACK = -1, -2
+"""The size of a dim that a reshape finds, and of the first one where it would have to find two."""
 
 
 class Found(NamedTuple):
@@ -80,7 +83,7 @@ def multiply_fused_rows(
     left, rights, shape = _operands(a, bs_of(b), how)
     kept: list[Any] = []
     likes = [like_of(*each) for each in enumerate(operands)]
-    place = None if out is None else _gaps(out, _own_dims(how))
+    place = None if out is None else _gaps(out, _kept_dims(how))
     key = (
         function_key(epilogue, kept),
         _without_rows(shape, [*likes], _own_dims(how)),
@@ -100,11 +103,16 @@ def _own_dims(how: How) -> int:
     return 2 if how.m == STACKS else 1
 
 
+def _kept_dims(how: How) -> int:
+    """How many of the last dims of outputs are those of matrices, and not counted together."""
+    return 2 if how.m in OF_STACKS else 1
+
+
 def _operands(
     a: Any, rights: tuple[Any, ...], how: How
 ) -> tuple[Any, tuple[Any, ...], tuple[int, ...]]:
     """The operands as kernels take them, and the shape of the product."""
-    if how.m == STACKS:
+    if how.m in OF_STACKS:
         batch, left, right = stacks_of(a, rights[0], of_any=True)
         if len(batch) > len(OTHER_ROWS):
             rule = f"stacks must have at most {len(OTHER_ROWS)} dims with batch='dynamic'"
@@ -124,6 +132,10 @@ def _quick(array: Any, how: How, is_a: bool) -> Any:
     """What tells operands apart but for the number of rows, or of matrices."""
     if how.m == STACKS:
         return quick_key(array)[1:], array.shape[-2:], len(array.shape)
+    if how.m == BOTH:
+        known = array.shape[-1:] if is_a else array.shape[-2:]
+        operand = operand_of("a" if is_a else "b", array)
+        return placement(operand.shape, operand.strides), operand.dtype, known, len(array.shape)
     return (quick_key(array)[1:], array.shape[1]) if is_a else quick_key(array)
 
 
@@ -157,7 +169,8 @@ def _find(
     target = how.target or default_target(gpu_of(left))
     named = (("a", left), ("b", rights[0]))
     a, b = (
-        operand_of(name, read_in_place(f"matmul: {name}", each, target)) for name, each in named
+        operand_of(name, read_in_place(f"matmul: {name}", each, target, apart=how.m != BOTH))
+        for name, each in named
     )
     more = {"products": len(rights), "sums": how.sums}
     spec = replace(spec_of(a, b, how.out_dtype, gaps or (0, 0)), **more)
@@ -192,15 +205,19 @@ def _traced(
     for axis in long:
         others[axis] = (OTHER_ROWS if rows[axis] != OTHER_ROWS[axis] else FURTHER_ROWS)[axis]
     axis = AXES[how.m]
-    far = [
-        _with_rows(each, first, (number, axis), long, others) for number, each in enumerate(likes)
-    ]
+    groups = Frame.of(shape, int(how.m in OF_STACKS)).groups
+    opened = {
+        letter: [dim for dim in group if shape[dim] != 1]
+        for letter, group in zip("bm" if how.m in OF_STACKS else "m", groups, strict=False)
+        if letter in axis
+    }
+    far = [_with_rows(each, first, number, opened, others) for number, each in enumerate(likes)]
     second = _trace(spec, (*others, *columns), epilogue, far, how)
     found, other = (any_rows(each.epilogue, each.arguments, axis) for each in (first, second))
     sums = [TensorLike((*others, *columns), torch_dtype(spec.acc_dtype))] * spec.products
-    opened = [long] * spec.products + [_changed(*each) for each in zip(likes, far, strict=True)]
+    changed = [long] * spec.products + [_changed(*each) for each in zip(likes, far, strict=True)]
     same = (first.spec, found) == (second.spec, other)
-    if not same or depends_on_sizes(epilogue, [*sums, *far], opened):
+    if not same or depends_on_sizes(epilogue, [*sums, *far], changed):
         raise CompileError(f"epilogue: {RULES[how.m]}, got one that does; leave it out")
     return Traced(first.spec, *found)
 
@@ -212,25 +229,32 @@ def _trace(
     likes: list[TensorLike],
     how: How,
 ) -> Traced:
-    frame = Frame.of(shape, int(how.m == STACKS))
+    frame = Frame.of(shape, int(how.m in OF_STACKS))
     made = import_epilogue(spec, frame, epilogue, likes, c_is_open=not how.out_dtype)
     spec, ops, arguments, returned = made
     if any(each.kind for each in returned):
-        rule, asked = "reductions are of known rows", "batch" if how.m == STACKS else "m"
+        rule, asked = "reductions are of known rows", "batch" if how.m in OF_STACKS else "m"
         raise OptionError(f"matmul: {rule}, got one with {asked}='dynamic'; reduce outside")
     return Traced(spec, ops, arguments)
 
 
 def _with_rows(
-    like: TensorLike, traced: Traced, which: tuple[int, str], long: list[int], others: list[int]
+    like: TensorLike,
+    traced: Traced,
+    number: int,
+    opened: dict[str, list[int]],
+    others: Sequence[int],
 ) -> TensorLike:
-    """An operand, by its number, with other sizes where its dims are rows of the product."""
-    number, axis_of_c = which
+    """An operand, by its number, with other sizes where its dims are those of the product that are
+    `opened`, by the letter of what they are."""
     sizes = list(like.shape)
     pairs = zip(traced.epilogue.operands, traced.arguments, strict=True)
     for operand, argument in pairs:
-        if argument.number == number and operand.axes.startswith(axis_of_c):
-            for axis, dim in zip(long, argument.order, strict=False):
+        if argument.number != number:
+            continue
+        dims = iter(argument.order)
+        for letter in operand.axes:
+            for axis, dim in zip(opened.get(letter, ()), dims, strict=False):
                 sizes[dim] = others[axis]
     return TensorLike(tuple(sizes), like.dtype)
 
@@ -244,19 +268,25 @@ def _changed(one: TensorLike, other: TensorLike) -> list[int]:
 def any_rows(
     epilogue: Epilogue, arguments: Sequence[Argument], axis: str = "m"
 ) -> tuple[Epilogue, list[Argument]]:
-    """With "?" for rows in the text, or for matrices where the axis is "b", and a size that is not
-    told for those of arguments."""
+    """With "?" for rows in the text, or for matrices where the axis is "b", or for both, and sizes
+    that are not told for those of arguments."""
     read = tuple(
-        replace(each, shape=(ANY, *each.shape[1:])) if each.axes.startswith(axis) else each
+        replace(each, shape=_opened(each.axes, each.shape, axis, (ANY, ANY)))
         for each in epilogue.operands
     )
+    marks = ANY_STACK if len(axis) > 1 else ANY_SIZE, ANY_SIZE
     found = [
-        argument._replace(shape=(ANY_SIZE, *argument.shape[1:]))
-        if operand.axes.startswith(axis)
-        else argument
+        argument._replace(shape=_opened(operand.axes, argument.shape, axis, marks))
         for operand, argument in zip(read, arguments, strict=True)
     ]
     return replace(epilogue, operands=read), found
+
+
+def _opened(axes: str, shape: Sequence[Any], axis: str, marks: tuple[Any, Any]) -> tuple[Any, ...]:
+    """A shape with marks for the sizes of matrices and of rows, as far as they are open."""
+    of = dict(zip("bm", marks, strict=True))
+    pairs = zip(axes, shape, strict=True)
+    return tuple(of[letter] if letter in axis else size for letter, size in pairs)
 
 
 def _call(
@@ -276,7 +306,12 @@ def _call(
         left if spec.a_major == "k" else left.swapaxes(-1, -2),
         *(each if spec.b_major == "k" else each.swapaxes(-1, -2) for each in rights),
     )
-    arguments = (as_argument(operands, each) for each in found.arguments)
+    counts = {ANY_STACK: prod(shape[:-2])}
+    known = (
+        each._replace(shape=tuple(counts.get(size, size) for size in each.shape))
+        for each in found.arguments
+    )
+    arguments = (as_argument(operands, each) for each in known)
     kept = 2 if spec.batch else 1
     places = [
         flattened("out", each, kept) if len(shape) > kept + 1 else each for each in given or ()

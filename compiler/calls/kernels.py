@@ -34,8 +34,11 @@ from .precision import with_precision
 from .row_kernels import RowKernels, row_buckets
 
 DEFAULT_TARGET = "sm_100a"  # where there is no GPU
-ROWS, STACKS = "dynamic", "stack"
-"""What `How.m` says of the size that a launch does."""
+ROWS, STACKS, BOTH = "dynamic", "stack", "both"
+"""What `How.m` says of the sizes that a launch does."""
+OF_STACKS = (STACKS, BOTH)
+OPEN = {ROWS: ("m",), STACKS: ("batch",), BOTH: ("m", "batch")}
+"""The same as a spec names them."""
 SEEN_KEPT = 4096  # sizes, of which many may have one kernel
 PLAIN_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 
@@ -43,9 +46,9 @@ PLAIN_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 class How(NamedTuple):
     """What the caller asked of the compilation; empty texts leave the choice to it.
 
-    `m` is "dynamic" where a kernel for any M shall be taken, and "stack" where one for any batch
-    shall, as graphs have it; `scale_rounding` is for results with
-    block scales; `sums` is as that of a spec, `precision` as `matmul` takes it.
+    `m` is "dynamic" where a kernel for any M shall be taken, "stack" where one for any batch shall,
+    and "both" where one for any of both shall, as graphs have it; `scale_rounding` is for results
+    with block scales; `sums` is as that of a spec, `precision` as `matmul` takes it.
     """
 
     out_dtype: str = ""
@@ -80,7 +83,9 @@ def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
         if is_empty(a, b):
             return product_of_nothing(a, b, out, how.out_dtype)
         target = how.target or default_target(gpu_of(a))
-        a, b = (read_in_place(*each, target) for each in (("matmul: a", a), ("matmul: b", b)))
+        apart = how.m != BOTH
+        a = read_in_place("matmul: a", a, target, apart=apart)
+        b = read_in_place("matmul: b", b, target)
         key = _key(a, b, how, gaps)
         with _finding:  # so that threads that ask for the same kernel get it from the first one
             made = _kernels.get(key) or _find_kernel(a, b, how, target, gaps)
@@ -152,7 +157,7 @@ def _find_kernel(
     spec = with_precision(spec, how.precision, how.pipeline, how.preset)
     if how.sums:
         spec = replace(spec, sums=how.sums)
-    if how.m == ROWS or (how.m == STACKS and spec.batch):
+    if how.m == ROWS or (how.m in OF_STACKS and spec.batch):
         return RowKernels(buckets_of_rows(spec, target, how), partial(bundle_of_rows, target))
     return open_kernel(cached_bundle(spec, target, pipeline_of(spec, target, how)))
 
@@ -165,7 +170,7 @@ def bundle_of_rows(target: str, bucket: Bucket) -> Bundle:
 def buckets_of_rows(spec: MatmulSpec, target: str, how: How) -> list[Bucket]:
     """Each kernel that shares all M, or batches, with the complete text of its passes."""
     asked = pipeline_of(spec, target, how) if how.pipeline or how.preset else ""
-    found = row_buckets(spec, target, asked, how.m == STACKS)
+    found = row_buckets(spec, target, asked, OPEN[how.m])
     return [replace(each, pipeline=complete_text(each.pipeline)) for each in found]
 
 
@@ -216,20 +221,22 @@ def _is_plain(kind: type) -> bool:
 
 def _key(a: Any, b: Any, how: How, gaps_of_c: tuple[int, int]) -> tuple[Any, ...]:
     of_a, of_b = quick_key(a), quick_key(b)
-    if how.m == STACKS:
-        of_a, of_b = (
-            _without_first(name, each) if len(each.shape) == 3 else quick_key(each)
-            for name, each in (("a", a), ("b", b))
-        )
-    elif how.m and len(a.shape) == 2:
-        of_a = _without_first("a", a)
+    if how.m:
+        of_a, of_b = (_without_open(name, each, how.m) for name, each in (("a", a), ("b", b)))
     return of_a, of_b, gpu_of(a), how, gaps_of_c
 
 
-def _without_first(name: str, array: Any) -> tuple[Any, ...]:
+def _without_open(name: str, array: Any, m: str) -> tuple[Any, ...]:
     """What tells an operand of any rows, or a stack of any number of matrices, from others; of one
     that no kernel reads as it lies all of it, as it is copied."""
-    operand = operand_of(name, array)
-    if placement(operand.shape, operand.strides) is None:
+    *stack, rows, columns = array.shape
+    names = OPEN[m]
+    opened = "batch" in names and bool(stack), "m" in names and name == "a"
+    if not any(opened) or (stack and m == ROWS):
         return quick_key(array)
-    return array.shape[1:], *lies_as(name, operand), operand.dtype
+    operand = operand_of(name, array)
+    found = placement(operand.shape, operand.strides)
+    if found is None or (all(opened) and found.step):
+        return quick_key(array)
+    known = *(() if opened[0] else stack), *(() if opened[1] else (rows,)), columns
+    return known, len(stack), *lies_as(name, operand), operand.dtype

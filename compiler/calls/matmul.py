@@ -15,6 +15,8 @@ from ...dialects.errors import OptionError
 from ...runtime.math_policies import POLICIES
 from ...runtime.tracing import is_traced, is_watched
 from .kernels import (
+    BOTH,
+    OF_STACKS,
     ROWS,
     STACKS,
     How,
@@ -87,7 +89,8 @@ def matmul(
         share all M, each for a range of rows and compiled when it is first needed. `a` is then
         [..., m, k] with K contiguous, and `b` a matrix.
     batch: "dynamic" likewise takes kernels for stacks of any number of matrices: `b` is then
-        [..., n, k], and `a` a matrix or as many.
+        [..., n, k], and `a` a matrix or as many. With `m` both are any; `a` is then read in place
+        where its matrices lie behind one another.
     epilogue: a function (acc, *operands) of torch tensors that makes C of the sums, element by
         element, in the same kernel. acc is [..., m, n], f32 (s32 for integers); what it returns is
         rounded to C's type. It is traced, not called again: it must not depend on values. Where it
@@ -144,6 +147,9 @@ def matmul(
     if len(operands):
         raise OptionError("matmul: operands are those of an epilogue, got none; pass epilogue=")
     if is_column_major(out):
+        if m == BOTH:
+            rule = "out must be row-major where rows and matrices are dynamic"
+            raise OptionError(f"matmul: {rule}, got column-major; leave m out")
         if batch is not None and not has_leading_dims(a):
             rule = "out must be row-major with batch='dynamic' where all share a"
             raise OptionError(f"matmul: {rule}, got column-major; leave batch out")
@@ -154,7 +160,7 @@ def matmul(
     if kernel is not None:
         return kernel(a, b, out=out)
     if has_leading_dims(b):
-        if not is_stack(a, b, m == STACKS):
+        if not is_stack(a, b, m in OF_STACKS):
             return _of_stacks(a, b, out, asked)
     elif has_leading_dims(a):
         return _of_rows(a, b, out, asked)
@@ -256,16 +262,19 @@ def _fused(
 
 
 def _options(asked: tuple[Any, ...]) -> dict[str, Any]:
-    options = dict(zip(ASKED, asked, strict=True))
-    return options | ({"m": None, "batch": "dynamic"} if options["m"] == STACKS else {})
+    options: dict[str, Any] = dict(zip(ASKED, asked, strict=True))
+    if options["m"] in OF_STACKS:
+        options |= {"m": ROWS if options["m"] == BOTH else None, "batch": "dynamic"}
+    return options
 
 
 def _of_any_batch(b: Any, batch: str, m: Any, out_dtype: Any) -> str:
-    """The size that is dynamic, as kernels are asked for it; refuses what has no other matrices."""
+    """The sizes that are dynamic, as kernels are asked for them; refuses what has no other
+    matrices."""
     if batch != "dynamic":
         raise OptionError(f"matmul: batch must be 'dynamic', got {batch!r}; leave it out")
-    if m is not None:
-        raise OptionError(f"matmul: m must be None with batch='dynamic', got {m!r}; name one size")
+    if m not in (None, ROWS):
+        raise OptionError(f"matmul: m must be 'dynamic', got {m!r}; leave it out")
     if is_format(out_dtype):
         rule = f"batch must be None for a result of {out_dtype}"
         raise OptionError(f"matmul: {rule}, got {batch!r}; leave it out")
@@ -273,7 +282,7 @@ def _of_any_batch(b: Any, batch: str, m: Any, out_dtype: Any) -> str:
         got = "a pair" if isinstance(b, tuple | list) else list(getattr(b, "shape", ()))
         rule = "b must be a stack of matrices with batch='dynamic'"
         raise OptionError(f"matmul: {rule}, got {got}; take m='dynamic' where all share b")
-    return STACKS
+    return STACKS if m is None else BOTH
 
 
 def _of_rows(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:

@@ -19,6 +19,9 @@ from ...runtime.element_types import torch_dtype
 from ...runtime.tracing import is_traced, is_transformed, is_watched
 from .direct_calls import tell_inductor
 from .kernels import (
+    BOTH,
+    OF_STACKS,
+    ROWS,
     STACKS,
     How,
     call_kernel,
@@ -117,7 +120,9 @@ def _gradient(
 
 def _has_size(a: torch.Tensor, b: torch.Tensor, m: str) -> bool:
     """Whether kernels of any size, as `How.m` names it, take a product of a gradient."""
-    if m == STACKS:
+    if m == BOTH and not a.is_contiguous():
+        return False
+    if m in OF_STACKS:
         return all(each.is_contiguous() or each.mT.is_contiguous() for each in (a, b))
     return a.dim() == b.dim() == 2 and a.is_contiguous()
 
@@ -249,7 +254,7 @@ def _stacked(
 def composed(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
     """tilewright.matmul: products, with gradients if torch records them."""
     _tell_of_shardings()
-    of_any = How(*how).m == STACKS
+    of_any = How(*how).m in OF_STACKS
     if has_leading_dims(b) and not is_stack(a, b, of_any):
         batch, left, right = stacks_of(a, b, of_any)
         return composed(left, right, *how).reshape(*batch, a.shape[-2], b.shape[-2])
@@ -271,18 +276,24 @@ library.register_vmap("tilewright::matmul", TransformedProduct.vmap, lib=LIBRARY
 def _with_symbols(a: torch.Tensor, b: torch.Tensor, how: How) -> How:
     """With a kernel for any M where torch says of `a` that its rows alone are a symbol, or for any
     batch where it says so of how many matrices there are."""
-    if b.dim() == 3 and _has_symbolic_stack(a, b):
-        return how._replace(m=STACKS)
+    if b.dim() == 3:
+        return how._replace(m=_symbolic_stack(a, b) or how.m)
     if not (type(a.shape[-2]) is torch.SymInt and a.dim() == b.dim() == 2 and a.is_contiguous()):
         return how
     if any(type(size) is torch.SymInt for size in (a.shape[1], *b.shape)):
         return how
-    return how._replace(m="dynamic")
+    return how._replace(m=ROWS)
 
 
-def _has_symbolic_stack(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether the number of matrices alone is a symbol, and each of them lies by itself."""
-    known = (*a.shape[-2:], *b.shape[-2:])
-    if type(b.shape[0]) is not torch.SymInt or any(type(size) is torch.SymInt for size in known):
-        return False
-    return all(each.is_contiguous() or each.mT.is_contiguous() for each in (a, b))
+def _symbolic_stack(a: torch.Tensor, b: torch.Tensor) -> str:
+    """The kernels for any matrices, or any rows of them, where these alone are symbols and each
+    matrix lies by itself; "" for none."""
+    if any(type(size) is torch.SymInt for size in (a.shape[-1], *b.shape[-2:])):
+        return ""
+    if type(a.shape[-2]) is torch.SymInt:
+        lies = a.is_contiguous() and (b.is_contiguous() or b.mT.is_contiguous())
+        return BOTH if lies else ""
+    if type(b.shape[0]) is not torch.SymInt:
+        return ""
+    lies = all(each.is_contiguous() or each.mT.is_contiguous() for each in (a, b))
+    return STACKS if lies else ""

@@ -64,10 +64,11 @@ def _stacked(shape: Sequence[int], strides: Sequence[int], one: Placement) -> Pl
     return one._replace(step=step) if apart or between else None
 
 
-def read_in_place(name: str, array: Any, target: str, gaps: bool = True) -> Any:
+def read_in_place(name: str, array: Any, target: str, gaps: bool = True, apart: bool = True) -> Any:
     """The array, or a copy without gaps where the target's kernels don't read it as it lies.
 
-    gaps: whether the kernel that is meant reads arrays with gaps at all.
+    gaps: whether the kernel that is meant reads arrays with gaps at all. apart: whether it reads
+    matrices of a stack that do not lie behind one another.
     """
     if is_torch(array) and array.layout is not sys.modules["torch"].strided:
         raise OptionError(f"matmul: operands must be dense, got {array.layout}; convert it")
@@ -79,6 +80,8 @@ def read_in_place(name: str, array: Any, target: str, gaps: bool = True) -> Any:
     reason = _unreadable(array, strides, found, chip)
     if reason is None and not gaps and found is not None and found[1:] != NO_GAPS:
         reason = f"strides {list(strides)} have gaps, which this kind of product does not read"
+    if reason is None and not apart and found is not None and found.step:
+        reason = f"matrices of any number of rows lie behind one another, got strides {[*strides]}"
     if reason is None:
         return array
     warn_of_copy(name, array, reason)

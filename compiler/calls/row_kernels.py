@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +31,8 @@ class RowKernels:
     ):
         self.buckets, self._make, self._copies = buckets, make, copies
         spec = buckets[0].spec
-        self._at = int(spec.dynamic_batch and not spec.a_stacked)
+        stacks = spec.dynamic_batch and not spec.dynamic_m
+        self._at, self._axis = int(stacks and not spec.a_stacked), 0 if stacks else -2
         ranges = ranges_of([each.ranges for each in buckets])
         self._starts = [least for least, _ in ranges[1:]]
         self._numbers = [number for _, number in ranges]
@@ -40,11 +41,11 @@ class RowKernels:
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
         """As `Kernel` has it; raises CompileError too."""
-        return self.for_rows(inputs[self._at].shape[0])(*inputs, out=out)
+        return self.for_rows(inputs[self._at].shape[self._axis])(*inputs, out=out)
 
     def relaunched(self, inputs: tuple[Any, ...], out: Any) -> bool:
         """As `Kernel` has it."""
-        return self.for_rows(inputs[self._at].shape[0]).relaunched(inputs, out)
+        return self.for_rows(inputs[self._at].shape[self._axis]).relaunched(inputs, out)
 
     def for_rows(self, m: int) -> Kernel:
         """The kernel for so many rows, or matrices."""
@@ -61,18 +62,18 @@ class RowKernels:
 
 
 def row_buckets(
-    spec: MatmulSpec, target: str, pipeline: str, of_stacks: bool = False
+    spec: MatmulSpec, target: str, pipeline: str, sizes: Sequence[str] = ("m",)
 ) -> list[Bucket]:
     """Each kernel; one for all sizes where the caller names the passes, with or without a preset.
 
-    of_stacks: whether the number of matrices is the size, not that of rows.
+    sizes: the names of those that a launch says.
     """
-    spec = of_any_size(spec, of_stacks)
+    spec = of_any_size(spec, sizes)
     return [Bucket(spec, pipeline)] if pipeline else kept_buckets(spec, target)
 
 
-def of_any_size(spec: MatmulSpec, of_stacks: bool = False) -> MatmulSpec:
-    """The spec for which the kernels are chosen, whatever size it came with."""
-    if of_stacks:
-        return replace(spec, batch=BATCH_HINT, dynamic_batch=True)
-    return replace(spec, m=ROWS_HINT, dynamic_m=True)
+def of_any_size(spec: MatmulSpec, sizes: Sequence[str] = ("m",)) -> MatmulSpec:
+    """The spec for which the kernels are chosen, whatever sizes it came with."""
+    hints = {"m": ROWS_HINT, "batch": BATCH_HINT}
+    opened: dict[str, Any] = {name: hints[name] for name in sizes}
+    return replace(spec, **opened, **{f"dynamic_{name}": True for name in sizes})

@@ -1,5 +1,5 @@
-"""Regions whose rows are a symbol, or how many matrices a stack has: the kernels for any of them,
-and what they read.
+"""Regions whose rows are a symbol, or how many matrices a stack has, or both: the kernels for any
+of them, and what they read.
 
     region of numbers, twice   →   spec and epilogue with "?" rows   →   kernels for ranges of rows
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...dialects.errors import CompileError, OptionError
 from ...dialects.target import find_target
@@ -19,7 +19,7 @@ from ...runtime.bundles.bundle import Bundle, together
 from ...runtime.bundles.several import Ranges, ranges_of
 from ..calls.fused_rows import AXES, any_rows
 from ..calls.kernel_cache import describe_request, digest, keep
-from ..calls.kernels import ROWS, STACKS, How, buckets_of_rows
+from ..calls.kernels import OPEN, How, buckets_of_rows
 from ..calls.row_kernels import of_any_size
 from ..importers.linalg_text import LinalgText
 from ..schedule.buckets import Bucket
@@ -30,6 +30,9 @@ from .region import Region
 from .replace import REST
 from .source import Input, Parts, Prepared, parts_of, policy_of
 from .symbols import Numbered
+
+if TYPE_CHECKING:
+    import torch
 
 
 class RowsPrepared(NamedTuple):
@@ -77,13 +80,13 @@ class Outline(NamedTuple):
 
     @property
     def size(self) -> str:
-        """The size that a launch says, as `How.m` has it."""
-        return STACKS if self.spec.dynamic_batch else ROWS
+        """The sizes that a launch says, as `How.m` has them."""
+        return size_of(self.spec)
 
     @property
     def choice(self) -> Choice:
         """What takes a second: which kernels share all rows."""
-        return Choice(of_any_size(self.spec, self.size == STACKS), self.target)
+        return Choice(of_any_size(self.spec, OPEN[self.size]), self.target)
 
     def prepared(self) -> RowsPrepared:
         """With the kernels, chosen where they are not kept; CompileError where there are none."""
@@ -107,8 +110,8 @@ def outlined(region: Region, graphs: Numbered, target: str, math: str) -> Outlin
     _check_form(region)
     first, second = (parts_of(each, target) for each in (region, graphs.other(region)))
     spec = any_rows_spec(first.spec, second.spec)
-    axis = AXES[STACKS if spec.dynamic_batch else ROWS]
-    epilogue, viewed = _any_rows(first, second, axis)
+    epilogue, viewed = _any_rows(first, second, AXES[size_of(spec)])
+    _check_views(region, viewed)
     return Outline(spec, epilogue, first, viewed, target, policy_of(region, math, epilogue))
 
 
@@ -124,14 +127,21 @@ def any_rows_spec(first: MatmulSpec, second: MatmulSpec) -> MatmulSpec:
 
 
 def _any_stack(first: MatmulSpec, second: MatmulSpec) -> MatmulSpec:
-    """The spec of any batch, of those at two."""
-    rule = "of a stack the number of matrices alone may be a symbol"
+    """The spec of any batch, of those at two; of any M, too, where that differs."""
+    rule = "of a stack the matrices and their rows alone may be symbols"
+    sizes = {"m": second.m, "batch": second.batch}
+    opened = {"dynamic_batch": True, "dynamic_m": first.m != second.m}
     try:
-        if replace(first, batch=second.batch) == second:
-            return replace(first, dynamic_batch=True)
+        if replace(first, **sizes) == second:
+            return replace(first, **opened)
     except OptionError as error:
         raise CompileError(f"region: {rule}, got steps of numbers: {error}") from error
     raise CompileError(f"region: {rule}, got other sizes")
+
+
+def size_of(spec: MatmulSpec) -> str:
+    """The sizes that launches of a spec's kernels say, as `How.m` has them."""
+    return next(name for name, sizes in OPEN.items() if sizes == spec.open_sizes)
 
 
 def _check_form(region: Region) -> None:
@@ -147,13 +157,29 @@ def _any_rows(first: Parts, second: Parts, axis: str) -> tuple[Epilogue | None, 
     epilogues = first.epilogue, second.epilogue
     if epilogues[0] is None or epilogues[1] is None:
         return None, first.inputs
-    if [e.stride() for e in first.lies] != [e.stride() for e in second.lies]:
+    if [_steps(e) for e in first.lies] != [_steps(e) for e in second.lies]:
         raise CompileError("region: operands must lie as they do at other rows, got other strides")
     found = any_rows(epilogues[0], first.arguments, axis)
     other = any_rows(epilogues[1], second.arguments, axis)
     if found != other:
         raise CompileError("region: must compute the same at any rows, got another function")
     return found[0], [_open(*each) for each in zip(first.inputs, second.inputs, strict=True)]
+
+
+def _steps(value: torch.Tensor) -> tuple[int, ...] | None:
+    """How an operand lies; None where its elements lie one after the other, whatever its sizes."""
+    return None if value.is_contiguous() else value.stride()
+
+
+def _check_views(region: Region, viewed: list[Input]) -> None:
+    """Refuse operands that a reshape would have to find two sizes of."""
+    for each in viewed:
+        node = region.reads[each.number]
+        found = [size for size in each.sizes or () if size == REST]
+        if len(found) > 1 and len(each.sizes or ()) != len(node.meta["val"].shape):
+            rule = "must have the dims of the product where rows and matrices are symbols"
+            got = list(node.meta["val"].shape)
+            raise CompileError(f"region: {node.name} {rule}, got {got}")
 
 
 def _open(first: Input, second: Input) -> Input:

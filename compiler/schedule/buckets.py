@@ -15,7 +15,8 @@ At the numbers that the entry of a measured schedule is for, all others count as
 at least.
 
 Kernels for any batch share the numbers of matrices in the same way, at `STACKS_SEARCHED` and
-`STACKS_JUDGED`. None of them knows which it is for.
+`STACKS_JUDGED`. None of them knows which it is for. Kernels for any M and any batch share the
+numbers of rows, for as many matrices as are usual.
 
 Nothing here imports MLIR.
 """
@@ -83,7 +84,7 @@ def buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
     """The kernels, in the order of the fewest rows of each; tensor cores multiply tiles."""
     found, problem = [], Problem.of(spec, target)
     for schedule, ranges in shared_schedules(spec, target):
-        if spec.dynamic_batch:
+        if not spec.dynamic_m:
             own = replace(spec, batch=ranges[0][0])
             found.append(Bucket(own, passes_of(problem, schedule, target), tuple(ranges)))
             continue
@@ -105,13 +106,13 @@ def shared_schedules(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, l
 
 def _numbers(spec: MatmulSpec) -> tuple[list[int], list[int]]:
     """The sizes for which schedules are chosen, and at which they are compared."""
-    return (STACKS_SEARCHED, STACKS_JUDGED) if spec.dynamic_batch else (SEARCHED, JUDGED)
+    return (SEARCHED, JUDGED) if spec.dynamic_m else (STACKS_SEARCHED, STACKS_JUDGED)
 
 
 def for_rows(spec: MatmulSpec, rows: int, most: int = 0) -> MatmulSpec:
     """The spec of a kernel for up to so many rows, which counts them at each launch; of any batch
     that of so many matrices."""
-    if spec.dynamic_batch:
+    if not spec.dynamic_m:
         return replace(spec, batch=rows)
     return replace(spec, m=rows, dynamic_m=True, least_m=1, most_m=most or rows)
 

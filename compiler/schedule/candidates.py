@@ -106,7 +106,7 @@ def _may_swap(problem: Problem) -> bool:
     others = problem.further_bytes or problem.quantized or problem.c_bytes != 2
     several = problem.products > 1 or problem.adds_products or problem.gathered
     if problem.dynamic_m:
-        beside = problem.beside or problem.epilogue_instructions or problem.batch > 1
+        beside = problem.beside or problem.epilogue_instructions
         gaps = any(problem.leading) or {problem.a_major, problem.b_major} != {"k"}
         others = others or beside or gaps or not problem.most_m
     even = problem.m == MMA_ROWS or problem.m % (2 * MMA_ROWS) == 0

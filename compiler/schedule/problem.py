@@ -156,6 +156,14 @@ class Problem:
         """Whether the number of all tiles is known before a launch."""
         return not (self.dynamic_batch or self.counts_tiles(schedule))
 
+    def counted_refusal(self, schedule: Schedule) -> str | None:
+        """Why tiles of a launch's number cannot be taken so, or None where they can."""
+        if not self.knows_grid(schedule) and schedule.order == "hilbert":
+            return "a Hilbert curve is a table of known tiles, got any number"
+        if self.swapped and self.dynamic_batch and self.counts_tiles(schedule):
+            return f"tiles of {schedule.tile[1]} rows along N do not hold all of any M of a stack"
+        return None
+
     def seen_by(self, schedule: Schedule) -> Problem:
         """The problem as a schedule sees it: of one that exchanges A and B, with M for N."""
         return self if schedule.swap == self.swapped else exchanged(self)

@@ -138,7 +138,7 @@ def grid_parts(problem: Problem, schedule: Schedule, target: Target) -> str | No
             return "K of tiles that a launch counts is split in clusters where that was measured"
         if not problem.most_m:
             return "K is split over the grid of tiles whose most are known"
-        m = -(-problem.most_m // schedule.tile[0])
+        m = -(-problem.most_m // schedule.tile[0]) * problem.batch
     if problem.swapped:
         return "sums of rows that are columns of C are added up in clusters"
     if problem.further_bytes or problem.quantized or problem.adds_products:
@@ -288,8 +288,8 @@ def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) 
 def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """The grid must be one that can be launched; static persistence takes one row of clusters."""
     rows, columns = problem.grid(schedule)
-    if not problem.knows_grid(schedule) and schedule.order == "hilbert":
-        return "a Hilbert curve is a table of known tiles, got any number"
+    if (counted := problem.counted_refusal(schedule)) is not None:
+        return counted
     curve = legality.curve_tiles((rows, columns)) if schedule.order == "hilbert" else None
     if schedule.scheduler == "static":
         return curve or legality.counted_tiles((rows, columns))

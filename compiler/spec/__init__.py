@@ -39,9 +39,10 @@ class MatmulSpec(Problem):
     """C[M,N] = A[M,K] · B[N,K]ᵀ with static shapes, or of each of `batch` such matrices.
 
     With `dynamic_m` the kernel takes any M, and each launch says it; `m` is a hint, the M that the
-    schedule is chosen for. A dynamic M is that of one matrix, which has K contiguous. It is from
-    `least_m` to `most_m` where those are not 0. With `dynamic_batch` likewise the kernel takes
-    stacks of any number of matrices, and `batch` is the hint; a launch says one of the two sizes.
+    schedule is chosen for. An A of a dynamic M has K contiguous. M is from `least_m` to `most_m`
+    where those are not 0. With `dynamic_batch` likewise the kernel takes stacks of any number of
+    matrices, and `batch` is the hint. A launch says either or both; matrices of a dynamic M lie
+    behind one another.
 
     `a_major` is "k" (A stored M×K) or "m" (stored K×M). `b_major` is "k" (B stored N×K) or "n"
     (stored K×N). C is stored M×N. With a `batch` C is a stack of as many matrices, one after the
@@ -108,6 +109,18 @@ class MatmulSpec(Problem):
     def of_batch(self, batch: int) -> MatmulSpec:
         """The same with a known batch."""
         return replace(self, batch=batch, dynamic_batch=False)
+
+    @property
+    def open_sizes(self) -> tuple[str, ...]:
+        """The names of the sizes that a launch says."""
+        opened = {"m": self.dynamic_m, "batch": self.dynamic_batch}
+        return tuple(name for name, is_open in opened.items() if is_open)
+
+    def of_sizes(self, *sizes: int) -> MatmulSpec:
+        """The same with known sizes, as many as are open."""
+        known = dict(zip(self.open_sizes, sizes, strict=True))
+        found = self.of_rows(known["m"]) if "m" in known else self
+        return found.of_batch(known["batch"]) if "batch" in known else found
 
     def mlir_text(self, epilogue: Epilogue | None = None) -> str:
         """The module that computes this matmul: linalg on tensors, or an op of `tile`.

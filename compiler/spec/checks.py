@@ -127,8 +127,10 @@ def _check_bounds(spec: Problem) -> None:
 
 
 def _check_dynamic(spec: Problem) -> None:
-    """Of which products a kernel takes any M."""
-    wanted = {"a_major": "k", "dynamic_batch": False, "batch": 0, "groups": 0, "is_scaled": False}
+    """Of which products a kernel takes any M: matrices, or stacks of any number of them, which lie
+    behind one another where they have M rows."""
+    wanted = {"a_major": "k", "groups": 0, "is_scaled": False}
+    wanted |= {"stride_a": 0, "stride_c": 0} if spec.dynamic_batch else {"batch": 0}
     for name, value in wanted.items():
         if getattr(spec, name) != value:
             rule = f"a dynamic m must come with {name.removeprefix('is_')} = {value!r}"

@@ -96,7 +96,7 @@ class Epilogue:
 
     def generic(self, sizes: Sequence[int | str], sums: str, outputs: Sequence[str]) -> str:
         """Ops of linalg that make %c of %sum, tensors of these sizes; `outputs` are their elements'
-        types. A dynamic size is "?", its number is %rows."""
+        types. A dynamic size is "?", its number is %matrices or %rows."""
         axes = "bmn"[-len(sizes) :]
         shape = "".join(f"{size}x" for size in sizes)
         results = [f"tensor<{shape}{each}>" for each in outputs]
@@ -111,9 +111,12 @@ class Epilogue:
         ]
         yielded = f"linalg.yield {', '.join(self.scalars)} : {', '.join(outputs)}"
         body = "\n    ".join([*self.lines, yielded])
-        rows = "%rows" if "?" in sizes else ""
+        numbers = {"b": "%matrices", "m": "%rows"}
+        opened = ", ".join(
+            numbers[axis] for axis, size in zip(axes, sizes, strict=True) if size == "?"
+        )
         empty = "\n  ".join(
-            f"{place} = tensor.empty({rows}) : {type_}"
+            f"{place} = tensor.empty({opened}) : {type_}"
             for place, type_ in zip(places, results, strict=True)
         )
         scalars += [f"%out{number or ''}: {each}" for number, each in enumerate(outputs)]

@@ -12,12 +12,13 @@ class Stored:
 
     `leading` is the leading dimension as BLAS has it, the elements from a row to the next, and
     `step` is those from a matrix of a stack to the next (cublasGemmStridedBatchedEx); 0 where there
-    is no gap.
+    is no gap. Of `any_rows` only a launch knows the step: as many rows as it says.
     """
 
     shape: tuple[int, ...]
     leading: int = 0
     step: int = 0
+    any_rows: bool = False
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -51,5 +52,7 @@ class Stored:
         """MLIR's attribute of an argument or a result that lies so, "" where it is dense."""
         if self.is_dense:
             return ""
-        steps = ", ".join(map(str, self.strides))
+        first, *others = self.strides
+        open_step = self.any_rows and len(others) == 2
+        steps = ", ".join(map(str, ("?" if open_step else first, *others)))
         return f" {{bufferization.buffer_layout = strided<[{steps}]>}}"

@@ -13,6 +13,9 @@ from .grouped import grouped_text
 from .problem import ANY, TWO_LEVEL, Problem, element_of
 from .product_text import product_text
 
+ROWS, MATRICES = "rows", "matrices"
+"""What the text calls sizes that a launch says."""
+
 
 def module_text(spec: Problem, epilogue: Epilogue | None) -> str:
     """The module that computes this matmul: linalg on tensors, or an op of `tile`.
@@ -40,14 +43,10 @@ def _module_text(spec: Problem, epilogue: Epilogue | None) -> str:
     if spec.groups:
         return _grouped_text(spec, epilogue)
     shapes = {name: spec.open_shape(name, shape) for name, shape in spec.shapes().items()}
-    rows, empty = "", ""
     stack = shapes["c"][:-2]
     a = _Operand.of("a", "m", shapes["a"], spec.a_dtype, spec.a_major, stack)
     b = _Operand.of("b", "n", shapes["b"], spec.b_dtype, spec.b_major, stack)
-    if ANY in shapes["c"]:
-        empty, rows = "%rows", "%at = arith.constant 0 : index\n  "
-        name, type_ = ("a", a.stored) if ANY in shapes["a"] else ("b", b.stored)
-        rows += f"%rows = tensor.dim %{name}, %at : {type_}\n  "
+    rows, empty = _open_sizes({"a": shapes["a"], "b": shapes["b"]}, {"a": a.stored, "b": b.stored})
     sums = DTYPES[spec.acc_dtype].mlir
     sizes = "x".join(map(str, shapes["c"]))
     accumulator = f"tensor<{sizes}x{sums}>"
@@ -77,6 +76,21 @@ func.func @matmul(%a: {a.stored}{gaps["a"]}, %b: {b.stored}{gaps["b"]}{taken}) -
   return {result} : {", ".join(types)}
 }}
 """
+
+
+def _open_sizes(shapes: dict[str, tuple[Any, ...]], types: dict[str, str]) -> tuple[str, str]:
+    """The ops that ask tensors for sizes that a launch says, those of C, and their names."""
+    lines, names = [], []
+    of_stack = next((name for name, shape in shapes.items() if shape[:-2] == (ANY,)), None)
+    if of_stack:
+        lines += ["%first = arith.constant 0 : index"]
+        lines += [f"%{MATRICES} = tensor.dim %{of_stack}, %first : {types[of_stack]}"]
+        names += [f"%{MATRICES}"]
+    if shapes["a"][-2] == ANY:
+        lines += [f"%at = arith.constant {len(shapes['a']) - 2} : index"]
+        lines += [f"%{ROWS} = tensor.dim %a, %at : {types['a']}"]
+        names += [f"%{ROWS}"]
+    return "".join(f"{line}\n  " for line in lines), ", ".join(names)
 
 
 def _reduces(epilogue: Epilogue | None) -> bool:
@@ -151,7 +165,8 @@ class _Operand:
             value = f"{value}_wide"
         if of_c and not stack:
             matrix, type_ = type_, _tensor([*of_c, *shape], type_[:-1].split("x")[-1])
-            empty = "%rows" if ANY in of_c else ""
+            opened = [f"%{MATRICES}"] if ANY in of_c else []
+            empty = ", ".join(opened + [f"%{ROWS}"] * (mn == ANY))
             extension += f"%{name}_init = tensor.empty({empty}) : {type_}\n  "
             extension += f"%{name}_all = linalg.broadcast ins({value} : {matrix}) "
             extension += f"outs(%{name}_init : {type_}) dimensions = [0]\n  "

@@ -144,8 +144,10 @@ class Problem:
 
     def open_shape(self, name: str, shape: tuple[int, ...]) -> tuple[int | str, ...]:
         """The sizes of A, B, C or what is as large as C, with a mark for one that a launch says."""
-        rows = self.dynamic_m and name != "b" and len(shape) == 2
-        return (ANY, *shape[1:]) if rows or (self.dynamic_batch and len(shape) == 3) else shape
+        *stack, rows, columns = shape
+        any_rows = self.dynamic_m and name != "b"
+        opened = [ANY if self.dynamic_batch else extent for extent in stack]
+        return (*opened, ANY if any_rows else rows, columns)
 
     def stored(self) -> dict[str, Stored]:
         """How A, B and C lie: their sizes as they are stored, with what is between rows."""
@@ -156,6 +158,7 @@ class Problem:
                 (*shape[:-2], *(shape[:-3:-1] if turned[name] else shape[-2:])),
                 getattr(self, f"ld{name}"),
                 getattr(self, f"stride_{name}"),
+                self.dynamic_m and name != "b",
             )
             for name, shape in shapes.items()
         }

@@ -57,7 +57,13 @@ from ...dialects.tile import (
     YieldOp,
 )
 from ...dialects.tile_ahead import HeldElementOp, LoadAheadOp, ReadAheadOp, StagedElementOp
-from ...dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, TransposedOp
+from ...dialects.tile_batches import (
+    BatchOp,
+    CountedBatchOp,
+    MatrixOp,
+    OrderedBatchOp,
+    TransposedOp,
+)
 from ...dialects.tile_grouped_products import GroupAtomsOp, GroupScalesOp
 from ...dialects.tile_groups import (
     GatheredRowsOp,
@@ -106,8 +112,8 @@ ROLES = (RoleOp, WarpsOp)
 TILE_LOOPS = (ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
 LOADS = (LoadOp, TmaLoadOp, TmaGatherOp, TmaMulticastOp, CopyOp)
 PARTS = (
-    BatchOp, OrderedBatchOp, MatrixOp, TransposedOp, GroupOp, GroupRowsOp, GatheredRowsOp,
-    GroupStartsOp,
+    BatchOp, CountedBatchOp, OrderedBatchOp, MatrixOp, TransposedOp, GroupOp, GroupRowsOp,
+    GatheredRowsOp, GroupStartsOp,
     GroupDepthOp, GroupColumnsOp, GroupStepsOp, GroupAtomsOp, GroupScalesOp,
 )  # fmt: skip
 ELEMENTS = (ElementOp, StagedElementOp, HeldElementOp)

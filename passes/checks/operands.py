@@ -36,7 +36,7 @@ from ..batches import (
     view_of_map,
 )
 from ..duals import B2, arg_names, is_dual, operand_names
-from ..dynamic_rows import counted_extent, has_dynamic_stack
+from ..dynamic_rows import counted_extent, has_dynamic_rows, has_dynamic_stack
 from ..groups import columns_of_group, part_of_group
 from ..indices import LinearForm, known_part, linear_form, place_of, span
 from ..outputs import SCALES as SCALES_OF_C
@@ -119,13 +119,17 @@ def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand
 
 
 def _has_dynamic_size(kernel: KernelOp, name: str, type_: ir.MemRefType) -> bool:
-    """Whether of a view's extents the rows alone are dynamic, or the number of matrices, and it may
-    have such."""
-    if dynamic_dims(type_) != [0]:
-        return False
-    if has_dynamic_stack(kernel):
-        return type_.rank == 3 or name not in operand_names(kernel)
-    return name not in ("b", B2) and type_.rank <= 2
+    """Whether of a view's extents those alone are dynamic that a launch says, and it may have
+    such."""
+    dims, of_b, is_operand = dynamic_dims(type_), name in ("b", B2), name in operand_names(kernel)
+    has_rows = has_dynamic_rows(kernel)
+    if not has_dynamic_stack(kernel):
+        return has_rows and dims == [0] and not of_b and type_.rank <= 2
+    if not has_rows or of_b:
+        return dims == [0] and (type_.rank == 3 or not is_operand)
+    if is_operand:
+        return dims == ([0, 1] if type_.rank == 3 else [0])
+    return dims == [0] or (dims == [0, 1] and type_.rank > 1)
 
 
 def _turned(dims: list[int]) -> list[int]:

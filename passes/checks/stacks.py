@@ -47,7 +47,8 @@ def check_batch(kernel: KernelOp, op: BatchOp, first: BatchOp) -> None:
         raise refused(op, "stacks: must take the M place of a tile, got another index; fix it")
     counted = form != known_part(kernel, form)  # a launch says how many tiles there are
     reach = DYNAMIC if counted else (span(kernel, form) or (0, 0))[1] + 1
-    if reach != (DYNAMIC if count == DYNAMIC else tiles * count) or tiles % size:
+    known = tiles != DYNAMIC
+    if reach != (DYNAMIC if count == DYNAMIC else tiles * count) or (known and tiles % size):
         raise refused(
             op,
             f"stacks: {count} matrices of {tiles} tiles must be the {reach} along M, by whole "

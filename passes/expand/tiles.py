@@ -19,7 +19,7 @@ from ...dialects.tile import ForEachTileOp, KernelOp
 from ...dialects.tile_types import DYNAMIC, integers, integers_of
 from ..base import walk
 from ..build import constant
-from ..dynamic_rows import clusters_along_m, count_tiles, known_tiles, place_at
+from ..dynamic_rows import clusters_along_m, count_matrices, count_tiles, known_tiles, place_at
 from ..tile_order import expand_order
 
 
@@ -29,6 +29,7 @@ def expand_tiles(kernel: KernelOp) -> None:
     for loop in walk(kernel, ForEachClaimOp):
         if DYNAMIC in integers_of(loop.tiles):
             count_tiles(kernel)
+    count_matrices(kernel)
     for loop in walk(kernel, ForEachTileOp | ForEachTurnOp):
         turn, turns = 0, 1
         if isinstance(loop, ForEachTurnOp):

@@ -36,7 +36,6 @@ from ...dialects.tile_types import (
     SmemType,
     bits_of,
     element_bytes,
-    extent_of,
     integers_of,
     is_padded,
     moved_bytes,
@@ -49,7 +48,15 @@ from ..outputs import SCALES, outputs_of
 from ..plan import Parameter, cluster_of, parameters_of
 from .block_scales import SCALE_BYTES
 from .launch_epilogue import describe_epilogues, describe_math, stores
-from .launch_sizes import box_sizes, grid_of, size_name, size_parameter, sizes
+from .launch_sizes import (
+    box_sizes,
+    grid_of,
+    map_dims,
+    map_strides,
+    shape_of,
+    size_parameters,
+    strides_of,
+)
 from .names import describe_names
 from .operands import UNIT_BYTES
 from .pieces import alignment_bytes
@@ -84,7 +91,7 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
         "parameters": [
             *_parameters(kernel),
             *_workspaces(kernel),
-            *([size_parameter(kernel)] if has_dynamic_size(kernel) else []),
+            *size_parameters(kernel),
         ],
         **describe_epilogues(kernel),
         **describe_math(kernel),
@@ -157,12 +164,12 @@ def _scheduler(kernel: KernelOp) -> str:
 
 
 def _tensors(kernel: KernelOp, mma: str) -> list[dict[str, Any]]:
-    names, operands, size = arg_names(kernel), operand_names(kernel), size_name(kernel)
+    names, operands = arg_names(kernel), operand_names(kernel)
     arguments = list(kernel.body.blocks[0].arguments)
     outputs = len(outputs_of(kernel))
     roles = [*("input" for _ in names[outputs:]), *("output" for _ in range(outputs))]
     tensors = [
-        _tensor(name, ir.MemRefType(argument.type), role, mma if name in operands else None, size)
+        _tensor(kernel, argument, (name, role), mma if name in operands else None)
         for name, argument, role in zip(names, arguments, roles, strict=True)
     ]
     for scaled in walk(kernel, SCALED_MMAS)[:1]:
@@ -197,19 +204,19 @@ def _source(kernel: KernelOp) -> dict[str, Any]:
 
 
 def _tensor(
-    name: str, view: ir.MemRefType, role: str, mma: str | None, size: str
+    kernel: KernelOp, view: ir.Value, told: tuple[str, str], mma: str | None
 ) -> dict[str, Any]:
-    """A view; `mma` is what multiplies it, None where nothing does; `size` is a launch's."""
-    strides, _ = view.get_strides_and_offset()
-    element = str(view.element_type)
+    """A view, its name and its role; `mma` is what multiplies it, None where nothing does."""
+    type_ = ir.MemRefType(view.type)
+    element = str(type_.element_type)
     dtype = operand_dtype(element, mma) if mma else stored_dtype(element)
     dtype = dtype or scaled_dtype(element)
     return {
-        "name": name,
-        "role": role,
+        "name": told[0],
+        "role": told[1],
         "dtype": _name(dtype),
-        "shape": sizes([extent_of(view, dim) for dim in range(view.rank)], size),
-        "strides": list(strides),
+        "shape": shape_of(kernel, view, type_),
+        "strides": strides_of(type_),
     }
 
 
@@ -222,15 +229,14 @@ def _parameters(kernel: KernelOp) -> list[dict[str, Any]]:
     found, others = stores(kernel), [_access(op) for op in walk(kernel, OTHER_ACCESSES)]
     others += [(each, SCALE_BYTES) for each in _blockwise_scales(kernel)]
     others += reads_beside_weights(kernel)
-    size = size_name(kernel)
-    return [_parameter(each, found, others, size) for each in parameters_of(kernel)]
+    return [_parameter(kernel, each, found, others) for each in parameters_of(kernel)]
 
 
 def _parameter(
-    parameter: Parameter, found: list[Any], others: list[tuple[ir.Value, int]], size: str
+    kernel: KernelOp, parameter: Parameter, found: list[Any], others: list[tuple[ir.Value, int]]
 ) -> dict[str, Any]:
     if parameter.map is not None:
-        return _map_parameter(parameter.tensor, parameter.map, size)
+        return _map_parameter(kernel, parameter.tensor, parameter.map)
     view = parameter.argument
     alignments = [_alignment(store, view) for store in found]
     alignments += [bytes_ for to, bytes_ in others if to == view]
@@ -290,14 +296,14 @@ def _alignment(store: Any, view: ir.Value) -> int:
     return store.width.value * element
 
 
-def _map_parameter(tensor: str, op: TensorMapOp, size: str) -> dict[str, Any]:
+def _map_parameter(kernel: KernelOp, tensor: str, op: TensorMapOp) -> dict[str, Any]:
     type_ = op.map.type
     return {
         "kind": "tensor_map",
         "tensor": tensor,
         "dtype": _map_type(type_.element),
-        "dims": sizes(type_.dims, size),
-        "strides_bytes": type_.strides,
+        "dims": map_dims(kernel, op),
+        "strides_bytes": map_strides(type_.strides),
         "box": box_sizes(type_.box),
         "element_strides": [1] * len(type_.box),
         "interleave": "none",

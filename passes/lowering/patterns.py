@@ -20,13 +20,6 @@ from ...dialects.tile import (
     SplitRankOp,
     TensorMapOp,
 )
-from ...dialects.tile_batches import (
-    BatchOp,
-    MatrixOp,
-    OrderedBatchOp,
-    StackTilesOp,
-    TransposedOp,
-)
 from ...dialects.tile_blockwise import BlockwiseMmaOp
 from ...dialects.tile_boxes import (
     BoxRowsOp,
@@ -163,18 +156,14 @@ from .thread_sums import (
     lower_sums_row,
 )
 from .tiles import (
-    lower_batch,
+    BATCHES,
     lower_box_rows,
     lower_cta_tile,
     lower_dim,
-    lower_matrix,
-    lower_ordered_batch,
     lower_pair_rank,
     lower_place,
     lower_split_rank,
-    lower_stack_tiles,
     lower_tile_count,
-    lower_transposed,
 )
 from .view_fma import lower_view_fma
 from .weight_mma import lower_weight_mma
@@ -247,13 +236,9 @@ _TCGEN05: Lowerings = {
     PlaceOp: lower_place,
     CountedPlaceOp: lower_place,
     TileCountOp: lower_tile_count,
-    StackTilesOp: lower_stack_tiles,
     BoxRowsOp: lower_box_rows,
     memref.DimOp: lower_dim,
-    BatchOp: lower_batch,
-    OrderedBatchOp: lower_ordered_batch,
-    MatrixOp: lower_matrix,
-    TransposedOp: lower_transposed,
+    **BATCHES,
     GroupAtOp: lower_group_at,
     GroupStartsOp: lower_group_starts,
     GroupRowsOp: lower_group_rows,

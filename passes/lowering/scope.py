@@ -20,6 +20,7 @@ from .. import build
 from ..base import defining_op
 from ..clone import constant_of
 from ..cluster import Cluster
+from ..dynamic_rows import MATRICES, ROWS
 from .cta_place import CtaPlace
 
 CAST = "builtin.unrealized_conversion_cast"
@@ -27,11 +28,15 @@ CAST = "builtin.unrealized_conversion_cast"
 
 @dataclass(frozen=True)
 class Scope:
-    """The kernel's facts. Values that its threads have are in the IR: `sm.team`, `sm.cta_place`."""
+    """The kernel's facts. Values that its threads have are in the IR: `sm.team`, `sm.cta_place`.
+
+    A launch says the `sizes`, its last parameters.
+    """
 
     kernel: KernelOp
     target: Target
     cluster: Cluster
+    sizes: tuple[str, ...] = ()
 
     @property
     def place(self) -> CtaPlace:
@@ -42,8 +47,17 @@ class Scope:
         """An extent of a view, as `extent_of` gives it: its number or what a launch says."""
         if known != DYNAMIC:
             return known
-        # check_views lets rows or matrices alone be dynamic, with c's: the last parameter
-        return Integer(list(self.kernel.body.blocks[0].arguments)[-1])
+        # check_views lets rows alone be dynamic, or matrices, with c's
+        return self._said(ROWS if ROWS in self.sizes else MATRICES)
+
+    @property
+    def matrices(self) -> ir.Value:
+        """How many matrices a launch says."""
+        return self._said(MATRICES)
+
+    def _said(self, size: str) -> ir.Value:
+        arguments = list(self.kernel.body.blocks[0].arguments)
+        return Integer(arguments[self.sizes.index(size) - len(self.sizes)])
 
     @property
     def cta_group(self) -> int:

@@ -20,7 +20,7 @@ from ...dialects.tile_parts import WorkspaceOp
 from ...dialects.tile_types import integers_of
 from .. import build
 from ..base import PassLog, require, target_of, the_kernel, walk
-from ..dynamic_rows import has_dynamic_size
+from ..dynamic_rows import size_names
 from ..plan import Parameter, cluster_of, parameters_of
 from ..team import team_op
 from ..thread_rules import program
@@ -76,15 +76,15 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
         for store in all_stores(kernel):
             FastFunctions(store.epilogue.blocks[0]).rewrite()
     entry = kernel.body.blocks[0]
-    views, ops, dynamic = len(entry.arguments), program(entry), has_dynamic_size(kernel)
-    scope = Scope(kernel, target, cluster_of(kernel))
+    views, ops, sizes = len(entry.arguments), program(entry), size_names(kernel)
+    scope = Scope(kernel, target, cluster_of(kernel), sizes)
     with ir.InsertionPoint.after(team_op(kernel)), kernel.location:
         for parameter in parameters:
             _lower_parameter(entry, parameter)
         for workspace in walk(kernel, WorkspaceOp):
             pointer = entry.add_argument(build.pointer(build.GLOBAL), ir.Location.unknown())
             workspace.memory.replace_all_uses_with(lower_workspace(scope, workspace, pointer))
-        if dynamic:  # the rows of C or its matrices, behind the pointers
+        for _ in sizes:  # the rows of C, its matrices, behind the pointers
             entry.add_argument(build.i32(), ir.Location.unknown())
     convert_kernel(scope, ops)
     for _ in range(views):

@@ -7,15 +7,23 @@ from typing import Any
 
 from ...dialects import sm
 from ...dialects.hilbert import hilbert_curve
-from ...dialects.mlir import arith, ir, llvm, memref
+from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
-from ...dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, StackTilesOp, TransposedOp
+from ...dialects.tile_batches import (
+    BatchOp,
+    CountedBatchOp,
+    MatrixOp,
+    OrderedBatchOp,
+    StackTilesOp,
+    TransposedOp,
+)
 from ...dialects.tile_boxes import BoxRowsOp
 from ...dialects.tile_parts import WorkspaceOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ...dialects.tile_types import DYNAMIC, TensorMapType, integers_of, is_padded
 from .. import build
-from ..batches import STEP_ATTRIBUTE, steps_of
+from ..batches import STEP_ATTRIBUTE, step_of, steps_of
+from ..clone import constant_of
 from ..cluster import Cluster
 from .elements import element_pointer
 from .scope import Scope, lowered, lowered_as, lowered_parts
@@ -35,6 +43,13 @@ def lower_batch(_: Scope, op: BatchOp) -> list[ir.Value]:
     return [build.as_index(place // tiles), build.as_index(place % tiles)]
 
 
+def lower_counted_batch(_: Scope, op: CountedBatchOp) -> list[ir.Value]:
+    """The same by a number that is not known; the remainder comes from its quotient."""
+    place = build.as_i32(op.i)
+    batch = arith.divui(place, op.each)
+    return [build.as_index(batch), build.as_index(place - batch * op.each)]
+
+
 def lower_ordered_batch(_: Scope, op: OrderedBatchOp) -> list[ir.Value]:
     """The same of the matrix whose turn it is."""
     place, tiles = build.as_i32(op.i), op.tiles.value
@@ -50,13 +65,16 @@ def lower_matrix(scope: Scope, op: MatrixOp) -> ir.Value:
     batch = build.as_i32(op.batch)
     if isinstance(op.stack.type, TensorMapType):
         return lowered_as([lowered(op.stack), batch], op.matrix.type)
-    step, step_bytes = op.stack.type.get_strides_and_offset()[0][0], steps_of(op.stack)[1]
+    step, step_bytes = step_of(op.stack.type), steps_of(op.stack)[1]
     if is_padded(op.stack.type.element_type):  # packed ones have no pointers of their own
         byte = ir.IntegerType.get_signless(8)
         offset = build.widen(batch) * step_bytes
         pointer = build.element_pointer(lowered(op.stack), byte, offset)
     else:
-        pointer = element_pointer(op.stack, build.widen(batch) * step)
+        first = build.widen(batch) * abs(step)
+        if step < 0:
+            first = first * build.widen(build.as_value(scope.extent(DYNAMIC)))
+        pointer = element_pointer(op.stack, first)
     made = lowered_as(pointer, op.matrix.type)
     i64 = ir.IntegerType.get_signless(64)
     ir.OpResult(made).owner.attributes[STEP_ATTRIBUTE] = ir.IntegerAttr.get(i64, step_bytes)
@@ -100,9 +118,10 @@ def lower_place(scope: Scope, op: PlaceOp) -> list[ir.Value]:
     return [build.as_index(along * extent + place) for along, extent, place in parts]
 
 
-def lower_dim(scope: Scope, _: memref.DimOp) -> ir.Value:
+def lower_dim(scope: Scope, op: Any) -> ir.Value:
     """The rows, or the matrices, of every view that has a dynamic number are those of C."""
-    return build.as_index(build.as_value(scope.extent(DYNAMIC)))
+    of_stack = ir.MemRefType(op.source.type).rank == 3 and constant_of(op.index) == 0
+    return build.as_index(scope.matrices if of_stack else build.as_value(scope.extent(DYNAMIC)))
 
 
 def lower_tile_count(_: Scope, op: TileCountOp) -> ir.Value:
@@ -113,12 +132,23 @@ def lower_tile_count(_: Scope, op: TileCountOp) -> ir.Value:
 
 def lower_stack_tiles(_: Scope, op: StackTilesOp) -> ir.Value:
     """Each matrix has as many."""
-    return build.as_i32(op.matrices) * op.each.value
+    return build.as_i32(op.matrices) * op.each
 
 
 def lower_box_rows(_: Scope, op: BoxRowsOp) -> ir.Value:
     """As many as there are, at most those of a tile."""
     return arith.minui(build.as_i32(op.rows), build.constant(op.most.value))
+
+
+BATCHES: dict[type, Any] = {
+    BatchOp: lower_batch,
+    CountedBatchOp: lower_counted_batch,
+    OrderedBatchOp: lower_ordered_batch,
+    MatrixOp: lower_matrix,
+    TransposedOp: lower_transposed,
+    StackTilesOp: lower_stack_tiles,
+}
+"""Of stacks."""
 
 
 def _tiles(cluster: Cluster, op: PlaceOp) -> Tiles:

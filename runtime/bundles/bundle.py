@@ -26,7 +26,7 @@ from .several import (
     told_ranges,
     validate_several,
 )
-from .sizes import CALLED, is_dynamic, least_rows, manifest_for, most_rows, size_name
+from .sizes import is_dynamic, manifest_for, named, refusal
 
 
 @dataclass(frozen=True)
@@ -54,21 +54,21 @@ class Bundle:
         number = bisect_right(self.ranges, m, key=lambda each: each[0]) - 1
         return self.kernels[self.ranges[max(0, number)][1]]
 
-    def at(self, m: int) -> Bundle:
-        """The bundle of a dynamic M, or batch, for one, without another look at its files.
+    def at(self, *values: int) -> Bundle:
+        """The bundle of a dynamic M, or batch, for one, without another look at its files; of both
+        for an M and a batch.
 
         Raises LaunchError where it is more than the kernel can count.
         """
         if not is_dynamic(self.manifest):
             return self
         if self.others:
-            return self.for_rows(m).at(m)
-        least, most = least_rows(self.manifest), most_rows(self.manifest)
-        if not least <= m <= most:
-            entry, cure = self.manifest["entry"], "multiply in parts" if m > most else "pass more"
-            what = CALLED[size_name(self.manifest)]
-            raise LaunchError(f"kernel {entry}: {what} must be {least} to {most}, got {m}; {cure}")
-        return replace(self, manifest=manifest_for(self.manifest, m))
+            return self.for_rows(values[0]).at(*values)
+        sizes = named(self.manifest, values)
+        refused = refusal(self.manifest, sizes)
+        if refused:
+            raise LaunchError(f"kernel {self.manifest['entry']}: {refused}")
+        return replace(self, manifest=manifest_for(self.manifest, sizes))
 
 
 def seal(manifest: Mapping[str, Any], ptx: str, cubin: bytes) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from .schema import (
     Record,
 )
 from .size_rules import size_contradictions
-from .sizes import CALLED, is_dynamic, manifest_for, size_name, sizes_to_check
+from .sizes import CALLED, is_dynamic, manifest_for, sizes_to_check
 from .weight_rules import weight_contradictions
 
 FORMAT = "tilewright-bundle"
@@ -159,9 +159,10 @@ def _all_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str
     if not is_dynamic(manifest):
         yield from _contradictions(manifest, where)
         return
-    called = CALLED[size_name(manifest)].removeprefix("the ")
-    for m in sizes_to_check(manifest):
-        yield from _contradictions(manifest_for(manifest, m), f"{where} for {called} = {m}")
+    for sizes in sizes_to_check(manifest):
+        told = [f"{CALLED[each].removeprefix('the ')} = {size}" for each, size in sizes.items()]
+        of_sizes = f"{where} for {' and '.join(told)}"
+        yield from _contradictions(manifest_for(manifest, sizes), of_sizes)
 
 
 def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from .schema import (
     Text,
 )
 from .sizes import SIZE as ROWS_SIZE
-from .sizes import SIZES
+from .sizes import SIZES, STACK
 
 MANIFEST_NAME = "manifest.json"
 PTX_NAME = "kernel.ptx"
@@ -33,12 +33,14 @@ TRIPLE = ListOf(SIZE, 3, 3)
 # CTAs along x or y where a launch says a size (`sizes.py`).
 FORMULA = Record(
     {"size": OneOf(SIZES), "rows": Integer(1, 2**20), "clusters": SIZE, "ctas": SIZE},
-    optional={"most": SIZE},
+    optional={"most": SIZE, "times": OneOf((STACK,))},
 )
 
 ROWS = Integer(1, 2**31 - 1)
 # Rows of a box where a launch says M: as many as there are, at most so many.
 OWN_ROWS = Record({"size": OneOf((ROWS_SIZE,)), "most": Integer(1, 256)})
+# From a matrix to the next, of so many rows as a launch says.
+BY_ROWS = Record({"size": OneOf((ROWS_SIZE,)), "times": Integer(1, 2**40 - 1)})
 
 TENSOR = Record(
     {
@@ -46,7 +48,7 @@ TENSOR = Record(
         "role": OneOf(("input", "output")),
         "dtype": DTYPES,
         "shape": ListOf(SIZE_OR_NAME, 0, RANK_MAX),
-        "strides": ListOf(Integer(0), 0, RANK_MAX),
+        "strides": ListOf(Either(BY_ROWS, Integer(0)), 0, RANK_MAX),
     },
     optional={"argument": Record({"index": Integer(0), "transposed": OneOf((False, True))})},
 )
@@ -55,7 +57,7 @@ TENSOR_MAP = Record(
         "tensor": Text(),
         "dtype": OneOf((*ITEM_BYTES, *PADDED_TYPES)),
         "dims": ListOf(Either(OneOf(SIZES), Integer(1, 2**32)), 1, 5),
-        "strides_bytes": ListOf(Integer(0, 2**40 - 1), 0, 4),
+        "strides_bytes": ListOf(Either(BY_ROWS, Integer(0, 2**40 - 1)), 0, 4),
         "box": ListOf(Either(OWN_ROWS, Integer(1, 256)), 1, 5),
         "element_strides": ListOf(Integer(1, 8), 1, 5),
         "interleave": OneOf(("none",)),

@@ -1,11 +1,11 @@
-"""What a manifest must say of a size that a launch says: in all places the same one, or in none."""
+"""What a manifest must say of the sizes that a launch says: in all places the same, or in none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .sizes import SIZE, STACK, is_dynamic, size_name, size_parameter
+from .sizes import SIZE, SIZES, STACK, formula_of, is_dynamic, size_names, size_parameter
 
 Tensor = Mapping[str, Any]
 
@@ -16,46 +16,97 @@ def size_contradictions(
     outputs: Sequence[Tensor],
     where: str,
 ) -> Iterator[str]:
-    """The size is dynamic everywhere or nowhere; in the grid along x or along y."""
-    dynamic = is_dynamic(manifest)
+    """A size is dynamic everywhere or nowhere; in the grid along x or along y."""
     counted = [isinstance(extent, dict) for extent in manifest["grid"]]
     if counted[2] or sum(counted) > 1:
         yield f"{where}.grid: must have one formula, along x or y, got {manifest['grid']}"
         return
-    size = size_name(manifest) if dynamic else ""
-    told = [each["size"] for each in manifest["parameters"] if each["kind"] == "size"]
-    if len(told) != dynamic:
-        yield f"{where}.parameters: must have {int(dynamic)} of kind 'size', got {len(told)}"
+    wanted = _wanted(manifest, operands, outputs)
+    told = list(size_names(manifest))
+    if told != wanted:
+        rule, got = f"must have {len(wanted)} of kind 'size'", f"{len(told)}"
+        if len(told) == len(wanted):
+            rule, got = f"must be the {_named(wanted)} of the grid", _named(told)
+        yield f"{where}.parameters: {rule}, got {got}"
+        return
     low, high = (size_parameter(manifest).get(name) for name in ("least", "most"))
     if low is not None and high is not None and low > high:
         yield f"{where}.parameters: must have least up to most of a size, got {low} and {high}"
     for name, given in _given(manifest, where):
-        if given != size:
+        if given not in wanted:
             rule = "must have numbers alone where no launch says a size"
-            rule = f"must be the '{size}' of the grid" if dynamic else rule
+            rule = f"must be the {_named(wanted)} of the grid" if wanted else rule
             yield f"{name}: {rule}, got '{given}'"
-    if size == STACK:
+    if wanted:
+        yield from _of_grid(manifest, wanted, where)
+    if STACK in wanted:
         yield from _of_stack(manifest, operands, outputs, where)
-        return
     a, b = operands
-    rows = [(each, dynamic) for each in (a, *outputs)]
-    for tensor, wanted in (*rows, (b, False)):
-        if (SIZE in tensor["shape"][-2:-1]) != wanted:
-            rule = f"must {'have' if wanted else 'not have'} '{SIZE}' as its rows"
+    for tensor, has_rows in (*((each, SIZE in wanted) for each in (a, *outputs)), (b, False)):
+        if (SIZE in tensor["shape"][-2:-1]) != has_rows:
+            rule = f"must {'have' if has_rows else 'not have'} '{SIZE}' as its rows"
             yield f"{where}.tensors: {tensor['name']} {rule}, got {tensor['shape']}"
+    yield from _of_steps(manifest, where)
+
+
+def _named(sizes: list[str]) -> str:
+    return " and ".join(map(repr, sizes))
+
+
+def _wanted(
+    manifest: Mapping[str, Any], operands: Sequence[Tensor], outputs: Sequence[Tensor]
+) -> list[str]:
+    """The sizes that the first output has, if the grid has a formula."""
+    if not is_dynamic(manifest):
+        return []
+    formula, shape = formula_of(manifest), outputs[0]["shape"]
+    return [
+        name for name in SIZES if name in (formula["size"], formula.get("times")) or name in shape
+    ]
+
+
+def _of_grid(manifest: Mapping[str, Any], sizes: list[str], where: str) -> Iterator[str]:
+    """Rows are counted along x or y, and matrices along x, each with the tiles of its rows."""
+    formula = formula_of(manifest)
+    of_both = formula.get("times") == STACK
+    if of_both and (formula["size"], sizes) != (SIZE, list(SIZES)):
+        yield f"{where}.grid: must be of '{SIZE}' times '{STACK}', got {manifest['grid']}"
+    by_matrix = STACK in sizes and not of_both
+    if by_matrix and (formula["size"] != STACK or formula["rows"] != 1):
+        yield f"{where}.grid: must count each of a batch along x, got {manifest['grid']}"
+    elif STACK in sizes and manifest["grid"][0] is not formula:
+        yield f"{where}.grid: must count each of a batch along x, got {manifest['grid']}"
+
+
+def _of_steps(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
+    """The step between matrices of any M is so many for each row, in a tensor and in its map."""
+    for tensor in manifest["tensors"]:
+        counted = [isinstance(each, dict) for each in tensor["strides"]]
+        both = tensor["shape"][:2] == [STACK, SIZE]
+        if counted != [both, *(False for _ in counted[1:])][: len(counted)]:
+            rule = "must have a step for each row between matrices of any M, and nowhere else"
+            yield f"{where}.tensors: {tensor['name']} {rule}, got {tensor['strides']}"
+    for number, parameter in enumerate(manifest["parameters"]):
+        dims = parameter.get("dims", ())
+        steps = [isinstance(each, dict) for each in parameter.get("strides_bytes", ())]
+        both = STACK in dims and SIZE in dims
+        if any(steps[:-1]) or (steps and steps[-1] != both):
+            rule = "must have a step for each row between matrices of any M, and nowhere else"
+            place = f"{where}.parameters[{number}].strides_bytes"
+            yield f"{place}: {rule}, got {parameter['strides_bytes']}"
 
 
 def _given(manifest: Mapping[str, Any], where: str) -> Iterator[tuple[str, str]]:
     """Every place that names a size, and the name."""
     for number, parameter in enumerate(manifest["parameters"]):
         place = f"{where}.parameters[{number}]"
-        if parameter["kind"] == "size":
-            yield place, parameter["size"]
-        names = [each["size"] for each in parameter.get("box", ()) if isinstance(each, dict)]
+        places = [*parameter.get("box", ()), *parameter.get("strides_bytes", ())]
+        names = [each["size"] for each in places if isinstance(each, dict)]
         names += [each for each in parameter.get("dims", ()) if isinstance(each, str)]
         yield from ((place, name) for name in names)
     for tensor in manifest["tensors"]:
         names = [each for each in tensor["shape"] if isinstance(each, str)]
+        names += [each["size"] for each in tensor["strides"] if isinstance(each, dict)]
         yield from ((f"{where}.tensors: {tensor['name']}", name) for name in names)
 
 
@@ -66,9 +117,6 @@ def _of_stack(
     where: str,
 ) -> Iterator[str]:
     """Outputs are stacks of that many matrices, and every stack is: by its first dim, or not."""
-    formula = next(each for each in manifest["grid"] if isinstance(each, dict))
-    if not isinstance(manifest["grid"][0], dict) or formula["rows"] != 1:
-        yield f"{where}.grid: must count each of a batch along x, got {manifest['grid']}"
     for tensor in manifest["tensors"]:
         shape = tensor["shape"]
         if STACK in shape[1:]:

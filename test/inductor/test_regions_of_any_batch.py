@@ -113,5 +113,5 @@ def test_matrices_between_rows_are_left_with_their_reason(rows):
     values = [draw(rows, 4, 32).transpose(0, 1) for rows in (24, 40)]
     module = taken(lambda x, y: torch.bmm(x, y.mT), values)
     assert kernels(module) == [] and not rows[0].taken
-    assert "of a stack the number of matrices alone may be a symbol" in rows[0].reason
+    assert "of a stack the matrices and their rows alone may be symbols" in rows[0].reason
     assert_close(module(*values), torch.bmm(values[0], values[1].mT))

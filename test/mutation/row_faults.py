@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from fault import Fault
 
+BOTH = ("test/numerics/test_any_rows_and_matrices.py",)
 DYNAMIC = ("test/numerics/test_dynamic_rows.py",)
 STACKS = ("test/numerics/test_dynamic_stacks.py",)
 SEVERAL = ("test/runtime/test_bundles_of_several_kernels.py",)
 ROWS = [
     Fault(
         "launch: boxes have the rows of a tile, however few a launch says",
-        'box = [min(m, e["most"]) if isinstance(e, dict) else e for e in declared["box"]]',
-        'box = [e["most"] if isinstance(e, dict) else e for e in declared["box"]]',
+        'return min(sizes[each["size"]], each["most"])',
+        'return each["most"]',
         DYNAMIC,
     ),
     Fault(
@@ -58,14 +59,14 @@ ROWS = [
     ),
     Fault(
         "stacks: a launch counts the tiles of one matrix less",
-        "return build.as_i32(op.matrices) * op.each.value",
-        "return (build.as_i32(op.matrices) - 1) * op.each.value",
+        "return build.as_i32(op.matrices) * op.each",
+        "return (build.as_i32(op.matrices) - 1) * op.each",
         STACKS,
     ),
     Fault(
         "matmul: the number of matrices is looked for in an a that all share",
-        "self._at = int(spec.dynamic_batch and not spec.a_stacked)",
-        "self._at = 0",
+        "self._at, self._axis = int(stacks and not spec.a_stacked)",
+        "self._at, self._axis = 0",
         ("test/compiler/test_matmul_of_any_batch.py",),
     ),
     Fault(
@@ -73,6 +74,36 @@ ROWS = [
         "clusters = batch.tiles.value // cluster[0]",
         "clusters = 1",
         STACKS,
+    ),
+    Fault(
+        "stacks: tiles of any number of rows are those of a matrix less one",
+        "return [build.as_index(batch), build.as_index(place - batch * op.each)]",
+        "return [build.as_index(batch), build.as_index(place - batch * (op.each - 1))]",
+        BOTH,
+    ),
+    Fault(
+        "stacks: threads address matrices of any number of rows as if they had one",
+        "            first = first * build.widen(build.as_value(scope.extent(DYNAMIC)))\n",
+        "            first = first * 1\n",
+        BOTH,
+    ),
+    Fault(
+        "launch: maps of matrices of any number of rows step over one row more",
+        'each["times"] * sizes[each["size"]] if isinstance(each, dict)',
+        'each["times"] * (sizes[each["size"]] + 1) if isinstance(each, dict)',
+        BOTH,
+    ),
+    Fault(
+        "launch: a grid of any rows and matrices has the tiles of one matrix",
+        'clusters *= sizes[formula["times"]] if "times" in formula else 1',
+        "clusters *= 1",
+        BOTH,
+    ),
+    Fault(
+        "regions: kernels for any rows of a stack keep the number that was traced",
+        'opened = {"dynamic_batch": True, "dynamic_m": first.m != second.m}',
+        'opened = {"dynamic_batch": True, "dynamic_m": False}',
+        ("test/inductor/test_regions_of_any_rows_and_matrices.py",),
     ),
     Fault(
         "buckets: schedules are left out however much they are missed",

@@ -222,7 +222,7 @@ def test_ops_that_are_not_in_the_list_are_refused_though_nothing_uses_them(text,
         ("memref<64x64xf32>", "values must be scalars or tensors without an encoding"),
         (
             "tensor<64x?xf32>",
-            "shapes must be static and positive, but for rows of one matrix or a stack's length",
+            "shapes must be static and positive, but for a stack's length and rows of matrices",
         ),
     ],
 )

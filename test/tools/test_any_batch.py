@@ -107,7 +107,7 @@ def test_run_takes_the_batch_of_a_kernel_for_any(bundle_path, tilewright):
     assert "a kernel for any batch must come with --batch-dynamic, got none" in without.err
     other = tilewright("run", bundle_path, "--m-dynamic", "3", "--batch-dynamic", "3")
     assert without.status == other.status == 2
-    assert "must come without --batch-dynamic: a launch says one size" in other.err
+    assert "--m-dynamic must come with a kernel for any M, got 3 for one of one M" in other.err
 
 
 @pytest.mark.parametrize("shared", [{}, {"a_stacked": False}])
