@@ -59,7 +59,7 @@ GRAPHS = [
     ),
     Fault(
         "row-regions: processes choose for the rows that torch traced",
-        "        return Choice(of_any_size(self.spec, self.size == STACKS), self.target)",
+        "        return Choice(of_any_size(self.spec, OPEN[self.size]), self.target)",
         "        return Choice(self.spec, self.target)",
         ("test/inductor/test_regions_of_any_rows.py",),
     ),

@@ -139,7 +139,7 @@ def is_right(bundle: Bundle, m: int, batch: int) -> bool:
     return bool(((tensors["c"].double() - wanted).abs() <= bound).all())
 
 
-@pytest.mark.sweep(24)
+@pytest.mark.sweep(30)
 @pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize(("target", "pipeline"), PREFIXES + OTHERS)
 def test_every_prefix_runs_for_any_rows_and_matrices(target, pipeline, beside):
@@ -171,7 +171,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.sweep(10)
+@pytest.mark.sweep(20)
 @pytest.mark.parametrize("least_most", [(0, 0), (1, 64), (65, 200)])
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a", "sm_80"])
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(form) or "plain")
@@ -241,7 +241,7 @@ def test_schedules_of_known_tiles_are_refused(pipeline, rows, said):
 
 
 def test_any_rows_of_a_known_number_of_matrices_are_refused():
-    with pytest.raises(CompileError, match="static and positive, but for a stack's length and row"):
+    with pytest.raises(CompileError, match="the number of matrices may be dynamic, and with it"):
         change = "tensor<?x?x", "tensor<3x?x"
         compile_both("sm_90a", "tiling{tile=64x64x64}", stacked=(True, False), change=change)
 
@@ -265,11 +265,11 @@ def drawn_kernel(target: str) -> Bundle:
     return compile_both(target, HOPPER if target == "sm_90a" else BLACKWELL, True)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(
     target=st.sampled_from(["sm_90a", "sm_100a"]),
-    m=st.integers(1, 300),
-    batch=st.integers(1, 6),
+    m=st.integers(1, 150),
+    batch=st.integers(1, 3),
 )
 def test_any_rows_of_any_number_of_matrices(target, m, batch):
     assert is_right(drawn_kernel(target), m, batch)
