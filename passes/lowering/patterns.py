@@ -148,6 +148,7 @@ from .shifted_copies import lower_copy_together
 from .short_wgmma import lower_short_wgmma
 from .split_tcgen05 import LOWERINGS as SPLIT_TCGEN05
 from .split_wgmma import LOWERINGS as SPLIT_WGMMA
+from .stacks import BATCHES
 from .thread_sums import (
     hold_sums,
     lower_clear_sums,
@@ -156,7 +157,6 @@ from .thread_sums import (
     lower_sums_row,
 )
 from .tiles import (
-    BATCHES,
     lower_box_rows,
     lower_cta_tile,
     lower_dim,
