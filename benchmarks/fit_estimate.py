@@ -42,7 +42,7 @@ from tilewright.tools.tune_results import read_results
 CHIP = "sm_90a"
 TABLE = Path(__file__).parent / "h200_times.csv"
 START = {
-    "l2_rate": 110, "l2_total_rate": 8930, "unaligned_line": 3.3, "unaligned_share": 0.0286,
+    "l2_rate": 110, "l2_total_rate": 8930, "unaligned_line": 3.3, "second_line": 0.0286,
     "outside_share": 0.053, "shared_twice": 32, "asked_again": 0.2, "tma_latency": 1760,
     "cluster_start": 2220, "direct_store_rate": 8, "tma_store_rate": 64, "staged_piece": 184,
     "store_request": 2, "step_least": 100, "next_tile": 300, "second_share": 0.18,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 
 from ...dialects.target import Target
-from .candidates import PART_MARGIN, PART_WAVES, STAGINGS, most_parts
+from .candidates import PART_MARGIN, PART_WAVES, most_parts
 from .chip_figures import figures
 from .costs import (
     computed_cycles,
@@ -45,6 +45,7 @@ from .estimate import (
 from .extents import round_up
 from .problem import LINE_BYTES, Problem, Schedule
 from .rules import PART_K_TILES
+from .stagings import STAGINGS
 from .tensor_estimate import least_tensor_us
 from .waves import tile_rounds
 

@@ -16,7 +16,6 @@ import math
 from collections.abc import Iterator
 from itertools import product
 
-from ...dialects.legality import RESERVED_BYTES
 from ...dialects.target import Target
 from .chip_figures import figures
 from .problem import Problem, Schedule, exchanged
@@ -34,10 +33,9 @@ from .rules import (
     split_parts,
     wasted_tile,
 )
-from .staging_rules import own_staging
+from .stagings import STAGING_ORDER, deepest, fitting_stages, ways_to_store
 from .tile_extents import M_TILES, k_extents, n_extents
-from .vectors import with_vectors
-from .waves import resident_ctas, tile_rounds
+from .waves import resident_ctas
 
 # (CTAs along M and N, 2-CTA MMA), the simplest first.
 CLUSTERS = (
@@ -75,19 +73,8 @@ SCHEDULERS = (
 )
 # Tiles that share one of the larger operand, which is B, one after the other.
 SWAPPED_SCHEDULERS = (SCHEDULERS[0], SCHEDULERS[2], SCHEDULERS[1], *SCHEDULERS[3:])
-STAGINGS = (None, (16, 2), (32, 2), (64, 2))  # (columns, buffers)
-FOUR_BLOCKS = (128, 2)  # of a C with block scales
-PING_PONG_STAGINGS = ((32, 2), (32, 4))  # shared by two; an H200 hid no direct stores
-_STAGING_ORDER = {
-    staging: place
-    for place, staging in enumerate(
-        dict.fromkeys((None, FOUR_BLOCKS, *STAGINGS, *PING_PONG_STAGINGS))
-    )
-}
-AHEAD_LEAST = 2  # pieces of other operands, of each consumer
 MMA_ROWS = 64  # the fewest of an MMA of a tensor core by tiles
 STAGES = (2, 4)  # and the deepest that fits
-STAGES_MAX = 12
 PAIR_ROWS = 128  # of each CTA
 LONG_K_TILES = 2  # the last of all, one and two rows of a 128-byte swizzle
 
@@ -153,7 +140,7 @@ def sharings(
         branch = way.but(cluster=cluster, pair=pair, box=boxes[pair])
         for one in [branch] if way.split_grid == 1 else _parted(problem, branch, target):
             if one.cluster_size < WIDE_CLUSTER or _finds_room(problem, one, target):
-                yield one.but(stages=_deepest(problem, one.but(scheduler="static"), target))
+                yield one.but(stages=deepest(problem, one.but(scheduler="static"), target))
 
 
 def _useful_clusters(way: Schedule, target: Target) -> list[tuple[tuple[int, int], bool]]:
@@ -234,7 +221,7 @@ def orders(problem: Problem, sharing: Schedule, target: Target) -> Iterator[Sche
 
 def leaves(problem: Problem, order: Schedule, target: Target) -> Iterator[Schedule]:
     """The legal schedules with a way to hand out tiles, each with its deepest ring."""
-    for staged in _staged(problem, order.but(stages=1), target):
+    for staged in ways_to_store(problem, order.but(stages=1), target):
         if keeps(STAGING_RULES, problem, staged, target):
             yield from _rings(problem, staged, target)
 
@@ -263,45 +250,10 @@ def started(problem: Problem, schedule: Schedule) -> Schedule:
     return schedule.but(order="n" if larger_a else "m")
 
 
-def _staged(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedule]:
-    """Every way to store; of those by TMA also with other operands ahead, the least first."""
-    stagings = PING_PONG_STAGINGS if base.ping_pong else STAGINGS
-    if problem.quantized:
-        stagings = (*stagings, FOUR_BLOCKS)
-    if own := own_staging(problem, base):
-        stagings = (None, own)
-    for staging in stagings:
-        one = with_vectors(problem, base.but(staging=staging, stages=1), target)
-        if problem.beside and staging is not None and one.split_k * one.split_grid == 1:
-            for ahead in _aheads(problem, one, target):
-                yield one.but(ahead=ahead)
-        yield one
-
-
-def _aheads(problem: Problem, staged: Schedule, target: Target) -> list[int]:
-    """How many pieces of other operands: as many as fit beside the ring that is deepest with few,
-    and all of a tile, for each consumer.
-
-    Consumers in turns take few, beside a buffer of C each: so an H200 took 0 to 4 % less than with
-    six pieces on their way, and with two and more buffers 0 to 5 % more.
-    """
-    consumers = 2 if staged.ping_pong else 1
-    few, most = AHEAD_LEAST * consumers, consumers * problem.pieces(staged)
-    if staged.ping_pong:
-        alone = staged.staging is not None and staged.staging[1] == consumers
-        return sorted({min(few, most), most} - {0}) if alone else []
-    one = staged.but(ahead=few)
-    room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(one)
-    left = room - _deepest(problem, one, target) * problem.stage_bytes(one)
-    each = problem.staging_bytes(staged.but(ahead=consumers)) - problem.staging_bytes(staged)
-    fitting = few + max(0, left // each) * consumers
-    return sorted({min(fitting, most), most} - {0})
-
-
 def _rings(problem: Problem, staged: Schedule, target: Target) -> Iterator[Schedule]:
     """The deepest ring, and where CTAs may share a multiprocessor those that leave them room."""
     share = target.has_tensor_memory and staged.scheduler == "none"
-    for stages in sorted({*STAGES, _deepest(problem, staged, target)}, reverse=True):
+    for stages in sorted({*STAGES, deepest(problem, staged, target)}, reverse=True):
         leaf = staged.but(stages=stages)
         if keeps(STAGES_RULES, problem, leaf, target):
             yield leaf
@@ -323,7 +275,7 @@ def _candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
             continue
         boxes = {pair: _box(problem, plain.but(pair=pair)) for pair in (False, True)}
         for base in _variants(problem, plain, boxes, target):
-            for stages in sorted({*STAGES, _deepest(problem, base, target)}):
+            for stages in sorted({*STAGES, deepest(problem, base, target)}):
                 yield base.but(stages=stages)
 
 
@@ -333,7 +285,7 @@ def _variants(
     for cluster, pair in _clusters(target):
         shared = plain.but(cluster=cluster, pair=pair, box=boxes[pair])
         for scheduled in _scheduled(problem, shared, target):
-            yield from _staged(problem, scheduled, target)
+            yield from ways_to_store(problem, scheduled, target)
         for parted in _parted(problem, shared, target):
             yield started(problem, parted)
     for cluster, pair, split in _every_sharing(target):
@@ -347,21 +299,6 @@ def _k_tiles(problem: Problem) -> tuple[int, ...]:
     every = k_extents(problem)
     covering = next((k for k in every if k >= problem.k), every[-1])
     return tuple(sorted({covering, *every[-LONG_K_TILES:]}))
-
-
-def _deepest(problem: Problem, schedule: Schedule, target: Target) -> int:
-    """The most stages that fit beside the staging buffers and that the tiles of a CTA can fill."""
-    steps = problem.k_tiles(schedule)
-    deepest = fitting_stages(problem, schedule, target)
-    if deepest > steps and schedule.scheduler != "none":
-        steps *= tile_rounds(problem, schedule, target)
-    return max(1, min(deepest, steps))
-
-
-def fitting_stages(problem: Problem, schedule: Schedule, target: Target) -> int:
-    """The most stages that fit beside the staging buffers."""
-    room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(schedule)
-    return max(1, min(room // problem.stage_bytes(schedule), STAGES_MAX))
 
 
 def _box(problem: Problem, schedule: Schedule) -> str:
@@ -395,7 +332,7 @@ def rank(total_us: float, schedule: Schedule) -> Rank:
         schedule.split_k * schedule.split_grid,
         schedule.split_grid,
         schedule.swap,
-        _STAGING_ORDER.get(schedule.staging, len(_STAGING_ORDER)),
+        STAGING_ORDER.get(schedule.staging, len(STAGING_ORDER)),
         schedule.ahead,
         -schedule.stages,
         schedule.tile[2],

@@ -137,13 +137,13 @@ def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Bytes that DRAM moves: C and what is beside it once, and A and B once or, where L2 can't hold
     both, once a wave.
 
-    Parts of K over the grid run one after the other, each with operands of its own. What several
-    CTAs ask for before it is in L2 counts as more.
+    Parts of K over the grid run one after the other, each with operands of its own. What CTAs ask
+    for at different times counts as more.
     """
     once, c = once_bytes(problem), problem.moved_bytes()
     operands = once - c
     if operands <= figures(target).l2_size:
-        return once + figures(target).asked_again * _shared_bytes(problem, schedule)
+        return once + figures(target).asked_again * _asked_again_bytes(problem, schedule)
     schedule = schedule.but(split_grid=1)
     rows, columns = wave_shape(problem, schedule, target)
     m, n, _ = schedule.tile
@@ -172,12 +172,17 @@ def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
     return max(once - c, waves) + c
 
 
-def _shared_bytes(problem: Problem, schedule: Schedule) -> int:
-    """Bytes of A and B that CTAs of several clusters ask for."""
-    tiles_m, tiles_n = problem.tiles(schedule)
-    a = problem.m if tiles_n > schedule.cluster[1] else 0
-    b = problem.n if tiles_m > schedule.cluster[0] else 0
-    return problem.batch * (a + b) * problem.k * problem.element_bytes
+def _asked_again_bytes(problem: Problem, schedule: Schedule) -> int:
+    """Bytes of the larger operand, if L2 is asked for the same of it at different times: by several
+    clusters, or by CTAs that don't start one after the other."""
+    tiles = problem.tiles(schedule)
+    larger, axis = (problem.m, 1) if problem.m > problem.n else (problem.n, 0)
+    if tiles[axis] <= schedule.cluster[axis]:
+        return 0
+    in_turn = schedule.scheduler == "none" and schedule.order == ("n" if axis else "m")
+    if in_turn and schedule.cluster_size == 1:
+        return 0
+    return problem.batch * larger * problem.k * problem.element_bytes
 
 
 def once_bytes(problem: Problem) -> int:

@@ -207,8 +207,9 @@ def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles until a step's operands are there.
 
     Rows arrive at the rate of one multiprocessor, or at its share of what L2 gives to all. Rows
-    that start inside a sector take L2 several requests, of one multiprocessor and of all; rows
-    outside, which TMA fills with zeros, keep it busy too.
+    that start inside a sector take one multiprocessor several requests. Rows that start inside a
+    line go on in a second one, and L2 has a limit of such rows for all, which multicast divides.
+    Rows outside, which TMA fills with zeros, keep it busy too.
     """
     chip = figures(target)
     rows = loaded_rows(problem, schedule, chip.multicast)
@@ -243,8 +244,8 @@ def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> f
     saved = chip.multicast if whole else split_figures(target).multicast
     rows = at_work * loaded_rows(problem, schedule, saved)
     arriving = rows / (chip.l2_total_rate if whole else _split_rate(schedule, target))
-    unaligned, outside = _rows_of_all(problem, schedule)
-    requested = part * unaligned * chip.unaligned_share / LINE_BYTES
+    beyond, outside = _rows_of_all(problem, schedule)
+    requested = part * beyond * chip.second_line / LINE_BYTES
     zeros = part * outside * chip.outside_share / LINE_BYTES
     return schedule.tile[2] * problem.element_bytes * (max(arriving, requested) + zeros)
 
@@ -257,22 +258,21 @@ def _split_rate(schedule: Schedule, target: Target) -> float:
 
 
 def _rows_of_all(problem: Problem, schedule: Schedule) -> tuple[float, float]:
-    """Rows that all CTAs ask L2 for in a step: those that start inside a sector, those outside.
+    """Rows that all CTAs ask L2 for in a step: those that go on in a second line, those outside.
 
     Multicast divides both. A single tile along an axis has boxes of the rows that there are, if
     it isn't multicast.
     """
-    unaligned = outside = 0.0
+    beyond = outside = 0.0
     grid, tiles = problem.matrix_grid(schedule), problem.tiles(schedule)
     for axis, (name, extent) in enumerate((("a", problem.m), ("b", problem.n))):
         peers = schedule.cluster[1 - axis]
         times = grid[1 - axis] / peers
-        unaligned += times * extent * (name in problem.unaligned)
+        beyond += times * extent * problem.lines_beyond.get(name, 0)
         past = grid[axis] * schedule.tile[axis] - extent
         whole_boxes = problem.by_tma(name) and (tiles[axis] > 1 or peers > 1)
         outside += times * past * whole_boxes
-    unaligned, outside = problem.batch * unaligned, problem.batch * outside
-    return unaligned, outside
+    return problem.batch * beyond, problem.batch * outside
 
 
 def loaded_rows(problem: Problem, schedule: Schedule, saved: float) -> float:

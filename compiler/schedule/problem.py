@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass, replace
 
 from ...dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS, DTYPES, FMA, ScaledFormat
@@ -182,6 +183,17 @@ class Problem:
     def unaligned(self) -> list[str]:
         """Operands that TMA loads by rows which start anywhere in a sector of L2."""
         return [name for name in "ab" if self.by_tma(name) and self.row_start(name) == "inside"]
+
+    @functools.cached_property
+    def lines_beyond(self) -> dict[str, float]:
+        """By operand that TMA loads: into how many more lines of L2 a line's length of a row goes
+        on in the mean, 0 where rows start with a line."""
+        pitches = {name: self.pitch_bytes(name) for name in "ab" if self.by_tma(name)}
+        starts = {
+            name: LINE_BYTES // math.gcd(pitch, LINE_BYTES) if rows > 1 else 1
+            for name, (pitch, rows) in pitches.items()
+        }
+        return {name: 1 - 1 / count for name, count in starts.items()}
 
     def row_start(self, operand: str) -> str:
         """Where rows of "a" or "b" may start: only with a "line" of L2, a "sector", or "inside"."""

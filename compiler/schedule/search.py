@@ -21,7 +21,6 @@ from .bounds import Floors, TileBounds
 from .candidates import (
     Rank,
     boxes_of,
-    fitting_stages,
     leaves,
     orders,
     rank,
@@ -33,6 +32,7 @@ from .candidates import (
 from .estimate import estimate
 from .problem import Problem, Schedule
 from .rules import SHARING_RULES, TILE_RULES, accumulator_registers, keeps
+from .stagings import fitting_stages
 
 Refined = Iterator[tuple[Rank, Schedule, Callable[[], "Refined"] | None]]
 """What something is refined to, each with its bound and, if it is no whole schedule, how to refine

@@ -90,6 +90,48 @@ def test_rows_that_start_within_a_sector_of_l2_cost_more_and_clusters_halve_them
     assert microseconds(aligned, shared) > microseconds(aligned, alone)
 
 
+SIX, TEN = (684, 1512, 5904), (510, 2112, 3888)
+ALONE = Schedule((64, 128, 64), 8, staging=(64, 2))
+# What an H200 ran faster where rows start inside lines of L2, and what slower.
+INSIDE_LINES = [
+    (SIX, Schedule((128, 88, 64), 7, (1, 4), staging=(88, 1), order="n", swap=True), ALONE),
+    (SIX, Schedule((128, 96, 64), 7, (1, 4), staging=(32, 2)), ALONE),
+    (TEN, Schedule((128, 80, 64), 8, (1, 4), staging=(16, 2)), replace(ALONE, swap=True)),
+    (TEN, *(Schedule((64, 160, 64), 7, each, staging=(32, 2)) for each in ((4, 1), (1, 1)))),
+]
+
+
+@pytest.mark.parametrize(("shape", "faster", "slower"), INSIDE_LINES)
+def test_where_rows_start_inside_lines_clusters_of_four_gain(shape, faster, slower):
+    assert microseconds(shape, faster) < microseconds(shape, slower)
+    aligned = (*shape[:2], shape[2] // 128 * 128)
+    assert microseconds(aligned, faster) > microseconds(aligned, slower)
+
+
+def test_a_row_goes_on_in_a_second_line_as_often_as_its_pitch_says():
+    for k, beyond in ((64, 0), (96, 0.5), (16, 0.75), (48, 0.75), (8, 0.875), (1048, 0.875)):
+        problem = Problem.of(MatmulSpec(100, 1, k), HOPPER)
+        assert problem.lines_beyond == {"a": beyond, "b": 0}  # a single row starts anywhere
+    assert Problem.of(MatmulSpec(100, 100, 100), HOPPER).lines_beyond == {}  # threads copy
+
+
+def test_c_has_one_staging_buffer_where_the_ring_then_has_one_more_stage():
+    chosen = choose_schedule(MatmulSpec(1022, 5192, 2104), HOPPER)
+    assert (chosen.tile, chosen.stages, chosen.staging) == ((256, 160, 64), 4, (32, 1))
+    two = replace(chosen, staging=(32, 2))
+    broken = broken_rule(Problem.of(MatmulSpec(1022, 5192, 2104), HOPPER), two, HOPPER)
+    assert broken and broken[0] == "shared-memory"
+
+
+def test_what_clusters_ask_for_at_different_times_is_asked_of_dram_again():
+    shape, alone = (4096, 128, 4096), Schedule((64, 64, 128), 6, staging=(64, 2), order="n")
+    alone_us, sharing_a, sharing_b = (
+        microseconds(shape, replace(alone, cluster=each)) for each in ((1, 1), (1, 2), (2, 1))
+    )
+    assert alone_us < sharing_a < sharing_b  # an H200: 13.8, 14.3 and 17.1 us
+    assert alone_us < microseconds(shape, replace(alone, order="m"))
+
+
 def test_one_operand_shared_by_eight_is_faster_than_both_by_two_where_rows_start_inside_sectors():
     shape, tile = (777, 1560, 3112), Schedule((128, 112, 64), 7, staging=(16, 2))
     clusters = ((1, 8), (1, 4), (1, 2), (1, 1))
