@@ -119,7 +119,7 @@ def test_gathered_rows_of_8_bits_have_a_factor_each():
     [
         ({"rows": numbers().long()}, "rows must be a vector of int32, got [96] of torch.int64"),
         ({"rows": numbers()[:, None]}, "rows must be a vector of int32, got [96, 1] of torch.int"),
-        ({"rows": [1, 2]}, "rows must be a vector of int32, got list"),
+        ({"rows": [1, 2]}, "rows must be a torch tensor, got list"),
         (
             {"mat_b": whole(K, N), "mat_a": whole(5, K)},
             "rows must be None but for mat_a [rows, k] and mat_b [groups, k, n], got [5, 32] and ",
