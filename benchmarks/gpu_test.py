@@ -6,7 +6,7 @@ FOLDER holds what benchmarks/gpu_test_bundles.py made; `runtime` must be importa
 tilewright.runtime, and torch, numpy and cuda-python installed. Each kernel runs three times on
 standard normals (bytes: all that there are) and three times on integers from -4 to 4; before each
 run the output is NaN (s32: its largest number), and so is the memory around every tensor. What is
-demanded, of kernels for any M or batch with several:
+demanded, of kernels for any M or batch, or both, with several, also of none:
 
     bounds    normals: every element lies within the bounds of what an MMA sums
               (runtime/judge/sums.py)
@@ -40,6 +40,7 @@ from typing import Any
 import numpy as np
 import torch
 from gpu_test_launches import judge_launches
+from gpu_test_sizes import Size, is_nothing, of_size, values_of
 from gpu_test_sums import known_product, summed_in_order
 
 from tilewright.runtime import load
@@ -50,6 +51,7 @@ from tilewright.runtime.bundles.manifest import (
     operands,
     outputs,
 )
+from tilewright.runtime.bundles.sizes import named, tensor_for
 from tilewright.runtime.element_types import BLOCKWISE, torch_dtype
 from tilewright.runtime.element_types import INTEGERS as DTYPES_OF_INTEGERS
 from tilewright.runtime.errors import DeviceError
@@ -131,7 +133,7 @@ def check(folder: Path, name: str, entry: Mapping[str, Any], place: str) -> Verd
         problems = [
             problem if size is None else f"{problem} (size {size})"
             for size, emulated in zip(sizes, entry["emulator"], strict=True)
-            for problem in judge(of_size(kernel, size), seed_of(name), emulated, place)
+            for problem in judge_size(kernel, size, seed_of(name), emulated, place)
         ]
     except DeviceError as error:
         problems = [str(error)]
@@ -141,9 +143,31 @@ def check(folder: Path, name: str, entry: Mapping[str, Any], place: str) -> Verd
     return Verdict(name, entry["group"], None not in emulated, problems, len(emulated))
 
 
-def of_size(kernel: Any, size: int | None) -> Any:
-    """A kernel for any M or batch for one; another one as it is."""
-    return kernel if size is None else kernel.at(size)
+def judge_size(
+    kernel: Any, size: Size | None, seed: int, emulated: str | None, place: str
+) -> list[str]:
+    """As `judge`, of a kernel for any M or batch with one; of none it must leave all as it is."""
+    if not is_nothing(size):
+        return judge(of_size(kernel, size), seed, emulated, place)
+    found, intact = run_nothing(kernel, values_of(size), place)
+    problems = [] if intact else ["inside: nothing must be written, got something"]
+    if emulated is not None and digest(found) != emulated:
+        problems.append("emulator: outputs must have its shape of nothing, got another")
+    return problems
+
+
+def run_nothing(kernel: Any, values: Sequence[int], place: str) -> tuple[list[torch.Tensor], bool]:
+    """A call of tensors without rows or matrices, in the midst of memory that is all NaN: its
+    outputs, and whether that memory is as it was."""
+    sizes = named(kernel.manifest, values)
+    declared = [tensor_for(each, sizes) for each in kernel.manifest["tensors"]]
+    inputs = [guarded(each, place)[0] for each in declared if each["role"] == "input"]
+    places = [each for each in declared if each["role"] == "output"]
+    found, memories = zip(*(guarded(each, place) for each in places), strict=True)
+    kernel(*inputs, out=found if len(found) > 1 else found[0])
+    intact = all(bool((each == torch.iinfo(each.dtype).max).all()) for each in memories)
+    shaped = all(not each.numel() for each in found)
+    return [each.cpu() for each in found], intact and shaped
 
 
 def judge(kernel: Any, seed: int, emulated: str | None, place: str) -> list[str]:
@@ -338,6 +362,7 @@ def guarded(declared: Mapping[str, Any], place: str) -> tuple[torch.Tensor, torc
     that."""
     shape, strides = declared["shape"], declared["strides"]
     span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    span = 0 if 0 in shape else span
     dtype = torch_dtype(declared["dtype"])
     bits = BITS[dtype.itemsize]
     memory = torch.full((span + 2 * GUARD,), torch.iinfo(bits).max, dtype=bits, device=place)

@@ -16,11 +16,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gpu_test import INDEX, INTEGERS, digest, draw, of_size, run_once, seed_of
+from gpu_test import (
+    INDEX,
+    INTEGERS,
+    digest,
+    draw,
+    run_nothing,
+    run_once,
+    seed_of,
+)
 from gpu_test_cases import Case, cases
+from gpu_test_sizes import Size, is_nothing, of_size, values_of
 
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.target import TARGETS
 from tilewright.runtime import load
@@ -67,16 +77,25 @@ def make(case: Case, options: argparse.Namespace) -> dict[str, Any] | None:
         print(f"{case.name}: {error}", file=sys.stderr)
         return None
     print(case.name, file=sys.stderr)
-    limit = options.emulate / (case.spec.n * case.spec.k * (case.spec.m if case.spec.batch else 1))
     found = [
-        emulated(path, size) if (size or case.spec.m) <= limit else None for size in sizes or [None]
+        emulated(path, size) if multiplications(case.spec, size) <= options.emulate else None
+        for size in sizes or [None]
     ]
     return {"group": case.group, "sizes": sizes, "emulator": found}
 
 
-def emulated(path: Path, size: int | None) -> str:
+def multiplications(spec: MatmulSpec, size: Size | None) -> int:
+    """How many a call has."""
+    known = spec if size is None else spec.of_sizes(*(max(1, each) for each in values_of(size)))
+    return known.m * known.n * known.k * max(1, known.batch)
+
+
+def emulated(path: Path, size: Size | None) -> str:
     """The digest of the emulator's output for the integers of this kernel."""
-    kernel = of_size(load(path, "emulator"), size)
+    loaded = load(path, "emulator")
+    if is_nothing(size):
+        return digest(run_nothing(loaded, values_of(size), "cpu")[0])
+    kernel = of_size(loaded, size)
     inputs = draw(kernel.manifest, seed_of(path.stem), INTEGERS)
     return digest(run_once(kernel, inputs, "cpu")[0])
 

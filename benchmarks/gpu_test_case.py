@@ -14,6 +14,7 @@ LAYOUTS = tuple(itertools.product("km", "kn"))
 RESULTS = ("bf16", "f16", "f32")
 TILES = ("64x64x64", "128x128x64", "128x256x64", "256x128x64")
 SHAPE = (304, 520, 264)  # odd for every tile; rows of 16-byte multiples in either order, for TMA
+STACK_SHAPE = (136, 264, 104)  # edges in both tiles of M, and in both of N
 # A, B, C and the sums, by the name of the case.
 TYPES = {
     "tf32": ("tf32", "tf32", "f32", "f32"),
@@ -32,7 +33,7 @@ class Case:
     """One kernel: `pipeline` is None for the schedule that the compiler chooses.
 
     `source` is what is compiled where the spec, of the same sizes, does not say all of it. A kernel
-    of any size runs with each of `sizes`.
+    of any size runs with each of `sizes`: M, the batch, or both.
     """
 
     group: str
@@ -41,7 +42,7 @@ class Case:
     pipeline: str | None = None
     last: str | None = None
     source: LinalgText | None = None
-    sizes: tuple[int, ...] = ()
+    sizes: tuple[int | tuple[int, int], ...] = ()
 
 
 def default(**options: str) -> str:

@@ -7,12 +7,14 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gpu_test_any_size import any_size
 from gpu_test_case import (
     COPIES,
     LAYOUTS,
     PREFIXES,
     RESULTS,
     SHAPE,
+    STACK_SHAPE,
     STACKS,
     TILES,
     TYPES,
@@ -38,9 +40,7 @@ QUANTIZED_SHAPE = (304, 544, 264)
 QUANTIZED_SHAPES = ((1, 32, 1), (77, 96, 51), (129, 288, 72), (1000, 1120, 1096))
 ROUNDINGS = ("floor", "ceil", "even", "rceil")
 EXTENTS = ((1, 40), (41, 330), (331, 1500))
-STACK_SHAPE = (136, 264, 104)  # edges in both tiles of M, and in both of N
 STACK_ODD_SHAPES = ((1, 1, 1), (77, 33, 51))  # matrices that begin anywhere are copied by threads
-ANY_BATCH, ANY_ROWS = (1, 3, 70), (1, 77, 304, 1500)
 DUAL_PIPELINES = {
     "in-turns": "tiling{tile=128x128x64},tma-insertion,swizzle-selection,epilogue-staging,"
     "pipelining,warp-specialization,persistence{ctas=4},ping-pong",
@@ -67,7 +67,7 @@ def cases(target: str) -> Iterator[Case]:
     yield from _random_specs()
     yield from _types(target)
     yield from _stacks(target)
-    yield from _any_size()
+    yield from any_size(target)
     yield from _outputs()
     yield from _quantized()
     yield from _blockwise(target)
@@ -240,29 +240,6 @@ def _stacks(target: str) -> Iterator[Case]:
         stack = STACKS[at % len(STACKS)]
         spec = MatmulSpec(*shape, c_dtype=c, a_major=a, b_major=b, **stack)
         yield Case("stacks", f"stack-{name}-{a}{b}-{c}", spec, pipeline, last)
-
-
-def _any_size() -> Iterator[Case]:
-    """Kernels for any batch, and for any M, with several of each; `any-` in their names."""
-    forms = {
-        "k": {},
-        "m": {"a_major": "m", "b_major": "n", "c_dtype": "f32"},
-        "shared-a": {"a_stacked": False, "c_dtype": "f16"},
-        "shared-b": {"b_stacked": False},
-        "bf16x9": {**dict.fromkeys(("a_dtype", "b_dtype"), "bf16x9"), "c_dtype": "f32"},
-    }
-    for (form, fields), prefix in itertools.product(forms.items(), (*PREFIXES, None)):
-        spec = MatmulSpec(*STACK_SHAPE, batch=8, dynamic_batch=True, **fields)
-        if form == "bf16x9" and prefix:
-            continue  # the default tile is of another type
-        pipeline = DEFAULT_PIPELINE if prefix else None
-        name = f"any-batch-{form}-{prefix or 'chosen'}"
-        yield Case("any batch", name, spec, pipeline, prefix, sizes=ANY_BATCH)
-    for prefix in (*PREFIXES, None):
-        spec = MatmulSpec(*SHAPE, dynamic_m=True)
-        pipeline = DEFAULT_PIPELINE if prefix else None
-        name = f"any-m-{prefix or 'chosen'}"
-        yield Case("any M", name, spec, pipeline, prefix, sizes=ANY_ROWS)
 
 
 def _outputs() -> Iterator[Case]:

@@ -27,6 +27,8 @@ def script(monkeypatch):
         "gpu_test",
         "gpu_test_case",
         "gpu_test_cases",
+        "gpu_test_any_size",
+        "gpu_test_sizes",
         "gpu_test_schedules",
         "gpu_test_units",
         "gpu_test_bundles",
@@ -172,7 +174,7 @@ def test_a_kernel_of_any_batch_is_judged_with_each_of_its_sizes(
 ):
     make, cases = script("gpu_test_bundles"), script("gpu_test_cases")
     found = [case for case in cases.cases("sm_90a") if case.sizes]
-    assert {case.group for case in found} == {"any batch", "any M"}
+    assert {case.group for case in found} == {"any batch", "any M", "any M and batch"}
     assert {case.last for case in found} == {*cases.PREFIXES, None}
     spec = MatmulSpec(5, 9, 8, "f32", "f32", "f32", batch=2, dynamic_batch=True)
     chosen = [cases.Case("any", "stack", spec, "tiling{tile=8x16x4 mma=fma}", sizes=(1, 3))]
@@ -189,6 +191,49 @@ def test_a_kernel_of_any_batch_is_judged_with_each_of_its_sizes(
     assert run(script, monkeypatch, "gpu_test", tmp_path, "--device", "cpu") == 1
     lines = capsys.readouterr().err.splitlines()
     assert [line.rpartition("(")[2] for line in lines] == ["size 1)", "size 3)"]
+
+
+def test_a_kernel_of_any_rows_and_batch_is_judged_with_both_and_with_none(
+    script, monkeypatch, tmp_path, capsys
+):
+    make, cases = script("gpu_test_bundles"), script("gpu_test_cases")
+    found = [case for case in cases.cases("sm_90a") if case.group == "any M and batch"]
+    assert {case.last for case in found} == {*cases.PREFIXES, None}
+    assert all(any(0 in size for size in case.sizes) for case in found)
+    both = {"dynamic_m": True, "dynamic_batch": True, "b_stacked": False}
+    spec = MatmulSpec(5, 9, 8, "f32", "f32", "f32", batch=2, **both)
+    sizes = ((0, 3), (5, 0), (9, 2))
+    chosen = [cases.Case("any", "both", spec, "tiling{tile=8x16x4 mma=fma}", sizes=sizes)]
+    monkeypatch.setattr(make, "cases", lambda target: iter(chosen))
+    assert run(script, monkeypatch, "gpu_test_bundles", tmp_path, "--target", "sm_80") == 0
+    assert run(script, monkeypatch, "gpu_test", tmp_path, "--device", "cpu") == 0
+    index = json.loads((tmp_path / "index.json").read_bytes())
+    index["both"]["emulator"].reverse()
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    capsys.readouterr()
+    assert run(script, monkeypatch, "gpu_test", tmp_path, "--device", "cpu") == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.rpartition("(")[2] for line in lines] == ["size [0, 3])", "size [9, 2])"]
+
+
+class Writing:
+    """A kernel of any M that writes before outputs without rows."""
+
+    def __init__(self, manifest):
+        self.manifest = manifest
+
+    def __call__(self, a, out):
+        out.as_strided((1,), (1,), out.storage_offset() - 1)[0] = 1.0
+
+
+def test_what_a_call_of_nothing_writes_is_a_problem(script):
+    tensors = [
+        {"name": name, "role": role, "dtype": "f32", "shape": ["m", 4], "strides": [4, 1]}
+        for name, role in (("a", "input"), ("c", "output"))
+    ]
+    manifest = {"tensors": tensors, "parameters": [{"kind": "size", "size": "m"}]}
+    problems = script("gpu_test").judge_size(Writing(manifest), 0, SEED, None, "cpu")
+    assert problems == ["inside: nothing must be written, got something"]
 
 
 def test_a_folder_without_an_index_is_refused(script, monkeypatch, tmp_path):

@@ -113,6 +113,32 @@ def test_graphs_of_a_kernel_for_any_m_keep_the_m_of_their_capture(draws, assert_
         assert_product(c, a, b)
 
 
+def test_graphs_of_a_kernel_for_any_m_and_batch_keep_the_sizes_of_their_capture(
+    draws, assert_product
+):
+    """One kernel for some rows: each replay has the matrices and the rows of its own capture."""
+    how, captured = {"m": "dynamic", "batch": "dynamic"}, []
+    for batch, m in ((1, 9), (3, 16), (5, 1), (2, 200), (3, 130)):
+        a, b = draws.normal(batch, m, 72), draws.normal(batch, 200, 72)
+        graph = torch.cuda.CUDAGraph()
+        matmul(a, b, **how)
+        with torch.cuda.graph(graph):
+            c = matmul(a, b, **how)
+        captured.append((a, b, c, graph))
+    for a, b, c, graph in captured + captured[::-1]:
+        a.copy_(draws.normal(*a.shape))
+        b.copy_(draws.normal(*b.shape))
+        c.fill_(torch.nan)
+        graph.replay()
+        torch.cuda.synchronize()
+        assert len(c) == len(a)
+        for each in zip(c, a, b, strict=True):
+            assert_product(*each)
+    for batch, m in ((0, 9), (4, 0)):
+        c = matmul(draws.normal(batch, m, 72), draws.normal(batch, 200, 72), **how)
+        assert c.shape == (batch, m, 200)
+
+
 def test_a_cuda_graph_takes_even_the_call_that_compiles(draws, assert_product):
     a, b, graph = draws.normal(136, 72), draws.normal(200, 72), torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
