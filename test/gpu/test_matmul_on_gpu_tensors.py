@@ -197,18 +197,17 @@ def test_operands_that_do_not_go_together_are_refused(draws):
     rule = "matmul: a and b must be [m, k] and [n, k], got"
     assert refused(a, b.T).startswith(f"error: {rule} [40, 72] and [72, 56]; pass b.T")
     assert refused(a[0], b).startswith(f"error: {rule} [72] and [56, 72]; pass b.T")
-    assert refused(a.double(), b).startswith("error: matmul: a must be")
-    assert "a_dtype and b_dtype must be one type" in refused(a.half(), b)
+    for other in (a.double(), a.half()):
+        assert "a_dtype and b_dtype must be one type" in refused(other, b)
     assert refused(a, b.cpu()) == "tensor 'b': must be on cuda:0, got the CPU; move it there"
     assert refused(a.cpu(), b) == "tensor 'b': must be on the CPU for this device, got cuda:0"
 
 
 def test_outputs_that_do_not_fit_are_refused_and_the_next_call_works(draws, assert_product):
     a, b = draws.normal(40, 72), draws.normal(56, 72)
-    wide, shifted = draws.normal(40, 64), draws.normal(41 * 56).narrow(0, 4, 40 * 56).view(40, 56)
+    shifted = draws.normal(41 * 56).narrow(0, 4, 40 * 56).view(40, 56)
     for out, message in (
         (draws.normal(40, 57), "shape must be [40, 56], got [40, 57]"),
-        (wide[:, :56], "strides (in elements) must be [56, 1], got [64, 1]"),
         (draws.normal(40, 56).float(), "must be torch.bfloat16 or numpy"),
         (draws.normal(40, 56).cpu(), "must be on cuda:0, got the CPU; move it there"),
     ):
