@@ -4,7 +4,7 @@
                                                   [--only gelu,silu] [--math fast]
     python benchmarks/epilogues.py count FOLDER [--json PATH]
     python benchmarks/epilogues.py run FOLDER [--shapes …] [--only …] [--rounds 15] [--json PATH]
-                                              [--no-inductor]
+                                              [--no-inductor | --turns FILE]
 
 `compile` needs no GPU, but torch to trace epilogues. It writes FOLDER/MxNxK.EPILOGUE.zip, bf16 with
 the weight as N×K, and FOLDER/MxNxK.plain.zip. A name such as residual.turns asks for a schedule of
@@ -13,7 +13,8 @@ the plain one's, which is one element's share of the code that a thread executes
 needs no compiler: `runtime` importable as tilewright.runtime, torch, numpy and cuda-python. Every
 contender is compared with torch in float32 first, captured in a CUDA graph of several calls, and
 takes turns with the others; times are medians. Inductor tunes itself (max-autotune), which takes up
-to half a minute an epilogue and shape.
+to half a minute an epilogue and shape: several calls may share a GPU, each with shapes of its own,
+where `--turns` names the same file for all. One of them measures at a time.
 """
 
 from __future__ import annotations
@@ -93,8 +94,9 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(epilogues()), help="epilogues, by commas")
     parser.add_argument("--math", choices=("fast", "exact"), help="policy of the functions")
     parser.add_argument("--no-inductor", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--turns", metavar="FILE", help="share the GPU with calls of the same FILE")
     compiled = "target", "shapes", "only", "math"
-    run = "shapes", "only", "rounds", "json", "no_inductor"
+    run = "shapes", "only", "rounds", "json", "no_inductor", "turns"
     options = parsed(parser, compile=compiled, count=("json",), run=run)
     names = [*epilogues()]
     ways = [f"{name}.{way}" for name in names for way in (*WAYS, *VECTORS)]
@@ -191,12 +193,18 @@ def run_all(options: argparse.Namespace) -> int:
     from tilewright.runtime import load
 
     rows = []
+    times = timed
+    if options.turns:
+        from model_times import take_turns
+
+        times = take_turns(options.turns)(timed)
     for shape in options.shapes.split(","):
         if (options.folder / f"{shape}.{PLAIN}.zip").exists():
             plain = load(options.folder / f"{shape}.{PLAIN}.zip")
             for name in options.only.split(","):
                 kernel = load(options.folder / f"{shape}.{name}.zip")
-                rows.append(measure(shape, name, plain, kernel, options))
+                calls = shape, name, plain, kernel, not options.no_inductor
+                rows.append(measure(*calls, times=lambda graphs: times(graphs, options.rounds)))
     for row in rows:
         row["best"] = min(row[each] for each in OTHERS if each in row)
     for against in (PLAIN, *OTHERS, "best"):
@@ -208,7 +216,7 @@ def run_all(options: argparse.Namespace) -> int:
 
 
 def measure(
-    shape: str, name: str, plain: Any, kernel: Any, options: argparse.Namespace
+    shape: str, name: str, plain: Any, kernel: Any, inductor: bool, times: Callable[..., Any]
 ) -> dict[str, Any]:
     """Times in microseconds of every contender, and whether all outputs are right."""
     import torch
@@ -220,20 +228,20 @@ def measure(
     w = torch.randn(n, k, device="cuda", dtype=torch.bfloat16) / k**0.5
     sizes = sizes_of(name, m, n)
     beside = [torch.randn(size, device="cuda", dtype=torch.bfloat16) for size in sizes]
-    calls = contenders(name, plain, kernel, (x, w, beside), not options.no_inductor)
+    calls = contenders(name, plain, kernel, (x, w, beside), inductor)
     wanted = epilogues()[name](x.float() @ w.float().T, *(each.float() for each in beside))
     right = True
     for contender, call in calls.items():
         if contender != PLAIN:
             error = (call().float() - wanted).abs().max().item() / wanted.abs().max().item()
             right &= error < 2**-6
-    times = timed({each: captured(call) for each, call in calls.items()}, options.rounds)
-    told = "  ".join(f"{each} {us:8.1f}" for each, us in times.items())
-    cost = times["fused"] / times[PLAIN]
-    best = min(us for each, us in times.items() if each in OTHERS) / times["fused"]
+    taken_us = times({each: captured(call) for each, call in calls.items()})
+    told = "  ".join(f"{each} {us:8.1f}" for each, us in taken_us.items())
+    cost = taken_us["fused"] / taken_us[PLAIN]
+    best = min(us for each, us in taken_us.items() if each in OTHERS) / taken_us["fused"]
     mark = "" if right else "  WRONG"
     print(f"{shape:18} {shown:16} {told}  fused/plain {cost:.3f}  best/fused {best:.3f}{mark}")
-    return {"shape": shape, "epilogue": shown, **times, "right": right}
+    return {"shape": shape, "epilogue": shown, **taken_us, "right": right}
 
 
 def contenders(

@@ -95,9 +95,9 @@ def fused_attention() -> list[Any]:
     ]
 
 
-def take_turns(path: str) -> None:
+def take_turns(path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Let this process measure only while no other with the same file does: models and regions,
-    and Inductor what it tunes."""
+    and Inductor what it tunes. The decorator lets another function wait for its turn, too."""
     import importlib
 
     from tilewright.compiler.inductor import race
@@ -130,3 +130,4 @@ def take_turns(path: str) -> None:
             setattr(tuner, method, type(found)(alone(found.__func__)))
         elif found is not None:
             setattr(tuner, method, alone(found))
+    return alone
