@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from fuzz_specs import COPIES, PASSES
+from fuzz_specs import COPIES, PASSES, of_clusters
 from held_tensors import Held
 
 BF16, F16, F32, F64 = torch.bfloat16, torch.float16, torch.float32, torch.float64
@@ -72,7 +72,7 @@ def schedule(draw: random.Random, target: str, k_per_mma: int, plain: bool = Tru
         behind = ("tma-insertion", "copy-insertion", "swizzle-selection")
         place = max((i for i, e in enumerate(chosen) if e.partition("{")[0] in behind), default=0)
         chosen.insert(place + 1, split)
-    return ",".join(chosen)
+    return of_clusters(random.Random(f"clusters {draw.random()}"), ",".join(chosen), target)
 
 
 def order_of(shape: list[int], turned: bool) -> tuple[int, ...] | None:

@@ -71,6 +71,8 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     if draw.random() < 0.6:
         options["pipeline"] = _pipeline(draw, target, k_per_mma)
         options["pipeline"] = _swapped(random.Random(f"swap {seed}"), options["pipeline"], target)
+        clusters = random.Random(f"clusters {seed}")
+        options["pipeline"] = of_clusters(clusters, options["pipeline"], target)
     beside = random.Random(f"outputs {seed}")  # leaves what else a seed draws as it was
     if names[3] == "f32" and beside.random() < 0.3:
         stack |= {"further": tuple(beside.choices(FURTHER, k=beside.randint(1, 2)))}
@@ -248,6 +250,34 @@ def _swapped(draw: random.Random, pipeline: str, target: str) -> str:
     head, comma, tail = rest.partition(",clustering")
     rest = head.replace(",pipelining", f"{split},pipelining") + comma + tail
     return f"tiling{{tile={rows}x{8 * draw.randint(1, 16)}x{depth} swap=true}}{rest}"
+
+
+SHAPES = ("1x2", "2x1", "2x2", "4x1", "1x4", "4x2", "2x4")
+CLAIMS = ("", " depth=1", " depth=2", " depth=3")
+STATIC = ("", " ctas=1", " ctas=2", " ctas=8", " group=2", " order=hilbert")
+
+
+def of_clusters(draw: random.Random, pipeline: str, target: str) -> str:
+    """Half of the pipelines by TMA of a chip with tensor memory get clusters, with pairs or without
+    them, and kernels that stay, mostly such that claim clusters."""
+    if target != "sm_100a" or "tma-insertion" not in pipeline or draw.random() < 0.5:
+        return pipeline
+    given = pipeline.split(",")
+    kept = [each for each in given if not each.startswith(("clustering", "persistence"))]
+    if "mma=" not in kept[0] and draw.random() < 0.8:
+        pair = draw.choice(("", " pair=true", " pair=false"))
+        behind = ("tiling", "tma-insertion", "swizzle-selection", "epilogue-staging", "split-k")
+        place = max(i for i, each in enumerate(kept) if each.startswith(behind))
+        kept.insert(place + 1, f"clustering{{shape={draw.choice(SHAPES)}{pair}}}")
+    if draw.random() < 0.8 and not any(each.startswith("split-k") for each in kept):
+        roles = any(each.startswith("warp-specialization") for each in kept)
+        if not roles and draw.random() < 0.9:
+            piped = any(each.startswith("pipelining") for each in kept)
+            kept += ["warp-specialization"] if piped else ["pipelining", "warp-specialization"]
+        claims = draw.random() < 0.7
+        more = draw.choice(CLAIMS) if claims else draw.choice(STATIC)
+        kept.append(f"persistence{{scheduler={'clc' if claims else 'static'}{more}}}")
+    return ",".join(kept)
 
 
 def judge(seed: int) -> Outcome:
