@@ -108,6 +108,7 @@ def outlined(region: Region, graphs: Numbered, target: str, math: str) -> Outlin
     Sizes beside the rows must be numbers.
     """
     _check_form(region)
+    graphs.check_sizes(region)
     first, second = (parts_of(each, target) for each in (region, graphs.other(region)))
     spec = any_rows_spec(first.spec, second.spec)
     epilogue, viewed = _any_rows(first, second, AXES[size_of(spec)])

@@ -227,7 +227,7 @@ def function_of(region: Region) -> Callable[..., Any]:
                 continue
             if node in sums:
                 product, found = sums[node]
-                made = product.of_sums(found, known.__getitem__)
+                made = product.of_sums(found, lambda each: _value(each, known))
                 known[node] = made if node in unrounded else made.to(dtype_of(node))
             else:
                 known[node] = _computed(node, known)
@@ -260,18 +260,21 @@ def takes_a_bias(region: Region, product: Product) -> bool:
 def _computed(node: fx.Node, known: dict[fx.Node, Any]) -> Any:
     """The value of an operator on values in the frame."""
 
-    def value(argument: Any) -> Any:
-        if not isinstance(argument, fx.Node):
-            return argument
-        return known[argument] if argument in known else _constant(argument)
+    def value(argument: fx.Node) -> torch.Tensor:
+        return _value(argument, known)
 
     if is_same(node):
-        return value(node.args[0])
+        return value(node.args[0])  # type: ignore[arg-type]
     if node.target is CONVERT:
-        return aten._to_copy.default(value(node.args[0]), dtype=node.args[1])
+        return aten._to_copy.default(value(node.args[0]), dtype=node.args[1])  # type: ignore[arg-type]
     arguments = fx.node.map_arg(node.args, value)
     options = {n: e for n, e in fx.node.map_arg(node.kwargs, value).items() if n not in PLACES}
     return node.target(*arguments, **options).to(dtype_of(node))  # type: ignore[operator]
+
+
+def _value(node: fx.Node, known: dict[fx.Node, Any]) -> torch.Tensor:
+    """A value in the frame; a constant has none of the frame's dims."""
+    return known[node] if node in known else _constant(node)
 
 
 PLACES = ("device", "layout", "pin_memory", "memory_format")

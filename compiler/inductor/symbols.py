@@ -8,6 +8,10 @@ All that finds and judges regions works on numbers, in the first graph. What it 
 follows from symbols is held to the second one: the rows of a kernel for any M are a number there
 that differs, and everything else is the same. No comparison of two symbols is asked for, which
 would bind torch's graph to the sizes that make it true.
+
+Numbers stand in the place of sizes alone: of values, and of views. A symbol that an operator
+computes with, as min(s0, 8) that scales a product, stays a node, which no region reads. Two
+readings would not show that it is none: min(12, 8) and min(84, 8) are the same.
 """
 
 from __future__ import annotations
@@ -19,8 +23,9 @@ from typing import Any
 import torch
 from torch import fx
 
-from .products import Product
-from .region import Region
+from ...dialects.errors import CompileError
+from .products import Product, aten
+from .region import SAME, Region
 
 FACTORS = (7, 11, 13, 17, 19, 23, 29, 31)
 """How many times as large the symbols of the second graph are, one factor each."""
@@ -32,6 +37,7 @@ class Numbered:
     def __init__(self, graph: fx.Graph, hints: dict[Any, int]):
         times = {symbol: FACTORS[n] * hints[symbol] for n, symbol in enumerate(hints)}
         self.graph = graph
+        self._numbers = hints, times
         self.first, ahead = _copied(graph, hints)
         self.second, further = _copied(graph, times)
         self._back = {copy: node for node, copy in ahead.items()}
@@ -51,6 +57,16 @@ class Numbered:
         sizes = (size for node in nodes for size in _sizes_in(node.meta.get("val")))
         return any(size.node.expr.free_symbols for size in sizes)
 
+    def check_sizes(self, region: Region) -> None:
+        """Refuse sizes of a region of the first graph that follow from symbols and are the same in
+        both, as min(s0, 8), of which nobody knows what they are at others."""
+        for node in (*region.reads, *region.nodes):
+            for size in _sizes_in(self._back[node].meta.get("val")):
+                first, second = (_number(size, each) for each in self._numbers)
+                if size.node.expr.free_symbols and first == second:
+                    rule = "sizes must be numbers, or differ where symbols do"
+                    raise CompileError(f"region: {rule}, got {size} of {node.name}")
+
 
 def numbered(graph: fx.Graph) -> Numbered | None:
     """The graph with numbers; None where its sizes are numbers, or symbols that stand for none."""
@@ -67,20 +83,33 @@ def numbered(graph: fx.Graph) -> Numbered | None:
 
 
 def _copied(graph: fx.Graph, numbers: dict[Any, int]) -> tuple[fx.Graph, dict[fx.Node, fx.Node]]:
-    """The graph with numbers in the place of symbols and of the nodes that give them."""
+    """The graph with numbers in the place of symbols, and of the nodes that give sizes."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     made, copies = fx.Graph(), {}
 
-    def argument(node: fx.Node) -> Any:
+    def size(node: fx.Node) -> Any:
         value = node.meta.get("val")
         return _number(value, numbers) if isinstance(value, torch.SymInt) else copies[node]
 
     with FakeTensorMode():
         for node in graph.nodes:
-            copy = copies[node] = made.node_copy(node, argument)
+            copy = copies[node] = made.node_copy(node, copies.__getitem__)
             copy.meta = {**node.meta, "val": _valued(node.meta.get("val"), numbers)}
+            first, last = _places_of_sizes(node)
+            args = (
+                fx.node.map_arg(arg, size) if first <= place < last else copied
+                for place, (arg, copied) in enumerate(zip(node.args, copy.args, strict=True))
+            )
+            copy.args = tuple(args)
     return made, copies
+
+
+def _places_of_sizes(node: fx.Node) -> tuple[int, int]:
+    """Which of a node's arguments are the sizes of what it gives, from one to another."""
+    if node.target is aten.full.default:
+        return 0, 1
+    return (1, len(node.args)) if node.target in SAME else (0, 0)
 
 
 def _valued(value: Any, numbers: dict[Any, int]) -> Any:

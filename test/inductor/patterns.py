@@ -81,6 +81,9 @@ PATTERNS = {
     "a mask of columns": (
         lambda x, w, m: torch.where(m, F.linear(x, w), 1.0), (X, W, draw(96) > 0), ["where"],
     ),
+    "a number as addend": (
+        lambda x, w: F.relu(F.linear(x, w, torch.full((96,), 0.5, dtype=x.dtype))), (X, W), ["relu"]
+    ),
     "groups": (
         lambda x, w, ends: F.relu(torch._grouped_mm(x, w, ends)) * x[:, :48],
         (draw(32, 64), draw(2, 64, 48), torch.tensor([9, 32], dtype=torch.int32)), ["relu", "mul"],

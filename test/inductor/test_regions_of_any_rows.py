@@ -58,7 +58,7 @@ def traced(function, x, *known):
     symbols = StatelessSymbolicContext(dynamic_sizes=dims)
     fakes = [mode.from_tensor(x, symbolic_context=symbols)]
     fakes += [mode.from_tensor(each, static_shapes=True) for each in known]
-    with torch.no_grad():
+    with torch.no_grad(), mode:
         module = make_fx(function, decomposition_table=select_decomp_table())(*fakes)
     module.graph.eliminate_dead_code()
     return module
@@ -199,6 +199,36 @@ def test_other_symbols_are_left_with_their_reason(function, values, said, rows):
     assert not calls(module)
     assert len(rows) == 1 and said in rows[0].reason
     assert_close(module(*values), function(*values))
+
+
+@pytest.mark.parametrize(
+    ("function", "counts", "stop"),
+    [
+        (lambda x, w: (x @ w.T) * torch.sym_min(x.shape[0], 8), (12, 5), "mul"),
+        (lambda x, w: (x @ w.T) + (x.shape[0] % 2), (12, 5), "add"),
+        (lambda x, w: (x @ w.T) * (1 + x.shape[0] // 100), (12, 205), "mul"),
+        (lambda x, w: (x @ w.T) + x.new_full((48,), x.shape[0] // 100), (12, 205), ""),
+        (lambda x, w: (w @ w.T) * torch.sym_min(x.shape[0], 8), (12, 5), "mul"),
+    ],
+)
+def test_a_symbol_that_is_computed_with_is_read_by_no_kernel(function, counts, stop, rows):
+    """Also where it is the same number of the rows that are traced and of other ones."""
+    module = taken(function, draw(counts[0], 32), W)
+    assert rows[0].taken and stop in rows[0].stop
+    for count in counts:
+        x = draw(count, 32, seed=count)
+        assert_close(module(x, W), function(x, W), rtol=2e-2, atol=2e-2)
+
+
+def test_rows_of_a_weight_that_follow_from_a_symbol_are_left(rows):
+    def function(x, w):
+        return x @ w.new_ones((torch.sym_min(x.shape[0], 8), 32)).T
+
+    module = taken(function, draw(12, 32), W)
+    assert not calls(module) and "or differ where symbols do" in rows[0].reason
+    for count in (12, 5):
+        x = draw(count, 32, seed=count)
+        assert_close(module(x, W), function(x, W))
 
 
 def test_a_symbol_that_another_size_binds_is_a_number(rows):
