@@ -30,7 +30,7 @@ def rows_of(name: str, array: Any) -> Any:
 
 def flattened(name: str, array: Any, kept: int) -> Any:
     """The array with all dims but the last `kept` as one, a view; OptionError if there is none."""
-    if not _step_evenly(array, kept):
+    if not steps_evenly(array, kept):
         strides = list(array.stride() if is_torch(array) else array.strides)
         last, are = ("its last", "rows of one matrix") if kept == 1 else ("its matrices", "a stack")
         raise OptionError(
@@ -75,7 +75,7 @@ def stacks_of(a: Any, b: Any, of_any: bool = False) -> tuple[list[Any], Any, Any
     return batch, left, right
 
 
-def _step_evenly(array: Any, kept: int) -> bool:
+def steps_evenly(array: Any, kept: int) -> bool:
     """Whether each dim before the last ones steps over all of the next one."""
     shape = array.shape[:-kept]
     strides = (array.stride() if is_torch(array) else array.strides)[:-kept]

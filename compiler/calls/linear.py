@@ -10,6 +10,9 @@ from typing import Any
 
 import torch
 
+from ...runtime.operands.copies import warn_of_copy
+from ...runtime.tracing import is_traced
+from .leading_dims import steps_evenly
 from .matmul import matmul
 
 TYPES = (torch.bfloat16, torch.float16)
@@ -26,25 +29,43 @@ class Linear(torch.nn.Linear):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """[..., out_features] of the input's type, or of autocast's."""
-        x, weight, bias = _cast(input, self.weight, self.bias)
+        x, weight, bias = autocast(input, self.weight, self.bias)
         if x.dim() < 2 or x.dtype not in TYPES or weight.dtype != x.dtype:
             return super().forward(input)
+        x = as_rows(x)
         if bias is None:
             return matmul(x, weight)
         return matmul(x, weight, epilogue=_add_bias, operands=(bias,))
+
+
+def as_rows(x: torch.Tensor) -> torch.Tensor:
+    """The input, or a copy where its dims before the last do not step over rows of one matrix, as
+    after a transpose of batch and sequence: torch's own linear copies it, too."""
+    if steps_evenly(x, 1):
+        return x
+    if not is_traced():
+        warn_of_copy("linear: input", x, f"strides {list(x.stride())} are not rows of one matrix")
+    return x.contiguous()
 
 
 def _add_bias(acc: Any, bias: Any) -> Any:
     return acc + bias
 
 
-def _cast(*tensors: torch.Tensor | None) -> list[Any]:
+def autocast(*tensors: torch.Tensor | None) -> list[Any]:
     """The tensors as autocast gives them to a linear layer of torch's."""
     kind = next(each for each in tensors if each is not None).device.type
     if not torch.is_autocast_enabled(kind):
         return list(tensors)
     dtype = torch.get_autocast_dtype(kind)
-    return [each if each is None else each.to(dtype) for each in tensors]
+    return [_narrowed(each, dtype) for each in tensors]
+
+
+def _narrowed(tensor: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
+    """As autocast does it: not float64, and no integers."""
+    if tensor is None or not tensor.is_floating_point() or tensor.dtype is torch.float64:
+        return tensor
+    return tensor.to(dtype)
 
 
 def replace(

@@ -12,6 +12,7 @@ import torch
 
 from ...dialects.errors import OptionError
 from ...runtime.tracing import is_transformed, is_watched
+from .linear import as_rows, autocast
 from .weight_only import weight_only_mm
 from .weight_operator import add_bias, dequantized, product
 
@@ -133,7 +134,8 @@ class WeightOnlyLinear(torch.nn.Module):
         return dequantized(self.weight, self.scales, self.zeros, b_dtype=KINDS[self.dtype])
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """[..., out_features] of the input's type."""
+        """[..., out_features] of the input's type, or of autocast's."""
+        input = self._taken(input)
         seen = torch.compiler.is_compiling() or is_transformed() or is_watched(input, self.weight)
         differentiated = torch.is_grad_enabled() and (
             input.requires_grad or (self.bias is not None and self.bias.requires_grad)
@@ -146,6 +148,15 @@ class WeightOnlyLinear(torch.nn.Module):
         if self.bias is not None:
             how |= {"epilogue": add_bias, "operands": (self.bias,)}
         return weight_only_mm(input, self.weight, self.scales, **how)
+
+    def _taken(self, input: torch.Tensor) -> torch.Tensor:
+        """The input as kernels take it; OptionError for what none takes."""
+        (x,) = autocast(input)
+        sizes = list(x.shape)
+        if x.dtype not in (torch.bfloat16, torch.float16) or sizes[-1:] != [self.in_features]:
+            rule = f"input must be [..., {self.in_features}] of bfloat16 or float16"
+            raise OptionError(f"WeightOnlyLinear: {rule}, got {sizes} of {x.dtype}; convert it")
+        return as_rows(x)
 
     def extra_repr(self) -> str:
         return (
@@ -161,12 +172,31 @@ def quantize(
 ) -> torch.nn.Module:
     """Give the linear layers of a model narrow weights: the same model, changed in place.
 
-    model: its modules of the class torch.nn.Linear become `WeightOnlyLinear`.
+    model: its modules of the class torch.nn.Linear become `WeightOnlyLinear`, a layer that several
+        modules share one such. Where one is refused, none is changed.
     only: takes the name and the module; those for which it is false are left alone.
     """
-    for name, module in list(model.named_modules()):
-        for child_name, child in list(module.named_children()):
-            whole = f"{name}.{child_name}".lstrip(".")
-            if type(child) is torch.nn.Linear and (only is None or only(whole, child)):
-                setattr(module, child_name, WeightOnlyLinear.from_linear(child, dtype, group))
+    if not isinstance(model, torch.nn.Module) or type(model) is torch.nn.Linear:
+        rule = "model must be a torch.nn.Module with linear layers in it"
+        cure = "take WeightOnlyLinear.from_linear for a layer"
+        raise TypeError(f"quantize: {rule}, got {type(model).__name__}; {cure}")
+    made: dict[torch.nn.Linear, WeightOnlyLinear] = {}
+    places: list[tuple[torch.nn.Module, str, torch.nn.Linear]] = []
+    for whole, child in model.named_modules(remove_duplicate=False):
+        if type(child) is torch.nn.Linear and (only is None or only(whole, child)):
+            parent, _, name = whole.rpartition(".")
+            places.append((model.get_submodule(parent), name, child))
+            if child not in made:
+                made[child] = _narrow(whole, child, dtype, group)
+    for parent, name, child in places:  # behind all that may be refused
+        setattr(parent, name, made[child])
     return model
+
+
+def _narrow(name: str, linear: torch.nn.Linear, dtype: str, group: int | None) -> WeightOnlyLinear:
+    """The layer with narrow weights, in the mode of the other; OptionError names the layer."""
+    try:
+        return WeightOnlyLinear.from_linear(linear, dtype, group).train(linear.training)
+    except OptionError as error:
+        cure = "leave it out by only="
+        raise OptionError(f"quantize: {name}: {error.message}; or {cure}") from None

@@ -116,6 +116,11 @@ def check_dense(name: str, value: Any) -> None:
             f"tensor '{name}': must hold its values, got a view that negates its memory; pass"
             " what resolve_neg() gives"
         )
+    if value._is_zerotensor():
+        raise LaunchError(
+            f"tensor '{name}': must hold its values, got torch's tensor of zeros without memory;"
+            " pass what torch.zeros_like gives"
+        )
 
 
 def check_dtype(declared: Mapping[str, Any], got: str, known: Sequence[str]) -> None:

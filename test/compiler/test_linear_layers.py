@@ -83,3 +83,25 @@ def test_the_names_are_public():
     names = ["Linear", "WeightOnlyLinear", "quantize", "quantize_weights", "replace"]
     assert tilewright.nn.__dir__() == names
     assert all(getattr(tilewright.nn, name) for name in names)
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize(
+    "turn",
+    [
+        lambda x: x.view(16, 2, 32).transpose(0, 1),
+        lambda x: x.view(2, 32, 16).mT,
+        lambda x: x[:1].expand(2, 16, 32),
+    ],
+)
+def test_rows_that_do_not_step_evenly_are_copied(turn, gradients):
+    """As batch and sequence exchanged, channels first, and a batch that is one sequence."""
+    module, x = layer(), turn(torch.randn(SHAPE, dtype=torch.bfloat16))
+    with torch.set_grad_enabled(gradients):
+        assert_close(module(x).detach(), exact(module, x).detach())
+
+
+def test_autocast_leaves_float64_as_it_is():
+    module, x = layer(dtype=torch.float64), torch.randn(32, 32).double()
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        assert torch.equal(module(x), exact(module, x))

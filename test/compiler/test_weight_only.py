@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch.testing import assert_close
 
 import tilewright
 from tilewright.dialects.errors import CompileError
@@ -214,3 +215,32 @@ def test_small_weights_keep_a_scale_that_is_not_0(kind, dtype):
     largest = weight.float().abs().amax(1)
     assert (error[:2] <= 0.1 * largest[:2]).all()
     assert error[2] < 0.5 * largest[2]
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_a_layer_takes_what_torchs_linear_takes_and_says_what_not(gradients):
+    layer = WeightOnlyLinear.from_linear(torch.nn.Linear(K, N, dtype=torch.bfloat16), "int4", 32)
+    turned = torch.randn(8, 3, K).bfloat16().transpose(0, 1)
+    wide, bias = layer.dequantized().double(), layer.bias.detach().double()
+    with torch.set_grad_enabled(gradients):
+        found = layer(turned).detach()
+        assert_close(found.double(), turned.double() @ wide.T + bias, rtol=2e-2, atol=2e-2)
+        with torch.autocast("cpu", torch.bfloat16):
+            assert layer(turned.float()).detach().equal(found)
+        for given in (turned.float(), turned[..., 1:]):
+            with pytest.raises(CompileError, match=rf"input must be \[..., {K}\] of bfloat16 or"):
+                layer(given)
+
+
+def test_of_layers_of_which_one_is_refused_none_is_changed():
+    first, last = torch.nn.Linear(K, 64), torch.nn.Linear(100, 64)
+    model = torch.nn.ModuleList([first, last, torch.nn.ModuleList([first])])
+    with pytest.raises(CompileError, match=r"quantize: 1: .* whole groups of 32; .* by only="):
+        quantize(model, "int4", 32)
+    assert list(model[:2]) == [first, last]
+    quantize(model.eval(), "int4", 32, only=lambda name, module: module is not last)
+    assert type(model[0]) is WeightOnlyLinear and model[2][0] is model[0] and model[1] is last
+    assert not model[0].training
+    for root in (first, {}):
+        with pytest.raises(TypeError, match="with linear layers in it, got"):
+            quantize(root)

@@ -131,3 +131,15 @@ def test_a_read_only_input_is_bound_and_stays_read_only(manifest):
     a = np.zeros((6, 16), np.uint16)
     a.setflags(write=False)
     assert not bind_all(manifest, {**tensors(), "a": a})["a"].memory.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("make", "cure"),
+    [
+        (torch._neg_view, "resolve_neg"),
+        (lambda a: torch._efficientzerotensor(a.shape, dtype=a.dtype), "torch.zeros_like"),
+    ],
+)
+def test_a_tensor_whose_memory_lacks_its_values_is_refused(manifest, make, cure):
+    said = refusal(manifest, a=make(tensors()["a"]))
+    assert said.startswith("tensor 'a': must hold its values") and cure in said

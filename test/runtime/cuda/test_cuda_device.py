@@ -243,6 +243,9 @@ class FakeTensor:
     def is_neg(self):
         return False
 
+    def _is_zerotensor(self):
+        return False
+
     def data_ptr(self):
         return self.address
 
