@@ -20,7 +20,7 @@ from ...dialects.target import Target
 from ...dialects.tile_types import integers_of
 from .. import build
 from ..base import PassLog, one_of, option, require, target_of, walk
-from . import nvvm_barriers, nvvm_copies, nvvm_fragments, nvvm_lanes, nvvm_tensor_core
+from . import nvvm_barriers, nvvm_copies, nvvm_fragments, nvvm_lanes, nvvm_tensor_core, nvvm_wgmma
 
 TENSOR_MAP_BYTES = 128
 GPU_MODULE = "gpu.module"
@@ -173,16 +173,23 @@ def _unwanted(pdl: str) -> tuple[type, ...]:
 
 def _convert(ops: list[Any], unwanted: tuple[type, ...]) -> None:
     """Put what its pattern makes in the place of each op, in program order."""
-    for op in ops:
-        pattern = PATTERNS.get(type(op))
-        if pattern is None:
-            continue
-        if not isinstance(op, unwanted):
-            with ir.InsertionPoint(op), op.location:
-                value = pattern(op)
-            if value is not None:
-                op.operation.results[0].replace_all_uses_with(value)
-        op.operation.erase()
+    for run in nvvm_wgmma.runs(ops):
+        if isinstance(run[-1], nvvm_wgmma.Multiply):
+            nvvm_wgmma.lower_run(run)
+        else:
+            _convert_alone(run[-1], unwanted)
+
+
+def _convert_alone(op: Any, unwanted: tuple[type, ...]) -> None:
+    pattern = PATTERNS.get(type(op))
+    if pattern is None:
+        return
+    if not isinstance(op, unwanted):
+        with ir.InsertionPoint(op), op.location:
+            value = pattern(op)
+        if value is not None:
+            op.operation.results[0].replace_all_uses_with(value)
+    op.operation.erase()
 
 
 def _run_upstream(module: ir.Module) -> None:

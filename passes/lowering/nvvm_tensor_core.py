@@ -82,7 +82,7 @@ def _low_word(op: ir.OpView, descriptor: ir.Value) -> ir.Value:
     return made.operands[0]
 
 
-def _operand(
+def operand_descriptor(
     op: ir.OpView, descriptor: ir.Value[sm.DescriptorType], offset: ir.IntegerAttr
 ) -> ir.Value:
     """The whole descriptor (i64) of an operand, `offset` bytes further.
@@ -104,8 +104,8 @@ def mma(op: sm.MmaOp) -> None:
         KINDS[op.kind.value],
         GROUPS[op.cta_group.value],
         _tensor_pointer(op.d),
-        _operand(op, op.a, op.a_offset),
-        _operand(op, op.b, op.b_offset),
+        operand_descriptor(op, op.a, op.a_offset),
+        operand_descriptor(op, op.b, op.b_offset),
         build.constant(_instruction_descriptor(op)),
         op.accumulate,
         scale_input_d=shift,
@@ -118,7 +118,7 @@ def mma_of_tensor_memory(op: sm.MmaOfTensorMemoryOp) -> None:
         GROUPS[1],
         _tensor_pointer(op.d),
         _tensor_pointer(op.a),
-        _operand(op, op.b, op.b_offset),
+        operand_descriptor(op, op.b, op.b_offset),
         build.constant(_instruction_descriptor(op)),
         op.accumulate,
     )
@@ -140,8 +140,8 @@ def scaled_mma(op: sm.ScaledMmaOp) -> None:
         SCALED_KINDS[mma.kind],
         GROUPS[op.cta_group.value],
         _tensor_pointer(op.d),
-        _operand(op, op.a, op.a_offset),
-        _operand(op, op.b, op.b_offset),
+        operand_descriptor(op, op.a, op.a_offset),
+        operand_descriptor(op, op.b, op.b_offset),
         build.constant(build.signed(word)),
         op.accumulate,
         _tensor_pointer(op.a_scales),
@@ -155,7 +155,7 @@ def tmem_copy(op: sm.TmemCopyOp) -> None:
     nvvm.tcgen05_cp(
         shape,
         _tensor_pointer(op.to),
-        _operand(op, op.source, op.offset),
+        operand_descriptor(op, op.source, op.offset),
         group=GROUPS[op.cta_group.value],
         multicast=multicast,
     )
@@ -232,60 +232,14 @@ def keep(op: sm.KeepOp) -> ir.Value:
 
 def _pinned(struct: ir.Type, values: Sequence[ir.Value]) -> ir.Value:
     """The same registers, as a struct, which LLVM can't read before this point."""
-    return llvm.inline_asm(struct, values, "", _ties(values), has_side_effects=True)
+    return llvm.inline_asm(struct, values, "", ties(values), has_side_effects=True)
 
 
-def _ties(registers: Sequence[ir.Value]) -> str:
+def ties(registers: Sequence[ir.Value]) -> str:
     """The first constraints of an asm that takes registers and gives them back."""
     count, element = len(registers), registers[0].type
     letter = "r" if isinstance(element, ir.IntegerType) else "f"
     return ",".join([f"={letter}"] * count + [str(index) for index in range(count)])
-
-
-def wgmma(op: sm.WgmmaOp) -> ir.Value:
-    """The new registers; an asm of our own, since nvvm.wgmma.mma_async fixes scale-d."""
-    b_word = _operand(op, op.b, op.b_offset)
-    a_word = _operand(op, op.a, op.a_offset)
-    registers = parts(op.d)
-    operands = [*registers, a_word, b_word, op.accumulate]
-    constraints = f"{_ties(registers)},l,l,b,~{{memory}}"
-    text = _wgmma_text(op)
-    return llvm.inline_asm(op.d.type, operands, text, constraints, has_side_effects=True)
-
-
-def wgmma_of_registers(op: sm.WgmmaOfRegistersOp) -> ir.Value:
-    """The same with A in four registers."""
-    registers, count = parts(op.d), op.a.type.shape[0]
-    a = [vector.ExtractOp(op.a, [], [index]).result for index in range(count)]
-    operands = [*registers, *a, _operand(op, op.b, op.b_offset), op.accumulate]
-    constraints = f"{_ties(registers)},{'r,' * count}l,b,~{{memory}}"
-    text = _wgmma_text(op)
-    return llvm.inline_asm(op.d.type, operands, text, constraints, has_side_effects=True)
-
-
-def _wgmma_text(op: sm.WgmmaOp | sm.WgmmaOfRegistersOp) -> str:
-    """wgmma.mma_async with D in the first n/2 operands; A, B and scale-d follow its ties.
-
-    Floats have factors for A and B, and those of 16 bits in memory say which are MN-major.
-    """
-    a, n = DTYPES[op.a_type.value], op.n.value
-    held = isinstance(op, sm.WgmmaOfRegistersOp)
-    words = [f"${n + index}" for index in range(op.a.type.shape[0] + 2 if held else 3)]
-    if held:
-        words = [_braced(words[:-2]), *words[-2:]]
-    factors = [] if a.is_integer else ["1", "1"]
-    majors = (op.b_major.value,) if held else (op.a_major.value, op.b_major.value)
-    transposed = [str(int(major == "mn")) for major in majors] if a.bytes == 2 else []
-    shape, types = f"m{op.m.value}n{n}k{op.k.value}", f"{op.d_type.value}.{a.name}"
-    registers = _braced([f"${index}" for index in range(n // 2)])
-    return (
-        f"wgmma.mma_async.sync.aligned.{shape}.{types}.{op.b_type.value}"
-        f" {registers}, {', '.join([*words, *factors, *transposed])};"
-    )
-
-
-def _braced(registers: list[str]) -> str:
-    return f"{{{', '.join(registers)}}}"
 
 
 def wgmma_fence(_: sm.WgmmaFenceOp) -> None:
@@ -318,8 +272,6 @@ PATTERNS = {
     sm.MmaOfTensorMemoryOp: mma_of_tensor_memory,
     sm.KeepOp: keep,
     sm.PinOp: pin,
-    sm.WgmmaOp: wgmma,
-    sm.WgmmaOfRegistersOp: wgmma_of_registers,
     sm.WgmmaFenceOp: wgmma_fence,
     sm.WgmmaCommitOp: wgmma_commit,
     sm.WgmmaWaitOp: wgmma_wait,

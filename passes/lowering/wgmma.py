@@ -77,23 +77,20 @@ def multiply(
     parts = [(part, operand_descriptor(scope, op, part.tile)) for part in parts_of_b(op)]
     a_first = at_warpgroup(Team.of(op), a_first, a, scope.warpgroups(op.acc.type))
     sm.WgmmaFenceOp.of()
-    atoms = list(begin)
+    atoms = [split_registers(registers, len(parts)) for registers in begin]
     for k in range(0, depth or a.k, fields["k"]):
         accumulate = accumulate if k == 0 else build.true()
         if last_apart and k and k + fields["k"] == a.k:
             sm.WgmmaCommitOp.of()
-        for number, registers in enumerate(atoms):
-            atom = first + number
-            sums = split_registers(registers, len(parts))
+        for atom, sums in enumerate(atoms, first):
             for at, (part, b_first) in enumerate(parts):
                 b = part.layout
                 offsets = {"a_offset": a.offset(atom * ATOM_M, k), "b_offset": b.offset(0, k)}
                 offsets |= {"n": part.n, "b_major": b.major, "sum": sums[at].type}
                 operands = (sums[at], a_first, b_first, accumulate)
                 sums[at] = sm.WgmmaOp.of(*operands, **fields | offsets).sum
-            atoms[number] = joined_registers(sums, struct)
     sm.WgmmaCommitOp.of()
-    return atoms
+    return [joined_registers(sums, struct) for sums in atoms]
 
 
 def at_warpgroup(team: Team, first: ir.Value, layout: TileLayout, warpgroups: int) -> ir.Value:

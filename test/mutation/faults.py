@@ -6,6 +6,7 @@ what `run.py` runs of the default suite, in this order, until a test fails.
 
 from __future__ import annotations
 
+from asm_faults import ASMS
 from emulator_faults import EMULATOR
 from fault import Fault
 from graph_faults import GRAPHS
@@ -394,4 +395,5 @@ FAULTS = [
     *LAUNCHES,
     *LANES,
     *RELEASES,
+    *ASMS,
 ]

@@ -204,6 +204,8 @@ def main() -> int:
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     tree = options.tree.resolve()
+    if not (tree / "pyproject.toml").is_file():
+        parser.error(f"--tree must be a checkout with a pyproject.toml, got {options.tree}")
     with ThreadPoolExecutor(options.processes) as pool:
         outcomes = pool.map(lambda number: try_fault(number, tree), options.only)
         found = dict(zip(options.only, outcomes, strict=True))

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 from faults import FAULTS
-from run import TREE, home_of
+from run import TREE, home_of, main
 
 PAGE = TREE / "docs" / "mutation.md"
 SUBJECTS = {"dialects": 2, "passes": 35, "passes/lowering": 19, "runtime/emulator": 20}
@@ -43,3 +43,13 @@ def test_the_page_lists_every_fault_by_its_number():
 def test_every_fault_names_tests_that_there_are():
     for fault in FAULTS:
         assert all((TREE / test).exists() for test in fault.tests), fault.what
+
+
+def test_a_tree_that_is_none_is_refused_in_one_line(tmp_path, monkeypatch, capsys):
+    for missing in (tmp_path / "gone", tmp_path):
+        monkeypatch.setattr("sys.argv", ["run.py", "--tree", str(missing)])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        assert caught.value.code == 2
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert last.endswith(f"--tree must be a checkout with a pyproject.toml, got {missing}")

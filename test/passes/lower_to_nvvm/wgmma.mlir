@@ -1,5 +1,5 @@
-// An MMA is a group of wgmma behind a fence, a K step each; a slot is released by each warp when its
-// group is done, and results leave the registers behind an asm that LLVM can't pass.
+// An MMA is a group of wgmma behind a fence, a K step each, in one asm; a slot is released by each
+// warp when its group is done, and results leave the registers behind an asm that LLVM can't pass.
 // RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,swizzle-selection,lower-to-nvvm' | filecheck %s
 
 // CHECK-NOT:     tcgen05
@@ -7,7 +7,10 @@
 // CHECK:         llvm.alloca %{{.*}} x !llvm.struct<"f32x{{[0-9]+}}", (f32, f32,
 // CHECK:         nvvm.mbarrier.try_wait
 // CHECK:         nvvm.wgmma.fence.aligned
+// CHECK:         llvm.inline_asm
+// CHECK-NOT:     llvm.inline_asm
 // CHECK-COUNT-8: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16
+// CHECK-NOT:     llvm.inline_asm
 // CHECK:         nvvm.wgmma.commit.group.sync.aligned
 // CHECK:         nvvm.wgmma.wait.group.sync.aligned 0
 // CHECK:         nvvm.mbarrier.arrive
