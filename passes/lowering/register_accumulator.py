@@ -40,10 +40,24 @@ def struct_of(element: ir.Type, count: int) -> ir.Type:
 
 
 def parts(struct: ir.Value) -> list[ir.Value]:
-    """The members of such a struct, which are all of one type."""
+    """The members of such a struct, which are all of one type.
+
+    Those of a stack slot are loaded one by one, where the struct was: SROA would make of the whole
+    one a chain of insertvalues, each of which IPSCCP goes through member by member.
+    """
     members = str(struct.type).partition("(")[2].partition(")")[0].split(", ")
-    element = ir.Type.parse(members[0])
-    return [llvm.extractvalue(element, struct, [index]) for index in range(len(members))]
+    element, count = ir.Type.parse(members[0]), len(members)
+    loaded = struct.owner
+    if isinstance(loaded, ir.Block) or loaded.name != "llvm.load":
+        return [llvm.extractvalue(element, struct, [index]) for index in range(count)]
+    with ir.InsertionPoint(loaded):
+        return _loaded_parts(loaded.operands[0], struct.type, element, count)
+
+
+def _loaded_parts(slot: ir.Value, struct: ir.Type, element: ir.Type, count: int) -> list[ir.Value]:
+    flags = build.NO_WRAP_FLAGS
+    places = [llvm.GEPOp(slot.type, slot, [], [0, at], struct, flags) for at in range(count)]
+    return [llvm.load(element, place.result) for place in places]
 
 
 def pinned(registers: ir.Value) -> ir.Value:
