@@ -25,8 +25,8 @@ ORDERS = [
     ),
     Fault(
         "clock: a proxy fence covers nothing that another cluster has written",
-        "        if ASYNC_GLOBAL in rows:\n            self.others",
-        "        if False:\n            self.others",
+        "            if ASYNC_GLOBAL in rows:\n                known.others",
+        "            if False:\n                known.others",
         (f"{RACES}/test_proxy_fences.py",),
     ),
     Fault(

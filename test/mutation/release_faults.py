@@ -1,4 +1,4 @@
-"""Planted faults in what the emulator holds single lanes of a warp to."""
+"""Planted faults in what the emulator holds single lanes of a warp to, and fences."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ RELEASES = [
         RACES,
     ),
     Fault(
-        "warp-clock: a wait for anything makes the lanes of a warp meet",
-        "self.together = max(self.together, int(message.rows[KNOWN, self.own]))",
-        "self.together = self.time",
+        "known: a wait for anything makes the lanes of a warp meet",
+        "self.together = max(self.together, int(message.rows[KNOWN, own]))",
+        "self.together = int(self.rows[KNOWN, own])",
         RACES,
     ),
     Fault(
         "warp-clock: a fence ahead of bar.warp.sync covers the other lanes for what follows it",
-        "limits[first - OVER :] = np.minimum(self.together, self._fenced[covered, 0])",
-        "limits[first - OVER :] = self.together",
+        "limits[first - OVER :] = np.minimum(together, self._fenced[covered, 0])",
+        "limits[first - OVER :] = together",
         RACES,
     ),
     Fault(
@@ -35,6 +35,42 @@ RELEASES = [
         "lanes-of-bytes: lanes of one store may disagree about a value",
         "    differ = (rows[one] != rows[other]).any(axis=1)\n",
         "    differ = np.zeros(len(one), bool)\n",
+        RACES,
+    ),
+    Fault(
+        "known: what one lane acquires all lanes know",
+        "        shared = {id(self.common)}\n",
+        "        return self.all\n        shared = {id(self.common)}\n",
+        RACES,
+    ),
+    Fault(
+        "shadow: copies are over for all lanes when each lane has waited for its own",
+        "        if own.any():\n            component, time = event\n",
+        "        if False:\n            component, time = event\n",
+        RACES,
+    ),
+    Fault(
+        "tracker: an arrival of one lane's copies is of those of its warp",
+        "op.marks.lanes = lanes if op.joins and op.stream == (CP_ASYNC, None) else None",
+        "op.marks.lanes = None",
+        RACES,
+    ),
+    Fault(
+        "tracker: a barrier that one lane has made may be used by others at once",
+        "self._clocks[warp].observe(made, releasing(warp), generic=True)",
+        "self._clocks[warp].observe(made, generic=True)",
+        RACES,
+    ),
+    Fault(
+        "sc-fences: a fence of a narrow scope orders CTAs",
+        "            if _distance(fence.cta, warp.cta) <= min(reach, fence.reach):\n",
+        "            if True:\n",
+        RACES,
+    ),
+    Fault(
+        "sc-fences: what a read tells of the order of fences is forgotten",
+        "            self._before.setdefault(warp, {}).update(behind)\n",
+        "            pass\n",
         RACES,
     ),
 ]

@@ -98,6 +98,12 @@ class Copy:
         """Offsets of all destination bytes, int64[k, size]."""
         return self.to[:, None] + np.arange(self.size)
 
+    def part(self, lanes: set[int]) -> tuple[np.ndarray, np.ndarray, int]:
+        """Those lanes, where they write, and how many bytes."""
+        every = np.flatnonzero(self.mask)
+        chosen = np.isin(every, list(lanes))
+        return every[chosen], self.to[chosen], self.size
+
     def moves(self) -> Moves:
         """For profiles."""
         lanes, written = np.flatnonzero(self.mask), self.size * len(self.to)
@@ -203,7 +209,7 @@ def _copy_step(to: Callable, source: Callable, amounts: Callable, size: int) -> 
         warp.launch.engines.submit(op)
         threads = _copies(warp)
         lanes = np.flatnonzero(mask).tolist()
-        _waiting(warp)[op] = set(lanes)
+        _waiting(warp)[op] = copy, set(lanes)
         for lane in lanes:
             threads[lane].open.append(op)
         _count(warp, int(read.sum()), size * len(offsets))
@@ -237,8 +243,8 @@ def _claim(warp: Warp, mask: np.ndarray, addresses: np.ndarray, size: int) -> np
     return offsets
 
 
-def _waiting(warp: Warp) -> dict[EngineOp, set[int]]:
-    """By copy, the lanes that have not waited for their part of it."""
+def _waiting(warp: Warp) -> dict[EngineOp, tuple[Copy, set[int]]]:
+    """By operation its copy, and the lanes that have not waited for their part of it."""
     return warp.state("cp.async waits", dict)
 
 
@@ -248,10 +254,15 @@ def _observe(warp: Warp, mask: np.ndarray, waited: list[list[EngineOp]]) -> None
     waiting, lanes = _waiting(warp), np.flatnonzero(mask).tolist()
     alike = all(each == waited[0] for each in waited)
     over = []
+    told = warp.cta.shared.heard("copy_awaited")
     for op in dict.fromkeys(op for each in waited[: 1 if alike else None] for op in each):
         own = zip(lanes, waited, strict=True)
-        waiting[op] -= set(lanes if alike else (lane for lane, ops in own if op in ops))
-        if not waiting[op]:
+        copy, left = waiting[op]
+        now = left.intersection(lanes if alike else (lane for lane, ops in own if op in ops))
+        for tell in told:
+            tell(warp, *copy.part(now))
+        left -= now
+        if not left:
             del waiting[op]
             over.append(op)
     warp.launch.events.operations_awaited(warp, over)

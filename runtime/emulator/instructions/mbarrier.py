@@ -237,7 +237,7 @@ def build_wait(ins: Decoded) -> Step:
         seen, refused = [], []
         for lanes, address, value in asked:
             barrier, done = _ask(warp, lanes, address, value, space, by_parity)
-            seen += [barrier] if done else []
+            seen += [(barrier, lanes)] if done else []
             refused += [] if done else [(lanes, address, value)]
         _tell_seen(warp, seen, relaxed)
         write(warp, mask, _answers(asked, refused))
@@ -256,7 +256,7 @@ def build_wait(ins: Decoded) -> Step:
         launch, events = warp.launch, warp.launch.events
         launch.report.count_wait(done)
         if done:
-            events.phase_seen(warp, barrier, relaxed)
+            events.phase_seen(warp, (lane,), barrier, relaxed)
             if not relaxed:
                 events.acquired(warp)
         events.waited(address & OFFSET_MASK, done)
@@ -318,10 +318,13 @@ def _ask(
     return barrier, barrier.test_parity(value, *[first + lane for lane in lanes])
 
 
-def _tell_seen(warp: Warp, barriers: list[Mbarrier], relaxed: bool) -> None:
+def _tell_seen(warp: Warp, seen: list[tuple[Mbarrier, Sequence[int]]], relaxed: bool) -> None:
     """Lanes have been told that a phase of each of the barriers is complete."""
-    for barrier in barriers if len(barriers) < 2 else dict.fromkeys(barriers):
-        warp.launch.events.phase_seen(warp, barrier, relaxed)
+    lanes_of: dict[Mbarrier, list[int]] = {}
+    for barrier, lanes in seen:
+        lanes_of.setdefault(barrier, []).extend(lanes)
+    for barrier, lanes in lanes_of.items():
+        warp.launch.events.phase_seen(warp, lanes, barrier, relaxed)
 
 
 def _answers(asked: list[Question], refused: list[Question]) -> np.ndarray:

@@ -6,7 +6,7 @@ changes what it is told of; a check that finds a rule broken raises Trap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -91,8 +91,8 @@ class Listener:
     def waited(self, offset: int, answered: bool) -> None:
         """A warp has asked the barrier at an offset of its CTA; `answered`: its phase is over."""
 
-    def phase_seen(self, warp: Warp, barrier: Any, relaxed: bool) -> None:
-        """A warp has been told that the phase it asked for is complete."""
+    def phase_seen(self, warp: Warp, lanes: Sequence[int], barrier: Any, relaxed: bool) -> None:
+        """Lanes have been told that the phase they asked for is complete."""
 
     # -- operations of engines ---------------------------------------------------------------
 
@@ -252,6 +252,9 @@ class Watcher:
         self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int, line: int
     ) -> None:
         """Those copies, issued at a PTX line, are performed."""
+
+    def copy_awaited(self, warp: Warp, lanes: np.ndarray, offsets: np.ndarray, size: int) -> None:
+        """Lanes (their numbers) have waited for copies of `size` bytes to offsets, one of each."""
 
 
 class Strong(NamedTuple):

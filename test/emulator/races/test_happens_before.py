@@ -101,7 +101,7 @@ ROWS = {
     "a wait for the readers before a bulk copy overwrites": (
         "@%p1 st.shared.u32 [%r6], 1; fence.proxy.async; bar.sync 0;"
         "@!%p1 ld.shared.u32 %r8, [%r2]; <bar.sync 0;>"
-        + BULK.replace("bar.sync 0;", "")
+        + BULK.replace("bar.sync 0;", "bar.warp.sync -1;")
         # the copy is issued by warp 0 without knowing of warp 1's read
         + ACQUIRING.replace("W:", "@!%p1 bra END; W:")
         + "END:",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ...machine.events import Watcher
 from ...machine.memory import Region
 from ...machine.shared_access import Words
 from ...ptx.lanes import FULL, TOGETHER, WARP_SIZE
+from .clock import CP_ASYNC
 from .grains import WORD, Block, Cells
 from .lane_times import EVERYONE
 from .lanes_of_bytes import require_agreement
@@ -30,15 +31,17 @@ class Accesses(Watcher):
     # -- of threads, and of operations as if by threads --------------------------------------
 
     def loading(self, region: Region, addresses: np.ndarray, index: np.ndarray, size: int) -> None:
+        offsets = region.offsets(addresses)
+        lanes = _lanes_of(self._launch.mask, len(offsets))
+        if self._launch.strong is not None:
+            self._races.places.loaded(region, offsets, lanes)
         actor = self._races.actor(owner=self._owner)
         if actor is None:
             return
-        offsets = region.offsets(addresses)
-        actor.lanes = _lanes_of(self._launch.mask, len(offsets))
-        actor.incoherent = self._launch.incoherent
-        if self._launch.strong is not None:
-            self._races.places.loaded(region, offsets)
-        self.shadow.read(*_cells(region, offsets, size), actor, f"the read of {size} bytes")
+        actor.incoherent, what = self._launch.incoherent, f"the read of {size} bytes"
+        for chosen, part in self._races.parted(actor, lanes):
+            read = offsets if chosen is None else offsets[chosen]
+            self.shadow.read(*_cells(region, read, size), part, what)
 
     def storing(
         self, region: Region, addresses: np.ndarray, size: int, values: np.ndarray, who: Any
@@ -46,14 +49,16 @@ class Accesses(Watcher):
         actor = self._races.actor(owner=self._owner)
         if actor is None:
             return
-        offsets = region.offsets(addresses)
-        actor.lanes = _lanes_of(who and who[1], len(offsets))
-        cells, what = _cells(region, offsets, size), f"the write of {size} bytes"
+        offsets, what = region.offsets(addresses), f"the write of {size} bytes"
+        lanes = _lanes_of(who and who[1], len(offsets))
         if not actor.strong and len(offsets) > 1:
-            require_agreement(offsets, values, actor.lanes, what)
-        self.shadow.write(*cells, actor, what, lambda: _same(region.data, offsets, values))
+            require_agreement(offsets, values, lanes, what)
+        for chosen, part in self._races.parted(actor, lanes):
+            own = offsets if chosen is None else offsets[chosen]
+            same = partial(_same, region.data, offsets, values, chosen)
+            self.shadow.write(*_cells(region, own, size), part, what, same)
         if self._launch.strong is not None:
-            self._races.places.stored(region, offsets, actor.lanes)
+            self._races.places.stored(region, offsets, lanes)
 
     def reading(self, region: Region, at: int, size: int) -> None:
         actor = self._races.actor(owner=self._owner)
@@ -97,7 +102,15 @@ class Accesses(Watcher):
     ) -> None:
         actor = self._races.actor(owner=self._owner)
         if actor is not None:
+            actor.lanes = _lanes_of(mask, len(offsets))
             self.shadow.write(*_shifted(offsets, size), actor, "the write of cp.async")
+
+    def copy_awaited(self, warp: Warp, lanes: np.ndarray, offsets: np.ndarray, size: int) -> None:
+        clock = self._races.clock(warp)
+        stream = clock.latest(CP_ASYNC)
+        if stream is not None:
+            cells = _shifted(offsets, size)
+            self.shadow.awaited(*cells, _LANES[lanes], stream[0], (clock.own, clock.time))
 
 
 def _lanes_of(mask: np.ndarray | None, count: int) -> np.ndarray | None:
@@ -111,11 +124,16 @@ def _lanes_of(mask: np.ndarray | None, count: int) -> np.ndarray | None:
     return _LANES[mask]
 
 
-def _same(data: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """bool[bytes]: which bytes already have the values that are written."""
+def _same(
+    data: np.ndarray, offsets: np.ndarray, values: np.ndarray, chosen: np.ndarray | None = None
+) -> np.ndarray:
+    """bool[bytes] of the chosen accesses, None for all: which bytes already have the values that
+    are written, or get them from other lanes of the same instruction."""
     new = np.ascontiguousarray(values).view(np.uint8).reshape(len(offsets), -1)
-    old = data[offsets[:, None] + np.arange(new.shape[1])]
-    return (old == new).reshape(-1)
+    same = data[offsets[:, None] + np.arange(new.shape[1])] == new
+    if chosen is not None:
+        same = same[chosen] | np.isin(offsets[chosen], offsets[~chosen])[:, None]
+    return same.reshape(-1)
 
 
 def _cells(region: Region, offsets: np.ndarray, size: int) -> tuple[np.ndarray, int]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...interface import Cta, Warp
 from .clock import Domain, Event, Message
+from .known import Known, Lanes, LanesKnown
 
 LINE_BITS = 20
 """Of a mark: the PTX line."""
@@ -22,7 +23,8 @@ class Actor:
     same by cluster number; asynchronous: it accesses memory through the async proxy.
     comparing: it is an atomic compare-and-swap, see `Compared`. incoherent: it is ld.global.nc.
     lanes: uint8[accesses], 1 + the lane of each, where known; together: when the lanes of the warp
-    last executed a synchronising instruction.
+    last executed a synchronising instruction; warp: what lanes of the warp know, where some know
+    more than others.
     """
 
     domain: Domain
@@ -36,24 +38,41 @@ class Actor:
     incoherent: bool = False
     lanes: np.ndarray | None = None
     together: int = 0
+    warp: LanesKnown | None = None
 
     def knows(self, kind: int, cluster: int | None = None) -> np.ndarray:
         """One row of what it knows, of its own cluster or another."""
+        return self._row(self, kind, cluster)
+
+    def others_know(self, kind: int, cluster: int | None = None) -> list[np.ndarray]:
+        """The same of what any lanes of its warp know."""
+        known = self.warp.all if self.warp else []
+        return [self._row(each, kind, cluster) for each in known]
+
+    def _row(self, known: Actor | Known, kind: int, cluster: int | None) -> np.ndarray:
         if cluster is None or cluster == self.domain.number:
-            return self.rows[kind]
-        rows = self.others.get(cluster)
+            return known.rows[kind]
+        rows = known.others.get(cluster)
         return _NOTHING if rows is None else rows[kind]
 
 
 class Meant:
     """What is kept of an operation. clock: what its warp knew; issuer: the warp's CTA; event: what
-    tells of its completion."""
+    tells of its completion; lanes: those whose copies it tells of, None for all."""
 
-    __slots__ = ("clock", "event", "issuer")
+    __slots__ = ("clock", "event", "issuer", "lanes")
 
     def __init__(self, clock: Message, issuer: Cta | None):
         self.clock, self.issuer = clock, issuer
         self.event: Event | None = None
+        self.lanes: Lanes = None
+
+    def events(self) -> list[Event]:
+        """What tells of its completion, by lane where it is not of all."""
+        if self.event is None or self.lanes is None:
+            return [self.event] if self.event else []
+        component, time = self.event
+        return [(self.clock.domain.lane(component, lane), time) for lane in self.lanes]
 
 
 def line_of(warp: Warp) -> int:

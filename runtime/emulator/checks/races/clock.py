@@ -28,6 +28,10 @@ TRAVELLING = OUT + 1
 OWN_CTA, OWN_CLUSTER, ELSEWHERE = range(3)
 """How far a scope reaches, or how far from each other two threads are."""
 REACH = {"cta": OWN_CTA, "cluster": OWN_CLUSTER, "gpu": ELSEWHERE, "sys": ELSEWHERE}
+LANES = 34
+"""Numbers of lanes in tables: 1 + the lane, and what stands for none and for all."""
+CP_ASYNC = "cp.async"
+"""The kind of operations by which lanes of a warp copy, each for itself."""
 _STEP = 32
 
 Event = tuple[int, int]
@@ -38,7 +42,8 @@ Rows = np.ndarray
 class Domain:
     """The components of one cluster. number: the cluster's, unique in the launch; away: by CTA
     rank, those of its warps for accesses to the shared memory of other CTAs; lanes: by a warp's
-    component those of its lanes that have released alone (`lane_times`), by 1 + the lane."""
+    component those of its lanes that have released alone (`lane_times`), by 1 + the lane. That of
+    a warp's copies (`CP_ASYNC`) has them for lanes whose copies were waited for alone."""
 
     def __init__(self, number: int, expected: int):
         self.number = number
@@ -57,6 +62,10 @@ class Domain:
     def is_away(self, component: int) -> bool:
         """Whether it stands for accesses of a warp to the memory of other CTAs."""
         return any(component in components for components in self.away.values())
+
+    def tell_lanes_apart(self, component: int) -> None:
+        """Its lanes may have components of their own."""
+        self.lanes.setdefault(component, np.zeros(LANES, np.int64))
 
     def lane(self, component: int, lane: int) -> int:
         """The component of a lane of the warp that has one; `away` ones share it."""

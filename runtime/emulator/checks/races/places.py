@@ -8,8 +8,10 @@ import numpy as np
 
 from ...interface import EngineOp, Launch, Warp
 from .clock import REACH
+from .known import Lanes
 from .lane_times import releasing
 from .releases import Published
+from .sc_fences import ScFences
 
 ACQUIRES = ("acquire", "acq_rel")
 RELEASES = ("release", "acq_rel")
@@ -21,25 +23,37 @@ class Places:
     def __init__(self, races: Any, launch: Launch):
         self._races, self._launch = races, launch
         self._locations: dict[tuple, Published] = {}
+        self._fences = ScFences(races.clock)
 
-    def loaded(self, region: object, offsets: np.ndarray) -> None:
-        """A strong load by a warp: acquire, or hold for a fence, what the places pass on."""
+    def loaded(self, region: object, offsets: np.ndarray, lanes: np.ndarray | None) -> None:
+        """A strong load by a warp: lanes acquire, or hold for a fence, what the places pass on
+        that they read. lanes: 1 + the lane of each offset."""
         warp = self._launch.current_warp
         if warp is None or self._races.operation is not None:
             return
-        for offset in dict.fromkeys(offsets.tolist()):
+        everyone = releasing(warp)
+        places = dict.fromkeys(offsets.tolist())
+        for offset in places:
             published = self._locations.get((id(region), offset))
             if published is not None:
-                self._take_in(warp, published)
+                readers = everyone
+                if lanes is not None and len(places) > 1:
+                    readers = tuple((lanes[offsets == offset].astype(int) - 1).tolist())
+                self._take_in(warp, readers, published)
+            self._fences.reads(warp, (id(region), offset))
 
-    def _take_in(self, warp: Warp, published: Published) -> None:
+    def _take_in(self, warp: Warp, lanes: Lanes, published: Published) -> None:
         distance, strong = published.distance(warp.cta), self._launch.strong
         message = published.messages[distance]
         if distance > REACH[strong.scope]:
             self._races.clock(warp).saw(message)
             return
         relaxed = strong.order not in ACQUIRES
-        self._races.clock(warp).acquire(message, relaxed=relaxed, distance=distance)
+        self._races.clock(warp).acquire(message, lanes, relaxed=relaxed, distance=distance)
+
+    def fenced(self, warp: Warp, lanes: Lanes, scope: str) -> None:
+        """fence.sc by lanes."""
+        self._fences.fenced(warp, lanes, REACH[scope])
 
     def stored(self, region: object, offsets: np.ndarray, lanes: np.ndarray | None) -> None:
         """A strong store by a warp or a late one: the places pass on what it releases, each of
@@ -56,6 +70,7 @@ class Places:
             return
         for offset in offsets:
             key = (id(region), offset)
+            self._fences.writes(self._launch.current_warp, key)
             earlier = self._locations.get(key)
             if self._launch.strong.updating and earlier is not None:
                 self._locations[key] = published.continued(earlier)

@@ -33,7 +33,7 @@ from .order import (
     visible_row,
 )
 from .reads import AgentReads, LastReads
-from .verdicts import Past, between_lanes, limit, split_when
+from .verdicts import LINE_MASK, Past, between_lanes, limit, split_when
 
 Warn = Callable[[str, str], None]
 
@@ -120,6 +120,19 @@ class SharedShadow:
         self._writes.put(index, size, who, actor.when)
         if not actor.asynchronous:
             note_lanes(self._lanes, index, size, actor)
+
+    def awaited(
+        self, index: np.ndarray, size: int, lanes: np.ndarray, stream: int, event: tuple[int, int]
+    ) -> None:
+        """Lanes (1 + each) have waited for their copies, of this component, into these cells: from
+        this event on they are writes of the lanes themselves."""
+        who, when = self._writes.fine(index, size)
+        written = self._lanes[bytes_of(index, size)] == np.repeat(lanes, size)
+        own = (written & (who == stream)).reshape(-1, size).all(axis=1)
+        if own.any():
+            component, time = event
+            line = int(when[np.repeat(own, size).argmax()]) & LINE_MASK
+            self._writes.put(index[own], size, component, time << LINE_BITS | line)
 
     def superseded(self, words: Words, span: Span) -> None:
         """The async proxy has written these 8-byte words: no fence is awaited there."""
@@ -233,7 +246,10 @@ class SharedShadow:
         self, at: int, past: str, mark: tuple[int, int], actor: Actor, what: str
     ) -> NoReturn:
         component, (_, line) = abs(mark[0]), split_when(mark[1])
-        other = f"the {past} by {self._domain.name(component)} (ptx:{line})"
+        name = self._domain.name(component)
+        if past == "write" and self._tags[at] == CLOCKED and name.startswith("warp"):
+            name = f"cp.async of {name}"
+        other = f"the {past} by {name} (ptx:{line})"
         place = f"shared offset 0x{at:x} of {self._name}"
         lane = 0 if past == "read" else int(self._lanes[at])
         lanes = self._domain.lanes.get(component)

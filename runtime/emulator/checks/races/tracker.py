@@ -1,6 +1,6 @@
 """The events of one launch that order accesses, and the shadows that check them.
 
-Warps are the agents: the lanes of one warp count as ordered by program order. Barriers, mbarriers
+Warps are the agents, and tell their lanes apart where few of them synchronise. Barriers, mbarriers
 and memory locations carry messages from those that release to those that acquire. An operation
 of an engine is bound by what its warp knew when it issued it, and its accesses become known
 through the mbarrier that it signals, its commit, or the wait for its group.
@@ -8,6 +8,7 @@ through the mbarrier that it signals, its commit, or the wait for its group.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -21,10 +22,12 @@ from ...ptx.lanes import WARP_SIZE
 from ..fences.shared_rules import SharedRules
 from ..fences.tensor_fences import PastAccess
 from .accesses import Accesses
-from .actor import LINE_BITS, Actor, Meant, describe, line_of
+from .actor import LINE_BITS, Meant, describe, line_of
+from .actors import Actors
 from .clock import (
     ASYNC,
     ASYNC_GLOBAL,
+    CP_ASYNC,
     HAPPENED,
     KNOWN,
     OUT,
@@ -35,7 +38,7 @@ from .clock import (
     Event,
     Message,
 )
-from .exits import ACCESS, ARRIVAL, check_exit, note, note_operation, require_started
+from .exits import ARRIVAL, check_exit, note
 from .lane_times import lanes_apart, releasing
 from .meetings import Meeting
 from .places import Places
@@ -55,30 +58,21 @@ _COVERED = {
 """Rows of the clocks that a proxy fence raises, by its state space."""
 
 
-class Races(Listener):
-    """State of one launch.
-
-    operation: the one that an engine performs now. rules: those of shared memory, whose marks say
-    which threads have not executed a proxy fence.
-    """
+class Races(Actors, Listener):
+    """State of one launch. rules: those of shared memory, whose marks say which threads have not
+    executed a proxy fence."""
 
     def __init__(self, launch: Launch, rules: SharedRules):
-        self._launch, self._rules = launch, rules
+        super().__init__(launch)
+        self._rules = rules
         self._domains: list[Domain] = []
         self._domain_of: dict[Cluster, Domain] = {}
-        self._clocks: dict[Warp, WarpClock] = {}
         self._meetings: dict[Any, Meeting] = {}
         self._barriers: dict[Mbarrier, BarrierClock] = {}
         self._times: dict[tuple, list[int]] = {}
         self._shadows: dict[Cta, SharedShadow] = {}
         self._prerequisites: Prerequisites | None = None
-        self.operation: EngineOp | None = None
-        self._engine: Actor | None = None
         self.places = Places(self, launch)
-
-    def clock(self, warp: Warp) -> WarpClock:
-        """What a warp knows."""
-        return self._clocks[warp]
 
     # -- agents ----------------------------------------------------------------------------------
 
@@ -100,7 +94,9 @@ class Races(Listener):
 
     def warp_started(self, warp: Warp) -> None:
         domain = self._domain_of[warp.cta.cluster]
-        self._clocks[warp] = WarpClock(domain, lambda: describe(warp), warp.cta.rank)
+        self._clocks[warp] = WarpClock(
+            domain, lambda: describe(warp), warp.cta.rank, lambda: warp.live
+        )
 
     def cta_exited(self, cta: Cta) -> None:
         known = (self._clocks[warp].row(HAPPENED) for warp in cta.warps)
@@ -140,47 +136,6 @@ class Races(Listener):
         if self._prerequisites is not None:
             self._prerequisites.waited(self._clocks[warp])
 
-    def actor(self, warp: Warp | None = None, owner: Cta | None = None) -> Actor | None:
-        """Who accesses memory now, of a CTA where it is shared: the operation under way, else the
-        warp."""
-        if self.operation is not None:
-            return self._operating(self.operation, owner)
-        warp = warp or self._launch.current_warp
-        if warp is None:
-            return None
-        clock, strong = self._clocks[warp], self._launch.strong
-        when = clock.time << LINE_BITS | line_of(warp)
-        own = clock.own
-        if owner is not None and owner is not warp.cta:
-            require_started(clock, owner, (self._clocks[each] for each in owner.warps))
-            own = clock.away()
-            note(owner, ACCESS, (own, clock.time), line_of(warp))
-        known = clock.wide(), clock.others
-        actor = Actor(clock.domain, own, when, *known, strong=strong is not None)
-        actor.together, actor.comparing = clock.together, bool(strong and strong.comparing)
-        return actor
-
-    def engine(self, owner: Cta | None) -> Actor | None:
-        """The same of an access by an engine, which has no lanes."""
-        if self.operation is None:
-            return self.actor(owner=owner)
-        if self._engine is None or self._engine.strong != (self._launch.strong is not None):
-            self._engine = self._operating(self.operation, owner)
-        else:
-            note_operation(self.operation, owner)
-        return self._engine
-
-    def _operating(self, op: EngineOp, owner: Cta | None) -> Actor | None:
-        meant = op.marks
-        if meant is None or meant.event is None:
-            return None
-        note_operation(op, owner)
-        component, time = meant.event
-        when = time << LINE_BITS | op.line
-        strong, clock = self._launch.strong is not None, meant.clock
-        return Actor(clock.domain, component, when, clock.rows, clock.others, strong,
-                     asynchronous=not op.generic)  # fmt: skip
-
     # -- threads that meet -----------------------------------------------------------------------
 
     def converged(self, warp: Warp, mask: np.ndarray) -> None:
@@ -188,7 +143,7 @@ class Races(Listener):
         if lanes is None:
             clock.come_together()
         else:
-            clock.acquire(clock.release(lanes))
+            clock.acquire(clock.release(lanes), lanes)
 
     def barrier_arrived(self, barrier: Any, warp: Warp, relaxed: bool) -> None:
         distance = OWN_CLUSTER if barrier is warp.cta.cluster else OWN_CTA
@@ -201,7 +156,7 @@ class Races(Listener):
     def barrier_waited(self, barrier: Any, warp: Warp, generation: int) -> None:
         message = self._meetings[barrier].message(generation)
         if message is not None:
-            self._clocks[warp].acquire(message)
+            self._clocks[warp].acquire(message, releasing(warp))
 
     # -- engine operations -------------------------------------------------------------------------
 
@@ -213,8 +168,10 @@ class Races(Listener):
             if op.signals is not None:
                 cta, offset = op.signals
                 self._require_made(warp, cta.mbarriers.get(offset), op)
-            op.marks = Meant(self._clocks[warp].release(releasing(warp)), warp.cta)
+            lanes = releasing(warp)
+            op.marks = Meant(self._clocks[warp].release(lanes), warp.cta)
             op.marks.event = event
+            op.marks.lanes = lanes if op.joins and op.stream == (CP_ASYNC, None) else None
         elif self.operation is not None and self.operation.marks is not None:
             op.marks = Meant(self.operation.marks.clock, self.operation.marks.issuer)
 
@@ -229,7 +186,10 @@ class Races(Listener):
         return self._stream(warp, key, kind)
 
     def _stream(self, warp: Warp, key: str, kind: str) -> Event:
-        return self._clocks[warp].stream(key, lambda: f"{kind} of {describe(warp)}")
+        event = self._clocks[warp].stream(key, lambda: f"{kind} of {describe(warp)}")
+        if kind == CP_ASYNC:
+            self._clocks[warp].domain.tell_lanes_apart(event[0])
+        return event
 
     def began(self, op: EngineOp) -> None:
         self.operation, self._engine = op, None
@@ -249,13 +209,14 @@ class Races(Listener):
     def operations_awaited(self, warp: Warp, operations: list[EngineOp]) -> None:
         """Other warps may have issued them."""
         newest: dict[int, EngineOp] = {}
+        lanes = releasing(warp)
         for op in operations:
             if op.marks is not None and op.marks.event is not None:
                 earlier = newest.setdefault(op.marks.event[0], op)
                 if earlier.marks.event < op.marks.event:
                     newest[op.marks.event[0]] = op
         for op in newest.values():
-            self._clocks[warp].observe(op.marks.event, generic=op.generic)
+            self._clocks[warp].observe(op.marks.event, lanes, generic=op.generic)
             self._clocks[warp].saw(op.marks.clock)
 
     # -- mbarriers ---------------------------------------------------------------------------------
@@ -268,7 +229,7 @@ class Races(Listener):
             self._times[key] = [self._domain_of[cta.cluster].component(lambda: name), 0]
         known = self._times[key]
         made = self._stream(warp, _INITIALISED, _INITIALISED)
-        self._clocks[warp].observe(made, generic=True)
+        self._clocks[warp].observe(made, releasing(warp), generic=True)
         self._barriers[barrier] = BarrierClock(known[0], known[1], made)
         self._clocks[warp].tick()
 
@@ -295,7 +256,8 @@ class Races(Listener):
             return
         if meant.event is not None:
             how = {"commits": op.commits, "generic": op.generic}
-            clock.end_operation(meant.clock, meant.event, **how)
+            for event in meant.events():
+                clock.end_operation(meant.clock, event, **how)
         if meant.issuer is not target:
             time = clock.arrived(barrier, self._domain_of[target.cluster])
             note(target, ARRIVAL, (clock.component, time), op.line)
@@ -323,11 +285,14 @@ class Races(Listener):
             raise late_wait(barrier, self._domain_of[target.cluster].name(late[0]), late[1])
         clock.complete()
 
-    def phase_seen(self, warp: Warp, barrier: Mbarrier, relaxed: bool) -> None:
+    def phase_seen(
+        self, warp: Warp, lanes: Sequence[int], barrier: Mbarrier, relaxed: bool
+    ) -> None:
         clock, known = self._clocks[warp], self._barriers[barrier]
         known.saw(clock.own, clock.time, line_of(warp))
         if known.done is not None:
-            clock.acquire(known.done, relaxed=relaxed)
+            all_of_it = len(lanes) == warp.live.bit_count()
+            clock.acquire(known.done, None if all_of_it else tuple(lanes), relaxed=relaxed)
         else:
             clock.tick()
 
@@ -336,24 +301,27 @@ class Races(Listener):
 
     def _require_made(self, warp: Warp, barrier: Mbarrier | None, user: str | EngineOp) -> None:
         """Trap if its initialisation is not ordered before."""
-        clock = self._clocks[warp]
-        if barrier in clock.initialised:
+        known = self.known(warp)
+        if barrier in known.initialised:
             return
         if barrier is None or (made := self._barriers[barrier].made) is None:
             return
         component, time = made
-        if int(clock.row(KNOWN)[component]) < time:
+        if int(known.wide(self._clocks[warp].domain.width)[KNOWN, component]) < time:
             what = user if isinstance(user, str) else user.name
             raise unmade(what, barrier)
-        clock.initialised.add(barrier)
+        known.initialised.add(barrier)
 
     # -- fences and memory orders ------------------------------------------------------------------
 
     def fenced(self, warp: Warp, order: str, scope: str) -> None:
+        clock, lanes = self._clocks[warp], releasing(warp)
         if order != "release":
-            self._clocks[warp].fence_acquire(REACH[scope])
+            clock.fence_acquire(lanes, REACH[scope])
         if order != "acquire":
-            self._clocks[warp].fence_release(releasing(warp), REACH[scope])
+            clock.fence_release(lanes, REACH[scope])
+        if order == "sc":
+            self.places.fenced(warp, lanes, scope)
 
     def proxy_fenced(self, warp: Warp, mask: np.ndarray, space: str | None) -> None:
         lanes, own_only = lanes_apart(warp, mask), space == "shared::cta"
@@ -390,7 +358,8 @@ class Races(Listener):
         """Trap if a warp's access to tensor memory is not ordered behind another warp's."""
         assert past.event is not None  # the race checks told it
         component, time = past.event
-        if max(int(self._clocks[warp].row(kind)[component]) for kind in (KNOWN, OUT)) >= time:
+        rows = self.known(warp).wide(self._clocks[warp].domain.width)
+        if max(int(rows[kind, component]) for kind in (KNOWN, OUT)) >= time:
             return
         span = past.access.span
         raise race(

@@ -88,9 +88,15 @@ class Past:
 
     def is_known(self, kind: int) -> bool:
         """Whether a row of what the actor knows covers it."""
-        row = self.actor.knows(kind, self.cluster)
+        return self._is_in(self.actor.knows(kind, self.cluster))
+
+    def _is_in(self, row: np.ndarray) -> bool:
         by_lane = 0 if self.lanes is None or not self.lane else int(self.lanes[self.lane])
         return self.when < max(limit(row, self.component), limit(row, by_lane))
+
+    def _is_known_to_others(self, kind: int) -> bool:
+        """Whether another lane of the actor's warp is ordered behind it."""
+        return any(self._is_in(row) for row in self.actor.others_know(kind, self.cluster))
 
     def _is_of_another_lane(self) -> bool:
         """Whether another lane of the warp has released since."""
@@ -114,6 +120,12 @@ class Past:
                 f"{what} of {place} follows {other} by an arrival of scope .cta at the mbarrier of"
                 f" another CTA, which passes on that accesses are over, and not what they wrote;"
                 f" arrive with .release.cluster",
+            )
+        if self._is_known_to_others(KNOWN if other.startswith("the write") else OVER):
+            return Trap(
+                "race",
+                f"{what} of {place} is not ordered behind {other}: another lane of this warp has"
+                f" waited for that, which orders what this lane does only behind a bar.warp.sync",
             )
         if self._is_of_another_lane():
             return Trap(

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from .clock import (
+    ASYNC,
     ASYNC_GLOBAL,
     ELSEWHERE,
     KNOWN,
+    LANES,
     OUT,
     OVER,
     OWN_CLUSTER,
@@ -23,16 +25,10 @@ from .clock import (
     Event,
     Message,
     Rows,
-    fitted,
     merged,
     raise_happened,
-    raise_to,
 )
-
-Lanes = tuple[int, ...] | None
-"""Lanes that execute an instruction, None for all."""
-LANES = 34
-"""Numbers of lanes in tables: 1 + the lane, and what stands for none and for all."""
+from .known import Known, Lanes, LanesKnown
 
 
 def _fenced(rows: Rows) -> Rows:
@@ -45,33 +41,30 @@ def _fenced(rows: Rows) -> Rows:
 class WarpClock:
     """The clock of one warp.
 
-    own: its component; time: of its accesses from now on; together: up to when all lanes know the
-    accesses of the others; rank: of its CTA; initialised: barriers whose initialisation is known to
-    come before; met: CTAs that are known to have started; _fenced: by row and 1 + the lane, the
-    time of what its own fences cover, at 0 up to when lanes had met at the newest; _ahead: lanes
-    whose proxy fences cover more than the rows.
+    own: its component; time: of its accesses from now on; known: what its lanes know, of which
+    alive tells, as bits, which have not exited; rank: of its CTA; met: CTAs that are known to have
+    started; _fenced: by row and 1 + the lane, the time of what its own fences cover, at 0 up to
+    when lanes had met at the newest; _ahead: lanes whose proxy fences cover more than the rows.
     """
 
-    def __init__(self, domain: Domain, name: Callable[[], str], rank: int = 0):
+    def __init__(
+        self, domain: Domain, name: Callable[[], str], rank: int, alive: Callable[[], int]
+    ):
         self.domain, self._name, self._rank = domain, name, rank
         self.own, self._away = domain.component(name), 0
         self.time = 1
-        self.rows = np.zeros((RELEASED_FAR + 1, domain.width), np.int64)
-        self.rows[: KNOWN + 1, self.own] = 1
-        self.others: dict[int, Rows] = {}
+        rows = np.zeros((RELEASED_FAR + 1, domain.width), np.int64)
+        rows[: KNOWN + 1, self.own] = 1
+        self.known = LanesKnown(domain, rows, alive)
         self.streams: dict[str, list[int]] = {}
-        self.together = 0
-        self.initialised: set[Any] = set()
         self.met: set[Any] = set()
-        self._pending: dict[int, Message] = {}
         self._fenced = np.zeros((RELEASED_FAR + 1, LANES), np.int64)
         self._ahead: set[int] = set()
-        domain.lanes[self.own] = np.zeros(LANES, np.int64)
+        domain.tell_lanes_apart(self.own)
 
     def wide(self) -> Rows:
-        """All rows, wide enough for every component of the domain."""
-        self.rows = fitted(self.rows, self.domain.width)
-        return self.rows
+        """What all lanes know: all rows, wide enough for every component of the domain."""
+        return self.known.common.wide(self.domain.width)
 
     def row(self, kind: int) -> np.ndarray:
         """One row, wide enough for every component of the domain."""
@@ -80,9 +73,10 @@ class WarpClock:
     def tick(self) -> None:
         """What follows is not covered by what has been passed on so far."""
         self.time += 1
-        self.rows[: KNOWN + 1, self.own] = self.time
-        if self._away:
-            self.rows[: KNOWN + 1, self._away] = self.time
+        for known in self.known.all:
+            known.rows[: KNOWN + 1, self.own] = self.time
+            if self._away:
+                known.rows[: KNOWN + 1, self._away] = self.time
 
     def away(self) -> int:
         """Its component for accesses to the shared memory of other CTAs: a proxy fence restricted
@@ -91,7 +85,8 @@ class WarpClock:
             self._away = self.domain.component(self._name)
             self.domain.away.setdefault(self._rank, []).append(self._away)
             self.domain.lanes[self._away] = self.domain.lanes[self.own]
-            self.wide()[: KNOWN + 1, self._away] = self.time
+            for known in self.known.all:
+                known.wide(self.domain.width)[: KNOWN + 1, self._away] = self.time
         return self._away
 
     # -- passing on and taking in --------------------------------------------------------------
@@ -134,23 +129,31 @@ class WarpClock:
         if lanes is not None or self._ahead:
             for lane in self._ahead if lanes is None else lanes:
                 self.domain.lane(self.own, lane)
-        rows = self.wide()[:TRAVELLING].copy()
-        if covered is not None:
-            np.minimum(rows[first:OUT], self.rows[covered], out=rows[first:OUT])
+        first_known, *others = self.known.of(lanes)
+        message = self._part(first_known, covered, first)
+        for known in others:
+            message.join(self._part(known, covered, first))
         if lanes is not None or self._ahead:
-            self._tell_lanes_apart(rows, lanes, covered, first)
-        return Message(self.domain, rows, self.others)
+            self._tell_lanes_apart(message.rows, lanes, covered, first)
+        return message
+
+    def _part(self, known: Known, covered: int | None, first: int) -> Message:
+        rows = known.wide(self.domain.width)[:TRAVELLING].copy()
+        if covered is not None:
+            np.minimum(rows[first:OUT], known.rows[covered], out=rows[first:OUT])
+        return Message(self.domain, rows, known.others)
 
     def _tell_lanes_apart(self, rows: Rows, lanes: Lanes, covered: int | None, first: int) -> None:
         """What lanes have done themselves, and of the others what came before they met."""
-        own = self.rows[OVER:OUT, self.own]
         if lanes is not None:
-            limits = np.full(len(own), self.together)
+            together = max(known.together for known in self.known.of(lanes))
+            limits = np.full(OUT - OVER, together)
             if covered is not None:
-                limits[first - OVER :] = np.minimum(self.together, self._fenced[covered, 0])
+                limits[first - OVER :] = np.minimum(together, self._fenced[covered, 0])
             rows[OVER:OUT, self._mine] = np.minimum(rows[OVER:OUT, self._mine], limits[:, None])
         for lane in self._ahead if lanes is None else lanes:
-            times = np.maximum(own, self._fenced[OVER:OUT, lane + 1])
+            (known,) = self.known.of((lane,))
+            times = np.maximum(known.rows[OVER:OUT, self.own], self._fenced[OVER:OUT, lane + 1])
             if covered is not None:
                 part = times[first - OVER :]
                 np.minimum(part, self._fenced[covered, lane + 1], out=part)
@@ -163,38 +166,38 @@ class WarpClock:
 
     def happening(self) -> Message:
         """What an operation passes on that orders no accesses: only that this has happened."""
-        message = Message(self.domain, self.rows[:TRAVELLING]).happening()
+        message = Message(self.domain, self.known.common.rows[:TRAVELLING]).happening()
         self.tick()
         return message
 
-    def acquire(self, message: Message, *, relaxed: bool = False, distance: int = OWN_CTA) -> None:
-        """Take in a message; after a relaxed read only once a fence follows, whose scope must
-        reach as far as it comes from (``distance``)."""
-        if relaxed:
-            self._hold(message, distance)
-            return
-        if message.domain is self.domain:
-            self.rows = raise_to(self.rows, message.rows)
-            if self.own < message.rows.shape[1]:
-                self.together = max(self.together, int(message.rows[KNOWN, self.own]))
-        self.tick()
-        self.others = merged(self.domain, self.others, message)
+    def acquire(
+        self, message: Message, lanes: Lanes = None, *, relaxed: bool = False,
+        distance: int = OWN_CTA,
+    ) -> None:  # fmt: skip
+        """Lanes take in a message; after a relaxed read only once a fence of theirs follows, whose
+        scope must reach as far as it comes from (``distance``)."""
+        if relaxed or lanes is not None:
+            self.saw(message)
+        for known in self.known.taking(lanes):
+            if relaxed:
+                known.hold(message, self.domain, distance)
+            else:
+                known.take_in(message, self.domain, self.own)
+        if not relaxed:
+            self.tick()
+        if self.known.apart:
+            self.known.settle()
 
     def learn(self, message: Message) -> None:
         """Take in what is known of other clusters; the lanes don't meet for it."""
-        self.others = merged(self.domain, self.others, message)
+        for known in self.known.all:
+            known.others = merged(self.domain, known.others, message)
 
     def saw(self, message: Message) -> None:
         """What the message says has happened, and nothing that orders accesses."""
         if message.domain is self.domain:
-            self.rows = raise_happened(self.rows, message.rows)
-
-    def _hold(self, message: Message, distance: int) -> None:
-        if message.domain is self.domain:
-            self.saw(message)
-            part = self.rows[OUT, : message.rows.shape[1]]
-            np.maximum(part, message.rows[OUT], out=part)
-        self._pending.setdefault(distance, Message(self.domain)).join(message)
+            for known in self.known.all:
+                known.rows = raise_happened(known.rows, message.rows)
 
     # -- fences --------------------------------------------------------------------------------
 
@@ -202,21 +205,35 @@ class WarpClock:
         """``fence.release`` by lanes: relaxed operations of theirs that follow pass on what
         precedes it, as far as its scope reaches."""
         chosen = slice(1, None) if lanes is None else [lane + 1 for lane in lanes]
+        touched = self.known.of(lanes)
         for row in range(RELEASED, RELEASED + reach + 1):
-            before = self.rows[row, self._mine]
-            np.maximum(self.rows[row], self.rows[KNOWN], out=self.rows[row])
-            self._fenced[row, chosen], self._fenced[row, 0] = self.time, self.together
-            if lanes is not None:
-                self.rows[row, self._mine] = np.maximum(before, self.together)
+            self._fenced[row, chosen] = self.time
+            self._fenced[row, 0] = max(known.together for known in touched)
+            for known in touched:
+                self._cover(known, row, lanes)
         self.tick()
 
-    def fence_acquire(self, reach: int) -> None:
-        """``fence.acquire``: what relaxed reads have seen is taken in, as far as its scope
-        reaches."""
-        for distance in range(reach + 1):
-            message = self._pending.pop(distance, None)
-            if message is not None:
-                self.acquire(message)
+    def _cover(self, known: Known, row: int, lanes: Lanes) -> None:
+        """A fence by lanes covers what is known, of the own accesses what came before they met."""
+        covered = known.wide(self.domain.width)[row]
+        before = covered[self._mine]
+        np.maximum(covered, known.rows[KNOWN], out=covered)
+        if lanes is not None:
+            covered[self._mine] = np.maximum(before, known.together)
+
+    def fence_acquire(self, lanes: Lanes, reach: int) -> None:
+        """``fence.acquire`` by lanes: what relaxed reads of theirs have seen is taken in, as far
+        as its scope reaches."""
+        if not any(known.pending for known in self.known.of(lanes)):
+            return
+        for known in self.known.taking(lanes):
+            for distance in range(reach + 1):
+                message = known.pending.pop(distance, None)
+                if message is not None:
+                    known.take_in(message, self.domain, self.own)
+        self.tick()
+        if self.known.apart:
+            self.known.settle()
 
     def fence_proxy(self, lanes: Lanes, rows: tuple[int, ...], *, own_only: bool = False) -> None:
         """``fence.proxy.async`` by lanes: what precedes it is visible to the async proxy, in the
@@ -225,32 +242,37 @@ class WarpClock:
         Of the warp's own accesses it covers those of the lanes, and those of others before they
         met. own_only: it is restricted to the shared memory of its CTA.
         """
-        others = self.domain.away.get(self._rank, []) if own_only else []
-        for row in rows:
-            covered = self.wide()[row]
-            before, elsewhere = covered[self._mine], covered[others]
-            np.maximum(covered, self.rows[KNOWN], out=covered)
-            if lanes is not None:
-                covered[self._mine] = np.maximum(before, self.together)
-                self._fenced[row, [lane + 1 for lane in lanes]] = self.time
-            if others:
-                covered[others] = elsewhere
+        away = self.domain.away.get(self._rank, []) if own_only else []
+        for known in self.known.of(lanes):
+            for row in rows:
+                elsewhere = known.wide(self.domain.width)[row, away]
+                self._cover(known, row, lanes)
+                known.rows[row, away] = elsewhere
+            if ASYNC_GLOBAL in rows:
+                known.others = {number: _fenced(each) for number, each in known.others.items()}
         if lanes is None:
             self._ahead.clear()
         else:
+            for row in rows:
+                self._fenced[row, [lane + 1 for lane in lanes]] = self.time
             self._ahead.update(lanes)
-        if ASYNC_GLOBAL in rows:
-            self.others = {number: _fenced(known) for number, known in self.others.items()}
         self.tick()
 
     def come_together(self) -> None:
         """All lanes of the warp execute a synchronising instruction."""
-        self.together = self.time
+        self.known.meet()
+        self.known.common.together = self.time
+        for lane in self._ahead:
+            component = self.domain.lane(self.own, lane)
+            column = self.wide()[ASYNC:OUT, component]
+            np.maximum(column, self._fenced[ASYNC:OUT, lane + 1], out=column)
+        self._ahead.clear()
         self.tick()
 
     def fence_before(self) -> None:
         """``tcgen05.fence::before_thread_sync``."""
-        self.rows[OUT, self.own] = self.time
+        for known in self.known.all:
+            known.rows[OUT, self.own] = self.time
         self.tick()
 
     # -- operations of the async proxy ---------------------------------------------------------
@@ -268,17 +290,17 @@ class WarpClock:
         stream = self.streams.get(kind)
         return None if stream is None else (stream[0], stream[1])
 
-    def observe(self, event: Event, *, generic: bool) -> None:
-        """The warp has waited for an operation; one of the async proxy needs no proxy fence."""
-        self._note(event, slice(KNOWN + 1 if generic else ASYNC_GLOBAL + 1))
+    def observe(self, event: Event, lanes: Lanes = None, *, generic: bool) -> None:
+        """Lanes have waited for an operation; one of the async proxy needs no proxy fence."""
+        self._note(event, self.known.taking(lanes), slice((KNOWN if generic else ASYNC_GLOBAL) + 1))
 
     def note_released(self, event: Event) -> None:
         """A fence for this event alone: relaxed operations that follow pass it on, inside the
         cluster."""
-        self._note(event, slice(RELEASED, RELEASED_CLUSTER + 1))
+        self._note(event, self.known.all, slice(RELEASED, RELEASED_CLUSTER + 1))
 
-    def _note(self, event: Event, kinds: slice) -> None:
+    def _note(self, event: Event, known: list[Known], kinds: slice) -> None:
         component, time = event
-        self.rows = fitted(self.rows, self.domain.width)
-        column = self.rows[kinds, component]
-        np.maximum(column, time, out=column)
+        for each in known:
+            column = each.wide(self.domain.width)[kinds, component]
+            np.maximum(column, time, out=column)

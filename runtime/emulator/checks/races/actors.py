@@ -1,0 +1,99 @@
+"""Who accesses memory now: a warp, some of its lanes, or an operation under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from ...interface import Cta, EngineOp, Launch, Warp
+from .actor import LINE_BITS, Actor, line_of
+from .exits import ACCESS, note, note_operation, require_started
+from .known import Known, Lanes
+from .lane_times import EVERYONE, releasing
+from .warp_clock import WarpClock
+
+NEVER = 1 << 40
+"""As the time of a meeting: of no access it is to be told which lane of a warp did it."""
+Part = tuple[np.ndarray | None, Actor]
+"""Of an access bool[accesses], None for all of them, and who does these."""
+
+
+class Actors:
+    """operation: the one that an engine performs now; _clocks: of the warps that are there."""
+
+    def __init__(self, launch: Launch):
+        self._launch = launch
+        self._clocks: dict[Warp, WarpClock] = {}
+        self.operation: EngineOp | None = None
+        self._engine: Actor | None = None
+
+    def clock(self, warp: Warp) -> WarpClock:
+        """What a warp knows."""
+        return self._clocks[warp]
+
+    def known(self, warp: Warp, lanes: Lanes = None) -> Known:
+        """What those lanes of a warp know that access memory, or execute an instruction."""
+        known = self._clocks[warp].known
+        if not known.apart:
+            return known.common
+        return known.least(lanes or releasing(warp))
+
+    def actor(self, warp: Warp | None = None, owner: Cta | None = None) -> Actor | None:
+        """Who accesses memory now, of a CTA where it is shared: the operation under way, else the
+        warp."""
+        if self.operation is not None:
+            return self._operating(self.operation, owner)
+        warp = warp or self._launch.current_warp
+        if warp is None:
+            return None
+        clock, strong = self._clocks[warp], self._launch.strong
+        when = clock.time << LINE_BITS | line_of(warp)
+        own = clock.own
+        if owner is not None and owner is not warp.cta:
+            require_started(clock, owner, (self._clocks[each] for each in owner.warps))
+            own = clock.away()
+            note(owner, ACCESS, (own, clock.time), line_of(warp))
+        known = self.known(warp)
+        rows = known.wide(clock.domain.width)
+        actor = Actor(clock.domain, own, when, rows, known.others, strong is not None)
+        actor.together, actor.comparing = known.together, bool(strong and strong.comparing)
+        if clock.known.apart:
+            actor.warp = clock.known
+        return actor
+
+    def parted(self, actor: Actor, lanes: np.ndarray | None) -> Iterator[Part]:
+        """An access by lanes (1 + the lane of each), in parts by lanes that know the same."""
+        actor.lanes = lanes
+        if actor.warp is None or lanes is None or lanes[0] == EVERYONE:
+            yield None, actor
+            return
+        found = actor.warp.of_each((lanes.astype(np.int64) - 1).tolist())
+        for known, of_it in found.items():
+            chosen = np.isin(lanes, [lane + 1 for lane in of_it]) if len(found) > 1 else None
+            part = actor if chosen is None else replace(actor, lanes=lanes[chosen])
+            part.rows, part.others = known.wide(actor.domain.width), known.others
+            part.together = known.together
+            yield chosen, part
+
+    def engine(self, owner: Cta | None) -> Actor | None:
+        """The same of an access by an engine, which has no lanes."""
+        if self.operation is None:
+            return self.actor(owner=owner)
+        if self._engine is None or self._engine.strong != (self._launch.strong is not None):
+            self._engine = self._operating(self.operation, owner)
+        else:
+            note_operation(self.operation, owner)
+        return self._engine
+
+    def _operating(self, op: EngineOp, owner: Cta | None) -> Actor | None:
+        meant = op.marks
+        if meant is None or meant.event is None:
+            return None
+        note_operation(op, owner)
+        component, time = meant.event
+        when = time << LINE_BITS | op.line
+        strong, clock = self._launch.strong is not None, meant.clock
+        return Actor(clock.domain, component, when, clock.rows, clock.others, strong,
+                     asynchronous=not op.generic, together=NEVER)  # fmt: skip

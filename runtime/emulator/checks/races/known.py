@@ -1,0 +1,169 @@
+"""What the lanes of a warp know of everybody else's accesses, each of them or all together.
+
+PTX orders threads (ISA §8.9): what one lane acquires the others know only once they meet it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ...ptx.lanes import WARP_SIZE
+from .clock import KNOWN, OUT, TRAVELLING, Domain, Message, Rows, fitted, merged, raise_to
+
+Lanes = tuple[int, ...] | None
+"""Lanes that execute an instruction, None for all."""
+
+
+class Known:
+    """What some lanes know. rows, others: as in `clock`; together: up to when they know what all
+    lanes of their warp did; pending: by distance, what relaxed reads have seen and no fence has
+    taken in; initialised: barriers whose initialisation is known to come before."""
+
+    __slots__ = ("initialised", "others", "pending", "rows", "together")
+
+    def __init__(self, rows: Rows, together: int = 0):
+        self.rows, self.together = rows, together
+        self.others: dict[int, Rows] = {}
+        self.pending: dict[int, Message] = {}
+        self.initialised: set[Any] = set()
+
+    def copy(self) -> Known:
+        """The same, for some lanes alone."""
+        copy = Known(self.rows.copy(), self.together)
+        copy.others, copy.initialised = dict(self.others), set(self.initialised)
+        copy.pending = {distance: each.copy() for distance, each in self.pending.items()}
+        return copy
+
+    def wide(self, width: int) -> Rows:
+        """All rows, wide enough for every component of a domain."""
+        self.rows = fitted(self.rows, width)
+        return self.rows
+
+    def take_in(self, message: Message, domain: Domain, own: int) -> None:
+        """Lanes of the warp with this component acquire a message."""
+        if message.domain is domain:
+            self.rows = raise_to(self.rows, message.rows)
+            if own < message.rows.shape[1]:
+                self.together = max(self.together, int(message.rows[KNOWN, own]))
+        self.others = merged(domain, self.others, message)
+
+    def hold(self, message: Message, domain: Domain, distance: int) -> None:
+        """A relaxed read has seen a message."""
+        if message.domain is domain:
+            self.rows = fitted(self.rows, message.rows.shape[1])
+            part = self.rows[OUT, : message.rows.shape[1]]
+            np.maximum(part, message.rows[OUT], out=part)
+        self.pending.setdefault(distance, Message(domain)).join(message)
+
+    def join(self, other: Known, domain: Domain) -> None:
+        """Lanes with these meet lanes with others."""
+        self.rows = raise_to(self.rows, other.rows[:TRAVELLING])
+        self.together = max(self.together, other.together)
+        self.others = merged(domain, self.others, Message(domain, other.rows, other.others))
+        for distance, message in other.pending.items():
+            self.pending.setdefault(distance, Message(domain)).join(message)
+
+    def covers(self, other: Known) -> bool:
+        """Whether lanes with those know nothing beside."""
+        if other.pending or other.together > self.together or other.others.keys() - self.others:
+            return False
+        pairs = [(other.rows, self.rows)]
+        pairs += [(rows, self.others[number]) for number, rows in other.others.items()]
+        return all(
+            (one <= fitted(two, one.shape[1])[:, : one.shape[1]]).all() for one, two in pairs
+        )
+
+
+class LanesKnown:
+    """What the lanes of one warp know. common: all of them; apart: by lane, of those that know
+    more, `common` included; lanes that acquired together share one. all: each of them once.
+    alive: the lanes that have not exited, as bits."""
+
+    def __init__(self, domain: Domain, rows: Rows, alive: Callable[[], int]):
+        self._domain, self._alive = domain, alive
+        self.common = Known(rows)
+        self.apart: dict[int, Known] = {}
+        self.all: list[Known] = [self.common]
+
+    def of(self, lanes: Lanes) -> list[Known]:
+        """What the lanes know, each once."""
+        if not self.apart:
+            return self.all
+        return list(self.of_each(self._lanes() if lanes is None else lanes))
+
+    def _lanes(self) -> list[int]:
+        alive = self._alive()
+        return [lane for lane in range(WARP_SIZE) if alive >> lane & 1]
+
+    def of_each(self, lanes: Iterable[int]) -> dict[Known, list[int]]:
+        """The lanes by what they know."""
+        found: dict[Known, list[int]] = {}
+        for lane in lanes:
+            found.setdefault(self.apart.get(lane, self.common), []).append(lane)
+        return found
+
+    def least(self, lanes: Lanes) -> Known:
+        """What every one of the lanes knows, at least."""
+        found = self.of(lanes)
+        return found[0] if len(found) == 1 else self.common
+
+    def taking(self, lanes: Lanes) -> list[Known]:
+        """What these lanes know, which is of no other lane: they learn what others do not."""
+        if lanes is None:
+            return self.all
+        shared = {id(self.common)}
+        shared |= {id(known) for lane, known in self.apart.items() if lane not in lanes}
+        found = self.of_each(lanes)
+        for known in [known for known in found if id(known) in shared]:
+            copy = known.copy()
+            self.apart.update(dict.fromkeys(found.pop(known), copy))
+            found[copy] = []
+        self._note()
+        return list(found)
+
+    def _note(self) -> None:
+        self.all = [self.common, *dict.fromkeys(self.apart.values())]
+
+    def settle(self) -> None:
+        """Lanes that know no more than all others are not apart from them."""
+        if self.apart.keys() >= set(self._lanes()):
+            self._raise_common()
+        self.apart = {
+            lane: known for lane, known in self.apart.items() if not self.common.covers(known)
+        }
+        self._note()
+
+    def _raise_common(self) -> None:
+        """What each of all lanes knows all of them know."""
+        first, *others = self.of(None)
+        common, width = first.copy(), self._domain.width
+        common.pending.clear()
+        for known in others:
+            common.rows = np.minimum(common.wide(width), known.wide(width))
+            common.together = min(common.together, known.together)
+            common.initialised &= known.initialised
+            common.others = {
+                number: _both(rows, known.others[number])
+                for number, rows in common.others.items()
+                if number in known.others
+            }
+        self.common = common
+
+    def meet(self) -> None:
+        """All lanes know what each of them does."""
+        for known in self.all[1:]:
+            self.common.join(known, self._domain)
+        self.apart, self.all = {}, [self.common]
+
+
+def _is_in(rows: Rows, others: Rows) -> bool:
+    width = rows.shape[1]
+    return bool((rows <= fitted(others, width)[:, :width]).all())
+
+
+def _both(rows: Rows, others: Rows) -> Rows:
+    width = max(rows.shape[1], others.shape[1])
+    return np.minimum(fitted(rows, width), fitted(others, width))
