@@ -66,16 +66,16 @@ def is_poisoned(output: torch.Tensor) -> bool:
 
 
 def check(name: str, launch: Launch, tensors: list[torch.Tensor], index: int) -> None:
-    """Compare with float64 on some rows, and find what was never written anywhere."""
+    """Compare with float64 on some rows of each matrix, and find what was never written."""
     import torch
 
     a, b, c = tensors
     poison(c)
     launch(index)
-    count = min(CHECKED_ROWS, a.shape[0])
-    rows = torch.linspace(0, a.shape[0] - 1, count, device="cuda").long()
-    exact = a[rows].double() @ b.double().T
-    error = ((c[rows].double() - exact).norm() / exact.norm()).item()
+    count = min(CHECKED_ROWS, a.shape[-2])
+    rows = torch.linspace(0, a.shape[-2] - 1, count, device="cuda").long()
+    exact = a[..., rows, :].double() @ b.double().mT
+    error = ((c[..., rows, :].double() - exact).norm() / exact.norm()).item()
     if not error < ERROR_MAX or is_poisoned(c):
         raise DeviceError(f"{name}: relative error must be below {ERROR_MAX}, got {error:.3g}")
 
