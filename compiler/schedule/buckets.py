@@ -4,12 +4,14 @@ serves.
     M  16   32   64   96   128   192   256   384   512   …   4096   …   more
        └─ 1 ─┘ └─ 2 ─┘ └─ 3 ─────┘ └ 4 ┘ └─ 3 ─┘ └─── 5 ────┘ └─ 4 ─────────┘
 
-At the numbers of `SEARCHED` a schedule is chosen as for that M alone. The time of each of these
-schedules is estimated at all numbers of `JUDGED`, between which no schedule gets another tile but
-of far more rows. Then the schedule is left out that is missed least, over and over, until each one
-left is needed: without it some M would take over `LOSS` longer. At most `KERNELS_MAX` are left. The
-fastest of them serves a number of rows, so that a kernel may serve several ranges: one of 128×256
-where the last wave of its tiles is nearly full, and another one in between.
+At the numbers of `SEARCHED` a schedule is chosen as for that M alone. The numbers of `JUDGED` end
+steps: up to 512 rows those of tiles, whose rows are multiples of 8. The time of each schedule is
+estimated at the first and the last number of each step, and the larger loss counts, since one row
+of a further tile may cost as much as all of its rows do. Then the schedule is left out that is
+missed least, over and over, until each one left is needed: without it some M would take over `LOSS`
+longer. At most `KERNELS_MAX` are left. The fastest of them serves a number of rows, so that a
+kernel may serve several ranges: one of 128×256 where the last wave of its tiles is nearly full, and
+another one in between.
 
 At the numbers that the entry of a measured schedule is for, all others count as `LESS_KNOWN` slower
 at least.
@@ -51,16 +53,16 @@ def _steps(*parts: tuple[int, int]) -> list[int]:
     return found
 
 
-SEARCHED = _steps((256, 16), (1024, 32), (4096, 128), (8192, 512), (16384, 1024), (32768, 8192))
+SEARCHED = _steps((512, 8), (1024, 32), (4096, 128), (8192, 512), (16384, 1024), (32768, 8192))
 """Rows for which a schedule is chosen."""
-JUDGED = _steps((512, 16), (2048, 32), (8192, 64), (16384, 128), (32768, 256))
-"""Rows at which schedules are compared, and up to which a kernel may serve."""
+JUDGED = _steps((512, 8), (2048, 32), (8192, 64), (16384, 128), (32768, 256))
+"""Rows up to which a kernel may serve: the last ones of steps, in which schedules are compared."""
 STACKS_SEARCHED = _steps((8, 1), (16, 2), (64, 8), (256, 32), (1024, 256))
 """Matrices of a stack for which a schedule is chosen."""
 STACKS_JUDGED = _steps((16, 1), (32, 2), (64, 4), (128, 8), (256, 16), (512, 32), (1024, 64))
-"""Those at which schedules are compared."""
+"""The last ones of steps, in which schedules are compared."""
 LOSS = 0.03
-LESS_KNOWN = 0.1
+LESS_KNOWN = 0.12
 TIE = 0.005  # a kernel goes on to serve fewer rows where another is faster by no more than this
 WORST = 4  # the power of a loss by which schedules are missed: the largest loss counts most
 
@@ -120,17 +122,22 @@ def for_rows(spec: MatmulSpec, rows: int, most: int = 0) -> MatmulSpec:
 @functools.lru_cache(16)
 def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndarray]:
     """The schedules that are chosen at some rows, and how many times as long as the best one each
-    takes at each number of `JUDGED`; infinite where it is against a rule."""
+    takes in each step of `JUDGED`; infinite where it is against a rule."""
     import numpy as np  # here: a kernel of one M is compiled without it, a sixth sooner
 
     searched, judged = _numbers(spec)
     problems = [Problem.of(for_rows(spec, rows), target) for rows in judged]
+    begun = [
+        Problem.of(for_rows(spec, rows + 1, most), target)
+        for rows, most in zip([0, *judged], judged, strict=False)
+    ]
     chosen = [choose_schedule(for_rows(spec, rows), target) for rows in searched]
     measured = [measured_schedule(problem, target) for problem in problems]
     pool = list(dict.fromkeys([*chosen, *(each.schedule for each in measured if each)]))
     many = Problem.of(for_rows(spec, MANY_ROWS, ROWS_MOST), target)
-    times = np.array([_times(each, problems, many, target) for each in pool])
-    losses = times / times.min(0)
+    times = np.array([_times(each, begun, problems, many, target) for each in pool])
+    losses = (times / times.min(0)).max(1)
+    losses /= losses.min(0)  # no schedule may be the best one at both ends of a step
     for column, entry in enumerate(measured):
         if entry is not None:
             losses[:, column] = np.maximum(losses[:, column], 1 + LESS_KNOWN)
@@ -139,16 +146,22 @@ def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndar
 
 
 def _times(
-    schedule: Schedule, problems: list[Problem], many: Problem, target: Target
-) -> list[float]:
-    """Microseconds at each problem; at the last one only where any number of rows will do."""
+    schedule: Schedule, begun: list[Problem], ended: list[Problem], many: Problem, target: Target
+) -> list[list[float]]:
+    """Microseconds where each step begins and where it ends; infinite if it ends with more than the
+    schedule takes, as the last one does where not any number of rows will do."""
     of_any = broken_rule(many, schedule, target) is None
-    last = problems[-1]
+    last = ended[-1]
+    taken = [
+        of_any or (each is not last and broken_rule(each, schedule, target) is None)
+        for each in ended
+    ]
     return [
-        estimate(each, schedule, target).total_us
-        if of_any or (each is not last and broken_rule(each, schedule, target) is None)
-        else math.inf
-        for each in problems
+        [
+            estimate(each, schedule, target).total_us if takes else math.inf
+            for each, takes in zip(side, taken, strict=True)
+        ]
+        for side in (begun, ended)
     ]
 
 
