@@ -78,16 +78,16 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         stack |= {"further": tuple(beside.choices(FURTHER, k=beside.randint(1, 2)))}
     rows = random.Random(f"rows {seed}")
     if "batch" not in stack and rows.random() < 0.3:
-        stack |= {"dynamic_m": True}
-        if rows.random() < 0.5:
-            m = sizes["m"]
-            stack |= {"least_m": rows.randint(1, m), "most_m": m + rows.randint(0, 40)}
+        stack |= {"dynamic_m": True, **_bounds(rows, sizes["m"])}
         majors["a_major"] = "k"
     elif names[3] == "f32" and k_per_mma > 1 and rows.random() < 0.3:
         stack |= _two_products(rows, sizes, majors)
     any_of = random.Random(f"any batch {seed}")
     if "batch" in stack and any_of.random() < 0.4:
         stack |= {"dynamic_batch": True}
+        if any_of.random() < 0.5:
+            stack |= {"dynamic_m": True, **_bounds(any_of, sizes["m"])}
+            majors["a_major"] = "k"
     groups = random.Random(f"groups {seed}")
     if set(stack) <= {"further"} and groups.random() < 0.3:
         stack |= _groups(groups, majors, two_level=target == "sm_90a" and names[0] == "e4m3")
@@ -98,6 +98,13 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     suits = k_per_mma > 1 and names[3] == "f32" and not OPEN & set(stack)
     quantised = _quantised(random.Random(f"quantised {seed}"), made, target, suits)
     return made | quantised, options
+
+
+def _bounds(draw: random.Random, m: int) -> dict[str, int]:
+    """As often as not the fewest and the most rows that a kernel serves."""
+    if draw.random() >= 0.5:
+        return {}
+    return {"least_m": draw.randint(1, m), "most_m": m + draw.randint(0, 40)}
 
 
 def _quantised(
@@ -298,8 +305,8 @@ def judge_case(seed: int, fields: dict[str, Any], options: dict[str, Any]) -> Ou
         spec = MatmulSpec(**fields)
         with without_ptxas():
             bundle = as_bundle(driver.compile_matmul(spec, **options))
-            spec = _of_a_size(spec, seed)
-            bundle = bundle.at(spec.batch if spec.batch else spec.m)
+            spec, sizes = _of_a_size(spec, seed)
+            bundle = bundle.at(*sizes)
     except CompileError as error:
         return Outcome(seed, "refused", str(error))
     except Exception as error:
@@ -317,11 +324,15 @@ def judge_case(seed: int, fields: dict[str, Any], options: dict[str, Any]) -> Ou
     return Outcome(seed, "right") if found.passed else Outcome(seed, "wrong", str(found))
 
 
-def _of_a_size(spec: Any, seed: int) -> Any:
-    """The spec of what is launched: M as the hint, a batch as the hint or any other small one."""
-    if spec.dynamic_batch:
-        return spec.of_batch(random.Random(seed).choice((spec.batch, 1, 2, 5)))
-    return spec.of_rows(spec.m)
+def _of_a_size(spec: Any, seed: int) -> tuple[Any, tuple[int, ...]]:
+    """The spec of what is launched, and its open sizes: M is the hint, of any batch too one of the
+    kernel's, a batch the hint or any other small one."""
+    draw = random.Random(seed)
+    sizes = {"m": spec.m, "batch": draw.choice((spec.batch, 1, 2, 5))}
+    if spec.dynamic_batch and spec.dynamic_m:
+        sizes["m"] = draw.choice((spec.m, spec.least_m or 1, spec.most_m or spec.m + 70))
+    found = tuple(sizes[name] for name in spec.open_sizes)
+    return spec.of_sizes(*found), found
 
 
 def _compare_by_manifest(bundle: Any, seed: int) -> Any:
