@@ -42,12 +42,30 @@ class UsageError(Exception):
     """The command line itself is wrong; `str(error)` is the whole message."""
 
 
+class _Once(argparse._StoreAction):
+    """Stores an option's value, and refuses a second one, which would hide the first."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+        if option_string is not None and self in parser.given:
+            raise argparse.ArgumentError(self, f"must be given once, got {values} as well")
+        parser.given.add(self)
+        super().__call__(parser, namespace, values, option_string)
+
+
 class Parser(argparse.ArgumentParser):
-    """An argument parser that raises UsageError and keeps the epilogue's line breaks."""
+    """An argument parser that raises UsageError, takes an option once, and keeps the epilogue's
+    line breaks."""
 
     def __init__(self, **keywords: Any):
         keywords.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(allow_abbrev=False, **keywords)
+        self.given: set[argparse.Action] = set()
+        for name in (None, "store"):
+            self.register("action", name, _Once)
+
+    def parse_known_args(self, *arguments: Any, **keywords: Any) -> Any:
+        self.given.clear()
+        return super().parse_known_args(*arguments, **keywords)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"error: {self.prog}: {message}; see {self.prog} --help")

@@ -33,6 +33,11 @@ SPEC = ("--m", "8", "--n", "8", "--k", "16")
             " see tilewright compile --help",
         ),
         (
+            ("compile", *SPEC, "--m", "16"),
+            "error: tilewright compile: argument --m: must be given once, got 16 as well;"
+            " see tilewright compile --help",
+        ),
+        (
             ("run", *SPEC, "--trust"),
             "error: tilewright run: --trust must come with a .pt2 FILE, got none;"
             " see tilewright run --help",
