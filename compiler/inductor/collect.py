@@ -7,6 +7,7 @@ memory.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -42,15 +43,33 @@ def graphs_of(model: Callable[..., Any], inputs: Sequence[Any], backward: bool) 
     )
     torch._dynamo.reset()
     try:
-        with torch.set_grad_enabled(backward), _gradients_on_meta():
+        with torch.set_grad_enabled(backward), _gradients_on_meta(), _in_one_message():
             result = torch.compile(model, backend=backend, dynamic=False)(*inputs)
             if backward:
                 _first(result).sum().backward()
     except Exception as error:  # a model raises any kind
-        got = f"{type(error).__name__}: {error}".splitlines()[0]
         rule = "must be called with its inputs, and give tensors"
-        raise CompileError(f"model: {rule}, got {got}") from error
+        raise CompileError(f"model: {rule}, got {_reason(error)}") from error
     return found
+
+
+def _reason(error: Exception) -> str:
+    """What an operator said, where torch tells of one that failed on fake tensors; else the first
+    line."""
+    lines = str(error).splitlines() or [""]
+    said = (line.rpartition("): got ")[2] for line in lines if "): got " in line)
+    return next(said, f"{type(error).__name__}: {lines[0]}")
+
+
+@contextmanager
+def _in_one_message() -> Iterator[None]:
+    """A block in which torch does not log the traceback of an operator that fails: it is raised."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 @contextmanager

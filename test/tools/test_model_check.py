@@ -101,6 +101,16 @@ def test_what_is_no_model_is_refused(script, name, message, capsys):
     assert message in capsys.readouterr().err
 
 
+def test_an_operator_that_fails_is_one_message(script, capfd):
+    """In a process of its own the log of torch goes to stderr as well."""
+    script.write_text(
+        "import torch\n\n\ndef model():\n    return torch.nn.Linear(8, 8), torch.randn(2, 9)\n"
+    )
+    assert main(["model", "check", str(script)]) == 1
+    said = [line for line in capfd.readouterr().err.splitlines() if "error" in line.lower()]
+    assert len(said) == 1 and "got RuntimeError('a and b must have same reduction dim" in said[0]
+
+
 def test_rows_and_actions_that_mean_nothing_are_wrong_usage(script, capsys):
     assert main(["model", "check", str(script), "--rows", "-1"]) == 2
     assert main(["model"]) == 2
