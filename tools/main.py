@@ -6,6 +6,7 @@ of ours before an interruption gets its one line.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,10 @@ EXAMPLES = """examples:
   tilewright model check examples/llama_block.py
   tilewright --version
 """
+COMMANDS = (
+    "compile", "opt", "run", "bisect", "explain", "ladder", "emulate", "conform", "tune", "model",
+)  # fmt: skip
+"""Each is a module of this folder, which adds itself to the command line."""
 DEBUG_VARIABLE = "TILEWRIGHT_DEBUG"
 
 
@@ -75,9 +80,8 @@ def is_usage(error: Exception) -> bool:
     return isinstance(error, OptionError)
 
 
-def build_parser() -> Parser:
-    """The parser of the whole command line."""
-    from . import bisect, compile, conform, emulate, explain, ladder, model, opt, run, tune
+def build_parser(words: Sequence[str] = ()) -> Parser:
+    """The parser of the whole command line; where its words begin with a command, of that alone."""
     from .arguments import Parser
 
     parser = Parser(
@@ -88,15 +92,15 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="store_true", help="name the tools' versions and exit")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (compile, opt, run, bisect, explain, ladder, emulate, conform, tune, model):
-        command.add_command(commands)
+    for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
+        importlib.import_module(f".{name}", __package__).add_command(commands)
     return parser
 
 
 def _dispatch(words: list[str], isolate: bool) -> int:
     from .isolated import run_in_child, wants_child
 
-    parser = build_parser()
+    parser = build_parser(words)
     options = parser.parse_args(words)
     if options.version:
         status = _print_versions(options.json)
