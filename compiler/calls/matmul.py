@@ -117,7 +117,30 @@ def matmul(
         known = None if operands else _again(a, b, out, asked)
         if known is not None:
             return known
+    _check_call(a, out, asked, math, epilogue, operands)
+    if is_format(out_dtype) or scale_rounding:
+        return _quantized(a, b, out, asked, scale_rounding, math, epilogue, operands)
+    if m not in (None, ROWS) and batch is None:
+        raise OptionError(f"matmul: m must be 'dynamic', got {m!r}; leave it out")
+    if epilogue is not None:
+        return _fused(a, b, out, asked, math, epilogue, operands)
+    _check_plain(b, operands)
+    if is_column_major(out):
+        return _column_major(a, b, out, asked, batch)
+    return _plain(a, b, out, asked)
+
+
+def _check_call(
+    a: Any,
+    out: Any,
+    asked: tuple[Any, ...],
+    math: str | None,
+    epilogue: Callable[..., Any] | None,
+    operands: Sequence[Any],
+) -> None:
+    """Refuse what no call takes, whatever its product."""
     check_options("matmul", **_options(asked))
+    *_, precision = asked
     if precision is not None:
         check_precision(a, precision)
     if math not in (None, *POLICIES):
@@ -128,33 +151,54 @@ def matmul(
         raise OptionError(f"matmul: {NO_FUNCTION}")
     check_operands("matmul", operands)
     _check_out(out)
-    if is_format(out_dtype) or scale_rounding:
-        _check_quantized(out_dtype, m, epilogue, operands)
-        how = How(
-            out_dtype, target or "", pipeline or "", preset or "", "", scale_rounding, math or ""
-        )._replace(precision=precision or "")
-        from .quantized import multiply_quantized
 
-        return multiply_quantized(a, b, out, how, epilogue, operands)
-    if m not in (None, ROWS) and batch is None:
-        raise OptionError(f"matmul: m must be 'dynamic', got {m!r}; leave it out")
-    if epilogue is not None:
-        return _fused(a, b, out, asked, math, epilogue, operands)
+
+def _quantized(
+    a: Any,
+    b: Any,
+    out: Any,
+    asked: tuple[Any, ...],
+    scale_rounding: str,
+    math: str | None,
+    epilogue: Callable[..., Any] | None,
+    operands: Sequence[Any],
+) -> Any:
+    """The product as blocks with scales."""
+    out_dtype, target, pipeline, preset, m, precision = asked
+    _check_quantized(out_dtype, m, epilogue, operands)
+    named = target or "", pipeline or "", preset or ""
+    how = How(out_dtype, *named, "", scale_rounding, math or "")
+    from .quantized import multiply_quantized
+
+    how = how._replace(precision=precision or "")
+    return multiply_quantized(a, b, out, how, epilogue, operands)
+
+
+def _check_plain(b: Any, operands: Sequence[Any]) -> None:
+    """Refuse what only an epilogue reads."""
     if isinstance(b, tuple | list):
         raise OptionError(
             "matmul: two b are for an epilogue of both sums, got none; pass epilogue="
         )
     if len(operands):
         raise OptionError("matmul: operands are those of an epilogue, got none; pass epilogue=")
-    if is_column_major(out):
-        if m == BOTH:
-            rule = "out must be row-major where rows and matrices are dynamic"
-            raise OptionError(f"matmul: {rule}, got column-major; leave m out")
-        if batch is not None and not has_leading_dims(a):
-            rule = "out must be row-major with batch='dynamic' where all share a"
-            raise OptionError(f"matmul: {rule}, got column-major; leave batch out")
-        matmul(b, a, out=out.swapaxes(-1, -2), **_options(asked))
-        return out
+
+
+def _column_major(a: Any, b: Any, out: Any, asked: tuple[Any, ...], batch: str | None) -> Any:
+    """The product as its transpose, b · aᵀ, whose output is row-major."""
+    if asked[ASKED.index("m")] == BOTH:
+        rule = "out must be row-major where rows and matrices are dynamic"
+        raise OptionError(f"matmul: {rule}, got column-major; leave m out")
+    if batch is not None and not has_leading_dims(a):
+        rule = "out must be row-major with batch='dynamic' where all share a"
+        raise OptionError(f"matmul: {rule}, got column-major; leave batch out")
+    matmul(b, a, out=out.swapaxes(-1, -2), **_options(asked))
+    return out
+
+
+def _plain(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
+    """The product alone: by the kernel of a call like it, of matrices, of stacks or of rows."""
+    out_dtype, target, pipeline, preset, m, precision = asked
     plain = out is None or gaps_of(out) == NO_GAPS
     kernel = recall(a, b, asked) if plain and not is_traced() else None
     if kernel is not None:
