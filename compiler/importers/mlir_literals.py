@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import struct
 
 FLOAT_TYPES = ("f32", "bf16", "f16", "f64")
+EXACT_BITS = 50  # of integers that f64 holds, with more to spare than f32 needs
 
 
 def bits_of(type_: str) -> int:
@@ -20,12 +22,26 @@ def literal(number: float, type_: str) -> str:
         return "true" if number else "false"
     if type_ not in FLOAT_TYPES:
         most = 1 << bits_of(type_)
+        if not math.isfinite(number) or number != int(number):
+            raise OverflowError(f"a whole number, got {number}")
         if not -most / 2 <= number < most:  # as without a sign, and then as its bits
             raise OverflowError(f"an integer of {bits_of(type_)} bits, got {number}")
         return str(int(number))
+    number = float(number) if type_ == "f64" else rounded(number)
     if not math.isfinite(number):
         bits = {"f32": 0x7F800000, "bf16": 0x7F80, "f16": 0x7C00, "f64": 0x7FF0 << 48}[type_]
         quiet = {"f32": 0x400000, "bf16": 0x40, "f16": 0x200, "f64": 1 << 51}[type_]
         sign = 1 << (bits_of(type_) - 1) if number < 0 else 0
         return hex(bits | (quiet if math.isnan(number) else sign))
-    return f"{float(number):.17e}"
+    return f"{number:.17e}"
+
+
+def rounded(number: float) -> float:
+    """The nearest number of f32, by way of which torch also makes those of bf16 and f16."""
+    if isinstance(number, int) and (more := number.bit_length() - EXACT_BITS) > 0:
+        lost = number & ((1 << more) - 1)
+        number = (number >> more | bool(lost)) << more  # which f64 holds, and f32 rounds alike
+    try:
+        return struct.unpack("f", struct.pack("f", number))[0]
+    except OverflowError:
+        return math.copysign(math.inf, number)

@@ -42,3 +42,25 @@ def test_an_integer_is_read_as_its_bits(type_, number, read):
 def test_what_has_more_bits_is_refused(number):
     with pytest.raises(OverflowError, match=f"an integer of 32 bits, got {number}"):
         literal(number, "i32")
+
+
+@pytest.mark.parametrize("number", [2.5, -0.5, math.inf, math.nan])
+def test_what_is_no_whole_number_is_no_integer(number):
+    with pytest.raises(OverflowError, match=f"a whole number, got {number}"):
+        literal(number, "i32")
+
+
+@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize(
+    "number",
+    [2**24 + 1, 2**24 + 2**16 + 1, 2**11 + 1 + 2**-13, 2**53 + 1, 2**60 + 2**36 + 1, 1 - 2**62],
+)
+def test_a_number_of_more_digits_is_rounded_as_torch_does(type_, number):
+    """Of bf16 and f16 by way of f32, and a large integer at once."""
+    dtype, words = TYPES[type_]
+    if number > 2**15 and type_ == "f16":
+        number = number / 2**50 + 2**11
+    wanted = torch.full((), number, dtype=dtype)
+    with lent_context(), ir.Location.unknown():
+        read = ir.FloatAttr(ir.Attribute.parse(f"{literal(number, type_)} : {type_}")).value
+    assert torch.tensor(read, dtype=dtype).view(words) == wanted.view(words)
