@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sizes", "--size", help="MxNxK,…; S stands for S×S×S")
     parser.add_argument("--preset", help="this preset instead of every prefix of the pipeline")
     parser.add_argument("--check", choices=LEVELS, default="full", help="with --sizes")

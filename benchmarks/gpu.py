@@ -98,7 +98,7 @@ def main() -> None:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rounds", type=int, default=15, help="batches a contender (default 15)")
     parser.add_argument("--no-graphs", action="store_true", help="the clock `stream` alone")
@@ -193,7 +193,8 @@ def serialized(kernel: Kernel) -> Kernel | None:
 def add_costs(row: Row, kernel: Kernel, sets: Sets, options: argparse.Namespace) -> None:
     """What calls of a kernel take the host, and the clocks under its load."""
     us = row.us[OURS]
-    row.host_us = {} if options.no_host else host_costs(kernel, *sets[0], us)
+    a, b, c = sets[0]
+    row.host_us = {} if options.no_host else host_costs(kernel, a, b, c, us)
     row.clocks = clocks_under(_launch_of(kernel, sets), int(LOAD_US / us) + 1, len(sets))
 
 

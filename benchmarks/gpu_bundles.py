@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--target", default="sm_90a", choices=(*TARGETS, *GPUS),
                         help="chip (default sm_90a)")  # fmt: skip

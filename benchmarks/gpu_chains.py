@@ -125,7 +125,7 @@ def _differences(found: torch.Tensor, wanted: torch.Tensor) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--launches", type=int, default=4000, help="of a chain (default 4000)")
     options = parser.parse_args()

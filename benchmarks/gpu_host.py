@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--size", type=int, default=512, help="M = N = K (default 512)")
     parser.add_argument("--eager", action="store_true", help="calls that nothing compiled, as JSON")
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")

@@ -105,7 +105,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--every", type=int, default=1, metavar="N", help="one kernel of N only")
     places = ("cuda", "cpu")
@@ -163,8 +163,9 @@ def run_nothing(kernel: Any, values: Sequence[int], place: str) -> tuple[list[to
     declared = [tensor_for(each, sizes) for each in kernel.manifest["tensors"]]
     inputs = [guarded(each, place)[0] for each in declared if each["role"] == "input"]
     places = [each for each in declared if each["role"] == "output"]
-    found, memories = zip(*(guarded(each, place) for each in places), strict=True)
-    kernel(*inputs, out=found if len(found) > 1 else found[0])
+    pairs = [guarded(each, place) for each in places]
+    found, memories = [each[0] for each in pairs], [each[1] for each in pairs]
+    kernel(*inputs, out=tuple(found) if len(found) > 1 else found[0])
     intact = all(bool((each == torch.iinfo(each.dtype).max).all()) for each in memories)
     shaped = all(not each.numel() for each in found)
     return [each.cpu() for each in found], intact and shaped
@@ -350,8 +351,9 @@ def run_once(kernel: Any, inputs: Inputs, place: str) -> tuple[list[torch.Tensor
     """One run on poisoned outputs: those on the CPU, and whether their guards are intact."""
     declared = [each for each in kernel.manifest["tensors"] if each["role"] == "input"]
     values = [guarded(each, place)[0].copy_(inputs[each["name"]]) for each in declared]
-    found, memories = zip(*(guarded(c, place) for c in outputs(kernel.manifest)), strict=True)
-    kernel(*values, out=found if len(found) > 1 else found[0])
+    pairs = [guarded(c, place) for c in outputs(kernel.manifest)]
+    found, memories = [each[0] for each in pairs], [each[1] for each in pairs]
+    kernel(*values, out=tuple(found) if len(found) > 1 else found[0])
     guards = [torch.cat([memory[:GUARD], memory[-GUARD:]]) for memory in memories]
     intact = all(bool((each == torch.iinfo(each.dtype).max).all()) for each in guards)
     return [output.cpu() for output in found], intact

@@ -205,8 +205,9 @@ def _types(target: str) -> Iterator[Case]:
         spec = MatmulSpec(*BYTES_SHAPE, *dtypes)
         pipeline = default(tiling="tile=128x256x64")
         yield Case("types", f"{types}-{prefix}", spec, pipeline, prefix)
-    for (types, dtypes), (preset, text) in itertools.product(
-        TYPES.items(), presets_of(target).items()
+    presets = presets_of(target).items()
+    for types, dtypes, (preset, text) in (
+        (*each, one) for each in TYPES.items() for one in presets
     ):
         pipeline = text.replace("x64", "x32", 1) if types == "tf32" else text  # K of as many bytes
         yield Case("types", f"{types}-{preset}", MatmulSpec(*BYTES_SHAPE, *dtypes), pipeline)

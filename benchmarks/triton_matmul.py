@@ -10,7 +10,7 @@ then assembles for the GPU at hand: what its kernel for that chip does on this o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 import triton
@@ -62,11 +62,12 @@ def prepare(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> Callable[[], A
     def grid(meta: dict[str, Any]) -> tuple[int]:
         return (triton.cdiv(m, meta["ROWS"]) * triton.cdiv(n, meta["COLUMNS"]),)
 
+    plain, described_by = cast("tuple[Any, Any]", (by_pointer, by_descriptor))
     if compiled_for or k % 8 or n % 8:
-        return lambda: by_pointer[grid](a, b, c, m, n, k)
+        return lambda: plain[grid](a, b, c, m, n, k)
     blank = [1, 1]  # the tile's sizes are filled in for each configuration
     described = [TensorDescriptor.from_tensor(each, blank) for each in (a, b, c)]
-    return lambda: by_descriptor[grid](*described, m, n, k)
+    return lambda: described_by[grid](*described, m, n, k)
 
 
 def _configurations(hook: Any = None, tiles: Any = TILES) -> list[triton.Config]:
