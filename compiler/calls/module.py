@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...dialects.errors import CompileError
-from ...runtime.bundles.sizes import SIZES
+from ...runtime.bundles.sizes import SIZE, STACK
 from ...runtime.launch.loading import open_kernel
 from ...runtime.operands.dlpack import gpu_of
 from ...runtime.tracing import are_transformed
@@ -68,7 +68,8 @@ class ModuleKernel:
         example, taken = self._shapes.get(number, (None, ()))
         if example is None or len(example) != value.dim():
             return value
-        return value.reshape([value.shape[0] if size in SIZES else size for size in taken])
+        said = {SIZE: value.shape[max(0, value.dim() - 2)], STACK: value.shape[0]}
+        return value.reshape([said.get(size, size) for size in taken])
 
     def _taken(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """The function's arguments: the inputs, then the module's state."""
@@ -130,7 +131,8 @@ def compile_module(
     pipeline, preset, math: as for `matmul`.
     dynamic_shapes: sizes that only a call says, as torch.export takes them: a tuple with
         `{0: Dim("m")}` for each input whose rows are that number, None for others. Kernels for any
-        M then share the calls. Of stacks `{0: Dim("batch")}` is the number of matrices.
+        M then share the calls. Of stacks `{0: Dim("batch")}` is the number of matrices, and
+        `{0: Dim("batch"), 1: Dim("m")}` that and the rows of each.
 
     Raises CompileError if torch cannot export the module, or the compiler cannot take it: for other
     products beside the first, ops that are not elementwise, inputs that are not matrices.

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...dialects.context import one_thread_at_a_time
 from ...dialects.errors import CompileError
+from .compared_sizes import without_comparisons
 from .exported_file import is_trusted, safe_archive
 from .linalg_text import LinalgText
 from .quiet import quiet
-from .torch_rows import Sizes, check_rows, check_stacks, rows_of_program, without_comparisons
+from .torch_rows import Sizes, check_rows, check_stacks, names_of, rows_of_program
 
 if TYPE_CHECKING:
     import torch
@@ -38,8 +39,8 @@ def import_module(
     """The module's forward on inputs like these: arguments are the inputs, then its state.
 
     cuts: where the module cuts a linear's output into parts, those of the weight are arguments.
-    dynamic: sizes that only a call says, as torch.export takes them for each input; rows, or the
-        matrices of stacks.
+    dynamic: sizes that only a call says, as torch.export takes them for each input; rows, the
+        matrices of stacks, or both.
     """
     from .torch_scaled import EXACT_SUMS, OF_BLOCKS
 
@@ -94,7 +95,7 @@ def _linalg(
     with BlocksBeforeExport(table[SCALED_MM]):
         given = {} if sizes is None else {"dynamic_shapes": _of_values(sizes, len(values))}
         text = linalg_of_torch(module, *elements, decompositions=table, **given)
-    text = text if sizes is None else without_comparisons(text)
+    text = text if sizes is None else without_comparisons(text, names_of(sizes))
     packed = any(each is not value for each, value in zip(values, elements, strict=True))
     return text.replace(*STAND_INS) if packed else text
 

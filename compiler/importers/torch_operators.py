@@ -264,14 +264,25 @@ def _addcdiv(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, value: Any = 
 
 class BeforeExport(TorchFunctionMode):
     """For what torch.export takes apart whatever the table says: soft shrinkage, with a bound that
-    it rounds to bf16."""
+    it rounds to bf16, and products of stacks, into views whose sizes are computed."""
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         if function in (torch.nn.functional.softshrink, aten.softshrink.default):
             function = _softshrink
+        if function in PRODUCTS and not kwargs and _are_stacks(*args):
+            function = torch.bmm
         return function(*args, **(kwargs or {}))
+
+
+PRODUCTS = (torch.matmul, torch.Tensor.matmul, aten.matmul.default)
+
+
+def _are_stacks(*operands: torch.Tensor) -> bool:
+    """Whether both are stacks whose numbers of matrices are symbols. torch.export takes none of
+    them for 1, so that they must be equal, to which bmm holds them."""
+    return all(each.dim() == 3 and isinstance(each.shape[0], torch.SymInt) for each in operands)
 
 
 def _of_type(number: Any, dtype: torch.dtype) -> Any:

@@ -129,4 +129,34 @@ ROWS = [
         "*sums_at(op.acc), op.accumulate, range(max(depth - 16, 1)))",
         ("test/numerics/test_skipped_zeros_tcgen05.py",),
     ),
+    Fault(
+        "modules: rows that are compared with matrices are taken for them",
+        "if None in named or named[0] != named[1]:",
+        "if None in named:",
+        ("test/compiler/test_compared_sizes.py",),
+    ),
+    Fault(
+        "modules: a size of a transposed tensor is that of the other's dim",
+        '_size_of(turned[1], int(turned[2].split(",")[dim]), text, dims)',
+        "_size_of(turned[1], dim, text, dims)",
+        ("test/compiler/test_compared_sizes.py",),
+    ),
+    Fault(
+        "modules: inputs of rows and matrices are viewed with matrices alone",
+        "SIZE: value.shape[max(0, value.dim() - 2)]",
+        "SIZE: value.shape[0]",
+        ("test/tools/test_modules_of_any_m.py",),
+    ),
+    Fault(
+        "literals: what a number has behind its point is cut off for an integer",
+        "if not math.isfinite(number) or number != int(number):",
+        "if not math.isfinite(number):",
+        ("test/compiler/test_literals.py",),
+    ),
+    Fault(
+        "literals: an integer of many digits is rounded twice",
+        "number = (number >> more | bool(lost)) << more",
+        "number = float(number)",
+        ("test/compiler/test_literals.py",),
+    ),
 ]

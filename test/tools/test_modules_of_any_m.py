@@ -8,6 +8,7 @@ from tilewright import compile_module
 from tilewright.compiler.importers.torch_module import import_module
 from tilewright.compiler.importers.torch_rows import rows_of_program
 from tilewright.dialects.errors import CompileError
+from tilewright.runtime.errors import DeviceError
 
 N, K = 40, 72
 M = Dim("m")
@@ -139,12 +140,18 @@ def test_an_exported_program_of_known_sizes_has_no_open_rows():
         (({0: M}, {0: M}), "must be a tuple with {0: Dim} or None for each input, got"),
         ({"x": {0: M}}, "must be a tuple with {0: Dim} or None for each input, got"),
         ((M, None, None), "must be a tuple with {0: Dim} or None for each input, got"),
-        (({0: M, 1: Dim("k")}, {0: M}, {0: M}), "input 0: the first of two or three dims alone"),
+        (
+            ({0: M, 1: Dim("k")}, {0: M}, {0: M}),
+            "input 0: matrices must be the first of three dims",
+        ),
         (
             ({1: Dim("k")}, None, None),
             "input 0: the first of two or three dims alone may be dynamic",
         ),
-        (({0: M}, {0: Dim("other")}, {0: M}), "must be one number, got m, other"),
+        (({0: M}, {0: Dim("other")}, {0: M}), "by two Dims, got m, other"),
+        (({0: 2 * M}, {0: M}, {0: M}), "input 0: a dynamic size must be a Dim of its own name"),
+        (({0: Dim.AUTO}, None, None), "input 0: a dynamic size must be a Dim of its own name"),
+        (({0: 6}, None, None), "a dynamic size must be a Dim of its own name, got 6;"),
     ],
 )
 def test_other_sizes_than_one_number_of_rows_are_refused(shapes, said):
@@ -160,7 +167,76 @@ def test_matrices_that_share_a_weight_are_rows_of_one():
         import_module(Layer().linear, x, dynamic=({0: M},))
 
 
-def test_one_size_of_a_stack_alone_is_open():
-    for shapes, got in (({0: M, 1: Dim("k")}, r"dims \[0, 1\]"), ({1: Dim("k")}, r"dims \[1\]")):
-        with pytest.raises(CompileError, match=f"three dims alone may be dynamic, got {got} of"):
-            import_module(Products(WAYS["bmm"]), *stacks(2), dynamic=(shapes, shapes, shapes))
+def test_rows_alone_of_a_known_number_of_matrices_are_refused():
+    with pytest.raises(CompileError, match=r"three dims alone may be dynamic, got dims \[1\] of"):
+        import_module(Products(WAYS["bmm"]), *stacks(2), dynamic=({1: M},) * 3)
+
+
+ANY = {0: Dim("batch"), 1: M}
+
+
+class Both(Products):
+    """Of stacks of any rows, with a residual that all matrices share, and a factor of each row."""
+
+    def forward(self, a, b, residual, factor):
+        return torch.relu(self.product(a, b) + self.bias) * factor + residual
+
+
+def of_both(count: int, m: int) -> tuple[torch.Tensor, ...]:
+    draw = torch.Generator().manual_seed(count + m)
+    shapes = (count, m, K), (count, N, K), (m, N), (count, m, 1)
+    return tuple(torch.randn(*each, generator=draw).bfloat16() for each in shapes)
+
+
+@pytest.mark.parametrize(("target", "way"), [("sm_90a", "bmm"), ("sm_100a", "matmul")])
+def test_one_kernel_of_a_module_takes_any_rows_of_any_number_of_matrices(way, target):
+    module = Both(WAYS[way])
+    passes = "tiling{tile=64x16x64},tma-insertion,swizzle-selection,warp-specialization"
+    how = {"target": target, "pipeline": passes, "dynamic_shapes": (ANY, {0: ANY[0]}, {0: M}, ANY)}
+    with torch.no_grad():
+        kernel = compile_module(module, *of_both(3, 24), **how)
+        for sizes in ((1, 1), (3, 24), (2, 70), (0, 5), (4, 0)):
+            assert is_right(kernel(*of_both(*sizes)), module(*of_both(*sizes)))
+        with pytest.raises(DeviceError):
+            kernel(*of_both(2, 9)[:2], *of_both(2, 8)[2:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_kernels_of_a_module_share_any_rows_of_any_number_of_matrices(target):
+    module, shapes = Products(WAYS["matmul"]), (ANY, {0: ANY[0]}, ANY)
+
+    def operands(*sizes):
+        a, b, shared, _ = of_both(*sizes)
+        return a, b, shared.expand(sizes[0], *shared.shape).clone()
+
+    with torch.no_grad():
+        kernel = compile_module(module, *operands(3, 24), target=target, dynamic_shapes=shapes)
+        for sizes in ((1, 1), (3, 100), (2, 17)):
+            assert is_right(kernel(*operands(*sizes)), module(*operands(*sizes)))
+
+
+def test_a_program_of_torch_export_keeps_rows_and_matrices_open():
+    values, shapes = of_both(4, 24), (ANY, {0: ANY[0]}, {0: M}, ANY)
+    program = export(Both(WAYS["bmm"]), values, dynamic_shapes=shapes)
+    sizes = rows_of_program(program) or ()
+    assert [sorted(each or ()) for each in sizes] == [[0, 1], [0], [0], [0, 1]]
+    text = import_module(program.module(), *values, dynamic=sizes).text
+    assert f"linalg.batch_matmul ins(%arg0, %transposed : tensor<?x?x{K}xbf16>" in text
+    assert "cf.assert" not in text and "index_cast" not in text
+
+
+@pytest.mark.parametrize(
+    ("shapes", "said"),
+    [
+        (({0: M, 1: M}, {0: M}, {0: M}, {0: M, 1: M}), "and their rows, by two Dims, got m"),
+        ((ANY, {0: M}, {0: M}, ANY), "input 1: matrices must be the first of three dims, and rows"),
+        ((ANY, {0: ANY[0]}, {0: ANY[0]}, ANY), "input 2: matrices must be the first of three dims"),
+        ((ANY, {0: Dim("c")}, {0: M}, ANY), "by two Dims, got batch, c, m"),
+        ((ANY, {0: ANY[0], 2: M}, {0: M}, ANY), "input 1: matrices must be the first of three"),
+    ],
+)
+def test_other_sizes_than_rows_and_matrices_are_refused(shapes, said):
+    with pytest.raises(CompileError) as caught:
+        import_module(Both(WAYS["bmm"]), *of_both(3, 24), dynamic=shapes)
+    assert said in str(caught.value)
