@@ -288,6 +288,9 @@ def _fused(
     how = How(result_type(out_dtype), target or "", pipeline or "", preset or "", m or "")
     how = how._replace(precision=precision or "", math=math or "")
     if not must_be_two_steps(a, b, operands):
+        if any(map(is_column_major, out if isinstance(out, tuple | list) else (out,))):
+            rule = "out must be row-major with an epilogue"
+            raise OptionError(f"matmul: {rule}, got column-major; copy the result there")
         if not m:
             return multiply_fused(a, b, out, how, epilogue, operands)
         from .fused_rows import multiply_fused_rows

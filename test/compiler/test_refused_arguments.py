@@ -85,6 +85,10 @@ def of_groups(**options):
             lambda: matmul(A, B, epilogue=summed, out=(torch.empty(8, 16),)),
             "out must be one array for a function of one result, got a tuple",
         ),
+        (
+            lambda: matmul(A, B, epilogue=summed, operands=[ONE], out=torch.empty(16, 8).T),
+            "out must be row-major with an epilogue, got column-major; copy the result there",
+        ),
         (lambda: grouped_mm([A], STACK, offs=ENDS), "mat_a must be a torch tensor, got list"),
         (lambda: grouped_mm(A, STACK, offs=[8]), "offs must be a torch tensor, got list"),
         (lambda: scaled_mm(A, B.T, 1.0, "TensorWise", ONE, "TensorWise"), "scale_a must be a"),
