@@ -153,6 +153,9 @@ def schema_of(manifest: Mapping[str, Any]) -> int:
 
 def _all_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     """Those of the manifest; of a dynamic size those for the least, the most and one between."""
+    roles = [tensor["role"] for tensor in manifest["tensors"]]
+    if roles.count("input") < 2 or "output" not in roles:  # what all other rules are about
+        yield f"{where}.tensors: must be two inputs or more and an output, got {roles}"
     yield from size_contradictions(manifest, operands(manifest), outputs(manifest), where)
     if manifest["schema"] != schema_of(manifest):
         yield f"{where}.schema: must be {schema_of(manifest)}, got {manifest['schema']}"

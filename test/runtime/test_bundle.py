@@ -235,6 +235,14 @@ def arguments_at(*indices):
             set_at("tensors", 1, "shape", to=[4, 15]),
             "tensors: must have shapes [m, k], [n, k] and [m, n], got [[6, 16], [4, 15], [6, 4]]",
         ),
+        (
+            set_at("tensors", 0, "role", to="output"),
+            "tensors: must be two inputs or more and an output, got ['output', 'input', 'output']",
+        ),
+        (
+            set_at("tensors", 2, "role", to="input"),
+            "tensors: must be two inputs or more and an output, got ['input', 'input', 'input']",
+        ),
         (set_at("tensors", 1, "name", to="a"), "tensors: must have different names, got"),
         (
             set_at("parameters", 0, "box", to=[8, 257]),
