@@ -16,6 +16,11 @@ BESIDE_SCALES = ((200, 200, 140), (180, 180, 140))
 ptxas spilled from 224 and 144, and from 196 on."""
 
 
+SUMS_MAX = 192
+"""Registers of sums and a product beside which threads have enough for addresses and factors, and
+load warps 40; beyond that load warps keep 24."""
+
+
 def beside_scales(rows: int, warpgroups: int) -> int:
     """Registers of a thread for sums, a product and scales while the MMAs of a tile run."""
     return BESIDE_SCALES[rows > ATOM_ROWS * warpgroups][warpgroups - 1]

@@ -260,7 +260,7 @@ def _move_registers(
     load.operation.attributes["warps"] = _i64(WARPGROUP_WARPS)
     warps = WARPGROUP_WARPS * len(consumers)
     kernel.operation.attributes["threads"] = _i64(WARP_THREADS * (warps + WARPGROUP_WARPS))
-    keeps = load_registers(kernel)
+    keeps = load_registers(kernel, target)
     takes = registers_left(target, warps, keeps)
     for role, count in ((load, keeps), *((consumer, takes) for consumer in consumers)):
         with ir.InsertionPoint.at_block_begin(role.body.blocks[0]), role.location:

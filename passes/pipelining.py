@@ -18,6 +18,9 @@ releases one step late, while the next MMA is under way. All N slots are then fi
     for %k in 1 .. K-(N-1) { start(%k)  await 1  release     load(%k + N-1) }
     for %k in K-(N-1) .. K { start(%k)  await 1  release }
     await 0  release
+
+Threads that add products wait for each of them, and most release it in its own step
+(`release_steps`): `start(0) await 0 release`, and so on.
 """
 
 from __future__ import annotations
@@ -27,8 +30,11 @@ from typing import Any, ClassVar
 
 from ..dialects.mlir import arith, ir, scf
 from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, TileOp
+from ..dialects.release_steps import releases_late
 from ..dialects.target import ISSUED, Target
 from ..dialects.tile import AwaitMmaOp, KernelOp, MmaOp
+from ..dialects.tile_blockwise import BlockwiseMmaOp
+from ..dialects.tile_types import SmemType
 from .base import PassLog, option, parse_positive, refused, target_of, the_kernel, walk
 from .clone import (
     Mapping,
@@ -80,7 +86,7 @@ class Pipelining:
                 raise refused(create, "pipelining: the ring has stages already; run it once")
             _check_place(create)
             stages = self._stages(kernel, create, target)
-            _pipeline(create, stages, self_filled(create, target))
+            _pipeline(create, stages, target)
             log.did(f"{stages} stages of {ring_slot_bytes(create)} bytes")
 
     def _stages(self, kernel: KernelOp, create: CreateOp, target: Target) -> int:
@@ -111,7 +117,7 @@ def _parts_of(create: CreateOp) -> list[TileOp]:
     return slot_parts(_acquire_of(create).opview.slot)
 
 
-def _pipeline(create: CreateOp, stages: int, before_mma: bool) -> None:
+def _pipeline(create: CreateOp, stages: int, target: Target) -> None:
     retype_ring(create, stages, create.ring.type.tiles)
     if stages == 1:
         return
@@ -121,7 +127,7 @@ def _pipeline(create: CreateOp, stages: int, before_mma: bool) -> None:
     if not steps:
         raise refused(create, "pipelining: the ring must be filled in a loop of constant length")
     if walk(loop, AwaitMmaOp):
-        _pipeline_late(create, loop, stages, steps)
+        _pipeline_awaiting(create, loop, stages, steps, target)
         return
     ahead = min(stages - 1, len(steps))
     producer, consumer = _split(loop, acquire.opview)
@@ -129,7 +135,7 @@ def _pipeline(create: CreateOp, stages: int, before_mma: bool) -> None:
         _loop_of(producer, loop, steps[:ahead])
     with ir.InsertionPoint.after(loop), loop.operation.location:
         _loop_of(consumer, loop, steps[len(steps) - ahead :])
-    place = _first_mma(consumer) if before_mma else None
+    place = _first_mma(consumer) if self_filled(create, target) else None
     _prefetch(loop, producer, ahead, steps[: len(steps) - ahead], place)
 
 
@@ -166,10 +172,13 @@ def _check_place(create: CreateOp) -> None:
         )
 
 
-def _pipeline_late(create: CreateOp, loop: scf.ForOp, stages: int, steps: range) -> None:
-    """The same where slots are released one step late."""
+def _pipeline_awaiting(
+    create: CreateOp, loop: scf.ForOp, stages: int, steps: range, target: Target
+) -> None:
+    """The same where an agent waits for its MMAs before it releases slots, one step late or not."""
     producer, consumer = _split(loop, _acquire_of(create).opview)
-    late = [op for op in consumer if isinstance(op, AwaitMmaOp | ReleaseOp)]
+    is_late = _releases_late(_first_mma(consumer), target)
+    late = [op for op in consumer if is_late and isinstance(op, AwaitMmaOp | ReleaseOp)]
     start = [op for op in consumer if op not in late]
     filled = min(stages, len(steps))
     ahead = filled - 1
@@ -181,6 +190,12 @@ def _pipeline_late(create: CreateOp, loop: scf.ForOp, stages: int, steps: range)
         _loop_of(consumer, loop, steps[max(1, len(steps) - ahead) :])
         _set_pending([clone(op, {}).opview for op in late], 0)
     _prefetch(loop, producer, ahead, steps[1 : max(1, len(steps) - ahead)])
+
+
+def _releases_late(op: Any, target: Target) -> bool:
+    scaled, (m, n) = isinstance(op, BlockwiseMmaOp), op.acc.type.shape
+    columns = scaled and isinstance(op.b_scales.type, SmemType)
+    return releases_late(target, m, n, scaled, columns)
 
 
 def _set_pending(ops: list[Any], pending: int) -> None:

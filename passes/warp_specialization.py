@@ -27,7 +27,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..dialects import legality
+from ..dialects.held_registers import SUMS_MAX, of_sums
 from ..dialects.mlir import ir, scf
+from ..dialects.mma_units import WGMMA_ADDED
 from ..dialects.pipe import (
     REGISTERS_STEP,
     AcquireOp,
@@ -76,8 +78,9 @@ SHARED_BY_ALL = (
     SplitRankOp,
     WorkspaceOp,
 )
-# Registers a thread of a load role: TMA needs a few, copies hold several units under way.
-TMA_REGISTERS, COPY_REGISTERS = 40, 136
+# Registers a thread of a load role: TMA needs a few, 24 are the least, which leave 8 more to those
+# who add wide products; copies hold several units under way.
+TMA_REGISTERS, TMA_REGISTERS_MIN, COPY_REGISTERS = 40, 24, 136
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ def _roles(kernel: KernelOp, target: Target) -> list[Role]:
     warps = kernel.threads.value // 32
     if warps <= WARPGROUP_WARPS:
         return [Role(CONSUMER, (MMA, EPILOGUE), warps), Role(LOAD, (LOAD,), load_warps)]
-    loads = load_registers(kernel)
+    loads = load_registers(kernel, target)
     consumes = registers_left(target, warps, loads)
     return [
         Role(CONSUMER, (MMA, EPILOGUE), warps, consumes),
@@ -147,9 +150,14 @@ def _roles(kernel: KernelOp, target: Target) -> list[Role]:
     ]
 
 
-def load_registers(kernel: KernelOp) -> int:
+def load_registers(kernel: KernelOp, target: Target) -> int:
     """Registers that a thread of the load role keeps where it is a warpgroup that gives up some."""
-    return COPY_REGISTERS if walk(kernel, CopyOp) else TMA_REGISTERS
+    if walk(kernel, CopyOp):
+        return COPY_REGISTERS
+    shapes = [op.acc.type.shape for op in walk(kernel, AccumulatorOp)]
+    adds = target.mma.name == WGMMA_ADDED.name
+    held = [of_sums(m, n, target.mma_warpgroups(m, n) or 1) for m, n in shapes if adds]
+    return TMA_REGISTERS_MIN if max(held, default=0) > SUMS_MAX else TMA_REGISTERS
 
 
 def registers_left(target: Target, warps: int, taken: int) -> int:

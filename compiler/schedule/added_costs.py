@@ -1,8 +1,8 @@
 """What it costs that threads add the products of tiles, beside the MMAs themselves.
 
 One warpgroup does nothing else while it waits for its MMAs and adds. Two or more only in part
-multiply while others add: what that leaves of a step is fitted to tiles of 128x128 to 256x128 of
-K 2048 to 16384 on an H200, of each kind of scales (docs/block-scales.md).
+multiply while others add: what that leaves of a step and of a store is fitted to tiles of 128x128
+to 256x128 of K 1536 to 16384 on an H200, of each kind of scales (docs/block-scales.md).
 
 Where products are in tensor memory, MMAs make one while threads read and add the one before: a step
 is the longer of both, and a meeting. Nothing of that was measured.
@@ -11,6 +11,8 @@ Nothing here imports MLIR.
 """
 
 from __future__ import annotations
+
+import math
 
 from ...dialects.dtypes import BLOCKWISE
 from ...dialects.held_registers import ATOM_ROWS
@@ -25,11 +27,13 @@ ALONE = {PLAIN: 1.5, ROWS: 2.2, COLUMNS: 3.0}
 """Instructions of one warpgroup for each element, beside the wait for MMAs of 64 rows: fitted to
 64x128 of K 16384, but that for no scales, and the wait, are assumed."""
 MMA_WAIT = 100
-BESIDE = {PLAIN: (1.6, 2.2), ROWS: (2.15, 2.15), COLUMNS: (4.3, 4.2)}
+BESIDE = {PLAIN: (1.2, 2.0), ROWS: (2.0, 1.8), COLUMNS: (4.0, 3.4)}
 """Cycles a step for 128 rows of a column, where a warpgroup has 64 rows, and several times that."""
-STRADDLING = 0.75  # the same where columns of a tile are of several blocks of 128
+STRADDLING = 8  # the same of a tile whose columns are of several blocks, over those that share one
+WAITS = (0, 140, 100)  # cycles a step, by warpgroups, in which nobody multiplies
+STORED_ALONE = 0.42  # of the cycles of a store: in the others the other warpgroups multiply
 
-
+STRADDLING_TENSOR = 0.75  # instructions, beside:
 INSTRUCTIONS = {PLAIN: 1, ROWS: 1.1, COLUMNS: 2.4}
 """Of threads for an element of a product in tensor memory: its sum, and its factor where columns
 have scales of their own; assumed, from the SASS of a step of 128x128."""
@@ -47,12 +51,19 @@ def added_cycles(problem: Problem, schedule: Schedule, target: Target, mma: floa
         chip = figures(target)
         assert chip.tmem_rate is not None  # such chips have one
         read = m * n * SUM_BYTES / chip.tmem_rate
-        straddles = STRADDLING if kind == ROWS and BLOCKWISE % n else 0
+        straddles = STRADDLING_TENSOR if kind == ROWS and BLOCKWISE % n else 0
         added = max(read, (INSTRUCTIONS[kind] + straddles) * m * n / FMA_RATE) + READING
         return max(0.0, added - mma) + MEETING
     if warpgroups == 1:
         return ALONE[kind] * m * n / FMA_RATE + MMA_WAIT * -(-m // ATOM_ROWS)
     each = BESIDE[kind][m > ATOM_ROWS * warpgroups]
     if kind == ROWS and n % (BLOCKWISE // 2):
-        each += STRADDLING
-    return each * m * n / WARPGROUP_THREADS
+        each += STRADDLING / math.gcd(n, BLOCKWISE)
+    return each * m * n / WARPGROUP_THREADS + WAITS[warpgroups - 1]
+
+
+def stored_alone(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """The part of a store in which no MMA runs, where several warpgroups of a tile add products."""
+    m, n, _ = schedule.tile
+    several = not target.adds_from_tensor_memory and (target.mma_warpgroups(m, n) or 1) > 1
+    return STORED_ALONE if target.adds_products and several else 1

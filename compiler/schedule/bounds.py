@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 
 from ...dialects.target import Target
+from .added_costs import stored_alone
 from .candidates import PART_MARGIN, PART_WAVES, most_parts
 from .chip_figures import figures
 from .costs import (
@@ -239,7 +240,8 @@ def least_epilogue_cycles(problem: Problem, tile: Schedule, target: Target) -> f
     cycles = computed_cycles(problem, tile, target)
     cycles += chip.group_walk if problem.grouped == "m" else 0
     cycles += m * n // problem.products * sum(problem.beside) / chip.shared_rate
-    return cycles + _least_store_cycles(problem, tile, target)
+    cycles += _least_store_cycles(problem, tile, target)
+    return cycles * stored_alone(problem, tile, target)
 
 
 def _least_store_cycles(problem: Problem, tile: Schedule, target: Target) -> float:

@@ -25,8 +25,9 @@ from __future__ import annotations
 import math
 
 from ...dialects.legality import PARTIAL_BYTES
+from ...dialects.release_steps import releases_late
 from ...dialects.target import Target
-from .added_costs import added_cycles
+from .added_costs import added_cycles, stored_alone
 from .chip_figures import figures, split_figures
 from .costs import Estimate as Estimate
 from .costs import (
@@ -168,9 +169,11 @@ def refill_cycles(problem: Problem, schedule: Schedule, step: float, target: Tar
     """Cycles of the main loop when a slot's next load starts only after its MMA.
 
     A full ring of loads is in flight at a time: every ring but the last costs a latency and a step.
-    Where slots are released one step late, one of them is always held back.
+    Where slots are released one step late (`release_steps`), one of them is always held back.
     """
-    late = target.awaits_mmas and schedule.stages > 1
+    m, n, _ = schedule.tile
+    scales = problem.row_scales, problem.column_scales
+    late = target.awaits_mmas and schedule.stages > 1 and releases_late(target, m, n, *scales)
     ring = schedule.stages - 1 if late else schedule.stages
     rings = -(-problem.k_tiles(schedule) // ring)
     last = problem.k_tiles(schedule) - (rings - 1) * ring
@@ -305,6 +308,7 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     if schedule.split_k > 1:
         return computed / schedule.split_k + _reduction_cycles(problem, schedule, target)
     cycles = computed + _store_cycles(problem, schedule, target)
+    cycles *= stored_alone(problem, schedule, target)
     cycles += vector_cycles(problem, schedule, target)
     piece = cycles / max(1, problem.pieces(schedule))
     return cycles + beside_cycles(problem, schedule, target, piece)

@@ -17,8 +17,8 @@ from .added_rules import (
     added_cluster,
     added_columns,
     added_copies,
+    added_registers,
     added_ring,
-    added_thirds,
     scaled_registers,
 )
 from .chip_figures import figures
@@ -59,10 +59,8 @@ def accumulator_registers(problem: Problem, schedule: Schedule, target: Target) 
     by_tma = problem.by_tma("a") and problem.by_tma("b")
     copied = not target.has_tensor_memory and not by_tma
     if copied and (warpgroups > 2 or registers > COPIED_REGISTERS_MAX):
-        return (
-            f"{registers} registers a thread of {warpgroups} warpgroups leave too few for threads "
-            "that copy what TMA can't address"
-        )
+        shown = f"{registers} registers a thread of {warpgroups} warpgroups"
+        return f"{shown} leave too few for threads that copy what TMA can't address"
     if copied and warpgroups > 1 and n > COPIED_ODD_N_MAX and problem.n % 2:
         return (
             f"{n} columns, each stored by itself, leave too few registers beside threads that copy "
@@ -312,7 +310,7 @@ TILE_RULES: tuple[Rule, ...] = (
     mma_shape,
     accumulator_registers,
     added_columns,
-    added_thirds,
+    added_registers,
     added_copies,
     wasted_tile,
     reduced_groups,

@@ -62,7 +62,8 @@ def _lower(scope: Scope, op: MmaOp, factors: Factors | None) -> None:
     shared memory, and a turn is given on behind the factors.
     """
     turns, early = Turns.of(scope, op), scope.warpgroups(op.acc.type) > 1
-    for atom, slot in enumerate(atom_slots(scope, op.acc)):
+    slots = atom_slots(scope, op.acc)
+    for atom, slot in enumerate(slots):
         if atom == 0 and early and factors is not None and factors.ahead:
             factors.read_columns()
         under_way = _started(scope, op, atom, turns)
@@ -71,6 +72,8 @@ def _lower(scope: Scope, op: MmaOp, factors: Factors | None) -> None:
         if turns is not None:
             sm.WgmmaWaitOp.of(pending=1)
             turns.give()
+        if atom == 0 and factors is not None:
+            factors.ask_late(len(slots), op.acc.type.shape[1] // 2)
         sm.WgmmaWaitOp.of(pending=0)
         if factors is not None and not factors.ahead:
             factors.read_rows()

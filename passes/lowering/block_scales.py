@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from ...dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
 from ...dialects.mlir import arith, ir, llvm
@@ -44,9 +45,14 @@ class Scales:
         return not self.of_each and BLOCKWISE % self.extent == 0
 
     @property
+    def _unit(self) -> int:
+        """Lines that share a place in their block: tiles begin at multiples of their extent."""
+        return gcd(self.extent, BLOCKWISE)
+
+    @property
     def _blocks(self) -> int:
         """Of pairs: blocks of 128 lines that a tile may touch, beginning within one or not."""
-        return -(-self.extent // BLOCKWISE) + (self.extent % BLOCKWISE != 0)
+        return (BLOCKWISE - self._unit + self.extent - 1) // BLOCKWISE + 1
 
     @property
     def count(self) -> int:
@@ -121,15 +127,21 @@ class Scales:
             return dict.fromkeys(every, values[0])
         if self.of_each or self.width == 1:
             return dict(zip(every, values, strict=True))
-        places = {line: self._of_place(start, values, line) for line in self.lines}
-        return {line + at: places[line] for line in self.lines for at in range(self.width)}
+        units = sorted({line // self._unit * self._unit for line in self.lines})
+        places = {first: self._of_place(start, values, first) for first in units}
+        return {
+            line + at: places[line // self._unit * self._unit]
+            for line in self.lines
+            for at in range(self.width)
+        }
 
-    def _of_place(self, start: ir.Value, values: Sequence[ir.Value], line: int) -> ir.Value:
-        """The one of the 128 lines that some are in: a tile may begin within 128."""
-        number = line // BLOCKWISE
-        if self.extent % BLOCKWISE == 0 or number + 1 == len(values):
+    def _of_place(self, start: ir.Value, values: Sequence[ir.Value], first: int) -> ir.Value:
+        """The one of the 128 lines that those from `first` on are in, as many as share a place: a
+        tile may begin within 128."""
+        number, inside = divmod(first, BLOCKWISE)
+        if inside == 0 or number + 1 == len(values):
             return values[number]
-        ahead = build.less(start % BLOCKWISE + line % BLOCKWISE, BLOCKWISE)
+        ahead = build.less(start % BLOCKWISE + inside, BLOCKWISE)
         return arith.select(ahead, values[number], values[number + 1])
 
 

@@ -209,7 +209,7 @@ def lower_release(rings: Rings, op: ReleaseOp) -> None:
     elif ring.kind == "turns":
         _hand_over(empty)
     elif rings.target.releases_by_warp:
-        _arrive_by_warp(rings, empty)
+        _arrive_by_warp(rings, ring, empty)
     elif rings.target.adds_from_tensor_memory:
         with run(LANE):
             rings.commit(empty, rings.release_mask())
@@ -234,14 +234,14 @@ def _hand_over(barrier: ir.Value) -> None:
     converge()
 
 
-def _arrive_by_warp(rings: Rings, barrier: ir.Value) -> None:
+def _arrive_by_warp(rings: Rings, ring: Ring, barrier: ir.Value) -> None:
     """One arrival of each warp, in every CTA that writes into the slot: lane r's in that of rank r.
 
     `tile.await_mma` has waited for the warp's MMAs on the slot. They are all that has to be ordered
     before the arrival, so the CTA is scope enough: the cluster's costs a memory barrier a step.
     Where threads have read the slot themselves, the lane that arrives meets the others first.
     """
-    if rings.target.mma.threads_load:
+    if rings.target.mma.threads_load or ring.has_vectors:
         converge()
     mask = rings.release_mask()
     if mask is None:

@@ -37,8 +37,20 @@ BLOCKWISE = [
     ),
     Fault(
         "block-factors: a step asks for its own scales instead of those of the next",
-        "        self.ask(step + 1, together)\n",
-        "        self.ask(step, together)\n",
+        "        each.ask(1)\n",
+        "        each.ask(0)\n",
+        (SCALES,),
+    ),
+    Fault(
+        "block-scales: 64 columns of a tile that begins within 128 share the next block's scale",
+        "build.less(start % BLOCKWISE + inside, BLOCKWISE)",
+        "build.less(start % BLOCKWISE + inside, BLOCKWISE // 2)",
+        (SCALES,),
+    ),
+    Fault(
+        "rings: a warp releases scales in shared memory that other lanes may still read",
+        "return any(isinstance(tile, SmemType) and tile.layout.is_vector for tile in tiles)",
+        "return False and any(isinstance(tile, SmemType) for tile in tiles)",
         (SCALES,),
     ),
     Fault(

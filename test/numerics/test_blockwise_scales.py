@@ -179,6 +179,27 @@ def test_two_level_sums_add_the_sums_of_tiles(check_matmul, target, types, more)
     assert "add.rn.f32" in compiled.ptx
 
 
+def test_scales_of_128_columns_are_asked_for_while_mmas_run(check_matmul):
+    """Those of the next step, behind the start of MMAs; tiles begin within 128 columns."""
+    pipeline = f"tiling{{tile=128x96x128}}{TAILS[HOPPER]},warp-specialization,persistence{{ctas=2}}"
+    spec = spec_of(132, 300, 656)
+    compiled, _ = check_matmul(spec, target=HOPPER, pipeline=pipeline)
+    last = compiled.ptx.rpartition("wgmma.mma_async")[0].rpartition("wgmma.wait_group")[2]
+    assert "ld.global.b32" not in last.partition("wgmma.fence")[0]
+    running = [part.partition("wgmma.wait_group")[0] for part in compiled.ptx.split("wgmma.commit")]
+    assert any("ld.global.b32" in part for part in running[1:])
+
+
+@pytest.mark.parametrize(("stages", "k"), [(2, 656), (4, 272)])
+def test_wide_tiles_without_scales_leave_24_registers_to_loads(check_matmul, stages, k):
+    """128x224, whose slots are released in their own step, from tile to tile."""
+    rings = f"pipelining{{stages={stages}}},warp-specialization,persistence{{ctas=1}}"
+    pipeline = f"tiling{{tile=128x224x128}},tma-insertion,swizzle-selection,{rings}"
+    spec = MatmulSpec(136, 228, k, "e5m2", "e4m3", "bf16", sums="two-level")
+    compiled, _ = check_matmul(spec, target=HOPPER, pipeline=pipeline)
+    assert "setmaxnreg.dec.sync.aligned.u32 \t24" in compiled.ptx
+
+
 @pytest.mark.sweep(30)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("seed", range(60))
