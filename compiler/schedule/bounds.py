@@ -39,6 +39,7 @@ from .estimate import (
     own_cycles,
     refill_cycles,
     rows_by_threads,
+    shared_row_cycles,
     start_cycles,
     together,
     work_cycles,
@@ -183,6 +184,7 @@ class TileBounds:
         streamed = problem.k_tiles(branch) * step
         main = max(streamed, refill_cycles(problem, branch, step, target))
         before = start_cycles(branch, target) + figures(target).tma_latency
+        before += shared_row_cycles(problem, branch, target) if dram else 0  # of an order
         if branch.split_k * branch.split_grid > 1:
             epilogue = epilogue_cycles(problem, branch, target)
             gathered = gathered_cycles(problem, branch, target)

@@ -60,6 +60,7 @@ class ChipFigures:
     second_line: Figure = UNUSED
     outside_share: Figure = UNUSED
     shared_twice: Figure = UNUSED
+    shared_row: Figure = UNUSED
     copy_step: Figure = UNUSED
     asked_again: Figure = UNUSED
     l2_size: Figure
@@ -175,9 +176,10 @@ HOPPER = replace(
     second_line=Figure(0.0267, "cycles", f"{FITTED}: clusters of 1 to 8, K of 1000 to 1024"),
     outside_share=Figure(0.129, "cycles", f"{FITTED}: last tiles that hang over M or N"),
     shared_twice=Figure(103, "cycles", f"{FITTED}: clusters of 1x4, 1x8, 2x2 and 2x4"),
+    shared_row=Figure(0.5, "cycles", f"{FITTED}: few rows, K of 400 to 2400, clusters of 1 to 8"),
     first_wave=Figure(1, "us/us", f"{FITTED}: orders along M and N"),
     asked_again=Figure(
-        0.4, "B/B", f"{FITTED}: the same tiles alone and in clusters, orders along M and N"
+        0.6, "B/B", f"{FITTED}: the same tiles alone and in clusters, orders along M and N"
     ),
     copy_step=Figure(350, "cycles", "an H200: 128x128 tiles of K 64 and 128, 300x5000x1100"),
     second_share=Figure(0.33, "cycle/cycle", f"{FITTED}: tiles of 64x64 to 256x160"),

@@ -141,14 +141,16 @@ def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     for at different times counts as more.
     """
     once, c = once_bytes(problem), problem.moved_bytes()
-    operands = once - c
-    if operands <= figures(target).l2_size:
-        return once + figures(target).asked_again * _asked_again_bytes(problem, schedule)
+    operands, chip = once - c, figures(target)
+    again = chip.asked_again * _asked_again_bytes(problem, schedule)
+    if operands <= chip.l2_size:
+        return once + again
     schedule = schedule.but(split_grid=1)
+    rounds = tile_rounds(problem, schedule, target)
     rows, columns = wave_shape(problem, schedule, target)
     m, n, _ = schedule.tile
     wave = (rows * m + columns * n) * problem.k * problem.element_bytes
-    return max(operands, tile_rounds(problem, schedule, target) * wave) + c
+    return max(operands, rounds * wave) + c + (again if rounds == 1 else 0)
 
 
 def first_wave_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:

@@ -46,6 +46,7 @@ from .tensor_estimate import tensor_estimate
 from .waves import resident_ctas, tile_rounds, wave_shape
 
 SHARING_MAX = 8  # parts of K in a cluster: as many were measured
+SERVED_AT_ONCE = 16  # CTAs that begin with the same rows and don't wait for each other
 UNEVEN, UNEVEN_ROWS = 1.07, 512
 """Of groups of so many rows in the mean: an H200 took up to so much longer for tiles of 128x256
 than for 128x128 in turns, beside what is estimated of both, of eight shapes, and less for none.
@@ -66,7 +67,7 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     bound = "latency" if refilled > streamed else bound
     epilogue = epilogue_cycles(problem, schedule, target)
     gathered = gathered_cycles(problem, schedule, target)
-    fill = figures(target).tma_latency
+    fill = figures(target).tma_latency + shared_row_cycles(problem, schedule, target)
     start = start_cycles(schedule, target)
     rounds = tile_rounds(problem, schedule, target)
     work = work_cycles(schedule, rounds, main, epilogue, fill + start, target)
@@ -101,6 +102,24 @@ def combined_us(
     """The whole, from what the busiest multiprocessor and DRAM take: they don't overlap wholly."""
     overlap_us = figures(target).dram_share * min(loops_us, dram_us)
     return max(work_us, streaming_us) + overlap_us + early_us
+
+
+def shared_row_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles by which first loads come later where many CTAs begin with the same rows, which start
+    inside sectors.
+
+    L2 serves more than a few requests for such a row one after another. Multicast divides them. By
+    later loads CTAs have drifted apart.
+    """
+    if not problem.unaligned:
+        return 0
+    (rows, columns), tiles = wave_shape(problem, schedule, target), problem.tiles(schedule)
+    (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
+    of_a = max(0, min(columns, tiles[1]) / cluster_n - SERVED_AT_ONCE)
+    of_b = max(0, min(rows, tiles[0]) / cluster_m - SERVED_AT_ONCE)
+    a = of_a * min(m, problem.m) * ("a" in problem.unaligned)
+    b = of_b * min(n, problem.n) * ("b" in problem.unaligned)
+    return figures(target).shared_row * max(a, b)
 
 
 def start_cycles(schedule: Schedule, target: Target) -> float:

@@ -108,6 +108,32 @@ def test_where_rows_start_inside_lines_clusters_of_four_gain(shape, faster, slow
     assert microseconds(aligned, faster) > microseconds(aligned, slower)
 
 
+# Few rows that start inside sectors: an H200 took 8.1, 8.3, 13.3 us alone and 6.8, 7.1, 11.8 in
+# clusters.
+FEW_INSIDE = [
+    ((114, 6768, 408), Schedule((128, 64, 64), 7, staging=(64, 2))),
+    ((39, 3624, 1096), Schedule((64, 32, 128), 9, staging=(32, 2))),
+    ((47, 10840, 1256), Schedule((64, 96, 128), 5, staging=(32, 2))),
+]
+
+
+@pytest.mark.parametrize(("shape", "alone"), FEW_INSIDE)
+def test_few_rows_that_start_inside_sectors_are_multicast(shape, alone):
+    shared = replace(alone, cluster=(1, 8))
+    assert microseconds(shape, shared) < microseconds(shape, alone)
+    aligned = (*shape[:2], -(-shape[2] // 64) * 64)
+    assert microseconds(aligned, shared) > microseconds(aligned, alone)
+
+
+def test_a_larger_operand_beyond_l2_is_asked_for_again_by_clusters_that_share_it():
+    problem = Problem.of(MatmulSpec.of_type(152, 5360, 3744, "tf32"), HOPPER)
+    several = Schedule((64, 128, 32), 8, (1, 2), staging=(32, 2))  # 44.6 us on an H200
+    single = Schedule((192, 48, 32), 7, staging=(16, 1))
+    once, again = (estimate(problem, each, HOPPER).dram_us for each in (single, several))
+    assert again > 1.3 * once
+    assert broken_rule(problem, several, HOPPER) is broken_rule(problem, single, HOPPER) is None
+
+
 def test_a_row_goes_on_in_a_second_line_as_often_as_its_pitch_says():
     for k, beyond in ((64, 0), (96, 0.5), (16, 0.75), (48, 0.75), (8, 0.875), (1048, 0.875)):
         problem = Problem.of(MatmulSpec(100, 1, k), HOPPER)
