@@ -24,7 +24,7 @@ HARMLESS: Mapping[str, Harmless] = {
             "K over a grid": 2,
             "K over a cluster": 2,
             "groups": 1,
-            "scales of 128": 3,
+            "scales of 128": 5,
             "weights of 4 bits": 3,
             "rows of any number": 2,
             "few rows of any number": 2,
@@ -52,7 +52,6 @@ HARMLESS: Mapping[str, Harmless] = {
             "roles": 1,
             "K over a grid": 1,
             "K over a cluster": 1,
-            "scales of 128": 1,
             "weights of 4 bits": 1,
             "rows of any number": 1,
             "few rows of any number": 1,
@@ -113,7 +112,7 @@ HARMLESS: Mapping[str, Harmless] = {
             "K over a grid": 2,
             "K over a cluster": 2,
             "groups": 1,
-            "scales of 128": 2,
+            "scales of 128": 5,
             "weights of 4 bits": 2,
             "rows of any number": 2,
             "few rows of any number": 2,
@@ -122,7 +121,10 @@ HARMLESS: Mapping[str, Harmless] = {
     ),
     "2 operations may be under way instead of 1": Harmless(
         "Nothing is under way ahead of a first piece, and sums that are read were waited for.",
-        {"roles": 1, "roles in a cluster": 1, "scales of 128": 1},
+        {
+            "roles": 1,
+            "roles in a cluster": 1,
+        },
     ),
     "3 operations may be under way instead of 2": Harmless(
         "All of them have been waited for just before.", {"weights of 4 bits": 1}
