@@ -63,7 +63,7 @@ class Numbered:
         for node in (*region.reads, *region.nodes):
             for size in _sizes_in(self._back[node].meta.get("val")):
                 first, second = (_number(size, each) for each in self._numbers)
-                if size.node.expr.free_symbols and first == second:
+                if first == second and not _is_known(size):
                     rule = "sizes must be numbers, or differ where symbols do"
                     raise CompileError(f"region: {rule}, got {size} of {node.name}")
 
@@ -125,6 +125,19 @@ def _valued(value: Any, numbers: dict[Any, int]) -> Any:
 
 def _number(size: Any, numbers: dict[Any, int]) -> int:
     return size if type(size) is int else int(size.node.expr.subs(numbers))
+
+
+def _is_known(size: torch.SymInt) -> bool:
+    """Whether a size or stride is one number whatever its symbols are, as min(64, 64 * s0) is.
+
+    A symbol of 0 makes a tensor without elements, of which no stride is read.
+    """
+    from torch.utils._sympy.numbers import int_oo
+    from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
+
+    expression = size.node.expr
+    least = {symbol: ValueRanges(1, int_oo) for symbol in expression.free_symbols}
+    return bound_sympy(expression, least).is_singleton()
 
 
 def _sizes_in(value: Any) -> Iterator[torch.SymInt]:
