@@ -22,9 +22,8 @@ def literal(number: float, type_: str) -> str:
         return "true" if number else "false"
     if type_ not in FLOAT_TYPES:
         most = 1 << bits_of(type_)
-        if not math.isfinite(number) or number != int(number):
-            raise OverflowError(f"a whole number, got {number}")
-        if not -most / 2 <= number < most:  # as without a sign, and then as its bits
+        whole = math.isfinite(number) and number == int(number)
+        if not whole or not -most / 2 <= number < most:  # as without a sign, and then as its bits
             raise OverflowError(f"an integer of {bits_of(type_)} bits, got {number}")
         return str(int(number))
     number = float(number) if type_ == "f64" else rounded(number)
