@@ -149,8 +149,8 @@ ROWS = [
     ),
     Fault(
         "literals: what a number has behind its point is cut off for an integer",
-        "if not math.isfinite(number) or number != int(number):",
-        "if not math.isfinite(number):",
+        "whole = math.isfinite(number) and number == int(number)",
+        "whole = math.isfinite(number)",
         ("test/compiler/test_literals.py",),
     ),
     Fault(
