@@ -23,7 +23,7 @@ from .grouped_fused import After, Grouped, find
 from .kernels import How
 from .operands import operand_type, quick_key
 from .placement import aligned
-from .scaled import BLOCKS, FORMATS, FORMS, PLAIN, SWIZZLED
+from .scaled_sides import BLOCKS, FORMATS, FORMS, PLAIN, SWIZZLED
 
 BLOCK_RECIPES = (*BLOCKS, *FORMS)
 

@@ -11,16 +11,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from ...dialects.dtypes import (
-    BLOCKWISE_FORMS,
-    COARSE_FORMATS,
-    SCALED_FORMATS,
-    blocked_scale_shape,
-    blocks_refusal,
-    blockwise_scale_shape,
-)
+from ...dialects.dtypes import COARSE_FORMATS
 from ...dialects.errors import OptionError
 from ...dialects.target import find_target
 from ...runtime.launch.kernel import Kernel
@@ -29,7 +22,7 @@ from ..importers.epilogue_function import Frame, import_epilogue
 from ..importers.linalg_text import SHORT_SUMS, TWO_LEVEL_CHIPS, LinalgText, short_sums_rule
 from ..importers.traced_function import TensorLike
 from ..spec import BLOCKED, LINEAR, TWO_LEVEL, MatmulSpec
-from .coarse_scales import COARSE, coarse_scales, laid_out
+from .coarse_scales import laid_out
 from .function_keys import stored
 from .fused import multiply_fused, must_be_two_steps, two_steps
 from .kernel_cache import cached_bundle
@@ -45,34 +38,7 @@ from .operands import (
     result_type,
 )
 from .quantized_product import QuantizedProduct, is_format
-
-TORCH_ELEMENTS = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn_x2"}
-TORCH_SCALES = {"ue8m0": "float8_e8m0fnu", "ue4m3": "float8_e4m3fn"}
-FORMATS = {  # by elements a scale, and torch's types of the elements and of the scales
-    (each.block, TORCH_ELEMENTS[each.element], TORCH_SCALES[each.scale]): each.name
-    for each in SCALED_FORMATS.values()
-    if each.element in TORCH_ELEMENTS
-}
-BLOCKS = {"BlockWise1x16": 16, "BlockWise1x32": 32}
-FORMS = {f"BlockWise{form}": form for form in BLOCKWISE_FORMS}
-ROWS = f"BlockWise{BLOCKWISE_FORMS[0]}"
-SWIZZLED = "SWIZZLE_32_4_4"
-PLAIN = (None, "NO_SWIZZLE")
-
-
-class Side(NamedTuple):
-    """One operand: its rows [rows, K], and its scales by what they are for.
-
-    factor: for the whole or for each row, shaped for C; None for none. blocks: with their format,
-    or with the form in which those of f32 lie.
-    """
-
-    rows: Any
-    factor: Any = None
-    blocks: Any = None
-    format: str = ""
-    form: str = ""
-
+from .scaled_sides import FORMS, Side, are_added, kind_of, side_of
 
 _kernels: dict[Any, Kernel] = {}
 _finding = threading.Lock()
@@ -98,18 +64,16 @@ def scaled_mm(
 ) -> Any:
     """(mat_a · scales) [m, k] · (mat_b · scales) [k, n] + bias [n], with torch's signature.
 
-    Arguments as of torch.nn.functional.scaled_mm (torch 2.13), torch tensors all. Recipes, of
-    torch.nn.functional.ScalingType: TensorWise (one f32), RowWise (f32 [m, 1] and [1, n]),
-    BlockWise1x32 (e8m0, of e4m3, e5m2 or e2m1) and BlockWise1x16 (e4m3, of e2m1, with a TensorWise
-    f32 as a second one or without). Scales of blocks are SWIZZLE_32_4_4, 512 bytes for each 128
-    rows and 4 blocks, or linear without a swizzle. BlockWise1x128 (f32 [m, k/128] and [n, k/128],
-    rows contiguous) of both, or with BlockWise128x128 of the other (f32 [l, n/128], K contiguous,
-    l = k/128 rounded up to a multiple of 4; docs/block-scales.md). On sm_100a and sm_120a these
-    may be of e4m3 and powers of two, e8m0 for one or both, in any order, and two of 128x128: other
-    f32 beside them, and on sm_120a all others, are refused on the CPU; on a GPU nobody waits for
-    them, and they become NaN, as do the elements of C that they scale. Two f32 of sm_100a that lie
-    otherwise are copied.
-    mat_b is K-major: pass `w.T` for a weight [n, k].
+    All arguments up to use_fast_accum are those of torch.nn.functional.scaled_mm (torch 2.13).
+
+    mat_a, mat_b: [m, k] and [k, n], of torch. mat_b is K-major: pass `w.T` for a weight [n, k].
+    scale_a, scale_b, scale_recipe_a, scale_recipe_b: scales, or a list of two, and what each is, of
+        torch.nn.functional.ScalingType: TensorWise (one f32), RowWise (f32 [m, 1] and [1, n]),
+        BlockWise1x32 (e8m0, of e4m3, e5m2 or e2m1), BlockWise1x16 (e4m3, of e2m1, with a TensorWise
+        f32 as a second one or without), or BlockWise1x128 and 128x128, as below.
+    swizzle_a, swizzle_b: SWIZZLE_32_4_4 of scales of 16 or 32, 512 bytes for each 128 rows and 4
+        blocks; None or NO_SWIZZLE for linear ones.
+    bias: [n] or None. contraction_dim: ().
     output_dtype: "bf16", "f16", "f32", "e4m3" or "e5m2", or torch's; or a block-scaled format, as
         "nvfp4": then the result is a pair of `data` and blocked `scales`, as that of `matmul`.
     use_fast_accum: True sums products of 8-bit floats as the tensor core does, which on sm_89 and
@@ -117,6 +81,13 @@ def scaled_mm(
         as they always do for scales of 128; on sm_89 it must be True. Elsewhere sums are of f32
         either way.
     target, pipeline, preset: as for `matmul`.
+
+    BlockWise1x128 is f32 [m, k/128] and [n, k/128] with its rows contiguous, of both, or with
+    BlockWise128x128 of the other: f32 [l, n/128] with K contiguous, l = k/128 rounded up to a
+    multiple of 4 (docs/block-scales.md). On sm_100a and sm_120a these may be of e4m3 and powers of
+    two, e8m0 for one or both, in any order, and two of 128x128. Other f32 beside them, and on
+    sm_120a all others, are refused on the CPU; on a GPU nobody waits for them, and they become NaN,
+    as do the elements of C that they scale. Two f32 of sm_100a that lie otherwise are copied.
 
     Raises OptionError for what a recipe does not have, CompileError if the product cannot be
     compiled, DeviceError if it cannot be launched.
@@ -130,49 +101,62 @@ def scaled_mm(
         shapes = f"{list(mat_a.shape)} and {list(mat_b.shape)}"
         raise OptionError(f"scaled_mm: mat_a and mat_b must be matrices, got {shapes}")
     chip = target or default_target(gpu_of(mat_a))
-    kinds = [_kind(each) for each in (scale_recipe_a, scale_recipe_b)]
-    native = bool(find_target(chip).mma.scaled_kinds)
-    by_threads = native and find_target(chip).added_mma is not None
-    if by_threads and _are_added(kinds, (scale_a, scale_b)):
-        native = False
-        scale_a, scale_b = (
-            laid_out(scale, FORMS[kind], *rows.shape)
-            for scale, kind, rows in zip((scale_a, scale_b), kinds, (mat_a, mat_b.T), strict=True)
-        )
-    a = _side("a", mat_a, scale_a, scale_recipe_a, swizzle_a, native)
-    b = _side("b", mat_b.T, scale_b, scale_recipe_b, swizzle_b, native)
+    matrices, scales = (mat_a, mat_b.T), (scale_a, scale_b)
+    recipes, swizzles = (scale_recipe_a, scale_recipe_b), (swizzle_a, swizzle_b)
+    a, b = _sides(chip, matrices, scales, recipes, swizzles)
     how = How(result_type(output_dtype), chip, pipeline or "", preset or "")
     if chip in SHORT_SUMS and not use_fast_accum and not a.form:
         if chip not in TWO_LEVEL_CHIPS:
             raise OptionError(f"scaled_mm: {short_sums_rule(chip)}")
         how = how._replace(sums=TWO_LEVEL)
+    _check_together(a, b, bias)
+    return _product(a, b, bias, how)
+
+
+def _sides(chip: str, matrices: Any, scales: Any, recipes: Any, swizzles: Any) -> tuple[Side, Side]:
+    """A [m, k] and B [n, k] with their scales, as the MMA of the chip or its threads take them."""
+    native = bool(find_target(chip).mma.scaled_kinds)
+    by_threads = native and find_target(chip).added_mma is not None
+    kinds = [kind_of(each) for each in recipes]
+    if by_threads and are_added(kinds, scales):
+        native = False
+        scales = [
+            laid_out(scale, FORMS[kind], *rows.shape)
+            for scale, kind, rows in zip(scales, kinds, matrices, strict=True)
+        ]
+    parts = zip("ab", matrices, scales, recipes, swizzles, strict=True)
+    a, b = (side_of(*each, native) for each in parts)
+    return a, b
+
+
+def _check_together(a: Side, b: Side, bias: Any) -> None:
     if bias is not None and list(bias.shape) != [b.rows.shape[0]]:
         rule = f"bias must be [{b.rows.shape[0]}]"
         raise OptionError(f"scaled_mm: {rule}, got {list(bias.shape)}")
-    operands = [each for each in (a.factor, b.factor, bias) if each is not None]
-    epilogue = _EPILOGUES[len(operands), bias is not None]
     if bool(a.format) != bool(b.format):
         raise OptionError("scaled_mm: both or none must have scales of blocks, got one that has")
     if bool(a.form) != bool(b.form):
         raise OptionError("scaled_mm: both or none must have scales of 128, got one that has")
+
+
+def _product(a: Side, b: Side, bias: Any, how: How) -> Any:
+    """By a kernel for scales of blocks, for two-level sums, or as any product of `matmul`."""
+    operands = [each for each in (a.factor, b.factor, bias) if each is not None]
+    epilogue = _EPILOGUES[len(operands), bias is not None]
     if a.format or a.form:
         return _by_blocks(a, b, how, epilogue, operands)
     if how.sums:
         return _by_two_levels(a, b, how, epilogue, operands)
-    options = {"target": chip, "pipeline": pipeline, "preset": preset}
     return matmul(
-        a.rows, b.rows, out_dtype=how.out_dtype, epilogue=epilogue, operands=operands, **options
+        a.rows,
+        b.rows,
+        out_dtype=how.out_dtype,
+        epilogue=epilogue,
+        operands=operands,
+        target=how.target,
+        pipeline=how.pipeline or None,
+        preset=how.preset or None,
     )
-
-
-def _kind(recipe: Any) -> str:
-    return getattr(recipe, "name", str(recipe))
-
-
-def _are_added(kinds: Sequence[str], scales: Sequence[Any]) -> bool:
-    """Whether threads multiply sums of 128 by the scales: of f32, one of each row."""
-    types = [str(getattr(each, "dtype", "")) for each in scales]
-    return set(kinds) <= set(FORMS) and ROWS in kinds and set(types) == {"torch.float32"}
 
 
 def _by_two_levels(
@@ -204,101 +188,6 @@ _EPILOGUES: dict[tuple[int, bool], Callable[..., Any]] = {
     **{(count, False): _scaled for count in range(3)},
     **{(count, True): _scaled_and_shifted for count in range(1, 4)},
 }
-
-
-def _side(name: str, rows: Any, scales: Any, recipes: Any, swizzles: Any, native: bool) -> Side:
-    """An operand with its scales, each of which has its recipe; `native` MMAs take block scales."""
-    scales, recipes = (list(e) if isinstance(e, list | tuple) else [e] for e in (scales, recipes))
-    swizzles = list(swizzles) if isinstance(swizzles, list | tuple) else [swizzles]
-    names = [getattr(each, "name", each) for each in swizzles]
-    names += [None] * (len(scales) - len(names))
-    if len(scales) != len(recipes):
-        rule = f"scale_{name} must have a recipe each"
-        raise OptionError(f"scaled_mm: {rule}, got {len(scales)} for {len(recipes)} recipes")
-    if len(names) > len(scales):
-        rule = f"swizzle_{name} must be one for each scale"
-        raise OptionError(f"scaled_mm: {rule}, got {len(names)} for {len(scales)}")
-    side = Side(rows)
-    for scale, recipe, swizzle in zip(scales, recipes, names, strict=True):
-        check_tensors("scaled_mm", **{f"scale_{name}": scale})
-        kind = _kind(recipe)
-        if kind in BLOCKS and not side.format:
-            side = _with_blocks(name, side, scale, BLOCKS[kind], swizzle)
-        elif kind in COARSE and native and not side.format:
-            blocks = coarse_scales(name, rows, scale, COARSE[kind], swizzle in PLAIN)
-            side = side._replace(blocks=blocks, format=COARSE[kind].name)
-        elif kind in FORMS and not native and len(scales) == 1:
-            side = _with_form(name, side, scale, kind, swizzle)
-        elif kind in ("TensorWise", "RowWise") and side.factor is None:
-            if swizzle not in PLAIN:
-                rule = f"swizzle_{name} must be NO_SWIZZLE or None for {kind}"
-                raise OptionError(f"scaled_mm: {rule}, got {swizzle}")
-            side = side._replace(factor=_factor(name, rows, scale, kind))
-        else:
-            rule = "must be TensorWise, RowWise or BlockWise1x16, 1x32, 1x128 or 128x128, each once"
-            raise OptionError(f"scaled_mm: scale_recipe_{name} {rule}, got {kind}")
-    return side
-
-
-def _factor(name: str, rows: Any, scale: Any, kind: str) -> Any:
-    """The f32 that C is multiplied by: [], [m, 1] or [1, n]."""
-    if str(scale.dtype) != "torch.float32":
-        raise OptionError(f"scaled_mm: scale_{name} must be float32, got {scale.dtype}")
-    if kind == "TensorWise":
-        wanted: list[int] = []
-        fits = scale.numel() == 1
-    else:
-        wanted = [rows.shape[0], 1] if name == "a" else [1, rows.shape[0]]
-        fits = list(scale.shape) == wanted
-    if not fits:
-        raise OptionError(
-            f"scaled_mm: scale_{name} must be {wanted} for {kind}, got {list(scale.shape)}"
-        )
-    return scale.reshape(wanted)
-
-
-def _with_blocks(name: str, side: Side, scale: Any, block: int, swizzle: Any) -> Side:
-    """The operand with scales of blocks: atoms [rows/128, blocks/4, 32, 4, 4], or [rows, blocks].
-
-    A plain tensor must have the shape of its scales: atoms may have as many elements.
-    """
-    types = [str(each.dtype).removeprefix("torch.") for each in (side.rows, scale)]
-    format_ = FORMATS.get((block, types[0], types[1]))
-    if format_ is None:
-        rule = f"mat_{name} and scale_{name} must be of a format with blocks of {block}"
-        raise OptionError(f"scaled_mm: {rule}, got {types[0]} and {types[1]}")
-    if swizzle not in (SWIZZLED, *PLAIN):
-        rule = f"swizzle_{name} must be {SWIZZLED}, or NO_SWIZZLE or None for linear scales"
-        raise OptionError(f"scaled_mm: {rule}, got {swizzle}")
-    packed = 2 if types[0] == "float4_e2m1fn_x2" else 1
-    rows, blocks = side.rows.shape[0], -(-side.rows.shape[1] * packed // block)
-    broken = blocks_refusal(name, list(scale.shape), rows, blocks, swizzle == SWIZZLED)
-    if broken is not None:
-        raise OptionError(f"scaled_mm: {broken}")
-    held = scale.contiguous()
-    if swizzle == SWIZZLED:
-        held = held.reshape(blocked_scale_shape(rows, blocks))
-    return side._replace(blocks=held, format=format_)
-
-
-def _with_form(name: str, side: Side, scale: Any, kind: str, swizzle: Any) -> Side:
-    """The operand with scales in f32 of 128 elements of K, viewed as they lie in memory."""
-    rows, k = side.rows.shape
-    form, lies = FORMS[kind], list(blockwise_scale_shape(FORMS[kind], rows, k))
-    if swizzle not in PLAIN:
-        raise OptionError(
-            f"scaled_mm: swizzle_{name} must be NO_SWIZZLE or None for {kind}, got {swizzle}"
-        )
-    if str(scale.dtype) != "torch.float32":
-        raise OptionError(f"scaled_mm: scale_{name} must be float32, got {scale.dtype}")
-    shape, strides = list(scale.shape), list(scale.stride()) if scale.dim() else []
-    steps = [step for step, extent in zip(strides, shape, strict=True) if extent > 1]
-    wanted = [step for step, extent in zip([1, lies[1]], lies[::-1], strict=True) if extent > 1]
-    if shape != lies[::-1] or steps != wanted:
-        rule = f"scale_{name} must be {lies[::-1]} with strides [1, {lies[1]}] for {kind}"
-        cure = "lay it out so" if shape == lies[::-1] else "pad it so, and pass its transpose"
-        raise OptionError(f"scaled_mm: {rule}, got {shape} with {strides}; {cure}")
-    return side._replace(blocks=scale.T, form=form)
 
 
 def _by_blocks(

@@ -25,7 +25,7 @@ from .operands import (
     given,
     result_type,
 )
-from .scaled import PLAIN
+from .scaled_sides import PLAIN
 
 NAME = "scaled_grouped_mm"
 RECIPES = ("TensorWise", "RowWise")
@@ -56,7 +56,8 @@ def scaled_grouped_mm(
 
     mat_a, mat_b, offs, check_offsets: as for `grouped_mm`, of e4m3 or e5m2. K of both must be
         contiguous on sm_90a, whose MMA reads no other 8-bit operands; else they are copied.
-    scale_a, scale_b: f32. RowWise, of torch.nn.functional.ScalingType: one for each row of mat_a
+    scale_a, scale_b, scale_recipe_a, scale_recipe_b, swizzle_a, swizzle_b: as for `scaled_mm`, by
+        the recipe in f32. RowWise, of torch.nn.functional.ScalingType: one for each row of mat_a
         and each column of mat_b: [rows] and [groups, n]; [groups, m] and [columns]; of stacks
         [groups, m] and [groups, n]; where K is grouped, one for each group: [groups · m] and
         [groups · n]. TensorWise: one, or one for each group, [groups], of an operand that has a

@@ -19,7 +19,7 @@ from torch import fx
 
 from ..calls.kernels import How
 from ..calls.matmul_operator import product_operator
-from ..calls.scaled import FORMATS
+from ..calls.scaled_sides import FORMATS
 from ..calls.torch_precision import asks_for_all_digits
 from .frames import like
 
