@@ -1,6 +1,9 @@
 """What the documents tell people to type is what the program takes."""
 
+import ast
+import contextlib
 import functools
+import io
 import re
 import shlex
 from pathlib import Path
@@ -147,10 +150,39 @@ def test_the_constraints_lie_inside_the_ranges():
     assert all(ranges[name].specifier.contains(pins[name]) for name in ranges)
 
 
-def test_the_page_on_python_runs(tmp_path, monkeypatch, ptxas_for_a_share):
+def python_of(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / f"docs/{page}.md").read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["python", "weights"])
+def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch, ptxas_for_a_share):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
     names: dict = {}
-    page = (ROOT / "docs/python.md").read_text()
-    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+    for block in python_of(page):
         exec(block, names)
+
+
+def shown_by(node: ast.stmt, names: dict) -> str:
+    """What a statement prints, or the value of an expression."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        if not isinstance(node, ast.Expr):
+            exec(ast.unparse(node), names)
+            return ""
+        value = eval(ast.unparse(node), names)
+    return printed.getvalue().strip() or repr(value)
+
+
+@pytest.mark.parametrize("page", ["layouts", "block-scales"])
+def test_the_python_of_a_page_gives_the_values_that_stand_beside_it(page):
+    names: dict = {}
+    compared = 0
+    for block in python_of(page):
+        for node in ast.parse(block).body:
+            found = shown_by(node, names)
+            _, _, value = block.splitlines()[(node.end_lineno or 0) - 1].partition("  # ")
+            if isinstance(node, ast.Expr) and value:
+                assert value.endswith(found)
+                compared += 1
+    assert compared >= 3
