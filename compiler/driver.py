@@ -107,10 +107,11 @@ def compile_matmul(
     pipeline, preset: the passes as text, or the name of a preset. Without them `choose_schedule`
         chooses, except that a kernel is lowered as it is.
     stop_after: leaves out the passes after this one, except the lowering.
+    observer: hears of each pass by a `PassEvent`, behind it.
+    allow_spills: takes a kernel whose registers ptxas spills to memory, which is refused else.
     until: the last kind that is made: "mlir", "llvm", "ptx" or "cubin".
     origins: lets PTX say by `.loc` which pass made the op that an instruction comes from
         (`compiler/origins.py`). Nothing else of the PTX changes.
-
     math: the policy for the error of an epilogue's functions, "fast" or "exact" (docs/math.md);
         by default that of the file, else fast where every output has 16 or 8 bits.
     rows: of a source with any M, the fewest and the most rows that a launch says.

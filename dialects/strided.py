@@ -108,12 +108,12 @@ def compact(shape: Nested) -> Nested:
 
 
 def join(*layouts: Layout) -> Layout:
-    """The layout whose modes are the given ones."""
+    """The layout whose modes are `layouts`."""
     return Layout(tuple(each.shape for each in layouts), tuple(each.stride for each in layouts))
 
 
 def coalesce(layout: Layout) -> Layout:
-    """The same function of an index with the fewest modes, not nested."""
+    """The same function of an index as `layout`, with the fewest modes, not nested."""
     kept: list[Mode] = []
     for extent, stride in layout.leaves():
         if extent == 1:
@@ -211,7 +211,10 @@ def left_inverse(layout: Layout) -> Layout:
 
 
 def divide(layout: Layout, tile: Layout) -> Layout:
-    """Two modes: the elements of one tile, and the tiles, which `tile` says how to choose."""
+    """`layout` in two modes: the elements of one `tile`, and the tiles.
+
+    Raises LayoutError where the tile does not divide the layout.
+    """
     return compose(layout, join(tile, complement(tile, layout.size)))
 
 

@@ -49,7 +49,8 @@ def report() -> Report:
 
 
 def replace(model: Any, only: Callable[[str, Any], bool] | None = None) -> Any:
-    """The model with its linear layers multiplied by our kernels: `tilewright.nn.replace`."""
+    """The model with its linear layers multiplied by our kernels; `only` and errors as of
+    `tilewright.nn.replace`."""
     from .nn import replace as replace_linear
 
     return replace_linear(model, only)
@@ -67,9 +68,11 @@ def export(
 ) -> None:
     """Write a model and its kernels to a new folder, for `load` (docs/torch.md).
 
-    inputs: examples, which give the program its shapes, types and device. dynamic_shapes: sizes
-        that only a call says, as torch.export takes them. target, math and processes: as of
-        `enable`.
+    model: a torch.nn.Module.
+    inputs: examples, which give the program its shapes, types and device.
+    path: the folder, which must not be there.
+    dynamic_shapes: sizes that only a call says, as torch.export takes them.
+    target, math, processes: as of `enable`.
 
     Raises CompileError for a folder that is there, and for what torch.export cannot take.
     """
@@ -80,9 +83,10 @@ def export(
 
 
 def load(path: str | Path) -> Any:
-    """The model in a folder of `export`; it needs torch, and not the compiler.
+    """The model in the folder `path`, which `export` wrote; needs torch, and not the compiler.
 
-    Loading a program can run any code: only of people whom you trust.
+    Loading a program can run any code: only of people whom you trust. Raises DeviceError for a
+    folder of another kind, and BundleError for a damaged kernel.
     """
     from .runtime.launch.program import load_program
 

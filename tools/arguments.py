@@ -21,10 +21,10 @@ GAPS = {
 }
 OF_GROUPS = ("group_size", "zero_points")
 CHOICES = {
-    "a_dtype": "element type of A (default bf16)",
-    "b_dtype": "element type of B (default bf16)",
-    "c_dtype": "element type of C (default bf16)",
-    "acc_dtype": "element type of the sum (default f32)",
+    "a_dtype": "type of A (default bf16), with block scales beside it for mx* and nvfp4",
+    "b_dtype": "type of B (default bf16)",
+    "c_dtype": "type of C (default bf16), quantised to one with block scales for mx* and nvfp4",
+    "acc_dtype": "type of the sums (default f32)",
     "a_major": "k: A is stored M×K, m: K×M (default k)",
     "b_major": "k: B is stored N×K, n: K×N (default k)",
     "scale_layout": "blocked or linear: how block scales lie (default blocked)",
@@ -109,7 +109,21 @@ def add_spec(
     for name, meaning in CHOICES.items():
         flag = f"--{name.replace('_', '-')}"
         metavar = METAVARS.get(name.rpartition("_")[2], "TYPE")
-        group.add_argument(flag, dest=name, metavar=metavar, help=meaning)
+        group.add_argument(flag, dest=name, metavar=metavar, help=meaning + _types_of(name))
+
+
+def _types_of(name: str) -> str:
+    """What a flag of a type takes, to go behind its help; nothing for the other flags."""
+    from ..compiler.spec.problem import B_DTYPES, SPEC_DTYPES
+    from ..dialects.dtypes import ACCUMULATOR_DTYPES, OUTPUT_DTYPES, SCALED_FORMATS
+
+    types = {
+        "a_dtype": ", ".join(SPEC_DTYPES),
+        "b_dtype": f"those of A, {', '.join(sorted({*B_DTYPES} - {*SPEC_DTYPES}))}",
+        "c_dtype": ", ".join((*OUTPUT_DTYPES, *SCALED_FORMATS)),
+        "acc_dtype": ", ".join(ACCUMULATOR_DTYPES),
+    }
+    return f": {types[name]}" if name in types else ""
 
 
 def add_pipeline(parser: Parser) -> None:
@@ -132,13 +146,18 @@ def add_pipeline(parser: Parser) -> None:
 
 def add_schedule(group: Any) -> None:
     """For which chip, and by which passes; `group` is a group of a parser."""
+    from ..dialects.target import GPUS, TARGETS
+
+    chips, gpus = ", ".join(TARGETS), ", ".join(GPUS)
     group.add_argument(
         "--target",
-        help=f"chip, or GPU to choose schedules for (default: the file's, else {DEFAULT_TARGET})",
+        help="chip, or GPU to choose schedules for (default: the file's, else"
+        f" {DEFAULT_TARGET}): {chips}; {gpus}",
     )
     which = group.add_mutually_exclusive_group()
-    which.add_argument("--pipeline", metavar="TEXT", help="passes and options, as 'a{x=1},b'")
-    which.add_argument("--preset", metavar="NAME", help="a named pipeline")
+    help_ = "passes and options, as 'tiling{tile=128x64x64},pipelining'; opt --list-passes has them"
+    which.add_argument("--pipeline", metavar="TEXT", help=help_)
+    which.add_argument("--preset", metavar="NAME", help="a pipeline of docs/presets.md, as v6")
 
 
 def add_reference(group: Any) -> None:

@@ -86,7 +86,8 @@ def build_parser(words: Sequence[str] = ()) -> Parser:
 
     parser = Parser(
         prog="tilewright",
-        description="Compiles a matmul to Blackwell PTX and runs it on an emulator.",
+        description="Compiles a matmul to PTX for NVIDIA Blackwell and Hopper, and runs PTX on an"
+        " emulator.",
         epilog=EXAMPLES,
     )
     parser.add_argument("--version", action="store_true", help="name the tools' versions and exit")

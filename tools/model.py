@@ -30,7 +30,10 @@ DEFAULT_NAME, DEFAULT_ROWS = "model", 32
 def add_command(commands: Any) -> None:
     """Add `model` to the command line."""
     model: Parser = commands.add_parser(
-        "model", help="compile and verify every product of a torch model", epilog=EXAMPLES
+        "model",
+        help="compile and verify every product of a torch model",
+        description="Shows what the provider of torch.compile makes of a model, without its data.",
+        epilog=EXAMPLES,
     )
     actions = model.add_subparsers(title="actions", metavar="ACTION")
     model.set_defaults(command=lambda _: model.error("an ACTION must be named, got none"))

@@ -76,6 +76,8 @@ def replace(
     model: its modules of exactly the class torch.nn.Linear become `Linear`. Parameters, hooks,
         names and what an optimizer holds stay. Subclasses, also parametrized ones, are left alone.
     only: takes the name and the module; those for which it is false are left alone.
+
+    Raises TypeError for what is no torch.nn.Module.
     """
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"replace: model must be a torch.nn.Module, got {type(model).__name__}")

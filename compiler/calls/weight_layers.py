@@ -33,6 +33,7 @@ def quantize_weights(
     group: elements of K that share a scale, 32, 64 or 128; None for all of K.
 
     Elements are rounded to the nearest by scales as they are stored, in the type of the weights.
+    Raises OptionError for weights that are no matrix of floats, and a K that is not whole groups.
     """
     if dtype not in KINDS:
         known = ", ".join(KINDS)
@@ -85,8 +86,12 @@ def packed(values: torch.Tensor) -> torch.Tensor:
 class WeightOnlyLinear(torch.nn.Module):
     """x [..., in_features] · weightᵀ + bias with narrow weights, in one kernel for any rows.
 
-    `weight`, `scales` and `zeros` are buffers as `weight_only_mm` takes them. Inputs are of 16
-    bits. Gradients are those of the input and the bias. On the CPU the kernel runs in the emulator.
+    weight, scales, zeros: buffers, as `weight_only_mm` takes them.
+    bias: [out_features], or None.
+    dtype: of the weights, as `quantize_weights` has it.
+
+    Inputs are of 16 bits. Gradients are those of the input and the bias. On the CPU the kernel runs
+    in the emulator. Raises OptionError for an unknown dtype and a bias of another shape.
     """
 
     weight: torch.Tensor
@@ -173,8 +178,11 @@ def quantize(
     """Give the linear layers of a model narrow weights: the same model, changed in place.
 
     model: its modules of the class torch.nn.Linear become `WeightOnlyLinear`, a layer that several
-        modules share one such. Where one is refused, none is changed.
+        modules share one such.
+    dtype, group: as of `quantize_weights`.
     only: takes the name and the module; those for which it is false are left alone.
+
+    Raises OptionError, and changes no layer, where one of them is refused.
     """
     if not isinstance(model, torch.nn.Module) or type(model) is torch.nn.Linear:
         rule = "model must be a torch.nn.Module with linear layers in it"

@@ -53,7 +53,8 @@ class MatmulSpec(Problem):
     `stride_a`, `stride_b` and `stride_c` the elements from a matrix of a stack to the next. 0 means
     that there is no gap.
 
-    Types have the names of `dialects.dtypes`. Operands of tf32 are f32 in memory, multiplied by a
+    `a_dtype`, `b_dtype`, `c_dtype` and `acc_dtype`, the type of the sums, have the names of
+    `dialects.dtypes`. Operands of tf32 are f32 in memory, multiplied by a
     tensor core; those of f32 and f64 are multiplied as they are, by the threads' fma. Two types of
     8 bits may differ if both are floats or both are integers. Sums of integers are s32, and so may
     C be; sums of f64 are f64, and so is C.
@@ -61,13 +62,16 @@ class MatmulSpec(Problem):
     `further` are the types of further outputs, each as large as C: the sums converted to that type,
     unless an epilogue makes them. `neighbours` is how many in a row of C an epilogue reduces to one
     element of an output; tiles are whole such groups.
+
     With `groups` the rows of A and C are cut into as many, by offsets that the kernel takes, and B
     is a stack with a matrix for each. With `group_axis` "k" K is cut into them instead, A and B are
     matrices with K as their rows, and C is a stack with a matrix for each. With `gathered` A has so
     many rows, and the rows of groups are those that numbers say which the kernel takes, M of them.
     Groups of K that are `ordered` are computed in the order that numbers say, one for each group.
+
     With two `products` the kernel takes a second B, as the first, and C is made of A's products
     with both: one times the other, unless an epilogue makes it.
+
     `epilogue_instructions`, `beside`, `beside_columns` and `beside_rows` are hints for the
     schedule: about how many instructions the epilogue takes for an element of C, and the types of
     operands that it reads: as large as C, with an element a column, and with one a row or for all.
@@ -87,6 +91,7 @@ class MatmulSpec(Problem):
     byte along K, the first in the low bits. Threads widen it exactly. With a `group_size` so many
     elements along K share a scale of type `scale_dtype`, [N, K / group_size]: 32, 64, 128 or all of
     K. Weights of u4 with `zero_points` have as many u8 of 0 to 15, which are subtracted first.
+
     Raises `OptionError` if the matmul cannot be built.
     """
 

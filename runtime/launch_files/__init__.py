@@ -33,7 +33,8 @@ def run_launch_file(
     workers: int = 1,
     fp8_sums: str = "f32",
 ) -> LaunchResult:
-    """Run the kernel in the PTX file as the launch file says; returns its report and tensors.
+    """Run the kernel in the PTX file at `ptx_path` as the launch file says; returns its report and
+    tensors.
 
     launch: the file's path, or a dict that says the same, in which a tensor's `contents` may be an
     array. seed: fixes the order of events and the poison. max_steps: warp instructions after which

@@ -36,6 +36,7 @@ def to_blocked(scales: Any, fill: int = 0) -> Any:
     `scales` is an array of numpy or torch with elements of one byte; the result is contiguous, of
     its type and on its device. `fill` is the byte of the padding. A kernel multiplies padding by
     operands that are zero, so that it must not be a NaN (ue8m0 0xFF, ue4m3 0x7F): 0 · NaN is NaN.
+    Raises ScaleError for other arrays.
     """
     raw = _as_bytes(scales)
     if raw.ndim < 2:
@@ -57,7 +58,7 @@ def from_blocked(scales: Any, rows: int, blocks: int) -> Any:
     `scales` is an array of numpy or torch with elements of one byte: of one matrix in any shape of
     as many bytes as `to_blocked` gives, or of a batch as [..., bytes] or in the shape that
     `to_blocked` gives. What has the shape of linear scales, padded or not, is refused: read as
-    blocked, it would give wrong numbers.
+    blocked, it would give wrong numbers. Raises ScaleError for it and for other sizes.
     """
     raw = _as_bytes(scales)
     check_blocked(tuple(raw.shape), rows, blocks)

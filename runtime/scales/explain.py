@@ -42,7 +42,10 @@ MMAS = {
 
 
 def explain(form: str, rows: int, k: int) -> str:
-    """Lines that say how a matrix [rows, k] of a format lies in memory, and what multiplies it."""
+    """Lines that say how a matrix [rows, k] of the format `form` lies, and what multiplies it.
+
+    Raises ScaleError for an unknown format, and a k that is not whole blocks.
+    """
     described = describe(form, rows, k)
     return "\n".join(
         f"{name.replace('_', ' '):14} {_words(each)}" for name, each in described.items()

@@ -52,12 +52,12 @@ class Quantized(NamedTuple):
 def quantize(
     values: Any, form: str, rounding: str = "", tensor_scale: float | str = 1.0
 ) -> Quantized:
-    """Numbers [..., rows, K] in the format of a name, their scales linear.
+    """Numbers [..., rows, K] in the format that `form` names, of `FORMATS`; their scales linear.
 
     `values` is an array of numpy or torch, of floating point; the result is of the same library and
     on the same device, though computed by numpy. K must be a multiple of the format's block.
     `rounding` is one of `ROUNDINGS`. `tensor_scale` is for nvfp4: a positive number, or `amax` for
-    the one by which the largest number of all gets the largest scale.
+    the one by which the largest number of all gets the largest scale. Raises ScaleError for others.
     """
     which = find_format(form)
     element, scale = ELEMENTS[which.element], ELEMENTS[which.scale]
@@ -77,9 +77,10 @@ def quantize(
 
 
 def dequantize(data: Any, scales: Any, form: str, tensor_scale: float = 1.0) -> Any:
-    """float64 numbers [..., rows, K] of a matrix in the format of a name, each exact.
+    """float64 numbers [..., rows, K] of a matrix in the format that `form` names, each exact.
 
-    `data` and `scales` are as `quantize` gives them, or uint8 codes; scales are linear.
+    `data`, `scales` and `tensor_scale` are as `quantize` gives them, or `data` and `scales` uint8
+    codes; scales are linear. Raises ScaleError for an unknown format or other shapes.
     """
     which = find_format(form)
     element, scale = ELEMENTS[which.element], ELEMENTS[which.scale]

@@ -1,7 +1,9 @@
 """The package `tilewright`: its public names, what importing it costs, what it does without its
 compiler, and what of the tree is installed."""
 
+import inspect
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -196,3 +198,16 @@ def test_what_the_compiler_had_before_the_package_is_the_same():
     assert (compile_module, matmul) == (tilewright.compile_module, tilewright.matmul)
     with pytest.raises(AttributeError, match="has no attribute 'other'"):
         import_module("tilewright.compiler").other  # noqa: B018
+
+
+PUBLIC = ("", ".layout", ".nn", ".runtime", ".runtime.emulator", ".scales", ".torch")
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_each_argument_of_a_public_function_is_explained_where_it_stands(module):
+    home = import_module(f"tilewright{module}")
+    named = [getattr(home, name) for name in home.__all__]
+    assert not [each for each in named if callable(each) and not inspect.getdoc(each)]
+    for function in filter(inspect.isfunction, named):
+        words = set(re.findall(r"\w+", inspect.getdoc(function) or ""))
+        assert set(inspect.signature(function).parameters) <= words, function.__name__

@@ -324,10 +324,11 @@ class TensorMap(TiledMap):
 
     ``array`` is the numpy array whose memory the map describes; its first byte plus ``offset``
     bytes, which may be negative, is the global address. ``dims`` and ``box`` count elements,
-    ``strides`` are the bytes of dimensions 1 .. rank-1. ``dtype`` is a name ("bf16", "float32",
-    "16u4_align8b", ...) or the driver's number; ``swizzle`` a name of ``swizzle.MODES`` or number;
-    ``interleave`` only "none" (0) is modelled; ``l2_promotion`` is checked and has no effect;
-    ``oob_fill`` is "zero" (0) or "nan" (1). Raises ``LaunchError`` where the driver would refuse.
+    ``strides`` are the bytes of dimensions 1 .. rank-1. Copies step by ``element_strides``, 1 by
+    default. ``dtype`` is a name ("bf16", "float32", "16u4_align8b", ...) or the driver's number;
+    ``swizzle`` a name of ``swizzle.MODES`` or number; ``interleave`` only "none" (0) is modelled;
+    ``l2_promotion`` is checked and has no effect; ``oob_fill`` is "zero" (0) or "nan" (1). Raises
+    ``LaunchError`` where the driver would refuse.
     The described tensor may be larger than the array: what a copy touches is checked.
     """
 

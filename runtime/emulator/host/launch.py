@@ -73,6 +73,7 @@ def launch(
 ) -> Report:
     """Run kernel `entry` of a PTX module to its end and return what it did.
 
+    ptx: the text of the module.
     grid, block, cluster: CTAs, threads, and CTAs of a cluster along x, y, z; missing axes are 1.
     shared_bytes: dynamic shared memory.
     params: one value for each parameter of the kernel. A numpy array is passed by address; results
