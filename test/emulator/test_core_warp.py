@@ -156,9 +156,89 @@ def test_groups_with_different_masks_execute_apart(execute):
 
 
 def test_a_member_that_never_comes_is_a_convergence_error(trap_of):
-    trap = trap_of("setp.lt.u32 %p, %lane, 16; @%p bar.warp.sync -1; @%p ret; bar.warp.sync -1;")
+    trap = trap_of(
+        "setp.lt.u32 %p, %lane, 16; @%p bar.warp.sync -1; @!%p vote.sync.any.pred %q, %p, -1;"
+    )
     assert trap.category == "convergence"
-    assert "all live lanes of the membermask 0xffffffff" in trap.message
+    assert "all live lanes of the membermask 0xffffffff must execute `bar.warp" in trap.message
+
+
+BOTH_SIDES = """setp.lt.u32 %p, %lane, {first}; mov.u32 %d, 7; @%p bra LEFT;
+    {right} bra.uni OUT; LEFT: {left} OUT: {end}"""
+"""Lanes below `first` execute `left`, the others `right`."""
+
+
+@pytest.mark.parametrize("first", [1, 16, 31])
+def test_two_sides_of_a_branch_meet_by_their_membermask(execute, integers, first):
+    """§9.7.13.2: "a bar.warp.sync with the same membermask value", not the same instruction"""
+    a = integers(32, 3)
+    shared = ".shared .b32 all[32]; mov.u32 %t1, all; mad.lo.u32 %t2, %lane, 4, %t1;"
+    mirror = "sub.u32 %t3, 31, %lane; mad.lo.u32 %t3, %t3, 4, %t1;"
+    meet = "st.shared.b32 [%t2], %a; bar.warp.sync -1; ld.shared.b32 %d, [%t3];"
+    sides = BOTH_SIDES.format(first=first, left=meet, right=meet, end="")
+    assert execute(shared + mirror + sides, a, out=np.uint32).tolist() == a[::-1].tolist()
+
+
+def test_two_sides_of_a_branch_tell_each_other_values(execute, integers):
+    a = integers(32, 4)
+    sides = BOTH_SIDES.format(
+        first=11,
+        left="redux.sync.max.u32 %d, %a, -1; shfl.sync.bfly.b32 %d, %d, 0, 31, -1;",
+        right="add.u32 %t0, %a, 0; redux.sync.max.u32 %d, %t0, -1;"
+        "shfl.sync.bfly.b32 %d, %t0, 16, 31, -1;",
+        end="",
+    )
+    wanted = [a.max()] * 11 + [
+        a[lane ^ 16] if lane ^ 16 >= 11 else a.max() for lane in range(11, 32)
+    ]
+    assert execute(sides, a, out=np.uint32).tolist() == wanted
+    vote = "setp.gt.u32 %q, %lane, {0}; vote.sync.ballot.b32 %d, %q, -1;"
+    sides = BOTH_SIDES.format(first=8, left=vote.format(5), right=vote.format(29), end="")
+    assert execute(sides, out=np.uint32).tolist() == [0xC00000C0] * 32
+    match = "{0} match.any.sync.b32 %d, %t0, -1;"
+    sides = BOTH_SIDES.format(
+        first=3,
+        left=match.format("mov.u32 %t0, 5;"),
+        right=match.format("and.b32 %t0, %lane, 5;"),
+        end="",
+    )
+    with_five = 0b111 | sum(1 << lane for lane in range(3, 32) if lane & 5 == 5)
+    assert execute(sides, out=np.uint32)[0] == with_five
+
+
+def test_one_lane_is_elected_of_two_sides(execute):
+    elect = "elect.sync %d|%q, -1; selp.u32 %d, 100, %d, %q;"
+    sides = BOTH_SIDES.format(first=5, left=elect, right=elect, end="")
+    assert execute(sides, out=np.uint32).tolist() == [100] + [0] * 31
+
+
+def test_members_that_are_complete_do_not_wait_for_those_of_another_membermask(execute):
+    """Lanes 0 to 15 meet, and let lane 31 go on, for which lanes 16 to 30 wait"""
+    got = execute(
+        """.shared .align 8 .b64 full; mov.u32 %t1, full; mov.u32 %d, 0;
+        setp.eq.u32 %p, %lane, 0; @%p mbarrier.init.shared.b64 [%t1], 1; bar.warp.sync -1;
+        setp.lt.u32 %q, %lane, 16; selp.u32 %t0, 0xFFFF, 0xFFFF0000, %q;
+        setp.eq.u32 %q, %lane, 31; @%q bra WAIT;
+        MEET: bar.warp.sync %t0; @!%p bra OUT; mbarrier.arrive.shared.b64 _, [%t1]; bra OUT;
+        WAIT: mbarrier.try_wait.parity.shared.b64 %q, [%t1], 0; @!%q bra WAIT; bra MEET;
+        OUT: mov.u32 %d, %lane;""",
+        out=np.uint32,
+    )
+    assert got.tolist() == list(range(32))
+
+
+@pytest.mark.parametrize(
+    "left, right",
+    [
+        ("bar.warp.sync -1;", "bar.warp.sync 0xFFFF0000; vote.sync.any.pred %q, %p, -1;"),
+        ("vote.sync.any.pred %q, %p, -1;", "vote.sync.all.pred %q, %p, -1;"),
+        ("shfl.sync.bfly.b32 %d, %d, 1, 31, -1;", "shfl.sync.idx.b32 %d, %d, 1, 31, -1;"),
+    ],
+    ids=["other masks", "other votes", "other shuffles"],
+)
+def test_sides_with_other_qualifiers_or_masks_do_not_meet(trap_of, left, right):
+    trap = trap_of(BOTH_SIDES.format(first=16, left=left, right=right, end=""))
+    assert trap.category == "convergence"
 
 
 def test_a_lane_outside_its_own_mask_is_a_convergence_error(trap_of):

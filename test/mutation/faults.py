@@ -13,6 +13,7 @@ from graph_faults import GRAPHS
 from group_faults import GROUPS
 from lane_faults import LANES
 from launch_faults import LAUNCHES
+from meeting_faults import MEETINGS
 from order_faults import ORDERS
 from release_faults import RELEASES
 from row_faults import ROWS
@@ -396,4 +397,5 @@ FAULTS = [
     *LANES,
     *RELEASES,
     *ASMS,
+    *MEETINGS,
 ]

@@ -6,74 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..errors import Trap, lane_text
 from ..ptx import syntax
 from ..ptx.decode import Decoded
 from ..ptx.lanes import FULL, LANE_IDS, WARP_SIZE, first_lane, int_to_lanes, lanes_to_int
-from ..ptx.operand_slots import Where
-from ..ptx.registry import Blocked, Step, instruction
+from ..ptx.registry import Step, instruction
 from ..ptx.values import Type
-
-_ALL = 0xFFFFFFFF
-
-
-class Members:
-    """The membermask operand of a `.sync` instruction.
-
-    `groups(warp, mask)` yields the lane masks that take part together, or raises; `blocked` is
-    set instead when lanes of the membermask have not arrived yet.
-    """
-
-    def __init__(self, ins: Decoded, where: Where):
-        self._constant = ins.immediate(where) & _ALL if ins.operand_is_immediate(where) else None
-        self._read = ins.read(where, np.uint32)
-        self._wanted = _ALL
-        self.blocked = Blocked(
-            "convergence",
-            lambda: (
-                "all live lanes of the membermask"
-                f" 0x{self._wanted:08x} must execute this .sync instruction"
-            ),
-        )
-
-    def groups(self, warp, mask: np.ndarray) -> list[np.ndarray] | None:
-        """Lane masks that execute together; None if lanes are still missing."""
-        if mask is FULL and self._constant == _ALL:
-            return [FULL]
-        present = lanes_to_int(mask)
-        found = []
-        for wanted in set(self._read(warp)[mask].tolist()):
-            if wanted & warp.live & ~present:
-                self._wanted = wanted
-                return None
-            found.append(self._group(warp, mask, wanted))
-        return found
-
-    def _group(self, warp, mask: np.ndarray, wanted: int) -> np.ndarray:
-        group = mask & (self._read(warp) == np.uint32(wanted))
-        outside = lanes_to_int(group) & ~wanted
-        if outside:
-            raise Trap(
-                "convergence",
-                f"lanes {lane_text(outside)} execute with membermask"
-                f" 0x{wanted:08x}, which does not name them",
-            )
-        return FULL if group.all() else group
-
-
-def _sync_step(members: Members, run: Callable) -> Step:
-    """A step that calls `run(warp, lanes)` for every group that is complete."""
-
-    def step(warp, mask):
-        groups = members.groups(warp, mask)
-        if groups is None:
-            return members.blocked
-        for lanes in groups:
-            run(warp, lanes)
-        return None
-
-    return step
-
+from .warp_exchange import Exchange, nothing
 
 # -- shfl --------------------------------------------------------------------------------------
 
@@ -121,24 +59,23 @@ def build_shfl(ins: Decoded) -> Step:
     a, b, c = (ins.read(number, np.uint32) for number in (1, 2, 3))
     lane = LANE_IDS.astype(np.int64)
 
-    def run(warp, lanes):
-        values = a(warp)
+    def receive(warp, lanes, values, members):
         source, inside = _shuffle_source(
             mode, lane, b(warp).astype(np.int64), c(warp).astype(np.int64)
         )
         source = np.where(inside, source, lane)
-        _check_sources(warp, lanes, source)
+        _check_sources(warp, source[lanes], members)
         write(warp, lanes, values[source])
         flag(warp, lanes, inside)
 
-    return _sync_step(Members(ins, 4), run)
+    return Exchange(ins, 4, a, receive).step()
 
 
-def _check_sources(warp, lanes: np.ndarray, source: np.ndarray) -> None:
-    if lanes is FULL:
+def _check_sources(warp, sources: np.ndarray, members: np.ndarray) -> None:
+    if members is FULL:
         return
-    if not lanes[source[lanes]].all():
-        bad = source[lanes][~lanes[source[lanes]]]
+    bad = sources[~members[sources]]
+    if len(bad):
         warp.launch.warn(
             "undefined-shuffle",
             f"shfl reads lane {int(bad[0])}, which does not take part: the value is undefined",
@@ -165,15 +102,14 @@ def build_vote(ins: Decoded) -> Step:
         "uni": lambda votes: votes.all() or not votes.any(),
     }
 
-    def run(warp, lanes):
-        votes = read(warp)
+    def receive(warp, lanes, votes, members):
         if mode == "ballot":
-            answer = np.full(WARP_SIZE, lanes_to_int(votes & lanes), np.uint32)
+            answer = np.full(WARP_SIZE, lanes_to_int(votes & members), np.uint32)
         else:
-            answer = np.full(WARP_SIZE, functions[mode](votes[lanes]), np.bool_)
+            answer = np.full(WARP_SIZE, functions[mode](votes[members]), np.bool_)
         write(warp, lanes, answer)
 
-    return _sync_step(Members(ins, 2), run)
+    return Exchange(ins, 2, read, receive).step()
 
 
 @instruction("match", section="9.7.13.10")
@@ -189,16 +125,15 @@ def build_match(ins: Decoded) -> Step:
     write, flag = ins.write(first, np.uint32), ins.write(second, np.bool_)
     read = ins.read(1, type_.raw)
 
-    def run(warp, lanes):
-        values = read(warp)
+    def receive(warp, lanes, values, members):
         equal = values[:, None] == values[None, :]
-        equal &= lanes[None, :]
+        equal &= members[None, :]
         answer = np.array([lanes_to_int(row) for row in equal], np.uint32)
-        same = answer == lanes_to_int(lanes)
+        same = answer == lanes_to_int(members)
         write(warp, lanes, np.where(same, answer, np.uint32(0)) if every else answer)
         flag(warp, lanes, same)
 
-    return _sync_step(Members(ins, 2), run)
+    return Exchange(ins, 2, read, receive).step()
 
 
 @instruction("activemask", section="9.7.13.11")
@@ -245,10 +180,10 @@ def build_redux(ins: Decoded) -> Step:
     ins.expect_operands(3)
     read, write = ins.read(1, type_), ins.write(0, type_.dtype)
 
-    def run(warp, lanes):
-        write(warp, lanes, np.full(WARP_SIZE, reduce(read(warp)[lanes]), type_.dtype))
+    def receive(warp, lanes, values, members):
+        write(warp, lanes, np.full(WARP_SIZE, reduce(values[members]), type_.dtype))
 
-    return _sync_step(Members(ins, 2), run)
+    return Exchange(ins, 2, read, receive).step()
 
 
 @instruction("elect.sync", section="9.7.13.14")
@@ -261,12 +196,12 @@ def build_elect(ins: Decoded) -> Step:
         ins.unmodelled("elect.sync without a destination d|p")
     leader, elected = ins.write(pair.first, np.uint32), ins.write(pair.second, np.bool_)
 
-    def run(warp, lanes):
-        lane = first_lane(lanes)
+    def receive(warp, lanes, _, members):
+        lane = first_lane(members)
         leader(warp, lanes, np.full(WARP_SIZE, lane, np.uint32))
         elected(warp, lanes, int_to_lanes(1 << lane))
 
-    return _sync_step(Members(ins, 1), run)
+    return Exchange(ins, 1, nothing, receive).step()
 
 
 @instruction("bar.warp.sync", section="9.7.13.2")
@@ -274,8 +209,10 @@ def build_warp_barrier(ins: Decoded) -> Step:
     """bar.warp.sync membermask."""
     ins.finish_modifiers()
     ins.expect_operands(1)
-    return _sync_step(Members(ins, 0), _meet)
+    return Exchange(ins, 0, nothing, _converge).step()
 
 
-def _meet(warp, lanes) -> None:
-    warp.launch.events.converged(warp, lanes)
+def _converge(warp, lanes, _, members) -> None:
+    """All who meet come together once: when the first of them is told."""
+    if lanes[first_lane(members)]:
+        warp.launch.events.converged(warp, members)

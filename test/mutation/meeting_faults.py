@@ -1,0 +1,20 @@
+"""Faults of lanes that meet by a membermask."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+MEETINGS = [
+    Fault(
+        "warp-exchange: lanes meet others at instructions of any kind",
+        "            if reason.exchange.kind == self.kind and lanes.any():",
+        "            if lanes.any():",
+        ("test/emulator/test_core_warp.py",),
+    ),
+    Fault(
+        "warp-exchange: who waits elsewhere is told the values of his own side",
+        "        party.exchange.receive(warp, lanes, values, members)",
+        "        party.exchange.receive(warp, lanes, values, lanes)",
+        ("test/emulator/test_core_warp.py",),
+    ),
+]
