@@ -18,9 +18,9 @@ ORDERS = [
     ),
     Fault(
         "lanes: whatever waits for all lanes orders what they write",
-        "        for lanes in groups:\n            run(warp, lanes)\n",
-        "        warp.launch.events.converged(warp, mask)\n"
-        "        for lanes in groups:\n            run(warp, lanes)\n",
+        "            self.receive(warp, FULL, self.send(warp), FULL)\n",
+        "            warp.launch.events.converged(warp, mask)\n"
+        "            self.receive(warp, FULL, self.send(warp), FULL)\n",
         (f"{RACES}/test_lanes.py",),
     ),
     Fault(
