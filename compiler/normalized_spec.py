@@ -31,7 +31,7 @@ def spec_of(module: ir.Module) -> MatmulSpec:
     """The spec of a normalized module; of its epilogue, how much there is to compute."""
     (matmul,) = walk(module, MatmulOp)
     if isinstance(matmul, ScaledMatmulOp):
-        return scaled_spec_of(matmul)
+        return _with_epilogue(scaled_spec_of(matmul), matmul)
     m, k = logical_shape(matmul.a.type, matmul.a_major.value)
     dynamic_m = m < 0
     *stack, _, n = matmul.c.type.shape
@@ -69,8 +69,12 @@ def spec_of(module: ir.Module) -> MatmulSpec:
         more |= _groups_of(matmul)
     elif target_of(module).adds_products and not target_of(module).mma.splits:
         more["sums"] = TWO_LEVEL
+    return _with_epilogue(MatmulSpec(m, n, k, *dtypes, **more), matmul)
+
+
+def _with_epilogue(spec: MatmulSpec, matmul: MatmulOp) -> MatmulSpec:
+    """The spec with what the epilogue computes and reads."""
     names = (op.operation.name for op in matmul.epilogue.blocks[0].operations)
-    spec = MatmulSpec(m, n, k, *dtypes, **more)
     instructions = instructions_of(names, spec.outputs)
     elements = {op.source: (op.axes.value, str(op.value.type)) for op in walk(matmul, ElementOp)}
     beside = hints_of_beside(list(elements.values()), matmul.c.type.rank)

@@ -23,13 +23,15 @@ MODULAR = "github.com/modular/modular, max/kernels/test/gpu/linalg/matmul_blackw
 
 @dataclass(frozen=True)
 class Timed:
-    """A kernel as it was timed: its passes, shape, columns of tensor memory and kind of inputs."""
+    """A kernel as it was timed: its passes, shape, columns of tensor memory, kind of inputs and
+    their type."""
 
     pipeline: str
     source: str
     shape: tuple[int, int, int] = CUBE
     columns: int | None = None
     inputs: str = "random"
+    dtype: str = "bf16"
 
 
 _COPIED = "tma-insertion,swizzle-selection"

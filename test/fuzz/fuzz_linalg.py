@@ -51,12 +51,12 @@ def judge(seed: int) -> Outcome:
     return judge_problem(random_problem(seed), seed)
 
 
-def judge_problem(problem: Problem, seed: int) -> Outcome:
-    """Compile and run a module on inputs of a seed."""
+def judge_problem(problem: Problem, seed: int, pipeline: str | None = None) -> Outcome:
+    """Compile and run a module on inputs of a seed, by the passes of its schedule or by others."""
     from tilewright.dialects.errors import CompileError
 
     try:
-        compiled = _compiled(problem.text, problem.target)
+        compiled = _compiled(problem.text, problem.target, pipeline)
     except CompileError as error:
         placed = error.location is not None or "normalize" in error.message
         return Outcome(seed, "refused" if placed else "refused without a place", str(error))
@@ -70,11 +70,12 @@ def judge_problem(problem: Problem, seed: int) -> Outcome:
         return Outcome(seed, "failed at run", f"{type(error).__name__}: {error}")
 
 
-def _compiled(text: str, target: str) -> Any:
+def _compiled(text: str, target: str, pipeline: str | None) -> Any:
     from tilewright.compiler import driver
 
     with without_ptxas():
-        return driver.compile_matmul(driver.LinalgText(text, "random.mlir"), target=target)
+        source = driver.LinalgText(text, "random.mlir")
+        return driver.compile_matmul(source, target=target, pipeline=pipeline)
 
 
 @contextmanager
