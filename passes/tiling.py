@@ -73,6 +73,8 @@ from .warp_grids import say_grid
 from .weights import WEIGHT_TILE, check_weight_tile
 
 DEFAULT_TILE = (128, 128, 64)
+Choice = tuple[tuple[int, int, int], int, tuple[int, int] | None]
+"""The tile, the threads of a CTA, and the grid of warps that share the tile; None by the rule."""
 
 
 def default_tile(matmul: MatmulOp, target: Target) -> tuple[int, int, int]:
@@ -150,29 +152,8 @@ class Tiling:
         matmul = matmuls[0]
         if self.kind != "auto":
             ask_for_kind(matmul, self.kind)
-        target, grid = choose_mma(module, matmul, self.mma), None
-        if isinstance(matmul, ScaledMatmulOp):
-            mma = scaled_mma_of(matmul, target)
-            tile = scaled_tile(matmul, self.tile, mma, log)
-            threads = self._threads_of_mma(matmul, tile, target)
-        elif target.threads_multiply:
-            if isinstance(matmul, DualMatmulOp):
-                broken = legality.dual_tile(target, *(self.tile or DEFAULT_TILE)[:2])
-                require(matmul, broken, "multiply by a tensor core", "tiling: ")
-            self._grid(matmul, target)
-            tile = thread_tile(matmul, self.tile or DEFAULT_TILE, self.operands)
-            threads = self.threads or threads_for(tile)
-            check_thread_tile(matmul, tile, threads, self.operands, target)
-        else:
-            tile = self.tile or default_tile(matmul, target)
-            threads = self._threads_of_mma(matmul, tile, target)
-            grid = self._grid(matmul, target)
-            if operand_type(matmul, target).name == "tf32" and log.places:
-                log.remark(
-                    matmul,
-                    "f32 operands are multiplied as tf32, which has 10 fraction bits; mma=fma "
-                    "multiplies them as they are",
-                )
+        target = choose_mma(module, matmul, self.mma)
+        tile, threads, grid = self._choose(matmul, target, log)
         if self.swap:
             check_swap(matmul, target)
         kernel = build_kernel(TileChoice(matmul, tile, self.operands, target, self.swap), threads)
@@ -186,6 +167,35 @@ class Tiling:
         log.did(
             f"{'x'.join(map(str, tile))} tiles, grid {ctas[0]}x{ctas[1]}, {k_tiles(kernel)} K steps"
         )
+
+    def _choose(self, matmul: MatmulOp, target: Target, log: PassLog) -> Choice:
+        """What a CTA computes, and who does."""
+        if isinstance(matmul, ScaledMatmulOp):
+            tile = scaled_tile(matmul, self.tile, scaled_mma_of(matmul, target), log)
+            return tile, self._threads_of_mma(matmul, tile, target), self.warps
+        if target.threads_multiply:
+            return self._choose_for_threads(matmul, target)
+        tile = self.tile or default_tile(matmul, target)
+        threads = self._threads_of_mma(matmul, tile, target)
+        grid = self._grid(matmul, target)
+        if operand_type(matmul, target).name == "tf32" and log.places:
+            log.remark(
+                matmul,
+                "f32 operands are multiplied as tf32, which has 10 fraction bits; mma=fma "
+                "multiplies them as they are",
+            )
+        return tile, threads, grid
+
+    def _choose_for_threads(self, matmul: MatmulOp, target: Target) -> Choice:
+        """The same where threads multiply by fma."""
+        if isinstance(matmul, DualMatmulOp):
+            broken = legality.dual_tile(target, *(self.tile or DEFAULT_TILE)[:2])
+            require(matmul, broken, "multiply by a tensor core", "tiling: ")
+        self._grid(matmul, target)
+        tile = thread_tile(matmul, self.tile or DEFAULT_TILE, self.operands)
+        threads = self.threads or threads_for(tile)
+        check_thread_tile(matmul, tile, threads, self.operands, target)
+        return tile, threads, None
 
     def _threads_of_mma(self, matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> int:
         """Those that the target's MMA needs for the tile."""

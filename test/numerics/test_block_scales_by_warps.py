@@ -58,6 +58,16 @@ def test_tiles_whose_scales_begin_within_an_atom(check_matmul):
     check_matmul(spec, target="sm_120a", pipeline=pipeline, identity="a")
 
 
+def test_warps_share_a_tile_in_any_grid(check_matmul):
+    """The four warps of each grid read other rows and columns, so they have other code."""
+    spec = MatmulSpec(130, 88, 160, "mxfp8", "mxfp8", c_dtype="f32")
+    found = set()
+    for grid in ("1x4", "4x1", "2x2"):
+        pipeline = f"tiling{{tile=128x64x128 warps={grid}}},copy-insertion,swizzle-selection"
+        found.add(check_matmul(spec, target="sm_120a", pipeline=pipeline)[0].ptx)
+    assert len(found) == 3
+
+
 def test_the_default_schedule(check_matmul):
     compiled, _ = check_matmul(MatmulSpec(64, 40, 192, "nvfp4", "nvfp4"), target="sm_120a")
     assert "cp.async" in compiled.ptx and INSTRUCTIONS["nvfp4"] in compiled.ptx
