@@ -23,7 +23,7 @@ from ..runtime.bundles.bundle import (
 from ..runtime.bundles.manifest_fields import CUBIN_NAME, PTX_NAME
 from ..runtime.bundles.several import prefix_of, ranges_of
 from ..runtime.bundles.sizes import least_rows, most_rows
-from .driver import Compiled
+from .compiled import Compiled
 
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 

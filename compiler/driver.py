@@ -6,22 +6,21 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..dialects.context import lent_context, one_thread_at_a_time
-from ..dialects.errors import CompileError
+from ..dialects.errors import CompileError, OptionError
 from ..dialects.mlir import ir, llvm_ir_of
 from ..dialects.target import ADDED, find_target
-from ..dialects.tile_marks import MARKS
 from ..passes.base import DEFAULT_TARGET, PassLog, target_of, use_mma
 from ..passes.dynamic_rows import bound_rows
 from ..passes.math_policy import ask_for_math
-from ..runtime.bundles.manifest import FORMAT, schema_of
 from .argument_layout import lay_out, read_arguments, tell_arguments, tell_gaps
 from .argument_shapes import reshape_arguments
-from .backend import Assembled, assemble, emit_ptx, versions
+from .backend import assemble, emit_ptx
+from .compiled import Compiled, complete_manifest
 from .importers.linalg_text import LinalgText
 from .importers.mlir_files import read_mlir
 from .importers.source_text import check_text
@@ -51,35 +50,8 @@ from .schedule.weight_schedule import weight_schedule
 from .spec import MatmulSpec
 from .stages import timed
 
-NO_PASSES = "none"
 KINDS = ("mlir", "llvm", "ptx", "cubin")
 Source = MatmulSpec | Path | LinalgText
-
-
-@dataclass
-class Compiled:
-    """What a compilation made, up to the kind asked for; later kinds are None.
-
-    `mlir` is there where it is the kind asked for: to print a kernel takes as long as a pass.
-    `stages` holds (stage, wall seconds) in order, `remarks` what a user should read. `level` is
-    the pass that the source was through already, None for linalg; `chosen` whether the compiler
-    chose the schedule. Of kernels that share all M, `ranges` are the least and the most rows of
-    each range of this one.
-    """
-
-    pipeline: str
-    target: str
-    mlir: str | None
-    remarks: list[str]
-    stages: list[tuple[str, float]]
-    level: str | None = None
-    chosen: bool = False
-    ranges: tuple[tuple[int, int], ...] = ()
-    entry: str | None = None
-    llvm_ir: str | None = None
-    ptx: str | None = None
-    assembled: Assembled | None = None
-    manifest: dict[str, Any] = field(default_factory=dict)
 
 
 @one_thread_at_a_time
@@ -118,6 +90,8 @@ def compile_matmul(
 
     Raises `CompileError` if the source cannot be compiled.
     """
+    if until not in KINDS:
+        raise OptionError(f"compile: until must be one of {', '.join(KINDS)}, got {until!r}")
     gpu = _gpu_of(target)
     source = loaded_source(source, target)
     lower = until != "mlir" or stop_after is None
@@ -125,37 +99,28 @@ def compile_matmul(
     with _context(stages), ir.Location.unknown(), _Blame(source):
         with timed(stages, "import"):
             module, level, source, target = _begin(source, target)
-            if math is not None:
-                ask_for_math(module, math)
-            if rows is not None:
-                bound_rows(module, rows)
-        chosen = pipeline is None and preset is None and not is_kernel(level)
-        calls = [] if chosen else complete_pipeline(pipeline, preset, stop_after, lower, level)
-        log = PassLog(places=not isinstance(source, MatmulSpec))
+            _ask(module, math, rows)
         observer = OriginMarker(module, observer) if origins else observer
-        left = calls
+        log = PassLog(places=not isinstance(source, MatmulSpec))
+        chosen = pipeline is None and preset is None and not is_kernel(level)
         if chosen:
-            text = _choose(source, module, level, gpu or target, log, stages, observer)
-            calls = complete_pipeline(text, None, stop_after, lower, level)
-            left = calls[1:] if level is None else calls
-        stages += run_passes(module, left, log, observer)
+            pipeline = _choose(source, module, level, gpu or target, log, stages, observer)
+        calls = complete_pipeline(pipeline, preset, stop_after, lower, level)
+        normalized = chosen and level is None
+        stages += run_passes(module, calls[1:] if normalized else calls, log, observer)
         tell_arguments(module, source)
         text = ",".join(str(call) for call in calls)
-        printed = short_text(module) if until == "mlir" else None
-        compiled = Compiled(text, target, printed, log.remarks, stages, level, chosen)
-        if until != "mlir":
-            if origins:
-                keep_origins(module)
-            _translate(module, compiled)
+        compiled = Compiled(text, target, None, log.remarks, stages, level, chosen)
+        if until == "mlir":
+            compiled.mlir = short_text(module)
+            return compiled
+        if origins:
+            keep_origins(module)
+        _translate(module, compiled)
     if until in ("ptx", "cubin"):
         _assemble(compiled, target, allow_spills, until)
     if until == "cubin":
-        _complete_manifest(compiled, source)
-        if origins and compiled.ptx:
-            from ..runtime.emulator.ptx.origins import origin_runs  # with it, a third of a second
-
-            runs = origin_runs(compiled.ptx)
-            compiled.manifest["origins"] = [{"line": line, "from": place} for line, place in runs]
+        complete_manifest(compiled, source, origins)
     return compiled
 
 
@@ -192,6 +157,14 @@ def imported_ir(source: Source, target: str | None = None) -> str:
     source = loaded_source(source, target)
     with lent_context(), ir.Location.unknown(), _Blame(source):
         return short_text(_begin(source, target)[0])
+
+
+def _ask(module: ir.Module, math: str | None, rows: tuple[int, int] | None) -> None:
+    """Let the module say what is asked of it: how exact functions are, how many rows may come."""
+    if math is not None:
+        ask_for_math(module, math)
+    if rows is not None:
+        bound_rows(module, rows)
 
 
 def _gpu_of(target: str | None) -> str:
@@ -359,39 +332,3 @@ def _assemble(compiled: Compiled, target: str, allow_spills: bool, until: str) -
     if until == "cubin":
         with timed(compiled.stages, "ptxas"):
             compiled.assembled = assemble(compiled.ptx, chip=target, allow_spills=allow_spills)
-
-
-def _complete_manifest(compiled: Compiled, source: Source) -> None:
-    """Add what the kernel alone does not say: where it came from, resources, tools."""
-    assert compiled.assembled is not None
-    resources = ("registers", "spill_store_bytes", "spill_load_bytes", "static_shared_bytes")
-    compiled.manifest |= {
-        "format": FORMAT,
-        "schema": schema_of(compiled.manifest),
-        "spec": source.as_dict() if isinstance(source, MatmulSpec) else None,
-        "target": compiled.target,
-        "pipeline": compiled.pipeline or NO_PASSES,
-        "resources": {name: getattr(compiled.assembled, name) for name in resources},
-        "tools": versions(),
-    }
-    told = compiled.manifest.pop("source")
-    if isinstance(source, LinalgText):
-        compiled.manifest |= _arguments(source, told, compiled.manifest["tensors"])
-
-
-def _arguments(
-    source: LinalgText, told: dict[str, Any], tensors: list[dict[str, Any]]
-) -> dict[str, Any]:
-    """What the source's function takes, and which argument each input of the kernel is."""
-    names = source.arguments or [f"argument {number}" for number in range(told["arguments"])]
-    names = [*names, *[MARKS] * (told["arguments"] - len(names))]  # what instrument adds
-    found = iter(zip(told["inputs"], told["transposed"], strict=True))
-
-    def argument(tensor: dict[str, Any]) -> dict[str, Any]:
-        if tensor["role"] != "input":
-            return tensor
-        index, transposed = next(found)
-        turned = transposed != (index in source.turned)
-        return {**tensor, "argument": {"index": index, "transposed": turned}}
-
-    return {"arguments": list(names), "tensors": [argument(tensor) for tensor in tensors]}

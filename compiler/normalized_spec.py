@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..dialects.dtypes import operand_dtype, stored_dtype, weight_dtype
+from ..dialects.dtypes import DType, operand_dtype, stored_dtype, weight_dtype
 from ..dialects.epilogue import instructions_of
 from ..dialects.mlir import ir
 from ..dialects.target import find_target
@@ -32,44 +32,27 @@ def spec_of(module: ir.Module) -> MatmulSpec:
     (matmul,) = walk(module, MatmulOp)
     if isinstance(matmul, ScaledMatmulOp):
         return _with_epilogue(scaled_spec_of(matmul), matmul)
-    m, k = logical_shape(matmul.a.type, matmul.a_major.value)
-    dynamic_m = m < 0
-    *stack, _, n = matmul.c.type.shape
-    elements = [str(value.type.element_type) for value in (matmul.a, matmul.b)]
-    named = target_of(module).mma.name if MMA_ATTRIBUTE in module.operation.attributes else ""
-    operands = [operand_dtype(element, named) for element in elements]
-    if isinstance(matmul, WeightMatmulOp):
-        operands[1] = weight_dtype(elements[1])
-    a, b = (dtype for dtype in operands if dtype is not None)  # normalize has checked them
-    a_major = "k" if matmul.a_major.value == "k" else "m"
-    b_major = "k" if _b_of(matmul)[1] == "k" else "n"
-    dtypes = (a.name, b.name, c_dtype_of(matmul), a.accumulator)
-    majors = {"a_major": a_major, "b_major": b_major}
-    stacked = {"a_stacked": matmul.a.type.rank == 3, "b_stacked": matmul.b.type.rank == 3}
-    batch: dict[str, Any] = {"batch": stack[0], **stacked} if stack else {}
-    if stack and stack[0] < 0:
-        batch |= {"batch": BATCH_HINT, "dynamic_batch": True}
-    if isinstance(matmul, (GroupedMatmulOp, *GROUPED_PRODUCTS)):
-        axis = "m" if groups_rows(matmul) else "k"
-        batch = {"groups": matmul.offsets.type.shape[0], "group_axis": axis}
-    if isinstance(matmul, GatheredMatmulOp):
-        m, batch["gathered"] = matmul.rows.type.shape[0], m
-    batch |= {"ordered": True} if isinstance(matmul, OrderedMatmulOp) else {}
-    batch |= _gaps_of(matmul)
-    m = ROWS_HINT if dynamic_m else m
-    more = {**majors, **batch, **outputs_of(matmul)}
-    more |= {"dynamic_m": dynamic_m, "products": matmul.products}
-    if ROWS_ATTRIBUTE in module.operation.attributes:
-        least, most = row_bounds(matmul)
-        m = most if most < ROWS_MOST else max(least, MANY_ROWS)
-        more |= {"least_m": least, "most_m": most}
-    if isinstance(matmul, BlockwiseMatmulOp):
-        more |= {"a_scales": matmul.a_form.value, "b_scales": matmul.b_form.value}
-    elif isinstance(matmul, WeightMatmulOp):
-        more |= _groups_of(matmul)
-    elif target_of(module).adds_products and not target_of(module).mma.splits:
-        more["sums"] = TWO_LEVEL
-    return _with_epilogue(MatmulSpec(m, n, k, *dtypes, **more), matmul)
+    rows, k = logical_shape(matmul.a.type, matmul.a_major.value)
+    m, of_rows = _rows_of(module, matmul, rows)
+    a, b = _operands_of(module, matmul)
+    spec = MatmulSpec(
+        m,
+        matmul.c.type.shape[-1],
+        k,
+        a.name,
+        b.name,
+        c_dtype_of(matmul),
+        a.accumulator,
+        a_major="k" if matmul.a_major.value == "k" else "m",
+        b_major="k" if _b_of(matmul)[1] == "k" else "n",
+        products=matmul.products,
+        **of_rows,
+        **_stack_of(matmul),
+        **_gaps_of(matmul),
+        **outputs_of(matmul),
+        **_scales_of(module, matmul),
+    )
+    return _with_epilogue(spec, matmul)
 
 
 def _with_epilogue(spec: MatmulSpec, matmul: MatmulOp) -> MatmulSpec:
@@ -79,6 +62,57 @@ def _with_epilogue(spec: MatmulSpec, matmul: MatmulOp) -> MatmulSpec:
     elements = {op.source: (op.axes.value, str(op.value.type)) for op in walk(matmul, ElementOp)}
     beside = hints_of_beside(list(elements.values()), matmul.c.type.rank)
     return replace(spec, epilogue_instructions=instructions, **beside)
+
+
+def _operands_of(module: ir.Module, matmul: MatmulOp) -> tuple[DType, DType]:
+    """The types of A and B, as the MMA that the module asks for reads them."""
+    elements = [str(value.type.element_type) for value in (matmul.a, matmul.b)]
+    named = target_of(module).mma.name if MMA_ATTRIBUTE in module.operation.attributes else ""
+    operands = [operand_dtype(element, named) for element in elements]
+    if isinstance(matmul, WeightMatmulOp):
+        operands[1] = weight_dtype(elements[1])
+    a, b = (dtype for dtype in operands if dtype is not None)  # normalize has checked them
+    return a, b
+
+
+def _rows_of(module: ir.Module, matmul: MatmulOp, rows: int) -> tuple[int, dict[str, Any]]:
+    """The M to choose a schedule for, and what is said of any M, where A has so many rows."""
+    m = rows
+    more: dict[str, Any] = {"dynamic_m": rows < 0}
+    if isinstance(matmul, GatheredMatmulOp):
+        m, more["gathered"] = matmul.rows.type.shape[0], rows
+    if rows < 0:
+        m = ROWS_HINT
+    if ROWS_ATTRIBUTE in module.operation.attributes:
+        least, most = row_bounds(matmul)
+        m = most if most < ROWS_MOST else max(least, MANY_ROWS)
+        more |= {"least_m": least, "most_m": most}
+    return m, more
+
+
+def _stack_of(matmul: MatmulOp) -> dict[str, Any]:
+    """Its matrices, or the groups that its rows or K are cut into."""
+    if isinstance(matmul, (GroupedMatmulOp, *GROUPED_PRODUCTS)):
+        axis = "m" if groups_rows(matmul) else "k"
+        ordered = isinstance(matmul, OrderedMatmulOp)
+        return {"groups": matmul.offsets.type.shape[0], "group_axis": axis, "ordered": ordered}
+    *stack, _, _ = matmul.c.type.shape
+    if not stack:
+        return {}
+    stacked = {"a_stacked": matmul.a.type.rank == 3, "b_stacked": matmul.b.type.rank == 3}
+    if stack[0] < 0:
+        return {"batch": BATCH_HINT, "dynamic_batch": True, **stacked}
+    return {"batch": stack[0], **stacked}
+
+
+def _scales_of(module: ir.Module, matmul: MatmulOp) -> dict[str, Any]:
+    """Scales in f32 or of weights, and whether threads add the sums of 128 elements of K."""
+    if isinstance(matmul, BlockwiseMatmulOp):
+        return {"a_scales": matmul.a_form.value, "b_scales": matmul.b_form.value}
+    if isinstance(matmul, WeightMatmulOp):
+        return _groups_of(matmul)
+    target = target_of(module)
+    return {"sums": TWO_LEVEL} if target.adds_products and not target.mma.splits else {}
 
 
 def _groups_of(matmul: WeightMatmulOp) -> dict[str, Any]:

@@ -33,32 +33,44 @@ def make_tensors(
     generator = torch.Generator().manual_seed(seed)
     tensors = {tensor["name"]: empty(tensor) for tensor in manifest["tensors"]}
     for tensor in manifest["tensors"]:
-        values = tensors[tensor["name"]]
-        coded = tensor["dtype"] in BLOCKS or DTYPES[tensor["dtype"]].bits < 8
-        if coded and tensor["role"] == "output":
-            values.view(torch.uint8).fill_(POISON_BYTE)
-        elif coded:
-            fill_codes(values, tensor["dtype"], generator)
-        elif tensor["name"] == OFFSETS:
-            values.copy_(_ends(grouped_extent(manifest), tensor["shape"][0], generator))
-        elif tensor["name"] == ROWS:
-            values.copy_(_numbers(operands(manifest)[0]["shape"][0], len(values), generator))
-        elif tensor["name"] == ZEROS and "weights" in manifest:
-            values.copy_(torch.randint(0, ZEROS_BELOW, tensor["shape"], generator=generator))
-        elif tensor["name"] == ORDER:
-            values.copy_(torch.randperm(len(values), generator=generator))
-        elif tensor["role"] == "input":
-            values.copy_(_random(tensor, generator))
-        else:
-            values.fill_(POISON if tensor["dtype"] in INTEGERS else torch.nan)
+        _fill(tensors[tensor["name"]], tensor, manifest, generator)
     hide_padding(manifest, tensors)
     if identity:
-        chosen = operands(manifest)["ab".index(identity)]
-        if DTYPES[chosen["dtype"]].bits < 8:
-            fill_identity(tensors[chosen["name"]], chosen["dtype"])
-        else:
-            tensors[chosen["name"]].copy_(torch.eye(*chosen["shape"][-2:]))
+        _make_identity(operands(manifest)["ab".index(identity)], tensors)
     return with_shared_arguments(manifest, tensors)
+
+
+def _fill(values: Any, tensor: Mapping[str, Any], manifest: Mapping[str, Any], seeded: Any) -> None:
+    """Poison an output; else draw what the kernel takes under the tensor's name, or numbers."""
+    import torch
+
+    name, dtype = tensor["name"], tensor["dtype"]
+    coded = dtype in BLOCKS or DTYPES[dtype].bits < 8
+    if tensor["role"] == "output" and coded:
+        values.view(torch.uint8).fill_(POISON_BYTE)
+    elif tensor["role"] == "output":
+        values.fill_(POISON if dtype in INTEGERS else torch.nan)
+    elif coded:
+        fill_codes(values, dtype, seeded)
+    elif name == OFFSETS:
+        values.copy_(_ends(grouped_extent(manifest), len(values), seeded))
+    elif name == ROWS:
+        values.copy_(_numbers(operands(manifest)[0]["shape"][0], len(values), seeded))
+    elif name == ORDER:
+        values.copy_(torch.randperm(len(values), generator=seeded))
+    elif name == ZEROS and "weights" in manifest:
+        values.copy_(torch.randint(0, ZEROS_BELOW, tensor["shape"], generator=seeded))
+    else:
+        values.copy_(_random(tensor, seeded))
+
+
+def _make_identity(chosen: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+    import torch
+
+    if DTYPES[chosen["dtype"]].bits < 8:
+        fill_identity(tensors[chosen["name"]], chosen["dtype"])
+    else:
+        tensors[chosen["name"]].copy_(torch.eye(*chosen["shape"][-2:]))
 
 
 def _ends(rows: int, groups: int, generator: Any) -> Any:

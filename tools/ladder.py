@@ -17,8 +17,8 @@ from .output import check_place, print_json, write_text
 from .progress import Progress
 
 if TYPE_CHECKING:
+    from ..compiler.compiled import Compiled
     from ..compiler.control_flow import Loop
-    from ..compiler.driver import Compiled
     from ..compiler.spec import MatmulSpec
     from ..runtime.emulator.observe.report import Report
     from .ladder_bounds import Bound

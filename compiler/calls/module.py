@@ -12,7 +12,8 @@ from ...runtime.operands.dlpack import gpu_of
 from ...runtime.tracing import are_transformed
 from ..buckets import compile_buckets
 from ..bundle_writer import several
-from ..driver import Compiled, compile_matmul
+from ..compiled import Compiled
+from ..driver import compile_matmul
 from ..importers.torch_module import import_module, named_inputs, named_state, type_name
 from .kernels import default_target
 from .operands import check_options

@@ -44,6 +44,10 @@ def of_groups(**options):
         (lambda: matmul(A, B, precision=["tf32"]), "precision must be a text, got ['tf32']"),
         (lambda: matmul(A, B, target=""), "matmul: target must be a text, got ''; leave it out"),
         (lambda: matmul(A, B, out_dtype=""), "matmul: out_dtype must name a type, got ''"),
+        (
+            lambda: tilewright.compile(tilewright.MatmulSpec(8, 16, 32), until="sass"),
+            "compile: until must be one of mlir, llvm, ptx, cubin, got 'sass'",
+        ),
         (lambda: compile_module(LINEAR, A, pipeline=3), "pipeline must be a text, got 3"),
         (lambda: compile_module(LINEAR, A, preset=""), "preset must be a text, got ''"),
         (

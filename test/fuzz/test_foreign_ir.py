@@ -16,7 +16,8 @@ import pytest
 import tile_program
 
 from tilewright.compiler.backend import emit_ptx
-from tilewright.compiler.driver import Compiled, _translate
+from tilewright.compiler.compiled import Compiled
+from tilewright.compiler.driver import _translate
 from tilewright.compiler.pipeline import PassLog, parse_module, parse_pipeline, run_passes
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.context import make_context
