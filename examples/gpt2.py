@@ -5,13 +5,14 @@
 
 It takes a few steps of SGD on one batch, in eager torch and compiled, and prints the losses of
 both and what was done with each product: forward ones with their activations, whose inputs are kept
-for backward, and those of the gradients.
+for backward, and those of the gradients. It fails where the losses are not alike.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import sys
 import time
 from dataclasses import dataclass
 
@@ -34,6 +35,7 @@ class Sizes:
 
 
 TINY = Sizes(hidden=64, heads=2, layers=1, tokens=8, vocabulary=128)
+APART = 0.05  # losses of both, relatively: steps of SGD enlarge what roundings to bf16 differ by
 SMALL = Sizes(hidden=768, heads=12, layers=12, tokens=1024, vocabulary=50304)
 
 
@@ -125,14 +127,21 @@ def main() -> None:
         trained, backend="tilewright", options={"device": options.device}, dynamic=False
     )
     start = time.perf_counter()
-    with_ours = losses(compiled, list(trained.parameters()), tokens)
+    ours = losses(compiled, list(trained.parameters()), tokens)
     print(f"three steps, compilation included: {time.perf_counter() - start:.1f} s")
-    for name, found in (
-        ("eager", losses(eager, list(eager.parameters()), tokens)),
-        ("compiled", with_ours),
-    ):
+    theirs = losses(eager, list(eager.parameters()), tokens)
+    for name, found in (("eager", theirs), ("compiled", ours)):
         print(f"{name:9} losses {', '.join(f'{each:.4f}' for each in found)}")
     print(tilewright.torch.report())
+    check(ours, theirs)
+
+
+def check(ours: list[float], theirs: list[float]) -> None:
+    """Ends the program where a loss is further from eager's than roundings to bf16 explain."""
+    for our, their in zip(ours, theirs, strict=True):
+        if not abs(our - their) <= APART * their:  # NaN, too
+            sys.exit(f"FAIL  a loss is {our:.4f}, more than {APART:.0%} from eager's {their:.4f}")
+    print(f"PASS  each loss is within {APART:.0%} of eager's")
 
 
 if __name__ == "__main__":

@@ -5,13 +5,15 @@
     tilewright model check examples/llama_block.py     its products for Blackwell, one by one
 
 It prints how far the compiled layer is from eager torch, both against float64, and what was done
-with each of its products. On the emulator that takes a minute, most of it compilation.
+with each of its products, and fails where it is further. On the emulator that takes a minute, most
+of it compilation.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import sys
 import time
 from dataclasses import dataclass
 
@@ -34,6 +36,7 @@ class Sizes:
 
 
 TINY = Sizes(hidden=64, mlp=96, heads=2, key_heads=1, head=32)
+FURTHER = 1.5  # times the distance of eager torch from float64, by other roundings to bf16
 LLAMA_3_8B = Sizes(hidden=4096, mlp=14336, heads=32, key_heads=8, head=128)
 
 
@@ -88,9 +91,16 @@ def main() -> None:
         made = compiled(x)
         print(f"first call: {time.perf_counter() - start:.1f} s")
         exact = copy.deepcopy(block).double()(x.double())
-        for name, found in (("eager", block(x)), ("compiled", made)):
-            print(f"{name:9} {(found.double() - exact).square().mean().sqrt():.2e} from float64")
+        theirs, ours = (
+            (found.double() - exact).square().mean().sqrt().item() for found in (block(x), made)
+        )
+    print(f"eager     {theirs:.2e} from float64\ncompiled  {ours:.2e} from float64")
     print(tilewright.torch.report())
+    if not ours <= FURTHER * theirs:  # NaN, too
+        sys.exit(
+            f"FAIL  the compiled layer is more than {FURTHER} times as far from float64 as eager"
+        )
+    print(f"PASS  the compiled layer is at most {FURTHER} times as far from float64 as eager")
 
 
 if __name__ == "__main__":

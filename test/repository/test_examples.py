@@ -59,3 +59,11 @@ def test_gpt2_learns_what_it_is_shown(example):
     tokens = torch.randint(made.TINY.vocabulary, (2, made.TINY.tokens))
     first, _, last = made.losses(model, list(model.parameters()), tokens)
     assert last < first
+
+
+@pytest.mark.parametrize("losses", [[4.0, 3.0, 2.0 * 1.2], [4.0, 3.0, float("nan")]])
+def test_gpt2_fails_where_a_loss_is_far_from_eagers(example, losses):
+    made = example("gpt2")
+    made.check([4.02, 2.98, 2.01], [4.0, 3.0, 2.0])
+    with pytest.raises(SystemExit, match="FAIL"):
+        made.check(losses, [4.0, 3.0, 2.0])
