@@ -22,6 +22,7 @@ from ..passes import BY_REQUEST, LOWERING, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
 from ..passes.check_matmul import check_matmuls
 from ..passes.checks.barriers import check_barriers
+from ..passes.checks.counts import check_counts
 from ..passes.checks.finish import check_finish
 from ..passes.checks.instructions import check_instructions
 from ..passes.checks.kernel import check_kernels
@@ -312,15 +313,16 @@ def parse_module(text: str, filename: str) -> ir.Module:
     check_text(text, filename)
     try:
         with mlir_errors(filename):
-            if Path(filename).is_file():
-                return ir.Module.parseFile(filename)
-            return ir.Module.parse(text)
+            known = Path(filename).is_file()
+            module = ir.Module.parseFile(filename) if known else ir.Module.parse(text)
     except MALFORMED as error:
         raise CompileError(
             f"module: ops must have attributes and types of their own form, got one of another "
             f"({error}); docs/dialects.md lists them",
             filename,
         ) from error
+    check_counts(module)
+    return module
 
 
 class mlir_errors:

@@ -115,10 +115,12 @@ def _fullest(dims: list[int], box: list[int]) -> list[int]:
 
 
 def verify_order(op: ext.Operation, order: str, extents: ir.ArrayAttr) -> bool:
-    """Whether there is such an order of tiles."""
+    """Whether there is such an order of the tiles along M and N."""
     if order not in ORDERS:
         return refuse(op, f"order must be one of {ORDERS}, got {order!r}")
     tiles = integers_of(extents)
+    if len(tiles) != 2:
+        return refuse(op, f"tiles must be how many there are along M and N, got {tiles}")
     if order == "hilbert" and DYNAMIC in tiles:
         return refuse(op, f"order hilbert is a table of known tiles, got {tiles}")
     if order == "hilbert" and math.prod(tiles) > CELLS_MAX:

@@ -43,6 +43,7 @@ from .base import PassLog, refused, walk
 from .check_matmul import check_matmuls
 from .gather_epilogue import EpilogueGatherer
 from .math_policy import state_math
+from .open_sizes import check_open_sizes
 from .trace_operand import Operand, check_casts, check_copies
 from .trace_products import Product, find_matmuls, find_products
 from .trace_scales import ScaledOperand, scale_operands, trace_scales
@@ -86,6 +87,7 @@ class Normalize:
         check_accepted(module)
         function = _the_function(module)
         check_layouts(function)
+        check_open_sizes(function)
         self._gather(function, log)
         for entry in walk(module, MatmulOp):
             state_math(module, entry)

@@ -15,8 +15,8 @@ def is_traced() -> bool:
 def is_watched(*values: Any) -> bool:
     """Whether tensors have no memory of their own, or a dispatch mode wants to see what happens.
 
-    Fake and functional tensors, those of torch.func's transforms, and anything under, say, a
-    FakeTensorMode or a FlopCounterMode.
+    Fake and functional tensors, those on meta or of torch.func's transforms, and anything under,
+    say, a FakeTensorMode or a FlopCounterMode.
     """
     torch = sys.modules.get("torch")
     tensors = [value for value in values if torch and isinstance(value, torch.Tensor)]
@@ -24,7 +24,8 @@ def is_watched(*values: Any) -> bool:
         return False
     # Not is_in_torch_dispatch_mode(), which stays True while a mode's operators run.
     modes = torch._C._len_torch_dispatch_stack()
-    return modes > 0 or any(_stands_for_another(each) for each in tensors)
+    on_meta = all(each.is_meta for each in tensors)
+    return modes > 0 or on_meta or any(_stands_for_another(each) for each in tensors)
 
 
 def _stands_for_another(tensor: Any) -> bool:

@@ -31,6 +31,7 @@ from ..passes import (
     gather_epilogue,
     lowering,
     mma_tiling,
+    open_sizes,
     plan,
     scale_places,
     thread_rules,
@@ -77,6 +78,7 @@ ALL = (*PIPELINE, *LOWERING)
 CALLS = {
     Normalize: (
         accepted_ops,
+        open_sizes,
         trace_products,
         trace_operand,
         trace_scales,

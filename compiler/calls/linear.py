@@ -16,26 +16,36 @@ from .leading_dims import steps_evenly
 from .matmul import matmul
 
 TYPES = (torch.bfloat16, torch.float16)
+PLACES = ("cpu", "cuda", "meta")
 
 
 class Linear(torch.nn.Linear):
     """x [..., in_features] · weightᵀ + bias, as torch.nn.Linear has it, in one kernel.
 
     Input and weight must be of 16 bits, which autocast may make them; sum and bias are added in
-    float32 and rounded once. Anything else, such as float32, is torch's own linear, so that a model
-    never has less precision than it asks for. Where torch differentiates or compiles, the bias is
-    an operation of its own. On the CPU the kernel runs in the emulator.
+    float32 and rounded once. Anything else, such as float32, a nested or sparse input or another
+    device, is torch's own linear, so that a model never has less precision than it asks for. Where
+    torch differentiates or compiles, the bias is an operation of its own. On the CPU the kernel
+    runs in the emulator.
     """
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """[..., out_features] of the input's type, or of autocast's."""
+        if not is_plain(input):
+            return super().forward(input)
         x, weight, bias = autocast(input, self.weight, self.bias)
-        if x.dim() < 2 or x.dtype not in TYPES or weight.dtype != x.dtype:
+        if x.dtype not in TYPES or weight.dtype != x.dtype:
             return super().forward(input)
         x = as_rows(x)
         if bias is None:
             return matmul(x, weight)
         return matmul(x, weight, epilogue=_add_bias, operands=(bias,))
+
+
+def is_plain(x: torch.Tensor) -> bool:
+    """Whether a kernel can read the input where it lies, once its rows are those of one matrix."""
+    dense = x.layout is torch.strided and not x.is_nested and (is_traced() or not x.is_neg())
+    return dense and x.dim() >= 2 and x.device.type in PLACES
 
 
 def as_rows(x: torch.Tensor) -> torch.Tensor:
@@ -55,7 +65,7 @@ def _add_bias(acc: Any, bias: Any) -> Any:
 def autocast(*tensors: torch.Tensor | None) -> list[Any]:
     """The tensors as autocast gives them to a linear layer of torch's."""
     kind = next(each for each in tensors if each is not None).device.type
-    if not torch.is_autocast_enabled(kind):
+    if kind == "meta" or not torch.is_autocast_enabled(kind):
         return list(tensors)
     dtype = torch.get_autocast_dtype(kind)
     return [_narrowed(each, dtype) for each in tensors]

@@ -6,6 +6,7 @@ from torch import nn
 
 import tilewright
 from tilewright.nn import Linear, replace
+from tilewright.runtime.errors import DeviceError
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 SHAPE = (2, 16, 32)
@@ -105,3 +106,43 @@ def test_autocast_leaves_float64_as_it_is():
     module, x = layer(dtype=torch.float64), torch.randn(32, 32).double()
     with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
         assert torch.equal(module(x), exact(module, x))
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        lambda x: torch.nested.nested_tensor([x[:5], x], layout=torch.jagged),
+        lambda x: torch.nested.nested_tensor([x[:5], x]),
+        lambda x: x.to_sparse(),
+        torch._neg_view,
+    ],
+    ids=["jagged", "nested", "sparse", "negative"],
+)
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_inputs_that_are_no_matrix_in_memory_are_torchs(turn, monkeypatch):
+    module, x = layer(), turn(torch.randn(16, 32, dtype=torch.bfloat16))
+    monkeypatch.setattr("tilewright.compiler.calls.linear.matmul", None)
+    found, expected = module(x), nn.functional.linear(x, module.weight, module.bias)
+    pairs = zip(found.unbind(), expected.unbind(), strict=True)
+    assert type(found) is type(expected) and all(torch.equal(*pair) for pair in pairs)
+
+
+def test_meta_tensors_give_meta_tensors():
+    module, x = layer().to("meta"), torch.empty(SHAPE, dtype=torch.bfloat16, device="meta")
+    found = module(x)
+    found.sum().backward()
+    assert found.is_meta and found.shape == SHAPE and found.dtype == torch.bfloat16
+    assert module.weight.grad.is_meta
+    narrow = tilewright.nn.WeightOnlyLinear.from_linear(layer(), group=32).to("meta")
+    assert narrow(x).is_meta and narrow(x).shape == SHAPE
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("name", ["input", "weight"])
+def test_one_meta_tensor_beside_a_real_one_is_refused(name, gradients):
+    """Torch's operators would give a tensor of undefined content."""
+    module, x = layer(bias=False), torch.randn(SHAPE, dtype=torch.bfloat16)
+    module = module.to("meta" if name == "weight" else "cpu")
+    errors = DeviceError, RuntimeError
+    with torch.set_grad_enabled(gradients), pytest.raises(errors, match="meta"):
+        module(x.to("meta") if name == "input" else x)

@@ -287,6 +287,13 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
             kernel(*tile_loop("z")),
             "tile.for_each_tile: order must be one of ('m', 'n', 'grouped', 'hilbert'), got 'z'",
         ),
+        *(
+            (
+                kernel(*tile_loop(tiles=str(tiles))),
+                f"tile.for_each_tile: tiles must be how many there are along M and N, got {tiles}",
+            )
+            for tiles in ([], [3], [3, 1, 1])
+        ),
         (
             kernel(*tile_loop("hilbert", tiles="[2, 40000]")),
             "tile.for_each_tile: order hilbert takes at most 65536 tiles, got [2, 40000]",

@@ -43,3 +43,9 @@ def test_only_torch_compile_reads_a_call_as_traced():
         lambda x: x + 1 if is_traced() else x - 1, backend="eager", fullgraph=True
     )
     assert compiled(torch.zeros(2)).equal(torch.ones(2))
+
+
+def test_tensors_on_meta_are_watched_where_all_are():
+    of_meta = torch.zeros(2, 3, device="meta")
+    assert is_watched(of_meta, of_meta.T, 1.0)
+    assert not is_watched(of_meta, torch.zeros(2, 3))
