@@ -57,6 +57,17 @@ def write_folder(path: Path, contents: Mapping[str, bytes]) -> None:
     _sync_folder(path.parent)
 
 
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill, which appears at `path` when the block ends without an error."""
+    with _neighbour(path) as folder:
+        fresh = folder / "new"
+        fresh.mkdir()
+        yield fresh
+        os.rename(fresh, path)
+    _sync_folder(path.parent)
+
+
 def _write_to_stream(path: Path, content: bytes) -> None:
     try:
         path.write_bytes(content)

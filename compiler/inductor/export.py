@@ -18,6 +18,7 @@ import torch
 from torch import fx
 
 from ...dialects.errors import CompileError
+from ...runtime.atomic import new_folder
 from ...runtime.launch.kernel import Kernel
 from ...runtime.launch.loading import open_kernel
 from ...runtime.launch.program import KERNELS, PROGRAM
@@ -51,20 +52,27 @@ def export(
     dynamic_shapes: which sizes are any, as torch.export takes them. Regions whose rows follow from
         them are kernels for any M.
 
-    Raises CompileError for a folder that is there, and for what torch cannot export.
+    Raises CompileError for a folder that is there or cannot be made, and for what torch cannot
+    export. The folder appears whole or not at all.
     """
     path = Path(path)
     if path.exists():
         raise CompileError(f"export: {path} must not be there yet, got one; name a new folder")
     device = "emulator" if _device(model, inputs).type == "cpu" else "cuda"
     settings = Settings(device, target, race=False, processes=processes, math=math)
-    module = _taken_apart(model, inputs, dynamic_shapes)
-    kernels = _with_kernels(module, settings)
-    program = _exported(module, inputs, dynamic_shapes)
-    (path / KERNELS).mkdir(parents=True)
-    for key, kernel in kernels.items():
-        write_again(path / KERNELS / f"{key}.zip", kernel.bundle)
-    torch.export.save(program, path / PROGRAM)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with new_folder(path) as folder:
+            (folder / KERNELS).mkdir()
+            module = _taken_apart(model, inputs, dynamic_shapes)
+            kernels = _with_kernels(module, settings)
+            program = _exported(module, inputs, dynamic_shapes)
+            for key, kernel in kernels.items():
+                write_again(folder / KERNELS / f"{key}.zip", kernel.bundle)
+            torch.export.save(program, folder / PROGRAM)
+    except OSError as error:
+        got = error.strerror or error
+        raise CompileError(f"export: {path} must be a place for a folder, got {got}") from error
 
 
 def _device(model: torch.nn.Module, inputs: Sequence[Any]) -> torch.device:

@@ -47,7 +47,7 @@ class Layer(nn.Module):
 def exported(tmp_path_factory):
     """A folder of an exported layer, the layer, and an input."""
     torch.manual_seed(3)
-    layer = Layer().bfloat16().requires_grad_(False)
+    layer = Layer().bfloat16()
     x = torch.randn(2, 9, 64).bfloat16()
     folder = tmp_path_factory.mktemp("exported") / "layer"
     tilewright.torch.export(layer, (torch.zeros_like(x),), folder, target="sm_90a")
@@ -66,13 +66,18 @@ def of_any_rows(tmp_path_factory):
     return folder, layer, [torch.randn(*each, 64).bfloat16() for each in ((3, 5), (1, 1), (2, 70))]
 
 
+def without_compiler(*folders):
+    """What a process does that loads the folders one after the other, and calls their models."""
+    command = [sys.executable, "-P", "-c", WITHOUT_COMPILER, *map(str, folders)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.slow
 def test_another_process_runs_the_kernels_without_the_compiler(exported, of_any_rows):
     folder, layer, x = exported
     torch.save([x], f"{folder}.in")
     torch.save(of_any_rows[2], f"{of_any_rows[0]}.in")
-    command = [sys.executable, "-P", "-c", WITHOUT_COMPILER, str(folder), str(of_any_rows[0])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = without_compiler(folder, of_any_rows[0])
     assert done.returncode == 0, done.stderr
     assert_close_to_float64(torch.load(f"{folder}.out")[0], layer, x)
     for made, x in zip(torch.load(f"{of_any_rows[0]}.out"), of_any_rows[2], strict=True):
@@ -114,6 +119,46 @@ def test_a_kernel_that_is_missing_is_named(exported, tmp_path):
     (tmp_path / "program.pt2").write_bytes((folder / "program.pt2").read_bytes())
     with pytest.raises(DeviceError, match=r"kernels must hold every kernel .*, got none for matm"):
         tilewright.torch.load(tmp_path)
+
+
+@pytest.mark.slow
+def test_another_process_runs_a_program_without_kernels_and_names_a_missing_one(exported, tmp_path):
+    """Nothing has loaded the operators of kernels there before the program."""
+    plain, x = nn.Linear(16, 8), torch.randn(3, 16)
+    tilewright.torch.export(plain, (x,), tmp_path / "plain")
+    assert list((tmp_path / "plain" / "kernels").iterdir()) == []
+    torch.save([x], tmp_path / "plain.in")
+    (tmp_path / "missing").mkdir()
+    (tmp_path / "missing" / "program.pt2").write_bytes((exported[0] / "program.pt2").read_bytes())
+    done = without_compiler(tmp_path / "plain", tmp_path / "missing")
+    assert torch.load(tmp_path / "plain.out")[0].equal(plain(x).detach())
+    assert "must hold every kernel of the program, got none for matmul-" in done.stderr
+
+
+def test_a_loaded_program_is_compiled_by_torch_and_has_no_gradients(exported):
+    folder, layer, x = exported
+    model = tilewright.torch.load(folder)
+    assert not any(each.requires_grad for each in model.parameters())
+    assert_close_to_float64(torch.compile(model, backend="aot_eager")(x), layer, x)
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda _: b""])
+def test_a_damaged_program_is_refused(damage, exported, tmp_path):
+    (tmp_path / "program.pt2").write_bytes(damage((exported[0] / "program.pt2").read_bytes()))
+    with pytest.raises(
+        DeviceError, match=r"program: .*program\.pt2 must be what torch\.export\.save"
+    ):
+        tilewright.torch.load(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_refused_and_one_that_fails_is_not_there(tmp_path):
+    (tmp_path / "file").touch()
+    layer, x = nn.Linear(16, 8), torch.randn(3, 16)
+    with pytest.raises(CompileError, match=r"export: .*model must be a place for a folder, got "):
+        tilewright.torch.export(layer, (x,), tmp_path / "file" / "model")
+    with pytest.raises(CompileError, match=r"torch\.export must take the model"):
+        tilewright.torch.export(layer, (x[:, :3],), tmp_path / "model")
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_folder_of_another_kind_is_refused(tmp_path):
