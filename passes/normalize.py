@@ -261,6 +261,23 @@ def _build(
     for result in results:
         _check_result(terminator, result, matmul)
     scratch = func.FuncOp("scratch", ([], []), ip=ir.InsertionPoint(function))
+    block = _epilogue_in(scratch, terminator, products)
+    with ir.InsertionPoint(terminator), matmul.location:
+        fused = make(results[0].type)
+        kept = [
+            KeptOp(c=fused.c, number=_i64(number), output=each.type)
+            for number, each in enumerate(results[1:])
+        ]
+    block.append_to(fused.epilogue)
+    scratch.erase()
+    for number, value in enumerate((fused.c, *(each.output for each in kept))):
+        terminator.operands[number] = value
+    return fused
+
+
+def _epilogue_in(scratch: func.FuncOp, terminator: Any, products: list[Product]) -> Any:
+    """A block of a function that computes what is returned of the sums, element by element."""
+    matmul = products[0].matmuls[0]
     block = scratch.body.blocks.append(
         *(each.matmuls[0].results[0].type.element_type for each in products)
     )
@@ -268,31 +285,21 @@ def _build(
     sums = {op.operation: number for number, each in enumerate(products) for op in each.matmuls}
     gather = EpilogueGatherer(matmul, sums, block, axes)
     with ir.InsertionPoint(block), matmul.location:
-        first, *others = [gather.element(result, axes) for result in results]
-        for value in others:
+        returned = [gather.element(result, axes) for result in terminator.operands]
+        for value in returned[1:]:
             KeepOp(value=value)
-        YieldOp(first)
-    name = matmul.operation.name
-    for value in (first, *others):
+        YieldOp(returned[0])
+    for value in returned:
         if not any(_depends(value, each) for each in block.arguments):
-            raise refused(terminator, f"the returned tensor does not depend on the {name}")
+            rule = f"the returned tensor does not depend on the {matmul.operation.name}"
+            raise refused(terminator, rule)
     if not all(list(each.uses) for each in block.arguments):
         raise refused(terminator, "must return what both products make, got one unread; remove it")
-    with ir.InsertionPoint(terminator), matmul.location:
-        fused = make(results[0].type)
-        kept = [
-            KeptOp(c=fused.c, number=_i64(number), output=each.type)
-            for number, each in enumerate(results[1:])
-        ]
-    count = len(list(block.operations)) - 1 - len(others)
+    count = len(list(block.operations)) - len(returned)
     if count > MOST_EPILOGUE_OPS:
         rule = f"an epilogue must have at most {MOST_EPILOGUE_OPS} ops"
         raise refused(matmul, f"{rule}, got {count}")
-    block.append_to(fused.epilogue)
-    scratch.erase()
-    for number, value in enumerate((fused.c, *(each.output for each in kept))):
-        terminator.operands[number] = value
-    return fused
+    return block
 
 
 def _majors(a: Operand, b: Operand) -> dict[str, ir.Attribute]:

@@ -7,7 +7,7 @@ import functools
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .arguments import (
     Parser,
@@ -26,6 +26,9 @@ from .isolated import reads_in_child
 from .outcome import Obtained, Outcome
 from .output import check_place, print_json
 from .progress import Progress
+
+if TYPE_CHECKING:
+    from ..compiler.spec import MatmulSpec
 
 EXAMPLES = """examples:
   tilewright run --m 512 --n 768 --k 320
@@ -130,16 +133,12 @@ def _obtain(
     passes: list[tuple[str, float, str]],
     progress: Progress,
 ) -> Obtained:
+    """The kernel to run and what to hold it to: of a bundle, or compiled."""
     from ..compiler.importers.torch_module import EXPORTED
-    from ..compiler.spec import BATCH_HINT, ROWS_HINT
     from ..runtime.bundles.bundle import is_bundle, read_bundle
-    from .references import of_kernel, of_source
+    from .references import of_kernel
 
-    sizes = [each for each in (options.m_dynamic, options.batch_dynamic) if each is not None]
-    if options.m_dynamic and options.file is None and options.m is None:
-        options.m = ROWS_HINT
-    if options.batch_dynamic and options.file is None and options.batch is None:
-        options.batch = BATCH_HINT
+    _hint_sizes(options)
     asked = reference_of(options, parser)
     file: Path | None = options.file
     if file is not None and file.suffix != EXPORTED and is_bundle(file):  # both are zips
@@ -148,12 +147,36 @@ def _obtain(
         bundle = read_bundle(file)
         _refuse_another_chip(parser, options, bundle.manifest["target"])
         return Obtained(bundle, of_kernel(asked))
-    source = problem(options, parser, spec_beside=True)
-    if sizes and not isinstance(source, Path):
-        opened = {"dynamic_m": options.m_dynamic, "dynamic_batch": options.batch_dynamic}
-        source = replace(source, **{name: size is not None for name, size in opened.items()})
+    return _compile(parser, options, asked, passes, progress)
+
+
+def _hint_sizes(options: argparse.Namespace) -> None:
+    """Sizes to choose a schedule for, where the flags say only those to run."""
+    from ..compiler.spec import BATCH_HINT, ROWS_HINT
+
+    if options.m_dynamic and options.file is None and options.m is None:
+        options.m = ROWS_HINT
+    if options.batch_dynamic and options.file is None and options.batch is None:
+        options.batch = BATCH_HINT
+
+
+def _compile(
+    parser: Parser,
+    options: argparse.Namespace,
+    asked: MatmulSpec | Path | None,
+    passes: list[tuple[str, float, str]],
+    progress: Progress,
+) -> Obtained:
+    """The kernel of a spec or a file; `asked` is what a kernel that comes in is held to."""
     from ..compiler.bundle_writer import as_bundle
     from ..compiler.driver import compile_matmul
+    from .references import of_kernel, of_source
+
+    source = problem(options, parser, spec_beside=True)
+    opened = {"dynamic_m": options.m_dynamic, "dynamic_batch": options.batch_dynamic}
+    sizes = [size for size in opened.values() if size is not None]
+    if sizes and not isinstance(source, Path):
+        source = replace(source, **{name: size is not None for name, size in opened.items()})
 
     def observe(event: Any) -> None:
         passes.append((event.name, event.seconds, event.summary))
@@ -163,9 +186,7 @@ def _obtain(
     options.target = compiled.target
     if compiled.level is None and asked is not None:
         parser.error("a reference must come with a kernel; the source is its own")
-    reference = of_kernel(asked)
-    if compiled.level is None:
-        reference = of_source(source, sizes)
+    reference = of_source(source, sizes) if compiled.level is None else of_kernel(asked)
     bundle = as_bundle(compiled, options.output)
     return Obtained(bundle, reference, list(compiled.remarks), compiled.chosen)
 

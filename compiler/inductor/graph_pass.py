@@ -89,21 +89,40 @@ def take_regions(graph: fx.Graph, settings: Settings) -> None:
     """Replace what is found and judged worth it; enter every product in the report."""
     graphs = numbered(graph)
     products, chip = products_of_graph(graphs.first if graphs else graph, settings)
-    if V.aot_compilation:
-        for each in products:
-            REPORT.add(
-                row_of(each.multiplies, "AOTInductor's programs have no Python to call us by")
-            )
-        return
-    for each in products:
-        if not each.is_static():
-            REPORT.add(row_of(each.multiplies, "a size is a symbol that stands for no number"))
-    products = [each for each in products if each.is_static()]
+    products = _possible(products)
     if not products:
         return
     found, bundles = compiled_regions(graph, products, chip, settings, graphs)
-    verdicts: dict[str, Verdict] = {}
+    _judge(found, bundles, settings)
     moved: dict[fx.Node, fx.Node] = {}
+    for each in found:  # behind all verdicts: a race copies the operators as they stand
+        if each.row.taken:
+            region = graphs.original(each.region) if graphs else each.region
+            replace(graph, region, each.prepared.viewed, _launch(each.prepared.key), moved)
+    if moved:
+        sort(graph)
+
+
+def _possible(products: list[Product]) -> list[Product]:
+    """The products that may be taken; the report says why the others are not."""
+    found = []
+    for each in products:
+        if V.aot_compilation:
+            why = "AOTInductor's programs have no Python to call us by"
+        elif not each.is_static():
+            why = "a size is a symbol that stands for no number"
+        else:
+            found.append(each)
+            continue
+        REPORT.add(row_of(each.multiplies, why))
+    return found
+
+
+def _judge(
+    found: list[Found], bundles: dict[str, Bundle | CompileError], settings: Settings
+) -> None:
+    """Take or leave each region, in its row of the report; those that are alike share a verdict."""
+    verdicts: dict[str, Verdict] = {}
     for each in found:
         key = each.prepared.key
         bundle = bundles[key]
@@ -115,12 +134,6 @@ def take_regions(graph: fx.Graph, settings: Settings) -> None:
                 verdicts[each.text] = _judged(each, settings)
             _apply(verdicts[each.text], each.row)
         REPORT.add(each.row)
-    for each in found:  # behind all verdicts: a race copies the operators as they stand
-        if each.row.taken:
-            region = graphs.original(each.region) if graphs else each.region
-            replace(graph, region, each.prepared.viewed, _launch(each.prepared.key), moved)
-    if moved:
-        sort(graph)
 
 
 def compiled_regions(
