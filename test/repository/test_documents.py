@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import functools
+import inspect
 import io
 import re
 import shlex
@@ -78,6 +79,21 @@ def test_every_file_that_a_document_names_exists():
             assert "convert_x" in path or any(ROOT.glob(path)), f"{name} names {path}"
 
 
+NAMED_IN = re.compile(r"`([\w.]+)`(?: \w+)? (?:of|in|to) `([\w/]+\.py)`")
+
+
+def test_every_name_that_a_document_puts_into_a_file_stands_there():
+    compared = 0
+    for document in DOCUMENTS:
+        text = " ".join((ROOT / document).read_text().split())
+        for name, path in NAMED_IN.findall(text):
+            (file,) = [*ROOT.glob(path)] or [*(ROOT / "runtime/emulator").glob(path)]
+            word = name.rpartition(".")[2]
+            assert re.search(rf"\b{word}\b", file.read_text()), f"{document}: {name} of {path}"
+            compared += 1
+    assert compared > 20
+
+
 def test_the_index_of_the_documents_names_every_page():
     index = (ROOT / "docs/README.md").read_text()
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
@@ -127,6 +143,20 @@ def test_the_readme_runs_ptx_written_by_hand_on_the_emulator():
         names["tilewright"].emulate(
             names["PTX"], "double", grid=2, block=64, params=[names["values"], 128], seed=3
         )
+
+
+def test_the_page_on_the_emulator_has_every_argument_of_a_launch_with_its_default():
+    from tilewright.runtime.emulator import launch
+
+    text = " ".join((ROOT / "docs/emulator.md").read_text().split())
+    call, table = re.findall(r"```text launch\((.*?)\) ```(.*?)The result", text)[0]
+    given = inspect.signature(launch).parameters
+    names = [each.partition("=") for each in call.replace("*, ", "").split(", ")]
+    assert [name for name, *_ in names] == list(given)
+    for name, _, value in names:
+        default = 1 if name == "cluster" else given[name].default
+        assert not value or ast.literal_eval(value) == default
+        assert name in ("ptx", "entry") or f"`{name}`" in table
 
 
 def test_every_folder_of_the_readme_exists():
