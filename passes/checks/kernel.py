@@ -254,12 +254,7 @@ class Check:
             )
 
     def _ours(self, op: Any, loops: tuple[Any, ...], top: bool) -> None:
-        if isinstance(op, HANDLES) and (loops or not top):
-            raise refused(op, "handles: must stand outside of loops, got one in a loop; move it up")
-        if isinstance(op, ROLES) and (not top or op not in self.roles):
-            raise refused(op, "roles: must stand in the kernel, got one inside another op; move it")
-        if isinstance(op, (*TILE_LOOPS, ClaimOp, SetRegistersOp)) and (loops or not top):
-            raise refused(op, "tiles: must stand outside of loops, got one in a loop; move it up")
+        self._check_place(op, nested=bool(loops) or not top, top=top)
         if isinstance(op, TILE_LOOPS):
             self.tile_loops.append(op)
             self._block(list(members(op.body.blocks[0])), (), top=False)
@@ -277,6 +272,15 @@ class Check:
             check_mark(self.kernel, op)
         elif isinstance(op, ReadAheadOp):
             check_read_ahead(self.kernel, op, self.target)
+
+    def _check_place(self, op: Any, nested: bool, top: bool) -> None:
+        """Refuse in a loop, or in another op, what must stand in the kernel or its agent."""
+        if isinstance(op, HANDLES) and nested:
+            raise refused(op, "handles: must stand outside of loops, got one in a loop; move it up")
+        if isinstance(op, ROLES) and (not top or op not in self.roles):
+            raise refused(op, "roles: must stand in the kernel, got one inside another op; move it")
+        if isinstance(op, (*TILE_LOOPS, ClaimOp, SetRegistersOp)) and nested:
+            raise refused(op, "tiles: must stand outside of loops, got one in a loop; move it up")
 
     def _mma(self, op: Any, loops: tuple[Any, ...]) -> None:
         self.mmas += 1

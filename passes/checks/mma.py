@@ -49,10 +49,14 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     if isinstance(op, SCALED_MMAS):
         check_scaled_mma(kernel, op, target)
         _check_pair(kernel, op, target)
-        return
-    if isinstance(op, WeightMmaOp):
+    elif isinstance(op, WeightMmaOp):
         check_weight_mma(kernel, op, target)
-        return
+    else:
+        _check_plain(kernel, op, tiles, target)
+
+
+def _check_plain(kernel: KernelOp, op: Any, tiles: list[Any], target: Target) -> None:
+    """The same of tiles that MMAs multiply as they are; `tiles` may hold scales beside them."""
     a = check_types(op, op.a.type.element, op.b.type.element, target)
     if target.threads_multiply:
         return  # any shape, in any layout: `check_shares` asks for registers
@@ -64,24 +68,30 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     if isinstance(op, BlockwiseMmaOp):
         check_blockwise_mma(kernel, op, target)
         vectors = op.vectors
-    require(op, legality.added_depth(target, op.a.type.layout.k), "cut K by 128", "shapes: ")
-    require(op, split_legality.split_depth(target, op.a.type.layout.k), "cut K so", "shapes: ")
+    k = op.a.type.layout.k
+    require(op, legality.added_depth(target, k), "cut K by 128", "shapes: ")
+    require(op, split_legality.split_depth(target, k), "cut K so", "shapes: ")
     layouts = [each.type.layout for each in tiles if each not in vectors]
     if any(layout.swizzle == LINEAR for layout in layouts):
         raise refused(
             op, f"shapes: {target.mma.name} reads no linear tiles, got one; run swizzle-selection"
         )
-    (m, n), k = op.acc.type.shape, op.a.type.layout.k
-    rows = target.mma_rows(m)
-    step = target.mma_n_step(rows or m, n, a.is_integer)
-    fits = rows is not None and m <= target.box_max and target.mma_warpgroups(m, n) is not None
-    fits = fits and n % step == 0 and n <= target.mma.n_max and k % target.k_step(a.k_per_mma) == 0
-    majors = {layout.major for layout in layouts}
-    if not fits or ("mn" in majors and a.bytes not in target.mma.mn_major_bytes):
+    m, n = op.acc.type.shape
+    by_rows = "mn" not in {layout.major for layout in layouts}
+    if not _covers(target, m, n, k, a) or not (by_rows or a.bytes in target.mma.mn_major_bytes):
         raise refused(
             op, f"shapes: no MMA of {target.chip} covers {m}x{n}x{k} of {a.name}; take other tiles"
         )
     _check_pair(kernel, op, target)
+
+
+def _covers(target: Target, m: int, n: int, k: int, a: DType) -> bool:
+    """Whether MMAs of the target make up m × n × k, with sums that a CTA has room for."""
+    rows = target.mma_rows(m)
+    if rows is None or m > target.box_max or target.mma_warpgroups(m, n) is None:
+        return False
+    step = target.mma_n_step(rows, n, a.is_integer)
+    return n % step == 0 and n <= target.mma.n_max and k % target.k_step(a.k_per_mma) == 0
 
 
 def _check_pair(kernel: KernelOp, op: Any, target: Target) -> None:
