@@ -74,10 +74,16 @@ def _make_identity(chosen: Mapping[str, Any], tensors: Mapping[str, Any]) -> Non
 
 
 def _ends(rows: int, groups: int, generator: Any) -> Any:
-    """Where groups of rows end: anywhere, some of the groups empty, and rows left over behind."""
+    """Where groups of rows end. By the seed: anywhere, some of the groups empty, and rows left over
+    behind; out of order and beyond the rows at both ends; one group with nearly all rows."""
     import torch
 
+    kind, chosen = generator.initial_seed() % 3, generator.initial_seed() // 3 % groups
+    if kind == 1:
+        return torch.randint(-rows, 2 * rows + 1, (groups,), generator=generator)
     ends = torch.randint(0, rows + 1, (groups,), generator=generator).sort().values
+    if kind == 2:
+        ends = torch.where(torch.arange(groups) < chosen, rows.bit_length() // 2, rows)
     ends[1::3] = ends[0::3][: len(ends[1::3])]
     return ends
 
