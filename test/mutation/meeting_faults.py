@@ -1,4 +1,4 @@
-"""Faults of lanes that meet by a membermask."""
+"""Faults of lanes that meet by a membermask, and of scopes that leave others out."""
 
 from __future__ import annotations
 
@@ -16,5 +16,11 @@ MEETINGS = [
         "        party.exchange.receive(warp, lanes, values, members)",
         "        party.exchange.receive(warp, lanes, values, lanes)",
         ("test/emulator/test_core_warp.py",),
+    ),
+    Fault(
+        "reaches: an access of a narrow scope is strong for every CTA",
+        "        return self._lines.get(line, ELSEWHERE) < distance",
+        "        return False",
+        ("test/emulator/races/test_scopes.py",),
     ),
 ]

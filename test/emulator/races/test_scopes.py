@@ -85,3 +85,55 @@ def test_one_that_does_not_is_a_race(how, seed):
     with pytest.raises(Trap) as caught:
         hand_over(OTHER_CTA, pieces, scopes, seed)
     assert caught.value.category == "race"
+
+
+COUNTER = """.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u64 out)
+{{ .reg .b32 %v, %who; .reg .b64 %data, %out; .reg .pred %p;
+  ld.param.u64 %data, [data]; ld.param.u64 %out, [out]; mov.u32 %who, %ctaid.x;
+  setp.ne.u32 %p, %who, 0;
+  @%p {0}
+  @!%p {1}
+  ret; }}
+"""
+COUNTS = "red.relaxed.{}.global.add.u32 [%data], 1;"
+STORES = "st.relaxed.{}.global.u32 [%data], 7;"
+LOADS = "ld.relaxed.{}.global.u32 %v, [%data];"
+
+
+def meet(first: str, second: str, seed: int, **shape) -> int:
+    data = np.zeros(1, np.uint32)
+    launch(COUNTER.format(first, second), "k", params=[data, np.zeros(1, np.uint32)], seed=seed,
+           **{"grid": 2, "block": 1, **shape})  # fmt: skip
+    return int(data[0])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("one, other", [(COUNTS, COUNTS), (STORES, COUNTS), (COUNTS, LOADS)])
+@pytest.mark.parametrize(
+    "scopes, cluster", [(("cta", "cta"), 1), (("gpu", "cta"), 1), (("cluster", "gpu"), 1),
+                        (("cluster", "cta"), 2), (("cta", "gpu"), 2)],
+)  # fmt: skip
+@pytest.mark.sweep(4)
+def test_strong_accesses_that_do_not_reach_each_other_race(one, other, scopes, cluster, seed):
+    """§8.7.1: morally strong only if each scope includes the other's thread"""
+    with pytest.raises(Trap, match="the scope of one does not include the other") as caught:
+        meet(one.format(scopes[0]), other.format(scopes[1]), seed, cluster=cluster)
+    assert caught.value.category == "race"
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "scopes, shape",
+    [
+        (("gpu", "sys"), {}),
+        (("cluster", "cluster"), {"cluster": 2}),
+        (("cluster", "gpu"), {"cluster": 2}),
+        (("cta", "cta"), {"grid": 1, "block": 64}),
+    ],
+)
+def test_strong_accesses_that_reach_each_other_do_not(scopes, shape, seed):
+    counts = [COUNTS.format(scope) for scope in scopes]
+    assert meet(*counts, seed, **shape) == shape.get("block", 2)

@@ -9,6 +9,7 @@ import numpy as np
 from ...interface import Cta, Warp
 from .clock import Domain, Event, Message
 from .known import Known, Lanes, LanesKnown
+from .reaches import Home, Reaches
 
 LINE_BITS = 20
 """Of a mark: the PTX line."""
@@ -24,7 +25,7 @@ class Actor:
     comparing: it is an atomic compare-and-swap, see `Compared`. incoherent: it is ld.global.nc.
     lanes: uint8[accesses], 1 + the lane of each, where known; together: when the lanes of the warp
     last executed a synchronising instruction; warp: what lanes of the warp know, where some know
-    more than others.
+    more than others. home: the CTA of a strong access, where reaches tells of narrow scopes.
     """
 
     domain: Domain
@@ -33,6 +34,8 @@ class Actor:
     rows: np.ndarray
     others: dict[int, np.ndarray]
     strong: bool = False
+    home: Home = (0, 0)
+    reaches: Reaches | None = None
     asynchronous: bool = False
     comparing: bool = False
     incoherent: bool = False

@@ -12,6 +12,7 @@ from .actor import LINE_BITS, Actor, line_of
 from .exits import ACCESS, note, note_operation, require_started
 from .known import Known, Lanes
 from .lane_times import EVERYONE, releasing
+from .reaches import Reaches
 from .warp_clock import WarpClock
 
 NEVER = 1 << 40
@@ -28,6 +29,7 @@ class Actors:
         self._clocks: dict[Warp, WarpClock] = {}
         self.operation: EngineOp | None = None
         self._engine: Actor | None = None
+        self._reaches = Reaches()
 
     def clock(self, warp: Warp) -> WarpClock:
         """What a warp knows."""
@@ -61,6 +63,12 @@ class Actors:
         actor.together, actor.comparing = known.together, bool(strong and strong.comparing)
         if clock.known.apart:
             actor.warp = clock.known
+        self._reaches.belongs(own, (clock.domain.number, warp.cta.rank))
+        if strong is not None:
+            self._reaches.note(line_of(warp), strong.scope)
+            if self._reaches.narrow:
+                actor.home = clock.domain.number, warp.cta.rank
+                actor.reaches = self._reaches
         return actor
 
     def parted(self, actor: Actor, lanes: np.ndarray | None) -> Iterator[Part]:

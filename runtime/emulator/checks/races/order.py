@@ -10,7 +10,7 @@ import numpy as np
 from .actor import Actor
 from .clock import ASYNC_GLOBAL, KNOWN, Domain
 from .lane_times import uncovered
-from .verdicts import LINE_BITS, limit
+from .verdicts import LINE_BITS, LINE_MASK, limit
 
 
 class Lanes(NamedTuple):
@@ -37,7 +37,7 @@ def conflicts(
         component = np.sign(who) * (np.abs(who) & COMPONENT_MASK)
         here = np.where(clusters == number, component, 0)
         row = actor.knows(kind, number)
-        bad = unordered(here, when, actor, row)
+        bad = unordered(here, when, actor, row, number)
         if bad is not None and apart is not None:
             bad = uncovered(bad, (here, when), apart.lanes, apart.domains[number], row)
         if bad is not None:
@@ -66,9 +66,14 @@ def flags_of(bad: np.ndarray | None, count: int) -> np.ndarray:
 
 
 def unordered(
-    who: np.ndarray, when: np.ndarray, actor: Actor, row: np.ndarray
+    who: np.ndarray, when: np.ndarray, actor: Actor, row: np.ndarray, cluster: int | None = None
 ) -> np.ndarray | None:
-    """bool[bytes]: marks that the actor is not ordered behind; None if there is none."""
+    """bool[bytes]: marks, of its own cluster or another, that the actor is not ordered behind; None
+    if there is none."""
+    if actor.reaches is not None:
+        number = actor.domain.number if cluster is None else cluster
+        marks = who, when & LINE_MASK
+        who = actor.reaches.weakened(marks, number, actor.when & LINE_MASK, actor.home)
     first = int(who.flat[0])
     if (who == first).all():
         if first == 0 or (actor.strong and first < 0) or int(when.max()) < limit(row, abs(first)):

@@ -1,8 +1,8 @@
 """Who wrote and who read each byte last, and whether the next access is ordered behind them.
 
 A mark is two numbers: `who` is the component (with the cluster's number for global memory),
-negative if the access was strong (PTX ISA §8.7: two strong accesses never race), 0 for nobody;
-`when` is ``time << 20 | PTX line``.
+negative if the access was strong (PTX ISA §8.7: two strong accesses never race, but for what
+`reaches` says), 0 for nobody; `when` is ``time << 20 | PTX line``.
 """
 
 from __future__ import annotations
@@ -374,6 +374,8 @@ class GlobalShadow:
         who, (_, line) = abs(mark[0]), split_when(mark[1])
         cluster, component = who >> CLUSTER_SHIFT, who & COMPONENT_MASK
         other = f"the {past} by {self._domains[cluster].name(component)} (ptx:{line})"
+        if actor.strong and mark[0] < 0:
+            other += ", and the scope of one does not include the other (PTX ISA section 8.7.1)"
         place = f"byte {at} of {self._name}"
         lane = 0 if past == "read" else int(self._lanes[at])
         lanes = self._domains[cluster].lanes.get(component)
