@@ -154,3 +154,16 @@ def grouped_maps(tensors: Arrays) -> Arrays:
     groups = np.split(tensors["a"], tensors["first"][1:-1])
     matrices = np.split(tensors["b"], len(groups))
     return {"c": np.concatenate([a @ b.T for a, b in zip(groups, matrices, strict=True)])}
+
+
+def neighbours(tensors: Arrays) -> Arrays:
+    return {"out": tensors["a"] @ tensors["b"].T}
+
+
+def bulk_split_k(tensors: Arrays) -> Arrays:
+    a, b, per_cta = tensors["a"], tensors["b"], 3 * 16
+    parts = [a[:, at : at + per_cta] @ b[:, at : at + per_cta].T for at in range(0, 112, per_cta)]
+    out = tensors["out"] + sum(parts)[: len(tensors["out"])]
+    largest = np.max([tensors["largest"], *(part.max(0) for part in parts)], 0)
+    above = tensors["above"] + sum(int((part > 30).sum()) for part in parts)
+    return {"out": out, "largest": largest, "above": above}
