@@ -289,10 +289,10 @@ def _epilogue_in(scratch: func.FuncOp, terminator: Any, products: list[Product])
         for value in returned[1:]:
             KeepOp(value=value)
         YieldOp(returned[0])
+    name = matmul.operation.name
     for value in returned:
         if not any(_depends(value, each) for each in block.arguments):
-            rule = f"the returned tensor does not depend on the {matmul.operation.name}"
-            raise refused(terminator, rule)
+            raise refused(terminator, f"the returned tensor does not depend on the {name}")
     if not all(list(each.uses) for each in block.arguments):
         raise refused(terminator, "must return what both products make, got one unread; remove it")
     count = len(list(block.operations)) - len(returned)
