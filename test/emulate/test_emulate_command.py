@@ -186,7 +186,7 @@ def test_a_kernel_that_never_ends_stops_at_its_steps(command):
 def test_a_kernel_that_never_ends_stops_at_its_seconds(child, command):
     started = time.monotonic()
     status, _, err, *_ = command(ENDLESS, "--seed", 3, "--max-seconds", 1.5)
-    assert status == 1 and 1.5 < time.monotonic() - started < 20
+    assert status == 1 and 1.5 < time.monotonic() - started < 60
     verdict, replay = err.splitlines()[-2:]
     assert verdict == "error: time-limit: the launch ran longer than max_seconds=1.5"
     assert replay.endswith(" --seed 3")

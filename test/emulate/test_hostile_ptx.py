@@ -26,10 +26,10 @@ def kernel(body: str, before: str = "", parameters: str = "") -> str:
 
 
 def refused(text: str) -> DeviceError:
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(DeviceError) as caught:
         launch(text, "k", grid=1, block=32, max_steps=10_000)
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
     return caught.value
 
 

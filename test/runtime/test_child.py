@@ -44,7 +44,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def gone(pid: int, seconds: float = 5) -> bool:
+def gone(pid: int, seconds: float = 60) -> bool:
     last = time.monotonic() + seconds
     while is_running(pid) and time.monotonic() < last:
         time.sleep(0.02)
@@ -85,7 +85,8 @@ def test_a_child_that_will_not_end_is_killed():
     process.communicate()
 
 
-def test_a_child_is_given_the_time_to_clean_up():
+def test_a_child_is_given_the_time_to_clean_up(monkeypatch):
+    monkeypatch.setattr(child, "GRACE_SECONDS", 60)  # a busy machine takes long to end Python
     code = (
         "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(7));"
         "print(0, flush=True); time.sleep(1000)"
@@ -99,7 +100,7 @@ def test_a_child_is_given_the_time_to_clean_up():
 def test_the_time_of_a_child_ends_whatever_it_catches():
     catch = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(1000)"
     process = started(catch, Limits(seconds=0.3))
-    assert process.wait(20) == -signal.SIGALRM
+    assert process.wait(60) == -signal.SIGALRM
     process.communicate()
 
 

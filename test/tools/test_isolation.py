@@ -107,7 +107,7 @@ def test_the_text_of_a_pipeline_is_read_in_a_child_too(words, crashing):
 def test_the_time_of_a_file_is_limited(good):
     started = time.monotonic()
     status, out, err = ran("compile", good, "--max-seconds", 0.01)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
     rule = "must be done within 0.01 s, got no end; simplify it or raise --max-seconds"
     assert (status, out, err) == (1, "", f"error: {good}: {rule}\n")
 
@@ -163,7 +163,7 @@ def test_the_process_of_a_launch_goes_with_its_parent(number, tmp_path):
         (worker,) = children_of(parent.pid)
         parent.send_signal(number)
         _, err = parent.communicate()
-    wait(lambda: not is_running(worker), 10)
+    wait(lambda: not is_running(worker))
     interrupted = number == signal.SIGINT
     assert parent.returncode == (130 if interrupted else -number)
     assert PROGRESS.sub("", err) == ("error: interrupted\n" if interrupted else "")
@@ -185,7 +185,7 @@ def test_ptxas_and_its_folder_go_with_the_program(number, pipeline, tmp_path):
         ptxas = int(pids.read_text())
         parent.send_signal(number)
         parent.communicate()
-    wait(lambda: not is_running(ptxas), 10)
+    wait(lambda: not is_running(ptxas))
     if number == signal.SIGKILL:
         from tilewright.runtime.scratch import sweep
 
