@@ -25,28 +25,35 @@ def trapped(body: str, a: np.ndarray, out: np.ndarray, declarations: str = "", *
     return caught.value
 
 
+UP_TO_16_BYTES = [
+    (".v2", "b8"),
+    (".v4", "b8"),
+    (".v2", "b16"),
+    (".v4", "b16"),
+    ("", "b32"),
+    (".v2", "b32"),
+    (".v4", "b32"),
+    ("", "b64"),
+    (".v2", "b64"),
+]
+OF_32_BYTES = [(".v8", "b32"), (".v4", "b64")]
+"""Which global memory alone has."""
+
+
 @pytest.mark.parametrize(
-    "vector, type_",
+    ("vector", "type_", "space"),
     [
-        (".v2", "b8"),
-        (".v4", "b8"),
-        (".v2", "b16"),
-        (".v4", "b16"),
-        ("", "b32"),
-        (".v2", "b32"),
-        (".v4", "b32"),
-        (".v8", "b32"),
-        ("", "b64"),
-        (".v2", "b64"),
-        (".v4", "b64"),
+        *((*each, "shared") for each in UP_TO_16_BYTES),
+        *(
+            (*each, space)
+            for each in UP_TO_16_BYTES + OF_32_BYTES
+            for space in ("global", "generic")
+        ),
     ],
 )
-@pytest.mark.parametrize("space", ["global", "generic", "shared"])
 def test_vector_loads_and_stores_move_every_element(vector, type_, space):
     count, width = int(vector[2:] or 1), int(type_[1:]) // 8
     size = count * width
-    if size > 16 and space == "shared":
-        pytest.skip("256-bit accesses are for global memory only")
     a = np.random.default_rng(0).integers(0, 256, 32 * size, np.uint8)
     out = np.full(32 * size, 0xEE, np.uint8)
     prefix = {1: "%h", 2: "%h", 4: "%r1", 8: "%rd1"}[width]
