@@ -56,13 +56,18 @@ class Outcome:
     seconds: float
 
 
-def home_of(fault: Fault, tree: Path) -> Path:
-    """The file of the tree's sources in which the fault's text stands; it must stand there once."""
+def texts_of(tree: Path) -> dict[Path, str]:
+    """The tree's sources by their paths in it."""
     paths = [path for folder in SOURCES for path in sorted((tree / folder).rglob("*.py"))]
-    counts = {path: path.read_text(encoding="utf-8").count(fault.old) for path in paths}
+    return {path.relative_to(tree): path.read_text(encoding="utf-8") for path in paths}
+
+
+def home_of(fault: Fault, texts: dict[Path, str]) -> Path:
+    """The source in which the fault's text stands; it must stand there once."""
+    counts = {path: text.count(fault.old) for path, text in texts.items()}
     homes = [path for path, count in counts.items() if count]
     if sum(counts.values()) != 1:
-        places = ", ".join(f"{path.relative_to(tree)} ({counts[path]})" for path in homes)
+        places = ", ".join(f"{path} ({counts[path]})" for path in homes)
         raise LookupError(
             f"{fault.what}: the text must stand once in the sources, got {places or 'no place'}; "
             "write the fault anew in test/mutation"
@@ -88,8 +93,9 @@ def copy_of(tree: Path, folder: Path) -> Path:
 
 def plant(fault: Fault, copy: Path) -> Path:
     """Exchange the fault's text in the copy; returns the file."""
-    path = home_of(fault, copy)
-    text = path.read_text(encoding="utf-8").replace(fault.old, fault.new)
+    texts = texts_of(copy)
+    home = home_of(fault, texts)
+    path, text = copy / home, texts[home].replace(fault.old, fault.new)
     compile(text, str(path), "exec")
     path.write_text(text, encoding="utf-8")
     return path
@@ -175,10 +181,10 @@ def try_fault(number: int, tree: Path) -> Outcome:
 def table(outcomes: dict[int, Outcome], tree: Path) -> str:
     """The page of results."""
     caught = sum(outcome.caught_by is not None for outcome in outcomes.values())
-    lines = [HEAD.format(faults=len(outcomes), caught=caught)]
+    lines, texts = [HEAD.format(faults=len(outcomes), caught=caught)], texts_of(tree)
     for number, outcome in sorted(outcomes.items()):
         fault = FAULTS[number - 1]
-        home = home_of(fault, tree).relative_to(tree)
+        home = home_of(fault, texts)
         caught_by = f"`{outcome.caught_by}`" if outcome.caught_by else "**none**"
         lines.append(
             f"| {number} | `{home}` | {fault.what} | {caught_by.replace('|', chr(92) + '|')} |"

@@ -2,26 +2,31 @@
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from faults import FAULTS
-from run import TREE, home_of, main
+from run import TREE, home_of, main, texts_of
 
 PAGE = TREE / "docs" / "mutation.md"
 SUBJECTS = {"dialects": 2, "passes": 35, "passes/lowering": 19, "runtime/emulator": 20}
 
 
 @pytest.fixture(scope="module")
-def homes():
+def texts():
+    return texts_of(TREE)
+
+
+@pytest.fixture(scope="module")
+def homes(texts):
     """The files that the faults stand in."""
-    return [home_of(fault, TREE).relative_to(TREE).as_posix() for fault in FAULTS]
+    return [home_of(fault, texts).as_posix() for fault in FAULTS]
 
 
-def test_every_fault_has_one_place_in_the_sources_and_leaves_valid_python(homes):
+def test_every_fault_has_one_place_in_the_sources_and_leaves_valid_python(homes, texts):
     for fault, home in zip(FAULTS, homes, strict=True):
         assert fault.old != fault.new
-        text = (TREE / home).read_text(encoding="utf-8")
-        compile(text.replace(fault.old, fault.new), home, "exec")
+        compile(texts[Path(home)].replace(fault.old, fault.new), home, "exec")
 
 
 def test_faults_are_spread_over_the_compiler_and_the_emulator(homes):
