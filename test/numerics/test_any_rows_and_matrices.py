@@ -94,7 +94,7 @@ OTHERS = [
     ("sm_100a", BLACKWELL.replace("scheduler=clc", "order=m ctas=4")),
     ("sm_90a", HOPPER.replace("epilogue-staging", "epilogue-staging{vectors=registers}")),
 ]
-SIZES = ((1, 1), (77, 3), (80, 2))
+SIZES = ((1, 1), (77, 3), (80, 1))
 
 
 def compile_both(
