@@ -174,7 +174,9 @@ def _parted(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedu
     """
     tiles = math.prod(problem.grid(base))
     steps = -(-problem.k // base.tile[2])
-    known = figures(target).parts and base.cluster_size <= PART_CLUSTER
+    costs = figures(target)
+    known = costs.parts and (target.has_tensor_memory or costs.split)
+    known = known and base.cluster_size <= PART_CLUSTER
     if not known or steps < 2 * PART_K_TILES or tiles > target.multiprocessors:
         return
     at_once, least = resident_ctas(base, target), float(steps)

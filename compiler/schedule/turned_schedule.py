@@ -42,6 +42,7 @@ GROUPS_OF_WIDE = 2  # of a step, with more of which ptxas spilled from 192 colum
 FEW, SQUARE = 64, 128  # columns up to which a tile has 64 rows, and up to which it has over 128
 WIDE_BYTES, STAGING_BYTES = 2, 36 * 1024
 STAGES_MIN, STAGES_MAX = 3, 8
+AHEAD, PIECES = 2, (32, 16)  # pieces of what is as large as C, and their columns, that fit a tile
 PARTS, STEPS_MIN = (1, 2, 4), 3
 # Fitted to an H200's times of 170 kernels of 12 products, M of 64 to 4096.
 PAIR_INSTRUCTIONS = {"s4": 4.5, "u4": 4.5, "s8": 7, "e4m3": 5, "e5m2": 5}
@@ -60,7 +61,8 @@ class TurnedSchedule:
     `grouped` threads add the products of groups.
 
     CTAs of the grid share a tile, each with one of `parts` of K. With `staged` C is stored through
-    shared memory, with `persistent` a CTA computes several tiles.
+    shared memory, where `ahead` pieces of each other operand as large as C come meanwhile; with
+    `persistent` a CTA computes several tiles.
     """
 
     tile: tuple[int, int, int]
@@ -70,12 +72,14 @@ class TurnedSchedule:
     parts: int = 1
     staged: bool = False
     persistent: bool = False
+    ahead: int = 0
 
     def label(self) -> str:
         """In words."""
         tile = "x".join(map(str, self.tile))
         more = [f"K split by {self.parts} over the grid"] if self.parts > 1 else []
         more += ["staged"] if self.staged else []
+        more += [f"{self.ahead} pieces ahead"] if self.ahead else []
         more += ["static grouped by 8"] if self.persistent else []
         by = f"{tile} by {self.tensor_core} of exchanged operands"
         return ", ".join([f"{by}, {self.stages} stages", *more])
@@ -87,10 +91,11 @@ class TurnedSchedule:
 
     def pipeline(self) -> str:
         """The passes with their options, as `--pipeline` takes them."""
-        tile = "x".join(map(str, self.tile))
+        tile, (_, n, _) = "x".join(map(str, self.tile)), self.tile
+        ahead = f"{{columns={piece_columns(n)} ahead={self.ahead}}}" if self.ahead else ""
         passes = {
             f"tiling{{tile={tile} mma={self.mma} swap=true}},tma-insertion,swizzle-selection": True,
-            "epilogue-staging": self.staged,
+            f"epilogue-staging{ahead}": self.staged,
             f"split-k{{parts={self.parts} over=grid}}": self.parts > 1,
             f"pipelining{{stages={self.stages}}},warp-specialization": True,
             "persistence{order=grouped group=8}": self.persistent,
@@ -99,16 +104,20 @@ class TurnedSchedule:
 
 
 def turned_schedules(spec: MatmulSpec, target: Target) -> Iterator[TurnedSchedule]:
-    """All candidates: of one output without operands as large as C, whose M one tile covers where a
-    launch says it."""
+    """All candidates: of one output, whose M one tile covers where a launch says it. Those of wgmma
+    read no operands as large as C: with them nothing was measured."""
     grouped = spec.group_size not in (0, spec.k)
-    unit, plain = target.widening_mma(grouped), not (spec.further or spec.neighbours or spec.beside)
+    unit, plain = target.widening_mma(grouped), not (spec.further or spec.neighbours)
     if unit is None or not plain or spec.m < ROWS_MIN or not _by_tma(spec, target):
         return
     used = target.using(unit.name)
     in_memory = used.adds_from_tensor_memory
+    if spec.beside and not (in_memory and _beside_by_tma(spec, target)):
+        return
     tiles = (TENSOR_TILES if in_memory else TILES)[grouped]
     usual = (TENSOR_COLUMNS if in_memory else COLUMNS)[grouped]
+    if grouped and spec.beside:  # ptxas spilled with 192
+        usual = tuple(each for each in usual if each <= SQUARE)
     columns = sorted({*usual, -(-spec.m // 16) * 16})
     for (rows, k), n, parts in itertools.product(tiles, columns, PARTS):
         tile = rows, n, k
@@ -143,13 +152,28 @@ def _schedule(
     if parts > 1 and (spec.dynamic_m or steps < STEPS_MIN * parts or used != parts):
         return None
     staged = parts == 1 and spec.c_dtype in ("bf16", "f16") and spec.n % 8 == 0
+    ahead = AHEAD if spec.beside else 0
+    if ahead and not staged:
+        return None  # threads would read rows across the columns that they have
     room = target.shared_bytes - RESERVED_BYTES - (STAGING_BYTES if staged else 0)
+    room += STAGING_BYTES // 2 if ahead else 0  # whose pieces are half as wide
+    room -= ahead * tile[0] * PIECES[0] * beside_bytes(spec)
     stages = min(STAGES_MAX, -(-steps // parts), room // _stage_bytes(spec, tile))
     if stages < min(STAGES_MIN, steps):
         return None
     several = _ctas(spec, tile, parts) > target.multiprocessors
     persistent = several and staged and not spec.dynamic_m
-    return TurnedSchedule(tile, target.mma.name, grouped, stages, parts, staged, persistent)
+    return TurnedSchedule(tile, target.mma.name, grouped, stages, parts, staged, persistent, ahead)
+
+
+def piece_columns(n: int) -> int:
+    """Columns of a piece of a tile of so many, beside which others come ahead."""
+    return next(each for each in PIECES if n % each == 0)
+
+
+def beside_bytes(spec: MatmulSpec) -> int:
+    """Of an element of all operands as large as C."""
+    return sum(DTYPES[dtype].bytes for dtype in spec.beside)
 
 
 def turned_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
@@ -177,8 +201,22 @@ def _tensor_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -
     rounds = math.ceil(_ctas(spec, tile, parts) / target.multiprocessors)
     each = tensor_cycles(spec, tile, parts, schedule.stages, target)
     each += stored_cycles(tile, schedule.staged, target) + _meet(spec, schedule, target)
+    each += _beside_cycles(spec, schedule, target)
     between = 0 if schedule.persistent else tensor_figures(target).cta_turnover
     return rounds * each + (rounds - 1) * between
+
+
+def _beside_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
+    """Cycles that operands as large as C add: threads read pieces from shared memory, and wait for
+    those that have not come while the MMAs ran (`costs.beside_cycles`)."""
+    if not schedule.ahead:
+        return 0
+    chip, (rows, n, _) = figures(target), schedule.tile
+    pieces = n // piece_columns(n)
+    piece = stored_cycles(schedule.tile, True, target) / pieces
+    late = max(0, pieces - schedule.ahead)
+    waited = max(0, (chip.piece_latency + piece) / schedule.ahead - piece)
+    return rows * n * beside_bytes(spec) / chip.shared_rate + late * waited
 
 
 def _meet(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
@@ -198,6 +236,13 @@ def _ctas(spec: MatmulSpec, tile: tuple[int, int, int], parts: int) -> int:
 def _stage_bytes(spec: MatmulSpec, tile: tuple[int, int, int]) -> int:
     rows, n, k = tile
     return n * k * WIDE_BYTES + rows * k * DTYPES[spec.b_dtype].bits // 8
+
+
+def _beside_by_tma(spec: MatmulSpec, target: Target) -> bool:
+    """Whether TMA can bring the rows of operands as large as C, of a known M."""
+    pitches = (spec.n * DTYPES[dtype].bytes for dtype in spec.beside)
+    whole = not any(pitch % target.tma_alignment_bytes for pitch in pitches)
+    return whole and not spec.dynamic_m
 
 
 def _by_tma(spec: MatmulSpec, target: Target) -> bool:

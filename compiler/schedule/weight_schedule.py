@@ -36,6 +36,7 @@ DEPTHS = (128, 256, 64, 512, 32)
 WARPS = (2, 4, 8)
 STAGES_MIN, STAGES_MAX = 3, 8
 SUMS_MAX = 64  # of a thread beside those of a group, from which on ptxas spills
+GROUPS_BESIDE = 4  # of a step, with more of which it spills with as many sums
 WIDE_BYTES = 2
 MMA = 16, 8, 16
 # Fitted to an H200's times of 280 kernels of 22 products, M of 1 to 4096, within 11 %.
@@ -151,7 +152,7 @@ def _candidates(spec: MatmulSpec, target: Target) -> list[WeightSchedule]:
         found += [
             WeightSchedule(tile, grid, stages, roles, parts)
             for grid in grids
-            if fits_warps(m, n, grid, target.mma) and _fits_registers(spec, tile, warps)
+            if fits_warps(m, n, grid, target.mma) and fits_registers(spec, tile, warps)
             for parts in PARTS
             if parts == 1 or _may_split(spec, tile, parts, target)
             for stages in _stages(spec, tile, parts, target)
@@ -179,9 +180,14 @@ def _stages(spec: MatmulSpec, tile: tuple[int, int, int], parts: int, target: Ta
     return [each for each in sorted({min(most, count) for count in RINGS}) if each >= least]
 
 
-def _fits_registers(spec: MatmulSpec, tile: tuple[int, int, int], warps: int) -> bool:
-    """Whether threads can hold the sums of a group beside those of all, where there are scales."""
-    return not spec.group_size or tile[0] * tile[1] <= SUMS_MAX * warps * WARP_THREADS
+def fits_registers(spec: MatmulSpec, tile: tuple[int, int, int], warps: int) -> bool:
+    """Whether threads can hold the sums of a group beside those of all, where there are scales, and
+    the scales of a step."""
+    if not spec.group_size:
+        return True
+    m, n, k = tile
+    most = SUMS_MAX * warps * WARP_THREADS
+    return m * n < most or (m * n == most and k <= GROUPS_BESIDE * spec.group_size)
 
 
 def stage_bytes(tile: tuple[int, int, int], bits: int) -> int:

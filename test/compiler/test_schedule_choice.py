@@ -13,7 +13,7 @@ from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import PASSES
 from tilewright.compiler.schedule.candidates import candidates
 from tilewright.compiler.schedule.chip_figures import figure_table
-from tilewright.compiler.schedule.choice import choose_schedule, explain_schedule
+from tilewright.compiler.schedule.choice import choose_schedule, explain_schedule, target_for
 from tilewright.compiler.schedule.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules import RULES, broken_rules
@@ -313,3 +313,15 @@ def test_threads_that_copy_leave_those_who_add_their_registers(sizes, forms):
     """Of scales, and of operands; ptxas refused what was chosen without the rule."""
     spec = MatmulSpec(*sizes, "e4m3", "e4m3", a_scales=forms[0], b_scales=forms[1])
     assert compile_matmul(spec, target="sm_90a", until="cubin").assembled is not None
+
+
+@pytest.mark.parametrize("forms", [("1x128", "128x128"), ("1x128", "1x128"), ("", "")])
+def test_few_tiles_of_a_long_k_have_a_schedule_where_threads_add_products(forms):
+    """Their K is in no parts on a chip whose figures do not know what these cost."""
+    a, b = forms
+    more = {"a_scales": a, "b_scales": b} if a else {"sums": "two-level"}
+    spec = MatmulSpec(16, 1024, 7168, "e4m3", "e4m3", **more)
+    target = target_for(spec, "sm_100a")
+    chosen = choose_schedule(spec, target)
+    assert chosen == explain_schedule(spec, target).schedule
+    assert chosen.split_k == chosen.split_grid == 1

@@ -5,7 +5,7 @@ import pytest
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.schedule.choice import target_for
 from tilewright.compiler.schedule.turned_schedule import TurnedSchedule, turned_schedules
-from tilewright.compiler.schedule.weight_schedule import weight_schedule
+from tilewright.compiler.schedule.weight_schedule import fits_registers, weight_schedule
 from tilewright.compiler.spec import MatmulSpec
 
 
@@ -56,6 +56,35 @@ def test_chips_without_either_keep_mma_sync(chip):
 )
 def test_what_exchanged_operands_serve_badly_or_not_at_all_is_for_mma_sync(fields):
     assert not is_turned(spec_of(1024, **fields))
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize(("weights", "group"), [("s4", 128), ("s8", 0)])
+def test_what_is_as_large_as_c_comes_ahead_by_tma_on_blackwell(weights, group, dtype):
+    spec = spec_of(1024, weights, group, beside=(dtype,))
+    chosen = weight_schedule(spec, target_for(spec, "sm_100a"))
+    assert isinstance(chosen, TurnedSchedule) and chosen.staged
+    assert "epilogue-staging{columns=32 ahead=2}" in chosen.pipeline()
+
+
+@pytest.mark.parametrize("fields", [{"dynamic_m": True}, {"n": 4100}], ids=str)
+def test_what_tma_cannot_bring_ahead_is_for_mma_sync(fields):
+    assert not is_turned(spec_of(1024, beside=("bf16",), **fields), "sm_100a")
+
+
+@pytest.mark.parametrize("weights", ["s4", "u4"])
+def test_scales_of_many_groups_in_a_step_leave_registers_to_sums(weights):
+    """ptxas spilled 64x256x256 with groups of 32, and 64x256x512 with 64."""
+    zeros = {"zero_points": True} if weights == "u4" else {}
+    for group in (32, 64):
+        spec = spec_of(512, weights, group, 4096, 1024, **zeros)
+        assert fits_registers(spec, (64, 256, 4 * group), 8)
+        assert not fits_registers(spec, (64, 256, 8 * group), 8)
+        assert fits_registers(spec, (64, 128, 8 * group), 8)
+
+
+def test_groups_of_32_of_many_rows_compile_without_spills():
+    compile_matmul(spec_of(512, "s4", 32, 4096, 1024), target="sm_100a")
 
 
 def test_rows_that_tma_does_not_address_are_for_mma_sync():

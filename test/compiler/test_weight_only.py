@@ -78,6 +78,25 @@ def test_an_epilogue_reads_other_operands_and_gives_several_results():
     torch.testing.assert_close(made.double(), wanted, rtol=1e-5, atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("kind", "group", "dtype"), [("int8", K, torch.bfloat16), ("int4", 64, torch.float32)]
+)
+def test_a_residual_of_many_rows_comes_beside_weights_in_tensor_memory(kind, group, dtype):
+    """As products of thousands of rows are compiled; two tiles along M, with rows outside of C."""
+    (b, scales, _), wide = drawn(kind, group)
+    a, residual = torch.randn(100, K).bfloat16(), torch.randn(100, N).to(dtype)
+    mma = f"tcgen05.mma+cvt{'' if group == K else '+fma'}"
+    text = f"tiling{{tile=128x64x64 mma={mma} swap=true}},tma-insertion,swizzle-selection,"
+    text += (
+        "epilogue-staging{columns=32 ahead=2},pipelining{stages=2},warp-specialization,persistence"
+    )
+    options = {"epilogue": lambda acc, x: acc * 0.5 + x, "operands": (residual,), "pipeline": text}
+    c = tilewright.weight_only_mm(a, b, scales, group_size=group, target="sm_100a", **options)
+    exact = (a.double() @ wide.T) * 0.5 + residual.double()
+    allowed = 2.0**-8 * exact.abs() + (K + 2) * 2.0**-23 * (a.double().abs() @ wide.abs().T)
+    assert bool(((c.double() - exact).abs() <= allowed).all())
+
+
 def test_one_kernel_takes_any_number_of_rows(monkeypatch):
     from tilewright.compiler.calls import weight_product
 
