@@ -83,6 +83,7 @@ def compile_command(parser: Parser, options: argparse.Namespace) -> int:
     options.emit = options.emit or _kind(options.output)
     if options.emit in BINARY and options.output is None:
         parser.error(f"--emit {options.emit} must come with -o PATH, got none")
+    _check_unread(parser, options)
     check_place(options.output, bundle=options.emit == "bundle")
     source = problem(options, parser)
     kernels = _compile(source, options)
@@ -95,6 +96,16 @@ def compile_command(parser: Parser, options: argparse.Namespace) -> int:
     if options.json:
         print_json(_summary(kernels, options, text))
     return 0
+
+
+def _check_unread(parser: Parser, options: argparse.Namespace) -> None:
+    """Refuse flags of what is made behind the kind that is asked for."""
+    flags = {"--allow-spills": options.allow_spills, "--origins": options.origins}
+    of_text = {"mlir": set(), "llvm": {"--origins"}, "ptx": {"--origins"}}
+    read = of_text.get(options.emit, {*flags})
+    unread = [name for name, given in flags.items() if given and name not in read]
+    if unread:
+        parser.error(f"--emit {options.emit} must come without {', '.join(unread)}, read later")
 
 
 def _kind(output: Path | None) -> str:

@@ -58,6 +58,8 @@ def opt_command(parser: Parser, options: argparse.Namespace) -> int:
         return _list_passes(options.json)
     if options.file is None:
         parser.error("FILE must be given, got none")
+    if options.target is not None and options.passes is None:
+        parser.error(f"--target must come with --passes, which read it, got {options.target} alone")
     check_place(options.output)
     result, remarks = _transform(options)
     for remark in remarks:

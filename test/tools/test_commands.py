@@ -138,9 +138,10 @@ def test_compile_prints_text_and_remarks_go_to_stderr(emit, until, text, driver,
     assert driver.calls[0]["until"] == until
 
 
-def test_compile_hands_every_flag_on(driver, tilewright):
+def test_compile_hands_every_flag_on(driver, tilewright, tmp_path):
     words = ["--a-dtype=f16", "--b-dtype=f16", "--c-dtype=f32", "--a-major=m", "--b-major=n"]
     options = ["--pipeline", "tiling{tile=128x64x64}", "--stop-after", "tiling", "--allow-spills"]
+    options += ["--emit", "cubin", "-o", tmp_path / "k.cubin"]
     assert tilewright("compile", *SPEC, *words, *options).status == 0
     call = driver.calls[0]
     spec = call["source"]

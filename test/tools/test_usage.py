@@ -58,6 +58,21 @@ SPEC = ("--m", "8", "--n", "8", "--k", "16")
             " see tilewright conform --help",
         ),
         (
+            ("opt", "x.mlir", "--target", "sm_90a"),
+            "error: tilewright opt: --target must come with --passes, which read it, got sm_90a"
+            " alone; see tilewright opt --help",
+        ),
+        (
+            ("compile", *SPEC, "--emit", "mlir", "--allow-spills", "--origins"),
+            "error: tilewright compile: --emit mlir must come without --allow-spills, --origins,"
+            " read later; see tilewright compile --help",
+        ),
+        (
+            ("compile", *SPEC, "--allow-spills", "--origins"),
+            "error: tilewright compile: --emit ptx must come without --allow-spills, read later;"
+            " see tilewright compile --help",
+        ),
+        (
             ("compile", *SPEC, "--emit", "cubin"),
             "error: tilewright compile: --emit cubin must come with -o PATH, got none;"
             " see tilewright compile --help",
