@@ -73,9 +73,9 @@ def numbered(graph: fx.Graph) -> Numbered | None:
     sizes = [size for node in graph.nodes for size in _sizes_in(node.meta.get("val"))]
     symbols = {each for size in sizes for each in size.node.expr.free_symbols}
     hints = {
-        size.node.expr: int(size.node.hint)
+        size.node.expr: size.node.hint
         for size in sizes
-        if size.node.expr.is_symbol and size.node.hint is not None
+        if size.node.expr.is_symbol and isinstance(size.node.hint, int)  # none of ragged tensors
     }
     if not sizes or symbols != set(hints) or len(symbols) > len(FACTORS):
         return None

@@ -232,3 +232,18 @@ def test_a_torch_without_the_hook_is_named(monkeypatch):
     monkeypatch.setattr(backend, "HOOK", "no_such_pass")
     with pytest.raises(OptionError, match=r"torch must be 2\.9 to 2\.13, whose Inductor has"):
         tilewright.torch.enable()
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_ragged_rows_are_left_with_their_reason(rows):
+    """Of a nested tensor; torch has a symbol for the rows of each, which has no number."""
+    compiled = torch.compile(
+        linear, backend="tilewright", options={"device": "emulator", "race": False}
+    )
+    with config.patch(force_disable_caches=True):
+        for count in (3, 5):
+            x = torch.nested.nested_tensor([draw(8, 32), draw(count, 32)], layout=torch.jagged)
+            assert_close(compiled(x, W).values(), linear(x.values(), W))
+    assert {(row.taken, row.reason) for row in rows} == {
+        (False, "a size is a symbol that stands for no number")
+    }
