@@ -1,6 +1,7 @@
 """What a run-time M costs against one that the compiler knew, and what a run-time batch beside it.
 
     python benchmarks/dynamic_m.py estimate [--target sm_90a] [--shapes 16x4096x4096,…]
+    python benchmarks/dynamic_m.py estimate --draws 60 [--target sm_90a]
     python benchmarks/dynamic_m.py compile FOLDER [--target sm_90a] [--shapes 16x4096x4096,…]
     python benchmarks/dynamic_m.py measure FOLDER [--rounds 15] [--json PATH]
 
@@ -10,7 +11,8 @@ A shape is MxNxK, or BxMxNxK for a product of two stacks of so many matrices.
 kernel that a number of rows shares is estimated to be slower than the best one with a run-time M,
 and than the one that is chosen for that number alone: over every M to 320, every 20th to 2000 and
 every 204th to 32,000, which do not follow the steps by which rows are shared out. Each batch of the
-shapes has a line of its own.
+shapes has a line of its own. With `--draws` it says that of so many random stacks, of other sizes
+each, of 1 to 256 matrices of 1 to 4096 rows.
 
 `compile` needs no GPU. For each N and K it writes FOLDER/NxK.rows.zip, one bundle of the kernels
 that share all M, as `tilewright compile --m dynamic` makes it, and for stacks
@@ -29,6 +31,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import statistics
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -63,6 +66,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--target", default="sm_90a", help="chip or GPU (default sm_90a)")
     shapes = ",".join([*SHAPES, *STACKS.split()])
     parser.add_argument("--shapes", default=shapes, help="MxNxK or BxMxNxK,…")
+    parser.add_argument("--draws", type=int, default=0, help="random stacks to estimate")
     parser.add_argument("--jobs", type=int, default=2, help="processes that compile (default 2)")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write the rows")
@@ -104,6 +108,9 @@ def bundle_of_any(shape: tuple[int, ...]) -> str:
 
 
 def estimate_all(options: argparse.Namespace) -> None:
+    if options.draws:
+        estimate_draws(options)
+        return
     columns = "N×K | kernels | ranges | mean loss | largest | at M | beside known M: mean | largest"
     print(f"| {columns} |\n" + "|---" * 8 + "|")
     weights = {(batch, 0, n, k) for batch, _, n, k in shapes_of(options.shapes)}
@@ -114,20 +121,22 @@ def estimate_all(options: argparse.Namespace) -> None:
 
 def estimate_rows(weight: tuple[int, ...], chip: str) -> str:
     """A line of the table: estimated times of shared kernels over those of kernels of one M."""
-    from tilewright.compiler.schedule.buckets import for_rows, shared_schedules
+    from tilewright.compiler.schedule.buckets import shared_schedules
     from tilewright.compiler.schedule.choice import choose_schedule, target_for
     from tilewright.compiler.schedule.estimate import estimate
     from tilewright.compiler.schedule.problem import Problem
+    from tilewright.compiler.schedule.sharing import for_rows
+    from tilewright.runtime.bundles.several import bands_of, number_of
 
     batch, _, n, k = weight
     any_m = spec_of_any(weight)
     target = target_for(any_m, chip)
     shared = shared_schedules(any_m, target)
-    ends = {most: schedule for schedule, ranges in shared for _, most in ranges}
+    bands = bands_of([ranges for _, ranges in shared])
     losses: dict[str, dict[int, float]] = {"any": {}, "known": {}}
     for m in (*range(1, 321), *range(340, 2001, 20), *range(2204, 32001, 204)):
         known = spec_of((batch, m, n, k))
-        taken = ends[min(most for most in ends if m <= most)]
+        taken = shared[number_of(bands, m, batch)][0]
         best = {"any": choose_schedule(for_rows(replace(any_m, batch=batch), m), target)}
         best["known"] = choose_schedule(known, target)
         for name, schedule in best.items():
@@ -138,8 +147,54 @@ def estimate_rows(weight: tuple[int, ...], chip: str) -> str:
     means = {name: statistics.mean(each.values()) for name, each in losses.items()}
     beside_any = f"{means['any']:.1%} | {losses['any'][worst]:.1%} | {worst}"
     beside_known = f"{means['known']:.1%} | {max(losses['known'].values()):.1%}"
-    counts = f"{len(shared)} | {len(ends)}"
+    counts = f"{len(shared)} | {sum(len(ranges) for _, ranges in shared)}"
     return f"| {joined((batch, n, k))} | {counts} | {beside_any} | {beside_known} |"
+
+
+def estimate_draws(options: argparse.Namespace) -> None:
+    shapes = drawn(options.draws)
+    with ProcessPoolExecutor(options.jobs) as pool:
+        found = list(pool.map(estimate_stack, shapes, [options.target] * len(shapes)))
+    worst = sorted(zip(found, shapes, strict=True), reverse=True)[:5]
+    mean = statistics.geometric_mean(found)
+    print(
+        f"{len(found)} stacks beside a known M and batch: mean {mean - 1:+.1%}; the largest losses"
+    )
+    for ratio, shape in worst:
+        print(f"{joined(shape)} {ratio - 1:+.1%}")
+
+
+def drawn(count: int) -> list[tuple[int, ...]]:
+    """Random stacks of up to 4 GB and 4 TFLOP: round and other N and K."""
+    chance, found = random.Random(7), []
+    while len(found) < count:
+        batch, m = round(2 ** chance.uniform(0, 8)), round(2 ** chance.uniform(0, 12))
+        n, k = (
+            64 * chance.randint(1, 64) if chance.random() < 0.5 else 128 * 2 ** chance.randint(0, 5)
+            for _ in "nk"
+        )
+        numbers = batch * (m * k + n * k + m * n)
+        if 2 * numbers <= 4e9 and 2 * batch * m * n * k <= 4e12:
+            found.append((batch, m, n, k))
+    return found
+
+
+def estimate_stack(shape: tuple[int, ...], chip: str) -> float:
+    """The estimated time of a stack by the kernel that any M and batch share over a known one's."""
+    from tilewright.compiler.schedule.buckets import shared_schedules
+    from tilewright.compiler.schedule.choice import choose_schedule, target_for
+    from tilewright.compiler.schedule.estimate import estimate
+    from tilewright.compiler.schedule.problem import Problem
+    from tilewright.runtime.bundles.several import bands_of, number_of
+
+    batch, m, *_ = shape
+    any_m, known = spec_of_any(shape), spec_of(shape)
+    target = target_for(any_m, chip)
+    shared = shared_schedules(any_m, target)
+    number = number_of(bands_of([ranges for _, ranges in shared]), m, batch)
+    pair = shared[number][0], choose_schedule(known, target)
+    times = [estimate(Problem.of(known, target), each, target).total_us for each in pair]
+    return times[0] / times[1]
 
 
 def compile_all(options: argparse.Namespace) -> None:

@@ -21,7 +21,7 @@ from ..runtime.bundles.bundle import (
     together,
 )
 from ..runtime.bundles.manifest_fields import CUBIN_NAME, PTX_NAME
-from ..runtime.bundles.several import prefix_of, ranges_of
+from ..runtime.bundles.several import bands_of, prefixes_of
 from ..runtime.bundles.sizes import least_rows, most_rows
 from .compiled import Compiled
 
@@ -70,7 +70,7 @@ def several(kernels: Sequence[Compiled], path: Path | None = None) -> Bundle:
         return together(bundles, (), path)
     pairs = zip(kernels, bundles, strict=True)
     rows = [each.ranges or (_rows_of(made),) for each, made in pairs]
-    return together(bundles, ranges_of(rows), path)
+    return together(bundles, bands_of(rows), path)
 
 
 def _rows_of(bundle: Bundle) -> tuple[int, int]:
@@ -90,10 +90,10 @@ def _contents_of_several(bundle: Bundle) -> dict[str, bytes]:
     kernels = bundle.kernels
     if len(kernels) == 1:
         return _contents(bundle)
-    manifest = seal_several([each.manifest for each in kernels], bundle.ranges)
+    manifest = seal_several([each.manifest for each in kernels], bundle.bands)
     contents = {MANIFEST_NAME: (json.dumps(manifest, indent=2) + "\n").encode()}
-    for told, each in zip(manifest["kernels"], kernels, strict=True):
-        contents |= _contents(each, prefix_of(manifest, told))
+    for prefix, each in zip(prefixes_of(manifest), kernels, strict=True):
+        contents |= _contents(each, prefix)
     return contents
 
 

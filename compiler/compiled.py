@@ -23,7 +23,7 @@ class Compiled:
     `stages` holds (stage, wall seconds) in order, `remarks` what a user should read. `level` is
     the pass that the source was through already, None for linalg; `chosen` whether the compiler
     chose the schedule. Of kernels that share all M, `ranges` are the least and the most rows of
-    each range of this one.
+    each range of this one, in bands of matrices also the fewest and the most of those.
     """
 
     pipeline: str
@@ -33,7 +33,7 @@ class Compiled:
     stages: list[tuple[str, float]]
     level: str | None = None
     chosen: bool = False
-    ranges: tuple[tuple[int, int], ...] = ()
+    ranges: tuple[tuple[int, ...], ...] = ()
     entry: str | None = None
     llvm_ir: str | None = None
     ptx: str | None = None

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,14 @@ FOLDER = "choices"
 SIZES = ("m", "least_m", "most_m", "batch")
 """What the specs of kernels that share all sizes differ in."""
 _SIZE = Integer(0, ROWS_MOST)
+_RANGE = ListOf(ListOf(_SIZE, 2, 2), 1, 2)
+"""The least and the most rows; in bands the fewest and the most matrices."""
 _ENTRY = ListOf(
     Record(
         {
             "sizes": Record(dict.fromkeys(SIZES, _SIZE)),
             "pipeline": Text(4096),
-            "ranges": ListOf(ListOf(_SIZE, 2, 2), 1, 4096),
+            "ranges": ListOf(_RANGE, 1, 4096),
         }
     ),
     1,
@@ -91,7 +94,7 @@ def _read(place: Path, spec: MatmulSpec) -> list[Bucket] | None:
 
 def _bucket(spec: MatmulSpec, entry: Mapping[str, Any]) -> Bucket:
     parse_pipeline(entry["pipeline"])
-    ranges = tuple((least, most) for least, most in entry["ranges"])
+    ranges = tuple(tuple(chain(*each)) for each in entry["ranges"])
     sizes = {name: entry["sizes"][name] for name in SIZES}
     return Bucket(replace(spec, **sizes), entry["pipeline"], ranges)
 
@@ -102,7 +105,7 @@ def _keep(place: Path, buckets: list[Bucket]) -> None:
         {
             "sizes": {name: getattr(each.spec, name) for name in SIZES},
             "pipeline": each.pipeline,
-            "ranges": each.ranges,
+            "ranges": [[own[:2], own[2:]][: len(own) // 2] for own in each.ranges],
         }
         for each in buckets
     ]

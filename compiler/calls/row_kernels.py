@@ -1,6 +1,7 @@
 """Kernels that share all numbers of rows, or of matrices, each compiled when a call first needs it.
 
-call    rows of the first input → the kernel with a range they are in → `DynamicKernel` → launch
+call    rows of the first input, matrices of a stack → the kernel with a range they are in
+        → `DynamicKernel` → launch
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...runtime.bundles.bundle import Bundle
-from ...runtime.bundles.several import ranges_of
+from ...runtime.bundles.several import bands_of
 from ...runtime.launch.kernel import Kernel
 from ...runtime.launch.loading import open_kernel
 from ..schedule.buckets import Bucket
@@ -33,23 +34,31 @@ class RowKernels:
         spec = buckets[0].spec
         stacks = spec.dynamic_batch and not spec.dynamic_m
         self._at, self._axis = int(stacks and not spec.a_stacked), 0 if stacks else -2
-        ranges = ranges_of([each.ranges for each in buckets])
-        self._starts = [least for least, _ in ranges[1:]]
-        self._numbers = [number for _, number in ranges]
+        bands = bands_of([each.ranges for each in buckets])
+        self._stack = None if len(bands) == 1 else int(not spec.a_stacked)
+        self._bands = [fewest for fewest, _ in bands[1:]]
+        self._starts = [[least for least, _ in ranges[1:]] for _, ranges in bands]
+        self._numbers = [[number for _, number in ranges] for _, ranges in bands]
         self._kernels: list[Kernel | None] = [None] * len(buckets)
         self._making = threading.Lock()
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
         """As `Kernel` has it; raises CompileError too."""
-        return self.for_rows(inputs[self._at].shape[self._axis])(*inputs, out=out)
+        return self._for(inputs)(*inputs, out=out)
 
     def relaunched(self, inputs: tuple[Any, ...], out: Any) -> bool:
         """As `Kernel` has it."""
-        return self.for_rows(inputs[self._at].shape[self._axis]).relaunched(inputs, out)
+        return self._for(inputs).relaunched(inputs, out)
 
-    def for_rows(self, m: int) -> Kernel:
-        """The kernel for so many rows, or matrices."""
-        number = self._numbers[bisect_right(self._starts, m)]
+    def _for(self, inputs: tuple[Any, ...]) -> Kernel:
+        """The kernel for the sizes of these."""
+        matrices = 1 if self._stack is None else inputs[self._stack].shape[0]
+        return self.for_sizes(inputs[self._at].shape[self._axis], matrices)
+
+    def for_sizes(self, rows: int, matrices: int = 1) -> Kernel:
+        """The kernel for so many rows, or matrices; of both for so many of each."""
+        band = bisect_right(self._bands, matrices)
+        number = self._numbers[band][bisect_right(self._starts[band], rows)]
         return self._kernels[number] or self._find(number)
 
     def _find(self, number: int) -> Kernel:

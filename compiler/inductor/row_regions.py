@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...dialects.errors import CompileError, OptionError
 from ...dialects.target import find_target
 from ...runtime.bundles.bundle import Bundle, together
-from ...runtime.bundles.several import Ranges, ranges_of
+from ...runtime.bundles.several import Bands, bands_of
 from ..calls.fused_rows import AXES, any_rows
 from ..calls.kernel_cache import describe_request, digest, keep
 from ..calls.kernels import OPEN, How, buckets_of_rows
@@ -49,11 +49,11 @@ class RowsPrepared(NamedTuple):
     inputs: list[Input]
     viewed: list[Input]
     jobs: dict[str, Job]
-    ranges: Ranges
+    bands: Bands
 
     @property
     def key(self) -> str:
-        return digest({"kernels": list(self.jobs), "ranges": self.ranges})
+        return digest({"kernels": list(self.jobs), "bands": self.bands})
 
     def bundle_of(self, made: Mapping[str, Bundle | CompileError]) -> Bundle | CompileError:
         """The kernels as one bundle, which other processes find as well."""
@@ -61,7 +61,7 @@ class RowsPrepared(NamedTuple):
         kernels = [each for each in found if isinstance(each, Bundle)]
         if len(kernels) < len(found):
             return next(each for each in found if isinstance(each, CompileError))
-        return keep(self.key, together(kernels, self.ranges))
+        return keep(self.key, together(kernels, self.bands))
 
 
 AnyPrepared = Prepared | RowsPrepared
@@ -97,9 +97,9 @@ class Outline(NamedTuple):
         for bucket in buckets:
             job = _source(bucket, self.epilogue, first), chip, bucket.pipeline, self.math
             jobs[digest(describe_request(*job))] = job
-        ranges = ranges_of([each.ranges for each in buckets])
+        bands = bands_of([each.ranges for each in buckets])
         known = first.spec, self.target, buckets[0].pipeline, self.math
-        return RowsPrepared(*known, first.inputs, self.viewed, jobs, ranges)
+        return RowsPrepared(*known, first.inputs, self.viewed, jobs, bands)
 
 
 def outlined(region: Region, graphs: Numbered, target: str, math: str) -> Outline:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import zipfile
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,12 +17,13 @@ from .bundle_files import COPY_AGAIN, Reader, open_members
 from .manifest import FORMAT, BundleError, schema_of, validate
 from .manifest_fields import CUBIN_NAME, MANIFEST_NAME, PTX_NAME
 from .several import (
-    Ranges,
+    Bands,
     check_together,
     describe,
     is_of_several,
-    prefix_of,
-    told_ranges,
+    number_of,
+    prefixes_of,
+    told_bands,
     validate_several,
 )
 from .sizes import is_dynamic, manifest_for, named, refusal
@@ -33,8 +33,8 @@ from .sizes import is_dynamic, manifest_for, named, refusal
 class Bundle:
     """One compiled kernel. `manifest` is as docs/bundle.md says, `path` is where it lies.
 
-    Of several kernels by their rows it is the last one; `others` are those before it, in the order
-    of their fewest rows, and `ranges` say which rows each is for.
+    Of several kernels it is the last one; `others` are those before it, in the order of their first
+    ranges, and `bands` say which rows, of how many matrices, each is for.
     """
 
     manifest: Mapping[str, Any]
@@ -42,17 +42,16 @@ class Bundle:
     cubin: bytes = field(repr=False)
     path: Path | None = None
     others: tuple[Bundle, ...] = field(default=(), repr=False)
-    ranges: Ranges = field(default=(), repr=False)
+    bands: Bands = field(default=(), repr=False)
 
     @property
     def kernels(self) -> tuple[Bundle, ...]:
         """Each kernel as a bundle by itself."""
-        return (*self.others, replace(self, others=(), ranges=()) if self.others else self)
+        return (*self.others, replace(self, others=(), bands=()) if self.others else self)
 
-    def for_rows(self, m: int) -> Bundle:
-        """The kernel for so many rows, of those that there are."""
-        number = bisect_right(self.ranges, m, key=lambda each: each[0]) - 1
-        return self.kernels[self.ranges[max(0, number)][1]]
+    def for_sizes(self, *values: int) -> Bundle:
+        """The kernel for so many rows, or matrices, or for both, of those that there are."""
+        return self.kernels[number_of(self.bands, *values)]
 
     def at(self, *values: int) -> Bundle:
         """The bundle of a dynamic M, or batch, for one, without another look at its files; of both
@@ -63,7 +62,7 @@ class Bundle:
         if not is_dynamic(self.manifest):
             return self
         if self.others:
-            return self.for_rows(values[0]).at(*values)
+            return self.for_sizes(*values).at(*values)
         sizes = named(self.manifest, values)
         refused = refusal(self.manifest, sizes)
         if refused:
@@ -79,9 +78,9 @@ def seal(manifest: Mapping[str, Any], ptx: str, cubin: bytes) -> dict[str, Any]:
     return validate(sealed)
 
 
-def seal_several(manifests: Sequence[Mapping[str, Any]], ranges: Ranges) -> dict[str, Any]:
+def seal_several(manifests: Sequence[Mapping[str, Any]], bands: Bands) -> dict[str, Any]:
     """The manifest of several kernels, whose own are sealed, validated with them."""
-    sealed = describe(manifests, ranges)
+    sealed = describe(manifests, bands)
     sealed["hashes"][MANIFEST_NAME] = manifest_hash(sealed)
     check_together(validate_several(sealed, "manifest"), manifests, "manifest")
     return sealed
@@ -130,21 +129,20 @@ def _of_several(path: Path, manifest: Any, read: Reader) -> Bundle:
     manifest = validate_several(manifest, f"{path}: manifest")
     _check_hash(path, MANIFEST_NAME, manifest_hash(manifest), manifest["hashes"][MANIFEST_NAME])
     found = []
-    for kernel in manifest["kernels"]:
-        prefix = prefix_of(manifest, kernel)
+    for prefix in prefixes_of(manifest):
         name = prefix + MANIFEST_NAME
         own = _parse(path, name, read(name))
         found.append(_from_reader(path, own, read, prefix))
         own_hash = found[-1].manifest["hashes"][MANIFEST_NAME]
         _check_hash(path, name, own_hash, manifest["hashes"][name])
     check_together(manifest, [each.manifest for each in found], f"{path}: manifest")
-    return together(found, told_ranges(manifest), path)
+    return together(found, told_bands(manifest), path)
 
 
-def together(kernels: Sequence[Bundle], ranges: Ranges, path: Path | None = None) -> Bundle:
-    """Bundles of kernels for some rows each as one; `ranges` say which kernel rows have."""
+def together(kernels: Sequence[Bundle], bands: Bands, path: Path | None = None) -> Bundle:
+    """Bundles of kernels for some rows each as one; `bands` say which kernel sizes have."""
     others = tuple(replace(each, path=path) for each in kernels[:-1])
-    return replace(kernels[-1], path=path, others=others, ranges=ranges if others else ())
+    return replace(kernels[-1], path=path, others=others, bands=bands if others else ())
 
 
 def _from_reader(path: Path, manifest: Any, read: Reader, prefix: str) -> Bundle:

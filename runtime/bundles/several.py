@@ -8,10 +8,14 @@
 Every number of rows has one kernel. A range goes up to where the next one begins, and a kernel may
 have several of them, from its `least` to its `most`. In schema 4 there are no `ranges`: each kernel
 has one, from where the one before it ends.
+
+In schema 6 numbers of matrices have bands, each with ranges of rows of its own: "bands": [{"least",
+"ranges"}, …]. There the names of a kernel's files begin with its number.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -19,29 +23,38 @@ from typing import Any
 from .manifest import FORMAT, BundleError, recompiled
 from .manifest_fields import MANIFEST_NAME
 from .schema import Integer, ListOf, OneOf, Record, Text
-from .sizes import SIZE, SIZES, STACK, is_dynamic, size_name, size_parameter
+from .sizes import SIZE, SIZES, STACK, is_dynamic, size_name, size_names, size_parameter
 
 SCHEMA_OF_SEVERAL = 4
 SCHEMA_OF_RANGES = 5
+SCHEMA_OF_BANDS = 6
 KERNELS_MAX = 32
 RANGES_MAX = 512
+BANDS_MAX = 64
 ROWS_MOST = 2**31 - 1
 ALIKE = ("target", "tensors", "epilogue", "outputs", "arguments", "math")
 _ROWS = Integer(1, ROWS_MOST)
 _FIELDS = {
     "format": OneOf((FORMAT,)),
-    "schema": OneOf((SCHEMA_OF_SEVERAL, SCHEMA_OF_RANGES)),
+    "schema": OneOf((SCHEMA_OF_SEVERAL, SCHEMA_OF_RANGES, SCHEMA_OF_BANDS)),
     "size": OneOf(SIZES),
     "kernels": ListOf(Record({"least": _ROWS, "most": _ROWS}), 2, KERNELS_MAX),
     "hashes": Record({MANIFEST_NAME: Text()}),
 }
 _RANGE = Record({"least": _ROWS, "kernel": Integer(0, KERNELS_MAX - 1)})
+_RANGES = ListOf(_RANGE, 2, RANGES_MAX)
+_BAND = Record({"least": _ROWS, "ranges": ListOf(_RANGE, 1, RANGES_MAX)})
 _HEADS = {
     SCHEMA_OF_SEVERAL: Record(_FIELDS),
-    SCHEMA_OF_RANGES: Record(_FIELDS | {"ranges": ListOf(_RANGE, 2, RANGES_MAX)}),
+    SCHEMA_OF_RANGES: Record(_FIELDS | {"ranges": _RANGES}),
+    SCHEMA_OF_BANDS: Record(
+        _FIELDS | {"size": OneOf((SIZE,)), "bands": ListOf(_BAND, 2, BANDS_MAX)}
+    ),
 }
 Ranges = tuple[tuple[int, int], ...]
 """Where each range of rows begins, and the number of its kernel; it ends where the next begins."""
+Bands = tuple[tuple[int, Ranges], ...]
+"""Where each band of matrices begins, and its ranges; one band is for any number of matrices."""
 
 
 def is_of_several(manifest: Any) -> bool:
@@ -50,53 +63,86 @@ def is_of_several(manifest: Any) -> bool:
     return type(schema) is int and schema in _HEADS
 
 
-def prefix_of(manifest: Mapping[str, Any], kernel: Mapping[str, int]) -> str:
+def prefix_of(manifest: Mapping[str, Any], number: int) -> str:
     """What the names of the files of one of a manifest's kernels begin with."""
-    return f"{manifest['size']}{kernel['least']}."
+    if manifest["schema"] == SCHEMA_OF_BANDS:
+        return f"{number}."
+    return f"{manifest['size']}{manifest['kernels'][number]['least']}."
 
 
-def ranges_of(kernels: Sequence[Iterable[tuple[int, int]]]) -> Ranges:
-    """The ranges in order, of those that each kernel has, from the least to the most rows."""
-    found = [(least, number) for number, own in enumerate(kernels) for least, _ in own]
-    return tuple(sorted(found))
+def prefixes_of(manifest: Mapping[str, Any]) -> list[str]:
+    """The same of each kernel."""
+    return [prefix_of(manifest, number) for number in range(len(manifest["kernels"]))]
 
 
-def told_ranges(manifest: Mapping[str, Any]) -> Ranges:
+def bands_of(kernels: Sequence[Iterable[tuple[int, ...]]]) -> Bands:
+    """The ranges in order, of those that each kernel has, from the least to the most rows; behind
+    these there may be the fewest and the most matrices of a band."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for number, own in enumerate(kernels):
+        for least, _, *matrices in own:
+            found.setdefault(matrices[0] if matrices else 1, []).append((least, number))
+    return tuple((fewest, tuple(sorted(ranges))) for fewest, ranges in sorted(found.items()))
+
+
+def number_of(bands: Bands, rows: int, matrices: int = 1) -> int:
+    """The number of the kernel for so many rows, of so many matrices."""
+    band = bisect_right(bands, matrices, key=lambda each: each[0]) - 1
+    ranges = bands[max(0, band)][1]
+    return ranges[max(0, bisect_right(ranges, rows, key=lambda each: each[0]) - 1)][1]
+
+
+def told_bands(manifest: Mapping[str, Any]) -> Bands:
     """The ranges that a manifest of several kernels says."""
+    if manifest["schema"] == SCHEMA_OF_BANDS:
+        return tuple((each["least"], _told(each["ranges"])) for each in manifest["bands"])
     if manifest["schema"] == SCHEMA_OF_RANGES:
-        return tuple((each["least"], each["kernel"]) for each in manifest["ranges"])
-    return tuple((each["least"], number) for number, each in enumerate(manifest["kernels"]))
+        return ((1, _told(manifest["ranges"])),)
+    starts = (each["least"] for each in manifest["kernels"])
+    return ((1, tuple((least, number) for number, least in enumerate(starts))),)
 
 
-def describe(manifests: Sequence[Mapping[str, Any]], ranges: Ranges) -> dict[str, Any]:
+def _told(ranges: Iterable[Mapping[str, int]]) -> Ranges:
+    return tuple((each["least"], each["kernel"]) for each in ranges)
+
+
+def _as_told(ranges: Ranges) -> list[dict[str, int]]:
+    return [{"least": least, "kernel": number} for least, number in ranges]
+
+
+def describe(manifests: Sequence[Mapping[str, Any]], bands: Bands) -> dict[str, Any]:
     """What a manifest of several kernels says of them, whose manifests are sealed."""
-    size, spans = size_name(manifests[0]), _spans(ranges, len(manifests))
+    size = size_name(manifests[0])
     kernels = [
         {name: size_parameter(each).get(name, ROWS_MOST) for name in ("least", "most")}
         for each in manifests
     ]
     if size == STACK:  # no kernel knows which it is for
-        kernels = [{"least": own[0][0], "most": own[-1][1]} for own in spans]
+        ends = (_ends(bands, number) for number in range(len(manifests)))
+        kernels = [{"least": least, "most": most} for least, most in ends]
     told: dict[str, Any] = {"format": FORMAT, "schema": SCHEMA_OF_SEVERAL}
     told |= {"size": size, "kernels": kernels}
-    hashes = {
-        prefix_of(told, kernel) + MANIFEST_NAME: each["hashes"][MANIFEST_NAME]
-        for kernel, each in zip(kernels, manifests, strict=True)
-    }
-    if ranges != told_ranges(told):
+    if len(bands) > 1:
+        told["schema"] = SCHEMA_OF_BANDS
+        told["bands"] = [{"least": least, "ranges": _as_told(own)} for least, own in bands]
+    elif bands != told_bands(told):
         told["schema"] = SCHEMA_OF_RANGES
-        told["ranges"] = [{"least": least, "kernel": number} for least, number in ranges]
+        told["ranges"] = [each for _, ranges in bands for each in _as_told(ranges)]
+    hashes = {
+        prefix + MANIFEST_NAME: each["hashes"][MANIFEST_NAME]
+        for prefix, each in zip(prefixes_of(told), manifests, strict=True)
+    }
     return told | {"hashes": hashes}
 
 
-def _spans(ranges: Ranges, kernels: int) -> list[list[tuple[int, int]]]:
-    """The first and the last row of each range, for each kernel."""
-    ends = [*(least - 1 for least, _ in ranges[1:]), ROWS_MOST]
-    pairs = list(zip(ranges, ends, strict=True))
-    return [
-        [(least, most) for (least, each), most in pairs if each == number]
-        for number in range(kernels)
-    ]
+def _ends(bands: Bands, kernel: int) -> tuple[int, int]:
+    """The first and the last row of all ranges of a kernel."""
+    found = []
+    for _, ranges in bands:
+        ends = [*(least - 1 for least, _ in ranges[1:]), ROWS_MOST]
+        pairs = zip(ranges, ends, strict=True)
+        found += [(least, most) for (least, number), most in pairs if number == kernel]
+    return min(least for least, _ in found), max(most for _, most in found)
 
 
 def validate_several(manifest: Any, where: str) -> dict[str, Any]:
@@ -112,11 +158,15 @@ def check_together(
     manifest: Mapping[str, Any], manifests: Sequence[Mapping[str, Any]], where: str
 ) -> None:
     """Refuse kernels that are for other rows than told, or compute something else."""
+    in_bands = manifest["schema"] == SCHEMA_OF_BANDS
     for kernel, each in zip(manifest["kernels"], manifests, strict=True):
         told, size = (kernel["least"], kernel["most"]), size_parameter(each)
         if not is_dynamic(each) or size_name(each) != manifest["size"]:
             rule = f"{where}.size: must be what launches of its kernels say"
             raise BundleError(recompiled(f"{rule}, got '{manifest['size']}'"))
+        if in_bands and size_names(each) != SIZES:
+            rule = f"{where}.bands: must be of kernels for any batch"
+            raise BundleError(recompiled(f"{rule}, got one for {size_names(each)[0]} alone"))
         got = size.get("least"), size.get("most")
         if told != got and manifest["size"] == SIZE:
             rule = f"{where}.kernels: must be of {told[0]} to {told[1]} rows as the kernel is"
@@ -133,10 +183,10 @@ def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
         if kernel["least"] > kernel["most"]:
             got = f"{kernel['least']} to {kernel['most']}"
             yield f"{where}.kernels: must be for some rows each, got {got}"
-    has_ranges = manifest["schema"] == SCHEMA_OF_RANGES
-    yield from _uneven(manifest, where) if has_ranges else _gaps(kernels, where)
-    for kernel in kernels:
-        name = prefix_of(manifest, kernel) + MANIFEST_NAME
+    is_plain = manifest["schema"] == SCHEMA_OF_SEVERAL
+    yield from _gaps(kernels, where) if is_plain else _uneven(manifest, where)
+    for prefix in prefixes_of(manifest):
+        name = prefix + MANIFEST_NAME
         broken = Record({name: Text()}).check(manifest["hashes"], f"{where}.hashes")
         if broken:
             yield broken
@@ -151,21 +201,31 @@ def _gaps(kernels: Sequence[Mapping[str, int]], where: str) -> Iterator[str]:
 
 
 def _uneven(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
-    """Ranges in order from one row on, and kernels in the order of their first ones, whose rows
-    those of each are."""
-    kernels, ranges = manifest["kernels"], told_ranges(manifest)
-    if ranges[0][0] != 1:
-        yield f"{where}.ranges: must begin with 1 row, got {ranges[0][0]}"
-    for (before, _), (least, _) in pairwise(ranges):
-        if least <= before:
-            yield f"{where}.ranges: must begin in order, got {least} behind {before}"
-    order = list(dict.fromkeys(number for _, number in ranges))
+    """Bands and their ranges in order from one on, and kernels in the order of their first ranges,
+    whose rows those of each are."""
+    kernels, bands = manifest["kernels"], told_bands(manifest)
+    in_bands = manifest["schema"] == SCHEMA_OF_BANDS
+    place = f"{where}.bands" if in_bands else f"{where}.ranges"
+    if in_bands:
+        yield from _out_of_order([least for least, _ in bands], place, "1 matrix")
+    for number, (_, ranges) in enumerate(bands):
+        own = f"{place}[{number}].ranges" if in_bands else place
+        yield from _out_of_order([least for least, _ in ranges], own, "1 row")
+    order = list(dict.fromkeys(number for _, ranges in bands for _, number in ranges))
     if order != list(range(len(kernels))):
         rule = f"must name each of {len(kernels)} kernels, in the order of their first ranges"
-        yield f"{where}.ranges: {rule}, got {', '.join(map(str, order))}"
-    spans = _spans(ranges, len(kernels))
-    for number, (kernel, own) in enumerate(zip(kernels, spans, strict=True)):
-        told, got = (kernel["least"], kernel["most"]), (own[0][0], own[-1][1])
+        yield f"{place}: {rule}, got {', '.join(map(str, order))}"
+        return
+    for number, kernel in enumerate(kernels):
+        told, got = (kernel["least"], kernel["most"]), _ends(bands, number)
         if told != got:
             rule = f"must be {told[0]} to {told[1]} for kernel {number}, as the kernel is"
-            yield f"{where}.ranges: {rule}, got {got[0]} to {got[1]}"
+            yield f"{place}: {rule}, got {got[0]} to {got[1]}"
+
+
+def _out_of_order(starts: Sequence[int], place: str, first: str) -> Iterator[str]:
+    if starts[0] != 1:
+        yield f"{place}: must begin with {first}, got {starts[0]}"
+    for before, least in pairwise(starts):
+        if least <= before:
+            yield f"{place}: must begin in order, got {least} behind {before}"

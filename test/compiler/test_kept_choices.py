@@ -33,9 +33,9 @@ def chosen(monkeypatch):
         asked.append((spec, target))
         few = replace(spec, m=16, least_m=1, most_m=100)
         many = replace(spec, m=4096, least_m=101, most_m=2**20)
-        ranges = (101, 300), (401, 2**20)
+        ranges = (101, 300, 1, 2), (401, 2**20, 1, 2)
         return [
-            Bucket(few, PASSES, ((1, 100), (301, 400))),
+            Bucket(few, PASSES, ((1, 100, 1, 2), (301, 400, 1, 2))),
             Bucket(many, PASSES + "{box=3d}", ranges),
         ]
 
@@ -85,7 +85,8 @@ DAMAGES = {
     "torn": lambda entry: json.dumps(entry)[:-9],
     "no kernel": lambda entry: "[]",
     "a size missing": lambda entry: json.dumps([{**entry[0], "sizes": {"m": 16}}]),
-    "rows below 0": lambda entry: json.dumps([{**entry[0], "ranges": [[-1, 5]]}]),
+    "a range without an end": lambda entry: json.dumps([{**entry[0], "ranges": [[[1, 5], [2]]]}]),
+    "rows below 0": lambda entry: json.dumps([{**entry[0], "ranges": [[[-1, 5]]]}]),
     "unknown passes": lambda entry: json.dumps([{**entry[0], "pipeline": "tilling"}]),
     "sizes that no spec has": lambda entry: json.dumps(
         [{**entry[0], "sizes": {**entry[0]["sizes"], "least_m": 7, "most_m": 3}}]

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tilewright import matmul
+from tilewright.compiler.calls import row_kernels
 from tilewright.compiler.schedule.buckets import Bucket
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 from tilewright.dialects.errors import CompileError, OptionError
@@ -26,6 +27,17 @@ def two_kernels(spec: MatmulSpec, _target: str) -> list[Bucket]:
     return [
         Bucket(few, f"tiling{{tile=64x16x16 swap=true}},{passes}", ((1, 16),)),
         Bucket(more, f"tiling{{tile=64x32x16}},{passes}", ((17, ROWS_MOST),)),
+    ]
+
+
+def kernels_in_bands(spec: MatmulSpec, _target: str) -> list[Bucket]:
+    """Those two, of which the first is for any rows of three matrices and more."""
+    first, second = two_kernels(spec, "")
+    many = replace(first.spec, m=64, most_m=ROWS_MOST)
+    passes = first.pipeline.replace(" swap=true", "")
+    return [
+        Bucket(many, passes, ((1, 16, 1, 2), (1, ROWS_MOST, 3, ROWS_MOST))),
+        Bucket(second.spec, second.pipeline, ((17, ROWS_MOST, 1, 2),)),
     ]
 
 
@@ -57,6 +69,17 @@ def test_stacks_of_one_range_of_rows_share_a_kernel(compiled):
         out = torch.full((*sizes, N), torch.nan, dtype=torch.bfloat16)
         assert matmul(a, b, out=out, **ANY) is out and is_product(out, a, b)
     assert [spec.least_m for spec in compiled] == [1, 17]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_bands_of_matrices_have_kernels_of_their_own(compiled, monkeypatch, shared):
+    """Also where A is no stack, and B says how many matrices there are."""
+    monkeypatch.setattr(row_kernels, "kept_buckets", kernels_in_bands)
+    for number, sizes in enumerate(((2, 16), (3, 17), (3, 5), (2, 17), (1, 18))):
+        a, b = operands(*sizes)
+        given = a[0] if shared else a
+        assert is_product(matmul(given, b, **ANY), given.expand(*sizes, K), b)
+        assert [spec.least_m for spec in compiled] == [1, 17][: 1 + (number > 2)]
 
 
 def test_all_matrices_may_share_a_and_rows_may_have_gaps(compiled):
@@ -106,7 +129,9 @@ def test_gradients_have_kernels_for_any_rows_and_matrices(compiled):
     ]  # fmt: skip
 
 
-def test_torch_takes_them_for_symbols(compiled):
+@pytest.mark.parametrize("choice", [two_kernels, kernels_in_bands])
+def test_torch_takes_them_for_symbols(compiled, monkeypatch, choice):
+    monkeypatch.setattr(row_kernels, "kept_buckets", choice)
     graphs = []
 
     def backend(module, _):

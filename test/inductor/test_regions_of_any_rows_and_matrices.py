@@ -27,22 +27,23 @@ N, K = 48, 32
 OPEN, KNOWN = DimDynamic.DYNAMIC, DimDynamic.STATIC
 A, B, C = (OPEN, OPEN, KNOWN), (OPEN, KNOWN, KNOWN), (OPEN, OPEN, KNOWN)
 FIXED = (KNOWN, KNOWN, KNOWN)
+SIZES = ((16, 4), (17, 4), (16, 5), (17, 5))
+"""Rows and matrices, about the bounds of ranges and of bands."""
 
 
 @pytest.fixture(autouse=True)
 def two_kernels(monkeypatch):
-    """One for up to 16 rows, and one for more."""
+    """One for up to 16 rows of up to 4 matrices and any rows of more, and one for more rows."""
 
     def made(spec: MatmulSpec, _target: str) -> list[Bucket]:
         assert spec.dynamic_m
         passes = "tma-insertion,swizzle-selection"
+        few, more = (1, 16, 1, 4), (17, ROWS_MOST, 1, 4)
+        bounds = ({"least_m": own[0], "most_m": ROWS_MOST} for own in (few, more))
+        first, second = (replace(spec, m=64, **each) for each in bounds)
         return [
-            Bucket(
-                replace(spec, m=max(own[0], 16), least_m=own[0], most_m=own[1]),
-                f"tiling{{tile={tile}}},{passes}",
-                (own,),
-            )
-            for tile, own in (("64x32x32", (1, 16)), ("64x64x32", (17, ROWS_MOST)))
+            Bucket(first, f"tiling{{tile=64x32x32}},{passes}", (few, (1, ROWS_MOST, 5, ROWS_MOST))),
+            Bucket(second, f"tiling{{tile=64x64x32}},{passes}", (more,)),
         ]
 
     monkeypatch.setattr(row_kernels, "kept_buckets", made)
@@ -98,7 +99,10 @@ def test_a_region_is_right_for_sizes_that_nobody_traced(function, several, opene
 
     module = taken(function, values(2, 12), opened, target)
     assert [row.taken for row in rows] == [True], rows[0]
-    assert [type(each).__name__ for each in kernels(module)] == ["DynamicKernel"]
+    (kernel,) = kernels(module)
+    assert type(kernel).__name__ == "DynamicKernel"
+    tiles = [kernel.bundle.at(*sizes).manifest["schedule"]["tile"][1] for sizes in SIZES]
+    assert tiles == [32, 64, 32, 32]
     batches = (2, 2, 2) if opened[1] is FIXED else (1, 3, 5)
     for batch, m in zip(batches, (7, 1, 40), strict=True):
         given = values(batch, m)

@@ -16,7 +16,7 @@ from launch_faults import LAUNCHES
 from meeting_faults import MEETINGS
 from order_faults import ORDERS
 from release_faults import RELEASES
-from row_faults import ROWS
+from row_faults import BANDS, ROWS
 from scale_faults import BLOCKWISE, QUANTISED
 from split_faults import SPLIT_TILES
 from thread_faults import THREADS
@@ -398,4 +398,5 @@ FAULTS = [
     *RELEASES,
     *ASMS,
     *MEETINGS,
+    *BANDS,
 ]

@@ -8,6 +8,26 @@ BOTH = ("test/numerics/test_any_rows_and_matrices.py",)
 DYNAMIC = ("test/numerics/test_dynamic_rows.py",)
 STACKS = ("test/numerics/test_dynamic_stacks.py",)
 SEVERAL = ("test/runtime/test_bundles_of_several_kernels.py",)
+BANDS = [
+    Fault(
+        "bundles: the first matrices of a band have the kernels of the one before it",
+        "bisect_right(bands, matrices, key",
+        "bisect_right(bands, matrices - 1, key",
+        ("test/runtime/test_bundles_of_bands.py",),
+    ),
+    Fault(
+        "matmul: the first matrices of a band have the kernels of the one before it",
+        "band = bisect_right(self._bands, matrices)",
+        "band = bisect_right(self._bands, matrices - 1)",
+        ("test/compiler/test_matmul_of_any_rows_and_batch.py",),
+    ),
+    Fault(
+        "bands: a schedule serves more rows than its tile holds",
+        "for most, own in bounded.items() if keeps_rules(each, own)}",
+        "for most in bounded}",
+        ("test/compiler/test_bands.py",),
+    ),
+]
 ROWS = [
     Fault(
         "launch: boxes have the rows of a tile, however few a launch says",
@@ -23,14 +43,14 @@ ROWS = [
     ),
     Fault(
         "bundles: the first rows of a range go to the one before it",
-        "number = bisect_right(self.ranges, m, key=lambda each: each[0]) - 1",
-        "number = bisect_right(self.ranges, m - 1, key=lambda each: each[0]) - 1",
+        "bisect_right(ranges, rows, key",
+        "bisect_right(ranges, rows - 1, key",
         SEVERAL,
     ),
     Fault(
         "matmul: the first rows of a range go to the one before it",
-        "self._numbers[bisect_right(self._starts, m)]",
-        "self._numbers[bisect_right(self._starts, m - 1)]",
+        "[bisect_right(self._starts[band], rows)]",
+        "[bisect_right(self._starts[band], rows - 1)]",
         ("test/compiler/test_matmul_of_any_m.py",),
     ),
     Fault(

@@ -1,12 +1,18 @@
 """torch modules with rows that only a call says: by compile_module, and from a .pt2 file."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.export import Dim, export
 
 from tilewright import compile_module
+from tilewright.compiler import buckets
+from tilewright.compiler.driver import read_spec
 from tilewright.compiler.importers.torch_module import import_module
 from tilewright.compiler.importers.torch_rows import rows_of_program
+from tilewright.compiler.schedule.buckets import Bucket
+from tilewright.compiler.spec import ROWS_MOST
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime.errors import DeviceError
 
@@ -171,6 +177,7 @@ def test_rows_alone_of_a_known_number_of_matrices_are_refused():
 
 
 ANY = {0: Dim("batch"), 1: M}
+SIZES = ((2, 16), (2, 17), (3, 17))
 
 
 class Both(Products):
@@ -197,6 +204,31 @@ def test_one_kernel_of_a_module_takes_any_rows_of_any_number_of_matrices(way, ta
             assert is_right(kernel(*of_both(*sizes)), module(*of_both(*sizes)))
         with pytest.raises(DeviceError):
             kernel(*of_both(2, 9)[:2], *of_both(2, 8)[2:])
+
+
+def test_kernels_of_a_module_are_for_bands_of_matrices(monkeypatch):
+    def two_kernels(source, _target):
+        spec = read_spec(source, "sm_90a")
+        first, second = ((1, 16, 1, 2), (1, ROWS_MOST, 3, ROWS_MOST)), ((17, ROWS_MOST, 1, 2),)
+        return [
+            Bucket(
+                replace(spec, m=64, least_m=ranges[0][0], most_m=ROWS_MOST),
+                f"tiling{{tile={tile}}},tma-insertion,swizzle-selection",
+                ranges,
+            )
+            for tile, ranges in (("64x16x64", first), ("64x32x64", second))
+        ]
+
+    monkeypatch.setattr(buckets, "buckets_for", two_kernels)
+    module = Both(WAYS["bmm"])
+    how = {"target": "sm_90a", "dynamic_shapes": (ANY, {0: ANY[0]}, {0: M}, ANY)}
+    with torch.no_grad():
+        kernel = compile_module(module, *of_both(3, 24), **how)
+        for sizes in SIZES:
+            assert is_right(kernel(*of_both(*sizes)), module(*of_both(*sizes)))
+    bundle = kernel._kernel.bundle
+    tiles = [bundle.at(m, n).manifest["schedule"]["tile"][1] for n, m in SIZES]
+    assert tiles == [16, 32, 16]
 
 
 @pytest.mark.slow
