@@ -212,8 +212,9 @@ def main() -> int:
     tree = options.tree.resolve()
     if not (tree / "pyproject.toml").is_file():
         parser.error(f"--tree must be a checkout with a pyproject.toml, got {options.tree}")
+    texts = texts_of(tree)
     for number in options.only:
-        home_of(FAULTS[number - 1], tree)
+        home_of(FAULTS[number - 1], texts)
     with ThreadPoolExecutor(options.processes) as pool:
         outcomes = pool.map(lambda number: try_fault(number, tree), options.only)
         found = dict(zip(options.only, outcomes, strict=True))
