@@ -8,7 +8,7 @@
     order       with that way from tile to tile, and what DRAM then moves
 
 The search (`search.py`) refines first what has the lowest bound, so that bounds decide how long it
-takes and not what it finds. Of tensor memory only sharings and orders have one.
+takes and not what it finds. Of tensor memory a tile and its ways have its floor.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from .extents import round_up
 from .problem import LINE_BYTES, Problem, Schedule
 from .rules import PART_K_TILES
 from .stagings import STAGINGS
-from .tensor_estimate import least_tensor_us
+from .tensor_estimate import least_tensor_us, least_tile_us
 from .waves import tile_rounds
 
 ROUNDING = 1 - 1e-9
@@ -72,7 +72,7 @@ class Floors:
     def of_tile(self, tile: tuple[int, int, int]) -> float:
         """Microseconds that no schedule of the tile is estimated to beat."""
         if self.target.has_tensor_memory:
-            return 0.0
+            return ROUNDING * least_tile_us(self.problem, tile, self.target)
         (m, n, k), problem, at_once = tile, self.problem, self.target.multiprocessors
         of_one = -(-problem.m // m) * -(-problem.n // n)
         tiles = problem.batch * of_one
@@ -117,6 +117,7 @@ class TileBounds:
     def __init__(self, problem: Problem, tile: Schedule, target: Target) -> None:
         self.problem, self.tile, self.target = problem, tile, target
         if target.has_tensor_memory:
+            self._floor = ROUNDING * least_tile_us(problem, tile.tile, target)
             return
         m, n = problem.tiles(tile)
         self._tiles = problem.batch * m * n
@@ -128,7 +129,7 @@ class TileBounds:
     def of_tile(self) -> float:
         """Of schedules of the tile, however CTAs share it."""
         if self.target.has_tensor_memory:
-            return 0.0
+            return self._floor
         rounds = -(-self._tiles // self.target.multiprocessors)
         bounds = [self._of(self.tile, self._least_step, rounds)]
         if rounds == 1 and self.problem.k_tiles(self.tile) > PART_K_TILES:
@@ -140,7 +141,7 @@ class TileBounds:
     def of_way(self, way: Schedule) -> float:
         """Of schedules with K as the way has it, alone or in any cluster."""
         if self.target.has_tensor_memory:
-            return 0.0
+            return self._floor
         if way.split_grid > 1:
             return self._of_grid_parts()
         rounds = -(-self._tiles * way.split_k // self.target.multiprocessors)

@@ -40,6 +40,7 @@ from .costs import (
     vector_cycles,
 )
 from .problem import LINE_BYTES, SECTOR_BYTES, Problem, Schedule
+from .rules import PART_K_TILES
 from .waves import resident_ctas, tile_rounds
 
 COLUMNS_READ = 32  # of a row that a thread stores without shared memory
@@ -154,6 +155,32 @@ def least_tensor_us(
     work_us = _us(cycles, clock) + max(0.0, moved.early_us - _us(flow, clock))
     streaming_us = moved.us + _us(steps.before + epilogue, chip.clock)
     return tensor_figures(target).launch + max(work_us, streaming_us)
+
+
+def least_tile_us(problem: Problem, tile: tuple[int, int, int], target: Target) -> float:
+    """No schedule of the tile is estimated faster, alone or in any cluster, K whole or in parts."""
+    ways = [Schedule(tile)]
+    if target.mma.pairs:
+        ways.append(Schedule(tile, cluster=(2, 1), pair=True))
+    return min(_least_us_of_way(problem, way, target) for way in ways)
+
+
+def _least_us_of_way(problem: Problem, way: Schedule, target: Target) -> float:
+    """As long as multiprocessors have a tile each, the best parts of K share its steps evenly."""
+    (m, n, _), tensor, chip = way.tile, tensor_figures(target), figures(target)
+    steps, ctas = _steps_of(problem, way, target, CHOSEN), problem.ctas(way)
+    k_tiles = float(tile_rounds(problem, way, target) * steps.k_tiles)
+    epilogue = _least_epilogue_cycles(problem, way, target)
+    if ctas <= target.multiprocessors and steps.k_tiles > PART_K_TILES:
+        k_tiles = max(PART_K_TILES, steps.k_tiles * ctas / target.multiprocessors)
+        epilogue = min(epilogue, m * n / tensor.read_rate)
+    epilogue += steps.completion
+    cycles = tensor.cold_fill + steps.before + k_tiles * steps.step + epilogue
+    cycles -= steps.step - steps.mma
+    clock = clock_under_load(problem, way, target, cycles, steps.mma, CHOSEN)
+    streaming_us = least_dram_bytes(problem, way, target) / chip.dram_rate
+    streaming_us += _us(steps.before + epilogue, chip.clock)
+    return tensor.launch + max(_us(cycles, clock), streaming_us)
 
 
 def _least_epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
