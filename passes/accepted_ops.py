@@ -26,6 +26,7 @@ from .base import (
     refused,
 )
 
+EMPTY_LISTS = ("arg_attrs", "res_attrs")
 PAGE = "docs/passes/normalize.md"
 SHOWN_CHARACTERS = 80
 
@@ -155,7 +156,7 @@ def _arguments(op: Any) -> list[ir.Value]:
 def check_attributes(op: Any, known: Attributes) -> None:
     """Refuse an attribute of the op that is not among the known ones, or has no value of theirs."""
     for name, value in attributes_of(op).items():
-        if _is_empty(value):
+        if name in EMPTY_LISTS and _is_empty(value):
             continue
         if name not in known:
             takes = ", ".join(known) or "none"

@@ -152,8 +152,11 @@ def _told(fused: MatmulOp) -> tuple[int, str]:
 
 def _the_function(module: ir.Module) -> func.FuncOp:
     functions = walk(module, func.FuncOp)
-    if len(functions) != 1:
-        raise CompileError(f"normalize: the module must hold one func.func, got {len(functions)}")
+    if not functions:
+        raise CompileError("normalize: the module must hold one func.func, got 0")
+    if len(functions) > 1:
+        rule = "must be the one func.func of its module"
+        raise refused(functions[1], f"{rule}, got {len(functions)} of them; compile it apart")
     if functions[0].is_external or len(functions[0].body.blocks) != 1:
         raise refused(functions[0], "the body must be one block; remove control flow")
     reason = name_refusal(functions[0].name.value)

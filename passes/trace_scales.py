@@ -143,6 +143,8 @@ def _contracted(matmul: Any) -> Iterator[Factor]:
     (body,) = matmul.operation.regions[0].blocks
     arguments = list(body.arguments)
     total = list(body.operations)[-1].operands[0]
+    for op in body.operations:
+        _check_unrounded(op)
     terms = []
     if not isinstance(total.owner, ir.Block) and total.owner.name == "arith.addf":
         terms = [each for each in total.owner.operands if each != arguments[-1]]
@@ -214,18 +216,39 @@ def _through(user: Any, op: Any, steps: tuple[str, ...]) -> list[tuple[ir.Value,
             raise refused(op, "math.absf must be taken of scales alone, got a product")
         return [(each, steps) for each in op.operands]
     if name in CASTS or name == MAGNITUDE:
-        if name == "arith.truncf":
-            _check_wide(op)
+        _check_cast(op)
         return [(op.operands[0], (*steps, name))]
     rule = "an operand must be elements, or elements times scales of their blocks, through"
     takes = "transposes, broadcasts, views, extf and mulf"
     raise refused(user, f"{rule} {takes}, got {name}; compute anything else before the kernel")
 
 
+def _check_unrounded(op: Any) -> None:
+    """A product of both sides has more bits than bf16, of which a tensor core drops none."""
+    name, got = op.operation.name, [_element(each) for each in op.operation.results]
+    if name in ("arith.mulf", "arith.truncf") and got != ["f32"]:
+        rule = "what a sum along K multiplies must be f32, which rounds no product"
+        raise refused(op, f"{rule}, got {got[0]}; extend the factors to f32")
+
+
+def _check_cast(op: Any) -> None:
+    """A cast keeps what it is given: f16 has few of the exponents of a scale without a sign."""
+    name, source, got = op.operation.name, op.operands[0], _element(op.results[0])
+    if name == "arith.truncf":
+        _check_wide(op)
+    if name == "arith.extf" and _element(source) == UNSIGNED and got not in WIDE:
+        rule = f"scales of {UNSIGNED} must be extended to {' or '.join(WIDE)}, which hold them"
+        raise refused(op, f"{rule}, got {got}; extend them to f32")
+
+
+def _element(value: ir.Value) -> str:
+    type_ = value.type
+    return str(type_.element_type if isinstance(type_, ir.RankedTensorType) else type_)
+
+
 def _check_wide(op: Any) -> None:
     """Products are exact in what has the exponents of f32 and 8 bits, and so is a truncation."""
-    type_ = op.results[0].type
-    got = str(type_.element_type if isinstance(type_, ir.RankedTensorType) else type_)
+    got = _element(op.results[0])
     if got not in WIDE:
         rule = f"elements times scales must be {' or '.join(WIDE)}, which hold them exactly"
         raise refused(op, f"{rule}, got {got}; extend them to f32")
@@ -264,12 +287,21 @@ def _operand(
     rows, depth = (operand.type.shape[axes.index(axis)] for axis in ("mn", "k"))
     stacked = bool(scale.index) and _axis(scale.index[0], {b: "b"}, extents) == "b"
     if str(scale.type.element_type) == "f32":
+        _check_untouched(name, scale)
         form = form_of(name, scale, (mn, k), (rows, depth), int(stacked))
         return ScaledOperand(operand, scale.value, BLOCKWISE, False, form)
     block = block_of(name, scale, depth)
     check_place(name, scale, (mn, k), (rows, depth), block, int(stacked))
     signed = str(scale.type.element_type) != UNSIGNED and MAGNITUDE not in scale.steps
     return ScaledOperand(operand, scale.value, block, signed)
+
+
+def _check_untouched(name: str, scale: Factor) -> None:
+    """Scales of f32 have all bits of f32: what rounds them, or their products, changes them."""
+    if scale.steps:
+        got = ", ".join(scale.steps[::-1])
+        rule = f"scales of f32 of {name} must be multiplied as they are, and products kept in f32"
+        raise refused(scale.op, f"{rule}, got {got}; compute them before the kernel")
 
 
 def _axis(expression: ir.AffineExpr, named: dict[int, str], extents: dict[int, int]) -> str:

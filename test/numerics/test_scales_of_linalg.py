@@ -241,6 +241,28 @@ NEAR_MISSES = {
         "elements times scales must be f32 or bf16, which hold them exactly, got f16; extend "
         "them to f32",
     ),
+    "scales of two powers in f16": (
+        {"form": "products"},
+        ("%a_u = arith.extf %s : f8E8M0FNU to f32",
+         "%a_g = arith.extf %s : f8E8M0FNU to f16\n %a_u = arith.extf %a_g : f16 to f32"),
+        "scales of f8E8M0FNU must be extended to f32 or bf16, which hold them, got f16; extend "
+        "them to f32",
+    ),
+    "products of both sides in bf16": (
+        {"a": "nvfp4"},
+        ("to f32", "to bf16", "_v : f32", "_v : bf16", "_u : f32", "_u : bf16",
+         "%p = arith.mulf %a_p, %b_p : f32",
+         "%p0 = arith.mulf %a_p, %b_p : bf16\n %p = arith.extf %p0 : bf16 to f32"),
+        "what a sum along K multiplies must be f32, which rounds no product, got bf16; extend "
+        "the factors to f32",
+    ),
+    "products of both sides rounded to bf16": (
+        {"a": "nvfp4"},
+        ("%p = arith.mulf %a_p, %b_p : f32", "%p0 = arith.mulf %a_p, %b_p : f32\n"
+         "%p1 = arith.truncf %p0 : f32 to bf16\n %p = arith.extf %p1 : bf16 to f32"),
+        "what a sum along K multiplies must be f32, which rounds no product, got bf16; extend "
+        "the factors to f32",
+    ),
     "e4m3 by 16": (
         {"a": "nvfp4"},
         ("f4E2M1FN", "f8E4M3FN"),
@@ -248,6 +270,44 @@ NEAR_MISSES = {
         "by f8E4M3FN, f8E4M3FN by f8E4M3FN; convert one of them",
     ),
 }  # fmt: skip
+
+
+TOUCHED = {
+    "rounded": ("%a_v = arith.truncf %s : f32 to bf16\n %a_u = arith.extf %a_v : bf16 to f32",
+                "%a_x, %a_u", "arith.truncf, arith.extf"),
+    "without sign": ("%a_u = math.absf %s : f32", "%a_x, %a_u", "math.absf"),
+    "products rounded": ("", "%a_x, %s", "arith.truncf, arith.extf"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TOUCHED)
+def test_scales_of_f32_are_multiplied_as_they_are(case):
+    """A kernel multiplies by all of their bits, and by their sign."""
+    line, factors, steps = TOUCHED[case]
+    text = scaled_text(140, 136, 256, "1x128", "128x128", layout="linear", form="products")
+    edits = (
+        ("%sa: tensor<140x2xf8E8M0FNU>", "%sa: tensor<2x140xf32>"),
+        ("(m, k floordiv 128)", "(k floordiv 128, m)"),
+        ("tensor<140x2xf8E8M0FNU>) outs", "tensor<2x140xf32>) outs"),
+        ("%s: f8E8M0FNU", "%s: f32"),
+        ("%a_u = arith.extf %s : f8E8M0FNU to f32", line),
+        ("%a_x, %a_u", factors),
+    )
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new, 1)
+    if case == "products rounded":
+        text = text.replace(
+            "linalg.yield %a_p : f32",
+            "%a_t = arith.truncf %a_p : f32 to bf16\n %a_w = arith.extf %a_t : bf16 to f32\n"
+            " linalg.yield %a_w : f32",
+        )
+    with pytest.raises(CompileError) as caught:
+        normalized(text)
+    assert caught.value.message == (
+        "linalg.generic: scales of f32 of A must be multiplied as they are, and products kept in "
+        f"f32, got {steps}; compute them before the kernel"
+    )
 
 
 @pytest.mark.parametrize("case", NEAR_MISSES)

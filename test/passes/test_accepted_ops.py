@@ -167,9 +167,19 @@ def test_maps_and_regions_are_read(text, message):
             f"1:1: error: builtin.module: {TAKES} tile.target, tile.mma_unit, tile.math, "
             "tile.rows, sym_name, sym_visibility, got vendor.cost = 1 : i32; remove it",
         ),
+        (
+            "module attributes {vendor.lists = [{}, {}]} {" + returned("%sum") + "}",
+            f"1:1: error: builtin.module: {TAKES} tile.target, tile.mma_unit, tile.math, "
+            "tile.rows, sym_name, sym_visibility, got vendor.lists = [{}, {}]; remove it",
+        ),
+        (
+            element("%v = arith.negf %u {cost = [{}]} : f32"),
+            f"9:10: error: arith.negf: {TAKES} fastmath, got cost = [{{}}]; remove it",
+        ),
     ],
-    ids=["rounding", "library-call", "iterators", "discardable", "argument", "module"],
-)
+    ids=["rounding", "library-call", "iterators", "discardable", "argument", "module",
+         "empty lists of a module", "empty lists of an op"],
+)  # fmt: skip
 def test_attributes_that_are_not_read_are_refused(text, message):
     assert refusal(text) == f"-:{message}"
 
@@ -251,6 +261,13 @@ def test_types_that_say_more_than_shape_and_elements_are_refused(type_, rule):
 )
 def test_types_that_an_epilogue_op_is_not_lowered_for_are_refused(body, message):
     assert refusal(element(body)) == f"-:{message}"
+
+
+def test_a_second_function_is_refused_where_it_stands():
+    assert refusal(returned("%sum") + "func.func @g() {\n  return\n}\n") == (
+        "-:8:1: error: func.func: must be the one func.func of its module, got 2 of them; "
+        "compile it apart"
+    )
 
 
 def test_licences_are_dropped_and_do_not_stop_a_kernel():
