@@ -91,4 +91,7 @@ PING_PONG = Matmul("h8", (264, 136, 200), ("group=8", "group=8 ctas=1"))
 DEPENDENT = Matmul("v4", (136, 264, 136), ("", ",lower-to-nvvm{pdl=true}"))
 NARROW = Matmul("v2a", (136, 72, 72), ("tile=128x128x128", "tile=64x64x32"))
 PLAIN_CLUSTER = Matmul("v1a", (264, 136, 72), ("", ",clustering{shape=2x1 pair=false}"))
+SPLIT_CLUSTER = Matmul(
+    "h3", (72, 72, 264), (",tma-insertion", ",split-k{parts=2 over=cluster},tma-insertion")
+)
 BY_THREADS = Matmul("kernel3", (72, 40, 68), ("tma-insertion{box=2d},", ""))

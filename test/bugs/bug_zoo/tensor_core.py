@@ -1,6 +1,6 @@
 """Bugs of the tensor core and its memory (ptx-facts 12 to 19, 28 to 32, 39, 40)."""
 
-from .bases import PAIR, PERSISTENT, PLAIN_CLUSTER, ROLES, SEQUENTIAL
+from .bases import PAIR, PERSISTENT, PLAIN_CLUSTER, ROLES, SEQUENTIAL, SPLIT_CLUSTER
 from .edits import chain, delete, insert_after, insert_before, move_before, replace, without_waiting
 from .entry import Bug
 from .written import BLOCK_SCALED
@@ -245,6 +245,14 @@ BUGS = (
         without_waiting(5),
         "exited-cta",
         says="nothing orders that behind the arrival of an operation that signals mbarrier",
+    ),
+    Bug(
+        "30d",
+        "a CTA's peer still reads its shared memory, and arrives relaxed at the last barrier",
+        SPLIT_CLUSTER,
+        replace(r"cluster\.arrive\.aligned", "cluster.arrive.relaxed.aligned", -1),
+        "exited-cta",
+        says="only a relaxed arrival orders that behind the access",
     ),
     Bug(
         "31",

@@ -105,6 +105,11 @@ RULES = (
         r"((?:bar|barrier)\.(?:cta\.)?(?:sync|arrive)\S* +[^,;]+, )(%r\d+|\d+);",
         r"\1{ .reg .b32 %odd; add.u32 %odd, \3, 32; \2%odd; }",
     ),
+    Rule(
+        "a named barrier counts a warp less",
+        r"((?:bar|barrier)\.(?:cta\.)?(?:sync|arrive)\S* +[^,;]+, )(%r\d+|\d+);",
+        r"\1{ .reg .b32 %odd; sub.u32 %odd, \3, 32; \2%odd; }",
+    ),
     *(
         Rule(
             f"{count + 1} operations may be under way instead of {count}",

@@ -117,7 +117,7 @@ def reach(seed: int, access: str, before: str = ALIGNED, behind: str = ALIGNED) 
     launch(text, "k", grid=2, block=32, cluster=2, seed=seed)
 
 
-@pytest.mark.parametrize("behind", [ALIGNED, BARRIER])
+@pytest.mark.parametrize("behind", [ALIGNED, "fence.acq_rel.cluster;" + BARRIER])
 @pytest.mark.parametrize("access", ACCESSES)
 def test_a_peer_may_reach_for_memory_between_two_cluster_barriers(access, behind):
     for seed in range(3):
@@ -134,6 +134,16 @@ def test_a_cta_may_not_exit_while_a_peer_may_still_reach_for_its_memory(access):
         assert caught.value.category == "exited-cta"
         named.add(caught.value.text.split()[0])
     assert "ret" in named
+
+
+@pytest.mark.parametrize("behind", [BARRIER, "fence.acq_rel.cta;" + BARRIER])
+@pytest.mark.parametrize("access", ACCESSES)
+def test_a_relaxed_arrival_does_not_say_that_accesses_are_over(access, behind):
+    """PTX ISA §9.7.13.3: it gives no guarantee of the memory accesses before it"""
+    for seed in range(4):
+        with pytest.raises(Trap, match="only a relaxed arrival orders that behind") as caught:
+            reach(seed, access, behind=behind)
+        assert caught.value.category == "exited-cta"
 
 
 @pytest.mark.parametrize("access", ACCESSES)

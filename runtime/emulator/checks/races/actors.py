@@ -9,7 +9,7 @@ import numpy as np
 
 from ...interface import Cta, EngineOp, Launch, Warp
 from .actor import LINE_BITS, Actor, line_of
-from .exits import ACCESS, note, note_operation, require_started
+from .exits import note_access, note_operation, require_started
 from .known import Known, Lanes
 from .lane_times import EVERYONE, releasing
 from .reaches import Reaches
@@ -56,7 +56,7 @@ class Actors:
         if owner is not None and owner is not warp.cta:
             require_started(clock, owner, (self._clocks[each] for each in owner.warps))
             own = clock.away()
-            note(owner, ACCESS, (own, clock.time), line_of(warp))
+            note_access(owner, (own, clock.time), line_of(warp))
         known = self.known(warp)
         rows = known.wide(clock.domain.width)
         actor = Actor(clock.domain, own, when, rows, known.others, strong is not None)

@@ -14,18 +14,25 @@ import numpy as np
 
 from ...errors import Trap
 from ...interface import Cta, EngineOp
-from .clock import HAPPENED, Domain, Event
+from .clock import HAPPENED, OVER, Domain, Event
 from .warp_clock import WarpClock
 
+_RELEASING = ", where it arrives with .release"
 ARRIVAL, ACCESS = "arrival of {} at an mbarrier here", "access by {} to its shared memory"
 
 
-def note(cta: Cta, what: str, event: Event, line: int) -> None:
-    """Another CTA has done something here, by an instruction of a PTX line."""
+def note(cta: Cta, what: str, event: Event, line: int, row: int = HAPPENED) -> None:
+    """Another CTA has done something here, by an instruction of a PTX line; row: of the clocks, in
+    which it must be known before the exit."""
     component, time = event
     done = cta.state("done from afar", dict)
     if done.get((what, component), (0, 0))[0] <= time:
-        done[what, component] = time, line
+        done[what, component] = time, line, row
+
+
+def note_access(cta: Cta, event: Event, line: int) -> None:
+    """A thread of another CTA accesses the shared memory of this one."""
+    note(cta, ACCESS, event, line, OVER)
 
 
 def note_operation(op: EngineOp, owner: Cta | None) -> None:
@@ -53,14 +60,17 @@ def require_started(clock: WarpClock, owner: Cta, warps: Iterable[WarpClock]) ->
     clock.met.add(owner)
 
 
-def check_exit(cta: Cta, domain: Domain, happened: Iterable[np.ndarray]) -> None:
-    """Trap if some of it is not among what has happened by what a warp of the CTA knows."""
-    known = list(happened)
-    for (what, component), (time, line) in cta.state("done from afar", dict).items():
-        if max(int(row[component]) for row in known) < time:
-            raise Trap(
-                "exited-cta",
-                f"the CTA exits, and nothing orders that behind the"
-                f" {what.format(domain.name(component))} (ptx:{line}), which may come later; wait"
-                f" for it, or come to a cluster barrier behind it",
-            )
+def check_exit(cta: Cta, domain: Domain, known: Iterable[np.ndarray]) -> None:
+    """Trap if some of it is not known to any warp of the CTA; known: the rows of their clocks."""
+    clocks = list(known)
+    for (what, component), (time, line, row) in cta.state("done from afar", dict).items():
+        if max(int(rows[row, component]) for rows in clocks) >= time:
+            continue
+        happened = max(int(rows[HAPPENED, component]) for rows in clocks) >= time
+        orders = "only a relaxed arrival" if happened else "nothing"
+        raise Trap(
+            "exited-cta",
+            f"the CTA exits, and {orders} orders that behind the"
+            f" {what.format(domain.name(component))} (ptx:{line}), which may come later; wait for"
+            f" it, or come to a cluster barrier behind it{_RELEASING if happened else ''}",
+        )

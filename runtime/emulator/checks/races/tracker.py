@@ -45,7 +45,7 @@ from .places import Places
 from .prerequisites import Prerequisites
 from .releases import BarrierClock
 from .shadow import GlobalShadow, SharedShadow
-from .verdicts import late_wait, race, unmade
+from .verdicts import early_arrival, late_wait, race, unmade
 from .warp_clock import WarpClock
 
 _INITIALISED = "mbarrier.init"
@@ -99,7 +99,7 @@ class Races(Actors, Listener):
         )
 
     def cta_exited(self, cta: Cta) -> None:
-        known = (self._clocks[warp].row(HAPPENED) for warp in cta.warps)
+        known = (self._clocks[warp].wide() for warp in cta.warps)
         check_exit(cta, self._domain_of[cta.cluster], known)
         self._forget(cta)
 
@@ -146,9 +146,20 @@ class Races(Actors, Listener):
             clock.acquire(clock.release(lanes), lanes)
 
     def barrier_arrived(self, barrier: Any, warp: Warp, relaxed: bool) -> None:
+        clock, meeting = self._clocks[warp], self._meetings.setdefault(barrier, Meeting())
         distance = OWN_CLUSTER if barrier is warp.cta.cluster else OWN_CTA
-        message = self._clocks[warp].release(releasing(warp), relaxed=relaxed, distance=distance)
-        self._meetings.setdefault(barrier, Meeting()).arrive(message)
+        if distance == OWN_CTA:
+            self._require_met(barrier, meeting, clock)
+        event = clock.own, clock.time
+        message = clock.release(releasing(warp), relaxed=relaxed, distance=distance)
+        meeting.arrive(message, event, line_of(warp))
+
+    def _require_met(self, barrier: Any, meeting: Meeting, clock: WarpClock) -> None:
+        """Trap if an arrival at a named barrier might have counted for the phase before: PTX ISA
+        §9.7.13.1, a phase ends with the number of threads that it expects, whoever they are."""
+        early = meeting.unmet(clock.row(HAPPENED))
+        if early is not None:
+            raise early_arrival(barrier, clock.domain.name(early[0][0]), early[1])
 
     def barrier_completed(self, barrier: Any) -> None:
         self._meetings.setdefault(barrier, Meeting()).complete(barrier.generation)

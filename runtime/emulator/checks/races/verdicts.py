@@ -8,6 +8,7 @@ import numpy as np
 
 from ...errors import Trap
 from ...machine.mbarrier import Mbarrier
+from ...machine.named_barrier import NamedBarrier
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER
 
@@ -70,6 +71,16 @@ def late_wait(barrier: Mbarrier, waiter: str, line: int) -> Trap:
         f" behind the wait of {waiter} for {before} (ptx:{line}): a waiter that is late asks for a"
         f" phase that lies two back, and may wait for ever; it must arrive, or come to a barrier"
         f" with who arrives",
+    )
+
+
+def early_arrival(barrier: NamedBarrier, other: str, line: int) -> Trap:
+    """The Trap of an arrival at a named barrier that might have counted for the phase before."""
+    return Trap(
+        "protocol",
+        f"barrier {barrier.number}: this arrival counts for phase {barrier.generation}, and nothing"
+        f" orders it behind the arrival of {other} at phase {barrier.generation - 1} (ptx:{line}):"
+        f" had it come earlier, that phase would have ended without that one",
     )
 
 
