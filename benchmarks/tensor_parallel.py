@@ -76,7 +76,7 @@ def parse_options() -> argparse.Namespace:
 
 def run(rank: int, options: argparse.Namespace, folder: str) -> None:
     """One process, for one GPU."""
-    mesh = _join(rank, options, folder)
+    mesh = join(rank, options, folder)
     torch.manual_seed(1)
     with torch.device(options.device):
         whole = Mlp(options.hidden, options.inner).float()
@@ -85,7 +85,7 @@ def run(rank: int, options: argparse.Namespace, folder: str) -> None:
     exact = _outcome(whole, x.float(), weight.float())
     blocks = {OURS: replace(_cut(whole, mesh)), TORCHS: _cut(whole, mesh)}
     distances = {
-        name: _distances(_outcome(block, x, weight), exact) for name, block in blocks.items()
+        name: distances_of(_outcome(block, x, weight), exact) for name, block in blocks.items()
     }
     for what, far in distances[TORCHS].items():
         if distances[OURS][what] > SLACK * far:
@@ -97,7 +97,7 @@ def run(rank: int, options: argparse.Namespace, folder: str) -> None:
     distributed.destroy_process_group()
 
 
-def _join(rank: int, options: argparse.Namespace, folder: str) -> DeviceMesh:
+def join(rank: int, options: argparse.Namespace, folder: str) -> DeviceMesh:
     os.environ.setdefault("NCCL_NVLS_ENABLE", "0")  # NVLink multicast is left alone
     if options.device == "cuda":
         torch.cuda.set_device(rank)
@@ -124,14 +124,16 @@ def _outcome(block: nn.Module, x: torch.Tensor, weight: torch.Tensor) -> dict[st
     (y * weight).sum().backward()
     found = {"output": y, "gradient of x": x.grad}
     found |= {f"gradient of {name}": each.grad for name, each in block.named_parameters()}
-    return {name: _whole(each).detach() for name, each in found.items()}
+    return {name: whole_of(each).detach() for name, each in found.items()}
 
 
-def _whole(tensor: Any) -> torch.Tensor:
+def whole_of(tensor: Any) -> torch.Tensor:
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def _distances(found: dict[str, torch.Tensor], exact: dict[str, torch.Tensor]) -> dict[str, float]:
+def distances_of(
+    found: dict[str, torch.Tensor], exact: dict[str, torch.Tensor]
+) -> dict[str, float]:
     """‖found − exact‖ / ‖exact‖ of each."""
     names = zip(found.items(), exact.values(), strict=True)
     return {name: float((mine.float() - full).norm() / full.norm()) for (name, mine), full in names}
@@ -147,7 +149,7 @@ def _times(
     for number in range(rounds + 2):
         for name, block in blocks.items():
             for way, times in found[name].items():
-                took = _time(block, x, weight, backward=way != "forward")
+                took = time_of(block, x, weight, backward=way != "forward")
                 if number >= 2:
                     times.append(took)
     return {
@@ -156,7 +158,7 @@ def _times(
     }
 
 
-def _time(block: nn.Module, x: torch.Tensor, weight: torch.Tensor, backward: bool) -> float:
+def time_of(block: nn.Module, x: torch.Tensor, weight: torch.Tensor, backward: bool) -> float:
     x = x.detach().requires_grad_(backward)
     block.zero_grad(set_to_none=True)
     distributed.barrier()

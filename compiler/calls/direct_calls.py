@@ -89,9 +89,21 @@ def register(operator: Any, lower: Callable[..., Any]) -> None:
         graph = V.graph
         in_python = not (graph.cpp_wrapper or getattr(graph, "fx_wrapper", False))
         found = lower(graph.current_node, *given, **named) if in_python else None
-        return as_operator(*given, **named) if found is None else found
+        return _known(as_operator(*given, **named), graph.current_node) if found is None else found
 
     lowering.register_lowering(operator, type_promotion_kind=None)(lowered)
+
+
+def _known(results: Any, node: torch.fx.Node) -> Any:
+    """What an operator of several outputs gave, whose call Inductor can estimate: it knows the node
+    and a type of neither such calls nor those of aten."""
+    first = results[0] if isinstance(results, list | tuple) else None
+    inputs = getattr(getattr(getattr(first, "data", None), "data", None), "inputs", None)
+    if inputs:
+        dtype = first.get_dtype()  # type: ignore[union-attr]
+        inputs[0]._post_init_setattr("origin_node", node)
+        inputs[0]._post_init_setattr("maybe_get_dtype", lambda: dtype)
+    return results
 
 
 def direct_call(
@@ -99,13 +111,14 @@ def direct_call(
 ) -> Any:
     """The output of function(*inputs, key, out=…), which Inductor allocates as `like` lies."""
     from torch._inductor import ir
+    from torch._inductor.virtualized import V
 
     read = [ir.ExternKernel.realize_input(each) for each in inputs]
     for each in read:  # as for an operator: nothing may give them other strides later
         if ir.is_storage_and_layout(each):
             ir.as_storage_and_layout(each, freeze=True)
     size, stride = map(ir.convert_shape_to_inductor, (like.shape, like.stride()))
-    name = f"tilewright_{function.__name__}"
+    name = f"tilewright_extern_kernels_{function.__name__}"  # Inductor knows products by the middle
     call = _call_type()(
         ir.FixedLayout(like.device, like.dtype, size, stride),
         read,
@@ -113,6 +126,7 @@ def direct_call(
         python_kernel_name=name,
     )
     call.line = f"from {function.__module__} import {function.__name__} as {name}"
+    call.calls = V.graph.current_node
     return ir.TensorBox.create(call)
 
 
@@ -121,9 +135,17 @@ def _call_type() -> Any:
     from torch._inductor import ir
 
     class DirectCall(ir.ExternKernelOut):
-        """A call that brings the line which imports what it calls."""
+        """A call that brings the line which imports what it calls.
+
+        calls: the node whose operations Inductor counts. By itself it would take the one that
+        reads an output from the list of them.
+        """
 
         line = ""
+        calls: torch.fx.Node | None = None
+
+        def get_origin_node(self) -> torch.fx.Node | None:
+            return self.calls
 
         def codegen(self, wrapper: Any) -> None:
             root = wrapper

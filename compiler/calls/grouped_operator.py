@@ -22,6 +22,7 @@ from ...dialects.dtypes import DTYPES
 from ...dialects.errors import OptionError
 from ...runtime.element_types import torch_dtype
 from ...runtime.tracing import is_traced, is_transformed, is_watched
+from .flops import count_flops, of_groups
 from .grouped_depth import multiply_depth
 from .grouped_rows import multiply_rows
 from .kernels import How, records_gradients
@@ -228,3 +229,4 @@ def one_by_one(
 
 
 grouped_operator.register_autograd(_gradients, setup_context=_keep)
+count_flops(torch.ops.tilewright.grouped.default, of_groups)

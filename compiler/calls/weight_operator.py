@@ -15,6 +15,7 @@ from ...dialects.dtypes import DTYPES
 from ...dialects.errors import OptionError
 from ...runtime.element_types import torch_dtype
 from ...runtime.tracing import is_traced, is_transformed
+from .flops import count_flops, of_rows
 from .grouped_operator import one_by_one
 from .kernels import How
 from .operands import operand_type
@@ -82,6 +83,7 @@ def _gradient(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
 
 
 weight_operator.register_autograd(_gradient, setup_context=_keep)
+count_flops(torch.ops.tilewright.weight_only.default, of_rows)
 
 
 def _refuse_derivatives() -> None:

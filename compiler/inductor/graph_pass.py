@@ -30,11 +30,13 @@ from ..backend import versions
 from ..calls.kernel_cache import source_digest
 from .ahead import Workers
 from .chips import chip_of
+from .collectives import collectives_of, sort_with
 from .describe import described, row_of, row_of_region
 from .grow import regions_of
 from .judge import Verdict, judge
 from .operator import enter, region_operator
 from .products import Product, Refusal, product_of
+from .ranks import agreed
 from .region import Region, alone
 from .replace import Launch, call, replace
 from .report import REPORT, Row
@@ -95,12 +97,13 @@ def take_regions(graph: fx.Graph, settings: Settings) -> None:
     found, bundles = compiled_regions(graph, products, chip, settings, graphs)
     _judge(found, bundles, settings)
     moved: dict[fx.Node, fx.Node] = {}
+    collectives = collectives_of(graph)
     for each in found:  # behind all verdicts: a race copies the operators as they stand
         if each.row.taken:
             region = graphs.original(each.region) if graphs else each.region
             replace(graph, region, each.prepared.viewed, _launch(each.prepared.key), moved)
     if moved:
-        sort(graph)
+        sort(graph, collectives)
 
 
 def _possible(products: list[Product]) -> list[Product]:
@@ -131,7 +134,8 @@ def _judge(
         else:
             enter(key, bundle)
             if each.text not in verdicts:
-                verdicts[each.text] = _judged(each, settings)
+                about = [each.text, key, settings.key()]
+                verdicts[each.text] = agreed(about, partial(_judged, each, settings))
             _apply(verdicts[each.text], each.row)
         REPORT.add(each.row)
 
@@ -289,10 +293,16 @@ def _apply(verdict: Verdict, row: Row) -> None:
     row.at_least = verdict.at_least
 
 
-def sort(graph: fx.Graph) -> None:
-    """Bring what was replaced into an order that runs, and drop what nothing reads."""
+def sort(graph: fx.Graph, collectives: list[fx.Node] | None = None) -> None:
+    """Bring what was replaced into an order that runs, and drop what nothing reads.
+
+    collectives: those of the graph in their order, which they keep.
+    """
     from torch._inductor.pattern_matcher import stable_topological_sort
 
-    stable_topological_sort(graph)
+    if collectives:
+        sort_with(graph, collectives)
+    else:
+        stable_topological_sort(graph)
     graph.eliminate_dead_code()
     graph.lint()

@@ -17,12 +17,14 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import fx
 
+from .collectives import Waits
 from .halves import halves_of
 from .joins import absorbed, paired
 from .products import Product, aten, dtype_of, product_of
 from .region import (
     VIEWS,
     VIEWS_OF_ONE,
+    Known,
     Region,
     alone,
     base_of,
@@ -42,15 +44,15 @@ STORED = (torch.bfloat16, torch.float16, torch.float32, torch.float8_e4m3fn, tor
 def regions_of(graph: fx.Graph, products: Sequence[Product]) -> list[Region]:
     """A region for each of the products that none before it has taken."""
     order = {node: place for place, node in enumerate(graph.nodes)}
-    owner: dict[fx.Node, Region] = {}
+    known = Known(order, {}, Waits(graph))
     found = []
     for product in products:
-        if product.node in owner:
+        if product.node in known.owner:
             continue
-        region = _of_halves(product, order, owner) or _grown(product, order, owner)
+        region = _of_halves(product, known) or _grown(product, known)
         if len(region.nodes) > 1:
-            region = _kept(region, order, owner)
-        owner.update(dict.fromkeys(region.nodes, region))
+            region = _kept(region, order, known.owner)
+        known.owner.update(dict.fromkeys(region.nodes, region))
         found.append(region)
     return found
 
@@ -68,25 +70,20 @@ def _kept(region: Region, order: Mapping[fx.Node, int], owner: Mapping[fx.Node, 
     return region
 
 
-def _of_halves(
-    product: Product, order: Mapping[fx.Node, int], owner: Mapping[fx.Node, Region]
-) -> Region | None:
+def _of_halves(product: Product, known: Known) -> Region | None:
     """The region of a product whose two halves one kernel takes together; None for others."""
     halves = halves_of(product)
     if not halves:
         return None
     first, second = halves
-    region = _grown(first, order, owner, {second.node: second})
+    region = _grown(first, known, {second.node: second})
     return region if len(region.products) == 2 else None
 
 
 def _grown(
-    product: Product,
-    order: Mapping[fx.Node, int],
-    owner: Mapping[fx.Node, Region],
-    mates: Mapping[fx.Node, Product] | None = None,
+    product: Product, known: Known, mates: Mapping[fx.Node, Product] | None = None
 ) -> Region:
-    frame = product.frame
+    frame, order = product.frame, known.order
     taken, others, stop = {product.node}, Others(product.node, order), ""
     grown: list[fx.Node] = []
     reached = {product.node}
@@ -94,7 +91,7 @@ def _grown(
     _reach(product.node, reached, readers, order)
     while readers:
         _, node = heapq.heappop(readers)
-        reason = refusal_of(node, product.node, taken, others, owner, frame)
+        reason = refusal_of(node, product.node, taken, others, known, frame)
         if reason:
             others.add(node)
             if not _is_boundary(node):
@@ -105,7 +102,7 @@ def _grown(
             _reach(node, reached, readers, order)
     kept = _cut(product.node, grown)
     region = closed([product], [product.node, *kept], stop)
-    return absorbed(paired(region, order, owner, others, mates or {}), order, owner)
+    return absorbed(paired(region, known, others, mates or {}), known)
 
 
 def _reach(

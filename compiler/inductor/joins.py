@@ -15,7 +15,7 @@ from torch import fx
 
 from .halves import way_to
 from .products import Product, is_truth, product_of
-from .region import Region, bytes_of, changes, closed, is_constant, is_same, source_of
+from .region import Known, Region, bytes_of, changes, closed, is_constant, is_same, source_of
 from .rules import refusal_of
 
 DEPTH_MAX = 12  # operators that are compared to see whether two values are the same
@@ -23,8 +23,7 @@ DEPTH_MAX = 12  # operators that are compared to see whether two values are the 
 
 def paired(
     region: Region,
-    order: Mapping[fx.Node, int],
-    owner: Mapping[fx.Node, Region],
+    known: Known,
     others: Container[fx.Node],
     mates: Mapping[fx.Node, Product],
 ) -> Region:
@@ -37,17 +36,19 @@ def paired(
         return region
     inside = set(region.nodes)
     for operand in region.operands:
-        behind, made = _made_of(operand, region, mates, owner)
+        behind, made = _made_of(operand, region, mates, known)
         second = made[0] if len(made) == 1 else None
-        if second is None or second.node in owner or second.node in others:
+        if second is None or second.node in known.owner or second.node in others:
             continue
         joined = inside | behind | {second.node}
         leaving = [each for each in behind if any(user not in joined for user in each.users)]
         read_here = all(source_of(each, joined) is second.node for each in leaving)
-        if read_here and _go_together(first, second):
-            products = sorted((first, second), key=lambda each: (each.part or (), order[each.node]))
+        alike = known.waits.alike(first.node, second.node)
+        if read_here and alike and _go_together(first, second):
+            places = known.order
+            products = sorted((first, second), key=lambda one: (one.part or (), places[one.node]))
             joined |= {node for each in products for node in way_to(each)}
-            nodes = sorted(joined, key=order.__getitem__)
+            nodes = sorted(joined, key=places.__getitem__)
             return closed(products, nodes, region.stop)
     return region
 
@@ -56,7 +57,7 @@ def _made_of(
     operand: fx.Node,
     region: Region,
     mates: Mapping[fx.Node, Product],
-    owner: Mapping[fx.Node, Region],
+    known: Known,
 ) -> tuple[set[fx.Node], list[Product]]:
     """The elementwise operators that make an operand, and the products that they read."""
     first, waiting = region.products[0].node, [operand]
@@ -69,38 +70,36 @@ def _made_of(
             found[node] = product
         elif node not in behind and not is_constant(node):
             made_here = is_same(node) or not refusal_of(
-                node, first, set(), set(), owner, region.frame
+                node, first, set(), set(), known, region.frame
             )
-            if made_here and node not in owner:
+            if made_here and node not in known.owner:
                 behind.add(node)
                 waiting += node.all_input_nodes
     return behind, list(found.values())
 
 
-def absorbed(
-    region: Region, order: Mapping[fx.Node, int], owner: Mapping[fx.Node, Region]
-) -> Region:
+def absorbed(region: Region, known: Known) -> Region:
     """With the operators that make its operands, where the kernel then reads no more bytes.
 
     A gradient is multiplied with a function of what forward saved: the kernel computes that, too.
     """
     first = region.products[0].node
     inside, waiting = set(region.nodes), list(region.operands)
-    known = {*region.reads[: len(region.reads) - len(region.operands)], *region.hidden}
-    known |= {each.a for each in region.products}
+    own_reads = {*region.reads[: len(region.reads) - len(region.operands)], *region.hidden}
+    own_reads |= {each.a for each in region.products}
     while waiting:
         node = waiting.pop()
-        own = node not in inside | known and all(user in inside for user in node.users)
+        own = node not in inside | own_reads and all(user in inside for user in node.users)
         if (
             own
             and not is_constant(node)
-            and not refusal_of(node, first, inside, set(), owner, region.frame)
+            and not refusal_of(node, first, inside, set(), known, region.frame)
         ):
             inside.add(node)
             waiting = [each for one in inside for each in one.all_input_nodes]
     if len(inside) == len(region.nodes):
         return region
-    nodes = sorted(inside, key=order.__getitem__)
+    nodes = sorted(inside, key=known.order.__getitem__)
     wider = closed(region.products, nodes, region.stop)
     return wider if _read_bytes(wider) <= _read_bytes(region) else region
 

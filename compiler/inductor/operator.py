@@ -16,12 +16,14 @@ import torch
 from torch import library
 
 from ...runtime.bundles.bundle import Bundle, read_bundle
+from ...runtime.bundles.manifest import second_b
 from ...runtime.element_types import torch_dtype
 from ...runtime.errors import DeviceError
 from ...runtime.launch.kernel import Kernel
 from ...runtime.launch.loading import open_kernel
 from ...runtime.private_folders import UnsafePlace, check_private_file
 from ..calls.direct_calls import direct_call, is_there, register
+from ..calls.flops import count_flops
 from ..calls.kernel_cache import cache_folder
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")
@@ -97,3 +99,15 @@ def _(inputs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
         )
         for each in kernel_of(key).declared_outputs(inputs)
     ]
+
+
+def _flops(inputs: Sequence[Any], key: str, *, out_val: Sequence[Any], **_others: Any) -> Any:
+    """Of all products of a region: they have one A and one size."""
+    a, c = inputs[0], out_val[0]
+    one_for_all = a.dim() < c.dim()
+    rows = c.shape[-2] if one_for_all else c.numel() // c.shape[-1]
+    products = 1 if second_b(kernel_of(key).manifest) is None else 2
+    return 2 * products * c.numel() * (a.numel() // rows)
+
+
+count_flops(region_operator, _flops)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import fx
 
+from .collectives import Waits
 from .halves import way_to, whole
 from .products import Product, aten
 
@@ -57,6 +59,18 @@ class Region:
         skipped = {CONVERT, *SAME, *CONSTANTS}
         taken = {each.node for each in self.products} | self.hidden
         return [name_of(n) for n in self.nodes if n not in taken and n.target not in skipped]
+
+
+class Known(NamedTuple):
+    """What is known of a graph while its regions grow.
+
+    order: the place of each node. owner: whose the nodes are that regions before have taken. waits:
+    for which collectives each waits.
+    """
+
+    order: Mapping[fx.Node, int]
+    owner: dict[fx.Node, Region]
+    waits: Waits
 
 
 def name_of(node: fx.Node) -> str:

@@ -28,14 +28,15 @@ def replace(
     launch: Launch,
     moved: dict[fx.Node, fx.Node],
 ) -> None:
-    """Put the kernel's call in the region's place; what only the region computed is gone then.
+    """Put the kernel's call where all that it reads is known; what only the region computed is gone
+    then.
 
     launch: adds the kernel's call with its inputs to the graph. moved: for each value of regions
         replaced before what stands in its place; this one's are added.
     """
     reads = [moved.get(each, each) for each in region.reads]
     inside = set(region.nodes)
-    with graph.inserting_before(_behind(region)):
+    with graph.inserting_before(max([*reads, region.nodes[0]]).next):
         given = [_given(graph, reads[each.number], each) for each in inputs]
         launched = launch(graph, given)
         made = {
@@ -50,11 +51,6 @@ def replace(
                 moved[node] = found
     for node in reversed(region.nodes):
         graph.erase_node(node)
-
-
-def _behind(region: Region) -> fx.Node:
-    """The node before which all that the region reads is known."""
-    return region.nodes[-1].next
 
 
 def _given(graph: fx.Graph, node: fx.Node, given: Input) -> fx.Node:

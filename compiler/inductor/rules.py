@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 
 import torch
 from torch import fx
@@ -10,7 +10,7 @@ from torch import fx
 from ..importers.aten_elements import MLIR_TYPES, is_known
 from .frames import framed, in_frame, viewed
 from .products import aten, dtype_of, is_static, sizes_of
-from .region import CONVERT, SAME, TURNS, Region, changes, is_constant
+from .region import CONVERT, SAME, TURNS, Known, changes, is_constant
 
 NO_ELEMENTS = (*TURNS, aten.new_full.default)
 READ = (torch.bfloat16, torch.float16, torch.float32, torch.bool)
@@ -22,14 +22,16 @@ def refusal_of(
     product: fx.Node,
     taken: Container[fx.Node],
     others: Container[fx.Node],
-    owner: Mapping[fx.Node, Region],
+    known: Known,
     frame: tuple[int, ...],
 ) -> str:
     """Why an operator cannot be in the region; "" if it can."""
     if node.op != "call_function" or not isinstance(node.meta.get("val"), torch.Tensor):
         return "is no operator of one tensor"
-    if node in owner:
+    if node in known.owner:
         return "belongs to another region"
+    if known.waits.for_more(node, product):
+        return "waits for a collective that the product does not wait for"
     if any(each in others for each in node.all_input_nodes):
         return "reads what is computed outside"
     if changes(node):

@@ -15,7 +15,7 @@ from tilewright.compiler.calls import direct_calls
 from tilewright.runtime.launch.kernel import Kernel
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
-DIRECT, OPERATOR = "tilewright_product_into(", "torch.ops.tilewright.product"
+DIRECT, OPERATOR = "tilewright_extern_kernels_product_into(", "torch.ops.tilewright.product"
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def test_the_code_calls_and_names_what_it_calls():
     c, code, _ = compiled(matmul, a, b)
     assert DIRECT in code
     assert OPERATOR not in code
-    assert f"from {direct_calls.__name__} import product_into as tilewright_product_into" in code
+    assert f"from {direct_calls.__name__} import product_into as {DIRECT[:-1]}" in code
     assert c.equal(matmul(a, b))
     assert_product(c, a, b)
 
@@ -181,7 +181,7 @@ def test_a_region_of_one_output_is_called_directly():
     made = torch.compile(lambda x, w: torch.relu(x @ w.T), backend="tilewright", options=options)
     with torch.no_grad():
         y, codes = run_and_get_code(made, x, w)
-        assert "tilewright_region_into(" in codes[0]
+        assert "tilewright_extern_kernels_region_into(" in codes[0]
         assert "torch.ops.tilewright" not in codes[0]
         torch.testing.assert_close(y, torch.relu(x @ w.T))
         other = torch.randn(16, 32).bfloat16()

@@ -1,0 +1,30 @@
+"""How many operations our operators of products take, as torch counts those of its own.
+
+A FlopCounterMode adds them up. Inductor computes from them how long an operator takes, and so how
+much of a collective it hides; an operator without a count would hide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import register_flop_formula
+
+
+def count_flops(operator: Any, formula: Callable[..., Any]) -> None:
+    """Let torch count those of an operator: formula(*arguments, out_val=what it gave)."""
+    register_flop_formula(operator.overloadpacket, get_raw=True)(formula)
+
+
+def of_rows(a: torch.Tensor, *_: Any, out_val: torch.Tensor, **_others: Any) -> Any:
+    """Of c = a·bᵀ: two for each element of c and each of a row of a."""
+    return 2 * out_val.numel() * a.shape[-1]
+
+
+def of_groups(
+    a: torch.Tensor, b: torch.Tensor, *_: Any, out_val: torch.Tensor, **_others: Any
+) -> Any:
+    """Of a product of groups, which are of rows, or parts of K where b is a matrix."""
+    return 2 * a.numel() * b.shape[-1] if b.dim() == 2 else of_rows(a, out_val=out_val)
