@@ -76,6 +76,36 @@ def test_barrier_reductions(aligned):
     assert (out == 24).all()
 
 
+@pytest.mark.parametrize("other", ["bar.sync 1, 64;", "bar.arrive 1, 64;"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_reduction_does_not_go_with_other_arrivals_in_a_phase(other, seed):
+    """PTX ISA §9.7.13.1: barrier.red is not to be mixed with barrier.sync or barrier.arrive"""
+    trap = trapped(
+        f"""setp.lt.u32 %p0, %r0, 32; @%p0 bra A; {other} bra J;
+                 A: bar.red.popc.u32 %r1, 1, 64, %p0; J:""",
+        64,
+        seed=seed,
+    )
+    assert trap.category == "protocol" and ".red does not go together with" in trap.message
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_reduction_is_read_behind_the_next_phase(seed):
+    """Warps 0 and 1 reduce; warp 0 hands the barrier over to warps 2 and 3, which reduce other
+    flags, while warp 1 may still be on its way"""
+    out = run(
+        """.shared .align 8 .b64 turn; setp.eq.u32 %p0, %r0, 0; setp.lt.u32 %p1, %r0, 64;
+      setp.lt.u32 %p2, %r0, 32; @%p0 mbarrier.init.shared::cta.b64 [turn], 32; bar.sync 0;
+      @!%p1 bra W; bar.red.popc.u32 %r1, 1, 64, %p2; @!%p2 bra END;
+      mbarrier.arrive.shared::cta.b64 _, [turn]; bra END;
+      W: mbarrier.try_wait.parity.shared::cta.b64 %p3, [turn], 0; @!%p3 bra W;
+      bar.red.popc.u32 %r1, 1, 64, %p2; END:""",
+        128,
+        seed=seed,
+    )
+    assert out.tolist() == [32] * 64 + [0] * 64
+
+
 def test_exited_threads_are_not_waited_for():
     out = run("setp.lt.u32 %p0, %r0, 32; @%p0 exit; bar.sync 0; mov.u32 %r1, 1;", 96)
     assert out.tolist() == [0xBAD] * 32 + [1] * 64

@@ -107,8 +107,8 @@ def _nothing(warp, mask, token) -> None:
     return None
 
 
-def _no_flags(warp, mask) -> tuple:
-    return ()
+def _no_flags(warp, mask) -> None:
+    return None
 
 
 def _is_aligned(ins: Decoded) -> bool:

@@ -30,7 +30,8 @@ from ..tensor.tensor_core import Block
 from ..tensor.tensor_engine import pair_of, tensor_engine
 from ..tensor.tensor_memory import split_address
 from .tcgen05 import one_lane
-from .tcgen05_mma import COLLECTORS, order_read, submit
+from .tcgen05_collector import Usage, take_usage
+from .tcgen05_mma import order_read, submit
 from .tcgen05_product import Multiply, Place
 
 _WITHOUT_ID = 0x3FFF_FFFF
@@ -143,6 +144,7 @@ class _Reads:
     b_factors: Callable
     enable: Callable
     a_in_tensor_memory: bool
+    collector: Usage
 
 
 @instruction(*_PREFIXES, section="9.7.16.10.9")
@@ -152,9 +154,9 @@ def build_scaled_mma(ins: Decoded) -> Step:
     kind = ins.mnemonic.rpartition("kind::")[2]
     ins.required(("block_scale",))
     vector = _take_vector(ins, kind)
-    ins.choice(COLLECTORS)
+    collector = take_usage(ins)
     ins.finish_modifiers()
-    reads = _operands(ins)
+    reads = _operands(ins, collector)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         lane = one_lane(mask, "tcgen05.mma")
@@ -176,7 +178,7 @@ def _take_vector(ins: Decoded, kind: str) -> str:
     return names[ins.required(tuple(names))]
 
 
-def _operands(ins: Decoded) -> _Reads:
+def _operands(ins: Decoded, collector: Usage) -> _Reads:
     ins.expect_operands(7)
     in_tensor_memory = isinstance(ins.operand(1), syntax.Address)
     return _Reads(
@@ -188,6 +190,7 @@ def _operands(ins: Decoded) -> _Reads:
         b_factors=ins.address(5),
         enable=ins.read_predicate(6),
         a_in_tensor_memory=in_tensor_memory,
+        collector=collector,
     )
 
 
@@ -203,6 +206,7 @@ def _bind(warp: Warp, lane: int, reads: _Reads, form: tuple[str, str, int]) -> S
         add=bool(reads.enable(warp)[lane]),
         scale=0,
         disabled=None,
+        collector=reads.collector,
         scaling=scaling,
         a_factors=_factor_column(int(reads.a_factors(warp)[lane]), "A"),
         b_factors=_factor_column(int(reads.b_factors(warp)[lane]), "B"),

@@ -26,6 +26,7 @@ from ..tensor.spans import Access, Claim, Span
 from ..tensor.tensor_engine import pair_of, tensor_engine, track
 from ..tensor.tensor_memory import LANES, split_address
 from .tcgen05 import TENSOR_STREAM, one_lane, take_group
+from .tcgen05_collector import Usage, take_usage
 from .tcgen05_product import Multiply, Place, StationaryMultiply
 from .tcgen05_series import Series, count_product, follow
 
@@ -33,9 +34,6 @@ _SECTION = "9.7.16.10.9"
 KIND_MODIFIERS = tuple(
     f"kind::{name}" for name in ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
 )
-_USES = ("fill", "use", "lastuse", "discard")
-COLLECTORS = tuple(f"collector::a::{use}" for use in _USES)
-_STATIONARY_COLLECTORS = tuple(f"collector::b{i}::{use}" for i in range(4) for use in _USES)
 _MAX_SCALE = 15
 
 
@@ -53,6 +51,7 @@ class Operands:
     disabled: Callable | None
     scale: int
     a_in_tensor_memory: bool
+    collector: Usage
 
 
 @instruction("tcgen05.mma", section=_SECTION)
@@ -64,10 +63,10 @@ def build_mma(ins: Decoded) -> Step:
     kind = ins.required(KIND_MODIFIERS).removeprefix("kind::")
     if kind not in KINDS or (stationary and group == 2):
         ins.unmodelled(f"modifier .kind::{kind}")
-    ins.choice(_STATIONARY_COLLECTORS if stationary else COLLECTORS)
+    collector = take_usage(ins, stationary=stationary)
     ins.finish_modifiers()
     make = _stationary(ins) if stationary else _dense
-    operands = decode_operands(ins, group)
+    operands = decode_operands(ins, group, collector)
     form = kind, group, stationary, False
     if not stationary and operands.disabled is None:
         _note_lane_form(ins, operands, form)
@@ -111,7 +110,7 @@ def _stationary(ins: Decoded) -> Callable[[Warp, int], Callable[..., Multiply]]:
     return lambda warp, lane: partial(StationaryMultiply, mask=int(read(warp)[lane]))
 
 
-def decode_operands(ins: Decoded, group: int) -> Operands:
+def decode_operands(ins: Decoded, group: int, collector: Usage) -> Operands:
     ins.expect_operands(5, 6, 7)
     disables = isinstance(ins.operand(4), syntax.Vector)
     at = 5 if disables else 4
@@ -128,6 +127,7 @@ def decode_operands(ins: Decoded, group: int) -> Operands:
         disabled=disabled,
         scale=_scale(ins, at + 1),
         a_in_tensor_memory=in_tensor_memory,
+        collector=collector,
     )
 
 
@@ -182,6 +182,7 @@ def _made(
         add=bool(add),
         scale=operands.scale,
         disabled=_disabled_lanes(operands, warp, lane, form[1]),
+        collector=operands.collector,
     )
 
 

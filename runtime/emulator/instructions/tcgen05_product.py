@@ -14,12 +14,13 @@ from ..interface import Cta
 from ..machine.engine import Move, Moves
 from ..tensor.accumulator import Accumulator, Products
 from ..tensor.descriptor import InstructionDescriptor, SharedDescriptor
-from ..tensor.shared_operands import Operand, gather, gather_words, operand_at
+from ..tensor.shared_operands import Operand, check_inside, gather, gather_words, operand_at
 from ..tensor.spans import HALF_LANES, Claim, Span
 from ..tensor.tensor_core import Block, accumulate, data_path, dense_layout, multiply, to_float32
 from ..tensor.tensor_engine import tensor_engine
 from ..tensor.tensor_memory import LANES, TensorMemory
 from ..tensor.zero_columns import zero_columns
+from .tcgen05_collector import Usage
 
 _WORD_BITS = 32
 WORD_BYTES = 4
@@ -37,7 +38,8 @@ class Place:
 
 @dataclass(eq=False)
 class Multiply:
-    """One issued operation; ``ctas`` is the CTA or the pair, even rank first."""
+    """One issued operation; ``ctas`` is the CTA or the pair, even rank first; collector: what it
+    does with the buffer of an operand."""
 
     ctas: tuple[Cta, ...]
     descriptor: InstructionDescriptor
@@ -47,6 +49,7 @@ class Multiply:
     add: bool
     scale: int
     disabled: np.ndarray | None
+    collector: Usage
 
     @property
     def group(self) -> int:
@@ -145,7 +148,22 @@ class Multiply:
     @cached_property
     def is_plain(self) -> bool:
         """Whether it only multiplies two operands in shared memory and adds the product."""
-        return type(self) is Multiply and self._may_wait and not isinstance(self.a, Place)
+        alone = isinstance(self.a, Place) or self.collector.use != "discard"
+        return type(self) is Multiply and self._may_wait and not alone
+
+    def collected(self, buffer: str) -> tuple[tuple, list[np.ndarray]]:
+        """The operand that a collector buffer keeps: its form, and its words."""
+        d = self.descriptor
+        if buffer != "a":
+            form, operand = (d.b, d.n, d.k, d.b_transposed), self.operand_b
+        elif isinstance(self.a, Place):
+            form = d.a, d.m, d.stored_k, d.a_transposed
+            return form, [self._words_of(block, self.a).copy() for block in self.blocks]
+        else:
+            form, operand = (d.a, d.m, d.stored_k, d.a_transposed), self.operand_a
+        for cta in self.ctas:
+            check_inside(cta, operand)
+        return form, [cta.shared.words[operand.words] for cta in self.ctas]
 
     def join_products(self, a: list[np.ndarray], b: list[np.ndarray], count: int) -> None:
         """Leave the product to be formed later, and those that follow it; a, b: the words of their
@@ -202,12 +220,14 @@ class Multiply:
         return np.concatenate([self._read_lanes(block, place) for block in self.blocks])
 
     def _read_lanes(self, block: Block, place: Place) -> np.ndarray:
+        return to_float32(self._words_of(block, place), self.descriptor.a.name)
+
+    def _words_of(self, block: Block, place: Place) -> np.ndarray:
         columns = slice(place.column, place.column + self.a_columns)
         lanes = _shifted(block.lanes, place.lane)
         memory = tensor_engine(self.ctas[block.cta]).memory
         memory.require_written(lanes, columns, "tcgen05.mma operand A")
-        words = np.ascontiguousarray(memory.part(lanes, columns))
-        return to_float32(words, self.descriptor.a.name)
+        return np.ascontiguousarray(memory.part(lanes, columns))
 
     def _write(self, block: Block, product: np.ndarray) -> None:
         memory, lanes, columns = self._place_of(block)

@@ -22,6 +22,7 @@ from ..tensor.shared_operands import (
 )
 from ..tensor.spans import Access
 from ..tensor.tensor_engine import tensor_engine
+from .tcgen05_collector import collect
 from .tcgen05_product import Multiply
 
 
@@ -61,6 +62,7 @@ class Series:
     def run(self) -> None:
         """Perform them."""
         first = self.parts[0]
+        collect(first)
         if len(self.parts) == 1:
             first.run()
             return

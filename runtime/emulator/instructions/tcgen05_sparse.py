@@ -21,14 +21,8 @@ from ..tensor.sparse_metadata import SECTION, kept_positions, metadata_columns, 
 from ..tensor.tensor_engine import tensor_engine
 from ..tensor.tensor_memory import split_address
 from .tcgen05 import one_lane, take_group
-from .tcgen05_mma import (
-    COLLECTORS,
-    KIND_MODIFIERS,
-    bind,
-    decode_operands,
-    order_read,
-    submit,
-)
+from .tcgen05_collector import take_usage
+from .tcgen05_mma import KIND_MODIFIERS, bind, decode_operands, order_read, submit
 from .tcgen05_product import Multiply
 
 _METADATA_OPERAND = 3
@@ -66,10 +60,10 @@ def build_sparse_mma(ins: Decoded) -> Step:
     kind = ins.required(KIND_MODIFIERS).removeprefix("kind::")
     if kind not in KINDS:
         ins.unmodelled(f"a sparse operand A of .kind::{kind}")
-    ins.choice(COLLECTORS)
+    collector = take_usage(ins)
     ins.finish_modifiers()
     metadata = _take_metadata(ins)
-    operands = decode_operands(ins, group)
+    operands = decode_operands(ins, group, collector)
     form = kind, group, False, True
 
     def step(warp: Warp, mask: np.ndarray) -> None:

@@ -21,7 +21,8 @@ class TensorEngine:
     ``last`` is the newest mma of the CTA (pair), kept on the even CTA, ``series`` what the next one
     may join (`tcgen05_series.Series`), or None; ``issued`` the operations
     of each thread (warp, lane) that a commit tracks; ``products`` what mmas under way access;
-    ``requests`` the allocation that waits for ("columns") or got ("granted") the pair's agreement.
+    ``requests`` the allocation that waits for ("columns") or got ("granted") the pair's agreement;
+    ``kept`` what collector buffers hold (`tcgen05_collector.Held`), by name.
     """
 
     def __init__(self, memory: TensorMemory):
@@ -34,6 +35,7 @@ class TensorEngine:
         self._most = _PRODUCTS
         self.group: int | None = None
         self.requests: dict[str, int] = {}
+        self.kept: dict[str, Any] = {}
 
     def use_group(self, group: int) -> None:
         """Every tcgen05 instruction of a kernel must have the same .cta_group."""
