@@ -22,6 +22,7 @@ from ..passes import LOWERING, PASSES
 from ..passes.accepted_ops import MODULE, READ, check_attributes
 from ..passes.base import (
     ARGUMENTS_ATTRIBUTE,
+    CONTAINER_ATTRIBUTE,
     DEFAULT_TARGET,
     MATH_ATTRIBUTE,
     MMA_ATTRIBUTE,
@@ -34,14 +35,13 @@ from ..passes.base import (
 
 ORDER = {name: number for number, name in enumerate(PASSES)}
 KERNEL = ORDER["tiling"]
-OF_MODULE = {
-    **MODULE,
-    ARGUMENTS_ATTRIBUTE: READ,
-    MMA_ATTRIBUTE: READ,
-    MATH_ATTRIBUTE: READ,
-    ROWS_ATTRIBUTE: READ,
-    "gpu.container_module": READ,
+OF_MODULE = {**MODULE, ARGUMENTS_ATTRIBUTE: READ}
+OF_LOWERED = {
+    name: use
+    for name, use in (OF_MODULE | {CONTAINER_ATTRIBUTE: READ}).items()
+    if name not in (MMA_ATTRIBUTE, MATH_ATTRIBUTE, ROWS_ATTRIBUTE)
 }
+"""What a lowered kernel's module says: `lower-to-nvvm` has done what the others ask for."""
 _MAKERS = {op: each.name for each in PASSES.values() for op in getattr(each, "makes", ())}
 
 
@@ -81,7 +81,8 @@ def check_left(names: list[str], level: str | None) -> None:
 def check_alone(module: ir.Module, level: str | None) -> None:
     """Refuse what stands beside a kernel, and what its module says that nobody reads."""
     if level is not None:
-        check_attributes(module.operation, OF_MODULE)
+        lowered = level == LOWERING[-1].name
+        check_attributes(module.operation, OF_LOWERED if lowered else OF_MODULE)
     others = list(module.body.operations)[1:] if is_kernel(level) else []
     if others:
         raise refused(others[0], "a kernel must be alone in its module, got another op; remove it")

@@ -12,6 +12,7 @@ from ..runtime.strict_json import parse_json
 
 LAUNCH_ATTRIBUTE = "tile.launch"
 FUNCTION = "llvm.func"
+SIZES = {"nvvm.reqntid": "block", "nvvm.cluster_dim": "cluster"}
 OF_THE_KERNEL = (
     *("entry", "grid", "cluster", "block", "dynamic_shared_bytes", "workspace_bytes"),
     *("schedule", "tensors", "parameters", "epilogue", "names"),
@@ -50,7 +51,18 @@ def launch_of(gpu_module: Any, chip: str) -> dict[str, Any]:
     if launch["entry"] != name:
         rule = f"{LAUNCH_ATTRIBUTE}.entry: must be the name of the function, '{name}'"
         raise refused(kernels[0], f"{rule}, got '{launch['entry']}'")
+    _check_sizes(kernels[0], launch)
     return launch
+
+
+def _check_sizes(kernel: ir.Operation, launch: dict[str, Any]) -> None:
+    """PTX requires the sizes that the function has; a launch with others fails."""
+    for name, field in SIZES.items():
+        got = kernel.attributes[name] if name in kernel.attributes else None
+        sizes = [1, 1, 1] if got is None else list(ir.DenseI32ArrayAttr(got))
+        if sizes != launch[field]:
+            rule = f"{name} must be the {field} of {LAUNCH_ATTRIBUTE}, {launch[field]}"
+            raise refused(kernel, f"{rule}, got {sizes}")
 
 
 def _check_chip(gpu_module: Any, chip: str) -> None:

@@ -22,6 +22,7 @@ MMA_ATTRIBUTE = "tile.mma_unit"  # its kernel multiplies by another MMA of its c
 ROWS_ATTRIBUTE = "tile.rows"  # the fewest and the most rows that a launch says
 MATH_ATTRIBUTE = "tile.math"  # how exact its functions are (`math_policy.py`)
 ARGUMENTS_ATTRIBUTE = "tile.arguments"  # a torch module's names of them
+CONTAINER_ATTRIBUTE = "gpu.container_module"  # MLIR's own: it holds a gpu.module
 # What a kernel says of itself.
 SOURCE_ATTRIBUTE = "tile.source"  # its inputs aren't the function's arguments in order
 SWAPPED_ATTRIBUTE = "tile.swapped"  # its MMAs multiply tiles of b by tiles of a

@@ -17,13 +17,13 @@ SCALAR_ATTRIBUTES = frozenset({"value", "predicate", "fastmath", "overflowFlags"
 OF_ELEMENT = frozenset({"axes"})
 
 
-def check_epilogue(store: Any, kernel: KernelOp) -> None:
-    """What a store computes on each element."""
+def check_epilogue(store: Any, kernel: KernelOp, is_expanded: bool = False) -> None:
+    """What a store computes on each element; where loops are written out, also of what is held."""
     block = store.epilogue.blocks[0]
     known = set(block.arguments)
     for op in block.operations:
         name = op.operation.name
-        if isinstance(op, HeldElementOp):
+        if isinstance(op, HeldElementOp) and not is_expanded:
             raise refused(op, "epilogue: nothing is held before loops are written out; read a view")
         if isinstance(op, ElementOp):
             check_element(kernel, op)

@@ -1,6 +1,7 @@
 """What is read of a kernel whose stores are written out, or whose instructions are selected.
 
 attributes   no op, of ours or of MLIR's, has an attribute that nobody reads
+lowered      of a gpu.module MLIR translates what its ops are declared with, and passes over the rest
 """
 
 from __future__ import annotations
@@ -18,6 +19,16 @@ from ..shared_scales import SHARED
 from ..warp_grids import WARP_GRID_ATTRIBUTE
 from ..whole import WHOLE, WHOLE_OPS
 
+OF_KERNELS = {SOURCE_ATTRIBUTE, SWAPPED_ATTRIBUTE, WARP_GRID_ATTRIBUTE}
+GPU_MODULE, FUNCTION = "gpu.module", "llvm.func"
+OF_LOWERED = {
+    GPU_MODULE: frozenset({"sym_name", "targets"}),
+    FUNCTION: frozenset(
+        {"gpu.kernel", "tile.launch"}
+        | {f"nvvm.{name}" for name in ("kernel", "reqntid", "cluster_dim", "minctasm")}
+    ),
+}
+"""What ops of a lowered kernel say beside what MLIR declares of them."""
 # convert-scf-to-cf hands it to the branch of the loop, and that to LLVM.
 LOOP_ANNOTATION = "loop_annotation"
 
@@ -31,6 +42,10 @@ def check_instructions(module: ir.Module) -> None:
             _check_attributes(kernel)
             for op in operations(kernel.operation):
                 _check_attributes(op)
+        elif kernel.operation.name == GPU_MODULE:
+            for op in (kernel, *operations(kernel.operation)):
+                more = OF_LOWERED.get(op.operation.name, frozenset())
+                refuse_unread(op, _known(type(op)) | more)
 
 
 def _check_attributes(op: Any) -> None:
@@ -47,9 +62,8 @@ def _known(op_class: type) -> frozenset[str]:
     fields = getattr(op_class, "_fields", None)
     if fields is not None:
         declared = {field.name for field in fields if isinstance(field, ext.AttributeDef)}
-        return frozenset(
-            declared | {*COUNTS, SOURCE_ATTRIBUTE, SWAPPED_ATTRIBUTE, WARP_GRID_ATTRIBUTE}
-        )
+        is_kernel = issubclass(op_class, KernelOp | sm.KernelOp)
+        return frozenset(declared | {*COUNTS} | (OF_KERNELS if is_kernel else set()))
     extra = {LOOP_ANNOTATION} if op_class is scf.ForOp else set()
     return frozenset(_inherent(op_class) | extra | {*COUNTS})
 

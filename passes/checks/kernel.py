@@ -117,16 +117,15 @@ PARTS = (
     GroupDepthOp, GroupColumnsOp, GroupStepsOp, GroupAtomsOp, GroupScalesOp,
 )  # fmt: skip
 ELEMENTS = (ElementOp, StagedElementOp, HeldElementOp)
-NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, *ELEMENTS, YieldOp, *PARTS)
-OF_STACKS = frozenset({
-    "tiles", "count", "tile", "together", "extent", "depth", "less", "least", "most", "form",
-})  # fmt: skip
-OURS = {
+NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, *ELEMENTS, YieldOp)
+KNOWN = {
     op: frozenset(field.name for field in op._fields if type(field).__name__ == "AttributeDef")
     | (COUNTS if op._ODS_OPERAND_SEGMENTS else frozenset())
     for op in (*Tile.operations, *Pipe.operations, WarpsOp, RunOp, ConvergeOp, TeamOp, *MEMORY)
     if op not in NO_PART_OF_A_KERNEL
 }
+OURS = KNOWN.keys() - set(PARTS)
+BESIDE_ROLES = (*HANDLES, *PARTS, MarkOp)
 ARITHMETIC = {
     "arith.constant": frozenset({"value"}),
     "arith.cmpi": frozenset({"predicate"}),
@@ -179,12 +178,12 @@ class Check:
         check_swapped(self.kernel)
         check_order(self.kernel)
         for region in walk(self.kernel, REGIONS):
-            refuse_unread(region, OURS[type(region)])
+            refuse_unread(region, KNOWN[type(region)])
         first = 0
         if not self.roles:
             self._agent(self.kernel, self.ops, first, self.kernel.threads.value // WARP_THREADS)
         for number, role in enumerate(self.roles, 1):
-            refuse_unread(role, OURS[type(role)])
+            refuse_unread(role, KNOWN[type(role)])
             if isinstance(role, WarpsOp):
                 _check_place(role, first, number)
             self._agent(role, list(members(role.body.blocks[0])), first, role.warps.value)
@@ -221,6 +220,8 @@ class Check:
 
     def _stores_once(self, agent: Any) -> None:
         """Of what an agent stores, each output must be stored once, or all of them."""
+        if self.sums and self.held and not self.stored:  # nobody else reads its registers
+            raise refused(agent, "sums: an agent must store the sums that it holds, got no store")
         outputs = outputs_of(self.kernel)
         most = max((self.stored.count(view) for view in outputs), default=0)
         if most > 1 or len(self.stored) not in (0, len(outputs)):
@@ -236,17 +237,16 @@ class Check:
 
     def _op(self, op: Any, loops: tuple[Any, ...], top: bool) -> None:
         kind = type(op)
+        if kind in KNOWN:
+            refuse_unread(op, KNOWN[kind])
         if kind in OURS:
-            refuse_unread(op, OURS[kind])
             self._ours(op, loops, top)
         elif kind is scf.ForOp:
             _check_loop(op)
             self._block(list(members(op.body)), (*loops, op), top=False)
         elif op.operation.name in ARITHMETIC:
             refuse_unread(op, ARITHMETIC[op.operation.name])
-        elif isinstance(op, PARTS):
-            refuse_unread(op, OF_STACKS)
-        else:
+        elif kind not in PARTS:
             raise refused(
                 op,
                 "ops: a kernel holds ops of tile and pipe, scf.for, and arith.constant, addi, "
@@ -327,15 +327,13 @@ class Check:
 
     def _beside_roles(self) -> None:
         for op in self.ops:
-            if isinstance(op, (*ROLES, *HANDLES, MarkOp)):
+            if isinstance(op, ROLES):
                 continue
-            if isinstance(op, PARTS):
-                continue
-            if type(op) in OURS or op.operation.name not in ARITHMETIC:
+            if not isinstance(op, BESIDE_ROLES) and op.operation.name not in ARITHMETIC:
                 raise refused(
                     op, "roles: nothing may act beside roles, got this op; move it into one"
                 )
-            refuse_unread(op, ARITHMETIC[op.operation.name])
+            self._op(op, (), top=True)
         names = [role.agent.value for role in self.roles]
         for number, role in enumerate(self.roles):
             if role.agent.value in names[:number]:

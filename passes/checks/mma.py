@@ -34,8 +34,8 @@ from .scales import (
     check_scaled_mma,
 )
 from .short import check_short_mma
+from .slots import loads_of
 from .weights import check_weight_mma
-
 
 def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     """Whether the target has an MMA for the tiles."""
@@ -151,20 +151,4 @@ def _origins(tile: ir.Value) -> set[int]:
     if isinstance(part, TileMemoryOp):
         copies = [use.owner.opview for use in tile.uses if use.owner.name == "tile.copy"]
         return {ir.BlockArgument(argument_of(copy.view)).arg_number for copy in copies}
-    ring, found = part.slot.owner.operands[0], set()
-    for use in ring.uses:
-        if use.owner.name == "pipe.acquire":
-            found |= _fills(use.owner.opview.slot, part.index.value)
-    return found
-
-
-def _fills(slot: ir.Value, index: int) -> set[int]:
-    parts = [use.owner.opview for use in slot.uses]
-    loads = [
-        use.owner.opview for part in parts if part.index.value == index for use in part.tile.uses
-    ]
-    return {
-        ir.BlockArgument(loaded_argument(load)).arg_number
-        for load in loads
-        if hasattr(load, "map") or hasattr(load, "view")
-    }
+    return {ir.BlockArgument(loaded_argument(load)).arg_number for load in loads_of(part)}

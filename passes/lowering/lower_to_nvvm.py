@@ -19,7 +19,18 @@ from ...dialects.sm_types import Sm
 from ...dialects.target import Target
 from ...dialects.tile_types import integers_of
 from .. import build
-from ..base import PassLog, one_of, option, require, target_of, walk
+from ..base import (
+    CONTAINER_ATTRIBUTE,
+    MATH_ATTRIBUTE,
+    MMA_ATTRIBUTE,
+    ROWS_ATTRIBUTE,
+    PassLog,
+    one_of,
+    option,
+    require,
+    target_of,
+    walk,
+)
 from . import nvvm_barriers, nvvm_copies, nvvm_fragments, nvvm_lanes, nvvm_tensor_core, nvvm_wgmma
 
 TENSOR_MAP_BYTES = 128
@@ -60,7 +71,7 @@ class LowerToNvvm:
         if pdl != "false":
             broken = legality.grid_dependencies(target)
             require(kernel, broken, f"use pdl=false, not {pdl}", "lower-to-nvvm: ")
-        module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
+        _tell_lowered(module)
         with ir.InsertionPoint(kernel), kernel.location:
             functions = _gpu_module(target)
         ops = walk(kernel, Sm.Operation)
@@ -91,6 +102,15 @@ def _the_kernel(module: ir.Module) -> sm.KernelOp:
             "run select-instructions first"
         )
     return kernels[0]
+
+
+def _tell_lowered(module: ir.Module) -> None:
+    """What passes ask of the module is in its instructions now, or in `tile.launch`."""
+    attributes = module.operation.attributes
+    for name in (MMA_ATTRIBUTE, MATH_ATTRIBUTE, ROWS_ATTRIBUTE):
+        if name in attributes:
+            del attributes[name]
+    attributes[CONTAINER_ATTRIBUTE] = ir.UnitAttr.get()
 
 
 def _gpu_module(target: Target) -> ir.Block:

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from edited_ir import change, refusal, replace
+from edited_ir import change, insert, place, refusal, replace
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import run_passes_on_text
@@ -111,6 +111,17 @@ def test_copies_of_scales_say_how_many_rows_and_blocks_share_one():
             "first loop's; give all of them one",
         ),
         (
+            TMA,
+            lambda lines: [line.replace("[320, 300], [640]", "[640, 150], [1280]") for line in lines],
+            "tile.tma_load: views: the tensor map of memref<300x320xbf16, 1> must have dims [320, "
+            "300] and strides [640] of bf16, got [640, 150] and [1280] of bf16",
+        ),
+        (
+            f"{TMA},epilogue-staging",
+            insert("arith.truncf", '"sm.converge"() : () -> ()'),
+            "sm.converge: epilogue: not an op that an epilogue can take",
+        ),
+        (
             f"{TMA},clustering{{shape=2x1}},persistence",
             change("tile.place", "tiles", "[3, 5]"),
             "tile.place: tiles: must be whole clusters of 2x1, got [3, 5]; round them up",
@@ -121,6 +132,23 @@ def test_a_kernel_that_says_what_its_indices_do_not_is_refused_at_the_op(passes,
     found, line = refusal(f"{passes},expand-loops", edit)
     assert found == message
     assert message.partition(":")[0] in line
+
+
+def of_all_slots(lines):
+    """A tile of the memory of all slots of a ring, where it was one of a slot."""
+    memory = lines[place(lines, '"sm.slot_memory"', 0)].partition(" = ")[0].strip()
+    at = place(lines, '"pipe.tile"', -1)
+    return [*lines[:at], re.sub(r'tile"\(%\w+\)', f'tile"({memory})', lines[at]), *lines[at + 1 :]]
+
+
+@pytest.mark.parametrize("level", ["plan-memory", "expand-loops", "pipes-to-barriers"])
+def test_a_tile_of_no_slot_at_hand_is_refused_at_every_level(level):
+    found, line = refusal(f"{TMA},pipelining{{stages=2}},{level}", of_all_slots)
+    assert found == (
+        "pipe.tile: slots: must be a tile of a slot of pipe.acquire, pipe.wait, sm.slot, got one "
+        "of sm.slot_memory; take it from there"
+    )
+    assert "pipe.tile" in line
 
 
 def test_a_kernel_may_compare_more_than_it_has_to():

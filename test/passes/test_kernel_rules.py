@@ -51,6 +51,14 @@ RULES = {
         insert("tile.load", '%m = "memref.alloca"() : () -> memref<4xf32>'),
     ),
     "an odd attribute": (TMA, replace("{index = 0", "{odd = 1, index = 0")),
+    "an odd attribute of a place beside roles": (
+        ROLES,
+        replace('"tile.cta_tile"()', '"tile.cta_tile"() {odd = 1}'),
+    ),
+    "an odd attribute of a ring beside roles": (
+        ROLES,
+        replace('"pipe.create"()', '"pipe.create"() {tiles = [1, 1]}'),
+    ),
     "an unsigned loop": (TILING, replace("scf.for %arg3", "scf.for unsigned %arg3")),
     "fast arithmetic": (TILING, replace("arith.truncf %arg3", "arith.truncf %arg3 downward")),
     "a ring in a loop": (TMA, move('"pipe.create"', "scf.for")),
@@ -186,6 +194,7 @@ WARPGROUPS = {
         both(insert("}) {agent", "\n".join(ROLE), -1), replace("threads = 160", "threads = 192")),
         "ping-pong",
     ),
+    "a consumer that stores nothing": (TURNS, drop_lines('"tile.store"', "})"), ""),
     "sums of both consumers": (LOOPS, lambda lines: shared_sums(lines), "ping-pong"),
 }
 
@@ -219,6 +228,12 @@ MESSAGES = {
         "addi, subi, muli and cmpi, got another; take it out of the kernel"
     ),
     "an odd attribute": ("pipe.tile: attributes: nothing reads 'odd'; take it off the op"),
+    "an odd attribute of a place beside roles": (
+        "tile.cta_tile: attributes: nothing reads 'odd'; take it off the op"
+    ),
+    "an odd attribute of a ring beside roles": (
+        "pipe.create: attributes: nothing reads 'tiles'; take it off the op"
+    ),
     "an unsigned loop": ("scf.for: attributes: nothing reads 'unsignedCmp'; take it off the op"),
     "fast arithmetic": (
         "arith.truncf: epilogue: rounds to nearest even, got a rounding mode; take it off"
@@ -391,6 +406,9 @@ MESSAGES = {
     "a third role": (
         "tile.kernel: ping-pong: needs a consumer and a load role and no other, got consumer, "
         "load, more; run warp-specialization first"
+    ),
+    "a consumer that stores nothing": (
+        "pipe.role: sums: an agent must store the sums that it holds, got no store"
     ),
     "sums of both consumers": (
         "tile.mma: ping-pong: each consumer has sums of its own, got a shared accumulator; move it"

@@ -6,8 +6,13 @@ import re
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.pipeline import DEFAULT_PIPELINE, LOWERING_NAMES, run_passes_on_text
-from tilewright.compiler.presets import PRESETS
+from tilewright.compiler.pipeline import (
+    DEFAULT_PIPELINE,
+    LOWERING_NAMES,
+    checked_text,
+    run_passes_on_text,
+)
+from tilewright.compiler.presets import HOPPER_PRESETS, PRESETS
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 
@@ -36,6 +41,30 @@ def test_what_is_printed_after_a_pass_goes_on_to_the_same_kernel(target, name, s
     stopped = lowered(target, name, stop)
     goes_on = run_passes_on_text(stopped, "stop.mlir", "lower-to-nvvm{pdl=early}")
     assert goes_on == lowered(target, name)
+
+
+PRINTED = {
+    "claims": (SPEC, PRESETS["kernel8"], "sm_100a"),
+    "turns": (SPEC, HOPPER_PRESETS["h8"], "sm_90a"),
+    "groups": (MatmulSpec(100, 72, 80, groups=3), None, "sm_90a"),
+    "stacks": (MatmulSpec(72, 72, 80, batch=3), None, "sm_100a"),
+    "scales of C": (MatmulSpec(140, 96, 160, "mxfp8", "mxfp8", "mxfp8"), None, "sm_100a"),
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_what_is_printed_after_any_pass_is_read_and_printed_alike(name):
+    spec, pipeline, target = PRINTED[name]
+    left = []
+    compile_matmul(
+        spec,
+        target=target,
+        pipeline=pipeline,
+        until="mlir",
+        stop_after=LOWERING_NAMES[-1],
+        observer=lambda event: left.append(event.ir()),
+    )
+    assert left == [checked_text(text, "left.mlir") for text in left]
 
 
 def test_stopping_in_the_lowering_leaves_the_passes_after_it_out_of_the_text():
