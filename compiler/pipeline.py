@@ -25,12 +25,12 @@ from ..passes.checks.barriers import check_barriers
 from ..passes.checks.counts import check_counts
 from ..passes.checks.expanded import check_expanded
 from ..passes.checks.finish import check_finish
+from ..passes.checks.handles import check_handles
 from ..passes.checks.instructions import check_instructions
 from ..passes.checks.kernel import check_kernels
 from ..passes.checks.loops import check_loops
 from ..passes.checks.memory import check_memory
 from ..passes.checks.pipes import check_pipes
-from ..passes.checks.slots import check_slots
 from ..passes.expand.loops import is_expanded
 from ..passes.lowering.pipes_to_barriers import PipesToBarriers
 from ..passes.plan_memory import PlanMemory
@@ -225,7 +225,7 @@ def check_program(module: ir.Module) -> None:
     check_memory(module)
     kernels = _kernels(module)
     for kernel in kernels:
-        check_slots(kernel)
+        check_handles(kernel)
     expanded = [kernel for kernel in kernels if is_expanded(kernel)]
     for kernel in expanded:
         check_expanded(kernel, target_of(module))

@@ -1,7 +1,7 @@
 """What is read of a kernel whose stores are written out, or whose instructions are selected.
 
 attributes   no op, of ours or of MLIR's, has an attribute that nobody reads
-lowered      of a gpu.module MLIR translates what its ops are declared with, and passes over the rest
+lowered      MLIR translates what ops of a gpu.module are declared with, and passes over the rest
 """
 
 from __future__ import annotations

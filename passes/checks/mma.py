@@ -30,12 +30,13 @@ from ..base import defining_op, is_swapped, refused, require
 from ..batches import argument_of, loaded_argument
 from ..duals import arg_names
 from .blockwise import check_blockwise_mma
+from .handles import loads_of
 from .scales import (
     check_scaled_mma,
 )
 from .short import check_short_mma
-from .slots import loads_of
 from .weights import check_weight_mma
+
 
 def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     """Whether the target has an MMA for the tiles."""

@@ -112,7 +112,9 @@ def test_copies_of_scales_say_how_many_rows_and_blocks_share_one():
         ),
         (
             TMA,
-            lambda lines: [line.replace("[320, 300], [640]", "[640, 150], [1280]") for line in lines],
+            lambda lines: [
+                each.replace("[320, 300], [640]", "[640, 150], [1280]") for each in lines
+            ],
             "tile.tma_load: views: the tensor map of memref<300x320xbf16, 1> must have dims [320, "
             "300] and strides [640] of bf16, got [640, 150] and [1280] of bf16",
         ),

@@ -88,6 +88,12 @@ RULES = {
         ROLES,
         insert("tile.cta_tile", '"tile.await_mma"() {pending = 0 : i64} : () -> ()'),
     ),
+    "sums of no MMA": (
+        TILING,
+        insert(
+            "tile.accumulator", '%s = "tile.accumulator"() : () -> !tile.acc<tensor<128x128xf32>>'
+        ),
+    ),
     "no store": (TILING, drop_lines('"tile.store"', "})")),
     "no MMA": (TILING, drop('"tile.mma"')),
     "a store before the MMAs": (TILING, lambda lines: move_store(lines, "%c5 =", 0)),
@@ -295,12 +301,13 @@ MESSAGES = {
     "an op beside roles": (
         "tile.await_mma: roles: nothing may act beside roles, got this op; move it into one"
     ),
+    "sums of no MMA": (
+        "tile.accumulator: sums: an MMA must sum into it, got none that does; drop it"
+    ),
     "no store": (
         "tile.kernel: sums: a kernel must multiply and store, got 1 MMAs and 0 stores; give it both"
     ),
-    "no MMA": (
-        "tile.store: sums: must follow the MMAs that it stores, got none before it; move it"
-    ),
+    "no MMA": ("tile.accumulator: sums: an MMA must sum into it, got none that does; drop it"),
     "a store before the MMAs": (
         "tile.store: sums: must follow the MMAs that it stores, got none before it; move it"
     ),

@@ -142,16 +142,16 @@ REFUSALS = [
      " of JSON, got Extra data.*"),
     (LOWERED, {}, ("tile.launch = ", "tile.launches = "), "llvm.func: attributes: nothing reads "
      "'tile.launches'; take it off the op"),
-    (LOWERED, {}, (r"llvm.add (%\w+, %\w+)", r"llvm.add \1 {fast}"), "llvm.add: attributes: nothing "
-     "reads 'fast'; take it off the op"),
+    (LOWERED, {}, (r"llvm.add (%\w+, %\w+)", r"llvm.add \1 {fast}"), "llvm.add: attributes: "
+     "nothing reads 'fast'; take it off the op"),
     (LOWERED, {}, (TARGET, TARGET + ', tile.math = "fast"'), "builtin.module: attributes must be "
      'tile.target, .*, got tile.math = "fast"; remove it'),
     (KERNEL, {}, (TARGET, TARGET + ", gpu.container_module"), "builtin.module: attributes must be "
      "tile.target, .*, got gpu.container_module = unit; remove it"),
-    (LOWERED, {}, (r"reqntid = array<i32: \d+", "reqntid = array<i32: 32"), "llvm.func: nvvm.reqntid"
-     r" must be the block of tile.launch, \[\d+, 1, 1\], got \[32, 1, 1\]"),
-    (LOWERED, {}, ("nvvm.kernel", "nvvm.kernel, nvvm.cluster_dim = array<i32: 2, 1, 1>"), "llvm.func:"
-     r" nvvm.cluster_dim must be the cluster of tile.launch, \[1, 1, 1\], got \[2, 1, 1\]"),
+    (LOWERED, {}, (r"reqntid = array<i32: \d+", "reqntid = array<i32: 32"), "llvm.func: nvvm."
+     r"reqntid must be the block of tile.launch, \[\d+, 1, 1\], got \[32, 1, 1\]"),
+    (LOWERED, {}, ("nvvm.kernel", "nvvm.kernel, nvvm.cluster_dim = array<i32: 2, 1, 1>"), "llvm."
+     r"func: nvvm.cluster_dim must be the cluster of tile.launch, \[1, 1, 1\], got \[2, 1, 1\]"),
     (LOWERED, {}, ("entry", "entries"), "llvm.func: tile.launch: must have the field 'entry', got "
      "none"),
     (LOWERED, {}, ("@matmul", "@other"), "llvm.func: tile.launch.entry: must be the name of the "
