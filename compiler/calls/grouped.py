@@ -28,6 +28,7 @@ from .operands import (
     given,
     result_type,
 )
+from .precision import check_precision
 
 
 def grouped_mm(
@@ -35,6 +36,7 @@ def grouped_mm(
     mat_b: Any,
     *,
     offs: Any = None,
+    bias: Any = None,
     out_dtype: Any = None,
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = (),
@@ -44,6 +46,7 @@ def grouped_mm(
     target: str | None = None,
     pipeline: str | None = None,
     preset: str | None = None,
+    precision: str | None = None,
 ) -> Any:
     """Products of groups, with the signature of torch.nn.functional.grouped_mm.
 
@@ -58,6 +61,7 @@ def grouped_mm(
         a vector of int32 on the device of the others. It is read by the kernel, and the host does
         not wait for it; groups may begin at any row and be empty. What comes behind the last group
         is not defined.
+    bias: None, as torch has it; an epilogue adds one.
     out_dtype: as for `matmul`; by default that of mat_a.
     epilogue, operands: as for `matmul`, of an acc with the result's shape. Where rows are grouped,
         an operand [groups, 1, n] (of columns [groups, m, 1]) has one row for each group, and the
@@ -73,11 +77,12 @@ def grouped_mm(
         is less than the one before it or beyond the rows. Without it such an offset counts as the
         nearest that is neither. A group of K then has nothing where its offset is less than the
         one before it, and each offset counts as the nearest from 0 to k.
-    target, pipeline, preset: as for `matmul`.
+    target, pipeline, preset, precision: as for `matmul`. A grouped K of f32 is multiplied by
+        "bf16x9" where that is tf32, whose MMA reads no K as rows.
 
     torch records gradients: that of mat_a is a product of groups of rows again, and that of mat_b
-    one of groups of K. The gradients of the latter are of groups of rows. An epilogue is then a
-    step of its own, by torch.
+    one of groups of K. The gradients of the latter are of groups of rows, and its offsets must be
+    in order for that. An epilogue is then a step of its own, by torch.
 
     Raises OptionError for shapes and types that do not go together, CompileError if the product
     cannot be compiled, DeviceError if it cannot be launched.
@@ -85,10 +90,16 @@ def grouped_mm(
     pair = isinstance(mat_b, tuple | list)
     for each in mat_b if pair else (mat_b,):
         check_tensors("grouped_mm", mat_a=mat_a, mat_b=each, **given(offs=offs, rows=rows))
-    texts = {"target": target, "pipeline": pipeline, "preset": preset}
+    texts = {"target": target, "pipeline": pipeline, "preset": preset, "precision": precision}
     check_options("grouped_mm", out_dtype=out_dtype, **texts)
     check_flags("grouped_mm", check_offsets=check_offsets)
+    if bias is not None:
+        rule = "bias must be None, got one"
+        raise OptionError(f"grouped_mm: {rule}; add it by epilogue=lambda acc, bias: acc + bias")
+    if precision is not None:
+        check_precision(mat_a, precision)
     how = How(result_type(out_dtype), target or "", pipeline or "", preset or "")
+    how = how._replace(precision=precision or "")
     if epilogue is not None and not callable(epilogue):
         got = type(epilogue).__name__
         raise OptionError(f"grouped_mm: epilogue must be a function of acc and operands, got {got}")
@@ -183,6 +194,7 @@ def _stack(a: Any, b: Any, how: How, after: After) -> Any:
         target=how.target or None,
         pipeline=how.pipeline or None,
         preset=how.preset or None,
+        precision=how.precision or None,
     )
 
 
@@ -191,7 +203,7 @@ def _seen(a: Any, b: Any, offs: Any, how: How, after: After, rows: Any, order: s
     from .grouped_operator import composed
 
     def product(dtype: str) -> Any:
-        asked = dtype, how.target, how.pipeline, how.preset, how.sums
+        asked = dtype, how.target, how.pipeline, how.preset, how.sums, how.precision
         return composed(a, b.mT, offs, rows, order, False, *asked)
 
     if after.function is None:

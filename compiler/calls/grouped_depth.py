@@ -22,6 +22,10 @@ from .grouped_fused import After, Grouped, find, in_two_steps
 from .kernels import How, default_target
 from .operands import operand_of, quick_key
 from .placement import aligned
+from .precision import with_precision
+
+ALL_DIGITS = "bf16x9"
+"""How f32 is multiplied where tensor cores read no K as rows of tf32."""
 
 _kernels: dict[Any, Grouped] = {}
 _finding = threading.Lock()
@@ -88,12 +92,17 @@ def _find(
 ) -> Grouped:
     left, right = operand_of("mat_a", a), operand_of("mat_b", b)
     dtype = DTYPES[left.dtype]
+    asked = bool(how.pipeline or how.preset)
     unread = dtype.bytes not in find_target(target).mma.mn_major_bytes
-    if unread and dtype.operand_kind != FMA and not (how.pipeline or how.preset):
+    is_f32 = left.dtype == right.dtype == "tf32"
+    if unread and dtype.operand_kind != FMA and not (asked or is_f32):
         rule = f"K must not be grouped for {left.dtype} on {target}, which reads no K as rows of it"
         raise OptionError(f"grouped_mm: {rule}, got groups of K; multiply in bf16 or f16")
     sizes = left.shape[0], right.shape[0], left.shape[1]
     names = left.dtype, right.dtype, how.out_dtype or dtype.result, dtype.accumulator
     spec = MatmulSpec(*sizes, *names, a_major="m", b_major="n", groups=groups, group_axis="k")
     spec = replace(spec, sums=how.sums, ordered=ordered)
+    exact = is_f32 and unread and not asked and how.precision in ("", "tf32")
+    precision = ALL_DIGITS if exact else how.precision
+    spec = with_precision(spec, precision, how.pipeline, how.preset)
     return find(spec, after, target, how, kept)

@@ -28,7 +28,7 @@ from .grouped_rows import multiply_rows
 from .kernels import How, records_gradients
 from .operands import operand_type
 
-NO_GRADIENTS = (None,) * 7  # of what stands behind offs and rows
+NO_GRADIENTS = (None,) * 8  # of what stands behind offs and rows
 
 
 @library.custom_op("tilewright::grouped", mutates_args=())
@@ -44,11 +44,12 @@ def grouped_operator(
     pipeline: str,
     preset: str,
     sums: str,
+    precision: str = "",  # which programs that were saved before it do not say
 ) -> torch.Tensor:
     """mat_a [rows, k] times mat_b [groups, k, n], or [m, k] times [k, n] with a grouped K, as
     tilewright.grouped_mm; with `zeros` rows that no group has are 0. Empty texts leave the choice
     to the compiler."""
-    how = out_dtype, target, pipeline, preset, sums
+    how = out_dtype, target, pipeline, preset, sums, precision
     with torch.no_grad():
         return _multiply(mat_a, mat_b, offs, rows, order, zeros, *how)
 
@@ -65,8 +66,9 @@ def _multiply(
     pipeline: str,
     preset: str,
     sums: str,
+    precision: str,
 ) -> torch.Tensor:
-    how = How(out_dtype, target, pipeline, preset, sums=sums)
+    how = How(out_dtype, target, pipeline, preset, sums=sums, precision=precision)
     if mat_b.dim() == 2:
         return multiply_depth(mat_a, mat_b.mT, offs, how, order=order)
     out = _empty(mat_a, mat_b, rows, out_dtype).zero_() if zeros else None
@@ -102,7 +104,8 @@ def _result(mat_a: torch.Tensor, out_dtype: str) -> torch.dtype:
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    mat_a, mat_b, offs, rows, ctx.order, _, _, ctx.target, *_ = inputs
+    mat_a, mat_b, offs, rows, ctx.order, _, _, *how = inputs
+    ctx.target, ctx.precision = how[0], how[-1]
     ctx.save_for_backward(mat_a, mat_b, offs, rows)
 
 
@@ -119,12 +122,13 @@ def _gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
         if ctx.needs_input_grad[1]:
             of_b = _rows(ctx, mat_a.mT, gradient, offs)
         return of_a, of_b, *NO_GRADIENTS, None, None
+    offs = offs.cummax(0).values  # as grouped rows count one that is less than the one before it
     numbers = None if rows is None else rows.clamp(0, mat_a.shape[0] - 1)
     if ctx.needs_input_grad[0]:
         of_a = _of_rows(ctx, gradient, mat_b.mT, offs, numbers, mat_a)
     if ctx.needs_input_grad[1]:
         read = mat_a if numbers is None else mat_a.index_select(0, numbers)
-        of_b = _call(gradient.mT, read, offs, ctx.order, False, "", ctx.target).mT
+        of_b = _call(ctx, gradient.mT, read, offs, ctx.order, False, "").mT
     return of_a, of_b, *NO_GRADIENTS, None, None
 
 
@@ -147,13 +151,14 @@ def _of_rows(
 
 def _rows(ctx: Any, mat_a: Any, mat_b: Any, offs: Any, out_dtype: str = "") -> torch.Tensor:
     """A product of grouped rows, 0 where no group has some."""
-    return _call(mat_a, mat_b, offs, "", True, out_dtype, ctx.target)
+    return _call(ctx, mat_a, mat_b, offs, "", True, out_dtype)
 
 
 def _call(
-    mat_a: Any, mat_b: Any, offs: Any, order: str, zeros: bool, out_dtype: str, target: str
+    ctx: Any, mat_a: Any, mat_b: Any, offs: Any, order: str, zeros: bool, out_dtype: str
 ) -> torch.Tensor:
-    return composed(mat_a, mat_b, offs, None, order, zeros, out_dtype, target, "", "", "")
+    how = out_dtype, ctx.target, "", "", "", ctx.precision
+    return composed(mat_a, mat_b, offs, None, order, zeros, *how)
 
 
 def composed(*inputs: Any) -> torch.Tensor:

@@ -15,6 +15,7 @@ from .grouped_fused import After, Grouped, find, in_two_steps
 from .kernels import How, default_target
 from .operands import operand_of, quick_key
 from .placement import aligned, read_in_place
+from .precision import with_precision
 
 _kernels: dict[Any, Grouped] = {}
 _finding = threading.Lock()
@@ -91,4 +92,6 @@ def _find(
     names = left.dtype, right.dtype, how.out_dtype or dtype.result, dtype.accumulator
     table = m if gathered else 0
     spec = MatmulSpec(gathered or m, n, k, *names, b_major=major, groups=groups, gathered=table)
-    return find(replace(spec, sums=how.sums, products=products), after, target, how, kept)
+    spec = replace(spec, sums=how.sums, products=products)
+    spec = with_precision(spec, how.precision, how.pipeline, how.preset)
+    return find(spec, after, target, how, kept)

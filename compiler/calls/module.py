@@ -17,6 +17,7 @@ from ..driver import compile_matmul
 from ..importers.torch_module import import_module, named_inputs, named_state, type_name
 from .kernels import default_target
 from .operands import check_options
+from .precision import warn_of_tf32
 
 if TYPE_CHECKING:
     import torch
@@ -151,4 +152,7 @@ def compile_module(
         kernels = compile_buckets(source, target=chip, math=math)
     else:
         kernels = [compile_matmul(source, target=chip, pipeline=pipeline, preset=preset, math=math)]
+    if not pipeline and kernels[-1].manifest["tensors"][0]["dtype"] == "tf32":
+        cure = "ask torch for 'high' by set_float32_matmul_precision, or take matmul(precision=…)"
+        warn_of_tf32("compile_module", cure)
     return ModuleKernel(module, kernels, inputs, source.parts)

@@ -48,12 +48,18 @@ def with_precision(
     if precision:
         _check_unit(pipeline, preset)
         return spec
-    torch = sys.modules.get("torch")
-    if not pipeline and torch and asks_for_all_digits(torch):
-        rule = "matmul: f32 operands are multiplied as tf32, by 10 fraction bits"
+    if not pipeline:
         cure = "pass precision='bf16x9' or 'ieee' for all, '3xtf32' for nearly all, or 'tf32'"
-        warnings.warn(PrecisionWarning(f"{rule}, where torch multiplies all; {cure}"), stacklevel=2)
+        warn_of_tf32("matmul", cure)
     return spec
+
+
+def warn_of_tf32(function: str, cure: str) -> None:
+    """Say that operands of f32 are multiplied as tf32, where torch's own setting asks for more."""
+    torch = sys.modules.get("torch")
+    if torch and asks_for_all_digits(torch):
+        rule = f"{function}: f32 operands are multiplied as tf32, by 10 fraction bits"
+        warnings.warn(PrecisionWarning(f"{rule}, where torch multiplies all; {cure}"), stacklevel=3)
 
 
 def _check_type(dtype: str) -> None:

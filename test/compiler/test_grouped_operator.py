@@ -14,7 +14,7 @@ GENERATOR = torch.Generator().manual_seed(19)
 ROWS, N, K, GROUPS = 24, 16, 24, 3
 OFFS = torch.tensor([9, 9, 24], dtype=torch.int32)
 SHORT = torch.tensor([9, 9, 20], dtype=torch.int32)
-HOW = ("", "sm_90a", "", "", "")
+HOW = ("", "sm_90a", "", "", "", "")
 
 
 def whole(*shape, dtype=torch.bfloat16):
@@ -128,6 +128,21 @@ def test_gradients_are_the_slopes(form):
         return grouped_mm(a, b, offs=offs, target="sm_90a")
 
     assert torch.autograd.gradcheck(product, (a, b), fast_mode=True)
+
+
+@pytest.mark.parametrize("gathered", [False, True])
+def test_gradients_have_the_groups_of_the_product_whatever_the_offsets(gathered):
+    """Each as the nearest that is neither less than the one before it nor beyond the rows."""
+    a, b = whole(11 if gathered else ROWS, K), whole(GROUPS, K, N)
+    rows = numbers() if gathered else None
+    found = []
+    for ends in ([14, -7, 2**31 - 1], [14, 14, ROWS]):
+        leaves = a.clone().requires_grad_(), b.clone().requires_grad_()
+        offs = torch.tensor(ends, dtype=torch.int32)
+        y = grouped_mm(*leaves, offs=offs, rows=rows, target="sm_90a")
+        found.append((y.detach(), *torch.autograd.grad(y.square().sum(), leaves)))
+    for mine, wanted in zip(*found, strict=True):
+        assert torch.equal(mine, wanted) and wanted.any()
 
 
 @pytest.mark.parametrize("form", ["rows", "gathered", "k"])

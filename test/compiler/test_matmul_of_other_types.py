@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tilewright import matmul
+from tilewright import compile_module, matmul
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime.errors import PrecisionWarning
 
@@ -152,6 +152,19 @@ def test_fewer_bits_than_torch_gives_are_told_of():
         CompileError, match="precision must be tf32 or 3xtf32 or bf16x9 or ieee, got 'bf16x6'"
     ):
         matmul(a, b, precision="bf16x6")
+
+
+@pytest.mark.parametrize("setting", ["highest", "high"])
+def test_a_module_tells_of_them_too(setting):
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(setting)
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", PrecisionWarning)
+            compile_module(torch.nn.Linear(48, 16), random(8, 48))
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert [each.category is PrecisionWarning for each in told] == [True] * (setting == "highest")
 
 
 @pytest.mark.parametrize(("setting", "k"), [("ieee", 56), ("none", 64), ("tf32", 72)])
