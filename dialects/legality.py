@@ -28,7 +28,7 @@ from .thread_tiles import ThreadTile
 RESERVED_BYTES = 1024  # of a CTA's shared memory: barriers, claims, the tensor-memory address
 REGISTER_BYTES = 4
 PARTIAL_BYTES = 4  # of an element of a split K's sums, which are added in f32
-TILES_MAX = 2**31 - 1  # a 32-bit count
+TILES_MAX = 2**30  # counted in 32 bits, with a step of the whole grid behind the last one
 STAGED_PAIR_ROWS = 128  # with 64, half of N lies in the upper lanes, and pieces are cut across both
 STRIDE_BYTES_MAX = 2**40  # of a tensor map (cuTensorMapEncodeTiled, globalStrides)
 

@@ -30,7 +30,7 @@ from .function_keys import function_key, stored
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, pipeline_of, records_gradients
 from .leading_dims import flattened, has_leading_dims, is_empty, rows_of, stacks_of
-from .operands import operand_of, operand_type, quick_key, spec_of
+from .operands import check_not_nested, operand_of, operand_type, quick_key, spec_of
 from .placement import gaps_of, read_in_place
 from .precision import with_precision
 from .quantized_product import QuantizedProduct
@@ -54,8 +54,18 @@ _finding = threading.Lock()
 
 def must_be_two_steps(a: Any, b: Any, operands: Sequence[Any]) -> bool:
     """Whether torch must see product and function, or there is nothing to launch."""
+    return has_no_elements(a, b) or must_be_seen(a, b, operands)
+
+
+def has_no_elements(a: Any, b: Any) -> bool:
+    """Whether a size of a product is 0, of one b or of two."""
+    return any(is_empty(a, each) for each in bs_of(b))
+
+
+def must_be_seen(a: Any, b: Any, operands: Sequence[Any]) -> bool:
+    """Whether torch must see the product, to trace it, to watch it or to record gradients."""
     values = (a, *bs_of(b), *operands)
-    if is_traced() or is_watched(*values) or any(is_empty(a, each) for each in bs_of(b)):
+    if is_traced() or is_watched(*values):
         return True
     return any(records_gradients(each, each) for each in values)
 
@@ -72,11 +82,19 @@ def bs_of(b: Any) -> tuple[Any, ...]:
         return (b,)
     if len(b) != 2:
         raise OptionError(f"matmul: b must be one tensor or two, got {len(b)}; multiply them apart")
-    shapes, types = [list(each.shape) for each in b], [str(each.dtype) for each in b]
+    shapes, types = [list(_shape_of(each)) for each in b], [str(each.dtype) for each in b]
+    if types[0] != types[1]:  # perhaps by what another library calls it
+        types = [operand_of("b", each).dtype for each in b]
     if shapes[0] != shapes[1] or len(shapes[0]) != 2 or types[0] != types[1]:
         got = f"{types[0]} {shapes[0]} and {types[1]} {shapes[1]}"
         raise OptionError(f"matmul: two b must be matrices of one shape and type, got {got}")
     return tuple(b)
+
+
+def _shape_of(b: Any) -> Sequence[int]:
+    """The sizes of one of two; OptionError for what is no array."""
+    shape = getattr(b, "shape", None)
+    return operand_of("b", b).shape if shape is None else shape
 
 
 def two_steps(
@@ -130,7 +148,7 @@ def multiply_fused(
     Raises CompileError, at the function's line, for what is no epilogue.
     """
     right, *second = bs_of(b)
-    leading, left, right = _matrices(a, right)
+    leading, left, right = matrices_of(a, right)
     kept: list[Any] = []
     likes = tuple(like_of(*each) for each in enumerate(operands))
     lies = tuple(_is_column_major(each) for each in operands)
@@ -153,7 +171,7 @@ def _place(out: Any, stacked: bool) -> Any:
     return flattened("out", out, kept)
 
 
-def _matrices(a: Any, b: Any) -> tuple[list[Any], Any, Any]:
+def matrices_of(a: Any, b: Any) -> tuple[list[Any], Any, Any]:
     """The dims of the product before its matrices, and operands that one kernel takes."""
     if has_leading_dims(b):
         return stacks_of(a, b)
@@ -167,12 +185,13 @@ def like_of(number: int, value: Any) -> TensorLike:
     import torch
 
     if is_torch(value):
+        check_not_nested("matmul", **{f"operands[{number}]": value})
         if value.layout is not torch.strided:
             rule = f"operands[{number}] must be dense, got {value.layout}"
             raise OptionError(f"matmul: {rule}; convert it")
         return TensorLike(tuple(value.shape), value.dtype)
     dtype = getattr(torch, str(getattr(value, "dtype", None)), None)
-    if not isinstance(dtype, torch.dtype):
+    if not isinstance(dtype, torch.dtype) or not hasattr(value, "__setitem__"):  # numpy's scalars
         got = type(value).__name__
         rule = f"operands[{number}] must be a tensor of torch or numpy, got {got}"
         raise OptionError(f"matmul: {rule}; let the function close over a number")

@@ -20,7 +20,7 @@ from ...runtime.operands.results import new_zeros
 from ..spec import BLOCKED, LINEAR, MatmulSpec
 from .function_keys import stored
 from .grouped_fused import After, Grouped, find
-from .kernels import How
+from .kernels import How, check_passes
 from .operands import operand_type, quick_key
 from .placement import aligned
 from .scaled_sides import BLOCKS, FORMATS, FORMS, PLAIN, SWIZZLED
@@ -121,6 +121,7 @@ def multiply_blocks(a: Side, b: Side, offs: Any, how: How, after: After) -> Any:
     """The product by one kernel; b is a stack, and a one, too, where there are no offsets."""
     _check_alike(a, b)
     if 0 in (*a.rows.shape, *b.rows.shape):
+        check_passes(how)
         return _of_nothing(a, b, how)
     kept: list[Any] = []
     sides = tuple(

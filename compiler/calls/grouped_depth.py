@@ -19,7 +19,7 @@ from ...runtime.operands.results import new_zeros
 from ..spec import MatmulSpec
 from .function_keys import stored
 from .grouped_fused import After, Grouped, find, in_two_steps
-from .kernels import How, default_target
+from .kernels import How, check_passes, default_target
 from .operands import operand_of, quick_key
 from .placement import aligned
 from .precision import with_precision
@@ -42,6 +42,7 @@ def multiply_depth(
     target = how.target or default_target(gpu_of(a))
     a, b = with_depth_as_rows("mat_a", a), with_depth_as_rows("mat_b", b)
     if 0 in (*a.shape, *b.shape, *offs.shape):
+        check_passes(how)
         return _of_nothing(a, b, offs, how, after)
     kept: list[Any] = []
     groups = offs.shape[0]

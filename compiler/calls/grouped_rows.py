@@ -12,7 +12,7 @@ from ...runtime.operands.results import new_zeros
 from ..spec import MatmulSpec
 from .function_keys import stored
 from .grouped_fused import After, Grouped, find, in_two_steps
-from .kernels import How, default_target
+from .kernels import How, check_passes, default_target
 from .operands import operand_of, quick_key
 from .placement import aligned, read_in_place
 from .precision import with_precision
@@ -43,6 +43,7 @@ def multiply_rows(
     b = read_in_place("grouped_mm: mat_b", b, target, gaps=False)
     count = a.shape[0] if rows is None else rows.shape[0]
     if 0 in (*a.shape, *b.shape, count):
+        check_passes(how)
         made = _of_nothing(a, b, count, offs, how, after, second)
         return made if out is None else out.copy_(made)
     kept: list[Any] = []

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...dialects.target import GPUS
+from ...dialects.target import GPUS, find_target
 from ...runtime.bundles.bundle import Bundle
 from ...runtime.element_types import is_torch
 from ...runtime.gpu.operands import Recognizer, recognizer
@@ -81,6 +81,7 @@ def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
     kernel = _kernels.get(_key(a, b, how, gaps))
     if kernel is None:
         if is_empty(a, b):
+            check_passes(how)
             return product_of_nothing(a, b, out, how.out_dtype)
         target = how.target or default_target(gpu_of(a))
         apart = how.m != BOTH
@@ -186,6 +187,13 @@ def complete_text(pipeline: str | None, preset: str | None = None) -> str:
     return ",".join(str(call) for call in calls)
 
 
+def check_passes(how: How) -> None:
+    """Refuse a chip and passes that there are none of, where nothing is compiled for them."""
+    find_target(how.target or DEFAULT_TARGET)
+    if how.pipeline or how.preset:
+        complete_text(how.pipeline or None, how.preset or None)
+
+
 def default_target(gpu: int | None) -> str:
     """What to compile for: a GPU, by its number, as `find_target` knows it, or the emulator's."""
     if gpu is None:
@@ -220,7 +228,7 @@ def _is_plain(kind: type) -> bool:
 
 
 def _key(a: Any, b: Any, how: How, gaps_of_c: tuple[int, int]) -> tuple[Any, ...]:
-    of_a, of_b = quick_key(a), quick_key(b)
+    of_a, of_b = quick_key(a, "a"), quick_key(b, "b")
     if how.m:
         of_a, of_b = (_without_open(name, each, how.m) for name, each in (("a", a), ("b", b)))
     return of_a, of_b, gpu_of(a), how, gaps_of_c

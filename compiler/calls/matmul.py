@@ -29,7 +29,7 @@ from .kernels import (
     seen,
 )
 from .leading_dims import flattened, has_leading_dims, is_stack, rows_of, stacks_of
-from .operands import check_operands, check_options, result_type
+from .operands import check_not_nested, check_operands, check_options, operand_of, result_type
 from .placement import NO_GAPS, gaps_of, is_column_major
 from .precision import check_precision
 from .quantized_product import is_format
@@ -117,6 +117,7 @@ def matmul(
         known = None if operands else _again(a, b, out, asked)
         if known is not None:
             return known
+    check_not_nested("matmul", a=a, b=b, out=out)
     _check_call(a, out, asked, math, epilogue, operands)
     if is_format(out_dtype) or scale_rounding:
         return _quantized(a, b, out, asked, scale_rounding, math, epilogue, operands)
@@ -177,6 +178,8 @@ def _quantized(
 def _check_plain(b: Any, operands: Sequence[Any]) -> None:
     """Refuse what only an epilogue reads."""
     if isinstance(b, tuple | list):
+        for each in b:
+            operand_of("b", each)
         raise OptionError(
             "matmul: two b are for an epilogue of both sums, got none; pass epilogue="
         )
@@ -233,6 +236,9 @@ def _again(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
         known = seen(a, b, asked)
     except TypeError:  # of a list, which has no hash
         check_options("matmul", **_options(asked))
+        raise
+    except RuntimeError:  # of a nested tensor, which has no shape
+        check_not_nested("matmul", a=a, b=b)
         raise
     if known is None:
         return None
@@ -325,6 +331,7 @@ def _of_any_batch(b: Any, batch: str, m: Any, out_dtype: Any) -> str:
     if is_format(out_dtype):
         rule = f"batch must be None for a result of {out_dtype}"
         raise OptionError(f"matmul: {rule}, got {batch!r}; leave it out")
+    check_not_nested("matmul", b=b)
     if isinstance(b, tuple | list) or len(getattr(b, "shape", ())) < 3:
         got = "a pair" if isinstance(b, tuple | list) else list(getattr(b, "shape", ()))
         rule = "b must be a stack of matrices with batch='dynamic'"

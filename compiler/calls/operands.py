@@ -145,6 +145,7 @@ def check_tensors(function: str, **values: Any) -> None:
         if not is_torch(value):
             rule = f"{name} must be a torch tensor"
             raise OptionError(f"{function}: {rule}, got {type(value).__name__}")
+    check_not_nested(function, **values)
 
 
 def given(**values: Any) -> dict[str, Any]:
@@ -152,15 +153,29 @@ def given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def quick_key(array: Any) -> Any:
+def quick_key(array: Any, name: str = "operand") -> Any:
     """What tells operands apart, as cheap as the library has it."""
     if not is_torch(array):
-        return operand_of("operand", array)
+        return operand_of(name, array)
     try:
         return array.shape, array.stride(), array.dtype
     except RuntimeError:  # of layouts without strides
-        rule = "matmul: operands must be dense"
-        raise OptionError(f"{rule}, got {array.layout}; convert it") from None
+        check_dense(name, array)
+        raise
+
+
+def check_dense(name: str, array: Any) -> None:
+    """Refuse what has no strides, as nested and sparse tensors."""
+    check_not_nested("matmul", **{name: array})
+    if str(array.layout) != "torch.strided":
+        raise OptionError(f"matmul: {name} must be dense, got {array.layout}; convert it")
+
+
+def check_not_nested(function: str, **values: Any) -> None:
+    """Refuse nested tensors, some of which have not even a shape."""
+    for name, value in values.items():
+        if getattr(value, "is_nested", False):
+            raise OptionError(f"{function}: {name} must be dense, got a nested tensor; convert it")
 
 
 def operand_type(name: str, dtype: str) -> str:

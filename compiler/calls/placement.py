@@ -71,7 +71,7 @@ def read_in_place(name: str, array: Any, target: str, gaps: bool = True, apart: 
     matrices of a stack that do not lie behind one another.
     """
     if is_torch(array) and array.layout is not sys.modules["torch"].strided:
-        raise OptionError(f"matmul: operands must be dense, got {array.layout}; convert it")
+        raise OptionError(f"{name} must be dense, got {array.layout}; convert it")
     strides = _strides(array)
     if strides is None or len(strides) not in (2, 3):
         return array

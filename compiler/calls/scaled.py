@@ -16,17 +16,19 @@ from typing import Any
 from ...dialects.dtypes import COARSE_FORMATS
 from ...dialects.errors import OptionError
 from ...dialects.target import find_target
+from ...runtime.element_types import torch_dtype
 from ...runtime.launch.kernel import Kernel
 from ...runtime.operands.dlpack import gpu_of
+from ...runtime.operands.results import new_zeros
 from ..importers.epilogue_function import Frame, import_epilogue
-from ..importers.linalg_text import SHORT_SUMS, TWO_LEVEL_CHIPS, LinalgText, short_sums_rule
+from ..importers.linalg_text import LinalgText
 from ..importers.traced_function import TensorLike
-from ..spec import BLOCKED, LINEAR, TWO_LEVEL, MatmulSpec
+from ..spec import BLOCKED, LINEAR, MatmulSpec
 from .coarse_scales import laid_out
 from .function_keys import stored
 from .fused import multiply_fused, must_be_two_steps, two_steps
 from .kernel_cache import cached_bundle
-from .kernels import How, default_target, is_seen_by_torch, pipeline_of
+from .kernels import How, check_passes, default_target, is_seen_by_torch, pipeline_of
 from .matmul import matmul
 from .operands import (
     check_flags,
@@ -37,8 +39,9 @@ from .operands import (
     operand_type,
     result_type,
 )
+from .quantized import in_blocks
 from .quantized_product import QuantizedProduct, is_format
-from .scaled_sides import FORMS, Side, are_added, kind_of, side_of
+from .scaled_sides import FORMS, Side, are_added, kind_of, side_of, sums_of
 
 _kernels: dict[Any, Kernel] = {}
 _finding = threading.Lock()
@@ -74,8 +77,9 @@ def scaled_mm(
     swizzle_a, swizzle_b: SWIZZLE_32_4_4 of scales of 16 or 32, 512 bytes for each 128 rows and 4
         blocks; None or NO_SWIZZLE for linear ones.
     bias: [n] or None. contraction_dim: ().
-    output_dtype: "bf16", "f16", "f32", "e4m3" or "e5m2", or torch's; or a block-scaled format, as
-        "nvfp4": then the result is a pair of `data` and blocked `scales`, as that of `matmul`.
+    output_dtype: "bf16", "f16", "f32", "e4m3" or "e5m2", or torch's, None for that of mat_a; or a
+        block-scaled format, as "nvfp4": then the result is a pair of `data` and blocked `scales`,
+        as that of `matmul`.
     use_fast_accum: True sums products of 8-bit floats as the tensor core does, which on sm_89 and
         sm_90a has 14 bits. With False threads of sm_90a add the sums of 128 elements of K in f32,
         as they always do for scales of 128; on sm_89 it must be True. Elsewhere sums are of f32
@@ -104,11 +108,10 @@ def scaled_mm(
     matrices, scales = (mat_a, mat_b.T), (scale_a, scale_b)
     recipes, swizzles = (scale_recipe_a, scale_recipe_b), (swizzle_a, swizzle_b)
     a, b = _sides(chip, matrices, scales, recipes, swizzles)
+    output_dtype = mat_a.dtype if output_dtype is None else output_dtype
     how = How(result_type(output_dtype), chip, pipeline or "", preset or "")
-    if chip in SHORT_SUMS and not use_fast_accum and not a.form:
-        if chip not in TWO_LEVEL_CHIPS:
-            raise OptionError(f"scaled_mm: {short_sums_rule(chip)}")
-        how = how._replace(sums=TWO_LEVEL)
+    if not (a.form or a.format):
+        how = how._replace(sums=sums_of("scaled_mm", chip, mat_a, use_fast_accum))
     _check_together(a, b, bias)
     return _product(a, b, bias, how)
 
@@ -206,6 +209,8 @@ def _by_blocks(
         raise OptionError(
             "scaled_mm: swizzle_a and swizzle_b must be alike, got linear and blocked"
         )
+    if 0 in (*a.rows.shape, *b.rows.shape):
+        return _of_nothing(a, b, how, epilogue, operands)
     sides = tuple(
         (each.format, each.form, each.rows.shape, each.rows.dtype, each.blocks.dim())
         for each in (a, b)
@@ -216,6 +221,22 @@ def _by_blocks(
     given = a.rows, b.rows, a.blocks, b.blocks, *(_dense(each) for each in operands)
     result = kernel(*given)
     return QuantizedProduct(*result) if is_format(how.out_dtype) else result
+
+
+def _of_nothing(
+    a: Side, b: Side, how: How, epilogue: Callable[..., Any], operands: Sequence[Any]
+) -> Any:
+    """The product where a size is 0: no elements, or what factors and bias make of zeros."""
+    check_passes(how)
+    if a.rows.shape[1] != b.rows.shape[1]:
+        got = f"{a.rows.shape[1]} and {b.rows.shape[1]}"
+        raise OptionError(f"scaled_mm: mat_a and mat_b must have the same k, got {got}")
+    shape = a.rows.shape[0], b.rows.shape[0]
+    sums = new_zeros(
+        {"name": "c", "shape": shape, "strides": [shape[1], 1], "dtype": "f32"}, a.rows
+    )
+    made = epilogue(sums, *operands)
+    return in_blocks(made, how) if is_format(how.out_dtype) else made.to(torch_dtype(how.out_dtype))
 
 
 def _dense(operand: Any) -> Any:

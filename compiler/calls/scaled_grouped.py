@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ...dialects.errors import OptionError
 from ...runtime.operands.dlpack import gpu_of
-from ..importers.linalg_text import SHORT_SUMS, TWO_LEVEL_CHIPS, short_sums_rule
-from ..spec import TWO_LEVEL
 from .grouped import check_ends, grouped_product
 from .grouped_blocks import BLOCK_RECIPES, multiply_blocks, names_of, refused, side_of
 from .grouped_fused import After
@@ -25,7 +22,7 @@ from .operands import (
     given,
     result_type,
 )
-from .scaled_sides import PLAIN
+from .scaled_sides import PLAIN, sums_of
 
 NAME = "scaled_grouped_mm"
 RECIPES = ("TensorWise", "RowWise")
@@ -73,7 +70,8 @@ def scaled_grouped_mm(
         the sums, `grouped_mm` takes as an epilogue, of 8-bit floats, too.
     rows: as for `grouped_mm`; scale_a is then one for each of them, as `scale[rows]` has it. None
         with scales of blocks.
-    output_dtype, use_fast_accum, target, pipeline, preset: as for `scaled_mm`.
+    output_dtype, use_fast_accum, target, pipeline, preset: as for `scaled_mm`, but that the type is
+        bf16 by None, as torch has it.
 
     Raises OptionError for what a recipe does not have, CompileError if the product cannot be
     compiled, DeviceError if it cannot be launched.
@@ -93,10 +91,7 @@ def scaled_grouped_mm(
         if rows is not None:
             raise refused("rows must be None with scales of blocks", "some; copy the rows")
         return _by_blocks(a, b, offs, how, check_offsets)
-    if chip in SHORT_SUMS and not use_fast_accum:
-        if chip not in TWO_LEVEL_CHIPS:
-            raise OptionError(f"scaled_grouped_mm: {short_sums_rule(chip)}")
-        how = how._replace(sums=TWO_LEVEL)
+    how = how._replace(sums=sums_of(NAME, chip, mat_a, use_fast_accum))
     groups = _groups_of(mat_a, mat_b, offs)
     of_k = len(mat_a.shape) == len(mat_b.shape) == 2
     read = mat_a.shape if rows is None else (len(rows), mat_a.shape[-1])

@@ -13,6 +13,8 @@ from ...dialects.dtypes import (
     blockwise_scale_shape,
 )
 from ...dialects.errors import OptionError
+from ..importers.linalg_text import SHORT_SUMS, TWO_LEVEL_CHIPS, short_sums_rule
+from ..spec import TWO_LEVEL
 from .coarse_scales import COARSE, coarse_scales
 from .operands import check_tensors
 
@@ -42,6 +44,17 @@ class Side(NamedTuple):
     blocks: Any = None
     format: str = ""
     form: str = ""
+
+
+def sums_of(function: str, chip: str, rows: Any, use_fast_accum: bool) -> str:
+    """How a spec adds up products of operands like `rows`, whose scales are factors: on two levels
+    where the chip's own sums of 8-bit floats are short, and may not be."""
+    short = chip in SHORT_SUMS and rows.is_floating_point() and rows.itemsize == 1
+    if use_fast_accum or not short:
+        return ""
+    if chip not in TWO_LEVEL_CHIPS:
+        raise OptionError(f"{function}: {short_sums_rule(chip)}")
+    return TWO_LEVEL
 
 
 def kind_of(recipe: Any) -> str:
@@ -161,7 +174,7 @@ def _with_form(name: str, side: Side, scale: Any, kind: str, swizzle: Any) -> Si
     shape, strides = list(scale.shape), list(scale.stride()) if scale.dim() else []
     steps = [step for step, extent in zip(strides, shape, strict=True) if extent > 1]
     wanted = [step for step, extent in zip([1, lies[1]], lies[::-1], strict=True) if extent > 1]
-    if shape != lies[::-1] or steps != wanted:
+    if shape != lies[::-1] or (0 not in shape and steps != wanted):
         rule = f"scale_{name} must be {lies[::-1]} with strides [1, {lies[1]}] for {kind}"
         cure = "lay it out so" if shape == lies[::-1] else "pad it so, and pass its transpose"
         raise OptionError(f"scaled_mm: {rule}, got {shape} with {strides}; {cure}")

@@ -23,7 +23,7 @@ from .function_keys import function_key, stored
 from .fused import like_of, two_steps
 from .fused_rows import OTHER_ROWS, RULES
 from .kernel_cache import cached_bundle
-from .kernels import ROWS, How, default_target, pipeline_of
+from .kernels import ROWS, How, check_passes, default_target, pipeline_of
 from .leading_dims import rows_of
 from .operands import operand_type
 from .placement import aligned
@@ -98,9 +98,11 @@ def weights_of(
         rule = "group_size must be a number of elements of K"
         raise OptionError(f"weight_only_mm: {rule}, got {group_size!r}; leave it out")
     groups = scales.shape[1] if len(scales.shape) == 2 else 1
-    group = group_size or (k // groups if groups and k % groups == 0 else 0)
-    wanted = [n, k // group] if group and k % group == 0 else [n, "k / group_size"]
-    if list(scales.shape) != wanted and not (list(scales.shape) == [n] and wanted[1] == 1):
+    group = group_size or (k // groups if groups and k % groups == 0 else 0) or (1 - bool(k))
+    count = k // group if group and k % group == 0 else -1
+    of_all = list(scales.shape) in ([n], [n, 1]) and count in (0, 1)
+    if list(scales.shape) != [n, count] and not of_all:
+        wanted = f"[{n}, {count if count >= 0 else 'k / group_size'}]"
         raise OptionError(
             f"weight_only_mm: scales must be {wanted} for groups of {group_size or 'any size'}, "
             f"got {list(scales.shape)}"
@@ -127,6 +129,7 @@ def _multiply(
 ) -> Any:
     """The product of rows [m, k], as [leading, n]."""
     if 0 in a.shape or not weights.n:
+        check_passes(how)
         return _of_nothing(a, leading, weights, how, epilogue, operands)
     a = aligned("weight_only_mm: a", a.contiguous())
     kept: list[Any] = []

@@ -34,15 +34,19 @@ from .problem import (
 )
 from .weights import check_weights
 
+FLAGS = ("a_stacked", "b_stacked", "ordered", "dynamic_m", "dynamic_batch")
+
 
 def check(spec: Problem) -> None:
     """Refuses what no kernel can be built for with `OptionError`."""
-    for name in ("m", "n", "k"):
+    for name, least in (("m", 1), ("n", 1), ("k", 1), ("batch", 0)):
         extent = getattr(spec, name)
-        if type(extent) is not int or not 1 <= extent <= EXTENT_MAX:
-            raise OptionError(f"spec: {name} must be 1 to {EXTENT_MAX}, got {extent!r}")
-    if type(spec.batch) is not int or not 0 <= spec.batch <= EXTENT_MAX:
-        raise OptionError(f"spec: batch must be 0 to {EXTENT_MAX}, got {spec.batch!r}")
+        kind = "" if type(extent) is int else "an int, "
+        if kind or not least <= extent <= EXTENT_MAX:
+            raise OptionError(f"spec: {name} must be {kind}{least} to {EXTENT_MAX}, got {extent!r}")
+    for name in FLAGS:
+        if type(getattr(spec, name)) is not bool:
+            raise OptionError(f"spec: {name} must be True or False, got {getattr(spec, name)!r}")
     if not (spec.a_stacked or spec.b_stacked):
         raise OptionError("spec: a or b must be a stack, got none; multiply once")
     _check_choice(spec, "a_dtype", SPEC_DTYPES)

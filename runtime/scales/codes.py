@@ -45,7 +45,8 @@ def pack(codes: np.ndarray, bits: int) -> np.ndarray:
             f"got {codes.shape[-1]} of them"
         )
     flags = np.unpackbits(codes[..., None], axis=-1, count=bits, bitorder="little")
-    return np.packbits(flags.reshape(*codes.shape[:-1], -1), axis=-1, bitorder="little")
+    *rows, count = codes.shape  # no rows leave no size to be found out
+    return np.packbits(flags.reshape(*rows, count * bits), axis=-1, bitorder="little")
 
 
 def unpack(packed: np.ndarray, bits: int) -> np.ndarray:
@@ -56,5 +57,5 @@ def unpack(packed: np.ndarray, bits: int) -> np.ndarray:
             f"got {packed.shape[-1]} bytes"
         )
     flags = np.unpackbits(packed, axis=-1, bitorder="little")
-    codes = flags.reshape(*packed.shape[:-1], -1, bits)
+    codes = flags.reshape(*packed.shape[:-1], packed.shape[-1] * 8 // bits, bits)
     return np.packbits(codes, axis=-1, bitorder="little")[..., 0]

@@ -63,7 +63,8 @@ def quantize(
     element, scale = ELEMENTS[which.element], ELEMENTS[which.scale]
     numbers = _numbers(values)
     _check_k(numbers.shape, which)
-    blocks = numbers.reshape(*numbers.shape[:-1], -1, which.depth)
+    *rows, depth = numbers.shape
+    blocks = numbers.reshape(*rows, depth // which.depth, which.depth)
     amax = _of_rows(np.abs(blocks).max(-1, initial=0), which.rows)
     whole = _tensor_scale(amax, which, tensor_scale)
     scales = scale_codes(amax / whole, which, rounding)
@@ -102,7 +103,7 @@ def _of_rows(amax: np.ndarray, rows: int) -> np.ndarray:
     *stack, count, blocks = amax.shape
     padded = np.zeros((*stack, -(-count // rows) * rows, blocks))
     padded[..., :count, :] = amax
-    return padded.reshape(*stack, -1, rows, blocks).max(-2)
+    return padded.reshape(*stack, -(-count // rows), rows, blocks).max(-2)
 
 
 def _for_rows(factors: np.ndarray, each: int, rows: int) -> np.ndarray:

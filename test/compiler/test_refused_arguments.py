@@ -23,6 +23,7 @@ pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 A, B = torch.ones(8, 32, dtype=torch.bfloat16), torch.ones(16, 32, dtype=torch.bfloat16)
 STACK, NARROW = B[None].mT, torch.ones(16, 32, dtype=torch.int8)
 LINEAR = torch.nn.Linear(32, 16, dtype=torch.bfloat16)
+NESTED = torch.nested.nested_tensor([A, A])
 OF_F32 = "matmul: precision must come with operands of f32"
 ONE, ENDS = torch.tensor(1.0), torch.tensor([8], dtype=torch.int32)
 
@@ -135,6 +136,22 @@ def of_groups(**options):
             lambda: matmul(A.float(), B.float(), precision="tf32", preset="puzzle-tiled"),
             "precision='tf32' must come with passes for a tensor core, got tiling{mma=fma}",
         ),
+        (lambda: matmul(NESTED, B), "matmul: a must be dense, got a nested tensor; convert it"),
+        (lambda: matmul(A, NESTED, batch="dynamic"), "b must be dense, got a nested tensor"),
+        (lambda: matmul(A, B, out=NESTED), "out must be dense, got a nested tensor"),
+        (
+            lambda: matmul(A, B, epilogue=summed, operands=[NESTED]),
+            "operands[0] must be dense, got",
+        ),
+        (lambda: grouped_mm(NESTED, STACK, offs=ENDS), "grouped_mm: mat_a must be dense, got a "),
+        (lambda: weight_only_mm(NESTED, NARROW), "weight_only_mm: a must be dense, got a nested"),
+        (lambda: matmul(None, B), "a must be an array of torch, numpy or DLPack, got NoneType"),
+        (lambda: matmul(A, B.tolist()), "b must be an array of torch, numpy or DLPack, got list"),
+        (lambda: matmul(A, (B, 2), epilogue=torch.add), "b must be an array of torch, numpy or "),
+        (
+            lambda: matmul(A, B, epilogue=summed, operands=[np.float32(2)]),
+            "operands[0] must be a tensor of torch or numpy, got float32; let the function close ",
+        ),
         (lambda: matmul(A, B, math="fast"), NO_FUNCTION),
         (lambda: matmul(A, B.repeat(2, 1), math="exact", out_dtype="mxfp8"), NO_FUNCTION),
         (lambda: matmul(A, B, math="exact", epilogue=torch.relu), NO_FUNCTION),
@@ -150,6 +167,44 @@ def test_arguments_that_are_not_read_as_they_are_meant(call, message):
     with pytest.raises(OptionError) as refused:
         call()
     assert message in str(refused.value)
+
+
+NOTHING = A[:0]
+OF_NOTHING = {
+    "product": lambda **how: matmul(NOTHING, B, **how),
+    "function": lambda **how: matmul(A[:, :0], B[:, :0], epilogue=summed, **how),
+    "any rows": lambda **how: matmul(NOTHING, B, m="dynamic", **how),
+    "recorded": lambda **how: matmul(NOTHING.clone().requires_grad_(), B, **how),
+    "groups": lambda **how: grouped_mm(NOTHING, STACK, offs=ENDS - 8, **how),
+    "groups of k": lambda **how: grouped_mm(A[:, :0], B.T[:0], offs=ENDS - 8, **how),
+    "weights": lambda **how: weight_only_mm(NOTHING, NARROW, **how),
+    "blocks": lambda **how: of_blocks(**how),
+    "blocks of groups": lambda **how: of_blocks(offs=ENDS - 8, **how),
+}
+
+
+def of_blocks(**how):
+    """A product without rows, of scales of 32 elements."""
+    one = torch.ones(16, 1).to(torch.float8_e8m0fnu)
+    a, b = (each.to(torch.float8_e4m3fn) for each in (NOTHING, B))
+    recipe = "BlockWise1x32"
+    if "offs" in how:
+        return scaled_grouped_mm(a, b[None].mT, one[:0], recipe, one[None], recipe, **how)
+    return scaled_mm(a, b.T, one[:0], recipe, one, recipe, **how)
+
+
+@pytest.mark.parametrize("name", OF_NOTHING)
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"target": "sm_1"}, "target: unknown chip 'sm_1'"),
+        ({"pipeline": "tilling"}, "pipeline: unknown pass 'tilling'"),
+        ({"preset": "v99"}, "preset: unknown name 'v99'"),
+    ],
+)
+def test_products_of_nothing_refuse_chips_and_passes_that_there_are_none_of(name, how, message):
+    with pytest.raises(OptionError, match=message):
+        OF_NOTHING[name](**how)
 
 
 def test_an_output_may_not_require_gradients_where_torch_records_them():
@@ -272,7 +327,7 @@ def test_a_graph_that_must_be_whole_shows_what_was_refused(call, message):
 @pytest.mark.parametrize(
     ("a", "message"),
     [
-        (torch.ones(16, 32).to_sparse_csr(), "operands must be dense, got torch.sparse_csr"),
+        (torch.ones(16, 32).to_sparse_csr(), "a must be dense, got torch.sparse_csr"),
         (np.ma.array(np.ones((16, 32), np.float32), mask=True), "must have no mask, got a masked"),
     ],
 )

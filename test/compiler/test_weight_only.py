@@ -134,7 +134,7 @@ ROWS["scales"] = torch.zeros(N, 4)
         ({"b": ROWS["b"].T}, "b must be a contiguous matrix, got [64, 40] with strides [1, 64]"),
         (
             {"scales": torch.zeros(N, 3)},
-            "scales must be [40, 'k / group_size'] for groups of any size, got [40, 3]",
+            "scales must be [40, k / group_size] for groups of any size, got [40, 3]",
         ),
         ({"group_size": 64}, "scales must be [40, 2] for groups of 64, got [40, 4]"),
         (

@@ -41,7 +41,8 @@ def message_of(action):
     ("fields", "message"),
     [
         ({"m": 0}, "spec: m must be 1 to 2147483647, got 0"),
-        ({"m": True}, "spec: m must be 1 to 2147483647, got True"),
+        ({"m": True}, "spec: m must be an int, 1 to 2147483647, got True"),
+        ({"dynamic_m": 1}, "spec: dynamic_m must be True or False, got 1"),
         ({"k": -3}, "spec: k must be 1 to 2147483647, got -3"),
         ({"n": 2**40}, "spec: n must be 1 to 2147483647, got 1099511627776"),
         ({"a_dtype": "fp8"}, f"spec: a_dtype must be one of {OPERANDS}, got 'fp8'"),
@@ -201,6 +202,16 @@ def test_more_tiles_than_a_grid_can_have_are_refused():
         "use a larger tile or persistence"
     )
     assert "persistence" in compile_matmul(spec, until="mlir").pipeline
+
+
+def test_tiles_are_counted_with_a_step_behind_the_last_one_in_32_bits():
+    """A CTA of a persistent kernel adds the grid to the number of its tile, and then compares."""
+    passes = "tiling{tile=64x64x64},tma-insertion,swizzle-selection,pipelining"
+    pipeline = f"{passes},warp-specialization,persistence{{ctas=132}}"
+    spec = MatmulSpec(m=64, n=64, k=64, batch=2**30 + 1)
+    assert "persistence" not in compile_matmul(spec, until="mlir").pipeline
+    with pytest.raises(CompileError, match=r"at most 1073741824 tiles .* got 1073741825x1; use a"):
+        compile_matmul(spec, pipeline=pipeline, until="mlir")
 
 
 def test_a_file_that_is_not_there_is_named():
