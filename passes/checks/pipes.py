@@ -24,7 +24,7 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.pipe import ClaimOp, ClaimType, CreateOp, ForEachClaimOp, ForEachTurnOp, RoleOp
-from ...dialects.sm_memory import RingOp, TurnsOp
+from ...dialects.sm_memory import CopyRingOp, RingOp, TurnsOp
 from ...dialects.sm_threads import WarpsOp
 from ...dialects.tile import KernelOp
 from ..base import attributes_of, refused, target_of
@@ -32,7 +32,7 @@ from ..pipe_agents import Agent, End
 from ..thread_rules import members
 
 SHARERS = 2  # agents that can share a ring
-Ring = CreateOp | RingOp | TurnsOp
+Ring = CreateOp | RingOp | TurnsOp | CopyRingOp
 LOOP = ("tiles", "order", "group")
 
 

@@ -224,6 +224,14 @@ def test_a_program_of_warpgroups_whose_pipes_do_not_fit_is_refused(name):
     assert message.partition(":")[0] in line
 
 
+def test_a_planned_ring_that_threads_fill_and_read_is_held_to_the_same():
+    passes = "normalize,tiling,copy-insertion,pipelining{stages=2},plan-memory"
+    message, line = refusal(passes, drop(RELEASE), "sm_80", check=check_pipes)
+    assert '"sm.copy_ring"' in "".join(ir_after(passes, "sm_80"))
+    assert message == ROWS["no release"][2]
+    assert WAIT in line
+
+
 def test_passes_check_the_pipes_that_they_are_given():
     lines = drop(RELEASE)(list(ir_after(TMA)))
     with pytest.raises(CompileError) as caught:
