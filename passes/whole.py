@@ -71,8 +71,9 @@ def lies_inside(kernel: KernelOp, op: Any, name: str) -> bool:
 
 def _axis_lies_inside(kernel: KernelOp, found: Axis) -> bool:
     form = linear_form(found.index)
-    unknown = form is None or found.extent == DYNAMIC or found.extent % found.tile
-    ends = None if form is None or unknown else span(kernel, form)
+    if form is None or found.extent == DYNAMIC or found.tile < 1 or found.extent % found.tile:
+        return False
+    ends = span(kernel, form)
     return ends is not None and ends[0] >= 0 and (ends[1] + 1) * found.tile <= found.extent
 
 

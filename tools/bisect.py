@@ -100,9 +100,12 @@ def bisect_command(parser: Parser, options: argparse.Namespace) -> int:
         plan = plan_passes(source, **how)
         if plan.level is None and asked is not None:
             parser.error("a reference must come with a kernel; the source is its own")
+        steps = list(_steps(plan, options.variants))
+        if not steps:
+            parser.error("a pipeline must have a pass that leaves a kernel, as tiling, got none")
         judge = Judge(source, _reference(source, asked, plan), options)
         done = []
-        for step in _steps(plan, options.variants):
+        for step in steps:
             progress.update(f"judging {step.name}")
             done.append(judge.judged(step))
             if step.ends_the_search:

@@ -92,7 +92,7 @@ def emulate_command(parser: Parser, options: argparse.Namespace) -> int:
     from ..runtime.emulator import Trap
 
     _make_folder(parser, options.out)
-    check_files(options)
+    check_files(parser, options)
     reached: list[int] = []
     try:
         result = _run(options, reached)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+from ..runtime.atomic import is_stream
 from .arguments import Parser, positive
 from .output import check_place, write_text
 
@@ -15,6 +17,7 @@ DEFAULT_CHECK = "full"
 
 
 FP8_SUMS = ("f32", "hopper")
+FP8_WGMMA = re.compile(r"wgmma\.mma_async\S*\.f32\.e[45]m[23]\.e[45]m[23]")
 CHECKS = {
     "off": "no rule about order or initialisation",
     "fast": "all but races",
@@ -77,16 +80,33 @@ def emulator_options(parser: Parser, options: argparse.Namespace) -> dict[str, A
     given = ", ".join(flag for flag, value in flags.items() if value)
     if given and options.device != EMULATOR:
         parser.error(f"{given} must come with --device emulator, got {options.device}")
-    check_files(options)
+    check_files(parser, options)
     found = {"check": options.check, "trace": options.trace, "profile": wants_profile(options)}
     found |= {"workers": options.workers, "fp8_sums": options.fp8_sums}
     return {name: value for name, value in found.items() if value}
 
 
-def check_files(options: argparse.Namespace) -> None:
-    """Refuse files that cannot be written, before time is spent on their content."""
+def check_files(parser: Parser, options: argparse.Namespace) -> None:
+    """Refuse files that cannot be written, and one for two things, before time is spent on them."""
+    flags = {"--trace": options.trace, "--report-json": options.report_json}
+    if "output" in options:
+        flags["-o"] = options.output
+    places: dict[Path, str] = {}
+    for flag, path in flags.items():
+        if path is None or is_stream(path):
+            continue
+        before = places.setdefault(path.resolve(), flag)
+        if before != flag:
+            parser.error(f"{before} and {flag} must name two files, got {path} for both")
     check_place(options.trace)
     check_place(options.report_json)
+
+
+def check_sums(parser: Parser, options: argparse.Namespace, ptx: str) -> None:
+    """Refuse --fp8-sums for a kernel with no sums that it is about."""
+    if options.fp8_sums and not FP8_WGMMA.search(ptx):
+        rule = "--fp8-sums must come with a kernel that multiplies 8-bit floats by wgmma"
+        parser.error(f"{rule}, got another")
 
 
 def wants_profile(options: argparse.Namespace) -> bool:

@@ -21,7 +21,7 @@ from .arguments import (
     problem,
     reference_of,
 )
-from .emulator_flags import add_emulator_flags, emulator_options, write_report
+from .emulator_flags import add_emulator_flags, check_sums, emulator_options, write_report
 from .isolated import reads_in_child
 from .outcome import Obtained, Outcome
 from .output import check_place, print_json
@@ -113,6 +113,7 @@ def _run(device: Any, parser: Parser, options: argparse.Namespace, how: dict[str
         obtained = _obtain(parser, options, passes, progress)
         obtained = _sized(obtained, options, parser)
         bundle, reference = obtained.bundle, obtained.reference
+        check_sums(parser, options, bundle.ptx)
         progress.update("making inputs")
         tensors = reference.tensors(bundle.manifest, options.seed, options.identity)
         placed = place_tensors(tensors, device.place)

@@ -1,22 +1,50 @@
-"""What views, loads and MMAs say of a kernel whose loops over tiles are written out.
+"""What a kernel says whose loops over tiles are written out, beside the places of its stores.
 
-The rules are those of `check_kernels`, of which a program of single stores keeps no others.
+The rules are those of `check_kernels` on views, roles, loads, MMAs and epilogues, which hold there
+as before. Those on pipes and stores do not: what follows in them is no op of its own any more.
 """
 
 from __future__ import annotations
 
+from ...dialects.sm_threads import WarpsOp
 from ...dialects.target import Target
-from ...dialects.tile import KernelOp
-from ..base import operations, walk
+from ...dialects.tile import CtaTileOp, KernelOp
+from ...dialects.tile_sums import ViewMmaOp
+from ..base import operations, refused, walk
+from ..tile_order import check_order
+from .blockwise import check_steps
 from .epilogue import check_epilogue
 from .kernel import LOADS, MMAS
+from .launch import check_registers, check_source
 from .mma import check_mma
 from .operands import check_load, check_views
+from .roles import check_roles
+from .stacks import check_stacks
+from .swapped import check_swapped
+from .tiles import check_tiles
 
 
 def check_expanded(kernel: KernelOp, target: Target) -> None:
     """Refuse, at the op, what breaks a rule."""
-    check_views(kernel)
+    if not walk(kernel, (*MMAS, ViewMmaOp)):
+        raise refused(kernel, "sums: a kernel must multiply, got no MMA; give it one")
+    for check in (check_source, check_views, check_swapped, check_order, check_stacks, check_steps):
+        check(kernel)
+    _check_places(kernel, target)
+    _check_ops(kernel, target)
+
+
+def _check_places(kernel: KernelOp, target: Target) -> None:
+    """Which warps run what, and on which tiles, unless loops over tiles say so by arithmetic."""
+    roles, places = walk(kernel, WarpsOp), walk(kernel, CtaTileOp)
+    check_roles(kernel, roles)
+    check_registers(kernel, roles, target)
+    if places:
+        check_tiles(kernel, places, [])
+
+
+def _check_ops(kernel: KernelOp, target: Target) -> None:
+    """What loads, multiplies and computes elements of C."""
     for op in walk(kernel, LOADS):
         check_load(kernel, op, target)
     for op in walk(kernel, MMAS):

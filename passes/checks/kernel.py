@@ -100,6 +100,7 @@ from .launch import check_registers, check_source
 from .marks import check_mark
 from .mma import check_mma
 from .operands import check_load, check_views
+from .roles import check_names, check_place, check_threads
 from .shares import check_shares, check_view_mma
 from .stacks import check_stacks
 from .stores import check_store
@@ -179,22 +180,31 @@ class Check:
         check_order(self.kernel)
         for region in walk(self.kernel, REGIONS):
             refuse_unread(region, KNOWN[type(region)])
-        first = 0
-        if not self.roles:
-            self._agent(self.kernel, self.ops, first, self.kernel.threads.value // WARP_THREADS)
-        for number, role in enumerate(self.roles, 1):
-            refuse_unread(role, KNOWN[type(role)])
-            if isinstance(role, WarpsOp):
-                _check_place(role, first, number)
-            self._agent(role, list(members(role.body.blocks[0])), first, role.warps.value)
-            first += role.warps.value
+        warps = self._agents()
+        self._results()
         check_stacks(self.kernel)
         check_steps(self.kernel)
         if self.roles:
             self._beside_roles()
-            self._threads(first)
+            check_names(self.roles)
+            check_threads(self.kernel, warps)
         check_registers(self.kernel, self.roles, self.target)
         check_tiles(self.kernel, self.places, self.tile_loops)
+
+    def _agents(self) -> int:
+        """Each role, or the kernel that has none; how many warps the roles have."""
+        if not self.roles:
+            self._agent(self.kernel, self.ops, 0, self.kernel.threads.value // WARP_THREADS)
+        first = 0
+        for number, role in enumerate(self.roles, 1):
+            refuse_unread(role, KNOWN[type(role)])
+            if isinstance(role, WarpsOp):
+                check_place(role, first, number)
+            self._agent(role, list(members(role.body.blocks[0])), first, role.warps.value)
+            first += role.warps.value
+        return first
+
+    def _results(self) -> None:
         if not self.mmas or not self.stored:
             raise refused(
                 self.kernel,
@@ -334,19 +344,6 @@ class Check:
                     op, "roles: nothing may act beside roles, got this op; move it into one"
                 )
             self._op(op, (), top=True)
-        names = [role.agent.value for role in self.roles]
-        for number, role in enumerate(self.roles):
-            if role.agent.value in names[:number]:
-                raise refused(role, f"roles: must have names of their own, got {names}; rename it")
-
-    def _threads(self, warps: int) -> None:
-        threads = self.kernel.threads.value
-        if threads != WARP_THREADS * warps:
-            raise refused(
-                self.kernel,
-                f"roles: threads must be those of the {warps} warps of its roles, got {threads}; "
-                f"make it {WARP_THREADS * warps}",
-            )
 
     def _warpgroups(self, agent: Any, first: int, warps: int) -> None:
         """Sums are read, and in registers made, by warpgroups; so are registers moved."""
@@ -365,16 +362,6 @@ class Check:
                 f"roles: must have {needed} from a multiple of {WARPGROUP_WARPS} on, got {warps} "
                 f"from warp {first} on; change its warps or its place",
             )
-
-
-def _check_place(role: WarpsOp, first: int, barrier: int) -> None:
-    got = (role.first.value, role.barrier.value)
-    if got != (first, barrier):
-        raise refused(
-            role,
-            f"roles: must follow each other, here from warp {first} on with barrier {barrier}, got "
-            f"warp {got[0]} and barrier {got[1]}; number them in order",
-        )
 
 
 def _check_loop(loop: scf.ForOp) -> None:

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from edited_ir import change, insert, place, refusal, replace
+from edited_ir import ROLES, change, drop, insert, place, refusal, replace
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import run_passes_on_text
@@ -119,6 +119,23 @@ def test_copies_of_scales_say_how_many_rows_and_blocks_share_one():
             "300] and strides [640] of bf16, got [640, 150] and [1280] of bf16",
         ),
         (
+            ROLES,
+            drop('"tile.mma"'),
+            "tile.kernel: sums: a kernel must multiply, got no MMA; give it one",
+        ),
+        (
+            ROLES,
+            replace("threads = 192", "threads = 224"),
+            "tile.kernel: roles: threads must be those of the 6 warps of its roles, got 224; make "
+            "it 192",
+        ),
+        (
+            ROLES,
+            replace('agent = "load"', 'agent = "mma"'),
+            "sm.warps: roles: must have names of their own, got ['epilogue', 'mma', 'mma']; rename "
+            "it",
+        ),
+        (
             f"{TMA},epilogue-staging",
             insert("arith.truncf", '"sm.converge"() : () -> ()'),
             "sm.converge: epilogue: not an op that an epilogue can take",
@@ -151,6 +168,15 @@ def test_a_tile_of_no_slot_at_hand_is_refused_at_every_level(level):
         "of sm.slot_memory; take it from there"
     )
     assert "pipe.tile" in line
+
+
+def test_tiles_without_an_extent_lie_nowhere():
+    text = expanded(256, 128, "stores")
+    edited = text.replace("arith.constant 64 : i32", "arith.constant 0 : i32")
+    assert edited != text
+    rule = "whole: the place of a tile must begin with|whole: tiles of 0 by j must all lie in"
+    with pytest.raises(CompileError, match=rule):
+        run_passes_on_text(edited, "k.mlir", "select-instructions")
 
 
 def test_a_kernel_may_compare_more_than_it_has_to():

@@ -53,6 +53,26 @@ SPEC = ("--m", "8", "--n", "8", "--k", "16")
             " see tilewright opt --help",
         ),
         (
+            ("run", *SPEC, "--trace", "made.json", "--report-json", "./made.json"),
+            "error: tilewright run: --trace and --report-json must name two files, got made.json"
+            " for both; see tilewright run --help",
+        ),
+        (
+            ("run", *SPEC, "-o", "made.zip", "--report-json", "made.zip"),
+            "error: tilewright run: --report-json and -o must name two files, got made.zip for"
+            " both; see tilewright run --help",
+        ),
+        (
+            ("run", *SPEC, "--fp8-sums", "hopper"),
+            "error: tilewright run: --fp8-sums must come with a kernel that multiplies 8-bit"
+            " floats by wgmma, got another; see tilewright run --help",
+        ),
+        (
+            ("bisect", *SPEC, "--pipeline", "normalize"),
+            "error: tilewright bisect: a pipeline must have a pass that leaves a kernel, as"
+            " tiling, got none; see tilewright bisect --help",
+        ),
+        (
             ("conform", "--list", "torch:matmul"),
             "error: tilewright conform: --list must come without a SUBJECT, got torch:matmul;"
             " see tilewright conform --help",
