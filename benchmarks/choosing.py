@@ -1,13 +1,13 @@
 """How long it takes to choose a schedule for shapes that were not seen before.
 
-    python benchmarks/choosing.py [--drawn 200 --seed 1] [--target sm_90a,sm_100a] [--json]
+    python benchmarks/choosing.py [--kinds] [--drawn 200 --seed 1] [--target sm_90a,…] [--json]
     python benchmarks/choosing.py --choices PATH [--drawn 200 --seed 1] [--target …]
 
-Shapes are drawn as `shape_lists.py` has it, in bf16. A figure is CPU time in milliseconds, the
-least of the repeats: the median of all shapes, what nine of ten stay under, the most and its shape.
-Nothing is remembered from one shape to the next, and the tables of measured schedules are asked as
-in any compilation. With --choices the schedules are written instead, for each shape in one of
-`KINDS` as drawn, so that two trees can be compared.
+Shapes are drawn as `shape_lists.py` has it, in bf16; with --kinds each is of one of `KINDS`, as
+drawn. A figure is CPU time in milliseconds, the least of the repeats: the median of all shapes,
+what nine of ten stay under, the most and its shape. Nothing is remembered from one shape to the
+next, and the tables of measured schedules are asked as in any compilation. With --choices the
+schedules are written instead, also for `KINDS`, so that two trees can be compared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from shape_lists import drawn
 
 from tilewright.compiler.schedule.choice import choose_schedule, target_for
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.dialects.target import Target, find_target
 
 KINDS: tuple[dict[str, Any], ...] = (
     {},
@@ -39,6 +38,13 @@ KINDS: tuple[dict[str, Any], ...] = (
     {"b_major": "n"},
     {"batch": 6},
     {"beside": ("bf16",), "epilogue_instructions": 8},
+    {"beside_columns": ("bf16",), "epilogue_instructions": 15},
+    {"products": 2, "epilogue_instructions": 18},
+    {"further": ("f32",)},
+    {"groups": 8},
+    {"sums": "two-level"},
+    {"dynamic_m": True, "least_m": 1},
+    {"dynamic_batch": True, "batch": 16},
 )
 
 
@@ -48,8 +54,14 @@ def main() -> None:
     if options.choices:
         options.choices.write_text(json.dumps(choices(shapes, options), indent=1))
         return
+    kinds = kinds_of(shapes, options.seed if options.kinds else None)
     found = {
-        chip: figures({shape: choosing_ms(shape, find_target(chip), options) for shape in shapes})
+        chip: figures(
+            {
+                f"{shape} {kind or ''}": choosing_ms(spec_of(shape, kind), chip, options)
+                for shape, kind in kinds
+            }
+        )
         for chip in options.target.split(",")
     }
     machine = f"{platform.machine()}, Python {platform.python_version()}"
@@ -63,27 +75,39 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--target", default="sm_90a,sm_100a")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--kinds", action="store_true", help="each shape of a kind as drawn")
     parser.add_argument("--choices", type=Path, metavar="PATH", help="write what is chosen")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
 
+def kinds_of(shapes: list[str], seed: int | None) -> list[tuple[str, dict[str, Any]]]:
+    """Each shape with a kind that is drawn, or without one."""
+    source = random.Random(seed)
+    return [(shape, {} if seed is None else source.choice(KINDS)) for shape in shapes]
+
+
+def spec_of(shape: str, kind: dict[str, Any]) -> MatmulSpec:
+    """A shape of a kind; one of any M is for up to as many rows."""
+    m, n, k = (int(extent) for extent in shape.split("x"))
+    rows = {"most_m": m} if "dynamic_m" in kind else {}
+    return MatmulSpec(m, n, k, **kind, **rows)
+
+
 def choices(shapes: list[str], options: argparse.Namespace) -> dict[str, str]:
     """The pipeline of the schedule that is chosen for each shape in a kind, on each target."""
-    source, found = random.Random(options.seed), {}
-    for shape in shapes:
-        kind = source.choice(KINDS)
-        spec = MatmulSpec(*(int(extent) for extent in shape.split("x")), **kind)
+    found = {}
+    for shape, kind in kinds_of(shapes, options.seed):
+        spec = spec_of(shape, kind)
         for chip in options.target.split(","):
             schedule = choose_schedule(spec, target_for(spec, chip))
             found[f"{chip} {shape} {kind}"] = f"{schedule.label()}: {schedule.pipeline()}"
     return found
 
 
-def choosing_ms(shape: str, target: Target, options: argparse.Namespace) -> float:
+def choosing_ms(spec: MatmulSpec, chip: str, options: argparse.Namespace) -> float:
     """The least CPU milliseconds in which the schedule of a shape is chosen."""
-    spec = MatmulSpec(*(int(extent) for extent in shape.split("x")))
-    runs = []
+    target, runs = target_for(spec, chip), []
     for _ in range(options.repeat):
         started = time.process_time()
         choose_schedule(spec, target)

@@ -142,6 +142,10 @@ class Target:
     grid_y_max: int = 65_535
     gpu: str = ""
 
+    def __hash__(self) -> int:
+        """Of what tells targets apart: that of all fields takes longer than what it looks up."""
+        return hash((self.chip, self.gpu, self.mma.name))
+
     @property
     def name(self) -> str:
         """What `find_target` knows it by."""

@@ -64,6 +64,7 @@ def added_cycles(problem: Problem, schedule: Schedule, target: Target, mma: floa
 
 def stored_alone(problem: Problem, schedule: Schedule, target: Target) -> float:
     """The part of a store in which no MMA runs, where several warpgroups of a tile add products."""
+    if not target.adds_products or target.adds_from_tensor_memory:
+        return 1
     m, n, _ = schedule.tile
-    several = not target.adds_from_tensor_memory and (target.mma_warpgroups(m, n) or 1) > 1
-    return STORED_ALONE if target.adds_products and several else 1
+    return STORED_ALONE if (target.mma_warpgroups(m, n) or 1) > 1 else 1

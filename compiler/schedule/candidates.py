@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import product
+from itertools import islice, product
+from operator import le
 
 from ...dialects.target import Target
 from .chip_figures import figures
@@ -34,8 +35,8 @@ from .rules import (
     wasted_tile,
 )
 from .stagings import STAGING_ORDER, deepest, fitting_stages, ways_to_store
-from .tile_extents import M_TILES, k_extents, n_extents
-from .waves import resident_ctas
+from .tile_extents import M_TILES, extents_of, k_extents, n_extents
+from .waves import resident_ctas, resident_in_clusters
 
 # (CTAs along M and N, 2-CTA MMA), the simplest first.
 CLUSTERS = (
@@ -106,17 +107,32 @@ def tiles(problem: Problem, target: Target) -> Iterator[tuple[int, int, int]]:
     return product(M_TILES[accumulators], n_extents(problem, target), _k_tiles(problem))
 
 
+def useful_tiles(problem: Problem, target: Target) -> Iterator[tuple[int, int, int]]:
+    """Those that are no longer than the shortest that covers an axis (`wasted_tile`)."""
+    if problem.neighbours:  # whose groups a longer one may divide
+        return tiles(problem, target)
+    extents, tables = (problem.m, problem.n, problem.k), extents_of(problem, target)
+    covering = [
+        min((size for size in table if size >= extent), default=extent)
+        for extent, table in zip(extents, tables, strict=True)
+    ]
+    return (tile for tile in tiles(problem, target) if all(map(le, tile, covering)))
+
+
 def ways(problem: Problem, tile: Schedule, target: Target) -> Iterator[Schedule]:
-    """The tile alone and in clusters, and K in parts of a cluster or, of any number, over the grid.
+    """The tile alone and in clusters, and K in parts of a cluster or, of any number, over the grid,
+    each with the deepest ring that fits.
 
     What CTAs can't do each for itself, clusters of them can't.
     """
+    tile = tile.but(stages=fitting_stages(problem, tile, target))
+    yield from (tile, tile.but(cluster=SOME_CLUSTER))
     most = most_parts(problem, tile, target)
-    split = [tile.but(split_k=parts) for parts in SPLITS[1:most]]
+    stages = fitting_stages(problem, tile.but(split_k=most), target)
+    for parts in SPLITS[1:most]:
+        yield tile.but(split_k=parts, stages=stages)
     if any(_parted(problem, tile, target)):
-        split.append(tile.but(split_grid=2))
-    for way in (tile, tile.but(cluster=SOME_CLUSTER), *split):
-        yield way.but(stages=fitting_stages(problem, way, target))
+        yield tile.but(split_grid=2)
 
 
 def most_parts(problem: Problem, tile: Schedule, target: Target) -> int:
@@ -133,14 +149,14 @@ def most_parts(problem: Problem, tile: Schedule, target: Target) -> int:
 def sharings(
     problem: Problem, way: Schedule, boxes: dict[bool, str], target: Target
 ) -> Iterator[Schedule]:
-    """A way with each useful cluster that finds room, and the deepest ring of any scheduler."""
+    """A way with each useful cluster that finds room."""
     for cluster, pair in _useful_clusters(way, target):
         if pair not in boxes:
             continue
         branch = way.but(cluster=cluster, pair=pair, box=boxes[pair])
         for one in [branch] if way.split_grid == 1 else _parted(problem, branch, target):
             if one.cluster_size < WIDE_CLUSTER or _finds_room(problem, one, target):
-                yield one.but(stages=deepest(problem, one.but(scheduler="static"), target))
+                yield one
 
 
 def _useful_clusters(way: Schedule, target: Target) -> list[tuple[tuple[int, int], bool]]:
@@ -165,6 +181,17 @@ def _finds_room(problem: Problem, sharing: Schedule, target: Target) -> bool:
     rules = (one_wave, resident_clusters)
     ways = (sharing, sharing.but(scheduler="static"))
     return target.launch_control or any(keeps(rules, problem, way, target) for way in ways)
+
+
+def widest_in_waves(target: Target) -> int:
+    """CTAs of the widest cluster that may compute more tiles than run at once (`one_wave`,
+    `resident_clusters`)."""
+    if target.launch_control or not target.issuers_store:
+        return SHARING_MAX
+    for size in (SHARING_MAX, WIDE_CLUSTER):
+        if target.multiprocessors // size * size <= resident_in_clusters(size, target):
+            return size
+    return WIDE_CLUSTER // 2
 
 
 def _parted(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedule]:
@@ -215,8 +242,11 @@ def _clusters(target: Target) -> tuple[tuple[tuple[int, int], bool], ...]:
 
 
 def orders(problem: Problem, sharing: Schedule, target: Target) -> Iterator[Schedule]:
-    """A sharing with each legal way to hand out tiles."""
-    for one in _scheduled(problem, sharing, target):
+    """A sharing with each legal way to hand out tiles: where there is no next one, one a CTA."""
+    every = _scheduled(problem, sharing, target)
+    if problem.ctas(sharing) <= resident_ctas(sharing, target):
+        every = islice(every, 1)
+    for one in every:
         if keeps(SCHEDULER_RULES, problem, one, target):
             yield one
 
@@ -340,7 +370,11 @@ def rank(total_us: float, schedule: Schedule) -> Rank:
         schedule.tile[2],
         *schedule.tile[:2],
     )
-    margin = PART_MARGIN if schedule.split_grid > 1 else 1
+    return total_us * margin(schedule), simplicity
+
+
+def margin(schedule: Schedule) -> float:
+    """What the estimate of a schedule is multiplied by where others must not be much slower."""
     if schedule.swap and schedule.split_k > 1:
-        margin = SWAPPED_MARGIN
-    return total_us * margin, simplicity
+        return SWAPPED_MARGIN
+    return PART_MARGIN if schedule.split_grid > 1 else 1

@@ -187,16 +187,24 @@ def together(busy: dict[str, float], target: Target) -> float:
 def refill_cycles(problem: Problem, schedule: Schedule, step: float, target: Target) -> float:
     """Cycles of the main loop when a slot's next load starts only after its MMA.
 
-    A full ring of loads is in flight at a time: every ring but the last costs a latency and a step.
     Where slots are released one step late (`release_steps`), one of them is always held back.
     """
+    ring = max(1, schedule.stages - held_slots(problem, schedule, target))
+    return refilled(problem.k_tiles(schedule), ring, step, figures(target).tma_latency)
+
+
+def held_slots(problem: Problem, schedule: Schedule, target: Target) -> int:
+    """Slots of a ring of several that are held back."""
     m, n, _ = schedule.tile
     scales = problem.row_scales, problem.column_scales
-    late = target.awaits_mmas and schedule.stages > 1 and releases_late(target, m, n, *scales)
-    ring = schedule.stages - 1 if late else schedule.stages
-    rings = -(-problem.k_tiles(schedule) // ring)
-    last = problem.k_tiles(schedule) - (rings - 1) * ring
-    return (rings - 1) * (figures(target).tma_latency + step) + last * step
+    return int(target.awaits_mmas and releases_late(target, m, n, *scales))
+
+
+def refilled(steps: int, ring: int, step: float, latency: float) -> float:
+    """Cycles of so many steps. A full ring of loads is in flight at a time: every ring but the last
+    costs a latency and a step."""
+    rings = -(-steps // ring)
+    return (rings - 1) * (latency + step) + (steps - (rings - 1) * ring) * step
 
 
 def tensor_core_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -242,21 +250,6 @@ def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     return cycles + (chip.shared_twice if min(schedule.cluster) > 1 else 0)
 
 
-def least_arriving_cycles(
-    problem: Problem, schedule: Schedule, peers: int, target: Target
-) -> float:
-    """No cluster of so many CTAs has a step's operands there sooner: `peers` alike each way, and of
-    rows that start inside sectors the fewest, as in a square."""
-    (m, n, k), chip = schedule.tile, figures(target)
-    most = schedule.but(cluster=(peers, peers))
-    arriving = loaded_rows(problem, most, chip.multicast) / chip.l2_rate
-    a = min(m, problem.m) * ("a" in problem.unaligned)
-    b = min(n, problem.n) * ("b" in problem.unaligned)
-    rows = 2 * math.sqrt(a * b / peers) if a and b else (a + b) / peers
-    k_bytes = k * problem.element_bytes
-    return k_bytes * max(arriving, chip.unaligned_line * rows / LINE_BYTES)
-
-
 def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles of L2 for a step of all CTAs at work."""
     at_work = min(problem.ctas(schedule), resident_ctas(schedule, target))
@@ -265,17 +258,18 @@ def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> f
     chip = figures(target)
     saved = chip.multicast if whole else split_figures(target).multicast
     rows = at_work * loaded_rows(problem, schedule, saved)
-    arriving = rows / (chip.l2_total_rate if whole else _split_rate(schedule, target))
+    arriving = rows / (
+        chip.l2_total_rate if whole else split_rate(schedule.split_k * schedule.split_grid, target)
+    )
     beyond, outside = _rows_of_all(problem, schedule)
     requested = part * beyond * chip.second_line / LINE_BYTES
     zeros = part * outside * chip.outside_share / LINE_BYTES
     return schedule.tile[2] * problem.element_bytes * (max(arriving, requested) + zeros)
 
 
-def _split_rate(schedule: Schedule, target: Target) -> float:
-    """Bytes a cycle from L2 to all, where each part of K has rows of its own."""
-    parts = min(SHARING_MAX, schedule.split_k * schedule.split_grid)
-    fall = split_figures(target).l2_fall * (parts - 2)
+def split_rate(parts: int, target: Target) -> float:
+    """Bytes a cycle from L2 to all, where each of so many parts of K has rows of its own."""
+    fall = split_figures(target).l2_fall * (min(SHARING_MAX, parts) - 2)
     return split_figures(target).l2_rate * (1 - fall)
 
 

@@ -69,6 +69,10 @@ class Problem:
     row_scales: bool = False
     dynamic_batch: bool = False
 
+    def __hash__(self) -> int:
+        """Of the sizes: that of all fields takes longer than much of what is looked up."""
+        return hash((self.m, self.n, self.k, self.batch, self.swapped))
+
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
         """The problem of a `MatmulSpec` on a target, for a tensor core."""
@@ -163,6 +167,16 @@ class Problem:
             return "a Hilbert curve is a table of known tiles, got any number"
         if self.swapped and self.dynamic_batch and self.counts_tiles(schedule):
             return f"tiles of {schedule.tile[1]} rows along N do not hold all of any M of a stack"
+        return None
+
+    def parts_refusal(self) -> str | None:
+        """Why K is split over the grid for no tile, or None where it may be."""
+        if self.grouped:
+            return "K is not split where rows or K are grouped"
+        if self.swapped:
+            return "sums of rows that are columns of C are added up in clusters"
+        if self.further_bytes or self.quantized or self.adds_products:
+            return "K is split over the grid for one output of plain sums"
         return None
 
     def seen_by(self, schedule: Schedule) -> Problem:
@@ -266,13 +280,13 @@ class Problem:
 
     def matrix_grid(self, schedule: Schedule) -> tuple[int, int]:
         """Those of one matrix."""
-        m, n = self.tiles(schedule)
-        return round_up(m, schedule.cluster[0]), round_up(n, schedule.cluster[1])
+        (m, n, _), (along_m, along_n) = schedule.tile, schedule.cluster
+        return along_m * -(-self.m // (along_m * m)), along_n * -(-self.n // (along_n * n))
 
     def ctas(self, schedule: Schedule) -> int:
         """CTAs when each computes one tile."""
-        m, n = self.grid(schedule)
-        return m * n * schedule.split_k * schedule.split_grid
+        m, n = self.matrix_grid(schedule)
+        return self.batch * m * n * schedule.split_k * schedule.split_grid
 
     def k_tiles(self, schedule: Schedule) -> int:
         """K tiles that one CTA takes of an output tile."""

@@ -32,7 +32,7 @@ from .operand_rules import (
 )
 from .problem import Problem, Schedule
 from .staging_rules import pieces_ahead, staged_store
-from .tile_extents import M_TILES, k_extents, n_extents
+from .tile_extents import extents_of
 from .waves import resident_ctas, tile_rounds
 
 COPIED_REGISTERS_MAX = 128  # of accumulators, beside a warpgroup that copies
@@ -129,18 +129,14 @@ def grid_parts(problem: Problem, schedule: Schedule, target: Target) -> str | No
         return None
     if schedule.split_k > 1:
         return f"K is split by {schedule.split_k} in clusters already"
-    if problem.grouped:
-        return "K is not split where rows or K are grouped"
+    if broken := problem.parts_refusal():
+        return broken
     if problem.counts_tiles(schedule):
         if figures(target).split is not None:
             return "K of tiles that a launch counts is split in clusters where that was measured"
         if not problem.most_m:
             return "K is split over the grid of tiles whose most are known"
         m = -(-problem.most_m // schedule.tile[0]) * problem.batch
-    if problem.swapped:
-        return "sums of rows that are columns of C are added up in clusters"
-    if problem.further_bytes or problem.quantized or problem.adds_products:
-        return "K is split over the grid for one output of plain sums"
     if figures(target).parts is None:
         return f"what parts of a grid cost on {target.chip} is not known"
     if m * n > target.multiprocessors:
@@ -167,12 +163,10 @@ def split_alone(problem: Problem, schedule: Schedule, target: Target) -> str | N
 def wasted_tile(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """No axis may be covered by a smaller tile, in which groups are reduced as well."""
     extents = (problem.m, problem.n, problem.k)
-    tables = (
-        M_TILES[target.mma.accumulators],
-        n_extents(problem, target),
-        k_extents(problem),
-    )
+    tables = extents_of(problem, target)
     for number, (axis, extent, size) in enumerate(zip("MNK", extents, schedule.tile, strict=True)):
+        if size <= extent:
+            continue
         smaller = [other for other in tables[number] if extent <= other < size]
         if problem.neighbours:
             smaller = [
@@ -395,4 +389,7 @@ def _first_broken(
 
 def keeps(rules: tuple[Rule, ...], problem: Problem, schedule: Schedule, target: Target) -> bool:
     """Whether the schedule breaks none of `rules`."""
-    return all(rule(problem, schedule, target) is None for rule in rules)
+    for rule in rules:  # `all` takes a third longer, and a search asks thousands of times
+        if rule(problem, schedule, target) is not None:
+            return False
+    return True

@@ -57,8 +57,15 @@ class Schedule:
     @property
     def plan(self) -> Schedule:
         """The same tiles handed out alike, whatever a CTA does with one; clusters are pairs."""
-        handed = self.scheduler, self.order, self.group
-        return Schedule(self.tile, 1, (2, 1) if self.pair else (1, 1), self.pair, *handed)
+        cluster = (2, 1) if self.pair else (1, 1)
+        return PLAIN.but(
+            tile=self.tile,
+            cluster=cluster,
+            pair=self.pair,
+            scheduler=self.scheduler,
+            order=self.order,
+            group=self.group,
+        )
 
     @property
     def b_rows(self) -> int:
@@ -133,3 +140,7 @@ class Schedule:
         ahead = f" ahead={self.ahead}" if self.ahead else ""
         vectors = f" vectors={self.vectors}" if self.vectors != THREADS else ""
         return f"epilogue-staging{{columns={columns} buffers={buffers}{ahead}{vectors}}}"
+
+
+PLAIN = Schedule((0, 0, 0))
+"""What others are made of, by `but`."""

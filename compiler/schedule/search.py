@@ -13,30 +13,39 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 
 from ...dialects.target import Target
-from .bounds import Floors, TileBounds
+from .bounds import TileBounds
 from .candidates import (
     Rank,
-    boxes_of,
     leaves,
+    margin,
     orders,
     rank,
     sharings,
     sides,
-    tiles,
+    useful_tiles,
     ways,
 )
 from .estimate import estimate
+from .faces import Face, Faces
 from .problem import Problem, Schedule
-from .rules import SHARING_RULES, TILE_RULES, accumulator_registers, keeps
-from .stagings import fitting_stages
+from .rules import SHARING_RULES, TILE_RULES, keeps
+from .schedule import PLAIN
+from .tensor_bounds import TensorBounds, TensorFace, TensorFaces
 
 Refined = Iterator[tuple[Rank, Schedule, Callable[[], "Refined"] | None]]
 """What something is refined to, each with its bound and, if it is no whole schedule, how to refine
 that."""
+
+
+ROUNDING = 1 - 1e-9
+"""A bound adds up in another order than the estimate that it bounds."""
 
 
 def fastest(problem: Problem, target: Target) -> Schedule | None:
@@ -46,10 +55,11 @@ def fastest(problem: Problem, target: Target) -> Schedule | None:
 
     def wait(found: Iterable) -> None:
         for bound, schedule, refine in found:
-            heapq.heappush(waiting, (bound, next(numbers), schedule, refine))
+            if bound[0] < math.inf:
+                heapq.heappush(waiting, (bound, next(numbers), schedule, refine))
 
     for seen in sides(problem):
-        wait(_tiles(seen, target))
+        wait(_faces(seen, target))
     while waiting:
         *_, schedule, refine = heapq.heappop(waiting)
         if refine is None:
@@ -58,46 +68,52 @@ def fastest(problem: Problem, target: Target) -> Schedule | None:
     return None
 
 
-def _tiles(problem: Problem, target: Target) -> Refined:
-    plain, floors = Schedule((0, 0, 0), swap=problem.swapped), Floors(problem, target)
-    for extents in tiles(problem, target):
-        tile = plain.but(tile=extents)
-        yield (floors.of_tile(extents), ()), tile, partial(_bounded, problem, tile, target)
+def bound(least_us: float) -> Rank:
+    """Before all schedules that take no less."""
+    return ROUNDING * least_us, ()
 
 
-def _bounded(problem: Problem, tile: Schedule, target: Target) -> Refined:
-    if accumulator_registers(problem, tile, target):  # the rule that most of them break
-        return
-    tile = tile.but(stages=fitting_stages(problem, tile, target))
-    bounds = TileBounds(problem, tile, target)
-    yield (bounds.of_tile(), ()), tile, partial(_ways, bounds)
+def _faces(problem: Problem, target: Target) -> Refined:
+    faces = (TensorFaces if target.has_tensor_memory else Faces)(problem, target)
+    for (m, n), tiles in groupby(useful_tiles(problem, target), key=itemgetter(0, 1)):
+        depths = [k for *_, k in tiles]
+        tile = PLAIN.but(tile=(m, n, depths[0]), swap=problem.swapped)
+        face = faces.of(tile, depths)
+        if face is not None:
+            yield bound(face.floor_us()), tile, partial(_tiles, face)
 
 
-def _ways(bounds: TileBounds) -> Refined:
-    problem, tile, target = bounds.problem, bounds.tile, bounds.target
+def _tiles(face: TensorFace | Face) -> Refined:
+    m, n, _ = face.tile.tile
+    for k in face.depths:
+        tile = face.tile.but(tile=(m, n, k))
+        bounds = TileBounds(face, tile) if isinstance(face, Face) else TensorBounds(face, tile)
+        yield bound(bounds.of_tile()), tile, partial(_ways, bounds, tile)
+
+
+def _ways(bounds: TensorBounds | TileBounds, tile: Schedule) -> Refined:
+    problem, target = bounds.problem, bounds.target
     if not keeps(TILE_RULES, problem, tile, target):
         return
-    boxes = boxes_of(problem, tile.tile, target)
-    for way in ways(problem, tile, target) if boxes else ():
-        bound, _ = rank(bounds.of_way(way), way)
-        yield (bound, ()), way, partial(_sharings, bounds, way, boxes)
+    for way in ways(problem, tile, target):
+        yield bound(margin(way) * bounds.of_way(way)), way, partial(_sharings, bounds, way)
 
 
-def _sharings(bounds: TileBounds, way: Schedule, boxes: dict[bool, str]) -> Refined:
-    for branch in sharings(bounds.problem, way, boxes, bounds.target):
-        bound = rank(bounds.of_sharing(branch), branch)
-        yield bound, branch, partial(_orders, bounds, branch)
-
-
-def _orders(bounds: TileBounds, branch: Schedule) -> Refined:
+def _sharings(bounds: TensorBounds | TileBounds, way: Schedule) -> Refined:
     problem, target = bounds.problem, bounds.target
-    if keeps(SHARING_RULES, problem, branch, target):
-        for order in orders(problem, branch, target):
-            bound = rank(bounds.of_order(order), order)
-            yield bound, order, partial(_schedules, bounds, order)
+    for branch in sharings(problem, way, bounds.boxes, target):
+        if keeps(SHARING_RULES, problem, branch, target):
+            least_us = margin(branch) * bounds.of_sharing(branch)
+            yield bound(least_us), branch, partial(_orders, bounds, branch)
 
 
-def _schedules(bounds: TileBounds, order: Schedule) -> Refined:
+def _orders(bounds: TensorBounds | TileBounds, branch: Schedule) -> Refined:
+    for order in orders(bounds.problem, branch, bounds.target):
+        least_us = margin(order) * bounds.of_order(order)
+        yield bound(least_us), order, partial(_schedules, bounds, order)
+
+
+def _schedules(bounds: TensorBounds | TileBounds, order: Schedule) -> Refined:
     problem, target = bounds.problem, bounds.target
     for leaf in leaves(problem, order, target):
         yield rank(estimate(problem, leaf, target).total_us, leaf), leaf, None

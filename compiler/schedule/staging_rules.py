@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from ...dialects import legality
 from ...dialects.dtypes import SCALE_ATOM_BLOCKS
 from ...dialects.held_registers import ATOM_ROWS
@@ -28,9 +30,7 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
     m, n, _ = schedule.tile
     n //= problem.products
     broken = (
-        legality.stored_rows(problem.row_bytes(problem.contiguous("c")))
-        or legality.row_pitch(target, *problem.pitch_bytes("c"))
-        or legality.stack_pitch(target, problem.step_bytes("c"))
+        stored_by_tma(problem, target)
         or _staged_piece(problem, target, (m, n), columns)
         or (legality.staged_pair(m) if schedule.pair else None)
     )
@@ -43,6 +43,16 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
     if columns < least and whole % least == 0 and roomy:
         return f"tile N {schedule.tile[1]} has wider pieces than {columns} columns"
     return None
+
+
+@functools.lru_cache(64)
+def stored_by_tma(problem: Problem, target: Target) -> str | None:
+    """TMA stores rows of whole units, as far apart as a tensor map can say."""
+    return (
+        legality.stored_rows(problem.row_bytes(problem.contiguous("c")))
+        or legality.row_pitch(target, *problem.pitch_bytes("c"))
+        or legality.stack_pitch(target, problem.step_bytes("c"))
+    )
 
 
 def own_staging(problem: Problem, schedule: Schedule) -> tuple[int, int] | None:

@@ -34,13 +34,12 @@ from .costs import (
     dram_bytes,
     first_wave_bytes,
     gathered_cycles,
-    least_dram_bytes,
     part_cycles,
     scale_cycles,
     vector_cycles,
 )
 from .problem import LINE_BYTES, SECTOR_BYTES, Problem, Schedule
-from .rules import PART_K_TILES
+from .schedule import PLAIN
 from .waves import resident_ctas, tile_rounds
 
 COLUMNS_READ = 32  # of a row that a thread stores without shared memory
@@ -94,7 +93,7 @@ def tensor_estimate(
     problem: Problem, schedule: Schedule, target: Target, traits: Traits = CHOSEN
 ) -> Estimate:
     """What the schedule is expected to take on the multiprocessors of `target`."""
-    steps = _steps_of(problem, schedule, target, traits)
+    steps = steps_of(problem, schedule, target, traits.swizzled)
     epilogue = steps.completion + epilogue_cycles(problem, schedule, target, traits)
     gathered = gathered_cycles(problem, schedule, target)
     residents = residents_of(problem, schedule, target, traits)
@@ -106,7 +105,7 @@ def tensor_estimate(
     )
     cycles, epilogue = cycles + gathered, epilogue + gathered
     clock = clock_under_load(problem, schedule, target, cycles, steps.mma, traits)
-    moved = _moved_us(problem, schedule.plan, target)
+    moved = moved_us(problem, schedule.plan, target)
     launch = tensor_figures(target).launch
     flow = steps.k_tiles * steps.step
     work_us = launch + _us(cycles, clock) + max(0.0, moved.early_us - _us(flow, clock))
@@ -126,88 +125,6 @@ def tensor_estimate(
         residents=residents,
         clock=clock,
     )
-
-
-def least_tensor_us(
-    problem: Problem, schedule: Schedule, target: Target, ordered: bool = False
-) -> float:
-    """No schedule of this tile and cluster is estimated faster, however it hands out tiles; where
-    that is settled too, none that is `ordered` as this one.
-
-    Of epilogues it counts the longer of what they compute and what they store, of DRAM the least
-    that any order moves.
-    """
-    steps, chip = _steps_of(problem, schedule, target, CHOSEN), figures(target)
-    epilogue = steps.completion + _least_epilogue_cycles(problem, schedule, target)
-    rounds = tile_rounds(problem, schedule, target)
-    flow = steps.k_tiles * steps.step
-    waves = _least_of_waves(problem, schedule, target, rounds, (steps, epilogue))
-    persistent = steps.before + rounds * max(flow, epilogue) + epilogue
-    if ordered:
-        cycles = waves if schedule.scheduler == "none" else persistent
-    else:
-        cycles = min(waves, persistent) if rounds > 1 else waves
-    cycles += tensor_figures(target).cold_fill + gathered_cycles(problem, schedule, target)
-    clock = clock_under_load(problem, schedule, target, cycles, steps.mma, CHOSEN)
-    moved = Moved(least_dram_bytes(problem, schedule, target) / chip.dram_rate, 0.0)
-    if ordered:
-        moved = _moved_us(problem, schedule.plan, target)
-    work_us = _us(cycles, clock) + max(0.0, moved.early_us - _us(flow, clock))
-    streaming_us = moved.us + _us(steps.before + epilogue, chip.clock)
-    return tensor_figures(target).launch + max(work_us, streaming_us)
-
-
-def least_tile_us(problem: Problem, tile: tuple[int, int, int], target: Target) -> float:
-    """No schedule of the tile is estimated faster, alone or in any cluster, K whole or in parts."""
-    ways = [Schedule(tile)]
-    if target.mma.pairs:
-        ways.append(Schedule(tile, cluster=(2, 1), pair=True))
-    return min(_least_us_of_way(problem, way, target) for way in ways)
-
-
-def _least_us_of_way(problem: Problem, way: Schedule, target: Target) -> float:
-    """As long as multiprocessors have a tile each, the best parts of K share its steps evenly."""
-    (m, n, _), tensor, chip = way.tile, tensor_figures(target), figures(target)
-    steps, ctas = _steps_of(problem, way, target, CHOSEN), problem.ctas(way)
-    k_tiles = float(tile_rounds(problem, way, target) * steps.k_tiles)
-    epilogue = _least_epilogue_cycles(problem, way, target)
-    if ctas <= target.multiprocessors and steps.k_tiles > PART_K_TILES:
-        k_tiles = max(PART_K_TILES, steps.k_tiles * ctas / target.multiprocessors)
-        epilogue = min(epilogue, m * n / tensor.read_rate)
-    epilogue += steps.completion
-    cycles = tensor.cold_fill + steps.before + k_tiles * steps.step + epilogue
-    cycles -= steps.step - steps.mma
-    clock = clock_under_load(problem, way, target, cycles, steps.mma, CHOSEN)
-    streaming_us = least_dram_bytes(problem, way, target) / chip.dram_rate
-    streaming_us += _us(steps.before + epilogue, chip.clock)
-    return tensor.launch + max(_us(cycles, clock), streaming_us)
-
-
-def _least_epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles of the epilogue with the best store, whatever comes ahead of it."""
-    (m, n, _), chip = schedule.tile, figures(target)
-    read = _read_cycles(problem, schedule, target)
-    if schedule.split_grid > 1:
-        return read + part_cycles(problem, schedule, target)
-    elements = m * n // problem.products
-    stored = problem.row_bytes(elements) / max(chip.tma_store_rate, chip.direct_store_rate)
-    return max(read, stored) + elements * sum(problem.beside) / chip.shared_rate
-
-
-def _least_of_waves(
-    problem: Problem,
-    schedule: Schedule,
-    target: Target,
-    rounds: int,
-    parts: tuple[Steps, float],
-) -> float:
-    """The least of a CTA a tile: its resources' time, or that of waves of as many CTAs as fit."""
-    (steps, epilogue), one = parts, Schedule(schedule.tile, 1, schedule.cluster, schedule.pair)
-    flow = steps.k_tiles * steps.step
-    busy = steps.before - (steps.step - steps.mma) + rounds * flow + epilogue
-    waves = -(-rounds // residents_of(problem, one, target, CHOSEN))
-    alone = steps.before + flow - (steps.step - steps.mma) + epilogue
-    return max(busy, waves * alone)
 
 
 def _us(cycles: float, clock: float) -> float:
@@ -233,13 +150,18 @@ def clock_under_load(
     return figures(target).clock * min(1.0, power ** (-1 / 3))
 
 
-def _steps_of(problem: Problem, schedule: Schedule, target: Target, traits: Traits) -> Steps:
-    shared = schedule.tile, schedule.cluster, schedule.pair
-    one = Schedule(shared[0], 1, *shared[1:], split_grid=schedule.split_grid)
-    return _steps(problem, one, target, traits.swizzled)
+def steps_of(problem: Problem, schedule: Schedule, target: Target, swizzled: bool = True) -> Steps:
+    """The K tiles of a CTA: schedules of a tile and cluster have one."""
+    one = PLAIN.but(
+        tile=schedule.tile,
+        cluster=schedule.cluster,
+        pair=schedule.pair,
+        split_grid=schedule.split_grid,
+    )
+    return _steps(problem, one, target, swizzled)
 
 
-@functools.lru_cache(maxsize=1024)  # schedules of a tile and cluster have one
+@functools.lru_cache(maxsize=1024)
 def _steps(problem: Problem, schedule: Schedule, target: Target, swizzled: bool) -> Steps:
     tensor, chip = tensor_figures(target), figures(target)
     busy = step_busy(problem, schedule, target, swizzled)
@@ -285,7 +207,7 @@ class Moved:
 
 
 @functools.lru_cache(maxsize=1024)  # schedules that hand out tiles alike have one
-def _moved_us(problem: Problem, plan: Schedule, target: Target) -> Moved:
+def moved_us(problem: Problem, plan: Schedule, target: Target) -> Moved:
     rate = figures(target).dram_rate
     early = first_wave_bytes(problem, plan, target)
     moved = dram_bytes(problem, plan, target)
@@ -389,7 +311,7 @@ def epilogue_cycles(
     Four warps read it; rows of 16 bytes are half a sector, which takes as long as a whole one.
     """
     m, n, _ = schedule.tile
-    read = _read_cycles(problem, schedule, target)
+    read = read_cycles(problem, schedule, target)
     if schedule.split_grid > 1:
         return read + part_cycles(problem, schedule, target)
     read += scale_cycles(problem, schedule, target)
@@ -409,7 +331,7 @@ def epilogue_cycles(
     return staged + beside_cycles(problem, schedule, target, piece)
 
 
-def _read_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+def read_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles in which threads read the sums of a tile and compute C from them."""
     m, n, _ = schedule.tile
     read = m * n / tensor_figures(target).read_rate

@@ -18,6 +18,12 @@ FEW_TILES = 8  # along an axis: with more, those of any size waste little
 K_TILE_BYTES = (32, 64, 128, 256)  # 32 are what one MMA takes
 
 
+def extents_of(problem: Problem, target: Target) -> tuple[tuple[int, ...], ...]:
+    """M, N and K of the tiles that are looked at, in elements."""
+    rows = M_TILES[target.mma.accumulators]
+    return rows, n_extents(problem, target), k_extents(problem)
+
+
 def k_extents(problem: Problem) -> tuple[int, ...]:
     """K of the tiles that are looked at, in elements."""
     return tuple(size // problem.element_bytes for size in K_TILE_BYTES)

@@ -21,7 +21,11 @@ def tile_rounds(problem: Problem, schedule: Schedule, target: Target) -> int:
 
 def resident_ctas(schedule: Schedule, target: Target) -> int:
     """CTAs that run at once: one a multiprocessor, in whole clusters that find room."""
-    size = schedule.cluster_size * schedule.split_k
+    return resident_in_clusters(schedule.cluster_size * schedule.split_k, target)
+
+
+def resident_in_clusters(size: int, target: Target) -> int:
+    """CTAs that run at once in clusters of `size`."""
     counted = figures(target).clusters_at_once.get(size)
     return size * (int(counted) if counted else target.multiprocessors // size)
 

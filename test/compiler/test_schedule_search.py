@@ -27,8 +27,12 @@ PROBLEMS = {
     "two-products": {"m": 1288, "n": 3104, "k": 1416, "products": 2, "epilogue_instructions": 18},
     "groups": {"m": 4096, "n": 1024, "k": 512, "groups": 16},
     "stack": {"m": 128, "n": 256, "k": 4096, "batch": 8},
+    "stack-of-few-tiles": {"m": 392, "n": 520, "k": 12648, "batch": 16},
     "two-outputs": {"m": 512, "n": 768, "k": 1024, "further": ("f32",)},
     "other-majors": {"m": 520, "n": 264, "k": 328, "a_major": "m", "b_major": "n"},
+    "odd-columns": {"m": 923, "n": 321, "k": 4360},
+    "two-level": {"m": 900, "n": 1000, "k": 4096, "sums": "two-level"},
+    "any-rows": {"m": 200, "n": 1024, "k": 4096, "dynamic_m": True, "least_m": 1, "most_m": 200},
     "8-bit": {"m": 900, "n": 1000, "k": 4096, "a_dtype": "e4m3", "b_dtype": "e4m3"},
 }
 CHIPS = ("sm_100a", "sm_90a")
@@ -43,7 +47,7 @@ def test_nothing_ranks_before_the_bound_of_what_it_came_from(name, chip):
     target, source = target_for(spec, chip), random.Random(f"{name} {chip}")
     problem, found = Problem.of(spec, target), 0
     for seen in sides(problem):
-        every = list(search._tiles(seen, target))
+        every = list(search._faces(seen, target))
         waiting = source.sample(every, min(12, len(every)))
         while waiting:
             bound, _, refine = waiting.pop()
@@ -56,17 +60,17 @@ def test_nothing_ranks_before_the_bound_of_what_it_came_from(name, chip):
 
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_no_tile_has_a_lower_bound_than_its_floor(name, chip):
+def test_no_tile_has_a_lower_bound_than_the_floor_of_its_face(name, chip):
     """The floor is found without its schedules, in another order of the same sums."""
     spec = MatmulSpec(**PROBLEMS[name])
     target = target_for(spec, chip)
     bounded = 0
     for seen in sides(Problem.of(spec, target)):
-        for floor, _, refine in search._tiles(seen, target):
+        for floor, _, refine in search._faces(seen, target):
             bounds = [bound for bound, _, _ in refine()]
             assert all(bound[0] >= ROUNDED * floor[0] > 0 for bound in bounds)
             bounded += len(bounds)
-    assert bounded > 20
+    assert bounded > 10
 
 
 @pytest.mark.usefixtures("no_tables", "fewer_tiles")

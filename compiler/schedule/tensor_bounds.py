@@ -1,0 +1,220 @@
+"""What no schedule of a tile in tensor memory is estimated to beat; `bounds.py` has other kernels.
+
+    face        of tiles of as many rows and columns: all of K in steps of the deepest of them
+    tile        the least of its ways
+    way         K whole, alone or in a pair, or in parts over the grid, whose number is free
+    sharing     with that cluster and those parts: the best store and way from tile to tile
+    order       with that way from tile to tile, and what DRAM then moves
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+
+from ...dialects.target import Target
+from .candidates import PART_MARGIN, boxes_of
+from .chip_figures import figures, tensor_figures
+from .costs import gathered_cycles, least_dram_bytes, part_cycles
+from .least_parts import Sums, least_of_parts, most_at_once
+from .problem import Problem, Schedule
+from .rules import PART_K_TILES, accumulator_registers
+from .schedule import PLAIN
+from .tensor_estimate import (
+    CHOSEN,
+    Steps,
+    clock_under_load,
+    moved_us,
+    read_cycles,
+    residents_of,
+    steps_of,
+)
+from .waves import tile_rounds
+
+WIDEST = (4, 2)  # along each axis, of the clusters of parts
+
+
+class TensorFaces:
+    """The faces of a problem."""
+
+    def __init__(self, problem: Problem, target: Target) -> None:
+        self.problem, self.target = problem, target
+
+    def of(self, tile: Schedule, depths: Sequence[int]) -> TensorFace | None:
+        """That of tiles of several K, the least first; None where tensor memory can't hold sums."""
+        if accumulator_registers(self.problem, tile, self.target):
+            return None
+        return TensorFace(self.problem, tile, depths, self.target)
+
+
+class TensorFace:
+    """What tiles of as many rows and columns have in common, whatever K they take at a time.
+
+    `sides` are such tiles of one CTA and of a pair, `sums` what those of parts over the grid take.
+    """
+
+    def __init__(
+        self, problem: Problem, tile: Schedule, depths: Sequence[int], target: Target
+    ) -> None:
+        self.problem, self.target, self.tile, self.depths = problem, target, tile, depths
+        pair = [tile.but(cluster=(2, 1), pair=True)] if target.mma.pairs else []
+        self.sides = (tile, *pair)
+        parted = figures(target).parts is not None and problem.parts_refusal() is None
+        self.sums = Sums.of(problem, tile, target) if parted else None
+        self._read = read_cycles(problem, PLAIN.but(tile=tile.tile, split_grid=2), target)
+
+    def floor_us(self) -> float:
+        """What no tile of it is estimated to beat."""
+        m, n, _ = self.tile.tile
+        deepest = [side.but(tile=(m, n, self.depths[-1])) for side in self.sides]
+        return min([self._least_us(side, self.depths[0]) for side in deepest])
+
+    def _least_us(self, side: Schedule, least_k: int) -> float:
+        """Of a side that takes the most of K at a time: with less at a time no fewer cycles pass
+        for all of it. The first load may be a short one."""
+        problem, target = self.problem, self.target
+        steps, tiles = steps_of(problem, side, target), problem.ctas(side)
+        k_tiles = problem.k / side.tile[2]
+        loops, mma = k_tiles * steps.step, k_tiles / steps.k_tiles * steps.mma
+        ends = steps.start + figures(target).tma_latency + steps.completion
+        epilogue = _least_epilogue_cycles(problem, side, target)
+        work = tile_rounds(problem, side, target) * loops - steps.step + steps.mma
+        floor_us = _total_us(problem, side, mma, work, ends + epilogue, target)
+        most = min(most_at_once(tiles, target.multiprocessors), problem.k / least_k / PART_K_TILES)
+        if self.sums is None or most <= 1 or tiles > target.multiprocessors:
+            return floor_us
+        ends += self._read + self.sums.written + self.sums.gathered
+        work = loops / most - steps.step + steps.mma
+        return min(floor_us, PART_MARGIN * _total_us(problem, side, mma, work, ends, target))
+
+    def of_parts(self, side: Schedule) -> float:
+        """With K in parts over the grid, by CTAs of their own or by pairs, in microseconds."""
+        problem, target, us = self.problem, self.target, math.inf
+        steps, tiles = steps_of(problem, side, target), problem.ctas(side)
+        if self.sums is None or tiles > target.multiprocessors:
+            return us
+        ends = steps.before + steps.completion + self._read + self.sums.written
+        last, most = ends + self.sums.gathered, problem.ctas(side.but(cluster=WIDEST))
+        counts, at_once = (tiles, max(tiles, most)), target.multiprocessors
+        for _, work, _ in least_of_parts(steps.k_tiles, steps.step, counts, at_once, self.sums):
+            work += steps.mma - steps.step - self.sums.gathered
+            us = min(us, _total_us(problem, side, steps.mma, work, last, target))
+        return us
+
+
+class TensorBounds:
+    """The bounds of a tile, its ways, its sharings and their orders, in microseconds.
+
+    A way whose K is whole is of one sharing: one CTA, or a pair.
+    """
+
+    def __init__(self, face: TensorFace, tile: Schedule) -> None:
+        self.problem, self.target, self._tile = face.problem, face.target, tile.tile
+        sides = [side.but(tile=tile.tile) for side in face.sides]
+        self._whole_us = {
+            side.pair: least_tensor_us(self.problem, side, self.target) for side in sides
+        }
+        self._parts_us = min([face.of_parts(side) for side in sides])
+
+    @functools.cached_property
+    def boxes(self) -> dict[bool, str]:
+        """The box of the tile of one CTA and of a pair."""
+        return boxes_of(self.problem, self._tile, self.target)
+
+    def of_tile(self) -> float:
+        """Of schedules of the tile, however CTAs share it."""
+        return min(*self._whole_us.values(), PART_MARGIN * self._parts_us)
+
+    def of_way(self, way: Schedule) -> float:
+        """Of schedules with K as the way has it, alone or in any cluster."""
+        if way.split_grid > 1:
+            return self._parts_us
+        return self._whole_us[way.cluster_size > 1]
+
+    def of_sharing(self, branch: Schedule) -> float:
+        """Of schedules in a cluster."""
+        if branch.split_grid > 1:
+            return least_tensor_us(self.problem, branch, self.target)
+        return self._whole_us[branch.pair]
+
+    def of_order(self, order: Schedule) -> float:
+        """Of schedules of a sharing that hand out tiles so."""
+        return least_tensor_us(self.problem, order, self.target, ordered=True)
+
+
+def _total_us(
+    problem: Problem, side: Schedule, mma: float, work: float, ends: float, target: Target
+) -> float:
+    """For so many cycles of work between the ends, of which steps have MMAs for `mma` each, and
+    with what DRAM moves at least."""
+    tensor, chip = tensor_figures(target), figures(target)
+    cycles = tensor.cold_fill + work + ends
+    clock = clock_under_load(problem, side, target, cycles, mma, CHOSEN)
+    dram_us = least_dram_bytes(problem, side, target) / chip.dram_rate
+    return tensor.launch + max(_us(cycles, clock), dram_us + _us(ends, chip.clock))
+
+
+def least_tensor_us(
+    problem: Problem, schedule: Schedule, target: Target, ordered: bool = False
+) -> float:
+    """No schedule of this tile and cluster is estimated faster, however it hands out tiles; where
+    that is settled too, none that is `ordered` as this one.
+
+    Of epilogues it counts the longer of what they compute and what they store, of DRAM the least
+    that any order moves.
+    """
+    steps, chip = steps_of(problem, schedule, target), figures(target)
+    epilogue = steps.completion + _least_epilogue_cycles(problem, schedule, target)
+    rounds = tile_rounds(problem, schedule, target)
+    flow = steps.k_tiles * steps.step
+    waves = _least_of_waves(problem, schedule, target, rounds, (steps, epilogue))
+    persistent = steps.before + rounds * max(flow, epilogue) + epilogue
+    if ordered:
+        cycles = waves if schedule.scheduler == "none" else persistent
+    else:
+        cycles = min(waves, persistent) if rounds > 1 else waves
+    gathered = gathered_cycles(problem, schedule, target)
+    cycles, epilogue = cycles + tensor_figures(target).cold_fill + gathered, epilogue + gathered
+    clock = clock_under_load(problem, schedule, target, cycles, steps.mma, CHOSEN)
+    dram_us = least_dram_bytes(problem, schedule, target) / chip.dram_rate
+    work_us = _us(cycles, clock)
+    if ordered:
+        moved = moved_us(problem, schedule.plan, target)
+        dram_us = moved.us
+        work_us += max(0.0, moved.early_us - _us(flow, clock))
+    streaming_us = dram_us + _us(steps.before + epilogue, chip.clock)
+    return tensor_figures(target).launch + max(work_us, streaming_us)
+
+
+def _least_epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles of the epilogue with the best store, whatever comes ahead of it."""
+    (m, n, _), chip = schedule.tile, figures(target)
+    read = read_cycles(problem, schedule, target)
+    if schedule.split_grid > 1:
+        return read + part_cycles(problem, schedule, target)
+    elements = m * n // problem.products
+    stored = problem.row_bytes(elements) / max(chip.tma_store_rate, chip.direct_store_rate)
+    return max(read, stored) + elements * sum(problem.beside) / chip.shared_rate
+
+
+def _least_of_waves(
+    problem: Problem,
+    schedule: Schedule,
+    target: Target,
+    rounds: int,
+    parts: tuple[Steps, float],
+) -> float:
+    """The least of a CTA a tile: its resources' time, or that of waves of as many CTAs as fit."""
+    (steps, epilogue), one = parts, Schedule(schedule.tile, 1, schedule.cluster, schedule.pair)
+    flow = steps.k_tiles * steps.step
+    busy = steps.before - (steps.step - steps.mma) + rounds * flow + epilogue
+    waves = -(-rounds // residents_of(problem, one, target, CHOSEN))
+    alone = steps.before + flow - (steps.step - steps.mma) + epilogue
+    return max(busy, waves * alone)
+
+
+def _us(cycles: float, clock: float) -> float:
+    return cycles / (clock * 1e3)
