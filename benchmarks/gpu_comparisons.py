@@ -81,6 +81,21 @@ EVEN_MMAS = {
     "1152x1408x5120": ("128x96x64", 32),
     "2560x1408x2048": ("128x224x64", 32),
 }
+SLICES = {
+    # M×N×K: tile, cluster and columns of a piece, in slices of eights and of any rows
+    "147x3152x4808": (
+        ("128x40x128 swap=true order=n", "1x4", 40), ("64x80x128 swap=true order=n", "4x2", 16)
+    ),
+    "266x6824x968": (
+        ("256x72x64 swap=true order=n", "1x4", 24), ("128x136x64 swap=true order=n", "4x2", 136)
+    ),
+    "274x7304x15656": (
+        ("256x72x64 swap=true order=n", "1x4", 24), ("128x144x64 swap=true order=n", "4x2", 16)
+    ),
+    "2623x760x14600": (("192x96x64", "1x8", 32), ("128x136x64 swap=true order=n", "2x4", 136)),
+    "3040x856x6608": (("192x112x64", "1x2", 16), ("128x176x64", "4x1", 16)),
+    "1252x800x15536": (("128x80x64 swap=true order=n", "1x8", 16), ("64x144x64", "4x1", 16)),
+}  # fmt: skip
 SPLITS = {
     # M×N×K: tile, numbers of CTAs that share a tile
     "256x256x16384": ("64x64x64", (1, 2, 3, 4, 6, 8)),
@@ -254,6 +269,15 @@ def exchanges(target: str) -> Iterator[Variant]:
         yield Variant(shape, f"{tile}-swap", _with_roles(f"{tile} swap=true order=n", staged))
 
 
+def slices(target: str) -> Iterator[Variant]:
+    """Clusters whose CTAs load slices of whole groups of eight rows, and of any rows."""
+    for shape, both in SLICES.items():
+        for name, (tile, cluster, columns) in zip(("eights", "any"), both, strict=True):
+            staged = f"epilogue-staging{{columns={columns}}}"
+            clustering = f"clustering{{shape={cluster} pair=false}}"
+            yield Variant(shape, name, _with_roles(tile, staged, clustering))
+
+
 def launches(target: str) -> Iterator[Variant]:
     """Back to back, by whether a kernel may be started before the one in front has ended."""
     for shape, pdl in itertools.product(SHORT, ("false", "true", "early")):
@@ -314,6 +338,7 @@ COMPARISONS = {
     "orders": orders,
     "starts": starts,
     "exchanges": exchanges,
+    "slices": slices,
     "launches": launches,
     "nine-products": nine_products,
 }

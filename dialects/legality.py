@@ -16,8 +16,8 @@ from .dtypes import BLOCKWISE, FMA, PADDED_ALIGNMENT_BYTES, PADDED_ROW
 from .dynamic import joined
 from .hilbert import CELLS_MAX
 from .layout import (
-    CORE_ROWS,
     UNIT_BYTES,
+    VECTOR_ALIGNMENT,
     TileLayout,
     widest_swizzle,
 )
@@ -200,11 +200,17 @@ def split_clusters(tiles: Sequence[int], shape: Sequence[int]) -> str | None:
     return f"where K is split the tiles must be whole clusters, got {got}"
 
 
-def multicast_rows(rows: int, parts: int) -> str | None:
-    """Each peer loads whole groups of eight rows, within which a swizzle's pattern lies."""
-    if rows % (parts * CORE_ROWS) == 0:
+def multicast_rows(layout: TileLayout, parts: int) -> str | None:
+    """Each peer loads as many whole rows, which begin where TMA may write.
+
+    That may be within a swizzle's pattern, which lies by addresses (CUDA C++ Programming Guide,
+    TMA swizzle).
+    """
+    rows, rest = divmod(layout.rows, parts)
+    if not rest and rows * layout.span_bytes % VECTOR_ALIGNMENT == 0:
         return None
-    return f"{rows} rows are not {parts} parts of whole {CORE_ROWS} rows"
+    lines = VECTOR_ALIGNMENT // layout.span_bytes
+    return f"{layout.rows} rows are not {parts} parts of whole rows, {lines} at a time"
 
 
 def box_rows(target: Target, rows: int) -> str | None:

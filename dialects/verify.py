@@ -14,6 +14,7 @@ from .layout import (
     SPAN_BYTES,
     TileLayout,
 )
+from .legality import multicast_rows
 from .mlir import ext, ir
 from .ragged_maps import plain_box
 from .tile_types import (
@@ -287,8 +288,10 @@ def verify_parts(op: Any) -> bool:
     layout, parts = op.tile.type.layout, op.parts.value
     if op.axis.value not in ("m", "n"):
         return refuse(op, f"axis must be 'm' or 'n', got {op.axis.value!r}")
-    if parts < 2 or (layout.rows % (8 * parts) and not layout.is_of_scales):
-        return refuse(op, f"{layout.rows} rows must be {parts} parts of whole 8 rows")
+    if parts < 2:
+        return refuse(op, f"parts must be 2 or more, got {parts}")
+    if not layout.is_of_scales and (broken := multicast_rows(layout, parts)):
+        return refuse(op, broken)
     box: list[int] | None = [layout.span, layout.rows // parts]
     if layout.is_of_scales:
         box = scale_box(layout, parts)

@@ -7,8 +7,9 @@
                     →     pair_mma %acc, %ta, %tb/2
 
 CTAs of a cluster that need the same tile of an operand share the load: each loads a part, and TMA
-multicasts it to all of them. A pair shares an MMA as well (cta_group::2): each of its CTAs has its
-rows of A and half of B's rows, and the even one, the leader CTA, issues the MMA for both.
+multicasts it to all of them. Parts are as many whole rows each, which may begin within a swizzle's
+pattern: that lies by addresses. A pair shares an MMA as well (cta_group::2): each of its CTAs has
+its rows of A and half of B's rows, and the even one, the leader CTA, issues the MMA for both.
 
 What TMA cannot address, each CTA's threads copy into its own slots. No copy of theirs reaches
 another CTA, so nothing is shared but the MMA of a pair: its CTAs each copy half of B, and the warps

@@ -146,7 +146,7 @@ def load_map_type(
 def multicast_refusal(layout: TileLayout, parts: int) -> str | None:
     """Why no box is one of `parts` equal parts of a tile, or None where one is."""
     if not layout.is_of_scales:
-        return legality.multicast_rows(layout.rows, parts)
+        return legality.multicast_rows(layout, parts)
     if scale_box(layout, parts) is not None:
         return None
     along_mn, along_k = layout.atoms

@@ -50,12 +50,12 @@ def tma_row_pitch(problem: Problem, schedule: Schedule, target: Target) -> str |
 
 
 def multicast_slice(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """What each peer loads of a shared tile must be whole groups of eight rows."""
+    """What each peer loads of a shared tile must be whole rows of it, as many as others load."""
     cluster_m, cluster_n = schedule.cluster
     sharers = cluster_m // 2 if schedule.pair else cluster_m
-    parts = (("A", schedule.tile[0], cluster_n), ("B", schedule.b_rows, max(sharers, 1)))
-    for name, rows, peers in parts:
-        broken = legality.multicast_rows(rows, peers)
+    peers_of = cluster_n, max(sharers, 1)
+    for name, layout, peers in zip("AB", problem.layouts(schedule), peers_of, strict=True):
+        broken = legality.multicast_rows(layout, peers) if peers > 1 else None
         if broken:
             return f"{name}: {broken}"
     return None

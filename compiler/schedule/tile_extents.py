@@ -14,7 +14,7 @@ N_TILES: dict[str, tuple[int, ...]] = {
 }
 # Those that clusters of two share are whole 16 columns, or of a pair's MMA 32.
 SWAPPED_STEPS: dict[str, tuple[int, ...]] = {TENSOR_MEMORY: (16, 32), REGISTERS: (8, 16)}
-FEW_TILES = 8  # along an axis: with more, those of any size waste little
+FEW_TILES = 24  # along an axis: with more, those of any size waste little
 K_TILE_BYTES = (32, 64, 128, 256)  # 32 are what one MMA takes
 
 

@@ -220,11 +220,11 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         ),
         (
             kernel(*multicast(128, parts=1)),
-            "tile.tma_multicast: 128 rows must be 1 parts of whole 8 rows",
+            "tile.tma_multicast: parts must be 2 or more, got 1",
         ),
         (
             kernel(*multicast(42, parts=3)),
-            "tile.tma_multicast: 128 rows must be 3 parts of whole 8 rows",
+            "tile.tma_multicast: 128 rows are not 3 parts of whole rows, 8 at a time",
         ),
         (
             kernel(*multicast(128)),
