@@ -48,6 +48,9 @@ def check_pipes(module: ir.Module) -> None:
 
 
 def _check_kernel(kernel: KernelOp, ops: list[Any], rings: list[Ring], awaits: bool) -> None:
+    for create in rings:
+        if not list(create.ring.uses):
+            raise refused(create, "one way: a ring must be filled and emptied, got no use; drop it")
     roles = [op for op in ops if isinstance(op, RoleOp | WarpsOp)]
     if not roles:
         Agent(kernel, alone=True, awaits=awaits)

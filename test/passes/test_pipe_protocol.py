@@ -29,6 +29,16 @@ ACQUIRE, COMMIT, WAIT, RELEASE = (
 OPEN = "commit the slot after what fills it"
 HELD = "release the slot after the last op that reads it"
 ROWS = {
+    "a ring that nobody uses": (
+        ROLES,
+        double('"pipe.create"'),
+        "pipe.create: one way: a ring must be filled and emptied, got no use; drop it",
+    ),
+    "a ring that nobody uses without roles": (
+        TMA,
+        double('"pipe.create"'),
+        "pipe.create: one way: a ring must be filled and emptied, got no use; drop it",
+    ),
     "no release": (
         TMA,
         drop(RELEASE),
