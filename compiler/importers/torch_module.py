@@ -21,6 +21,7 @@ from .compared_sizes import without_comparisons
 from .exported_file import is_trusted, safe_archive
 from .linalg_text import LinalgText
 from .quiet import quiet
+from .torch_effects import Effects
 from .torch_rows import Sizes, check_rows, check_stacks, names_of, rows_of_program
 
 if TYPE_CHECKING:
@@ -34,19 +35,25 @@ LOST = re.compile(r"failed to legalize operation[^\n]*?torch\.(aten\.\w+)")
 
 @one_thread_at_a_time
 def import_module(
-    module: torch.nn.Module, *inputs: torch.Tensor, cuts: bool = False, dynamic: Any = None
+    module: torch.nn.Module,
+    *inputs: torch.Tensor,
+    cuts: bool = False,
+    dynamic: Any = None,
+    result_as_it_is: bool = True,
 ) -> LinalgText:
     """The module's forward on inputs like these: arguments are the inputs, then its state.
 
     cuts: where the module cuts a linear's output into parts, those of the weight are arguments.
     dynamic: sizes that only a call says, as torch.export takes them for each input; rows, the
         matrices of stacks, or both.
+    result_as_it_is: whether a caller expects what the module returns, and not only its tensors.
     """
     from .torch_scaled import EXACT_SUMS, OF_BLOCKS
 
     state = named_state(module)
     arguments = (*named_inputs(module, inputs), *state)
-    forward = _functional(module, tuple(state))
+    effects = Effects(module)
+    forward = _functional(module, arguments, len(inputs), effects)
     values = (*inputs, *(value.detach() for value in state.values()))
     parts: tuple[tuple[str, Any], ...] = ()
     heard: list[str] = []
@@ -55,6 +62,7 @@ def import_module(
         with quiet(), _hearing(heard):
             sizes = None if dynamic is None else check_rows(inputs, dynamic)
             text = _linalg(forward, values, asked, sizes)
+            effects.check(result_as_it_is)
             if sizes is not None:
                 check_stacks(inputs, sizes, text)
             cuts = cuts and sizes is None and CUT in text and OF_BLOCKS not in asked
@@ -115,7 +123,8 @@ def read_exported(path: Path, trust: bool = False) -> LinalgText:
     """The program in a file of torch.export.save, on the example inputs it was exported with."""
     program = loaded_program(path, trust)
     module, inputs = _module_of(program, path)
-    return import_module(module, *inputs, dynamic=rows_of_program(program))
+    rows = rows_of_program(program)
+    return import_module(module, *inputs, dynamic=rows, result_as_it_is=False)
 
 
 def exported_program(
@@ -176,7 +185,9 @@ def _is_column_major(value: torch.Tensor) -> bool:
     return value.dim() in (2, 3) and 0 < value.stride(-2) < value.stride(-1)
 
 
-def _functional(module: torch.nn.Module, names: tuple[str, ...]) -> torch.nn.Module:
+def _functional(
+    module: torch.nn.Module, names: tuple[str, ...], inputs: int, effects: Effects
+) -> torch.nn.Module:
     """A module without state, whose forward takes the other's state after its inputs."""
     import torch
 
@@ -184,10 +195,11 @@ def _functional(module: torch.nn.Module, names: tuple[str, ...]) -> torch.nn.Mod
 
     class Functional(torch.nn.Module):
         def forward(self, *values: torch.Tensor) -> torch.Tensor:
-            inputs = values[: len(values) - len(names)]
-            state = dict(zip(names, values[len(inputs) :], strict=True))
-            with BeforeExport():
-                return torch.func.functional_call(module, state, inputs)
+            named = dict(zip(names, values, strict=True))
+            state = {name: named[name] for name in names[inputs:]}
+            with BeforeExport(), effects.watching(named, state):
+                result = torch.func.functional_call(module, state, values[:inputs])
+            return effects.returned(result)
 
     return Functional()
 
