@@ -31,8 +31,10 @@ class LdmatrixOp(Instruction, name="ldmatrix"):
         count = self.words.type.shape
         if list(count) not in [[number] for number in MATRICES]:
             return refuse(self, f"must give one of {MATRICES} words, got {self.words.type}")
-        return verify_pointer(self, "address", SHARED) and verify_range(
-            self, "offset", 0, OFFSET_MAX
+        return (
+            verify_pointer(self, "address", SHARED)
+            and verify_range(self, "offset", 0, OFFSET_MAX)
+            and verify_range(self, "transposed", 0, 1)
         )
 
 
@@ -119,8 +121,10 @@ class MmaSyncOp(Instruction, name="mma_sync"):
         if not all(verify_choice(self, f"{each}_type", known) for each in "ab"):
             return False
         whole = DTYPES[self.a_type.value].k_per_mma
+        as_long = tuple(name for name in known if DTYPES[name].k_per_mma == whole)
         return (
-            verify_choice(self, "d_type", ACCUMULATOR_DTYPES)
+            verify_choice(self, "b_type", as_long)
+            and verify_choice(self, "d_type", ACCUMULATOR_DTYPES)
             and verify_choice(self, "k", (whole // 2, whole))
             and all(self._has_words(operand) for operand in "ab")
         )

@@ -262,6 +262,15 @@ def fragments(a=4, b=2, k=16, type_="bf16"):
         (fragments(b=4), "sm.mma_sync: b must have 2 words with k 16, got [4]"),
         (fragments(k=32), "sm.mma_sync: k must be one of (8, 16), got 32"),
         (
+            fragments(type_="tf32", k=8),
+            "sm.mma_sync: b_type must be one of ('tf32', '3xtf32'), got 'bf16'",
+        ),
+        (
+            '%w = "sm.ldmatrix"(%p) {offset = 0 : i64, transposed = 2 : i64} '
+            ": (!llvm.ptr<3>) -> vector<4xi32>",
+            "sm.ldmatrix: transposed must be 0 to 1, got 2",
+        ),
+        (
             '%w = "sm.ldmatrix"(%p) {offset = 0 : i64, transposed = 0 : i64} '
             ": (!llvm.ptr<3>) -> vector<3xi32>",
             "sm.ldmatrix: must give one of (1, 2, 4) words, got vector<3xi32>",
