@@ -3,7 +3,8 @@
     a [..., m, k], b [n, k]        →    a as rows [... * m, k]     →    c as [..., m, n], a view
     a [..., m, k], b [..., n, k]   →    stacks [prod, m, k], …     →    c as [..., m, n], a view
 
-No operand is copied for it: dims of `a` that do not step evenly are refused.
+An operand is copied for it where its dims do not step evenly, as those of a transpose or of one
+that is broadcast along some of them; an output is refused then.
 """
 
 from __future__ import annotations
@@ -12,10 +13,30 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ...dialects.errors import OptionError
 from ...runtime.element_types import is_torch
+from ...runtime.operands.copies import warn_of_copy
 from ...runtime.operands.results import cleared, new_zeros
+from ...runtime.tracing import is_traced
 from .operands import Operand, check_shapes, operand_of, result_shape, spec_of
+
+OUT = "out"
+
+
+def _stepping_evenly(name: str, array: Any, kept: int) -> Any:
+    """A copy of an operand without gaps, which a warning tells of."""
+    strides = list(array.stride() if is_torch(array) else array.strides)
+    last, are = ("its last", "rows of one matrix") if kept == 1 else ("its matrices", "a stack")
+    if name == OUT:
+        raise OptionError(
+            f"matmul: the dims of {name} before {last} must step evenly, so that they are {are}, "
+            f"got strides {strides} for {list(array.shape)}; copy the result there"
+        )
+    if not is_traced():
+        warn_of_copy(f"matmul: {name}", array, f"strides {strides} are not those of {are}")
+    return array.contiguous() if is_torch(array) else array.copy(order="C")
 
 
 def has_leading_dims(a: Any) -> bool:
@@ -24,19 +45,17 @@ def has_leading_dims(a: Any) -> bool:
 
 
 def rows_of(name: str, array: Any) -> Any:
-    """The array as one matrix of all its rows, a view; OptionError if it does not lie so."""
+    """The array as one matrix of all its rows, as `flattened` makes it."""
     return flattened(name, array, 1)
 
 
 def flattened(name: str, array: Any, kept: int) -> Any:
-    """The array with all dims but the last `kept` as one, a view; OptionError if there is none."""
+    """The array with all dims but the last `kept` as one: a view, of a copy where there is none.
+
+    Raises OptionError for an output, `name` "out", that has no such view.
+    """
     if not steps_evenly(array, kept):
-        strides = list(array.stride() if is_torch(array) else array.strides)
-        last, are = ("its last", "rows of one matrix") if kept == 1 else ("its matrices", "a stack")
-        raise OptionError(
-            f"matmul: the dims of {name} before {last} must step evenly, so that they are {are}, "
-            f"got strides {strides} for {list(array.shape)}; pass a contiguous copy"
-        )
+        array = _stepping_evenly(name, array, kept)
     shape = (prod(array.shape[:-kept]), *array.shape[-kept:])
     return array.view(shape) if is_torch(array) else array.reshape(shape)
 
@@ -57,22 +76,36 @@ def stacks_of(a: Any, b: Any, of_any: bool = False) -> tuple[list[Any], Any, Any
     of_any: whether the kernel takes any number of matrices, and one is a stack of it, too.
     """
     leading = [list(each.shape[:-2]) for each in (a, b)]
+    batch = _broadcast(*leading)
     alone = [all(extent == 1 for extent in dims) for dims in leading]
     if of_any and all(alone):
         alone = [not dims for dims in leading]
-    if leading[0] != leading[1] and not any(alone):
-        raise OptionError(
-            "matmul: the dims of a and b before their matrices must be the same, or those of one "
-            f"be 1, got {leading[0]} and {leading[1]}; expand them and pass contiguous copies"
-        )
     if len(a.shape) < 2:
         check_shapes(a.shape, b.shape)
-    batch = max(leading, key=lambda dims: (prod(dims) != 1, len(dims)))
+    if leading[0] != leading[1] and not any(alone):
+        a, b = (_expanded(each, batch) for each in (a, b))
     left, right = (
         each.reshape(each.shape[-2:]) if one else flattened(name, each, 2)
         for name, each, one in zip("ab", (a, b), alone, strict=True)
     )
     return batch, left, right
+
+
+def _broadcast(*leading: list[Any]) -> list[Any]:
+    """The dims that both become, by torch's rule: aligned at the last one, one of each pair or
+    none is 1; OptionError for others."""
+    rank = max(map(len, leading))
+    pairs = list(zip(*([1] * (rank - len(dims)) + dims for dims in leading), strict=True))
+    if any(x != y and 1 not in (x, y) for x, y in pairs):
+        rule = "the dims of a and b before their matrices must be the same, or 1 or missing in one"
+        raise OptionError(f"matmul: {rule}, got {leading[0]} and {leading[1]}; reshape one of them")
+    return [y if x == 1 else x for x, y in pairs]
+
+
+def _expanded(array: Any, batch: list[Any]) -> Any:
+    """The stack with other dims before its matrices, a view."""
+    shape = *batch, *array.shape[-2:]
+    return array.expand(shape) if is_torch(array) else np.broadcast_to(array, shape)
 
 
 def steps_evenly(array: Any, kept: int) -> bool:

@@ -67,9 +67,9 @@ def matmul(
         matrices with gaps between them, too. Other strides, gaps of other than multiples of 16
         bytes where TMA would read a copy, and addresses that are not such multiples are copied,
         with a CopyWarning from 1 MiB on. Dims of `a`
-        before its rows must step evenly, as of a contiguous tensor: they are rows of one matrix,
-        and nothing is copied for that. Where both are stacks, their dims before the matrices must
-        be the same, or those of one be 1 or missing: that matrix is shared, and not copied. Sizes
+        before its rows are rows of one matrix, and those before the matrices of stacks are one dim:
+        where they do not step evenly, as those of a contiguous tensor do, it is copied. Where both
+        are stacks, these dims broadcast as torch's do; a matrix that all share is not copied. Sizes
         may be 0: without K the product is 0.
     b may be a pair of matrices [n, k], too, as the gate and the up of SwiGLU: then `epilogue` takes
         the sums of both, `lambda gate, up: silu(gate) * up`, and one kernel makes both. Halves of
@@ -362,7 +362,9 @@ def _of_stacks(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
         return matmul(left, right, **options).reshape(*wanted)
     if list(out.shape) != wanted:
         raise OptionError(f"matmul: out must be {wanted}, got {list(out.shape)}")
-    matmul(left, right, out=flattened("out", out, 2), **options)
+    place = flattened("out", out, 2)
+    is_one = len(left.shape) == len(right.shape) == 2
+    matmul(left, right, out=place[0] if is_one else place, **options)
     return out
 
 

@@ -8,7 +8,7 @@ import torch
 from tilewright import matmul
 from tilewright.compiler.calls import kernels
 from tilewright.dialects.errors import CompileError
-from tilewright.runtime.errors import DeviceError
+from tilewright.runtime.errors import CopyWarning, DeviceError
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(29)
@@ -41,6 +41,23 @@ def test_a_view_of_rows_that_step_evenly_gives_gradients_and_takes_out():
     out = torch.full((3, 4, 24), torch.nan)
     assert matmul(a.detach(), b.detach(), out=out, out_dtype="f32") is out
     assert out.equal(linear(a.detach(), b.detach()))
+
+
+@pytest.mark.parametrize("options", [{}, {"m": "dynamic"}, {"epilogue": torch.relu}])
+def test_rows_that_do_not_step_evenly_are_copied(options):
+    a, b = integers(3, 4, 40).transpose(0, 1), integers(24, 40)
+    expected = linear(a, b)
+    expected = expected.relu() if "epilogue" in options else expected
+    assert matmul(a, b, out_dtype="f32", **options).equal(expected)
+    assert matmul(a.float().numpy(), b.float().numpy(), precision="ieee").shape == (4, 3, 24)
+
+
+def test_a_large_copy_of_rows_is_told_of():
+    a = torch.zeros(6, 2048, 64, dtype=torch.bfloat16).transpose(0, 1)
+    with pytest.warns(
+        CopyWarning, match=r"matmul: a \[2048x6x64\] is copied in each such call, 2 "
+    ):
+        matmul(a, integers(8, 64))
 
 
 def test_numpy_arrays_have_leading_dims_too():
@@ -94,11 +111,11 @@ def test_gradients_of_nothing_are_those_of_torch():
     ("a", "b", "out", "message"),
     [
         (
-            integers(4, 3, 40).transpose(0, 1),
+            integers(3, 4, 40),
             integers(24, 40),
-            None,
-            "error: matmul: the dims of a before its last must step evenly, so that they are rows "
-            "of one matrix, got strides [40, 120, 1] for [3, 4, 40]; pass a contiguous copy",
+            torch.empty(4, 3, 24, dtype=torch.bfloat16).transpose(0, 1),
+            "error: matmul: the dims of out before its last must step evenly, so that they are rows"
+            " of one matrix, got strides [24, 72, 1] for [3, 4, 24]; copy the result there",
         ),
         (
             integers(3, 4, 40),

@@ -31,6 +31,44 @@ def test_stacks_are_multiplied_matrix_by_matrix(a, b, shapes):
     assert [each["shape"] for each in tensors[:2]] == shapes
 
 
+LEADING = [(), (1,), (3,), (2, 3), (2, 1), (1, 3), (1, 1), (2, 1, 3), (0,), (2, 0)]
+
+
+@pytest.mark.array(1, a=LEADING, b=[each for each in LEADING if each], how=["plain", "function"])
+def test_dims_before_the_matrices_broadcast_as_torchs_do(a, b, how):
+    a, b = integers(*a, 5, 24), integers(*b, 8, 24)
+    try:
+        expected = (a.double() @ b.double().mT).bfloat16()
+    except RuntimeError:
+        with pytest.raises(CompileError, match="must be the same, or 1 or missing in one, got"):
+            matmul(a, b)
+        return
+    options = {"epilogue": torch.relu} if how == "function" else {}
+    expected = expected.relu() if options else expected
+    found, out = matmul(a, b, **options), torch.full_like(expected, torch.nan)
+    assert found.shape == expected.shape and found.equal(expected)
+    assert matmul(a, b, out=out, **options) is out and out.equal(expected)
+    if not options:
+        as_numpy = (each.float().numpy() for each in (a, b))
+        assert (matmul(*as_numpy, precision="ieee") == expected.float().numpy()).all()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"batch": "dynamic"}, {"batch": "dynamic", "m": "dynamic"}]
+)
+def test_heads_of_several_texts_are_copied_to_a_stack(options):
+    """[texts, heads, rows, k], as attention transposes them."""
+    q, k = (integers(2, rows, 4, 16).transpose(1, 2) for rows in (24, 20))
+    assert matmul(q, k, **options).equal((q.double() @ k.double().mT).bfloat16())
+
+
+def test_operands_that_are_broadcast_have_gradients():
+    draw = {"generator": GENERATOR, "dtype": torch.float64}
+    a = torch.randn(2, 1, 2, 3, **draw).requires_grad_()
+    b = torch.randn(2, 2, 3, **draw).requires_grad_()
+    assert torch.autograd.gradcheck(matmul, (a, b), fast_mode=True)
+
+
 def test_stacks_give_gradients_and_take_out():
     a, b = (integers(*s, dtype=torch.float32).requires_grad_() for s in ((16, 24), (3, 8, 24)))
     matmul(a, b).sum().backward()
@@ -69,9 +107,9 @@ def test_baddbmm_is_one_kernel(dtype, target):
     [
         (
             (2, 3, 8, 40),
-            (3, 24, 40),
-            "error: matmul: the dims of a and b before their matrices must be the same, or those "
-            "of one be 1, got [2, 3] and [3]; expand them and pass contiguous copies",
+            (2, 24, 40),
+            "error: matmul: the dims of a and b before their matrices must be the same, or 1 or "
+            "missing in one, got [2, 3] and [2]; reshape one of them",
         ),
         (
             (3, 8, 40),
