@@ -37,6 +37,7 @@ from .judge import Verdict, judge
 from .operator import enter, region_operator
 from .products import Product, Refusal, product_of
 from .ranks import agreed
+from .recomposed import Recomposed
 from .region import Region, alone
 from .replace import Launch, call, replace
 from .report import REPORT, Row
@@ -89,21 +90,30 @@ def _several(passes: Any) -> list[Any]:
 
 def take_regions(graph: fx.Graph, settings: Settings) -> None:
     """Replace what is found and judged worth it; enter every product in the report."""
+    taken_apart = Recomposed(graph)
+    try:
+        moved = _taken(graph, settings)
+    finally:
+        taken_apart.restore()
+    if moved:
+        sort(graph, collectives_of(graph))
+
+
+def _taken(graph: fx.Graph, settings: Settings) -> bool:
+    """Whether a region was replaced; the graph is out of order then."""
     graphs = numbered(graph)
     products, chip = products_of_graph(graphs.first if graphs else graph, settings)
     products = _possible(products)
     if not products:
-        return
+        return False
     found, bundles = compiled_regions(graph, products, chip, settings, graphs)
     _judge(found, bundles, settings)
     moved: dict[fx.Node, fx.Node] = {}
-    collectives = collectives_of(graph)
     for each in found:  # behind all verdicts: a race copies the operators as they stand
         if each.row.taken:
             region = graphs.original(each.region) if graphs else each.region
             replace(graph, region, each.prepared.viewed, _launch(each.prepared.key), moved)
-    if moved:
-        sort(graph, collectives)
+    return bool(moved)
 
 
 def _possible(products: list[Product]) -> list[Product]:

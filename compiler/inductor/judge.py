@@ -37,7 +37,12 @@ from .row_regions import AnyPrepared
 from .settings import Settings
 
 LEAST_GAIN = 0.01
-AUTOTUNING = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
+AUTOTUNING = (
+    "max_autotune",
+    "max_autotune_gemm",
+    "max_autotune_pointwise",
+    "coordinate_descent_tuning",
+)
 FOLDER = "races"
 
 
