@@ -109,13 +109,15 @@ def _are_sizes(tile: Any) -> bool:
 
 
 def memory_contradictions(tensors: Sequence[Mapping[str, Any]], where: str) -> Iterator[str]:
-    """Tensors that an address space can hold, and an output whose elements are apart."""
+    """Tensors that an address space can hold, whose elements are apart, those of a vector by one."""
     for i, tensor in enumerate(tensors):
         if (size := span_bytes(tensor)) > ADDRESSES_BYTES:
             yield f"{where}[{i}]: must span at most {ADDRESSES_BYTES} bytes, got {size}"
-        if tensor["role"] == "output" and _overlaps(tensor):
+        if _overlaps(tensor):
             rule = "must have strides that keep elements apart"
             yield f"{where}[{i}]: {rule}, got {tensor['strides']} for {tensor['shape']}"
+        elif len(tensor["shape"]) == 1 and tensor["shape"][0] > 1 and tensor["strides"] != [1]:
+            yield f"{where}[{i}].strides: must be [1] of a vector, got {tensor['strides']}"
 
 
 def span_bytes(tensor: Mapping[str, Any]) -> int:

@@ -11,6 +11,7 @@ from tilewright.compiler.bundle_writer import write_bundle
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime import BundleError, atomic, load, read_bundle
 from tilewright.runtime.bundles.bundle import is_bundle, manifest_hash
+from tilewright.runtime.bundles.manifest_rules import memory_contradictions
 from tilewright.runtime.element_types import ITEM_BYTES
 
 
@@ -396,6 +397,7 @@ def tiles(grid, cluster=(1, 1, 1), scheduler="none"):
             "tensors[2]: must have strides that keep elements apart, got [3, 1] for [6, 4]",
         ),
         (set_at("tensors", 2, "strides", to=[0, 1]), "must have strides that keep elements apart"),
+        (set_at("tensors", 0, "strides", to=[0, 1]), "must have strides that keep elements apart"),
         (
             set_at("parameters", 0, "dtype", to="f32"),
             "parameters[0].dtype: must be as wide as the tensor's bf16, got 'f32'",
@@ -465,3 +467,10 @@ def test_the_operands_of_every_operation_that_the_reference_knows_are_counted():
     from tilewright.runtime.judge.epilogue import OPERATIONS
 
     assert set(OPERANDS) == {*OPERATIONS, "arith.constant", "arith.cmpf", "arith.truncf"}
+
+
+@pytest.mark.parametrize(("strides", "refused"), [([1], []), ([16], ["[1] of a vector, got [16]"])])
+def test_a_vector_has_its_elements_side_by_side(strides, refused):
+    offsets = {"name": "offsets", "role": "input", "dtype": "s32", "shape": [5], "strides": strides}
+    found = list(memory_contradictions([offsets], "tensors"))
+    assert found == [f"tensors[0].strides: must be {each}" for each in refused]
