@@ -146,7 +146,8 @@ class Elements:
         """A Python number, rounded to the type."""
         text = literal(number, type_)
         if (text, type_) not in self._constants:
-            self._constants[text, type_] = self._line(f"arith.constant {text} : {type_}", type_)
+            typed = text if type_ == "i1" else f"{text} : {type_}"  # of a bool MLIR takes no type
+            self._constants[text, type_] = self._line(f"arith.constant {typed}", type_)
         return self._constants[text, type_]
 
     def converted(self, node: fx.Node, value: Scalar, type_: str) -> Scalar:

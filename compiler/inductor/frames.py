@@ -60,3 +60,8 @@ def like(value: Any) -> torch.Tensor:
     return torch.empty_strided(
         tuple(value.shape), tuple(value.stride()), dtype=value.dtype, device="meta"
     )
+
+
+def is_one_matrix(value: torch.Tensor) -> bool:
+    """Whether a value is a stack of one matrix that comes again and again."""
+    return value.dim() == 3 and value.shape[0] > 1 and value.stride(0) == 0

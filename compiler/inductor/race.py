@@ -183,6 +183,7 @@ def _number(size: Any) -> int:
 
 
 def _taken(value: torch.Tensor, given: Input) -> torch.Tensor:
+    value = value[0] if given.is_first else value
     value = value.to(TRUTH) if given.is_truth else value
     value = value if given.columns is None else value[..., slice(*given.columns)]
     value = value.permute(given.order) if given.order else value

@@ -56,6 +56,8 @@ def replace(
 def _given(graph: fx.Graph, node: fx.Node, given: Input) -> fx.Node:
     """A value as the kernel takes it; of a permuted one that is permuted back, its source."""
     order, sizes = given.order, given.sizes
+    if given.is_first:
+        node = call(graph, aten.select.int, (node, 0, 0))
     if given.is_truth:
         node = call(graph, CONVERT, (node, TRUTH))
     if given.columns is not None:

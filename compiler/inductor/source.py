@@ -30,7 +30,7 @@ from ..importers.traced_function import TensorLike
 from ..spec import TWO_LEVEL, MatmulSpec
 from ..spec.epilogue import Epilogue
 from .ahead import Job
-from .frames import framed, like, viewed
+from .frames import framed, is_one_matrix, like, viewed
 from .products import Product, aten, dtype_of, has_short_sums, is_truth, sizes_of
 from .region import CONVERT, Region, is_constant, is_same
 
@@ -40,13 +40,15 @@ TRUTH = torch.bfloat16
 
 class Input(NamedTuple):
     """One argument of the kernel: which of `region.reads`, these columns of it, then permuted, then
-    viewed so; `is_truth` of a bool, which is converted to a number first."""
+    viewed so; `is_truth` of a bool, which is converted to a number first; `is_first` of a stack of
+    one matrix again and again, of which the kernel reads the first."""
 
     number: int
     order: tuple[int, ...] = ()
     sizes: tuple[int, ...] | None = None
     columns: tuple[int, int] | None = None
     is_truth: bool = False
+    is_first: bool = False
 
 
 class Prepared(NamedTuple):
@@ -178,22 +180,29 @@ def _with_epilogue(
 def _inputs(region: Region, spec: MatmulSpec, of_text: bool) -> list[Input]:
     """A and each B; a text takes them as they are stored."""
     first = region.products[0]
-    rank = len(sizes_of(first.a))
-    exchanged = (*range(rank - 2), rank - 1, rank - 2)
-    a = Input(0, exchanged if of_text and spec.a_major == "m" else ())
+    ranks = [3 if stacked and spec.batch else 2 for stacked in (spec.a_stacked, spec.b_stacked)]
+    of_a, of_b = ((*range(rank - 2), rank - 1, rank - 2) for rank in ranks)
+    one_a, one_b = (rank == 2 and spec.batch > 0 for rank in ranks)
+    a = Input(0, of_a if of_text and spec.a_major == "m" else (), is_first=one_a)
     keeps = of_text and spec.b_major == "n"
-    rank = len(sizes_of(first.b))
-    exchanged = (*range(rank - 2), rank - 1, rank - 2)
-    order = () if keeps != first.b_is_nk else exchanged
-    bs = [Input(1 + n, order, None, each.part) for n, each in enumerate(region.products)]
+    order = () if keeps != first.b_is_nk else of_b
+    bs = [
+        Input(1 + n, order, None, each.part, is_first=one_b)
+        for n, each in enumerate(region.products)
+    ]
     return [a, *bs]
 
 
 def _matrices(region: Region, target: str) -> list[Operand]:
-    """A [.., m, k] and each B as [.., n, k], which the chip's kernels read as they lie."""
-    first = region.products[0]
-    named = [("a", like(first.a.meta["val"]))]
-    named += [("b", each.b_like().swapaxes(-1, -2)) for each in region.products]
+    """A [.., m, k] and each B as [.., n, k], which the chip's kernels read as they lie; a matrix
+    that is expanded to a stack as the one that it is."""
+    a = like(region.products[0].a.meta["val"])
+    bs = [each.b_like().swapaxes(-1, -2) for each in region.products]
+    if is_one_matrix(bs[0]):
+        bs = [each[0] for each in bs]
+    elif is_one_matrix(a):
+        a = a[0]
+    named = [("a", a), *(("b", each) for each in bs)]
     for name, value in named:
         reason = why_copied(value, target)
         if reason:

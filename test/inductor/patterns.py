@@ -37,6 +37,13 @@ PATTERNS = {
     "scale and cast": (lambda x, w: (F.linear(x, w) * 0.5).float(), (X, W), ["mul"]),
     "column": (lambda x, w, c: F.linear(x, w) * c, (X, W, draw(2, 16, 1)), ["mul"]),
     "stack": (lambda a, b: torch.bmm(a, b) * 0.125, (draw(3, 16, 32), draw(3, 32, 24)), ["mul"]),
+    "rows of slices, whose weight torch expands": (
+        lambda x, w, b: F.relu(F.linear(x[:, 1:], w, b)), (X, W, BIAS), ["add", "relu"]
+    ),
+    "a matrix that comes again": (
+        lambda a, b: torch.bmm(a.expand(3, 16, 32), b) * 0.5,
+        (draw(16, 32), draw(3, 32, 24)), ["mul"],
+    ),
     "swiglu": (
         lambda x, w, v: F.silu(F.linear(x, w)) * F.linear(x, v), (X, W, W2), [*SILU, "mul"]
     ),
@@ -73,6 +80,10 @@ PATTERNS = {
             a, b.t(), s, s, out_dtype=torch.bfloat16, use_fast_accum=True
         ) + r,
         (NARROW, NARROW, ONE, draw(32, 32)), ["add"],
+    ),
+    "a mask that is known": (
+        lambda x, w: F.linear(x, w).masked_fill(torch.full((2, 16, 96), False), 3.0) * 2,
+        (X, W), ["where", "mul"],
     ),
     "a mask of rows": (
         lambda x, w, m: F.linear(x, w).masked_fill(m, 0.0) * 2,

@@ -85,11 +85,17 @@ def biased(x, y, gain, bias):
     return torch.relu(torch.bmm(x, y) * gain + bias)
 
 
+def of_slices(x, weight):
+    """A linear layer of rows with gaps: torch expands the weight to a stack."""
+    return torch.relu(F.linear(x[:, 1:], weight))
+
+
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize(
     ("function", "shapes", "known"),
     [
+        (of_slices, ((24, 32),), (draw(48, 32),)),
         (plain, ((24, 32), (32, 48)), ()),
         (scores, ((3, 24, 32), (3, 40, 32)), ()),
         (added, ((24, 32), (32, 48), (24, 48)), ()),
