@@ -109,7 +109,7 @@ def _are_sizes(tile: Any) -> bool:
 
 
 def memory_contradictions(tensors: Sequence[Mapping[str, Any]], where: str) -> Iterator[str]:
-    """Tensors that an address space can hold, whose elements are apart, those of a vector by one."""
+    """Tensors that memory can hold, their elements apart, and those of a vector side by side."""
     for i, tensor in enumerate(tensors):
         if (size := span_bytes(tensor)) > ADDRESSES_BYTES:
             yield f"{where}[{i}]: must span at most {ADDRESSES_BYTES} bytes, got {size}"
