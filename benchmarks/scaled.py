@@ -1,7 +1,7 @@
 """How fast products of 8-bit floats with scales are, beside torch's.
 
     python benchmarks/scaled.py compile FOLDER [--target sm_90a] [--shapes 4096x7168x2048,…]
-    python benchmarks/scaled.py run FOLDER [--rounds 15] [--json PATH]
+    python benchmarks/scaled.py run FOLDER [--rounds 15] [--clocks] [--json PATH]
 
 `compile` needs no GPU. It writes FOLDER/MxNxK.RECIPE.VARIANT.zip: recipes are scales of 128 by
 their forms, and "fast" and "two-level" for products without scales, by how sums are formed.
@@ -9,7 +9,9 @@ Variants are "chosen", the compiler's schedule, and tiles by name where threads 
 compiler: only `runtime` as tilewright.runtime, torch, numpy and cuda-python. Each result is
 compared with the product of dequantized operands first; torch's contender is `torch._scaled_mm` of
 the same recipe (with one scale a tensor for those without), where it has one. Each contender is
-captured in a CUDA graph of several calls; contenders take turns, and times are medians.
+captured in a CUDA graph of several calls; contenders take turns, and times are medians. `--clocks`
+says the clock of the multiprocessors and the power while a contender runs on and on, which tells
+what the power limit bounds.
 """
 
 from __future__ import annotations
@@ -59,6 +61,7 @@ TILES = {
     "64x128-split2": _tiles("64x128", 6, tail=ALONE, parts=2),
 }
 ROWS_FEW = 128  # up to so many tiles of 64 rows are tried, too; those alone below it
+LOAD_US = 3e5  # of work, during which the clocks are read
 TOLERANCE = 2.0**-6  # of the largest element, in bf16
 
 
@@ -70,7 +73,9 @@ def main() -> int:
 def parse_options() -> argparse.Namespace:
     parser = comparison_parser(__doc__, ",".join(SHAPES))
     parser.add_argument("--only", default="", metavar="TEXT", help="recipes named so in part")
-    options = parsed(parser, compile=("target", "shapes", "only"), run=("rounds", "json"))
+    parser.add_argument("--clocks", action="store_true", help="also clock and power under load")
+    run = "rounds", "clocks", "json"
+    options = parsed(parser, compile=("target", "shapes", "only"), run=run)
     if not any(options.only in name for name in RECIPES):
         parser.error(f"--only must be in one of {', '.join(RECIPES)}, got '{options.only}'")
     return options
@@ -136,16 +141,28 @@ def measure(
     for name, call in calls.items():
         error = (call().float() - wanted).abs().max().item() / wanted.abs().max().item()
         right[name] = error < TOLERANCE
-    times = timed({name: captured(call) for name, call in calls.items()}, options.rounds)
+    graphs = {name: captured(call) for name, call in calls.items()}
+    times = timed(graphs, options.rounds)
+    clocks = {name: _under(*graphs[name], us) for name, us in times.items() if options.clocks}
     base, rows = times.get("torch", float("nan")), []
     for name, us in sorted(times.items(), key=lambda pair: pair[1]):
         tera, against = 2 * m * n * k / us / 1e6, base / us
         mark = "" if right[name] else "  WRONG"
         label = f"{shape:18} {recipe:14} {name:12}"
-        print(f"{label} {us:9.1f} us {tera:7.1f} TF {against:6.3f}x{mark}")
+        load = "".join(f" {value:.0f} {key}" for key, value in clocks.get(name, {}).items())
+        print(f"{label} {us:9.1f} us {tera:7.1f} TF {against:6.3f}x{mark}{load}")
         row = {"shape": shape, "recipe": recipe, "name": name, "us": us, "tflops": tera}
+        row |= clocks.get(name, {})
         rows.append(row | {"against_torch": against, "right": right[name]})
     return rows
+
+
+def _under(graph: Any, calls: int, us: float) -> dict[str, float]:
+    """The multiprocessors' clock and the power while a graph of so many calls is replayed."""
+    from tilewright.runtime.gpu.timing import clocks_under
+
+    found = clocks_under(lambda _: graph.replay(), int(LOAD_US / (us * calls)) + 1, 1)
+    return {name: found[name] for name in ("sm_mhz", "watts") if name in found}
 
 
 def _scales(form: str, rows: int, k: int) -> Any:
