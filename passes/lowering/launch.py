@@ -60,9 +60,9 @@ from .launch_sizes import (
 from .names import describe_names
 from .operands import UNIT_BYTES
 from .pieces import alignment_bytes
+from .promotion import promotion
 from .weight_launch import describe_weights, reads_beside_weights, say_weights
 
-L2_PROMOTION = "128B"
 OFFSET_BYTES = 4  # of a group
 SUM_BYTES = 4  # of neighbours
 OTHER_ACCESSES = WriteCodesOp | WriteScalesOp | WriteGroupOp | WriteWordsOp | GroupOp | GroupDepthOp
@@ -308,7 +308,7 @@ def _map_parameter(kernel: KernelOp, tensor: str, op: TensorMapOp) -> dict[str, 
         "element_strides": [1] * len(type_.box),
         "interleave": "none",
         "swizzle": type_.swizzle,
-        "l2_promotion": L2_PROMOTION,
+        "l2_promotion": promotion(kernel, tensor, op),
         "oob_fill": "zero",
     }
 
