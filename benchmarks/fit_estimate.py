@@ -1,6 +1,7 @@
 """Fits the estimate's figures of an H200 to measured times, and says how well it then chooses.
 
     python benchmarks/fit_estimate.py [--table benchmarks/h200_times.csv] [--folds 5] [--sweeps 8]
+    python benchmarks/fit_estimate.py --target h100          those in which an H100 differs
     python benchmarks/fit_estimate.py --add RESULTS.json     more rows, of `tilewright tune measure`
 
 The table has the times of some twenty schedules for each of many shapes that were drawn at random:
@@ -12,7 +13,8 @@ The table has the times of some twenty schedules for each of many shapes that we
 A figure is moved as long as that lowers the loss: of every shape the expected slowdown of what the
 estimate takes (a soft minimum over its schedules, slow choices counted more than in proportion) and
 a little of the estimate's error. Shapes that a fold leaves out are judged by what the others teach:
-each fit begins with the figures from before this table, which know none of its times.
+each fit begins with the figures from before this table, which know none of its times. Of an H100
+they are those of an H200, and a step away from them must be worth a little.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ from tilewright.dialects.target import Target, find_target
 from tilewright.runtime.atomic import write_file
 from tilewright.tools.tune_results import read_results
 
-CHIP = "sm_90a"
+CHIP, H100 = "sm_90a", "h100"
 TABLE = Path(__file__).parent / "h200_times.csv"
+TABLES = {CHIP: TABLE, H100: TABLE.with_name("h100_times.csv")}
 START = {
     "l2_rate": 110, "l2_total_rate": 8930, "unaligned_line": 3.3, "second_line": 0.0286,
     "outside_share": 0.053, "shared_twice": 32, "shared_row": 0.1, "asked_again": 0.2,
@@ -52,6 +55,13 @@ START = {
     "split_start": 420,
 }  # fmt: skip
 """Where a fit begins: as fitted to other kernels before, and a guess for what was not known."""
+DIFFERING = (
+    "second_line", "tma_latency", "split_l2_rate", "cluster_start", "dram_rate", "second_share",
+    "outside_share",
+)  # fmt: skip
+"""Those of an H100: with them alone a fit chooses on shapes not in it as well as with all."""
+STEP_COST = 0.002
+"""What a figure of an H100 that is e times an H200's must lower the loss by."""
 SHARES = {"second_share", "first_wave", "dram_share", "split_multicast"}
 FIRST = 1.0
 """What a figure that is 0 is first tried as."""
@@ -67,29 +77,33 @@ def main() -> None:
     options = parse_options()
     if options.add:
         add_rows(options.table, read_results(options.add).rows)
-    shapes = legal_rows(read_table(options.table))
-    print(f"today: {as_words(ratios(shapes, shapes))}")
+    target = find_target(options.target)
+    shapes = legal_rows(read_table(options.table), target)
+    print(f"today: {as_words(ratios(shapes, shapes, target))}")
     for fold in range(options.folds):
         left_out = [each for number, each in enumerate(shapes) if number % options.folds == fold]
         taught = {each: rows for each, rows in shapes.items() if each not in left_out}
-        with_figures(fit(taught, options.sweeps, fold))
-        print(f"fold {fold}: {as_words(ratios(shapes, left_out))} on shapes not in the fit")
-        with_figures({})
-    found = fit(shapes, options.sweeps, 0)
-    with_figures(found)
-    print(f"fitted to all: {as_words(ratios(shapes, shapes))}")
+        with_figures(fit(taught, options.sweeps, fold, target), target)
+        print(f"fold {fold}: {as_words(ratios(shapes, left_out, target))} on shapes not in the fit")
+        with_figures({}, target)
+    found = fit(shapes, options.sweeps, 0, target)
+    with_figures(found, target)
+    print(f"fitted to all: {as_words(ratios(shapes, shapes, target))}")
     print("\n".join(f"{name:18} {value:.4g}" for name, value in found.items()))
 
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--table", type=Path, default=TABLE)
+    parser.add_argument("--target", choices=TABLES, default=CHIP, help="an H200 or an H100")
+    parser.add_argument("--table", type=Path, help="times (default those of the GPU)")
     parser.add_argument("--add", type=Path, metavar="RESULTS", help="first add the rows of these")
     parser.add_argument(
         "--folds", type=int, default=5, help="parts of the shapes, each left out once"
     )
     parser.add_argument("--sweeps", type=int, default=8, help="over all figures (default 8)")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.table = options.table or TABLES[options.target]
+    return options
 
 
 # -- the table ---------------------------------------------------------------------------------
@@ -143,9 +157,8 @@ def _from_cell(text: str) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def legal_rows(shapes: Shapes) -> Shapes:
+def legal_rows(shapes: Shapes, target: Target) -> Shapes:
     """Without what breaks a rule by now: the choice never sees it."""
-    target = find_target(CHIP)
     kept = {
         problem: [row for row in rows if not broken_rule(problem, row[0], target)]
         for problem, rows in shapes.items()
@@ -155,35 +168,48 @@ def legal_rows(shapes: Shapes) -> Shapes:
 
 # -- the figures -------------------------------------------------------------------------------
 
-ORIGINAL = chip_figures.FIGURES[CHIP]
+ORIGINAL = {CHIP: chip_figures.FIGURES[CHIP], H100: chip_figures.OF_GPUS[H100]}
 
 
 def _names(kind: type) -> list[str]:
     return [each.name for each in fields(kind)]
 
 
-def with_figures(values: dict[str, float]) -> None:
-    """Let the estimate use these in place of the chip's own."""
+def with_figures(values: dict[str, float], target: Target) -> None:
+    """Let the estimate use these in place of the GPU's own."""
     plain = {name: value for name, value in values.items() if name in _names(ChipFigures)}
     split = {
         name.removeprefix("split_"): value for name, value in values.items() if name not in plain
     }
-    changed: dict[str, Any] = {**plain, "split": replace(ORIGINAL.split, **split)}
-    chip_figures.FIGURES[CHIP] = replace(ORIGINAL, **changed)
+    original, known = ORIGINAL[target.gpu or CHIP], chip_figures.FIGURES
+    changed: dict[str, Any] = {**plain, "split": replace(original.split, **split)}
+    known = chip_figures.OF_GPUS if target.gpu else known
+    known[target.gpu or CHIP] = replace(original, **changed)
 
 
-def fit(shapes: Shapes, sweeps: int, seed: int) -> dict[str, float]:
+def start_of(target: Target) -> dict[str, float]:
+    """Where a fit begins: for a GPU that is not the chip's usual one, with the figures of that."""
+    if not target.gpu:
+        return dict(START)
+    usual = chip_figures.figure_table(find_target(CHIP))
+    return {name: float(usual[name]) for name in DIFFERING}
+
+
+def fit(shapes: Shapes, sweeps: int, seed: int, target: Target) -> dict[str, float]:
     """Figures of the least loss that is found by moving one at a time, in random order."""
-    values: dict[str, float] = dict(START)
-    order = random.Random(seed)
-    with_figures(values)
-    least, widths = loss(shapes), dict.fromkeys(values, 0.3)
+    values = start_of(target)
+    start, order = dict(values), random.Random(seed)
+
+    def loss_with(tried: dict[str, float]) -> float:
+        with_figures(tried, target)
+        return loss(shapes, target) + (_steps_cost(tried, start) if target.gpu else 0)
+
+    least, widths = loss_with(values), dict.fromkeys(values, 0.3)
     for _ in range(sweeps):
         for name in order.sample(list(values), len(values)):
             before = values[name]
             for tried in _neighbours(name, before, widths[name]):
-                with_figures({**values, name: tried})
-                if (found := loss(shapes)) < least - 1e-6:
+                if (found := loss_with({**values, name: tried})) < least - 1e-6:
                     least, values[name] = found, tried
             widths[name] *= 0.6 if values[name] == before else 1.2
     return values
@@ -194,13 +220,17 @@ def _neighbours(name: str, value: float, width: float) -> list[float]:
     return [min(each, 1.0) if name in SHARES else each for each in tried]
 
 
-def loss(shapes: Shapes) -> float:
+def _steps_cost(values: dict[str, float], start: dict[str, float]) -> float:
+    steps = [abs(math.log(values[name] / start[name])) for name in values if values[name]]
+    return STEP_COST * sum(steps)
+
+
+def loss(shapes: Shapes, target: Target) -> float:
     """Of all shapes the mean: slowdown of the choice, and a little of the estimate's error."""
-    return statistics.mean(_loss_of(problem, rows) for problem, rows in shapes.items())
+    return statistics.mean(_loss_of(problem, rows, target) for problem, rows in shapes.items())
 
 
-def _loss_of(problem: Problem, rows: Sequence[Row]) -> float:
-    target = find_target(CHIP)
+def _loss_of(problem: Problem, rows: Sequence[Row], target: Target) -> float:
     try:
         found = [estimate(problem, schedule, target).total_us for schedule, _ in rows]
     except ZeroDivisionError:  # a rate of nothing
@@ -219,9 +249,8 @@ def _loss_of(problem: Problem, rows: Sequence[Row]) -> float:
 # -- how well it chooses -----------------------------------------------------------------------
 
 
-def ratios(shapes: Shapes, of: Iterable[Problem]) -> list[float]:
+def ratios(shapes: Shapes, of: Iterable[Problem], target: Target) -> list[float]:
     """Of each problem the fastest time over that of what the estimate takes."""
-    target = find_target(CHIP)
     return [
         min(us for _, us in shapes[problem])
         / min(shapes[problem], key=lambda row: taken(problem, row[0], target))[1]

@@ -260,11 +260,22 @@ FIGURES = {
     "sm_120a": SMALL_BLACKWELL,
 }
 H100 = "an H100 SXM of 80 GB"
+ITS_TIMES = "fitted to an H100's times (benchmarks/fit_estimate.py --target h100)"
+assert HOPPER.split is not None  # above
 OF_GPUS = {
     "h100": replace(
         HOPPER,
         l2_size=Figure(50e6, "B", f"{H100}, cudaDeviceProp.l2CacheSize"),
-        dram_rate=Figure(3.0e6, "B/us", f"{H100}: a copy from device to device, of 3.35e6"),
+        dram_rate=Figure(3.35e6, "B/us", f"{H100}, data sheet; {ITS_TIMES} at no less"),
+        tma_latency=Figure(2380, "cycles", ITS_TIMES),
+        second_line=Figure(0.036, "cycles", f"{ITS_TIMES}: L2 serves fewer rows than an H200's"),
+        outside_share=Figure(0.104, "cycles", ITS_TIMES),
+        second_share=Figure(0.255, "cycle/cycle", ITS_TIMES),
+        cluster_start=Figure(4370, "cycles", ITS_TIMES),
+        beside_rate=Figure(
+            4, "B/cycle", f"{H100}: a residual of seven shapes, read by threads and brought by TMA"
+        ),
+        split=replace(HOPPER.split, l2_rate=Figure(2825, "B/cycle", ITS_TIMES)),
     )
 }
 """What differs on a GPU that is not the one of its chip's figures."""

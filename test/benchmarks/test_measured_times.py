@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tilewright.compiler.schedule import chip_figures
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
@@ -22,11 +23,23 @@ def fit_estimate(monkeypatch):
     sys.modules.pop("fit_estimate", None)
 
 
-def test_the_table_in_the_repository_can_be_judged(fit_estimate):
-    shapes = fit_estimate.read_table(fit_estimate.TABLE)
-    assert sum(map(len, shapes.values())) > 2500
-    some = dict(list(fit_estimate.legal_rows(shapes).items())[:8])
-    assert all(0.5 < each <= 1 for each in fit_estimate.ratios(some, some))
+@pytest.mark.parametrize(("gpu", "least"), [("sm_90a", 2500), ("h100", 1500)])
+def test_the_tables_in_the_repository_can_be_judged(fit_estimate, gpu, least):
+    target, shapes = find_target(gpu), fit_estimate.read_table(fit_estimate.TABLES[gpu])
+    assert sum(map(len, shapes.values())) > least
+    some = dict(list(fit_estimate.legal_rows(shapes, target).items())[:8])
+    assert all(0.5 < each <= 1 for each in fit_estimate.ratios(some, some, target))
+
+
+def test_a_fit_moves_only_the_figures_of_its_gpu(fit_estimate, monkeypatch):
+    shapes = fit_estimate.read_table(fit_estimate.TABLES["h100"])
+    some, target = dict(list(shapes.items())[:2]), find_target("h100")
+    usual = dict(chip_figures.FIGURES)
+    monkeypatch.setattr(chip_figures, "OF_GPUS", dict(chip_figures.OF_GPUS))
+    found = fit_estimate.fit(some, 1, 0, target)
+    assert set(found) == set(fit_estimate.DIFFERING)
+    assert chip_figures.FIGURES == usual
+    assert fit_estimate.loss(some, target) >= 0
 
 
 def test_rows_are_added_to_those_of_fewer_columns(fit_estimate, tmp_path):
