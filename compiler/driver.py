@@ -6,9 +6,8 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dialects.context import lent_context, one_thread_at_a_time
 from ..dialects.errors import CompileError, OptionError
@@ -42,11 +41,9 @@ from .pipeline import (
 )
 from .schedule.choice import choose_schedule, in_order, target_for
 from .schedule.problem import Problem
-from .schedule.scaled_schedule import scaled_schedule
 from .schedule.short_steps import passes_of
 from .schedule.thread_schedule import is_by_threads, thread_schedule
 from .schedule.warp_schedule import is_by_warps, warp_schedule
-from .schedule.weight_schedule import weight_schedule
 from .spec import MatmulSpec
 from .stages import timed
 
@@ -124,8 +121,7 @@ def compile_matmul(
     return compiled
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What `compile_matmul` will do: the passes to come, and the IR that they begin with.
 
     `level` is the pass that the source is through already, None for linalg.
@@ -303,11 +299,15 @@ def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
 def choose_pipeline(spec: MatmulSpec, target: str) -> str:
     """The pipeline of the schedule that the estimates favour (`tilewright explain schedule`)."""
     if spec.is_scaled:
+        from .schedule.scaled_schedule import scaled_schedule  # here: few kernels need it
+
         return scaled_schedule(spec, find_target(target)).pipeline()
     if is_by_threads(spec):
         return thread_schedule(spec, find_target(target)).pipeline()
     used = target_for(spec, target)
     if spec.has_weights:
+        from .schedule.weight_schedule import weight_schedule
+
         return weight_schedule(spec, used).pipeline()
     if is_by_warps(used):
         return warp_schedule(spec, used).pipeline()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dialects.context import lent_context, one_thread_at_a_time
 from ..dialects.errors import CompileError, OptionError, place_in
@@ -66,8 +66,7 @@ class PassCall:
         return make_pass(PASSES[self.name], dict(self.options))
 
 
-@dataclass(frozen=True)
-class PassEvent:
+class PassEvent(NamedTuple):
     """One pass has run: its name, wall seconds, a line on what it did, the IR as text on call."""
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..runtime.element_types import (
     BLOCKWISE,
@@ -152,8 +152,7 @@ def output_refusal(accumulator: str, c: str) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class ScaledMma:
+class ScaledMma(NamedTuple):
     """A kind of tcgen05.mma with block scales (PTX ISA, tcgen05.mma, block scaling).
 
     One MMA takes `k` elements along K, of which each `block` share a scale of type `scale`. With

@@ -8,8 +8,8 @@ taken off.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import frexp, ldexp
+from typing import NamedTuple
 
 from .dtypes import (
     DTYPES,
@@ -22,8 +22,7 @@ from .dtypes import (
 FRACTION_BITS = 23  # of f32
 
 
-@dataclass(frozen=True)
-class Quantized:
+class Quantized(NamedTuple):
     """The element of a format: its largest number, and its fraction bits (OCP Microscaling Formats
     1.0, §5.3)."""
 

@@ -9,8 +9,7 @@ poison or allows other ones, and a kernel need not make use of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dialects.epilogue import SCALAR_OPS, scalar_types
 from ..dialects.mlir import arith, ir
@@ -31,8 +30,7 @@ PAGE = "docs/passes/normalize.md"
 SHOWN_CHARACTERS = 80
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(NamedTuple):
     """What becomes of an attribute, in words; `only` is the one value it may have, if there is one,
     as MLIR numbers and as it names it."""
 

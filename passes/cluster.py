@@ -6,11 +6,10 @@ and the even one issues its MMAs and owns the barriers that count for both.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Cluster:
+class Cluster(NamedTuple):
     """`m` x `n` CTAs, in pairs or not; which operands are multicast.
 
     `split` such planes of CTAs share the tiles of C, each with a part of K; operands are shared

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import OtherTileOp
@@ -20,8 +19,7 @@ from .clone import constant_of, iterations_of
 PLACES = (CtaTileOp, PlaceOp, OtherTileOp, BatchOp, GroupOp, PairRankOp, SplitRankOp)
 
 
-@dataclass(frozen=True)
-class LinearForm:
+class LinearForm(NamedTuple):
     """`sum(factor * value) + constant`; a value is a loop's counter, a tile's place or a rank."""
 
     factors: dict[ir.Value, int]

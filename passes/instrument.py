@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from ..dialects.mlir import ir
 from ..dialects.pipe import CommitOp, RoleOp, WaitOp
@@ -28,8 +28,7 @@ from .outputs import outputs_of
 from .rings import is_operand_ring
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A place that is told of: what people call it, which time is kept, and where it is."""
 
     name: str

@@ -10,9 +10,8 @@ The layouts are those of `dialects/fragments.py`, which hold the ISA's tables.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dialects.fragments import Fragment, wgmma
 from ..dialects.integers import constant
@@ -50,8 +49,7 @@ def held_row(thread: ir.Value, m: int, rows: int, by_lanes: bool = False) -> ir.
     return row if whole else row + thread // WARPGROUP_THREADS * rows
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A mode of a fragment's threads: number / before % extent, times stride in its tile."""
 
     of_warp: bool

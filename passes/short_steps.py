@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dialects.dtypes import operand_dtype
 from ..dialects.mlir import arith, ir
@@ -16,8 +15,7 @@ from .clone import constant_of
 COUNTED_BY = arith.CmpIPredicate.ne
 
 
-@dataclass(frozen=True)
-class LastStep:
+class LastStep(NamedTuple):
     """The last step along K: its number, and the elements that its MMAs must multiply."""
 
     number: int

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dialects import sm
 from ..dialects.mlir import ir
@@ -14,8 +13,7 @@ from ..dialects.tile import KernelOp
 from .base import refused
 
 
-@dataclass(frozen=True)
-class Team:
+class Team(NamedTuple):
     """The threads of a kernel or of some of its warps, and the named barrier that they meet at.
 
     `thread`, `lane` and `leader` are the values of the `sm.team` that their program begins with.

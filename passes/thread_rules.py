@@ -18,8 +18,7 @@ a loop                               all that one of its ops needs; the team whe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import (
@@ -75,8 +74,7 @@ REGIONS = RunOp | ConvergeOp
 LOOPS = (scf.ForOp, ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
 
 
-@dataclass(frozen=True)
-class ThreadRules:
+class ThreadRules(NamedTuple):
     """The rules for one kernel: `issuing` is who issues its MMAs."""
 
     issuing: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dialects.layout import LINEAR, TileLayout
 from ..dialects.mlir import arith, ir
@@ -23,8 +22,7 @@ from .tiled_operands import Operands, block_scales
 from .weights import weight_mma, weight_scales, weights_per_byte
 
 
-@dataclass(frozen=True)
-class TileChoice:
+class TileChoice(NamedTuple):
     """How a product is cut: `tile` is M, N and K of a tile in elements, as the MMA sees them.
 
     reads: "tiles", or what the threads of an fma read in their place. swap: the MMA's A is B.
@@ -37,8 +35,7 @@ class TileChoice:
     swap: bool
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A step of the loop along K: its `number`, that of the `first`, and what it adds to."""
 
     acc: ir.Value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..dialects.fragments import Fragment, tensor_memory
 from ..dialects.mlir import ir
@@ -10,8 +10,7 @@ from ..dialects.mlir import ir
 REGISTERS, MATRIX_LANES = 32, 16
 
 
-@dataclass(frozen=True)
-class TmemRead:
+class TmemRead(NamedTuple):
     """How one tcgen05.ld spreads an MMA's accumulator over a warp's threads.
 
     Layout D (128 rows; PTX ISA, data path layouts): lane i is row i, so .32x32b gives thread t row

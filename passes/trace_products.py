@@ -9,8 +9,7 @@ What is multiplied twice is one product.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dialects.mlir import func, ir, linalg_ops
 from .base import refused, walk
@@ -18,8 +17,7 @@ from .trace_operand import Operand, trace_operands
 from .trace_scales import is_contraction
 
 
-@dataclass(frozen=True)
-class Product:
+class Product(NamedTuple):
     """The ops that multiply A by B, all of them alike."""
 
     matmuls: tuple[Any, ...]

@@ -13,8 +13,7 @@ name, and that is held to the formula of each layout at every row and every elem
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dialects.dtypes import (
     BLOCKWISE,
@@ -35,8 +34,7 @@ WIDE = ("f32", "bf16")
 MAGNITUDE, UNSIGNED = "math.absf", "f8E8M0FNU"
 
 
-@dataclass(frozen=True)
-class ScaledOperand:
+class ScaledOperand(NamedTuple):
     """An operand with its scales, an argument of the function: one for `block` elements of K."""
 
     elements: Operand

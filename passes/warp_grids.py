@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..dialects.target import WARP, Target, warp_grid
 from ..dialects.tile import KernelOp
@@ -12,8 +12,7 @@ from .base import refused
 WARP_GRID_ATTRIBUTE = "tile.warp_grid"  # of a kernel: warps along M and N
 
 
-@dataclass(frozen=True)
-class WarpTile:
+class WarpTile(NamedTuple):
     """The part of a tile that each of `grid` warps has, in elements."""
 
     grid: tuple[int, int]

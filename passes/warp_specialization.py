@@ -24,7 +24,7 @@ results. With two warpgroups it takes most of the registers that the load role d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from ..dialects import legality
 from ..dialects.held_registers import SUMS_MAX, of_sums
@@ -83,8 +83,7 @@ SHARED_BY_ALL = (
 TMA_REGISTERS, TMA_REGISTERS_MIN, COPY_REGISTERS = 40, 24, 136
 
 
-@dataclass(frozen=True)
-class Role:
+class Role(NamedTuple):
     """A role to be made: the agents whose ops it runs, its warps and registers, if it sets them."""
 
     name: str

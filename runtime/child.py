@@ -21,9 +21,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import DeviceError
 
@@ -52,8 +51,7 @@ class ChildError(DeviceError):
     """A child crashed or went beyond its limits."""
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """Wall seconds and bytes of address space of a child; None for as many as there are."""
 
     seconds: float | None = None

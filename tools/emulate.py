@@ -7,7 +7,7 @@ import functools
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ..runtime.launch_files import DEFAULT_MAX_STEPS
 from .arguments import Parser, add_json, natural, positive
@@ -19,7 +19,7 @@ from .emulator_flags import (
     write_report,
 )
 from .isolated import add_limits
-from .output import print_json, write_bytes
+from .output import deadlock_of, print_json, write_bytes
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -184,16 +184,6 @@ def _report_failure(trap: Trap, seed: int, options: argparse.Namespace) -> int:
         found = {"error": verdict, "evidence": evidence.splitlines(), "seed": seed}
         print_json({"ok": False, **found, **_place(trap), "replay": replay, **deadlock_of(trap)})
     return 1
-
-
-def deadlock_of(error: Exception) -> dict[str, Any]:
-    """`deadlock`: who waits for what and for whom, if that is what the error is.
-
-    Where nothing has imported the emulator the error is another; to import it may be what fails.
-    """
-    emulator = sys.modules.get(f"{__name__.partition('.')[0]}.runtime.emulator")
-    deadlock = getattr(emulator, "Deadlock", ())
-    return {"deadlock": cast(Any, error).as_dict()} if isinstance(error, deadlock) else {}
 
 
 def _place(trap: Trap) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(words: list[str], isolate: bool = False) -> int:
     """Run one command and return its exit status; isolate: in a child, if it reads strangers'."""
     from .arguments import UsageError
-    from .emulate import deadlock_of
+    from .output import deadlock_of
     from .own_process import BROKEN_PIPE, INTERRUPTED
     from .streams import drop_output
 

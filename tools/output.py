@@ -7,7 +7,17 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+
+def deadlock_of(error: Exception) -> dict[str, Any]:
+    """`deadlock`: who waits for what and for whom, if that is what the error is.
+
+    Where nothing has imported the emulator the error is another; to import it may be what fails.
+    """
+    emulator = sys.modules.get(f"{__name__.partition('.')[0]}.runtime.emulator")
+    deadlock = getattr(emulator, "Deadlock", ())
+    return {"deadlock": cast(Any, error).as_dict()} if isinstance(error, deadlock) else {}
 
 
 def check_place(path: Path | None, *, bundle: bool = False) -> None:

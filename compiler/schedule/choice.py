@@ -11,7 +11,8 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from ...dialects.dtypes import SPLIT_MMAS
 from ...dialects.errors import CompileError
@@ -30,8 +31,7 @@ from .tuned_schedules import Tuned, tuned_schedule
 from .vectors import with_vectors
 
 
-@dataclass(frozen=True)
-class Rejected:
+class Rejected(NamedTuple):
     """A candidate that was not taken: the rule it breaks, or "estimate"; `reason` has the units."""
 
     schedule: Schedule
@@ -40,8 +40,7 @@ class Rejected:
     estimate: Estimate | None = None
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """The schedule taken, what it is expected to take, and every other candidate.
 
     tuned: the entry of the table of measured schedules that decided, None if the estimate did.

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...dialects.target import WARP_THREADS, Target
 from .chip_figures import figures, tensor_figures
@@ -66,8 +67,7 @@ class Traits:
 CHOSEN = Traits()
 
 
-@dataclass(frozen=True)
-class Steps:
+class Steps(NamedTuple):
     """A CTA's K tiles, in cycles each; `busy` by resource, `before` from its start to the first.
 
     A slot is free again after a `chain`, or `ring` where other loads are under way.
@@ -198,8 +198,7 @@ def step_busy(
     return busy
 
 
-@dataclass(frozen=True)
-class Moved:
+class Moved(NamedTuple):
     """Microseconds of DRAM for all, and for the first of several waves."""
 
     us: float

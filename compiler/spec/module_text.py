@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects.dtypes import DTYPES, SPLIT_MMAS, mma_unit_of
 from ...dialects.errors import OptionError
@@ -136,8 +135,7 @@ def _conversion(spec: Problem, shape: str, number: int, wanted: str) -> tuple[li
     return lines, name
 
 
-@dataclass(frozen=True)
-class _Operand:
+class _Operand(NamedTuple):
     """Text about an operand: its name and type as linalg.matmul takes it, its indexing map, the
     type of the argument, and the op that makes the one of the other."""
 

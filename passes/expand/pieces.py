@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects.mlir import ir, llvm
 from ...dialects.sm_types import attribute_of
@@ -44,8 +43,7 @@ from .rows import Height, awaited, rows_of_store
 from .writes import Piece
 
 
-@dataclass(frozen=True)
-class Edges:
+class Edges(NamedTuple):
     """Rows and columns of C that a tile may hang over; None where none does."""
 
     rows: Height

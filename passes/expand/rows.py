@@ -15,8 +15,7 @@ read all at once, two rows of each MMA.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects import sm
 from ...dialects.mlir import ir
@@ -61,8 +60,7 @@ from .duals import joined, moved
 VECTOR_BYTES = 32
 
 
-@dataclass(frozen=True)
-class Columns:
+class Columns(NamedTuple):
     """What reads sums of tensor memory: a row a thread, `fragment.registers` columns at a time.
 
     What is stored is read of each product, whose columns are so far `apart`; parts of sums that

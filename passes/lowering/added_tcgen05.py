@@ -16,8 +16,7 @@ is what wgmma gives it: two rows, pairs of every 8 columns (PTX ISA, tcgen05.ld 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm
@@ -44,8 +43,7 @@ PIECES = (64, 32, 16, 8)
 Factor = Callable[[int, int], ir.Value]
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """What a thread holds of an accumulator: slots of its sums, of how many products were begun,
     and of the scales of the last one."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
+from typing import NamedTuple
 
 from ...dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
 from ...dialects.mlir import arith, ir, llvm
@@ -17,8 +18,7 @@ from .scope import place_of
 SCALE_BYTES = 4
 
 
-@dataclass(frozen=True)
-class Scales:
+class Scales(NamedTuple):
     """The scales of one operand for the lines, rows or columns, that a thread has of a product.
 
     `lines` are where they are behind its first one, each the first of `width` neighbours. The tile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...dialects.mlir import arith, ir
 from ...dialects.tile import KernelOp
@@ -11,8 +11,7 @@ from ..cluster import Cluster
 from ..team import place_op
 
 
-@dataclass(frozen=True)
-class CtaPlace:
+class CtaPlace(NamedTuple):
     """(x, y) of this CTA in its cluster, numbers where the cluster has one CTA that way.
 
     `first_rank` is the rank of the first CTA with the same part of K. `issues` is true in the

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects import sm
 from ...dialects.fragments import REGISTER_BITS, ROWS, Fragment, find_fragment
@@ -32,8 +31,7 @@ UNIT_BITS = 0x70  # of an address: those that a swizzle changes
 Pattern = Callable[[Any], tuple[Any, Any]]
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(NamedTuple):
     """An operand tile of a warp: its layout, and the rows that a warp has from `first` on.
 
     `start` is the tile's byte in shared memory; `firsts` are the first rows of all warps. Elements

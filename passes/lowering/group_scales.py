@@ -18,8 +18,7 @@ slots: the first step asks for them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.target import WARP_THREADS, WARPGROUP_WARPS
@@ -41,8 +40,7 @@ PAIR, QUAD = 2, 4
 LOAD_BYTES = 16
 
 
-@dataclass(frozen=True)
-class GroupScales:
+class GroupScales(NamedTuple):
     """Of a step, by part of a group: what its columns are multiplied by, and what is subtracted."""
 
     lines: Lines
@@ -107,8 +105,7 @@ def scaled_rows(scope: Scope, acc: ir.Value, atom: int, values: list[ir.Value]) 
     ]
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(NamedTuple):
     """Of a lane the rows of scales that its sums have, and those whose weights it widens, each
     behind its first one."""
 
@@ -150,8 +147,7 @@ def row_of_lane(team: Team, m: int) -> ir.Value:
     return warp * rows + (team.lane if rows == WARP_THREADS else team.lane % rows)
 
 
-@dataclass(frozen=True)
-class _Reads:
+class _Reads(NamedTuple):
     """What a lane reads: of lines behind `scaled` and `shifted`, of parts of groups."""
 
     op: WeightMmaOp

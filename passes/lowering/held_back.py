@@ -6,8 +6,7 @@ They are kept in stack slots behind those of the sums, which LLVM's mem2reg make
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects.dtypes import operand_dtype
 from ...dialects.fragments import find_fragment
@@ -35,8 +34,7 @@ def steps_of(op: MmaOp, target: Target) -> Iterator[tuple[int, int]]:
         k += k_atom
 
 
-@dataclass(frozen=True)
-class HeldBack:
+class HeldBack(NamedTuple):
     """A slot for each vector of registers of A, then of B, that `mma` multiplies last."""
 
     mma: MmaOp

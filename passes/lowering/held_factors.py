@@ -8,7 +8,7 @@ each 8 of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...dialects.dtypes import BLOCKWISE
 from ...dialects.mlir import arith, ir
@@ -21,8 +21,7 @@ from .scope import Scope
 Side = Scales | Vector
 
 
-@dataclass(frozen=True)
-class HeldFactors:
+class HeldFactors(NamedTuple):
     """The number of the scale that is held for a row, and for a column, behind a thread's first."""
 
     rows: dict[int, int]

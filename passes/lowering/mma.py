@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects import sm
 from ...dialects.dtypes import DType, operand_dtype
@@ -63,8 +62,7 @@ def multiply_into(
                 sm.MmaOp.of(sums, a_tile, b_tile, accumulate, **fields | of_part, **offsets)
 
 
-@dataclass(frozen=True)
-class PartOfB:
+class PartOfB(NamedTuple):
     """What an MMA multiplies A with: a tile, or two that lie as one; the columns of its sums."""
 
     tile: ir.Value[SmemType]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects import sm
 from ...dialects.layout import CORE_ROWS, UNIT_BYTES, TileLayout
@@ -127,8 +127,7 @@ def fragment_terms(
     return made
 
 
-@dataclass(frozen=True)
-class TermTile:
+class TermTile(NamedTuple):
     """The terms of a tile of B: how each lies, and its bytes in the first slot."""
 
     tile: SmemType

@@ -6,8 +6,7 @@ What threads know of themselves is in the IR: `Team.of` an op, and `Scope.place`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects import sm
 from ...dialects.integers import Integer
@@ -26,8 +25,7 @@ from .cta_place import CtaPlace
 CAST = "builtin.unrealized_conversion_cast"
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(NamedTuple):
     """The kernel's facts. Values that its threads have are in the IR: `sm.team`, `sm.cta_place`.
 
     A launch says the `sizes`, its last parameters.

@@ -12,8 +12,7 @@ K-major, else neighbours along M or N, so that their accesses lie in different b
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects import sm
 from ...dialects.layout import UNIT_BYTES, TileLayout
@@ -39,8 +38,7 @@ IN_F32 = UNIT_BYTES // 4
 TOGETHER = 2  # units that a thread loads before it writes: as many registers as ptxas has left
 
 
-@dataclass(frozen=True)
-class Terms:
+class Terms(NamedTuple):
     """The terms of one operand: how each lies, and their bytes in the first slot."""
 
     tile: SmemType
@@ -60,8 +58,7 @@ class Terms:
         return self.offsets[term] - self.offsets[0] + self.tile.layout.offset(line, k)
 
 
-@dataclass(frozen=True)
-class TermProduct:
+class TermProduct(NamedTuple):
     """The product of two terms at a K: whether it is the first one of its power of 2^-8, and the
     bytes from the descriptors of A and of B."""
 

@@ -17,7 +17,7 @@ nothing finishes, a step waits for its product.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm
@@ -51,8 +51,7 @@ FragmentTerms = list[list[ir.Value]]
 """Of 64 rows of A by the MMAs along K, then by terms: registers of an MMA."""
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """Slots of what a thread holds: the sums of each 64 rows, the product under way, whether it is
     to be added, and the number of steps."""
 

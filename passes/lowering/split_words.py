@@ -25,8 +25,7 @@ at zero, and threads add what they give, rounding to nearest.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects import sm
 from ...dialects.dtypes import SPLIT_MMAS
@@ -43,8 +42,7 @@ Mma = Callable[[ir.Value, ir.Value, ir.Value], ir.Value]
 Parts = Sequence[ir.Value]
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """How f32 is split: the parts of the words of a fragment, and the products of A's and B's, by
     powers of `STEP`, the least first. Parts are of type `dtype`."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.thread_tiles import WARP_COLUMNS, WARP_ROWS, ThreadTile
@@ -16,8 +16,7 @@ from .elements import joined
 from .scope import Scope, lowered_as, lowered_parts
 
 
-@dataclass(frozen=True)
-class ThreadSums:
+class ThreadSums(NamedTuple):
     """What one thread holds of an accumulator: a stack slot for each element, row by row.
 
     LLVM's mem2reg turns the slots into registers. `row` and `column` are the thread's place in the

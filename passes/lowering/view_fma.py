@@ -7,7 +7,7 @@ the view counts as zero on both sides, so that no infinity there can make a NaN.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile_sums import ViewMmaOp
@@ -19,8 +19,7 @@ from .scope import Scope, lowered_parts
 from .thread_sums import ThreadSums
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """A view's element type, extents and strides, and where the thread's rows begin."""
 
     type: ir.MemRefType

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...dialects.fragments import mma_sync
 from ...dialects.mlir import ir, llvm
@@ -17,8 +17,7 @@ FRAGMENT = mma_sync(16, "d", 32)  # the sums of any K
 ATOM_M, ATOM_N = FRAGMENT.shape
 
 
-@dataclass(frozen=True)
-class WarpSums:
+class WarpSums(NamedTuple):
     """A stack slot for the sums of each MMA of this thread's warp, by its place in the warp tile.
 
     LLVM's mem2reg makes registers of those in the kernel's first block.

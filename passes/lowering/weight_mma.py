@@ -10,8 +10,7 @@ Scales are asked for a step before (`group_scales`). Without scales MMAs add to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects import sm
 from ...dialects.dtypes import DTYPES, operand_dtype
@@ -58,8 +57,7 @@ def _rows_of_a(op: WeightMmaOp, held: WarpSums) -> Operand:
     return Operand(op.a.type.layout, place_of(op.a), held.first_row(warp), firsts, count, "a")
 
 
-@dataclass(frozen=True)
-class Weights:
+class Weights(NamedTuple):
     """The tile of weights of type `dtype`, of which a warp reads the lines that it has."""
 
     tile: Operand

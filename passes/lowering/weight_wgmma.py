@@ -15,9 +15,8 @@ have registers of their own, which the next step writes again when the MMAs that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects import sm
 from ...dialects.dtypes import operand_dtype
@@ -94,8 +93,7 @@ def lower_grouped_weight_wgmma(scope: Scope, op: TurnedWeightMmaOp) -> None:
             _add(pinned(product[0]), rows, slots[atom], struct)
 
 
-@dataclass(frozen=True)
-class _Slice:
+class _Slice(NamedTuple):
     """What MMAs of some 64 rows multiply together, each of 16 of K from one of `ks` on, in a group
     of a step."""
 
@@ -115,8 +113,7 @@ def _cut(ks: range) -> list[range]:
     return [ks[first : first + together] for first in range(0, len(ks), together)]
 
 
-@dataclass(frozen=True)
-class _Multiply:
+class _Multiply(NamedTuple):
     """The MMAs of a step: weights that threads widen, the other tile's descriptor, and by group
     what is subtracted from each line of weights."""
 
