@@ -34,6 +34,10 @@ from .placement import NO_GAPS, gaps_of, is_column_major
 from .precision import check_precision
 from .quantized_product import is_format
 
+NO_STACK = (
+    "matmul: b must be a stack of matrices with batch='dynamic', got {}; "
+    "take m='dynamic' where all share b"
+)
 ASKED = ("out_dtype", "target", "pipeline", "preset", "m", "precision")
 
 
@@ -334,8 +338,7 @@ def _of_any_batch(b: Any, batch: str, m: Any, out_dtype: Any) -> str:
     check_not_nested("matmul", b=b)
     if isinstance(b, tuple | list) or len(getattr(b, "shape", ())) < 3:
         got = "a pair" if isinstance(b, tuple | list) else list(getattr(b, "shape", ()))
-        rule = "b must be a stack of matrices with batch='dynamic'"
-        raise OptionError(f"matmul: {rule}, got {got}; take m='dynamic' where all share b")
+        raise OptionError(NO_STACK.format(got))
     return STACKS if m is None else BOTH
 
 
@@ -356,7 +359,10 @@ def _of_rows(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
 def _of_stacks(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
     """The products of a stack of several dims, as one of one."""
     options = _options(asked)
-    batch, left, right = stacks_of(a, b, options.get("batch") == "dynamic")
+    of_any = options.get("batch") == "dynamic"
+    batch, left, right = stacks_of(a, b, of_any)
+    if of_any and len(right.shape) == 2:
+        raise OptionError(NO_STACK.format(list(b.shape)))
     wanted = [*batch, a.shape[-2], b.shape[-2]]
     if out is None:
         return matmul(left, right, **options).reshape(*wanted)

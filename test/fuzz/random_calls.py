@@ -14,8 +14,9 @@ from held_tensors import Held
 from random_groups import groups_of
 from random_products import product
 from random_scaled import quantised, scaled, weights
+from random_stacks import stacks
 
-FAMILIES = (*[product] * 5, *[groups_of] * 3, *[scaled] * 2, weights, quantised)
+FAMILIES = (*[product] * 5, *[groups_of] * 3, *[scaled] * 2, weights, quantised, *[stacks] * 2)
 
 
 def random_call(seed: int) -> Drawn:

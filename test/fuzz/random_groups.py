@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -37,12 +38,15 @@ def groups_of(draw: random.Random, held: Held) -> Drawn:
     groups, n, k = draw.choice((1, 2, 3, 5, 9)), extent(draw), extent(draw)
     total = draw.choice((extent(draw, 300), extent(draw), 1))
     m = extent(draw)
-    offs = _offsets(draw, groups, k if kind == "depth" else total)
+    given = _offsets(draw, groups, k if kind == "depth" else total)
+    offs = given if kind == "depth" else _in_order(given, total)
     sizes = torch.diff(torch.tensor([0, *offs]))
     gathered = None
     options: dict[str, Any] = {"target": target}
     pipeline = schedule(draw, target, depth, plain=False) if a_type != F32 else None
     options["pipeline"] = pipeline
+    if a_type == F32:
+        options["precision"] = draw.choice((None, "tf32", "3xtf32", "bf16x9", "ieee"))
     tokens = total
     if kind == "rows" and draw.random() < 0.35:
         tokens = draw.choice((1, 3, extent(draw)))
@@ -59,7 +63,7 @@ def groups_of(draw: random.Random, held: Held) -> Drawn:
         a_values, b_values = map(held.sprinkled, (a_values, b_values))
     a = held.tensor(a_values, order_of(a_shape, draw.random() < 0.4))
     b = held.tensor(b_values, order_of(b_shape, draw.random() < 0.6))
-    ends = held.tensor(torch.tensor(offs, dtype=torch.int32))
+    ends = held.tensor(torch.tensor(given, dtype=torch.int32))
     if kind != "stack":
         options["offs"] = ends
     left = a[gathered.long()] if gathered is not None else a
@@ -73,7 +77,12 @@ def groups_of(draw: random.Random, held: Held) -> Drawn:
     if kind in ("depth", "columns", "rows") and draw.random() < 0.2:
         options["order"] = "heavy"
     options["out_dtype"] = out_dtype
-    text = f"grouped {kind} {a_shape} {b_shape} {a_type} {b_type} {offs} {told(options)}"
+    text = f"grouped {kind} {a_shape} {b_shape} {a_type} {b_type} {given} {told(options)}"
+    learns = a_type.itemsize > 1 and draw.random() < 0.25 and kind != "stack"
+    if learns and (kind != "depth" or given == _in_order(given, k)):
+        return Drawn(
+            f"{text} gradients", [partial(_learned, held, kind, a, b, offs, options)], held
+        )
     if draw.random() < 0.5:
         function, operands, text2 = _grouped_function(draw, held, kind, expected, groups, sizes)
         options |= {"epilogue": function, "operands": [each for each, _ in operands]}
@@ -90,6 +99,38 @@ def groups_of(draw: random.Random, held: Held) -> Drawn:
     return Drawn(text, [call], held)
 
 
+def _learned(
+    held: Held,
+    kind: str,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    offs: list[int],
+    options: dict[str, Any],
+) -> list[tuple[Any, torch.Tensor]]:
+    """The gradients of both operands, of what has a group."""
+    from tilewright import grouped_mm
+
+    mine = [each.detach().requires_grad_() for each in (a, b)]
+    wide = [each.detach().double().requires_grad_() for each in (a, b)]
+    rows = options.get("rows")
+    left = wide[0] if rows is None else wide[0][rows.long().clamp(0, len(a) - 1)]
+    found = grouped_mm(*mine, **options)
+    expected = _grouped_sums(kind, left, wide[1], offs)
+    pair = _defined(kind, None if kind == "depth" else offs[-1], found, expected)
+    onward = held.integers(*pair[1].shape, dtype=found.dtype, most=1)
+    given = torch.autograd.grad(pair[0], mine, onward)
+    wanted = torch.autograd.grad(pair[1], wide, onward.double())
+    return list(zip(given, wanted, strict=True))
+
+
+def _in_order(offs: list[int], extent: int) -> list[int]:
+    """Offsets as the nearest that are neither less than the one before nor beyond the rows."""
+    ends = [0]
+    for each in offs:
+        ends.append(min(max(each, ends[-1]), extent))
+    return ends[1:]
+
+
 def _defined(
     kind: str, used: int | None, found: torch.Tensor, wanted: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -102,7 +143,11 @@ def _defined(
 
 
 def _offsets(draw: random.Random, groups: int, extent: int) -> list[int]:
-    how = draw.choice(("random", "random", "one", "last", "even", "short", "none"))
+    how = draw.choice(("random", "random", "one", "last", "even", "short", "none", "wild"))
+    if how == "wild":
+        return [
+            draw.choice((draw.randint(-9, extent + 9), -(2**31), 2**31 - 1)) for _ in range(groups)
+        ]
     if how == "one":
         return [extent] * groups
     if how == "last":
@@ -116,8 +161,8 @@ def _offsets(draw: random.Random, groups: int, extent: int) -> list[int]:
 
 
 def _grouped_sums(kind: str, a: torch.Tensor, b: torch.Tensor, offs: list[int]) -> torch.Tensor:
-    begins = [0, *offs[:-1]]
-    parts = list(zip(begins, offs, strict=True))
+    ends = offs if kind != "depth" else [min(max(each, 0), a.shape[1]) for each in offs]
+    parts = [(begin, max(begin, end)) for begin, end in zip([0, *ends], ends, strict=False)]
     if kind == "stack":
         return a @ b
     if kind == "depth":
