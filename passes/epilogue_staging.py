@@ -155,43 +155,35 @@ class EpilogueStaging:
             raise refused(kernel, f"{rule}, got an epilogue without one; leave {name} out")
 
     def _stage(self, kernel: KernelOp, store: StoreOp, target: Target, log: PassLog) -> bool:
+        """Stage a store by pieces, which threads store where TMA can't; whether either can."""
         turned = transposed_of(store.view) is not None
         layout = self._turned_piece(store, target) if turned else self._piece(kernel, store)
-        view = store.view.type
-        reason = (self._why_not_turned(store, target) if turned else None) or (
-            tma_refusal(view, layout, target)
-            or legality.stack_pitch(target, step_bytes(store.view))
-            or _partial(view, layout)
-            or _narrow(store, layout, target)
-        )
-        broken = reason and legality.staged_pairs(target, view.shape[1])
-        if broken:
+        reason = self._why_not_turned(store, target) if turned else None
+        reason = reason or _why_not_by_tma(store, layout, target)
+        if reason and legality.staged_pairs(target, store.view.type.shape[1]):
             log.remark(store, f"epilogue-staging: c is stored by threads: {reason}")
             return False
         buffers = self._buffers(store, layout, by_threads=bool(reason))
         if not reason:
             _check_room(kernel, store, buffers * layout.slot_bytes, target)
         write = self._write(store, layout, target)
-        smem = SmemType.of(layout, view.element_type)
-        top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
-        with top, store.location:
-            to = store.view if reason else _map(store.view, smem)
-            staging = CreateOp(ring=RingType.of(buffers, [smem])).ring
-        with ir.InsertionPoint(store), store.location:
-            where = {"to": to, "staging": staging, "i": store.i, "j": store.j}
-            new = StagedStoreOp(acc=store.acc, write=ir.StringAttr.get(write), **where)
-        store.epilogue.blocks[0].append_to(new.epilogue)
-        store.operation.erase()
+        new = _staged(kernel, store, layout, buffers, write, by_tma=not reason)
         if not reason:
-            brought = self.ahead and load_ahead(kernel, new, self.ahead, target, log)
-            brought |= self.vectors == "ahead" and load_vectors(kernel, new, log)
-            if self.vectors == "registers":
-                read_ahead(kernel, new, target, VECTOR_AXES, log)
-            elif self.vectors == "ahead" and holds_sums(target):
-                read_ahead(kernel, new, target, ("", "m"), log)
-            if brought:
-                _check_pieces(kernel, new, target)
+            self._bring_operands(kernel, new, target, log)
         return True
+
+    def _bring_operands(
+        self, kernel: KernelOp, store: StagedStoreOp, target: Target, log: PassLog
+    ) -> None:
+        """What the epilogue reads beside the sums, as far as it is asked to come ahead of it."""
+        brought = self.ahead and load_ahead(kernel, store, self.ahead, target, log)
+        brought |= self.vectors == "ahead" and load_vectors(kernel, store, log)
+        if self.vectors == "registers":
+            read_ahead(kernel, store, target, VECTOR_AXES, log)
+        elif self.vectors == "ahead" and holds_sums(target):
+            read_ahead(kernel, store, target, ("", "m"), log)
+        if brought:
+            _check_pieces(kernel, store, target)
 
     def _stage_quantized(
         self, kernel: KernelOp, store: StoreQuantizedOp, target: Target, log: PassLog
@@ -271,6 +263,33 @@ class EpilogueStaging:
         broken = legality.staged_piece(m, n, columns, item_bytes)
         require(store, broken, where="epilogue-staging: ")
         return piece
+
+
+def _why_not_by_tma(store: StoreOp, piece: TileLayout, target: Target) -> str | None:
+    """Why TMA can't store pieces of a view, None where it can."""
+    return (
+        tma_refusal(store.view.type, piece, target)
+        or legality.stack_pitch(target, step_bytes(store.view))
+        or _partial(store.view.type, piece)
+        or _narrow(store, piece, target)
+    )
+
+
+def _staged(
+    kernel: KernelOp, store: StoreOp, piece: TileLayout, buffers: int, write: str, by_tma: bool
+) -> StagedStoreOp:
+    """The store through a ring of so many buffers, in the place of one by threads alone."""
+    smem = SmemType.of(piece, store.view.type.element_type)
+    top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
+    with top, store.location:
+        to = _map(store.view, smem) if by_tma else store.view
+        staging = CreateOp(ring=RingType.of(buffers, [smem])).ring
+    with ir.InsertionPoint(store), store.location:
+        where = {"to": to, "staging": staging, "i": store.i, "j": store.j}
+        new = StagedStoreOp(acc=store.acc, write=ir.StringAttr.get(write), **where)
+    store.epilogue.blocks[0].append_to(new.epilogue)
+    store.operation.erase()
+    return new
 
 
 def _check_pairs(kernel: KernelOp) -> None:

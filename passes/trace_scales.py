@@ -282,14 +282,21 @@ def _operand(
     if list(operand.type.shape) != read:
         rule = f"{name} must be read whole, got {read} of {list(operand.type.shape)} elements"
         raise refused(elements.op, f"{rule}; copy the slice before the kernel")
-    rows, depth = (operand.type.shape[axes.index(axis)] for axis in ("mn", "k"))
     stacked = bool(scale.index) and _axis(scale.index[0], {b: "b"}, extents) == "b"
+    return _with_scales(name, operand, scale, (mn, k), int(stacked))
+
+
+def _with_scales(
+    name: str, operand: Operand, scale: Factor, loops: tuple[int, int], stack: int
+) -> ScaledOperand:
+    """Elements with their scales, which lie as their type asks for behind `stack` dims."""
+    rows, depth = (operand.type.shape[operand.axes.index(axis)] for axis in ("mn", "k"))
     if str(scale.type.element_type) == "f32":
         _check_untouched(name, scale)
-        form = form_of(name, scale, (mn, k), (rows, depth), int(stacked))
+        form = form_of(name, scale, loops, (rows, depth), stack)
         return ScaledOperand(operand, scale.value, BLOCKWISE, False, form)
     block = block_of(name, scale, depth)
-    check_place(name, scale, (mn, k), (rows, depth), block, int(stacked))
+    check_place(name, scale, loops, (rows, depth), block, stack)
     signed = str(scale.type.element_type) != UNSIGNED and MAGNITUDE not in scale.steps
     return ScaledOperand(operand, scale.value, block, signed)
 

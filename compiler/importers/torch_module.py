@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,40 +52,71 @@ def import_module(
     from .torch_scaled import EXACT_SUMS, OF_BLOCKS
 
     state = named_state(module)
-    arguments = (*named_inputs(module, inputs), *state)
+    taken = _Taken(
+        (*named_inputs(module, inputs), *state),
+        (*inputs, *(value.detach() for value in state.values())),
+    )
     effects = Effects(module)
-    forward = _functional(module, arguments, len(inputs), effects)
-    values = (*inputs, *(value.detach() for value in state.values()))
-    parts: tuple[tuple[str, Any], ...] = ()
-    heard: list[str] = []
+    forward = _functional(module, taken.names, len(inputs), effects)
     asked: set[str] = set()
+    with _said_of(module):
+        sizes = None if dynamic is None else check_rows(inputs, dynamic)
+        text = _linalg(forward, taken.values, asked, sizes)
+        effects.check(result_as_it_is)
+        if sizes is not None:
+            check_stacks(inputs, sizes, text)
+        elif cuts and CUT in text and OF_BLOCKS not in asked:
+            if cut := _cut(forward, taken.values):
+                taken = taken.cut_into(cut.arguments)
+                text = _linalg(cut.module, taken.values, asked)
+    return LinalgText(
+        text,
+        type_name(module),
+        taken.names,
+        column_major=taken.column_major,
+        exact_sums=EXACT_SUMS in asked,
+        parts=taken.parts,
+    )
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """What a program takes: tensors and their names, inputs first and then the state.
+
+    `parts` says of each which argument it is of, and which part of that; empty where all are whole.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[torch.Tensor, ...]
+    parts: tuple[tuple[str, Any], ...] = ()
+
+    def cut_into(self, arguments: Iterable[tuple[int, Any]]) -> _Taken:
+        """The same of a program that takes parts of some: for each the number and the part."""
+        parts = tuple((self.names[number], part) for number, part in arguments)
+        given = dict(zip(self.names, self.values, strict=True))
+        return _Taken(
+            tuple(f"{name}[{part}]" if part else name for name, part in parts),
+            tuple(part.of(given[name]) if part else given[name] for name, part in parts),
+            parts,
+        )
+
+    @property
+    def column_major(self) -> frozenset[int]:
+        """The numbers of those whose first axis of a matrix is the contiguous one."""
+        return frozenset(n for n, value in enumerate(self.values) if _is_column_major(value))
+
+
+@contextmanager
+def _said_of(module: torch.nn.Module) -> Iterator[None]:
+    """Context manager: what fails inside is a CompileError that names the module."""
+    heard: list[str] = []
     try:
         with quiet(), _hearing(heard):
-            sizes = None if dynamic is None else check_rows(inputs, dynamic)
-            text = _linalg(forward, values, asked, sizes)
-            effects.check(result_as_it_is)
-            if sizes is not None:
-                check_stacks(inputs, sizes, text)
-            cuts = cuts and sizes is None and CUT in text and OF_BLOCKS not in asked
-            if cuts and (cut := _cut(forward, values)):
-                parts = tuple((arguments[number], part) for number, part in cut.arguments)
-                given = dict(zip(arguments, values, strict=True))
-                values = tuple(part.of(given[n]) if part else given[n] for n, part in parts)
-                arguments = tuple(f"{name}[{part}]" if part else name for name, part in parts)
-                text = _linalg(cut.module, values, asked)
+            yield
     except CompileError as error:
         raise CompileError(f"{type_name(module)}: {error.message}") from error
     except Exception as error:  # torch and torch_mlir raise any kind
         raise CompileError(f"{type_name(module)}: {_why(error, heard)}") from error
-    column_major = {number for number, value in enumerate(values) if _is_column_major(value)}
-    return LinalgText(
-        text,
-        type_name(module),
-        arguments,
-        column_major=frozenset(column_major),
-        exact_sums=EXACT_SUMS in asked,
-        parts=parts,
-    )
 
 
 def _linalg(

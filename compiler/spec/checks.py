@@ -38,27 +38,15 @@ FLAGS = ("a_stacked", "b_stacked", "ordered", "dynamic_m", "dynamic_batch")
 
 
 def check(spec: Problem) -> None:
-    """Refuses what no kernel can be built for with `OptionError`."""
-    for name, least in (("m", 1), ("n", 1), ("k", 1), ("batch", 0)):
-        extent = getattr(spec, name)
-        kind = "" if type(extent) is int else "an int, "
-        if kind or not least <= extent <= EXTENT_MAX:
-            raise OptionError(f"spec: {name} must be {kind}{least} to {EXTENT_MAX}, got {extent!r}")
-    for name in FLAGS:
-        if type(getattr(spec, name)) is not bool:
-            raise OptionError(f"spec: {name} must be True or False, got {getattr(spec, name)!r}")
-    if not (spec.a_stacked or spec.b_stacked):
-        raise OptionError("spec: a or b must be a stack, got none; multiply once")
+    """Refuses what no kernel can be built for with `OptionError`.
+
+    A rule relies on those before it: on fields that are of their own kind, then on types.
+    """
+    _check_extents(spec)
+    _check_flags(spec)
     _check_choice(spec, "a_dtype", SPEC_DTYPES)
     _check_choice(spec, "b_dtype", B_DTYPES)
-    if type(spec.epilogue_instructions) is not int or spec.epilogue_instructions < 0:
-        got = f"{spec.epilogue_instructions!r}"
-        raise OptionError(f"spec: epilogue_instructions must be 0 or more, got {got}")
-    for name in BESIDE:
-        for dtype in getattr(spec, name):
-            if dtype not in DTYPES:
-                known = ", ".join(DTYPES)
-                raise OptionError(f"spec: {name} must be of {known}, got {dtype!r}")
+    _check_beside(spec)
     _check_choice(spec, "c_dtype", (*OUTPUT_DTYPES, *SCALED_FORMATS))
     _check_further(spec)
     _check_choice(spec, "acc_dtype", ACCUMULATOR_DTYPES)
@@ -83,6 +71,34 @@ def check(spec: Problem) -> None:
     _check_blockwise(spec)
     _check_memory(spec)
     _check_bytes(spec)
+
+
+def _check_extents(spec: Problem) -> None:
+    for name, least in (("m", 1), ("n", 1), ("k", 1), ("batch", 0)):
+        extent = getattr(spec, name)
+        kind = "" if type(extent) is int else "an int, "
+        if kind or not least <= extent <= EXTENT_MAX:
+            raise OptionError(f"spec: {name} must be {kind}{least} to {EXTENT_MAX}, got {extent!r}")
+
+
+def _check_flags(spec: Problem) -> None:
+    for name in FLAGS:
+        if type(getattr(spec, name)) is not bool:
+            raise OptionError(f"spec: {name} must be True or False, got {getattr(spec, name)!r}")
+    if not (spec.a_stacked or spec.b_stacked):
+        raise OptionError("spec: a or b must be a stack, got none; multiply once")
+
+
+def _check_beside(spec: Problem) -> None:
+    """What an epilogue has and reads beside the sums, of which a spec only knows how much."""
+    if type(spec.epilogue_instructions) is not int or spec.epilogue_instructions < 0:
+        got = f"{spec.epilogue_instructions!r}"
+        raise OptionError(f"spec: epilogue_instructions must be 0 or more, got {got}")
+    for name in BESIDE:
+        for dtype in getattr(spec, name):
+            if dtype not in DTYPES:
+                known = ", ".join(DTYPES)
+                raise OptionError(f"spec: {name} must be of {known}, got {dtype!r}")
 
 
 def _check_quantized(spec: Problem) -> None:

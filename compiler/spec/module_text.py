@@ -33,6 +33,7 @@ def module_text(spec: Problem, epilogue: Epilogue | None) -> str:
 
 
 def _module_text(spec: Problem, epilogue: Epilogue | None) -> str:
+    """The text in the form that has an op for the product: linalg where it has one, else tile."""
     reduces = _reduces(epilogue)
     if reduces and (spec.groups or spec.dynamic_m):
         rule = "reductions are of matrices of known sizes, or stacks"
@@ -41,6 +42,11 @@ def _module_text(spec: Problem, epilogue: Epilogue | None) -> str:
         return product_text(spec, epilogue)
     if spec.groups:
         return _grouped_text(spec, epilogue)
+    return _linalg_text(spec, epilogue)
+
+
+def _linalg_text(spec: Problem, epilogue: Epilogue | None) -> str:
+    """The module of a `linalg.matmul`, or of a `linalg.batch_matmul`, and what follows it."""
     shapes = {name: spec.open_shape(name, shape) for name, shape in spec.shapes().items()}
     stack = shapes["c"][:-2]
     a = _Operand.of("a", "m", shapes["a"], spec.a_dtype, spec.a_major, stack)
@@ -51,11 +57,8 @@ def _module_text(spec: Problem, epilogue: Epilogue | None) -> str:
     accumulator = f"tensor<{sizes}x{sums}>"
     elements = [DTYPES[dtype].mlir for dtype in spec.outputs]
     types = [f"tensor<{sizes}x{element}>" for element in elements]
-    taken = ""
     if epilogue is None:
-        made = [_conversion(spec, f"tensor<{sizes}x", *each) for each in enumerate(spec.outputs)]
-        conversion = "\n  ".join(line for lines, _ in made for line in lines)
-        result = ", ".join(name for _, name in made)
+        conversion, result, taken = *_converted(spec, f"tensor<{sizes}x"), ""
     else:
         conversion = epilogue.generic(shapes["c"], sums, elements)
         result = ", ".join(epilogue.results("%c"))
@@ -119,6 +122,13 @@ def _grouped_text(spec: Problem, epilogue: Epilogue | None) -> str:
     }
     elements = [DTYPES[dtype].mlir for dtype in (spec.acc_dtype, *spec.outputs)]
     return grouped_text(types, (spec.a_major, spec.b_major), epilogue, elements)
+
+
+def _converted(spec: Problem, shape: str) -> tuple[str, str]:
+    """The ops that make all outputs of the sums, and the names of their results."""
+    made = [_conversion(spec, shape, *each) for each in enumerate(spec.outputs)]
+    lines = "\n  ".join(line for lines, _ in made for line in lines)
+    return lines, ", ".join(name for _, name in made)
 
 
 def _conversion(spec: Problem, shape: str, number: int, wanted: str) -> tuple[list[str], str]:

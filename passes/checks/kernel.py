@@ -27,6 +27,7 @@ tiles, of the epilogue and of what is loaded ahead of it are in `check_tiles`, `
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, get_args
 
 from ...dialects.mlir import ir, scf
@@ -126,6 +127,13 @@ KNOWN = {
     if op not in NO_PART_OF_A_KERNEL
 }
 OURS = KNOWN.keys() - set(PARTS)
+BY_ITSELF: tuple[tuple[Any, Callable[[KernelOp, Any, Target], None]], ...] = (
+    (LOADS, check_load),
+    (LoadAheadOp, lambda _, op, __: check_load_ahead(op)),
+    (ReadAheadOp, check_read_ahead),
+    (MarkOp, lambda kernel, op, _: check_mark(kernel, op)),
+)
+"""What is checked of an op wherever it stands."""
 BESIDE_ROLES = (*HANDLES, *PARTS, MarkOp)
 ARITHMETIC = {
     "arith.constant": frozenset({"value"}),
@@ -268,20 +276,15 @@ class Check:
         if isinstance(op, TILE_LOOPS):
             self.tile_loops.append(op)
             self._block(list(members(op.body.blocks[0])), (), top=False)
-        elif isinstance(op, LOADS):
-            check_load(self.kernel, op, self.target)
         elif isinstance(op, SetRegistersOp):
             self.moves = True
         elif isinstance(op, (*MMAS, ViewMmaOp)):
             self._mma(op, loops)
         elif isinstance(op, STORES):
             self._store(op, loops)
-        elif isinstance(op, LoadAheadOp):
-            check_load_ahead(op)
-        elif isinstance(op, MarkOp):
-            check_mark(self.kernel, op)
-        elif isinstance(op, ReadAheadOp):
-            check_read_ahead(self.kernel, op, self.target)
+        for kinds, check in BY_ITSELF:
+            if isinstance(op, kinds):
+                check(self.kernel, op, self.target)
 
     def _check_place(self, op: Any, nested: bool, top: bool) -> None:
         """Refuse in a loop, or in another op, what must stand in the kernel or its agent."""

@@ -18,6 +18,7 @@ from ...dialects.target import Target
 from ...dialects.tile import CopyOp, KernelOp, LoadOp
 from ...dialects.tile_blockwise import BlockwiseMmaOp
 from ...dialects.tile_scales import SCALED_MMAS, ScaledPairMmaOp, depth_of, mma_of
+from ...dialects.tile_types import SmemType
 from ..base import refused, require, walk
 from ..batches import argument_of, map_definition
 from ..indices import linear_form, place_of
@@ -108,21 +109,23 @@ def check_scaled_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     k = columns * 2 if mma.packed else columns
     if op.extent.value != k:
         raise refused(op, f"scales: extent must be K, {k}, got {op.extent.value}; fix it")
-    for value, name in ((op.a_type.value, "a"), (op.b_type.value, "b")):
-        layout, element = getattr(op, name).type.layout, str(getattr(op, name).type.element)
-        wanted = DTYPES["u8" if mma.packed else value].mlir
-        if element != wanted:
-            raise refused(
-                op, f"shapes: a tile of {value} must hold {wanted}, got {element}; fix it"
-            )
-        if DTYPES[value].bits == 8:
-            continue
-        if layout.major != "k" or (not mma.packed and layout.swizzle != "128B"):
-            got = f"{layout.major!r} and {layout.swizzle!r}"
-            raise refused(op, f"shapes: {value} must be 'k' and '128B', got {got}; load it so")
+    for value, tile in ((op.a_type.value, op.a.type), (op.b_type.value, op.b.type)):
+        _check_elements(op, value, tile, mma.packed)
     form = linear_form(op.j)
     if form is None or not form.is_just(op.j) or place_of(op.j) != 1:
         raise refused(op, "scales: j must be the N place of its tile, got another index; fix it")
+
+
+def _check_elements(op: Any, dtype: str, tile: SmemType, packed: bool) -> None:
+    """Whether a tile holds elements of a type as the MMA reads them, two in a byte if `packed`."""
+    wanted, layout = DTYPES["u8" if packed else dtype].mlir, tile.layout
+    if str(tile.element) != wanted:
+        rule = f"shapes: a tile of {dtype} must hold {wanted}"
+        raise refused(op, f"{rule}, got {tile.element}; fix it")
+    narrow = DTYPES[dtype].bits < 8
+    if narrow and (layout.major != "k" or (not packed and layout.swizzle != "128B")):
+        got = f"{layout.major!r} and {layout.swizzle!r}"
+        raise refused(op, f"shapes: {dtype} must be 'k' and '128B', got {got}; load it so")
 
 
 def _names(kernel: KernelOp) -> list[str]:

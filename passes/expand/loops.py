@@ -155,17 +155,7 @@ class ExpandLoops:
         pieces = [_expand(kernel, store, target) for store in stores]
         expand_load_ahead(kernel)
         end_reads(kernel)
-        for store in walk(kernel, StoreOp):
-            if target.threads_multiply:
-                expand_shares(kernel, store)
-            else:
-                expand_store(kernel, store, target, STORES[self.reads])
-        for store in walk(kernel, StoreGroupsOp | StoreQuantizedOp):
-            expand_groups(kernel, store, target)
-        for store in walk(kernel, ReducedStoreOp):
-            expand_reduced_store(kernel, store, target)
-        for store in walk(kernel, GatheredStoreOp):
-            expand_gathered_store(kernel, store, target)
+        self._expand_stores_by_threads(kernel, target)
         expand_copies(kernel)
         expand_clearing(kernel, target)
         expand_sums(kernel, target)
@@ -181,6 +171,20 @@ class ExpandLoops:
         say_shared(kernel)
         asked = f", {early} tiles asked for early" if early else ""
         log.did(f"{len(stores)} stores in {sum(pieces)} pieces{asked}")
+
+    def _expand_stores_by_threads(self, kernel: KernelOp, target: Target) -> None:
+        """Write out those that no buffer stages, each kind in its way."""
+        for store in walk(kernel, StoreOp):
+            if target.threads_multiply:
+                expand_shares(kernel, store)
+            else:
+                expand_store(kernel, store, target, STORES[self.reads])
+        for store in walk(kernel, StoreGroupsOp | StoreQuantizedOp):
+            expand_groups(kernel, store, target)
+        for store in walk(kernel, ReducedStoreOp):
+            expand_reduced_store(kernel, store, target)
+        for store in walk(kernel, GatheredStoreOp):
+            expand_gathered_store(kernel, store, target)
 
     def _check(self, kernel: KernelOp) -> None:
         """Refuse an option that no store of the kernel reads."""

@@ -201,22 +201,33 @@ def lower_release(rings: Rings, op: ReleaseOp) -> None:
         return
     empty = ring.empty(read(ring.release)[0])
     if ring.kind == "accumulator":
-        rings.fence("tcgen05_before")
-        converge()
-        with run(WARP):
-            _arrive_at_issuer(rings, empty)
-        converge()
+        _release_sums(rings, empty)
     elif ring.kind == "turns":
         _hand_over(empty)
     elif rings.target.releases_by_warp:
         _arrive_by_warp(rings, ring, empty)
-    elif rings.target.adds_from_tensor_memory:
+    else:
+        _commit_mmas(rings, empty)
+    advance(ring.release)
+
+
+def _release_sums(rings: Rings, empty: ir.Value) -> None:
+    """Each warp that has read its part of tensor memory tells whoever issues the MMAs."""
+    rings.fence("tcgen05_before")
+    converge()
+    with run(WARP):
+        _arrive_at_issuer(rings, empty)
+    converge()
+
+
+def _commit_mmas(rings: Rings, empty: ir.Value) -> None:
+    """The MMAs issued so far arrive once they are done; threads that also add sums elect a lane."""
+    if rings.target.adds_from_tensor_memory:
         with run(LANE):
             rings.commit(empty, rings.release_mask())
         converge()
     else:
         rings.commit(empty, rings.release_mask())
-    advance(ring.release)
 
 
 def lower_skip(rings: Rings, op: SkipOp) -> None:

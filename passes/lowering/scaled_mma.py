@@ -106,14 +106,14 @@ def _slice(scope: Scope, op: Any, k: int, scales: list[ir.Value]) -> None:
     a, b = op.a.type.layout, op.b.type.layout
     atom_m = scope.mma_rows(a.mn)
     word, byte = divmod(k // mma.block, SCALE_ATOM_BLOCKS)
-    a_word, b_word = (
-        word * each.type.layout.scale_columns // each.type.layout.atoms[1]
-        for each in (op.a_scales, op.b_scales)
-    )
+    a_word, b_word = (_column_of_word(each, word) for each in (op.a_scales, op.b_scales))
     at = mma.operand_bytes(k)
     base, column = sums_at(op.acc)
     operands = [operand_descriptor(scope, op, operand) for operand in (op.a, op.b)]
     accumulate = op.accumulate if k == 0 else build.true()
+    said = {"kind": mma.kind, "block": mma.block, "scale": mma.scale}
+    said |= {"cta_group": scope.cta_group, "m": scope.cta_group * atom_m, "n": n}
+    said |= {"a_type": op.a_type, "b_type": op.b_type, "a_major": a.major, "b_major": b.major}
     for atom in range(a.mn // atom_m):
         sums = base + (column + atom * scope.atom_columns(atom_m, n))
         sm.ScaledMmaOp.of(
@@ -122,18 +122,15 @@ def _slice(scope: Scope, op: Any, k: int, scales: list[ir.Value]) -> None:
             accumulate,
             scales[0] + (a_word + atom * ATOM_COLUMNS),
             scales[1] + b_word,
-            kind=mma.kind,
-            block=mma.block,
-            scale=mma.scale,
-            cta_group=scope.cta_group,
-            m=scope.cta_group * atom_m,
-            n=n,
-            a_type=op.a_type,
-            b_type=op.b_type,
-            a_major=a.major,
-            b_major=b.major,
             a_offset=a.offset(atom * atom_m, at),
             b_offset=b.offset(0, at),
             a_id=byte,
             b_id=byte,
+            **said,
         )
+
+
+def _column_of_word(scales: ir.Value, word: int) -> int:
+    """The column of tensor memory, behind the first, of a word of four blocks' scales."""
+    layout = scales.type.layout
+    return word * layout.scale_columns // layout.atoms[1]
