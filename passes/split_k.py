@@ -148,6 +148,18 @@ class SplitK:
 
 def _check_place(kernel: KernelOp) -> tuple[scf.ForOp, StoreOp]:
     """The loop over K and the store; refuses a program that later passes have changed."""
+    _check_launch(kernel)
+    store = _the_store(kernel)
+    loops = walk(kernel, scf.ForOp)
+    if len(loops) != 1:
+        raise refused(
+            kernel, f"split-k: K must be one loop, got {len(loops)}; run it before pipelining"
+        )
+    return loops[0], store
+
+
+def _check_launch(kernel: KernelOp) -> None:
+    """Whether each CTA has a tile of its own, and nobody in it a role."""
     cluster, grid = integers_of(kernel.cluster), integers_of(kernel.grid)
     if cluster[2] > 1 or grid[2] > 1:
         raise refused(kernel, "split-k: K is split already; run it once")
@@ -159,7 +171,11 @@ def _check_place(kernel: KernelOp) -> tuple[scf.ForOp, StoreOp]:
         raise refused(
             kernel, "split-k: the program has roles already; run it before warp-specialization"
         )
-    loops, stores = walk(kernel, scf.ForOp), walk(kernel, StoreOp | StoreGroupsOp)
+
+
+def _the_store(kernel: KernelOp) -> StoreOp:
+    """What stores the sums, by threads and once."""
+    stores = walk(kernel, StoreOp | StoreGroupsOp)
     for quantized in walk(kernel, StoreQuantizedOp):
         rule = "split-k: C with scales of blocks must be stored by one CTA"
         raise refused(quantized, f"{rule}, got the sums of several; drop split-k")
@@ -172,11 +188,7 @@ def _check_place(kernel: KernelOp) -> tuple[scf.ForOp, StoreOp]:
             kernel,
             f"split-k: the sums must be stored once, got {len(stores)} outputs; drop split-k",
         )
-    if len(loops) != 1:
-        raise refused(
-            kernel, f"split-k: K must be one loop, got {len(loops)}; run it before pipelining"
-        )
-    return loops[0], stores[0]
+    return stores[0]
 
 
 def _check_steps(kernel: KernelOp, loop: scf.ForOp, parts: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -41,19 +41,8 @@ def build_kernel(tiling: TileChoice, threads: int) -> KernelOp:
     matmul = tiling.matmul
     _check_dynamic(tiling)
     _check_reads(matmul, tiling.reads)
-    beside, kept, read = beside_of(matmul), kept_of(matmul), epilogue_tensors(matmul)
-    names = ["a", "b", *beside, *(f"e{index}" for index in range(len(read)))]
-    quantized = quantize_of(matmul.epilogue.blocks[0]) is not None
-    names += output_names(1 + len(kept), quantized)
-    function = matmul.operation.parent.opview
-    with ir.InsertionPoint(function), matmul.location:
-        kernel = KernelOp(
-            sym_name=function.attributes["sym_name"],
-            grid=integers(_grid_of(tiling)),
-            cluster=integers([1, 1, 1]),
-            threads=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), threads),
-            arg_names=ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names]),
-        )
+    beside, read = beside_of(matmul), epilogue_tensors(matmul)
+    kernel = _empty_kernel(tiling, threads, _names(matmul, beside, len(read)))
     say_source(kernel, matmul, [*beside.values(), *read])
     if tiling.swap:
         kernel.operation.attributes[SWAPPED_ATTRIBUTE] = ir.UnitAttr.get()
@@ -69,6 +58,27 @@ def build_kernel(tiling: TileChoice, threads: int) -> KernelOp:
     if tiling.swap:
         turn_elements(kernel)
     return kernel
+
+
+def _names(matmul: MatmulOp, beside: Iterable[str], read: int) -> list[str]:
+    """What the kernel's arguments are called: operands, what the epilogue reads, outputs."""
+    quantized = quantize_of(matmul.epilogue.blocks[0]) is not None
+    outputs = output_names(1 + len(kept_of(matmul)), quantized)
+    return ["a", "b", *beside, *(f"e{index}" for index in range(read)), *outputs]
+
+
+def _empty_kernel(tiling: TileChoice, threads: int, names: Sequence[str]) -> KernelOp:
+    """The kernel in front of the function, without a body."""
+    matmul = tiling.matmul
+    function = matmul.operation.parent.opview
+    with ir.InsertionPoint(function), matmul.location:
+        return KernelOp(
+            sym_name=function.attributes["sym_name"],
+            grid=integers(_grid_of(tiling)),
+            cluster=integers([1, 1, 1]),
+            threads=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), threads),
+            arg_names=ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names]),
+        )
 
 
 def _grid_of(tiling: TileChoice) -> list[int]:

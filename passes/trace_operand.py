@@ -10,7 +10,7 @@ may follow one another where together they are one extension of the argument's e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..dialects.mlir import ir, linalg_ops
@@ -176,36 +176,55 @@ def _trace(user: Operand) -> Operand:
     if isinstance(user.value.owner, ir.Block):
         return user
     op = user.value.owner.opview
-    behind = replace(user, value=op.operands[0]) if len(op.operands) else user
+    behind = _behind_op(op, user)
+    if behind is None:
+        raise refused(
+            op,
+            "an operand must come from a function argument through transposes, extf, extsi and "
+            "extui; compute anything else before the kernel",
+        )
+    axes, casts = behind
+    return _trace(Operand(op.operands[0], axes, (*user.casts, *casts)))
+
+
+def _behind_op(op: Any, user: Operand) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The axes of an op's first operand where its result is the user's, and the casts between them;
+    None of an op that does anything else."""
     if isinstance(op, linalg_ops.TransposeOp):
         check_copies(op)
         order = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
         axes = tuple(user.axes[order.index(dim)] for dim in range(len(order)))
-        return _trace(replace(behind, axes=axes))
-    if isinstance(op, linalg_ops.BroadcastOp) and "b" in user.axes:
+        return axes, ()
+    if isinstance(op, linalg_ops.BroadcastOp):
         check_copies(op)
-        added = set(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
-        if {user.axes[dim] for dim in added} == {"b"}:
-            axes = tuple(axis for dim, axis in enumerate(user.axes) if dim not in added)
-            return _trace(replace(behind, axes=axes))
+        return _behind_broadcast(op, user.axes)
     if op.operation.name in EXTENSIONS:
-        return _trace(_through(behind, (op.operation.name,)))
+        return user.axes, (op.operation.name,)
     if isinstance(op, linalg_ops.GenericOp) and (casts := _casts_of(op)) is not None:
         check_parallel(op)
-        source, target = (map_dims(map_, op) for map_ in _maps(op))
-        axis_of = dict(zip(target, user.axes, strict=True))
-        axes = tuple(axis_of.get(dim, "") for dim in source)
-        if len(axis_of) == len(target) and set(axes) | {"b"} == set(user.axes) | {"b"}:
-            return _trace(_through(replace(behind, axes=axes), casts))
-    raise refused(
-        op,
-        "an operand must come from a function argument through transposes, extf, extsi and extui; "
-        "compute anything else before the kernel",
-    )
+        return _behind_maps(op, user.axes, casts)
+    return None
 
 
-def _through(operand: Operand, casts: tuple[str, ...]) -> Operand:
-    return replace(operand, casts=(*operand.casts, *casts))
+def _behind_broadcast(
+    op: Any, axes: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Of one matrix that all of a stack share."""
+    added = set(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+    if {axes[dim] for dim in added} != {"b"}:
+        return None
+    return tuple(axis for dim, axis in enumerate(axes) if dim not in added), ()
+
+
+def _behind_maps(
+    op: Any, axes: tuple[str, ...], casts: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Of a linalg.generic that reads each element once, or one matrix for all of a stack."""
+    source, target = (map_dims(map_, op) for map_ in _maps(op))
+    axis_of = dict(zip(target, axes, strict=True))
+    read = tuple(axis_of.get(dim, "") for dim in source)
+    whole = len(axis_of) == len(target) and set(read) | {"b"} == set(axes) | {"b"}
+    return (read, casts) if whole else None
 
 
 def _casts_of(generic: Any) -> tuple[str, ...] | None:
