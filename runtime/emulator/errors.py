@@ -10,8 +10,8 @@ from typing import Any
 
 from ..errors import DeviceError, LaunchError
 
-__all__ = ["Deadlock", "DeviceError", "LaunchError", "PtxSyntaxError", "Trap", "lane_text",
-           "short_name"]  # fmt: skip
+__all__ = ["Deadlock", "DeviceError", "LaunchError", "PtxSyntaxError", "Trap", "UnwrittenRead",
+           "lane_text", "short_name"]  # fmt: skip
 SHOWN_NAME = 60
 """Characters of a kernel's name in a message; mangled names of templates have thousands."""
 
@@ -93,6 +93,15 @@ class Trap(DeviceError):
         text = f": `{self.text}`" if self.text else ""
         verdict = f"{where}{text}: {self.category}: {self.message}"
         return "\n  ".join([verdict, *self.remarks, *self.origins])
+
+
+class UnwrittenRead(Trap):
+    """A read of memory that nobody has written. memory: takes the attribute `forgiving`, which
+    lets it be read for once, with any value."""
+
+    def __init__(self, message: str, memory: Any):
+        super().__init__("uninitialised-read", message)
+        self.memory = memory
 
 
 class Deadlock(Trap):

@@ -33,7 +33,7 @@ BODY = """.shared .align 8 .b64 cell;
   ret; }}"""
 PAST_THE_END = "st.global.u32 [%rd0+256], %r1;"
 TOO_EARLY = """@%p st.volatile.shared.u32 [%r0], 5;
-  ld.volatile.shared.u32 %r2, [%r0];"""
+  ld.volatile.shared.u32 %r2, [%r0]; st.global.u32 [%rd0], %r2;"""
 NOBODY_ARRIVES = """@%p mbarrier.init.shared::cta.b64 [%r0], 1;
   bar.sync 0;
 wait:

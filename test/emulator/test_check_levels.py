@@ -22,7 +22,7 @@ KERNEL = """.version 8.8
   mov.u32 %at, cells; mad.lo.u32 %at, %tid, 4, %at;
   {body}
   ret; }}"""
-UNWRITTEN = "ld.shared.u32 %x, [%at];"
+UNWRITTEN = "ld.shared.u32 %x, [%at]; st.global.u32 [%out], %x;"
 UNFENCED = """st.shared.u32 [%at], %tid; bar.sync 0;
   @%zero cp.async.bulk.global.shared::cta.bulk_group [%out], [cells], 128;
   cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"""

@@ -16,6 +16,7 @@ import numpy as np
 from ...collector import no_full_collections
 from ..checks.early_uses import suspicions
 from ..checks.levels import CHECKS, listeners
+from ..checks.unchecked_waits import unchecked_waits
 from ..errors import LaunchError, Trap, short_name
 from ..machine.cluster import Cluster
 from ..machine.cta import Cta, StateBag
@@ -374,7 +375,7 @@ class Launch(StateBag):
             resident = max(resident, prod(self.grid))
         run = partial(self._run_share, resident, max_steps)
         reports = run_shares(self, clusters, workers, max_steps, run) if workers > 1 else None
-        for category, message in suspicions(self.program):
+        for category, message in (*suspicions(self.program), *unchecked_waits(self.program)):
             self.report.warn(category, message)
         if reports is None:
             run(clusters)

@@ -13,37 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Trap, lane_text
+from ..errors import Trap, UnwrittenRead, lane_text
 from ..interface import Cta
 from ..ptx.addresses import LOCAL_WINDOW
 from ..ptx.lane_trace import Left, Trace
-from ..ptx.lanes import EMPTY_BYTES, FULL, FULL_BYTES, canonical, lanes_in, lanes_to_int
+from ..ptx.lanes import FULL, canonical, guarded, lanes_in, lanes_to_int
 from ..ptx.lanewise import Stretch
 from ..ptx.recall import Recall
 from ..ptx.registry import CONTROL, JUMP, SWITCH, Blocked, Yield
 from .cta import KEYED, StateBag
 from .spaces import GenericSpace
+from .undefined import NO_STRETCHES, Undefined
 
 FAIRNESS_QUANTA = 3
 """Quanta the same split may run on while others of its warp could, before one of them does."""
 NOWHERE: frozenset[int] = frozenset()
-
-
-def _guarded(
-    mask: np.ndarray, predicate: np.ndarray, negated: bool, lone: int | None
-) -> np.ndarray | None:
-    """The lanes of the mask whose guard holds, None if there are none; lone: the only one."""
-    if lone is not None:
-        return mask if predicate.item(lone) is not negated else None
-    if mask is FULL:
-        held = predicate.tobytes()
-        if held == (EMPTY_BYTES if negated else FULL_BYTES):
-            return FULL
-        if held == (FULL_BYTES if negated else EMPTY_BYTES):
-            return None
-        return ~predicate if negated else predicate
-    lanes = mask & ~predicate if negated else mask & predicate
-    return None if lanes.tobytes() == EMPTY_BYTES else lanes
 
 
 class Split:
@@ -79,7 +63,8 @@ class Warp(StateBag):
 
     index: the warp's number in its CTA; live: lanes not exited, as a 32-bit integer;
     split: the one that runs now; `split.mask` are its lanes before the guard; _lone: its lane, if
-    it has but one; _focused: the mask of which that is known.
+    it has but one; _focused: the mask of which that is known; undefined: which registers are, None
+    as long as none is.
     """
 
     def __init__(self, cta: Cta, index: int, mask: np.ndarray):
@@ -102,6 +87,7 @@ class Warp(StateBag):
         self._watching = False
         self._quanta = 0
         self._ahead = 0
+        self.undefined: Undefined | None = None
         self.launch.events.warp_started(self)
 
     def _make_generic(self) -> GenericSpace:
@@ -119,8 +105,8 @@ class Warp(StateBag):
         """
         left = budget - self._ahead
         self._ahead = 0
-        code, counts, regs = self.launch.code, self.launch.counts, self.regs
-        stretches = self.launch.stretches
+        code, stretches = self._code()
+        counts, regs = self.launch.counts, self.regs
         split = self._begin_quantum()
         while split is not None and left > 0:
             pc, mask = split.pc, split.mask
@@ -138,12 +124,17 @@ class Warp(StateBag):
             left -= 1
             step, guard, negated = code[pc]
             if guard is not None:
-                mask = _guarded(mask, regs[guard], negated, self._lone)
+                mask = guarded(mask, regs[guard], negated, self._lone)
             if mask is None:
                 split.pc = pc + 1
             else:
                 counts[pc] += 1
-                signal = step(self, mask)
+                try:
+                    signal = step(self, mask)
+                except UnwrittenRead as trap:
+                    self.undefined = Undefined(self)
+                    signal = self.undefined.load(pc, step, mask, trap)
+                    code, stretches = self._code()
                 if signal is None:
                     split.pc = pc + 1
                 elif signal is SWITCH:
@@ -157,6 +148,13 @@ class Warp(StateBag):
         if left < 0:
             self._ahead, left = -left, 0
         return budget - left
+
+    def _code(self) -> tuple[Any, Any]:
+        """The steps of the program, and the stretches that run at once."""
+        if not self.undefined:
+            self.undefined = None
+            return self.launch.code, self.launch.stretches
+        return self.undefined, NO_STRETCHES
 
     def _run_stretch(self, stretch: Stretch) -> int:
         """Run it; returns its number of instructions."""
@@ -172,6 +170,8 @@ class Warp(StateBag):
         """Run the trace, or else the recalled run, that starts at a pc in a lone lane; None if it
         does not pay or would meet others inside."""
         launch = self.launch
+        if self.undefined is not None:
+            return None
         trace = launch.traces[pc]
         if trace is not None and self._is_alone_in(trace):
             left = trace.run(self, lane)

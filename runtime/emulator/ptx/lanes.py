@@ -63,3 +63,20 @@ def merge(old: np.ndarray, new: np.ndarray, mask: np.ndarray) -> np.ndarray:
         merged[lanes[0]] = new[lanes[0]]
         return merged
     return np.where(mask if new.ndim == 1 else mask[:, None], new, old)
+
+
+def guarded(
+    mask: np.ndarray, predicate: np.ndarray, negated: bool, lone: int | None
+) -> np.ndarray | None:
+    """The lanes of the mask whose guard holds, None if there are none; lone: the only one."""
+    if lone is not None:
+        return mask if predicate.item(lone) is not negated else None
+    if mask is FULL:
+        held = predicate.tobytes()
+        if held == (EMPTY_BYTES if negated else FULL_BYTES):
+            return FULL
+        if held == (FULL_BYTES if negated else EMPTY_BYTES):
+            return None
+        return ~predicate if negated else predicate
+    lanes = mask & ~predicate if negated else mask & predicate
+    return None if lanes.tobytes() == EMPTY_BYTES else lanes

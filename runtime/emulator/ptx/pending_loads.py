@@ -48,14 +48,14 @@ def pending_loads(program: Program, loads: list[int], uses: list[int]) -> list[i
         pc = work.pop()
         waits = program.source[pc].opcode.startswith(_WAIT)
         after = 0 if waits else pending[pc] & ~uses[pc] | bit.get(pc, 0)
-        for following in _successors(program, pc):
+        for following in successors(program, pc):
             if after & ~pending[following]:
                 pending[following] |= after
                 work.append(following)
     return pending
 
 
-def _successors(program: Program, pc: int) -> Iterator[int]:
+def successors(program: Program, pc: int) -> Iterator[int]:
     source, scope = program.source[pc], program.scope_of(pc)
     mnemonic = source.opcode.split(".")[0]
     goes_on = mnemonic not in (*_ENDS, "bra") or source.guard is not None
@@ -79,20 +79,21 @@ def _slots(program: Program, pc: int) -> int:
     """The registers that an instruction names, as bits; of tcgen05.ld only its results."""
     source = program.source[pc]
     operands = source.operands[:1] if source.opcode.startswith(LOAD) else source.operands
-    return sum(1 << slot for slot in _registers(program.scope_of(pc), operands))
+    return sum(1 << slot for slot in register_slots(program.scope_of(pc), operands))
 
 
 def named_slots(program: Program, pc: int) -> set[int]:
     """The registers that an instruction and its guard name."""
     source, scope = program.source[pc], program.scope_of(pc)
-    return _registers(scope, (source.operands, source.guard))
+    return register_slots(scope, (source.operands, source.guard))
 
 
-def _registers(scope: Any, operands: tuple) -> set[int]:
+def register_slots(scope: Any, operands: tuple) -> set[int]:
+    """The registers that operands name."""
     found = set()
     for name in _names(operands):
         if vector := scope.vector(name):
-            found |= _registers(scope, vector.elements)
+            found |= register_slots(scope, vector.elements)
         elif register := scope.register(name):
             found.add(register.slot)
     return found

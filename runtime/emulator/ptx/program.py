@@ -52,7 +52,7 @@ class Program:
     each lane from its own, by pc; lanewise: what some of them compute; lane_forms: how one lane
     executes others (`lane_forms`); branches: targets of `bra`, by pc; stretches, recalls, traces:
     by pc the `lanewise.Stretch`, `recall.Recall` and `lane_trace.Trace` that start there, or None;
-    mentions: see `mentions`."""
+    mentions: see `mentions`; flows: by pc, see `flows`."""
 
     def __init__(self, module: syntax.Module, function: syntax.Function):
         self.text = ""
@@ -77,6 +77,7 @@ class Program:
         self.lane_forms: dict[int, Any] = {}
         self.branches: dict[int, int] = {}
         self.mentions: Any = None
+        self.flows: dict[int, Any] = {}
         self._dtypes: list[np.dtype] = []
         self._constant_slots: dict[tuple, int] = {}
         self._special_by_name: dict[str, int] = {}

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..errors import Trap
+from ..errors import Trap, UnwrittenRead
 from .accumulator import Accumulator
 
 LANES = 128
@@ -90,11 +90,11 @@ class TensorMemory:
     an `accumulator` is kept apart until something else looks at its columns.
     ``poison`` fills the words; ``pick`` chooses among legal places of
     an allocation (a callable from a list of start columns to one of them); ``tracks``: whether
-    words that were never written may not be read.
+    words that were never written may not be read; ``forgiving``: they may, for now.
     """
 
     def __init__(self, poison: np.ndarray | None = None, pick=min, tracks: bool = True):
-        self._tracks = tracks
+        self._tracks, self.forgiving = tracks, False
         self._words = np.full((LANES, COLUMNS), 0xDEADBEEF, np.uint32) if poison is None else poison
         self._apart: dict[tuple[int, int, int, int], Accumulator] = {}
         self.written = np.zeros((LANES, COLUMNS), np.uint32)
@@ -207,7 +207,7 @@ class TensorMemory:
 
     def require_written(self, rows: slice, columns: slice, what: str) -> None:
         """Raise ``Trap`` if any word of the block was not written as a whole."""
-        if not self._tracks or _corners(rows, columns) in self._whole:
+        if not self._tracks or self.forgiving or _corners(rows, columns) in self._whole:
             return
         whole = self.written[rows, columns] == WRITTEN
         if not whole.all():
@@ -229,14 +229,14 @@ class TensorMemory:
         if not written.all():
             quarter, row, byte = (int(at) for at in np.argwhere(~written)[0])
             lane, column = QUARTER * quarter + row % QUARTER, columns.start + row // QUARTER
-            raise _unwritten(lane, column, f"{what}: byte {first + byte} of a word")
+            raise self._unwritten(lane, column, f"{what}: byte {first + byte} of a word")
 
     def gather(self, lanes: np.ndarray, columns: np.ndarray, what: str) -> np.ndarray:
         """Words at absolute (lane, column) index arrays; unwritten ones are a ``Trap``."""
         whole = self.written[lanes, columns] == WRITTEN if self._tracks else _ALL
-        if not whole.all():
+        if not whole.all() and not self.forgiving:
             at = np.argwhere(~whole)[0]
-            raise _unwritten(int(lanes[tuple(at)]), int(columns[tuple(at)]), what)
+            raise self._unwritten(int(lanes[tuple(at)]), int(columns[tuple(at)]), what)
         return self._around(columns)[lanes, columns]
 
     def _around(self, columns: np.ndarray) -> np.ndarray:
@@ -272,7 +272,11 @@ class TensorMemory:
 
     def _report_unwritten(self, block: np.ndarray, lane: int, column: int, what: str) -> None:
         at = np.argwhere(~block)[0]
-        raise _unwritten(lane + int(at[0]), column + int(at[1]), what)
+        raise self._unwritten(lane + int(at[0]), column + int(at[1]), what)
+
+    def _unwritten(self, lane: int, column: int, what: str) -> Trap:
+        rule = f"tensor memory lane {lane} column {column} was never written"
+        return UnwrittenRead(f"{what}: {rule}", self)
 
 
 def _corners(rows: slice, columns: slice) -> tuple[int, int, int, int]:
@@ -281,10 +285,3 @@ def _corners(rows: slice, columns: slice) -> tuple[int, int, int, int]:
 
 def _refuse(message: str) -> Trap:
     return Trap("tmem", message)
-
-
-def _unwritten(lane: int, column: int, what: str) -> Trap:
-    return Trap(
-        "uninitialised-read",
-        f"{what}: tensor memory lane {lane} column {column} was never written",
-    )

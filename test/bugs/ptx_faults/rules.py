@@ -86,6 +86,11 @@ RULES = (
         r"\1mov.pred \2, -1;",
     ),
     Rule(
+        "nobody looks at the answer of a wait",
+        r"(mbarrier\.try_wait\.parity\S* +)(%p\d+)(, [^;]*;)",
+        r"\1{ .reg .pred %odd; \2%odd\4 mov.pred \3, -1; }",
+    ),
+    Rule(
         "a wait is for the other phase",
         r"(mbarrier\.try_wait\.parity\S* +%p\d+, \[[^\]]+\], )(%r\d+|\d+);",
         r"\1{ .reg .b32 %odd; xor.b32 %odd, \3, 1; \2%odd; }",

@@ -153,7 +153,8 @@ def test_bytes_that_are_no_response_are_refused(clusters):
 
 
 def test_a_response_read_too_early_was_never_written(clusters):
-    found = {one_request(clusters, "trap;", sync="", seed=seed).category for seed in range(10)}
+    use = f"{QUERY}is_canceled.pred.b128 %p5, %q0; trap;"
+    found = {one_request(clusters, use, sync="", seed=seed).category for seed in range(10)}
     assert "uninitialised-read" in found
 
 

@@ -109,7 +109,8 @@ mul.wide.u32 %rd9, %r0, 4; add.s64 %rd9, %rd1, %rd9; st.global.u32 [%rd9], %v0;
 
 def test_reading_columns_nobody_wrote_traps(tc):
     body = tc.LANE_BASE + "add.u32 %r14, %r12, %r13;\n"
-    trap = tc.refused(body + "tcgen05.ld.sync.aligned.16x64b.x1.b32 {%v0}, [%r14];\n")
+    body += "tcgen05.ld.sync.aligned.16x64b.x1.b32 {%v0}, [%r14];\n"
+    trap = tc.refused(body + "st.shared.u32 [%r2], %v0;\n")
     assert trap.category == "uninitialised-read"
 
 

@@ -13,6 +13,7 @@ Arrays = dict[str, np.ndarray]
 
 TOLERANCE: dict[str, float] = {
     "attention": 2e-3,
+    "causal_attention": 2e-3,
     "gelu_bias": 1e-2,
     "gluon_attention": 2e-3,
     "layer_norm": 1e-5,
@@ -64,6 +65,11 @@ def attention(tensors: Arrays) -> Arrays:
     score[:, np.triu(np.ones(score.shape[1:], bool), 1)] = -np.inf
     p = np.exp(score - score.max(-1, keepdims=True))
     return {"out": p @ v / p.sum(-1, keepdims=True)}
+
+
+def causal_attention(tensors: Arrays) -> Arrays:
+    heads = {name: tensors[name][None] for name in "qkv"}
+    return {"out": attention(heads)["out"][0]}
 
 
 def layer_norm(tensors: Arrays) -> Arrays:

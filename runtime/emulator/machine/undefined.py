@@ -1,0 +1,162 @@
+"""Registers that hold what nobody has written: of shared or tensor memory that was read too early.
+
+Such a read gives any value, and compilers read so ahead of a loop that may have no steps. It is a
+fault once the value counts: in an address, a guard, a store, a matrix product. Until then it goes
+from register to register, lane by lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..errors import Trap, UnwrittenRead
+from ..interface import Warp
+from ..ptx.flows import LOAD, NOWHERE, WARP, Flow, flow_of
+from ..ptx.lanes import WARP_SIZE, guarded
+from ..ptx.registry import Step
+
+_NO_LANE = np.zeros(WARP_SIZE, bool)
+
+
+class _NoStretches:
+    """Instructions run one by one."""
+
+    def __getitem__(self, pc: int) -> None:
+        return None
+
+
+NO_STRETCHES = _NoStretches()
+
+
+class Undefined:
+    """Of one warp: by register the lanes in which it is undefined, and the read it comes from. As a
+    list, the program's steps, which follow the values."""
+
+    def __init__(self, warp: Warp):
+        self._program, self._launch, self._regs = warp.program, warp.launch, warp.regs
+        self._lanes: dict[int, np.ndarray] = {}
+        self._reads: dict[int, Trap] = {}
+        self._warp = warp
+
+    def __bool__(self) -> bool:
+        return bool(self._lanes)
+
+    def __getitem__(self, pc: int) -> tuple[Step, None, bool]:
+        """The step of an instruction that looks at its guard itself."""
+        return partial(self._follow, pc), None, False
+
+    def _follow(self, pc: int, warp: Warp, lanes: np.ndarray) -> Any:
+        step, guard, negated = self._launch.code[pc]
+        mask: np.ndarray | None = lanes
+        if guard is not None:
+            self._check_guard(pc, lanes)
+            mask = guarded(lanes, self._regs[guard], negated, None)
+        if mask is None:
+            self._launch.counts[pc] -= 1
+            return None
+        undefined, read = self._spread(pc, mask)
+        try:
+            signal = step(warp, mask)
+        except UnwrittenRead as trap:
+            return self.load(pc, step, mask, trap)
+        if signal is None:
+            self._note(pc, mask, undefined, read)
+        return signal
+
+    def load(self, pc: int, step: Step, mask: np.ndarray, trap: UnwrittenRead) -> Any:
+        """Perform a load again that has met unwritten bytes: its results are undefined. Raises the
+        Trap of another instruction."""
+        flow, forgiving = flow_of(self._program, pc), []
+        if flow.kind != LOAD:
+            raise trap
+        found = trap.locate(**self._warp.place_at(pc, mask))
+        try:
+            while True:
+                found.memory.forgiving = True
+                forgiving.append(found.memory)
+                try:
+                    signal = step(self._warp, mask)
+                    break
+                except UnwrittenRead as another:
+                    found = another
+        finally:
+            for memory in forgiving:
+                memory.forgiving = False
+        if signal is None:
+            for slot in flow.results:
+                self._set(slot, mask, mask, trap)
+        return signal
+
+    def _check_guard(self, pc: int, mask: np.ndarray) -> None:
+        """Trap where a guard is undefined in lanes that come to an instruction."""
+        guard = flow_of(self._program, pc).guard
+        if guard in self._lanes and (self._lanes[guard] & mask).any():
+            raise self._used(guard, pc)
+
+    def _spread(self, pc: int, mask: np.ndarray) -> tuple[np.ndarray, Trap | None]:
+        """The lanes in which the results will be undefined; Trap where the values count."""
+        flow = flow_of(self._program, pc)
+        named = [slot for slots in flow.sources for slot in slots if slot in self._lanes]
+        met = [slot for slot in named if (self._lanes[slot] & mask).any()]
+        if not met:
+            return _NO_LANE, None
+        if flow.kind in (LOAD, NOWHERE):
+            raise self._used(met[0], pc)
+        lanes = mask if flow.kind == WARP else self._of_lanes(flow, self._regs)
+        return lanes, self._reads[met[0]]
+
+    def _note(self, pc: int, mask: np.ndarray, lanes: np.ndarray, read: Trap | None) -> None:
+        """An instruction has written its results in the lanes of the mask."""
+        for slot in flow_of(self._program, pc).results:
+            if read is not None or slot in self._lanes:
+                self._set(slot, mask, lanes, read)
+
+    def _set(self, slot: int, mask: np.ndarray, lanes: np.ndarray, read: Trap | None) -> None:
+        now = self._lanes.get(slot, _NO_LANE) & ~mask | lanes & mask
+        if not now.any():
+            self._lanes.pop(slot, None)
+            return
+        self._lanes[slot] = now
+        if read is not None:
+            self._reads[slot] = read
+
+    def _used(self, slot: int, pc: int) -> Trap:
+        read, source = self._reads[slot], self._program.source[pc]
+        uses = f"ptx:{source.line} `{source.text}` uses what it read"
+        trap = Trap(read.category, f"{read.message}; {uses}", lanes=read.lanes)
+        return trap.locate(
+            kernel=read.kernel, cta=read.cta, warp=read.warp, line=read.line, text=read.text
+        )
+
+    def _of(self, slots: tuple[int, ...]) -> np.ndarray:
+        """The lanes in which any of the registers is undefined."""
+        found = _NO_LANE
+        for slot in slots:
+            found = found | self._lanes.get(slot, _NO_LANE)
+        return found
+
+    def _of_lanes(self, flow: Flow, regs: list) -> np.ndarray:
+        """Of an instruction that each lane executes for itself."""
+        name = flow.opcode.split(".")[0]
+        if name == "selp" and len(flow.sources[2]) == 1:
+            one, two, chosen = (self._of(slots) for slots in flow.sources)
+            return chosen | np.where(regs[flow.sources[2][0]], one, two)
+        if name in ("and", "or") and all(flow.sources):
+            (one,), (two,) = flow.sources
+            settles = _settled_by(name, flow.opcode)
+            open_two = self._of((two,)) | ~settles(regs[two])
+            open_one = self._of((one,)) | ~settles(regs[one])
+            return self._of((one,)) & open_two | self._of((two,)) & open_one
+        return self._of(tuple(slot for slots in flow.sources for slot in slots))
+
+
+def _settled_by(name: str, opcode: str) -> Callable[[np.ndarray], np.ndarray]:
+    """Which values of one operand settle the result, whatever the other is."""
+    if name == "and":
+        return lambda values: values == 0
+    ones = True if opcode.endswith("pred") else -1
+    return lambda values: values == np.asarray(ones).astype(values.dtype)

@@ -1,0 +1,68 @@
+"""From which registers to which an instruction passes values on, as its text has it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import syntax
+from .pending_loads import register_slots
+from .program import Program
+
+LANES, WARP, LOAD, NOWHERE = "lanes", "warp", "load", "nowhere"
+
+_OF_A_LANE = frozenset(
+    """abs add addc and bfe bfi bfind brev clz cnot copysign cos cvt cvta div dp2a dp4a ex2 fma fns
+    isspacep lg2 lop3 mad mad24 madc mapa max min mov mul mul24 neg not or popc prmt rcp rem rsqrt
+    sad selp set setp shf shl shr sin slct sqrt sub subc szext tanh testp xor""".split()
+)
+_OF_A_WARP = frozenset(("shfl", "mma", "movmatrix"))
+_LOADS = ("ld.", "ldmatrix.", "tcgen05.ld.")
+_WITH_A_RESULT = frozenset(("atom", "elect", "vote", "match", "activemask", "ldu", "redux"))
+_WAITS = ("mbarrier.try_wait", "mbarrier.test_wait")
+
+
+class Flow(NamedTuple):
+    """How values flow: each lane's on its own, those of the warp together, from memory, or nowhere
+    that is known. results: registers that are only written; sources: that are read, by operand;
+    guard: -1 for none."""
+
+    kind: str
+    opcode: str
+    results: tuple[int, ...]
+    sources: tuple[tuple[int, ...], ...]
+    guard: int
+
+
+def flow_of(program: Program, pc: int) -> Flow:
+    """The flow of an instruction, found once a program."""
+    found = program.flows.get(pc)
+    if found is None:
+        found = program.flows[pc] = _flow(program, pc)
+    return found
+
+
+def _flow(program: Program, pc: int) -> Flow:
+    source, scope = program.source[pc], program.scope_of(pc)
+    name = source.opcode.split(".")[0]
+    kind = _kind(source.opcode, name)
+    written = kind != NOWHERE or name in _WITH_A_RESULT or source.opcode.startswith(_WAITS)
+    first = source.operands[:1] if written else ()
+    if first and isinstance(first[0], syntax.Address):
+        first = ()
+    rest = source.operands[len(first) :]
+    guard = tuple(register_slots(scope, (source.guard,)))
+    return Flow(
+        kind,
+        source.opcode,
+        tuple(register_slots(scope, first)),
+        tuple(tuple(register_slots(scope, (each,))) for each in rest),
+        guard[0] if guard else -1,
+    )
+
+
+def _kind(opcode: str, name: str) -> str:
+    if opcode.startswith(_LOADS):
+        return LOAD
+    if name in _OF_A_LANE:
+        return LANES
+    return WARP if name in _OF_A_WARP else NOWHERE

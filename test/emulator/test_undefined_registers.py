@@ -1,0 +1,93 @@
+"""What was read from memory that nobody has written may be passed on, and may not count: in an
+address, a guard, a store, a product. Compilers read so ahead of loops that may have no steps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.runtime.emulator import Trap, launch
+
+SEEDS = range(3)
+HEADER = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 zero)
+{ .reg .b32 %r<40>; .reg .b64 %rd<9>; .reg .pred %p<9>; .reg .f32 %f<9>;
+  .shared .align 16 .b8 s[1024]; .shared .align 4 .b8 written[128];
+  ld.param.u64 %rd0, [out]; ld.param.u32 %r8, [zero]; mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2;
+  cvt.u64.u32 %rd1, %r1; add.u64 %rd1, %rd0, %rd1; mov.u32 %r2, s; add.u32 %r2, %r2, %r1;
+  setp.ne.u32 %p0, %r8, 0; setp.eq.u32 %p1, %r0, 5; mov.u32 %r10, 7; mov.u32 %r3, written;
+  LOAD
+"""
+SHARED = "ld.shared.u32 %r9, [%r2];"
+TENSOR = """.shared .align 4 .b32 at;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [at], 32; bar.warp.sync -1;
+  ld.shared.u32 %r20, [at]; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r9}, [%r20];
+  tcgen05.wait::ld.sync.aligned;
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r20, 32;"""
+RIGHT = {
+    "nobody uses it": "",
+    "selp takes the other value": "add.u32 %r11, %r9, 1; selp.b32 %r10, %r11, %r10, %p0;",
+    "a loop without steps would use it": """max.s32 %r11, %r9, %r10; @!%p0 bra END;
+      mov.u32 %r10, %r11;""",
+    "a guard that does not hold": "@%p0 st.shared.u32 [%r3], %r9; @%p0 mov.u32 %r10, %r9;",
+    "it is overwritten": "mov.u32 %r9, 7; mov.u32 %r10, %r9;",
+    "it is overwritten by a load": """st.shared.u32 [%r2], 7; ld.shared.u32 %r9, [%r2];
+      mov.u32 %r10, %r9;""",
+    "lanes pass it on, and take the other value": """shfl.sync.bfly.b32 %r11, %r9, 16, 31, -1;
+      cvt.rn.f32.u32 %f1, %r11; ex2.approx.f32 %f2, %f1; mov.b32 %r12, %f2;
+      selp.b32 %r10, %r12, %r10, %p0;""",
+    "a false predicate settles the guard": """setp.gt.u32 %p2, %r9, 3; and.pred %p3, %p2, %p0;
+      @%p3 mov.u32 %r10, 1;""",
+    "a true predicate settles the guard": """setp.gt.u32 %p2, %r9, 3; not.pred %p4, %p0;
+      or.pred %p3, %p4, %p2; @!%p3 mov.u32 %r10, 1;""",
+    "zero settles the bits": "and.b32 %r11, %r9, %r8; or.b32 %r10, %r10, %r11;",
+    "lanes that have it do not take part": """@%p1 mov.u32 %r9, 7; @!%p1 bra END;
+      mov.u32 %r10, %r9;""",
+}
+WRONG = {
+    "stored": "mov.u32 %r10, %r9;",
+    "by way of others": "add.u32 %r11, %r9, 1; xor.b32 %r12, %r11, %r11; mov.u32 %r10, %r12;",
+    "stored to shared memory": "st.shared.u32 [%r3], %r9;",
+    "an address": "and.b32 %r11, %r9, 4; add.u32 %r11, %r11, %r2; ld.shared.u32 %r12, [%r11];",
+    "a branch": "setp.gt.u32 %p2, %r9, 3; @%p2 bra END;",
+    "a guard": "setp.gt.u32 %p2, %r9, 3; @%p2 mov.u32 %r10, 7;",
+    "a selection": "setp.gt.u32 %p2, %r9, 3; selp.b32 %r10, 7, 8, %p2;",
+    "selp takes it": "selp.b32 %r10, %r10, %r9, %p0;",
+    "one lane of it": "selp.b32 %r10, %r9, %r10, %p1;",
+    "one lane of it, from another": """shfl.sync.idx.b32 %r11, %r9, 3, 31, -1;
+      selp.b32 %r10, %r11, %r10, %p1;""",
+    "a true predicate beside it": """setp.gt.u32 %p2, %r9, 3; not.pred %p4, %p0;
+      and.pred %p3, %p2, %p4; @%p3 mov.u32 %r10, 1;""",
+    "a product": """mov.u32 %r11, 0; mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32
+      {%f1, %f2, %f3, %f4}, {%r9, %r11}, {%r11}, {0f00000000, 0f00000000, 0f00000000, 0f00000000};
+      mov.b32 %r10, %f1;""",
+    "an atomic operation": "red.global.add.u32 [%rd1], %r9;",
+}
+
+
+def run(load: str, body: str, seed: int) -> list[int]:
+    out = np.full(32, 0xBAD, np.uint32)
+    text = f"{HEADER.replace('LOAD', load)}{body}\nEND: st.global.u32 [%rd1], %r10; ret; }}\n"
+    launch(text, "k", grid=1, block=32, params=[out, 0], seed=seed)
+    return out.tolist()
+
+
+@pytest.mark.parametrize("load", [SHARED, TENSOR], ids=["shared", "tensor"])
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_was_never_written_may_be_read_and_forgotten(name, load):
+    for seed in SEEDS:
+        assert run(load, RIGHT[name], seed) == [7] * 32
+
+
+@pytest.mark.parametrize("load", [SHARED, TENSOR], ids=["shared", "tensor"])
+@pytest.mark.parametrize("name", WRONG)
+def test_where_it_counts_the_read_is_named_and_its_use(name, load):
+    for seed in SEEDS:
+        with pytest.raises(Trap, match=r"; ptx:\d+ `.*` uses what it read$") as caught:
+            run(load, WRONG[name], seed)
+        assert caught.value.category == "uninitialised-read"
+        assert caught.value.text.startswith(load.split("; ")[0] if load == SHARED[:-1] else "")
+        assert "ld." in caught.value.text
