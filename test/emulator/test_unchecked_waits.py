@@ -26,6 +26,7 @@ CHECKED = {
     "an answer as a number": f"""W: {ASK} selp.b32 %r2, 1, 0, %p1; setp.eq.u32 %p3, %r2, 0;
       @%p3 bra W;""",
     "an answer that is stored": f"{ASK} selp.b32 %r1, 1, 0, %p1;",
+    "asked again at once": f"W: {ASK} {ASK} @!%p1 bra W;",
     "one path alone": f"W: {ASK} setp.eq.u32 %p3, %r0, 99; @%p3 bra END; @!%p1 bra W;",
     "asked ahead, waited for later": f"""{ASK} mov.u32 %r2, 0; L: add.u32 %r2, %r2, 1;
       setp.lt.u32 %p3, %r2, 3; @%p3 bra L; @%p1 bra END; W: {ASK} @!%p1 bra W;""",

@@ -26,12 +26,20 @@ def unchecked_waits(program: Program) -> tuple[tuple[str, str], ...]:
 
 def _unchecked(program: Program) -> Iterator[tuple[str, str]]:
     for pc, source in enumerate(program.source):
-        if source.opcode.startswith(_WAITS) and not _decides(program, pc):
+        if not source.opcode.startswith(_WAITS) or _is_asked_again(program, pc):
+            continue
+        if not _decides(program, pc):
             yield (
                 UNCHECKED,
                 f"ptx:{source.line}: nothing looks at the answer of `{source.text}`, which may"
                 f" be no",
             )
+
+
+def _is_asked_again(program: Program, pc: int) -> bool:
+    """Whether the same wait follows at once."""
+    again = program.source[pc + 1 : pc + 2]
+    return any(each.text == program.source[pc].text for each in again)
 
 
 def _decides(program: Program, wait: int) -> bool:

@@ -71,6 +71,7 @@ HARMLESS: Mapping[str, Harmless] = {
             "rows of any number": 1,
             "mma.sync": 1,
             "tcgen05": 1,
+            "launch control": 1,
         },
     ),
     "nobody waits for an mbarrier": Harmless(
@@ -88,7 +89,13 @@ HARMLESS: Mapping[str, Harmless] = {
     ),
     "lanes do not meet before one of them goes on for all": Harmless(
         "A warp reads tensor memory together, and nobody fills the slot of the last K step again.",
-        {"weights of 4 bits": 1, "tcgen05": 1, "tcgen05 in pairs": 1, "mxfp8": 1},
+        {
+            "weights of 4 bits": 1,
+            "tcgen05": 1,
+            "tcgen05 in pairs": 1,
+            "launch control": 1,
+            "mxfp8": 1,
+        },
     ),
     "st.shared is left out": Harmless(
         "There are as many rows as a box has, so that nothing is cleared.",
@@ -100,7 +107,7 @@ HARMLESS: Mapping[str, Harmless] = {
     ),
     "tcgen05.fence is left out": Harmless(
         "No tensor memory is handed over there, or by release and acquire.",
-        {"tcgen05": 6, "tcgen05 in pairs": 6, "mxfp8": 7},
+        {"tcgen05": 6, "tcgen05 in pairs": 6, "launch control": 6, "mxfp8": 7},
     ),
     "1 operations may be under way instead of 0": Harmless(
         "Another wait for all of them follows, with no MMA between them.",

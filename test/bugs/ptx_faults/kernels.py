@@ -94,6 +94,9 @@ KERNELS: Mapping[str, Kernel] = {
         MatmulSpec(776, 32, 264), "sm_100a",
         _staged("128x32x64", "2x1", ",persistence{ctas=2}"),
     ),
+    "launch control": Kernel(
+        MatmulSpec(1544, 32, 72), "sm_100a", _staged("128x32x64", end=",persistence{scheduler=clc}")
+    ),
     "mxfp8": Kernel(
         MatmulSpec(520, 32, 672, "mxfp8", "mxfp8"), "sm_100a",
         f"tiling{{tile=128x32x128}},{RING},persistence{{ctas=1}}",
