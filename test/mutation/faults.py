@@ -11,6 +11,7 @@ from emulator_faults import EMULATOR
 from fault import Fault
 from graph_faults import GRAPHS
 from group_faults import GROUPS
+from input_faults import INPUTS
 from lane_faults import LANES
 from launch_faults import LAUNCHES
 from meeting_faults import MEETINGS
@@ -399,4 +400,5 @@ FAULTS = [
     *ASMS,
     *MEETINGS,
     *BANDS,
+    *INPUTS,
 ]
