@@ -63,6 +63,7 @@ class ChipFigures:
     shared_row: Figure = UNUSED
     copy_step: Figure = UNUSED
     asked_again: Figure = UNUSED
+    few_columns: Figure = UNUSED
     l2_size: Figure
     dram_rate: Figure
     tma_latency: Figure
@@ -180,6 +181,11 @@ HOPPER = replace(
     first_wave=Figure(1, "us/us", f"{FITTED}: orders along M and N"),
     asked_again=Figure(
         0.6, "B/B", f"{FITTED}: the same tiles alone and in clusters, orders along M and N"
+    ),
+    few_columns=Figure(
+        0.06,
+        "B/B",
+        "an H100: 28 shapes of 1 to 16 rows, exchanged and not; two on an H200 say more",
     ),
     copy_step=Figure(350, "cycles", "an H200: 128x128 tiles of K 64 and 128, 300x5000x1100"),
     second_share=Figure(0.33, "cycle/cycle", f"{FITTED}: tiles of 64x64 to 256x160"),

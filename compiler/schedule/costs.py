@@ -13,6 +13,7 @@ from .quantized_costs import scale_bytes
 from .schedule import THREADS, Schedule
 from .waves import tile_rounds, wave_shape
 
+FEW_COLUMNS = 16  # of exchanged operands, one or two of the narrowest MMAs
 COLUMNS_TOGETHER = 32  # that threads store at a time without staging
 COPY_BYTES_MIN = 4  # PTX ISA, cp.async
 
@@ -138,8 +139,16 @@ def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     both, once a wave.
 
     Parts of K over the grid run one after the other, each with operands of its own. What CTAs ask
-    for at different times counts as more.
+    for at different times counts as more, and so does all where exchanged operands have few
+    columns: a CTA then has 64 rows of weights or more, and few CTAs ask for them.
     """
+    whole = schedule.split_k * schedule.split_grid == 1
+    few = problem.swapped and whole and schedule.tile[1] <= FEW_COLUMNS
+    more = figures(target).few_columns if few else 0
+    return (1 + more) * _dram_bytes(problem, schedule, target)
+
+
+def _dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     once, c = once_bytes(problem), problem.moved_bytes()
     operands, chip = once - c, figures(target)
     again = chip.asked_again * _asked_again_bytes(problem, schedule)

@@ -35,6 +35,27 @@ def test_the_choice_for_a_table_of_shapes_on_hopper(shape, tile, scheduler):
     assert (chosen.tile, chosen.scheduler, chosen.cluster) == (tile, scheduler, (1, 1))
 
 
+@pytest.mark.parametrize(("n", "k"), [(4096, 14336), (10240, 8192)])
+@pytest.mark.parametrize("gpu", ["sm_90a", "h100"])
+def test_a_token_is_multiplied_as_it_lies(gpu, n, k):
+    """Exchanged, CTAs would have 64 rows of the weights or more, and half as many would ask."""
+    target = find_target(gpu)
+    chosen = choose_schedule(MatmulSpec(1, n, k), target)
+    assert not chosen.swap and chosen.tile[1] < 128
+
+
+def test_few_exchanged_columns_ask_dram_for_more():
+    """Of operands that L2 holds; not where CTAs share K, which are more."""
+    problem = Problem.of(MatmulSpec(1, 4096, 4096), HOPPER)
+    few = Schedule((64, 16, 128), 8, swap=True)
+    bytes_of = [
+        estimate(problem, few.but(tile=(64, columns, 128), split_k=parts), HOPPER).dram_us
+        for columns, parts in ((16, 1), (24, 1), (16, 2), (24, 2))
+    ]
+    assert bytes_of[0] == pytest.approx(1.06 * bytes_of[1])
+    assert bytes_of[2] == bytes_of[3]
+
+
 # m, n, k → tile, CTAs that share it: few tiles with a long K are shared, many or short ones not.
 SPLIT_TABLE = [
     ((1024, 256, 8192), (128, 64, 64), 3),
