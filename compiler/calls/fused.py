@@ -30,7 +30,7 @@ from .function_keys import function_key, stored
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, pipeline_of, records_gradients
 from .leading_dims import flattened, has_leading_dims, is_empty, rows_of, stacks_of
-from .operands import check_not_nested, operand_of, operand_type, quick_key, spec_of
+from .operands import check_dense, operand_of, operand_type, quick_key, spec_of
 from .placement import gaps_of, read_in_place
 from .precision import with_precision
 from .quantized_product import QuantizedProduct
@@ -185,10 +185,7 @@ def like_of(number: int, value: Any) -> TensorLike:
     import torch
 
     if is_torch(value):
-        check_not_nested("matmul", **{f"operands[{number}]": value})
-        if value.layout is not torch.strided:
-            rule = f"operands[{number}] must be dense, got {value.layout}"
-            raise OptionError(f"matmul: {rule}; convert it")
+        check_dense("matmul", **{f"operands[{number}]": value})
         return TensorLike(tuple(value.shape), value.dtype)
     dtype = getattr(torch, str(getattr(value, "dtype", None)), None)
     if not isinstance(dtype, torch.dtype) or not hasattr(value, "__setitem__"):  # numpy's scalars

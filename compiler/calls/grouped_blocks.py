@@ -22,7 +22,7 @@ from .function_keys import stored
 from .grouped_fused import After, Grouped, find
 from .kernels import How, check_passes
 from .operands import operand_type, quick_key
-from .placement import aligned
+from .placement import aligned, row_by_row
 from .scaled_sides import BLOCKS, FORMATS, FORMS, PLAIN, SWIZZLED
 
 BLOCK_RECIPES = (*BLOCKS, *FORMS)
@@ -51,9 +51,7 @@ _finding = threading.Lock()
 
 def side_of(name: str, rows: Any, scale: Any, kind: str, swizzle: Any, groups: int) -> Side:
     """An operand with its scales; `rows` is one matrix whose rows are grouped, or a stack."""
-    given, rows = rows, rows.contiguous()
-    if rows is not given:
-        warn_of_copy(f"scaled_grouped_mm: mat_{name}", given, "K must be contiguous without gaps")
+    rows = row_by_row(f"scaled_grouped_mm: mat_{name}", rows)
     if kind in FORMS:
         return _with_form(name, rows, scale, kind, swizzle)
     types = [str(each.dtype).removeprefix("torch.") for each in (rows, scale)]
@@ -70,13 +68,14 @@ def side_of(name: str, rows: Any, scale: Any, kind: str, swizzle: Any, groups: i
         wanted = [*stack, count, blocks]
         if list(scale.shape) != wanted:
             raise refused(f"scale_{name} must be {wanted} without a swizzle", list(scale.shape))
-        return Side(rows, scale.contiguous(), format_)
+        return Side(rows, row_by_row(f"scaled_grouped_mm: scale_{name}", scale), format_)
     if stack:
         shape = [*stack, *blocked_scale_shape(count, blocks)]
         if prod(scale.shape) != prod(shape):
             rule = f"scale_{name} must have {prod(shape)} elements, blocked for each matrix"
             raise refused(rule, prod(scale.shape))
-        return Side(rows, scale.contiguous().reshape(shape), format_)
+        scale = row_by_row(f"scaled_grouped_mm: scale_{name}", scale)
+        return Side(rows, scale.reshape(shape), format_)
     return Side(rows, _atoms(name, scale, count, blocks, groups), format_)
 
 
@@ -91,7 +90,8 @@ def _atoms(name: str, scale: Any, rows: int, blocks: int, groups: int) -> Any:
             f"scale_{name} must be whole rows of atoms, {each} elements each, for {blocks} blocks"
         )
         raise refused(rule, given)
-    lines = scale.contiguous().reshape(-1)[: along * each].view(torch.uint8)
+    scale = row_by_row(f"scaled_grouped_mm: scale_{name}", scale)
+    lines = scale.reshape(-1)[: along * each].view(torch.uint8)
     if given < along * each:
         why = f"offsets may need {along} rows of atoms; allocate as many"
         warn_of_copy(f"scaled_grouped_mm: scale_{name}", scale, why)

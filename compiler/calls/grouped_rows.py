@@ -14,7 +14,7 @@ from .function_keys import stored
 from .grouped_fused import After, Grouped, find, in_two_steps
 from .kernels import How, check_passes, default_target
 from .operands import operand_of, quick_key
-from .placement import aligned, read_in_place
+from .placement import aligned, read_in_place, row_by_row
 from .precision import with_precision
 
 _kernels: dict[Any, Grouped] = {}
@@ -39,7 +39,7 @@ def multiply_rows(
     """
     after = after or After()
     target = how.target or default_target(gpu_of(a))
-    a = read_in_place("grouped_mm: mat_a", a, target, gaps=False).contiguous()
+    a = row_by_row("grouped_mm: mat_a", a)
     b = read_in_place("grouped_mm: mat_b", b, target, gaps=False)
     count = a.shape[0] if rows is None else rows.shape[0]
     if 0 in (*a.shape, *b.shape, count):

@@ -29,7 +29,7 @@ from .kernels import (
     seen,
 )
 from .leading_dims import flattened, has_leading_dims, is_stack, rows_of, stacks_of
-from .operands import check_not_nested, check_operands, check_options, operand_of, result_type
+from .operands import check_dense, check_operands, check_options, operand_of, result_type
 from .placement import NO_GAPS, gaps_of, is_column_major
 from .precision import check_precision
 from .quantized_product import is_format
@@ -121,7 +121,7 @@ def matmul(
         known = None if operands else _again(a, b, out, asked)
         if known is not None:
             return known
-    check_not_nested("matmul", a=a, b=b, out=out)
+    check_dense("matmul", a=a, b=b, out=out)
     _check_call(a, out, asked, math, epilogue, operands)
     if is_format(out_dtype) or scale_rounding:
         return _quantized(a, b, out, asked, scale_rounding, math, epilogue, operands)
@@ -242,7 +242,7 @@ def _again(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
         check_options("matmul", **_options(asked))
         raise
     except RuntimeError:  # of a nested tensor, which has no shape
-        check_not_nested("matmul", a=a, b=b)
+        check_dense("matmul", a=a, b=b)
         raise
     if known is None:
         return None
@@ -335,7 +335,7 @@ def _of_any_batch(b: Any, batch: str, m: Any, out_dtype: Any) -> str:
     if is_format(out_dtype):
         rule = f"batch must be None for a result of {out_dtype}"
         raise OptionError(f"matmul: {rule}, got {batch!r}; leave it out")
-    check_not_nested("matmul", b=b)
+    check_dense("matmul", b=b)
     if isinstance(b, tuple | list) or len(getattr(b, "shape", ())) < 3:
         got = "a pair" if isinstance(b, tuple | list) else list(getattr(b, "shape", ()))
         raise OptionError(NO_STACK.format(got))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -145,7 +146,7 @@ def check_tensors(function: str, **values: Any) -> None:
         if not is_torch(value):
             rule = f"{name} must be a torch tensor"
             raise OptionError(f"{function}: {rule}, got {type(value).__name__}")
-    check_not_nested(function, **values)
+    check_dense(function, **values)
 
 
 def given(**values: Any) -> dict[str, Any]:
@@ -160,22 +161,18 @@ def quick_key(array: Any, name: str = "operand") -> Any:
     try:
         return array.shape, array.stride(), array.dtype
     except RuntimeError:  # of layouts without strides
-        check_dense(name, array)
+        check_dense("matmul", **{name: array})
         raise
 
 
-def check_dense(name: str, array: Any) -> None:
-    """Refuse what has no strides, as nested and sparse tensors."""
-    check_not_nested("matmul", **{name: array})
-    if str(array.layout) != "torch.strided":
-        raise OptionError(f"matmul: {name} must be dense, got {array.layout}; convert it")
-
-
-def check_not_nested(function: str, **values: Any) -> None:
-    """Refuse nested tensors, some of which have not even a shape."""
+def check_dense(function: str, **values: Any) -> None:
+    """Refuse nested tensors, some of which have not even a shape, and those without strides."""
     for name, value in values.items():
-        if getattr(value, "is_nested", False):
-            raise OptionError(f"{function}: {name} must be dense, got a nested tensor; convert it")
+        got = "a nested tensor" if getattr(value, "is_nested", False) else ""
+        if not got and is_torch(value) and value.layout is not sys.modules["torch"].strided:
+            got = str(value.layout)
+        if got:
+            raise OptionError(f"{function}: {name} must be dense, got {got}; convert it")
 
 
 def operand_type(name: str, dtype: str) -> str:

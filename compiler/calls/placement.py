@@ -127,6 +127,14 @@ def aligned(name: str, array: Any) -> Any:
     return detached.new_empty_strided(array.shape, array.stride()).copy_(detached)
 
 
+def row_by_row(name: str, array: Any) -> Any:
+    """The array row by row without gaps, or a copy that is, which a warning tells of."""
+    if array.is_contiguous() if is_torch(array) else array.flags.c_contiguous:
+        return array
+    warn_of_copy(name, array, f"strides {list(_strides(array) or ())} have gaps, or another order")
+    return array.contiguous() if is_torch(array) else array.copy(order="C")
+
+
 def _copied(array: Any, turned: bool) -> Any:
     """The array without gaps, at a new address; its last two dims exchanged in memory if asked."""
     if turned:

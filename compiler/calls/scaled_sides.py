@@ -17,6 +17,7 @@ from ..importers.linalg_text import SHORT_SUMS, TWO_LEVEL_CHIPS, short_sums_rule
 from ..spec import TWO_LEVEL
 from .coarse_scales import COARSE, coarse_scales
 from .operands import check_tensors
+from .placement import row_by_row
 
 TORCH_ELEMENTS = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn_x2"}
 TORCH_SCALES = {"ue8m0": "float8_e8m0fnu", "ue4m3": "float8_e4m3fn"}
@@ -155,7 +156,7 @@ def _with_blocks(name: str, side: Side, scale: Any, block: int, swizzle: Any) ->
     broken = blocks_refusal(name, list(scale.shape), rows, blocks, swizzle == SWIZZLED)
     if broken is not None:
         raise OptionError(f"scaled_mm: {broken}")
-    held = scale.contiguous()
+    held = row_by_row(f"scaled_mm: scale_{name}", scale)
     if swizzle == SWIZZLED:
         held = held.reshape(blocked_scale_shape(rows, blocks))
     return side._replace(blocks=held, format=format_)

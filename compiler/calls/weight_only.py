@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from ...dialects.errors import OptionError
 from ...runtime.tracing import is_traced, is_watched
+from .fused import like_of
 from .kernels import How, records_gradients
 from .operands import check_operands, check_options, check_tensors, given, result_type
 from .weight_product import WIDE, Weights, multiply_weights, weights_of
@@ -76,7 +78,8 @@ def _check_rows(m: str | None, weights: Weights, operands: Sequence[Any]) -> Non
     """Of any number of rows no operand of an epilogue has a part for each."""
     if m not in (None, "dynamic"):
         raise OptionError(f'weight_only_mm: m must be None or "dynamic", got {m!r}')
-    sizes = [list(each.shape) for each in operands if each.numel() not in (1, weights.n)]
+    likes = [like_of(*each) for each in enumerate(operands)]
+    sizes = [list(each.shape) for each in likes if prod(each.shape) not in (1, weights.n)]
     if m and sizes:
         rule = "operands must be one number or one for each column where m is dynamic"
         raise OptionError(f"weight_only_mm: {rule}, got {sizes[0]}; leave m out")

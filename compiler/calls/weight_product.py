@@ -20,13 +20,13 @@ from ..importers.traced_function import TensorLike
 from ..spec import ROWS_HINT, MatmulSpec
 from ..spec.epilogue import Epilogue
 from .function_keys import function_key, stored
-from .fused import like_of, two_steps
+from .fused import as_argument, like_of, two_steps
 from .fused_rows import OTHER_ROWS, RULES
 from .kernel_cache import cached_bundle
 from .kernels import ROWS, How, check_passes, default_target, pipeline_of
 from .leading_dims import rows_of
 from .operands import operand_type
-from .placement import aligned
+from .placement import aligned, row_by_row
 
 TYPES = {f"torch.{DTYPES[name].torch}": name for name in ("s8", "e4m3", "e5m2")}
 SCALES = {"torch.bfloat16": "bf16", "torch.float16": "f16", "torch.float32": "f32"}
@@ -110,13 +110,14 @@ def weights_of(
     if str(scales.dtype) not in SCALES:
         rule = "scales must be bfloat16, float16 or float32"
         raise OptionError(f"weight_only_mm: {rule}, got {scales.dtype}")
-    given = [b, scales.reshape(n, -1)]
+    given = {"b": b, "scales": scales.reshape(n, groups)}
     if zeros is not None:
         if list(zeros.shape) != list(scales.shape) or str(zeros.dtype) != "torch.uint8":
             rule = f"zeros must be uint8 {list(scales.shape)}, as scales"
             raise OptionError(f"weight_only_mm: {rule}, got {zeros.dtype} {list(zeros.shape)}")
-        given.append(zeros.reshape(n, -1))
-    return Weights(dtype, n, k, group, tuple(each.contiguous() for each in given))
+        given["zeros"] = zeros.reshape(n, groups)
+    laid = (row_by_row(f"weight_only_mm: {name}", each) for name, each in given.items())
+    return Weights(dtype, n, k, group, tuple(laid))
 
 
 def _multiply(
@@ -131,7 +132,7 @@ def _multiply(
     if 0 in a.shape or not weights.n:
         check_passes(how)
         return _of_nothing(a, leading, weights, how, epilogue, operands)
-    a = aligned("weight_only_mm: a", a.contiguous())
+    a = aligned("weight_only_mm: a", row_by_row("weight_only_mm: a", a))
     kept: list[Any] = []
     likes = tuple(like_of(*each) for each in enumerate(operands))
     rows = _hint_of(a.shape[0]) if how.m else a.shape[0]
@@ -143,7 +144,10 @@ def _multiply(
         with _finding:
             made = _find(rows, a, weights, how, epilogue, likes)
             found = stored(_kernels, key, made._replace(kept=kept), kept)
-    beside = (_as_argument(operands, each) for each in found.arguments)
+    beside = (
+        row_by_row(f"weight_only_mm: operands[{each.number}]", as_argument(operands, each))
+        for each in found.arguments
+    )
     result = found.kernel(a, *weights.tensors, *beside)
     if not isinstance(result, tuple | list):
         return result.reshape(*leading, weights.n)
@@ -221,10 +225,3 @@ def _check_any_rows(
     sums = TensorLike((others.m, others.n), torch_dtype(spec.acc_dtype))
     if not same or depends_on_sizes(epilogue, [sums, *likes], [[0], *([] for _ in likes)]):
         raise CompileError(f"epilogue: {RULES[ROWS]}, got one that does; leave m out")
-
-
-def _as_argument(operands: Sequence[Any], argument: Argument) -> Any:
-    """The operand with its dims as the kernel has them."""
-    value, order = operands[argument.number], argument.order
-    rest = [dim for dim in range(len(value.shape)) if dim not in order]
-    return value.permute((*order, *rest)).reshape(argument.shape).contiguous()
