@@ -22,8 +22,6 @@ for all. Every figure says where it comes from, or that it is assumed.
 
 from __future__ import annotations
 
-import math
-
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.release_steps import releases_late
 from ...dialects.target import Target
@@ -252,16 +250,14 @@ def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles of L2 for a step of all CTAs at work."""
-    at_work = min(problem.ctas(schedule), resident_ctas(schedule, target))
-    part = at_work / math.prod(problem.grid(schedule))
-    whole = schedule.split_k * schedule.split_grid == 1
-    chip = figures(target)
-    saved = chip.multicast if whole else split_figures(target).multicast
+    chip, grid = figures(target), problem.matrix_grid(schedule)
+    tiles, parts = problem.batch * grid[0] * grid[1], schedule.split_k * schedule.split_grid
+    at_work = min(tiles * parts, resident_ctas(schedule, target))
+    part = at_work / tiles
+    saved = chip.multicast if parts == 1 else split_figures(target).multicast
     rows = at_work * loaded_rows(problem, schedule, saved)
-    arriving = rows / (
-        chip.l2_total_rate if whole else split_rate(schedule.split_k * schedule.split_grid, target)
-    )
-    beyond, outside = _rows_of_all(problem, schedule)
+    arriving = rows / (chip.l2_total_rate if parts == 1 else split_rate(parts, target))
+    beyond, outside = _rows_of_all(problem, schedule, grid)
     requested = part * beyond * chip.second_line / LINE_BYTES
     zeros = part * outside * chip.outside_share / LINE_BYTES
     return schedule.tile[2] * problem.element_bytes * (max(arriving, requested) + zeros)
@@ -273,21 +269,22 @@ def split_rate(parts: int, target: Target) -> float:
     return split_figures(target).l2_rate * (1 - fall)
 
 
-def _rows_of_all(problem: Problem, schedule: Schedule) -> tuple[float, float]:
+def _rows_of_all(
+    problem: Problem, schedule: Schedule, grid: tuple[int, int]
+) -> tuple[float, float]:
     """Rows that all CTAs ask L2 for in a step: those that go on in a second line, those outside.
 
     Multicast divides both. A single tile along an axis has boxes of the rows that there are, if
     it isn't multicast.
     """
     beyond = outside = 0.0
-    grid, tiles = problem.matrix_grid(schedule), problem.tiles(schedule)
+    lines_beyond = problem.lines_beyond
     for axis, (name, extent) in enumerate((("a", problem.m), ("b", problem.n))):
         peers = schedule.cluster[1 - axis]
-        times = grid[1 - axis] / peers
-        beyond += times * extent * problem.lines_beyond.get(name, 0)
-        past = grid[axis] * schedule.tile[axis] - extent
-        whole_boxes = problem.by_tma(name) and (tiles[axis] > 1 or peers > 1)
-        outside += times * past * whole_boxes
+        times, past = grid[1 - axis] / peers, grid[axis] * schedule.tile[axis] - extent
+        beyond += times * extent * lines_beyond.get(name, 0)
+        if past and (peers > 1 or extent > schedule.tile[axis]) and problem.by_tma(name):
+            outside += times * past
     return problem.batch * beyond, problem.batch * outside
 
 

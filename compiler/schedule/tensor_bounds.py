@@ -23,10 +23,13 @@ from .least_parts import Sums, least_of_parts, most_at_once
 from .problem import Problem, Schedule
 from .rules import PART_K_TILES, accumulator_registers
 from .schedule import PLAIN
+from .staging_rules import stored_by_tma
+from .stagings import fitting_stages
 from .tensor_estimate import (
     CHOSEN,
     Steps,
     clock_under_load,
+    main_loop,
     moved_us,
     read_cycles,
     residents_of,
@@ -34,6 +37,7 @@ from .tensor_estimate import (
 )
 from .waves import tile_rounds
 
+NARROWEST = 16  # columns of a piece, see `STAGINGS`, or a whole tile
 WIDEST = (4, 2)  # along each axis, of the clusters of parts
 
 
@@ -163,15 +167,17 @@ def least_tensor_us(
     """No schedule of this tile and cluster is estimated faster, however it hands out tiles; where
     that is settled too, none that is `ordered` as this one.
 
-    Of epilogues it counts the longer of what they compute and what they store, of DRAM the least
-    that any order moves.
+    It has the deepest ring that fits. Of epilogues it counts the longer of what they compute and
+    what they store, of DRAM the least that any order moves.
     """
     steps, chip = steps_of(problem, schedule, target), figures(target)
     epilogue = steps.completion + _least_epilogue_cycles(problem, schedule, target)
     rounds = tile_rounds(problem, schedule, target)
-    flow = steps.k_tiles * steps.step
-    waves = _least_of_waves(problem, schedule, target, rounds, (steps, epilogue))
-    persistent = steps.before + rounds * max(flow, epilogue) + epilogue
+    flow, stages = steps.k_tiles * steps.step, fitting_stages(problem, schedule, target)
+    main = main_loop(steps, stages, CHOSEN)
+    waves = _least_of_waves(problem, schedule, target, rounds, (steps, main, epilogue))
+    period = max(flow, steps.k_tiles * steps.ring / stages, epilogue)
+    persistent = steps.before + rounds * period + epilogue
     if ordered:
         cycles = waves if schedule.scheduler == "none" else persistent
     else:
@@ -190,14 +196,23 @@ def least_tensor_us(
 
 
 def _least_epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles of the epilogue with the best store, whatever comes ahead of it."""
+    """Cycles of the epilogue with the best store, by threads or by TMA in the narrowest pieces,
+    whatever comes ahead of it."""
     (m, n, _), chip = schedule.tile, figures(target)
     read = read_cycles(problem, schedule, target)
     if schedule.split_grid > 1:
         return read + part_cycles(problem, schedule, target)
     elements = m * n // problem.products
-    stored = problem.row_bytes(elements) / max(chip.tma_store_rate, chip.direct_store_rate)
-    return max(read, stored) + elements * sum(problem.beside) / chip.shared_rate
+    stored_bytes, beside_bytes = problem.row_bytes(elements), elements * sum(problem.beside)
+    least = math.inf  # threads store no columns of C
+    if not problem.swapped:
+        least = read + stored_bytes / chip.direct_store_rate
+        least += beside_bytes / chip.beside_rate if beside_bytes else 0
+    if stored_by_tma(problem, target):
+        return least
+    store = stored_bytes / chip.tma_store_rate
+    staged = max(read, store) + min(read, store) * min(n, NARROWEST) / n
+    return min(least, staged + beside_bytes / chip.shared_rate)
 
 
 def _least_of_waves(
@@ -205,15 +220,13 @@ def _least_of_waves(
     schedule: Schedule,
     target: Target,
     rounds: int,
-    parts: tuple[Steps, float],
+    parts: tuple[Steps, float, float],
 ) -> float:
     """The least of a CTA a tile: its resources' time, or that of waves of as many CTAs as fit."""
-    (steps, epilogue), one = parts, Schedule(schedule.tile, 1, schedule.cluster, schedule.pair)
-    flow = steps.k_tiles * steps.step
-    busy = steps.before - (steps.step - steps.mma) + rounds * flow + epilogue
+    (steps, main, epilogue), one = parts, schedule.but(stages=1, scheduler="none", staging=None)
+    busy = steps.before - (steps.step - steps.mma) + rounds * steps.k_tiles * steps.step + epilogue
     waves = -(-rounds // residents_of(problem, one, target, CHOSEN))
-    alone = steps.before + flow - (steps.step - steps.mma) + epilogue
-    return max(busy, waves * alone)
+    return max(busy, waves * (steps.before + main + epilogue))
 
 
 def _us(cycles: float, clock: float) -> float:

@@ -97,7 +97,7 @@ def tensor_estimate(
     epilogue = steps.completion + epilogue_cycles(problem, schedule, target, traits)
     gathered = gathered_cycles(problem, schedule, target)
     residents = residents_of(problem, schedule, target, traits)
-    main = _main_loop(steps, schedule.stages, traits)
+    main = main_loop(steps, schedule.stages, traits)
     cycles = tensor_figures(target).cold_fill + (
         _waves(problem, schedule, target, residents, (steps, main, epilogue))
         if schedule.scheduler == "none"
@@ -240,7 +240,7 @@ def _arriving_bytes(problem: Problem, schedule: Schedule) -> float:
     return total
 
 
-def _main_loop(steps: Steps, ring: int, traits: Traits) -> float:
+def main_loop(steps: Steps, ring: int, traits: Traits) -> float:
     """Cycles of a CTA's steps behind its first load, if it is alone on its multiprocessor."""
     if ring > 1 and not traits.roles:
         waited = steps.mma + steps.completion

@@ -35,7 +35,7 @@ PROBLEMS = {
     "any-rows": {"m": 200, "n": 1024, "k": 4096, "dynamic_m": True, "least_m": 1, "most_m": 200},
     "8-bit": {"m": 900, "n": 1000, "k": 4096, "a_dtype": "e4m3", "b_dtype": "e4m3"},
 }
-CHIPS = ("sm_100a", "sm_90a")
+CHIPS = ("sm_100a", "sm_90a", "h100")
 ROUNDED = 1 - 1e-12
 
 
