@@ -22,6 +22,7 @@ from scale_faults import BLOCKWISE, QUANTISED
 from split_faults import SPLIT_TILES
 from thread_faults import THREADS
 from turned_faults import TURNED
+from undefined_faults import UNDEFINED
 
 NUMERICS = "test/numerics"
 PREFIXES = f"{NUMERICS}/test_prefixes.py"
@@ -401,4 +402,5 @@ FAULTS = [
     *MEETINGS,
     *BANDS,
     *INPUTS,
+    *UNDEFINED,
 ]

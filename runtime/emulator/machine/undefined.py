@@ -73,7 +73,8 @@ class Undefined:
         flow, forgiving = flow_of(self._program, pc), []
         if flow.kind != LOAD:
             raise trap
-        found = trap.locate(**self._warp.place_at(pc, mask))
+        trap.locate(**self._warp.place_at(pc, mask))
+        found = trap
         try:
             while True:
                 found.memory.forgiving = True
