@@ -13,6 +13,8 @@ from tilewright.dialects.target import TARGETS
 
 CLUSTERS = ("2x1", "1x2", "2x2", "4x1", "3x2")
 WIDE_CLUSTERS = ("1x4", "2x4", "4x2", "1x8", "8x1")
+SLICES = (("64x40x64", "4x1"), ("64x72x128", "8x1"), ("128x144x64", "4x2"), ("128x208x64", "4x1"))
+"""Whose parts of B begin within a swizzle's pattern: 10, 9, 36 and 52 rows."""
 SPLIT_CLUSTERS = (("1x2", 2), ("2x1", 3), ("2x2", 2), ("1x4", 2), ("4x1", 2), ("1x2", 4))
 
 
@@ -35,6 +37,10 @@ def _clusters() -> Iterator[Case]:
     for shape in WIDE_CLUSTERS:
         pipeline = default(tiling="tile=64x64x64", clustering=f"shape={shape} pair=false")
         yield Case("clusters", f"cluster-{shape}", MatmulSpec(600, 1000, 712), pipeline)
+    for tile, shape in SLICES:
+        ring = f"clustering{{shape={shape} pair=false}},pipelining{{stages=3}},warp-specialization"
+        pipeline = f"tiling{{tile={tile}}},tma-insertion,swizzle-selection,{ring}"
+        yield Case("clusters", f"slices-{shape}-{tile}", MatmulSpec(600, 1000, 712), pipeline)
 
 
 def _split_k() -> Iterator[Case]:
