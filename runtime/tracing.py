@@ -60,4 +60,9 @@ def _is_transformed(value: Any) -> bool:
     wrapped, forward = torch._C._functorch, torch.autograd.forward_ad
     if wrapped.is_gradtrackingtensor(value) or wrapped.is_batchedtensor(value):
         return True
-    return forward._current_level >= 0 and forward.unpack_dual(value).tangent is not None
+    if forward._current_level < 0:
+        return False
+    # In an operator torch would not look: it has left the keys of derivatives behind.
+    guard, keys = torch._C._SetExcludeDispatchKeyGuard, torch._C.DispatchKey
+    with guard(keys.AutogradFunctionality, False), guard(keys.ADInplaceOrView, False):
+        return forward.unpack_dual(value).tangent is not None

@@ -49,8 +49,10 @@ class Kernel:
         self._recent: Any = NOTHING
         self._again: Any = NOTHING
         self._operator, self._is_traced = None, _never
+        self._forward: Any = NoTangents
         if sys.modules.get("torch") is not None:
             self._operator, self._is_traced = _operator_for(self)
+            self._forward = sys.modules["torch"].autograd.forward_ad
 
     def __repr__(self) -> str:
         inputs, outputs = (
@@ -85,6 +87,8 @@ class Kernel:
             self._refuse_count(len(inputs))
         if self._is_traced():
             return self._in_graph(inputs, out)
+        if self._forward._current_level >= 0:
+            self._refuse_transforms(inputs)
         if out is None:
             result = self._again.launch_new(inputs, stream)
             if result is not None:
@@ -224,3 +228,9 @@ def _one(operator: Callable[..., Any]) -> Callable[..., list[Any]]:
 
 def _never() -> bool:
     return False
+
+
+class NoTangents:
+    """Where torch is not: nothing takes derivatives forward."""
+
+    _current_level = -1

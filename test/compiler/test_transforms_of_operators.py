@@ -149,6 +149,17 @@ def test_kernels_without_derivatives_refuse_transforms(name, tmp_path):
         TRANSFORMS[name](fused)
 
 
+def test_a_loaded_kernel_refuses_a_tangent_without_torch_func(tmp_path):
+    """Warm as well, where it would launch without a look."""
+    as_bundle(tilewright.compile(tilewright.MatmulSpec(40, 16, 32)), tmp_path / "kernel.zip")
+    kernel = tilewright.load(tmp_path / "kernel.zip")
+    for _ in range(2):
+        with forward_ad.dual_level():
+            with pytest.raises(LaunchError, match=r"kernel matmul: has no derivatives"):
+                kernel(forward_ad.make_dual(A, DA), WEIGHT)
+            assert kernel(A, WEIGHT).shape == (40, 16), "a level alone is no tangent"
+
+
 def test_a_kernel_of_a_module_refuses_a_tangent_without_torch_func():
     fused = compile_module(torch.nn.Linear(32, 16, bias=False, dtype=torch.bfloat16), A)
     with torch.no_grad(), forward_ad.dual_level():

@@ -10,6 +10,7 @@ from graphs import draw, regions
 from torch import library
 from torch._dynamo.utils import counters
 from torch._inductor import config
+from torch.autograd import forward_ad
 
 import tilewright
 from tilewright.compiler.calls import grouped_operator as _groups  # noqa: F401  registers one
@@ -19,6 +20,7 @@ from tilewright.compiler.calls.kernel_cache import cached_bundle
 from tilewright.compiler.inductor import graph_pass, operator
 from tilewright.compiler.inductor.source import prepare
 from tilewright.nn import quantize_weights
+from tilewright.runtime.errors import LaunchError
 from tilewright.runtime.launch import torch_op as _others
 from tilewright.runtime.launch.kernel import Kernel
 
@@ -127,6 +129,22 @@ def test_many_numbers_of_rows_are_two_graphs(graphs):
             x = draw(rows, 32)
             torch.testing.assert_close(product(x, B), F.linear(x, B))
     assert graphs() == 2
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_a_compiled_region_refuses_a_tangent(graphs, outputs):
+    """torch takes derivatives forward of no compiled code; it must not lose them either."""
+
+    def function(x):
+        h = F.linear(x, B)
+        return (torch.relu(h), h)[:outputs]
+
+    product, along = compiled(function), torch.ones_like(A)
+    for recorded in (False, True):
+        with torch.set_grad_enabled(recorded), forward_ad.dual_level():
+            assert len(product(A)) == outputs, "a level alone is no tangent"
+            with pytest.raises(LaunchError, match=r"^kernel matmul: has no derivatives"):
+                product(forward_ad.make_dual(A, along))
 
 
 def test_our_own_product_in_a_graph_is_made_anew_no_more_often_than_torchs(graphs):
