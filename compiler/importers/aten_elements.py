@@ -61,6 +61,8 @@ FILLED = {
     aten.full.default: None,
     aten.scalar_tensor.default: None,
 }
+POWERS = (0.5, 1, 2, 3)
+"""Exponents of which kernels compute powers."""
 SAME = (aten.alias.default, aten.clone.default, aten.detach.default, aten.lift_fresh_copy.default)
 
 
@@ -292,12 +294,15 @@ def _relu(body: Elements, node: fx.Node, axes: Axes, type_: str) -> Scalar:
 @_in_opmath
 def _power(body: Elements, node: fx.Node, axes: Axes, type_: str) -> Scalar:
     x, exponent = _only(body, node, axes, type_), node.args[1]
+    if exponent == 1:  # of the gradient of a square
+        return x
     if exponent in (2, 3):
         square = body.emit("arith.mulf", x, x)
         return square if exponent == 2 else body.emit("arith.mulf", square, x)
     if exponent == 0.5:
         return body.emit("math.sqrt", x)
-    raise refused(node, f"powers must be 0.5, 2 or 3, got {exponent}; compute it outside")
+    known = ", ".join(map(str, POWERS))
+    raise refused(node, f"powers must be of {known}, got {exponent}; compute it outside")
 
 
 def _only(body: Elements, node: fx.Node, axes: Axes, type_: str) -> Scalar:

@@ -7,7 +7,7 @@ from collections.abc import Container
 import torch
 from torch import fx
 
-from ..importers.aten_elements import MLIR_TYPES, is_known
+from ..importers.aten_elements import MLIR_TYPES, POWERS, is_known
 from .frames import framed, in_frame, viewed
 from .products import aten, dtype_of, is_static, sizes_of
 from .region import CONVERT, SAME, TURNS, Known, changes, is_constant
@@ -37,7 +37,10 @@ def refusal_of(
     if changes(node):
         return "changes a tensor in place"
     if not _is_elementwise(node):
-        return "is not elementwise"
+        known = torch.Tag.pointwise in getattr(node.target, "tags", ())
+        return "is computed in no kernel" if known else "is not elementwise"
+    if node.target is aten.pow.Tensor_Scalar and node.args[1] not in POWERS:
+        return f"has the exponent {node.args[1]}, which no kernel computes"
     if not is_static(node):
         return "has sizes that are symbols"
     if dtype_of(node) not in MLIR_TYPES:

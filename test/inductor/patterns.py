@@ -146,6 +146,9 @@ TRAINED = {
     "backward of silu": (backward_of_silu, _GRADIENT),
     "backward of relu": (backward_of_relu, _GRADIENT),
     "backward of swiglu": (backward_of_swiglu, (*_GRADIENT, draw(32, 64, seed=9))),
+    "backward of a square of relu": (
+        lambda g, w, r: (g @ w) * (r.pow(1.0) * 2) * (r > 0), _GRADIENT
+    ),
     "gradient of a weight": (lambda g, x: g.T @ x, (draw(32, 96), draw(32, 64))),
     "gradient of a weight that is added to another's": (
         lambda g, x, before: before + g.T @ x, (draw(32, 96), draw(32, 64), draw(96, 64))

@@ -153,6 +153,13 @@ NEAR_MISSES = {
     "an operator that no kernel has": (
         lambda x, w: torch.cumsum(F.linear(x, w), -1), (X, W), "cumsum: is not elementwise",
     ),
+    "a function of no kernel": (
+        lambda x, w: torch.log1p(F.linear(x, w)), (X, W), "log1p: is computed in no kernel",
+    ),
+    "another power": (
+        lambda x, w: F.linear(x, w).pow(1.5), (X, W),
+        "pow: has the exponent 1.5, which no kernel computes",
+    ),
 }  # fmt: skip
 
 
