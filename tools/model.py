@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,8 +107,8 @@ def _checked(options: argparse.Namespace) -> list[Part]:
 
     text: str = options.model
     with Progress("tracing the model") as progress:
-        made = load_function(text if ":" in text else f"{text}:{DEFAULT_NAME}")()
-        model, inputs = _model_and_inputs(text, made)
+        function = load_function(text if ":" in text else f"{text}:{DEFAULT_NAME}")
+        model, inputs = _model_and_inputs(text, function)
         progress.update("compiling its products")
         asked = {"backward": options.backward, "math": options.math or ""}
         parts = parts_of(model, inputs, options.target, **asked)
@@ -119,9 +119,14 @@ def _checked(options: argparse.Namespace) -> list[Part]:
     return parts
 
 
-def _model_and_inputs(text: str, made: Any) -> tuple[Any, tuple[Any, ...]]:
+def _model_and_inputs(text: str, function: Callable[..., Any]) -> tuple[Any, tuple[Any, ...]]:
     from ..dialects.errors import CompileError
 
+    try:
+        made = function()
+    except Exception as error:  # a user's function raises any kind
+        got = f"{type(error).__name__}: {error}"
+        raise CompileError(f"{text}: must return (model, inputs), got {got}") from error
     if not isinstance(made, tuple) or len(made) != 2 or not callable(made[0]):
         got = type(made).__name__
         raise CompileError(f"{text}: must return (model, inputs), got {got}")

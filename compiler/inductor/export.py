@@ -52,9 +52,10 @@ def export(
     dynamic_shapes: which sizes are any, as torch.export takes them. Regions whose rows follow from
         them are kernels for any M.
 
-    Raises CompileError for a folder that is there or cannot be made, and for what torch cannot
-    export. The folder appears whole or not at all.
+    Raises CompileError for a folder that is there or cannot be made, for what is no module or no
+    tuple of inputs, and for what torch cannot export. The folder appears whole or not at all.
     """
+    _check(model, inputs)
     path = Path(path)
     if path.exists():
         raise CompileError(f"export: {path} must not be there yet, got one; name a new folder")
@@ -73,6 +74,16 @@ def export(
     except OSError as error:
         got = error.strerror or error
         raise CompileError(f"export: {path} must be a place for a folder, got {got}") from error
+
+
+def _check(model: Any, inputs: Any) -> None:
+    for name, given, kind, what in (
+        ("model", model, torch.nn.Module, "a torch.nn.Module"),
+        ("inputs", inputs, tuple | list, "a tuple of what the model is called with"),
+    ):
+        if not isinstance(given, kind):
+            got = type(given).__name__
+            raise CompileError(f"export: {name} must be {what}, got {got}; wrap it in one")
 
 
 def _device(model: torch.nn.Module, inputs: Sequence[Any]) -> torch.device:

@@ -73,6 +73,19 @@ def without_compiler(*folders):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "inputs", "message"),
+    [
+        (torch.relu, (torch.ones(2),), "model must be a torch.nn.Module, got builtin_function_or"),
+        (torch.nn.ReLU(), torch.ones(2), "inputs must be a tuple of what the model is called with"),
+        (torch.nn.ReLU(), None, "inputs must be a tuple of what the model is called with, got No"),
+    ],
+)
+def test_what_is_no_module_or_no_tuple_is_refused(model, inputs, message, tmp_path):
+    with pytest.raises(CompileError, match=message):
+        tilewright.torch.export(model, inputs, tmp_path / "program")
+
+
 def test_another_process_runs_the_kernels_without_the_compiler(exported, of_any_rows):
     folder, layer, x = exported
     torch.save([x], f"{folder}.in")

@@ -45,6 +45,14 @@ def nothing():
     return 3
 
 
+def asking(size):
+    return size
+
+
+def raising():
+    return {}["no such size"]
+
+
 def broken():
     return (lambda x: x @ x), torch.empty(2, 3, device="meta")
 """
@@ -93,6 +101,8 @@ def test_a_kernel_that_computes_something_else_is_named(script, capsys, monkeypa
     [
         ("nothing", "must return (model, inputs), got int"),
         ("broken", "error: model: must be called with its inputs, and give tensors, got "),
+        ("asking", "must return (model, inputs), got TypeError: asking() missing 1 required"),
+        ("raising", "must return (model, inputs), got KeyError: 'no such size'"),
         ("missing", "must be a function that can be loaded, got AttributeError"),
     ],
 )
