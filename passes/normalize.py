@@ -330,7 +330,11 @@ def _check_result(terminator: Any, result: ir.Value, matmul: Any) -> None:
     shape = matmul.results[0].type.shape
     if not isinstance(result.type, ir.RankedTensorType) or result.type.shape != shape:
         sizes = joined(shape)
-        raise refused(terminator, f"must return a {sizes} tensor, got {result.type}")
+        raise refused(
+            terminator,
+            f"must return a {sizes} tensor, got {result.type}; "
+            "give it the rows of all matrices as one",
+        )
     element = str(result.type.element_type)
     dtype = stored_dtype(element)
     if dtype is None or dtype.name not in OUTPUT_DTYPES:

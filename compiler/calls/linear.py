@@ -44,6 +44,8 @@ class Linear(torch.nn.Linear):
 
 def is_plain(x: torch.Tensor) -> bool:
     """Whether a kernel can read the input where it lies, once its rows are those of one matrix."""
+    if not isinstance(x, torch.Tensor):  # which torch refuses by name
+        return False
     dense = x.layout is torch.strided and not x.is_nested and (is_traced() or not x.is_neg())
     return dense and x.dim() >= 2 and x.device.type in PLACES
 

@@ -63,6 +63,8 @@ def trace(function: Callable[..., Any], values: Sequence[TensorLike]) -> fx.Grap
     for node in graph.nodes:
         if node.op == "get_attr":
             raise refused(node, "must read tensors that are given by operands=, got another one")
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            raise refused(node, f"must make no random choice, got {name_of(node)}; draw outside")
         schema = getattr(node.target, "_schema", None)
         if schema is not None and schema.is_mutable:
             rule = f"must change no tensor in place, got {name_of(node)}"

@@ -1,5 +1,6 @@
 """`tilewright.nn.Linear` beside torch's linear in float64, and models whose layers are replaced."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -125,6 +126,12 @@ def test_inputs_that_are_no_matrix_in_memory_are_torchs(turn, monkeypatch):
     found, expected = module(x), nn.functional.linear(x, module.weight, module.bias)
     pairs = zip(found.unbind(), expected.unbind(), strict=True)
     assert type(found) is type(expected) and all(torch.equal(*pair) for pair in pairs)
+
+
+def test_what_is_no_tensor_torch_refuses():
+    layer = replace(torch.nn.Sequential(torch.nn.Linear(8, 4, dtype=torch.bfloat16)))[0]
+    with pytest.raises(TypeError, match=r"must be Tensor, not numpy\.ndarray"):
+        layer(np.ones((3, 8), np.float32))
 
 
 def test_meta_tensors_give_meta_tensors():

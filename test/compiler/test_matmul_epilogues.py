@@ -187,7 +187,11 @@ REFUSED = {
         (),
         "further results must be of bf16, .*, got bool",
     ),
-    "a random choice": (lambda acc: F.dropout(acc, 0.5), (), "in place|elementwise"),
+    "a random choice": (
+        lambda acc: F.dropout(acc, 0.5),
+        (),
+        r"must make no random choice, got aten\.(bernoulli_|native_dropout); draw outside",
+    ),
     "no function": (3, (), "must be a function of acc"),
     "bytes": (lambda acc, x: acc + x, (COLUMN.bool(),), r"operands\[0\] must be of bf16, .* of i1"),
     "f64": (lambda acc: (acc.double() * 2).float(), (), "compute with f32, .* got aten.mul of f64"),
