@@ -28,7 +28,7 @@ from ..dialects.tile_quantized import QuantizeOp, quantize_of
 from ..dialects.tile_scales import KIND, ScaledMatmulOp
 from ..dialects.tile_types import dynamic_dims
 from ..dialects.tile_weights import WeightMatmulOp
-from .accepted_ops import OPS, READ, check_attributes
+from .accepted_ops import EPILOGUE_OPS, OPS, READ, check_attributes
 from .argument_layouts import check_layouts, has_layouts
 from .base import refused, walk
 from .dynamic_rows import check_bounds
@@ -47,6 +47,7 @@ OF_OP = {
     GroupedDualMatmulOp: OF_DUAL,
     GroupedBlockwiseMatmulOp: OF_BLOCKWISE,
 }
+OF_EPILOGUE = {**EPILOGUE_OPS, "tile.element": {"axes": READ}, "tile.yield": {}}
 OF_KEPT = {KeepGroupsOp: ("group", "reduce"), QuantizeOp: ("block", "rounding", "scale")}
 
 
@@ -56,6 +57,7 @@ def check_matmuls(module: ir.Module) -> None:
         _check_function(module, matmul)
         knows_types = isinstance(matmul, ScaledMatmulOp | WeightMatmulOp)
         check_attributes(matmul, OF_OP.get(type(matmul), OF_MATMUL))
+        _check_epilogue(matmul)
         if not knows_types:  # its verifier knows what goes together
             _check_operands(matmul)
         _check_result(matmul)
@@ -119,6 +121,13 @@ def _check_quantized(matmul: MatmulOp) -> None:
     if dynamic_dims(matmul.c.type):
         what = "M" if matmul.c.type.rank == 2 else "batch"
         raise refused(found[0], f"a dynamic {what} has no scales of blocks; give it a number")
+
+
+def _check_epilogue(matmul: MatmulOp) -> None:
+    """Its ops have the attributes that an epilogue's may have; `_check_kept` has the rest."""
+    for op in matmul.epilogue.blocks[0].operations:
+        if op.operation.name in OF_EPILOGUE:
+            check_attributes(op, OF_EPILOGUE[op.operation.name])
 
 
 def _check_arguments(matmul: MatmulOp) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 from ...dialects.epilogue import SCALAR_OPS
 from ...dialects.tile import ElementOp, KernelOp, YieldOp
 from ...dialects.tile_ahead import HeldElementOp
+from ..accepted_ops import EPILOGUE_OPS
 from ..base import refuse_unread, refused
 from .stores import check_element
 
-SCALAR_ATTRIBUTES = frozenset({"value", "predicate", "fastmath", "overflowFlags", "roundingmode"})
 OF_ELEMENT = frozenset({"axes"})
 
 
@@ -33,7 +33,7 @@ def check_epilogue(store: Any, kernel: KernelOp, is_expanded: bool = False) -> N
             raise refused(
                 op, "epilogue: must compute from its own values, got one from outside; move it in"
             )
-        refuse_unread(op, OF_ELEMENT if isinstance(op, ElementOp) else SCALAR_ATTRIBUTES)
+        refuse_unread(op, OF_ELEMENT if isinstance(op, ElementOp) else EPILOGUE_OPS.get(name, {}))
         if "roundingmode" in op.operation.attributes:
             raise refused(op, "epilogue: rounds to nearest even, got a rounding mode; take it off")
         known.update(op.operation.results)

@@ -165,6 +165,12 @@ REFUSALS = [
      "func.return; take the rest out"),
     (MATMUL, {}, ('a_major = "k"', 'a_major = "k", fast = 1'), "tile.matmul: attributes must be "
      "a_major, b_major, got fast = 1 : i64; remove it"),
+    (MATMUL, {}, ("arith.truncf (%\\w+)", r"arith.truncf \1 {predicate = 3 : i64}"), "arith."
+     "truncf: attributes must be roundingmode, fastmath, got predicate = 3 : i64; remove it"),
+    (MATMUL, {}, (r'"tile.yield"\((%\w+)\) :', r'"tile.yield"(\1) {value = 1} :'), "tile.yield: "
+     "attributes must be none, got value = 1 : i64; remove it"),
+    (KERNEL, {}, ("arith.truncf (%\\w+)", r"arith.truncf \1 {predicate = 3 : i64}"), "arith."
+     "truncf: attributes: nothing reads 'predicate'; take it off the op"),
     (MATMUL, {}, (r"\n}", "\nfunc.func private @f()\n}"), "func.func: the function must be alone in"
      " its module, got this; remove it"),
 ]  # fmt: skip
