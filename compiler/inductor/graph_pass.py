@@ -101,19 +101,31 @@ def take_regions(graph: fx.Graph, settings: Settings) -> None:
 
 def _taken(graph: fx.Graph, settings: Settings) -> bool:
     """Whether a region was replaced; the graph is out of order then."""
-    graphs = numbered(graph)
-    products, chip = products_of_graph(graphs.first if graphs else graph, settings)
-    products = _possible(products)
-    if not products:
+    try:
+        found, graphs = _judged_regions(graph, settings)
+    except Exception as error:  # a fault of ours; the model runs without us
+        reason = f"internal error: {type(error).__name__}: {error}"
+        warnings.warn(f"tilewright: a graph is left to Inductor: {reason}", stacklevel=4)
         return False
-    found, bundles = compiled_regions(graph, products, chip, settings, graphs)
-    _judge(found, bundles, settings)
     moved: dict[fx.Node, fx.Node] = {}
     for each in found:  # behind all verdicts: a race copies the operators as they stand
         if each.row.taken:
             region = graphs.original(each.region) if graphs else each.region
             replace(graph, region, each.prepared.viewed, _launch(each.prepared.key), moved)
     return bool(moved)
+
+
+def _judged_regions(graph: fx.Graph, settings: Settings) -> tuple[list[Found], Numbered | None]:
+    """The regions of a graph with their verdicts, and the graph with numbers for its symbols, of
+    which they are where it has some."""
+    graphs = numbered(graph)
+    products, chip = products_of_graph(graphs.first if graphs else graph, settings)
+    products = _possible(products)
+    if not products:
+        return [], graphs
+    found, bundles = compiled_regions(graph, products, chip, settings, graphs)
+    _judge(found, bundles, settings)
+    return found, graphs
 
 
 def _possible(products: list[Product]) -> list[Product]:

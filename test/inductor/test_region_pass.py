@@ -91,6 +91,21 @@ def test_whatever_a_race_raises_leaves_the_region_to_inductor(monkeypatch, rows)
     assert not calls(module.graph) and not rows[0].taken
 
 
+@pytest.mark.parametrize("name", ["numbered", "products_of_graph", "compiled_regions"])
+def test_a_graph_that_cannot_be_read_is_left_as_it_is_with_one_warning(name, monkeypatch):
+    def broken(*arguments):
+        raise IndexError("an operator of another torch")
+
+    module = graph_of(linear, X, W)
+    before = str(module.graph)
+    monkeypatch.setattr(graph_pass, name, broken)
+    with pytest.warns(
+        UserWarning, match="a graph is left to Inductor: internal error: Ind"
+    ) as said:
+        take_regions(module.graph, ON_EMULATOR)
+    assert len(said) == 1 and str(module.graph) == before
+
+
 def test_another_process_reads_the_kernel_from_disk_or_says_what_is_missing(fresh_cache):
     """Torch's cache gives it the graph alone, with the key."""
     module = graph_of(linear, X, W)
