@@ -246,7 +246,7 @@ def test_an_exported_program_holds_the_operator_and_is_taken_apart_into_products
             [1.0],
             random(56, 72),
             {},
-            "error: matmul: operand must be an array of torch, numpy or DLPack, got list",
+            "error: matmul: a must be an array of torch, numpy or DLPack, got list",
         ),
         (
             random(40, 72),
@@ -259,14 +259,14 @@ def test_an_exported_program_holds_the_operator_and_is_taken_apart_into_products
             np.ones((40, 72), ">f4"),
             np.ones((56, 72), ">f4"),
             {},
-            "error: matmul: operand must be one of f16, bf16, tf32, e4m3, e5m2, s8, u8, "
+            "error: matmul: a must be one of f16, bf16, tf32, e4m3, e5m2, s8, u8, "
             "f32, f64, got >f4; convert it",
         ),
         (
             random(40, 72).to_sparse(),
             random(56, 72),
             {},
-            "error: matmul: operands must be dense, got torch.sparse_coo; convert it",
+            "error: matmul: a must be dense, got torch.sparse_coo; convert it",
         ),
         (
             random(40, 72),
