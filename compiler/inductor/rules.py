@@ -37,8 +37,8 @@ def refusal_of(
     if changes(node):
         return "changes a tensor in place"
     if not _is_elementwise(node):
-        known = torch.Tag.pointwise in getattr(node.target, "tags", ())
-        return "is computed in no kernel" if known else "is not elementwise"
+        pointwise = torch.Tag.pointwise in getattr(node.target, "tags", ())
+        return "is computed in no kernel" if pointwise else "is not elementwise"
     if node.target is aten.pow.Tensor_Scalar and node.args[1] not in POWERS:
         return f"has the exponent {node.args[1]}, which no kernel computes"
     if not is_static(node):

@@ -47,7 +47,7 @@ def loads_of(part: Any) -> list[Any]:
     return [each for each in users if hasattr(each, "map") or hasattr(each, "view")]
 
 
-def number_of(part: TileOp | OperandOp) -> int:
-    """Which tile of a slot it is."""
+def number_of(part: Any) -> int:
+    """Which tile of a slot a `pipe.tile` or an `sm.operand` is."""
     index = part.index if isinstance(part, TileOp) else part.base.owner.opview.tile
     return index.value

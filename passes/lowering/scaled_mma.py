@@ -130,7 +130,7 @@ def _slice(scope: Scope, op: Any, k: int, scales: list[ir.Value]) -> None:
         )
 
 
-def _column_of_word(scales: ir.Value, word: int) -> int:
+def _column_of_word(scales: Any, word: int) -> int:
     """The column of tensor memory, behind the first, of a word of four blocks' scales."""
     layout = scales.type.layout
     return word * layout.scale_columns // layout.atoms[1]
