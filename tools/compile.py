@@ -88,7 +88,7 @@ def compile_command(parser: Parser, options: argparse.Namespace) -> int:
     source = problem(options, parser)
     kernels = _compile(source, options)
     compiled = kernels[-1]
-    options.target = compiled.target
+    options.target = options.target or compiled.target
     if options.verbose and compiled.chosen and len(kernels) == 1:
         print(f"schedule: {chosen_line(source, options)}", file=sys.stderr)
     _tell_remarks(kernels)

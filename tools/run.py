@@ -184,7 +184,7 @@ def _compile(
         progress.update(f"compiling, after {event.name}")
 
     compiled = compile_matmul(source, observer=observe, **compile_keywords(options))
-    options.target = compiled.target
+    options.target = options.chip or compiled.target
     if compiled.level is None and asked is not None:
         parser.error("a reference must come with a kernel; the source is its own")
     reference = of_source(source, sizes) if compiled.level is None else of_kernel(asked)

@@ -41,6 +41,15 @@ def test_run_names_the_schedule_and_the_command_that_explains_it(tilewright):
     assert_explained(ran.out, pipeline, tilewright)
 
 
+def test_a_gpu_for_which_it_was_chosen_is_named(tilewright, tmp_path):
+    shape, gpu = MatmulSpec(128, 512, 2048), "h100"
+    pipeline = choose_pipeline(shape, gpu)
+    assert pipeline != choose_pipeline(shape, "sm_90a")
+    flags = ("--m", shape.m, "--n", shape.n, "--k", shape.k, "--target", gpu)
+    ran = tilewright("compile", *flags, "-v", "-o", tmp_path / "made.ptx")
+    assert_explained(ran.err, pipeline, tilewright)
+
+
 @pytest.mark.parametrize("emit", ["mlir", "bundle"])
 def test_compile_names_the_schedule_of_a_file(emit, tilewright, tmp_path):
     source = tmp_path / "my matmul.mlir"
