@@ -7,6 +7,7 @@ what `run.py` runs of the default suite, in this order, until a test fails.
 from __future__ import annotations
 
 from asm_faults import ASMS
+from collective_faults import COLLECTIVES
 from emulator_faults import EMULATOR
 from fault import Fault
 from graph_faults import GRAPHS
@@ -403,4 +404,5 @@ FAULTS = [
     *BANDS,
     *INPUTS,
     *UNDEFINED,
+    *COLLECTIVES,
 ]
