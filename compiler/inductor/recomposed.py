@@ -66,6 +66,8 @@ def _stand_in(graph: fx.Graph, total: fx.Node, a: fx.Node, b: fx.Node) -> StandI
         product = call(graph, PRODUCTS[len(sizes_of(a))], (a, b))
         wide = call(graph, CONVERT, (product, torch.float32))
     total.replace_all_uses_with(wide, lambda user: user not in rounded)
+    if not wide.users:  # else it would be one more reader of the product
+        graph.erase_node(wide)
     for each in rounded:
         each.replace_all_uses_with(product)
     return StandIn(product, wide, total, rounded)

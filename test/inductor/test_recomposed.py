@@ -77,6 +77,14 @@ def test_what_no_kernel_takes_stays_as_inductor_has_it(monkeypatch, rows):
     assert [(row.product, row.taken) for row in rows] == [("2 mm", False)]
 
 
+def test_only_what_reads_the_sums_unrounded_reads_the_product_in_f32():
+    graph = graph_of(gated, X, W, V).graph
+    Recomposed(graph)
+    first, second = (each for each in graph.nodes if each.target is aten.mm.default)
+    assert [user.args for user in first.users] == [(first, torch.float32)]
+    assert len(second.users) == 1
+
+
 @pytest.mark.parametrize(
     "function",
     [
