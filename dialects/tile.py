@@ -1,7 +1,7 @@
 """The `tile` dialect: what one CTA computes, with no barrier and no address.
 
     tile.matmul       c[M,N] = f(sum_k a[M,K] * b[N,K])        on whole tensors, or stacks of them
-    tile.scaled_matmul  the same of operands with block scales, ; tile.scaled_mma and
+    tile.scaled_matmul  the same of operands with block scales; tile.scaled_mma and
                       tile.scaled_pair_mma multiply their tiles
     tile.blockwise_matmul  the same with scales in f32 of 128 elements of K; tile.blockwise_mma
                       multiplies their tiles
