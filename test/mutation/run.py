@@ -85,7 +85,7 @@ def copy_of(tree: Path, folder: Path) -> Path:
         link = copy.joinpath(*package.split("."))
         if package == "tilewright":
             shutil.copytree(copy / place, link, dirs_exist_ok=True)
-        elif package.count(".") == 1:
+        else:
             link.parent.mkdir(exist_ok=True)
             link.symlink_to(copy / place)
     return copy

@@ -173,13 +173,13 @@ def test_python_runs_the_package_as_the_command():
 
 
 def test_every_folder_of_python_is_installed_and_nothing_else():
-    mapped = project()["tool"]["setuptools"]["package-dir"]
-    assert sorted(mapped) == sorted(project()["tool"]["setuptools"]["packages"])
-    tops = ("compiler", "dialects", "package", "passes", "runtime", "tools")
-    found = {path.parent for top in tops for path in (ROOT / top).rglob("*.py")}
-    assert {ROOT / folder for folder in mapped.values()} == found
-    for name, folder in mapped.items():
-        assert name == "tilewright" or folder == name.removeprefix("tilewright.").replace(".", "/")
+    setuptools = project()["tool"]["setuptools"]
+    folders = ("compiler", "dialects", "passes", "runtime", "tools")
+    tops = {"package": "tilewright", **{each: f"tilewright.{each}" for each in folders}}
+    assert setuptools["package-dir"] == {name: folder for folder, name in tops.items()}
+    files = [path.relative_to(ROOT) for top in tops for path in (ROOT / top).rglob("*.py")]
+    found = {".".join((tops[file.parts[0]], *file.parent.parts[1:])) for file in files}
+    assert sorted(found) == sorted(setuptools["packages"])
 
 
 def test_the_package_says_that_it_is_typed_and_installs_the_mark():
