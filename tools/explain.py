@@ -229,12 +229,13 @@ def _print_choice(choice: Choice, spec: MatmulSpec, target: Target) -> None:
 
 def _print_rejected(rejected: Iterable[Rejected], every: bool) -> None:
     """One line for every candidate, or one for candidates that share a reason or a tile."""
-    from .tables import print_table
+    from .tables import print_lines, print_table
 
     rejected = list(rejected)
     if every:
-        rows = [[each.rule, each.schedule.label(), each.reason] for each in rejected]
-        print_table(["rejected by", "candidate", "reason"], rows, width=WIDTH)
+        rows = [(each.rule, each.schedule.label(), each.reason) for each in rejected]
+        print()
+        print_lines([("rejected by", "candidate", "reason"), *rows])
         return
     groups: dict[tuple, list[Rejected]] = {}
     for each in rejected:

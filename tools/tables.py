@@ -1,4 +1,4 @@
-"""Tables for people, drawn with rich."""
+"""Tables for people: drawn with rich, or a line a row where there are thousands."""
 
 from __future__ import annotations
 
@@ -37,3 +37,11 @@ def print_table(
         table.add_row(*row)
     shown = None if file.isatty() else width
     Paper(file=file, width=shown, markup=False, highlight=False).print(table)
+
+
+def print_lines(rows: Sequence[Sequence[str]]) -> None:
+    """Print each row on a line of its own, however long; rich takes 1.5 ms a row, and breaks it."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
