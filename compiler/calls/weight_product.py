@@ -78,46 +78,59 @@ def weights_of(
     b: Any, scales: Any, zeros: Any, group_size: int | None, b_dtype: str | None
 ) -> Weights:
     """The weights, whose shapes and types go together."""
+    dtype = _weight_dtype(b, zeros, b_dtype)
+    if len(b.shape) != 2 or not b.is_contiguous():
+        got = f"{list(b.shape)} with strides {list(b.stride())}"
+        raise _refused("b must be a contiguous matrix", f"{got}; copy it")
+    n, k = b.shape[0], b.shape[1] * PACKED.get(dtype, 1)
+    if scales is None:
+        if group_size or zeros is not None:
+            raise _refused("group_size and zeros must come with scales", "none; leave them out")
+        return Weights(dtype, n, k, 0, (b,))
+    group = _group_of(scales, n, k, group_size)
+    groups = scales.shape[1] if len(scales.shape) == 2 else 1
+    given = {"b": b, "scales": scales.reshape(n, groups)}
+    if zeros is not None:
+        if list(zeros.shape) != list(scales.shape) or str(zeros.dtype) != "torch.uint8":
+            rule = f"zeros must be uint8 {list(scales.shape)}, as scales"
+            raise _refused(rule, f"{zeros.dtype} {list(zeros.shape)}")
+        given["zeros"] = zeros.reshape(n, groups)
+    laid = (row_by_row(f"weight_only_mm: {name}", each) for name, each in given.items())
+    return Weights(dtype, n, k, group, tuple(laid))
+
+
+def _weight_dtype(b: Any, zeros: Any, b_dtype: str | None) -> str:
+    """What the elements are: bytes without a name are two s4, or beside zero points two u4."""
     stored = str(getattr(b, "dtype", type(b).__name__))
     packed = "s4" if zeros is None else "u4"
     dtype = b_dtype or TYPES.get(stored) or (packed if stored == "torch.uint8" else "")
     fits = stored == "torch.uint8" if dtype in PACKED else TYPES.get(stored) == dtype
-    if dtype not in WEIGHT_DTYPES or not fits:
-        rule = "b must be int8, float8_e4m3fn, float8_e5m2, or uint8 of two s4 or u4"
-        raise OptionError(f"weight_only_mm: {rule}, got {stored} as {dtype or 'none'}")
-    if len(b.shape) != 2 or not b.is_contiguous():
-        got = f"{list(b.shape)} with strides {list(b.stride())}"
-        raise OptionError(f"weight_only_mm: b must be a contiguous matrix, got {got}; copy it")
-    n, k = b.shape[0], b.shape[1] * PACKED.get(dtype, 1)
-    if scales is None:
-        if group_size or zeros is not None:
-            rule = "group_size and zeros must come with scales"
-            raise OptionError(f"weight_only_mm: {rule}, got none; leave them out")
-        return Weights(dtype, n, k, 0, (b,))
+    if dtype in WEIGHT_DTYPES and fits:
+        return dtype
+    rule = "b must be int8, float8_e4m3fn, float8_e5m2, or uint8 of two s4 or u4"
+    raise _refused(rule, f"{stored} as {dtype or 'none'}")
+
+
+def _group_of(scales: Any, n: int, k: int, group_size: int | None) -> int:
+    """How many elements of K share a scale: as is said, or as the shape of the scales has it."""
     if group_size is not None and (type(group_size) is not int or group_size < 1):
         rule = "group_size must be a number of elements of K"
-        raise OptionError(f"weight_only_mm: {rule}, got {group_size!r}; leave it out")
+        raise _refused(rule, f"{group_size!r}; leave it out")
     groups = scales.shape[1] if len(scales.shape) == 2 else 1
     group = group_size or (k // groups if groups and k % groups == 0 else 0) or (1 - bool(k))
     count = k // group if group and k % group == 0 else -1
     of_all = list(scales.shape) in ([n], [n, 1]) and count in (0, 1)
     if list(scales.shape) != [n, count] and not of_all:
         wanted = f"[{n}, {count if count >= 0 else 'k / group_size'}]"
-        raise OptionError(
-            f"weight_only_mm: scales must be {wanted} for groups of {group_size or 'any size'}, "
-            f"got {list(scales.shape)}"
-        )
+        rule = f"scales must be {wanted} for groups of {group_size or 'any size'}"
+        raise _refused(rule, list(scales.shape))
     if str(scales.dtype) not in SCALES:
-        rule = "scales must be bfloat16, float16 or float32"
-        raise OptionError(f"weight_only_mm: {rule}, got {scales.dtype}")
-    given = {"b": b, "scales": scales.reshape(n, groups)}
-    if zeros is not None:
-        if list(zeros.shape) != list(scales.shape) or str(zeros.dtype) != "torch.uint8":
-            rule = f"zeros must be uint8 {list(scales.shape)}, as scales"
-            raise OptionError(f"weight_only_mm: {rule}, got {zeros.dtype} {list(zeros.shape)}")
-        given["zeros"] = zeros.reshape(n, groups)
-    laid = (row_by_row(f"weight_only_mm: {name}", each) for name, each in given.items())
-    return Weights(dtype, n, k, group, tuple(laid))
+        raise _refused("scales must be bfloat16, float16 or float32", scales.dtype)
+    return group
+
+
+def _refused(rule: str, got: Any) -> OptionError:
+    return OptionError(f"weight_only_mm: {rule}, got {got}")
 
 
 def _multiply(
@@ -219,7 +232,7 @@ def _check_any_rows(
     """Refuse a function that is another one for other numbers of rows than those of `spec`."""
     if any("m" in each.axes for each in made.operands):
         rule = "operands must be one number or one for each column where m is dynamic"
-        raise OptionError(f"weight_only_mm: {rule}, got one for each row; leave m out")
+        raise _refused(rule, "one for each row; leave m out")
     others = replace(spec, m=OTHER_ROWS[0], least_m=0, most_m=0)
     same = import_epilogue(others, _frame(others), epilogue, likes)[1] == made
     sums = TensorLike((others.m, others.n), torch_dtype(spec.acc_dtype))
