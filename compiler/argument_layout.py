@@ -20,7 +20,7 @@ from ..dialects.tile_duals import DualMatmulOp
 from ..dialects.tile_types import element_bytes
 from ..passes.argument_layouts import LAYOUT_ATTRIBUTE
 from ..passes.base import ARGUMENTS_ATTRIBUTE, refused, walk
-from ..passes.tiled_kernel import epilogue_tensors
+from ..passes.tiling.kernel import epilogue_tensors
 from .importers.linalg_text import LinalgText
 
 

@@ -19,7 +19,6 @@ from ..dialects.errors import OptionError
 from ..dialects.mlir import ir
 from ..dialects.target import find_target
 from ..passes import LOWERING, PASSES
-from ..passes.accepted_ops import MODULE, READ, check_attributes
 from ..passes.base import (
     ARGUMENTS_ATTRIBUTE,
     CONTAINER_ATTRIBUTE,
@@ -32,6 +31,7 @@ from ..passes.base import (
     refused,
     target_of,
 )
+from ..passes.linalg.accepted_ops import MODULE, READ, check_attributes
 
 ORDER = {name: number for number, name in enumerate(PASSES)}
 KERNEL = ORDER["tiling"]

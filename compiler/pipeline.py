@@ -20,7 +20,6 @@ from ..dialects.tile import KernelOp
 from ..dialects.verify import MALFORMED
 from ..passes import BY_REQUEST, LOWERING, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass, target_of
-from ..passes.check_matmul import check_matmuls
 from ..passes.checks.barriers import check_barriers
 from ..passes.checks.counts import check_counts
 from ..passes.checks.expanded import check_expanded
@@ -32,6 +31,7 @@ from ..passes.checks.loops import check_loops
 from ..passes.checks.memory import check_memory
 from ..passes.checks.pipes import check_pipes
 from ..passes.expand.loops import is_expanded
+from ..passes.linalg.check_matmul import check_matmuls
 from ..passes.lowering.pipes_to_barriers import PipesToBarriers
 from ..passes.plan_memory import PlanMemory
 from ..passes.thread_rules import check_threads

@@ -1,17 +1,20 @@
 """The passes by name: those of a schedule in pipeline order, and those of the lowering.
 
-A pass stands in the file of its name; `lowering/` holds the last three of them and their patterns.
+A pass stands in the file of its name, in its own folder where it has parts:
+
+    linalg/      normalize, and how it finds the product in linalg
+    tiling/      tiling, and how it makes a kernel's views, steps, stores and places
+    expand/      expand-loops
+    lowering/    the last three passes, and their patterns
+    checks/      what passes take for granted of a kernel, checked between passes by
+                 compiler/pipeline.py
+
 The files beside the passes are
 
     base, build, clone, indices, whole        what every pass is written with
-    trace_*, gather_epilogue, accepted_ops    parts of normalize: finding the product in linalg
-    tiled_*, *_tiling, outputs, tile_order    parts of tiling: a kernel's views, stores and places
     tensor_maps, rings, ring_fills, cluster   what passes of a schedule change: boxes, slots, masks
     staged_operands, stage_quantized          parts of epilogue-staging
     thread_rules, team, plan, places          who runs an op, and where everything lies
-    expand_*                                  parts of expand-loops
-    checks/, check_matmul, pipe_agents        what passes take for granted of a kernel, checked
-                                              between passes by compiler/pipeline.py
 """
 
 from .assign_threads import AssignThreads
@@ -20,10 +23,10 @@ from .copy_insertion import CopyInsertion
 from .epilogue_staging import EpilogueStaging
 from .expand.loops import ExpandLoops
 from .instrument import Instrument
+from .linalg.normalize import Normalize
 from .lowering.lower_to_nvvm import LowerToNvvm
 from .lowering.pipes_to_barriers import PipesToBarriers
 from .lowering.select_instructions import SelectInstructions
-from .normalize import Normalize
 from .persistence import Persistence
 from .ping_pong import PingPong
 from .pipelining import Pipelining
@@ -31,7 +34,7 @@ from .plan_memory import PlanMemory
 from .skip_zeros import SkipZeros
 from .split_k import SplitK
 from .swizzle_selection import SwizzleSelection
-from .tiling import Tiling
+from .tiling.tiling import Tiling
 from .tma_insertion import TmaInsertion
 from .warp_specialization import WarpSpecialization
 

@@ -24,32 +24,26 @@ from ..compiler.driver import compile_matmul
 from ..compiler.pipeline import LOWERING, PIPELINE, PassEvent
 from ..compiler.spec import MatmulSpec
 from ..dialects import legality, scaled_legality
-from ..passes import (
-    BY_REQUEST,
+from ..passes import BY_REQUEST, lowering, plan, thread_rules, tma_insertion
+from ..passes.assign_threads import AssignThreads
+from ..passes.checks import barrier_sources, barriers, loops, memory, phases
+from ..passes.copy_insertion import CopyInsertion
+from ..passes.expand.loops import ExpandLoops
+from ..passes.linalg import (
     accepted_ops,
-    barrier_sources,
     gather_epilogue,
-    lowering,
-    mma_tiling,
     open_sizes,
-    plan,
     scale_places,
-    thread_rules,
-    tiled_kernel,
-    tma_insertion,
     trace_operand,
     trace_products,
     trace_scales,
 )
-from ..passes.assign_threads import AssignThreads
-from ..passes.checks import barriers, loops, memory, phases
-from ..passes.copy_insertion import CopyInsertion
-from ..passes.expand.loops import ExpandLoops
+from ..passes.linalg.normalize import Normalize
 from ..passes.lowering import pipes, rings
 from ..passes.lowering.pipes_to_barriers import PipesToBarriers
-from ..passes.normalize import Normalize
 from ..passes.plan_memory import PlanMemory
-from ..passes.tiling import Tiling
+from ..passes.tiling import kernel, mma
+from ..passes.tiling.tiling import Tiling
 from .arguments import DEFAULT_TARGET
 from .docstrings import details, summary
 from .explain_memory import plan_of
@@ -90,7 +84,7 @@ CALLS = {
     PlanMemory: (plan, memory, barriers),
     PipesToBarriers: (pipes, rings, phases, barrier_sources),
     CopyInsertion: (tma_insertion,),
-    Tiling: (mma_tiling, tiled_kernel),
+    Tiling: (mma, kernel),
 }
 OUTLINE = re.compile(r"\bsm\.|\bscf\.(?!yield)|^\s*\}")
 SIGNATURE = re.compile(r" : \(.*\) -> .*$")

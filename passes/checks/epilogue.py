@@ -10,8 +10,8 @@ from typing import Any
 from ...dialects.epilogue import SCALAR_OPS
 from ...dialects.tile import ElementOp, KernelOp, YieldOp
 from ...dialects.tile_ahead import HeldElementOp
-from ..accepted_ops import EPILOGUE_OPS
 from ..base import refuse_unread, refused
+from ..linalg.accepted_ops import EPILOGUE_OPS
 from .stores import check_element
 
 OF_ELEMENT = frozenset({"axes"})

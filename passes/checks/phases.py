@@ -31,7 +31,11 @@ from ...dialects.target import WARP_THREADS
 from ...dialects.tile import KernelOp
 from ...dialects.tile_boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_scales import SCALED_MMAS
-from ..barrier_sources import (
+from ..base import defining_op, refused, walk
+from ..clone import constant_of
+from ..plan import cluster_of
+from ..thread_rules import program
+from .barrier_sources import (
     bytes_by_rows,
     is_empty,
     label_of,
@@ -40,11 +44,7 @@ from ..barrier_sources import (
     shown_bytes,
     source_of,
 )
-from ..base import defining_op, refused, walk
-from ..clone import constant_of
-from ..cta_ranks import itself, leader_of, ranks_in_mask
-from ..plan import cluster_of
-from ..thread_rules import program
+from .cta_ranks import itself, leader_of, ranks_in_mask
 
 Signals = Counter[Any]
 """By the rank of the CTA whose barrier hears of them; bytes of each row of a box, by (rank, most

@@ -28,8 +28,8 @@ from ...dialects.sm_memory import CopyRingOp, RingOp, TurnsOp
 from ...dialects.sm_threads import WarpsOp
 from ...dialects.tile import KernelOp
 from ..base import attributes_of, refused, target_of
-from ..pipe_agents import Agent, End
 from ..thread_rules import members
+from .pipe_agents import Agent, End
 
 SHARERS = 2  # agents that can share a ring
 Ring = CreateOp | RingOp | TurnsOp | CopyRingOp

@@ -46,7 +46,7 @@ from ..build import as_i32, both, constant, less, loop, when
 from ..dynamic_rows import rows_of
 from ..places import PAIR, PAIR_EVERY
 from ..team import Team
-from ..tiled_swap import EXCHANGED
+from ..tiling.swap import EXCHANGED
 from ..whole import lies_inside
 from .duals import joined, starts_of
 from .rows import Columns, held_atoms, held_rows, runs, thread_pair, write_row

@@ -17,7 +17,7 @@ from ..batches import argument_of, matrix_of, transposed_of
 from ..duals import B2, arg_names, is_dual
 from ..math_policy import has_functions, math_of
 from ..outputs import SCALES, output_names, output_of, outputs_of
-from ..tiled_swap import EXCHANGED
+from ..tiling.swap import EXCHANGED
 
 
 def all_stores(kernel: KernelOp) -> list[Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..dialects import sm
-from ..dialects.mlir import ir
-from ..dialects.sm_memory import ScaleColumnsOp
-from ..dialects.tile_boxes import BoxRowsOp
-from .base import defining_op, refused
-from .clone import constant_of
+from ...dialects import sm
+from ...dialects.mlir import ir
+from ...dialects.sm_memory import ScaleColumnsOp
+from ...dialects.tile_boxes import BoxRowsOp
+from ..base import defining_op, refused
+from ..clone import constant_of
 
 EMPTY = 1  # operand of sm.ring and sm.turns
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..dialects.sm_positions import PAIR, PEERS
-from .cluster import Cluster
+from ...dialects.sm_positions import PAIR, PEERS
+from ..cluster import Cluster
 
 
 def itself(rank: int) -> list[int]:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..dialects.epilogue import SCALAR_OPS, scalar_types
-from ..dialects.mlir import arith, ir
-from ..dialects.tile_types import dynamic_dims
-from .argument_layouts import LAYOUT_ATTRIBUTE
-from .base import (
+from ...dialects.epilogue import SCALAR_OPS, scalar_types
+from ...dialects.mlir import arith, ir
+from ...dialects.tile_types import dynamic_dims
+from ..argument_layouts import LAYOUT_ATTRIBUTE
+from ..base import (
     MATH_ATTRIBUTE,
     MMA_ATTRIBUTE,
     ROWS_ATTRIBUTE,

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..dialects.layout import LINEAR, TileLayout
-from ..dialects.mlir import arith, ir
-from ..dialects.target import Target
-from ..dialects.tile import LoadOp, MatmulOp, MmaOp
-from ..dialects.tile_blockwise import BlockwiseMatmulOp
-from ..dialects.tile_duals import DualMatmulOp, DualMmaOp
-from ..dialects.tile_scales import ScaledMatmulOp
-from ..dialects.tile_sums import ViewMmaOp
-from ..dialects.tile_types import SmemType, element_bytes
-from ..dialects.tile_weights import WeightMatmulOp
-from .blockwise_tiling import blockwise_mma
-from .duals import B2
-from .scaled_tiling import multiply, scaled_mma_of
-from .thread_tiling import GLOBAL_OPERANDS
-from .tiled_operands import Operands, block_scales
-from .weights import weight_mma, weight_scales, weights_per_byte
+from ...dialects.layout import LINEAR, TileLayout
+from ...dialects.mlir import arith, ir
+from ...dialects.target import Target
+from ...dialects.tile import LoadOp, MatmulOp, MmaOp
+from ...dialects.tile_blockwise import BlockwiseMatmulOp
+from ...dialects.tile_duals import DualMatmulOp, DualMmaOp
+from ...dialects.tile_scales import ScaledMatmulOp
+from ...dialects.tile_sums import ViewMmaOp
+from ...dialects.tile_types import SmemType, element_bytes
+from ...dialects.tile_weights import WeightMatmulOp
+from ..duals import B2
+from ..weights import weight_mma, weight_scales, weights_per_byte
+from .blockwise import blockwise_mma
+from .operands import Operands, block_scales
+from .scaled import multiply, scaled_mma_of
+from .threads import GLOBAL_OPERANDS
 
 
 class TileChoice(NamedTuple):

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..dialects.dtypes import (
+from ...dialects.dtypes import (
     DTYPES,
     OPERAND_DTYPES,
     OUTPUT_DTYPES,
@@ -28,21 +28,21 @@ from ..dialects.dtypes import (
     size_refusal,
     stored_dtype,
 )
-from ..dialects.dynamic import joined
-from ..dialects.entry_names import name_refusal
-from ..dialects.errors import CompileError
-from ..dialects.mlir import func, ir, linalg_ops
-from ..dialects.tile import MatmulOp, YieldOp
-from ..dialects.tile_blockwise import BlockwiseMatmulOp
-from ..dialects.tile_duals import DualMatmulOp
-from ..dialects.tile_outputs import KeepOp, KeptOp, kept_by
-from ..dialects.tile_scales import ScaledMatmulOp
+from ...dialects.dynamic import joined
+from ...dialects.entry_names import name_refusal
+from ...dialects.errors import CompileError
+from ...dialects.mlir import func, ir, linalg_ops
+from ...dialects.tile import MatmulOp, YieldOp
+from ...dialects.tile_blockwise import BlockwiseMatmulOp
+from ...dialects.tile_duals import DualMatmulOp
+from ...dialects.tile_outputs import KeepOp, KeptOp, kept_by
+from ...dialects.tile_scales import ScaledMatmulOp
+from ..argument_layouts import check_layouts
+from ..base import PassLog, refused, walk
+from ..math_policy import state_math
 from .accepted_ops import check_accepted
-from .argument_layouts import check_layouts
-from .base import PassLog, refused, walk
 from .check_matmul import check_matmuls
 from .gather_epilogue import EpilogueGatherer
-from .math_policy import state_math
 from .open_sizes import check_open_sizes
 from .trace_operand import Operand, check_casts, check_copies
 from .trace_products import Product, find_matmuls, find_products

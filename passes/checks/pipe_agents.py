@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..dialects.mlir import ir, scf
-from ..dialects.pipe import (
+from ...dialects.mlir import ir, scf
+from ...dialects.pipe import (
     AcquireOp,
     CommitOp,
     ForEachClaimOp,
@@ -22,7 +22,7 @@ from ..dialects.pipe import (
     TurnType,
     WaitOp,
 )
-from ..dialects.tile import (
+from ...dialects.tile import (
     AwaitMmaOp,
     CopyOp,
     ForEachTileOp,
@@ -36,14 +36,14 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ..dialects.tile_outputs import StoreGroupsOp
-from ..dialects.tile_quantized import StoreQuantizedOp
-from ..dialects.tile_scales import ALL_MMAS, smem_operands
-from ..dialects.tile_staged_quantized import StagedQuantizedOp
-from ..dialects.tile_types import AccumulatorType
-from .base import defining_op, refused
-from .clone import iterations_of
-from .thread_rules import members
+from ...dialects.tile_outputs import StoreGroupsOp
+from ...dialects.tile_quantized import StoreQuantizedOp
+from ...dialects.tile_scales import ALL_MMAS, smem_operands
+from ...dialects.tile_staged_quantized import StagedQuantizedOp
+from ...dialects.tile_types import AccumulatorType
+from ..base import defining_op, refused
+from ..clone import iterations_of
+from ..thread_rules import members
 
 
 @dataclass(eq=False)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..dialects.mlir import func, ir
-from ..dialects.tile import KernelOp, MatmulOp
-from ..dialects.tile_duals import DualMatmulOp
-from .argument_layouts import argument_strides, dense_strides
-from .base import SOURCE_ATTRIBUTE
+from ...dialects.mlir import func, ir
+from ...dialects.tile import KernelOp, MatmulOp
+from ...dialects.tile_duals import DualMatmulOp
+from ..argument_layouts import argument_strides, dense_strides
+from ..base import SOURCE_ATTRIBUTE
 
 GLOBAL = 1
 

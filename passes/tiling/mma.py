@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..dialects import legality, split_legality
-from ..dialects.dtypes import DType, operand_dtype
-from ..dialects.target import Target
-from ..dialects.tile import MatmulOp
-from ..dialects.tile_duals import DualMatmulOp
-from .base import refused, require
+from ...dialects import legality, split_legality
+from ...dialects.dtypes import DType, operand_dtype
+from ...dialects.target import Target
+from ...dialects.tile import MatmulOp
+from ...dialects.tile_duals import DualMatmulOp
+from ..base import refused, require
 
 
 def check_tile(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from ..dialects import legality, weight_legality
-from ..dialects.dtypes import FMA, THREAD_DTYPES, operand_dtype, split_by
-from ..dialects.mlir import ir
-from ..dialects.target import WARP_THREADS, Target
-from ..dialects.tile import MatmulOp
-from ..dialects.tile_blockwise import BlockwiseMatmulOp
-from ..dialects.tile_scales import ScaledMatmulOp
-from ..dialects.tile_weights import WeightMatmulOp
-from ..dialects.verify import logical_shape
-from .base import MMA_ATTRIBUTE, parse_positive, refused, require, target_of, use_mma
-from .blockwise_tiling import choose_blockwise_mma
-from .weights import choose_weight_mma
+from ...dialects import legality, weight_legality
+from ...dialects.dtypes import FMA, THREAD_DTYPES, operand_dtype, split_by
+from ...dialects.mlir import ir
+from ...dialects.target import WARP_THREADS, Target
+from ...dialects.tile import MatmulOp
+from ...dialects.tile_blockwise import BlockwiseMatmulOp
+from ...dialects.tile_scales import ScaledMatmulOp
+from ...dialects.tile_weights import WeightMatmulOp
+from ...dialects.verify import logical_shape
+from ..base import MMA_ATTRIBUTE, parse_positive, refused, require, target_of, use_mma
+from ..weights import choose_weight_mma
+from .blockwise import choose_blockwise_mma
 
 OPERANDS = ("tiles", "whole", "global")
 GLOBAL_OPERANDS = OPERANDS[2]

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.target import WARP, Target
-from ..dialects.tile import ElementOp, KernelOp, MatmulOp
-from ..dialects.tile_batches import TransposedOp, turned_view
-from ..dialects.tile_outputs import KeepGroupsOp, kept_by
-from ..dialects.tile_quantized import quantize_of
-from ..dialects.tile_weights import WeightMatmulOp
-from .base import refused, walk
-from .batches import matrix_of
+from ...dialects.mlir import ir
+from ...dialects.target import WARP, Target
+from ...dialects.tile import ElementOp, KernelOp, MatmulOp
+from ...dialects.tile_batches import TransposedOp, turned_view
+from ...dialects.tile_outputs import KeepGroupsOp, kept_by
+from ...dialects.tile_quantized import quantize_of
+from ...dialects.tile_weights import WeightMatmulOp
+from ..base import refused, walk
+from ..batches import matrix_of
 
 EXCHANGED = {"": "", "m": "n", "n": "m", "mn": "mn"}
 """What is indexed by so much of C is indexed by so much of the sums, and the other way round."""

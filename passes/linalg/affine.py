@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..dialects.mlir import ir
+from ...dialects.mlir import ir
 
 Formula = Callable[[int], int]
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..dialects.mlir import ir, linalg_ops
-from .base import refused
+from ...dialects.mlir import ir, linalg_ops
+from ..base import refused
 
 EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 CASTS = (*EXTENSIONS, "arith.sitofp", "arith.truncf")

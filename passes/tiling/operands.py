@@ -10,18 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.tile import CtaTileOp, MatmulOp
-from ..dialects.tile_blockwise import BlockwiseMatmulOp
-from ..dialects.tile_duals import DualMatmulOp
-from ..dialects.tile_grouped_products import (
+from ...dialects.mlir import ir
+from ...dialects.tile import CtaTileOp, MatmulOp
+from ...dialects.tile_blockwise import BlockwiseMatmulOp
+from ...dialects.tile_duals import DualMatmulOp
+from ...dialects.tile_grouped_products import (
     BY_ATOMS,
     BY_COLUMNS,
     BY_ROWS,
     GROUPED_PRODUCTS,
     groups_rows,
 )
-from ..dialects.tile_groups import (
+from ...dialects.tile_groups import (
     OFFSETS,
     ORDER,
     ROWS,
@@ -30,12 +30,12 @@ from ..dialects.tile_groups import (
     GroupedMatmulOp,
     OrderedMatmulOp,
 )
-from ..dialects.verify import logical_shape
-from .blockwise_tiling import blockwise_scales
-from .duals import B2
-from .dynamic_rows import row_bounds
-from .scaled_tiling import scales_of
-from .tiled_places import (
+from ...dialects.verify import logical_shape
+from ..duals import B2
+from ..dynamic_rows import row_bounds
+from ..weights import weight_scales
+from .blockwise import blockwise_scales
+from .places import (
     batch_at,
     columns_at,
     depth_at,
@@ -45,8 +45,8 @@ from .tiled_places import (
     rows_at,
     scales_at,
 )
-from .tiled_swap import turned
-from .weights import weight_scales
+from .scaled import scales_of
+from .swap import turned
 
 
 @dataclass

@@ -15,16 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..dialects.dtypes import (
+from ...dialects.dtypes import (
     BLOCKWISE,
     BLOCKWISE_FORMS,
     scale_dtype,
     scaled_dtype,
     scaled_mma,
 )
-from ..dialects.mlir import ir, linalg_ops
+from ...dialects.mlir import ir, linalg_ops
+from ..base import refused
 from .affine import dims_of, function_of
-from .base import refused
 from .scale_places import Factor, block_of, check_place, form_of
 from .trace_operand import Operand, check_copies, check_parallel, map_dims
 from .trace_views import Index, source_index

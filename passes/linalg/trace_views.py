@@ -14,9 +14,9 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
-from ..dialects.mlir import ir
+from ...dialects.mlir import ir
+from ..base import refused
 from .affine import dims_of
-from .base import refused
 
 Index = tuple[ir.AffineExpr, ...]
 

@@ -12,17 +12,17 @@ a gap, and tiles count as many bytes as elements.
 
 from __future__ import annotations
 
-from ..dialects import scaled_legality
-from ..dialects.dtypes import DTYPES, SCALED_KINDS, DType, ScaledMma, scaled_dtype
-from ..dialects.layout import BLOCKED, UNIT_BYTES, TileLayout
-from ..dialects.mlir import ir
-from ..dialects.sm_types import attribute_of
-from ..dialects.target import Target
-from ..dialects.tile import LoadOp, MatmulOp
-from ..dialects.tile_scales import KIND, ScaledMatmulOp, ScaledMmaOp
-from ..dialects.tile_types import SmemType, is_padded
-from ..dialects.verify import logical_shape
-from .base import PassLog, refused, require
+from ...dialects import scaled_legality
+from ...dialects.dtypes import DTYPES, SCALED_KINDS, DType, ScaledMma, scaled_dtype
+from ...dialects.layout import BLOCKED, UNIT_BYTES, TileLayout
+from ...dialects.mlir import ir
+from ...dialects.sm_types import attribute_of
+from ...dialects.target import Target
+from ...dialects.tile import LoadOp, MatmulOp
+from ...dialects.tile_scales import KIND, ScaledMatmulOp, ScaledMmaOp
+from ...dialects.tile_types import SmemType, is_padded
+from ...dialects.verify import logical_shape
+from ..base import PassLog, refused, require
 
 NAMES = ("a_scales", "b_scales")
 ROW_BYTES = 128  # of a tile where nothing else is asked for: the widest swizzle

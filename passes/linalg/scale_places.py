@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..dialects.dtypes import (
+from ...dialects.dtypes import (
     BLOCKWISE,
     BLOCKWISE_FORMS,
     COARSE_FORMATS,
@@ -18,9 +18,9 @@ from ..dialects.dtypes import (
     blockwise_scale_shape,
     scale_dtype,
 )
-from ..dialects.mlir import ir
+from ...dialects.mlir import ir
+from ..base import refused
 from .affine import Formula, dims_of, function_of
-from .base import refused
 from .trace_views import Index
 
 BLOCK_OF = {each.scale: each.block for each in SCALED_FORMATS.values()}

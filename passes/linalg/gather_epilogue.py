@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from ..dialects.dtypes import BESIDE_DTYPES, DTYPES, stored_dtype
-from ..dialects.epilogue import SCALAR_OPS, scalar_types
-from ..dialects.errors import CompileError
-from ..dialects.mlir import arith, ir, linalg_ops
-from ..dialects.tile import ElementOp
+from ...dialects.dtypes import BESIDE_DTYPES, DTYPES, stored_dtype
+from ...dialects.epilogue import SCALAR_OPS, scalar_types
+from ...dialects.errors import CompileError
+from ...dialects.mlir import arith, ir, linalg_ops
+from ...dialects.tile import ElementOp
+from ..base import location_of, refused
 from .accepted_ops import read_attributes
-from .base import location_of, refused
 from .trace_operand import check_copies, check_parallel, map_dims, named
 
 Axes = tuple[str, ...]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.tile import CtaTileOp, ElementOp
-from ..dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, view_of_matrix
-from ..dialects.tile_grouped_products import BY_ATOMS, GroupAtomsOp, GroupScalesOp
-from ..dialects.tile_groups import (
+from ...dialects.mlir import ir
+from ...dialects.tile import CtaTileOp, ElementOp
+from ...dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, view_of_matrix
+from ...dialects.tile_grouped_products import BY_ATOMS, GroupAtomsOp, GroupScalesOp
+from ...dialects.tile_groups import (
     GatheredRowsOp,
     GroupColumnsOp,
     GroupDepthOp,
@@ -17,7 +17,7 @@ from ..dialects.tile_groups import (
     GroupStepsOp,
     gathered_view,
 )
-from ..dialects.tile_types import DYNAMIC, extent_of
+from ...dialects.tile_types import DYNAMIC, extent_of
 
 
 def batch_at(

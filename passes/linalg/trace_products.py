@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..dialects.mlir import func, ir, linalg_ops
-from .base import refused, walk
+from ...dialects.mlir import func, ir, linalg_ops
+from ..base import refused, walk
 from .trace_operand import Operand, trace_operands
 from .trace_scales import is_contraction
 

@@ -22,24 +22,24 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from ..dialects import legality
-from ..dialects.dtypes import SCALED_KINDS
-from ..dialects.errors import CompileError
-from ..dialects.mlir import func, ir
-from ..dialects.target import MMAS, WARP, WARP_THREADS, Target, warp_grid
-from ..dialects.terms import DEPTHS
-from ..dialects.tile import (
+from ...dialects import legality
+from ...dialects.dtypes import SCALED_KINDS
+from ...dialects.errors import CompileError
+from ...dialects.mlir import func, ir
+from ...dialects.target import MMAS, WARP, WARP_THREADS, Target, warp_grid
+from ...dialects.terms import DEPTHS
+from ...dialects.tile import (
     MatmulOp,
 )
-from ..dialects.tile_duals import DualMatmulOp
-from ..dialects.tile_scales import ScaledMatmulOp
-from ..dialects.tile_types import (
+from ...dialects.tile_duals import DualMatmulOp
+from ...dialects.tile_scales import ScaledMatmulOp
+from ...dialects.tile_types import (
     DYNAMIC,
     integers_of,
 )
-from ..dialects.tile_weights import WeightMatmulOp
-from ..dialects.verify import ORDERS
-from .base import (
+from ...dialects.tile_weights import WeightMatmulOp
+from ...dialects.verify import ORDERS
+from ..base import (
     PassLog,
     one_of,
     option,
@@ -49,15 +49,21 @@ from .base import (
     require,
     walk,
 )
-from .blockwise_tiling import blockwise_depth
-from .mma_tiling import check_tile, operand_type
-from .scaled_tiling import (
+from ..tile_order import GRID_ORDER, parse_group, say_order
+from ..warp_grids import say_grid
+from ..weights import WEIGHT_TILE, check_weight_tile
+from .blockwise import blockwise_depth
+from .kernel import build_kernel, k_tiles
+from .mma import check_tile, operand_type
+from .scaled import (
     ask_for_kind,
     check_scaled_tile,
     scaled_mma_of,
     scaled_tile,
 )
-from .thread_tiling import (
+from .steps import TileChoice
+from .swap import check_swap
+from .threads import (
     OPERANDS,
     check_thread_tile,
     choose_mma,
@@ -65,12 +71,6 @@ from .thread_tiling import (
     thread_tile,
     threads_for,
 )
-from .tile_order import GRID_ORDER, parse_group, say_order
-from .tiled_kernel import build_kernel, k_tiles
-from .tiled_steps import TileChoice
-from .tiled_swap import check_swap
-from .warp_grids import say_grid
-from .weights import WEIGHT_TILE, check_weight_tile
 
 DEFAULT_TILE = (128, 128, 64)
 Choice = tuple[tuple[int, int, int], int, tuple[int, int] | None]

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import func, ir
-from .base import operations_named, refused
-from .clone import constant_of
+from ...dialects.mlir import func, ir
+from ..base import operations_named, refused
+from ..clone import constant_of
 
 
 def check_open_sizes(function: func.FuncOp) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.tile import MatmulOp, StoreOp
-from ..dialects.tile_outputs import KeepGroupsOp, KeepOp, StoreGroupsOp, kept_by
-from ..dialects.tile_quantized import QuantizeOp, StoreQuantizedOp, quantize_of
-from .clone import copy_region, erase_dead
+from ...dialects.mlir import ir
+from ...dialects.tile import MatmulOp, StoreOp
+from ...dialects.tile_outputs import KeepGroupsOp, KeepOp, StoreGroupsOp, kept_by
+from ...dialects.tile_quantized import QuantizeOp, StoreQuantizedOp, quantize_of
+from ..clone import copy_region, erase_dead
 
 
 def store_outputs(matmul: MatmulOp, outputs: list[Any], where: dict[str, Any]) -> None:

@@ -6,28 +6,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from ..dialects.mlir import arith, ir, scf
-from ..dialects.tile import AccumulatorOp, ElementOp, KernelOp, MatmulOp
-from ..dialects.tile_grouped_products import GROUPED_PRODUCTS, groups_rows
-from ..dialects.tile_groups import GroupedMatmulOp, tiles_of_groups
-from ..dialects.tile_outputs import kept_of
-from ..dialects.tile_quantized import quantize_of
-from ..dialects.tile_types import DYNAMIC, AccumulatorType, dynamic_dims, extent_of, integers
-from .argument_layouts import result_strides
-from .base import SWAPPED_ATTRIBUTE, refused, walk
-from .batches import batch_of
-from .clone import iterations_of
-from .dynamic_rows import row_bounds
-from .groups import group_of
-from .outputs import output_names
-from .scaled_tiling import stored_tensor
-from .tiled_operands import Operands, beside_of, block_scales, operands_of
-from .tiled_places import read_group, read_view, steps_at, tiles_along
-from .tiled_steps import Step, TileChoice, emit_step
-from .tiled_stores import store_outputs
-from .tiled_swap import turn_elements
-from .tiled_views import major_of, say_source, strides_of, view_as
-from .weights import stored_weights
+from ...dialects.mlir import arith, ir, scf
+from ...dialects.tile import AccumulatorOp, ElementOp, KernelOp, MatmulOp
+from ...dialects.tile_grouped_products import GROUPED_PRODUCTS, groups_rows
+from ...dialects.tile_groups import GroupedMatmulOp, tiles_of_groups
+from ...dialects.tile_outputs import kept_of
+from ...dialects.tile_quantized import quantize_of
+from ...dialects.tile_types import DYNAMIC, AccumulatorType, dynamic_dims, extent_of, integers
+from ..argument_layouts import result_strides
+from ..base import SWAPPED_ATTRIBUTE, refused, walk
+from ..batches import batch_of
+from ..clone import iterations_of
+from ..dynamic_rows import row_bounds
+from ..groups import group_of
+from ..outputs import output_names
+from ..weights import stored_weights
+from .operands import Operands, beside_of, block_scales, operands_of
+from .places import read_group, read_view, steps_at, tiles_along
+from .scaled import stored_tensor
+from .steps import Step, TileChoice, emit_step
+from .stores import store_outputs
+from .swap import turn_elements
+from .views import major_of, say_source, strides_of, view_as
 
 
 def epilogue_tensors(matmul: MatmulOp) -> list[ir.Value]:

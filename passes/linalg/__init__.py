@@ -1,0 +1,1 @@
+"""Linalg on tensors to the one product that a kernel computes: `normalize`, and its parts."""

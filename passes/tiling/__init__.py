@@ -1,0 +1,1 @@
+"""The product as the program of one CTA: `tiling`, and its parts."""
