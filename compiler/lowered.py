@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dialects.mlir import ir
-from ..passes.base import refused
+from ..passes.base import ARGUMENTS_MAX, refused
 from ..runtime.bundles.manifest_fields import MANIFEST
 from ..runtime.bundles.schema import Integer, ListOf, OneOf, Record
 from ..runtime.strict_json import parse_json
@@ -19,7 +19,7 @@ OF_THE_KERNEL = (
 )
 SOURCE = Record(
     {
-        "arguments": Integer(1),
+        "arguments": Integer(1, ARGUMENTS_MAX),
         "inputs": ListOf(Integer(0), 2),
         "transposed": ListOf(OneOf((False, True)), 2),
     }

@@ -237,7 +237,7 @@ class ForEachClaimOp(Pipe.Operation, name="for_each_claim", traits=[ir.NoTermina
     body: ext.Region
 
     def verify_invariants(self) -> bool:
-        return verify_tile_loop(self, self.order.value, self.tiles, self.body)
+        return verify_tile_loop(self)
 
 
 class ForEachTurnOp(Pipe.Operation, name="for_each_turn", traits=[ir.NoTerminatorTrait]):
@@ -257,7 +257,7 @@ class ForEachTurnOp(Pipe.Operation, name="for_each_turn", traits=[ir.NoTerminato
     def verify_invariants(self) -> bool:
         if not 0 <= self.turn.value < self.turns.value:
             return refuse(self, f"turn must be below {self.turns.value}, got {self.turn.value}")
-        return verify_tile_loop(self, self.order.value, self.tiles, self.body)
+        return verify_tile_loop(self)
 
 
 class OtherTileOp(Pipe.Operation, name="other_tile"):

@@ -379,7 +379,7 @@ class ForEachTileOp(Tile.Operation, name="for_each_tile", traits=[ir.NoTerminato
     body: ext.Region
 
     def verify_invariants(self) -> bool:
-        return verify_tile_loop(self, self.order.value, self.tiles, self.body)
+        return verify_tile_loop(self)
 
 
 class YieldOp(Tile.Operation, name="yield", traits=[ir.IsTerminatorTrait]):

@@ -59,6 +59,4 @@ class TileCountOp(Tile.Operation, name="tile_count"):
 def _verify_place(op: Any, tiles: list[int]) -> bool:
     if len(tiles) != 2 or min(tiles) < 1:
         return refuse(op, f"tiles must be how many there are along M and N, got {tiles}")
-    if op.group.value < 1:
-        return refuse(op, f"group must be at least 1, got {op.group.value}")
-    return verify_order(op, op.order.value, op.tiles)
+    return verify_order(op)

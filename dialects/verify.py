@@ -33,6 +33,7 @@ GATHERED_ROWS = 4
 GATHERED_BYTES = 128
 LAYOUTS = (*SPAN_BYTES, LINEAR, *OF_SCALES)
 ORDERS = ("m", "n", "grouped", "hilbert")
+GROUP_DEFAULT, GROUP_MAX = 8, 2**31 - 1
 
 
 def refuse(op: ext.Operation, rule: str) -> bool:
@@ -115,10 +116,22 @@ def _fullest(dims: list[int], box: list[int]) -> list[int]:
     return [abs(e) if d == DYNAMIC else e for d, e in zip(dims, box, strict=True)]
 
 
-def verify_order(op: ext.Operation, order: str, extents: ir.ArrayAttr) -> bool:
-    """Whether there is such an order of the tiles along M and N."""
+def order_refusal(order: str, group: int) -> str | None:
+    """What an order of tiles breaks with its `group`, which is of order grouped alone."""
     if order not in ORDERS:
-        return refuse(op, f"order must be one of {ORDERS}, got {order!r}")
+        return f"order must be one of {ORDERS}, got {order!r}"
+    if not 1 <= group <= GROUP_MAX:
+        return f"group must be 1 to {GROUP_MAX}, got {group}"
+    if order != "grouped" and group != GROUP_DEFAULT:
+        return f"group must be {GROUP_DEFAULT} where order is not 'grouped', got {group}"
+    return None
+
+
+def verify_order(op: Any) -> bool:
+    """Whether there is such an order of the tiles along M and N."""
+    order, extents = op.order.value, op.tiles
+    if broken := order_refusal(order, op.group.value):
+        return refuse(op, broken)
     tiles = integers_of(extents)
     if len(tiles) != 2:
         return refuse(op, f"tiles must be how many there are along M and N, got {tiles}")
@@ -129,11 +142,11 @@ def verify_order(op: ext.Operation, order: str, extents: ir.ArrayAttr) -> bool:
     return True
 
 
-def verify_tile_loop(op: ext.Operation, order: str, extents: ir.ArrayAttr, body: ir.Region) -> bool:
+def verify_tile_loop(op: Any) -> bool:
     """Whether a loop over tiles knows its order and gives its body (i, j)."""
-    if not verify_order(op, order, extents):
+    if not verify_order(op):
         return False
-    arguments = [str(argument.type) for argument in body.blocks[0].arguments]
+    arguments = [str(argument.type) for argument in op.body.blocks[0].arguments]
     if arguments != ["index", "index"]:
         return refuse(op, f"the body must take (i, j), got {arguments}")
     return True
@@ -214,12 +227,8 @@ def verify_boxes(op: Any) -> bool:
     layout, map_type = op.tile.type.layout, op.map.type
     if layout.is_of_scales:
         return verify_atoms(op)
-    if boxes_swizzle(layout) != map_type.swizzle:
-        return refuse(
-            op,
-            "tile and tensor map must have one swizzle, got "
-            f"{layout.swizzle} and {map_type.swizzle}",
-        )
+    if not verify_boxes_swizzle(op):
+        return False
     rank2, rank3 = [layout.span, layout.rows], [layout.span, layout.rows, layout.chunks]
     rows = [layout.span, map_type.dims[1]]
     if map_type.dims[1] == DYNAMIC:
@@ -263,6 +272,15 @@ def boxes_swizzle(layout: TileLayout) -> str:
     return "none" if layout.is_vector else layout.swizzle
 
 
+def verify_boxes_swizzle(op: Any) -> bool:
+    """Whether the boxes of a tensor map are swizzled as the tile that they fill."""
+    layout, got = op.tile.type.layout, op.map.type.swizzle
+    if boxes_swizzle(layout) == got:
+        return True
+    rule = "tile and tensor map must have one swizzle"
+    return refuse(op, f"{rule}, got {layout.swizzle} and {got}")
+
+
 def verify_atoms(op: Any) -> bool:
     """Whether the boxes of a tensor map are the atoms of a tile of scales, each in two halves."""
     box = scale_box(op.tile.type.layout)
@@ -295,6 +313,8 @@ def verify_parts(op: Any) -> bool:
     box: list[int] | None = [layout.span, layout.rows // parts]
     if layout.is_of_scales:
         box = scale_box(layout, parts)
+    elif not verify_boxes_swizzle(op):
+        return False
     if plain_box(op.map.type) != box:
         return refuse(op, f"the box must be {box}, got {op.map.type.box}")
     return True

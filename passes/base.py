@@ -25,6 +25,8 @@ ARGUMENTS_ATTRIBUTE = "tile.arguments"  # a torch module's names of them
 CONTAINER_ATTRIBUTE = "gpu.container_module"  # MLIR's own: it holds a gpu.module
 # What a kernel says of itself.
 SOURCE_ATTRIBUTE = "tile.source"  # its inputs aren't the function's arguments in order
+ARGUMENTS_MAX = 10_000
+"""The most arguments of a source's function: as many as a bundle names."""
 SWAPPED_ATTRIBUTE = "tile.swapped"  # its MMAs multiply tiles of b by tiles of a
 
 COUNTS = frozenset({"operandSegmentSizes", "resultSegmentSizes"})
@@ -254,7 +256,10 @@ def operations(operation: ir.Operation) -> Iterator[Any]:
 def target_of(module: ir.Module) -> Target:
     """The target that the module is compiled for, as its kernel uses it."""
     chip = _text_of(module, TARGET_ATTRIBUTE, "a chip's name")
-    target = find_target(chip or DEFAULT_TARGET)
+    try:
+        target = find_target(DEFAULT_TARGET if chip is None else chip)
+    except OptionError as error:
+        raise refused(module.operation, f"{TARGET_ATTRIBUTE}: {error.message}") from error
     unit = _text_of(module, MMA_ATTRIBUTE, "the name of an MMA")
     return target.using(unit) if unit else target
 

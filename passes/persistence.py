@@ -42,7 +42,7 @@ from ..dialects.tile import (
 )
 from ..dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
 from ..dialects.tile_types import DYNAMIC, AccumulatorType, integers, integers_of
-from ..dialects.verify import ORDERS
+from ..dialects.verify import GROUP_DEFAULT, ORDERS
 from .base import (
     PassLog,
     one_of,
@@ -56,7 +56,7 @@ from .base import (
 )
 from .clone import Mapping, clone, is_pure, replace_in
 from .rings import retype_ring
-from .tile_order import GROUP_DEFAULT, said_order
+from .tile_order import said_order
 
 OVERLAPPING_STAGES = 2
 CLAIMS = 2

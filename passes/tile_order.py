@@ -15,7 +15,7 @@ from ..dialects.sm_types import attribute_of
 from ..dialects.tile import CtaTileOp, KernelOp
 from ..dialects.tile_place import PlaceOp
 from ..dialects.tile_types import DYNAMIC, integers, integers_of
-from ..dialects.verify import ORDERS
+from ..dialects.verify import GROUP_DEFAULT, ORDERS, order_refusal
 from .base import parse_positive, refused, walk
 from .build import constant
 from .dynamic_rows import clusters_along_m, place_at
@@ -23,7 +23,6 @@ from .dynamic_rows import clusters_along_m, place_at
 ORDER_ATTRIBUTE = "tile.order"
 ORDER, GROUP = "order", "group"
 GRID_ORDER = "m"
-GROUP_DEFAULT = 8
 
 
 def parse_group(text: str) -> int | None:
@@ -51,9 +50,11 @@ def said_order(kernel: KernelOp) -> tuple[str, int] | None:
         order, group = ir.StringAttr(said[ORDER]).value, ir.IntegerAttr(said[GROUP]).value
     except (KeyError, TypeError, ValueError):
         order, group = "", 0
-    if order not in ORDERS or group < 1 or len(said) != 2:
+    if order not in ORDERS or len(said) != 2:
         wanted = f"{{group = 8 : i64, order = {ORDERS[2]!r}}}, the order one of {ORDERS}"
         raise refused(kernel, f"{ORDER_ATTRIBUTE} must be as {wanted}, got {said}")
+    if broken := order_refusal(order, group):
+        raise refused(kernel, f"{ORDER_ATTRIBUTE}: {broken}; fix it")
     return order, group
 
 

@@ -15,6 +15,7 @@ from ...dialects.mlir import ir, scf
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
 from ...dialects.tile_blockwise import BlockwiseMmaOp
+from ...dialects.tile_scales import SCALED_MMAS
 from ...dialects.tile_weights import WeightMmaOp
 from ..base import refused, walk
 from ..batches import argument_of
@@ -43,7 +44,7 @@ def check_blockwise_mma(kernel: KernelOp, op: Any, target: Target) -> None:
 def check_steps(kernel: KernelOp) -> None:
     """Whether the steps of K of each accumulator follow one another."""
     following: dict[ir.Value, int] = {}
-    for op in walk(kernel, BlockwiseMmaOp | WeightMmaOp):
+    for op in walk(kernel, (BlockwiseMmaOp, WeightMmaOp, *SCALED_MMAS)):
         loop, form = op.operation.parent.opview, linear_form(op.k)
         steps = iterations_of(loop) if isinstance(loop, scf.ForOp) else None
         counter = loop.induction_variable if isinstance(loop, scf.ForOp) else None

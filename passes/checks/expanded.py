@@ -6,11 +6,15 @@ as before. Those on pipes and stores do not: what follows in them is no op of it
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...dialects.sm_threads import WarpsOp
 from ...dialects.target import Target
 from ...dialects.tile import CtaTileOp, KernelOp
 from ...dialects.tile_sums import ViewMmaOp
+from ...dialects.tile_types import integers_of
 from ..base import operations, refused, walk
+from ..duals import is_dual
 from ..tile_order import check_order
 from .blockwise import check_steps
 from .epilogue import check_epilogue
@@ -49,6 +53,19 @@ def _check_ops(kernel: KernelOp, target: Target) -> None:
         check_load(kernel, op, target)
     for op in walk(kernel, MMAS):
         check_mma(kernel, op, target)
+    tiles = {op.acc.type.shape for op in walk(kernel, (*MMAS, ViewMmaOp))}
     for op in operations(kernel.operation):
         if hasattr(op, "epilogue"):
             check_epilogue(op, kernel, is_expanded=True)
+        if hasattr(op, "extents"):
+            _check_extents(op, tiles, is_dual(kernel))
+
+
+def _check_extents(op: Any, tiles: set[tuple[int, int]], dual: bool) -> None:
+    """The tile of C, by whose number an op finds its place: of sums of two products the columns of
+    one."""
+    wanted = {(m, n // 2 if dual else n) for m, n in tiles}
+    got = tuple(integers_of(op.extents))
+    if got not in wanted:
+        rule = f"extents: must be those of a tile of C, {list(*wanted)}"
+        raise refused(op, f"{rule}, got {list(got)}; fix it")

@@ -12,7 +12,7 @@ from ...dialects.mlir import ir
 from ...dialects.pipe import SetRegistersOp
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
-from ..base import SOURCE_ATTRIBUTE, attributes_of, refused, walk
+from ..base import ARGUMENTS_MAX, SOURCE_ATTRIBUTE, attributes_of, refused, walk
 from ..outputs import outputs_of
 
 FIELDS = ("arguments", "inputs", "transposed")
@@ -28,17 +28,23 @@ def check_source(kernel: KernelOp) -> None:
     if sorted(fields) != sorted(FIELDS):
         raise _source(kernel, f"must have the fields {', '.join(FIELDS)}, got {told}")
     count = fields["arguments"]
-    if not isinstance(count, ir.IntegerAttr) or count.value < 1:
-        raise _source(kernel, f"arguments must be a number from 1 on, got {count}")
-    inputs = len(kernel.body.blocks[0].arguments) - len(outputs_of(kernel))
+    if not isinstance(count, ir.IntegerAttr) or not 1 <= count.value <= ARGUMENTS_MAX:
+        raise _source(kernel, f"arguments must be a number from 1 to {ARGUMENTS_MAX}, got {count}")
+    views = list(kernel.body.blocks[0].arguments)[: -len(outputs_of(kernel))]
+    inputs = len(views)
     numbers = _items(fields["inputs"], ir.IntegerAttr)
     if len(numbers) != inputs:
         raise _source(kernel, f"inputs must be {inputs} numbers, got {fields['inputs']}")
     if not all(0 <= each.value < count.value for each in numbers):
         rule = f"inputs must be numbers of the {count.value} arguments"
         raise _source(kernel, f"{rule}, got {fields['inputs']}")
-    if len(_items(fields["transposed"], ir.BoolAttr)) != inputs:
+    turned = _items(fields["transposed"], ir.BoolAttr)
+    if len(turned) != inputs:
         raise _source(kernel, f"transposed must be {inputs} flags, got {fields['transposed']}")
+    for number, (flag, view) in enumerate(zip(turned, views, strict=True)):
+        if flag.value and ir.MemRefType(view.type).rank < 2:
+            rule = f"transposed must be false for input {number}, which is no matrix"
+            raise _source(kernel, f"{rule}, got {fields['transposed']}")
 
 
 def _items(given: ir.Attribute, kind: type) -> list[Any]:

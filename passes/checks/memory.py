@@ -61,7 +61,7 @@ def check_memory(module: ir.Module) -> None:
                 _check_unplaced(ops, target_of(module))
                 _check_products(kernel, ops, target_of(module))
                 _check_terms(kernel, ops, target_of(module))
-                _check_bytes(planned, target_of(module).shared_bytes)
+                _check_bytes(planned, target_of(module))
 
 
 def _check_places(kernel: KernelOp, planned: list[Any]) -> None:
@@ -150,9 +150,9 @@ def _check_terms(kernel: KernelOp, ops: list[Any], target: Target) -> None:
             raise refused(found[0], f"{rule}, got {found[0].memory.type}; run plan-memory")
 
 
-def _check_bytes(planned: list[Any], most: int) -> None:
+def _check_bytes(planned: list[Any], target: Target) -> None:
     (asked,) = [op for op in planned if isinstance(op, SharedMemoryOp)]
-    size = asked.bytes.value
+    size, most = asked.bytes.value, target.shared_bytes
     if size > most:
         raise refused(asked, f"inside: a CTA can have {most} bytes, got {size}; use fewer slots")
     again = [op for op in planned if isinstance(op, SlotMemoryOp) and _lies_in_operands(op)]
@@ -163,7 +163,7 @@ def _check_bytes(planned: list[Any], most: int) -> None:
     for _, end, op in _ranges(planned):
         if end > size:
             raise refused(op, f"inside: must end by byte {size}, got {end}; ask for more bytes")
-    _check_columns([op for op in planned if isinstance(op, COLUMNS)])
+    _check_columns([op for op in planned if isinstance(op, COLUMNS)], target)
 
 
 def _check_apart(planned: list[Any]) -> None:
@@ -212,7 +212,13 @@ def _ranges(planned: list[Any]) -> list[tuple[int, int, Any]]:
     return found
 
 
-def _check_columns(columns: Sequence[COLUMNS]) -> None:
+def _check_columns(columns: Sequence[COLUMNS], target: Target) -> None:
+    for op in columns:
+        if isinstance(op, ColumnsOp):
+            least, each = target.accumulator_columns(*op.acc.type.shape), op.each.value
+            if each < least:
+                rule = f"inside: {op.acc.type} must have {least} columns"
+                raise refused(op, f"{rule}, got {each} each; give it as many")
     for before, op in pairwise(sorted(columns, key=columns_of)):
         end, first = columns_of(before)[1], columns_of(op)[0]
         if first < end:

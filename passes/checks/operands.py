@@ -141,6 +141,8 @@ def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
     """One copy of an operand's tile, or of its scales."""
     if op.tile.type.layout.is_of_scales:
         check_scale_load(kernel, op)
+        if not isinstance(op, LoadOp | CopyOp):
+            check_map(op, op.map, op.tile.type)
         forms = _check_extents(kernel, op)
         if isinstance(op, TmaMulticastOp):
             _check_line(kernel, op, forms)

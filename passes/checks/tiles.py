@@ -66,8 +66,6 @@ def _check_loop(kernel: KernelOp, loop: Any, first: Any) -> None:
             f"tiles: must be whole clusters of {cluster[0]}x{cluster[1]}, got {tiles}; round "
             "them up",
         )
-    if loop.group.value < 1:
-        raise refused(loop, f"tiles: group must be at least 1, got {loop.group.value}; use 1")
     wanted = tiles if isinstance(loop, ForEachClaimOp) else [grid[0], cluster[1]]
     if grid[:2] != wanted:
         rule = "a CTA a tile" if isinstance(loop, ForEachClaimOp) else "one row of clusters"

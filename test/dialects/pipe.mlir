@@ -12,7 +12,7 @@
 // CHECK-NEXT:     "pipe.tile"(%[[S]]) {index = 0 : i64} : ({{.*}}) -> !tile.smem<tensor<128x64xbf16>, "k", "none">
 // CHECK-NEXT:     "tile.copy"
 // CHECK-NEXT:     "pipe.commit"(%[[TILES]])
-// CHECK-NEXT:   }) {group = 4 : i64, order = "m", tiles = [1, 1]}
+// CHECK-NEXT:   }) {group = 8 : i64, order = "m", tiles = [1, 1]}
 // CHECK-NEXT: }) {agent = "load", warps = 2 : i64} : () -> ()
 // CHECK:        "pipe.wait"(%[[TILES]])
 // CHECK:        "pipe.release"(%[[TILES]])
@@ -28,7 +28,7 @@
 // CHECK-NEXT:   ^bb0(%{{.*}}: index, %{{.*}}: index):
 // CHECK-NEXT:     "pipe.skip"(%[[SHARED]]) {slots = 1 : i64}
 // CHECK-NEXT:     "pipe.wait"(%[[TURNS]]) : ({{.*}}) -> !pipe.slot<[!pipe.turn]>
-// CHECK:        }) {group = 4 : i64, order = "m", tiles = [1, 1], turn = 1 : i64, turns = 2 : i64}
+// CHECK:        }) {group = 8 : i64, order = "m", tiles = [1, 1], turn = 1 : i64, turns = 2 : i64}
 // CHECK-NEXT: }) {agent = "pong", warps = 4 : i64}
 !view = memref<128x64xbf16, 1>
 !ta = !tile.smem<tensor<128x64xbf16>, "k", "none">
@@ -54,7 +54,7 @@
       %t = "pipe.tile"(%s) {index = 0 : i64} : (!slot) -> !ta
       "tile.copy"(%v, %t, %i, %j) : (!view, !ta, index, index) -> ()
       "pipe.commit"(%tiles) : (!tiles) -> ()
-    }) {group = 4 : i64, order = "m", tiles = [1, 1]} : (!claims) -> ()
+    }) {group = 8 : i64, order = "m", tiles = [1, 1]} : (!claims) -> ()
   }) {agent = "load", warps = 2 : i64} : () -> ()
   "pipe.role"() ({
     "pipe.for_each_claim"(%claims) ({
@@ -66,7 +66,7 @@
       "tile.mma"(%acc, %t, %t, %false) : (!acc, !ta, !ta, i1) -> ()
       "pipe.release"(%tiles) : (!tiles) -> ()
       "pipe.commit"(%accs) : (!accs) -> ()
-    }) {group = 4 : i64, order = "m", tiles = [1, 1]} : (!claims) -> ()
+    }) {group = 8 : i64, order = "m", tiles = [1, 1]} : (!claims) -> ()
   }) {agent = "mma", warps = 1 : i64} : () -> ()
   "pipe.role"() ({
     "pipe.for_each_claim"(%claims) ({
@@ -74,7 +74,7 @@
       %s = "pipe.wait"(%accs) : (!accs) -> !sums
       %acc = "pipe.tile"(%s) {index = 0 : i64} : (!sums) -> !acc
       "pipe.release"(%accs) : (!accs) -> ()
-    }) {group = 4 : i64, order = "m", tiles = [1, 1]} : (!claims) -> ()
+    }) {group = 8 : i64, order = "m", tiles = [1, 1]} : (!claims) -> ()
   }) {agent = "epilogue", warps = 4 : i64} : () -> ()
   "pipe.role"() ({
     "pipe.claim"(%claims) : (!claims) -> ()
@@ -91,7 +91,7 @@
       %t = "pipe.tile"(%s) {index = 0 : i64} : (!slot) -> !ta
       "tile.copy"(%v, %t, %i, %j) : (!view, !ta, index, index) -> ()
       "pipe.commit"(%tiles) : (!tiles) -> ()
-    }) {group = 4 : i64, order = "m", tiles = [1, 1]} : () -> ()
+    }) {group = 8 : i64, order = "m", tiles = [1, 1]} : () -> ()
   }) {agent = "load", warps = 4 : i64} : () -> ()
   "pipe.role"() ({
     "pipe.for_each_turn"() ({
@@ -101,7 +101,7 @@
       "pipe.commit"(%turns) : (!turns) -> ()
       "pipe.release"(%tiles) : (!tiles) -> ()
       "pipe.skip"(%tiles) {slots = 1 : i64} : (!tiles) -> ()
-    }) {group = 4 : i64, order = "m", tiles = [1, 1], turn = 0 : i64, turns = 2 : i64} : () -> ()
+    }) {group = 8 : i64, order = "m", tiles = [1, 1], turn = 0 : i64, turns = 2 : i64} : () -> ()
   }) {agent = "ping", warps = 4 : i64} : () -> ()
   "pipe.role"() ({
     "pipe.for_each_turn"() ({
@@ -111,6 +111,6 @@
       %s = "pipe.wait"(%tiles) : (!tiles) -> !slot
       "pipe.release"(%turns) : (!turns) -> ()
       "pipe.release"(%tiles) : (!tiles) -> ()
-    }) {group = 4 : i64, order = "m", tiles = [1, 1], turn = 1 : i64, turns = 2 : i64} : () -> ()
+    }) {group = 8 : i64, order = "m", tiles = [1, 1], turn = 1 : i64, turns = 2 : i64} : () -> ()
   }) {agent = "pong", warps = 4 : i64} : () -> ()
 }) {arg_names = ["v"], cluster = [1, 1, 1], grid = [1, 1, 1], sym_name = "g", threads = 384 : i64} : () -> ()

@@ -46,8 +46,8 @@ def pair_mma(a, b, shape):
     return f'"tile.pair_mma"(%acc, %a, %b, %true) : ({types}) -> ()'
 
 
-def multicast(box, axis="n", parts=2):
-    map_type = f'!tile.map<bf16, [128, 256], [256], [8, {box}], "none">'
+def multicast(box, axis="n", parts=2, swizzle="none"):
+    map_type = f'!tile.map<bf16, [128, 256], [256], [8, {box}], "{swizzle}">'
     return (
         create(RING),
         f'%s = "pipe.acquire"(%r) : ({RING}) -> !pipe.slot<[{SMEM}]>',
@@ -97,7 +97,7 @@ def gathered_store(rows=256, columns=64, word="1x1xi32", start="any"):
     )
 
 
-def place(tiles="[2, 2]", order="m", group=1):
+def place(tiles="[2, 2]", order="m", group=8):
     how = f'{{tiles = {tiles}, order = "{order}", group = {group} : i64}}'
     number = "%n = arith.constant 0 : i32"
     return number, f'%x, %y = "tile.place"(%n) {how} : (i32) -> (index, index)'
@@ -181,7 +181,7 @@ def read_beside(axes="n", values="vector<2xbf16>"):
 def tile_loop(order="m", arguments="%m: index, %n: index", tiles="[1, 1]"):
     return (
         f'"tile.for_each_tile"() ({{ ^bb0({arguments}): %c = arith.constant 1 : index }})',
-        f'{{group = 1 : i64, order = "{order}", tiles = {tiles}}} : () -> ()',
+        f'{{group = 8 : i64, order = "{order}", tiles = {tiles}}} : () -> ()',
     )
 
 
@@ -225,6 +225,10 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         (
             kernel(*multicast(42, parts=3)),
             "tile.tma_multicast: 128 rows are not 3 parts of whole rows, 8 at a time",
+        ),
+        (
+            kernel(*multicast(64, swizzle="32B")),
+            "tile.tma_multicast: tile and tensor map must have one swizzle, got none and 32B",
         ),
         (
             kernel(*multicast(128)),
@@ -414,7 +418,12 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
             kernel(*write_partial(memory=COLUMNS)),
             f"tile.write_partial: memory must be of one tile of rows, got !pipe.slot<[{COLUMNS}]>",
         ),
-        (kernel(*place(group=0)), "tile.place: group must be at least 1, got 0"),
+        (kernel(*place(group=0)), "tile.place: group must be 1 to 2147483647, got 0"),
+        (kernel(*place(group=2**31)), "tile.place: group must be 1 to 2147483647, got 2147483648"),
+        (
+            kernel(*place(group=4)),
+            "tile.place: group must be 8 where order is not 'grouped', got 4",
+        ),
         (
             kernel(*place(order="z")),
             "tile.place: order must be one of ('m', 'n', 'grouped', 'hilbert'), got 'z'",

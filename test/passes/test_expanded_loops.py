@@ -82,6 +82,23 @@ def test_copies_of_scales_say_how_many_rows_and_blocks_share_one():
             replace('{whole = "j"}', ""),
             "tile.copy: whole: must be one of ('none', 'i', 'j', 'ij'), got none of them",
         ),
+        *(
+            (
+                f"{TMA},epilogue-staging",
+                change(name, "extents", extents),
+                f"{name}: extents: must be those of a tile of C, [128, 64], got {extents}; fix it",
+            )
+            for name, extents in (
+                ("tile.tma_store", "[128, 32]"),
+                ("tile.tma_store", "[64, 64]"),
+            )
+        ),
+        (
+            f"{TMA},epilogue-staging",
+            replace("extents = [128, 64]", "extents = [128, 63]"),
+            "tile.apply_epilogue: extents: must be those of a tile of C, [128, 64], got [128, 63]; "
+            "fix it",
+        ),
         (
             f"{TMA},epilogue-staging",
             replace('whole = "none"', 'whole = "j"'),

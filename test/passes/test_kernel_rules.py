@@ -328,7 +328,7 @@ MESSAGES = {
     "a grid of a tile loop with rows": (
         "tile.kernel: tiles: the grid must be one row of clusters, 3x1, got 3x3; change the grid"
     ),
-    "a group of none": ("tile.for_each_tile: tiles: group must be at least 1, got 0; use 1"),
+    "a group of none": "tile.for_each_tile: group must be 1 to 2147483647, got 0",
     "loops over other tiles": (
         "tile.for_each_tile: tiles: all roles must walk the same tiles, got another tiles than "
         "the first loop's; give all of them one"

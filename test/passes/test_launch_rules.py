@@ -2,6 +2,7 @@
 
 import functools
 import re
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 
 SOURCE = "tile.source = {arguments = 2 : i64, inputs = [0, 1], transposed = [true, false]}"
+BIASED = Path(__file__).parents[1] / "numerics" / "inputs" / "bias_relu.mlir"
 ROLES = "tiling{tile=128x256x64},tma-insertion,swizzle-selection,pipelining,warp-specialization"
 
 
@@ -39,11 +41,15 @@ def refuse(text, message):
         ),
         (
             "{arguments = 0 : i64, inputs = [0, 1], transposed = [true, false]}",
-            "arguments must be a number from 1 on, got 0",
+            "arguments must be a number from 1 to 10000, got 0",
+        ),
+        (
+            "{arguments = 10001 : i64, inputs = [0, 1], transposed = [true, false]}",
+            "arguments must be a number from 1 to 10000, got 10001",
         ),
         (
             '{arguments = "2", inputs = [0, 1], transposed = [true, false]}',
-            'arguments must be a number from 1 on, got "2"',
+            'arguments must be a number from 1 to 10000, got "2"',
         ),
         (
             "{arguments = 2 : i64, inputs = [0], transposed = [true, false]}",
@@ -71,6 +77,22 @@ def test_what_is_said_of_the_sources_arguments_is_read(new, message):
     text = program("tiling")
     assert text.count(SOURCE) == 1
     refuse(text.replace(SOURCE, f"tile.source = {new}"), f"source: tile.source: {message}")
+
+
+def test_a_vector_is_never_transposed():
+    text = compile_matmul(BIASED, pipeline="tiling", stop_after="tiling", until="mlir").mlir
+    said = (
+        "tile.source = {arguments = 3 : i64, inputs = [0, 1, 2], transposed = [false, true, true]}"
+    )
+    edited = text.replace("threads = 128 : i64}", f"threads = 128 : i64, {said}}}")
+    assert edited != text
+    refuse(edited, "source: .*transposed must be false for input 2, which is no matrix, got")
+
+
+@pytest.mark.parametrize("chip", ["", "sm_42"])
+def test_a_module_names_a_chip_that_there_is(chip):
+    text = program("tiling").replace('tile.target = "sm_90a"', f'tile.target = "{chip}"')
+    refuse(text, f"tile.target: target: unknown chip '{chip}'; use one of sm_100a, sm_90a")
 
 
 def test_two_inputs_may_be_one_argument():

@@ -66,6 +66,11 @@ ROWS = {
         change("sm.columns", "first", 64),
         "sm.columns: must lie in the 128 columns of the allocation, got 64 to 192",
     ),
+    "fewer columns than an accumulator has": (
+        change("sm.columns", "each", 64),
+        "sm.columns: inside: !tile.acc<tensor<128x128xf32>> must have 128 columns, got 64 each; "
+        "give it as many",
+    ),
     "columns that tcgen05.alloc does not take": (
         change("sm.tensor_memory", "columns", 96),
         "sm.tensor_memory: columns must be a power of two from 32 to 512, got 96",

@@ -46,6 +46,19 @@ def kernel():
             "%b_scales_tile_4, %i, %k)",
             "tile.scaled_mma: scales: j must be the N place of its tile, got another index; fix it",
         ),
+        (
+            "%b_scales_tile_4, %j, %k)",
+            "%b_scales_tile_4, %j, %j)",
+            "tile.scaled_mma: steps: K steps must follow one another, each by one, got another "
+            "order; count K by the loop around",
+        ),
+        (
+            "[256, 6, 2], [256, 1536]",
+            "[256, 6, 2], [512, 1536]",
+            "tile.tma_load: views: the tensor map of memref<2x3x32x4x4xf8E8M0FNU, 1> must have "
+            "dims [256, 6, 2] and strides [256, 1536] of f8E8M0FNU, got [256, 6, 2] and [512, "
+            "1536] of f8E8M0FNU",
+        ),
     ],
 )
 def test_a_kernel_that_breaks_a_rule_is_refused(kernel, old, new, message):
