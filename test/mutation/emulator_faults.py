@@ -77,8 +77,8 @@ EMULATOR = [
     ),
     Fault(
         "wgmma-registers: registers may change without wgmma.fence",
-        "        if type(value) is not Pending and not self._is_fenced(slot, value):",
-        "        if type(value) is Pending and not self._is_fenced(slot, value):",
+        "        if type(value) is Pending or self._is_fenced(slot, value):",
+        "        if type(value) is not Pending or self._is_fenced(slot, value):",
         (FOREIGN, "test/bugs"),
     ),
     Fault(

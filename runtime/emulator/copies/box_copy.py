@@ -31,7 +31,7 @@ from ..machine.swizzle import PATTERN_BYTES, Swizzle
 from ..ptx.addresses import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from ..ptx.values import bf16_to_f32, f32_to_bf16
 from .tensor_map import Part, TiledMap
-from .tensor_map_object import TENSOR_MAP_BYTES, decode
+from .tensor_map_object import FIELD_BYTES, TENSOR_MAP_BYTES, decode
 
 TENSOR_ALIGNMENT = 128
 """Bytes to which the shared address of a tensor copy must be aligned."""
@@ -173,8 +173,8 @@ def _check_visible(address: int) -> None:
 def _read_map(
     cta: Cta, address: int, known: dict[int, tuple[bytes, BoundMap]]
 ) -> tuple[bytes, BoundMap]:
-    """The object in memory and its map; known: takes it where nobody can ever change it."""
-    data = cta.generic.read_bytes(address, TENSOR_MAP_BYTES, 64).tobytes()
+    """The fields in memory and their map; known: takes it where nobody can ever change it."""
+    data = cta.generic.read_bytes(address, TENSOR_MAP_BYTES, 64)[:FIELD_BYTES].tobytes()
     found = data, BoundMap(*decode(data))
     if PARAM_WINDOW <= address < PARAM_WINDOW + WINDOW_SIZE:
         known[address] = found

@@ -1,7 +1,8 @@
 """The 128 bytes of a tensor map object: the emulator's own encoding, which instructions can edit.
 
-The bytes describe the map completely: they may be copied, edited by ``tensormap.replace`` and lie
-in any memory. All zeros are a map of which no field is set yet.
+The first 64 bytes describe the map completely: they may be copied, edited by
+``tensormap.replace`` and lie in any memory. All zeros are a map of which no field is set yet. The
+other half is of no use, as on GPUs: grouped kernels of the CuTe DSL copy the first half alone.
 Source: PTX ISA §5.5.8 (tensor-map), §9.7.9.26.1 (tensormap.replace, field values).
 """
 
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
-from struct import Struct
 
 from ..errors import LaunchError, Trap
 from ..machine import swizzle as swizzles
@@ -18,27 +18,32 @@ from .tensor_map_types import by_ptx_number
 
 TENSOR_MAP_BYTES = 128
 """Size of the object; its address must be a multiple of 64."""
+FIELD_BYTES = 64
+"""How many of them, from the first on, hold the fields."""
 MAX_RANK = 5
 NO_MAP = "the 128 bytes at the tensor map address are no map"
-_MAGIC = b"tensor map\0"
+_MAGIC = b"tmap\0"
 _SECTION = "PTX ISA section 9.7.9.26.1"
-_LAYOUT = Struct(f"<{len(_MAGIC)}s{MAX_RANK}Q{MAX_RANK}Q{MAX_RANK}H{MAX_RANK}B7BQ")
+_ROWS_OF_BITS = ((MAX_RANK, 33), (MAX_RANK - 1, 40), (MAX_RANK, 9), (MAX_RANK, 4))
+"""Entries of dims, strides, box and steps, and the bits of each."""
+_WIDTHS = (*(bits for count, bits in _ROWS_OF_BITS for _ in range(count)), 3, 4, 2, 3, 2, 1, 2, 64)
 _MODE_128B = 3
-_LARGEST_STEP, _LARGEST_BOX = (1 << 8) - 1, (1 << 16) - 1
+_LARGEST_STEP, _LARGEST_BOX, _LARGEST_STRIDE = (1 << 4) - 1, (1 << 9) - 1, (1 << 40) - 1
 
 Row = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class MapObject:
-    """The fields as they are stored: five entries each, numbers as the instruction gives them.
+    """The fields as they are stored: an entry for each dimension that a map can have, numbers as
+    the instruction gives them.
 
     ``dtype``, ``interleave``, ``fill`` and ``promotion`` are the driver's enumerators;
     ``mode`` and ``atomicity`` make the swizzle.
     """
 
     dims: Row = (0,) * MAX_RANK
-    strides: Row = (0,) * MAX_RANK
+    strides: Row = (0,) * (MAX_RANK - 1)
     box: Row = (0,) * MAX_RANK
     steps: Row = (0,) * MAX_RANK
     rank: int = 1
@@ -51,22 +56,27 @@ class MapObject:
     address: int = 0
 
     def pack(self) -> bytes:
-        """The 128 bytes."""
+        """The first 64 bytes."""
         rows, scalars = astuple(self)[:4], astuple(self)[4:]
-        flat = [number for row in rows for number in row]
-        return _LAYOUT.pack(_MAGIC, *flat, *scalars).ljust(TENSOR_MAP_BYTES, b"\0")
+        fields, number, at = (*(each for row in rows for each in row), *scalars), 0, 0
+        for value, bits in zip(fields, _WIDTHS, strict=True):
+            number |= value << at
+            at += bits
+        return _MAGIC + number.to_bytes(FIELD_BYTES - len(_MAGIC), "little")
 
     @staticmethod
     def unpack(data: bytes) -> MapObject:
-        """The fields of 128 bytes; zeros are an empty map, other bytes are a ``Trap``."""
-        if not any(data):
+        """The fields of an object; zeros are an empty map, other bytes are a ``Trap``."""
+        if not any(data[:FIELD_BYTES]):
             return MapObject()
         if not data.startswith(_MAGIC):
             raise Trap("tensor-map", NO_MAP)
-        values = _LAYOUT.unpack_from(data)[1:]
-        rows = (values[i * MAX_RANK : (i + 1) * MAX_RANK] for i in range(4))
-        dims, strides, box, steps = rows
-        return MapObject(dims, strides, box, steps, *values[4 * MAX_RANK :])
+        number, values = int.from_bytes(data[len(_MAGIC) : FIELD_BYTES], "little"), []
+        for bits in _WIDTHS:
+            values.append(number & (1 << bits) - 1)
+            number >>= bits
+        rows = [tuple(values.pop(0) for _ in range(count)) for count, _ in _ROWS_OF_BITS]
+        return MapObject(*rows, *values)
 
     def tiled(self) -> TiledMap:
         """The map that the fields describe; ``LaunchError`` where the driver would refuse it."""
@@ -92,16 +102,16 @@ class MapObject:
         return self.mode
 
 
-def _padded(row: Row) -> Row:
-    return row + (0,) * (MAX_RANK - len(row))
+def _padded(row: Row, length: int = MAX_RANK) -> Row:
+    return row + (0,) * (length - len(row))
 
 
 def encode(tiled: TiledMap, address: int) -> bytes:
     """The object of a map whose tensor starts at a global ``address``."""
     number = swizzles.MODES.index(tiled.swizzle)
-    return MapObject(
+    found = MapObject(
         dims=_padded(tiled.dims),
-        strides=_padded(tiled.strides),
+        strides=_padded(tiled.strides, MAX_RANK - 1),
         box=_padded(tiled.box),
         steps=_padded(tiled.element_strides),
         rank=tiled.rank,
@@ -111,14 +121,15 @@ def encode(tiled: TiledMap, address: int) -> bytes:
         fill=OOB_FILLS.index(tiled.oob_fill),
         promotion=L2_PROMOTIONS.index(tiled.l2_promotion),
         address=address,
-    ).pack()
+    )
+    return found.pack().ljust(TENSOR_MAP_BYTES, b"\0")
 
 
 @lru_cache(maxsize=1024)
 def decode(data: bytes) -> tuple[TiledMap, int]:
     """(map, global address) of an object; ``Trap`` if it is none or breaks a rule."""
     found = MapObject.unpack(data)
-    if not any(data):
+    if not any(data[:FIELD_BYTES]):
         raise Trap("tensor-map", NO_MAP)
     try:
         tiled = found.tiled()
@@ -133,7 +144,7 @@ def decode(data: bytes) -> tuple[TiledMap, int]:
 _ROWS = {
     "box_dim": ("box", _LARGEST_BOX),
     "global_dim": ("dims", None),
-    "global_stride": ("strides", None),
+    "global_stride": ("strides", _LARGEST_STRIDE),
     "element_stride": ("steps", _LARGEST_STEP),
 }
 _CHOICES = {
@@ -149,7 +160,7 @@ CONSTANT_FIELDS = ("elemtype", *_CHOICES)
 
 
 def replaced(data: bytes, field: str, ordinal: int, value: int) -> bytes:
-    """The object with one field replaced, as ``tensormap.replace.tile.field`` does it."""
+    """The fields with one of them replaced, as ``tensormap.replace.tile.field`` does it."""
     found = MapObject.unpack(data)
     if field == "global_address":
         return replace(found, address=value).pack()

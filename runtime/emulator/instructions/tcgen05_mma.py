@@ -246,7 +246,7 @@ def _order(cta: Cta, multiply_: Multiply, access: Access, warp: Warp) -> None:
     engine.use_group(multiply_.group)
     sums = multiply_.sums
     engine.memory.check_columns(multiply_.d.column, multiply_.d_columns, sums.what)
-    cta.launch.events.columns_claimed(cta, sums)
+    cta.launch.events.columns_claimed(cta, sums._replace(behind_reads_of=access.who))
     if isinstance(multiply_.a, Place):
         _order_a(cta, multiply_, multiply_.a, access.op, warp)
     cta.launch.events.columns_used(cta, warp, multiply_.access, True)

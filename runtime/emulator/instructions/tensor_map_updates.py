@@ -9,6 +9,7 @@ import numpy as np
 
 from ..copies.tensor_map_object import (
     CONSTANT_FIELDS,
+    FIELD_BYTES,
     MAX_RANK,
     ORDINAL_FIELDS,
     TENSOR_MAP_BYTES,
@@ -25,7 +26,7 @@ from .tcgen05 import take_aligned
 
 _FIELDS = ("global_address", "rank", *ORDINAL_FIELDS, *CONSTANT_FIELDS)
 _WIDE_FIELDS = ("global_address", "global_stride")
-_WORDS = TENSOR_MAP_BYTES // 8
+_WORDS = FIELD_BYTES // 8
 _OFFSETS = np.arange(_WORDS, dtype=np.uint64) * np.uint64(8)
 _COPYING = np.arange(32) < _WORDS
 _ALIGNMENT = 64

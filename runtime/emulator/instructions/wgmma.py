@@ -47,6 +47,10 @@ _FORMS = (
     (_BYTES, 32, ("s32",)),
 )
 """Operand types, K and accumulator types that go together."""
+_LATE_MOVE = (
+    "registers of wgmma.mma_async are moved behind the wgmma.fence of their group, which must come"
+    " between (PTX ISA §9.7.15.7.1); ptxas orders such copies"
+)
 
 
 @dataclass(frozen=True)
@@ -334,7 +338,7 @@ def _submit(
 ) -> None:
     slots, read = registers
     old = [warp.regs[slot] for slot in slots]
-    _check_registers(products_of(warp), form, dict(zip(slots, old, strict=True)), read)
+    _check_registers(warp, form, dict(zip(slots, old, strict=True)), read)
     line = warp.program.source[warp.split.pc].line
     row = warp.index % _GROUP * _WARP_M
     kept = old if adds else None
@@ -357,14 +361,15 @@ def _submit(
     count_event(warp.cta, "wgmma flops", 2 * _WARP_M * form.n * form.k)
 
 
-def _check_registers(
-    products: WarpProducts, form: WgmmaForm, old: dict[int, Any], a: dict[int, Any]
-) -> None:
+def _check_registers(warp: Warp, form: WgmmaForm, old: dict[int, Any], a: dict[int, Any]) -> None:
+    products, late = products_of(warp), False
     for slot, value in old.items():
-        products.require_fenced(slot, value, "the accumulator of wgmma.mma_async")
+        late |= products.moved_late(slot, value, "the accumulator of wgmma.mma_async")
         if type(value) is Pending and value.product.form.accumulator != form.accumulator:
             value.refuse()
     for slot, value in a.items():
-        products.require_fenced(slot, value, "operand A of wgmma.mma_async")
+        late |= products.moved_late(slot, value, "operand A of wgmma.mma_async")
         if type(value) is Pending:
             value.refuse()
+    if late:
+        warp.launch.warn("late-move", _LATE_MOVE)

@@ -67,7 +67,9 @@ class Claim(NamedTuple):
     """What is about to be accessed. against: the names of accesses under way that may not meet it.
 
     Two reads never conflict. An mma on the same accumulator and ``shape`` is pipelined behind the
-    earlier one; ``behind_products_of`` a warp, see `TensorEngine.products_before`.
+    earlier one; ``behind_products_of`` a warp, see `TensorEngine.products_before`; behind_reads_of:
+    a warp whose products run in the order of issue, so that this one may replace what earlier ones
+    read as operand A.
     """
 
     span: Span
@@ -76,3 +78,4 @@ class Claim(NamedTuple):
     shape: tuple[int, int, int] | None = None
     reads: bool = False
     behind_products_of: tuple[int, int] | None = None
+    behind_reads_of: tuple[int, int] | None = None

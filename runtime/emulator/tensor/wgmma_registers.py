@@ -1,10 +1,9 @@
 """Registers that an asynchronous wgmma.mma_async still owns, and the groups of one warp.
 
 A register holds its array, so an unchanged array means an unchanged register: that is how a
-register written after the last wgmma.fence is found (not one that a plain mov filled with a
-constant or with an older value: compilers place such copies anywhere). Until its group is waited
-for, a register of D holds a `Pending` instead of an array: a copy of it moves along, every other
-use is a Trap. A register of A must hold the same array until then; reading it is no Trap.
+register written after the last wgmma.fence is found. Until its group is waited for, a register of D
+holds a `Pending` instead of an array: a copy of it moves along, every other use is a Trap. A
+register of A must hold the same array until then; reading it is no Trap.
 Source: PTX ISA §9.7.15.7 (wgmma.fence, commit_group, wait_group).
 """
 
@@ -78,26 +77,35 @@ Pending.__hash__ = object.__hash__
 class WarpProducts:
     """The operations of one warp: not committed, and in groups from old to new.
 
-    fenced: the arrays of all registers at the last wgmma.fence; issued: how many so far.
+    fenced: the arrays of all registers at the last wgmma.fence; staged: whether that belongs to the
+    operations that are not committed; issued: how many so far.
     """
 
     open: list[Product] = field(default_factory=list)
     groups: list[list[Product]] = field(default_factory=list)
     fenced: list[Any] = field(default_factory=list)
+    staged: bool = False
     issued: int = 0
 
     def fence(self, registers: list) -> None:
         """wgmma.fence: accesses to the registers so far are ordered."""
-        self.fenced = list(registers)
+        self.fenced, self.staged = list(registers), True
 
-    def require_fenced(self, slot: int, value: Any, what: str) -> None:
-        """Trap if a register was written after the last wgmma.fence."""
-        if type(value) is not Pending and not self._is_fenced(slot, value):
-            raise Trap(
-                "missing-fence",
-                f"a register of {what} was written after the last wgmma.fence; "
-                f"wgmma.fence.sync.aligned must come between",
-            )
+    def moved_late(self, slot: int, value: Any, what: str) -> bool:
+        """Whether a register was written after the last wgmma.fence, and only moved: a constant, or
+        what another register held at a fence of the same group. Trap if it was written otherwise.
+
+        NVVM lets such copies sink behind the fence, and ptxas orders them.
+        """
+        if type(value) is Pending or self._is_fenced(slot, value):
+            return False
+        if self.staged and any(value is each for each in self.fenced):
+            return True
+        raise Trap(
+            "missing-fence",
+            f"a register of {what} was written after the last wgmma.fence; "
+            f"wgmma.fence.sync.aligned must come between",
+        )
 
     def _is_fenced(self, slot: int, value: Any) -> bool:
         return slot < len(self.fenced) and self.fenced[slot] is value
@@ -105,7 +113,7 @@ class WarpProducts:
     def commit(self) -> None:
         """wgmma.commit_group."""
         self.groups.append(self.open)
-        self.open = []
+        self.open, self.staged = [], False
 
     def older(self, newest: int) -> list[Product]:
         """The operations of all groups but the `newest` last ones."""

@@ -306,15 +306,29 @@ def test_every_use_of_the_accumulator_before_the_wait_is_refused(trapped, poison
     assert "wgmma.wait_group" in str(trap)
 
 
+LATE_MOVES = {"of a number": "mov.b32 %r3, 7;", "of another register": "mov.b32 %r3, %r90;"}
+
+
+@pytest.mark.parametrize("late", LATE_MOVES)
+def test_a_move_that_sinks_behind_the_fence_of_its_group_is_a_warning(run, poisoned, late):
+    """NVVM places copies so, as in the CuTe DSL's persistent kernels, and ptxas orders them"""
+    _, _, image, descriptors = bf16_case()
+    body = FILL + descriptors + "mov.b32 %r90, 7;" + zeroed(8, "1") + FENCE + LATE_MOVES[late]
+    out = poisoned(128 * 8, np.uint32)
+    report = run(body + STEP + DONE + stored(8), image, out, threads=128, target="sm_90a")
+    assert {each.category for each in report.warnings} == {"late-move"}
+
+
 ONE_WARP = "setp.lt.u32 %p2, %lane, 32; @!%p2 bra E;\n"
 MISUSES = {
     "no fence after the registers were written": (
         FENCE + "add.f32 %r3, %r3, %r3;" + STEP, "missing-fence", "after the last wgmma.fence"),
-    "no fence after mov from a register that was there": (
-        "mov.b32 %r9, 7;" + FENCE + "mov.b32 %r3, %r9;" + STEP, "missing-fence",
+    "no fence after mov of another value": (
+        "mov.b32 %r9, 7;" + FENCE + "add.u32 %r9, %r9, 1; mov.b32 %r3, %r9;" + STEP,
+        "missing-fence", "after the last wgmma.fence"),
+    "mov of a number, and no fence in its group": (
+        FENCE + STEP + DONE + "mov.b32 %r3, 7;" + STEP, "missing-fence",
         "after the last wgmma.fence"),
-    "no fence after mov of a number": (
-        FENCE + "mov.b32 %r3, 7;" + STEP, "missing-fence", "after the last wgmma.fence"),
     "a warp without a warpgroup": (FENCE + STEP + DONE, "convergence", "2 do not exist"),
     "written before the wait": (FENCE + STEP + COMMIT + "mov.b32 %r0, 0;" + DONE, "missing-wait",
                                 "was written before"),

@@ -91,6 +91,15 @@ def test_a_map_built_from_zeros_in_shared_memory_is_used_from_global_memory():
     assert np.array_equal(out, expected(source))
 
 
+def test_the_second_half_of_an_object_counts_for_nothing():
+    """Grouped kernels of the CuTe DSL copy the first 64 bytes of a map alone"""
+    source, out, space = tensor(), np.zeros((16, 4, 8), np.uint16), np.zeros(128, np.uint8)
+    half = HEADER.replace("st.shared", "setp.lt.u32 %p1, %r0, 16; @%p1 st.shared")
+    body = half + BUILD + PUBLISH + ACQUIRE + USE + "ret; }"
+    launch(body, "k", grid=1, block=32, params=[out, source, space])
+    assert np.array_equal(out, expected(source))
+
+
 def a_map(source: np.ndarray) -> TensorMap:
     return TensorMap(source, "bf16", (40, 24), (96,), (32, 16), swizzle="64B", oob_fill="nan")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.runtime.emulator import Trap
 from tilewright.runtime.emulator.machine import swizzle
 
 K_MODES = (swizzle.NONE, swizzle.B32, swizzle.B64, swizzle.B128)
@@ -134,6 +135,38 @@ def test_operand_a_may_come_from_tensor_memory(tc, kind, name, m):
     body += tc.mma(kind, "[%r17]") + tc.DONE + load
     tc.run(body, image, out, 0, bdesc, tc.instruction_word(name, name, "f32", m, 64))
     np.testing.assert_array_equal(tc.read_d(out, m, 64).view(np.float32), tc.product(a, b))
+
+
+def replacing_a(tc, thread: int, seed: int):
+    """A product of A in columns 256 and up, and another by a thread whose sums go there."""
+    rng = np.random.default_rng(12)
+    a, b = tc.random_matrix(rng, 128, 16, "bf16"), tc.random_matrix(rng, 64, 16, "bf16")
+    image = bytearray(12288)
+    image[:4096] = a.tobytes()
+    adesc = tc.place_operand(image, a, swizzle.NONE, False, 4096)
+    bdesc = tc.place_operand(image, b, swizzle.NONE, False, 8192)
+    load, out = tc.dump_d(128, 64)
+    row = "shl.b32 %r16, %r0, 5; add.u32 %r16, %r2, %r16;\n"
+    row += "".join(f"ld.shared.u32 %v{i}, [%r16+{4 * i}];\n" for i in range(8))
+    second = tc.mma("f16").replace("[%r12]", "[%r17]").replace("%p0", "%p5")
+    body = tc.store_fragment(row, 8) + "add.u32 %r17, %r12, 256;\n" + tc.FALSE
+    body += f"setp.eq.u32 %p5, %r0, {thread};\n" + tc.mma("f16", "[%r17]") + second + tc.DONE
+    word = tc.instruction_word("bf16", "bf16", "f32", 128, 64)
+    report = tc.run(body + load, image, out, adesc, bdesc, word, seed=seed)
+    return tc.read_d(out, 128, 64).view(np.float32), tc.product(a, b), report
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_may_replace_operand_a_of_an_earlier_product_of_the_thread(tc, seed):
+    """CUTLASS's attention relies on the order of issue, which the ISA does not list"""
+    got, wanted, report = replacing_a(tc, 0, seed)
+    np.testing.assert_array_equal(got, wanted)
+    assert {each.category for each in report.warnings} == {"unlisted-order"}
+
+
+def test_sums_of_another_warp_may_not(tc):
+    with pytest.raises(Trap, match=r"missing-wait: .* is not ordered behind the tcgen05\.mma"):
+        replacing_a(tc, 32, 0)
 
 
 def test_a_descriptor_may_be_a_register_plus_a_constant(tc):

@@ -31,6 +31,7 @@ from .clock import (
     HAPPENED,
     KNOWN,
     OUT,
+    OVER,
     OWN_CLUSTER,
     OWN_CTA,
     REACH,
@@ -366,11 +367,13 @@ class Races(Actors, Listener):
         return self._clocks[warp].own, self._clocks[warp].time
 
     def require_tensor(self, warp: Warp, past: PastAccess, what: str) -> None:
-        """Trap if a warp's access to tensor memory is not ordered behind another warp's."""
+        """Trap if a warp's access to tensor memory is not ordered behind another warp's. Columns
+        that were read may be overwritten once the reading is over."""
         assert past.event is not None  # the race checks told it
         component, time = past.event
         rows = self.known(warp).wide(self._clocks[warp].domain.width)
-        if max(int(rows[kind, component]) for kind in (KNOWN, OUT)) >= time:
+        kinds = (OVER, OUT) if past.access.reads else (KNOWN, OUT)
+        if max(int(rows[kind, component]) for kind in kinds) >= time:
             return
         span = past.access.span
         raise race(
