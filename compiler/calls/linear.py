@@ -13,7 +13,7 @@ import torch
 from ...runtime.operands.copies import warn_of_copy
 from ...runtime.tracing import is_traced
 from .leading_dims import steps_evenly
-from .matmul import matmul
+from .linear_operator import linear
 
 TYPES = (torch.bfloat16, torch.float16)
 PLACES = ("cpu", "cuda", "meta")
@@ -23,23 +23,21 @@ class Linear(torch.nn.Linear):
     """x [..., in_features] · weightᵀ + bias, as torch.nn.Linear has it, in one kernel.
 
     Input and weight must be of 16 bits, which autocast may make them; sum and bias are added in
-    float32 and rounded once. Anything else, such as float32, a nested or sparse input or another
-    device, is torch's own linear, so that a model never has less precision than it asks for. Where
-    torch differentiates or compiles, the bias is an operation of its own. On the CPU the kernel
-    runs in the emulator.
+    float32 and rounded once. Anything else, such as float32, a nested or sparse input, a weight
+    that brings functions of its own (as torchao's quantised ones) or another device, is torch's own
+    linear, so that a model never has less precision than it asks for. Where torch traces or
+    transforms the call, the bias is an operation of its own. On the CPU the kernel runs in the
+    emulator.
     """
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """[..., out_features] of the input's type, or of autocast's."""
-        if not is_plain(input):
+        if not is_plain(input) or has_own_layers(type(self.weight)):
             return super().forward(input)
         x, weight, bias = autocast(input, self.weight, self.bias)
         if x.dtype not in TYPES or weight.dtype != x.dtype:
             return super().forward(input)
-        x = as_rows(x)
-        if bias is None:
-            return matmul(x, weight)
-        return matmul(x, weight, epilogue=_add_bias, operands=(bias,))
+        return linear(as_rows(x), weight, bias)
 
 
 def is_plain(x: torch.Tensor) -> bool:
@@ -50,6 +48,12 @@ def is_plain(x: torch.Tensor) -> bool:
     return dense and x.dim() >= 2 and x.device.type in PLACES
 
 
+def has_own_layers(kind: type) -> bool:
+    """Whether tensors of this type bring functions of their own, as quantised weights do."""
+    known = torch.Tensor.__torch_function__, torch._C._disabled_torch_function_impl
+    return kind.__torch_function__ not in known
+
+
 def as_rows(x: torch.Tensor) -> torch.Tensor:
     """The input, or a copy where its dims before the last do not step over rows of one matrix, as
     after a transpose of batch and sequence: torch's own linear copies it, too."""
@@ -58,10 +62,6 @@ def as_rows(x: torch.Tensor) -> torch.Tensor:
     if not is_traced():
         warn_of_copy("linear: input", x, f"strides {list(x.stride())} are not rows of one matrix")
     return x.contiguous()
-
-
-def _add_bias(acc: Any, bias: Any) -> Any:
-    return acc + bias
 
 
 def autocast(*tensors: torch.Tensor | None) -> list[Any]:

@@ -9,6 +9,12 @@
     depth         Shard(k)    Shard(k)    Partial
     stack         Shard(0)    Shard(0)    Shard(0)
 
+    layer         x           weight      bias        c            of any dims before the rows
+    nowhere       Replicate   Replicate   Replicate   Replicate
+    rows          Shard(d)    Replicate   Replicate   Shard(d)     d any dim but the last
+    columns       Replicate   Shard(n)    Shard(n)    Shard(-1)
+    depth         Shard(-1)   Shard(k)    Partial     Partial
+
 Each is right for any one dim of a mesh, so all their products over its dims are. `depth` leaves
 sums that DTensor adds up where they are next needed, in the type of C.
 """
@@ -40,6 +46,23 @@ def shardings(a: Any, b: Any, *how: str) -> list[Placements]:
         of_a = Shard(0) if m else Replicate()
         found.append(([Shard(0)], [of_a, Shard(0), *rest]))
     return found
+
+
+def shardings_of_layer(x: Any, weight: Any, bias: Any) -> list[Placements]:
+    """The same of `tilewright::linear`."""
+    last = x.ndim - 1
+    rules: list[list[Any]] = [
+        [Replicate(), Replicate(), Replicate(), Replicate()],
+        *([Shard(dim), Shard(dim), Replicate(), Replicate()] for dim in range(last)),
+        [Shard(last), Replicate(), Shard(0), Shard(0)],
+        [Partial(), Shard(last), Shard(1), Partial()],
+    ]
+    return [([c], [of_x, of_w, None if bias is None else of_b]) for c, of_x, of_w, of_b in rules]
+
+
+def register_layer(operator: torch._ops.OpOverload) -> None:
+    """Tell DTensor of the rules for the operator of a linear layer."""
+    register_sharding(operator)(shardings_of_layer)
 
 
 def register(operator: torch._ops.OpOverload) -> None:

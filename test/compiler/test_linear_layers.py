@@ -46,7 +46,7 @@ def test_it_is_torchs_linear_with_leading_dims(bias, gradients):
 
 def test_float32_keeps_torchs_precision(monkeypatch):
     module, x = layer(dtype=torch.float32), torch.randn(32, 32)
-    monkeypatch.setattr("tilewright.compiler.calls.linear.matmul", None)
+    monkeypatch.setattr("tilewright.compiler.calls.linear.linear", None)
     assert torch.equal(module(x), nn.functional.linear(x, module.weight, module.bias))
 
 
@@ -56,6 +56,36 @@ def test_autocast_gives_it_16_bits():
         found = module(x)
     assert found.dtype == torch.bfloat16
     assert_close(found, exact(module, x))
+
+
+def test_bias_and_gradients_take_no_step_of_their_own(monkeypatch):
+    """A product in float32, a sum and a conversion would write three matrices for one."""
+    monkeypatch.setattr("tilewright.compiler.calls.fused.two_steps", None)
+    module, x = layer(), torch.randn(SHAPE, dtype=torch.bfloat16, requires_grad=True)
+    (of_x,) = torch.autograd.grad(module(x).float().square().sum(), x, create_graph=True)
+    (again,) = torch.autograd.grad(of_x.float().square().sum(), module.bias)
+    weight = module.weight.double()
+    of_found = 2 * exact(module, x).detach()
+    assert_close(of_x.detach(), of_found @ weight)
+    assert_close(again, (4 * of_x.detach().double() @ weight.mT).sum((0, 1)))
+
+
+class OwnWeight(torch.Tensor):
+    """As quantised weights are: torch's linear of it is its own."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        if function is nn.functional.linear:
+            return "its own"
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_weights_with_functions_of_their_own_keep_them(gradients):
+    module, x = layer(), torch.randn(SHAPE, dtype=torch.bfloat16)
+    module.weight = nn.Parameter(module.weight.detach().as_subclass(OwnWeight))
+    with torch.set_grad_enabled(gradients):
+        assert module(x) == "its own"
 
 
 class Model(nn.Module):
@@ -122,7 +152,7 @@ def test_autocast_leaves_float64_as_it_is():
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_inputs_that_are_no_matrix_in_memory_are_torchs(turn, monkeypatch):
     module, x = layer(), turn(torch.randn(16, 32, dtype=torch.bfloat16))
-    monkeypatch.setattr("tilewright.compiler.calls.linear.matmul", None)
+    monkeypatch.setattr("tilewright.compiler.calls.linear.linear", None)
     found, expected = module(x), nn.functional.linear(x, module.weight, module.bias)
     pairs = zip(found.unbind(), expected.unbind(), strict=True)
     assert type(found) is type(expected) and all(torch.equal(*pair) for pair in pairs)

@@ -4,12 +4,13 @@ import subprocess
 import sys
 from datetime import timedelta
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 import torch
 from torch import nn
 
-from tilewright.compiler.calls.sharding import shardings
+from tilewright.compiler.calls.sharding import shardings, shardings_of_layer
 
 RANKS = 2
 SHAPES = {
@@ -46,9 +47,32 @@ def test_every_rule_gives_the_whole_product(kind):
         assert torch.equal(joined([x @ y.mT for x, y in locals_], of_c), a @ b.mT)
 
 
+def test_every_rule_gives_the_whole_layer():
+    x, weight, bias = (
+        torch.randint(-8, 8, shape).double() for shape in ((2, 8, 12), (6, 12), (6,))
+    )
+    rules = shardings_of_layer(x, weight, bias)
+    assert len(rules) == 5
+    for (of_c,), of_inputs in rules:
+        parts = zip(*map(shares, (x, weight, bias), of_inputs), strict=True)
+        assert torch.equal(joined([layer(*part) for part in parts], of_c), layer(x, weight, bias))
+        assert ([of_c], [*of_inputs[:2], None]) in shardings_of_layer(x, weight, None)
+
+
+def layer(x, weight, bias):
+    return nn.functional.linear(x, weight, bias)
+
+
+def shares(whole, placement):
+    """What each rank holds; of what is added up a part of the sum."""
+    if placement.is_partial():
+        return [whole / RANKS] * RANKS
+    return pieces(whole, placement)
+
+
 def run(rank, path):
     """One process: a block cut by columns, then rows, compiled before any product ran outside of a
-    graph; the same without torch.compile; then by FSDP."""
+    graph; the same without torch.compile, each layer one operator; then by FSDP."""
     store, limit = f"file://{path}/store", timedelta(seconds=200)
     torch.distributed.init_process_group(
         "gloo", rank=rank, world_size=RANKS, init_method=store, timeout=limit
@@ -62,11 +86,12 @@ def run(rank, path):
     )
 
     from tilewright import matmul
+    from tilewright.compiler.calls.fused import two_steps
     from tilewright.nn import replace
 
     mesh = init_device_mesh("cpu", (RANKS,))
     torch.manual_seed(7)
-    x = torch.randn(32, 64).bfloat16()
+    x = torch.randn(2, 16, 64).bfloat16()
     cuts = {"0": ColwiseParallel(), "2": RowwiseParallel()}
 
     def by_columns_and_rows(each):
@@ -79,13 +104,14 @@ def run(rank, path):
         block = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).bfloat16()
         exact = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).double()
         exact.load_state_dict(block.state_dict())
-        found, expected = cut(replace(block))(x), exact(x.double())
+        with patch("tilewright.compiler.calls.fused.two_steps", cut is compiled and two_steps):
+            found, expected = cut(replace(block))(x), exact(x.double())
         assert_close(found, expected)
         found.float().sum().backward()
         expected.sum().backward()
         for mine, theirs in zip(block.parameters(), exact.parameters(), strict=True):
             assert_close(mine.grad.full_tensor(), theirs.grad)
-    dtensor = torch.distributed.tensor.distribute_tensor(x, mesh)
+    dtensor = torch.distributed.tensor.distribute_tensor(x[0], mesh)
     dtypes = [matmul(dtensor, dtensor, out_dtype=each).dtype for each in (None, "f32")]
     assert dtypes == [torch.bfloat16, torch.float32]
     torch.distributed.destroy_process_group()

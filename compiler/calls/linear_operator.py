@@ -1,0 +1,112 @@
+"""A linear layer that runs as torch calls it: with its gradients, and of tensors that ranks share.
+
+    linear(x [.., k], weight [n, k], bias [n] or None)   →   [.., n]
+
+    tensors            bias, no gradients   bias, gradients       no bias
+    torch's own        one kernel           Layer, one kernel     the product
+    DTensors, …        tilewright::linear   Layer of that         tilewright::linear
+
+As one operator it costs a DTensor one call of its dispatcher, whatever the dims before the rows,
+and partial sums of a cut depth are added up in the type of the result. Where torch traces or
+transforms what runs, it must see the product and the bias apart.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from math import prod
+from typing import Any
+
+import torch
+from torch import library
+
+from ...runtime.tracing import is_traced, is_transformed
+from .flops import count_flops, of_rows
+from .kernels import differentiates
+from .matmul import matmul
+
+LIBRARY = library.Library("tilewright", "FRAGMENT")
+TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
+SIGNATURE = "(Tensor x, Tensor weight, Tensor? bias) -> Tensor"
+library.define("tilewright::linear", SIGNATURE, lib=LIBRARY, tags=TAGS)
+linear_operator = torch.ops.tilewright.linear.default
+count_flops(linear_operator, of_rows)
+
+Tensor = torch.Tensor
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x · weightᵀ + bias, added in float32 and rounded once; with gradients where torch records."""
+    if is_traced() or torch._C._len_torch_dispatch_stack() or is_transformed():
+        return _in_steps(x, weight, bias)
+    shared = _stands_for_others(type(x)) or _stands_for_others(type(weight))
+    wanted = x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+    if differentiates(wanted) and (shared or bias is not None):
+        return Layer.apply(x, weight, bias)
+    return _of_shared(x, weight, bias) if shared else _in_steps(x, weight, bias)
+
+
+def _in_steps(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """By `matmul`: one kernel, or where torch must see more a product and what follows it."""
+    if bias is None:
+        return matmul(x, weight)
+    return matmul(x, weight, epilogue=_add_bias, operands=(bias,))
+
+
+def _add_bias(acc: Any, bias: Any) -> Any:
+    return acc + bias
+
+
+@functools.cache
+def _stands_for_others(kind: type) -> bool:
+    """Whether tensors of this type are called by operators, as DTensors are."""
+    return kind.__torch_dispatch__ is not Tensor.__torch_dispatch__  # type: ignore[attr-defined]
+
+
+def _of_shared(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    if "torch.distributed.tensor" in sys.modules:
+        _register_shardings()
+    return linear_operator(x, weight, bias)
+
+
+@functools.cache
+def _register_shardings() -> None:
+    from .sharding import register_layer
+
+    register_layer(linear_operator)
+
+
+@library.impl("tilewright::linear", "CompositeExplicitAutograd", lib=LIBRARY)
+def _(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return _in_steps(x, weight, bias)
+
+
+@library.register_fake("tilewright::linear", lib=LIBRARY)
+def _(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return matmul(x, weight)
+
+
+class Layer(torch.autograd.Function):
+    """The layer with its gradients, which are layers again."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        (gradient,), (of_x, of_weight, of_bias) = gradients, ctx.needs_input_grad
+        rows = _as_matrix(gradient)
+        return (
+            linear(gradient, weight.mT, None) if of_x else None,
+            linear(rows.mT, _as_matrix(x).mT, None) if of_weight else None,
+            rows.sum(0) if of_bias else None,
+        )
+
+
+def _as_matrix(x: Tensor) -> Tensor:
+    """All rows, by an operator that batches of gradients have, too."""
+    return x if x.dim() == 2 else x.reshape(prod(x.shape[:-1]), x.shape[-1])
