@@ -36,7 +36,6 @@ NUMBERS = frozenset({int, float, complex, bool, str, bytes, range, slice, type(N
 LIBRARIES = frozenset({*sys.stdlib_module_names, "numpy", "torch"})
 """Whose functions and classes are taken as they are."""
 MISSING = object()
-KERNELS_KEPT = 1024  # in each cache; a kernel's PTX has some hundred kilobytes
 CODES_KEPT = 4096
 LIKE_NO_OTHER = object()
 """Among what is kept of a function whose key is equal to none."""
@@ -83,19 +82,6 @@ def function_key(function: Any, kept: list[Any]) -> Any:
     except (RecursionError, UnknownReads):  # what nests too deeply, or reads what it does not name
         kept.append(LIKE_NO_OTHER)
         return object()
-
-
-def stored(cache: dict[Any, Any], key: Any, made: Any, kept: list[Any]) -> Any:
-    """What the cache has for a key, or now has, unless a function in the key is like no other.
-
-    kept: what `function_key` has kept for the key. A full cache loses its oldest entry: sizes may
-    be others at each call, and a function that is made anew from other numbers has another key.
-    """
-    if any(each is LIKE_NO_OTHER for each in kept):
-        return made
-    if key not in cache and len(cache) >= KERNELS_KEPT:
-        del cache[next(iter(cache))]
-    return cache.setdefault(key, made)
 
 
 class _Keys:

@@ -8,7 +8,6 @@ two steps, and torch sees both.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
@@ -26,7 +25,8 @@ from ..importers.linalg_text import LinalgText
 from ..importers.traced_function import TensorLike
 from ..spec import MatmulSpec
 from ..spec.epilogue import Epilogue
-from .function_keys import function_key, stored
+from .found_kernels import FoundKernels
+from .function_keys import function_key
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, pipeline_of, records_gradients
 from .leading_dims import flattened, has_leading_dims, is_empty, rows_of, stacks_of
@@ -48,8 +48,7 @@ class Fused(NamedTuple):
     kept: list[Any]
 
 
-_fused: dict[Any, Fused] = {}
-_finding = threading.Lock()
+_fused: FoundKernels[Fused] = FoundKernels()
 
 
 def must_be_two_steps(a: Any, b: Any, operands: Sequence[Any]) -> bool:
@@ -155,11 +154,12 @@ def multiply_fused(
     operand_keys = *map(quick_key, (left, right, *second)), gpu_of(a)
     gaps = gaps_of(_place(out, len(right.shape) > 2 or len(left.shape) > 2))
     key = function_key(epilogue, kept), tuple(leading), operand_keys, likes, lies, how, gaps
-    found = _fused.get(key)
-    if found is None:
-        with _finding:
-            made = _find(left, (right, *second), leading, how, epilogue, operands, gaps)
-            found = stored(_fused, key, made._replace(kept=kept), kept)
+
+    def find() -> Fused:
+        made = _find(left, (right, *second), leading, how, epilogue, operands, gaps)
+        return made._replace(kept=kept)
+
+    found = _fused.of(key, find, kept)
     return _call(found, left, (right, *second), operands, out)
 
 

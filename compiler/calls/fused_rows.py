@@ -10,7 +10,6 @@ kernels' text they are "?".
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,8 @@ from ..importers.traced_function import TensorLike
 from ..schedule.buckets import Bucket
 from ..spec import MatmulSpec
 from ..spec.epilogue import Epilogue
-from .function_keys import function_key, stored
+from .found_kernels import FoundKernels
+from .function_keys import function_key
 from .fused import as_argument, bs_of, check_math, given_outputs, like_of
 from .kernel_cache import cached_bundle
 from .kernels import BOTH, OF_STACKS, ROWS, STACKS, How, buckets_of_rows, default_target
@@ -69,8 +69,7 @@ class Traced(NamedTuple):
     arguments: list[Argument]
 
 
-_found: dict[Any, Found] = {}
-_finding = threading.Lock()
+_found: FoundKernels[Found] = FoundKernels()
 
 
 def multiply_fused_rows(
@@ -90,11 +89,11 @@ def multiply_fused_rows(
         (_quick(left, how, True), *(_quick(each, how, False) for each in rights), gpu_of(a)),
         (how, place),
     )
-    found = _found.get(key)
-    if found is None:
-        with _finding:
-            made = _find(left, rights, shape, how, epilogue, likes, place)
-            found = stored(_found, key, made._replace(kept=kept), kept)
+
+    def find() -> Found:
+        return _find(left, rights, shape, how, epilogue, likes, place)._replace(kept=kept)
+
+    found = _found.of(key, find, kept)
     return _call(found, left, rights, shape, operands, out)
 
 

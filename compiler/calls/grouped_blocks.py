@@ -6,7 +6,6 @@ BlockWise1x128, BlockWise128x128  f32, by which threads multiply the sums of 128
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from ...runtime.operands.copies import warn_of_copy
 from ...runtime.operands.dlpack import gpu_of
 from ...runtime.operands.results import new_zeros
 from ..spec import BLOCKED, LINEAR, MatmulSpec
-from .function_keys import stored
+from .found_kernels import FoundKernels
 from .grouped_fused import After, Grouped, find
 from .kernels import How, check_passes
 from .operands import operand_type, quick_key
@@ -45,8 +44,7 @@ class Side(NamedTuple):
         return self.rows.shape[-1] * _packed(self.rows)
 
 
-_kernels: dict[Any, Grouped] = {}
-_finding = threading.Lock()
+_kernels: FoundKernels[Grouped] = FoundKernels()
 
 
 def side_of(name: str, rows: Any, scale: Any, kind: str, swizzle: Any, groups: int) -> Side:
@@ -128,11 +126,9 @@ def multiply_blocks(a: Side, b: Side, offs: Any, how: How, after: After) -> Any:
         (quick_key(each.rows), quick_key(each.scales), each.format, each.form) for each in (a, b)
     )
     key = sides, gpu_of(a.rows), how, offs is None, after.key(kept)
-    found = _kernels.get(key)
-    if found is None:
-        with _finding:
-            found = _kernels.get(key) or find(_spec(a, b, offs, how), after, how.target, how, kept)
-            found = stored(_kernels, key, found, kept)
+    found = _kernels.of(
+        key, lambda: find(_spec(a, b, offs, how), after, how.target, how, kept), kept
+    )
     operands = (
         aligned("scaled_grouped_mm: mat_a", a.rows),
         aligned("scaled_grouped_mm: mat_b", b.rows),

@@ -5,7 +5,6 @@ a [m, k], b [k, n], offs [groups]   →   c [groups, m, n]: of group g the sum o
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from ...runtime.operands.copies import warn_of_copy
 from ...runtime.operands.dlpack import gpu_of
 from ...runtime.operands.results import new_zeros
 from ..spec import MatmulSpec
-from .function_keys import stored
+from .found_kernels import FoundKernels
 from .grouped_fused import After, Grouped, find, in_two_steps
 from .kernels import How, check_passes, default_target
 from .operands import operand_of, quick_key
@@ -27,8 +26,7 @@ from .precision import with_precision
 ALL_DIGITS = "bf16x9"
 """How f32 is multiplied where tensor cores read no K as rows of tf32."""
 
-_kernels: dict[Any, Grouped] = {}
-_finding = threading.Lock()
+_kernels: FoundKernels[Grouped] = FoundKernels()
 
 
 def multiply_depth(
@@ -47,11 +45,11 @@ def multiply_depth(
     kept: list[Any] = []
     groups = offs.shape[0]
     key = quick_key(a), quick_key(b), groups, gpu_of(a), how, after.key(kept), order
-    found = _kernels.get(key)
-    if found is None:
-        with _finding:
-            found = _kernels.get(key) or _find(a, b, groups, how, target, after, bool(order), kept)
-            found = stored(_kernels, key, found, kept)
+
+    def find() -> Grouped:
+        return _find(a, b, groups, how, target, after, bool(order), kept)
+
+    found = _kernels.of(key, find, kept)
     beside = [*([heavy_first(offs, a.shape[1])] if order else []), *after.arguments(found)]
     a, b = aligned("grouped_mm: mat_a", a), aligned("grouped_mm: mat_b", b)
     if after.function is not None:  # a text says how arguments are stored

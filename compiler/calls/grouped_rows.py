@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from typing import Any
 
@@ -10,15 +9,14 @@ from ...dialects.dtypes import DTYPES
 from ...runtime.operands.dlpack import gpu_of
 from ...runtime.operands.results import new_zeros
 from ..spec import MatmulSpec
-from .function_keys import stored
+from .found_kernels import FoundKernels
 from .grouped_fused import After, Grouped, find, in_two_steps
 from .kernels import How, check_passes, default_target
 from .operands import operand_of, quick_key
 from .placement import aligned, read_in_place, row_by_row
 from .precision import with_precision
 
-_kernels: dict[Any, Grouped] = {}
-_finding = threading.Lock()
+_kernels: FoundKernels[Grouped] = FoundKernels()
 
 
 def multiply_rows(
@@ -50,12 +48,8 @@ def multiply_rows(
     gathered = 0 if rows is None else count
     products = 1 if second is None else 2
     key = quick_key(a), quick_key(b), gathered, gpu_of(a), how, after.key(kept), products
-    found = _kernels.get(key)
-    if found is None:
-        with _finding:
-            sizes = gathered, products
-            found = _kernels.get(key) or _find(a, b, sizes, how, target, after, kept)
-            found = stored(_kernels, key, found, kept)
+    sizes = gathered, products
+    found = _kernels.of(key, lambda: _find(a, b, sizes, how, target, after, kept), kept)
     beside = [*([] if rows is None else [rows]), *after.arguments(found)]
     bs = [aligned("grouped_mm: mat_b", each) for each in (b, second) if each is not None]
     bs = [each.swapaxes(1, 2) for each in bs] if found.is_turned else bs

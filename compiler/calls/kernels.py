@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ from ..driver import choose_pipeline
 from ..pipeline import complete_pipeline
 from ..schedule.buckets import Bucket
 from ..spec import MatmulSpec
-from .function_keys import stored
+from .found_kernels import FoundKernels
 from .kernel_cache import cached_bundle
 from .leading_dims import is_empty, product_of_nothing
 from .operands import lies_as, operand_of, quick_key, spec_of
@@ -70,9 +69,8 @@ class Seen(NamedTuple):
     kernel: Kernel | RowKernels
 
 
-_kernels: dict[Any, Kernel | RowKernels] = {}
+_kernels: FoundKernels[Kernel | RowKernels] = FoundKernels()
 _seen: dict[Any, Seen] = {}
-_finding = threading.Lock()
 
 
 def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
@@ -88,9 +86,7 @@ def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
         a = read_in_place("matmul: a", a, target, apart=apart)
         b = read_in_place("matmul: b", b, target)
         key = _key(a, b, how, gaps)
-        with _finding:  # so that threads that ask for the same kernel get it from the first one
-            made = _kernels.get(key) or _find_kernel(a, b, how, target, gaps)
-            kernel = stored(_kernels, key, made, [])
+        kernel = _kernels.of(key, lambda: _find_kernel(a, b, how, target, gaps))
     return kernel(aligned("matmul: a", a), aligned("matmul: b", b), out=out)
 
 

@@ -9,7 +9,6 @@ one scale for 128 along K               →  f32, by which threads of sm_90a and
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ from ..importers.linalg_text import LinalgText
 from ..importers.traced_function import TensorLike
 from ..spec import BLOCKED, LINEAR, MatmulSpec
 from .coarse_scales import laid_out
-from .function_keys import stored
+from .found_kernels import FoundKernels
 from .fused import multiply_fused, must_be_two_steps, two_steps
 from .kernel_cache import cached_bundle
 from .kernels import How, check_passes, default_target, is_seen_by_torch, pipeline_of
@@ -43,8 +42,7 @@ from .quantized import in_blocks
 from .quantized_product import QuantizedProduct, is_format
 from .scaled_sides import FORMS, Side, are_added, kind_of, side_of, sums_of
 
-_kernels: dict[Any, Kernel] = {}
-_finding = threading.Lock()
+_kernels: FoundKernels[Kernel] = FoundKernels()
 
 
 def scaled_mm(
@@ -216,8 +214,7 @@ def _by_blocks(
         for each in (a, b)
     )
     key = sides, likes, epilogue, how, gpu_of(a.rows)
-    with _finding:
-        kernel = _kernels.get(key) or stored(_kernels, key, _find(a, b, how, epilogue, likes), [])
+    kernel = _kernels.of(key, lambda: _find(a, b, how, epilogue, likes))
     given = a.rows, b.rows, a.blocks, b.blocks, *(_dense(each) for each in operands)
     result = kernel(*given)
     return QuantizedProduct(*result) if is_format(how.out_dtype) else result

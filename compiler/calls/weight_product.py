@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -19,7 +18,8 @@ from ..importers.open_sizes import depends_on_sizes
 from ..importers.traced_function import TensorLike
 from ..spec import ROWS_HINT, MatmulSpec
 from ..spec.epilogue import Epilogue
-from .function_keys import function_key, stored
+from .found_kernels import FoundKernels
+from .function_keys import function_key
 from .fused import as_argument, like_of, two_steps
 from .fused_rows import OTHER_ROWS, RULES
 from .kernel_cache import cached_bundle
@@ -56,8 +56,7 @@ class Found(NamedTuple):
     kept: list[Any]
 
 
-_kernels: dict[Any, Found] = {}
-_finding = threading.Lock()
+_kernels: FoundKernels[Found] = FoundKernels()
 
 
 def multiply_weights(
@@ -152,11 +151,11 @@ def _multiply(
     types = a.dtype, weights[:4], *(str(each.dtype) for each in weights.tensors[1:])
     named = None if epilogue is None else function_key(epilogue, kept)
     key = rows, types, likes, named, how, gpu_of(a)
-    found = _kernels.get(key)
-    if found is None:
-        with _finding:
-            made = _find(rows, a, weights, how, epilogue, likes)
-            found = stored(_kernels, key, made._replace(kept=kept), kept)
+
+    def find() -> Found:
+        return _find(rows, a, weights, how, epilogue, likes)._replace(kept=kept)
+
+    found = _kernels.of(key, find, kept)
     beside = (
         row_by_row(f"weight_only_mm: operands[{each.number}]", as_argument(operands, each))
         for each in found.arguments

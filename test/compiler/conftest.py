@@ -5,6 +5,7 @@ import pytest
 from tilewright.compiler import driver
 from tilewright.compiler.backend import Assembled
 from tilewright.compiler.calls import fused_rows, kernel_cache, kernels, row_kernels
+from tilewright.compiler.calls.found_kernels import FoundKernels
 from tilewright.compiler.schedule import choice, tile_extents
 from tilewright.dialects.target import REGISTERS
 
@@ -44,6 +45,7 @@ def compiled(request, monkeypatch, tmp_path):
     monkeypatch.setattr(kernel_cache, "compile_matmul", noted)
     kernel_cache.cached_bundle.cache_clear()
     monkeypatch.setattr(row_kernels, "kept_buckets", request.module.two_kernels)
-    for module, name in ((kernels, "_kernels"), (kernels, "_seen"), (fused_rows, "_found")):
-        monkeypatch.setattr(module, name, {})
+    monkeypatch.setattr(kernels, "_seen", {})
+    for module, name in ((kernels, "_kernels"), (fused_rows, "_found")):
+        monkeypatch.setattr(module, name, FoundKernels())
     return asked

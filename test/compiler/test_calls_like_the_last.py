@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls import function_keys, kernels
+from tilewright.compiler.calls import found_kernels, kernels
 from tilewright.compiler.calls.kernel_cache import cached_bundle
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
@@ -144,10 +144,10 @@ def test_a_call_in_a_row_with_gradients_asks_the_kernel_at_once(tensors, monkeyp
 
 def test_products_of_many_sizes_keep_a_bounded_number(monkeypatch):
     """Each size has a kernel and an entry of its own, and each product is right after them all."""
-    monkeypatch.setattr(kernels, "_kernels", {})
+    monkeypatch.setattr(kernels, "_kernels", found_kernels.FoundKernels())
     monkeypatch.setattr(kernels, "_seen", {})
     monkeypatch.setattr(kernels, "SEEN_KEPT", 2)
-    monkeypatch.setattr(function_keys, "KERNELS_KEPT", 2)
+    monkeypatch.setattr(found_kernels, "KERNELS_KEPT", 2)
     b = torch.eye(16, dtype=torch.bfloat16)
     for rows in (1, 2, 3, 1):
         a = torch.arange(16 * rows, dtype=torch.bfloat16).reshape(rows, 16)

@@ -15,7 +15,7 @@ import torch
 
 from tilewright import matmul
 from tilewright.compiler.calls import function_keys, fused
-from tilewright.compiler.calls.function_keys import LIKE_NO_OTHER, function_key, stored
+from tilewright.compiler.calls.function_keys import LIKE_NO_OTHER, function_key
 
 GLOBAL = types.SimpleNamespace(value=2.0)
 MODULE: Any = types.ModuleType("a_module_of_settings")
@@ -217,8 +217,6 @@ OPEN = {
 def test_a_function_that_reads_what_it_does_not_name_is_like_no_other(name):
     kept: list[Any] = []
     assert function_key(OPEN[name], kept) != function_key(OPEN[name], kept)
-    made = object()
-    assert stored({}, "key", made, kept) is made
     assert any(each is LIKE_NO_OTHER for each in kept)
 
 
@@ -240,15 +238,6 @@ def test_the_type_that_torch_makes_by_default_is_in_a_key():
         assert function_key(plus_one, kept) != before
     finally:
         torch.set_default_dtype(torch.float32)
-
-
-def test_a_full_cache_loses_its_oldest_entry(monkeypatch):
-    monkeypatch.setattr("tilewright.compiler.calls.function_keys.KERNELS_KEPT", 3)
-    cache: dict[Any, Any] = {}
-    for number in (1, 2, 3, 1, 4):
-        assert stored(cache, number, [number], []) == [number]
-    assert [*cache] == [2, 3, 4]
-    assert stored(cache, 4, "another", []) == [4]
 
 
 def test_what_is_known_of_code_is_bounded(monkeypatch):

@@ -99,9 +99,10 @@ def test_a_residual_of_many_rows_comes_beside_weights_in_tensor_memory(kind, gro
 
 def test_one_kernel_takes_any_number_of_rows(monkeypatch):
     from tilewright.compiler.calls import weight_product
+    from tilewright.compiler.calls.found_kernels import FoundKernels
 
     (b, scales, _), wide = drawn("int8", K)
-    monkeypatch.setattr(weight_product, "_kernels", {})
+    monkeypatch.setattr(weight_product, "_kernels", FoundKernels())
     for rows in (1, 3, 16):
         a = torch.randn(rows, K, dtype=torch.bfloat16)
         c = tilewright.weight_only_mm(a, b, scales[:, 0], m="dynamic")

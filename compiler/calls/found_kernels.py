@@ -1,0 +1,47 @@
+"""Kernels that calls have found, each by what tells such calls apart."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from .function_keys import LIKE_NO_OTHER
+
+KERNELS_KEPT = 1024  # in each table; a kernel's PTX has some hundred kilobytes
+Found = TypeVar("Found")
+
+
+class FoundKernels(dict[Any, Found], Generic[Found]):
+    """A kernel, or what goes with one, for each key.
+
+    A full table loses its oldest entry: sizes may be others at each call, and a function that is
+    made anew from other numbers has another key.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._finding = threading.Lock()
+
+    def of(self, key: Any, find: Callable[[], Found], kept: Sequence[Any] = ()) -> Found:
+        """What there is for a key, or what `find` gives to the first thread that asks for it.
+
+        kept: what `function_key` has kept for the key: what was found for a function that is like
+            no other is not kept.
+        """
+        found = self.get(key)
+        if found is not None:
+            return found
+        with self._finding:
+            found = self.get(key)
+            if found is None:
+                found = find()
+                self._keep(key, found, kept)
+        return found
+
+    def _keep(self, key: Any, found: Found, kept: Sequence[Any]) -> None:
+        if any(each is LIKE_NO_OTHER for each in kept):
+            return
+        if len(self) >= KERNELS_KEPT:
+            del self[next(iter(self))]
+        self[key] = found

@@ -1,0 +1,47 @@
+"""The tables in which calls find the kernels of calls before them."""
+
+import threading
+import time
+from typing import Any
+
+from tilewright.compiler.calls import found_kernels
+from tilewright.compiler.calls.found_kernels import FoundKernels
+from tilewright.compiler.calls.function_keys import LIKE_NO_OTHER
+
+
+def test_a_full_table_loses_its_oldest_entry(monkeypatch):
+    monkeypatch.setattr(found_kernels, "KERNELS_KEPT", 3)
+    table: FoundKernels[Any] = FoundKernels()
+    for number in (1, 2, 3, 1, 4):
+        assert table.of(number, lambda number=number: [number]) == [number]
+    assert [*table] == [2, 3, 4]
+    assert table.of(4, lambda: "another") == [4]
+
+
+def test_what_was_found_for_a_function_like_no_other_is_not_kept():
+    table: FoundKernels[str] = FoundKernels()
+    assert table.of("key", lambda: "first", [LIKE_NO_OTHER]) == "first"
+    assert table.of("key", lambda: "second", ["a helper"]) == "second"
+    assert table.of("key", lambda: "third") == "second"
+
+
+def test_threads_that_ask_for_the_same_get_it_from_the_first():
+    table: FoundKernels[object] = FoundKernels()
+    asked = threading.Barrier(4)
+    results, found = [], []
+
+    def find() -> object:
+        time.sleep(0.02)  # the others ask meanwhile
+        found.append(object())
+        return found[-1]
+
+    def ask() -> None:
+        asked.wait()
+        results.append(table.of("key", find))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(found) == 1 and set(results) == {found[0]} and len(results) == 4
