@@ -13,7 +13,7 @@
     tile.for_each_tile  runs a body for every (i, j) that falls to this CTA
     tile.place        (i, j) of the tile that is this CTA's when a loop has come to a number; of
                       tile.tile_count or tile.stack_tiles M tiles, which a launch says,
-                      tile.counted_place
+                      tile.counted_place; of groups, one after the other, tile.group_place
     tile.accumulator  acc[M,N], undefined until the first mma
     tile.load         t[r,k] = view[i*R + r, j*K + k], zero outside the view
     tile.tensor_map   how TMA sees a view: dims, strides, box, swizzle

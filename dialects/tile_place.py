@@ -41,6 +41,30 @@ class CountedPlaceOp(PlaceOp, name="counted_place"):
         return _verify_place(self, [1 if each == DYNAMIC else each for each in tiles])
 
 
+class GroupPlaceOp(CountedPlaceOp, name="group_place"):
+    """`(i, j)`, as of `tile.counted_place`, where all tiles of a group of rows come before those of
+    the next one: along M in bands of up to `group` tiles, then along N.
+
+    Groups are cut as by `tile.group`, and found by lanes as by `tile.group_at`. All 32 run it.
+    """
+
+    offsets: ext.Operand[ir.MemRefType]
+    tile: ir.IntegerAttr
+    together: ir.IntegerAttr
+    extent: ir.IntegerAttr
+    at_row: ext.Operand[I32]
+    at_place: ext.Operand[I32]
+
+    def verify_invariants(self) -> bool:
+        if self.order.value != "grouped" or integers_of(self.tiles)[0] != DYNAMIC:
+            return refuse(
+                self,
+                "must be of tiles that are counted along M, in the order grouped, got "
+                f"{integers_of(self.tiles)} in the order {self.order.value!r}",
+            )
+        return CountedPlaceOp.verify_invariants(self)
+
+
 class TileCountOp(Tile.Operation, name="tile_count"):
     """`count = ceil(rows / tile)`, rounded up to a multiple of `whole`: tiles in whole clusters."""
 

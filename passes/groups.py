@@ -20,6 +20,7 @@ from .base import walk
 from .build import i32
 
 SCALES_ATTRIBUTE = "scales_of_group"
+BY_GROUPS = "grouped"  # the order of tiles whose bands begin anew with each group
 
 
 def rows_of_group(value: ir.Value) -> GroupRowsOp | None:

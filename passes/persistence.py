@@ -79,7 +79,8 @@ class Persistence:
     `order` is the order of tiles. `m` goes along M and `n` along N. With the two others, CTAs that
     work at the same time share operands in L2: `grouped` goes along M within groups of `group`
     tiles (auto: 8), and `hilbert` follows a curve whose next cluster of tiles is always a
-    neighbour. The curve is kept as a table in the kernel's module.
+    neighbour. The curve is kept as a table in the kernel's module. Where rows are grouped, with a
+    static stride, `grouped` begins anew with each of those groups.
     """
 
     name: ClassVar[str] = "persistence"

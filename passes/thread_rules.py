@@ -50,10 +50,12 @@ from ..dialects.tile_ahead import LoadAheadOp
 from ..dialects.tile_groups import GroupOp, GroupStartsOp
 from ..dialects.tile_marks import MarkOp
 from ..dialects.tile_parts import WorkspaceOp
+from ..dialects.tile_place import GroupPlaceOp
 from ..dialects.tile_scales import ALL_MMAS
 from ..dialects.tile_types import AccumulatorType
 from .base import defining_op, refused, target_of, walk
 from .clone import is_pure
+from .groups import BY_GROUPS, group_of
 from .plan import is_synchronous
 from .ring_fills import has_copies
 from .team import team_op
@@ -71,30 +73,41 @@ FREE = (
 )
 ENDS = ("scf.yield", "scf.condition")
 REGIONS = RunOp | ConvergeOp
+WALKS = (GroupOp, GroupPlaceOp)  # of the lanes of a warp together
 LOOPS = (scf.ForOp, ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
 
 
 class ThreadRules(NamedTuple):
-    """The rules for one kernel: `issuing` is who issues its MMAs."""
+    """The rules for one kernel: `issuing` is who issues its MMAs, `grouped` whether rows are."""
 
     issuing: str
+    grouped: bool = False
 
     @staticmethod
     def of(kernel: KernelOp, module: ir.Module) -> ThreadRules:
         """For a kernel of a module, as its target keeps sums."""
+        grouped = group_of(kernel) is not None
         if not target_of(module).one_thread_issues:
-            return ThreadRules(TEAM)
-        return ThreadRules(ISSUER if walk(kernel, PairMmaOp) else LANE)
+            return ThreadRules(TEAM, grouped)
+        return ThreadRules(ISSUER if walk(kernel, PairMmaOp) else LANE, grouped)
 
     def who(self, op: Any) -> str:
         """Who runs an op, one of `WHO`; of a loop, those that some op in it is for."""
         if isinstance(op, LOOPS):
-            if any(isinstance(each, GroupOp) for each in program(loop_body(op))):
+            finds = any(isinstance(each, WALKS) for each in program(loop_body(op)))
+            if finds or self._places_by_group(op):
                 return TEAM
             inner = [self.who(each) for each in acting(loop_body(op))]
             return min(inner, key=WHO.index, default=TEAM)
         rule = RULES.get(type(op))
         return TEAM if rule is None else rule(self, op)
+
+    def _places_by_group(self, loop: Any) -> bool:
+        """Whether a loop over tiles will find the places that it reads by their groups."""
+        if not self.grouped or not isinstance(loop, ForEachTileOp | ForEachTurnOp):
+            return False
+        read = any(list(each.uses) for each in loop.body.blocks[0].arguments)
+        return read and loop.order.value == BY_GROUPS
 
 
 def _one_lane(_: ThreadRules, op: Any) -> str:
@@ -184,7 +197,7 @@ def check_threads(module: ir.Module) -> None:
 
 def _check_block(rules: ThreadRules, block: ir.Block, around: str) -> None:
     for op in program(block):
-        if isinstance(op, GroupOp | GroupStartsOp) and around != TEAM:
+        if isinstance(op, (*WALKS, GroupStartsOp)) and around != TEAM:
             rule = "threads: the lanes of each warp must find a group together"
             raise refused(op, f"{rule}, got it where {around!r} runs; put it in no region")
     for op in acting(block):

@@ -14,7 +14,7 @@ from ...dialects.tile_batches import BatchOp, MatrixOp
 from ...dialects.tile_grouped_products import GroupScalesOp
 from ...dialects.tile_groups import GatheredRowsOp, GroupOp, GroupRowsOp
 from ...dialects.tile_loads import TensorMapOp
-from ...dialects.tile_place import CountedPlaceOp
+from ...dialects.tile_place import CountedPlaceOp, GroupPlaceOp
 from ...dialects.tile_types import TensorMapType, integers_of
 from ..base import refused, walk
 from ..groups import places_of
@@ -35,6 +35,8 @@ def check_groups(kernel: KernelOp) -> None:
         raise refused(stray, "groups: a kernel of groups must have no batches, got one; drop it")
     for op in groups:
         _check_group(kernel, op, groups[0])
+    for op in walk(kernel, GroupPlaceOp):
+        _check_cut(op, groups[0])
     for op in walk(kernel, GroupRowsOp):
         _check_rows(kernel, op)
     check_taken_by_group(kernel)
@@ -62,6 +64,10 @@ def _check_group(kernel: KernelOp, op: GroupOp, first: GroupOp) -> None:
     if op.offsets not in arguments[2:-1] or op.extent.value != c.shape[0]:
         rule = f"groups: must cut the {c.shape[0]} rows of c by offsets that the kernel takes"
         raise refused(op, f"{rule}, got {op.extent.value}; fix it")
+    _check_cut(op, first)
+
+
+def _check_cut(op: GroupOp | GroupPlaceOp, first: GroupOp) -> None:
     if op.offsets != first.offsets or any(getattr(op, n) != getattr(first, n) for n in CUT):
         raise refused(op, "groups: all agents must cut tiles alike, got another way; give them one")
 

@@ -7,6 +7,10 @@
 
 A walk by one thread from the first group on would take as long as there are groups, for every tile
 anew. `tile.group_starts` stands in front of the program, once for all agents.
+
+Where tiles are handed out in bands along M, `tile.group_place` says where a number is: no band has
+tiles of two groups, whose matrices of B differ. It has found the group then, and what follows it
+need not walk again.
 """
 
 from __future__ import annotations
@@ -14,8 +18,9 @@ from __future__ import annotations
 from ...dialects.mlir import ir
 from ...dialects.tile import KernelOp
 from ...dialects.tile_groups import GroupAtOp, GroupOp, GroupStartsOp
+from ...dialects.tile_place import CountedPlaceOp, GroupPlaceOp
 from ..base import walk
-from ..groups import starts_of
+from ..groups import BY_GROUPS, starts_of
 
 
 def expand_walks(kernel: KernelOp) -> None:
@@ -27,8 +32,24 @@ def expand_walks(kernel: KernelOp) -> None:
     if starts is None:
         with ir.InsertionPoint(_outermost(kernel, groups[0])), kernel.location:
             starts = starts_of(groups[0])
+    for place in walk(kernel, CountedPlaceOp):
+        if place.order.value == BY_GROUPS and any(list(each.uses) for each in (place.i, place.j)):
+            _place_by_groups(place, starts)
     for op in groups:
         _expand(op, starts)
+
+
+def _place_by_groups(place: CountedPlaceOp, starts: GroupStartsOp) -> None:
+    """Let the tiles of a group come one after the other."""
+    names = "number", "tiles", "order", "group", "counted"
+    values = {name: getattr(place, name) for name in names}
+    values |= {name: getattr(starts, name) for name in ("offsets", "tile", "together", "extent")}
+    index = ir.IndexType.get()
+    with ir.InsertionPoint(place), place.location:
+        made = GroupPlaceOp(**values, at_row=starts.row, at_place=starts.place, i=index, j=index)
+    for name in ("i", "j"):
+        getattr(place, name).replace_all_uses_with(getattr(made, name))
+    place.operation.erase()
 
 
 def _outermost(kernel: KernelOp, op: GroupOp) -> ir.Operation:

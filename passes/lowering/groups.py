@@ -39,17 +39,20 @@ from ...dialects.tile_groups import (
     GroupStartsOp,
     GroupStepsOp,
 )
-from ...dialects.tile_types import TensorMapType
+from ...dialects.tile_place import GroupPlaceOp
+from ...dialects.tile_types import TensorMapType, integers_of
 from .. import build
 from ..groups import SCALES_ATTRIBUTE, form_of_scales
 from ..team import Team
-from .scope import Scope, lowered_as, lowered_parts
+from .scope import CAST, Scope, lowered_as, lowered_parts
 
 ROWS_ATTRIBUTE, DEPTH_ATTRIBUTE = "rows_of_group", "depth_of_group"
 GATHERED_ATTRIBUTE = "gathered"
 AT_ONCE = 8  # groups
 FOUND = 4  # values that say what a walk finds
 Values = list[ir.Value]
+Walk = GroupAtOp | GroupPlaceOp
+Cut = Walk | GroupStartsOp
 
 
 def lower_group_starts(_: Scope, op: GroupStartsOp) -> Values:
@@ -64,7 +67,7 @@ def lower_group_starts(_: Scope, op: GroupStartsOp) -> Values:
     return [row, through - own, last]
 
 
-def groups_of_lane(op: GroupStartsOp | GroupAtOp) -> int:
+def groups_of_lane(op: Cut) -> int:
     """How many groups in a row each lane of a warp has."""
     return -(-op.offsets.type.shape[0] // WARP_THREADS)
 
@@ -125,8 +128,39 @@ def _behind(lane: ir.Value, value: ir.Value) -> ir.Value:
 
 
 def lower_group_at(_: Scope, op: GroupAtOp) -> Values:
-    """A walk over the groups of the last lane that no more places are in front of."""
-    place, each = build.as_i32(op.i), groups_of_lane(op)
+    """What its place was found by, or a walk."""
+    if not isinstance(op.i.owner, ir.Block) and op.i.owner.name == CAST:
+        return lowered_parts(op.i)[1:]
+    return [build.as_index(value) for value in _walk(op, build.as_i32(op.i))]
+
+
+def lower_group_place(scope: Scope, op: GroupPlaceOp) -> Values:
+    """A group has as many numbers in a row as it has tiles, for each place along M as many as there
+    are tiles along N. So a number divided by those is one of the group's places. What it is behind
+    the group's first number counts tiles along M, up to the height of a band, then along N.
+    """
+    (_, tiles_n), cluster = integers_of(op.tiles), scope.cluster
+    n, height = tiles_n // cluster.n, op.group.value
+    place = build.as_value(op.number // n * cluster.m)
+    group, within, begin, count = _walk(op, place)
+    first = (place - within) // cluster.m
+    clusters = _places(op, count) // cluster.m
+    turn = op.number - first * n
+    band = turn // (height * n) * height
+    turn = turn - band * n
+    rows = arith.minui(build.as_value(clusters - band), build.constant(height))
+    along_n = arith.divui(build.as_value(turn), rows)
+    row = (band + (turn - along_n * rows)) * cluster.m + scope.place.x
+    i = build.as_index(build.as_value(first * cluster.m + row))
+    j = build.as_index(build.as_value(along_n * cluster.n + scope.place.y))
+    found = [build.as_index(build.as_value(value)) for value in (group, row, begin, count)]
+    return [lowered_as([i, *found], op.i.type), j]
+
+
+def _walk(op: Walk, place: ir.Value) -> Values:
+    """The group, the place in it, its first row and its rows, by a walk over the groups of the last
+    lane that no more places are in front of."""
+    each = groups_of_lane(op)
     lanes = sm.BallotOp.of(arith.cmpi(arith.CmpIPredicate.ule, op.at_place, place)).lanes
     count = llvm.call_intrinsic(build.i32(), "llvm.ctpop.i32", [lanes], [], [])
     lane = count - 1  # of lanes one behind the other, since places add up
@@ -136,11 +170,10 @@ def lower_group_at(_: Scope, op: GroupAtOp) -> Values:
     def walk(group: ir.Value, together: int, values: Values) -> Values:
         return _look(op, place, group, together, values)
 
-    found = _in_passes(lane * each, each, start, walk)[-FOUND:]
-    return [build.as_index(value) for value in found]
+    return _in_passes(lane * each, each, start, walk)[-FOUND:]
 
 
-def _look(op: GroupAtOp, place: ir.Value, group: ir.Value, together: int, values: Values) -> Values:
+def _look(op: Walk, place: ir.Value, group: ir.Value, together: int, values: Values) -> Values:
     """Several groups from (begin, before) on, and whether the place is in one."""
     (begin, before), found = values[:-FOUND], values[-FOUND:]
     for number in _numbers(op, group, together):
@@ -153,7 +186,7 @@ def _look(op: GroupAtOp, place: ir.Value, group: ir.Value, together: int, values
     return [begin, before, *found]
 
 
-def _numbers(op: GroupAtOp | GroupStartsOp, first: ir.Value, count: int) -> Values:
+def _numbers(op: Cut, first: ir.Value, count: int) -> Values:
     """The groups of a pass; the last one again has no rows, where lanes have some too many."""
     last = op.offsets.type.shape[0] - 1
     if groups_of_lane(op) * WARP_THREADS == last + 1 and groups_of_lane(op) % count == 0:
@@ -161,22 +194,18 @@ def _numbers(op: GroupAtOp | GroupStartsOp, first: ir.Value, count: int) -> Valu
     return [arith.minui(first + index, build.constant(last)) for index in range(count)]
 
 
-def _clamped(
-    op: GroupAtOp | GroupStartsOp | GroupAtomsOp, offset: ir.Value, begin: ir.Value
-) -> ir.Value:
+def _clamped(op: Cut | GroupAtomsOp, offset: ir.Value, begin: ir.Value) -> ir.Value:
     """Where a group ends that begins there."""
     return arith.minsi(arith.maxsi(offset, begin), build.constant(op.extent.value))
 
 
-def _offset(
-    op: GroupAtOp | GroupStartsOp | GroupDepthOp | GroupAtomsOp, group: ir.Value
-) -> ir.Value:
+def _offset(op: Cut | GroupDepthOp | GroupAtomsOp, group: ir.Value) -> ir.Value:
     pointer = lowered_parts(op.offsets)[0]
     place = build.element_pointer(pointer, build.i32(), build.widen(group))
     return llvm.load(build.i32(), place, alignment=4)
 
 
-def _places(op: GroupAtOp | GroupStartsOp, rows: ir.Value) -> ir.Value:
+def _places(op: Cut, rows: ir.Value) -> ir.Value:
     """How many places a group of so many rows has."""
     unit = op.tile.value * op.together.value
     return (rows + (unit - 1)) // unit * op.together.value

@@ -44,7 +44,7 @@ from ...dialects.tile_marks import MarkOp
 from ...dialects.tile_outputs import WriteGroupOp
 from ...dialects.tile_parts import WorkspaceOp
 from ...dialects.tile_pieces import ReadFragmentOp
-from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
+from ...dialects.tile_place import CountedPlaceOp, GroupPlaceOp, PlaceOp, TileCountOp
 from ...dialects.tile_quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
 from ...dialects.tile_scales import SCALED_MMAS, ScaledMmaOp
 from ...dialects.tile_short import SHORT_ALONE, SHORT_MMAS, SHORT_PAIRS
@@ -95,6 +95,7 @@ from .groups import (
     lower_group_atoms,
     lower_group_columns,
     lower_group_depth,
+    lower_group_place,
     lower_group_rows,
     lower_group_scales,
     lower_group_starts,
@@ -240,6 +241,7 @@ _TCGEN05: Lowerings = {
     memref.DimOp: lower_dim,
     **BATCHES,
     GroupAtOp: lower_group_at,
+    GroupPlaceOp: lower_group_place,
     GroupStartsOp: lower_group_starts,
     GroupRowsOp: lower_group_rows,
     GatheredRowsOp: lower_gathered_rows,

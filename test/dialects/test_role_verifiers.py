@@ -103,6 +103,14 @@ def place(tiles="[2, 2]", order="m", group=8):
     return number, f'%x, %y = "tile.place"(%n) {how} : (i32) -> (index, index)'
 
 
+def group_place(tiles="[-1, 2]", order="grouped"):
+    cut = "tile = 64 : i64, together = 1 : i64, extent = 9 : i64"
+    how = f'{{tiles = {tiles}, order = "{order}", group = 8 : i64, {cut}}}'
+    types = f"(i32, i32, {VIEW}, i32, i32) -> (index, index)"
+    number = "%n = arith.constant 0 : i32"
+    return number, f'%x, %y = "tile.group_place"(%n, %n, %v, %n, %n) {how} : {types}'
+
+
 def clear(row=64, tile=0):
     slot = f"!pipe.slot<[{SMEM}]>"
     return (
@@ -305,6 +313,14 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         (
             kernel(*tile_loop(arguments="%m: index")),
             "tile.for_each_tile: the body must take (i, j), got ['index']",
+        ),
+        *(
+            (
+                kernel(*group_place(tiles, order)),
+                "tile.group_place: must be of tiles that are counted along M, in the order "
+                f"grouped, got {tiles} in the order '{order}'",
+            )
+            for tiles, order in (("[3, 2]", "grouped"), ("[-1, 2]", "m"), ("[2, -1]", "grouped"))
         ),
         (
             kernel(*place(tiles="[2, 0]")),

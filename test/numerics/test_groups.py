@@ -40,10 +40,12 @@ def test_every_prefix_keeps_groups_apart(check_matmul, passes, target):
 
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize(
-    "order", ["scheduler=clc", "order=m", "order=n", "order=hilbert", "group=2"]
-)
-def test_tiles_of_groups_are_walked_in_every_order(check_matmul, order):
-    many = replace(SPEC, groups=20)  # more than a walk looks at in one pass
+    ("order", "groups"),  # 20 are more than a walk looks at in one pass
+    [*((order, 20) for order in ("scheduler=clc", "order=m", "order=n", "order=hilbert")),
+     ("group=2", 20), ("group=1", 2)],
+)  # fmt: skip
+def test_tiles_of_groups_are_walked_in_every_order(check_matmul, order, groups):
+    many = replace(SPEC, groups=groups)
     check_matmul(many, pipeline=",".join(LADDER[:7]) + f",persistence{{{order}}}")
 
 

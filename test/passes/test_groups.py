@@ -82,6 +82,15 @@ def test_all_agents_find_groups_from_where_those_of_lanes_begin(tmp_path):
     assert text.count('"tile.group_at"') == 2 and '"tile.group"' not in text
     assert text.count('"tile.group_starts"') == 1
     assert text.index('"tile.group_starts"') < text.index('"sm.warps"')
+    assert text.count('"tile.group_place"') == 2 and '"tile.counted_place"' not in text
+    along_n = staged("expand-loops", LOOPS.replace("order=grouped group=3", "order=n"))
+    assert along_n.count('"tile.counted_place"') == 2 and '"tile.group_place"' not in along_n
+    place = next(line for line in text.splitlines() if '"tile.group_place"' in line)
+    path = tmp_path / "edited.mlir"
+    path.write_text(text.replace(place, place.replace("tile = 128", "tile = 64")))
+    with pytest.raises(CompileError) as refused:
+        compile_matmul(path, target="sm_90a", pipeline="pipes-to-barriers", until="mlir")
+    assert "groups: all agents must cut tiles alike, got another way" in str(refused.value)
 
 
 def test_one_lane_finds_no_group_alone(tmp_path):
