@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from tilewright.runtime.gpu.timing import in_turn
+
 ROUNDS = 15
 Step = Callable[[], Any]
 TUNERS = (
@@ -32,9 +34,9 @@ class Replays:
             self._graphs[name] = captured(step)
         except Exception as error:  # of any kind; the reason stands in the table
             return {name: short(error)}
-        names, times = list(self._graphs), {each: list[float]() for each in self._graphs}
+        times = {each: list[float]() for each in self._graphs}
         for turn in range(ROUNDS):
-            for each in names[turn % len(names) :] + names[: turn % len(names)]:
+            for each in in_turn(list(self._graphs), turn):
                 times[each].append(replay_us(self._graphs[each]))
         return {each: statistics.median(found) for each, found in times.items()}
 

@@ -90,6 +90,7 @@ def _several(passes: Any) -> list[Any]:
 
 def take_regions(graph: fx.Graph, settings: Settings) -> None:
     """Replace what is found and judged worth it; enter every product in the report."""
+    graph.eliminate_dead_code()  # a product that nothing reads has no output
     taken_apart = Recomposed(graph)
     try:
         moved = _taken(graph, settings)

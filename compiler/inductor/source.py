@@ -206,7 +206,7 @@ def _matrices(region: Region, target: str) -> list[Operand]:
     for name, value in named:
         reason = why_copied(value, target)
         if reason:
-            raise CompileError(f"{name}: must be read in place, got a value whose {reason}")
+            raise CompileError(f"{name}: must be read in place, got a need to copy it: {reason}")
     return [operand_of(name, value) for name, value in named]
 
 

@@ -33,14 +33,23 @@ CLOCK_FIELDS = {
 
 
 def interleaved(launches: Mapping[Name, Launch], sets: int, rounds: int) -> dict[Name, list[float]]:
-    """Microseconds a launch for each name, `rounds` of them, taken in turns that also rotate."""
+    """Microseconds a launch for each name, `rounds` of them, taken in turns as `in_turn` says."""
     sizes = {name: batch_size(launch, sets) for name, launch in launches.items()}
     times: dict[Name, list[float]] = {name: [] for name in launches}
-    names = list(launches)
     for turn in range(rounds):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+        for name in in_turn(list(launches), turn):
             times[name].append(batch_us(launches[name], sizes[name], sets))
     return times
+
+
+def in_turn(names: list[Name], turn: int) -> list[Name]:
+    """The order of contenders in a turn: every second one is the one before, backwards.
+
+    What goes before heats the GPU, and its clock falls: nobody may always have the same one there.
+    """
+    first = turn // 2 % len(names)
+    order = names[first:] + names[:first]
+    return order[::-1] if turn % 2 else order
 
 
 def batch_size(launch: Launch, sets: int) -> int:

@@ -67,6 +67,18 @@ def test_two_layers_give_what_eager_gives_from_two_kernels(rows, monkeypatch):
     assert said == [str(row) for row in rows]
 
 
+def test_what_nothing_reads_is_no_region(rows):
+    """Inductor knows y * 0 without y, and leaves what made it in the graph."""
+    module = graph_of(linear, X, W)
+    (output,) = module.graph.find_nodes(op="output")
+    with module.graph.inserting_before(output):
+        zeros = module.graph.call_function(torch.ops.aten.full.default, ([2, 8, 48], 0.0))
+    zeros.meta["val"] = output.args[0].meta["val"]
+    output.args = (zeros,)
+    take_regions(module.graph, ON_EMULATOR)
+    assert not rows and not [node for node in module.graph.nodes if node.all_input_nodes[1:]]
+
+
 def test_every_region_is_judged_by_the_operators_that_the_graph_had(monkeypatch):
     """A race copies a region's operators, which read what regions before it give."""
     module, copied = graph_of(lambda x, *w: layer(layer(x, *w), *w), X, W, V, D), []
