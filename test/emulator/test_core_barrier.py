@@ -160,7 +160,7 @@ def test_participants_must_agree_on_the_thread_count():
 
 
 def test_a_barrier_that_never_completes_reports_who_waits():
-    trap = trapped("""setp.lt.u32 %p0, %r0, 32; @%p0 bra J; bar.sync 2, 128; J:""", 96)
+    trap = trapped("mov.u32 %r1, 0; setp.lt.u32 %p0, %r0, 32; @%p0 bra J; bar.sync 2, 128; J:", 96)
     assert isinstance(trap, Deadlock)
     lines = [line.strip() for line in trap.message.splitlines()[1:]]
     assert lines == [
@@ -196,7 +196,7 @@ def test_a_cluster_wait_without_arrive_is_an_error():
 
 
 def test_the_address_of_a_rank_that_does_not_exist_may_be_made_and_not_used():
-    make = "mapa.shared::cluster.u32 %r5, %r15, {rank};"
+    make = "mov.u32 %r1, 0; mov.u32 %r15, 0; mapa.shared::cluster.u32 %r5, %r15, {rank};"
     run(make.format(rank=2), 32, ctas=2, cluster=2)
     for rank in (2, 300, -1):
         use = make.format(rank=rank) + "st.shared::cluster.u32 [%r5], %r5;"

@@ -242,7 +242,7 @@ def test_sides_with_other_qualifiers_or_masks_do_not_meet(trap_of, left, right):
 
 
 def test_a_lane_outside_its_own_mask_is_a_convergence_error(trap_of):
-    trap = trap_of("vote.sync.ballot.b32 %d, 1, 0xFF;".replace("1,", "%p,"))
+    trap = trap_of("setp.eq.u32 %p, 0, 0; vote.sync.ballot.b32 %d, %p, 0xFF;")
     assert trap.category == "convergence"
     assert trap.message == "lanes 8-31 execute with membermask 0x000000ff, which does not name them"
 

@@ -1,5 +1,6 @@
-"""What was read from memory that nobody has written may be passed on, and may not count: in an
-address, a guard, a store, a product. Compilers read so ahead of loops that may have no steps.
+"""What was read from memory, or from a register, that nobody has written may be passed on, and may
+not count: in an address, a guard, a store, a product. Compilers read so ahead of loops that may
+have no steps.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ HEADER = """.version 8.8
 .target sm_100a
 .address_size 64
 .visible .entry k(.param .u64 out, .param .u32 zero)
-{ .reg .b32 %r<40>; .reg .b64 %rd<9>; .reg .pred %p<9>; .reg .f32 %f<9>;
+{ .reg .b32 %r<40>; .reg .b16 %h<2>; .reg .b64 %rd<9>; .reg .pred %p<9>; .reg .f32 %f<9>;
   .shared .align 16 .b8 s[1024]; .shared .align 4 .b8 written[128];
   ld.param.u64 %rd0, [out]; ld.param.u32 %r8, [zero]; mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2;
   cvt.u64.u32 %rd1, %r1; add.u64 %rd1, %rd0, %rd1; mov.u32 %r2, s; add.u32 %r2, %r2, %r1;
@@ -68,6 +69,17 @@ WRONG = {
 }
 
 
+NEVER = ""
+"""Nothing writes %r9 at all."""
+PARTS = {
+    "a half beside it": "mov.b32 {%h0, _}, %r10; mov.b32 %r11, {%h0, %h1}; and.b32 %r10, %r11, 15;",
+    "a byte beside it": "prmt.b32 %r11, %r10, %r9, 0x7540; and.b32 %r10, %r11, 15;",
+    "one side of a branch": "@%p0 bra LATE; mov.u32 %r9, 7; LATE: @!%p0 mov.u32 %r10, %r9;",
+    "a loop's first step": """L: setp.eq.u32 %p2, %r8, 1; @%p2 mov.u32 %r10, %r9;
+      mov.u32 %r9, 7; add.u32 %r8, %r8, 1; setp.lt.u32 %p3, %r8, 2; @%p3 bra L;""",
+}
+
+
 def run(load: str, body: str, seed: int) -> list[int]:
     out = np.full(32, 0xBAD, np.uint32)
     text = f"{HEADER.replace('LOAD', load)}{body}\nEND: st.global.u32 [%rd1], %r10; ret; }}\n"
@@ -75,7 +87,7 @@ def run(load: str, body: str, seed: int) -> list[int]:
     return out.tolist()
 
 
-@pytest.mark.parametrize("load", [SHARED, TENSOR], ids=["shared", "tensor"])
+@pytest.mark.parametrize("load", [SHARED, TENSOR, NEVER], ids=["shared", "tensor", "never"])
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_was_never_written_may_be_read_and_forgotten(name, load):
     for seed in SEEDS:
@@ -91,3 +103,24 @@ def test_where_it_counts_the_read_is_named_and_its_use(name, load):
         assert caught.value.category == "uninitialised-read"
         assert caught.value.text.startswith(load.split("; ")[0] if load == SHARED[:-1] else "")
         assert "ld." in caught.value.text
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_register_that_nothing_has_written_is_named_where_it_is_read(name):
+    for seed in SEEDS:
+        with pytest.raises(Trap, match=r"nothing has written register %r9") as caught:
+            run(NEVER, WRONG[name], seed)
+        assert caught.value.category == "uninitialised-read"
+        assert "%r9" in caught.value.text and caught.value.lanes
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_of_a_register_does_not_count_needs_no_writing(name):
+    for seed in SEEDS:
+        assert run(NEVER, PARTS[name], seed) == [7] * 32
+
+
+def test_a_register_that_some_lanes_have_written_is_named_with_the_others():
+    with pytest.raises(Trap, match=r"nothing has written register %r9") as caught:
+        run(NEVER, "@%p1 mov.u32 %r9, 7; mov.u32 %r10, %r9;", 0)
+    assert caught.value.lanes == (1 << 32) - 1 ^ 1 << 5

@@ -262,6 +262,10 @@ class Launch(StateBag):
             registers[slot] = np.full(WARP_SIZE, address, self.program.slot_dtype(slot))
         return registers
 
+    def is_unwritten(self, slot: int, register: Any) -> bool:
+        """Whether a register still holds what it held at the start."""
+        return register is self._template[slot]
+
     def make_local(self) -> LocalSpace:
         """The local memory of a new warp, poisoned."""
         size = align_up(self.program.frame.size, 32)

@@ -342,6 +342,8 @@ def _submit(
     line = warp.program.source[warp.split.pc].line
     row = warp.index % _GROUP * _WARP_M
     kept = old if adds else None
+    if adds and warp.launch.tracks_writing:
+        _check_written(warp, slots)
     product = WarpProduct(warp.cta, form, row, line, slots, read, a, b, kept, parts, metadata)
     earlier = (value.product.op for value in old if type(value) is Pending)
     product.op = EngineOp(
@@ -359,6 +361,14 @@ def _submit(
         warp.regs[slot] = Pending(product, number)
     products_of(warp).open.append(product)
     count_event(warp.cta, "wgmma flops", 2 * _WARP_M * form.n * form.k)
+
+
+def _check_written(warp: Warp, slots: tuple[int, ...]) -> None:
+    """Trap if an instruction adds to a register that nothing has written."""
+    for number, slot in enumerate(slots):
+        if warp.launch.is_unwritten(slot, warp.regs[slot]):
+            raise Trap("uninitialised-read", f"nothing has written register {number} of the"
+                                             f" accumulator, which is added to")  # fmt: skip
 
 
 def _check_registers(warp: Warp, form: WgmmaForm, old: dict[int, Any], a: dict[int, Any]) -> None:

@@ -1,6 +1,7 @@
-"""Registers that hold what nobody has written: of shared or tensor memory that was read too early.
+"""Registers that hold what nobody has written: no instruction has, or they come from shared or
+tensor memory that was read too early.
 
-Such a read gives any value, and compilers read so ahead of a loop that may have no steps. It is a
+Such a value may be anything, and compilers read so ahead of a loop that may have no steps. It is a
 fault once the value counts: in an address, a guard, a store, a matrix product. Until then it goes
 from register to register, lane by lane.
 """
@@ -17,9 +18,12 @@ from ..errors import Trap, UnwrittenRead
 from ..interface import Warp
 from ..ptx.flows import LOAD, NOWHERE, WARP, Flow, flow_of
 from ..ptx.lanes import WARP_SIZE, guarded
+from ..ptx.pending_loads import names_in, register_slots
 from ..ptx.registry import Step
+from ..ptx.unwritten import live_registers, never_written
 
 _NO_LANE = np.zeros(WARP_SIZE, bool)
+_ALL_LANES = np.ones(WARP_SIZE, bool)
 
 
 class _NoStretches:
@@ -32,13 +36,21 @@ class _NoStretches:
 NO_STRETCHES = _NoStretches()
 
 
-class Undefined:
-    """Of one warp: by register the lanes in which it is undefined, and the read it comes from. As a
-    list, the program's steps, which follow the values."""
+def of_new_warp(warp: Warp) -> Undefined | None:
+    """What a path may read before anything has written it; None if there is no such register."""
+    unwritten = never_written(warp.program) if warp.launch.tracks_writing else []
+    return Undefined(warp, unwritten) if unwritten else None
 
-    def __init__(self, warp: Warp):
+
+class Undefined:
+    """Of one warp: by register the lanes in which it is undefined, and the read it comes from, none
+    of a register that nothing has written. As a list, the program's steps, which follow the values.
+    """
+
+    def __init__(self, warp: Warp, unwritten: list[int]):
         self._program, self._launch, self._regs = warp.program, warp.launch, warp.regs
-        self._lanes: dict[int, np.ndarray] = {}
+        self._live = live_registers(warp.program)
+        self._lanes = dict.fromkeys(unwritten, _ALL_LANES)
         self._reads: dict[int, Trap] = {}
         self._warp = warp
 
@@ -52,6 +64,7 @@ class Undefined:
     def _follow(self, pc: int, warp: Warp, lanes: np.ndarray) -> Any:
         step, guard, negated = self._launch.code[pc]
         mask: np.ndarray | None = lanes
+        self._forget_dead(pc)
         if guard is not None:
             self._check_guard(pc, lanes)
             mask = guarded(lanes, self._regs[guard], negated, None)
@@ -66,6 +79,12 @@ class Undefined:
         if signal is None:
             self._note(pc, mask, undefined, read)
         return signal
+
+    def _forget_dead(self, pc: int) -> None:
+        """Drop registers that no path reads any more."""
+        if len(self._warp.splits) == 1:
+            live = self._live[pc]
+            self._lanes = {slot: each for slot, each in self._lanes.items() if live >> slot & 1}
 
     def load(self, pc: int, step: Step, mask: np.ndarray, trap: UnwrittenRead) -> Any:
         """Perform a load again that has met unwritten bytes: its results are undefined. Raises the
@@ -96,7 +115,7 @@ class Undefined:
         """Trap where a guard is undefined in lanes that come to an instruction."""
         guard = flow_of(self._program, pc).guard
         if guard in self._lanes and (self._lanes[guard] & mask).any():
-            raise self._used(guard, pc)
+            raise self._used(guard, pc, mask)
 
     def _spread(self, pc: int, mask: np.ndarray) -> tuple[np.ndarray, Trap | None]:
         """The lanes in which the results will be undefined; Trap where the values count."""
@@ -106,9 +125,9 @@ class Undefined:
         if not met:
             return _NO_LANE, None
         if flow.kind in (LOAD, NOWHERE):
-            raise self._used(met[0], pc)
+            raise self._used(met[0], pc, mask)
         lanes = mask if flow.kind == WARP else self._of_lanes(flow, self._regs)
-        return lanes, self._reads[met[0]]
+        return lanes, self._reads.get(met[0]) or self._unwritten(met[0], pc, mask)
 
     def _note(self, pc: int, mask: np.ndarray, lanes: np.ndarray, read: Trap | None) -> None:
         """An instruction has written its results in the lanes of the mask."""
@@ -125,13 +144,25 @@ class Undefined:
         if read is not None:
             self._reads[slot] = read
 
-    def _used(self, slot: int, pc: int) -> Trap:
-        read, source = self._reads[slot], self._program.source[pc]
+    def _used(self, slot: int, pc: int, mask: np.ndarray) -> Trap:
+        read, source = self._reads.get(slot), self._program.source[pc]
+        if read is None:
+            return self._unwritten(slot, pc, mask)
         uses = f"ptx:{source.line} `{source.text}` uses what it read"
         trap = Trap(read.category, f"{read.message}; {uses}", lanes=read.lanes)
         return trap.locate(
             kernel=read.kernel, cta=read.cta, warp=read.warp, line=read.line, text=read.text
         )
+
+    def _unwritten(self, slot: int, pc: int, mask: np.ndarray) -> Trap:
+        """An instruction reads a register that nothing has written."""
+        source, scope = self._program.source[pc], self._program.scope_of(pc)
+        name = next(
+            name for name in names_in((source.operands, source.guard))
+            if slot in register_slots(scope, name)
+        )  # fmt: skip
+        trap = Trap("uninitialised-read", f"nothing has written register {name}")
+        return trap.locate(**self._warp.place_at(pc, self._lanes[slot] & mask))
 
     def _of(self, slots: tuple[int, ...]) -> np.ndarray:
         """The lanes in which any of the registers is undefined."""
@@ -141,7 +172,9 @@ class Undefined:
         return found
 
     def _of_lanes(self, flow: Flow, regs: list) -> np.ndarray:
-        """Of an instruction that each lane executes for itself."""
+        """Of an instruction that each lane executes for itself. What is put together of parts is
+        undefined if every part is: compilers leave out those that nobody reads.
+        """
         name = flow.opcode.split(".")[0]
         if name == "selp" and len(flow.sources[2]) == 1:
             one, two, chosen = (self._of(slots) for slots in flow.sources)
@@ -152,7 +185,10 @@ class Undefined:
             open_two = self._of((two,)) | ~settles(regs[two])
             open_one = self._of((one,)) | ~settles(regs[one])
             return self._of((one,)) & open_two | self._of((two,)) & open_one
-        return self._of(tuple(slot for slots in flow.sources for slot in slots))
+        named = tuple(slot for slots in flow.sources for slot in slots)
+        if name == "prmt" or (name == "mov" and len(named) > 1):
+            return np.logical_and.reduce([self._of((slot,)) for slot in named])
+        return self._of(named)
 
 
 def _settled_by(name: str, opcode: str) -> Callable[[np.ndarray], np.ndarray]:

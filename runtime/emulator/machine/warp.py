@@ -23,7 +23,7 @@ from ..ptx.recall import Recall
 from ..ptx.registry import CONTROL, JUMP, SWITCH, Blocked, Yield
 from .cta import KEYED, StateBag
 from .spaces import GenericSpace
-from .undefined import NO_STRETCHES, Undefined
+from .undefined import NO_STRETCHES, Undefined, of_new_warp
 
 FAIRNESS_QUANTA = 3
 """Quanta the same split may run on while others of its warp could, before one of them does."""
@@ -87,7 +87,7 @@ class Warp(StateBag):
         self._watching = False
         self._quanta = 0
         self._ahead = 0
-        self.undefined: Undefined | None = None
+        self.undefined = of_new_warp(self)
         self.launch.events.warp_started(self)
 
     def _make_generic(self) -> GenericSpace:
@@ -132,7 +132,7 @@ class Warp(StateBag):
                 try:
                     signal = step(self, mask)
                 except UnwrittenRead as trap:
-                    self.undefined = Undefined(self)
+                    self.undefined = self.undefined or Undefined(self, [])
                     signal = self.undefined.load(pc, step, mask, trap)
                     code, stretches = self._code()
                 if signal is None:

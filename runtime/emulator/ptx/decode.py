@@ -171,6 +171,7 @@ class Decoded(OperandSlots):
         if register.type.kind not in "bus":
             raise self.trap("type", f"an address cannot be in {operand.base.name}, a register of"
                                     f" type .{register.type.name}")  # fmt: skip
+        self.note_read(register)
         return self._register_address(register.slot, register.bits, operand.offset)
 
     def lane_address(self, where: Where) -> Callable[[Warp, int], int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from . import syntax
 from .pending_loads import register_slots
 from .program import Program
 
@@ -17,8 +16,6 @@ _OF_A_LANE = frozenset(
 )
 _OF_A_WARP = frozenset(("shfl", "mma", "movmatrix"))
 _LOADS = ("ld.", "ldmatrix.", "tcgen05.ld.")
-_WITH_A_RESULT = frozenset(("atom", "elect", "vote", "match", "activemask", "ldu", "redux"))
-_WAITS = ("mbarrier.try_wait", "mbarrier.test_wait")
 
 
 class Flow(NamedTuple):
@@ -43,19 +40,16 @@ def flow_of(program: Program, pc: int) -> Flow:
 
 def _flow(program: Program, pc: int) -> Flow:
     source, scope = program.source[pc], program.scope_of(pc)
-    name = source.opcode.split(".")[0]
-    kind = _kind(source.opcode, name)
-    written = kind != NOWHERE or name in _WITH_A_RESULT or source.opcode.startswith(_WAITS)
-    first = source.operands[:1] if written else ()
-    if first and isinstance(first[0], syntax.Address):
-        first = ()
-    rest = source.operands[len(first) :]
+    kind = _kind(source.opcode, source.opcode.split(".")[0])
+    reads, writes = program.registers[pc]
     guard = tuple(register_slots(scope, (source.guard,)))
+    of_operands = (register_slots(scope, (each,)) & reads for each in source.operands)
+    sources = tuple(of_operands)[1:] if kind == LANES else (reads,)
     return Flow(
         kind,
         source.opcode,
-        tuple(register_slots(scope, first)),
-        tuple(tuple(register_slots(scope, (each,))) for each in rest),
+        tuple(writes),
+        tuple(tuple(each) for each in sources),
         guard[0] if guard else -1,
     )
 

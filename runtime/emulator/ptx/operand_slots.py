@@ -59,6 +59,7 @@ class OperandSlots(Modifiers):
         self.line, self.text, self.predicate = source.line, source.text, source.guard
         self.section = section
         self._unread = set(range(len(self.operands)))
+        self._reads, self._writes = set[int](), set[int]()
 
     # -- refusals ----------------------------------------------------------------------------
 
@@ -84,6 +85,7 @@ class OperandSlots(Modifiers):
         self.finish_modifiers()
         if self._unread:
             raise self.trap("operand", f"operand {min(self._unread) + 1} is one too many")
+        self.program.registers[self.pc] = frozenset(self._reads), frozenset(self._writes)
 
     def operand(self, where: Where) -> syntax.Operand:
         """The operand object at an index (an object is returned as it is)."""
@@ -177,7 +179,12 @@ class OperandSlots(Modifiers):
         if register is None:
             bits = type_.bits if isinstance(type_, Type) else type_bits(type_)
             return self._other_slot(operand, bits)
+        self.note_read(register)
         return self._fitting(operand.name, register, type_, relaxed)
+
+    def note_read(self, register: Register) -> None:
+        """The instruction reads this register."""
+        self._reads.add(register.slot)
 
     def _fitting(
         self, name: str, register: Register, form: Type | np.dtype | int, relaxed: bool
@@ -247,6 +254,7 @@ class OperandSlots(Modifiers):
         register = self.scope.register(operand.name) if isinstance(operand, syntax.Symbol) else None
         if register is None or not isinstance(operand, syntax.Symbol):
             self.unmodelled("a destination that is not a register")
+        self._writes.add(register.slot)
         return self._fitting(operand.name, register, form, relaxed)
 
 

@@ -91,7 +91,7 @@ def named_slots(program: Program, pc: int) -> set[int]:
 def register_slots(scope: Any, operands: tuple) -> set[int]:
     """The registers that operands name."""
     found = set()
-    for name in _names(operands):
+    for name in names_in(operands):
         if vector := scope.vector(name):
             found |= register_slots(scope, vector.elements)
         elif register := scope.register(name):
@@ -99,12 +99,13 @@ def register_slots(scope: Any, operands: tuple) -> set[int]:
     return found
 
 
-def _names(item: Any) -> Iterator[str]:
+def names_in(item: Any) -> Iterator[str]:
+    """All names and other texts in operands."""
     if isinstance(item, str):
         yield item
         return
     for each in item if isinstance(item, tuple) else _parts(item):
-        yield from _names(each)
+        yield from names_in(each)
 
 
 def _parts(item: Any) -> Iterator[Any]:

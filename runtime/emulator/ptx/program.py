@@ -52,7 +52,9 @@ class Program:
     each lane from its own, by pc; lanewise: what some of them compute; lane_forms: how one lane
     executes others (`lane_forms`); branches: targets of `bra`, by pc; stretches, recalls, traces:
     by pc the `lanewise.Stretch`, `recall.Recall` and `lane_trace.Trace` that start there, or None;
-    mentions: see `mentions`; flows: by pc, see `flows`."""
+    mentions: see `mentions`; flows: by pc, see `flows`; registers: by pc, those
+    that are read, without the guard, and those that are written; live, unwritten: see
+    `unwritten`."""
 
     def __init__(self, module: syntax.Module, function: syntax.Function):
         self.text = ""
@@ -78,6 +80,9 @@ class Program:
         self.branches: dict[int, int] = {}
         self.mentions: Any = None
         self.flows: dict[int, Any] = {}
+        self.registers: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
+        self.live: list[int] | None = None
+        self.unwritten: list[int] | None = None
         self._dtypes: list[np.dtype] = []
         self._constant_slots: dict[tuple, int] = {}
         self._special_by_name: dict[str, int] = {}

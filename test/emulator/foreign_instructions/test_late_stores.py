@@ -141,7 +141,7 @@ REFUSALS = [
      "unmodelled", "9.7.9.25.4.2"),
     ("st.bulk.shared::cta [%tile], 12, 0;", "misaligned", "multiple of 8, got 12"),
     ("st.bulk.shared::cta [%tile], 16, 1;", "operand", "must be 0, got 1"),
-    ("st.async.release.gpu.global.b32 [%rd0+512], %r0;", "out-of-bounds", "past the end"),
+    ("st.async.release.gpu.global.b32 [%rd0+512], %lane;", "out-of-bounds", "past the end"),
     ("red.async.release.gpu.global.min.s64 [%rd0], %rd1;", "unmodelled", "9.7.13.7"),
 ]  # fmt: skip
 

@@ -70,7 +70,11 @@ REFUSALS = [
     (f"red.shared.add.v4.f32 [%tile], {FOUR};", "unmodelled", "without one of .global"),
     ("red.global.max.v2.f32 [%rd0], {%r0, %r1};", "unmodelled", "9.7.13.6"),
     ("red.global.add.v4.u32 [%rd0], {%r0, %r1, %r2, %r3};", "unmodelled", "9.7.13.6"),
-    (f"atom.global.add.v4.f32 {FOUR}, [%rd0+8], {FOUR};", "misaligned", "16 bytes"),
+    (
+        "atom.global.add.v4.f32 {%r0, %r1, %r2, %r3}, [%rd0+8], {%lane, %lane, %lane, %lane};",
+        "misaligned",
+        "16 bytes",
+    ),
     ("multimem.ld_reduce.global.add.f32 %r0, [%rd0];", "unmodelled", "several devices"),
     ("vadd.s32.s32.s32 %r0, %r1, %r2;", "unmodelled", "9.7.18"),
     ("vabsdiff4.u32.u32.u32.add %r0, %r1, %r2, %r3;", "unmodelled", "video"),
