@@ -8,6 +8,7 @@ contents at the time of the acquire are compared with those at the time of the c
 
 from __future__ import annotations
 
+from ..copies.tensor_map_object import FIELD_BYTES
 from ..errors import Trap
 from ..interface import Cta, Warp
 from ..machine.events import Listener
@@ -27,7 +28,7 @@ class TensorMapProxy(Listener):
 
     def map_placed(self, address: int, data: bytes) -> None:
         """The host has put a map there before the launch."""
-        self._placed[address] = data
+        self._placed[address] = data[:FIELD_BYTES]
 
     def map_edited(self, warp: Warp, address: int) -> None:
         """``tensormap.replace`` has changed the map."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..copies.tensor_map import ADDRESSES, TensorMap
-from ..copies.tensor_map_object import FIELD_BYTES, TENSOR_MAP_BYTES, encode
+from ..copies.tensor_map_object import TENSOR_MAP_BYTES, encode
 from ..errors import LaunchError, short_name
 from ..interface import Launch
 from ..machine.memory import Region
@@ -271,7 +271,7 @@ class Parameters:
         raw = self._address(where, data)
         for number, each in enumerate(encoded):
             place = int.from_bytes(raw, "little") + number * TENSOR_MAP_BYTES
-            self._launch.events.map_placed(place, each[:FIELD_BYTES])
+            self._launch.events.map_placed(place, each)
         return raw
 
     def _pointer(
