@@ -125,7 +125,7 @@ class TileBounds:
             epilogue = epilogue_cycles(problem, branch, target)
             gathered = gathered_cycles(problem, branch, target)
             work = rounds * (before + main + epilogue) + gathered
-            return self._combined(work, rounds * main, before + epilogue + gathered, dram)
+            return self._combined(work, 0, before + epilogue + gathered, dram)
         epilogue, orders = self._face.epilogue, orders or self._face.orders
         if rounds == 1:
             orders = orders[:1]
@@ -157,9 +157,9 @@ class TileBounds:
         step = self._together(self._k_bytes * face.arriving(size, 1, fewest))
         before = chip.cta_start + chip.tma_latency + (chip.cluster_start if size > 1 else 0)
         once = before + face.sums.written
-        for waves, work, loops in least_of_parts(self._steps, step, tiles, at_once, face.sums):
+        for waves, work in least_of_parts(self._steps, step, tiles, at_once, face.sums):
             ends = once + face.sums.gathered
-            us = min(us, self._combined(waves * once + work, loops, ends))
+            us = min(us, self._combined(waves * once + work, 0, ends))
         return us
 
     def _combined(

@@ -56,9 +56,6 @@ PART_CLUSTER, PART_GAIN = 4, 0.9
 PART_MARGIN = 1.1
 """By as much parts over the grid must be estimated faster: of ten shapes with few tiles and a long
 K, an H200 ran other kernels 10 % faster than estimated, and these as fast."""
-SWAPPED_MARGIN = 1.08
-"""By as much a split K of exchanged operands: an H200 ran others up to 8 % faster that were
-estimated to take as long, and of the sums of today only 18 kernels were measured."""
 SOME_CLUSTER = (2, 1)  # of a way: those that have one
 SPLITS = range(1, SHARING_MAX + 1)  # CTAs that share a tile
 # (scheduler, raster order), the simplest scheduler first; among orders that the estimate can't tell
@@ -375,6 +372,4 @@ def rank(total_us: float, schedule: Schedule) -> Rank:
 
 def margin(schedule: Schedule) -> float:
     """What the estimate of a schedule is multiplied by where others must not be much slower."""
-    if schedule.swap and schedule.split_k > 1:
-        return SWAPPED_MARGIN
     return PART_MARGIN if schedule.split_grid > 1 else 1

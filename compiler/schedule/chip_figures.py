@@ -19,8 +19,8 @@ ONE_BY_ONE = Figure(1, "-", "PTX ISA: no arithmetic on two f32 at once")
 class SplitFigures:
     """What it costs that a cluster of CTAs splits K, each with operands of its own."""
 
+    first_rate: Figure
     l2_rate: Figure
-    l2_fall: Figure
     multicast: Figure
     latency: Figure
     rate: Figure
@@ -213,12 +213,12 @@ HOPPER = replace(
     shift_rate=Figure(11, "B/cycle", "an H200: 22 kernels of K 2041 to 4093, 10 to 13"),
     cluster_start=Figure(2260, "cycles", f"{FITTED}: the same tiles in clusters and alone"),
     split=SplitFigures(
-        l2_rate=Figure(5440, "B/cycle", f"{FITTED}: two parts of K have fewer rows in common"),
-        l2_fall=Figure(0.0185, "B/B", f"{FITTED}: what each part beyond two takes of that"),
-        multicast=Figure(0.98, "B/B", f"{FITTED}: the same, in clusters of 1x2 to 4x1"),
+        first_rate=Figure(2200, "B/cycle", f"{FITTED}: rows that one CTA at a time asks for"),
+        l2_rate=Figure(9300, "B/cycle", f"{FITTED}: rows that others ask for, too"),
+        multicast=Figure(0.875, "B/B", f"{FITTED}: the same, in clusters of 1x2 to 4x1"),
         latency=Figure(0.4, "cycles/CTA", f"{FITTED}: K split in 2 to 8"),
-        rate=Figure(13.9, "B/cycle", f"{FITTED}: f32 sums, distributed shared memory"),
-        start=Figure(570, "cycles", f"{FITTED}: K split in 2 to 8, and not"),
+        rate=Figure(20, "B/cycle", f"{FITTED}: f32 sums, distributed shared memory"),
+        start=Figure(830, "cycles", f"{FITTED}: K split in 2 to 8, and not"),
     ),
     parts=PartFigures(
         write=Figure(40, "B/cycle", f"{PARTS}: f32 sums of tiles of 64x64 to 256x128"),
@@ -277,11 +277,16 @@ OF_GPUS = {
         second_line=Figure(0.036, "cycles", f"{ITS_TIMES}: L2 serves fewer rows than an H200's"),
         outside_share=Figure(0.104, "cycles", ITS_TIMES),
         second_share=Figure(0.255, "cycle/cycle", ITS_TIMES),
-        cluster_start=Figure(4370, "cycles", ITS_TIMES),
+        cluster_start=Figure(4020, "cycles", ITS_TIMES),
         beside_rate=Figure(
             4, "B/cycle", f"{H100}: a residual of seven shapes, read by threads and brought by TMA"
         ),
-        split=replace(HOPPER.split, l2_rate=Figure(2825, "B/cycle", ITS_TIMES)),
+        split=replace(
+            HOPPER.split,
+            first_rate=Figure(1600, "B/cycle", ITS_TIMES),
+            l2_rate=Figure(4100, "B/cycle", ITS_TIMES),
+            start=Figure(2500, "cycles", ITS_TIMES),
+        ),
     )
 }
 """What differs on a GPU that is not the one of its chip's figures."""

@@ -142,10 +142,13 @@ def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     for at different times counts as more, and so does all where exchanged operands have few
     columns: a CTA then has 64 rows of weights or more, and few CTAs ask for them.
     """
-    whole = schedule.split_k * schedule.split_grid == 1
-    few = problem.swapped and whole and schedule.tile[1] <= FEW_COLUMNS
-    more = figures(target).few_columns if few else 0
-    return (1 + more) * _dram_bytes(problem, schedule, target)
+    return few_columns(problem, schedule, target) * _dram_bytes(problem, schedule, target)
+
+
+def few_columns(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """By how much longer DRAM takes where exchanged operands have few columns."""
+    few = problem.swapped and schedule.tile[1] <= FEW_COLUMNS
+    return 1 + figures(target).few_columns if few else 1
 
 
 def _dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:

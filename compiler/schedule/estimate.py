@@ -33,6 +33,7 @@ from .costs import (
     computed_cycles,
     copy_cycles,
     dram_bytes,
+    few_columns,
     gathered_cycles,
     part_cycles,
     scale_cycles,
@@ -74,7 +75,8 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     epilogue += gathered
     dram_us = dram_bytes(problem, schedule, target) / figures(target).dram_rate
     streaming_us = dram_us + microseconds(target, fill + start + epilogue)
-    loops_us = microseconds(target, rounds * main)
+    parts = schedule.split_k * schedule.split_grid > 1
+    loops_us = 0 if parts else microseconds(target, rounds * main)
     early_us = figures(target).first_wave * first_wave_us(problem, schedule, target)
     return Estimate(
         total_us=combined_us(target, work_us, streaming_us, loops_us, dram_us, early_us),
@@ -256,17 +258,22 @@ def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> f
     part = at_work / tiles
     saved = chip.multicast if parts == 1 else split_figures(target).multicast
     rows = at_work * loaded_rows(problem, schedule, saved)
-    arriving = rows / (chip.l2_total_rate if parts == 1 else split_rate(parts, target))
+    arriving = rows / chip.l2_total_rate
+    if parts > 1:
+        first = problem.batch * part * (problem.m + problem.n)
+        first *= few_columns(problem, schedule, target)
+        arriving = parted_arriving(rows, first, target)
     beyond, outside = _rows_of_all(problem, schedule, grid)
     requested = part * beyond * chip.second_line / LINE_BYTES
     zeros = part * outside * chip.outside_share / LINE_BYTES
     return schedule.tile[2] * problem.element_bytes * (max(arriving, requested) + zeros)
 
 
-def split_rate(parts: int, target: Target) -> float:
-    """Bytes a cycle from L2 to all, where each of so many parts of K has rows of its own."""
-    fall = split_figures(target).l2_fall * (min(SHARING_MAX, parts) - 2)
-    return split_figures(target).l2_rate * (1 - fall)
+def parted_arriving(rows: float, first: float, target: Target) -> float:
+    """Cycles until a byte of K of so many rows of all parts is there, `first` of which no other CTA
+    asks for at that time: those come from DRAM, and the more parts there are the more of them."""
+    split = split_figures(target)
+    return first / split.first_rate + (rows - first) / split.l2_rate
 
 
 def _rows_of_all(

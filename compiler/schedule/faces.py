@@ -15,7 +15,7 @@ from .added_costs import stored_alone
 from .candidates import PART_MARGIN, widest_in_waves
 from .chip_figures import figures, split_figures
 from .costs import computed_cycles, least_dram_bytes, scale_cycles
-from .estimate import SHARING_MAX, held_slots, rows_by_threads, split_rate
+from .estimate import SHARING_MAX, held_slots, parted_arriving, rows_by_threads
 from .extents import round_up
 from .least_parts import Sums, most_at_once
 from .problem import LINE_BYTES, Problem, Schedule
@@ -153,7 +153,7 @@ class Face:
 
     def _in_parts_us(self, before: float, loops: float, sums: float) -> float:
         ends = before + sums
-        return self.every.total_us(loops + ends, loops, ends, self.dram_us)
+        return self.every.total_us(loops + ends, 0, ends, self.dram_us)
 
     def rounds_of_split(self, parts: int) -> int:
         """Waves of clusters that share a tile each, of so many CTAs or more."""
@@ -211,8 +211,12 @@ class Face:
         if split_k * split_grid == 1:
             return cycles
         saved = split_figures(self.every.target).multicast * (whole - rows)
-        rate = split_rate(split_k * split_grid, self.every.target)
-        return max(cycles, at_work * (whole - saved) / rate)
+        problem, tiles = self.every.problem, self.tiles
+        if split_grid > 1:
+            tiles = self.room(peers)[0][1]
+        first = at_work / tiles * problem.batch * (problem.m + problem.n)
+        asked = max(first, at_work * (whole - saved))
+        return max(cycles, parted_arriving(asked, first, self.every.target))
 
     def _shared_rows(self, peers: int) -> tuple[float, float, float]:
         """Rows that a CTA asks for where a cluster of so many divides them best, those of them that

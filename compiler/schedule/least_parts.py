@@ -34,12 +34,11 @@ class Sums(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """So many waves of parts, and cycles that they take at least: of all main loops and what is
-    gathered together, and of main loops alone."""
+    """So many waves of parts, and the cycles that all their main loops and what is gathered take
+    together at least."""
 
     waves: int
     work: float
-    loops: float
 
 
 def least_of_parts(
@@ -64,7 +63,7 @@ def least_of_parts(
         if parts > 2:
             fewer = max(2.0, min(parts - 1, math.sqrt(whole / sums.of_one)))
             work = min(work, whole / fewer + (fewer - 2) * sums.of_one)
-        yield Parts(waves, work + sums.gathered, waves * each * step)
+        yield Parts(waves, work + sums.gathered)
 
 
 def _each(steps: int, parts: int) -> int:

@@ -103,7 +103,7 @@ class TensorFace:
         ends = steps.before + steps.completion + self._read + self.sums.written
         last, most = ends + self.sums.gathered, problem.ctas(side.but(cluster=WIDEST))
         counts, at_once = (tiles, max(tiles, most)), target.multiprocessors
-        for _, work, _ in least_of_parts(steps.k_tiles, steps.step, counts, at_once, self.sums):
+        for _, work in least_of_parts(steps.k_tiles, steps.step, counts, at_once, self.sums):
             work += steps.mma - steps.step - self.sums.gathered
             us = min(us, _total_us(problem, side, steps.mma, work, last, target))
         return us

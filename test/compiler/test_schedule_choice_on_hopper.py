@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.schedule.choice import candidates, choose_schedule
-from tilewright.compiler.schedule.estimate import estimate
+from tilewright.compiler.schedule.estimate import estimate, l2_cycles
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules import RULES, broken_rule, broken_rules
 from tilewright.compiler.spec import MatmulSpec
@@ -45,7 +45,7 @@ def test_a_token_is_multiplied_as_it_lies(gpu, n, k):
 
 
 def test_few_exchanged_columns_ask_dram_for_more():
-    """Of operands that L2 holds; not where CTAs share K, which are more."""
+    """Of operands that L2 holds, whether CTAs share K or not."""
     problem = Problem.of(MatmulSpec(1, 4096, 4096), HOPPER)
     few = Schedule((64, 16, 128), 8, swap=True)
     bytes_of = [
@@ -53,13 +53,13 @@ def test_few_exchanged_columns_ask_dram_for_more():
         for columns, parts in ((16, 1), (24, 1), (16, 2), (24, 2))
     ]
     assert bytes_of[0] == pytest.approx(1.06 * bytes_of[1])
-    assert bytes_of[2] == bytes_of[3]
+    assert bytes_of[2] == pytest.approx(1.06 * bytes_of[3])
 
 
 # m, n, k → tile, CTAs that share it: few tiles with a long K are shared, many or short ones not.
 SPLIT_TABLE = [
     ((1024, 256, 8192), (128, 64, 64), 3),
-    ((32, 1024, 8192), (64, 48, 128), 5),
+    ((32, 1024, 8192), (128, 32, 128), 8),
     ((256, 256, 16384), (64, 128, 64), 8),
     ((256, 256, 512), (64, 16, 64), 1),
     ((4096, 4096, 4096), (128, 256, 64), 1),
@@ -71,6 +71,22 @@ def test_long_sums_of_few_tiles_are_split_on_hopper(shape, tile, parts):
     chosen = choose_schedule(MatmulSpec(*shape), HOPPER)
     assert (chosen.tile, chosen.split_k) == (tile, parts)
     assert f"split-k{{parts={parts}}}" in chosen.pipeline() or parts == 1
+
+
+def test_parts_of_exchanged_operands_are_chosen_where_an_h100_runs_them_faster():
+    """64x16 tiles with K whole take 19.1 us, the best of 20 others, most of them split, 12.8."""
+    chosen = choose_schedule(MatmulSpec(139, 648, 8960), find_target("h100"))
+    assert chosen.swap and chosen.split_k > 1
+
+
+def test_rows_of_parts_that_others_ask_for_too_arrive_sooner():
+    """16 tiles of four parts: in a row of them B is asked for once, in a square four times."""
+    schedule = Schedule((64, 64, 64), 8, split_k=4)
+    apart, shared = (
+        l2_cycles(Problem.of(MatmulSpec(m, n, 4096), HOPPER), schedule, HOPPER)
+        for m, n in ((64, 64 * 16), (64 * 4, 64 * 4))
+    )
+    assert shared < 0.75 * apart
 
 
 # m, n, k, groups → tile, scheduler, whether consumers alternate: as an H200 was fastest, of 64x192
