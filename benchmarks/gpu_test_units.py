@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from gpu_test_case import COPIES, LAYOUTS, SHAPE, STACKS, TYPES, Case, joined
 
@@ -22,6 +23,12 @@ ROLES = (
 )  # fmt: skip
 SPLIT_SHAPE, SPLIT_TILES = (200, 168, 236), ("64x64x16", "128x64x32", "64x128x32", "128x128x32")
 SPLIT_WARPS = "tile=64x64x32 mma=mma.sync+"
+LANES = (
+    ("tile=1x2x4096 threads=128 lanes=128", (1, 1030, 4096)),
+    ("tile=2x4x2048 threads=256 lanes=64", (2, 77, 5000)),
+    ("tile=1x8x768 threads=128 lanes=32", (1, 514, 765)),
+    ("tile=1x2x7168 threads=448 lanes=448", (1, 34, 14338)),
+)  # fmt: skip
 WARPS, THREADS = "tile=64x64x32 mma=mma.sync", "tile=64x32x16 mma=fma threads=64"
 
 
@@ -41,6 +48,7 @@ def unit_kernels(target: str) -> Iterator[Case]:
         yield from _chosen_units()
     yield from _unit_presets()
     yield from _unit_stacks(COPIES[:3])
+    yield from _lanes()
 
 
 def _warp_types(target: str) -> dict[str, tuple[str, ...]]:
@@ -109,6 +117,20 @@ def _unit_presets() -> Iterator[Case]:
         yield Case("mma.sync", f"unit-{preset}", MatmulSpec(*SHAPE, b_major="n"), pipeline)
     for preset, pipeline in THREAD_PRESETS.items():
         yield Case("fma", f"unit-{preset}", MatmulSpec.of_type(*PUZZLE_SHAPE, "f32"), pipeline)
+
+
+def _lanes() -> Iterator[Case]:
+    """Lanes that share elements: rows of whole loads and not, layouts, two products, stacks."""
+    types = ("bf16", "f16", "f32")
+    for (tile, shape), (at, dtype) in itertools.product(LANES, enumerate(types)):
+        a, b = LAYOUTS[(at + shape[2]) % len(LAYOUTS)]
+        text = f"tiling{{{tile} mma=fma operands=global}}"
+        spec = MatmulSpec.of_type(*shape, dtype)
+        name = f"unit-lanes-{joined(shape)}-{dtype}"
+        yield Case("fma", f"{name}-{a}{b}", replace(spec, a_major=a, b_major=b), text)
+        if spec.n % 2 == 0:
+            yield Case("fma", f"{name}-dual", replace(spec, products=2), text)
+        yield Case("fma", f"{name}-stack", replace(spec, batch=3), text)
 
 
 def _unit_stacks(passes: Sequence[str]) -> Iterator[Case]:

@@ -225,11 +225,11 @@ def check_program(module: ir.Module) -> None:
     kernels = _kernels(module)
     for kernel in kernels:
         check_handles(kernel)
+        check_finish(kernel)
     expanded = [kernel for kernel in kernels if is_expanded(kernel)]
     for kernel in expanded:
         check_expanded(kernel, target_of(module))
         check_loops(kernel)
-        check_finish(kernel)
     if not expanded:
         check_kernels(module)  # when loops are expanded, the program's rules are those of its ops
         check_pipes(module)

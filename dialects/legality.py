@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .dtypes import BLOCKWISE, FMA, PADDED_ALIGNMENT_BYTES, PADDED_ROW
+from .dtypes import BLOCKWISE, FMA, PADDED_ALIGNMENT_BYTES, PADDED_ROW, DType
 from .dynamic import joined
 from .hilbert import CELLS_MAX
 from .layout import (
@@ -393,6 +393,34 @@ def thread_registers(
     return (
         f"tile {tile[0]}x{tile[1]} needs {registers} registers for sums in each of {threads} "
         f"threads, over {most}"
+    )
+
+
+def lanes(
+    target: Target,
+    tile: Sequence[int],
+    threads: int,
+    lanes: int,
+    products: int,
+    dtype: DType,
+) -> str | None:
+    """Where lanes share elements, a thread has all rows of a tile, and columns of each product."""
+    m, n, k = tile
+    if dtype.accumulator_bytes != REGISTER_BYTES:
+        return f"lanes add up sums in f32, got those of {dtype.name}"
+    if n % products:
+        return f"tile N must be a multiple of {products} for two products, got {n}"
+    if threads < lanes:
+        return f"{lanes} lanes must be threads of a CTA, got {threads}"
+    if k % lanes:
+        return f"tile K must be a multiple of {lanes} lanes, got {k}"
+    share = ThreadTile.of_lanes(m, n, threads, lanes, products)
+    most = target.using(FMA).mma.accumulator_registers_max[0]
+    if share.m * share.n <= most:
+        return None
+    return (
+        f"tile {m}x{n} needs {share.m * share.n} registers for sums in each of {threads} threads, "
+        f"over {most}"
     )
 
 

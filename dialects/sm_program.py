@@ -30,6 +30,7 @@ REGISTERS = (
     "clock",
     "globaltimer_lo",
 )
+CTAS_MAX = 32  # on a multiprocessor (CUDA C++ Programming Guide, compute capabilities)
 ACTIONS = ("increase", "decrease")
 APPROXIMATIONS = ("ex2", "ex2.ftz", "rcp.ftz", "rsqrt", "tanh")
 NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
@@ -112,6 +113,16 @@ class SetRegistersOp(Instruction, name="set_registers"):
         if count % 8:
             return refuse(self, f"count must be a multiple of 8, got {count}")
         return verify_range(self, "count", 24, 256) and verify_choice(self, "action", ACTIONS)
+
+
+class ResidentOp(Instruction, name="resident"):
+    """At least `ctas` find room on a multiprocessor: threads may have as many registers as that
+    leaves them, else ptxas keeps them few (PTX ISA, .minnctapersm)."""
+
+    ctas: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        return verify_range(self, "ctas", 1, CTAS_MAX)
 
 
 class SharedAddressOp(Instruction, name="shared_address"):

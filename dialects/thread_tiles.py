@@ -7,6 +7,9 @@ an axis they are dealt out in groups of neighbours, one group to each thread in 
 
 so that threads side by side read shared memory side by side. A group is one element where the
 operand's tile is K-major, and a vector of it where it is MN-major.
+
+Where `lanes` threads share each element, they count as one in this, and each has all rows of the
+tile: what is read of B is read once.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ class ThreadTile:
     n: int
     m_group: int = 1
     n_group: int = 1
+    lanes: int = 1
 
     @staticmethod
     def of(tile_m: int, tile_n: int, threads: int) -> ThreadTile | None:
@@ -38,10 +42,21 @@ class ThreadTile:
         """
         return _thread_tile(tile_m, tile_n, threads)
 
+    @staticmethod
+    def of_lanes(tile_m: int, tile_n: int, threads: int, lanes: int, products: int) -> ThreadTile:
+        """The grid where `lanes` threads share each element: as few columns each as can be.
+
+        Of two products each has half of the columns, and a thread as many of the one as of the
+        other.
+        """
+        each, most = tile_n // products, threads // lanes
+        columns = max(count for count in _divisors(each) if count <= most)
+        return ThreadTile(1, columns, tile_m, products * (each // columns), lanes=lanes)
+
     @property
     def threads(self) -> int:
         """Threads that have elements; those beyond have none."""
-        return self.rows * self.columns
+        return self.rows * self.columns * self.lanes
 
     @property
     def is_warps(self) -> bool:
@@ -50,7 +65,7 @@ class ThreadTile:
         A block reads fewer rows and columns of shared memory for as many products.
         """
         blocks = self.rows % WARP_ROWS == 0 and self.columns % WARP_COLUMNS == 0
-        return blocks and self.m * self.n > 1
+        return blocks and self.m * self.n > 1 and self.lanes == 1
 
     def grouped(self, a_major: str, b_major: str, element_bytes: int) -> ThreadTile:
         """The same with the groups that operands of these majors are read in."""

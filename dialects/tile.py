@@ -22,7 +22,8 @@
     tile.copy         t[r,k] = view[i*R + r, j*K + k] by the producer's threads, likewise
     tile.copy_together  such copies of a slot, whose bytes threads shift in registers
     tile.mma          acc[M,N] = (accumulate ? acc : 0) + a[M,K] * b[N,K]^T
-    tile.view_mma     the same of elements that threads read from the views themselves
+    tile.view_mma     the same of elements that threads read from the views themselves; by
+                      tile.lane_mma lanes share an element, whose parts tile.add_lanes adds up
     tile.clear_sums   acc[M,N] = 0; tile.finish_sums: no product is held back any more
     tile.sums_place   what a thread has of sums where each computes elements of its own, also
                       tile.has_sums and tile.sums_row

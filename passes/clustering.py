@@ -45,6 +45,7 @@ from ..dialects.tile import (
 from ..dialects.tile_batches import BatchOp
 from ..dialects.tile_duals import DualMmaOp, DualPairMmaOp
 from ..dialects.tile_scales import ScaledMmaOp, ScaledPairMmaOp, of_scales, smem_operands
+from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import DYNAMIC, SmemType, integers, integers_of
 from .base import (
     PassLog,
@@ -158,6 +159,8 @@ def _check_place(kernel: KernelOp) -> None:
 
 def _cluster_refusal(kernel: KernelOp, target: Target) -> str | None:
     """Why the kernel's CTAs can't share operands, or None when they can."""
+    if walk(kernel, ViewMmaOp):
+        return "threads read operands from global memory as they multiply"
     if walk(kernel, LoadOp):
         return "an operand comes through no pipe, and only its own CTA waits for it"
     rings = [create for create in walk(kernel, CreateOp) if is_operand_ring(create)]

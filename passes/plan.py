@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..dialects.layout import SLOT_ALIGNMENT, TileLayout
+from ..dialects.layout import LINEAR, SLOT_ALIGNMENT, TileLayout
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import ClaimType, CreateOp, RingType, TileOp, TurnType
 from ..dialects.scaled_legality import SCALE_PLACES
@@ -29,13 +29,15 @@ from ..dialects.tile_ahead import StagedElementOp
 from ..dialects.tile_loads import TmaGatherOp
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_stores import AwaitSumsOp
-from ..dialects.tile_types import AccumulatorType, SmemType, integers_of
+from ..dialects.tile_sums import WARP_LANES, AddLanesOp
+from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, integers_of
 from .base import defining_op, refused, walk
 from .cluster import Cluster
 from .copy_width import is_asynchronous
 from .operand_terms import terms_of
 from .ring_fills import agent_of, has_copies, is_self_filled, ring_tiles, shared_fills
 from .rings import is_ahead_ring, is_operand_ring, lies_in_operands
+from .thread_shares import share_of
 from .weights import product_slots, widened_columns
 
 # Of threads that copy, before they wait for the oldest.
@@ -130,6 +132,7 @@ class Plan:
     scales: ScalesPlan | None = None
     products: ProductsPlan | None = None
     terms: TermsPlan | None = None
+    parts: dict[AddLanesOp, tuple[int, SmemType]] = field(default_factory=dict)
     shared_bytes: int = 0
 
 
@@ -139,6 +142,9 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
     for load in walk(kernel, LoadOp):
         layout = load.tile.type.layout
         plan.buffers[load.tile] = cursor.take(layout.size_bytes, SLOT_ALIGNMENT)
+    for added in walk(kernel, AddLanesOp):
+        if added.lanes.value > WARP_LANES:
+            plan.parts[added] = _place_parts(kernel, added, cursor)
     _place_rings(kernel, plan, cursor)
     if target.mma.splits is not None:
         plan.terms = _place_terms(kernel, target, target.mma.splits, cursor)
@@ -163,6 +169,14 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
             f"{target.chip}; use a smaller tile or fewer stages",
         )
     return plan
+
+
+def _place_parts(kernel: KernelOp, added: AddLanesOp, cursor: _Cursor) -> tuple[int, SmemType]:
+    """Where the warps that share elements tell what they have of them, a row each."""
+    share, element = share_of(kernel, added.acc), added.acc.type.element
+    warps, values = kernel.threads.value // WARP_LANES, share.m * share.n
+    layout = TileLayout(warps, values, element_bytes(element), "k", LINEAR)
+    return cursor.take(layout.size_bytes, SLOT_ALIGNMENT), SmemType.of(layout, element)
 
 
 def _place_rings(kernel: KernelOp, plan: Plan, cursor: _Cursor) -> None:

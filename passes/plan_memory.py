@@ -39,6 +39,7 @@ from ..dialects.sm_memory import (
 )
 from ..dialects.target import Target
 from ..dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
+from ..dialects.tile_sums import AddLanesOp
 from ..dialects.tile_types import integers
 from .base import PassLog, refused, target_of, the_kernel, walk
 from .memory_table import summary_of
@@ -90,6 +91,11 @@ def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
     for load in walk(kernel, LoadOp):
         place = _place_buffer(load, plan.buffers[load.tile])
         replaced.append(_replace(load, place))
+    for added, (offset, type_) in plan.parts.items():
+        place = TileMemoryOp(offset=_i64(offset), tile=type_).tile
+        with ir.InsertionPoint(added), added.location:
+            AddLanesOp(acc=added.acc, lanes=added.lanes, parts=place)
+        replaced.append(added)
     if plan.terms is not None:
         slots = {"offsets": integers(list(plan.terms.offsets)), "slots": _i64(plan.terms.slots)}
         memory = RingType.of(plan.terms.slots, plan.terms.tiles).slot

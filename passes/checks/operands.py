@@ -24,6 +24,7 @@ from ...dialects.tile import (
 from ...dialects.tile_batches import map_of_stack
 from ...dialects.tile_blockwise import BlockwiseMmaOp
 from ...dialects.tile_duals import DUAL_MMAS
+from ...dialects.tile_sums import DualLaneMmaOp
 from ...dialects.tile_types import TensorMapType, dynamic_dims, integers_of
 from ..argument_layouts import any_extents, is_apart
 from ..base import refused, walk
@@ -56,7 +57,7 @@ def check_views(kernel: KernelOp) -> None:
     check_scale_views(kernel)
     scales = [*scale_names(kernel), *weight_names(kernel)]
     names, operands = arg_names(kernel), operand_names(kernel)
-    if bool(walk(kernel, DUAL_MMAS)) != is_dual(kernel):
+    if bool(walk(kernel, (*DUAL_MMAS, DualLaneMmaOp))) != is_dual(kernel):
         rule = f"views: the third must be {B2} where MMAs have two products, and nowhere else"
         raise refused(kernel, f"{rule}, got {names}; rename them")
     outputs, first = count_outputs(names), tuple(names[: len(operands)])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects import legality
+from ...dialects.dtypes import operand_dtype
 from ...dialects.mlir import ir
 from ...dialects.target import WARP_THREADS, Target
 from ...dialects.tile import KernelOp
-from ...dialects.tile_sums import ViewMmaOp
+from ...dialects.tile_sums import DualLaneMmaOp, LaneMmaOp, ViewMmaOp
 from ...dialects.tile_types import bits_of
 from ..base import refused, require
 from ..batches import argument_of
@@ -32,9 +33,24 @@ def check_view_mma(kernel: KernelOp, op: ViewMmaOp, target: Target) -> None:
         rule = f"views: threads that multiply by themselves read them, got {target.mma.name}"
         raise refused(op, f"{rule}; load tiles")
     check_types(op, op.a.type.element_type, op.b.type.element_type, target)
-    for number, view in enumerate((op.a, op.b)):
+    views = (op.a, op.b, op.b2) if isinstance(op, DualLaneMmaOp) else (op.a, op.b)
+    for number, view in enumerate(views):
         if argument_of(view) != kernel.body.blocks[0].arguments[number]:
             raise refused(op, "views: must read a and b, got others; swap them")
+    if isinstance(op, LaneMmaOp):
+        _check_lanes(kernel, op, target)
     m, n = op.acc.type.shape
+    n //= len(views) - 1
     for index, extent in ((op.i, m), (op.j, n), (op.k, op.depth.value)):
         check_index(kernel, op, index, extent)
+
+
+def _check_lanes(kernel: KernelOp, op: LaneMmaOp, target: Target) -> None:
+    """Whether threads hold what lanes share of the sums."""
+    dtype = operand_dtype(str(op.a.type.element_type), target.mma.name)
+    assert dtype is not None  # check_types has asked
+    products = 2 if isinstance(op, DualLaneMmaOp) else 1
+    tile = (*op.acc.type.shape, op.depth.value)
+    threads, lanes = kernel.threads.value, op.lanes.value
+    broken = legality.lanes(target, tile, threads, lanes, products, dtype)
+    require(op, broken, "take another tile", "shapes: ")

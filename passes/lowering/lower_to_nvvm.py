@@ -78,8 +78,7 @@ class LowerToNvvm:
         with ir.InsertionPoint(functions), kernel.location:
             _declare_globals([op for op in ops if isinstance(op, sm.TableOp)])
             function = _declare_function(kernel, pdl)
-            if any(isinstance(op, sm.SetRegistersOp) for op in ops):
-                _state_occupancy(function)
+            _state_occupancy(function, ops)
         _convert(ops, _unwanted(pdl))
         _move_body(kernel, function)
         _run_upstream(module)
@@ -160,9 +159,14 @@ def _declare_function(kernel: sm.KernelOp, pdl: str) -> llvm.LLVMFuncOp:
     return function
 
 
-def _state_occupancy(function: llvm.LLVMFuncOp) -> None:
-    """Where threads change how many registers they have, ptxas needs to know the first number."""
-    function.operation.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(build.i32(), 1)
+def _state_occupancy(function: llvm.LLVMFuncOp, ops: list[Any]) -> None:
+    """How many CTAs find room, where an op says it. Where threads change how many registers they
+    have, ptxas needs to know the first number."""
+    ctas = [op.ctas.value for op in ops if isinstance(op, sm.ResidentOp)]
+    ctas += [1 for op in ops if isinstance(op, sm.SetRegistersOp)]
+    if ctas:
+        least = ir.IntegerAttr.get(build.i32(), max(ctas))
+        function.operation.attributes["nvvm.minctasm"] = least
 
 
 def _parameter_attributes(type_: ir.Type) -> ir.DictAttr:

@@ -137,6 +137,10 @@ def cluster_barrier(_: sm.ClusterBarrierOp) -> None:
     nvvm.cluster_wait(aligned=True)
 
 
+def stated(_: sm.ResidentOp) -> None:
+    """The function says it."""
+
+
 def await_grids(_: sm.AwaitGridsOp) -> None:
     nvvm.griddepcontrol(nvvm.GridDepActionKind.wait)
 
@@ -168,6 +172,7 @@ def leader_barrier(op: sm.LeaderBarrierOp) -> ir.Value:
 
 
 PATTERNS = {
+    sm.ResidentOp: stated,
     sm.BarrierInitOp: barrier_init,
     sm.WaitBarrierOp: wait_barrier,
     sm.ExpectTxOp: expect_tx,

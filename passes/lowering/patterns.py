@@ -50,9 +50,12 @@ from ...dialects.tile_scales import SCALED_MMAS, ScaledMmaOp
 from ...dialects.tile_short import SHORT_ALONE, SHORT_MMAS, SHORT_PAIRS
 from ...dialects.tile_stores import AwaitSumsOp
 from ...dialects.tile_sums import (
+    AddLanesOp,
     ClearSumsOp,
+    DualLaneMmaOp,
     FinishSumsOp,
     HasSumsOp,
+    LaneMmaOp,
     SumsPlaceOp,
     SumsRowOp,
     ViewMmaOp,
@@ -101,6 +104,7 @@ from .groups import (
     lower_group_starts,
     lower_group_steps,
 )
+from .lane_fma import lower_lane_fma
 from .marks import lower_mark
 from .mma import lower_base_descriptor, lower_mma, lower_operand, lower_short_mma
 from .mma_sync import LOWERINGS as FRAGMENTS
@@ -152,6 +156,7 @@ from .split_wgmma import LOWERINGS as SPLIT_WGMMA
 from .stacks import BATCHES
 from .thread_sums import (
     hold_sums,
+    lower_add_lanes,
     lower_clear_sums,
     lower_has_sums,
     lower_sums_place,
@@ -351,6 +356,9 @@ _FMA: Lowerings = {
     AccumulatorOp: hold_sums,
     MmaOp: lower_fma,
     ViewMmaOp: lower_view_fma,
+    LaneMmaOp: lower_lane_fma,
+    DualLaneMmaOp: lower_lane_fma,
+    AddLanesOp: lower_add_lanes,
     ClearSumsOp: lower_clear_sums,
     SumsPlaceOp: lower_sums_place,
     HasSumsOp: lower_has_sums,

@@ -17,6 +17,7 @@ from ...dialects.mlir import ir
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
 from ...dialects.tile_parts import WorkspaceOp
+from ...dialects.tile_sums import LaneMmaOp
 from ...dialects.tile_types import integers_of
 from .. import build
 from ..base import PassLog, require, target_of, the_kernel, walk
@@ -84,6 +85,8 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
         for workspace in walk(kernel, WorkspaceOp):
             pointer = entry.add_argument(build.pointer(build.GLOBAL), ir.Location.unknown())
             workspace.memory.replace_all_uses_with(lower_workspace(scope, workspace, pointer))
+        if walk(kernel, LaneMmaOp):  # all loads of a step are to be under way together
+            sm.ResidentOp.of(ctas=1)
         for _ in sizes:  # the rows of C, its matrices, behind the pointers
             entry.add_argument(build.i32(), ir.Location.unknown())
     convert_kernel(scope, ops)

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.thread_tiles import WARP_COLUMNS, WARP_ROWS, ThreadTile
-from ...dialects.tile import AccumulatorOp
-from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp
+from ...dialects.tile import AccumulatorOp, KernelOp
+from ...dialects.tile_sums import (
+    WARP_LANES,
+    AddLanesOp,
+    ClearSumsOp,
+    HasSumsOp,
+    SumsPlaceOp,
+    SumsRowOp,
+)
 from ...dialects.tile_types import AccumulatorType
 from .. import build
-from ..expand.thread_sums import share_of
 from ..team import Team, team_op
+from ..thread_shares import share_of
 from .elements import joined
-from .scope import Scope, lowered_as, lowered_parts
+from .scope import Scope, lowered_as, lowered_parts, place_of
+
+FLOAT_BYTES = 4
 
 
 class ThreadSums(NamedTuple):
     """What one thread holds of an accumulator: a stack slot for each element, row by row.
 
     LLVM's mem2reg turns the slots into registers. `row` and `column` are the thread's place in the
-    grid of threads; those beyond the grid compute what its last row has, and store nothing.
+    grid of threads; those beyond the grid compute what its last row has, and store nothing. Lanes
+    that share elements have one place.
     """
 
     share: ThreadTile
@@ -53,7 +64,7 @@ def hold_sums(scope: Scope, op: AccumulatorOp) -> ir.Value:
             llvm.alloca(build.pointer(), build.constant(1), element)
             for _ in range(share.m * share.n)
         ]
-    row, column = thread_place(Team.of(op).thread, share)
+    row, column = thread_place(Team.of(op).thread // share.lanes, share)
     if share.threads < scope.kernel.threads.value:
         row = arith.minui(row, build.constant(share.rows - 1))
     return lowered_as([row, column, *slots], op.acc.type)
@@ -87,8 +98,44 @@ def lower_sums_place(scope: Scope, op: SumsPlaceOp) -> list[ir.Value]:
 
 
 def lower_has_sums(scope: Scope, op: HasSumsOp) -> ir.Value:
-    share = share_of(scope.kernel, op.acc)
-    return build.less(Team.of(op).thread, share.threads)
+    share, thread = share_of(scope.kernel, op.acc), Team.of(op).thread
+    every = share.threads == scope.kernel.threads.value
+    has = None if every else build.less(thread, share.threads)
+    first = build.equal(thread % share.lanes, 0) if share.lanes > 1 else None
+    both = build.both(has, first)
+    assert both is not None  # nobody asks where all threads have some
+    return both
+
+
+def lower_add_lanes(scope: Scope, op: AddLanesOp) -> None:
+    """Lanes of a warp exchange what they have with those whose number differs by a bit, bit after
+    bit. Of several warps the first lane of each then writes that down, and those of the first warp
+    add it up."""
+    sums, lanes = ThreadSums.of(scope, op.acc), op.lanes.value
+    values, apart = sums.load(), 1
+    while apart < min(lanes, WARP_LANES):
+        others = [sm.ShuffleOp.of(value=each, apart=apart, result=each.type) for each in values]
+        values = [arith.addf(one, other.result) for one, other in zip(values, others, strict=True)]
+        apart *= 2
+    sums.store(values)
+    if op.parts is None:
+        return
+    team, row = Team.of(op), op.parts.type.layout.span_bytes
+    warp, first = team.thread // WARP_LANES, place_of(op.parts)
+    with build.when(build.equal(team.lane, 0)):
+        for at, value in enumerate(values):
+            llvm.store(value, build.shared_at(first + warp * row + at * FLOAT_BYTES))
+    team.meet()
+    with build.when(build.less(team.thread % lanes, WARP_LANES)):
+        for at, start in enumerate(values):
+            total = start
+            for other in range(1, lanes // WARP_LANES):
+                place = first + warp * row + (other * row + at * FLOAT_BYTES)
+                part = llvm.load(sums.element, build.shared_at(place))
+                total = arith.addf(total, part)
+            llvm.store(total, sums.slots[at])
+    if not isinstance(op.operation.parent.opview, KernelOp):  # the next tile's are written there
+        team.meet()
 
 
 def lower_sums_row(scope: Scope, op: SumsRowOp) -> ir.Value:

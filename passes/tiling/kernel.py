@@ -7,11 +7,13 @@ from math import prod
 from typing import Any
 
 from ...dialects.mlir import arith, ir, scf
+from ...dialects.sm_types import attribute_of
 from ...dialects.tile import AccumulatorOp, ElementOp, KernelOp, MatmulOp
 from ...dialects.tile_grouped_products import GROUPED_PRODUCTS, groups_rows
 from ...dialects.tile_groups import GroupedMatmulOp, tiles_of_groups
 from ...dialects.tile_outputs import kept_of
 from ...dialects.tile_quantized import quantize_of
+from ...dialects.tile_sums import AddLanesOp
 from ...dialects.tile_types import DYNAMIC, AccumulatorType, dynamic_dims, extent_of, integers
 from ..argument_layouts import result_strides
 from ..base import SWAPPED_ATTRIBUTE, refused, walk
@@ -197,6 +199,8 @@ def _build_body(tiling: TileChoice, operands: Operands) -> None:
     with ir.InsertionPoint(loop.body):
         emit_step(tiling, operands, Step(acc, loop.induction_variable, first))
         scf.YieldOp([])
+    if tiling.lanes > 1:
+        AddLanesOp(acc=acc, lanes=attribute_of(tiling.lanes))
     where = {"acc": acc, "i": operands.row, "j": operands.column}
     store_outputs(tiling.matmul, operands.outputs, where)
 

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 from ...dialects.layout import LINEAR, TileLayout
 from ...dialects.mlir import arith, ir
+from ...dialects.sm_types import attribute_of
 from ...dialects.target import Target
 from ...dialects.tile import LoadOp, MatmulOp, MmaOp
 from ...dialects.tile_blockwise import BlockwiseMatmulOp
 from ...dialects.tile_duals import DualMatmulOp, DualMmaOp
 from ...dialects.tile_scales import ScaledMatmulOp
-from ...dialects.tile_sums import ViewMmaOp
+from ...dialects.tile_sums import DualLaneMmaOp, LaneMmaOp, ViewMmaOp
 from ...dialects.tile_types import SmemType, element_bytes
 from ...dialects.tile_weights import WeightMatmulOp
 from ..duals import B2
@@ -26,6 +27,7 @@ class TileChoice(NamedTuple):
     """How a product is cut: `tile` is M, N and K of a tile in elements, as the MMA sees them.
 
     reads: "tiles", or what the threads of an fma read in their place. swap: the MMA's A is B.
+    lanes: threads that share an element's K.
     """
 
     matmul: MatmulOp
@@ -33,6 +35,7 @@ class TileChoice(NamedTuple):
     reads: str
     target: Target
     swap: bool
+    lanes: int = 1
 
 
 class Step(NamedTuple):
@@ -53,11 +56,21 @@ def emit_step(tiling: TileChoice, operands: Operands, step: Step) -> None:
     if isinstance(tiling.matmul, ScaledMatmulOp):
         _scaled_step(tiling.matmul, tiling, operands, step)
     elif tiling.reads == GLOBAL_OPERANDS:
-        views = {"a": operands.a, "b": operands.b}
-        depth = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), tiling.tile[2])
-        ViewMmaOp(**step.sums(), **views, **_places(operands, step), depth=depth)
+        _view_step(tiling, operands, step)
     else:
         _tile_step(tiling, operands, step)
+
+
+def _view_step(tiling: TileChoice, operands: Operands, step: Step) -> None:
+    """Threads read the views; of two products the second B's, too."""
+    views = {"a": operands.a, "b": operands.b, "depth": attribute_of(tiling.tile[2])}
+    where = step.sums() | _places(operands, step) | views
+    if tiling.lanes == 1:
+        ViewMmaOp(**where)
+    elif B2 in operands.beside:
+        DualLaneMmaOp(**where, b2=operands.beside[B2], lanes=attribute_of(tiling.lanes))
+    else:
+        LaneMmaOp(**where, lanes=attribute_of(tiling.lanes))
 
 
 def _scaled_step(

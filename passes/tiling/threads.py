@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ...dialects import legality, weight_legality
-from ...dialects.dtypes import FMA, THREAD_DTYPES, operand_dtype, split_by
+from ...dialects.dtypes import FMA, THREAD_DTYPES, DType, operand_dtype, split_by
 from ...dialects.mlir import ir
 from ...dialects.target import WARP_THREADS, Target
 from ...dialects.tile import MatmulOp
 from ...dialects.tile_blockwise import BlockwiseMatmulOp
 from ...dialects.tile_scales import ScaledMatmulOp
+from ...dialects.tile_sums import LANES
 from ...dialects.tile_weights import WeightMatmulOp
 from ...dialects.verify import logical_shape
 from ..base import MMA_ATTRIBUTE, parse_positive, refused, require, target_of, use_mma
@@ -28,6 +29,14 @@ def parse_threads(text: str) -> int | None:
     if threads % WARP_THREADS or not WARP_THREADS <= threads <= THREADS_MAX:
         raise ValueError(text)
     return threads
+
+
+def parse_lanes(text: str) -> int:
+    """1, or how many threads may share an element."""
+    lanes = parse_positive(text)
+    if lanes not in (1, *LANES):
+        raise ValueError(text)
+    return lanes
 
 
 def choose_mma(module: ir.Module, matmul: MatmulOp, name: str) -> Target:
@@ -72,9 +81,10 @@ def thread_tile(
     return m, n, -(-whole // k) * k
 
 
-def threads_for(tile: tuple[int, int, int]) -> int:
-    """One for each element of C, up to what a block has by default, in whole warps."""
-    elements = tile[0] * tile[1]
+def threads_for(tile: tuple[int, int, int], lanes: int = 1) -> int:
+    """One for each element of C, or so many lanes for each of a row, up to what a block has by
+    default, in whole warps."""
+    elements = tile[0] * tile[1] if lanes == 1 else tile[1] * lanes
     return min(THREADS_BY_DEFAULT, -(-elements // WARP_THREADS) * WARP_THREADS)
 
 
@@ -82,11 +92,7 @@ def check_thread_tile(
     matmul: MatmulOp, tile: tuple[int, int, int], threads: int, operands: str, target: Target
 ) -> None:
     """Refuse a tile that the registers of the threads or the shared memory of a CTA can't hold."""
-    element = str(matmul.a.type.element_type)
-    dtype = operand_dtype(element, FMA)
-    if dtype is None:
-        takes = ", ".join(THREAD_DTYPES)
-        raise refused(matmul, f"tiling: mma=fma multiplies {takes}, got {element}; use another mma")
+    dtype = _dtype_of(matmul)
     require(
         matmul,
         legality.thread_registers(target, tile, threads, dtype.accumulator_bytes),
@@ -95,3 +101,30 @@ def check_thread_tile(
     if operands != GLOBAL_OPERANDS:
         cure = "use operands=tiles" if operands == "whole" else "make the tile smaller"
         require(matmul, legality.tile_memory(target, tile, dtype.bytes), cure)
+
+
+def check_lanes(
+    matmul: MatmulOp,
+    tile: tuple[int, int, int],
+    threads: int,
+    option: tuple[str, int],
+    target: Target,
+) -> None:
+    """Refuse lanes that share elements of what they don't read from memory themselves, and tiles
+    that their registers can't hold. `option`: what they read, and how many share an element."""
+    operands, lanes = option
+    if operands != GLOBAL_OPERANDS:
+        rule = f"tiling: lanes share elements of operands={GLOBAL_OPERANDS}, got {operands}"
+        raise refused(matmul, f"{rule}; take those, or leave lanes out")
+    broken = legality.lanes(target, tile, threads, lanes, matmul.products, _dtype_of(matmul))
+    require(matmul, broken, "take another tile, or leave lanes out", "tiling: ")
+
+
+def _dtype_of(matmul: MatmulOp) -> DType:
+    """The type that threads multiply."""
+    element = str(matmul.a.type.element_type)
+    dtype = operand_dtype(element, FMA)
+    if dtype is None:
+        takes = ", ".join(THREAD_DTYPES)
+        raise refused(matmul, f"tiling: mma=fma multiplies {takes}, got {element}; use another mma")
+    return dtype

@@ -33,6 +33,7 @@ from ...dialects.tile import (
 )
 from ...dialects.tile_duals import DualMatmulOp
 from ...dialects.tile_scales import ScaledMatmulOp
+from ...dialects.tile_sums import LANES_TEXT
 from ...dialects.tile_types import (
     DYNAMIC,
     integers_of,
@@ -65,8 +66,10 @@ from .steps import TileChoice
 from .swap import check_swap
 from .threads import (
     OPERANDS,
+    check_lanes,
     check_thread_tile,
     choose_mma,
+    parse_lanes,
     parse_threads,
     thread_tile,
     threads_for,
@@ -110,6 +113,12 @@ class Tiling:
     whole BK; or the `global` views themselves, BK elements of K at a time. Their f32 is multiplied
     as it is, and that of a tensor core as tf32.
 
+    Where operands are `global`, `lanes` may share each element, threads of a warp or whole warps:
+    they read neighbours along K, 16 bytes each where rows allow it, and add up their parts behind
+    the loop. That is for
+    few rows, whose time is that of reading B: a row of B is read by lanes side by side, and each
+    thread has all rows of a tile. Of two products a tile's N has the columns of both.
+
     Where each warp multiplies by itself (mma.sync), `warps` is the grid of those that share a
     tile; auto takes four, or more where the sums need their registers.
 
@@ -141,6 +150,7 @@ class Tiling:
     group: int | None = option(None, parse_group, "auto or a number of tiles along M")
     kind: str = option("auto", one_of("auto", *SCALED_KINDS), f"auto, {' or '.join(SCALED_KINDS)}")
     swap: bool = option(False, parse_bool, "true or false")
+    lanes: int = option(1, parse_lanes, f"1, {LANES_TEXT}")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         matmuls = walk(module, MatmulOp)
@@ -156,7 +166,8 @@ class Tiling:
         tile, threads, grid = self._choose(matmul, target, log)
         if self.swap:
             check_swap(matmul, target)
-        kernel = build_kernel(TileChoice(matmul, tile, self.operands, target, self.swap), threads)
+        choice = TileChoice(matmul, tile, self.operands, target, self.swap, self.lanes)
+        kernel = build_kernel(choice, threads)
         if grid:
             say_grid(kernel, grid)
         say_order(kernel, matmul, self.order, self.group)
@@ -188,18 +199,21 @@ class Tiling:
 
     def _choose_for_threads(self, matmul: MatmulOp, target: Target) -> Choice:
         """The same where threads multiply by fma."""
-        if isinstance(matmul, DualMatmulOp):
-            broken = legality.dual_tile(target, *(self.tile or DEFAULT_TILE)[:2])
-            require(matmul, broken, "multiply by a tensor core", "tiling: ")
         self._grid(matmul, target)
         tile = thread_tile(matmul, self.tile or DEFAULT_TILE, self.operands)
-        threads = self.threads or threads_for(tile)
+        threads = self.threads or threads_for(tile, self.lanes)
+        if self.lanes > 1:
+            check_lanes(matmul, tile, threads, (self.operands, self.lanes), target)
+            return tile, threads, None
+        if isinstance(matmul, DualMatmulOp):
+            broken = legality.dual_tile(target, *tile[:2])
+            require(matmul, broken, "take lanes=32, or multiply by a tensor core", "tiling: ")
         check_thread_tile(matmul, tile, threads, self.operands, target)
         return tile, threads, None
 
     def _threads_of_mma(self, matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> int:
         """Those that the target's MMA needs for the tile."""
-        for name, default in (("operands", "tiles"), ("threads", None)):
+        for name, default in (("operands", "tiles"), ("threads", None), ("lanes", 1)):
             if getattr(self, name) != default:
                 rule = f"tiling: {name} must be left out where no thread multiplies by itself"
                 raise refused(matmul, f"{rule}, got {getattr(self, name)}; use mma=fma")

@@ -94,7 +94,7 @@ def test_specs_that_cannot_be_built(fields, message):
         (
             "tiling{tiles=1}",
             "tiling: unknown option 'tiles'; it takes tile, mma, operands, threads, warps, order, "
-            "group, kind, swap",
+            "group, kind, swap, lanes",
         ),
         (
             "tiling{mma=wgmma.mma_async}",

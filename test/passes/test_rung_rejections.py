@@ -491,6 +491,11 @@ HAVE = "sm_100a, sm_90a or sm_120a"
             "global memory themselves; tile without operands=global",
         ),
         (
+            "tiling{tile=8x8x4 mma=fma operands=global},clustering{shape=2x1}",
+            "tile.kernel: clustering: threads read operands from global memory as they multiply; "
+            "drop clustering",
+        ),
+        (
             f"{COPIES},warp-specialization",
             "tile.kernel: warp-specialization: roles wait for each other at mbarriers, which "
             f"{HAVE} can, got sm_80; leave it out",
