@@ -13,7 +13,7 @@ from ..dialects.context import lent_context, one_thread_at_a_time
 from ..dialects.errors import CompileError, OptionError
 from ..dialects.mlir import ir, llvm_ir_of
 from ..dialects.target import ADDED, find_target
-from ..passes.base import DEFAULT_TARGET, PassLog, target_of, use_mma
+from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, PassLog, target_of, use_mma
 from ..passes.dynamic_rows import bound_rows
 from ..passes.math_policy import ask_for_math
 from .argument_layout import lay_out, read_arguments, tell_arguments, tell_gaps
@@ -40,6 +40,7 @@ from .pipeline import (
     run_passes,
 )
 from .schedule.choice import choose_schedule, in_order, target_for
+from .schedule.lane_schedule import is_by_lanes, lane_schedule
 from .schedule.problem import Problem
 from .schedule.short_steps import passes_of
 from .schedule.thread_schedule import is_by_threads, thread_schedule
@@ -261,7 +262,8 @@ def _choose(
             return choose_pipeline(spec, target)
         if target_of(module).threads_multiply:
             return thread_schedule(spec, find_target(target)).pipeline()
-        return choose_pipeline(spec, target)
+        names_mma = MMA_ATTRIBUTE in module.operation.attributes
+        return choose_pipeline(spec, target, by_lanes=not names_mma)
 
 
 @one_thread_at_a_time
@@ -296,8 +298,11 @@ def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
 
 
 @functools.lru_cache(4096)
-def choose_pipeline(spec: MatmulSpec, target: str) -> str:
-    """The pipeline of the schedule that the estimates favour (`tilewright explain schedule`)."""
+def choose_pipeline(spec: MatmulSpec, target: str, by_lanes: bool = True) -> str:
+    """The pipeline of the schedule that the estimates favour (`tilewright explain schedule`).
+
+    by_lanes: whether threads may multiply by themselves, where a tensor core could.
+    """
     if spec.is_scaled:
         from .schedule.scaled_schedule import scaled_schedule  # here: few kernels need it
 
@@ -311,6 +316,8 @@ def choose_pipeline(spec: MatmulSpec, target: str) -> str:
         return weight_schedule(spec, used).pipeline()
     if is_by_warps(used):
         return warp_schedule(spec, used).pipeline()
+    if by_lanes and is_by_lanes(spec, used):
+        return lane_schedule(spec, used).pipeline()
     schedule = choose_schedule(spec, used)
     ordered = in_order(schedule, used) if spec.ordered else schedule
     return passes_of(Problem.of(spec, used), ordered, used)

@@ -16,6 +16,7 @@ TARGET = "sm_100a"
 def chosen_line(source: MatmulSpec | Path, options: argparse.Namespace) -> str:
     """The schedule of a spec or an .mlir file in one line, and how to see why it was chosen."""
     from ..compiler.schedule.choice import choose_schedule, target_for
+    from ..compiler.schedule.lane_schedule import is_by_lanes, lane_schedule
     from ..compiler.schedule.scaled_schedule import scaled_schedule
     from ..compiler.schedule.thread_schedule import is_by_threads, thread_schedule
     from ..compiler.schedule.warp_schedule import is_by_warps, warp_schedule
@@ -30,6 +31,8 @@ def chosen_line(source: MatmulSpec | Path, options: argparse.Namespace) -> str:
         choose = weight_schedule
     elif is_by_threads(spec):
         choose = thread_schedule
+    elif is_by_lanes(spec, target):
+        choose = lane_schedule
     label = choose(spec, target).label()
     cut = f", cut after {options.stop_after}" if options.stop_after else ""
     return f"{label}{cut}; why: {_explain_command(source, options.target)}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..runtime.math_policies import EXACT, FAST
 from . import (
     explain_estimate,
+    explain_lanes,
     explain_layout,
     explain_memory,
     explain_roofline,
@@ -91,6 +92,7 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
     if (spec.dynamic_m or spec.dynamic_batch) and not of_pipeline:
         return explain_rows.explain_rows(spec, options.target, bool(options.json))
     from ..compiler.schedule.choice import explain_schedule, target_for
+    from ..compiler.schedule.lane_schedule import is_by_lanes
     from ..compiler.schedule.thread_schedule import is_by_threads
     from ..compiler.schedule.warp_schedule import is_by_warps
 
@@ -102,6 +104,7 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
         (is_by_threads(spec), explain_threads),
         (spec.has_weights, explain_weights),
         (is_by_warps(target), explain_warps),
+        (is_by_lanes(spec, target), explain_lanes),
     )
     for applies, page in others:
         if applies:

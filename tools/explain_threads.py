@@ -8,7 +8,10 @@ if TYPE_CHECKING:
     from ..compiler.spec import MatmulSpec
     from ..dialects.target import Target
 
-RULE = "the largest tile with a CTA for every multiprocessor, else the smallest"
+RULE = (
+    "lanes for a row or two of f32; else the smallest tile, or the largest one that has a CTA for"
+    " every multiprocessor"
+)
 
 
 def as_dict(spec: MatmulSpec, target: Target) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from torch import fx
 from ...dialects.target import find_target
 from ..schedule.choice import choose_schedule
 from ..schedule.estimate import estimate
+from ..schedule.lane_schedule import is_by_lanes, lanes_us
 from ..schedule.problem import Problem
 from ..spec import MatmulSpec
 from .products import dtype_of, sizes_of
@@ -78,6 +79,8 @@ def _estimated_us(spec: MatmulSpec, chip: str) -> float | None:
     if target.threads_multiply or spec.is_scaled:
         return None
     try:
+        if is_by_lanes(spec, target):
+            return lanes_us(spec, target)
         problem = Problem.of(spec, target)
         return estimate(problem, choose_schedule(spec, target), target).total_us
     except (ArithmeticError, LookupError, ValueError, TypeError):

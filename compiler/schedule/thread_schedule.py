@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from ...dialects.dtypes import DTYPES, FMA
 from ...dialects.target import Target
 from ..spec import MatmulSpec
+from .lane_schedule import LaneSchedule, lane_schedule, lanes_take
 
 STAGES = 3  # of 16 KB or less: one is multiplied, two are on their way
 
@@ -79,8 +80,11 @@ def _of_depth(schedule: ThreadSchedule, k: int) -> ThreadSchedule:
     return schedule if k > depth else replace(schedule, tile=(m, n, depth // 2))
 
 
-def thread_schedule(spec: MatmulSpec, target: Target) -> ThreadSchedule:
-    """The largest tile with a CTA for every multiprocessor, else the smallest."""
+def thread_schedule(spec: MatmulSpec, target: Target) -> ThreadSchedule | LaneSchedule:
+    """Lanes for a row or two of f32, else the largest tile with a CTA for every multiprocessor, or
+    the smallest."""
+    if lanes_take(spec):
+        return lane_schedule(spec, target)
     found = candidates(spec)
     enough = [each for each, ctas in found if ctas >= target.multiprocessors]
     return enough[0] if enough else found[-1][0]

@@ -77,6 +77,7 @@ def test_an_option_that_a_step_does_not_read_is_refused(
         ("epilogues", "run F --only bias.ahead,glue", "--only must be of bias, relu, "),
         ("epilogues", "compile F --only bias.fast", "got 'bias.fast'"),
         ("kernel_ends", "run F --pipeline tiling", "run must come without --pipeline"),
+        ("few_rows", "run F --shapes 1x64x64", "run must come without --shapes"),
         ("swiglu", "compile F --no-inductor", "compile must come without --no-inductor"),
         ("weight_only", "run F --jobs 3", "run must come without --jobs"),
     ],
