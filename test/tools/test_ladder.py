@@ -175,12 +175,15 @@ def test_threads_that_read_global_memory_are_bound_by_their_requests():
 
 
 def test_the_ir_of_the_puzzles_page_is_what_tiling_leaves():
-    (shown,) = re.findall(r"```mlir\n(.*?)```", (DOCS / "simt.md").read_text(), re.DOTALL)
+    shown, lanes = re.findall(r"```mlir\n(.*?)```", (DOCS / "simt.md").read_text(), re.DOTALL)
     spec = MatmulSpec.of_type(9, 9, 9, "f32")
     tiled = compile_matmul(
         spec, target="sm_80", preset="puzzle-tiled", stop_after="tiling", until="mlir"
     )
     assert shown in tiled.mlir
+    tiling = "tiling{tile=1x1x2048 mma=fma operands=global lanes=128}"
+    how = {"target": "sm_90a", "stop_after": "tiling", "until": "mlir"}
+    assert lanes in compile_matmul(MatmulSpec(1, 40, 4096), pipeline=tiling, **how).mlir
 
 
 def test_the_ladder_of_mma_sync_counts_what_its_page_says(tilewright, monkeypatch):
