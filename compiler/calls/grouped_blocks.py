@@ -140,9 +140,7 @@ def multiply_blocks(a: Side, b: Side, offs: Any, how: How, after: After) -> Any:
 def _of_nothing(a: Side, b: Side, how: How) -> Any:
     """The product where a size is 0: no elements, or zeros where it is K."""
     shape = [*a.rows.shape[:-1], b.rows.shape[1]]
-    strides = [prod(shape[at + 1 :]) or 1 for at in range(len(shape))]
-    told = {"name": "c", "shape": shape, "strides": strides, "dtype": how.out_dtype or "bf16"}
-    return new_zeros(told, a.rows)
+    return new_zeros(shape, how.out_dtype or "bf16", a.rows)
 
 
 def _check_alike(a: Side, b: Side) -> None:

@@ -68,11 +68,9 @@ def with_depth_as_rows(name: str, operand: Any) -> Any:
 
 def _of_nothing(a: Any, b: Any, offs: Any, how: How, after: After) -> Any:
     """What nothing adds up to."""
-    shape = [offs.shape[0], a.shape[0], b.shape[0]]
 
     def zeros(dtype: str) -> Any:
-        strides = [max(1, shape[1] * shape[2]), max(1, shape[2]), 1]
-        return new_zeros({"name": "c", "shape": shape, "strides": strides, "dtype": dtype}, a)
+        return new_zeros((offs.shape[0], a.shape[0], b.shape[0]), dtype, a)
 
     if after.function is not None:
         return in_two_steps(zeros, a, offs, how, after)

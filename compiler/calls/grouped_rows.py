@@ -60,9 +60,7 @@ def _of_nothing(a: Any, b: Any, count: int, offs: Any, how: How, after: After, s
     """The product where a size is 0: no elements, or zeros where it is K."""
 
     def zeros(dtype: str) -> Any:
-        shape = [count, b.shape[1]]
-        declared = {"name": "c", "shape": shape, "strides": [max(shape[1], 1), 1], "dtype": dtype}
-        return new_zeros(declared, a)
+        return new_zeros((count, b.shape[1]), dtype, a)
 
     if after.function is not None:
         several = 1 if second is None else 2

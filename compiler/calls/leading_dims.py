@@ -131,9 +131,10 @@ def product_of_nothing(a: Any, b: Any, out: Any, out_dtype: str) -> Any:
     a_operand, b_operand = operand_of("a", a), operand_of("b", b)
     shape = result_shape(a_operand.shape, b_operand.shape)
     spec = spec_of(_with_elements(a_operand), _with_elements(b_operand), out_dtype)
-    strides = [max(shape[-1], 1), 1]
-    declared = {"name": "c", "shape": shape, "strides": strides, "dtype": spec.c_dtype}
-    return new_zeros(declared, a) if out is None else cleared(declared, out)
+    if out is None:
+        return new_zeros(shape, spec.c_dtype, a)
+    declared = {"name": "c", "shape": shape, "dtype": spec.c_dtype}
+    return cleared(declared, out)
 
 
 def _with_elements(operand: Operand) -> Operand:

@@ -229,10 +229,7 @@ def _of_nothing(
         got = f"{a.rows.shape[1]} and {b.rows.shape[1]}"
         raise OptionError(f"scaled_mm: mat_a and mat_b must have the same k, got {got}")
     shape = a.rows.shape[0], b.rows.shape[0]
-    sums = new_zeros(
-        {"name": "c", "shape": shape, "strides": [shape[1], 1], "dtype": "f32"}, a.rows
-    )
-    made = epilogue(sums, *operands)
+    made = epilogue(new_zeros(shape, "f32", a.rows), *operands)
     return in_blocks(made, how) if is_format(how.out_dtype) else made.to(torch_dtype(how.out_dtype))
 
 

@@ -89,7 +89,10 @@ class DynamicKernel(Kernel):
         """Outputs without rows or matrices."""
         declared = self.declared_outputs(inputs)
         if out is None:
-            made = [new_zeros(each, inputs[self._places[0][0]]) for each in declared]
+            like = inputs[self._places[0][0]]
+            made = [
+                new_zeros(each["shape"], each["dtype"], like, each["name"]) for each in declared
+            ]
         else:
             given = self._given(out) if self._several else (out,)
             made = [cleared(*pair) for pair in zip(declared, given, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..element_types import ITEM_BYTES, NUMPY_NAMES, TORCH_NAMES, is_torch, torch_dtype
@@ -26,21 +26,20 @@ def new_output(declared: Mapping[str, Any], like: Any) -> Any:
         return like.new_empty_strided(shape, strides, dtype=torch_dtype(dtype))
     if type(like).__module__ == "numpy":
         return _numpy_output(declared, like.dtype)
-    torch = sys.modules.get("torch") or _torch(declared)
+    torch = sys.modules.get("torch") or _torch(declared["name"])
     place = "cpu" if gpu_of(like) is None else f"cuda:{gpu_of(like)}"
     return torch.empty_strided(shape, strides, dtype=torch_dtype(dtype), device=place)
 
 
-def new_zeros(declared: Mapping[str, Any], like: Any) -> Any:
+def new_zeros(shape: Sequence[int], dtype: str, like: Any, name: str = "c") -> Any:
     """A dense array as of `new_output`, of zeros; sizes may be 0."""
-    shape, dtype = declared["shape"], declared["dtype"]
     if type(like).__module__ == "numpy":
         import numpy as np
 
         return np.zeros(shape, _numpy_dtype(dtype, like.dtype))
     if is_torch(like):
         return like.new_zeros(shape, dtype=torch_dtype(dtype))
-    torch = sys.modules.get("torch") or _torch(declared)
+    torch = sys.modules.get("torch") or _torch(name)
     place = "cpu" if gpu_of(like) is None else f"cuda:{gpu_of(like)}"
     return torch.zeros(shape, dtype=torch_dtype(dtype), device=place)
 
@@ -118,10 +117,10 @@ def _narrow_dtype(dtype: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, NUMPY_NAMES[dtype][0]))
 
 
-def _torch(declared: Mapping[str, Any]) -> Any:
+def _torch(name: str) -> Any:
     try:
         import torch
     except ImportError as error:
-        where = f"tensor '{declared['name']}'"
-        raise LaunchError(f"{where}: must be given as out= without torch, got none") from error
+        rule = "must be given as out= without torch, got none"
+        raise LaunchError(f"tensor '{name}': {rule}") from error
     return torch

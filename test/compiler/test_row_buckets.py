@@ -18,7 +18,7 @@ from tilewright.dialects.errors import OptionError
 from tilewright.dialects.target import find_target
 from tilewright.runtime.bundles.several import KERNELS_MAX
 
-TARGETS = ("h200", "sm_90a", "sm_100a")
+TARGETS = ("h100", "sm_90a", "sm_100a")
 SHAPES = [(4096, 4096), (5120, 3072), (1024, 8192), (96, 200)]
 
 
