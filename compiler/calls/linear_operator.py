@@ -19,7 +19,7 @@ from math import prod
 from typing import Any
 
 import torch
-from torch import library
+from torch import Tensor, library
 
 from ...runtime.tracing import is_traced, is_transformed
 from .flops import count_flops, of_rows
@@ -32,8 +32,6 @@ SIGNATURE = "(Tensor x, Tensor weight, Tensor? bias) -> Tensor"
 library.define("tilewright::linear", SIGNATURE, lib=LIBRARY, tags=TAGS)
 linear_operator = torch.ops.tilewright.linear.default
 count_flops(linear_operator, of_rows)
-
-Tensor = torch.Tensor
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

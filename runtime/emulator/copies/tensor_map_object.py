@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from ..errors import LaunchError, Trap
 from ..machine import swizzle as swizzles
@@ -75,7 +76,7 @@ class MapObject:
         for bits in _WIDTHS:
             values.append(number & (1 << bits) - 1)
             number >>= bits
-        rows = [tuple(values.pop(0) for _ in range(count)) for count, _ in _ROWS_OF_BITS]
+        rows: list[Any] = [tuple(values.pop(0) for _ in range(count)) for count, _ in _ROWS_OF_BITS]
         return MapObject(*rows, *values)
 
     def tiled(self) -> TiledMap:
