@@ -88,7 +88,7 @@ def named_slots(program: Program, pc: int) -> set[int]:
     return register_slots(scope, (source.operands, source.guard))
 
 
-def register_slots(scope: Any, operands: tuple) -> set[int]:
+def register_slots(scope: Any, operands: Any) -> set[int]:
     """The registers that operands name."""
     found = set()
     for name in names_in(operands):
