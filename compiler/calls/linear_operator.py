@@ -21,9 +21,10 @@ from typing import Any
 import torch
 from torch import Tensor, library
 
-from ...runtime.tracing import is_traced, is_transformed
+from ...runtime.tracing import is_traced, is_transformed, is_watched
 from .flops import count_flops, of_rows
-from .kernels import differentiates
+from .fused import has_no_elements, multiply_fused
+from .kernels import How, differentiates
 from .matmul import matmul
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")
@@ -33,6 +34,7 @@ library.define("tilewright::linear", SIGNATURE, lib=LIBRARY, tags=TAGS)
 linear_operator = torch.ops.tilewright.linear.default
 count_flops(linear_operator, of_rows)
 
+AS_EVER = How()
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x · weightᵀ + bias, added in float32 and rounded once; with gradients where torch records."""
@@ -42,11 +44,18 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     wanted = x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
     if differentiates(wanted) and (shared or bias is not None):
         return Layer.apply(x, weight, bias)
-    return _of_shared(x, weight, bias) if shared else _in_steps(x, weight, bias)
+    return _of_shared(x, weight, bias) if shared else _alone(x, weight, bias)
+
+
+def _alone(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """By one kernel, which is asked for itself where there is one to launch."""
+    if bias is None or is_watched(x, weight, bias) or has_no_elements(x, weight):
+        return _in_steps(x, weight, bias)
+    return multiply_fused(x, weight, None, AS_EVER, _add_bias, (bias,))
 
 
 def _in_steps(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """By `matmul`: one kernel, or where torch must see more a product and what follows it."""
+    """By `matmul`, which lets torch see a product and what follows it where it must."""
     if bias is None:
         return matmul(x, weight)
     return matmul(x, weight, epilogue=_add_bias, operands=(bias,))
@@ -77,7 +86,7 @@ def _register_shardings() -> None:
 
 @library.impl("tilewright::linear", "CompositeExplicitAutograd", lib=LIBRARY)
 def _(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    return _in_steps(x, weight, bias)
+    return _alone(x, weight, bias)
 
 
 @library.register_fake("tilewright::linear", lib=LIBRARY)
