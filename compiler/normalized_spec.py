@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..dialects.dtypes import DType, operand_dtype, stored_dtype, weight_dtype
-from ..dialects.epilogue import instructions_of
+from ..dialects.epilogue_instructions import Step, instructions_of
 from ..dialects.mlir import ir
 from ..dialects.target import find_target
 from ..dialects.tile import ElementOp, MatmulOp
@@ -57,8 +57,9 @@ def spec_of(module: ir.Module) -> MatmulSpec:
 
 def _with_epilogue(spec: MatmulSpec, matmul: MatmulOp) -> MatmulSpec:
     """The spec with what the epilogue computes and reads."""
-    names = (op.operation.name for op in matmul.epilogue.blocks[0].operations)
-    instructions = instructions_of(names, spec.outputs)
+    ops = [op.operation for op in matmul.epilogue.blocks[0].operations]
+    steps = [Step(op.name, op.results[0], list(op.operands)) for op in ops if len(op.results)]
+    instructions = instructions_of(steps, spec.outputs)
     elements = {op.source: (op.axes.value, str(op.value.type)) for op in walk(matmul, ElementOp)}
     beside = hints_of_beside(list(elements.values()), matmul.c.type.rank)
     return replace(spec, epilogue_instructions=instructions, **beside)

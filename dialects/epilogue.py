@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-
 from ..runtime.math_policies import EXACT as EXACT
 from ..runtime.math_policies import FAST as FAST
 from ..runtime.math_policies import FUNCTIONS as FUNCTIONS
@@ -58,46 +55,14 @@ def scalar_types(name: str) -> tuple[str, ...]:
     return SCALAR_TYPES.get(name, FLOATS)
 
 
-MOVES = ("arith.constant", "arith.extf", "arith.truncf", "arith.sitofp")
-"""Ops that a product without an epilogue has too, or that become part of another."""
-INSTRUCTIONS = {
-    **dict.fromkeys(MOVES, 0),
-    "arith.divf": 9,
-    "math.exp": 6,
-    "math.exp2": 4,
-    "math.sqrt": 8,
-    "math.rsqrt": 4,
-    "math.tanh": 28,
-    "math.erf": 38,
-}
-"""About how many a thread executes for an op of f32; for one that is not here it is one. A quotient
-and a root are what ptxas makes of div.rn.f32 and sqrt.rn.f32 where no number is special."""
-
-
-FAST_INSTRUCTIONS = {
-    **dict.fromkeys(MOVES, 0),
-    "arith.divf": 2,
-    "math.exp": 3,
-    "math.tanh": 4,
-    "math.erf": 11,
-}
-"""The same where functions are fast: of what ptxas makes of GELU, SiLU and tanh."""
-FAST_SHARE = 0.4
-"""Of the time of as many instructions above: code without the branches of div.rn.f32, which a
-multiprocessor executes for eight elements side by side (assumed)."""
+KEEPING = (
+    *("arith.mulf", "arith.divf", "arith.negf", "math.absf", "arith.select"),
+    *("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf"),
+)
+"""Ops whose result has the relative error of the operand, if the others have none."""
 FAST_OUTPUTS = ("bf16", "f16", "e4m3", "e5m2")
 NO_FUNCTION = (
     "an epilogue must have a function"
     f" ({', '.join(name.removeprefix('math.') for name in FUNCTIONS)}), got none; leave math out"
 )
 """What is refused of `math=` where there is nothing that it is about."""
-
-
-def instructions_of(names: Iterable[str], outputs: Iterable[str]) -> int:
-    """About how many instructions a thread executes for ops of these names on one element, in
-    terms of exact ones; `outputs` are the element types of C and what is beside it."""
-    ops = [name for name in names if name in SCALAR_OPS]
-    is_fast = all(each in FAST_OUTPUTS for each in outputs)
-    if is_fast and any(name in FUNCTIONS for name in ops):
-        return math.ceil(FAST_SHARE * sum(FAST_INSTRUCTIONS.get(name, 1) for name in ops))
-    return sum(INSTRUCTIONS.get(name, 1) for name in ops)

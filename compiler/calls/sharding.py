@@ -21,6 +21,7 @@ sums that DTensor adds up where they are next needed, in the type of C.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -62,13 +63,19 @@ def shardings_of_layer(x: Any, weight: Any, bias: Any) -> list[Placements]:
 
 def register_layer(operator: torch._ops.OpOverload) -> None:
     """Tell DTensor of the rules for the operator of a linear layer."""
-    register_sharding(operator)(shardings_of_layer)
+    _register(operator, shardings_of_layer)
 
 
 def register(operator: torch._ops.OpOverload) -> None:
     """Tell DTensor of the rules for the operator of a product."""
-    register_sharding(operator)(shardings)
     # By default what a call asks for, such as its out_dtype, is no part of the key by which DTensor
     # remembers a result's type.
-    schemas = DTensor._op_dispatcher.sharding_propagator.op_to_schema_info
-    schemas[operator].static_argnum = HOW_FIRST
+    _register(operator, shardings).static_argnum = HOW_FIRST
+
+
+def _register(operator: torch._ops.OpOverload, rules: Callable[..., list[Placements]]) -> Any:
+    """Tell DTensor of rules; gives what it shall know of the arguments at each call."""
+    register_sharding(operator)(rules)
+    found = DTensor._op_dispatcher.sharding_propagator.op_to_schema_info[operator]
+    found.needs_pytree = False  # no argument is a list of tensors, which are looked for otherwise
+    return found

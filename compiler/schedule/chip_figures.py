@@ -74,6 +74,8 @@ class ChipFigures:
     epilogue_rate: Figure
     packed: Figure = ONE_BY_ONE
     second_sum: Figure = UNUSED
+    code_bytes: Figure = UNUSED
+    code_rate: Figure = UNUSED
     beside_rate: Figure = UNUSED
     piece_latency: Figure = UNUSED
     vector_latency: Figure = UNUSED
@@ -195,6 +197,12 @@ HOPPER = replace(
     ),
     second_sum=Figure(
         0.6, "cycles", "an H200: silu(gate) * up by 128x256 and in turns, K 4096 and 8192"
+    ),
+    code_bytes=Figure(
+        2**17, "B", "an H100: kernels of 103 kB are as fast as their instructions, of 177 kB not"
+    ),
+    code_rate=Figure(
+        3.8, "B/cycle", "an H100: gradients of GELU in turns, tiles of 128x128 and 64x256"
     ),
     beside_rate=Figure(
         6.5, "B/cycle", "an H200: a residual read by threads, 5 to 9 in four shapes"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ...dialects.epilogue_instructions import FAST_SHARE
 from ...dialects.legality import PARTIAL_BYTES
-from ...dialects.target import Target
+from ...dialects.target import WARPGROUP_THREADS, Target
 from .chip_figures import figures, part_figures
 from .problem import Problem
 from .quantized_costs import scale_bytes
@@ -16,6 +17,8 @@ from .waves import tile_rounds, wave_shape
 FEW_COLUMNS = 16  # of exchanged operands, one or two of the narrowest MMAs
 COLUMNS_TOGETHER = 32  # that threads store at a time without staging
 COPY_BYTES_MIN = 4  # PTX ISA, cp.async
+STORING_INSTRUCTIONS = 9  # of an element that is only converted and stored (SASS of sm_90a)
+INSTRUCTION_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,24 @@ def computed_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     instructions = problem.epilogue_instructions * figures(target).packed
     cycles = elements * instructions / figures(target).epilogue_rate
     return cycles + elements * (problem.products - 1) * figures(target).second_sum
+
+
+def code_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which the threads of a multiprocessor fetch what computes a tile of C, where that
+    and the same of other consumers is more than the cache of instructions holds.
+
+    Sums in registers have code of their own each; consumers in turns each have a copy of it.
+    """
+    held = figures(target).code_bytes
+    warpgroups = target.mma_warpgroups(*schedule.tile[:2])
+    if not held or not warpgroups:
+        return 0
+    m, n, _ = schedule.tile
+    elements = m * n / problem.products / (warpgroups * WARPGROUP_THREADS)
+    computed = problem.epilogue_instructions / (FAST_SHARE if problem.c_bytes <= 2 else 1)
+    copies = 2 if schedule.ping_pong else 1
+    code = copies * elements * (STORING_INSTRUCTIONS + computed) * INSTRUCTION_BYTES
+    return code / figures(target).code_rate if code > held else 0
 
 
 def scale_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:

@@ -30,6 +30,7 @@ from .chip_figures import figures, split_figures
 from .costs import Estimate as Estimate
 from .costs import (
     beside_cycles,
+    code_cycles,
     computed_cycles,
     copy_cycles,
     dram_bytes,
@@ -320,7 +321,8 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     """
     if schedule.split_grid > 1:
         return part_cycles(problem, schedule, target)
-    computed = computed_cycles(problem, schedule, target)
+    fetched = code_cycles(problem, schedule, target)
+    computed = max(fetched, computed_cycles(problem, schedule, target))
     computed += figures(target).group_walk if problem.grouped == "m" else 0
     if schedule.split_k > 1:
         return computed / schedule.split_k + _reduction_cycles(problem, schedule, target)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...dialects.dtypes import stored_dtype
-from ...dialects.epilogue import FUNCTIONS, instructions_of
+from ...dialects.epilogue import FUNCTIONS
+from ...dialects.epilogue_instructions import Step, instructions_of
 from .problem import BESIDE
 
 OF_AXES = {"n": "beside_columns", "m": "beside_rows", "": "beside_rows"}
@@ -74,7 +76,7 @@ class Epilogue:
 
     def instructions(self, outputs: Sequence[str]) -> int:
         """About how many instructions an element of outputs of these types takes."""
-        return instructions_of(self._ops(), outputs)
+        return instructions_of(map(_step, self.lines), outputs)
 
     @property
     def has_functions(self) -> bool:
@@ -163,3 +165,10 @@ class Epilogue:
 
 def _map(all_axes: str, axes: str) -> str:
     return f"affine_map<({', '.join(all_axes)}) -> ({', '.join(axes)})>"
+
+
+def _step(line: str) -> Step:
+    """A line of MLIR, `%v2 = arith.mulf %v1, %e0 : f32`."""
+    result, _, op = line.partition(" = ")
+    name, _, rest = op.partition(" ")
+    return Step(name, result, re.findall(r"%\w+", rest))

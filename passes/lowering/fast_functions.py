@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...dialects import sm
+from ...dialects.epilogue import KEEPING
 from ...dialects.mlir import arith, ir
 from ...dialects.mlir import math as functions
 from ...dialects.tile import YieldOp
@@ -49,11 +50,6 @@ COARSE = {"bf16": "bf16", "f8E4M3FN": "bf16", "f8E5M2": "bf16", "f16": "f16"}
 TANH_TYPES = ("bf16", "f8E4M3FN", "f8E5M2")  # half a unit of f16 is 2⁻¹² of some numbers
 MOST_ERRORS = 2
 """Approximations whose errors add up in one output: 2 · 2⁻¹⁰·⁶ is below half a unit of bf16."""
-KEEPING = (
-    *("arith.mulf", "arith.divf", "arith.negf", "math.absf", "arith.select"),
-    *("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf"),
-)
-"""Ops whose result has the relative error of the operand, if the others have none."""
 ABSORBED = (0.25, 4.0)
 """Constant factors that a function takes along."""
 
