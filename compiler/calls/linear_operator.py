@@ -33,8 +33,8 @@ SIGNATURE = "(Tensor x, Tensor weight, Tensor? bias) -> Tensor"
 library.define("tilewright::linear", SIGNATURE, lib=LIBRARY, tags=TAGS)
 linear_operator = torch.ops.tilewright.linear.default
 count_flops(linear_operator, of_rows)
-
 AS_EVER = How()
+
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x · weightᵀ + bias, added in float32 and rounded once; with gradients where torch records."""

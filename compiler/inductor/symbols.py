@@ -37,9 +37,9 @@ class Numbered:
     def __init__(self, graph: fx.Graph, hints: dict[Any, int]):
         times = {symbol: FACTORS[n] * hints[symbol] for n, symbol in enumerate(hints)}
         self.graph = graph
-        self._numbers = hints, times
-        self.first, ahead = _copied(graph, hints)
-        self.second, further = _copied(graph, times)
+        self._numbers = _Numbers(hints), _Numbers(times)
+        self.first, ahead = _copied(graph, self._numbers[0])
+        self.second, further = _copied(graph, self._numbers[1])
         self._back = {copy: node for node, copy in ahead.items()}
         self._second = {copy: further[node] for node, copy in ahead.items()}
 
@@ -82,7 +82,19 @@ def numbered(graph: fx.Graph) -> Numbered | None:
     return Numbered(graph, hints)
 
 
-def _copied(graph: fx.Graph, numbers: dict[Any, int]) -> tuple[fx.Graph, dict[fx.Node, fx.Node]]:
+class _Numbers(dict[Any, int]):
+    """What each expression is whose symbols have these numbers; a graph has few different ones."""
+
+    def __init__(self, symbols: dict[Any, int]):
+        super().__init__()
+        self._symbols = symbols
+
+    def __missing__(self, expression: Any) -> int:
+        self[expression] = int(expression.subs(self._symbols))
+        return self[expression]
+
+
+def _copied(graph: fx.Graph, numbers: _Numbers) -> tuple[fx.Graph, dict[fx.Node, fx.Node]]:
     """The graph with numbers in the place of symbols, and of the nodes that give sizes."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -112,7 +124,7 @@ def _places_of_sizes(node: fx.Node) -> tuple[int, int]:
     return (1, len(node.args)) if node.target in SAME else (0, 0)
 
 
-def _valued(value: Any, numbers: dict[Any, int]) -> Any:
+def _valued(value: Any, numbers: _Numbers) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_valued(each, numbers) for each in value)
     if isinstance(value, torch.SymInt):
@@ -123,8 +135,8 @@ def _valued(value: Any, numbers: dict[Any, int]) -> Any:
     return torch.empty_strided(shape, strides, dtype=value.dtype, device=value.device)
 
 
-def _number(size: Any, numbers: dict[Any, int]) -> int:
-    return size if type(size) is int else int(size.node.expr.subs(numbers))
+def _number(size: Any, numbers: _Numbers) -> int:
+    return size if type(size) is int else numbers[size.node.expr]
 
 
 def _is_known(size: torch.SymInt) -> bool:

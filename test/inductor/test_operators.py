@@ -14,6 +14,7 @@ from torch.autograd import forward_ad
 
 import tilewright
 from tilewright.compiler.calls import grouped_operator as _groups  # noqa: F401  registers one
+from tilewright.compiler.calls import linear_operator as _layers  # noqa: F401  registers one
 from tilewright.compiler.calls import matmul_operator as _operators
 from tilewright.compiler.calls import weight_operator as _weights  # noqa: F401  registers one
 from tilewright.compiler.calls.kernel_cache import cached_bundle
@@ -30,6 +31,10 @@ LOADED: list[Kernel] = []
 
 def of_product():
     return A, B, "f32", "", "", ""
+
+
+def of_layer():
+    return A, B, draw(24)
 
 
 def of_region():
@@ -72,6 +77,7 @@ def of_groups():
 OPERATORS = {
     "tilewright::product": of_product,
     "tilewright::matmul": of_product,
+    "tilewright::linear": of_layer,
     "tilewright::weight_only": of_weights,
     "tilewright::grouped": of_groups,
     "tilewright::region": of_region,
