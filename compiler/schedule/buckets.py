@@ -31,10 +31,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...dialects.target import Target
+from ...runtime.bundles.several import KERNELS_MAX
 from ..spec import MANY_ROWS, ROWS_MOST, MatmulSpec
 from .bands import shared_in_bands
 from .choice import choose_schedule, measured_schedule
 from .estimate import estimate
+from .lane_schedule import FEW_ROWS, is_by_lanes, lane_schedule
 from .problem import Problem, Schedule
 from .rules import broken_rule
 from .sharing import Range, for_rows, needed, served, steps
@@ -81,7 +83,33 @@ def buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
         m = most if most < ROWS_MOST else max(least, MANY_ROWS)
         own = replace(spec, m=m, dynamic_m=True, least_m=least, most_m=most)
         found.append(Bucket(own, passes_of(problem, schedule, target), tuple(ranges)))
-    return found
+    return _with_lanes(spec, target, found)
+
+
+def _with_lanes(spec: MatmulSpec, target: Target, found: list[Bucket]) -> list[Bucket]:
+    """The kernels for any M behind one by lanes for the first rows, if these are faster so."""
+    rows = _rows_by_lanes(spec, target)
+    if not rows:
+        return found
+    passes = lane_schedule(spec.of_rows(rows), target).pipeline()
+    first = Bucket(replace(spec, m=rows, least_m=1, most_m=rows), passes, ((1, rows),))
+    return [first, *filter(None, (_behind(each, rows) for each in found))]
+
+
+def _rows_by_lanes(spec: MatmulSpec, target: Target) -> int:
+    """How many of the first rows have a kernel by lanes."""
+    if spec.dynamic_batch or not spec.dynamic_m:
+        return 0
+    return max((m for m in (1, FEW_ROWS) if is_by_lanes(spec.of_rows(m), target)), default=0)
+
+
+def _behind(bucket: Bucket, rows: int) -> Bucket | None:
+    """What a kernel serves behind so many rows; None for nothing."""
+    ranges = tuple((max(least, rows + 1), most) for least, most in bucket.ranges if most > rows)
+    if not ranges:
+        return None
+    least = min(least for least, _ in ranges)
+    return replace(bucket, spec=replace(bucket.spec, least_m=least), ranges=ranges)
 
 
 def shared_schedules(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, list[Range]]]:
@@ -90,7 +118,7 @@ def shared_schedules(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, l
     if spec.dynamic_m and spec.dynamic_batch:
         return shared_in_bands(spec, target)
     pool, losses = losses_of(spec, target)
-    kept = needed(losses)
+    kept = needed(losses, KERNELS_MAX - bool(_rows_by_lanes(spec, target)))
     by_number = served(losses[kept], _numbers(spec)[1])
     found = [(pool[kept[number]], ranges) for number, ranges in by_number.items()]
     return sorted(found, key=lambda each: each[1][0])

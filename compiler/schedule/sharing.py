@@ -43,8 +43,9 @@ def for_rows(spec: MatmulSpec, rows: int, most: int = 0) -> MatmulSpec:
     return replace(spec, m=rows, dynamic_m=True, least_m=1, most_m=most or rows)
 
 
-def needed(losses: np.ndarray) -> list[int]:
-    """The numbers of the schedules that are left when the least missed ones are left out.
+def needed(losses: np.ndarray, most: int = KERNELS_MAX) -> list[int]:
+    """The numbers of the schedules, `most` of them, that are left when the least missed ones are
+    left out.
 
     losses: how many times as long as the best one each takes, a row for each schedule.
     """
@@ -57,7 +58,7 @@ def needed(losses: np.ndarray) -> list[int]:
         least_two = np.partition(here, 1, axis=0)
         missed = np.where(best == np.arange(len(kept))[:, None], least_two[1], least_two[0])
         least = int((((missed - 1) ** WORST).sum(1)).argmin())
-        if len(kept) <= KERNELS_MAX and missed[least].max() > 1 + LOSS:
+        if len(kept) <= most and missed[least].max() > 1 + LOSS:
             break
         kept = np.delete(kept, least)
     return [int(each) for each in kept]

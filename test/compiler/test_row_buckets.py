@@ -110,8 +110,9 @@ def test_a_schedule_is_chosen_at_rows_that_are_compared():
 def test_few_rows_have_the_schedule_of_a_known_m():
     """Also A and B exchanged, and parts of K over the grid, which ask for rows of one tile."""
     for target, n, k, wanted in (("h200", 1024, 8192, "swap"), ("sm_100a", 1024, 8192, "grid")):
-        few = buckets_for(any_m(n, k), target)[0]
-        assert wanted in few.pipeline
+        first, few, *_ = buckets_for(any_m(n, k), target)
+        assert "lanes=" in first.pipeline and first.ranges == ((1, 2),)
+        assert wanted in few.pipeline and few.ranges[0][0] == few.spec.least_m == 3
         known = [MatmulSpec(m, n, k) for m in SEARCHED if m <= few.ranges[0][1]]
         assert few.pipeline in [choose_pipeline(each, target) for each in known]
 

@@ -109,7 +109,7 @@ def test_every_way_to_sum_and_store_is_right(check_matmul, target, text):
 @pytest.mark.parametrize(
     ("target", "text", "message"),
     [
-        ("sm_100a", "tiling{mma=fma}", "fma adds up one product, got two; multiply by a tensor"),
+        ("sm_100a", "tiling{mma=fma}", "fma adds up one product, got two; take lanes=32"),
         ("sm_90a", "tiling{tile=64x24x64}", "N must be a multiple of 16 for two products, half"),
         (
             "sm_80",
