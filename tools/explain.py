@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING, Any
 from ..runtime.math_policies import EXACT, FAST
 from . import (
     explain_estimate,
-    explain_lanes,
+    explain_kinds,
     explain_layout,
     explain_memory,
     explain_roofline,
     explain_rows,
-    explain_scaled,
     explain_scales,
     explain_swizzle,
-    explain_threads,
-    explain_warps,
-    explain_weights,
 )
 from .arguments import Parser, add_json, add_problem, problem
 from .chosen import as_spec
@@ -92,38 +88,18 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
     if (spec.dynamic_m or spec.dynamic_batch) and not of_pipeline:
         return explain_rows.explain_rows(spec, options.target, bool(options.json))
     from ..compiler.schedule.choice import explain_schedule, target_for
-    from ..compiler.schedule.lane_schedule import is_by_lanes
-    from ..compiler.schedule.thread_schedule import is_by_threads
-    from ..compiler.schedule.warp_schedule import is_by_warps
 
     target = target_for(spec, options.target)
     if of_pipeline:
         return explain_estimate.explain_estimate(options, spec, target)
-    others = (
-        (spec.is_scaled, explain_scaled),
-        (is_by_threads(spec), explain_threads),
-        (spec.has_weights, explain_weights),
-        (is_by_warps(target), explain_warps),
-        (is_by_lanes(spec, target), explain_lanes),
-    )
-    for applies, page in others:
-        if applies:
-            return _say(page, spec, target, bool(options.json))
+    if explain_kinds.explain_kind(spec, target, bool(options.json)):
+        return 0
     choice = explain_schedule(spec, target)
     if options.json:
         print_json(_as_dict(choice, spec, target))
     else:
         _print_choice(choice, spec, target)
         _print_rejected(choice.rejected, every=options.all)
-    return 0
-
-
-def _say(page: Any, spec: MatmulSpec, target: Target, as_json: bool) -> int:
-    """Print the choice of a kind of schedules that has a page of its own, a module."""
-    if as_json:
-        print_json(page.as_dict(spec, target))
-    else:
-        page.print_choice(spec, target)
     return 0
 
 

@@ -1,65 +1,16 @@
-"""`tilewright explain schedule` of a matmul of operands with block scales."""
+"""What `tilewright explain schedule` says of a matmul of operands with block scales."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..compiler.schedule.scaled_schedule import ScaledEstimate
     from ..compiler.spec import MatmulSpec
     from ..dialects.target import Target
 
-HEADINGS = ["candidate", "accumulators", "tiles a CTA", "K loop waits for", "estimate [us]"]
 
-
-def as_dict(spec: MatmulSpec, target: Target) -> dict[str, Any]:
-    """The choice as plain values for JSON."""
-    from dataclasses import asdict
-
-    from ..compiler.schedule.scaled_schedule import estimates, of_multicast, rule_of
-
-    found, shared = estimates(spec, target), of_multicast(spec, target)
-    return {
-        "ok": True,
-        "spec": spec.as_dict(),
-        "target": target.chip,
-        "schedule": asdict(found[0].schedule),
-        "pipeline": found[0].schedule.pipeline(),
-        "rule": rule_of(target),
-        "candidates": [asdict(each) | {"bound": each.bound} for each in found],
-        "multicast": asdict(shared) if shared is not None else None,
-    }
-
-
-def print_choice(spec: MatmulSpec, target: Target) -> None:
-    """The choice, its rule and what each candidate is estimated to take."""
-    from ..compiler.schedule.scaled_schedule import estimates, of_multicast, rule_of
-    from .tables import print_table
-
-    found, shared = estimates(spec, target), of_multicast(spec, target)
-    print(f"matmul     {spec.m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}, {target.chip}")
-    print(f"schedule   {found[0].schedule.label()}")
-    print(f"pipeline   {found[0].schedule.pipeline()}")
-    print(f"rule       {rule_of(target)}")
-    if target.has_tensor_memory:
-        print(f"sums       {_accumulators(found[0], target)}")
-        print(f"scales     {_scales(found[0], spec)}")
-    if shared is not None:
-        print(f"multicast  {_multicast(shared, found[0], target)}")
-    rows = [
-        [
-            each.schedule.label(),
-            str(each.accumulators),
-            str(each.waves),
-            each.bound,
-            f"{each.total_us:.1f}",
-        ]
-        for each in found
-    ]
-    print_table(HEADINGS, rows)
-
-
-def _accumulators(chosen: ScaledEstimate, target: Target) -> str:
+def accumulators(chosen: ScaledEstimate, target: Target) -> str:
     """Why there are two or one."""
     from ..dialects.scaled_legality import SCALE_PLACES
 
@@ -72,7 +23,7 @@ def _accumulators(chosen: ScaledEstimate, target: Target) -> str:
     return f"one accumulator: {needed} are over the {room}; each tile waits until it is read"
 
 
-def _scales(chosen: ScaledEstimate, spec: MatmulSpec) -> str:
+def scales(chosen: ScaledEstimate, spec: MatmulSpec) -> str:
     """What those of a K step take."""
     from ..dialects.scaled_legality import SCALE_PLACES
 
@@ -83,7 +34,7 @@ def _scales(chosen: ScaledEstimate, spec: MatmulSpec) -> str:
     return f"{loaded}, {copy} cycles of tcgen05.cp to {multiply} of MMAs, {where}"
 
 
-def _multicast(shared: ScaledEstimate, chosen: ScaledEstimate, target: Target) -> str:
+def multicast(shared: ScaledEstimate, chosen: ScaledEstimate, target: Target) -> str:
     """What it would take to share B."""
     from ..compiler.schedule.chip_figures import figures
 

@@ -135,3 +135,27 @@ def test_the_estimate_of_a_pipeline_is_that_of_its_kernel_and_inputs(tilewright)
 def test_what_no_estimate_describes_is_refused(tilewright, flags, said):
     ran = tilewright("explain", "schedule", *CUBE, *flags)
     assert ran.status != 0 and said in ran.err
+
+
+OF_F32 = ("--a-dtype", "f32", "--b-dtype", "f32", "--c-dtype", "f32")
+KINDS = {
+    "threads": ("--m", 64, "--n", 256, "--k", 512, *OF_F32),
+    "warps": ("--m", 64, "--n", 256, "--k", 512, "--target", "sm_80"),
+    "weights": (
+        *("--m", 16, "--n", 512, "--k", 512, "--target", "sm_80"),
+        *("--b-dtype", "s4", "--group-size", 128, "--scale-dtype", "bf16"),
+    ),
+    "lanes": ("--m", 1, "--n", 4096, "--k", 4096, "--target", "h100"),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_of_schedules_of_its_own_has_its_rule_and_candidates(tilewright, name):
+    told = tilewright("explain", "schedule", *KINDS[name], "--json").json
+    shown = tilewright("explain", "schedule", *KINDS[name]).out
+    assert f"\nrule       {told['rule']}\n" in shown
+    assert f"\npipeline   {told['pipeline']}\n" in shown
+    head, (first, *_) = shown.splitlines()[0], told.get("candidates") or told["rejected"]
+    assert head.endswith(told["target"]) and " · " in head
+    spent = first.get("ctas", first.get("total_us"))
+    assert re.search(rf" {spent:.2f} *$" if "total_us" in first else rf" {spent} *$", shown, re.M)
