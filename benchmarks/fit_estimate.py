@@ -52,17 +52,18 @@ START = {
     "staged_piece": 184, "store_request": 2, "step_least": 100, "next_tile": 300,
     "second_share": 0.18, "first_wave": 0.35, "dram_share": 0.25, "split_l2_rate": 8930,
     "split_first_rate": 1900, "split_multicast": 0.68, "split_latency": 62, "split_rate": 17.7,
-    "split_start": 420,
+    "split_start": 420, "answered_together": 0.5,
 }  # fmt: skip
 """Where a fit begins: as fitted to other kernels before, and a guess for what was not known."""
 DIFFERING = (
-    "second_line", "tma_latency", "split_first_rate", "split_l2_rate", "split_start",
-    "cluster_start", "dram_rate", "second_share", "outside_share",
+    "l2_total_rate", "second_line", "tma_latency", "split_first_rate", "split_l2_rate",
+    "split_start", "cluster_start", "dram_rate", "second_share", "outside_share",
+    "unaligned_line", "shared_row",
 )  # fmt: skip
 """Those of an H100: with them alone a fit chooses on shapes not in it as well as with all."""
 STEP_COST = 0.002
 """What a figure of an H100 that is e times an H200's must lower the loss by."""
-SHARES = {"second_share", "first_wave", "dram_share", "split_multicast"}
+SHARES = {"answered_together", "second_share", "first_wave", "dram_share", "split_multicast"}
 FIRST = 1.0
 """What a figure that is 0 is first tried as."""
 SOFTNESS, CURVATURE, ERROR_SHARE, LAUNCH_US = 0.03, 6.0, 0.15, 2.1

@@ -63,6 +63,7 @@ class ChipFigures:
     shared_row: Figure = UNUSED
     copy_step: Figure = UNUSED
     asked_again: Figure = UNUSED
+    answered_together: Figure = UNUSED
     few_columns: Figure = UNUSED
     l2_size: Figure
     dram_rate: Figure
@@ -172,7 +173,8 @@ HOPPER = replace(
     tma_latency=Figure(2010, "cycles", f"{FITTED}: rings of 2 to 12 stages"),
     cta_start=Figure(490, "cycles", f"{FITTED}: several CTAs after another, or one persistent"),
     l2_rate=Figure(89.6, "B/cycle", f"{FITTED}; ncu calls 127 the port's peak"),
-    l2_total_rate=Figure(18100, "B/cycle", f"{FITTED}: no limit, if rows start with lines"),
+    l2_total_rate=Figure(8000, "B/cycle", f"{FITTED}: of requests, whoever asks together"),
+    answered_together=Figure(0.8, "B/B", f"{FITTED}: clusters of 1x2, and as many CTAs alone"),
     unaligned_line=Figure(
         3.68, "cycles", f"{FITTED}: K 2040 takes 4.9 times the requests of K 2048, says ncu"
     ),
@@ -281,11 +283,14 @@ OF_GPUS = {
         HOPPER,
         l2_size=Figure(50e6, "B", f"{H100}, cudaDeviceProp.l2CacheSize"),
         dram_rate=Figure(3.35e6, "B/us", f"{H100}, data sheet; {ITS_TIMES} at no less"),
+        l2_total_rate=Figure(5500, "B/cycle", ITS_TIMES),
         tma_latency=Figure(2380, "cycles", ITS_TIMES),
         second_line=Figure(0.036, "cycles", f"{ITS_TIMES}: L2 serves fewer rows than an H200's"),
         outside_share=Figure(0.104, "cycles", ITS_TIMES),
         second_share=Figure(0.255, "cycle/cycle", ITS_TIMES),
-        cluster_start=Figure(4020, "cycles", ITS_TIMES),
+        cluster_start=Figure(3700, "cycles", ITS_TIMES),
+        unaligned_line=Figure(2.7, "cycles", ITS_TIMES),
+        shared_row=Figure(0.74, "cycles", ITS_TIMES),
         beside_rate=Figure(
             4, "B/cycle", f"{H100}: a residual of seven shapes, read by threads and brought by TMA"
         ),

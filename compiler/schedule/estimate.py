@@ -257,17 +257,31 @@ def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> f
     tiles, parts = problem.batch * grid[0] * grid[1], schedule.split_k * schedule.split_grid
     at_work = min(tiles * parts, resident_ctas(schedule, target))
     part = at_work / tiles
-    saved = chip.multicast if parts == 1 else split_figures(target).multicast
-    rows = at_work * loaded_rows(problem, schedule, saved)
-    arriving = rows / chip.l2_total_rate
     if parts > 1:
+        rows = at_work * loaded_rows(problem, schedule, split_figures(target).multicast)
         first = problem.batch * part * (problem.m + problem.n)
         first *= few_columns(problem, schedule, target)
         arriving = parted_arriving(rows, first, target)
+    else:
+        arriving = at_work * asked_rows(problem, schedule, target) / chip.l2_total_rate
     beyond, outside = _rows_of_all(problem, schedule, grid)
     requested = part * beyond * chip.second_line / LINE_BYTES
     zeros = part * outside * chip.outside_share / LINE_BYTES
     return schedule.tile[2] * problem.element_bytes * (max(arriving, requested) + zeros)
+
+
+def asked_rows(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Rows of A and B that L2 is asked for by each CTA, for a byte of K.
+
+    Multicast divides them. CTAs alone ask for the rows of a tile that they share at the same time,
+    and L2 answers many of them together.
+    """
+    (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
+    a, b = min(m, problem.m) / cluster_n, min(n, problem.n) / cluster_m
+    if schedule.cluster_size > 1:
+        return a + b
+    of_m, of_n = problem.tiles(schedule)
+    return a + b - figures(target).answered_together * (a * (of_n > 1) + b * (of_m > 1))
 
 
 def parted_arriving(rows: float, first: float, target: Target) -> float:

@@ -209,7 +209,8 @@ class Face:
         lines = chip.unaligned_line * inside, chip.second_line * at_work * beyond
         cycles = max(cycles, max(lines) / LINE_BYTES)
         if split_k * split_grid == 1:
-            return cycles
+            alone = (1 - chip.answered_together) * whole
+            return max(cycles, at_work * min(alone, rows) / chip.l2_total_rate)
         saved = split_figures(self.every.target).multicast * (whole - rows)
         problem, tiles = self.every.problem, self.tiles
         if split_grid > 1:

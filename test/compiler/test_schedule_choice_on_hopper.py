@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.schedule.choice import candidates, choose_schedule
-from tilewright.compiler.schedule.estimate import estimate, l2_cycles
+from tilewright.compiler.schedule.estimate import asked_rows, estimate, l2_cycles
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules import RULES, broken_rule, broken_rules
 from tilewright.compiler.spec import MatmulSpec
@@ -77,6 +77,15 @@ def test_parts_of_exchanged_operands_are_chosen_where_an_h100_runs_them_faster()
     """64x16 tiles with K whole take 19.1 us, the best of 20 others, most of them split, 12.8."""
     chosen = choose_schedule(MatmulSpec(139, 648, 8960), find_target("h100"))
     assert chosen.swap and chosen.split_k > 1
+
+
+def test_l2_is_asked_for_more_by_clusters_of_two_than_by_ctas_alone():
+    """A cluster of two halves the rows of one operand; alone, L2 answers most of both together."""
+    problem = Problem.of(MatmulSpec(640, 800, 4096), HOPPER)
+    alone = Schedule((64, 80, 64), 8)
+    pair, several = alone.but(cluster=(1, 2)), alone.but(cluster=(4, 2))
+    asked = [asked_rows(problem, each, HOPPER) for each in (alone, pair, several)]
+    assert asked == pytest.approx([0.2 * (64 + 80), 32 + 80, 32 + 20])
 
 
 def test_rows_of_parts_that_others_ask_for_too_arrive_sooner():
