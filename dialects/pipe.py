@@ -27,6 +27,7 @@ from .tile_types import AccumulatorType, SmemType
 from .verify import refuse, verify_tile, verify_tile_loop
 
 TILES = (SmemType, AccumulatorType)
+SLOTS_MAX = 2**31 - 1
 # PTX ISA, setmaxnreg.
 REGISTERS_MIN, REGISTERS_MAX, REGISTERS_STEP = 24, 256, 8
 
@@ -150,9 +151,8 @@ class SkipOp(Pipe.Operation, name="skip"):
     slots: ir.IntegerAttr
 
     def verify_invariants(self) -> bool:
-        if self.slots.value < 1:
-            return refuse(self, f"slots must be at least 1, got {self.slots.value}")
-        return True
+        fits = 1 <= self.slots.value <= SLOTS_MAX
+        return fits or refuse(self, f"slots must be 1 to {SLOTS_MAX}, got {self.slots.value}")
 
 
 class DrainOp(Pipe.Operation, name="drain"):

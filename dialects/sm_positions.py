@@ -10,7 +10,7 @@ from typing import Any
 
 from .integer_types import I16, I32
 from .mlir import ext, ir
-from .pipe import RingType, SlotType
+from .pipe import SLOTS_MAX, RingType, SlotType
 from .sm_memory import BarriersType, is_claim
 from .sm_threads import TEAM, who_runs
 from .sm_types import (
@@ -62,7 +62,9 @@ class AdvancePositionOp(Instruction, name="advance_position"):
 
     def verify_invariants(self) -> bool:
         slots = self.slots.value
-        return slots >= 1 or refuse(self, f"slots must be at least 1, got {slots}")
+        return 1 <= slots <= SLOTS_MAX or refuse(
+            self, f"slots must be 1 to {SLOTS_MAX}, got {slots}"
+        )
 
 
 class TallyOp(Instruction, name="tally"):

@@ -22,6 +22,7 @@ from .tile_threads import WARP_ROWS, verify_values
 from .tile_types import AccumulatorType, SmemType, Tile, integers_of, stored_element
 from .verify import (
     can_write_matrices,
+    lies_in_rows,
     products_of,
     refuse,
     verify_epilogue,
@@ -110,7 +111,7 @@ class WriteUnitOp(Tile.Operation, name="write_unit"):
         if got != wanted:
             return refuse(self, f"the buffer must hold {got}, got {wanted}")
         layout, count = self.buffer.type.layout, ir.VectorType(self.outputs.type).shape[0]
-        if layout.major != "k":
+        if not lies_in_rows(layout):
             return refuse(self, f"{LINES}, got {layout}")
         unit = UNIT_BYTES // layout.element_bytes
         fits = layout.k % unit == 0 and count == unit
@@ -172,7 +173,7 @@ class WritePairsOp(Tile.Operation, name="write_pairs"):
 
     def verify_invariants(self) -> bool:
         layout = self.buffer.type.layout
-        if layout.major != "k":
+        if not lies_in_rows(layout):
             return refuse(self, f"{LINES}, got {layout}")
         return _verify_matrices(self)
 

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from .integer_types import I32
+from .layout import SPAN_BYTES
 from .mlir import ext, ir
 from .ragged_maps import plain_box
 from .tile_types import (
@@ -14,7 +15,7 @@ from .tile_types import (
     element_bytes,
     extent_of,
 )
-from .verify import refuse
+from .verify import refuse, verify_boxes_swizzle
 
 WHOLES = ("none", "i", "j", "ij")
 WORD_BYTES = 4
@@ -72,7 +73,7 @@ class TmaStoreOp(Tile.Operation, name="tma_store"):
         if plain_box(self.map.type) != [layout.span, layout.rows]:
             wanted = [layout.span, layout.rows]
             return refuse(self, f"the box must be {wanted}, got {self.map.type.box}")
-        return True
+        return verify_boxes_swizzle(self, self.buffer.type)
 
 
 class PartPlaceOp(Tile.Operation, name="part_place"):
@@ -87,6 +88,8 @@ class PartPlaceOp(Tile.Operation, name="part_place"):
     def verify_invariants(self) -> bool:
         layout, size = self.buffer.type.layout, self.bytes.value
         row = layout.contiguous * layout.element_bytes
+        if layout.swizzle not in SPAN_BYTES:
+            return refuse(self, f"the buffer must hold rows or columns, got {layout}")
         fits = size in WORDS_BYTES and row % size == 0
         return fits or refuse(
             self, f"bytes must be one of {WORDS_BYTES} that divides the {row} of a row, got {size}"

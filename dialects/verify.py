@@ -191,10 +191,17 @@ def verify_epilogue(
     return True
 
 
+def lies_in_rows(layout: TileLayout, major: str = "k") -> bool:
+    """Whether a tile's rows, or columns, lie in lines of a swizzle; scales and vectors do not."""
+    return layout.major == major and layout.swizzle in SPAN_BYTES
+
+
 def can_write_matrices(piece: TileLayout) -> bool:
     """Whether stmatrix can write the piece: two 8x8 matrices of 16-bit elements side by side, or
     one above the other where columns are contiguous."""
-    return piece.element_bytes == 2 and piece.k % (8 if piece.major == "mn" else 16) == 0
+    columns = 8 if piece.major == "mn" else 16
+    lines = piece.element_bytes == 2 and lies_in_rows(piece, piece.major)
+    return lines and piece.k % columns == 0
 
 
 def summed_extents(op: Any) -> tuple[int, int]:
@@ -272,9 +279,9 @@ def boxes_swizzle(layout: TileLayout) -> str:
     return "none" if layout.is_vector else layout.swizzle
 
 
-def verify_boxes_swizzle(op: Any) -> bool:
-    """Whether the boxes of a tensor map are swizzled as the tile that they fill."""
-    layout, got = op.tile.type.layout, op.map.type.swizzle
+def verify_boxes_swizzle(op: Any, tile: SmemType | None = None) -> bool:
+    """Whether the boxes of a tensor map are swizzled as the tile that they fill, or store."""
+    layout, got = (tile or op.tile.type).layout, op.map.type.swizzle
     if boxes_swizzle(layout) == got:
         return True
     rule = "tile and tensor map must have one swizzle"

@@ -16,6 +16,7 @@ from ..dialects.dynamic import up_to
 from ..dialects.layout import ATOM_BYTES, LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.target import Target
+from ..dialects.tile_batches import turned_view
 from ..dialects.tile_types import (
     DYNAMIC,
     SmemType,
@@ -96,6 +97,12 @@ def map_type(
         strides = [pitch_bytes, moved_bytes(element, layout.span_bytes)]
         box = [span, layout.rows, layout.chunks]
     return TensorMapType.of(element, dims, strides, box, boxes_swizzle(layout))
+
+
+def turned_map(view: ir.MemRefType, smem: SmemType) -> TensorMapType | None:
+    """The map of a view whose rows are the columns of a tile that holds them so, else None."""
+    turned = smem.layout.major == "mn"
+    return map_type(turned_view(view), smem, 2, lambda _: None) if turned else None
 
 
 def gather_map(view: ir.MemRefType, smem: SmemType) -> TensorMapType:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dialects.mlir import ir
-from ..dialects.tile import CopyOp, KernelOp, StagedStoreOp
+from ..dialects.tile import CopyOp, KernelOp
 from ..dialects.tile_pieces import ApplyEpilogueOp
 from ..dialects.tile_threads import WriteRowOp
 from ..dialects.tile_types import DYNAMIC, TensorMapType, extent_of, integers_of, stored_extents
@@ -130,7 +130,7 @@ def _is_of_group(op: Any) -> bool:
 
 def view_of(op: Any) -> ir.Value:
     """The view, or the map of it, that an op copies from or stores to."""
-    return op.to if isinstance(op, ApplyEpilogueOp | StagedStoreOp) else op.view
+    return op.to if hasattr(op, "to") else op.view
 
 
 def _columns_of(op: WriteRowOp) -> Axis | None:

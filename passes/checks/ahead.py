@@ -17,10 +17,10 @@ from ...dialects.tile_ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
 from ...dialects.tile_types import TensorMapType
 from ...dialects.verify import tile_of_c
 from ..base import refused, walk
-from ..batches import argument_of, map_definition, transposed_of
+from ..batches import argument_of, map_definition, transposed_of, view_of_map
 from ..expand.reads import plain_reads
 from ..staged_operands import ends_in_pair, holds_sums
-from ..tensor_maps import map_type, vector_map_type
+from ..tensor_maps import map_type, turned_map, vector_map_type
 from .operands import check_map
 
 
@@ -88,6 +88,17 @@ def _check_map(load: LoadAheadOp, view: Any) -> None:
     wanted, got = vector_map_type(view.type, smem), load.map.type
     if got != wanted:
         raise refused(load, f"ahead: the tensor map of {view.type} must be {wanted}, got {got}")
+
+
+def check_piece(op: Any) -> None:
+    """Whether the map of a piece, or a vector, that is on its way says what its view is."""
+    view, smem = view_of_map(op.map), op.tile.type
+    if view.rank == 1:
+        wanted, got = vector_map_type(view, smem), op.map.type
+        if got != wanted:
+            raise refused(op, f"ahead: the tensor map of {view} must be {wanted}, got {got}")
+        return
+    check_map(op, op.map, smem, turned_map(view, smem))
 
 
 def _load_of(store: Any, element: StagedElementOp) -> LoadAheadOp:

@@ -8,10 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects.epilogue import SCALAR_OPS
+from ...dialects.mlir import ir
 from ...dialects.tile import ElementOp, KernelOp, YieldOp
 from ...dialects.tile_ahead import HeldElementOp
-from ..base import refuse_unread, refused
+from ..base import is_swapped, refuse_unread, refused
+from ..batches import transposed_of
 from ..linalg.accepted_ops import EPILOGUE_OPS
+from ..whole import view_of
 from .stores import check_element
 
 OF_ELEMENT = frozenset({"axes"})
@@ -19,14 +22,16 @@ OF_ELEMENT = frozenset({"axes"})
 
 def check_epilogue(store: Any, kernel: KernelOp, is_expanded: bool = False) -> None:
     """What a store computes on each element; where loops are written out, also of what is held."""
-    block = store.epilogue.blocks[0]
+    block, turned = store.epilogue.blocks[0], is_swapped(kernel)
+    if is_expanded and isinstance(view_of(store).type, ir.MemRefType):
+        turned = transposed_of(view_of(store)) is not None  # sums of parts are stored as C lies
     known = set(block.arguments)
     for op in block.operations:
         name = op.operation.name
         if isinstance(op, HeldElementOp) and not is_expanded:
             raise refused(op, "epilogue: nothing is held before loops are written out; read a view")
         if isinstance(op, ElementOp):
-            check_element(kernel, op)
+            check_element(kernel, op, turned)
         elif name not in SCALAR_OPS and not isinstance(op, YieldOp):
             raise refused(op, "epilogue: not an op that an epilogue can take")
         elif any(each not in known for each in op.operation.operands):

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...dialects.mlir import ir
 from ...dialects.sm_threads import WarpsOp
 from ...dialects.target import Target
 from ...dialects.tile import CtaTileOp, KernelOp
+from ...dialects.tile_boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_types import integers_of
 from ..base import operations, refused, walk
-from ..duals import is_dual
+from ..batches import loaded_argument
+from ..duals import first_other, is_dual
 from ..tile_order import check_order
+from .ahead import check_piece
 from .blockwise import check_steps
 from .epilogue import check_epilogue
 from .kernel import LOADS, MMAS
@@ -26,6 +30,9 @@ from .roles import check_roles
 from .stacks import check_stacks
 from .swapped import check_swapped
 from .tiles import check_tiles
+from .written import check_written
+
+BOXES = (LoadBoxesOp, GatherBoxesOp, MulticastBoxesOp)
 
 
 def check_expanded(kernel: KernelOp, target: Target) -> None:
@@ -36,6 +43,7 @@ def check_expanded(kernel: KernelOp, target: Target) -> None:
         check(kernel)
     _check_places(kernel, target)
     _check_ops(kernel, target)
+    check_written(kernel)
 
 
 def _check_places(kernel: KernelOp, target: Target) -> None:
@@ -44,13 +52,16 @@ def _check_places(kernel: KernelOp, target: Target) -> None:
     check_roles(kernel, roles)
     check_registers(kernel, roles, target)
     if places:
-        check_tiles(kernel, places, [])
+        check_tiles(kernel, places[:1], [])  # who asks for tiles early finds the same place anew
 
 
 def _check_ops(kernel: KernelOp, target: Target) -> None:
     """What loads, multiplies and computes elements of C."""
-    for op in walk(kernel, LOADS):
-        check_load(kernel, op, target)
+    for op in walk(kernel, (*LOADS, *BOXES)):
+        if isinstance(op, BOXES) and _is_of_epilogue(kernel, op):
+            check_piece(op)
+        else:
+            check_load(kernel, op, target)
     for op in walk(kernel, MMAS):
         check_mma(kernel, op, target)
     tiles = {op.acc.type.shape for op in walk(kernel, (*MMAS, ViewMmaOp))}
@@ -59,6 +70,13 @@ def _check_ops(kernel: KernelOp, target: Target) -> None:
             check_epilogue(op, kernel, is_expanded=True)
         if hasattr(op, "extents"):
             _check_extents(op, tiles, is_dual(kernel))
+
+
+def _is_of_epilogue(kernel: KernelOp, op: Any) -> bool:
+    """Whether a load brings what the epilogue reads."""
+    view = loaded_argument(op)
+    is_argument = isinstance(view.owner, ir.Block)
+    return is_argument and ir.BlockArgument(view).arg_number >= first_other(kernel)
 
 
 def _check_extents(op: Any, tiles: set[tuple[int, int]], dual: bool) -> None:

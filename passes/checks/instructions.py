@@ -1,6 +1,7 @@
 """What is read of a kernel whose stores are written out, or whose instructions are selected.
 
 attributes   no op, of ours or of MLIR's, has an attribute that nobody reads
+alignment    loads and stores name one that LLVM takes; MLIR's verifier lets any number through
 lowered      MLIR translates what ops of a gpu.module are declared with, and passes over the rest
 """
 
@@ -13,7 +14,14 @@ from typing import Any
 from ...dialects import sm
 from ...dialects.mlir import ext, ir, scf
 from ...dialects.tile import CopyOp, KernelOp
-from ..base import COUNTS, SOURCE_ATTRIBUTE, SWAPPED_ATTRIBUTE, operations, refuse_unread
+from ..base import (
+    COUNTS,
+    SOURCE_ATTRIBUTE,
+    SWAPPED_ATTRIBUTE,
+    operations,
+    refuse_unread,
+    refused,
+)
 from ..expand.loops import is_expanded
 from ..shared_scales import SHARED
 from ..warp_grids import WARP_GRID_ATTRIBUTE
@@ -29,6 +37,7 @@ OF_LOWERED = {
     ),
 }
 """What ops of a lowered kernel say beside what MLIR declares of them."""
+ALIGNMENT, ALIGNMENTS = "alignment", tuple(2**power for power in range(13))
 # convert-scf-to-cf hands it to the branch of the loop, and that to LLVM.
 LOOP_ANNOTATION = "loop_annotation"
 
@@ -46,6 +55,7 @@ def check_instructions(module: ir.Module) -> None:
             for op in (kernel, *operations(kernel.operation)):
                 more = OF_LOWERED.get(op.operation.name, frozenset())
                 refuse_unread(op, _known(type(op)) | more)
+                _check_alignment(op)
 
 
 def _check_attributes(op: Any) -> None:
@@ -54,6 +64,15 @@ def _check_attributes(op: Any) -> None:
     written = {WHOLE} if isinstance(op, WHOLE_OPS) else set()
     written |= {SHARED} if isinstance(op, CopyOp) else set()
     refuse_unread(op, _known(type(op)) | written)
+    _check_alignment(op)
+
+
+def _check_alignment(op: Any) -> None:
+    attributes = op.operation.attributes
+    said = attributes[ALIGNMENT] if ALIGNMENT in attributes else None
+    if isinstance(said, ir.IntegerAttr) and said.value not in ALIGNMENTS:
+        rule = f"alignment: must be a power of two up to {ALIGNMENTS[-1]}"
+        raise refused(op, f"{rule}, got {said.value}; say that of the address")
 
 
 @functools.cache

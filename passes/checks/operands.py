@@ -23,6 +23,7 @@ from ...dialects.tile import (
 )
 from ...dialects.tile_batches import map_of_stack
 from ...dialects.tile_blockwise import BlockwiseMmaOp
+from ...dialects.tile_boxes import MulticastBoxesOp
 from ...dialects.tile_duals import DUAL_MMAS
 from ...dialects.tile_sums import DualLaneMmaOp
 from ...dialects.tile_types import TensorMapType, dynamic_dims, integers_of
@@ -145,7 +146,7 @@ def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
         if not isinstance(op, LoadOp | CopyOp):
             check_map(op, op.map, op.tile.type)
         forms = _check_extents(kernel, op)
-        if isinstance(op, TmaMulticastOp):
+        if isinstance(op, TmaMulticastOp | MulticastBoxesOp):
             _check_line(kernel, op, forms)
         return
     if isinstance(op, LoadOp | CopyOp) and transposed_of(op.view) is not None:
@@ -169,7 +170,7 @@ def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
             f"cluster: tiles in no pipe are waited for by their own CTA, got clusters of {m}x{n}; "
             "load into a pipe",
         )
-    if isinstance(op, TmaMulticastOp):
+    if isinstance(op, TmaMulticastOp | MulticastBoxesOp):
         _check_line(kernel, op, forms)
 
 
@@ -241,7 +242,7 @@ def check_index(kernel: KernelOp, op: Any, index: ir.Value, extent: int) -> Line
     return form
 
 
-def _check_line(kernel: KernelOp, op: TmaMulticastOp, forms: list[LinearForm]) -> None:
+def _check_line(kernel: KernelOp, op: Any, forms: list[LinearForm]) -> None:
     """Whether the CTAs of a multicast need one tile, and are as many as it has parts."""
     m, n, _ = integers_of(kernel.cluster)
     pair, axis, parts = bool(walk(kernel, PairMmaOp)), op.axis.value, op.parts.value

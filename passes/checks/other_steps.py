@@ -11,6 +11,7 @@ from typing import Any
 
 from ...dialects.mlir import ir, scf
 from ...dialects.pipe import AcquireOp, ForEachTurnOp, OtherTileOp, SkipOp, WaitOp
+from ...dialects.sm_positions import AdvancePositionOp, ReadPositionOp
 from ...dialects.tile import KernelOp
 from ...dialects.tile_place import PlaceOp
 from ..base import refused, walk
@@ -34,8 +35,10 @@ def check_other_steps(kernel: KernelOp) -> None:
 
 def _check_loop(loop: scf.ForOp) -> None:
     place = _place_of_steps(loop)
-    other, skips = _is_of_other(place), walk(loop, SkipOp)
-    if other != bool(skips) or (skips and walk(loop, Moves)):
+    moves = walk(loop, Moves | ReadPositionOp)
+    skips = walk(loop, SkipOp) or (not moves and walk(loop, AdvancePositionOp))
+    other = _is_of_other(place)
+    if other != bool(skips) or (skips and moves):
         who = "the other agent's" if skips else "its own"
         got = "another's" if other else "its own"
         rule = f"depth: a loop that {'skips' if skips else 'moves'} slots must take {who} steps"
@@ -57,10 +60,19 @@ def _place_of_steps(loop: scf.ForOp) -> ir.Value:
 
 
 def _is_of_other(place: ir.Value) -> bool:
-    """Whether it is a tile of another agent: of a number that its loop has not come to."""
+    """Whether it is a tile of another agent: of a number that its loop has not come to.
+
+    A CTA without a loop has one, too, whose number is that of the CTA in an order of tiles.
+    """
     if isinstance(place.owner, ir.Block):
         return False
     op: Any = place.owner.opview
     if isinstance(op, OtherTileOp):
         return True
-    return isinstance(op, PlaceOp) and not isinstance(op.number.owner, ir.Block)
+    is_moved = isinstance(op, PlaceOp) and not isinstance(op.number.owner, ir.Block)
+    return is_moved and _is_counted(op.number)
+
+
+def _is_counted(number: ir.Value) -> bool:
+    """Whether a number is computed from the counter of a loop."""
+    return isinstance(number.owner, ir.Block) or any(map(_is_counted, number.owner.operands))

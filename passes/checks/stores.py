@@ -217,12 +217,15 @@ def _check_staging_by_threads(op: StagedStoreOp, view: ir.MemRefType, target: Ta
     require(op, broken, "store by threads without staging", "views: ")
 
 
-def check_element(kernel: KernelOp, op: ElementOp) -> None:
-    """What an epilogue reads beside the sum: a view of the kernel, as large as C is along it."""
+def check_element(kernel: KernelOp, op: ElementOp, turned: bool) -> None:
+    """What an epilogue reads beside the sum: a view of the kernel, as large as C is along it.
+
+    `turned` says whether the rows of what is stored are columns of C.
+    """
     arguments, outputs = list(kernel.body.blocks[0].arguments), outputs_of(kernel)
     shape = list(ir.MemRefType(outputs[0].type).shape)[-2:]
-    shape = shape[::-1] if is_swapped(kernel) else shape
-    if is_turned_element(op) != (is_swapped(kernel) and op.axes.value == "mn"):
+    shape = shape[::-1] if turned else shape
+    if is_turned_element(op) != (turned and op.axes.value == "mn"):
         wanted = f"{SWAPPED_ATTRIBUTE} says whether operands as large as c are transposed"
         raise refused(op, f"views: {wanted}, got a read of the other kind; transpose its view")
     wanted = {"": [], "m": shape[:1], "n": shape[1:], "mn": shape}.get(op.axes.value)

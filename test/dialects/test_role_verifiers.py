@@ -467,7 +467,7 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         ),
         (
             kernel(create(RING), f'"pipe.skip"(%r) {{slots = 0 : i64}} : ({RING}) -> ()'),
-            "pipe.skip: slots must be at least 1, got 0",
+            "pipe.skip: slots must be 1 to 2147483647, got 0",
         ),
         (
             kernel(*turn_loop(2)),

@@ -187,10 +187,13 @@ def message_of(text):
             '%r = "sm.position"() {label = "x", stages = 0 : i64} : () -> !sm.place_in_ring',
             "sm.position: stages must be at least 1, got 0",
         ),
-        (
-            '%r = "sm.position"() {label = "x", stages = 2 : i64} : () -> !sm.place_in_ring\n'
-            '"sm.advance_position"(%r) {slots = 0 : i64} : (!sm.place_in_ring) -> ()',
-            "sm.advance_position: slots must be at least 1, got 0",
+        *(
+            (
+                '%r = "sm.position"() {label = "x", stages = 2 : i64} : () -> !sm.place_in_ring\n'
+                f'"sm.advance_position"(%r) {{slots = {slots} : i64}} : (!sm.place_in_ring) -> ()',
+                f"sm.advance_position: slots must be 1 to 2147483647, got {slots}",
+            )
+            for slots in (0, 2**32 + 1)
         ),
         (
             '%m = "sm.cta_mask"() {along = ["n", "m"], whose = "cta"} : () -> i16',

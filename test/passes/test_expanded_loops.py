@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from edited_ir import ROLES, change, drop, insert, place, refusal, replace
+from edited_ir import ROLES, change, drop, drop_lines, insert, place, refusal, replace
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import run_passes_on_text
@@ -20,6 +20,10 @@ PIPELINES = {
     "claims": (",tma-insertion,warp-specialization,persistence{scheduler=clc}", 1),
     "clusters": (",tma-insertion,clustering{shape=2x1},persistence{ctas=4}", 2),
 }
+
+
+def everywhere(old, new):
+    return lambda lines: [each.replace(old, new) for each in lines]
 
 
 def expanded(m, n, name, target="sm_100a"):
@@ -158,6 +162,46 @@ def test_copies_of_scales_say_how_many_rows_and_blocks_share_one():
             "sm.converge: epilogue: not an op that an epilogue can take",
         ),
         (
+            TMA,
+            drop_lines('"tile.write_row"', "})"),
+            "tile.write_row: written: all 32 values must be taken, got none that takes 0; take "
+            "each",
+        ),
+        (
+            TMA,
+            replace("behind = 8 : i64, first = 8", "behind = 16 : i64, first = 8"),
+            "tile.write_row: written: value 8 lies 8 behind the thread's first, got 16; fix it",
+        ),
+        (
+            f"{TMA},epilogue-staging",
+            replace("first = 2 :", "first = 1 :"),
+            "tile.apply_epilogue: written: value 1 lies [0, 1] behind the thread's first, got "
+            "[8, 0]; fix it",
+        ),
+        (
+            f"{TMA},epilogue-staging",
+            drop('"tile.tma_store"'),
+            "tile.kernel: written: each output must be stored to, got no store to output 0; store "
+            "it",
+        ),
+        (
+            f"{TMA},epilogue-staging",
+            lambda lines: [
+                re.sub(r'("tile.tma_store"\(%\w+, %\w+), ([%\w#]+), ([%\w#]+)', r"\1, \3, \2", each)
+                for each in lines
+            ],
+            "tile.tma_store: tiles: must store to the M place of its tile, got another index; fix "
+            "it",
+        ),
+        (
+            f"{TMA},epilogue-staging",
+            lambda lines: [
+                each.replace("[264, 300], [528]", "[264, 200], [528]") for each in lines
+            ],
+            "tile.tma_store: views: the tensor map of memref<300x264xbf16, 1> must have dims [264, "
+            "300] and strides [528] of bf16, got [264, 200] and [528] of bf16",
+        ),
+        (
             f"{TMA},clustering{{shape=2x1}},persistence",
             change("tile.place", "tiles", "[3, 5]"),
             "tile.place: tiles: must be whole clusters of 2x1, got [3, 5]; round them up",
@@ -175,6 +219,47 @@ def of_all_slots(lines):
     memory = lines[place(lines, '"sm.slot_memory"', 0)].partition(" = ")[0].strip()
     at = place(lines, '"pipe.tile"', -1)
     return [*lines[:at], re.sub(r'tile"\(%\w+\)', f'tile"({memory})', lines[at]), *lines[at + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("passes", "edit", "message"),
+    [
+        (
+            f"{TMA},pipes-to-barriers",
+            everywhere("[320, 300], [640]", "[640, 150], [1280]"),
+            "tile.load_boxes: views: the tensor map of memref<300x320xbf16, 1> must have dims "
+            "[320, 300] and strides [640] of bf16, got [640, 150] and [1280] of bf16",
+        ),
+        (
+            f"{TMA},clustering{{shape=2x1 pair=false}},pipes-to-barriers",
+            everywhere("[320, 264], [640]", "[320, 200], [640]"),
+            "tile.multicast_boxes: views: the tensor map of memref<264x320xbf16, 1> must have dims "
+            "[320, 264] and strides [640] of bf16, got [320, 200] and [640] of bf16",
+        ),
+        (
+            f"{TMA},epilogue-staging,expand-loops",
+            everywhere('[528], [64, 128], "128B"', '[528], [64, 128], "none"'),
+            "tile.tma_store: tile and tensor map must have one swizzle, got 128B and none",
+        ),
+        (
+            f"{TMA},epilogue-staging,expand-loops",
+            everywhere('tensor<128x64xbf16>, "k", "128B"', 'tensor<128x64xbf16>, "k", "linear"'),
+            "tile.write_matrices: matrices need 16-bit elements, 16 columns or more, got "
+            "TileLayout(mn=128, k=64, element_bytes=2, major='k', swizzle='linear')",
+        ),
+    ],
+)
+def test_maps_and_buffers_of_loops_and_stores_are_held_to_what_they_are_of(passes, edit, message):
+    assert refusal(passes, edit)[0] == message
+
+
+def test_one_of_several_pieces_that_is_not_stored_is_refused():
+    passes = f"{TMA.replace('128x64x64', '128x128x64')},epilogue-staging,expand-loops"
+    found, _ = refusal(passes, drop('"tile.tma_store"'), target="sm_90a")
+    assert found == (
+        "tile.write_matrices: written: a buffer that is written must be stored, got nobody that "
+        "reads it; store it"
+    )
 
 
 @pytest.mark.parametrize("level", ["plan-memory", "expand-loops", "pipes-to-barriers"])

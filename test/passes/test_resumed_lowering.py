@@ -2,10 +2,12 @@
 
 import functools
 import re
+from pathlib import Path
 
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.pipeline import (
     DEFAULT_PIPELINE,
     LOWERING_NAMES,
@@ -16,6 +18,7 @@ from tilewright.compiler.presets import HOPPER_PRESETS, PRESETS
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 
+BIASED = Path(__file__).parents[1] / "numerics" / "inputs" / "bias_relu.mlir"
 SPEC = MatmulSpec(136, 264, 136)
 PIPELINES = {
     ("sm_100a", "kernel8"): PRESETS["kernel8"],
@@ -50,6 +53,30 @@ PRINTED = {
     "stacks": (MatmulSpec(72, 72, 80, batch=3), None, "sm_100a"),
     "scales of C": (MatmulSpec(140, 96, 160, "mxfp8", "mxfp8", "mxfp8"), None, "sm_100a"),
 }
+
+
+GROUPS_OF_K = MatmulSpec(72, 48, 96, a_major="m", b_major="n", groups=3, group_axis="k")
+ROLES = "tiling{tile=64x48x32},tma-insertion,pipelining{stages=2},warp-specialization"
+EXCHANGED = "tiling{tile=64x16x32 swap=true},tma-insertion,split-k{parts=2}"
+RESUMED = {
+    "turns with groups of K": (GROUPS_OF_K, f"{ROLES},persistence{{ctas=2}},ping-pong", "sm_90a"),
+    "an order of groups of K": (GROUPS_OF_K, "tiling{tile=64x48x32 order=n}", "sm_100a"),
+    "tiles asked for early": (
+        SPEC,
+        "tiling{tile=64x96x64},tma-insertion,warp-specialization,expand-loops{early=2}",
+        "sm_90a",
+    ),
+    "sums of exchanged parts": (LinalgText(BIASED.read_text(), "-"), EXCHANGED, "sm_90a"),
+}
+
+
+@pytest.mark.parametrize("stop", ["expand-loops", "pipes-to-barriers"])
+@pytest.mark.parametrize("name", RESUMED)
+def test_kernels_whose_loops_are_written_out_are_read_again(name, stop):
+    source, pipeline, target = RESUMED[name]
+    options = {"target": target, "pipeline": pipeline, "until": "mlir"}
+    text = compile_matmul(source, stop_after=stop, **options).mlir
+    run_passes_on_text(text, "stop.mlir", "select-instructions")
 
 
 @pytest.mark.parametrize("name", PRINTED)
@@ -124,6 +151,21 @@ def test_an_attribute_that_nobody_reads_is_refused_on_ops_of_mlir(instructions, 
     with pytest.raises(CompileError) as caught:
         run_passes_on_text(edited, "stop.mlir", "lower-to-nvvm")
     assert caught.value.message == f"{op}: attributes: nothing reads 'fast'; take it off the op"
+
+
+@pytest.mark.parametrize("alignment", [0, 3, -4, 2**33])
+def test_an_alignment_that_llvm_does_not_take_is_refused(instructions, alignment):
+    """MLIR lets it through; of some LLVM's own parser dies."""
+    edited, count = re.subn(
+        r"(llvm\.store [^:]*?)(?: \{[^}]*\})? :",
+        rf"\1 {{alignment = {alignment} : i64}} :",
+        instructions,
+        count=1,
+    )
+    assert count == 1
+    rule = f"alignment: must be a power of two up to 4096, got {alignment}; say that"
+    with pytest.raises(CompileError, match=rule):
+        run_passes_on_text(edited, "stop.mlir", "lower-to-nvvm")
 
 
 def test_what_a_loop_says_to_llvm_is_read(instructions, tmp_path):
