@@ -45,6 +45,11 @@ RIGHT = {
     "a true predicate settles the guard": """setp.gt.u32 %p2, %r9, 3; not.pred %p4, %p0;
       or.pred %p3, %p4, %p2; @!%p3 mov.u32 %r10, 1;""",
     "zero settles the bits": "and.b32 %r11, %r9, %r8; or.b32 %r10, %r10, %r11;",
+    "another part of a vector is stored": """st.shared.v2.u32 [s+512], {%r10, %r10};
+      ld.shared.v4.u32 {%r10, %r11, %r12, %r13}, [s+512]; setp.ne.u32 %p2, %r11, 7;
+      @%p2 mov.u32 %r10, 0;""",
+    "another lane's is stored": """@%p1 bra READ; st.shared.u32 [%r2], 7; READ:
+      ld.shared.u32 %r11, [%r2]; @!%p1 mov.u32 %r10, %r11;""",
     "lanes that have it do not take part": """@%p1 mov.u32 %r9, 7; @!%p1 bra END;
       mov.u32 %r10, %r9;""",
 }

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import Trap, UnwrittenRead
 from ..interface import Warp
+from ..ptx import syntax
 from ..ptx.flows import LOAD, NOWHERE, WARP, Flow, flow_of
 from ..ptx.lanes import WARP_SIZE, guarded
 from ..ptx.pending_loads import names_in, register_slots
@@ -107,9 +108,27 @@ class Undefined:
             for memory in forgiving:
                 memory.forgiving = False
         if signal is None:
+            lanes = self._loaded(pc, mask, trap) if found is trap else {}
             for slot in flow.results:
-                self._set(slot, mask, mask, trap)
+                self._set(slot, mask, lanes.get(slot, mask), trap)
         return signal
+
+    def _loaded(self, pc: int, mask: np.ndarray, trap: UnwrittenRead) -> dict[int, np.ndarray]:
+        """By result of an `ld`, the lanes for which some byte of it was never written."""
+        source, scope = self._program.source[pc], self._program.scope_of(pc)
+        if not source.opcode.startswith("ld.") or trap.unwritten is None:
+            return {}
+        if len(trap.unwritten) != mask.sum():
+            return {}  # of one memory among several
+        target = source.operands[0]
+        elements = target.elements if isinstance(target, syntax.Vector) else (target,)
+        parts = trap.unwritten.reshape(len(trap.unwritten), len(elements), -1).any(2)
+        found = {}
+        for number, element in enumerate(elements):
+            for slot in register_slots(scope, (element,)):
+                found[slot] = np.zeros(WARP_SIZE, bool)
+                found[slot][mask] = parts[:, number]
+        return found
 
     def _check_guard(self, pc: int, mask: np.ndarray) -> None:
         """Trap where a guard is undefined in lanes that come to an instruction."""

@@ -157,7 +157,8 @@ class _Initialised(Watcher):
             late = [at for at in bad if self._claimed[at : at + size].any()]
             if late:
                 raise Trap("uninitialised-read", self._never_written(late[0], size))
-            raise UnwrittenRead(self._never_written(bad[0], size), self)
+            unwritten = region.written_cells(size)[index].view(np.uint8).reshape(-1, size) == 0
+            raise UnwrittenRead(self._never_written(bad[0], size), self, unwritten)
 
     def reading(self, region: Region, at: int, size: int) -> None:
         if not self._written[at : at + size].all():
