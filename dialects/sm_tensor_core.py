@@ -16,6 +16,7 @@ from .sm_types import (
     matrix_fields,
     verify_choice,
     verify_descriptor,
+    verify_half_operands,
     verify_matrix_offset,
     verify_pointer,
     verify_range,
@@ -218,16 +219,7 @@ class WgmmaOfRegistersOp(Instruction, name="wgmma_of_registers"):
             return refuse(self, f"must give a {self.d.type}, got a {self.sum.type}")
         if list(self.a.type.shape) != [4] or str(self.a.type.element_type) != "i32":
             return refuse(self, f"a must be four words, got {self.a.type}")
-        types = [self.a_type.value, self.b_type.value, self.d_type.value]
-        if types not in (["bf16", "bf16", "f32"], ["f16", "f16", "f32"]):
-            shown = ", ".join(types)
-            return refuse(self, f"a and b must both be bf16 or f16, summed in f32, got {shown}")
-        n = self.n.value
-        if n % 8 or not 0 < n <= 256:
-            return refuse(self, f"n must be a multiple of 8 up to 256, got {n}")
-        return verify_choice(self, "b_major", MAJORS) and verify_matrix_offset(
-            self, "b_offset", self.b_offset.value
-        )
+        return verify_half_operands(self, 8)
 
 
 class WgmmaFenceOp(Instruction, name="wgmma_fence"):

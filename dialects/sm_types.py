@@ -4,7 +4,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any, Self
 
-from .layout import SPAN_BYTES, UNIT_BYTES, TileLayout
+from .layout import MAJORS, SPAN_BYTES, UNIT_BYTES, TileLayout
 from .mlir import ext, ir, llvm
 from .verify import refuse
 
@@ -128,6 +128,23 @@ def verify_matrix_offset(op: ext.Operation, name: str, value: int) -> bool:
             f"got {value}",
         )
     return True
+
+
+def verify_half_operands(op: Any, step: int) -> bool:
+    """Whether an MMA of 16-bit operands has types, N, and B by its descriptor that there are.
+
+    `step` is of what N is a multiple.
+    """
+    types = [op.a_type.value, op.b_type.value, op.d_type.value]
+    if types not in (["bf16", "bf16", "f32"], ["f16", "f16", "f32"]):
+        shown = ", ".join(types)
+        return refuse(op, f"a and b must both be bf16 or f16, summed in f32, got {shown}")
+    n = op.n.value
+    if n % step or not 0 < n <= 256:
+        return refuse(op, f"n must be a multiple of {step} up to 256, got {n}")
+    return verify_choice(op, "b_major", MAJORS) and verify_matrix_offset(
+        op, "b_offset", op.b_offset.value
+    )
 
 
 def verify_choice(op: ext.Operation, name: str, choices: Sequence[Any]) -> bool:

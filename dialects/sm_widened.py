@@ -1,11 +1,8 @@
 """Ops of `sm` for an MMA whose A threads write into tensor memory."""
 
-from typing import Any
-
 from .integer_types import I1, I32
-from .layout import MAJORS
 from .mlir import ext, ir
-from .sm_types import DescriptorType, Instruction, verify_choice, verify_matrix_offset
+from .sm_types import DescriptorType, Instruction, verify_choice, verify_half_operands
 from .verify import refuse
 
 STORE_SHAPES = ("32x32b", "16x32bx2")
@@ -63,18 +60,7 @@ class MmaOfTensorMemoryOp(Instruction, name="mma_of_tensor_memory"):
     b_offset: ir.IntegerAttr
 
     def verify_invariants(self) -> bool:
-        (m, n, k), types = (each.value for each in (self.m, self.n, self.k)), self._types()
+        m, k = self.m.value, self.k.value
         if m not in (64, 128) or k != 16:
             return refuse(self, f"m must be 64 or 128, and k 16, got {m} and {k}")
-        step = 8 if m == 64 else 16
-        if n % step or not 0 < n <= 256:
-            return refuse(self, f"n must be a multiple of {step} up to 256, got {n}")
-        if types not in (["bf16", "bf16", "f32"], ["f16", "f16", "f32"]):
-            shown = ", ".join(types)
-            return refuse(self, f"a and b must both be bf16 or f16, summed in f32, got {shown}")
-        return verify_choice(self, "b_major", MAJORS) and verify_matrix_offset(
-            self, "b_offset", self.b_offset.value
-        )
-
-    def _types(self) -> list[Any]:
-        return [self.a_type.value, self.b_type.value, self.d_type.value]
+        return verify_half_operands(self, 8 if m == 64 else 16)
