@@ -26,6 +26,9 @@ PLAIN, ROWS, COLUMNS = "no scales", "scales of rows", "scales of columns"
 ALONE = {PLAIN: 1.5, ROWS: 2.2, COLUMNS: 3.0}
 """Instructions of one warpgroup for each element, beside the wait for MMAs of 64 rows: fitted to
 64x128 of K 16384, but that for no scales, and the wait, are assumed."""
+STRADDLING_ALONE = 0.5
+"""The same where a tile's columns are of several blocks: by so much an H100 took longer for 64x112
+than for 64x128 of 128x7168x16384."""
 MMA_WAIT = 100
 BESIDE = {PLAIN: (1.2, 2.0), ROWS: (2.0, 1.8), COLUMNS: (4.0, 3.4)}
 """Cycles a step for 128 rows of a column, where a warpgroup has 64 rows, and several times that."""
@@ -55,7 +58,9 @@ def added_cycles(problem: Problem, schedule: Schedule, target: Target, mma: floa
         added = max(read, (INSTRUCTIONS[kind] + straddles) * m * n / FMA_RATE) + READING
         return max(0.0, added - mma) + MEETING
     if warpgroups == 1:
-        return ALONE[kind] * m * n / FMA_RATE + MMA_WAIT * -(-m // ATOM_ROWS)
+        straddles = STRADDLING_ALONE if kind == ROWS and n % (BLOCKWISE // 2) else 0
+        added = (ALONE[kind] + straddles) * m * n / FMA_RATE
+        return added + MMA_WAIT * -(-m // ATOM_ROWS)
     each = BESIDE[kind][m > ATOM_ROWS * warpgroups]
     if kind == ROWS and n % (BLOCKWISE // 2):
         each += STRADDLING / math.gcd(n, BLOCKWISE)

@@ -20,6 +20,7 @@ import math
 from .candidates import PART_MARGIN, boxes_of, margin
 from .costs import dram_bytes, gathered_cycles
 from .estimate import (
+    TURNS_AHEAD,
     epilogue_cycles,
     first_wave_us,
     l2_cycles,
@@ -118,6 +119,7 @@ class TileBounds:
         parts = branch.split_k * branch.split_grid
         steps = -(-self._steps // parts)
         ring = max(1, min(branch.stages, rounds * steps) - self._face.held)
+        ring += TURNS_AHEAD if problem.cut else 0
         main = max(steps * step, refilled(steps, ring, step, latency))
         before = start_cycles(branch, target) + latency
         before += shared_row_cycles(problem, branch, target) if dram else 0  # of an order

@@ -108,7 +108,7 @@ def useful_tiles(problem: Problem, target: Target) -> Iterator[tuple[int, int, i
     """Those that are no longer than the shortest that covers an axis (`wasted_tile`)."""
     if problem.neighbours:  # whose groups a longer one may divide
         return tiles(problem, target)
-    extents, tables = (problem.m, problem.n, problem.k), extents_of(problem, target)
+    extents, tables = (problem.most_rows, problem.n, problem.k), extents_of(problem, target)
     covering = [
         min((size for size in table if size >= extent), default=extent)
         for extent, table in zip(extents, tables, strict=True)

@@ -85,6 +85,7 @@ class ChipFigures:
     step_least: Figure = UNUSED
     next_tile: Figure = UNUSED
     group_walk: Figure = UNUSED
+    group_turns: Figure = UNUSED
     second_share: Figure = UNUSED
     first_wave: Figure = UNUSED
     dram_share: Figure = UNUSED
@@ -291,6 +292,7 @@ OF_GPUS = {
         cluster_start=Figure(3700, "cycles", ITS_TIMES),
         unaligned_line=Figure(2.7, "cycles", ITS_TIMES),
         shared_row=Figure(0.74, "cycles", ITS_TIMES),
+        group_turns=Figure(0.12, "us/us", f"{H100}: ragged groups of 512 rows, K 5120 to 14336"),
         beside_rate=Figure(
             4, "B/cycle", f"{H100}: a residual of seven shapes, read by threads and brought by TMA"
         ),

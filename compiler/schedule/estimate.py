@@ -14,13 +14,16 @@
                      share of what is hidden
     total            the larger of that and start + fill + the bytes that DRAM must move + epilogue,
                      a share of the shorter of main loops and DRAM, and of what the first of several
-                     waves asks of DRAM beyond its part
+                     waves asks of DRAM beyond its part; of groups of many rows stores count as
+                     main loops do
 
 The figures rank schedules; they are no promise of a time. Kernel launch is left out: it is the same
 for all. Every figure says where it comes from, or that it is assumed.
 """
 
 from __future__ import annotations
+
+import math
 
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.release_steps import releases_late
@@ -47,6 +50,9 @@ from .waves import resident_ctas, tile_rounds, wave_shape
 
 SHARING_MAX = 8  # parts of K in a cluster: as many were measured
 SERVED_AT_ONCE = 16  # CTAs that begin with the same rows and don't wait for each other
+TURNS_AHEAD = 1
+"""So many slots more than it has the ring of consumers in turns stands for, where rows are grouped:
+fitted to an H100's times of 64x256 with four and five stages, of eleven shapes."""
 UNEVEN, UNEVEN_ROWS = 1.07, 512
 """Of groups of so many rows in the mean: an H200 took up to so much longer for tiles of 128x256
 than for 128x128 in turns, beside what is estimated of both, of eight shapes, and less for none.
@@ -78,6 +84,7 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     streaming_us = dram_us + microseconds(target, fill + start + epilogue)
     parts = schedule.split_k * schedule.split_grid > 1
     loops_us = 0 if parts else microseconds(target, rounds * main)
+    loops_us = work_us if problem.cut else loops_us
     early_us = figures(target).first_wave * first_wave_us(problem, schedule, target)
     return Estimate(
         total_us=combined_us(target, work_us, streaming_us, loops_us, dram_us, early_us),
@@ -150,11 +157,20 @@ def work_cycles(
 
 
 def uneven_groups(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """By how much longer tiles take that two consumers share, where rows are grouped: the last tile
-    of a group is half empty in the mean. Of consumers in turns each goes on by itself."""
+    """By how much longer tiles take where rows are grouped: of two consumers that share them, since
+    the last one of a group is half empty in the mean; and of consumers in turns, which have no
+    time to spare, where few tiles share a matrix and L2 doesn't hold what CTAs apart ask for."""
+    if schedule.ping_pong:
+        return 1 + figures(target).group_turns * _drifts(problem, schedule, target)
     rows = problem.m if problem.grouped == "m" and problem.products == 1 else 0
-    shared = target.issuers_store and not schedule.ping_pong
-    return UNEVEN if shared and rows >= UNEVEN_ROWS else 1
+    return UNEVEN if target.issuers_store and rows >= UNEVEN_ROWS else 1
+
+
+def _drifts(problem: Problem, schedule: Schedule, target: Target) -> bool:
+    """Whether a band has more tiles than a group, and half of L2 less than a wave's operands."""
+    (m, n, _), (rows, columns) = schedule.tile, wave_shape(problem, schedule, target)
+    asked = (rows * m + columns * n) * problem.k * problem.element_bytes
+    return problem.cut and problem.m < schedule.group * m and asked > figures(target).l2_size / 2
 
 
 def microseconds(target: Target, cycles: float) -> float:
@@ -191,6 +207,7 @@ def refill_cycles(problem: Problem, schedule: Schedule, step: float, target: Tar
     Where slots are released one step late (`release_steps`), one of them is always held back.
     """
     ring = max(1, schedule.stages - held_slots(problem, schedule, target))
+    ring += TURNS_AHEAD if problem.cut and schedule.ping_pong else 0
     return refilled(problem.k_tiles(schedule), ring, step, figures(target).tma_latency)
 
 
@@ -254,7 +271,7 @@ def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
 def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles of L2 for a step of all CTAs at work."""
     chip, grid = figures(target), problem.matrix_grid(schedule)
-    tiles, parts = problem.batch * grid[0] * grid[1], schedule.split_k * schedule.split_grid
+    tiles, parts = math.prod(problem.grid(schedule)), schedule.split_k * schedule.split_grid
     at_work = min(tiles * parts, resident_ctas(schedule, target))
     part = at_work / tiles
     if parts > 1:

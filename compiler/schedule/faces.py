@@ -86,7 +86,7 @@ class Face:
         problem, target = every.problem, every.target
         self.every, self.tile, self.depths = every, tile, depths
         self.of_m, self.of_n = problem.tiles(tile)
-        self.tiles = problem.batch * self.of_m * self.of_n
+        self.tiles = math.prod(problem.grid(tile))
         self.crowded = self.tiles > target.multiprocessors
         self.peers = every.widest if self.crowded else SHARING_MAX
         self.most_split = min(SHARING_MAX, target.multiprocessors // (self.of_m * self.of_n))

@@ -12,12 +12,13 @@ from ...dialects.layout import SLOT_ALIGNMENT, VECTOR_ALIGNMENT, TileLayout
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
 from ..spec import MatmulSpec
-from .extents import round_up, widest_layout
+from .extents import expected_tiles, round_up, widest_layout
 from .quantized_costs import bits_of, instructions
 from .schedule import AHEAD, Schedule
 
 LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
 SCALE_BYTES = 4  # of 128 elements of K
+GROUP_ROWS = 64  # of the least tile
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Problem:
     """M×N×K with element sizes in bytes, the major axis of each operand, and what TMA asks.
 
     Of stacks, `batch` is how many such matrices there are, with operands of their own here.
-    `grouped` is the axis that is cut into groups, "m", "k" or none: they count as an even stack.
+    `grouped` is the axis that is cut into groups, "m", "k" or none: they count as an even stack,
+    but that a group of rows ends anywhere in its last tile.
     `further_bytes` are the element sizes of outputs beside C, `neighbours` how many in a row one
     reduces. `a_major` and `b_major` are "k" or "mn"; `tma_alignment_bytes` is the unit of a pitch.
     `epilogue_instructions` are about those of an element of C, `beside` the element sizes of other
@@ -268,15 +270,29 @@ class Problem:
         """Bytes of all matrices of C, and of other operands as large."""
         return self.batch * self.m * self.n // self.products * (self.c_bytes + sum(self.beside))
 
+    @property
+    def most_rows(self) -> int:
+        """Rows that a tile may find: M, and of a group up to twice what it has in the mean."""
+        return 2 * self.m if self.grouped == "m" else self.m
+
+    @property
+    def cut(self) -> bool:
+        """Whether rows are grouped, and some groups have more of them than the least tile."""
+        return self.grouped == "m" and self.most_rows > GROUP_ROWS
+
     def tiles(self, schedule: Schedule) -> tuple[int, int]:
         """Tiles along M and N."""
         m, n, _ = schedule.tile
         return -(-self.m // m), -(-self.n // n)
 
     def grid(self, schedule: Schedule) -> tuple[int, int]:
-        """CTAs along M and N when each computes one tile, in whole clusters, of all matrices."""
+        """CTAs along M and N when each computes one tile, in whole clusters, of all matrices or, as
+        many as are expected, of all groups of rows."""
         m, n = self.matrix_grid(schedule)
-        return self.batch * m, n
+        if self.grouped != "m":
+            return self.batch * m, n
+        rows, peers = self.batch * self.m, schedule.cluster[0]
+        return peers * expected_tiles(rows, self.batch, peers * schedule.tile[0]), n
 
     def matrix_grid(self, schedule: Schedule) -> tuple[int, int]:
         """Those of one matrix."""
@@ -285,8 +301,7 @@ class Problem:
 
     def ctas(self, schedule: Schedule) -> int:
         """CTAs when each computes one tile."""
-        m, n = self.matrix_grid(schedule)
-        return self.batch * m * n * schedule.split_k * schedule.split_grid
+        return math.prod(self.grid(schedule)) * schedule.split_k * schedule.split_grid
 
     def k_tiles(self, schedule: Schedule) -> int:
         """K tiles that one CTA takes of an output tile."""

@@ -37,6 +37,9 @@ from .waves import resident_ctas, tile_rounds
 
 COPIED_REGISTERS_MAX = 128  # of accumulators, beside a warpgroup that copies
 COPIED_ODD_N_MAX = 240  # of the tile there, where each element of C is stored by itself
+GROUP_COLUMNS = 256  # of 64 rows of one of several tiles of a group
+GROUP_STAGES = 4
+GROUP_ROWS_HIGH = 256  # of a group in the mean, from which on tiles in turns have 128
 PING_PONG_N = 128  # as narrow as the tile of one of two consumers may be, if C is wider
 SHARING_MAX = 8  # CTAs of a cluster that any GPU takes (CUDA programming guide, clusters)
 WIDE_CLUSTER = 4  # CTAs
@@ -162,7 +165,7 @@ def split_alone(problem: Problem, schedule: Schedule, target: Target) -> str | N
 
 def wasted_tile(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """No axis may be covered by a smaller tile, in which groups are reduced as well."""
-    extents = (problem.m, problem.n, problem.k)
+    extents = (problem.most_rows, problem.n, problem.k)
     tables = extents_of(problem, target)
     for number, (axis, extent, size) in enumerate(zip("MNK", extents, schedule.tile, strict=True)):
         if size <= extent:
@@ -250,11 +253,40 @@ def resident_clusters(problem: Problem, schedule: Schedule, target: Target) -> s
 
 
 def group_height(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """A group as high as the grid is the order along M."""
+    """A group as high as the grid is the order along M, but where it begins anew with each of the
+    problem's groups."""
     rows, _ = problem.grid(schedule)
-    if schedule.order != "grouped" or schedule.group < rows:
+    if schedule.order != "grouped" or schedule.group < rows or problem.grouped == "m":
         return None
     return f"a group of {schedule.group} is no less than the {rows} tiles along M"
+
+
+def group_columns(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Of tiles of 64 rows, of which groups have several, those of fewer columns than 256 took up to
+    18 % longer on an H100."""
+    m, n, _ = schedule.tile
+    least = min(GROUP_COLUMNS, problem.n)
+    plain = not problem.adds_products and problem.products == 1 and target.issuers_store
+    if not (plain and problem.cut and m == MMA_ROWS and n < least):
+        return None
+    return f"tiles of {m}x{n} of groups were slower than those of {least} columns on an H100"
+
+
+def group_ring(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Of groups of few rows tiles of 64x256 in turns took up to 5 % less with four stages than with
+    five, on an H100 and an H200: DRAM is the limit, and reads ahead only keep more of L2."""
+    m, n, _ = schedule.tile
+    few = problem.cut and schedule.ping_pong and m == MMA_ROWS and n >= GROUP_COLUMNS
+    if not few or schedule.stages <= GROUP_STAGES:
+        return None
+    return f"{schedule.stages} stages of {m}x{n} in turns were slower than {GROUP_STAGES} of groups"
+
+
+def group_order(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Matrices of groups are read once where tiles are computed group by group."""
+    if problem.grouped != "m" or schedule.scheduler != "static" or schedule.order == "grouped":
+        return None
+    return f"tiles {schedule.raster} are not computed group by group"
 
 
 def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -274,6 +306,10 @@ def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) 
         return broken
     if n < min(PING_PONG_N, problem.n):
         return f"tiles of {n} columns were slower than 128x{PING_PONG_N} in turns on an H200"
+    if problem.cut and m == MMA_ROWS and problem.m >= GROUP_ROWS_HIGH:
+        return (
+            f"tiles of {m} rows of groups of {problem.m} were slower than 128 in turns on both GPUs"
+        )
     return None
 
 
@@ -308,6 +344,7 @@ TILE_RULES: tuple[Rule, ...] = (
     added_copies,
     wasted_tile,
     reduced_groups,
+    group_columns,
 )
 OPERAND_RULES: tuple[Rule, ...] = (operand_layout, narrow_rows, tma_box)
 CLUSTER_RULES: tuple[Rule, ...] = (
@@ -330,10 +367,11 @@ SCHEDULER_RULES: tuple[Rule, ...] = (
     resident_clusters,
     alternating_consumers,
     group_height,
+    group_order,
     grid_extent,
 )
 STAGING_RULES: tuple[Rule, ...] = (staged_store, pieces_ahead)
-STAGES_RULES: tuple[Rule, ...] = (shared_memory, ring_depth, added_ring)
+STAGES_RULES: tuple[Rule, ...] = (shared_memory, ring_depth, added_ring, group_ring)
 
 RULES: dict[str, Rule] = {
     rule.__name__.replace("_", "-"): rule

@@ -12,7 +12,6 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -23,6 +22,7 @@ from ...dialects.target import Target
 from ..spec import MatmulSpec, element_of
 from .chip_figures import figures, tensor_figures
 from .costs import beside_cycles, computed_cycles, dram_bytes, once_bytes, vector_cycles
+from .extents import expected_tiles
 from .problem import Problem, Schedule
 from .quantized_costs import bits_of, instructions, scale_bytes
 from .schedule import THREADS
@@ -323,13 +323,10 @@ def _tiles(spec: MatmulSpec, schedule: ScaledSchedule) -> int:
 
 
 def tiles_along_m(spec: MatmulSpec, rows: int) -> int:
-    """Tiles of so many rows, of all matrices or groups.
-
-    A group ends anywhere, so that its last tile is half full in the mean; it has one at least.
-    """
+    """Tiles of so many rows, of all matrices or groups."""
     if not spec.groups:
         return max(spec.batch, 1) * -(-spec.m // rows)
-    return max(min(spec.groups, spec.m), math.ceil(spec.m / rows + spec.groups / 2))
+    return expected_tiles(spec.m, spec.groups, rows)
 
 
 def _at_once(schedule: ScaledSchedule, sharing: int, target: Target) -> int:

@@ -104,7 +104,7 @@ class Schedule:
         if self.split_grid > 1:
             parts.append(f"K split by {self.split_grid} over the grid")
         if self.scheduler != "none":
-            parts.append(f"{self.scheduler} {self._raster()}")
+            parts.append(f"{self.scheduler} {self.raster}")
         if self.ping_pong:
             parts.append("ping-pong")
         parts.append(f"staged {joined(self.staging)}" if self.staging else "direct stores")
@@ -112,7 +112,9 @@ class Schedule:
         parts += {HELD: ["vectors in registers"], AHEAD: ["vectors ahead"]}.get(self.vectors, [])
         return ", ".join(parts)
 
-    def _raster(self) -> str:
+    @property
+    def raster(self) -> str:
+        """The order of tiles in words."""
         return f"grouped by {self.group}" if self.order == "grouped" else RASTERS[self.order]
 
     def _taken(self) -> str:

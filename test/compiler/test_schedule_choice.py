@@ -165,6 +165,7 @@ BROKEN = {
     "shared-memory": (Schedule((128, 256, 64), stages=5), ["49152", "246784", "232448"]),
     "one-wave": (Schedule((64, 16, 64), scheduler="static"), ["10", "148"]),
     "group-height": (Schedule((64, 16, 64), order="grouped", group=8), ["8", "1"]),
+    "group-order": (Schedule((64, 16, 64), scheduler="static", order="n"), ["along n", "group"]),
     "ring-depth": (Schedule((64, 16, 64), stages=9), ["9", "8"]),
     "grid-extent": (Schedule((64, 16, 64)), ["65535", "y"]),
 }
@@ -183,6 +184,8 @@ BROKEN_ON_HOPPER = {
     ),
     "grid-parts": (Schedule((64, 32, 64), split_grid=4), ["2 K tiles", "8"]),
     "split-alone": (Schedule((64, 64, 64), scheduler="static", split_k=2), ["static"]),
+    "group-columns": (Schedule((64, 128, 64)), ["64x128", "160 columns"]),
+    "group-ring": (Schedule((64, 256, 64), 5, ping_pong=True), ["5 stages", "than 4"]),
     "added-columns": (Schedule((256, 80, 128)), ["80 columns", "96"]),
     "added-cluster": (Schedule((128, 128, 128), cluster=(2, 1)), ["clusters on an H200"]),
     "added-copies": (Schedule((128, 192, 128)), ["192 registers", "160"]),
@@ -209,6 +212,8 @@ def test_a_broken_rule_names_its_numbers(name):
         problem = replace(problem, row_scales=True, m=62)
     if name == "reduced-groups":
         problem = replace(problem, neighbours=32)
+    if name in ("group-order", "group-columns", "group-ring"):
+        problem = replace(problem, grouped="m")
     if name == "pieces-ahead":
         problem = replace(problem, n=164, beside=(2,))
     reason = RULES[name](problem, schedule, target)
