@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -289,7 +290,10 @@ def _open(text: str) -> int | str:
 
 
 def _integer(text: str) -> int:
+    """In the digits 0 to 9 alone: Python also takes others, spaces and `1_0`, for ten."""
     try:
+        if not re.fullmatch(r"-?[0-9]+", text):
+            raise ValueError(text)
         return int(text)
     except ValueError:
         got = text if len(text) <= SHOWN_DIGITS else f"{text[:SHOWN_DIGITS]}…"

@@ -37,7 +37,8 @@ SOURCES = (
     "compiler/**/*.py",
     "dialects/**/*.py",
     "passes/**/*.py",
-    "runtime/element_types.py",  # what the compiler takes from the runtime
+    "runtime/*.py",  # its tables, which the compiler takes
+    "runtime/bundles/*.py",
 )
 
 

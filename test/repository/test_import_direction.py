@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from draw_house import imports_of
 
+from tilewright.compiler.calls.kernel_cache import SOURCES
+
 ROOT = Path(__file__).parent.parent.parent
 ALLOWED = {
     "runtime": set(),
@@ -119,6 +121,17 @@ def test_dialects_take_only_tables_and_the_collector_from_the_runtime():
         ours = {name for name in imported_modules(path) if name.startswith("runtime.")}
         known = (tables.get(path.name, "runtime.ptx_sizes"), "runtime.ptx_sizes")
         assert all(name.startswith(known) for name in ours), path
+
+
+def test_the_key_of_a_cached_kernel_knows_every_source_that_makes_it():
+    """Else a changed table would find the kernels of before."""
+    known = {path for pattern in SOURCES for path in ROOT.glob(pattern)}
+    makers = [path for each in ("dialects", "passes", "compiler/spec") for path in files_of(each)]
+    taken = {name for path in makers for name in imported_modules(path)}
+    paths = {ROOT / f"{name.replace('.', '/')}.py" for name in taken if name.startswith("runtime.")}
+    files = {path for path in paths if path.is_file()}
+    assert len(files) > 3
+    assert files <= known
 
 
 def test_the_reference_shares_no_reading_with_the_compiler():

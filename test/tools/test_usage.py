@@ -27,6 +27,14 @@ SPEC = ("--m", "8", "--n", "8", "--k", "16")
             "error: tilewright compile: argument --m: must be an integer, got 'many';"
             " see tilewright compile --help",
         ),
+        *(
+            (
+                ("compile", "--m", number),
+                f"error: tilewright compile: argument --m: must be an integer, got '{number}';"
+                " see tilewright compile --help",
+            )
+            for number in ("1_0", " 64", "+8", "\u0663")
+        ),
         (
             ("compile", "x.mlir", "--m", "4", "--a-dtype", "f16"),
             "error: tilewright compile: a FILE must come without spec flags, got --m, --a-dtype;"
