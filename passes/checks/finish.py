@@ -21,6 +21,7 @@ from ...dialects.tile_sums import (
     LaneMmaOp,
     ViewMmaOp,
 )
+from ...dialects.tile_types import SmemType
 from ..base import refused, walk
 from ..clone import constant_of
 from ..thread_shares import share_of
@@ -35,7 +36,7 @@ def check_finish(kernel: KernelOp) -> None:
         if isinstance(op, AddLanesOp) and not _users(op.acc, LaneMmaOp):
             raise refused(op, "lanes: must be those of tile.lane_mma, got other sums; drop it")
         if isinstance(op, AddLanesOp) and op.parts is not None:
-            _check_parts(kernel, op)
+            _check_parts(kernel, op, op.parts.type)
     for mma in walk(kernel, LaneMmaOp):
         added = [each.lanes.value for each in _users(mma.acc, AddLanesOp)]
         if added != [mma.lanes.value]:
@@ -43,16 +44,16 @@ def check_finish(kernel: KernelOp) -> None:
             raise refused(mma, f"{rule}, got {added}; put it behind the loop")
 
 
-def _check_parts(kernel: KernelOp, op: AddLanesOp) -> None:
+def _check_parts(kernel: KernelOp, op: AddLanesOp, parts: SmemType) -> None:
     """Whether the warps that share elements have room for what they add up."""
-    share, layout = share_of(kernel, op.acc), op.parts.type.layout
+    share, layout = share_of(kernel, op.acc), parts.layout
     wanted = kernel.threads.value // WARP_LANES, share.m * share.n
     got = layout.mn, layout.k
     plain = (layout.major, layout.swizzle) == ("k", LINEAR)
-    if got != wanted or not plain or op.parts.type.element != op.acc.type.element:
+    if got != wanted or not plain or parts.element != op.acc.type.element:
         rows, columns = wanted
         rule = f"lanes: parts must be {rows} rows of {columns} sums, K-major and linear"
-        raise refused(op, f"{rule}, got {op.parts.type}; plan memory anew")
+        raise refused(op, f"{rule}, got {parts}; plan memory anew")
 
 
 def _users(acc: ir.Value, kind: Any) -> list[Any]:

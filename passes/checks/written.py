@@ -104,9 +104,10 @@ def _check_all_taken(read: Any, values: ir.Value) -> None:
 
 
 def _taken(op: Taker) -> range:
-    is_row, first = isinstance(op, WriteRowOp | WritePartialOp), op.first.value
-    count = op.width.value if is_row else ir.VectorType(op.outputs.type).shape[0]
-    return range(first, first + count)
+    first = op.first.value
+    if isinstance(op, WriteRowOp | WritePartialOp):
+        return range(first, first + op.width.value)
+    return range(first, first + ir.VectorType(op.outputs.type).shape[0])
 
 
 def _products(op: Taker) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...dialects import sm
@@ -50,7 +51,7 @@ class ThreadSums(NamedTuple):
         """The sums, row by row."""
         return [llvm.load(self.element, slot) for slot in self.slots]
 
-    def store(self, values: list[ir.Value]) -> None:
+    def store(self, values: Sequence[ir.Value]) -> None:
         for value, slot in zip(values, self.slots, strict=True):
             llvm.store(value, slot)
 

@@ -19,8 +19,8 @@ INPUTS = [
     ),
     Fault(
         "expanded: loads of an expanded kernel are not held to the views that they name",
-        "    for op in walk(kernel, LOADS):\n        check_load(kernel, op, target)\n",
-        "    for op in walk(kernel, LOADS)[:0]:\n        check_load(kernel, op, target)\n",
+        "        else:\n            check_load(kernel, op, target)\n    for op in walk(kernel, MMAS):\n",
+        "    for op in walk(kernel, MMAS):\n",
         ("test/passes/test_expanded_loops.py",),
     ),
     Fault(

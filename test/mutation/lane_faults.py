@@ -15,7 +15,7 @@ LANES = [
     ),
     Fault(
         "thread-rules: one lane walks over tiles whose groups all lanes find",
-        "            if any(isinstance(each, GroupOp) for each in program(loop_body(op))):\n",
+        "            if finds or self._places_by_group(op):\n",
         "            if False:\n",
         GROUPS,
     ),
