@@ -1,6 +1,7 @@
 """Ops of `sm` for a kernel, what a thread knows of itself, addresses and registers."""
 
 import json
+import math
 from typing import Any
 
 from .entry_names import name_refusal
@@ -35,6 +36,7 @@ ACTIONS = ("increase", "decrease")
 APPROXIMATIONS = ("ex2", "ex2.ftz", "rcp.ftz", "rsqrt", "tanh")
 NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
 F32 = ir.F32Type
+CLUSTER_MAX = 16  # CTAs, on any chip
 
 
 class KernelOp(
@@ -68,8 +70,9 @@ class KernelOp(
         threads, cluster = self.threads.value, integers_of(self.cluster)
         if threads % 32 or not 32 <= threads <= 1024:
             return refuse(self, f"threads must be whole warps, 32 to 1024, got {threads}")
-        if len(cluster) != 3 or min(cluster) < 1:
-            return refuse(self, f"a cluster has three extents of at least 1, got {cluster}")
+        if len(cluster) != 3 or min(cluster) < 1 or math.prod(cluster) > CLUSTER_MAX:
+            rule = f"a cluster has three extents of at least 1, and up to {CLUSTER_MAX} CTAs"
+            return refuse(self, f"{rule}, got {cluster}")
         return _is_launch(self.launch.value, self.sym_name.value) or refuse(
             self,
             f"launch must be a JSON object with the entry {self.sym_name.value} and a schedule, "

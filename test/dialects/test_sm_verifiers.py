@@ -235,6 +235,13 @@ def test_a_launch_that_is_not_the_kernels_is_refused(launch, got):
     assert message_of(kernel("", launch)) == message + got
 
 
+@pytest.mark.parametrize("cluster", ["[0, 1, 1]", "[1, 1]", "[17, 1, 1]", "[8589934593, 1, 1]"])
+def test_a_cluster_that_no_chip_starts_is_refused(cluster):
+    text = kernel("").replace("cluster = [1, 1, 1]", f"cluster = {cluster}")
+    rule = "sm.kernel: a cluster has three extents of at least 1, and up to 16 CTAs"
+    assert message_of(text) == f"{rule}, got {cluster}"
+
+
 def test_a_descriptor_that_no_op_makes_is_refused():
     made = descriptor()
     body = f"""
