@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -57,8 +59,19 @@ def compile_candidates(options: argparse.Namespace) -> Entries:
         if _shape(spec) not in done
     ]
     for entries in _compiled(jobs, min(options.jobs, len(jobs))):
-        index |= entries
+        index = _added(path, entries)
+    return index
+
+
+def _added(path: Path, entries: Entries) -> Entries:
+    """The index with entries added and written; meanwhile others may have added theirs."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        index = (read_index(path) if path.exists() else {}) | entries
         write_text(json.dumps(index, indent=1), path)
+    finally:
+        os.close(folder)
     return index
 
 

@@ -12,7 +12,7 @@ from tilewright.compiler.schedule.tuned_schedules import read_table
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 from tilewright.runtime import read_bundle
-from tilewright.tools import tune
+from tilewright.tools import tune, tune_candidates
 from tilewright.tools.main import main
 from tilewright.tools.tune_candidates import candidates_of
 from tilewright.tools.tune_progress import left
@@ -187,6 +187,19 @@ def test_what_was_stopped_goes_on_where_it_was(gpu, tmp_path, capsys):
     assert "must be of rounds 3, got 9; name another file" in capsys.readouterr().err
     assert main([*words, "64x64x64", "--type", "e4m3"]) == 1
     assert "must be of the same type and for sm_90a" in capsys.readouterr().err
+
+
+def test_two_that_compile_into_a_folder_keep_what_each_has_made(tmp_path, monkeypatch):
+    index, made = tmp_path / "candidates.json", {"64x64x64.00.zip": {"target": "sm_90a"}}
+    other = {"72x64x64.00.zip": {"target": "sm_90a"}}
+
+    def compiled(jobs, processes):
+        index.write_text(json.dumps(other))  # by somebody else, meanwhile
+        yield made
+
+    monkeypatch.setattr(tune_candidates, "_compiled", compiled)
+    assert main(["tune", "compile", str(tmp_path), "--shapes", "64x64x64", "--jobs", "1"]) == 0
+    assert json.loads(index.read_text()) == other | made
 
 
 def test_the_time_that_is_left_follows_the_pace():
