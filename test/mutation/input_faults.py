@@ -19,7 +19,8 @@ INPUTS = [
     ),
     Fault(
         "expanded: loads of an expanded kernel are not held to the views that they name",
-        "        else:\n            check_load(kernel, op, target)\n    for op in walk(kernel, MMAS):\n",
+        "        else:\n            check_load(kernel, op, target)\n"
+        "    for op in walk(kernel, MMAS):\n",
         "    for op in walk(kernel, MMAS):\n",
         ("test/passes/test_expanded_loops.py",),
     ),
