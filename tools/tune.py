@@ -16,7 +16,7 @@ from .progress import Progress
 from .tune_candidates import INDEX, compile_candidates
 from .tune_progress import timed
 from .tune_rank import print_ranked, ranked, summary
-from .tune_results import Measured, Results, read_index, read_results, results_of
+from .tune_results import Measured, Results, by_shape, read_index, read_results, results_of
 
 if TYPE_CHECKING:
     from ..compiler.schedule.problem import Problem
@@ -145,12 +145,15 @@ def _measured(
     from ..runtime.launch.comparison import machine, measure_together
 
     found: dict[str, Any] = {**machine(), "clock": "apart", "rounds": rounds, "rows": []}
-    rows = found["rows"] = _rows_of_earlier(kept, found) if kept else []
-    done = {json.dumps(row["problem"]) for row in rows}
+    made = {_made(entry) for entry in index.values()}
+    problems = {problem for problem, _ in made}
+    earlier = _rows_of_earlier(kept, found) if kept else []
+    rows = [row for row in earlier if _made(row) in made or _made(row)[0] not in problems]
+    found["rows"], done = rows, {_made(row) for row in rows}
     groups = {
         shape: names
-        for shape, names in _by_shape(index).items()
-        if json.dumps(index[names[0]]["problem"]) not in done
+        for shape, names in by_shape(index).items()
+        if _made(index[names[0]]) not in done
     }
     with Progress("measuring") as progress:
         for names in timed(groups.values(), "measuring", progress):
@@ -159,6 +162,11 @@ def _measured(
             if kept:
                 write_text(json.dumps(found), kept)
     return found
+
+
+def _made(entry: dict[str, Any]) -> tuple[str, str | None]:
+    """What a candidate multiplies, and the sources that compiled it."""
+    return json.dumps(entry["problem"]), entry.get("sources")
 
 
 def _rows_of_earlier(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
@@ -175,13 +183,6 @@ def _rows_of_earlier(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]
             rule = f"a measurement that goes on must be of {name} {wanted[name]!r}"
             raise DeviceError(f"{path}: {rule}, got {earlier.get(name)!r}; name another file")
     return earlier["rows"]
-
-
-def _by_shape(index: dict[str, Any]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for name in index:
-        groups.setdefault(name.partition(".")[0], []).append(name)
-    return groups
 
 
 # -- table -------------------------------------------------------------------------------------

@@ -13,11 +13,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..runtime.bundles.bundle import read_bundle
+from ..runtime.bundles.manifest import BundleError
 from ..runtime.errors import DeviceError
 from .output import write_text
 from .progress import Progress
 from .tune_progress import left
-from .tune_results import read_index
+from .tune_results import by_shape, read_index
 
 if TYPE_CHECKING:
     from ..compiler.schedule.problem import Problem, Schedule
@@ -45,30 +47,50 @@ class Job:
 def compile_candidates(options: argparse.Namespace) -> Entries:
     """Compile the candidates of every shape into `options.folder`; the index that is written.
 
-    Shapes that the folder's index has already are left as they are.
+    Shapes whose candidates are there already are left as they are: made by the sources of today,
+    and bundles that can be read. Others are compiled anew.
     """
     specs = _specs(options.shapes, options.type)
     options.folder.mkdir(parents=True, exist_ok=True)
     path = options.folder / INDEX
     index = read_index(path) if path.exists() else {}
     _check_earlier(path, index, specs, options.target)
-    done = {name.partition(".")[0] for name in index}
+    of_shapes = by_shape(index)
     jobs = [
         Job(spec, options.target, options.count, options.drawn, options.folder)
         for spec in specs
-        if _shape(spec) not in done
+        if not _is_whole(options.folder, index, of_shapes.get(_shape(spec), []))
     ]
     for entries in _compiled(jobs, min(options.jobs, len(jobs))):
         index = _added(path, entries)
     return index
 
 
+def _is_whole(folder: Path, index: Entries, names: list[str]) -> bool:
+    """Whether there are candidates of a shape, all of today's sources, and all can be read."""
+    from ..compiler.own_sources import source_digest
+
+    if not names or any(index[name].get("sources") != source_digest() for name in names):
+        return False
+    try:
+        for name in names:
+            read_bundle(folder / name)
+    except BundleError:
+        return False
+    return True
+
+
 def _added(path: Path, entries: Entries) -> Entries:
-    """The index with entries added and written; meanwhile others may have added theirs."""
+    """The index with a shape's entries in place of earlier ones; others may have added theirs."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
-        index = (read_index(path) if path.exists() else {}) | entries
+        index = read_index(path) if path.exists() else {}
+        for earlier in (
+            each for shape in by_shape(entries) for each in by_shape(index).get(shape, [])
+        ):
+            del index[earlier]
+        index |= entries
         write_text(json.dumps(index, indent=1), path)
     finally:
         os.close(folder)
@@ -115,6 +137,7 @@ def compile_shape(job: Job) -> Entries:
     """Compile one shape's candidates into the folder; their index entries by name."""
     from ..compiler.bundle_writer import as_bundle
     from ..compiler.driver import compile_matmul
+    from ..compiler.own_sources import source_digest
     from ..compiler.schedule.choice import target_for
     from ..compiler.schedule.short_steps import passes_of
     from ..dialects.errors import CompileError
@@ -132,6 +155,7 @@ def compile_shape(job: Job) -> Entries:
         as_bundle(compiled, job.folder / name)
         entries[name] = {
             "target": job.target,
+            "sources": source_digest(),
             "problem": asdict(problem),
             "schedule": asdict(schedule),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,14 @@ def read_index(path: Path) -> dict[str, dict[str, Any]]:
     if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
         raise _refused(path, COMPILE, "no entries by name")
     return found
+
+
+def by_shape(index: Iterable[str]) -> dict[str, list[str]]:
+    """The names of bundles by their shape, MxNxK.NUMBER.zip."""
+    groups: dict[str, list[str]] = {}
+    for name in index:
+        groups.setdefault(name.partition(".")[0], []).append(name)
+    return groups
 
 
 def read_results(path: Path) -> Results:

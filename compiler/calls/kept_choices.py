@@ -21,11 +21,12 @@ from ...runtime.atomic import write_file
 from ...runtime.bundles.schema import Integer, ListOf, Record, Text
 from ...runtime.private_folders import UnsafePlace, check_private_file, make_private
 from ..buckets import buckets_for
+from ..own_sources import source_digest
 from ..pipeline import parse_pipeline
 from ..schedule.buckets import Bucket
 from ..schedule.tuned_schedules import tables_of
 from ..spec import ROWS_MOST, MatmulSpec
-from .kernel_cache import FILE_MODE, cache_folder, digest, source_digest
+from .kernel_cache import FILE_MODE, cache_folder, digest
 
 FOLDER = "choices"
 SIZES = ("m", "least_m", "most_m", "batch")

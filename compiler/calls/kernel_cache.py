@@ -28,18 +28,12 @@ from ..backend import versions
 from ..bundle_writer import as_bundle, write_entry
 from ..driver import compile_matmul
 from ..importers.linalg_text import LinalgText
+from ..own_sources import source_digest
 from ..spec import MatmulSpec
 
 VARIABLE = "TILEWRIGHT_CACHE"
 FILE_MODE = 0o600
 BUNDLES_KEPT = 1024  # in memory; a kernel's PTX has some hundred kilobytes
-SOURCES = (
-    "compiler/**/*.py",
-    "dialects/**/*.py",
-    "passes/**/*.py",
-    "runtime/*.py",  # its tables, which the compiler takes
-    "runtime/bundles/*.py",
-)
 
 
 def cache_folder() -> Path:
@@ -101,17 +95,6 @@ def describe_request(
 def digest(request: Mapping[str, Any]) -> str:
     """The key of a request: 64 hexadecimal digits."""
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
-
-
-@functools.cache
-def source_digest() -> str:
-    """SHA-256 of the sources that make a bundle, so that changed ones find no old kernels."""
-    total = hashlib.sha256()
-    root = Path(__file__).parent.parent.parent
-    for path in sorted(path for pattern in SOURCES for path in root.glob(pattern)):
-        content = path.read_bytes()
-        total.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
-    return total.hexdigest()
 
 
 def _is_usable(path: Path) -> bool:

@@ -27,7 +27,7 @@ from ...runtime.bundles.bundle import Bundle
 from ...runtime.bundles.several import KERNELS_MAX
 from ...runtime.errors import DeviceError
 from ..backend import versions
-from ..calls.kernel_cache import source_digest
+from ..own_sources import source_digest
 from .ahead import Workers
 from .chips import chip_of
 from .collectives import collectives_of, sort_with

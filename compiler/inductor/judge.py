@@ -26,7 +26,8 @@ from ...dialects.target import find_target
 from ...runtime.atomic import write_file
 from ...runtime.private_folders import UnsafePlace, check_private_file, make_private
 from ..backend import versions
-from ..calls.kernel_cache import FILE_MODE, cache_folder, source_digest
+from ..calls.kernel_cache import FILE_MODE, cache_folder
+from ..own_sources import source_digest
 from ..schedule.chip_figures import figures
 from ..schedule.choice import measured_schedule
 from ..schedule.problem import Problem

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from draw_house import imports_of
 
-from tilewright.compiler.calls.kernel_cache import SOURCES
+from tilewright.compiler.own_sources import SOURCES
 
 ROOT = Path(__file__).parent.parent.parent
 ALLOWED = {

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
+from tilewright.compiler import own_sources
 from tilewright.compiler.schedule import choice
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.tuned_schedules import read_table
@@ -187,6 +188,23 @@ def test_what_was_stopped_goes_on_where_it_was(gpu, tmp_path, capsys):
     assert "must be of rounds 3, got 9; name another file" in capsys.readouterr().err
     assert main([*words, "64x64x64", "--type", "e4m3"]) == 1
     assert "must be of the same type and for sm_90a" in capsys.readouterr().err
+    (folder / "64x72x64.01.zip").write_bytes(b"PK")
+    assert main([*words, "64x64x64,64x72x64"]) == 0
+    read_bundle(folder / "64x72x64.01.zip")
+    assert {path.name: path.stat().st_mtime_ns for path in folder.glob("64x64*.zip")} == first
+
+
+def test_what_other_sources_made_is_made_and_measured_anew(gpu, tmp_path, monkeypatch):
+    folder, results = tmp_path / "c", tmp_path / "r.json"
+    words = ["tune", "compile", str(folder), "--jobs", "1", "--shapes", "64x64x64", "--count"]
+    assert main([*words, "3"]) == 0
+    assert main(["tune", "measure", str(folder), "-o", str(results)]) == 0
+    monkeypatch.setattr(own_sources, "source_digest", lambda: "other")
+    assert main([*words, "2"]) == 0
+    index = json.loads((folder / "candidates.json").read_text())
+    assert [entry["sources"] for entry in index.values()] == ["other"] * 2
+    assert main(["tune", "measure", str(folder), "-o", str(results)]) == 0
+    assert [row["sources"] for row in json.loads(results.read_text())["rows"]] == ["other"] * 2
 
 
 def test_two_that_compile_into_a_folder_keep_what_each_has_made(tmp_path, monkeypatch):
