@@ -129,3 +129,10 @@ def test_a_register_that_some_lanes_have_written_is_named_with_the_others():
     with pytest.raises(Trap, match=r"nothing has written register %r9") as caught:
         run(NEVER, "@%p1 mov.u32 %r9, 7; mov.u32 %r10, %r9;", 0)
     assert caught.value.lanes == (1 << 32) - 1 ^ 1 << 5
+
+
+def test_a_part_of_a_vector_that_nobody_has_stored_is_named():
+    body = """st.shared.v2.u32 [s+512], {%r10, %r10};
+      ld.shared.v4.u32 {%r11, %r12, %r13, %r14}, [s+512]; mov.u32 %r10, %r13;"""
+    with pytest.raises(Trap, match=r"; ptx:\d+ `st.global.u32 .*` uses what it read$"):
+        run("", body, 0)
