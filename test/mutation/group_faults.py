@@ -85,16 +85,4 @@ GROUPS = [
         "        shape = [1] * by_group + ",
         ("test/compiler/test_scaled_grouped_mm.py",),
     ),
-    Fault(
-        "groups: a band may hang over the last tiles of its group",
-        "    rows = arith.minui(build.as_value(clusters - band), build.constant(height))\n",
-        "    rows = build.constant(height)\n",
-        ("test/numerics/test_groups.py",),
-    ),
-    Fault(
-        "groups: a group's first tile is the one that a number says",
-        "    first = (place - within) // cluster.m\n",
-        "    first = place // cluster.m\n",
-        ("test/numerics/test_groups.py",),
-    ),
 ]
