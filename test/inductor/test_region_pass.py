@@ -200,11 +200,13 @@ def test_what_is_no_setting_of_ours_goes_to_inductor():
     assert settings == ON_EMULATOR and rest == {"max_autotune": True}
 
 
-def test_graphs_under_other_settings_or_passes_have_other_keys():
+def test_graphs_under_other_settings_or_passes_have_other_keys(monkeypatch, tmp_path):
     own = RegionPass().uuid()
     assert own == RegionPass().uuid() != RegionPass(ON_EMULATOR).uuid()
     assert RegionPass(before=RegionPass()).uuid() != own
     assert RegionPass(before=lambda graph: None).uuid() is None
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
+    assert RegionPass().uuid() != own
 
 
 def test_the_provider_runs_behind_what_was_there_and_goes_again():
