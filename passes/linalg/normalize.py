@@ -35,7 +35,7 @@ from ...dialects.mlir import func, ir, linalg_ops
 from ...dialects.tile import MatmulOp, YieldOp
 from ...dialects.tile_blockwise import BlockwiseMatmulOp
 from ...dialects.tile_duals import DualMatmulOp
-from ...dialects.tile_outputs import KeepOp, KeptOp, kept_by
+from ...dialects.tile_outputs import PRODUCTS, KeepOp, KeptOp, kept_by
 from ...dialects.tile_scales import ScaledMatmulOp
 from ..argument_layouts import check_layouts
 from ..base import PassLog, refused, walk
@@ -65,19 +65,7 @@ class Normalize:
     """
 
     name: ClassVar[str] = "normalize"
-    makes: ClassVar[tuple[str, ...]] = (
-        "tile.matmul",
-        "tile.dual_matmul",
-        "tile.scaled_matmul",
-        "tile.blockwise_matmul",
-        "tile.weight_matmul",
-        "tile.grouped_matmul",
-        "tile.gathered_matmul",
-        "tile.ordered_matmul",
-        "tile.grouped_scaled_matmul",
-        "tile.grouped_blockwise_matmul",
-        "tile.grouped_dual_matmul",
-    )
+    makes: ClassVar[tuple[str, ...]] = PRODUCTS
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         for entry in walk(module, MatmulOp):  # by hand, or of what linalg has no op for
