@@ -16,7 +16,7 @@ is what wgmma gives it: two rows, pairs of every 8 columns (PTX ISA, tcgen05.ld 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm
@@ -29,11 +29,11 @@ from .. import build
 from ..base import defining_op, walk
 from ..clone import constant_of
 from ..places import COLUMNS, behind
-from ..plan import is_synchronous
 from ..team import Team, team_op
 from .accumulator import LANE, lanes_of, read_matrices
 from .elements import slice_of
 from .held_factors import HeldFactors, factors_of_step
+from .left_products import is_left, mma_of
 from .mma import multiply_into
 from .register_accumulator import joined_parts, parts, struct_of_type
 from .scope import Scope, lowered, lowered_as, lowered_parts
@@ -98,12 +98,6 @@ def finish_added(scope: Scope, op: FinishSumsOp) -> None:
     """The product of the last step."""
     if is_left(mma_of(op.acc)):
         _add(scope, op.acc, llvm.load(build.i32(), Held.of(op.acc).begun) + (-1))
-
-
-def is_left(op: MmaOp) -> bool:
-    """Whether a step leaves its product to the next one, and the last to `tile.finish_sums`."""
-    users = [use.owner.opview for use in op.acc.uses]
-    return not is_synchronous(op) and any(isinstance(each, FinishSumsOp) for each in users)
 
 
 def _begin(scope: Scope, op: MmaOp, held: Held) -> ir.Value:
@@ -216,9 +210,3 @@ def products_of(scope: Scope) -> ProductColumnsOp:
     """Where the kernel's products lie."""
     (products,) = walk(scope.kernel, ProductColumnsOp)
     return products
-
-
-def mma_of(acc: ir.Value) -> Any:
-    """An MMA into sums."""
-    users = (use.owner.opview for use in acc.uses)
-    return next(user for user in users if isinstance(user, MmaOp))

@@ -12,8 +12,8 @@ from ...dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
 from ...dialects.mlir import arith, ir, llvm
 from .. import build
 from ..groups import form_of_scales
-from .elements import element_pointer, slice_of
-from .scope import place_of
+from .elements import slice_of
+from .scope import element_pointer, place_of
 
 SCALE_BYTES = 4
 

@@ -19,10 +19,10 @@ from ..copy_width import UNIT_BYTES, is_asynchronous
 from ..parts import PARTS_MAX, parts_of
 from ..team import Team
 from .groups import is_gathered
-from .operands import unit_offset
 from .scale_copies import copy_atoms, copy_padded, copy_words
 from .scope import Scope, place_of
 from .source import Source
+from .units import unit_offset
 
 
 def lower_copy(scope: Scope, op: CopyOp) -> None:

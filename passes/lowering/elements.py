@@ -15,8 +15,12 @@ from .. import build
 from ..base import refused
 from ..batches import column_pitch, row_pitch, step_bytes
 from .groups import row_of_whole
-from .scalar_ops import widened
-from .scope import Scope, lowered_parts
+from .scope import Scope, element_pointer
+
+
+def widened(element: ir.Type, width: int) -> ir.Type:
+    """`vector<width x element>`, or the element itself when width is 1."""
+    return element if width == 1 else ir.VectorType.get([width], element)
 
 
 def slice_of(values: ir.Value, start: int, width: int) -> ir.Value:
@@ -145,8 +149,3 @@ def _safe(offset: ir.Value, inside: ir.Value | None) -> ir.Value:
     if inside is None:
         return offset
     return arith.select(inside, offset, build.constant(0, build.i64()))
-
-
-def element_pointer(view: ir.Value[ir.MemRefType], offset: ir.Value) -> ir.Value:
-    """Pointer to an element of a tensor that the kernel takes by its address."""
-    return build.element_pointer(lowered_parts(view)[0], view.type.element_type, offset)

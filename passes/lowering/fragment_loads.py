@@ -22,7 +22,7 @@ from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.target import WARP_THREADS
 from .. import build
 from ..places import Place, matrix_column, matrix_row
-from .operands import unit_offset
+from .units import unit_offset
 
 MATRICES_MAX = 4
 FRAGMENT_BITS = 8 * 32  # along K, of an operand of an MMA

@@ -31,8 +31,8 @@ from ..team import Team
 from ..warp_grids import warp_tile
 from ..weights import segment
 from .block_factors import begins, follows
-from .elements import element_pointer, slice_of
-from .scope import Scope, lowered_parts
+from .elements import slice_of
+from .scope import Scope, element_pointer, lowered_parts
 from .warp_accumulator import ATOM_N, FRAGMENT, WarpSums
 from .widened_words import zero_words
 

@@ -42,6 +42,7 @@ from ...dialects.tile_types import (
 )
 from ..base import SOURCE_ATTRIBUTE, attributes_of, is_swapped, unchanging, walk
 from ..batches import argument_of, transposed_of
+from ..copy_width import UNIT_BYTES
 from ..duals import arg_names, arguments_of_b, operand_names
 from ..dynamic_rows import has_dynamic_size
 from ..outputs import SCALES, outputs_of
@@ -58,7 +59,6 @@ from .launch_sizes import (
     strides_of,
 )
 from .names import describe_names
-from .operands import UNIT_BYTES
 from .pieces import alignment_bytes
 from .promotion import promotion
 from .weight_launch import describe_weights, reads_beside_weights, say_weights

@@ -12,8 +12,7 @@ from ...dialects.tile_types import integers_of
 from .. import build
 from ..base import walk
 from ..team import Team, team_op
-from .elements import element_pointer
-from .scope import Scope
+from .scope import Scope, element_pointer
 
 WORD_BYTES = 4
 

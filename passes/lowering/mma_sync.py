@@ -31,7 +31,7 @@ from ..team import Team, team_op
 from .fragment_loads import Operand
 from .group_scales import hold_scales
 from .held_back import HeldBack, Words, new_held_back, steps_of
-from .mma import mma_dtypes
+from .mma_operands import mma_dtypes
 from .scope import Scope, lowered_as, lowered_parts, place_of
 from .split_words import multiply_split, split_of
 from .warp_accumulator import ATOM_M, ATOM_N, FRAGMENT, WarpSums, new_slots

@@ -1,4 +1,4 @@
-"""Where units of an operand tile lie in shared memory, and TMA copies into it."""
+"""TMA copies of boxes into operand tiles."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from ...dialects import sm
 from ...dialects.layout import (
     ATOM_BYTES,
     BLOCKED,
-    LINEAR,
-    SCALE_ATOM_ROWS,
-    SPAN_BYTES,
     TileLayout,
 )
-from ...dialects.mlir import arith, ir
+from ...dialects.mlir import ir
 from ...dialects.ragged_maps import FAR, is_ragged, plain_rank
 from ...dialects.tile_boxes import (
     GatherBoxesOp,
@@ -24,7 +21,6 @@ from ...dialects.tile_boxes import (
 from ...dialects.verify import GATHERED_ROWS
 from .. import build
 from ..base import defining_op
-from ..copy_width import UNIT_BYTES
 from ..groups import form_of_scales
 from ..team import Team
 from .groups import (
@@ -35,20 +31,7 @@ from .groups import (
     row_of_whole,
 )
 from .scope import Scope, lowered, lowered_parts
-
-
-def unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value:
-    """Byte offset of a unit in the tile, swizzled (the tile starts on its pattern)."""
-    in_chunk = layout.span_bytes // UNIT_BYTES
-    chunk = column // in_chunk * layout.chunk_bytes
-    within = row * layout.span_bytes + chunk
-    if in_chunk > 1:
-        within = within + column % in_chunk * UNIT_BYTES
-    if layout.swizzle in ("none", LINEAR):
-        return within
-    mask = SPAN_BYTES[layout.swizzle] // UNIT_BYTES - 1
-    line = arith.andi(within // 128, build.constant(mask))
-    return within ^ line * UNIT_BYTES
+from .units import first_atom
 
 
 def lower_load_boxes(scope: Scope, op: LoadBoxesOp) -> None:
@@ -92,13 +75,6 @@ def _load_atoms(scope: Scope, op: LoadBoxesOp) -> None:
     halves = build.as_i32(op.j) * (2 * layout.atoms[1])
     coordinates = [build.constant(0), halves, first_atom(layout, op.i)]
     _copy(scope, op, lowered(op.tile), coordinates, None)
-
-
-def first_atom(layout: TileLayout, index: ir.Value) -> ir.Value:
-    """The atom along MN that the scales of the tile of that index begin in."""
-    whole, rest = divmod(layout.mn, SCALE_ATOM_ROWS)
-    place = build.as_i32(index)
-    return place * layout.mn // SCALE_ATOM_ROWS if rest else place * whole
 
 
 def lower_multicast_boxes(scope: Scope, op: MulticastBoxesOp) -> None:

@@ -106,7 +106,8 @@ from .groups import (
 )
 from .lane_fma import lower_lane_fma
 from .marks import lower_mark
-from .mma import lower_base_descriptor, lower_mma, lower_operand, lower_short_mma
+from .mma import lower_mma, lower_short_mma
+from .mma_operands import lower_base_descriptor, lower_operand
 from .mma_sync import LOWERINGS as FRAGMENTS
 from .operands import (
     lower_gather_boxes,

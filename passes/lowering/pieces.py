@@ -30,23 +30,25 @@ from ...dialects.tile_types import (
 )
 from .. import build
 from ..batches import row_pitch
+from ..copy_width import UNIT_BYTES
 from ..places import COLUMNS, behind, column_in, matrix_column, matrix_row, row_in
 from ..team import Team
 from ..whole import extents_of_store, is_whole
 from .copies import part_offset
 from .elements import (
     concatenated,
-    element_pointer,
     held_elements,
     joined,
     read_beside,
     read_elements,
     slices_of,
+    widened,
 )
 from .groups import row_of_whole, rows_in
-from .operands import UNIT_BYTES, map_at, unit_offset
-from .scalar_ops import apply_epilogue, widened
-from .scope import Scope, lowered, lowered_as, taken
+from .operands import map_at
+from .scalar_ops import apply_epilogue
+from .scope import Scope, element_pointer, lowered, lowered_as, taken
+from .units import unit_offset
 
 MATRICES_STORED = 4
 """Matrices that one stmatrix stores."""

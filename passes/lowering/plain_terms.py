@@ -32,8 +32,8 @@ from ..places import ROWS_APART
 from ..team import Team
 from .bf16_parts import CUT
 from .fragment_loads import element_offset
-from .operands import unit_offset
 from .scope import Scope
+from .units import unit_offset
 
 QUAD, PAIR, HALVES = 4, 2, 2
 MMA_K = TERM_DTYPE.k_per_mma

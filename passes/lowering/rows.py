@@ -32,18 +32,19 @@ from ...dialects.verify import products_of
 from .. import build
 from ..base import defining_op
 from ..batches import column_pitch, row_pitch
+from ..copy_width import UNIT_BYTES
 from ..places import ATOM_M, COLUMNS, PAIR, behind, column_in, held_row, row_in
 from ..team import Team
 from ..tmem_reads import TmemRead
 from ..whole import is_whole
 from .accumulator import column_of, lanes_of, read_fragment, read_matrices, row_of
-from .elements import element_pointer, joined, read_elements, slice_of
+from .elements import joined, read_elements, slice_of
 from .group_scales import scaled_rows
 from .groups import row_of_whole
-from .operands import UNIT_BYTES, unit_offset
 from .register_accumulator import parts, pinned, struct_of_type
 from .scalar_ops import apply_epilogue
-from .scope import CAST, Scope, lowered, lowered_as, lowered_parts, sums_at
+from .scope import CAST, Scope, element_pointer, lowered, lowered_as, lowered_parts, sums_at
+from .units import unit_offset
 
 UNIT_COLUMNS = UNIT_BYTES // 4
 

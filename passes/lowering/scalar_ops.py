@@ -14,6 +14,7 @@ from ...dialects.tile_pieces import ApplyEpilogueOp
 from ...dialects.tile_threads import ApplyToRowOp, WriteRowOp
 from .. import build
 from ..base import attributes_of, refused
+from .elements import widened
 from .special_functions import erf, tanh
 
 LOG2_E = 1.4426950408889634
@@ -44,11 +45,6 @@ def apply_epilogue(
         else:
             values[result] = _lower(inner, [values[each] for each in inner.operands], width)
     return values[last.operands[0]]
-
-
-def widened(element: ir.Type, width: int) -> ir.Type:
-    """`vector<width x element>`, or the element itself when width is 1."""
-    return element if width == 1 else ir.VectorType.get([width], element)
 
 
 def _lower(op: ir.OpView, operands: list[ir.Value], width: int) -> ir.Value:

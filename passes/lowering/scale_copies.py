@@ -22,8 +22,8 @@ from ..base import walk
 from ..shared_scales import NOT_SHARED, said_shared
 from ..team import Team
 from .groups import atom_of_whole, is_of_group, row_of_whole
-from .operands import first_atom, unit_offset
 from .scope import Scope, lowered_parts, place_of
+from .units import first_atom, unit_offset
 
 WORD_BYTES = 4
 ATOM_UNITS = ATOM_BYTES // UNIT_BYTES

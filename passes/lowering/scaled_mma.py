@@ -31,7 +31,7 @@ from ...dialects.tile_scales import depth_of, mma_of
 from ...dialects.tile_types import SmemType
 from .. import build
 from ..base import walk
-from .mma import operand_descriptor
+from .mma_operands import operand_descriptor
 from .scope import Scope, lowered, sums_at
 
 ATOM_COLUMNS = 4

@@ -134,3 +134,8 @@ def slot_of(op: Any) -> tuple[Any, ir.Value | int]:
     """(the op that made its ring, its index) of the slot that an op is on."""
     slot = defining_op(op.slot)
     return defining_op(slot.ring), known(slot.index)
+
+
+def element_pointer(view: ir.Value[ir.MemRefType], offset: ir.Value) -> ir.Value:
+    """Pointer to an element of a tensor that the kernel takes by its address."""
+    return build.element_pointer(lowered_parts(view)[0], view.type.element_type, offset)

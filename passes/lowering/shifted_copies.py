@@ -28,9 +28,9 @@ from ..base import walk
 from ..copy_width import SHIFTED_UNITS, UNIT_BYTES
 from ..team import Team
 from .elements import slice_of
-from .operands import unit_offset
 from .scope import Scope, place_of
 from .source import Source
+from .units import unit_offset
 
 UNITS = SHIFTED_UNITS
 WORD_BYTES = 4

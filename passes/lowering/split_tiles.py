@@ -27,10 +27,10 @@ from ..team import Team
 from .bf16_parts import pieces_of
 from .descriptors import encode_bytes
 from .fragment_loads import element_offset
-from .mma import advance, descriptor_at
+from .mma_operands import advance, descriptor_at
 from .operand_tiles import descriptor_type
-from .operands import unit_offset
 from .scope import Scope, place_of
+from .units import unit_offset
 
 UNIT = UNIT_BYTES // TERM_DTYPE.bytes
 """Elements of a term that a thread writes at once."""

@@ -30,9 +30,9 @@ from .. import build
 from ..clone import constant_of
 from ..places import ATOM_M, held_row
 from ..team import Team, team_op
-from .added_tcgen05 import is_left, mma_of
 from .descriptors import encode_bytes
-from .mma import advance, descriptor_at
+from .left_products import is_left, mma_of
+from .mma_operands import advance, descriptor_at
 from .operand_tiles import descriptor_type
 from .plain_products import Tile, add_plainly
 from .plain_terms import MMA_K, PAIR, QUAD, Lost, TermTile, fragment_terms, term_tiles

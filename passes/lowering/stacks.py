@@ -16,8 +16,7 @@ from ...dialects.tile_batches import (
 from ...dialects.tile_types import DYNAMIC, TensorMapType, is_padded
 from .. import build
 from ..batches import STEP_ATTRIBUTE, step_of, steps_of
-from .elements import element_pointer
-from .scope import Scope, lowered, lowered_as, lowered_parts
+from .scope import Scope, element_pointer, lowered, lowered_as, lowered_parts
 
 
 def lower_batch(_: Scope, op: BatchOp) -> list[ir.Value]:

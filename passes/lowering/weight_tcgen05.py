@@ -47,17 +47,16 @@ from .added_tcgen05 import (
     begin_product,
     finish_added,
     hold_sums_apart,
-    is_left,
-    mma_of,
     products_of,
     read_product,
 )
 from .block_factors import begins, follows
 from .group_scales import GroupScales, hold_scales, row_of_lane
-from .mma import operand_descriptor
-from .operands import unit_offset
+from .left_products import is_left, mma_of
+from .mma_operands import operand_descriptor
 from .register_accumulator import joined_parts, struct_of_type
 from .scope import Scope, lowered, lowered_as, lowered_parts, place_of
+from .units import unit_offset
 from .widened_words import widened_word
 
 WORD_BYTES, HALVES = 4, 2

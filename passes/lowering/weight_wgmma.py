@@ -31,7 +31,7 @@ from ..weights import MMA_K, WIDENED_K, groups_of_mmas, part_of
 from .block_factors import atom_slots, begins, follows
 from .fragment_loads import Operand
 from .group_scales import GroupScales
-from .mma import operand_descriptor
+from .mma_operands import operand_descriptor
 from .register_accumulator import joined_parts, parts, pinned, struct_of_type
 from .scope import Scope, place_of
 from .weight_mma import HALF_K, Weights

@@ -19,7 +19,7 @@ from ..places import ATOM_M
 from ..team import Team
 from .descriptors import encode_bytes
 from .group_scales import hold_scales
-from .mma import advance, mma_fields, operand_descriptor, parts_of_b
+from .mma_operands import advance, mma_fields, operand_descriptor, parts_of_b
 from .register_accumulator import (
     joined_registers,
     split_registers,
