@@ -33,7 +33,7 @@ LAUNCH = Record(
 
 
 def launch_of(gpu_module: Any, chip: str) -> dict[str, Any]:
-    """What the kernel of a gpu.module says of its launch (`passes/lowering/launch.py`), checked.
+    """What the kernel of a gpu.module says of its launch (`passes/lowering/launch/`), checked.
 
     Raises CompileError where it says nothing, or what no launch can be, or is for another chip.
     """

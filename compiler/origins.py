@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..dialects.mlir import ir, passmanager
-from ..passes.lowering.lower_to_nvvm import LowerToNvvm
+from ..passes.lowering.nvvm.lower_to_nvvm import LowerToNvvm
 from ..passes.lowering.select_instructions import SelectInstructions
 from .pipeline import PassEvent
 

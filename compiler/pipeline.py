@@ -32,7 +32,7 @@ from ..passes.checks.memory import check_memory
 from ..passes.checks.pipes import check_pipes
 from ..passes.expand.loops import is_expanded
 from ..passes.linalg.check_matmul import check_matmuls
-from ..passes.lowering.pipes_to_barriers import PipesToBarriers
+from ..passes.lowering.barriers.pipes_to_barriers import PipesToBarriers
 from ..passes.plan_memory import PlanMemory
 from ..passes.thread_rules import check_threads
 from .importers.source_text import check_text

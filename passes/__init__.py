@@ -5,7 +5,7 @@ A pass stands in the file of its name, in its own folder where it has parts:
     linalg/      normalize, and how it finds the product in linalg
     tiling/      tiling, and how it makes a kernel's views, steps, stores and places
     expand/      expand-loops
-    lowering/    the last three passes, and their patterns
+    lowering/    the last three passes, and their patterns by what they are of: an MMA, copies, …
     checks/      what passes take for granted of a kernel, checked between passes by
                  compiler/pipeline.py
 
@@ -24,8 +24,8 @@ from .epilogue_staging import EpilogueStaging
 from .expand.loops import ExpandLoops
 from .instrument import Instrument
 from .linalg.normalize import Normalize
-from .lowering.lower_to_nvvm import LowerToNvvm
-from .lowering.pipes_to_barriers import PipesToBarriers
+from .lowering.barriers.pipes_to_barriers import PipesToBarriers
+from .lowering.nvvm.lower_to_nvvm import LowerToNvvm
 from .lowering.select_instructions import SelectInstructions
 from .persistence import Persistence
 from .ping_pong import PingPong

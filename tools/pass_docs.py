@@ -39,8 +39,8 @@ from ..passes.linalg import (
     trace_scales,
 )
 from ..passes.linalg.normalize import Normalize
-from ..passes.lowering import pipes, rings
-from ..passes.lowering.pipes_to_barriers import PipesToBarriers
+from ..passes.lowering.barriers import pipes, rings
+from ..passes.lowering.barriers.pipes_to_barriers import PipesToBarriers
 from ..passes.plan_memory import PlanMemory
 from ..passes.tiling import kernel, mma
 from ..passes.tiling.tiling import Tiling
@@ -234,13 +234,13 @@ def _files(pass_class: Any) -> list[Any]:
     if pass_class.name not in SHOWN:
         return [own]
     last = pass_class is LOWERING[-1]
-    names = sorted(each.name for each in pkgutil.iter_modules(lowering.__path__))
-    found = [importlib.import_module(f"{lowering.__name__}.{name}") for name in names]
+    walked = pkgutil.walk_packages(lowering.__path__, f"{lowering.__name__}.")
+    found = [importlib.import_module(name) for name in sorted(each.name for each in walked)]
     homes = {inspect.getmodule(each) for each in ALL} | {
         each for called in CALLS.values() for each in called
     }
     called = [each for each in found if each not in homes]
-    return [own, *(each for each in called if (".nvvm_" in each.__name__) == last)]
+    return [own, *(each for each in called if (".nvvm." in each.__name__) == last)]
 
 
 def _refusals(modules: list[Any]) -> str:

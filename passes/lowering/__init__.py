@@ -1,1 +1,18 @@
-"""How `select-instructions` emits each part of a kernel: one module a subject."""
+"""The last passes: `pipes-to-barriers`, `select-instructions` and `lower-to-nvvm`.
+
+    barriers/     pipes-to-barriers: pipes as waits and arrivals on mbarriers
+    nvvm/         lower-to-nvvm: an op of `sm`, a pattern
+
+`select-instructions` emits a kernel by patterns, which `patterns` lists by what multiplies:
+
+    tcgen05/, wgmma/, mma_sync/, fma/    products of each unit: plain, with block scales, of
+                                         weights that threads widen, of f32 that they split
+    copies/       operands on their way to shared memory: by TMA, and by threads
+    epilogue/     from sums to results: what a thread reads, computes and stores
+    scales/       scales in f32 that threads multiply products by
+    operands/     tiles in shared memory, as MMAs and threads read them
+    registers/    accumulators, fragments and vectors that threads hold
+    tiles/        which tile, matrix and group of rows a CTA computes
+    scope/        what every pattern knows: the kernel, the place of the CTA, positions in rings
+    launch/       what a launch needs to know, for the manifest
+"""

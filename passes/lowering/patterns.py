@@ -74,65 +74,26 @@ from ...dialects.tile_threads import (
     WriteRowOp,
 )
 from ...dialects.tile_weights import TurnedWeightMmaOp, WeightMmaOp
-from .added_tcgen05 import finish_added, hold_sums_apart, lower_added_mma
-from .added_wgmma import (
-    await_added,
-    hold_added_sums,
-    lower_added_wgmma,
-    lower_blockwise_wgmma,
+from .copies.boxes import (
+    lower_gather_boxes,
+    lower_load_boxes,
+    lower_multicast_boxes,
+    lower_prefetch_boxes,
 )
-from .clearing import lower_clear_unit
-from .copies import lower_copy
-from .elements import join
-from .fma import lower_fma
-from .fragment_reads import (
+from .copies.clearing import lower_clear_unit
+from .copies.copies import lower_copy
+from .copies.shifted_copies import lower_copy_together
+from .epilogue.fragment_reads import (
     await_registers,
     await_sums,
     read_registers,
     read_tensor_memory,
     read_warp,
 )
-from .groups import (
-    lower_gathered_rows,
-    lower_group_at,
-    lower_group_atoms,
-    lower_group_columns,
-    lower_group_depth,
-    lower_group_place,
-    lower_group_rows,
-    lower_group_scales,
-    lower_group_starts,
-    lower_group_steps,
-)
-from .lane_fma import lower_lane_fma
-from .marks import lower_mark
-from .mma import lower_mma, lower_short_mma
-from .mma_operands import lower_base_descriptor, lower_operand
-from .mma_sync import LOWERINGS as FRAGMENTS
-from .operands import (
-    lower_gather_boxes,
-    lower_load_boxes,
-    lower_multicast_boxes,
-    lower_prefetch_boxes,
-)
-from .pieces import PIECES
-from .positions import (
-    lower_advance_position,
-    lower_barrier,
-    lower_cta_mask,
-    lower_leader_rank,
-    lower_position,
-    lower_prefetch,
-    lower_read_position,
-    lower_read_tally,
-    lower_slot_address,
-    lower_tally,
-    lower_tile,
-    lower_tmem_base,
-    lower_write_tally,
-)
-from .quantized import lower_block_scale, lower_write_codes, lower_write_scales
-from .rows import (
+from .epilogue.marks import lower_mark
+from .epilogue.pieces import PIECES
+from .epilogue.quantized import lower_block_scale, lower_write_codes, lower_write_scales
+from .epilogue.rows import (
     lower_apply_to_row,
     lower_held_column,
     lower_held_row,
@@ -147,15 +108,9 @@ from .rows import (
     lower_write_partial,
     lower_write_row,
 )
-from .scaled_mma import lower_scaled_mma
-from .scaled_mma_sync import lower_scaled_mma_sync
-from .scope import Scope
-from .shifted_copies import lower_copy_together
-from .short_wgmma import lower_short_wgmma
-from .split_tcgen05 import LOWERINGS as SPLIT_TCGEN05
-from .split_wgmma import LOWERINGS as SPLIT_WGMMA
-from .stacks import BATCHES
-from .thread_sums import (
+from .fma.lanes import lower_lane_fma
+from .fma.mma import lower_fma
+from .fma.sums import (
     hold_sums,
     lower_add_lanes,
     lower_clear_sums,
@@ -163,7 +118,52 @@ from .thread_sums import (
     lower_sums_place,
     lower_sums_row,
 )
-from .tiles import (
+from .fma.views import lower_view_fma
+from .mma_sync.mma import LOWERINGS as FRAGMENTS
+from .mma_sync.scaled import lower_scaled_mma_sync
+from .mma_sync.weights import lower_weight_mma
+from .operands.mma_operands import lower_base_descriptor, lower_operand
+from .registers.elements import join
+from .scope.positions import (
+    lower_advance_position,
+    lower_barrier,
+    lower_cta_mask,
+    lower_leader_rank,
+    lower_position,
+    lower_prefetch,
+    lower_read_position,
+    lower_read_tally,
+    lower_slot_address,
+    lower_tally,
+    lower_tile,
+    lower_tmem_base,
+    lower_write_tally,
+)
+from .scope.scope import Scope
+from .tcgen05.added import finish_added, hold_sums_apart, lower_added_mma
+from .tcgen05.mma import lower_mma, lower_short_mma
+from .tcgen05.scaled import lower_scaled_mma
+from .tcgen05.split import LOWERINGS as SPLIT_TCGEN05
+from .tcgen05.weights import (
+    finish_widened,
+    hold_widened_sums,
+    lower_grouped_weight_tcgen05,
+    lower_weight_tcgen05,
+)
+from .tiles.groups import (
+    lower_gathered_rows,
+    lower_group_at,
+    lower_group_atoms,
+    lower_group_columns,
+    lower_group_depth,
+    lower_group_place,
+    lower_group_rows,
+    lower_group_scales,
+    lower_group_starts,
+    lower_group_steps,
+)
+from .tiles.stacks import BATCHES
+from .tiles.tiles import (
     lower_box_rows,
     lower_cta_tile,
     lower_dim,
@@ -172,16 +172,11 @@ from .tiles import (
     lower_split_rank,
     lower_tile_count,
 )
-from .view_fma import lower_view_fma
-from .weight_mma import lower_weight_mma
-from .weight_tcgen05 import (
-    finish_widened,
-    hold_widened_sums,
-    lower_grouped_weight_tcgen05,
-    lower_weight_tcgen05,
-)
-from .weight_wgmma import lower_grouped_weight_wgmma, lower_weight_wgmma
-from .wgmma import hold_registers, lower_set_registers, lower_wgmma
+from .wgmma.added import await_added, hold_added_sums, lower_added_wgmma, lower_blockwise_wgmma
+from .wgmma.mma import hold_registers, lower_set_registers, lower_wgmma
+from .wgmma.short import lower_short_wgmma
+from .wgmma.split import LOWERINGS as SPLIT_WGMMA
+from .wgmma.weights import lower_grouped_weight_wgmma, lower_weight_wgmma
 
 Lowerings = dict[type, Callable[[Scope, Any], Any]]
 

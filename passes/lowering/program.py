@@ -29,8 +29,8 @@ from ..clone import is_pure
 from ..team import Team
 from ..thread_rules import program
 from .patterns import INSTRUCTIONS, LOWERINGS
-from .scope import CAST, Scope
-from .thread_numbers import NUMBERS, elect, number_in, number_kernel, number_team
+from .scope.scope import CAST, Scope
+from .scope.thread_numbers import NUMBERS, elect, number_in, number_kernel, number_team
 
 Blocks = dict[type, Callable[[Scope, Any], list[Any]]]
 

@@ -25,12 +25,12 @@ from ..dynamic_rows import size_names
 from ..plan import Parameter, cluster_of, parameters_of
 from ..team import team_op
 from ..thread_rules import program
-from .fast_functions import FastFunctions
-from .launch import launch_attribute
-from .launch_epilogue import all_stores, policy_of
+from .epilogue.fast_functions import FastFunctions
+from .launch.epilogue import all_stores, policy_of
+from .launch.launch import launch_attribute
 from .program import convert_kernel
-from .scope import Scope, lowered_as
-from .tiles import lower_workspace
+from .scope.scope import Scope, lowered_as
+from .tiles.tiles import lower_workspace
 
 
 @dataclass(frozen=True)

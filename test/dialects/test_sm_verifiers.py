@@ -5,7 +5,7 @@ import pytest
 from tilewright.compiler.pipeline import run_passes_on_text
 from tilewright.dialects.dtypes import DTYPES, scaled_mma_of_kind
 from tilewright.dialects.errors import CompileError
-from tilewright.passes.lowering.descriptors import scaled_instruction_descriptor
+from tilewright.passes.lowering.operands.descriptors import scaled_instruction_descriptor
 
 FIELDS = {"base_offset": 0, "lbo": 16, "sbo": 1024, "swizzle": '"128B"', "version": 1}
 MMA = {

@@ -4,7 +4,7 @@ import pytest
 
 from tilewright.dialects.dtypes import DTYPES
 from tilewright.dialects.layout import TileLayout
-from tilewright.passes.lowering.descriptors import (
+from tilewright.passes.lowering.operands.descriptors import (
     encode_bytes,
     instruction_descriptor,
     shared_descriptor,

@@ -73,10 +73,6 @@ LAYERS = {
 """Of the compiler, what is imported by that which compiles; `compiler/calls` stands on all."""
 
 
-FRAME = ROOT / "passes" / "lowering"
-"""Where the frame and what it opens import each other still."""
-
-
 @pytest.mark.parametrize("folder", LAYERS)
 def test_importers_and_schedules_know_nothing_of_what_compiles(folder):
     for path in files_of(folder):
@@ -96,8 +92,7 @@ def test_only_the_public_names_and_calls_know_of_calls():
 
 @pytest.mark.parametrize("folder", ["dialects", "passes", "compiler"])
 def test_no_two_files_import_each_other_wherever_the_import_stands(folder):
-    files = [path for path in files_of(folder) if FRAME not in path.parents]
-    modules = {module_name(path): imported_modules(path) for path in files}
+    modules = {module_name(path): imported_modules(path) for path in files_of(folder)}
     assert not circles({name: found - packages_of(name) for name, found in modules.items()})
 
 

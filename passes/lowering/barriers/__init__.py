@@ -1,0 +1,1 @@
+"""The pass `pipes-to-barriers`: pipes as waits and arrivals on mbarriers."""

@@ -1,0 +1,319 @@
+"""Pipes as mbarriers: who waits, who arrives, and what an arrival waits for.
+
+ring of          full when                                       empty when
+operand tiles    TMA's bytes and the producer's arrival are in;  tcgen05.commit arrives, or
+                 each warp's, where threads copy                 each consumer warp (wgmma)
+accumulator      tcgen05.commit arrives                          each consumer warp arrives
+turns            each producer warp arrives                      each consumer warp arrives
+pieces ahead     TMA's bytes and the arrival of who loads are in;  no barrier tells
+
+Rings that threads fill for themselves have no mbarriers (`copy_groups`).
+
+With wgmma, a slot may be waited for before the one ahead of it is released, so that waiting and
+releasing have a position each. Threads that copy with cp.async arrive on a slot when they have
+started to fill later ones, and at the end of the loop on the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....dialects import sm
+from ....dialects.mlir import arith, ir, scf
+from ....dialects.pipe import AcquireOp, CommitOp, DrainOp, ReleaseOp, SkipOp, TileOp, WaitOp
+from ....dialects.sm_threads import ISSUER, LANE, WARP
+from ....dialects.tile_ahead import AwaitPieceOp, LoadPieceOp
+from ....dialects.tile_boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
+from ....dialects.tile_loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
+from ....dialects.tile_stores import NextBufferOp, StagingBufferOp
+from ... import build
+from ...base import defining_op, refused
+from ...dynamic_rows import box_rows
+from ...ring_fills import loads_of_own_rows, transaction_bytes
+from . import copy_groups
+from .rings import Ring, Rings, advance, arrive_once, before, converge, peers, read, run
+
+
+def lower_acquire(rings: Rings, op: AcquireOp) -> None:
+    """Wait until the slot is empty; announce the bytes that its full barrier waits for."""
+    ring = rings.of_op(op)
+    if ring.moves is not None:
+        copy_groups.acquire(ring, op)
+        return
+    index, parity = read(ring.fill)
+    rings.wait(ring.empty(index), before(parity))
+    if ring.kind == "accumulator":
+        rings.fence("tcgen05_after")
+    slot = ring.slot(index)
+    if ring.kind == "operands":
+        rings.filling[slot] = full = ring.full(index)
+        _announce(rings, ring, full, op)
+    op.slot.replace_all_uses_with(slot)
+
+
+def _announce(rings: Rings, ring: Ring, full: ir.Value, acquire: AcquireOp) -> None:
+    pair, ctas = rings.cluster.pair, 2 if rings.cluster.pair else 1
+    expected = ctas * transaction_bytes(acquire)
+    more = _bytes_by_rows(acquire, ctas)
+    if pair and not ring.copies:
+        with run(ISSUER):
+            _expect(sm.ArriveExpectTxOp, sm.ArriveExpectMoreOp, full, expected, more)
+    elif not ring.copies:
+        _expect(sm.ArriveExpectTxOp, sm.ArriveExpectMoreOp, full, expected, more)
+    elif expected or more is not None:
+        with run(ISSUER if pair else LANE):
+            _expect(sm.ExpectTxOp, sm.ExpectMoreOp, full, expected, more)
+        converge()
+
+
+def _expect(
+    known: Any, also_more: Any, full: ir.Value, expected: int, more: ir.Value | None
+) -> None:
+    if more is None:
+        known.of(full, bytes=expected)
+    else:
+        also_more.of(full, more, bytes=expected)
+
+
+def _bytes_by_rows(acquire: AcquireOp, ctas: int) -> ir.Value | None:
+    """What boxes bring whose rows a launch says; None where there are no such boxes."""
+    more = None
+    for load in loads_of_own_rows(acquire):
+        layout = load.tile.type.layout
+        each = box_rows(load) * (ctas * layout.span_bytes * layout.chunks)
+        more = each if more is None else more + each
+    return more
+
+
+def lower_load(rings: Rings, op: TmaLoadOp) -> None:
+    """The bytes are counted where the slot is told to be full."""
+    LoadBoxesOp(barrier=_counting(rings, op), map=op.map, tile=op.tile, i=op.i, j=op.j)
+
+
+def lower_gather(rings: Rings, op: TmaGatherOp) -> None:
+    """The same of copies that all threads of the team start."""
+    GatherBoxesOp(barrier=_counting(rings, op), map=op.map, tile=op.tile, i=op.i, j=op.j)
+
+
+def lower_multicast(rings: Rings, op: TmaMulticastOp) -> None:
+    """The same in every CTA that the tile goes to."""
+    where = {"map": op.map, "tile": op.tile, "i": op.i, "j": op.j}
+    boxes = {"axis": op.axis, "parts": op.parts, "mask": peers(op.axis.value)}
+    MulticastBoxesOp(barrier=_counting(rings, op), **where, **boxes)
+
+
+def _counting(rings: Rings, op: TmaLoadOp | TmaGatherOp | TmaMulticastOp) -> ir.Value:
+    """The barrier that counts a load's bytes, of a pair the leader's."""
+    full = rings.filling[defining_op(op.tile).slot]
+    if not rings.cluster.pair:
+        return full
+    return sm.LeaderBarrierOp.of(full, leader=full.type).leader
+
+
+def lower_commit(rings: Rings, op: CommitOp) -> None:
+    """The slot is full when TMA's bytes, the threads' copies or the MMAs are in."""
+    ring = rings.of_op(op)
+    if ring.moves is not None:
+        copy_groups.commit(ring, op)
+        return
+    if ring.kind == "accumulator":
+        rings.commit(ring.full(read(ring.fill)[0]), rings.pair_mask())
+    elif ring.kind == "turns":
+        _hand_over(ring.full(read(ring.fill)[0]))
+    elif ring.copies:
+        _commit_copies(rings, ring)
+    advance(ring.fill)
+
+
+def _commit_copies(rings: Rings, ring: Ring) -> None:
+    """Each warp arrives on the slot whose copies have been under way the longest."""
+    if ring.gathers:  # their bytes tell when they are done
+        _arrive_when_copied(rings, ring)
+        return
+    sm.CpAsyncCommitOp.of()
+    if ring.pending is None:
+        _publish_copies(0)
+        _arrive_when_copied(rings, ring)
+        return
+    pending = sm.ReadTallyOp.of(ring.pending).value
+    behind = build.equal(pending, ring.under_way)
+    with build.when(behind):
+        _publish_copies(ring.under_way)
+        _arrive_when_copied(rings, ring)
+        advance(ring.arrive)
+    more = arith.select(behind, pending, pending + 1)
+    sm.WriteTallyOp.of(ring.pending, more)
+
+
+def finish_copies(rings: Rings, loop: scf.ForOp) -> None:
+    """After a loop that fills slots: each warp arrives on those that are still under way."""
+    for op in loop.body.operations:
+        if isinstance(op, CommitOp):
+            _arrive_on_the_rest(rings, rings.of_op(op))
+
+
+def _arrive_on_the_rest(rings: Rings, ring: Ring) -> None:
+    if ring.pending is None:
+        return
+    pending = sm.ReadTallyOp.of(ring.pending).value
+    _publish_copies(0)
+    for already in range(ring.under_way):
+        with build.when(build.less(pending, already + 1) ^ build.true()):
+            _arrive_when_copied(rings, ring)
+            advance(ring.arrive)
+    sm.WriteTallyOp.of(ring.pending, build.constant(0))
+
+
+def _publish_copies(newest: int) -> None:
+    """All but the `newest` groups of this thread's copies are done, and the async proxy sees it."""
+    sm.CpAsyncWaitOp.of(pending=newest)
+    build.fence("async_shared")
+    converge()
+
+
+def _arrive_when_copied(rings: Rings, ring: Ring) -> None:
+    """Where the MMAs are issued that read what the warp copied."""
+    full = ring.full(read(ring.arrive)[0])
+    with run(WARP):
+        _arrive_at_issuer(rings, full)
+    converge()
+
+
+def lower_wait(rings: Rings, op: WaitOp) -> None:
+    """Wait until the slot is full."""
+    ring = rings.of_op(op)
+    if ring.moves is not None:
+        copy_groups.wait(ring, op)
+        return
+    index, parity = read(ring.read)
+    rings.wait(ring.full(index), parity)
+    rings.fence("tcgen05_after")
+    op.slot.replace_all_uses_with(ring.slot(index))
+    if rings.target.awaits_mmas:
+        advance(ring.read)
+
+
+def lower_release(rings: Rings, op: ReleaseOp) -> None:
+    """The slot is empty once the MMAs that read it are done, or every warp has read it."""
+    ring = rings.of_op(op)
+    if ring.moves is not None:
+        copy_groups.release(ring, op)
+        return
+    empty = ring.empty(read(ring.release)[0])
+    if ring.kind == "accumulator":
+        _release_sums(rings, empty)
+    elif ring.kind == "turns":
+        _hand_over(empty)
+    elif rings.target.releases_by_warp:
+        _arrive_by_warp(rings, ring, empty)
+    else:
+        _commit_mmas(rings, empty)
+    advance(ring.release)
+
+
+def _release_sums(rings: Rings, empty: ir.Value) -> None:
+    """Each warp that has read its part of tensor memory tells whoever issues the MMAs."""
+    rings.fence("tcgen05_before")
+    converge()
+    with run(WARP):
+        _arrive_at_issuer(rings, empty)
+    converge()
+
+
+def _commit_mmas(rings: Rings, empty: ir.Value) -> None:
+    """The MMAs issued so far arrive once they are done; threads that also add sums elect a lane."""
+    if rings.target.adds_from_tensor_memory:
+        with run(LANE):
+            rings.commit(empty, rings.release_mask())
+        converge()
+    else:
+        rings.commit(empty, rings.release_mask())
+
+
+def lower_skip(rings: Rings, op: SkipOp) -> None:
+    """Where the consumer waits and releases moves past the slots."""
+    ring = rings.of_op(op)
+    if not rings.target.awaits_mmas:
+        raise refused(op, f"pipes-to-barriers: no agents of {rings.target.chip} share a ring")
+    for place in (ring.release, ring.read):
+        advance(place, op.slots.value)
+
+
+def _hand_over(barrier: ir.Value) -> None:
+    """One arrival of each warp, in this CTA: turns go to agents of the same one."""
+    arrive_once(barrier)
+    converge()
+
+
+def _arrive_by_warp(rings: Rings, ring: Ring, barrier: ir.Value) -> None:
+    """One arrival of each warp, in every CTA that writes into the slot: lane r's in that of rank r.
+
+    `tile.await_mma` has waited for the warp's MMAs on the slot. They are all that has to be ordered
+    before the arrival, so the CTA is scope enough: the cluster's costs a memory barrier a step.
+    Where threads have read the slot themselves, the lane that arrives meets the others first.
+    """
+    if rings.target.mma.threads_load or ring.has_vectors:
+        converge()
+    mask = rings.release_mask()
+    if mask is None:
+        arrive_once(barrier)
+    else:
+        body = sm.EachRankOp.of(mask).body.blocks.append(build.i32())
+        with ir.InsertionPoint(body):
+            build.arrive(build.in_cta(barrier, body.arguments[0]))
+    converge()
+
+
+def _arrive_at_issuer(rings: Rings, barrier: ir.Value) -> None:
+    """Arrive where the MMAs are issued that wait for it: in the pair's first CTA."""
+    if not rings.cluster.pair:
+        build.arrive(barrier)
+        return
+    rank = sm.LeaderRankOp.of().rank
+    build.arrive(build.in_cta(barrier, rank), in_cluster=True)
+
+
+def lower_drain(rings: Rings, op: DrainOp) -> None:
+    """Wait until every slot is empty: no other CTA's commit is then on its way to this one."""
+    ring = rings.of_op(op)
+    for _ in range(ring.stages):
+        index, parity = read(ring.fill)
+        rings.wait(ring.empty(index), before(parity))
+        advance(ring.fill)
+
+
+def lower_staging_buffer(rings: Rings, op: StagingBufferOp) -> None:
+    """The buffer whose turn it is."""
+    ring = rings.rings[op.staging]
+    slot = ring.slot(read(ring.fill)[0])
+    op.buffer.replace_all_uses_with(tile_of(slot, op.buffer.type))
+
+
+def lower_next_buffer(rings: Rings, op: NextBufferOp) -> None:
+    advance(rings.rings[op.staging].fill)
+
+
+def lower_load_piece(rings: Rings, op: LoadPieceOp) -> None:
+    """A load into the next slot, which those who read it last have left."""
+    ring, tile = rings.rings[op.ring], op.ring.type.tiles[0]
+    index = read(ring.fill)[0]
+    full = ring.full(index)
+    piece = tile_of(ring.slot(index), tile)
+    sm.ArriveExpectTxOp.of(full, bytes=tile.layout.size_bytes)
+    LoadBoxesOp(barrier=full, map=op.map, tile=piece, i=op.i, j=op.j)
+    advance(ring.fill)
+
+
+def lower_await_piece(rings: Rings, op: AwaitPieceOp) -> None:
+    """Wait until it is there."""
+    ring = rings.rings[op.ring]
+    index, parity = read(ring.read)
+    build.barrier_wait(ring.full(index), parity)
+    op.piece.replace_all_uses_with(tile_of(ring.slot(index), op.piece.type))
+    advance(ring.read)
+
+
+def tile_of(slot: ir.Value, type_: ir.Type) -> ir.Value:
+    """The one tile of a slot."""
+    zero = ir.IntegerAttr.get(build.i64(), 0)
+    return TileOp(slot=slot, index=zero, tile=type_).tile

@@ -1,0 +1,135 @@
+"""Turns pipes into waits and arrivals on named mbarriers, with slot and phase in the IR.
+
+    pipe.acquire %ring        %index, %parity = sm.read_position %fill
+                              sm.wait_barrier %empty[%index], %parity ^ 1
+                        →     sm.arrive_expect_tx %full[%index] {bytes = 24576}
+                              %slot = sm.slot %ring[%index]
+    pipe.commit %ring         sm.advance_position %fill
+    pipe.wait %ring           sm.wait_barrier %full[%index], %parity; sm.slot
+    pipe.release %ring        sm.commit %empty[%index]; sm.advance_position %read
+
+Whatever two threads say to each other stands in the IR from here on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ....dialects import sm
+from ....dialects.mlir import ir, scf
+from ....dialects.pipe import (
+    AcquireOp,
+    ClaimOp,
+    CommitOp,
+    DrainOp,
+    ForEachClaimOp,
+    ReleaseOp,
+    SkipOp,
+    TileOp,
+    WaitOp,
+)
+from ....dialects.tile import AwaitMmaOp
+from ....dialects.tile_ahead import AwaitPieceOp, LoadPieceOp
+from ....dialects.tile_loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
+from ....dialects.tile_scales import ALL_MMAS
+from ....dialects.tile_stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
+from ...base import PassLog, operations, refused, target_of, the_kernel
+from ...checks.barriers import has_phases
+from .claims import lower_claim, lower_for_each_claim
+from .operand_tiles import describe_operand
+from .pipes import (
+    finish_copies,
+    lower_acquire,
+    lower_await_piece,
+    lower_commit,
+    lower_drain,
+    lower_gather,
+    lower_load,
+    lower_load_piece,
+    lower_multicast,
+    lower_next_buffer,
+    lower_release,
+    lower_skip,
+    lower_staging_buffer,
+    lower_wait,
+)
+from .prologue import place_ends
+from .rings import Rings
+from .sums import await_sums, lower_await_mma, surround_mma
+
+
+@dataclass(frozen=True)
+class PipesToBarriers:
+    """`pipe.acquire`, `commit`, `wait`, `release` → `sm` ops on the barriers of the ring.
+
+    Every thread has a position in each ring that it uses (`sm.position`): the slot that it comes to
+    next, and the parity of its phase there. It waits for the barrier of that slot, full or empty,
+    and arrives on the other one. Masks name the CTAs that hear of an arrival, and regions say which
+    lanes arrive. Fences stand where tensor memory or the async proxy needs one.
+
+    Tiles of slots that MMAs are told of by matrix descriptors become `sm.operand`: the descriptor
+    of the first slot's tile (`sm.base_descriptor`: LBO, SBO, swizzle), moved on to the slot.
+
+    Before the program, one lane initialises the barriers (`sm.prologue`), a CTA of a cluster reads
+    its place there (`sm.cta_place`), the first warp allocates tensor memory, and all threads of the
+    CTA, or of its cluster, meet. They meet again behind it where tensor memory is given back or
+    another CTA may still write here.
+    """
+
+    name: ClassVar[str] = "pipes-to-barriers"
+    makes: ClassVar[tuple[str, ...]] = (sm.AwaitGridsOp.OPERATION_NAME,)
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        ops = list(operations(kernel.operation))
+        if has_phases(kernel):
+            raise refused(kernel, "pipes-to-barriers: barriers are in use already; run it once")
+        rings = Rings.of(kernel, target_of(module))
+        place_ends(kernel, rings)
+        log.did(f"{len(rings.rings)} rings, {_lower(rings, ops)} ops of theirs")
+
+
+def _lower(rings: Rings, ops: list[Any]) -> int:
+    """Replace each op in program order, and how many there were."""
+    count = 0
+    for op in ops:
+        if isinstance(op, scf.ForOp):
+            with ir.InsertionPoint.after(op), op.location:
+                finish_copies(rings, op)
+        lowering = LOWERINGS.get(type(op)) or AROUND.get(type(op))
+        if lowering is None:
+            continue
+        with ir.InsertionPoint(op), op.location:
+            lowering(rings, op)
+        if type(op) in LOWERINGS:
+            op.operation.erase()
+            count += 1
+    return count
+
+
+LOWERINGS: dict[type, Callable[[Rings, Any], None]] = {
+    AcquireOp: lower_acquire,
+    CommitOp: lower_commit,
+    WaitOp: lower_wait,
+    ReleaseOp: lower_release,
+    SkipOp: lower_skip,
+    DrainOp: lower_drain,
+    StagingBufferOp: lower_staging_buffer,
+    NextBufferOp: lower_next_buffer,
+    LoadPieceOp: lower_load_piece,
+    AwaitPieceOp: lower_await_piece,
+    ClaimOp: lower_claim,
+    ForEachClaimOp: lower_for_each_claim,
+    AwaitMmaOp: lower_await_mma,
+    TmaLoadOp: lower_load,
+    TmaGatherOp: lower_gather,
+    TmaMulticastOp: lower_multicast,
+}
+# These stay; who waits for whom stands around them.
+AROUND: dict[type, Callable[[Rings, Any], None]] = {
+    **dict.fromkeys(ALL_MMAS, surround_mma),
+    AwaitSumsOp: await_sums,
+    TileOp: describe_operand,
+}

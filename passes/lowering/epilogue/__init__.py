@@ -1,0 +1,1 @@
+"""From sums to results: what a thread reads, computes and stores."""

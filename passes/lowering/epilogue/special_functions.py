@@ -1,0 +1,78 @@
+"""erf and tanh of f32 from additions, products, one reciprocal and `exp`: no library of CUDA's.
+
+    |x| small    x * P(x²): P was fitted to f(x) / x by least relative error (Lawson's iteration)
+    else         erf: 1 - t * Q(t) * exp(-x²), t = 1 / (1 + 0.3275911 |x|)   (Abramowitz and Stegun,
+                 Handbook of Mathematical Functions, 7.1.26; Q errs by 1.5e-7)
+                 tanh: 1 - 2 / (1 + exp(2 |x|))
+
+The odd polynomial keeps the relative error of small values; together at most 2^-21 for erf and
+2^-22 for tanh. The quotients are of numbers from 1 on and only a part of what they are taken from:
+rcp.approx.ftz, 1 unit off (PTX ISA, rcp.approx.ftz.f32), is exact enough, where div.rn would have a
+branch for each element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ....dialects.mlir import arith, ir, math
+
+Unary = Callable[[ir.Value], ir.Value]
+
+ERF_SMALL, TANH_SMALL = 1.0, 0.625
+ERF_OVER_X = (
+    1.1283791, -0.37612626, 0.11283585, -0.026853813, 0.0051883277, -0.00080101937, 7.8538615e-05,
+)  # fmt: skip
+TANH_OVER_X = (1.0, -0.3333326, 0.13331127, -0.053721067, 0.020590989, -0.0056599891)
+ERF_STEP = 0.3275911
+ERF_TAIL = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
+
+
+def erf(value: ir.Value, exp: Unary, reciprocal: Unary) -> ir.Value:
+    """erf of f32, of a vector or of one; `exp` and `reciprocal` are those of f32 there."""
+    size = math.absf(value)
+    small = _odd(value, ERF_OVER_X)
+    t = reciprocal(math.fma(size, _number(ERF_STEP, value), _number(1, value)))
+    tail = arith.mulf(t, _polynomial(t, ERF_TAIL))
+    falling = exp(arith.negf(arith.mulf(size, size)))
+    large = math.fma(arith.negf(tail), falling, _number(1, value))
+    return _join(value, size, ERF_SMALL, small, large)
+
+
+def tanh(value: ir.Value, exp: Unary, reciprocal: Unary) -> ir.Value:
+    """tanh of f32, of a vector or of one; `exp` and `reciprocal` are those of f32 there."""
+    size = math.absf(value)
+    small = _odd(value, TANH_OVER_X)
+    growing = exp(arith.addf(size, size))
+    share = reciprocal(arith.addf(growing, _number(1, value)))
+    large = math.fma(share, _number(-2, value), _number(1, value))
+    return _join(value, size, TANH_SMALL, small, large)
+
+
+def _odd(value: ir.Value, over_x: Sequence[float]) -> ir.Value:
+    """x * P(x²)."""
+    return arith.mulf(value, _polynomial(arith.mulf(value, value), over_x))
+
+
+def _polynomial(value: ir.Value, coefficients: Sequence[float]) -> ir.Value:
+    """Horner's rule; the coefficient of the lowest power is the first."""
+    *others, total = (_number(each, value) for each in coefficients)
+    for each in reversed(others):
+        total = math.fma(total, value, each)
+    return total
+
+
+def _join(
+    value: ir.Value, size: ir.Value, limit: float, small: ir.Value, large: ir.Value
+) -> ir.Value:
+    """`small` up to a limit, beyond it `large` with the value's sign, and NaN as it is."""
+    below = arith.cmpf(arith.CmpFPredicate.OLT, size, _number(limit, value))
+    return arith.select(below, small, math.copysign(large, value))
+
+
+def _number(value: float, like: ir.Value) -> ir.Value:
+    """A constant of the type of another value."""
+    attribute = ir.FloatAttr.get(ir.F32Type.get(), value)
+    if isinstance(like.type, ir.VectorType):
+        attribute = ir.DenseElementsAttr.get_splat(like.type, attribute)
+    return arith.ConstantOp(like.type, attribute).result

@@ -1,0 +1,1 @@
+"""The pass `lower-to-nvvm`: each op of `sm` by a pattern of its own."""

@@ -1,0 +1,199 @@
+"""Barriers, fences and what threads know of themselves, from `sm` to nvvm: an op, a pattern."""
+
+from __future__ import annotations
+
+from ....dialects import sm
+from ....dialects.mlir import arith, ir, llvm, nvvm, scf
+from ....dialects.target import WARPGROUP_THREADS
+from ... import build
+
+ALL_LANES = -1
+DEVICE = "device"  # LLVM's name of the scope .gpu
+ANY_BARRIER = "llvm.nvvm.barrier.cta.red.or.aligned.count"
+FENCES = {
+    "tcgen05_before": nvvm.Tcgen05FenceKind.BEFORE_THREAD_SYNC,
+    "tcgen05_after": nvvm.Tcgen05FenceKind.AFTER_THREAD_SYNC,
+}
+SPECIAL_REGISTERS = {
+    "tid.x": nvvm.read_ptx_sreg_tid_x,
+    "ctaid.x": nvvm.read_ptx_sreg_ctaid_x,
+    "ctaid.y": nvvm.read_ptx_sreg_ctaid_y,
+    "ctaid.z": nvvm.read_ptx_sreg_ctaid_z,
+    "clusterid.x": nvvm.read_ptx_sreg_clusterid_x,
+    "cluster_ctaid.x": nvvm.read_ptx_sreg_cluster_ctaid_x,
+    "cluster_ctaid.y": nvvm.read_ptx_sreg_cluster_ctaid_y,
+    "cluster_ctaid.z": nvvm.read_ptx_sreg_cluster_ctaid_z,
+    "clock": nvvm.read_ptx_sreg_clock,
+    "globaltimer_lo": nvvm.read_ptx_sreg_globaltimer_lo,
+}
+# Bit 24 of a shared address is bit 0 of the CTA's rank in its cluster.
+EVEN_CTA_MASK = 0xFEFFFFFF - 2**32
+
+
+def barrier_init(op: sm.BarrierInitOp) -> None:
+    nvvm.mbarrier_init(op.barrier, build.constant(op.count.value))
+
+
+def wait_barrier(op: sm.WaitBarrierOp) -> None:
+    """A loop around try_wait, which gives up after a while."""
+    spin = scf.WhileOp([], [])
+    before, after = spin.regions[0].blocks.append(), spin.regions[1].blocks.append()
+    with ir.InsertionPoint(before):
+        done = nvvm.mbarrier_try_wait(
+            op.barrier, op.parity, scope=_scope(op.scope.value), results=[build.i1()]
+        )
+        scf.ConditionOp(done ^ build.true(), [])
+    with ir.InsertionPoint(after):
+        scf.YieldOp([])
+
+
+def _scope(scope: str) -> nvvm.MemScopeKind | None:
+    """The scope of an mbarrier op; the CTA's is what PTX assumes."""
+    return nvvm.MemScopeKind.CLUSTER if scope == "cluster" else None
+
+
+def expect_tx(op: sm.ExpectTxOp) -> None:
+    nvvm.mbarrier_expect_tx(op.barrier, _bytes(op))
+
+
+def arrive_expect_tx(op: sm.ArriveExpectTxOp) -> None:
+    nvvm.mbarrier_arrive_expect_tx(op.barrier, _bytes(op))
+
+
+def _bytes(op: sm.ExpectTxOp | sm.ArriveExpectTxOp) -> ir.Value:
+    known = build.constant(op.bytes.value)
+    more = isinstance(op, sm.ExpectMoreOp | sm.ArriveExpectMoreOp)
+    return arith.addi(op.more, known) if more else known
+
+
+def arrive(op: sm.ArriveOp) -> None:
+    nvvm.mbarrier_arrive(op.barrier, scope=_scope(op.scope.value))
+
+
+def fence(op: sm.FenceOp) -> None:
+    kind = op.kind.value
+    if kind == "mbarrier_init":
+        nvvm.fence_mbarrier_init()
+    elif kind == "async_shared":
+        nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
+    else:
+        nvvm.tcgen05_fence(FENCES[kind])
+
+
+def converge(_: sm.ConvergeOp) -> None:
+    nvvm.bar_warp_sync(build.constant(ALL_LANES))
+
+
+def await_turn(op: sm.AwaitTurnOp) -> None:
+    """Those who wait and those who give are a warpgroup each."""
+    number = build.as_value(op.turn + op.id.value)
+    nvvm.barrier(barrier_id=number, number_of_threads=build.constant(2 * WARPGROUP_THREADS))
+
+
+def give_turn(op: sm.GiveTurnOp) -> None:
+    number = build.as_value(op.turn + op.id.value)
+    nvvm.barrier_arrive(build.constant(2 * WARPGROUP_THREADS), barrier_id=number)
+
+
+def named_barrier(op: sm.NamedBarrierOp) -> None:
+    threads = build.constant(op.threads.value)
+    nvvm.barrier(barrier_id=build.constant(op.id.value), number_of_threads=threads)
+
+
+def any_barrier(op: sm.AnyBarrierOp) -> ir.Value:
+    """bar.red.or.pred."""
+    where = [build.constant(op.id.value), build.constant(op.threads.value)]
+    return llvm.call_intrinsic(build.i1(), ANY_BARRIER, [*where, op.flag], [], [])
+
+
+def count_arrival(op: sm.CountArrivalOp) -> ir.Value:
+    """atom.inc, which goes back to 0 by itself, between two fences."""
+    branch = scf.IfOp(op.counts, [build.i1()], has_else=True)
+    last, other = op.parts.value - 1, branch.else_block
+    assert other is not None
+    with ir.InsertionPoint(branch.then_block):
+        llvm.fence(llvm.AtomicOrdering.acq_rel, syncscope=DEVICE)
+        before = llvm.atomicrmw(
+            llvm.AtomicBinOp.uinc_wrap,
+            op.word,
+            build.constant(last),
+            llvm.AtomicOrdering.monotonic,
+            syncscope=DEVICE,
+        )
+        llvm.fence(llvm.AtomicOrdering.acq_rel, syncscope=DEVICE)
+        scf.YieldOp([build.equal(before, last)])
+    with ir.InsertionPoint(other):
+        scf.YieldOp([build.constant(0, build.i1())])
+    return branch.results[0]
+
+
+def cta_barrier(_: sm.CtaBarrierOp) -> None:
+    nvvm.barrier()
+
+
+def cluster_barrier(_: sm.ClusterBarrierOp) -> None:
+    """Arriving releases, waiting acquires."""
+    nvvm.cluster_arrive(aligned=True)
+    nvvm.cluster_wait(aligned=True)
+
+
+def stated(_: sm.ResidentOp) -> None:
+    """The function says it."""
+
+
+def await_grids(_: sm.AwaitGridsOp) -> None:
+    nvvm.griddepcontrol(nvvm.GridDepActionKind.wait)
+
+
+def launch_dependents(_: sm.LaunchDependentsOp) -> None:
+    nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
+
+
+def special_register(op: sm.SpecialRegisterOp) -> ir.Value:
+    return SPECIAL_REGISTERS[op.register.value](results=[build.i32()])
+
+
+def elect(_: sm.ElectOp) -> ir.Value:
+    return nvvm.elect_sync(results=[build.i1()])
+
+
+def set_registers(op: sm.SetRegistersOp) -> None:
+    action = getattr(nvvm.SetMaxRegisterAction, op.action.value)
+    nvvm.setmaxregister(op.count.value, action)
+
+
+def mapa(op: sm.MapaOp) -> ir.Value:
+    return nvvm.mapa(op.remote.type, op.address, op.rank)
+
+
+def leader_barrier(op: sm.LeaderBarrierOp) -> ir.Value:
+    address = llvm.ptrtoint(build.i32(), op.barrier)
+    return llvm.inttoptr(op.leader.type, arith.andi(address, build.constant(EVEN_CTA_MASK)))
+
+
+PATTERNS = {
+    sm.ResidentOp: stated,
+    sm.BarrierInitOp: barrier_init,
+    sm.WaitBarrierOp: wait_barrier,
+    sm.ExpectTxOp: expect_tx,
+    sm.ArriveExpectTxOp: arrive_expect_tx,
+    sm.ExpectMoreOp: expect_tx,
+    sm.ArriveExpectMoreOp: arrive_expect_tx,
+    sm.ArriveOp: arrive,
+    sm.FenceOp: fence,
+    sm.AwaitTurnOp: await_turn,
+    sm.GiveTurnOp: give_turn,
+    sm.ConvergeOp: converge,
+    sm.NamedBarrierOp: named_barrier,
+    sm.AnyBarrierOp: any_barrier,
+    sm.CountArrivalOp: count_arrival,
+    sm.CtaBarrierOp: cta_barrier,
+    sm.ClusterBarrierOp: cluster_barrier,
+    sm.AwaitGridsOp: await_grids,
+    sm.LaunchDependentsOp: launch_dependents,
+    sm.SpecialRegisterOp: special_register,
+    sm.ElectOp: elect,
+    sm.SetRegistersOp: set_registers,
+    sm.MapaOp: mapa,
+    sm.LeaderBarrierOp: leader_barrier,
+}

@@ -1,0 +1,249 @@
+"""Lowers an `sm.kernel` to a gpu.module of llvm and nvvm ops only, each op by a pattern of its own.
+
+Upstream passes then take scf, arith and vector to the llvm dialect. The function keeps what a
+launch needs as an attribute: `tile.launch`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ....dialects import legality, sm
+from ....dialects.entry_names import SHARED_MEMORY
+from ....dialects.errors import CompileError
+from ....dialects.layout import SLOT_ALIGNMENT
+from ....dialects.mlir import ir, llvm, passmanager
+from ....dialects.sm_types import Sm
+from ....dialects.target import Target
+from ....dialects.tile_types import integers_of
+from ... import build
+from ...base import (
+    CONTAINER_ATTRIBUTE,
+    MATH_ATTRIBUTE,
+    MMA_ATTRIBUTE,
+    ROWS_ATTRIBUTE,
+    PassLog,
+    one_of,
+    option,
+    require,
+    target_of,
+    walk,
+)
+from . import (
+    barriers as nvvm_barriers,
+)
+from . import (
+    copies as nvvm_copies,
+)
+from . import (
+    fragments as nvvm_fragments,
+)
+from . import (
+    lanes as nvvm_lanes,
+)
+from . import (
+    tensor_core as nvvm_tensor_core,
+)
+from . import (
+    wgmma as nvvm_wgmma,
+)
+
+TENSOR_MAP_BYTES = 128
+GPU_MODULE = "gpu.module"
+PDL = ("auto", "true", "false", "early")
+UPSTREAM = (
+    "builtin.module(convert-vector-to-llvm,convert-scf-to-cf,convert-cf-to-llvm,"
+    "convert-arith-to-llvm,convert-math-to-llvm,convert-nvvm-to-llvm,"
+    "gpu.module(llvm.func(reconcile-unrealized-casts,canonicalize,cse)))"
+)
+PATTERNS = {
+    **nvvm_barriers.PATTERNS,
+    **nvvm_copies.PATTERNS,
+    **nvvm_lanes.PATTERNS,
+    **nvvm_tensor_core.PATTERNS,
+    **nvvm_fragments.PATTERNS,
+}
+
+
+@dataclass(frozen=True)
+class LowerToNvvm:
+    """`sm.kernel` → `llvm.func` in a `gpu.module`, llvm and nvvm ops only.
+
+    `pdl` is for programmatic dependent launch: every thread waits for the grids before it before it
+    touches global memory, so that the kernel may be started while their last CTAs run. The grids
+    after it may start when its CTAs end or, with `early`, once their loads are issued. `auto` is
+    true where an H200 was never slower for it (sm_90a), else false.
+    """
+
+    name: ClassVar[str] = "lower-to-nvvm"
+    makes: ClassVar[tuple[str, ...]] = (GPU_MODULE,)
+    pdl: str = option("auto", one_of(*PDL), "auto, true, false or early")
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = _the_kernel(module)
+        target = target_of(module)
+        pdl = self._pdl(target)
+        if pdl != "false":
+            broken = legality.grid_dependencies(target)
+            require(kernel, broken, f"use pdl=false, not {pdl}", "lower-to-nvvm: ")
+        _tell_lowered(module)
+        with ir.InsertionPoint(kernel), kernel.location:
+            functions = _gpu_module(target)
+        ops = walk(kernel, Sm.Operation)
+        with ir.InsertionPoint(functions), kernel.location:
+            _declare_globals([op for op in ops if isinstance(op, sm.TableOp)])
+            function = _declare_function(kernel, pdl)
+            _state_occupancy(function, ops)
+        _convert(ops, _unwanted(pdl))
+        _move_body(kernel, function)
+        _run_upstream(module)
+        log.did(f"pdl={pdl}")
+
+    def _pdl(self, target: Target) -> str:
+        if self.pdl != "auto":
+            return self.pdl
+        return "true" if target.dependent_launch else "false"
+
+
+def _the_kernel(module: ir.Module) -> sm.KernelOp:
+    tops = list(module.body.operations)
+    if any(op.operation.name == GPU_MODULE for op in tops):
+        raise CompileError("lower-to-nvvm: the module is lowered already; run it once")
+    kernels = [op for op in tops if isinstance(op, sm.KernelOp)]
+    if len(kernels) != 1:
+        raise CompileError(
+            f"lower-to-nvvm: the module must hold one sm.kernel, got {len(kernels)}; "
+            "run select-instructions first"
+        )
+    return kernels[0]
+
+
+def _tell_lowered(module: ir.Module) -> None:
+    """What passes ask of the module is in its instructions now, or in `tile.launch`."""
+    attributes = module.operation.attributes
+    for name in (MMA_ATTRIBUTE, MATH_ATTRIBUTE, ROWS_ATTRIBUTE):
+        if name in attributes:
+            del attributes[name]
+    attributes[CONTAINER_ATTRIBUTE] = ir.UnitAttr.get()
+
+
+def _gpu_module(target: Target) -> ir.Block:
+    chip = ir.Attribute.parse(f'#nvvm.target<chip = "{target.chip}">')
+    told = {"sym_name": ir.StringAttr.get("kernels"), "targets": ir.ArrayAttr.get([chip])}
+    made = ir.Operation.create(GPU_MODULE, attributes=told, regions=1)
+    return made.regions[0].blocks.append()
+
+
+def _declare_globals(tables: list[sm.TableOp]) -> None:
+    """Dynamic shared memory, and each table once."""
+    llvm.GlobalOp(
+        ir.Type.parse("!llvm.array<0 x i8>"),
+        SHARED_MEMORY,
+        ir.Attribute.parse("#llvm.linkage<external>"),
+        alignment=SLOT_ALIGNMENT,
+        addr_space=build.SHARED,
+    )
+    for symbol, table in {table.symbol.value: table for table in tables}.items():
+        (count,) = table.values.type.shape
+        llvm.GlobalOp(
+            ir.Type.parse(f"!llvm.array<{count} x i32>"),
+            symbol,
+            ir.Attribute.parse("#llvm.linkage<internal>"),
+            value=table.values,
+            constant=True,
+            addr_space=build.GLOBAL,
+        )
+
+
+def _declare_function(kernel: sm.KernelOp, pdl: str) -> llvm.LLVMFuncOp:
+    types = [argument.type for argument in kernel.body.blocks[0].arguments]
+    signature = ", ".join(str(type_) for type_ in types)
+    function = llvm.LLVMFuncOp(
+        kernel.sym_name,
+        ir.TypeAttr.get(ir.Type.parse(f"!llvm.func<void ({signature})>")),
+        arg_attrs=ir.ArrayAttr.get([_parameter_attributes(type_) for type_ in types]),
+    )
+    attributes = function.operation.attributes
+    for flag in ("gpu.kernel", "nvvm.kernel"):
+        attributes[flag] = ir.UnitAttr.get()
+    attributes["nvvm.reqntid"] = ir.DenseI32ArrayAttr.get([kernel.threads.value, 1, 1])
+    cluster = integers_of(kernel.cluster)
+    if cluster != [1, 1, 1]:
+        attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get(cluster)
+    attributes["tile.launch"] = _launch(kernel, pdl)
+    return function
+
+
+def _state_occupancy(function: llvm.LLVMFuncOp, ops: list[Any]) -> None:
+    """How many CTAs find room, where an op says it. Where threads change how many registers they
+    have, ptxas needs to know the first number."""
+    ctas = [op.ctas.value for op in ops if isinstance(op, sm.ResidentOp)]
+    ctas += [1 for op in ops if isinstance(op, sm.SetRegistersOp)]
+    if ctas:
+        least = ir.IntegerAttr.get(build.i32(), max(ctas))
+        function.operation.attributes["nvvm.minctasm"] = least
+
+
+def _parameter_attributes(type_: ir.Type) -> ir.DictAttr:
+    """A tensor map is in the parameters themselves; other pointers need nothing."""
+    if type_ != build.pointer():
+        return ir.DictAttr.get({})
+    return ir.DictAttr(
+        ir.Attribute.parse(
+            f"{{llvm.byval = !llvm.array<{TENSOR_MAP_BYTES} x i8>, nvvm.grid_constant, "
+            "llvm.align = 64 : i64}"
+        )
+    )
+
+
+def _launch(kernel: sm.KernelOp, pdl: str) -> ir.StringAttr:
+    """The launch, and whether it may start before the grids before it have ended."""
+    launch = json.loads(kernel.launch.value)
+    launch["schedule"]["programmatic_dependent_launch"] = pdl != "false"
+    return ir.StringAttr.get(json.dumps(launch, sort_keys=True))
+
+
+def _unwanted(pdl: str) -> tuple[type, ...]:
+    """The ops of dependent launch that are not asked for."""
+    if pdl == "false":
+        return (sm.AwaitGridsOp, sm.LaunchDependentsOp)
+    return (sm.LaunchDependentsOp,) if pdl == "true" else ()
+
+
+def _convert(ops: list[Any], unwanted: tuple[type, ...]) -> None:
+    """Put what its pattern makes in the place of each op, in program order."""
+    for run in nvvm_wgmma.runs(ops):
+        if isinstance(run[-1], nvvm_wgmma.Multiply):
+            nvvm_wgmma.lower_run(run)
+        else:
+            _convert_alone(run[-1], unwanted)
+
+
+def _convert_alone(op: Any, unwanted: tuple[type, ...]) -> None:
+    pattern = PATTERNS.get(type(op))
+    if pattern is None:
+        return
+    if not isinstance(op, unwanted):
+        with ir.InsertionPoint(op), op.location:
+            value = pattern(op)
+        if value is not None:
+            op.operation.results[0].replace_all_uses_with(value)
+    op.operation.erase()
+
+
+def _run_upstream(module: ir.Module) -> None:
+    """Verify once before; `run_passes` does it after. Between the passes it takes half the time."""
+    module.operation.verify()
+    manager = passmanager.PassManager.parse(UPSTREAM)
+    manager.enable_verifier(False)
+    manager.run(module.operation)
+
+
+def _move_body(kernel: sm.KernelOp, function: llvm.LLVMFuncOp) -> None:
+    entry = kernel.body.blocks[0]
+    entry.append_to(function.body)
+    with ir.InsertionPoint(entry), kernel.location:
+        llvm.return_()
+    kernel.operation.erase()

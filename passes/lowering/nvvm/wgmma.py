@@ -1,0 +1,163 @@
+"""`sm.wgmma`, from `sm` to nvvm and llvm: MMAs that follow each other are one asm.
+
+    sm.wgmma sum, a, b; sm.wgmma …   → llvm.inline_asm "wgmma.mma_async …; wgmma.mma_async …;"
+
+PTX has the same instructions in the same order. But MLIR and LLVM go through the registers of an
+asm one by one, at every level: four MMAs along K whose sums have 128 registers are 1,024 operands
+by themselves and 256 together. The asm is our own, since nvvm.wgmma.mma_async fixes scale-d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ....dialects import sm
+from ....dialects.dtypes import DTYPES
+from ....dialects.mlir import ir, llvm, vector
+from ..registers.register_accumulator import joined_parts, parts, struct_of
+from .tensor_core import operand_descriptor, ties
+
+Multiply = sm.WgmmaOp | sm.WgmmaOfRegistersOp
+SEPARATOR = "\n\t"
+PURE = ("arith.", "vector.", "llvm.extractvalue", "llvm.insertvalue", "sm.advance")
+
+
+def runs(ops: Sequence[Any]) -> list[list[Any]]:
+    """The ops one by one; but MMAs that may all stand where the last one does are together there.
+
+    Found before any op changes: the hash of an op is that of its operands, too.
+    """
+    multiplies = {op.operation: op for op in ops if isinstance(op, Multiply)}
+    blocks = dict.fromkeys(operation.block for operation in multiplies)
+    found = [run for block in blocks for run in _runs_of(block, multiplies)]
+    ends = {run[-1].operation: run for run in found}
+    return [
+        ends.get(op.operation, [op])
+        for op in ops
+        if op.operation in ends or op.operation not in multiplies
+    ]
+
+
+def _runs_of(block: ir.Block, multiplies: dict[ir.Operation, Any]) -> Iterator[list[Any]]:
+    run: list[Any] = []
+    for each in block.operations:
+        op = multiplies.get(each.operation)
+        if run and not (_may_wait(run, each) if op is None else _follows(run, op)):
+            yield run
+            run = []
+        if op is not None:
+            run.append(op)
+    if run:
+        yield run
+
+
+def _may_wait(run: list[Any], other: Any) -> bool:
+    """Whether the MMAs may start behind an op."""
+    given = [op.sum for op in run]
+    pure = other.operation.name.startswith(PURE)
+    return pure and not any(operand in given for operand in other.operation.operands)
+
+
+def _follows(run: list[Any], op: Any) -> bool:
+    """Whether nobody else reads the sums of the others that an MMA adds to, if it does."""
+    if op.d_type.value != run[0].d_type.value:
+        return False
+    given = [each.sum for each in run]
+    return op.d not in given or len(list(op.d.uses)) == 1
+
+
+def lower_run(run: list[Any]) -> None:
+    """One asm that gives the last registers of each chain of MMAs that hand them on."""
+    last = run[-1]
+    with ir.InsertionPoint(last), last.location:
+        chains = _chains(run)
+        made = _multiplied(run, chains)
+    for ops, registers in zip(chains, made, strict=True):
+        ops[-1].sum.replace_all_uses_with(registers)
+    for op in reversed(run):
+        op.operation.erase()
+
+
+def _chains(run: list[Any]) -> list[list[Any]]:
+    """The MMAs by the registers that they add to."""
+    chains: list[list[Any]] = []
+    for op in run:
+        chain = next((each for each in chains if each[-1].sum == op.d), None)
+        if chain is None:
+            chains.append([op])
+        else:
+            chain.append(op)
+    return chains
+
+
+def _multiplied(run: list[Any], chains: list[list[Any]]) -> list[ir.Value]:
+    """The registers of each chain behind all MMAs."""
+    held = [parts(chain[0].d) for chain in chains]
+    starts = [sum(map(len, held[:number])) for number in range(len(held))]
+    start_of = {
+        op.operation: start for chain, start in zip(chains, starts, strict=True) for op in chain
+    }
+    registers = [each for several in held for each in several]
+    operands, letters, lines = list(registers), [ties(registers)], []
+    for op in run:
+        first = len(registers) + len(operands)
+        values, kinds = _read(op)
+        lines.append(_text(op, start_of[op.operation], first))
+        operands += values
+        letters.append(kinds)
+    constraints = ",".join([*letters, "~{memory}"])
+    struct = struct_of(registers[0].type, len(registers))
+    if len(chains) == 1:
+        struct = chains[0][0].d.type
+    text = SEPARATOR.join(lines)
+    made = llvm.inline_asm(struct, operands, text, constraints, has_side_effects=True)
+    return [made] if len(chains) == 1 else _apart(made, chains, starts)
+
+
+def _apart(made: ir.Value, chains: list[list[Any]], starts: list[int]) -> list[ir.Value]:
+    """The registers of each chain."""
+    every, ends = parts(made), [*starts[1:], None]
+    return [
+        joined_parts(chain[0].d.type, every[start:end])
+        for chain, start, end in zip(chains, starts, ends, strict=True)
+    ]
+
+
+def _read(op: Any) -> tuple[list[ir.Value], str]:
+    """What an MMA reads beside its sums, A, B and scale-d, and the constraints of these."""
+    b = operand_descriptor(op, op.b, op.b_offset)
+    if isinstance(op, sm.WgmmaOp):
+        return [operand_descriptor(op, op.a, op.a_offset), b, op.accumulate], "l,l,b"
+    count = op.a.type.shape[0]
+    a = [vector.ExtractOp(op.a, [], [index]).result for index in range(count)]
+    return [*a, b, op.accumulate], "r," * count + "l,b"
+
+
+def _text(op: Any, start: int, first: int) -> str:
+    """wgmma.mma_async with D in n/2 operands from `start` on; A, B and scale-d from `first` on.
+
+    Floats have factors for A and B, and those of 16 bits in memory say which are MN-major.
+    """
+    a, n = DTYPES[op.a_type.value], op.n.value
+    held = isinstance(op, sm.WgmmaOfRegistersOp)
+    words = _named(first, op.a.type.shape[0] + 2 if held else 3)
+    if held:
+        words = [_braced(words[:-2]), *words[-2:]]
+    factors = [] if a.is_integer else ["1", "1"]
+    majors = (op.b_major.value,) if held else (op.a_major.value, op.b_major.value)
+    transposed = [str(int(major == "mn")) for major in majors] if a.bytes == 2 else []
+    shape, types = f"m{op.m.value}n{n}k{op.k.value}", f"{op.d_type.value}.{a.name}"
+    return (
+        f"wgmma.mma_async.sync.aligned.{shape}.{types}.{op.b_type.value}"
+        f" {_braced(_named(start, n // 2))}, {', '.join([*words, *factors, *transposed])};"
+    )
+
+
+def _named(first: int, count: int) -> list[str]:
+    """Operands of an asm."""
+    return [f"${index}" for index in range(first, first + count)]
+
+
+def _braced(registers: list[str]) -> str:
+    return f"{{{', '.join(registers)}}}"

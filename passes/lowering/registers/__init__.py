@@ -1,0 +1,1 @@
+"""Accumulators, fragments and vectors that threads hold."""

@@ -1,0 +1,1 @@
+"""Scales in f32 that threads multiply products by."""

@@ -1,0 +1,1 @@
+"""What every pattern knows: the kernel, the place of the CTA, positions in rings."""

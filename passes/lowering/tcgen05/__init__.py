@@ -1,0 +1,1 @@
+"""Products by tcgen05.mma, with sums in tensor memory."""

@@ -1,0 +1,1 @@
+"""Which tile, matrix and group of rows a CTA computes."""

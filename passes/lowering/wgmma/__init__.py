@@ -1,0 +1,1 @@
+"""Products by wgmma, with sums in the registers of warpgroups."""

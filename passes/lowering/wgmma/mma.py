@@ -1,0 +1,101 @@
+"""`tile.mma` as wgmma: all warps of a warpgroup issue the atoms that cover its rows.
+
+PTX ISA, wgmma: an atom has 64 rows; `wgmma.fence` comes before the first of a group, since the
+registers of its accumulator may have changed; a group is what one `tile.mma` issues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....dialects import sm
+from ....dialects.layout import TileLayout
+from ....dialects.mlir import ir, llvm
+from ....dialects.pipe import SetRegistersOp
+from ....dialects.target import WARPGROUP_THREADS
+from ....dialects.tile import AccumulatorOp, MmaOp
+from ... import build
+from ...places import ATOM_M
+from ...team import Team
+from ..operands.descriptors import encode_bytes
+from ..operands.mma_operands import advance, mma_fields, operand_descriptor, parts_of_b
+from ..registers.register_accumulator import (
+    joined_registers,
+    split_registers,
+    stack_slots,
+    struct_of_type,
+)
+from ..scales.group_scales import hold_scales
+from ..scope.scope import Scope, lowered_as, lowered_parts
+
+
+def lower_set_registers(scope: Scope, op: SetRegistersOp) -> None:
+    """setmaxnreg, up or down from what the launch gives each thread."""
+    given = scope.target.launch_registers(scope.kernel.threads.value)
+    count = op.count.value
+    sm.SetRegistersOp.of(count=count, action="increase" if count > given else "decrease")
+
+
+def hold_registers(scope: Scope, op: AccumulatorOp) -> ir.Value:
+    """Stack slots for the sums that threads hold; behind them those for scales of weights."""
+    slots = stack_slots(op.acc.type, scope.warpgroups(op.acc.type)) + hold_scales(scope, op)
+    return lowered_as(slots, op.acc.type)
+
+
+def lower_wgmma(scope: Scope, op: MmaOp) -> None:
+    """Multiply into the sums."""
+    multiply_sums(scope, op)
+
+
+def multiply_sums(scope: Scope, op: MmaOp, depth: int | None = None) -> None:
+    """Multiply into the sums, of K the first `depth` elements, by default all."""
+    slots, struct = lowered_parts(op.acc), struct_of_type(op.acc.type)
+    atoms = [llvm.load(struct, slot) for slot in slots]
+    made = multiply(scope, op, atoms, op.accumulate, depth=depth)
+    for registers, slot in zip(made, slots, strict=True):
+        llvm.store(registers, slot)
+
+
+def multiply(
+    scope: Scope,
+    op: MmaOp,
+    begin: Sequence[ir.Value],
+    accumulate: ir.Value,
+    first: int = 0,
+    last_apart: bool = False,
+    depth: int | None = None,
+) -> list[ir.Value]:
+    """One group: atoms of this warpgroup's rows, from the `first` on; the first K step honours
+    `accumulate`. With `last_apart` the last of several K steps is a group of its own. Of K they are
+    of the first `depth` elements, by default of all.
+
+    Gives the registers of the atoms, which begin as `begin`.
+    """
+    a = op.a.type.layout
+    fields, struct = mma_fields(op, ATOM_M), struct_of_type(op.acc.type)
+    a_first = operand_descriptor(scope, op, op.a)
+    parts = [(part, operand_descriptor(scope, op, part.tile)) for part in parts_of_b(op)]
+    a_first = at_warpgroup(Team.of(op), a_first, a, scope.warpgroups(op.acc.type))
+    sm.WgmmaFenceOp.of()
+    atoms = [split_registers(registers, len(parts)) for registers in begin]
+    for k in range(0, depth or a.k, fields["k"]):
+        accumulate = accumulate if k == 0 else build.true()
+        if last_apart and k and k + fields["k"] == a.k:
+            sm.WgmmaCommitOp.of()
+        for atom, sums in enumerate(atoms, first):
+            for at, (part, b_first) in enumerate(parts):
+                b = part.layout
+                offsets = {"a_offset": a.offset(atom * ATOM_M, k), "b_offset": b.offset(0, k)}
+                offsets |= {"n": part.n, "b_major": b.major, "sum": sums[at].type}
+                operands = (sums[at], a_first, b_first, accumulate)
+                sums[at] = sm.WgmmaOp.of(*operands, **fields | offsets).sum
+    sm.WgmmaCommitOp.of()
+    return [joined_registers(sums, struct) for sums in atoms]
+
+
+def at_warpgroup(team: Team, first: ir.Value, layout: TileLayout, warpgroups: int) -> ir.Value:
+    """A's descriptor at the first row of this thread's warpgroup."""
+    if warpgroups == 1:
+        return first
+    warpgroup = team.thread // WARPGROUP_THREADS
+    return advance(first, warpgroup * encode_bytes(layout.offset(layout.mn // warpgroups, 0)))
