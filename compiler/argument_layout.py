@@ -16,7 +16,7 @@ from typing import Any
 from ..dialects.mlir import func, ir, linalg
 from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
-from ..dialects.tile_duals import DualMatmulOp
+from ..dialects.tile.duals import DualMatmulOp
 from ..dialects.tile_types import element_bytes
 from ..passes.argument_layouts import LAYOUT_ATTRIBUTE
 from ..passes.base import ARGUMENTS_ATTRIBUTE, refused, walk

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..dialects.tile_marks import MARKS
+from ..dialects.tile.marks import MARKS
 from ..runtime.bundles.manifest import FORMAT, schema_of
 from .backend import Assembled, versions
 from .importers.linalg_text import LinalgText

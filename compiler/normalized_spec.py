@@ -10,13 +10,13 @@ from ..dialects.epilogue_instructions import Step, instructions_of
 from ..dialects.mlir import ir
 from ..dialects.target import find_target
 from ..dialects.tile import ElementOp, MatmulOp
-from ..dialects.tile_blockwise import BlockwiseMatmulOp
-from ..dialects.tile_duals import DualMatmulOp
-from ..dialects.tile_grouped_products import GROUPED_PRODUCTS, groups_rows
-from ..dialects.tile_groups import GatheredMatmulOp, GroupedMatmulOp, OrderedMatmulOp
-from ..dialects.tile_scales import ScaledMatmulOp
+from ..dialects.tile.blockwise import BlockwiseMatmulOp
+from ..dialects.tile.duals import DualMatmulOp
+from ..dialects.tile.grouped_products import GROUPED_PRODUCTS, groups_rows
+from ..dialects.tile.groups import GatheredMatmulOp, GroupedMatmulOp, OrderedMatmulOp
+from ..dialects.tile.scales import ScaledMatmulOp
+from ..dialects.tile.weights import WeightMatmulOp
 from ..dialects.tile_types import element_bytes
-from ..dialects.tile_weights import WeightMatmulOp
 from ..dialects.verify import logical_shape
 from ..passes.argument_layouts import argument_strides, result_strides
 from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, ROWS_ATTRIBUTE, target_of, walk

@@ -13,10 +13,10 @@ from ..dialects.dtypes import (
 )
 from ..dialects.quantized import format_of
 from ..dialects.tile import MatmulOp
-from ..dialects.tile_grouped_products import GroupedScaledMatmulOp
-from ..dialects.tile_outputs import KeepGroupsOp, kept_by, kept_of
-from ..dialects.tile_quantized import quantize_of
-from ..dialects.tile_scales import ScaledMatmulOp
+from ..dialects.tile.grouped_products import GroupedScaledMatmulOp
+from ..dialects.tile.outputs import KeepGroupsOp, kept_by, kept_of
+from ..dialects.tile.quantized import quantize_of
+from ..dialects.tile.scales import ScaledMatmulOp
 from ..dialects.verify import logical_shape
 from .spec import BLOCKED, LINEAR, MatmulSpec
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
-from ..dialects.tile_scales import ALL_MMAS
+from ..dialects.tile.scales import ALL_MMAS
 from ..passes.base import defining_op, operations
 
 NAME_CHARACTERS = 32

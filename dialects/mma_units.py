@@ -19,6 +19,7 @@ TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
 THREAD, WARP, WARPGROUP = "thread", "warp", "warpgroup"
 EACH_THREAD = "each thread"
 MBARRIER, WAIT_GROUP, ISSUED = "mbarrier", "wait_group", "issued"
+PRODUCT_SLOTS = 2  # in tensor memory: threads add one product while MMAs make the next
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from .layout import UNIT_BYTES
 from .legality import RESERVED_BYTES
-from .mma_units import WIDENED
-from .sm_memory import PRODUCT_SLOTS
+from .mma_units import PRODUCT_SLOTS, WIDENED
 from .target import Target, targets_with
 
 MMA_K = 16  # of 16-bit operands

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from ..dialects.mlir import ir
 from ..dialects.pipe import RoleOp
-from ..dialects.sm_threads import TEAM, WHO, ConvergeOp, RunOp, TeamOp, WarpsOp
+from ..dialects.sm.threads import TEAM, WHO, ConvergeOp, RunOp, TeamOp, WarpsOp
 from ..dialects.tile import KernelOp
 from .base import PassLog, refused, the_kernel, walk
 from .clone import is_pure

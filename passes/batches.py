@@ -11,16 +11,10 @@ from ..dialects.dynamic import rows_times
 from ..dialects.mlir import ir
 from ..dialects.ragged_maps import ragged_map
 from ..dialects.tile import CopyOp, KernelOp, LoadOp
-from ..dialects.tile_batches import (
-    BatchOp,
-    MatrixOp,
-    TransposedOp,
-    map_of_stack,
-    view_of_matrix,
-)
-from ..dialects.tile_grouped_products import GroupScalesOp
-from ..dialects.tile_groups import GatheredRowsOp, GroupColumnsOp, GroupRowsOp
-from ..dialects.tile_loads import TensorMapOp
+from ..dialects.tile.batches import BatchOp, MatrixOp, TransposedOp, map_of_stack, view_of_matrix
+from ..dialects.tile.grouped_products import GroupScalesOp
+from ..dialects.tile.groups import GatheredRowsOp, GroupColumnsOp, GroupRowsOp
+from ..dialects.tile.loads import TensorMapOp
 from ..dialects.tile_types import TensorMapType, bits_of, extent_of
 from .base import walk
 from .groups import columns_of_group, part_of_group

@@ -9,10 +9,10 @@ from ..dialects import sm
 from ..dialects.integers import constant as constant
 from ..dialects.integers import like
 from ..dialects.mlir import arith, ir, llvm, scf
-from ..dialects.sm_types import CLUSTER as CLUSTER
-from ..dialects.sm_types import GLOBAL as GLOBAL
-from ..dialects.sm_types import SHARED as SHARED
-from ..dialects.sm_types import TENSOR as TENSOR
+from ..dialects.sm.types import CLUSTER as CLUSTER
+from ..dialects.sm.types import GLOBAL as GLOBAL
+from ..dialects.sm.types import SHARED as SHARED
+from ..dialects.sm.types import TENSOR as TENSOR
 
 NO_WRAP_FLAGS = 0
 DYNAMIC_INDEX = -(2**31)

@@ -42,10 +42,10 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ..dialects.tile_batches import BatchOp
-from ..dialects.tile_duals import DualMmaOp, DualPairMmaOp
-from ..dialects.tile_scales import ScaledMmaOp, ScaledPairMmaOp, of_scales, smem_operands
-from ..dialects.tile_sums import ViewMmaOp
+from ..dialects.tile.batches import BatchOp
+from ..dialects.tile.duals import DualMmaOp, DualPairMmaOp
+from ..dialects.tile.scales import ScaledMmaOp, ScaledPairMmaOp, of_scales, smem_operands
+from ..dialects.tile.sums import ViewMmaOp
 from ..dialects.tile_types import DYNAMIC, SmemType, integers, integers_of
 from .base import (
     PassLog,

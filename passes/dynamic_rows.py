@@ -16,15 +16,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..dialects.mlir import ir, memref
-from ..dialects.sm_threads import PrologueOp
-from ..dialects.sm_types import attribute_of
+from ..dialects.sm.threads import PrologueOp
+from ..dialects.sm.types import attribute_of
 from ..dialects.tile import MMAS, KernelOp
-from ..dialects.tile_batches import BatchOp, CountedBatchOp, StackTilesOp
-from ..dialects.tile_boxes import BoxRowsOp
-from ..dialects.tile_groups import GroupStartsOp
-from ..dialects.tile_loads import TmaLoadOp
-from ..dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
-from ..dialects.tile_sums import ViewMmaOp
+from ..dialects.tile.batches import BatchOp, CountedBatchOp, StackTilesOp
+from ..dialects.tile.boxes import BoxRowsOp
+from ..dialects.tile.groups import GroupStartsOp
+from ..dialects.tile.loads import TmaLoadOp
+from ..dialects.tile.place import CountedPlaceOp, PlaceOp, TileCountOp
+from ..dialects.tile.sums import ViewMmaOp
 from ..dialects.tile_types import DYNAMIC, extent_of, integers, integers_of
 from .base import ROWS_ATTRIBUTE, is_swapped, refused, walk
 from .batches import batch_of, map_definition

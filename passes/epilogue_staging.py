@@ -41,8 +41,8 @@ from ..dialects.tile import (
     StagedStoreOp,
     StoreOp,
 )
-from ..dialects.tile_ahead import VECTOR_AXES
-from ..dialects.tile_quantized import StoreQuantizedOp
+from ..dialects.tile.ahead import VECTOR_AXES
+from ..dialects.tile.quantized import StoreQuantizedOp
 from ..dialects.tile_types import SmemType, element_bytes
 from ..dialects.turned_pieces import turned_columns, turned_piece
 from ..dialects.verify import can_write_matrices, tile_of_c

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
-from ..dialects.tile_grouped_products import GroupScalesOp
-from ..dialects.tile_groups import (
+from ..dialects.tile.grouped_products import GroupScalesOp
+from ..dialects.tile.groups import (
     GatheredRowsOp,
     GroupColumnsOp,
     GroupOp,

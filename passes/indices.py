@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import OtherTileOp
 from ..dialects.tile import CtaTileOp, KernelOp, PairRankOp, SplitRankOp
-from ..dialects.tile_batches import BatchOp
-from ..dialects.tile_groups import GroupOp, tiles_of_groups
-from ..dialects.tile_place import PlaceOp
+from ..dialects.tile.batches import BatchOp
+from ..dialects.tile.groups import GroupOp, tiles_of_groups
+from ..dialects.tile.place import PlaceOp
 from ..dialects.tile_types import DYNAMIC, integers_of
 from .clone import constant_of, iterations_of
 

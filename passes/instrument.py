@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 from ..dialects.mlir import ir
 from ..dialects.pipe import CommitOp, RoleOp, WaitOp
 from ..dialects.tile import STORES, KernelOp
-from ..dialects.tile_marks import FIRST, LAST, MARKS, UNITS, MarkOp
+from ..dialects.tile.marks import FIRST, LAST, MARKS, UNITS, MarkOp
 from ..dialects.tile_types import integers_of
 from .base import SOURCE_ATTRIBUTE, PassLog, one_of, option, refused, the_kernel, walk
 from .build import GLOBAL, i32

@@ -15,7 +15,7 @@ from typing import Any
 from ..dialects.epilogue import EXACT, FAST, FUNCTIONS, NO_FUNCTION, POLICIES
 from ..dialects.errors import OptionError
 from ..dialects.mlir import ir
-from ..dialects.tile_outputs import kept_by
+from ..dialects.tile.outputs import kept_by
 from .base import MATH_ATTRIBUTE, refused
 
 NARROW = ("bf16", "f16", "f8E4M3FN", "f8E5M2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dialects.mlir import ir
-from ..dialects.sm_memory import (
+from ..dialects.sm.memory import (
     BarriersOp,
     ColumnsOp,
     ProductColumnsOp,

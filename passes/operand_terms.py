@@ -8,7 +8,7 @@ from ..dialects.mlir import ir
 from ..dialects.target import Target
 from ..dialects.terms import TERM_DTYPE, TermForm, term_layout
 from ..dialects.tile import KernelOp, MmaOp
-from ..dialects.tile_scales import smem_operands
+from ..dialects.tile.scales import smem_operands
 from ..dialects.tile_types import SmemType
 from .base import walk
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
-from ..dialects.tile_quantized import StoreQuantizedOp
-from ..dialects.tile_staged_quantized import StagedQuantizedOp
+from ..dialects.tile.quantized import StoreQuantizedOp
+from ..dialects.tile.staged_quantized import StagedQuantizedOp
 from .batches import argument_of, map_definition
 
 FIRST = "c"

@@ -40,7 +40,7 @@ from ..dialects.tile import (
     PairRankOp,
     TensorMapOp,
 )
-from ..dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
+from ..dialects.tile.scales import SCALED_MMAS, depth_of, mma_of
 from ..dialects.tile_types import DYNAMIC, AccumulatorType, integers, integers_of
 from ..dialects.verify import GROUP_DEFAULT, ORDERS
 from .base import (

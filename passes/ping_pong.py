@@ -50,15 +50,9 @@ from ..dialects.pipe import (
     WaitOp,
 )
 from ..dialects.target import WARP_THREADS, WARPGROUP_WARPS, Target
-from ..dialects.tile import (
-    MMAS,
-    AccumulatorOp,
-    ForEachTileOp,
-    KernelOp,
-    StagedStoreOp,
-)
-from ..dialects.tile_ahead import LoadAheadOp, ReadAheadOp
-from ..dialects.tile_groups import GroupStepsOp
+from ..dialects.tile import MMAS, AccumulatorOp, ForEachTileOp, KernelOp, StagedStoreOp
+from ..dialects.tile.ahead import LoadAheadOp, ReadAheadOp
+from ..dialects.tile.groups import GroupStepsOp
 from ..dialects.tile_types import DYNAMIC, integers_of
 from .base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
 from .clone import Mapping, clone, group_steps_of, index_constant, iterations_of, replace_in

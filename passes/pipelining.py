@@ -33,7 +33,7 @@ from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, TileOp
 from ..dialects.release_steps import releases_late
 from ..dialects.target import ISSUED, Target
 from ..dialects.tile import AwaitMmaOp, KernelOp, MmaOp
-from ..dialects.tile_blockwise import BlockwiseMmaOp
+from ..dialects.tile.blockwise import BlockwiseMmaOp
 from ..dialects.tile_types import SmemType
 from .base import PassLog, option, parse_positive, refused, target_of, the_kernel, walk
 from .clone import (

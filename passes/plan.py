@@ -7,10 +7,11 @@ from typing import Any
 
 from ..dialects.layout import LINEAR, SLOT_ALIGNMENT, TileLayout
 from ..dialects.mlir import ir, scf
+from ..dialects.mma_units import PRODUCT_SLOTS
 from ..dialects.pipe import ClaimType, CreateOp, RingType, TileOp, TurnType
 from ..dialects.scaled_legality import SCALE_PLACES
-from ..dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES, PRODUCT_SLOTS, TileMemoryOp
-from ..dialects.sm_threads import WarpsOp
+from ..dialects.sm.memory import BARRIER_BYTES, CLAIM_BYTES, TileMemoryOp
+from ..dialects.sm.threads import WarpsOp
 from ..dialects.target import Target
 from ..dialects.terms import TermForm
 from ..dialects.tile import (
@@ -25,11 +26,11 @@ from ..dialects.tile import (
     TensorMapOp,
     TmaMulticastOp,
 )
-from ..dialects.tile_ahead import StagedElementOp
-from ..dialects.tile_loads import TmaGatherOp
-from ..dialects.tile_scales import SCALED_MMAS, smem_operands
-from ..dialects.tile_stores import AwaitSumsOp
-from ..dialects.tile_sums import WARP_LANES, AddLanesOp
+from ..dialects.tile.ahead import StagedElementOp
+from ..dialects.tile.loads import TmaGatherOp
+from ..dialects.tile.scales import SCALED_MMAS, smem_operands
+from ..dialects.tile.stores import AwaitSumsOp
+from ..dialects.tile.sums import WARP_LANES, AddLanesOp
 from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, integers_of
 from .base import defining_op, refused, walk
 from .cluster import Cluster

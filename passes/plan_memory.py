@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from ..dialects.mlir import ir
+from ..dialects.mma_units import PRODUCT_SLOTS
 from ..dialects.pipe import RingType
-from ..dialects.sm_memory import (
+from ..dialects.sm.memory import (
     MEMORY_OPS,
-    PRODUCT_SLOTS,
     AheadRingOp,
     BarriersOp,
     BarriersType,
@@ -39,7 +39,7 @@ from ..dialects.sm_memory import (
 )
 from ..dialects.target import Target
 from ..dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
-from ..dialects.tile_sums import AddLanesOp
+from ..dialects.tile.sums import AddLanesOp
 from ..dialects.tile_types import integers
 from .base import PassLog, refused, target_of, the_kernel, walk
 from .memory_table import summary_of

@@ -6,10 +6,10 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.pipe import AcquireOp
-from ..dialects.sm_threads import WarpsOp
+from ..dialects.sm.threads import WarpsOp
 from ..dialects.target import ISSUED, Target
 from ..dialects.tile import CopyOp, KernelOp, TmaLoadOp
-from ..dialects.tile_loads import TmaGatherOp
+from ..dialects.tile.loads import TmaGatherOp
 from ..dialects.tile_types import moved_bytes
 
 

@@ -8,7 +8,7 @@ from ..dialects import legality
 from ..dialects.mlir import ir
 from ..dialects.pipe import AcquireOp, CreateOp, RingType, TileOp, WaitOp
 from ..dialects.tile import KernelOp, LoadOp, StagedStoreOp
-from ..dialects.tile_ahead import LoadAheadOp
+from ..dialects.tile.ahead import LoadAheadOp
 from ..dialects.tile_types import SmemType
 from .base import target_of, walk
 from .operand_terms import kernel_term_bytes

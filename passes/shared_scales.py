@@ -14,7 +14,7 @@ from ..dialects import scaled_legality
 from ..dialects.dtypes import linear_sharing
 from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp, KernelOp
-from ..dialects.tile_scales import SCALED_MMAS, mma_of
+from ..dialects.tile.scales import SCALED_MMAS, mma_of
 from ..dialects.tile_types import integers, integers_of
 from .base import refused, walk
 from .batches import argument_of

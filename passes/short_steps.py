@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..dialects.dtypes import operand_dtype
 from ..dialects.mlir import arith, ir
 from ..dialects.tile import KernelOp, SplitRankOp
-from ..dialects.tile_groups import GroupDepthOp
+from ..dialects.tile.groups import GroupDepthOp
 from ..dialects.tile_types import DYNAMIC
 from .base import walk
 from .clone import constant_of

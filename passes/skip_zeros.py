@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from ..dialects import short_legality
 from ..dialects.mlir import arith, ir
 from ..dialects.tile import MMAS, KernelOp
-from ..dialects.tile_short import SHORT_MMAS, SHORT_OF
+from ..dialects.tile.short import SHORT_MMAS, SHORT_OF
 from .base import PassLog, refused, require, target_of, the_kernel, walk
 from .clone import constant_of, index_constant
 from .short_steps import LastStep, last_step, step_of

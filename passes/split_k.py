@@ -30,7 +30,7 @@ from ..dialects import legality
 from ..dialects.layout import TileLayout, widest_swizzle
 from ..dialects.mlir import arith, ir, scf
 from ..dialects.pipe import CreateOp, RingType, RoleOp
-from ..dialects.sm_types import GLOBAL
+from ..dialects.sm.types import GLOBAL
 from ..dialects.target import Target
 from ..dialects.tile import (
     MMAS,
@@ -43,14 +43,14 @@ from ..dialects.tile import (
     StoreOp,
     TmaLoadOp,
 )
-from ..dialects.tile_blockwise import BlockwiseMmaOp
-from ..dialects.tile_groups import GroupDepthOp
-from ..dialects.tile_outputs import StoreGroupsOp
-from ..dialects.tile_parts import ANY, ZERO, GatheredStoreOp, WorkspaceOp
-from ..dialects.tile_quantized import StoreQuantizedOp
-from ..dialects.tile_scales import SCALED_MMAS
+from ..dialects.tile.blockwise import BlockwiseMmaOp
+from ..dialects.tile.groups import GroupDepthOp
+from ..dialects.tile.outputs import StoreGroupsOp
+from ..dialects.tile.parts import ANY, ZERO, GatheredStoreOp, WorkspaceOp
+from ..dialects.tile.quantized import StoreQuantizedOp
+from ..dialects.tile.scales import SCALED_MMAS
+from ..dialects.tile.weights import WeightMmaOp
 from ..dialects.tile_types import SmemType, integers, integers_of
-from ..dialects.tile_weights import WeightMmaOp
 from ..dialects.verify import products_of, summed_extents
 from .base import (
     PassLog,

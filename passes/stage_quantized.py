@@ -17,8 +17,8 @@ from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType
 from ..dialects.target import Target
 from ..dialects.tile import KernelOp
-from ..dialects.tile_quantized import StoreQuantizedOp
-from ..dialects.tile_staged_quantized import StagedQuantizedOp
+from ..dialects.tile.quantized import StoreQuantizedOp
+from ..dialects.tile.staged_quantized import StagedQuantizedOp
 from ..dialects.tile_types import SmemType, bits_of
 from ..dialects.verify import tile_of_c
 from .base import PassLog

@@ -21,7 +21,7 @@ from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType
 from ..dialects.target import WARP, Target
 from ..dialects.tile import MMAS, ElementOp, KernelOp, StagedStoreOp
-from ..dialects.tile_ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
+from ..dialects.tile.ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
 from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
 from ..dialects.verify import tile_of_c
 from .base import PassLog, walk

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..dialects import sm
 from ..dialects.mlir import ir
-from ..dialects.sm_threads import LANE, TEAMS, ConvergeOp, CtaPlaceOp, RunOp, TeamOp, WarpsOp
+from ..dialects.sm.threads import LANE, TEAMS, ConvergeOp, CtaPlaceOp, RunOp, TeamOp, WarpsOp
 from ..dialects.tile import KernelOp
 from .base import refused
 

@@ -16,7 +16,7 @@ from ..dialects.dynamic import up_to
 from ..dialects.layout import ATOM_BYTES, LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.target import Target
-from ..dialects.tile_batches import turned_view
+from ..dialects.tile.batches import turned_view
 from ..dialects.tile_types import (
     DYNAMIC,
     SmemType,

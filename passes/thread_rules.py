@@ -33,8 +33,8 @@ from ..dialects.pipe import (
     TurnType,
     WaitOp,
 )
-from ..dialects.sm_memory import MEMORY_OPS
-from ..dialects.sm_threads import ISSUER, LANE, TEAM, WHO, ConvergeOp, RunOp, TeamOp, WarpsOp
+from ..dialects.sm.memory import MEMORY_OPS
+from ..dialects.sm.threads import ISSUER, LANE, TEAM, WHO, ConvergeOp, RunOp, TeamOp, WarpsOp
 from ..dialects.tile import (
     AccumulatorOp,
     ForEachTileOp,
@@ -46,12 +46,12 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ..dialects.tile_ahead import LoadAheadOp
-from ..dialects.tile_groups import GroupOp, GroupStartsOp
-from ..dialects.tile_marks import MarkOp
-from ..dialects.tile_parts import WorkspaceOp
-from ..dialects.tile_place import GroupPlaceOp
-from ..dialects.tile_scales import ALL_MMAS
+from ..dialects.tile.ahead import LoadAheadOp
+from ..dialects.tile.groups import GroupOp, GroupStartsOp
+from ..dialects.tile.marks import MarkOp
+from ..dialects.tile.parts import WorkspaceOp
+from ..dialects.tile.place import GroupPlaceOp
+from ..dialects.tile.scales import ALL_MMAS
 from ..dialects.tile_types import AccumulatorType
 from .base import defining_op, refused, target_of, walk
 from .clone import is_pure

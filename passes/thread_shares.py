@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dialects.mlir import ir
 from ..dialects.thread_tiles import ThreadTile
 from ..dialects.tile import KernelOp, MmaOp
-from ..dialects.tile_sums import DualLaneMmaOp, LaneMmaOp, ViewMmaOp
+from ..dialects.tile.sums import DualLaneMmaOp, LaneMmaOp, ViewMmaOp
 from ..dialects.tile_types import AccumulatorType, element_bytes
 
 MMAS = MmaOp | ViewMmaOp

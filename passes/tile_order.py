@@ -11,9 +11,9 @@ from typing import Any
 from ..dialects import sm
 from ..dialects.hilbert import CELLS_MAX
 from ..dialects.mlir import arith, ir
-from ..dialects.sm_types import attribute_of
+from ..dialects.sm.types import attribute_of
 from ..dialects.tile import CtaTileOp, KernelOp
-from ..dialects.tile_place import PlaceOp
+from ..dialects.tile.place import PlaceOp
 from ..dialects.tile_types import DYNAMIC, integers, integers_of
 from ..dialects.verify import GROUP_DEFAULT, ORDERS, order_refusal
 from .base import parse_positive, refused, walk

@@ -34,9 +34,9 @@ from ..dialects.pipe import (
 )
 from ..dialects.target import Target
 from ..dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TmaLoadOp
-from ..dialects.tile_blockwise import BlockwiseMmaOp
-from ..dialects.tile_scales import ALL_MMAS, smem_operands
-from ..dialects.tile_sums import ViewMmaOp
+from ..dialects.tile.blockwise import BlockwiseMmaOp
+from ..dialects.tile.scales import ALL_MMAS, smem_operands
+from ..dialects.tile.sums import ViewMmaOp
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import argument_of, drop_unused, map_of_view, step_bytes
 from .dynamic_rows import least_rows

@@ -60,9 +60,9 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ..dialects.tile_ahead import LoadAheadOp, ReadAheadOp
-from ..dialects.tile_groups import GroupStepsOp
-from ..dialects.tile_parts import WorkspaceOp
+from ..dialects.tile.ahead import LoadAheadOp, ReadAheadOp
+from ..dialects.tile.groups import GroupStepsOp
+from ..dialects.tile.parts import WorkspaceOp
 from ..dialects.tile_types import AccumulatorType
 from .base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
 from .clone import Mapping, clone, erase_unused, fuse_loops, is_pure

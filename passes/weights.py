@@ -22,11 +22,11 @@ from ..dialects import legality, weight_legality
 from ..dialects.dtypes import DTYPES, DType, weight_dtype
 from ..dialects.layout import UNIT_BYTES
 from ..dialects.mlir import ir
-from ..dialects.sm_memory import PRODUCT_SLOTS
-from ..dialects.sm_types import attribute_of
+from ..dialects.mma_units import PRODUCT_SLOTS
+from ..dialects.sm.types import attribute_of
 from ..dialects.target import MMA_SYNC, WARP, Target
 from ..dialects.tile import KernelOp, MatmulOp
-from ..dialects.tile_weights import (
+from ..dialects.tile.weights import (
     SCALES,
     ZEROS,
     TurnedWeightMmaOp,

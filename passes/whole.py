@@ -14,8 +14,8 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp, KernelOp
-from ..dialects.tile_pieces import ApplyEpilogueOp
-from ..dialects.tile_threads import WriteRowOp
+from ..dialects.tile.pieces import ApplyEpilogueOp
+from ..dialects.tile.threads import WriteRowOp
 from ..dialects.tile_types import DYNAMIC, TensorMapType, extent_of, integers_of, stored_extents
 from ..dialects.verify import tile_of_c
 from .base import is_swapped, kernel_around, walk

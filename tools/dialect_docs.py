@@ -78,7 +78,7 @@ def _by_file(operations: list[Any], module: Any) -> list[tuple[Any, list[Any]]]:
 
 
 def _path(module: Any) -> str:
-    return f"dialects/{module.__name__.rpartition('.')[2]}.py"
+    return f"dialects/{module.__name__.partition('.dialects.')[2].replace('.', '/')}.py"
 
 
 def _module_text(module: Any) -> str:

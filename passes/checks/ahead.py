@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects.mlir import ir
-from ...dialects.sm_threads import RunOp
+from ...dialects.sm.threads import RunOp
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp, StagedStoreOp
-from ...dialects.tile_ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
+from ...dialects.tile.ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
 from ...dialects.tile_types import TensorMapType
 from ...dialects.verify import tile_of_c
 from ..base import refused, walk

@@ -7,8 +7,8 @@ from typing import Any
 
 from ...dialects import sm
 from ...dialects.mlir import ir
-from ...dialects.sm_memory import ScaleColumnsOp
-from ...dialects.tile_boxes import BoxRowsOp
+from ...dialects.sm.memory import ScaleColumnsOp
+from ...dialects.tile.boxes import BoxRowsOp
 from ..base import defining_op, refused
 from ..clone import constant_of
 

@@ -19,9 +19,9 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.pipe import ClaimOp, ForEachClaimOp
-from ...dialects.sm_barriers import AwaitGridsOp
-from ...dialects.sm_memory import AheadRingOp, BarriersOp, ColumnsOp, RingOp, TurnsOp, is_claim
-from ...dialects.sm_threads import ISSUER, TEAM, WarpsOp, who_runs
+from ...dialects.sm.barriers import AwaitGridsOp
+from ...dialects.sm.memory import AheadRingOp, BarriersOp, ColumnsOp, RingOp, TurnsOp, is_claim
+from ...dialects.sm.threads import ISSUER, TEAM, WarpsOp, who_runs
 from ...dialects.target import WARP_THREADS, Target
 from ...dialects.tile import KernelOp, PairMmaOp, TmaMulticastOp
 from ...dialects.tile_types import AccumulatorType, integers_of

@@ -14,9 +14,9 @@ from ...dialects.dtypes import blockwise_scale_shape
 from ...dialects.mlir import ir, scf
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
-from ...dialects.tile_blockwise import BlockwiseMmaOp
-from ...dialects.tile_scales import SCALED_MMAS
-from ...dialects.tile_weights import WeightMmaOp
+from ...dialects.tile.blockwise import BlockwiseMmaOp
+from ...dialects.tile.scales import SCALED_MMAS
+from ...dialects.tile.weights import WeightMmaOp
 from ..base import refused, walk
 from ..batches import argument_of
 from ..clone import iterations_of

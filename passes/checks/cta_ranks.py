@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...dialects.sm_positions import PAIR, PEERS
+from ...dialects.sm.positions import PAIR, PEERS
 from ..cluster import Cluster
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.pipe import RoleOp
-from ...dialects.sm_threads import WarpsOp
+from ...dialects.sm.threads import WarpsOp
 from ...dialects.tile import MMAS, CopyOp, KernelOp, LoadOp, TmaLoadOp, TmaMulticastOp
-from ...dialects.tile_batches import BatchOp, OrderedBatchOp
-from ...dialects.tile_groups import GroupColumnsOp, GroupDepthOp, GroupStepsOp
+from ...dialects.tile.batches import BatchOp, OrderedBatchOp
+from ...dialects.tile.groups import GroupColumnsOp, GroupDepthOp, GroupStepsOp
 from ..base import refused, walk
 from ..batches import argument_of, map_definition
 from ..groups import columns_of_group

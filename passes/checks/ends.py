@@ -14,10 +14,10 @@ from typing import Any, get_args
 
 from ...dialects import sm
 from ...dialects.mlir import ir
-from ...dialects.sm_memory import MEMORY_OPS, BarriersOp, TensorMemoryOp
-from ...dialects.sm_threads import LANE, EarlyOp, FirstWarpOp, PrologueOp, who_runs
+from ...dialects.sm.memory import MEMORY_OPS, BarriersOp, TensorMemoryOp
+from ...dialects.sm.threads import LANE, EarlyOp, FirstWarpOp, PrologueOp, who_runs
 from ...dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
-from ...dialects.tile_marks import MarkOp
+from ...dialects.tile.marks import MarkOp
 from ..base import defining_op, refused, walk
 from ..clone import constant_of
 from ..plan import cluster_of

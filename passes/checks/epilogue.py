@@ -10,7 +10,7 @@ from typing import Any
 from ...dialects.epilogue import SCALAR_OPS
 from ...dialects.mlir import ir
 from ...dialects.tile import ElementOp, KernelOp, YieldOp
-from ...dialects.tile_ahead import HeldElementOp
+from ...dialects.tile.ahead import HeldElementOp
 from ..base import is_swapped, refuse_unread, refused
 from ..batches import transposed_of
 from ..linalg.accepted_ops import EPILOGUE_OPS

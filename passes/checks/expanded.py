@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects.mlir import ir
-from ...dialects.sm_threads import WarpsOp
+from ...dialects.sm.threads import WarpsOp
 from ...dialects.target import Target
 from ...dialects.tile import CtaTileOp, KernelOp
-from ...dialects.tile_boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
-from ...dialects.tile_sums import ViewMmaOp
+from ...dialects.tile.boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
+from ...dialects.tile.sums import ViewMmaOp
 from ...dialects.tile_types import integers_of
 from ..base import operations, refused, walk
 from ..batches import loaded_argument

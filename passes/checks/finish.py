@@ -13,7 +13,7 @@ from typing import Any
 from ...dialects.layout import LINEAR
 from ...dialects.mlir import ir
 from ...dialects.tile import KernelOp, MmaOp
-from ...dialects.tile_sums import (
+from ...dialects.tile.sums import (
     WARP_LANES,
     AddLanesOp,
     ClearSumsOp,

@@ -10,16 +10,23 @@ from typing import Any
 
 from ...dialects.layout import SCALE_ATOM_ROWS
 from ...dialects.mlir import ir
-from ...dialects.tile import CopyOp, KernelOp, LoadOp, TmaGatherOp, TmaLoadOp, TmaMulticastOp
-from ...dialects.tile_blockwise import BlockwiseMmaOp
-from ...dialects.tile_grouped_products import (
+from ...dialects.tile import (
+    CopyOp,
+    KernelOp,
+    LoadOp,
+    TmaGatherOp,
+    TmaLoadOp,
+    TmaMulticastOp,
+)
+from ...dialects.tile.blockwise import BlockwiseMmaOp
+from ...dialects.tile.grouped_products import (
     BY_ATOMS,
     BY_COLUMNS,
     BY_ROWS,
     GroupAtomsOp,
     GroupScalesOp,
 )
-from ...dialects.tile_groups import GroupOp, rows_of_atoms
+from ...dialects.tile.groups import GroupOp, rows_of_atoms
 from ...dialects.tile_types import TensorMapType
 from ..base import refused, walk
 from ..batches import argument_of, matrix_of

@@ -10,11 +10,11 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.tile import KernelOp
-from ...dialects.tile_batches import BatchOp, MatrixOp
-from ...dialects.tile_grouped_products import GroupScalesOp
-from ...dialects.tile_groups import GatheredRowsOp, GroupOp, GroupRowsOp
-from ...dialects.tile_loads import TensorMapOp
-from ...dialects.tile_place import CountedPlaceOp, GroupPlaceOp
+from ...dialects.tile.batches import BatchOp, MatrixOp
+from ...dialects.tile.grouped_products import GroupScalesOp
+from ...dialects.tile.groups import GatheredRowsOp, GroupOp, GroupRowsOp
+from ...dialects.tile.loads import TensorMapOp
+from ...dialects.tile.place import CountedPlaceOp, GroupPlaceOp
 from ...dialects.tile_types import TensorMapType, integers_of
 from ..base import refused, walk
 from ..groups import places_of

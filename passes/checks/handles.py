@@ -11,10 +11,10 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.pipe import TileOp
-from ...dialects.sm_positions import SlotOp
-from ...dialects.sm_tensor_core import OperandOp
+from ...dialects.sm.positions import SlotOp
+from ...dialects.sm.tensor_core import OperandOp
 from ...dialects.tile import MMAS, AccumulatorOp, KernelOp
-from ...dialects.tile_sums import ViewMmaOp
+from ...dialects.tile.sums import ViewMmaOp
 from ..base import refused, walk
 
 ACQUIRE = "pipe.acquire"

@@ -39,8 +39,8 @@ from ...dialects.pipe import (
     RoleOp,
     SetRegistersOp,
 )
-from ...dialects.sm_memory import MEMORY_OPS
-from ...dialects.sm_threads import ConvergeOp, RunOp, TeamOp, WarpsOp
+from ...dialects.sm.memory import MEMORY_OPS
+from ...dialects.sm.threads import ConvergeOp, RunOp, TeamOp, WarpsOp
 from ...dialects.target import WARP, WARP_THREADS, WARPGROUP_WARPS, Target
 from ...dialects.tile import (
     MMAS,
@@ -57,16 +57,10 @@ from ...dialects.tile import (
     TmaMulticastOp,
     YieldOp,
 )
-from ...dialects.tile_ahead import HeldElementOp, LoadAheadOp, ReadAheadOp, StagedElementOp
-from ...dialects.tile_batches import (
-    BatchOp,
-    CountedBatchOp,
-    MatrixOp,
-    OrderedBatchOp,
-    TransposedOp,
-)
-from ...dialects.tile_grouped_products import GroupAtomsOp, GroupScalesOp
-from ...dialects.tile_groups import (
+from ...dialects.tile.ahead import HeldElementOp, LoadAheadOp, ReadAheadOp, StagedElementOp
+from ...dialects.tile.batches import BatchOp, CountedBatchOp, MatrixOp, OrderedBatchOp, TransposedOp
+from ...dialects.tile.grouped_products import GroupAtomsOp, GroupScalesOp
+from ...dialects.tile.groups import (
     GatheredRowsOp,
     GroupColumnsOp,
     GroupDepthOp,
@@ -75,8 +69,8 @@ from ...dialects.tile_groups import (
     GroupStartsOp,
     GroupStepsOp,
 )
-from ...dialects.tile_marks import MarkOp
-from ...dialects.tile_sums import ViewMmaOp
+from ...dialects.tile.marks import MarkOp
+from ...dialects.tile.sums import ViewMmaOp
 from ...dialects.tile_types import Tile
 from ..base import (
     COUNTS,

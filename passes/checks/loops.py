@@ -11,8 +11,8 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.tile import CopyOp, KernelOp
-from ...dialects.tile_place import PlaceOp
-from ...dialects.tile_stores import WHOLES
+from ...dialects.tile.place import PlaceOp
+from ...dialects.tile.stores import WHOLES
 from ...dialects.tile_types import DYNAMIC, integers_of
 from ..base import refused, walk
 from ..shared_scales import check_shared

@@ -9,7 +9,7 @@ from math import prod
 
 from ...dialects.mlir import ir
 from ...dialects.tile import KernelOp
-from ...dialects.tile_marks import MARKS, MarkOp
+from ...dialects.tile.marks import MARKS, MarkOp
 from ...dialects.tile_types import integers_of
 from ..base import refused, walk
 from ..duals import arg_names, first_other

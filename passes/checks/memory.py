@@ -17,7 +17,7 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.pipe import CreateOp
-from ...dialects.sm_memory import (
+from ...dialects.sm.memory import (
     MEMORY_OPS,
     AheadRingOp,
     BarriersOp,
@@ -36,11 +36,11 @@ from ...dialects.sm_memory import (
     WeightColumnsOp,
     byte_size,
 )
-from ...dialects.sm_positions import SlotOp
+from ...dialects.sm.positions import SlotOp
 from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp, LoadOp, MmaOp
-from ...dialects.tile_scales import smem_operands
-from ...dialects.tile_stores import AwaitSumsOp, PartPlaceOp, StagingBufferOp
+from ...dialects.tile.scales import smem_operands
+from ...dialects.tile.stores import AwaitSumsOp, PartPlaceOp, StagingBufferOp
 from ..base import defining_op, operations, refused, target_of, walk
 from ..operand_terms import terms_of
 from ..rings import lies_in_operands, slot_parts

@@ -13,19 +13,15 @@ from ...dialects.dtypes import (
 )
 from ...dialects.layout import LINEAR
 from ...dialects.mlir import ir
-from ...dialects.sm_memory import TileMemoryOp
+from ...dialects.sm.memory import TileMemoryOp
 from ...dialects.target import Target
-from ...dialects.tile import (
-    KernelOp,
-    LoadOp,
-    PairMmaOp,
-)
-from ...dialects.tile_blockwise import BlockwiseMmaOp
-from ...dialects.tile_duals import DUAL_MMAS, DualPairMmaOp
-from ...dialects.tile_scales import SCALED_MMAS, smem_operands
-from ...dialects.tile_short import SHORT_MMAS
+from ...dialects.tile import KernelOp, LoadOp, PairMmaOp
+from ...dialects.tile.blockwise import BlockwiseMmaOp
+from ...dialects.tile.duals import DUAL_MMAS, DualPairMmaOp
+from ...dialects.tile.scales import SCALED_MMAS, smem_operands
+from ...dialects.tile.short import SHORT_MMAS
+from ...dialects.tile.weights import WeightMmaOp
 from ...dialects.tile_types import SmemType, integers_of
-from ...dialects.tile_weights import WeightMmaOp
 from ..base import defining_op, is_swapped, refused, require
 from ..batches import argument_of, loaded_argument
 from ..duals import arg_names

@@ -13,19 +13,12 @@ from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir
 from ...dialects.ragged_maps import is_ragged, plain_rank, ragged_map
 from ...dialects.target import Target
-from ...dialects.tile import (
-    CopyOp,
-    KernelOp,
-    LoadOp,
-    PairMmaOp,
-    PairRankOp,
-    TmaMulticastOp,
-)
-from ...dialects.tile_batches import map_of_stack
-from ...dialects.tile_blockwise import BlockwiseMmaOp
-from ...dialects.tile_boxes import MulticastBoxesOp
-from ...dialects.tile_duals import DUAL_MMAS
-from ...dialects.tile_sums import DualLaneMmaOp
+from ...dialects.tile import CopyOp, KernelOp, LoadOp, PairMmaOp, PairRankOp, TmaMulticastOp
+from ...dialects.tile.batches import map_of_stack
+from ...dialects.tile.blockwise import BlockwiseMmaOp
+from ...dialects.tile.boxes import MulticastBoxesOp
+from ...dialects.tile.duals import DUAL_MMAS
+from ...dialects.tile.sums import DualLaneMmaOp
 from ...dialects.tile_types import TensorMapType, dynamic_dims, integers_of
 from ..argument_layouts import any_extents, is_apart
 from ..base import refused, walk

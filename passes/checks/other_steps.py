@@ -11,9 +11,9 @@ from typing import Any
 
 from ...dialects.mlir import ir, scf
 from ...dialects.pipe import AcquireOp, ForEachTurnOp, OtherTileOp, SkipOp, WaitOp
-from ...dialects.sm_positions import AdvancePositionOp, ReadPositionOp
+from ...dialects.sm.positions import AdvancePositionOp, ReadPositionOp
 from ...dialects.tile import KernelOp
-from ...dialects.tile_place import PlaceOp
+from ...dialects.tile.place import PlaceOp
 from ..base import refused, walk
 from ..clone import group_steps_of
 

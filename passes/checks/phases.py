@@ -24,13 +24,13 @@ from typing import Any
 
 from ...dialects import sm
 from ...dialects.mlir import ir, scf
-from ...dialects.sm_memory import CLAIM_BYTES, AheadRingOp, BarriersOp, ScaleColumnsOp
-from ...dialects.sm_positions import PEERS
-from ...dialects.sm_threads import FIRST, ISSUER, TEAM, WARP, RunOp, WarpsOp, who_runs
+from ...dialects.sm.memory import CLAIM_BYTES, AheadRingOp, BarriersOp, ScaleColumnsOp
+from ...dialects.sm.positions import PEERS
+from ...dialects.sm.threads import FIRST, ISSUER, TEAM, WARP, RunOp, WarpsOp, who_runs
 from ...dialects.target import WARP_THREADS
 from ...dialects.tile import KernelOp
-from ...dialects.tile_boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
-from ...dialects.tile_scales import SCALED_MMAS
+from ...dialects.tile.boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
+from ...dialects.tile.scales import SCALED_MMAS
 from ..base import defining_op, refused, walk
 from ..clone import constant_of
 from ..plan import cluster_of

@@ -36,10 +36,10 @@ from ...dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ...dialects.tile_outputs import StoreGroupsOp
-from ...dialects.tile_quantized import StoreQuantizedOp
-from ...dialects.tile_scales import ALL_MMAS, smem_operands
-from ...dialects.tile_staged_quantized import StagedQuantizedOp
+from ...dialects.tile.outputs import StoreGroupsOp
+from ...dialects.tile.quantized import StoreQuantizedOp
+from ...dialects.tile.scales import ALL_MMAS, smem_operands
+from ...dialects.tile.staged_quantized import StagedQuantizedOp
 from ...dialects.tile_types import AccumulatorType
 from ..base import defining_op, refused
 from ..clone import iterations_of

@@ -24,8 +24,8 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.pipe import ClaimOp, ClaimType, CreateOp, ForEachClaimOp, ForEachTurnOp, RoleOp
-from ...dialects.sm_memory import CopyRingOp, RingOp, TurnsOp
-from ...dialects.sm_threads import WarpsOp
+from ...dialects.sm.memory import CopyRingOp, RingOp, TurnsOp
+from ...dialects.sm.threads import WarpsOp
 from ...dialects.tile import KernelOp
 from ..base import attributes_of, refused, target_of
 from ..thread_rules import members

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...dialects.sm_threads import WarpsOp
+from ...dialects.sm.threads import WarpsOp
 from ...dialects.target import WARP_THREADS
 from ...dialects.tile import KernelOp
 from ..base import refused

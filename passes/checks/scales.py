@@ -16,8 +16,8 @@ from ...dialects.layout import BLOCKED
 from ...dialects.mlir import ir
 from ...dialects.target import Target
 from ...dialects.tile import CopyOp, KernelOp, LoadOp
-from ...dialects.tile_blockwise import BlockwiseMmaOp
-from ...dialects.tile_scales import SCALED_MMAS, ScaledPairMmaOp, depth_of, mma_of
+from ...dialects.tile.blockwise import BlockwiseMmaOp
+from ...dialects.tile.scales import SCALED_MMAS, ScaledPairMmaOp, depth_of, mma_of
 from ...dialects.tile_types import SmemType
 from ..base import refused, require, walk
 from ..batches import argument_of, map_definition

@@ -9,7 +9,7 @@ from ...dialects.dtypes import operand_dtype
 from ...dialects.mlir import ir
 from ...dialects.target import WARP_THREADS, Target
 from ...dialects.tile import KernelOp
-from ...dialects.tile_sums import DualLaneMmaOp, LaneMmaOp, ViewMmaOp
+from ...dialects.tile.sums import DualLaneMmaOp, LaneMmaOp, ViewMmaOp
 from ...dialects.tile_types import bits_of
 from ..base import refused, require
 from ..batches import argument_of

@@ -10,9 +10,9 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.tile import KernelOp
-from ...dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp
-from ...dialects.tile_groups import GroupDepthOp
-from ...dialects.tile_loads import TensorMapOp
+from ...dialects.tile.batches import BatchOp, MatrixOp, OrderedBatchOp
+from ...dialects.tile.groups import GroupDepthOp
+from ...dialects.tile.loads import TensorMapOp
 from ...dialects.tile_types import DYNAMIC, TensorMapType, extent_of, integers_of
 from ..base import refused, walk
 from ..groups import group_of

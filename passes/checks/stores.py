@@ -20,12 +20,12 @@ from ...dialects.tile import (
     ReducedStoreOp,
     StagedStoreOp,
 )
-from ...dialects.tile_batches import turned_view
-from ...dialects.tile_groups import GroupOp
-from ...dialects.tile_outputs import StoreGroupsOp
-from ...dialects.tile_parts import ANY, ZERO
-from ...dialects.tile_quantized import StoreQuantizedOp
-from ...dialects.tile_staged_quantized import StagedQuantizedOp
+from ...dialects.tile.batches import turned_view
+from ...dialects.tile.groups import GroupOp
+from ...dialects.tile.outputs import StoreGroupsOp
+from ...dialects.tile.parts import ANY, ZERO
+from ...dialects.tile.quantized import StoreQuantizedOp
+from ...dialects.tile.staged_quantized import StagedQuantizedOp
 from ...dialects.tile_types import TensorMapType, bits_of, integers_of
 from ...dialects.verify import products_of, tile_of_c
 from ..base import SWAPPED_ATTRIBUTE, defining_op, is_swapped, refused, require, walk

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ...dialects.mlir import ir
 from ...dialects.tile import ElementOp, KernelOp
-from ...dialects.tile_batches import TransposedOp
-from ...dialects.tile_outputs import StoreGroupsOp
-from ...dialects.tile_quantized import StoreQuantizedOp
+from ...dialects.tile.batches import TransposedOp
+from ...dialects.tile.outputs import StoreGroupsOp
+from ...dialects.tile.quantized import StoreQuantizedOp
 from ..base import SWAPPED_ATTRIBUTE, is_swapped, refused, walk
 from ..batches import transposed_of
 from ..duals import arg_names

@@ -16,7 +16,7 @@ from ...dialects.layout import LINEAR
 from ...dialects.mlir import ir
 from ...dialects.target import WARP, Target
 from ...dialects.tile import KernelOp
-from ...dialects.tile_weights import ZEROS, TurnedWeightMmaOp, scale_views
+from ...dialects.tile.weights import ZEROS, TurnedWeightMmaOp, scale_views
 from ..base import refused, require
 from ..batches import argument_of
 from ..indices import linear_form, place_of

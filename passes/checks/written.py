@@ -13,17 +13,17 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.tile import KernelOp
-from ...dialects.tile_duals import JoinOp
-from ...dialects.tile_pieces import (
+from ...dialects.tile.duals import JoinOp
+from ...dialects.tile.pieces import (
     ApplyEpilogueOp,
     ReadFragmentOp,
     WriteMatricesOp,
     WritePairsOp,
     WriteUnitOp,
 )
-from ...dialects.tile_stores import PartPlaceOp, TmaStoreOp
-from ...dialects.tile_sums import SumsRowOp
-from ...dialects.tile_threads import (
+from ...dialects.tile.stores import PartPlaceOp, TmaStoreOp
+from ...dialects.tile.sums import SumsRowOp
+from ...dialects.tile.threads import (
     ReadMatricesOp,
     ReadRowOp,
     ReadRowsOp,

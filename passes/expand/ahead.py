@@ -13,7 +13,7 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.tile import KernelOp, StagedStoreOp
-from ...dialects.tile_ahead import AwaitPieceOp, LoadAheadOp, LoadPieceOp, StagedElementOp
+from ...dialects.tile.ahead import AwaitPieceOp, LoadAheadOp, LoadPieceOp, StagedElementOp
 from ..base import walk
 from ..build import as_i32, as_index, constant, less, when
 from ..clone import Mapping, constant_of, index_constant

@@ -19,12 +19,12 @@ from typing import get_args
 from ...dialects import sm
 from ...dialects.layout import UNIT_BYTES
 from ...dialects.mlir import ir, scf
-from ...dialects.sm_memory import MEMORY_OPS, SlotMemoryOp
-from ...dialects.sm_threads import PrologueOp, WarpsOp
-from ...dialects.sm_types import attribute_of
+from ...dialects.sm.memory import MEMORY_OPS, SlotMemoryOp
+from ...dialects.sm.threads import PrologueOp, WarpsOp
+from ...dialects.sm.types import attribute_of
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp, MmaOp, TmaLoadOp
-from ...dialects.tile_threads import ClearUnitOp
+from ...dialects.tile.threads import ClearUnitOp
 from ..base import defining_op, walk
 from ..build import constant
 from ..dynamic_rows import box_rows

@@ -16,7 +16,7 @@ from typing import Any
 from ...dialects.mlir import ir
 from ...dialects.pipe import CommitOp, TileOp
 from ...dialects.tile import CopyOp, KernelOp
-from ...dialects.tile_loads import CopyTogetherOp
+from ...dialects.tile.loads import CopyTogetherOp
 from ..base import defining_op, walk
 from ..copy_width import is_shifted
 from ..team import Team

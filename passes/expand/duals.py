@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects.mlir import ir
-from ...dialects.tile_duals import JoinOp
+from ...dialects.tile.duals import JoinOp
 from ...dialects.verify import products_of, tile_of_c
 from ..build import constant
 from ..clone import constant_of

@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from ...dialects.mlir import ir, scf
-from ...dialects.sm_memory import MEMORY_OPS
-from ...dialects.sm_threads import EarlyOp, RunOp, TeamOp, WarpsOp
-from ...dialects.sm_types import attribute_of
+from ...dialects.sm.memory import MEMORY_OPS
+from ...dialects.sm.threads import EarlyOp, RunOp, TeamOp, WarpsOp
+from ...dialects.sm.types import attribute_of
 from ...dialects.tile import KernelOp, TensorMapOp, TmaLoadOp, TmaMulticastOp
-from ...dialects.tile_boxes import PrefetchBoxesOp
+from ...dialects.tile.boxes import PrefetchBoxesOp
 from ..base import parse_positive, walk
 from ..clone import Mapping, clone, index_constant, iterations_of
 from ..groups import group_of

@@ -21,13 +21,13 @@ from typing import Any
 
 from ...dialects.dtypes import SCALE_ATOM_BLOCKS
 from ...dialects.mlir import arith, ir
-from ...dialects.sm_threads import ConvergeOp
-from ...dialects.sm_types import attribute_of
+from ...dialects.sm.threads import ConvergeOp
+from ...dialects.sm.types import attribute_of
 from ...dialects.target import Target
 from ...dialects.tile import AwaitMmaOp, KernelOp
-from ...dialects.tile_outputs import StoreGroupsOp, WriteGroupOp
-from ...dialects.tile_quantized import StoreQuantizedOp
-from ...dialects.tile_threads import ThreadRowOp
+from ...dialects.tile.outputs import StoreGroupsOp, WriteGroupOp
+from ...dialects.tile.quantized import StoreQuantizedOp
+from ...dialects.tile.threads import ThreadRowOp
 from ...dialects.verify import products_of, tile_of_c
 from ..base import refused
 from ..build import as_i32, both, less, loop, when

@@ -43,7 +43,7 @@ from typing import Any, ClassVar
 from ...dialects import sm
 from ...dialects.mlir import ir, scf
 from ...dialects.pipe import AcquireOp, DrainOp
-from ...dialects.sm_threads import ConvergeOp, WarpsOp
+from ...dialects.sm.threads import ConvergeOp, WarpsOp
 from ...dialects.target import Target
 from ...dialects.tile import (
     CopyOp,
@@ -57,16 +57,12 @@ from ...dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ...dialects.tile_marks import MarkOp
-from ...dialects.tile_outputs import StoreGroupsOp
-from ...dialects.tile_quantized import StoreQuantizedOp
-from ...dialects.tile_staged_quantized import stored_tile
-from ...dialects.tile_stores import (
-    NextBufferOp,
-    StagingBufferOp,
-    TmaStoreOp,
-)
-from ...dialects.tile_sums import ViewMmaOp
+from ...dialects.tile.marks import MarkOp
+from ...dialects.tile.outputs import StoreGroupsOp
+from ...dialects.tile.quantized import StoreQuantizedOp
+from ...dialects.tile.staged_quantized import stored_tile
+from ...dialects.tile.stores import NextBufferOp, StagingBufferOp, TmaStoreOp
+from ...dialects.tile.sums import ViewMmaOp
 from ...dialects.tile_types import integers, integers_of
 from ..base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from ..build import constant

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from ...dialects.fragments import tensor_memory
 from ...dialects.mlir import ir
-from ...dialects.sm_types import attribute_of
+from ...dialects.sm.types import attribute_of
 from ...dialects.target import WARP_THREADS
 from ...dialects.tile import KernelOp, StoreOp
-from ...dialects.tile_threads import ReadMatricesOp, ThreadLanesOp
+from ...dialects.tile.threads import ReadMatricesOp, ThreadLanesOp
 from ...dialects.tile_types import AccumulatorType
 from ...dialects.verify import tile_of_c
 from ..build import as_i32, constant, less, loop, when

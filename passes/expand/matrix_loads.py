@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects.mlir import ir, llvm
-from ...dialects.tile_ahead import StagedElementOp
-from ...dialects.tile_pieces import PAIR, ApplyEpilogueOp, LoadMatricesOp
+from ...dialects.tile.ahead import StagedElementOp
+from ...dialects.tile.pieces import PAIR, ApplyEpilogueOp, LoadMatricesOp
 from ...dialects.verify import can_write_matrices
 from .reads import hold
 

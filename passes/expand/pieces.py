@@ -21,10 +21,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ...dialects.mlir import ir, llvm
-from ...dialects.sm_types import attribute_of
+from ...dialects.sm.types import attribute_of
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp, StagedStoreOp
-from ...dialects.tile_stores import (
+from ...dialects.tile.stores import (
     NextBufferOp,
     PartPlaceOp,
     StagingBufferOp,

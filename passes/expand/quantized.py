@@ -28,8 +28,8 @@ from typing import Any
 from ...dialects import sm
 from ...dialects.dtypes import SCALE_ATOM_BLOCKS, SCALE_ATOM_ROWS, stored_dtype
 from ...dialects.mlir import arith, ir, llvm, vector
-from ...dialects.sm_types import attribute_of
-from ...dialects.tile_quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
+from ...dialects.sm.types import attribute_of
+from ...dialects.tile.quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
 from ...dialects.tile_types import bits_of
 from ...dialects.verify import products_of, tile_of_c
 from ..batches import row_pitch, step_bytes

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects.mlir import ir
-from ...dialects.sm_types import attribute_of
-from ...dialects.tile_pieces import WriteUnitOp
-from ...dialects.tile_threads import ReadRowOp, ThreadColumnOp, ThreadLanesOp, ThreadRowOp
+from ...dialects.sm.types import attribute_of
+from ...dialects.tile.pieces import WriteUnitOp
+from ...dialects.tile.threads import ReadRowOp, ThreadColumnOp, ThreadLanesOp, ThreadRowOp
 from ...dialects.tile_types import bits_of
 from ..batches import map_definition
 from ..build import as_i32, constant, less

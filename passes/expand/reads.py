@@ -14,8 +14,8 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.tile import ElementOp, KernelOp, StagedStoreOp
-from ...dialects.tile_ahead import HeldElementOp, ReadAheadOp, ReadBesideOp, StagedElementOp
-from ...dialects.tile_pieces import ApplyEpilogueOp
+from ...dialects.tile.ahead import HeldElementOp, ReadAheadOp, ReadBesideOp, StagedElementOp
+from ...dialects.tile.pieces import ApplyEpilogueOp
 from ...dialects.tile_types import integers_of
 from ...dialects.verify import tile_of_c
 from ..base import walk

@@ -27,11 +27,17 @@ from typing import Any
 from ...dialects import sm
 from ...dialects.layout import UNIT_BYTES
 from ...dialects.mlir import arith, ir, llvm
-from ...dialects.sm_threads import ConvergeOp
-from ...dialects.sm_types import attribute_of
+from ...dialects.sm.threads import ConvergeOp
+from ...dialects.sm.types import attribute_of
 from ...dialects.target import Target
-from ...dialects.tile import AwaitMmaOp, ElementOp, GatheredStoreOp, KernelOp, ReducedStoreOp
-from ...dialects.tile_threads import (
+from ...dialects.tile import (
+    AwaitMmaOp,
+    ElementOp,
+    GatheredStoreOp,
+    KernelOp,
+    ReducedStoreOp,
+)
+from ...dialects.tile.threads import (
     GLOBAL_POINTER,
     SHARED_POINTER,
     PartialOp,

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from ...dialects import sm
 from ...dialects.mlir import ir
 from ...dialects.pipe import TileOp
-from ...dialects.sm_types import attribute_of
+from ...dialects.sm.types import attribute_of
 from ...dialects.target import WARP, Target
 from ...dialects.tile import (
     STORES,
@@ -31,10 +31,10 @@ from ...dialects.tile import (
     StagedStoreOp,
     StoreOp,
 )
-from ...dialects.tile_outputs import StoreGroupsOp
-from ...dialects.tile_quantized import StoreQuantizedOp
-from ...dialects.tile_stores import AwaitSumsOp
-from ...dialects.tile_threads import (
+from ...dialects.tile.outputs import StoreGroupsOp
+from ...dialects.tile.quantized import StoreQuantizedOp
+from ...dialects.tile.stores import AwaitSumsOp
+from ...dialects.tile.threads import (
     ReadRowOp,
     ReadRowsOp,
     ThreadColumnOp,

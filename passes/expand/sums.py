@@ -20,8 +20,8 @@ from typing import Any
 from ...dialects.mlir import arith, ir, scf
 from ...dialects.target import ISSUED, WARP, WARP_THREADS, Target
 from ...dialects.tile import AccumulatorOp, KernelOp, MmaOp
-from ...dialects.tile_sums import ClearSumsOp, FinishSumsOp, ViewMmaOp
-from ...dialects.tile_weights import WeightMmaOp
+from ...dialects.tile.sums import ClearSumsOp, FinishSumsOp, ViewMmaOp
+from ...dialects.tile.weights import WeightMmaOp
 from ..base import walk
 from ..build import true
 from ..clone import constant_of, erase_unused, iterations_of

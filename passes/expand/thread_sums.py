@@ -10,9 +10,9 @@ tile.store %acc, %c, %i, %j     %row, %column = tile.sums_place %acc
 from __future__ import annotations
 
 from ...dialects.mlir import ir
-from ...dialects.sm_types import attribute_of
+from ...dialects.sm.types import attribute_of
 from ...dialects.tile import KernelOp, StoreOp
-from ...dialects.tile_sums import HasSumsOp, SumsPlaceOp, SumsRowOp
+from ...dialects.tile.sums import HasSumsOp, SumsPlaceOp, SumsRowOp
 from ...dialects.verify import tile_of_c
 from ..build import as_i32, less, when
 from ..thread_shares import share_of

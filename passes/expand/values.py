@@ -14,8 +14,8 @@ from typing import Any
 
 from ...dialects import sm
 from ...dialects.mlir import ir, vector
-from ...dialects.sm_types import attribute_of
-from ...dialects.tile_threads import ApplyToRowOp
+from ...dialects.sm.types import attribute_of
+from ...dialects.tile.threads import ApplyToRowOp
 from ...dialects.verify import products_of
 from ..build import both, equal, less
 from ..clone import copy_region

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from ...dialects.mlir import ir
 from ...dialects.tile import KernelOp
-from ...dialects.tile_groups import GroupAtOp, GroupOp, GroupStartsOp
-from ...dialects.tile_place import CountedPlaceOp, GroupPlaceOp
+from ...dialects.tile.groups import GroupAtOp, GroupOp, GroupStartsOp
+from ...dialects.tile.place import CountedPlaceOp, GroupPlaceOp
 from ..base import walk
 from ..groups import BY_GROUPS, starts_of
 

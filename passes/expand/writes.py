@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...dialects.mlir import ir
-from ...dialects.sm_types import attribute_of
+from ...dialects.sm.types import attribute_of
 from ...dialects.target import WARP, WARP_THREADS, Target
 from ...dialects.tile import KernelOp, StagedStoreOp
-from ...dialects.tile_pieces import (
+from ...dialects.tile.pieces import (
     PAIR,
     STORED,
     ApplyEpilogueOp,
@@ -30,8 +30,8 @@ from ...dialects.tile_pieces import (
     WritePairsOp,
     WriteUnitOp,
 )
-from ...dialects.tile_staged_quantized import StagedQuantizedOp
-from ...dialects.tile_threads import ReadRowOp, ThreadColumnOp, ThreadLanesOp, ThreadRowOp
+from ...dialects.tile.staged_quantized import StagedQuantizedOp
+from ...dialects.tile.threads import ReadRowOp, ThreadColumnOp, ThreadLanesOp, ThreadRowOp
 from ...dialects.tile_types import AccumulatorType, SmemType, integers, stored_element
 from ...dialects.verify import products_of, tile_of_c
 from ..build import constant, equal, when

@@ -14,20 +14,20 @@ from __future__ import annotations
 from ...dialects.dtypes import OUTPUT_DTYPES, mix_refusal, operand_dtype, stored_dtype
 from ...dialects.mlir import func, ir
 from ...dialects.tile import ElementOp, MatmulOp
-from ...dialects.tile_blockwise import BlockwiseMatmulOp
-from ...dialects.tile_duals import DualMatmulOp
-from ...dialects.tile_grouped_products import (
+from ...dialects.tile.blockwise import BlockwiseMatmulOp
+from ...dialects.tile.duals import DualMatmulOp
+from ...dialects.tile.grouped_products import (
     GROUPED_PRODUCTS,
     GroupedBlockwiseMatmulOp,
     GroupedDualMatmulOp,
     GroupedScaledMatmulOp,
 )
-from ...dialects.tile_groups import GroupedMatmulOp
-from ...dialects.tile_outputs import KeepGroupsOp, KeptOp, kept_by, kept_of
-from ...dialects.tile_quantized import QuantizeOp, quantize_of
-from ...dialects.tile_scales import KIND, ScaledMatmulOp
+from ...dialects.tile.groups import GroupedMatmulOp
+from ...dialects.tile.outputs import KeepGroupsOp, KeptOp, kept_by, kept_of
+from ...dialects.tile.quantized import QuantizeOp, quantize_of
+from ...dialects.tile.scales import KIND, ScaledMatmulOp
+from ...dialects.tile.weights import WeightMatmulOp
 from ...dialects.tile_types import dynamic_dims
-from ...dialects.tile_weights import WeightMatmulOp
 from ..argument_layouts import check_layouts, has_layouts
 from ..base import refused, walk
 from ..dynamic_rows import check_bounds

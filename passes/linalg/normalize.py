@@ -33,10 +33,10 @@ from ...dialects.entry_names import name_refusal
 from ...dialects.errors import CompileError
 from ...dialects.mlir import func, ir, linalg_ops
 from ...dialects.tile import MatmulOp, YieldOp
-from ...dialects.tile_blockwise import BlockwiseMatmulOp
-from ...dialects.tile_duals import DualMatmulOp
-from ...dialects.tile_outputs import PRODUCTS, KeepOp, KeptOp, kept_by
-from ...dialects.tile_scales import ScaledMatmulOp
+from ...dialects.tile.blockwise import BlockwiseMatmulOp
+from ...dialects.tile.duals import DualMatmulOp
+from ...dialects.tile.outputs import PRODUCTS, KeepOp, KeptOp, kept_by
+from ...dialects.tile.scales import ScaledMatmulOp
 from ..argument_layouts import check_layouts
 from ..base import PassLog, refused, walk
 from ..math_policy import state_math

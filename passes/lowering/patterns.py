@@ -8,8 +8,8 @@ from typing import Any, get_args
 from ...dialects import sm
 from ...dialects.mlir import ir, llvm, memref
 from ...dialects.pipe import SetRegistersOp, TileOp
-from ...dialects.sm_memory import MEMORY_OPS
-from ...dialects.sm_threads import ConvergeOp
+from ...dialects.sm.memory import MEMORY_OPS
+from ...dialects.sm.threads import ConvergeOp
 from ...dialects.tile import (
     AccumulatorOp,
     CopyOp,
@@ -20,17 +20,17 @@ from ...dialects.tile import (
     SplitRankOp,
     TensorMapOp,
 )
-from ...dialects.tile_blockwise import BlockwiseMmaOp
-from ...dialects.tile_boxes import (
+from ...dialects.tile.blockwise import BlockwiseMmaOp
+from ...dialects.tile.boxes import (
     BoxRowsOp,
     GatherBoxesOp,
     LoadBoxesOp,
     MulticastBoxesOp,
     PrefetchBoxesOp,
 )
-from ...dialects.tile_duals import DUAL_MMAS, DualMmaOp, JoinOp
-from ...dialects.tile_grouped_products import GroupAtomsOp, GroupScalesOp
-from ...dialects.tile_groups import (
+from ...dialects.tile.duals import DUAL_MMAS, DualMmaOp, JoinOp
+from ...dialects.tile.grouped_products import GroupAtomsOp, GroupScalesOp
+from ...dialects.tile.groups import (
     GatheredRowsOp,
     GroupAtOp,
     GroupColumnsOp,
@@ -39,17 +39,17 @@ from ...dialects.tile_groups import (
     GroupStartsOp,
     GroupStepsOp,
 )
-from ...dialects.tile_loads import CopyTogetherOp
-from ...dialects.tile_marks import MarkOp
-from ...dialects.tile_outputs import WriteGroupOp
-from ...dialects.tile_parts import WorkspaceOp
-from ...dialects.tile_pieces import ReadFragmentOp
-from ...dialects.tile_place import CountedPlaceOp, GroupPlaceOp, PlaceOp, TileCountOp
-from ...dialects.tile_quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
-from ...dialects.tile_scales import SCALED_MMAS, ScaledMmaOp
-from ...dialects.tile_short import SHORT_ALONE, SHORT_MMAS, SHORT_PAIRS
-from ...dialects.tile_stores import AwaitSumsOp
-from ...dialects.tile_sums import (
+from ...dialects.tile.loads import CopyTogetherOp
+from ...dialects.tile.marks import MarkOp
+from ...dialects.tile.outputs import WriteGroupOp
+from ...dialects.tile.parts import WorkspaceOp
+from ...dialects.tile.pieces import ReadFragmentOp
+from ...dialects.tile.place import CountedPlaceOp, GroupPlaceOp, PlaceOp, TileCountOp
+from ...dialects.tile.quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
+from ...dialects.tile.scales import SCALED_MMAS, ScaledMmaOp
+from ...dialects.tile.short import SHORT_ALONE, SHORT_MMAS, SHORT_PAIRS
+from ...dialects.tile.stores import AwaitSumsOp
+from ...dialects.tile.sums import (
     AddLanesOp,
     ClearSumsOp,
     DualLaneMmaOp,
@@ -60,7 +60,7 @@ from ...dialects.tile_sums import (
     SumsRowOp,
     ViewMmaOp,
 )
-from ...dialects.tile_threads import (
+from ...dialects.tile.threads import (
     ApplyToRowOp,
     ClearUnitOp,
     PartialOp,
@@ -73,7 +73,7 @@ from ...dialects.tile_threads import (
     WritePartialOp,
     WriteRowOp,
 )
-from ...dialects.tile_weights import TurnedWeightMmaOp, WeightMmaOp
+from ...dialects.tile.weights import TurnedWeightMmaOp, WeightMmaOp
 from .copies.boxes import (
     lower_gather_boxes,
     lower_load_boxes,

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, scf
-from ...dialects.sm_threads import (
+from ...dialects.sm.threads import (
     FIRST,
     ISSUER,
     TEAM,

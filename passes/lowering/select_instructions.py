@@ -16,8 +16,8 @@ from ...dialects.epilogue import FAST
 from ...dialects.mlir import ir
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
-from ...dialects.tile_parts import WorkspaceOp
-from ...dialects.tile_sums import LaneMmaOp
+from ...dialects.tile.parts import WorkspaceOp
+from ...dialects.tile.sums import LaneMmaOp
 from ...dialects.tile_types import integers_of
 from .. import build
 from ..base import PassLog, require, target_of, the_kernel, walk

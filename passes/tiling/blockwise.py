@@ -19,7 +19,7 @@ from ...dialects.layout import LINEAR, TileLayout
 from ...dialects.mlir import ir
 from ...dialects.target import Target, targets_with
 from ...dialects.tile import LoadOp, MatmulOp
-from ...dialects.tile_blockwise import BlockwiseMatmulOp, BlockwiseMmaOp
+from ...dialects.tile.blockwise import BlockwiseMatmulOp, BlockwiseMmaOp
 from ...dialects.tile_types import SmemType, element_bytes
 from ..base import refused, target_of, use_mma
 from ..groups import form_of_scales

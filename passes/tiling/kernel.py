@@ -7,13 +7,13 @@ from math import prod
 from typing import Any
 
 from ...dialects.mlir import arith, ir, scf
-from ...dialects.sm_types import attribute_of
+from ...dialects.sm.types import attribute_of
 from ...dialects.tile import AccumulatorOp, ElementOp, KernelOp, MatmulOp
-from ...dialects.tile_grouped_products import GROUPED_PRODUCTS, groups_rows
-from ...dialects.tile_groups import GroupedMatmulOp, tiles_of_groups
-from ...dialects.tile_outputs import kept_of
-from ...dialects.tile_quantized import quantize_of
-from ...dialects.tile_sums import AddLanesOp
+from ...dialects.tile.grouped_products import GROUPED_PRODUCTS, groups_rows
+from ...dialects.tile.groups import GroupedMatmulOp, tiles_of_groups
+from ...dialects.tile.outputs import kept_of
+from ...dialects.tile.quantized import quantize_of
+from ...dialects.tile.sums import AddLanesOp
 from ...dialects.tile_types import DYNAMIC, AccumulatorType, dynamic_dims, extent_of, integers
 from ..argument_layouts import result_strides
 from ..base import SWAPPED_ATTRIBUTE, refused, walk

@@ -6,7 +6,7 @@ from ...dialects import legality, split_legality
 from ...dialects.dtypes import DType, operand_dtype
 from ...dialects.target import Target
 from ...dialects.tile import MatmulOp
-from ...dialects.tile_duals import DualMatmulOp
+from ...dialects.tile.duals import DualMatmulOp
 from ..base import refused, require
 
 

@@ -12,16 +12,16 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.tile import CtaTileOp, MatmulOp
-from ...dialects.tile_blockwise import BlockwiseMatmulOp
-from ...dialects.tile_duals import DualMatmulOp
-from ...dialects.tile_grouped_products import (
+from ...dialects.tile.blockwise import BlockwiseMatmulOp
+from ...dialects.tile.duals import DualMatmulOp
+from ...dialects.tile.grouped_products import (
     BY_ATOMS,
     BY_COLUMNS,
     BY_ROWS,
     GROUPED_PRODUCTS,
     groups_rows,
 )
-from ...dialects.tile_groups import (
+from ...dialects.tile.groups import (
     OFFSETS,
     ORDER,
     ROWS,

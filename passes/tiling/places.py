@@ -6,9 +6,9 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.tile import CtaTileOp, ElementOp
-from ...dialects.tile_batches import BatchOp, MatrixOp, OrderedBatchOp, view_of_matrix
-from ...dialects.tile_grouped_products import BY_ATOMS, GroupAtomsOp, GroupScalesOp
-from ...dialects.tile_groups import (
+from ...dialects.tile.batches import BatchOp, MatrixOp, OrderedBatchOp, view_of_matrix
+from ...dialects.tile.grouped_products import BY_ATOMS, GroupAtomsOp, GroupScalesOp
+from ...dialects.tile.groups import (
     GatheredRowsOp,
     GroupColumnsOp,
     GroupDepthOp,

@@ -16,10 +16,10 @@ from ...dialects import scaled_legality
 from ...dialects.dtypes import DTYPES, SCALED_KINDS, DType, ScaledMma, scaled_dtype
 from ...dialects.layout import BLOCKED, UNIT_BYTES, TileLayout
 from ...dialects.mlir import ir
-from ...dialects.sm_types import attribute_of
+from ...dialects.sm.types import attribute_of
 from ...dialects.target import Target
 from ...dialects.tile import LoadOp, MatmulOp
-from ...dialects.tile_scales import KIND, ScaledMatmulOp, ScaledMmaOp
+from ...dialects.tile.scales import KIND, ScaledMatmulOp, ScaledMmaOp
 from ...dialects.tile_types import SmemType, is_padded
 from ...dialects.verify import logical_shape
 from ..base import PassLog, refused, require

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 from ...dialects.layout import LINEAR, TileLayout
 from ...dialects.mlir import arith, ir
-from ...dialects.sm_types import attribute_of
+from ...dialects.sm.types import attribute_of
 from ...dialects.target import Target
 from ...dialects.tile import LoadOp, MatmulOp, MmaOp
-from ...dialects.tile_blockwise import BlockwiseMatmulOp
-from ...dialects.tile_duals import DualMatmulOp, DualMmaOp
-from ...dialects.tile_scales import ScaledMatmulOp
-from ...dialects.tile_sums import DualLaneMmaOp, LaneMmaOp, ViewMmaOp
+from ...dialects.tile.blockwise import BlockwiseMatmulOp
+from ...dialects.tile.duals import DualMatmulOp, DualMmaOp
+from ...dialects.tile.scales import ScaledMatmulOp
+from ...dialects.tile.sums import DualLaneMmaOp, LaneMmaOp, ViewMmaOp
+from ...dialects.tile.weights import WeightMatmulOp
 from ...dialects.tile_types import SmemType, element_bytes
-from ...dialects.tile_weights import WeightMatmulOp
 from ..duals import B2
 from ..weights import weight_mma, weight_scales, weights_per_byte
 from .blockwise import blockwise_mma

@@ -6,8 +6,8 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.tile import MatmulOp, StoreOp
-from ...dialects.tile_outputs import KeepGroupsOp, KeepOp, StoreGroupsOp, kept_by
-from ...dialects.tile_quantized import QuantizeOp, StoreQuantizedOp, quantize_of
+from ...dialects.tile.outputs import KeepGroupsOp, KeepOp, StoreGroupsOp, kept_by
+from ...dialects.tile.quantized import QuantizeOp, StoreQuantizedOp, quantize_of
 from ..clone import copy_region, erase_dead
 
 

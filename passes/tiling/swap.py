@@ -12,10 +12,10 @@ from typing import Any
 from ...dialects.mlir import ir
 from ...dialects.target import WARP, Target
 from ...dialects.tile import ElementOp, KernelOp, MatmulOp
-from ...dialects.tile_batches import TransposedOp, turned_view
-from ...dialects.tile_outputs import KeepGroupsOp, kept_by
-from ...dialects.tile_quantized import quantize_of
-from ...dialects.tile_weights import WeightMatmulOp
+from ...dialects.tile.batches import TransposedOp, turned_view
+from ...dialects.tile.outputs import KeepGroupsOp, kept_by
+from ...dialects.tile.quantized import quantize_of
+from ...dialects.tile.weights import WeightMatmulOp
 from ..base import refused, walk
 from ..batches import matrix_of
 

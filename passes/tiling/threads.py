@@ -7,10 +7,10 @@ from ...dialects.dtypes import FMA, THREAD_DTYPES, DType, operand_dtype, split_b
 from ...dialects.mlir import ir
 from ...dialects.target import WARP_THREADS, Target
 from ...dialects.tile import MatmulOp
-from ...dialects.tile_blockwise import BlockwiseMatmulOp
-from ...dialects.tile_scales import ScaledMatmulOp
-from ...dialects.tile_sums import LANES
-from ...dialects.tile_weights import WeightMatmulOp
+from ...dialects.tile.blockwise import BlockwiseMatmulOp
+from ...dialects.tile.scales import ScaledMatmulOp
+from ...dialects.tile.sums import LANES
+from ...dialects.tile.weights import WeightMatmulOp
 from ...dialects.verify import logical_shape
 from ..base import MMA_ATTRIBUTE, parse_positive, refused, require, target_of, use_mma
 from ..weights import choose_weight_mma

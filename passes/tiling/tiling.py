@@ -28,17 +28,15 @@ from ...dialects.errors import CompileError
 from ...dialects.mlir import func, ir
 from ...dialects.target import MMAS, WARP, WARP_THREADS, Target, warp_grid
 from ...dialects.terms import DEPTHS
-from ...dialects.tile import (
-    MatmulOp,
-)
-from ...dialects.tile_duals import DualMatmulOp
-from ...dialects.tile_scales import ScaledMatmulOp
-from ...dialects.tile_sums import LANES_TEXT
+from ...dialects.tile import MatmulOp
+from ...dialects.tile.duals import DualMatmulOp
+from ...dialects.tile.scales import ScaledMatmulOp
+from ...dialects.tile.sums import LANES_TEXT
+from ...dialects.tile.weights import WeightMatmulOp
 from ...dialects.tile_types import (
     DYNAMIC,
     integers_of,
 )
-from ...dialects.tile_weights import WeightMatmulOp
 from ...dialects.verify import ORDERS
 from ..base import (
     PassLog,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dialects.mlir import func, ir
 from ...dialects.tile import KernelOp, MatmulOp
-from ...dialects.tile_duals import DualMatmulOp
+from ...dialects.tile.duals import DualMatmulOp
 from ..argument_layouts import argument_strides, dense_strides
 from ..base import SOURCE_ATTRIBUTE
 

@@ -4,8 +4,8 @@ import pytest
 
 from tilewright.dialects.context import make_context
 from tilewright.dialects.mlir import ir
-from tilewright.dialects.sm_threads import TeamOp
-from tilewright.dialects.tile_threads import ThreadColumnOp
+from tilewright.dialects.sm.threads import TeamOp
+from tilewright.dialects.tile.threads import ThreadColumnOp
 from tilewright.dialects.tile_types import AccumulatorType
 
 

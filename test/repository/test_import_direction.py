@@ -109,12 +109,13 @@ def circles(left: dict[str, set[str]]) -> list[str]:
 
 
 def test_dialects_take_only_tables_and_the_collector_from_the_runtime():
-    groups = dict.fromkeys(("tile_groups.py", "ragged_maps.py"), "runtime.group_sizes")
-    groups |= {"epilogue.py": "runtime.math_policies", "context.py": "runtime.collector"}
-    tables = {"dtypes.py": "runtime.element_types", **groups}
+    groups = dict.fromkeys(("tile.groups", "ragged_maps"), "runtime.group_sizes")
+    groups |= {"epilogue": "runtime.math_policies", "context": "runtime.collector"}
+    tables = {"dtypes": "runtime.element_types", **groups}
     for path in files_of("dialects"):
         ours = {name for name in imported_modules(path) if name.startswith("runtime.")}
-        known = (tables.get(path.name, "runtime.ptx_sizes"), "runtime.ptx_sizes")
+        file = module_name(path).removeprefix("dialects.")
+        known = (tables.get(file, "runtime.ptx_sizes"), "runtime.ptx_sizes")
         assert all(name.startswith(known) for name in ours), path
 
 

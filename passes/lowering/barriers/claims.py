@@ -14,8 +14,8 @@ from typing import Any
 from ....dialects import sm
 from ....dialects.mlir import ir, llvm, scf
 from ....dialects.pipe import ClaimOp, ForEachClaimOp
-from ....dialects.sm_memory import CLAIM_BYTES
-from ....dialects.sm_threads import FIRST, TEAM, WARP, who_runs
+from ....dialects.sm.memory import CLAIM_BYTES
+from ....dialects.sm.threads import FIRST, TEAM, WARP, who_runs
 from ....dialects.tile_types import DYNAMIC, integers_of
 from ... import build
 from ...dynamic_rows import count_tiles, kernel_of, place_at

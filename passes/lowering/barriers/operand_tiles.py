@@ -15,11 +15,11 @@ from typing import Any
 from ....dialects import sm
 from ....dialects.mlir import ir
 from ....dialects.pipe import TileOp
-from ....dialects.sm_types import matrix_fields
+from ....dialects.sm.types import matrix_fields
 from ....dialects.target import ISSUED, Target
-from ....dialects.tile_scales import ALL_MMAS
+from ....dialects.tile.scales import ALL_MMAS
+from ....dialects.tile.weights import TurnedWeightMmaOp
 from ....dialects.tile_types import SmemType
-from ....dialects.tile_weights import TurnedWeightMmaOp
 from ...base import defining_op
 from .rings import Rings
 

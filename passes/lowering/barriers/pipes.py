@@ -21,11 +21,11 @@ from typing import Any
 from ....dialects import sm
 from ....dialects.mlir import arith, ir, scf
 from ....dialects.pipe import AcquireOp, CommitOp, DrainOp, ReleaseOp, SkipOp, TileOp, WaitOp
-from ....dialects.sm_threads import ISSUER, LANE, WARP
-from ....dialects.tile_ahead import AwaitPieceOp, LoadPieceOp
-from ....dialects.tile_boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
-from ....dialects.tile_loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
-from ....dialects.tile_stores import NextBufferOp, StagingBufferOp
+from ....dialects.sm.threads import ISSUER, LANE, WARP
+from ....dialects.tile.ahead import AwaitPieceOp, LoadPieceOp
+from ....dialects.tile.boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
+from ....dialects.tile.loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
+from ....dialects.tile.stores import NextBufferOp, StagingBufferOp
 from ... import build
 from ...base import defining_op, refused
 from ...dynamic_rows import box_rows

@@ -31,10 +31,10 @@ from ....dialects.pipe import (
     WaitOp,
 )
 from ....dialects.tile import AwaitMmaOp
-from ....dialects.tile_ahead import AwaitPieceOp, LoadPieceOp
-from ....dialects.tile_loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
-from ....dialects.tile_scales import ALL_MMAS
-from ....dialects.tile_stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
+from ....dialects.tile.ahead import AwaitPieceOp, LoadPieceOp
+from ....dialects.tile.loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
+from ....dialects.tile.scales import ALL_MMAS
+from ....dialects.tile.stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
 from ...base import PassLog, operations, refused, target_of, the_kernel
 from ...checks.barriers import has_phases
 from .claims import lower_claim, lower_for_each_claim

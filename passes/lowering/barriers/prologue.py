@@ -21,7 +21,7 @@ from typing import Any, get_args
 
 from ....dialects import sm
 from ....dialects.mlir import ir
-from ....dialects.sm_memory import (
+from ....dialects.sm.memory import (
     MEMORY_OPS,
     AheadRingOp,
     BarriersOp,
@@ -29,10 +29,10 @@ from ....dialects.sm_memory import (
     StagingOp,
     TensorMemoryOp,
 )
-from ....dialects.sm_threads import LANE, EarlyOp, FirstWarpOp, PrologueOp
+from ....dialects.sm.threads import LANE, EarlyOp, FirstWarpOp, PrologueOp
 from ....dialects.target import WAIT_GROUP
 from ....dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
-from ....dialects.tile_marks import MarkOp
+from ....dialects.tile.marks import MarkOp
 from ... import build
 from ...base import defining_op, walk
 from ...plan import parameters_of

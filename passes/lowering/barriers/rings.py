@@ -10,7 +10,7 @@ from typing import Any
 from ....dialects import sm
 from ....dialects.mlir import ir
 from ....dialects.pipe import TurnType
-from ....dialects.sm_memory import (
+from ....dialects.sm.memory import (
     AheadRingOp,
     BarriersOp,
     CopyRingOp,
@@ -21,8 +21,8 @@ from ....dialects.sm_memory import (
     TurnsOp,
     is_claim,
 )
-from ....dialects.sm_positions import CTA, PAIR, PEERS
-from ....dialects.sm_threads import WARP, ConvergeOp, RunOp
+from ....dialects.sm.positions import CTA, PAIR, PEERS
+from ....dialects.sm.threads import WARP, ConvergeOp, RunOp
 from ....dialects.target import Target
 from ....dialects.tile import KernelOp
 from ....dialects.tile_types import AccumulatorType, SmemType

@@ -14,13 +14,13 @@ from typing import Any
 
 from ....dialects import sm
 from ....dialects.mlir import ir
-from ....dialects.sm_memory import ColumnsOp
-from ....dialects.sm_tensor_core import PENDING_MAX
-from ....dialects.sm_threads import ISSUER, LANE
+from ....dialects.sm.memory import ColumnsOp
+from ....dialects.sm.tensor_core import PENDING_MAX
+from ....dialects.sm.threads import ISSUER, LANE
 from ....dialects.target import ISSUED, WAIT_GROUP
 from ....dialects.tile import AwaitMmaOp, MmaOp, PairMmaOp
-from ....dialects.tile_scales import SCALED_MMAS, of_scales
-from ....dialects.tile_stores import AwaitSumsOp
+from ....dialects.tile.scales import SCALED_MMAS, of_scales
+from ....dialects.tile.stores import AwaitSumsOp
 from ... import build
 from ...base import defining_op, kernel_around
 from ...plan import is_synchronous, mma_before

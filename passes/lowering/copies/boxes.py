@@ -8,7 +8,7 @@ from ....dialects import sm
 from ....dialects.layout import ATOM_BYTES, BLOCKED, TileLayout
 from ....dialects.mlir import ir
 from ....dialects.ragged_maps import FAR, is_ragged, plain_rank
-from ....dialects.tile_boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp, PrefetchBoxesOp
+from ....dialects.tile.boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp, PrefetchBoxesOp
 from ....dialects.verify import GATHERED_ROWS
 from ... import build
 from ...base import defining_op

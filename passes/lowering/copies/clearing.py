@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....dialects.layout import UNIT_BYTES
 from ....dialects.mlir import arith, ir, llvm
-from ....dialects.tile_threads import ClearUnitOp
+from ....dialects.tile.threads import ClearUnitOp
 from ....dialects.tile_types import integers_of
 from ... import build
 from ...base import defining_op

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ....dialects.layout import BLOCKED, LINEAR, TileLayout
 from ....dialects.mlir import ir, llvm
-from ....dialects.sm_memory import TileMemoryOp
+from ....dialects.sm.memory import TileMemoryOp
 from ....dialects.tile import CopyOp
 from ....dialects.tile_types import is_padded
 from ... import build

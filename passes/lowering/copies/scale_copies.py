@@ -15,7 +15,7 @@ from ....dialects.layout import (
 )
 from ....dialects.mlir import arith, ir, llvm, vector
 from ....dialects.tile import CopyOp
-from ....dialects.tile_scales import SCALED_MMAS
+from ....dialects.tile.scales import SCALED_MMAS
 from ....dialects.tile_types import bits_of
 from ... import build
 from ...base import walk

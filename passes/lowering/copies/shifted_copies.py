@@ -22,7 +22,7 @@ from typing import Any
 from ....dialects.layout import TileLayout
 from ....dialects.mlir import arith, ir, llvm, vector
 from ....dialects.pipe import SetRegistersOp
-from ....dialects.tile_loads import CopyTogetherOp
+from ....dialects.tile.loads import CopyTogetherOp
 from ... import build
 from ...base import walk
 from ...copy_width import SHIFTED_UNITS, UNIT_BYTES

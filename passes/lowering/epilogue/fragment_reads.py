@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ....dialects.mlir import ir, llvm
 from ....dialects.target import WARP_THREADS
-from ....dialects.tile_pieces import ReadFragmentOp
-from ....dialects.tile_stores import AwaitSumsOp
-from ....dialects.tile_threads import MATRIX_VALUES
+from ....dialects.tile.pieces import ReadFragmentOp
+from ....dialects.tile.stores import AwaitSumsOp
+from ....dialects.tile.threads import MATRIX_VALUES
 from ...base import refused
 from ...clone import constant_of
 from ...places import ATOM_M

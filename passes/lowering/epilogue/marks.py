@@ -6,8 +6,8 @@ from math import prod
 
 from ....dialects import sm
 from ....dialects.mlir import ir, llvm
-from ....dialects.sm_threads import TEAM, who_runs
-from ....dialects.tile_marks import FIRST, UNITS, MarkOp
+from ....dialects.sm.threads import TEAM, who_runs
+from ....dialects.tile.marks import FIRST, UNITS, MarkOp
 from ....dialects.tile_types import integers_of
 from ... import build
 from ...base import walk

@@ -12,8 +12,8 @@ from ....dialects import sm
 from ....dialects.fragments import ROWS
 from ....dialects.mlir import ir, llvm
 from ....dialects.tile import ElementOp
-from ....dialects.tile_ahead import HeldElementOp, ReadBesideOp, StagedElementOp
-from ....dialects.tile_pieces import (
+from ....dialects.tile.ahead import HeldElementOp, ReadBesideOp, StagedElementOp
+from ....dialects.tile.pieces import (
     PAIR,
     ApplyEpilogueOp,
     LoadMatricesOp,
@@ -21,7 +21,7 @@ from ....dialects.tile_pieces import (
     WritePairsOp,
     WriteUnitOp,
 )
-from ....dialects.tile_stores import PartPlaceOp, TmaStoreOp, WriteWordsOp, bytes_of_words
+from ....dialects.tile.stores import PartPlaceOp, TmaStoreOp, WriteWordsOp, bytes_of_words
 from ....dialects.tile_types import SmemType, element_bytes, integers_of, stored_element
 from ... import build
 from ...batches import row_pitch

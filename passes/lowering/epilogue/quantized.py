@@ -11,7 +11,7 @@ from ....dialects import sm
 from ....dialects.dtypes import SCALE_ATOM_BLOCKS, SCALE_ATOM_ROWS, stored_dtype
 from ....dialects.mlir import arith, ir, llvm
 from ....dialects.quantized import FRACTION_BITS, QUANTIZED, Quantized
-from ....dialects.tile_quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
+from ....dialects.tile.quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
 from ....dialects.tile_types import bits_of
 from ... import build
 from ...batches import row_pitch

@@ -12,8 +12,8 @@ from typing import Any
 
 from ....dialects.legality import PARTIAL_BYTES
 from ....dialects.mlir import ir, llvm
-from ....dialects.tile_outputs import WriteGroupOp
-from ....dialects.tile_threads import (
+from ....dialects.tile.outputs import WriteGroupOp
+from ....dialects.tile.threads import (
     ApplyToRowOp,
     PartialOp,
     ReadMatricesOp,

@@ -10,8 +10,8 @@ from ....dialects import sm
 from ....dialects.epilogue import SCALAR_OPS
 from ....dialects.mlir import arith, ir, llvm, vector
 from ....dialects.tile import ElementOp
-from ....dialects.tile_pieces import ApplyEpilogueOp
-from ....dialects.tile_threads import ApplyToRowOp, WriteRowOp
+from ....dialects.tile.pieces import ApplyEpilogueOp
+from ....dialects.tile.threads import ApplyToRowOp, WriteRowOp
 from ... import build
 from ...base import attributes_of, refused
 from ..registers.elements import widened

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ....dialects.layout import UNIT_BYTES
 from ....dialects.mlir import arith, ir, llvm
-from ....dialects.tile_sums import DualLaneMmaOp, LaneMmaOp
+from ....dialects.tile.sums import DualLaneMmaOp, LaneMmaOp
 from ....dialects.tile_types import element_bytes, extent_of
 from ... import build
 from ...batches import step_bytes

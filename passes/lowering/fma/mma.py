@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ....dialects.layout import BANK_LINE_BYTES, LINEAR, SPAN_BYTES, UNIT_BYTES, TileLayout
 from ....dialects.mlir import arith, ir, llvm, vector
 from ....dialects.tile import MmaOp
-from ....dialects.tile_sums import ViewMmaOp
+from ....dialects.tile.sums import ViewMmaOp
 from ....dialects.tile_types import SmemType
 from ... import build
 from ...clone import constant_of

@@ -9,7 +9,7 @@ from ....dialects import sm
 from ....dialects.mlir import arith, ir, llvm
 from ....dialects.thread_tiles import WARP_COLUMNS, WARP_ROWS, ThreadTile
 from ....dialects.tile import AccumulatorOp, KernelOp
-from ....dialects.tile_sums import (
+from ....dialects.tile.sums import (
     WARP_LANES,
     AddLanesOp,
     ClearSumsOp,

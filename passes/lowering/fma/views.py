@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ....dialects.mlir import arith, ir, llvm
-from ....dialects.tile_sums import ViewMmaOp
+from ....dialects.tile.sums import ViewMmaOp
 from ....dialects.tile_types import extent_of
 from ... import build
 from ..scope.scope import Scope, lowered_parts

@@ -8,10 +8,10 @@ from ....dialects.dtypes import stored_dtype
 from ....dialects.epilogue import NO_FUNCTION
 from ....dialects.mlir import arith, ir
 from ....dialects.tile import ElementOp, KernelOp
-from ....dialects.tile_outputs import WriteGroupOp
-from ....dialects.tile_pieces import ApplyEpilogueOp
-from ....dialects.tile_quantized import BlockScaleOp
-from ....dialects.tile_threads import ApplyToRowOp, WriteRowOp
+from ....dialects.tile.outputs import WriteGroupOp
+from ....dialects.tile.pieces import ApplyEpilogueOp
+from ....dialects.tile.quantized import BlockScaleOp
+from ....dialects.tile.threads import ApplyToRowOp, WriteRowOp
 from ...base import MATH_ATTRIBUTE, attributes_of, is_swapped, refused, walk
 from ...batches import argument_of, matrix_of, transposed_of
 from ...duals import B2, arg_names, is_dual

@@ -7,20 +7,20 @@ from typing import Any
 
 from ....dialects.dtypes import PADDED_TYPES, DType, operand_dtype, scaled_dtype, stored_dtype
 from ....dialects.mlir import ir
-from ....dialects.sm_copies import TryCancelOp
-from ....dialects.sm_memory import CopyRingOp, RingOp, SharedMemoryOp, TensorMemoryOp, TermsOp
+from ....dialects.sm.copies import TryCancelOp
+from ....dialects.sm.memory import CopyRingOp, RingOp, SharedMemoryOp, TensorMemoryOp, TermsOp
 from ....dialects.tile import MMAS, ElementOp, KernelOp, TensorMapOp
-from ....dialects.tile_blockwise import BlockwiseMmaOp
-from ....dialects.tile_groups import GroupDepthOp, GroupOp
-from ....dialects.tile_outputs import WriteGroupOp
-from ....dialects.tile_parts import WorkspaceOp, workspace_bytes
-from ....dialects.tile_pieces import ApplyEpilogueOp
-from ....dialects.tile_place import PlaceOp
-from ....dialects.tile_quantized import WriteCodesOp, WriteScalesOp
-from ....dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
-from ....dialects.tile_stores import WriteWordsOp, bytes_of_words
-from ....dialects.tile_sums import ViewMmaOp
-from ....dialects.tile_threads import WriteRowOp
+from ....dialects.tile.blockwise import BlockwiseMmaOp
+from ....dialects.tile.groups import GroupDepthOp, GroupOp
+from ....dialects.tile.outputs import WriteGroupOp
+from ....dialects.tile.parts import WorkspaceOp, workspace_bytes
+from ....dialects.tile.pieces import ApplyEpilogueOp
+from ....dialects.tile.place import PlaceOp
+from ....dialects.tile.quantized import WriteCodesOp, WriteScalesOp
+from ....dialects.tile.scales import SCALED_MMAS, depth_of, mma_of
+from ....dialects.tile.stores import WriteWordsOp, bytes_of_words
+from ....dialects.tile.sums import ViewMmaOp
+from ....dialects.tile.threads import WriteRowOp
 from ....dialects.tile_types import (
     SmemType,
     bits_of,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....dialects.sm_memory import BarriersOp
-from ....dialects.sm_threads import WarpsOp
+from ....dialects.sm.memory import BarriersOp
+from ....dialects.sm.threads import WarpsOp
 from ....dialects.tile import KernelOp
-from ....dialects.tile_marks import MarkOp
+from ....dialects.tile.marks import MarkOp
 from ...base import walk
 
 

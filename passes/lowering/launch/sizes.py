@@ -6,9 +6,9 @@ from typing import Any
 
 from ....dialects.mlir import ir
 from ....dialects.tile import KernelOp
-from ....dialects.tile_batches import MatrixOp
-from ....dialects.tile_loads import TensorMapOp
-from ....dialects.tile_place import PlaceOp
+from ....dialects.tile.batches import MatrixOp
+from ....dialects.tile.loads import TensorMapOp
+from ....dialects.tile.place import PlaceOp
 from ....dialects.tile_types import DYNAMIC, extent_of, integers_of
 from ...base import ROWS_ATTRIBUTE, walk
 from ...batches import batch_of, is_dynamic_step

@@ -6,8 +6,8 @@ from typing import Any
 
 from ....dialects.mlir import ir
 from ....dialects.tile import KernelOp
+from ....dialects.tile.weights import WeightMmaOp, scale_views
 from ....dialects.tile_types import element_bytes
-from ....dialects.tile_weights import WeightMmaOp, scale_views
 from ...base import walk
 from ...batches import argument_of
 

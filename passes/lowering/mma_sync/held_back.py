@@ -13,7 +13,7 @@ from ....dialects.fragments import find_fragment
 from ....dialects.mlir import ir, llvm
 from ....dialects.target import Target
 from ....dialects.tile import AccumulatorOp, MmaOp
-from ....dialects.tile_sums import FinishSumsOp
+from ....dialects.tile.sums import FinishSumsOp
 from ... import build
 from ...warp_grids import warp_tile
 from ..operands.fragment_loads import fragments_along

@@ -19,10 +19,10 @@ from ....dialects import sm
 from ....dialects.mlir import ir, llvm
 from ....dialects.target import WARP_THREADS
 from ....dialects.tile import AccumulatorOp, MmaOp
-from ....dialects.tile_duals import DualMmaOp
-from ....dialects.tile_stores import AwaitSumsOp
-from ....dialects.tile_sums import ClearSumsOp, FinishSumsOp
-from ....dialects.tile_threads import ReadRowsOp, ThreadColumnOp, ThreadRowOp
+from ....dialects.tile.duals import DualMmaOp
+from ....dialects.tile.stores import AwaitSumsOp
+from ....dialects.tile.sums import ClearSumsOp, FinishSumsOp
+from ....dialects.tile.threads import ReadRowsOp, ThreadColumnOp, ThreadRowOp
 from ....dialects.tile_types import SmemType, bits_of, is_padded
 from ... import build
 from ...clone import constant_of

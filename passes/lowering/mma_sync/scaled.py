@@ -18,7 +18,7 @@ from ....dialects.dtypes import ScaledMma
 from ....dialects.layout import ATOM_BYTES, SCALE_ATOM_BLOCKS, SCALE_ATOM_ROWS, UNIT_BYTES
 from ....dialects.mlir import arith, ir, llvm
 from ....dialects.target import WARP_THREADS
-from ....dialects.tile_scales import ScaledMmaOp, depth_of, mma_of
+from ....dialects.tile.scales import ScaledMmaOp, depth_of, mma_of
 from ....dialects.tile_types import SmemType
 from ... import build
 from ...team import Team

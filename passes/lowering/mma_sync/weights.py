@@ -16,7 +16,7 @@ from ....dialects import sm
 from ....dialects.dtypes import DTYPES, operand_dtype
 from ....dialects.mlir import ir, llvm, vector
 from ....dialects.target import WARP_THREADS
-from ....dialects.tile_weights import WeightMmaOp
+from ....dialects.tile.weights import WeightMmaOp
 from ... import build
 from ...team import Team
 from ...weights import MMA_K, part_of

@@ -7,7 +7,7 @@ from typing import Any
 from ....dialects import sm
 from ....dialects.dtypes import PADDED_TYPES
 from ....dialects.mlir import ir, llvm, nvvm, vector
-from ....dialects.sm_scales import mma_of_kind
+from ....dialects.sm.scales import mma_of_kind
 from ... import build
 from ..registers.register_accumulator import parts
 

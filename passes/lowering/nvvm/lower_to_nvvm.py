@@ -15,7 +15,7 @@ from ....dialects.entry_names import SHARED_MEMORY
 from ....dialects.errors import CompileError
 from ....dialects.layout import SLOT_ALIGNMENT
 from ....dialects.mlir import ir, llvm, passmanager
-from ....dialects.sm_types import Sm
+from ....dialects.sm.types import Sm
 from ....dialects.target import Target
 from ....dialects.tile_types import integers_of
 from ... import build

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ....dialects import sm
 from ....dialects.dtypes import DTYPES
 from ....dialects.mlir import arith, ir, llvm, nvvm, vector
-from ....dialects.sm_scales import mma_of_kind
+from ....dialects.sm.scales import mma_of_kind
 from ... import build
 from ...base import refused
 from ..operands.descriptors import (

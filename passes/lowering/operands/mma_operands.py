@@ -9,7 +9,7 @@ from ....dialects.dtypes import DType, operand_dtype
 from ....dialects.layout import TileLayout
 from ....dialects.mlir import ir
 from ....dialects.tile import MmaOp, PairMmaOp
-from ....dialects.tile_duals import DUAL_MMAS, DualMmaOp, joined_layout
+from ....dialects.tile.duals import DUAL_MMAS, DualMmaOp, joined_layout
 from ....dialects.tile_types import SmemType, integers_of
 from ... import build
 from ...base import defining_op, refused

@@ -7,8 +7,8 @@ from typing import Any
 
 from ....dialects.mlir import arith, ir, llvm, scf, vector
 from ....dialects.tile import ElementOp
-from ....dialects.tile_ahead import HeldElementOp, ReadBesideOp
-from ....dialects.tile_duals import JoinOp
+from ....dialects.tile.ahead import HeldElementOp, ReadBesideOp
+from ....dialects.tile.duals import JoinOp
 from ....dialects.tile_types import element_bytes
 from ....dialects.verify import products_of
 from ... import build

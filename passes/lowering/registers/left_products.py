@@ -6,7 +6,7 @@ from typing import Any
 
 from ....dialects.mlir import ir
 from ....dialects.tile import MmaOp
-from ....dialects.tile_sums import FinishSumsOp
+from ....dialects.tile.sums import FinishSumsOp
 from ...plan import is_synchronous
 
 

@@ -19,7 +19,7 @@ from ....dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
 from ....dialects.held_registers import holds_scales, of_sums
 from ....dialects.mlir import arith, ir, llvm, scf
 from ....dialects.tile import AccumulatorOp
-from ....dialects.tile_blockwise import BlockwiseMmaOp
+from ....dialects.tile.blockwise import BlockwiseMmaOp
 from ....dialects.tile_types import SmemType, integers_of
 from ... import build
 from ...clone import constant_of

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from ....dialects.mlir import arith, ir, llvm
 from ....dialects.target import WARP_THREADS, WARPGROUP_WARPS
 from ....dialects.tile import AccumulatorOp
+from ....dialects.tile.weights import TurnedWeightMmaOp, WeightMmaOp
 from ....dialects.tile_types import element_bytes, integers_of
-from ....dialects.tile_weights import TurnedWeightMmaOp, WeightMmaOp
 from ... import build
 from ...places import ATOM_M, COLUMNS, ROWS_APART, behind, column_in, held_row, row_in
 from ...team import Team

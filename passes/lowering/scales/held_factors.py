@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ....dialects.dtypes import BLOCKWISE
 from ....dialects.mlir import arith, ir
-from ....dialects.tile_blockwise import BlockwiseMmaOp
+from ....dialects.tile.blockwise import BlockwiseMmaOp
 from ... import build
 from ..scope.scope import Scope
 from .block_factors import scales_of, starts_of

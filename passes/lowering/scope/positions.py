@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from ....dialects import sm
 from ....dialects.mlir import arith, ir, llvm
 from ....dialects.pipe import TileOp
-from ....dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES
-from ....dialects.sm_positions import PAIR, PEERS
+from ....dialects.sm.memory import BARRIER_BYTES, CLAIM_BYTES
+from ....dialects.sm.positions import PAIR, PEERS
 from ....dialects.tile_types import AccumulatorType, integers_of
 from ... import build
 from ...base import defining_op

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ....dialects import sm
 from ....dialects.integers import Integer
 from ....dialects.mlir import ir
-from ....dialects.sm_memory import ColumnsOp
+from ....dialects.sm.memory import ColumnsOp
 from ....dialects.target import Target
 from ....dialects.tile import KernelOp
 from ....dialects.tile_types import DYNAMIC, AccumulatorType

@@ -6,7 +6,7 @@ Patterns find the values of these ops and use them, so that they are converted b
 from __future__ import annotations
 
 from ....dialects.mlir import arith, ir
-from ....dialects.sm_threads import CtaPlaceOp, TeamOp, WarpsOp
+from ....dialects.sm.threads import CtaPlaceOp, TeamOp, WarpsOp
 from ....dialects.target import WARP_THREADS, Target
 from ... import build
 from ...cluster import Cluster

@@ -20,11 +20,12 @@ from typing import NamedTuple
 
 from ....dialects import sm
 from ....dialects.mlir import arith, ir, llvm
-from ....dialects.sm_memory import BARRIER_BYTES, PRODUCT_SLOTS, ProductColumnsOp
+from ....dialects.mma_units import PRODUCT_SLOTS
+from ....dialects.sm.memory import BARRIER_BYTES, ProductColumnsOp
 from ....dialects.target import WARP_THREADS, WARPGROUP_THREADS
 from ....dialects.tile import AccumulatorOp, MmaOp
-from ....dialects.tile_blockwise import BlockwiseMmaOp
-from ....dialects.tile_sums import FinishSumsOp
+from ....dialects.tile.blockwise import BlockwiseMmaOp
+from ....dialects.tile.sums import FinishSumsOp
 from ... import build
 from ...base import defining_op, walk
 from ...clone import constant_of

@@ -26,8 +26,8 @@ from ....dialects.layout import (
     TileLayout,
 )
 from ....dialects.mlir import ir
-from ....dialects.sm_memory import ScaleColumnsOp
-from ....dialects.tile_scales import depth_of, mma_of
+from ....dialects.sm.memory import ScaleColumnsOp
+from ....dialects.tile.scales import depth_of, mma_of
 from ....dialects.tile_types import SmemType
 from ... import build
 from ...base import walk

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from ....dialects import sm
 from ....dialects.mlir import ir, llvm
-from ....dialects.sm_memory import PRODUCT_SLOTS
+from ....dialects.mma_units import PRODUCT_SLOTS
 from ....dialects.terms import SHIFT, TERM_DTYPE, TERM_SLOTS
 from ....dialects.tile import MmaOp
-from ....dialects.tile_duals import DualMmaOp
+from ....dialects.tile.duals import DualMmaOp
 from ... import build
 from ..scope.scope import Scope, lowered
 from .added import Held, add_products, begin_product, products_of

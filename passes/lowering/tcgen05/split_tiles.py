@@ -19,7 +19,7 @@ from ....dialects.layout import UNIT_BYTES, TileLayout
 from ....dialects.mlir import ir, llvm, vector
 from ....dialects.terms import FIRST, NINE_PRODUCTS, TERM_DTYPE, TERMS, TOP
 from ....dialects.tile import MmaOp
-from ....dialects.tile_scales import smem_operands
+from ....dialects.tile.scales import smem_operands
 from ....dialects.tile_types import SmemType, integers_of
 from ... import build
 from ...base import defining_op, walk

@@ -28,11 +28,12 @@ from ....dialects import sm
 from ....dialects.dtypes import DTYPES, operand_dtype
 from ....dialects.layout import UNIT_BYTES, TileLayout
 from ....dialects.mlir import ir, llvm, vector
-from ....dialects.sm_memory import PRODUCT_SLOTS, WeightColumnsOp
+from ....dialects.mma_units import PRODUCT_SLOTS
+from ....dialects.sm.memory import WeightColumnsOp
 from ....dialects.target import WARP_THREADS, WARPGROUP_THREADS, WARPGROUP_WARPS
 from ....dialects.tile import AccumulatorOp
-from ....dialects.tile_sums import FinishSumsOp
-from ....dialects.tile_weights import TurnedWeightMmaOp
+from ....dialects.tile.sums import FinishSumsOp
+from ....dialects.tile.weights import TurnedWeightMmaOp
 from ... import build
 from ...base import refused, walk
 from ...places import ROWS_APART

@@ -21,16 +21,16 @@ from typing import Any
 from ....dialects import sm
 from ....dialects.layout import SCALE_ATOM_ROWS
 from ....dialects.mlir import arith, ir, llvm, scf
-from ....dialects.sm_lanes import LANE_BITS
+from ....dialects.sm.lanes import LANE_BITS
 from ....dialects.target import WARP_THREADS
-from ....dialects.tile_grouped_products import (
+from ....dialects.tile.grouped_products import (
     BY_ATOMS,
     BY_COLUMNS,
     BY_ROWS,
     GroupAtomsOp,
     GroupScalesOp,
 )
-from ....dialects.tile_groups import (
+from ....dialects.tile.groups import (
     GatheredRowsOp,
     GroupAtOp,
     GroupColumnsOp,
@@ -39,7 +39,7 @@ from ....dialects.tile_groups import (
     GroupStartsOp,
     GroupStepsOp,
 )
-from ....dialects.tile_place import GroupPlaceOp
+from ....dialects.tile.place import GroupPlaceOp
 from ....dialects.tile_types import TensorMapType, integers_of
 from ... import build
 from ...groups import SCALES_ATTRIBUTE, form_of_scales

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....dialects.mlir import arith, ir, llvm
-from ....dialects.tile_batches import (
+from ....dialects.tile.batches import (
     BatchOp,
     CountedBatchOp,
     MatrixOp,

@@ -9,9 +9,9 @@ from ....dialects import sm
 from ....dialects.hilbert import hilbert_curve
 from ....dialects.mlir import arith, ir, llvm
 from ....dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
-from ....dialects.tile_boxes import BoxRowsOp
-from ....dialects.tile_parts import WorkspaceOp
-from ....dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
+from ....dialects.tile.boxes import BoxRowsOp
+from ....dialects.tile.parts import WorkspaceOp
+from ....dialects.tile.place import CountedPlaceOp, PlaceOp, TileCountOp
 from ....dialects.tile_types import DYNAMIC, integers_of
 from ... import build
 from ...clone import constant_of

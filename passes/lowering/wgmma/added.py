@@ -14,9 +14,9 @@ from __future__ import annotations
 from ....dialects import sm
 from ....dialects.mlir import arith, ir, llvm
 from ....dialects.tile import AccumulatorOp, MmaOp
-from ....dialects.tile_blockwise import BlockwiseMmaOp
-from ....dialects.tile_duals import DualMmaOp
-from ....dialects.tile_stores import AwaitSumsOp
+from ....dialects.tile.blockwise import BlockwiseMmaOp
+from ....dialects.tile.duals import DualMmaOp
+from ....dialects.tile.stores import AwaitSumsOp
 from ... import build
 from ...base import walk
 from ...clone import constant_of

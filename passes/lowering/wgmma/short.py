@@ -9,7 +9,7 @@ first and the last of a group, for which it would wait. What waits for groups co
 from __future__ import annotations
 
 from ....dialects.mlir import ir, scf
-from ....dialects.tile_short import ShortDualMmaOp, ShortMmaOp
+from ....dialects.tile.short import ShortDualMmaOp, ShortMmaOp
 from ..scope.scope import Scope
 from .mma import multiply_sums
 

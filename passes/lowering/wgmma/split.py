@@ -23,9 +23,9 @@ from ....dialects import sm
 from ....dialects.mlir import arith, ir, llvm
 from ....dialects.terms import PLAIN, PLAIN_PRODUCTS, TERM_DTYPE
 from ....dialects.tile import AccumulatorOp, MmaOp
-from ....dialects.tile_duals import DualMmaOp
-from ....dialects.tile_scales import smem_operands
-from ....dialects.tile_sums import FinishSumsOp
+from ....dialects.tile.duals import DualMmaOp
+from ....dialects.tile.scales import smem_operands
+from ....dialects.tile.sums import FinishSumsOp
 from ... import build
 from ...clone import constant_of
 from ...places import ATOM_M, held_row

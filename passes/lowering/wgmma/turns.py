@@ -17,10 +17,10 @@ from typing import Any
 
 from ....dialects import sm
 from ....dialects.mlir import arith, ir
-from ....dialects.sm_barriers import NAMED_BARRIERS
-from ....dialects.sm_threads import TEAMS
+from ....dialects.sm.barriers import NAMED_BARRIERS
+from ....dialects.sm.threads import TEAMS
 from ....dialects.target import WARPGROUP_THREADS
-from ....dialects.tile_blockwise import BlockwiseMmaOp
+from ....dialects.tile.blockwise import BlockwiseMmaOp
 from ....dialects.tile_types import SmemType
 from ... import build
 from ...places import ATOM_M

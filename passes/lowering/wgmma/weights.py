@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from ....dialects import sm
 from ....dialects.dtypes import operand_dtype
 from ....dialects.mlir import ir, llvm, vector
-from ....dialects.sm_tensor_core import PENDING_MAX
+from ....dialects.sm.tensor_core import PENDING_MAX
 from ....dialects.target import WARPGROUP_WARPS
-from ....dialects.tile_weights import TurnedWeightMmaOp
+from ....dialects.tile.weights import TurnedWeightMmaOp
 from ... import build
 from ...places import ATOM_M, ROWS_APART, behind, held_row
 from ...team import Team

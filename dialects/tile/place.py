@@ -1,0 +1,86 @@
+"""The op of `tile` that says which tile a CTA has when the loop over tiles is written out."""
+
+from typing import Any
+
+from ..integer_types import I32
+from ..mlir import ext, ir
+from ..tile_types import DYNAMIC, Tile, integers_of
+from ..verify import refuse, verify_order
+
+
+class PlaceOp(Tile.Operation, name="place"):
+    """`(i, j)`: this CTA's tile of the cluster tile that is handed out as the `number`-th.
+
+    A cluster tile is what the CTAs of a cluster compute together, each the tile at its place in it.
+    `tiles`, `order` and `group` are as in `tile.for_each_tile`.
+    """
+
+    number: ext.Operand[I32]
+    tiles: ir.ArrayAttr
+    order: ir.StringAttr
+    group: ir.IntegerAttr
+    i: ext.Result[ir.IndexType]
+    j: ext.Result[ir.IndexType]
+
+    def verify_invariants(self) -> bool:
+        return _verify_place(self, integers_of(self.tiles))
+
+
+class CountedPlaceOp(PlaceOp, name="counted_place"):
+    """`(i, j)`, as of `tile.place`, of `counted` tiles along M or N, which a launch says.
+
+    `tiles` has -1 in their place.
+    """
+
+    counted: ext.Operand[I32]
+
+    def verify_invariants(self) -> bool:
+        tiles = integers_of(self.tiles)
+        if tiles.count(DYNAMIC) != 1:
+            return refuse(self, f"tiles must have one {DYNAMIC}, along M or N, got {tiles}")
+        return _verify_place(self, [1 if each == DYNAMIC else each for each in tiles])
+
+
+class GroupPlaceOp(CountedPlaceOp, name="group_place"):
+    """`(i, j)`, as of `tile.counted_place`, where all tiles of a group of rows come before those of
+    the next one: along M in bands of up to `group` tiles, then along N.
+
+    Groups are cut as by `tile.group`, and found by lanes as by `tile.group_at`. All 32 run it.
+    """
+
+    offsets: ext.Operand[ir.MemRefType]
+    tile: ir.IntegerAttr
+    together: ir.IntegerAttr
+    extent: ir.IntegerAttr
+    at_row: ext.Operand[I32]
+    at_place: ext.Operand[I32]
+
+    def verify_invariants(self) -> bool:
+        if self.order.value != "grouped" or integers_of(self.tiles)[0] != DYNAMIC:
+            return refuse(
+                self,
+                "must be of tiles that are counted along M, in the order grouped, got "
+                f"{integers_of(self.tiles)} in the order {self.order.value!r}",
+            )
+        return CountedPlaceOp.verify_invariants(self)
+
+
+class TileCountOp(Tile.Operation, name="tile_count"):
+    """`count = ceil(rows / tile)`, rounded up to a multiple of `whole`: tiles in whole clusters."""
+
+    rows: ext.Operand[ir.IndexType]
+    tile: ir.IntegerAttr
+    whole: ir.IntegerAttr
+    count: ext.Result[I32]
+
+    def verify_invariants(self) -> bool:
+        tile, whole = self.tile.value, self.whole.value
+        if tile < 1 or whole < 1:
+            return refuse(self, f"tile and whole must be at least 1, got {tile} and {whole}")
+        return True
+
+
+def _verify_place(op: Any, tiles: list[int]) -> bool:
+    if len(tiles) != 2 or min(tiles) < 1:
+        return refuse(op, f"tiles must be how many there are along M and N, got {tiles}")
+    return verify_order(op)
