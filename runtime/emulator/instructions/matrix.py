@@ -17,8 +17,8 @@ from ..ptx.decode import Decoded
 from ..ptx.lanes import FULL, LANE_IDS, TOGETHER, WARP_SIZE
 from ..ptx.registry import Blocked, Step, instruction
 from ..tensor.element_formats import padded_codes
+from .convergence import take_aligned
 from .memory import space_of
-from .tcgen05 import take_aligned
 
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
 _ROW_WORDS = 4

@@ -22,8 +22,8 @@ from ..machine.shared_access import count_event
 from ..ptx.decode import Decoded
 from ..ptx.registry import Blocked, Step, instruction
 from ..tensor.element_formats import decode, decode_contained, is_small
+from .convergence import all_threads
 from .mma_sync import MmaForm, accumulator_numbers, result_registers, warp_rows
-from .tcgen05 import all_threads
 
 _SECTION = "9.7.14.3"
 _BYTES = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")

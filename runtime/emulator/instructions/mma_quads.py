@@ -16,7 +16,7 @@ from ..machine.shared_access import count_event
 from ..ptx.decode import Decoded
 from ..ptx.lanes import LANE_IDS
 from ..ptx.registry import Blocked, Step
-from .tcgen05 import take_aligned
+from .convergence import take_aligned
 
 _SIZE, _K, _PAIRS = 8, 4, 4
 _FLOPS = 2 * _PAIRS * _SIZE * _SIZE * _K

@@ -19,8 +19,8 @@ from ..tensor.sparse_metadata import (
     kept_positions_of_registers,
     sparse_product,
 )
+from .convergence import take_aligned
 from .mma_sync import MmaForm, accumulator_numbers, result_registers, warp_rows
-from .tcgen05 import take_aligned
 
 _SECTION = "9.7.14.6.3"
 _FLOAT8, _BYTES = ("e4m3", "e5m2"), ("s8", "u8")

@@ -20,8 +20,8 @@ from ..ptx.decode import Decoded
 from ..ptx.lanes import WARP_SIZE
 from ..ptx.registry import Blocked, Step, instruction
 from ..tensor.element_formats import BITS, INTEGERS, decode
+from .convergence import take_aligned
 from .mma_quads import build_quad_pairs, is_quad_pairs
-from .tcgen05 import take_aligned
 
 _SECTION = "9.7.14.5.14"
 _FLOAT8, _BYTES, _NIBBLES = ("e4m3", "e5m2"), ("s8", "u8"), ("s4", "u4")

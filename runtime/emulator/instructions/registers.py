@@ -17,7 +17,7 @@ from ..interface import Cta, Warp
 from ..ptx.decode import Decoded
 from ..ptx.lanes import WARP_SIZE
 from ..ptx.registry import Blocked, Step, instruction
-from .tcgen05 import take_aligned
+from .convergence import take_aligned
 
 FILE_REGISTERS = 65536
 MAX_REGISTERS = 255

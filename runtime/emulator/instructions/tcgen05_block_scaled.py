@@ -29,7 +29,7 @@ from ..tensor.descriptor import SharedDescriptor, decode_shared
 from ..tensor.tensor_core import Block
 from ..tensor.tensor_engine import pair_of, tensor_engine
 from ..tensor.tensor_memory import split_address
-from .tcgen05 import one_lane
+from .convergence import one_lane
 from .tcgen05_collector import Usage, take_usage
 from .tcgen05_mma import order_read, submit
 from .tcgen05_product import Multiply, Place

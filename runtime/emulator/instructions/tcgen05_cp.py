@@ -22,7 +22,8 @@ from ..tensor.spans import Access, Claim, Span
 from ..tensor.tensor_core import gather_plan, operand_layout
 from ..tensor.tensor_engine import pair_of, tensor_engine, track
 from ..tensor.tensor_memory import LANES, WRITTEN, split_address
-from .tcgen05 import TENSOR_STREAM, one_lane, take_group
+from .convergence import one_lane
+from .tcgen05_order import TENSOR_STREAM, take_group
 
 _SOURCE_BITS = {"b4x16_p64": 4, "b6x16_p32": 6}
 """Bits of an element in shared memory, where 16 of them take 16 bytes with the padding."""

@@ -20,7 +20,7 @@ from ..ptx.registry import Blocked, Step, instruction
 from ..tensor.spans import Access, Claim, Span
 from ..tensor.tensor_engine import TensorEngine, tensor_engine, track
 from ..tensor.tensor_memory import SHAPES, Shape, TensorMemory, register_map, split_address
-from .tcgen05 import take_aligned
+from .convergence import take_aligned
 
 _NUMBERS = tuple(f"x{1 << power}" for power in range(8))
 _LOW_HALF = np.uint32(0xFFFF)

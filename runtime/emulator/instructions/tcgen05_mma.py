@@ -25,8 +25,9 @@ from ..tensor.descriptor import KINDS, decode_instruction, decode_shared
 from ..tensor.spans import Access, Claim, Span
 from ..tensor.tensor_engine import pair_of, tensor_engine, track
 from ..tensor.tensor_memory import LANES, split_address
-from .tcgen05 import TENSOR_STREAM, one_lane, take_group
+from .convergence import one_lane
 from .tcgen05_collector import Usage, take_usage
+from .tcgen05_order import TENSOR_STREAM, take_group
 from .tcgen05_product import Multiply, Place, StationaryMultiply
 from .tcgen05_series import Series, count_product, follow
 

@@ -20,9 +20,10 @@ from ..tensor.descriptor import KINDS
 from ..tensor.sparse_metadata import SECTION, kept_positions, metadata_columns, sparse_product
 from ..tensor.tensor_engine import tensor_engine
 from ..tensor.tensor_memory import split_address
-from .tcgen05 import one_lane, take_group
+from .convergence import one_lane
 from .tcgen05_collector import take_usage
 from .tcgen05_mma import KIND_MODIFIERS, bind, decode_operands, order_read, submit
+from .tcgen05_order import take_group
 from .tcgen05_product import Multiply
 
 _METADATA_OPERAND = 3

@@ -21,8 +21,8 @@ from ..machine.spaces import Space
 from ..ptx.addresses import GLOBAL_BASE
 from ..ptx.decode import Decoded
 from ..ptx.registry import Blocked, Step, instruction
+from .convergence import take_aligned
 from .memory import SCOPES, space_of
-from .tcgen05 import take_aligned
 
 _FIELDS = ("global_address", "rank", *ORDINAL_FIELDS, *CONSTANT_FIELDS)
 _WIDE_FIELDS = ("global_address", "global_stride")

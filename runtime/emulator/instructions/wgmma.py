@@ -29,8 +29,8 @@ from ..tensor.tensor_core import check_row, gather_plan, operand_layout, operand
 from ..tensor.wgmma_descriptor import decode_shared
 from ..tensor.wgmma_registers import Pending, WarpProducts
 from ..tensor.wgmma_sparse import Metadata, take_metadata
+from .convergence import take_aligned
 from .mma_sync import saturated, warp_rows
-from .tcgen05 import take_aligned
 
 _SECTION = "9.7.15.5.2"
 _GROUP = 4

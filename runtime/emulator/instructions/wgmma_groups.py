@@ -9,7 +9,7 @@ import numpy as np
 from ..interface import Warp
 from ..ptx.decode import Decoded
 from ..ptx.registry import Blocked, Step, instruction
-from .tcgen05 import take_aligned
+from .convergence import take_aligned
 from .wgmma import products_of
 
 

@@ -22,9 +22,9 @@ from ..ptx.decode import Decoded
 from ..ptx.lanes import LANE_IDS, TOGETHER, WARP_SIZE
 from ..ptx.registry import Blocked, Step, instruction
 from ..tensor.element_formats import BITS, INTEGERS, decode
+from .convergence import take_aligned
 from .memory import space_of
 from .mma_sync import binary_product, saturated
-from .tcgen05 import take_aligned
 
 _BYTE_SHAPES = ("m16n16k16", "m8n32k16", "m32n8k16")
 _FORMS = (
