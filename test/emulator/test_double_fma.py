@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator.instructions.double_fma import fused, is_tame
+from tilewright.runtime.emulator.instructions.values.double_fma import fused, is_tame
 
 RANDOM = np.random.default_rng(11)
 COUNT = 500

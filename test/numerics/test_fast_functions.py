@@ -15,7 +15,7 @@ from tilewright.compiler.importers.epilogue_function import Frame, import_epilog
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.importers.traced_function import TensorLike
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.runtime.emulator.instructions import approximations
+from tilewright.runtime.emulator.instructions.values import approximations
 
 SIDE = 256
 """Columns of a matrix that holds numbers of 16 bits, each once."""

@@ -1,0 +1,1 @@
+"""Products in registers, of warps and warpgroups: mma.sync, wmma, wgmma, and ldmatrix."""

@@ -1,0 +1,385 @@
+"""wgmma: asynchronous products of a warpgroup, D in registers (PTX ISA §9.7.15).
+
+Each of the four warps w computes rows 16w .. 16w+15 of the 64 by itself. With g = lane / 4 and
+q = lane % 4, register i of a 32-bit D is row 16w + g + 8·(i/2 % 2), column 8·(i/4) + 2q + i % 2; a
+register of an f16 D holds two neighbours of a row. A in registers has the fragments of mma.sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...errors import Trap
+from ...interface import Cta, Warp
+from ...machine.engine import EngineOp, Move, Moves
+from ...machine.shared_access import WORD, count_event, read_words
+from ...ptx import syntax
+from ...ptx.decode import Decoded
+from ...ptx.lanes import WARP_SIZE, first_lane
+from ...ptx.registry import Blocked, Step, instruction
+from ...ptx.values import TYPES
+from ...tensor.descriptor import SharedDescriptor
+from ...tensor.element_formats import BITS
+from ...tensor.short_sums import SUMS, short_sum
+from ...tensor.tensor_core import check_row, gather_plan, operand_layout, operand_matrix
+from ...tensor.wgmma_descriptor import decode_shared
+from ...tensor.wgmma_registers import Pending, WarpProducts
+from ...tensor.wgmma_sparse import Metadata, take_metadata
+from ..threads.convergence import take_aligned
+from .dense import saturated, warp_rows
+
+_SECTION = "9.7.15.5.2"
+_GROUP = 4
+_M, _WARP_M = 64, 16
+_K_BYTES = 32
+"""Of one row of A, and of B if A is dense, in every type (PTX ISA §9.7.15.2: shapes)."""
+_A_REGISTERS = 4
+_FLOAT8, _BYTES = ("e4m3", "e5m2"), ("s8", "u8")
+_FORMS = (
+    (("f16",), 16, ("f16", "f32")),
+    (("bf16",), 16, ("f32",)),
+    (("tf32",), 8, ("f32",)),
+    (_FLOAT8, 32, ("f16", "f32")),
+    (_BYTES, 32, ("s32",)),
+)
+"""Operand types, K and accumulator types that go together."""
+_LATE_MOVE = (
+    "registers of wgmma.mma_async are moved behind the wgmma.fence of their group, which must come"
+    " between (PTX ISA §9.7.15.7.1); ptxas orders such copies"
+)
+
+
+@dataclass(frozen=True)
+class WgmmaForm:
+    """Types and shape m64nNkK; scales ±1 of A and B; transposed: MN-major in shared memory."""
+
+    n: int
+    k: int
+    a: str
+    b: str
+    d: str
+    saturates: bool
+    scales: tuple[int, int] = (1, 1)
+    transposed: tuple[bool, bool] = (False, False)
+    sparse: bool = False
+
+    @property
+    def depths(self) -> tuple[int, int]:
+        """Elements along K that rows of A and of B hold in memory."""
+        return (self.k // 2 if self.sparse else self.k), self.k
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row of B."""
+        return 2 * _K_BYTES if self.sparse else _K_BYTES
+
+    @property
+    def d_registers(self) -> int:
+        return self.n // (4 if self.d == "f16" else 2)
+
+    @property
+    def accumulator(self) -> tuple[int, str]:
+        """Operations that share it are ordered among each other."""
+        return self.n, self.d
+
+
+@dataclass
+class WarpProduct:
+    """What one warp computes of an issued wgmma.mma_async.
+
+    read: what registers of A held. old: registers of D, None for zero. warpgroup: the parts that
+    the four warps have issued. metadata: of a sparse A.
+    """
+
+    cta: Cta
+    form: WgmmaForm
+    row: int
+    line: int
+    slots: tuple[int, ...]
+    read: dict[int, np.ndarray]
+    a: SharedDescriptor | list[np.ndarray]
+    b: SharedDescriptor
+    old: list | None
+    warpgroup: list[EngineOp]
+    metadata: Metadata | None = None
+    results: list[np.ndarray] = field(default_factory=list)
+    op: EngineOp = field(init=False)
+
+    @property
+    def done(self) -> bool:
+        """Whether the operation, which is the warpgroup's, is complete."""
+        return len(self.warpgroup) == _GROUP and all(op.done for op in self.warpgroup)
+
+    def moves(self) -> Moves:
+        """For profiles: the warp's rows of A and its share of B, which the group reads once."""
+        a = 0 if isinstance(self.a, list) else _WARP_M * _K_BYTES
+        return (Move("shared", "read", a + self.form.n * self.form.row_bytes // _GROUP),)
+
+    def run(self) -> None:
+        a, b, form = self._rows_of_a(), self._gather(self.b, self.form.n, 1), self.form
+        if self._is_short():
+            old = None if self.old is None else self._accumulator(self.old)
+            signed = a * np.float32(form.scales[0] * form.scales[1])
+            self.results = _registers(short_sum(signed, b, (form.a, form.b), old), form)
+            self.old = None
+            return
+        with np.errstate(all="ignore"):
+            raw = a @ b.T if self.metadata is None else self.metadata.product(a, b, form.a)
+            product = raw * np.float32(form.scales[0] * form.scales[1])
+            total = product if self.old is None else product + self._accumulator(self.old)
+            self.results = _registers(total, form)
+        self.old = None
+
+    def _is_short(self) -> bool:
+        """Whether the launch asks for sums of 8-bit floats as Hopper forms them."""
+        dense_floats = self.form.a in _FLOAT8 and self.metadata is None and self.form.d == "f32"
+        return dense_floats and self.cta.launch.fp8_sums != SUMS[0]
+
+    def _rows_of_a(self) -> np.ndarray:
+        if isinstance(self.a, list):
+            return warp_rows(self.a, self.form.a, 2)
+        return self._gather(self.a, _M, 0)[self.row : self.row + _WARP_M]
+
+    def _gather(self, descriptor: SharedDescriptor, rows: int, which: int) -> np.ndarray:
+        form, name = self.form, "AB"[which]
+        type_ = form.b if which else form.a
+        transposed = form.transposed[which]
+        layout = operand_layout(descriptor, rows, form.depths[which], BITS[type_], transposed, name)
+        plan, what = gather_plan(layout), f"wgmma.mma_async operand {name}"
+        check_row(layout, what)
+        span = descriptor.start + plan.low, descriptor.start + plan.high
+        _check_inside(self.cta, span, what)
+        index = plan.words + descriptor.start // WORD
+        self.cta.launch.events.operand_read(self.cta, index, descriptor, what)
+        words = read_words(self.cta, index, what, span)
+        return operand_matrix(words, layout, type_)
+
+    def _accumulator(self, old: list) -> np.ndarray:
+        """Numbers [16, n] of the registers of D."""
+        words = np.stack([value.result if type(value) is Pending else value for value in old])
+        if self.form.d == "f16":
+            pairs = words.reshape(-1, 2, 8, 4).view(np.float16).astype(np.float32)
+            parts = pairs.reshape(-1, 2, 8, 4, 2)
+        else:
+            dtype = np.float32 if self.form.d == "f32" else np.int32
+            parts = words.view(dtype).reshape(-1, 2, 2, 8, 4).transpose(0, 1, 3, 4, 2)
+        return parts.transpose(1, 2, 0, 3, 4).reshape(_WARP_M, -1)
+
+
+def _check_inside(cta: Cta, span: tuple[int, int], what: str) -> None:
+    low, high = cta.shared.lowest, len(cta.shared.data)
+    if span[0] < low or span[1] > high:
+        raise Trap(
+            "out-of-bounds",
+            f"{what} covers shared offsets 0x{span[0]:x}..0x{span[1]:x}, the CTA's shared memory "
+            f"is 0x{low:x}..0x{high:x}",
+        )
+
+
+def _registers(total: np.ndarray, form: WgmmaForm) -> list[np.ndarray]:
+    """Registers (each uint[32]) of D from numbers [16, n]."""
+    parts = total.reshape(2, 8, -1, 4, 2).transpose(2, 0, 1, 3, 4)
+    if form.d == "f16":
+        halves = np.ascontiguousarray(parts.astype(np.float16))
+        return list(halves.view(np.uint32).reshape(-1, WARP_SIZE))
+    values = parts.transpose(0, 1, 4, 2, 3).reshape(-1, WARP_SIZE)
+    if form.d == "f32":
+        return list(values.astype(np.float32).view(np.uint32))
+    return list(saturated(values, form.saturates))
+
+
+@instruction("wgmma.mma_async", section=_SECTION)
+@instruction("wgmma.mma_async.sp", section="9.7.15.6.4")
+def build_mma_async(ins: Decoded) -> Step:
+    """wgmma.mma_async{.sp}.sync.aligned.m64nNkK{.satfinite}.dtype.atype.btype d, a, b,
+    {metadata, selector,} p, ±1, …."""
+    converged, form = _take_form(ins)
+    read_metadata = take_metadata(ins, form.a) if form.sparse else None
+    from_registers = isinstance(ins.operand(1), syntax.Vector)
+    form = _with_immediates(ins, form, from_registers)
+    slots = _accumulator_slots(ins, form.d_registers)
+    slots_of_a = _slots_of_a(ins) if from_registers else ()
+    read_a = None if from_registers else ins.read_uniform(1, np.uint64, "the descriptor of A")
+    b, enabled = ins.read_uniform(2, np.uint64, "the descriptor of B"), ins.read_predicate(3)
+
+    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
+        if blocked := converged(warp, mask):
+            return blocked
+        words = (None if read_a is None else read_a(warp, mask)), b(warp, mask)
+        adds = _uniform(enabled(warp), mask)
+        parts = _join_group(warp, (*words, adds))
+        read = {slot: warp.regs[slot] for slot in slots_of_a}
+        a = [read[slot] for slot in slots_of_a] if words[0] is None else decode_shared(words[0])
+        metadata = read_metadata(warp) if read_metadata else None
+        _submit(warp, form, (slots, read), a, decode_shared(words[1]), adds, parts, metadata)
+        return None
+
+    return step
+
+
+def _uniform(values: np.ndarray, mask: np.ndarray) -> bool:
+    first = bool(values[first_lane(mask)])
+    if (values[mask] != first).any():
+        raise Trap("convergence", "scale-d of wgmma.mma_async must be the same in all lanes")
+    return first
+
+
+def _take_form(ins: Decoded) -> tuple[Callable, WgmmaForm]:
+    types = ins.modifiers[-3:]
+    for name in types:
+        ins.flag(name)
+    converged = take_aligned(ins)
+    shape = next((name for name in ins.modifiers if name.startswith("m64n")), "")
+    ins.flag(shape)
+    saturates = ins.flag("satfinite")
+    ins.finish_modifiers()
+    n, _, k = shape.removeprefix("m64n").partition("k")
+    if not n.isdigit() or not k.isdigit() or len(types) < 3:
+        ins.unmodelled("an opcode without shape .m64nNkK and three types")
+    d, a, b = types
+    form = WgmmaForm(int(n), int(k), a, b, d, saturates, sparse=ins.mnemonic.endswith(".sp"))
+    _check_form(ins, form, shape)
+    return converged, form
+
+
+def _check_form(ins: Decoded, form: WgmmaForm, shape: str) -> None:
+    legal = any(
+        form.a in operands and form.b in operands and form.depths[0] == k and form.d in accumulators
+        for operands, k, accumulators in _FORMS
+    )
+    integer = form.d == "s32"
+    step = 16 if integer and form.n > 32 else 8
+    if not legal or form.n % step or not 8 <= form.n <= 256 or (form.saturates and not integer):
+        flag = ".satfinite" if form.saturates else ""
+        ins.unmodelled(f"shape .{shape}{flag} with types .{form.d}.{form.a}.{form.b}")
+
+
+def _with_immediates(ins: Decoded, form: WgmmaForm, from_registers: bool) -> WgmmaForm:
+    """The form with imm-scale-a, imm-scale-b, imm-trans-a and imm-trans-b of the operands."""
+    scales = 0 if form.d == "s32" else 2
+    transposes = (1 if from_registers else 2) if BITS[form.a] == 16 else 0
+    ins.expect_operands(4 + scales + transposes)
+    values = [ins.immediate(4 + number) for number in range(scales + transposes)]
+    for value in values[:scales]:
+        _check_immediate(ins, value, (-1, 1), "imm-scale")
+    for value in values[scales:]:
+        _check_immediate(ins, value, (0, 1), "imm-trans")
+    flags = [bool(value) for value in values[scales:]]
+    a_transposed, b_transposed = [False, False, *flags][-2:]
+    signs = (values[0], values[1]) if scales else (1, 1)
+    return replace(form, scales=signs, transposed=(a_transposed, b_transposed))
+
+
+def _check_immediate(ins: Decoded, value: int, legal: tuple[int, int], name: str) -> None:
+    if value not in legal:
+        raise ins.trap("operand", f"{name} must be {legal[0]} or {legal[1]}, got {value}")
+
+
+def _accumulator_slots(ins: Decoded, count: int) -> tuple[int, ...]:
+    slots = [ins.target(element, 32) for element in ins.elements(0, count)]
+    found = tuple(slot for slot in slots if slot is not None)
+    if len(set(found)) != count:
+        ins.unmodelled(f"D of fewer than {count} different registers")
+    return found
+
+
+def _slots_of_a(ins: Decoded) -> tuple[int, ...]:
+    return tuple(ins.slot(element, TYPES["b32"]) for element in ins.elements(1, _A_REGISTERS))
+
+
+def _join_group(warp: Warp, operands: tuple) -> list[EngineOp]:
+    """The operation's parts so far; Trap unless the warpgroup's warps issue the same operations."""
+    cta, first = warp.cta, warp.index // _GROUP * _GROUP
+    if first + _GROUP > len(cta.warps):
+        missing = first + _GROUP - len(cta.warps)
+        raise Trap("convergence", f"wgmma needs all warps of a warpgroup, {missing} do not exist")
+    issued = cta.state(f"wgmma of warp {first}", lambda: _issue_table(cta, first))
+    products = products_of(warp)
+    number, products.issued = products.issued, products.issued + 1
+    operation, parts = issued.setdefault(number, ((warp.split.pc, operands), []))
+    if operation != (warp.split.pc, operands):
+        raise Trap("convergence", "all warps of a warpgroup must execute the same wgmma.mma_async "
+                                  "with the same descriptors and scale-d")  # fmt: skip
+    if len(parts) == _GROUP - 1:
+        del issued[number]
+    return parts
+
+
+def _issue_table(cta: Cta, first: int) -> dict[int, tuple[tuple, list[EngineOp]]]:
+    """Operations that some warp of the warpgroup has not issued yet, by their number."""
+    table: dict[int, tuple[tuple, list[EngineOp]]] = {}
+
+    def check() -> None:
+        if table:
+            raise Trap("convergence", f"the CTA exits and some of warps {first}..{first + 3} have "
+                                      f"not executed a wgmma.mma_async of the others")  # fmt: skip
+
+    cta.at_exit(check)
+    return table
+
+
+def products_of(warp: Warp) -> WarpProducts:
+    return warp.state("wgmma", WarpProducts)
+
+
+def _submit(
+    warp: Warp,
+    form: WgmmaForm,
+    registers: tuple[tuple[int, ...], dict[int, np.ndarray]],
+    a: SharedDescriptor | list[np.ndarray],
+    b: SharedDescriptor,
+    adds: bool,
+    parts: list[EngineOp],
+    metadata: Metadata | None,
+) -> None:
+    slots, read = registers
+    old = [warp.regs[slot] for slot in slots]
+    _check_registers(warp, form, dict(zip(slots, old, strict=True)), read)
+    line = warp.program.source[warp.split.pc].line
+    row = warp.index % _GROUP * _WARP_M
+    kept = old if adds else None
+    if adds and warp.launch.tracks_writing:
+        _check_written(warp, slots)
+    product = WarpProduct(warp.cta, form, row, line, slots, read, a, b, kept, parts, metadata)
+    earlier = (value.product.op for value in old if type(value) is Pending)
+    product.op = EngineOp(
+        f"wgmma m64n{form.n}k{form.k} rows {row}..{row + 15}",
+        product.run,
+        tuple(dict.fromkeys(earlier)),
+        agent="tensor core",
+        notifies=(warp.cta,),
+        touches=(warp.cta,),
+        moves=product.moves,
+        stream=("wgmma", None),
+    )
+    parts.append(warp.launch.engines.submit(product.op))
+    for number, slot in enumerate(slots):
+        warp.regs[slot] = Pending(product, number)
+    products_of(warp).open.append(product)
+    count_event(warp.cta, "wgmma flops", 2 * _WARP_M * form.n * form.k)
+
+
+def _check_written(warp: Warp, slots: tuple[int, ...]) -> None:
+    """Trap if an instruction adds to a register that nothing has written."""
+    for number, slot in enumerate(slots):
+        if warp.launch.is_unwritten(slot, warp.regs[slot]):
+            raise Trap("uninitialised-read", f"nothing has written register {number} of the"
+                                             f" accumulator, which is added to")  # fmt: skip
+
+
+def _check_registers(warp: Warp, form: WgmmaForm, old: dict[int, Any], a: dict[int, Any]) -> None:
+    products, late = products_of(warp), False
+    for slot, value in old.items():
+        late |= products.moved_late(slot, value, "the accumulator of wgmma.mma_async")
+        if type(value) is Pending and value.product.form.accumulator != form.accumulator:
+            value.refuse()
+    for slot, value in a.items():
+        late |= products.moved_late(slot, value, "operand A of wgmma.mma_async")
+        if type(value) is Pending:
+            value.refuse()
+    if late:
+        warp.launch.warn("late-move", _LATE_MOVE)

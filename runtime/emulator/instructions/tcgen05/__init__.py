@@ -1,0 +1,1 @@
+"""tcgen05: products in tensor memory, and what allocates, fills, reads and orders it."""

@@ -1,0 +1,102 @@
+"""tcgen05.mma.sp: a structured sparse operand A, 128 rows of it in each CTA (PTX ISA §9.7.16.10.8).
+
+A lies compressed, half as long as B along K. Elements of B that no element of A meets take no part
+in the product, not even as zero times infinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ...errors import Trap
+from ...interface import Warp
+from ...ptx.decode import Decoded
+from ...ptx.registry import Step, instruction
+from ...tensor.descriptor import KINDS
+from ...tensor.sparse_metadata import SECTION, kept_positions, metadata_columns, sparse_product
+from ...tensor.tensor_engine import tensor_engine
+from ...tensor.tensor_memory import split_address
+from ..threads.convergence import one_lane
+from .collector import take_usage
+from .dense import KIND_MODIFIERS, bind, decode_operands, order_read, submit
+from .order import take_group
+from .product import Multiply
+
+_METADATA_OPERAND = 3
+
+
+@dataclass(eq=False)
+class SparseMultiply(Multiply):
+    """One issued operation; ``metadata`` is the tensor memory column where the metadata starts."""
+
+    metadata: int
+
+    @property
+    def metadata_columns(self) -> slice:
+        """Tensor memory columns of the metadata in each CTA."""
+        return metadata_columns(self.descriptor.kind, self.metadata, self.descriptor.selector)
+
+    def run(self) -> None:
+        a, b = self._read_a(), self._read_b()
+        for block in self.blocks:
+            memory = tensor_engine(self.ctas[block.cta]).memory
+            kept = kept_positions(memory, self.metadata_columns, self.descriptor.kind)
+            self._write(block, self._product(a[block.rows], b, kept))
+
+    def _product(self, a: np.ndarray, b: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        """float32[rows, n]: each row meets the columns of B that its metadata names."""
+        with np.errstate(all="ignore"):
+            product = sparse_product(a, b, kept)
+        return -product if self.descriptor.negate_a != self.descriptor.negate_b else product
+
+
+@instruction("tcgen05.mma.sp", section=SECTION)
+def build_sparse_mma(ins: Decoded) -> Step:
+    """tcgen05.mma.sp.cta_group.kind{.collector} [d], a, b, [metadata], idesc{, lanes}, p{, s}."""
+    group = take_group(ins)
+    kind = ins.required(KIND_MODIFIERS).removeprefix("kind::")
+    if kind not in KINDS:
+        ins.unmodelled(f"a sparse operand A of .kind::{kind}")
+    collector = take_usage(ins)
+    ins.finish_modifiers()
+    metadata = _take_metadata(ins)
+    operands = decode_operands(ins, group, collector)
+    form = kind, group, False, True
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        lane = one_lane(mask, "tcgen05.mma")
+        make = partial(SparseMultiply, metadata=_column(int(metadata(warp)[lane])))
+        values = tuple([read(warp, lane) for read in operands.values])
+        multiply = bind(warp, lane, operands, values, form, make)
+        submit(warp, lane, multiply)
+        _order_metadata(warp, multiply)
+
+    return step
+
+
+def _take_metadata(ins: Decoded) -> Callable:
+    """Take the metadata's address off the operands, which leaves those of a dense operation."""
+    ins.expect_operands(6, 7, 8)
+    read = ins.address(_METADATA_OPERAND)
+    at = _METADATA_OPERAND
+    ins.operands = ins.operands[:at] + ins.operands[at + 1 :]
+    return read
+
+
+def _column(address: int) -> int:
+    lane, column = split_address(address)
+    if lane or column % 2:
+        raise Trap("unmodelled", f"sparsity metadata at lane {lane}, column {column} (lane 0 and "
+                                 f"even columns are; PTX ISA section {SECTION}.4)")  # fmt: skip
+    return column
+
+
+def _order_metadata(warp: Warp, multiply: SparseMultiply) -> None:
+    """Check columns and ordering of the metadata, which the operation reads."""
+    op, columns = tensor_engine(multiply.ctas[0]).last, multiply.metadata_columns
+    for cta in multiply.ctas:
+        order_read(cta, "tcgen05.mma metadata", columns, op, warp)

@@ -1,0 +1,1 @@
+"""Threads among each other: branches, barriers, fences, warps, launch control."""

@@ -1,0 +1,1 @@
+"""Registers from registers, lane by lane: arithmetic, logic, comparisons, conversions, moves."""
