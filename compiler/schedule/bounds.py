@@ -1,8 +1,8 @@
 """What no schedule of a tile is estimated to beat: the less is settled, the lower the bound.
 
-    tile        the least of its ways
-    way         K whole, in parts of a cluster or over the grid, with or without a cluster for
-                multicast, whose operands arrive as in the best one
+    face        of tiles of as many rows and columns: the floors of its ways (`faces.py`)
+    way         of a tile: K whole, in parts of a cluster or over the grid, with or without a
+                cluster for multicast, whose operands arrive as in the best one
     sharing     with that cluster: the best store, the best way from tile to tile
     order       with that way from tile to tile, and what DRAM then moves
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import math
 
-from .candidates import PART_MARGIN, boxes_of, margin
+from .candidates import boxes_of
 from .costs import dram_bytes, gathered_cycles
 from .estimate import (
     TURNS_AHEAD,
@@ -33,7 +33,7 @@ from .estimate import (
 from .faces import Face
 from .least_parts import fewest_parts, least_of_parts
 from .problem import Schedule
-from .rules import PART_K_TILES
+from .rules import PART_K_TILES, TILE_RULES, keeps
 from .stagings import fitting_stages
 from .waves import tile_rounds
 
@@ -41,19 +41,19 @@ PART_CLUSTERS = (1, 2, 4)  # as wide as `PART_CLUSTER`
 
 
 class TileBounds:
-    """The bounds of a tile, its ways, its sharings and their orders, in microseconds.
+    """The bounds of a tile's ways, its sharings and their orders, in microseconds.
 
-    The tile, its ways and its sharings have the deepest ring that fits.
+    The ways and sharings have the deepest ring that fits.
     """
 
-    def __init__(self, face: Face, tile: Schedule) -> None:
+    def __init__(self, face: Face, depth: int) -> None:
         problem, target = face.every.problem, face.every.target
         self.problem, self.target, self._face, self._chip = problem, target, face, face.every.chip
-        self.tile = tile.but(stages=fitting_stages(problem, tile, target))
-        self._k_bytes = tile.tile[2] * problem.element_bytes
+        m, n, _ = face.tile.tile
+        self.tile = tile = face.tile.but(tile=(m, n, depth))
+        self._k_bytes = depth * problem.element_bytes
         self._steps = problem.k_tiles(tile)
         *_, self._second, self._slowest = sorted(own_cycles(problem, tile, target).values())
-        self._known_parts_us: float | None = None
         self._of_sharings: dict[tuple[tuple[int, int], int, int], tuple[float, int]] = {}
 
     @functools.cached_property
@@ -61,13 +61,18 @@ class TileBounds:
         """The box of the tile of one CTA and of a pair."""
         return boxes_of(self.problem, self.tile.tile, self.target)
 
-    def of_tile(self) -> float:
-        """Of schedules of the tile, however CTAs share it."""
-        tile, face = self.tile, self._face
-        whole_us = self._of_way(tile, face.peers)
-        if self._steps <= PART_K_TILES:
-            return whole_us
-        return min(whole_us, self._split_us(), PART_MARGIN * self._parts_us())
+    @functools.cached_property
+    def is_legal(self) -> bool:
+        """Whether the tile keeps the rules that ask for nothing else."""
+        return keeps(TILE_RULES, self.problem, self.tile, self.target)
+
+    def taken(self, face_way: Schedule) -> Schedule | None:
+        """The tile with K as a way of its face has it, None where the parts are too short."""
+        way = face_way.but(tile=self.tile.tile)
+        parts = way.split_k * way.split_grid
+        if parts > 1 and self.problem.k_tiles(way) < PART_K_TILES:
+            return None
+        return way.but(stages=fitting_stages(self.problem, way, self.target))
 
     def of_way(self, way: Schedule) -> float:
         """Of schedules with K as the way has it, alone or in any cluster."""
@@ -134,22 +139,9 @@ class TileBounds:
         work = min([work_cycles(one, rounds, main, epilogue, before, target) for one in orders])
         return self._combined(work, rounds * main, before + epilogue, dram)
 
-    def _split_us(self) -> float:
-        """Of schedules whose clusters share a tile: two CTAs, or the most with what three cost."""
-        two, face = self.tile.but(split_k=2), self._face
-        if face.most_split < 2 or self._steps <= 2 * (PART_K_TILES - 1):
-            return math.inf
-        arriving = face.arriving(face.peers_of_split(3), 3)
-        step = self._together(self._k_bytes * arriving)
-        more_us = self._of(two.but(split_k=face.most_split), step, face.rounds_of_split(3))
-        return min(margin(two) * self.of_way(two), more_us)
-
     def _parts_us(self) -> float:
         """Of schedules with K in parts over the grid."""
-        if self._known_parts_us is None:
-            found = [self._of_parts(size) for size in PART_CLUSTERS] if self._face.parted else []
-            self._known_parts_us = min(found, default=math.inf)
-        return self._known_parts_us
+        return min([self._of_parts(size) for size in PART_CLUSTERS])
 
     def _of_parts(self, size: int) -> float:
         """Those of clusters of so many CTAs."""

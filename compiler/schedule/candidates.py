@@ -29,12 +29,9 @@ from .rules import (
     STAGING_RULES,
     WIDE_CLUSTER,
     keeps,
-    one_wave,
-    resident_clusters,
-    split_parts,
     wasted_tile,
 )
-from .stagings import STAGING_ORDER, deepest, fitting_stages, ways_to_store
+from .stagings import STAGING_ORDER, deepest, ways_to_store
 from .tile_extents import M_TILES, extents_of, k_extents, n_extents
 from .waves import resident_ctas, resident_in_clusters
 
@@ -116,33 +113,6 @@ def useful_tiles(problem: Problem, target: Target) -> Iterator[tuple[int, int, i
     return (tile for tile in tiles(problem, target) if all(map(le, tile, covering)))
 
 
-def ways(problem: Problem, tile: Schedule, target: Target) -> Iterator[Schedule]:
-    """The tile alone and in clusters, and K in parts of a cluster or, of any number, over the grid,
-    each with the deepest ring that fits.
-
-    What CTAs can't do each for itself, clusters of them can't.
-    """
-    tile = tile.but(stages=fitting_stages(problem, tile, target))
-    yield from (tile, tile.but(cluster=SOME_CLUSTER))
-    most = most_parts(problem, tile, target)
-    stages = fitting_stages(problem, tile.but(split_k=most), target)
-    for parts in SPLITS[1:most]:
-        yield tile.but(split_k=parts, stages=stages)
-    if any(_parted(problem, tile, target)):
-        yield tile.but(split_grid=2)
-
-
-def most_parts(problem: Problem, tile: Schedule, target: Target) -> int:
-    """The most CTAs of a cluster that may share a tile, each with a part of K.
-
-    Where some are too many, more are.
-    """
-    most = 1
-    while most < SPLITS[-1] and not split_parts(problem, tile.but(split_k=most + 1), target):
-        most += 1
-    return most
-
-
 def sharings(
     problem: Problem, way: Schedule, boxes: dict[bool, str], target: Target
 ) -> Iterator[Schedule]:
@@ -174,10 +144,10 @@ def _useful_clusters(way: Schedule, target: Target) -> list[tuple[tuple[int, int
 
 
 def _finds_room(problem: Problem, sharing: Schedule, target: Target) -> bool:
-    """Whether any way to hand out tiles has places for so wide clusters."""
-    rules = (one_wave, resident_clusters)
-    ways = (sharing, sharing.but(scheduler="static"))
-    return target.launch_control or any(keeps(rules, problem, way, target) for way in ways)
+    """Whether there are places for so wide clusters, all at once or one after the other."""
+    if problem.ctas(sharing) <= resident_ctas(sharing, target):
+        return True
+    return sharing.cluster_size <= widest_in_waves(target)
 
 
 def widest_in_waves(target: Target) -> int:

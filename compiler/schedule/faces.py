@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
 from .added_costs import stored_alone
-from .candidates import PART_MARGIN, widest_in_waves
+from .candidates import PART_CLUSTER, PART_MARGIN, SOME_CLUSTER, widest_in_waves
 from .chip_figures import figures, split_figures
 from .costs import computed_cycles, least_dram_bytes, scale_cycles
 from .estimate import SHARING_MAX, held_slots, parted_arriving, rows_by_threads
 from .extents import round_up
 from .least_parts import Sums, most_at_once
+from .operand_rules import tma_row_pitch
 from .problem import LINE_BYTES, Problem, Schedule
 from .rules import PART_K_TILES, accumulator_registers, split_parts
 from .schedule import PLAIN
@@ -49,9 +50,19 @@ class Faces:
         self.resident = {
             size: resident_in_clusters(size, target) for size in range(1, SHARING_MAX + 1)
         }
-        self.least_resident = min(self.resident.values())
+        self.split_at_once = {
+            parts: max([at_once for size, at_once in self.resident.items() if size % parts == 0])
+            for parts in self.resident
+        }
+        self.multicast = tma_row_pitch(problem, PLAIN.but(cluster=SOME_CLUSTER), target) is None
+        self.l2_rate, self.shared_least = float(self.chip.l2_rate), 1 - self.chip.multicast
+        rows = problem.batch * (problem.m + problem.n)
+        self.first = rows / split_figures(target).first_rate if self.chip.split else 0
         self.inside = float("a" in problem.unaligned), float("b" in problem.unaligned)
-        beyond = problem.lines_beyond
+        # Of groups there may be more tiles than their mean rows tell.
+        known = problem.grouped != "m"
+        self.by_tma = known and problem.by_tma("a"), known and problem.by_tma("b")
+        beyond = problem.lines_beyond if known else {}
         self.beyond = problem.m * beyond.get("a", 0), problem.n * beyond.get("b", 0)
 
     def of(self, tile: Schedule, depths: Sequence[int]) -> Face | None:
@@ -100,64 +111,88 @@ class Face:
         alternate = target.mma_warpgroups(*tile.tile[:2]) == 1
         self.orders = (ONE, IN_TURN, PING_PONG) if alternate else (ONE, IN_TURN)
         self._arriving: dict[tuple[int, int, int], float] = {}
-        self._shared: dict[int, tuple[float, float, float]] = {}
         self._room: dict[int, tuple[tuple[int, int], int]] = {}
         self._sums: Sums | None = None
+        m, n, _ = tile.tile
+        self._computed = round_up(m, target.mma.m[-1]) * n / every.chip.mma_rate
 
-    def floor_us(self) -> float:
-        """What no tile of it is estimated to beat."""
-        every, problem, chip = self.every, self.every.problem, self.every.chip
-        before, loops = chip.cta_start + chip.tma_latency, self._least_loops(self.depths[-1])
-        rounds = -(-self.tiles // every.target.multiprocessors)
+    def ways(self) -> list[tuple[float, Schedule]]:
+        """K as a whole, alone and in clusters, and in parts of a cluster or over the grid: what no
+        tile of it is estimated to beat, in microseconds, and the way.
+
+        Operands arrive at the rate of one multiprocessor, or those of parts from DRAM.
+        """
+        every, tile, steps = self.every, self.tile, -(-self.every.problem.k // self.depths[0])
+        whole = self.rows + self.columns
+        alone, shared = whole / every.l2_rate, whole * every.shared_least / every.l2_rate
+        found = [(self._whole_us(alone, 1), tile)]
+        if every.multicast and self.of_m * self.of_n > 1:
+            found.append((self._whole_us(shared, self.peers), tile.but(cluster=SOME_CLUSTER)))
+        for parts in range(2, min(self.most_split, (steps - 1) // (PART_K_TILES - 1)) + 1):
+            if self.of_m * self.of_n * parts <= every.split_at_once[parts]:
+                part = self._at_work(SHARING_MAX // parts, parts, 1) / self.tiles
+                arriving = max(shared, part * every.first)
+                found.append((self._split_us(arriving, parts), tile.but(split_k=parts)))
+        if self.parted and steps >= 2 * PART_K_TILES:
+            found.append((PART_MARGIN * self._parts_us(shared), tile.but(split_grid=2)))
+        return found
+
+    def of_way(self, way: Schedule) -> float:
+        """The same of one way, with what L2 gives to all."""
+        if way.split_grid > 1:
+            return self._parts_us(self.arriving(PART_CLUSTER, 1, 2))
+        if way.split_k > 1:
+            parts = way.split_k
+            return self._split_us(self.arriving(self.peers_of_split(parts), parts), parts)
+        peers = 1 if way.cluster_size == 1 else self.peers
+        return self._whole_us(self.arriving(peers), peers)
+
+    def _whole_us(self, arriving: float, peers: int) -> float:
+        """With K as a whole, in clusters of up to so many CTAs."""
+        every, chip = self.every, self.every.chip
+        loops, rounds = self._least_loops(arriving), self.rounds_of_split(1)
+        before = chip.cta_start + chip.tma_latency
+        before += chip.cluster_start if peers > 1 else 0
         work = before + rounds * loops + self.epilogue
         if rounds > 1:
             hides = PING_PONG in self.orders  # the shorter one
             again = chip.second_share * min(self.epilogue, loops) if hides else self.epilogue
             work += (rounds - 1) * again
-        ends = before + self.epilogue
-        floor_us = every.total_us(work, rounds * loops, ends, self.dram_us)
-        steps = -(-problem.k // self.depths[0])
-        split_us = self._split_us(before, loops, steps)
-        return min(floor_us, split_us, self._parts_us(before, loops, steps))
+        return every.total_us(work, rounds * loops, before + self.epilogue, self.dram_us)
 
-    def _least_loops(self, depth: int) -> float:
-        """Cycles of all steps of a tile that takes no more of K at a time."""
-        every, chip, (m, n, _) = self.every, self.every.chip, self.tile.tile
-        computed = round_up(m, every.target.mma.m[-1]) * n / chip.mma_rate
-        rows, inside, _ = self._shared_rows(self.peers)
-        arriving = (self.rows + self.columns) * (1 - chip.multicast) + rows * chip.multicast
-        arriving = max(arriving / chip.l2_rate, inside * chip.unaligned_line / LINE_BYTES)
-        least = chip.step_least / (depth * every.problem.element_bytes)
-        cycles = max(computed, arriving, least) + chip.second_share * min(computed, arriving)
-        return every.problem.k * every.problem.element_bytes * cycles
+    def _least_loops(self, arriving: float, parts: int = 1) -> float:
+        """Cycles of the steps of one of so many parts, with one of the depths at a time, where a
+        byte of K of each row takes so long to arrive."""
+        k, size, computed = self.every.problem.k, self.every.problem.element_bytes, self._computed
+        part = min([-(-k // (depth * parts)) * depth for depth in self.depths])
+        slowest = max(computed, arriving, self.every.chip.step_least / (self.depths[-1] * size))
+        return part * size * (slowest + self.every.chip.second_share * min(computed, arriving))
 
-    def _split_us(self, before: float, loops: float, steps: int) -> float:
-        """With K in as many parts of a cluster as there may be."""
-        most = min(self.most_split, (steps - 1) // (PART_K_TILES - 1))
-        if most < 2:
-            return math.inf
-        (m, n, _), split = self.tile.tile, split_figures(self.every.target)
-        sums = m * n * PARTIAL_BYTES / split.rate
-        return self._in_parts_us(before, self.rounds_of_split(2) * loops / most, sums)
+    def _split_us(self, arriving: float, parts: int) -> float:
+        """With K in so many parts of a cluster, in which others may share operands."""
+        every, (m, n, _) = self.every, self.tile.tile
+        chip, split = every.chip, split_figures(every.target)
+        sums = m * n * PARTIAL_BYTES / split.rate + split.latency * parts
+        ends = chip.cta_start + split.start + chip.tma_latency + sums
+        work = self.rounds_of_split(parts) * (self._least_loops(arriving, parts) + ends)
+        return every.total_us(work, 0, ends, self.dram_us)
 
-    def _parts_us(self, before: float, loops: float, steps: int) -> float:
-        """The same of parts over the grid."""
-        if not self.parted:
-            return math.inf
-        most = most_at_once(self.tiles, self.every.target.multiprocessors)
-        most = min(most, steps / PART_K_TILES)
+    def _parts_us(self, arriving: float) -> float:
+        """With K in as many parts over the grid as take the least."""
+        every, sums = self.every, self.sums
+        most = most_at_once(self.tiles, every.target.multiprocessors)
+        most = min(most, -(-every.problem.k // self.depths[0]) / PART_K_TILES)
         if most <= 1:
             return math.inf
-        sums = self.sums.written + self.sums.gathered
-        return PART_MARGIN * self._in_parts_us(before, loops / most, sums)
-
-    def _in_parts_us(self, before: float, loops: float, sums: float) -> float:
-        ends = before + sums
-        return self.every.total_us(loops + ends, 0, ends, self.dram_us)
+        loops = self._least_loops(arriving)
+        parts = min(most, max(2.0, math.sqrt(loops / sums.of_one)))
+        ends = every.chip.cta_start + every.chip.tma_latency + sums.written + sums.gathered
+        work = ends + loops / parts + max(0, parts - 2) * sums.of_one
+        return every.total_us(work, 0, ends, self.dram_us)
 
     def rounds_of_split(self, parts: int) -> int:
-        """Waves of clusters that share a tile each, of so many CTAs or more."""
-        return -(-self.tiles * parts // self.every.target.multiprocessors)
+        """Waves of clusters that share a tile each, of so many CTAs."""
+        return -(-self.tiles * parts // self.every.split_at_once[parts])
 
     @property
     def sums(self) -> Sums:
@@ -182,7 +217,7 @@ class Face:
     def peers_of_split(self, parts: int) -> int:
         """The most CTAs of a cluster beside so many that share each tile: tiles are whole clusters
         then (`split_parts`)."""
-        peers = SHARING_MAX // parts
+        peers = SHARING_MAX // parts if self.every.multicast else 1
         while not any(self._is_cut_by(*shape) for shape in LARGEST[peers]):
             peers //= 2
         return peers
@@ -195,49 +230,62 @@ class Face:
         CTAs, beside those that split K (`l2_cycles`)."""
         asked = peers, split_k, split_grid
         if asked not in self._arriving:
-            self._arriving[asked] = self._least_arriving(*asked)
+            shapes, at_work = self._shapes(peers), self._at_work(*asked)
+            of_shapes = [self._arriving_in(shape, *asked, at_work) for shape in shapes]
+            self._arriving[asked] = min(of_shapes)
         return self._arriving[asked]
 
-    def _least_arriving(self, peers: int, split_k: int, split_grid: int) -> float:
-        chip, whole = self.every.chip, self.rows + self.columns
-        rows, inside, beyond = self._shared_rows(peers)
-        cycles = (whole - chip.multicast * (whole - rows)) / chip.l2_rate
-        at_work = self.tiles * split_k * split_grid
-        if split_k == 1 or self.every.problem.batch > 1:  # else all are at work
-            resident = self.every.resident
-            at_work = min(at_work, resident[peers] if split_grid > 1 else self.every.least_resident)
-        lines = chip.unaligned_line * inside, chip.second_line * at_work * beyond
-        cycles = max(cycles, max(lines) / LINE_BYTES)
-        if split_k * split_grid == 1:
-            alone = (1 - chip.answered_together) * whole
-            return max(cycles, at_work * min(alone, rows) / chip.l2_total_rate)
-        saved = split_figures(self.every.target).multicast * (whole - rows)
-        problem, tiles = self.every.problem, self.tiles
-        if split_grid > 1:
-            tiles = self.room(peers)[0][1]
-        first = at_work / tiles * problem.batch * (problem.m + problem.n)
-        asked = max(first, at_work * (whole - saved))
-        return max(cycles, parted_arriving(asked, first, self.every.target))
+    def _shapes(self, peers: int) -> set[tuple[int, int]]:
+        """The largest clusters of up to so many CTAs that all have tiles."""
+        most_m, most_n = 1 << self.of_m.bit_length() - 1, 1 << self.of_n.bit_length() - 1
+        return {(min(along_m, most_m), min(along_n, most_n)) for along_m, along_n in LARGEST[peers]}
 
-    def _shared_rows(self, peers: int) -> tuple[float, float, float]:
-        """Rows that a CTA asks for where a cluster of so many divides them best, those of them that
-        start inside sectors, and those of all that go on in a second line, for each CTA."""
-        if peers not in self._shared:
-            every, shapes, a, b = self.every, LARGEST[peers], self.rows, self.columns
-            inside_a, inside_b = every.inside
-            self._shared[peers] = (
-                min([a / along_n + b / along_m for along_m, along_n in shapes]),
-                min(
-                    [inside_a * a / along_n + inside_b * b / along_m for along_m, along_n in shapes]
-                ),
-                min([self._beyond(*shape) for shape in shapes]) if any(every.beyond) else 0,
-            )
-        return self._shared[peers]
+    def _at_work(self, peers: int, split_k: int, split_grid: int) -> int:
+        """The fewest CTAs that are at work in clusters of up to so many, or of just so many where
+        parts are over the grid."""
+        every, ctas = self.every, self.tiles * split_k * split_grid
+        if split_grid > 1:
+            return min(ctas, every.resident[peers])
+        if split_k > 1 and every.problem.batch == 1:
+            return ctas  # or there would be no such parts
+        sizes = [size * split_k for size in LARGEST if size <= peers]
+        return min(ctas, *(every.resident[size] for size in sizes))
+
+    def _arriving_in(
+        self, shape: tuple[int, int], peers: int, split_k: int, split_grid: int, at_work: int
+    ) -> float:
+        """Those of a cluster, and no less in smaller ones."""
+        every, chip, (along_m, along_n) = self.every, self.every.chip, shape
+        a, b, whole = self.rows / along_n, self.columns / along_m, self.rows + self.columns
+        inside_a, inside_b = every.inside
+        own = chip.unaligned_line * (inside_a * a + inside_b * b) / LINE_BYTES
+        alone = max((whole - chip.multicast * (whole - a - b)) / chip.l2_rate, own)
+        if split_k * split_grid > 1:
+            tiles = self.room(peers)[0][1] if split_grid > 1 else self.tiles
+            first = at_work / tiles * every.problem.batch * (every.problem.m + every.problem.n)
+            saved = split_figures(every.target).multicast * (whole - a - b)
+            asked = max(first, at_work * (whole - saved))
+            arriving = parted_arriving(asked, first, every.target)
+        else:
+            together = self.rows * (self.of_n > 1) + self.columns * (self.of_m > 1)
+            answered = chip.answered_together * together if peers == 1 else 0
+            arriving = at_work * (a + b - answered) / chip.l2_total_rate
+        beyond = chip.second_line / LINE_BYTES * at_work * self._beyond(along_m, along_n)
+        zeros = chip.outside_share / LINE_BYTES * at_work * self._outside(along_m, along_n)
+        return max(alone, max(arriving, beyond) + zeros)
 
     def _beyond(self, along_m: int, along_n: int) -> float:
+        """Rows of each CTA of a cluster that go on in a second line."""
         of_a, of_b = self.every.beyond
         rows = of_a / (round_up(self.of_m, along_m) * along_n)
         return rows + of_b / (round_up(self.of_n, along_n) * along_m)
+
+    def _outside(self, along_m: int, along_n: int) -> float:
+        """Rows of each CTA of a cluster that are zeros. There are none in a single tile."""
+        (m, n, _), problem, by_tma = self.tile.tile, self.every.problem, self.every.by_tma
+        a = (m - problem.m / self.of_m) * by_tma[0] if self.of_m > 1 else 0
+        b = (n - problem.n / self.of_n) * by_tma[1] if self.of_n > 1 else 0
+        return a / along_n + b / along_m
 
 
 def least_epilogue_cycles(problem: Problem, tile: Schedule, staged: bool, target: Target) -> float:

@@ -358,7 +358,9 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     multicast_slice,
     added_cluster,
 )
-SHARING_RULES = tuple(rule for rule in CLUSTER_RULES if rule not in OPERAND_RULES)
+ROOM_RULES: tuple[Rule, ...] = (idle_cta, split_parts, tma_row_pitch)
+"""Those that the bounds of a sharing take for granted."""
+SHARING_RULES = tuple(rule for rule in CLUSTER_RULES if rule not in OPERAND_RULES + ROOM_RULES)
 SCHEDULER_RULES: tuple[Rule, ...] = (
     split_alone,
     tensor_memory,

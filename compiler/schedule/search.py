@@ -1,6 +1,6 @@
 """The best schedule without a list of all: what may hold it is refined first.
 
-    tile  →  its bound  →  ways to take K  →  sharings  →  orders of tiles  →  schedules
+    face  →  its floor  →  ways to take K  →  tiles  →  sharings  →  orders of tiles  →  schedules
 
 Whatever waits has a bound that none of its schedules is estimated to beat (`bounds.py`), and what
 has the lowest is refined next. Its rules are asked only then. The first whole schedule that comes
@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -30,12 +30,11 @@ from .candidates import (
     sharings,
     sides,
     useful_tiles,
-    ways,
 )
 from .estimate import estimate
 from .faces import Face, Faces
 from .problem import Problem, Schedule
-from .rules import SHARING_RULES, TILE_RULES, keeps
+from .rules import ROOM_RULES, SHARING_RULES, keeps
 from .schedule import PLAIN
 from .tensor_bounds import TensorBounds, TensorFace, TensorFaces
 
@@ -44,6 +43,7 @@ Refined = Iterator[tuple[Rank, Schedule, Callable[[], "Refined"] | None]]
 that."""
 
 
+Tiles = Sequence[TensorBounds] | Sequence[TileBounds]
 ROUNDING = 1 - 1e-9
 """A bound adds up in another order than the estimate that it bounds."""
 
@@ -80,34 +80,44 @@ def _faces(problem: Problem, target: Target) -> Refined:
         tile = PLAIN.but(tile=(m, n, depths[0]), swap=problem.swapped)
         face = faces.of(tile, depths)
         if face is not None:
-            yield bound(face.floor_us()), tile, partial(_tiles, face)
+            ways = face.ways()
+            floor_us = min([least_us for least_us, _ in ways])
+            yield bound(floor_us), tile, partial(_ways, face, ways)
 
 
-def _tiles(face: TensorFace | Face) -> Refined:
-    m, n, _ = face.tile.tile
-    for k in face.depths:
-        tile = face.tile.but(tile=(m, n, k))
-        bounds = TileBounds(face, tile) if isinstance(face, Face) else TensorBounds(face, tile)
-        yield bound(bounds.of_tile()), tile, partial(_ways, bounds, tile)
+def _ways(face: TensorFace | Face, ways: list[tuple[float, Schedule]]) -> Refined:
+    if isinstance(face, Face):
+        refine = partial(_way, face, [TileBounds(face, k) for k in face.depths])
+    else:
+        refine = partial(_tiles, [TensorBounds(face, k) for k in face.depths])
+    for least_us, way in ways:
+        yield bound(least_us), way, partial(refine, way)
 
 
-def _ways(bounds: TensorBounds | TileBounds, tile: Schedule) -> Refined:
-    problem, target = bounds.problem, bounds.target
-    if not keeps(TILE_RULES, problem, tile, target):
-        return
-    for way in ways(problem, tile, target):
-        yield bound(margin(way) * bounds.of_way(way)), way, partial(_sharings, bounds, way)
+def _way(face: Face, tiles: Tiles, way: Schedule) -> Refined:
+    yield bound(margin(way) * face.of_way(way)), way, partial(_tiles, tiles, way)
+
+
+def _tiles(tiles: Tiles, face_way: Schedule) -> Refined:
+    for bounds in tiles:
+        way = bounds.taken(face_way)
+        if way is not None:
+            yield bound(margin(way) * bounds.of_way(way)), way, partial(_sharings, bounds, way)
 
 
 def _sharings(bounds: TensorBounds | TileBounds, way: Schedule) -> Refined:
     problem, target = bounds.problem, bounds.target
+    if not bounds.is_legal:
+        return
     for branch in sharings(problem, way, bounds.boxes, target):
-        if keeps(SHARING_RULES, problem, branch, target):
+        if keeps(ROOM_RULES, problem, branch, target):
             least_us = margin(branch) * bounds.of_sharing(branch)
             yield bound(least_us), branch, partial(_orders, bounds, branch)
 
 
 def _orders(bounds: TensorBounds | TileBounds, branch: Schedule) -> Refined:
+    if not keeps(SHARING_RULES, bounds.problem, branch, bounds.target):
+        return
     for order in orders(bounds.problem, branch, bounds.target):
         least_us = margin(order) * bounds.of_order(order)
         yield bound(least_us), order, partial(_schedules, bounds, order)

@@ -1,8 +1,8 @@
 """What no schedule of a tile in tensor memory is estimated to beat; `bounds.py` has other kernels.
 
-    face        of tiles of as many rows and columns: all of K in steps of the deepest of them
-    tile        the least of its ways
-    way         K whole, alone or in a pair, or in parts over the grid, whose number is free
+    face        of tiles of as many rows and columns: K whole, alone or in a pair, or in parts over
+                the grid, whose number is free, in steps of the deepest of them
+    way         of a tile: K taken so, in steps of its own
     sharing     with that cluster and those parts: the best store and way from tile to tile
     order       with that way from tile to tile, and what DRAM then moves
 
@@ -21,7 +21,7 @@ from .chip_figures import figures, tensor_figures
 from .costs import gathered_cycles, least_dram_bytes, part_cycles
 from .least_parts import Sums, least_of_parts, most_at_once
 from .problem import Problem, Schedule
-from .rules import PART_K_TILES, accumulator_registers
+from .rules import PART_K_TILES, TILE_RULES, accumulator_registers, keeps
 from .schedule import PLAIN
 from .staging_rules import stored_by_tma
 from .stagings import fitting_stages
@@ -70,15 +70,20 @@ class TensorFace:
         self.sums = Sums.of(problem, tile, target) if parted else None
         self._read = read_cycles(problem, PLAIN.but(tile=tile.tile, split_grid=2), target)
 
-    def floor_us(self) -> float:
-        """What no tile of it is estimated to beat."""
+    def ways(self) -> list[tuple[float, Schedule]]:
+        """K as a whole, alone and in a pair, and in parts over the grid: what no tile of it is
+        estimated to beat, in microseconds, and the way."""
         m, n, _ = self.tile.tile
         deepest = [side.but(tile=(m, n, self.depths[-1])) for side in self.sides]
-        return min([self._least_us(side, self.depths[0]) for side in deepest])
+        least = [self._least_us(side, self.depths[0]) for side in deepest]
+        found = [(whole_us, side) for (whole_us, _), side in zip(least, self.sides, strict=True)]
+        parts_us = min([parts_us for _, parts_us in least])
+        parts = [(PART_MARGIN * parts_us, self.tile.but(split_grid=2))]
+        return found + (parts if parts_us < math.inf else [])
 
-    def _least_us(self, side: Schedule, least_k: int) -> float:
-        """Of a side that takes the most of K at a time: with less at a time no fewer cycles pass
-        for all of it. The first load may be a short one."""
+    def _least_us(self, side: Schedule, least_k: int) -> tuple[float, float]:
+        """Of a side that takes the most of K at a time, as a whole and in parts: with less at a
+        time no fewer cycles pass for all of it. The first load may be a short one."""
         problem, target = self.problem, self.target
         steps, tiles = steps_of(problem, side, target), problem.ctas(side)
         k_tiles = problem.k / side.tile[2]
@@ -89,10 +94,10 @@ class TensorFace:
         floor_us = _total_us(problem, side, mma, work, ends + epilogue, target)
         most = min(most_at_once(tiles, target.multiprocessors), problem.k / least_k / PART_K_TILES)
         if self.sums is None or most <= 1 or tiles > target.multiprocessors:
-            return floor_us
+            return floor_us, math.inf
         ends += self._read + self.sums.written + self.sums.gathered
         work = loops / most - steps.step + steps.mma
-        return min(floor_us, PART_MARGIN * _total_us(problem, side, mma, work, ends, target))
+        return floor_us, _total_us(problem, side, mma, work, ends, target)
 
     def of_parts(self, side: Schedule) -> float:
         """With K in parts over the grid, by CTAs of their own or by pairs, in microseconds."""
@@ -110,39 +115,43 @@ class TensorFace:
 
 
 class TensorBounds:
-    """The bounds of a tile, its ways, its sharings and their orders, in microseconds.
+    """The bounds of a tile's ways, its sharings and their orders, in microseconds.
 
     A way whose K is whole is of one sharing: one CTA, or a pair.
     """
 
-    def __init__(self, face: TensorFace, tile: Schedule) -> None:
-        self.problem, self.target, self._tile = face.problem, face.target, tile.tile
-        sides = [side.but(tile=tile.tile) for side in face.sides]
-        self._whole_us = {
-            side.pair: least_tensor_us(self.problem, side, self.target) for side in sides
-        }
-        self._parts_us = min([face.of_parts(side) for side in sides])
+    def __init__(self, face: TensorFace, depth: int) -> None:
+        self.problem, self.target, self._face = face.problem, face.target, face
+        m, n, _ = face.tile.tile
+        self._tile = face.tile.but(tile=(m, n, depth))
 
     @functools.cached_property
     def boxes(self) -> dict[bool, str]:
         """The box of the tile of one CTA and of a pair."""
-        return boxes_of(self.problem, self._tile, self.target)
+        return boxes_of(self.problem, self._tile.tile, self.target)
 
-    def of_tile(self) -> float:
-        """Of schedules of the tile, however CTAs share it."""
-        return min(*self._whole_us.values(), PART_MARGIN * self._parts_us)
+    @functools.cached_property
+    def is_legal(self) -> bool:
+        """Whether the tile keeps the rules that ask for nothing else."""
+        return keeps(TILE_RULES, self.problem, self._tile, self.target)
+
+    def taken(self, face_way: Schedule) -> Schedule | None:
+        """The tile with K as a way of its face has it, None where the parts are too short."""
+        way = face_way.but(tile=self._tile.tile)
+        if way.split_grid > 1 and self.problem.k_tiles(way) < PART_K_TILES:
+            return None
+        return way.but(stages=fitting_stages(self.problem, way, self.target))
 
     def of_way(self, way: Schedule) -> float:
-        """Of schedules with K as the way has it, alone or in any cluster."""
+        """Of schedules with K as the way has it: one CTA or a pair, in parts either."""
         if way.split_grid > 1:
-            return self._parts_us
-        return self._whole_us[way.cluster_size > 1]
+            sides = [side.but(tile=way.tile) for side in self._face.sides]
+            return min([self._face.of_parts(side) for side in sides])
+        return least_tensor_us(self.problem, way, self.target)
 
     def of_sharing(self, branch: Schedule) -> float:
         """Of schedules in a cluster."""
-        if branch.split_grid > 1:
-            return least_tensor_us(self.problem, branch, self.target)
-        return self._whole_us[branch.pair]
+        return least_tensor_us(self.problem, branch, self.target)
 
     def of_order(self, order: Schedule) -> float:
         """Of schedules of a sharing that hand out tiles so."""
