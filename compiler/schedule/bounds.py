@@ -133,10 +133,21 @@ class TileBounds:
             gathered = gathered_cycles(problem, branch, target)
             work = rounds * (before + main + epilogue) + gathered
             return self._combined(work, 0, before + epilogue + gathered, dram)
-        epilogue, orders = self._face.epilogue, orders or self._face.orders
-        if rounds == 1:
-            orders = orders[:1]
-        work = min([work_cycles(one, rounds, main, epilogue, before, target) for one in orders])
+        orders = orders or self._face.orders
+        orders = orders[:1] if rounds == 1 else orders
+        return min([self._in_order(one, rounds, main, before, dram) for one in orders])
+
+    def _in_order(
+        self,
+        order: Schedule,
+        rounds: int,
+        main: float,
+        before: float,
+        dram: tuple[float, float] | None,
+    ) -> float:
+        """With main loops of so many cycles, and so many from the start of a CTA to its first."""
+        epilogue = self._face.epilogue_of(order)
+        work = work_cycles(order, rounds, main, epilogue, before, self.target)
         return self._combined(work, rounds * main, before + epilogue, dram)
 
     def _parts_us(self) -> float:

@@ -14,7 +14,7 @@ from ...dialects.target import Target
 from .added_costs import stored_alone
 from .candidates import PART_CLUSTER, PART_MARGIN, SOME_CLUSTER, widest_in_waves
 from .chip_figures import figures, split_figures
-from .costs import computed_cycles, least_dram_bytes, scale_cycles
+from .costs import code_cycles, computed_cycles, least_dram_bytes, scale_cycles
 from .estimate import SHARING_MAX, held_slots, parted_arriving, rows_by_threads
 from .extents import round_up
 from .least_parts import Sums, most_at_once
@@ -106,6 +106,10 @@ class Face:
         self.parted = every.parted and not self.crowded
         self.rows, self.columns = min(tile.tile[0], problem.m), min(tile.tile[1], problem.n)
         self.epilogue = least_epilogue_cycles(problem, tile, every.staged, target)
+        self._epilogue_in_turns = self.epilogue
+        in_turns = tile.but(ping_pong=True)
+        if code_cycles(problem, in_turns, target):
+            self._epilogue_in_turns = least_epilogue_cycles(problem, in_turns, every.staged, target)
         self.dram_us = least_dram_bytes(problem, tile, target) / every.chip.dram_rate
         self.held = held_slots(problem, tile, target)
         alternate = target.mma_warpgroups(*tile.tile[:2]) == 1
@@ -115,6 +119,10 @@ class Face:
         self._sums: Sums | None = None
         m, n, _ = tile.tile
         self._computed = round_up(m, target.mma.m[-1]) * n / every.chip.mma_rate
+
+    def epilogue_of(self, order: Schedule) -> float:
+        """Cycles of its epilogue at least, which other consumers have in their own code."""
+        return self._epilogue_in_turns if order.ping_pong else self.epilogue
 
     def ways(self) -> list[tuple[float, Schedule]]:
         """K as a whole, alone and in clusters, and in parts of a cluster or over the grid: what no
@@ -291,7 +299,7 @@ class Face:
 def least_epilogue_cycles(problem: Problem, tile: Schedule, staged: bool, target: Target) -> float:
     """Cycles of the epilogue of a whole tile with the best store, by TMA if C may be `staged`."""
     (m, n, _), chip = tile.tile, figures(target)
-    cycles = computed_cycles(problem, tile, target)
+    cycles = max(computed_cycles(problem, tile, target), code_cycles(problem, tile, target))
     cycles += chip.group_walk if problem.grouped == "m" else 0
     cycles += m * n // problem.products * sum(problem.beside) / chip.shared_rate
     cycles += _least_store_cycles(problem, tile, staged, target)
@@ -299,22 +307,24 @@ def least_epilogue_cycles(problem: Problem, tile: Schedule, staged: bool, target
 
 
 def _least_store_cycles(problem: Problem, tile: Schedule, staged: bool, target: Target) -> float:
-    """Cycles in which a tile of C is stored by TMA in the widest pieces, or by threads, which do
-    not store columns of C."""
+    """Cycles in which a tile of C is stored by TMA in the best pieces, or by threads, which do not
+    store columns of C."""
     m, n, chip = tile.tile[0], tile.tile[1] // problem.products, figures(target)
     stored_bytes = m * problem.row_bytes(n)
+    pack, store = stored_bytes / chip.shared_rate, stored_bytes / chip.tma_store_rate
     if problem.swapped and not staged:
         return math.inf
     if problem.swapped:  # all in one piece
         requests = n * -(-m * problem.c_bytes // LINE_BYTES)
-        store = max(stored_bytes / chip.tma_store_rate, requests * chip.store_request)
-        return chip.staged_piece + store
+        return chip.staged_piece + max(pack, store, requests * chip.store_request)
     rows = rows_by_threads(problem, m)
     direct = rows / m * stored_bytes / chip.direct_store_rate + scale_cycles(problem, tile, target)
     widths = [staging[0] for staging in STAGINGS if staging and n % staging[0] == 0]
     if problem.quantized or not widths or not staged:
         return direct
-    widest = max(widths)
-    requests = m * n // widest * -(-widest * problem.c_bytes // LINE_BYTES)
-    store = max(stored_bytes / chip.tma_store_rate, requests * chip.store_request)
-    return min(direct, n // widest * chip.staged_piece + store)
+    for width in widths:
+        asked = m * n // width * -(-width * problem.c_bytes // LINE_BYTES) * chip.store_request
+        slower, faster = max(pack, store, asked), min(pack, max(store, asked))
+        staged_cycles = n // width * chip.staged_piece + slower + faster * width / tile.tile[1]
+        direct = min(direct, staged_cycles)
+    return direct

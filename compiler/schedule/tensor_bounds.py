@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 
 from ...dialects.target import Target
-from .candidates import PART_MARGIN, boxes_of
+from .candidates import PART_MARGIN, STAGES, boxes_of
 from .chip_figures import figures, tensor_figures
 from .costs import gathered_cycles, least_dram_bytes, part_cycles
 from .least_parts import Sums, least_of_parts, most_at_once
@@ -183,8 +183,7 @@ def least_tensor_us(
     epilogue = steps.completion + _least_epilogue_cycles(problem, schedule, target)
     rounds = tile_rounds(problem, schedule, target)
     flow, stages = steps.k_tiles * steps.step, fitting_stages(problem, schedule, target)
-    main = main_loop(steps, stages, CHOSEN)
-    waves = _least_of_waves(problem, schedule, target, rounds, (steps, main, epilogue))
+    waves = _least_of_waves(problem, schedule, target, rounds, (steps, stages, epilogue))
     period = max(flow, steps.k_tiles * steps.ring / stages, epilogue)
     persistent = steps.before + rounds * period + epilogue
     if ordered:
@@ -229,13 +228,19 @@ def _least_of_waves(
     schedule: Schedule,
     target: Target,
     rounds: int,
-    parts: tuple[Steps, float, float],
+    parts: tuple[Steps, int, float],
 ) -> float:
     """The least of a CTA a tile: its resources' time, or that of waves of as many CTAs as fit."""
-    (steps, main, epilogue), one = parts, schedule.but(stages=1, scheduler="none", staging=None)
+    (steps, deepest, epilogue), one = parts, schedule.but(scheduler="none", staging=None)
     busy = steps.before - (steps.step - steps.mma) + rounds * steps.k_tiles * steps.step + epilogue
-    waves = -(-rounds // residents_of(problem, one, target, CHOSEN))
-    return max(busy, waves * (steps.before + main + epilogue))
+    least = math.inf
+    for ring in {deepest, *(stages for stages in STAGES if stages < deepest)}:
+        # The deepest, also one beside a staged store, leaves no room for a stage.
+        shared = ring if ring < deepest else max(1, min(deepest, steps.k_tiles) - 1)
+        residents = residents_of(problem, one.but(stages=shared), target, CHOSEN)
+        main = main_loop(steps, ring, CHOSEN)
+        least = min(least, -(-rounds // residents) * (steps.before + main + epilogue))
+    return max(busy, least)
 
 
 def _us(cycles: float, clock: float) -> float:

@@ -339,8 +339,8 @@ READ_AHEAD = [
 CHOICE = [
     Fault(
         "bounds: that of a sharing takes the slowest way from tile to tile for the fastest",
-        "        work = min([work_cycles(one, rounds",
-        "        work = max([work_cycles(one, rounds",
+        "        return min([self._in_order(one",
+        "        return max([self._in_order(one",
         ("test/compiler/test_schedule_search.py",),
     ),
 ]
