@@ -33,7 +33,7 @@ from ..passes.checks.pipes import check_pipes
 from ..passes.expand.loops import is_expanded
 from ..passes.linalg.check_matmul import check_matmuls
 from ..passes.lowering.barriers.pipes_to_barriers import PipesToBarriers
-from ..passes.plan_memory import PlanMemory
+from ..passes.lowering.planning.plan_memory import PlanMemory
 from ..passes.thread_rules import check_threads
 from .importers.source_text import check_text
 from .ir_text import short_text

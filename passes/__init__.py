@@ -1,11 +1,12 @@
 """The passes by name: those of a schedule in pipeline order, and those of the lowering.
 
-A pass stands in the file of its name, in its own folder where it has parts:
+A pass stands in the file of its name, in one of these folders:
 
     linalg/      normalize, and how it finds the product in linalg
     tiling/      tiling, and how it makes a kernel's views, steps, stores and places
-    expand/      expand-loops
-    lowering/    the last three passes, and their patterns by what they are of: an MMA, copies, …
+    schedule/    the passes of a schedule behind tiling
+    lowering/    the passes behind a schedule, and their patterns, by what these are of
+    expand/      expand-loops, one of these
     checks/      what passes take for granted of a kernel, checked between passes by
                  compiler/pipeline.py
 
@@ -13,30 +14,29 @@ The files beside the passes are
 
     base, build, clone, indices, whole        what every pass is written with
     tensor_maps, rings, ring_fills, cluster   what passes of a schedule change: boxes, slots, masks
-    staged_operands, stage_quantized          parts of epilogue-staging
     thread_rules, team, plan, places          who runs an op, and where everything lies
 """
 
-from .assign_threads import AssignThreads
-from .clustering import Clustering
-from .copy_insertion import CopyInsertion
-from .epilogue_staging import EpilogueStaging
 from .expand.loops import ExpandLoops
-from .instrument import Instrument
 from .linalg.normalize import Normalize
 from .lowering.barriers.pipes_to_barriers import PipesToBarriers
 from .lowering.nvvm.lower_to_nvvm import LowerToNvvm
+from .lowering.planning.assign_threads import AssignThreads
+from .lowering.planning.plan_memory import PlanMemory
 from .lowering.select_instructions import SelectInstructions
-from .persistence import Persistence
-from .ping_pong import PingPong
-from .pipelining import Pipelining
-from .plan_memory import PlanMemory
-from .skip_zeros import SkipZeros
-from .split_k import SplitK
-from .swizzle_selection import SwizzleSelection
+from .schedule.clustering import Clustering
+from .schedule.copy_insertion import CopyInsertion
+from .schedule.epilogue_staging import EpilogueStaging
+from .schedule.instrument import Instrument
+from .schedule.persistence import Persistence
+from .schedule.ping_pong import PingPong
+from .schedule.pipelining import Pipelining
+from .schedule.skip_zeros import SkipZeros
+from .schedule.split_k import SplitK
+from .schedule.swizzle_selection import SwizzleSelection
+from .schedule.tma_insertion import TmaInsertion
+from .schedule.warp_specialization import WarpSpecialization
 from .tiling.tiling import Tiling
-from .tma_insertion import TmaInsertion
-from .warp_specialization import WarpSpecialization
 
 # Order matters: each pass takes what the one before it leaves (docs/passes/README.md).
 PIPELINE = (

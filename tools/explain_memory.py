@@ -58,7 +58,7 @@ def plan_of(text: str) -> dict[str, Any]:
     from ..compiler.pipeline import parse_module
     from ..dialects.context import make_context, one_thread_at_a_time
     from ..passes.base import the_kernel
-    from ..passes.memory_table import HEADINGS, memory_rows, summary_of
+    from ..passes.lowering.planning.memory_table import HEADINGS, memory_rows, summary_of
 
     @one_thread_at_a_time
     def read() -> dict[str, Any]:

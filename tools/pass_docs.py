@@ -24,10 +24,8 @@ from ..compiler.driver import compile_matmul
 from ..compiler.pipeline import LOWERING, PIPELINE, PassEvent
 from ..compiler.spec import MatmulSpec
 from ..dialects import legality, scaled_legality
-from ..passes import BY_REQUEST, lowering, plan, thread_rules, tma_insertion
-from ..passes.assign_threads import AssignThreads
+from ..passes import BY_REQUEST, lowering, plan, thread_rules
 from ..passes.checks import barrier_sources, barriers, loops, memory, phases
-from ..passes.copy_insertion import CopyInsertion
 from ..passes.expand.loops import ExpandLoops
 from ..passes.linalg import (
     accepted_ops,
@@ -41,7 +39,10 @@ from ..passes.linalg import (
 from ..passes.linalg.normalize import Normalize
 from ..passes.lowering.barriers import pipes, rings
 from ..passes.lowering.barriers.pipes_to_barriers import PipesToBarriers
-from ..passes.plan_memory import PlanMemory
+from ..passes.lowering.planning.assign_threads import AssignThreads
+from ..passes.lowering.planning.plan_memory import PlanMemory
+from ..passes.schedule import tma_insertion
+from ..passes.schedule.copy_insertion import CopyInsertion
 from ..passes.tiling import kernel, mma
 from ..passes.tiling.tiling import Tiling
 from .arguments import DEFAULT_TARGET

@@ -19,7 +19,7 @@ from ...dialects.verify import tile_of_c
 from ..base import refused, walk
 from ..batches import argument_of, map_definition, transposed_of, view_of_map
 from ..expand.reads import plain_reads
-from ..staged_operands import ends_in_pair, holds_sums
+from ..schedule.staged_operands import ends_in_pair, holds_sums
 from ..tensor_maps import map_type, turned_map, vector_map_type
 from .operands import check_map
 

@@ -1,9 +1,12 @@
-"""The last passes: `pipes-to-barriers`, `select-instructions` and `lower-to-nvvm`.
+"""The passes behind a schedule, but for `expand-loops`, in their order:
 
+    planning/     assign-threads and plan-memory
     barriers/     pipes-to-barriers: pipes as waits and arrivals on mbarriers
+    select_instructions, program, patterns
+                  select-instructions: threads, and an op of `tile`, a pattern
     nvvm/         lower-to-nvvm: an op of `sm`, a pattern
 
-`select-instructions` emits a kernel by patterns, which `patterns` lists by what multiplies:
+`patterns` lists the patterns of select-instructions by what multiplies. They stand in:
 
     tcgen05/, wgmma/, mma_sync/, fma/    products of each unit: plain, with block scales, of
                                          weights that threads widen, of f32 that they split

@@ -21,7 +21,7 @@ from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.target import TARGETS, find_target
 from tilewright.dialects.verify import ORDERS
-from tilewright.passes.epilogue_staging import VECTORS
+from tilewright.passes.schedule.epilogue_staging import VECTORS
 
 HOPPER = find_target("sm_90a")
 SPEC = MatmulSpec(640, 896, 1000)

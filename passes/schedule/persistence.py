@@ -18,10 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..dialects import legality, scaled_legality
-from ..dialects.dynamic import joined
-from ..dialects.mlir import ir
-from ..dialects.pipe import (
+from ...dialects import legality, scaled_legality
+from ...dialects.dynamic import joined
+from ...dialects.mlir import ir
+from ...dialects.pipe import (
     REGISTERS_STEP,
     ClaimOp,
     ClaimType,
@@ -31,8 +31,8 @@ from ..dialects.pipe import (
     RoleOp,
     SetRegistersOp,
 )
-from ..dialects.target import WARP_THREADS, Target
-from ..dialects.tile import (
+from ...dialects.target import WARP_THREADS, Target
+from ...dialects.tile import (
     AccumulatorOp,
     CtaTileOp,
     ForEachTileOp,
@@ -40,10 +40,10 @@ from ..dialects.tile import (
     PairRankOp,
     TensorMapOp,
 )
-from ..dialects.tile.scales import SCALED_MMAS, depth_of, mma_of
-from ..dialects.tile_types import DYNAMIC, AccumulatorType, integers, integers_of
-from ..dialects.verify import GROUP_DEFAULT, ORDERS
-from .base import (
+from ...dialects.tile.scales import SCALED_MMAS, depth_of, mma_of
+from ...dialects.tile_types import DYNAMIC, AccumulatorType, integers, integers_of
+from ...dialects.verify import GROUP_DEFAULT, ORDERS
+from ..base import (
     PassLog,
     one_of,
     option,
@@ -54,9 +54,9 @@ from .base import (
     the_kernel,
     walk,
 )
-from .clone import Mapping, clone, is_pure, replace_in
-from .rings import retype_ring
-from .tile_order import said_order
+from ..clone import Mapping, clone, is_pure, replace_in
+from ..rings import retype_ring
+from ..tile_order import said_order
 
 OVERLAPPING_STAGES = 2
 CLAIMS = 2

@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..dialects.mlir import ir
-from .base import PassLog, target_of, the_kernel
+from ...dialects.mlir import ir
+from ..base import PassLog, target_of, the_kernel
 from .tma_insertion import pipe_operands
 
 

@@ -26,11 +26,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from ..dialects import legality
-from ..dialects.held_registers import SUMS_MAX, of_sums
-from ..dialects.mlir import ir, scf
-from ..dialects.mma_units import WGMMA_ADDED
-from ..dialects.pipe import (
+from ...dialects import legality
+from ...dialects.held_registers import SUMS_MAX, of_sums
+from ...dialects.mlir import ir, scf
+from ...dialects.mma_units import WGMMA_ADDED
+from ...dialects.pipe import (
     REGISTERS_STEP,
     AcquireOp,
     CommitOp,
@@ -43,8 +43,8 @@ from ..dialects.pipe import (
     TileOp,
     WaitOp,
 )
-from ..dialects.target import WARPGROUP_WARPS, Target
-from ..dialects.tile import (
+from ...dialects.target import WARPGROUP_WARPS, Target
+from ...dialects.tile import (
     MMAS,
     STORES,
     AccumulatorOp,
@@ -60,12 +60,12 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ..dialects.tile.ahead import LoadAheadOp, ReadAheadOp
-from ..dialects.tile.groups import GroupStepsOp
-from ..dialects.tile.parts import WorkspaceOp
-from ..dialects.tile_types import AccumulatorType
-from .base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
-from .clone import Mapping, clone, erase_unused, fuse_loops, is_pure
+from ...dialects.tile.ahead import LoadAheadOp, ReadAheadOp
+from ...dialects.tile.groups import GroupStepsOp
+from ...dialects.tile.parts import WorkspaceOp
+from ...dialects.tile_types import AccumulatorType
+from ..base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
+from ..clone import Mapping, clone, erase_unused, fuse_loops, is_pure
 
 # In the order of their warps: a warp reads the tensor-memory lanes of its index modulo 4, so the
 # epilogue's four come first.

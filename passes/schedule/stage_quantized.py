@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects import legality
-from ..dialects.layout import TileLayout, widest_swizzle
-from ..dialects.mlir import ir
-from ..dialects.pipe import CreateOp, RingType
-from ..dialects.target import Target
-from ..dialects.tile import KernelOp
-from ..dialects.tile.quantized import StoreQuantizedOp
-from ..dialects.tile.staged_quantized import StagedQuantizedOp
-from ..dialects.tile_types import SmemType, bits_of
-from ..dialects.verify import tile_of_c
-from .base import PassLog
-from .batches import map_of_view, step_bytes
-from .tensor_maps import byte_map, byte_refusal
+from ...dialects import legality
+from ...dialects.layout import TileLayout, widest_swizzle
+from ...dialects.mlir import ir
+from ...dialects.pipe import CreateOp, RingType
+from ...dialects.target import Target
+from ...dialects.tile import KernelOp
+from ...dialects.tile.quantized import StoreQuantizedOp
+from ...dialects.tile.staged_quantized import StagedQuantizedOp
+from ...dialects.tile_types import SmemType, bits_of
+from ...dialects.verify import tile_of_c
+from ..base import PassLog
+from ..batches import map_of_view, step_bytes
+from ..tensor_maps import byte_map, byte_refusal
 
 
 def piece_of(store: StoreQuantizedOp, columns: int | None) -> TileLayout:

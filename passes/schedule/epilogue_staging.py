@@ -25,13 +25,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..dialects import legality
-from ..dialects.layout import TileLayout, widest_swizzle
-from ..dialects.mlir import ir
-from ..dialects.pipe import CreateOp, RingType
-from ..dialects.ragged_maps import ragged_map
-from ..dialects.target import Target
-from ..dialects.tile import (
+from ...dialects import legality
+from ...dialects.layout import TileLayout, widest_swizzle
+from ...dialects.mlir import ir
+from ...dialects.pipe import CreateOp, RingType
+from ...dialects.ragged_maps import ragged_map
+from ...dialects.target import Target
+from ...dialects.tile import (
     WRITES,
     ElementOp,
     GatheredStoreOp,
@@ -41,12 +41,12 @@ from ..dialects.tile import (
     StagedStoreOp,
     StoreOp,
 )
-from ..dialects.tile.ahead import VECTOR_AXES
-from ..dialects.tile.quantized import StoreQuantizedOp
-from ..dialects.tile_types import SmemType, element_bytes
-from ..dialects.turned_pieces import turned_columns, turned_piece
-from ..dialects.verify import can_write_matrices, tile_of_c
-from .base import (
+from ...dialects.tile.ahead import VECTOR_AXES
+from ...dialects.tile.quantized import StoreQuantizedOp
+from ...dialects.tile_types import SmemType, element_bytes
+from ...dialects.turned_pieces import turned_columns, turned_piece
+from ...dialects.verify import can_write_matrices, tile_of_c
+from ..base import (
     PassLog,
     one_of,
     option,
@@ -57,14 +57,14 @@ from .base import (
     the_kernel,
     walk,
 )
-from .batches import drop_unused, map_of_view, step_bytes, transposed_of
-from .groups import rows_of_group
-from .outputs import outputs_of
+from ..batches import drop_unused, map_of_view, step_bytes, transposed_of
+from ..groups import rows_of_group
+from ..outputs import outputs_of
+from ..rings import used_shared_bytes
+from ..tensor_maps import map_type, tma_refusal
 from .persistence import parse_auto
-from .rings import used_shared_bytes
 from .stage_quantized import piece_of, refusal, say_refused, stage_quantized
 from .staged_operands import holds_sums, load_ahead, load_vectors, read_ahead
-from .tensor_maps import map_type, tma_refusal
 
 TMA_BUFFERS = 2
 VECTORS = ("threads", "ahead", "registers")

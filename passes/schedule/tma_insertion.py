@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from ..dialects import legality
-from ..dialects.mlir import ir
-from ..dialects.pipe import (
+from ...dialects import legality
+from ...dialects.mlir import ir
+from ...dialects.pipe import (
     AcquireOp,
     CommitOp,
     CreateOp,
@@ -32,17 +32,17 @@ from ..dialects.pipe import (
     TileOp,
     WaitOp,
 )
-from ..dialects.target import Target
-from ..dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TmaLoadOp
-from ..dialects.tile.blockwise import BlockwiseMmaOp
-from ..dialects.tile.scales import ALL_MMAS, smem_operands
-from ..dialects.tile.sums import ViewMmaOp
-from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
-from .batches import argument_of, drop_unused, map_of_view, step_bytes
-from .dynamic_rows import least_rows
-from .groups import gathered_of
-from .shared_scales import padding_read
-from .tensor_maps import load_map_type, tma_refusal, vector_refusal
+from ...dialects.target import Target
+from ...dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TmaLoadOp
+from ...dialects.tile.blockwise import BlockwiseMmaOp
+from ...dialects.tile.scales import ALL_MMAS, smem_operands
+from ...dialects.tile.sums import ViewMmaOp
+from ..base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
+from ..batches import argument_of, drop_unused, map_of_view, step_bytes
+from ..dynamic_rows import least_rows
+from ..groups import gathered_of
+from ..shared_scales import padding_read
+from ..tensor_maps import load_map_type, tma_refusal, vector_refusal
 
 MMA_NAMES = frozenset(each.OPERATION_NAME for each in ALL_MMAS)
 

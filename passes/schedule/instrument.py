@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar, NamedTuple
 
-from ..dialects.mlir import ir
-from ..dialects.pipe import CommitOp, RoleOp, WaitOp
-from ..dialects.tile import STORES, KernelOp
-from ..dialects.tile.marks import FIRST, LAST, MARKS, UNITS, MarkOp
-from ..dialects.tile_types import integers_of
-from .base import SOURCE_ATTRIBUTE, PassLog, one_of, option, refused, the_kernel, walk
-from .build import GLOBAL, i32
-from .dynamic_rows import has_dynamic_size
-from .outputs import outputs_of
-from .rings import is_operand_ring
+from ...dialects.mlir import ir
+from ...dialects.pipe import CommitOp, RoleOp, WaitOp
+from ...dialects.tile import STORES, KernelOp
+from ...dialects.tile.marks import FIRST, LAST, MARKS, UNITS, MarkOp
+from ...dialects.tile_types import integers_of
+from ..base import SOURCE_ATTRIBUTE, PassLog, one_of, option, refused, the_kernel, walk
+from ..build import GLOBAL, i32
+from ..dynamic_rows import has_dynamic_size
+from ..outputs import outputs_of
+from ..rings import is_operand_ring
 
 
 class Place(NamedTuple):

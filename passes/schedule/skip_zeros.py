@@ -16,13 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..dialects import short_legality
-from ..dialects.mlir import arith, ir
-from ..dialects.tile import MMAS, KernelOp
-from ..dialects.tile.short import SHORT_MMAS, SHORT_OF
-from .base import PassLog, refused, require, target_of, the_kernel, walk
-from .clone import constant_of, index_constant
-from .short_steps import LastStep, last_step, step_of
+from ...dialects import short_legality
+from ...dialects.mlir import arith, ir
+from ...dialects.tile import MMAS, KernelOp
+from ...dialects.tile.short import SHORT_MMAS, SHORT_OF
+from ..base import PassLog, refused, require, target_of, the_kernel, walk
+from ..clone import constant_of, index_constant
+from ..short_steps import LastStep, last_step, step_of
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from ..dialects import legality
-from ..dialects.mlir import ir, scf
-from ..dialects.pipe import (
+from ...dialects import legality
+from ...dialects.mlir import ir, scf
+from ...dialects.pipe import (
     AcquireOp,
     CommitOp,
     CreateOp,
@@ -49,14 +49,14 @@ from ..dialects.pipe import (
     TurnType,
     WaitOp,
 )
-from ..dialects.target import WARP_THREADS, WARPGROUP_WARPS, Target
-from ..dialects.tile import MMAS, AccumulatorOp, ForEachTileOp, KernelOp, StagedStoreOp
-from ..dialects.tile.ahead import LoadAheadOp, ReadAheadOp
-from ..dialects.tile.groups import GroupStepsOp
-from ..dialects.tile_types import DYNAMIC, integers_of
-from .base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
-from .clone import Mapping, clone, group_steps_of, index_constant, iterations_of, replace_in
-from .rings import retype_ring
+from ...dialects.target import WARP_THREADS, WARPGROUP_WARPS, Target
+from ...dialects.tile import MMAS, AccumulatorOp, ForEachTileOp, KernelOp, StagedStoreOp
+from ...dialects.tile.ahead import LoadAheadOp, ReadAheadOp
+from ...dialects.tile.groups import GroupStepsOp
+from ...dialects.tile_types import DYNAMIC, integers_of
+from ..base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
+from ..clone import Mapping, clone, group_steps_of, index_constant, iterations_of, replace_in
+from ..rings import retype_ring
 from .warp_specialization import CONSUMER, LOAD, load_registers, registers_left
 
 AGENTS = ("ping", "pong")

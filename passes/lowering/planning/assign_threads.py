@@ -15,13 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..dialects.mlir import ir
-from ..dialects.pipe import RoleOp
-from ..dialects.sm.threads import TEAM, WHO, ConvergeOp, RunOp, TeamOp, WarpsOp
-from ..dialects.tile import KernelOp
-from .base import PassLog, refused, the_kernel, walk
-from .clone import is_pure
-from .thread_rules import FREE, ThreadRules, body_of, program
+from ....dialects.mlir import ir
+from ....dialects.pipe import RoleOp
+from ....dialects.sm.threads import TEAM, WHO, ConvergeOp, RunOp, TeamOp, WarpsOp
+from ....dialects.tile import KernelOp
+from ...base import PassLog, refused, the_kernel, walk
+from ...clone import is_pure
+from ...thread_rules import FREE, ThreadRules, body_of, program
 
 ROLES_MAX = 15  # each has a named barrier, and the CTA the first of 16
 

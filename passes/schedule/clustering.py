@@ -24,13 +24,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ..dialects import legality, scaled_legality
-from ..dialects.layout import HALVED, SHIFTED, widest_swizzle
-from ..dialects.mlir import arith, ir
-from ..dialects.pipe import CreateOp
-from ..dialects.ragged_maps import plain_rank
-from ..dialects.target import Target
-from ..dialects.tile import (
+from ...dialects import legality, scaled_legality
+from ...dialects.layout import HALVED, SHIFTED, widest_swizzle
+from ...dialects.mlir import arith, ir
+from ...dialects.pipe import CreateOp
+from ...dialects.ragged_maps import plain_rank
+from ...dialects.target import Target
+from ...dialects.tile import (
     CopyOp,
     CtaTileOp,
     KernelOp,
@@ -42,12 +42,12 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ..dialects.tile.batches import BatchOp
-from ..dialects.tile.duals import DualMmaOp, DualPairMmaOp
-from ..dialects.tile.scales import ScaledMmaOp, ScaledPairMmaOp, of_scales, smem_operands
-from ..dialects.tile.sums import ViewMmaOp
-from ..dialects.tile_types import DYNAMIC, SmemType, integers, integers_of
-from .base import (
+from ...dialects.tile.batches import BatchOp
+from ...dialects.tile.duals import DualMmaOp, DualPairMmaOp
+from ...dialects.tile.scales import ScaledMmaOp, ScaledPairMmaOp, of_scales, smem_operands
+from ...dialects.tile.sums import ViewMmaOp
+from ...dialects.tile_types import DYNAMIC, SmemType, integers, integers_of
+from ..base import (
     PassLog,
     defining_op,
     is_swapped,
@@ -60,15 +60,15 @@ from .base import (
     the_kernel,
     walk,
 )
-from .batches import batch_of, drop_unused, loaded_argument, set_map, view_behind, view_of_map
-from .clone import index_constant
-from .duals import arg_names, arguments_of_b
-from .dynamic_rows import least_rows
-from .groups import group_of, whole_groups
-from .indices import differs_along
+from ..batches import batch_of, drop_unused, loaded_argument, set_map, view_behind, view_of_map
+from ..clone import index_constant
+from ..duals import arg_names, arguments_of_b
+from ..dynamic_rows import least_rows
+from ..groups import group_of, whole_groups
+from ..indices import differs_along
+from ..rings import is_operand_ring, retype_ring
+from ..tensor_maps import load_map_type, multicast_map, multicast_refusal
 from .pipelining import self_filled
-from .rings import is_operand_ring, retype_ring
-from .tensor_maps import load_map_type, multicast_map, multicast_refusal
 
 
 def parse_shape(text: str) -> tuple[int, ...] | None:

@@ -28,15 +28,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..dialects.mlir import arith, ir, scf
-from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, TileOp
-from ..dialects.release_steps import releases_late
-from ..dialects.target import ISSUED, Target
-from ..dialects.tile import AwaitMmaOp, KernelOp, MmaOp
-from ..dialects.tile.blockwise import BlockwiseMmaOp
-from ..dialects.tile_types import SmemType
-from .base import PassLog, option, parse_positive, refused, target_of, the_kernel, walk
-from .clone import (
+from ...dialects.mlir import arith, ir, scf
+from ...dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, TileOp
+from ...dialects.release_steps import releases_late
+from ...dialects.target import ISSUED, Target
+from ...dialects.tile import AwaitMmaOp, KernelOp, MmaOp
+from ...dialects.tile.blockwise import BlockwiseMmaOp
+from ...dialects.tile_types import SmemType
+from ..base import PassLog, option, parse_positive, refused, target_of, the_kernel, walk
+from ..clone import (
     Mapping,
     clone,
     constant_of,
@@ -46,13 +46,7 @@ from .clone import (
     iterations_of,
     limited,
 )
-from .rings import (
-    is_operand_ring,
-    retype_ring,
-    ring_slot_bytes,
-    slot_parts,
-    used_shared_bytes,
-)
+from ..rings import is_operand_ring, retype_ring, ring_slot_bytes, slot_parts, used_shared_bytes
 
 AUTO_STAGES_MAX = 8
 

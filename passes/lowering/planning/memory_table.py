@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir
-from ..dialects.sm.memory import (
+from ....dialects.mlir import ir
+from ....dialects.sm.memory import (
     BarriersOp,
     ColumnsOp,
     ProductColumnsOp,
@@ -17,9 +17,9 @@ from ..dialects.sm.memory import (
     WeightColumnsOp,
     byte_size,
 )
-from ..dialects.tile import KernelOp
-from ..dialects.tile_types import SmemType
-from .base import walk
+from ....dialects.tile import KernelOp
+from ....dialects.tile_types import SmemType
+from ...base import walk
 
 HEADINGS = ("where", "what", "slots", "arrivals")
 Row = tuple[str, str, str, str]

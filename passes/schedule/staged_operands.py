@@ -15,21 +15,21 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ..dialects import legality
-from ..dialects.layout import LINEAR, UNIT_BYTES, TileLayout, widest_swizzle
-from ..dialects.mlir import ir
-from ..dialects.pipe import CreateOp, RingType
-from ..dialects.target import WARP, Target
-from ..dialects.tile import MMAS, ElementOp, KernelOp, StagedStoreOp
-from ..dialects.tile.ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
-from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
-from ..dialects.verify import tile_of_c
-from .base import PassLog, walk
-from .batches import argument_of, map_of_view, step_bytes
-from .groups import rows_of_group
-from .outputs import outputs_of
-from .places import PAIR
-from .tensor_maps import map_type, tma_refusal, vector_map_type
+from ...dialects import legality
+from ...dialects.layout import LINEAR, UNIT_BYTES, TileLayout, widest_swizzle
+from ...dialects.mlir import ir
+from ...dialects.pipe import CreateOp, RingType
+from ...dialects.target import WARP, Target
+from ...dialects.tile import MMAS, ElementOp, KernelOp, StagedStoreOp
+from ...dialects.tile.ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
+from ...dialects.tile_types import SmemType, TensorMapType, element_bytes
+from ...dialects.verify import tile_of_c
+from ..base import PassLog, walk
+from ..batches import argument_of, map_of_view, step_bytes
+from ..groups import rows_of_group
+from ..outputs import outputs_of
+from ..places import PAIR
+from ..tensor_maps import map_type, tma_refusal, vector_map_type
 
 BOX_MAX = 256  # elements along an axis (cuTensorMapEncodeTiled, boxDim)
 

@@ -14,10 +14,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
-from ..dialects.mlir import ir
-from ..dialects.mma_units import PRODUCT_SLOTS
-from ..dialects.pipe import RingType
-from ..dialects.sm.memory import (
+from ....dialects.mlir import ir
+from ....dialects.mma_units import PRODUCT_SLOTS
+from ....dialects.pipe import RingType
+from ....dialects.sm.memory import (
     MEMORY_OPS,
     AheadRingOp,
     BarriersOp,
@@ -37,15 +37,15 @@ from ..dialects.sm.memory import (
     TurnsOp,
     WeightColumnsOp,
 )
-from ..dialects.target import Target
-from ..dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
-from ..dialects.tile.sums import AddLanesOp
-from ..dialects.tile_types import integers
-from .base import PassLog, refused, target_of, the_kernel, walk
+from ....dialects.target import Target
+from ....dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
+from ....dialects.tile.sums import AddLanesOp
+from ....dialects.tile_types import integers
+from ...base import PassLog, refused, target_of, the_kernel, walk
+from ...plan import MMA_DONE, PRODUCTS_DONE, Plan, ProductsPlan, RingPlan, ScalesPlan, make_plan
+from ...ring_fills import is_self_filled
+from ...team import team_op
 from .memory_table import summary_of
-from .plan import MMA_DONE, PRODUCTS_DONE, Plan, ProductsPlan, RingPlan, ScalesPlan, make_plan
-from .ring_fills import is_self_filled
-from .team import team_op
 
 
 @dataclass(frozen=True)

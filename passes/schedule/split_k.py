@@ -26,13 +26,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ..dialects import legality
-from ..dialects.layout import TileLayout, widest_swizzle
-from ..dialects.mlir import arith, ir, scf
-from ..dialects.pipe import CreateOp, RingType, RoleOp
-from ..dialects.sm.types import GLOBAL
-from ..dialects.target import Target
-from ..dialects.tile import (
+from ...dialects import legality
+from ...dialects.layout import TileLayout, widest_swizzle
+from ...dialects.mlir import arith, ir, scf
+from ...dialects.pipe import CreateOp, RingType, RoleOp
+from ...dialects.sm.types import GLOBAL
+from ...dialects.target import Target
+from ...dialects.tile import (
     MMAS,
     CopyOp,
     CtaTileOp,
@@ -43,16 +43,16 @@ from ..dialects.tile import (
     StoreOp,
     TmaLoadOp,
 )
-from ..dialects.tile.blockwise import BlockwiseMmaOp
-from ..dialects.tile.groups import GroupDepthOp
-from ..dialects.tile.outputs import StoreGroupsOp
-from ..dialects.tile.parts import ANY, ZERO, GatheredStoreOp, WorkspaceOp
-from ..dialects.tile.quantized import StoreQuantizedOp
-from ..dialects.tile.scales import SCALED_MMAS
-from ..dialects.tile.weights import WeightMmaOp
-from ..dialects.tile_types import SmemType, integers, integers_of
-from ..dialects.verify import products_of, summed_extents
-from .base import (
+from ...dialects.tile.blockwise import BlockwiseMmaOp
+from ...dialects.tile.groups import GroupDepthOp
+from ...dialects.tile.outputs import StoreGroupsOp
+from ...dialects.tile.parts import ANY, ZERO, GatheredStoreOp, WorkspaceOp
+from ...dialects.tile.quantized import StoreQuantizedOp
+from ...dialects.tile.scales import SCALED_MMAS
+from ...dialects.tile.weights import WeightMmaOp
+from ...dialects.tile_types import SmemType, integers, integers_of
+from ...dialects.verify import products_of, summed_extents
+from ..base import (
     PassLog,
     one_of,
     option,
@@ -63,11 +63,11 @@ from .base import (
     the_kernel,
     walk,
 )
-from .batches import view_of_map
-from .clone import constant_of, index_constant, iterations_of
-from .groups import group_of
-from .indices import linear_form
-from .rings import used_shared_bytes
+from ..batches import view_of_map
+from ..clone import constant_of, index_constant, iterations_of
+from ..groups import group_of
+from ..indices import linear_form
+from ..rings import used_shared_bytes
 
 CLUSTER, GRID = "cluster", "grid"
 

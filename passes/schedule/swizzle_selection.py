@@ -14,21 +14,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ..dialects.layout import (
+from ...dialects.layout import (
     SWIZZLES,
     TileLayout,
     core_matrix_conflicts,
     row_conflicts,
     widest_swizzle,
 )
-from ..dialects.mlir import ir
-from ..dialects.pipe import CreateOp
-from ..dialects.ragged_maps import plain_rank
-from ..dialects.target import Target
-from ..dialects.tile import CopyOp, LoadOp, TmaGatherOp, TmaLoadOp, TmaMulticastOp
-from ..dialects.tile_types import SmemType, is_padded
-from ..dialects.verify import gather_refusal
-from .base import (
+from ...dialects.mlir import ir
+from ...dialects.pipe import CreateOp
+from ...dialects.ragged_maps import plain_rank
+from ...dialects.target import Target
+from ...dialects.tile import CopyOp, LoadOp, TmaGatherOp, TmaLoadOp, TmaMulticastOp
+from ...dialects.tile_types import SmemType, is_padded
+from ...dialects.verify import gather_refusal
+from ..base import (
     PassLog,
     defining_op,
     one_of,
@@ -39,11 +39,11 @@ from .base import (
     the_kernel,
     walk,
 )
-from .batches import drop_unused, map_of_view, set_map, view_of_map
-from .dynamic_rows import least_rows
-from .groups import gathered_of
-from .rings import is_operand_ring, retype_ring
-from .tensor_maps import gather_map, load_map_type, multicast_map, tma_refusal
+from ..batches import drop_unused, map_of_view, set_map, view_of_map
+from ..dynamic_rows import least_rows
+from ..groups import gathered_of
+from ..rings import is_operand_ring, retype_ring
+from ..tensor_maps import gather_map, load_map_type, multicast_map, tma_refusal
 
 
 @dataclass(frozen=True)
