@@ -244,11 +244,11 @@ class Target:
             fits = tile_m in self.mma.m and self.mma.m[0] * tile_n <= most * WARPGROUP_THREADS
             return count if fits else None
         apart = self.mma.m[0] * tile_n // WARPGROUP_THREADS if self.adds_products else 0
-        counts = list(enumerate(self.mma.accumulator_registers_max, 1))
-        for count, most in reversed(counts) if self.mma.spreads_rows else counts:
-            registers = tile_m * tile_n // (count * WARPGROUP_THREADS) + apart
-            whole = tile_m % (count * self.mma.m[0]) == 0
-            if whole and registers <= most:
+        limits, rows, sums = self.mma.accumulator_registers_max, self.mma.m[0], tile_m * tile_n
+        counts = range(1, len(limits) + 1)
+        for count in reversed(counts) if self.mma.spreads_rows else counts:
+            registers = sums // (count * WARPGROUP_THREADS) + apart
+            if tile_m % (count * rows) == 0 and registers <= limits[count - 1]:
                 return count
         return None
 

@@ -16,18 +16,22 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 from .candidates import boxes_of
-from .costs import dram_bytes, gathered_cycles
+from .costs import gathered_cycles
 from .estimate import (
     TURNS_AHEAD,
+    Order,
+    Step,
     epilogue_cycles,
-    first_wave_us,
     l2_cycles,
+    order_of,
     own_cycles,
     refilled,
-    shared_row_cycles,
     start_cycles,
+    step_of,
+    with_known,
     work_cycles,
 )
 from .faces import Face
@@ -53,13 +57,17 @@ class TileBounds:
         self.tile = tile = face.tile.but(tile=(m, n, depth))
         self._k_bytes = depth * problem.element_bytes
         self._steps = problem.k_tiles(tile)
-        *_, self._second, self._slowest = sorted(own_cycles(problem, tile, target).values())
-        self._of_sharings: dict[tuple[tuple[int, int], int, int], tuple[float, int]] = {}
+        self._steps_of: dict[tuple[tuple[int, int], int, int], Step] = {}
 
     @functools.cached_property
     def boxes(self) -> dict[bool, str]:
         """The box of the tile of one CTA and of a pair."""
         return boxes_of(self.problem, self.tile.tile, self.target)
+
+    @functools.cached_property
+    def _own(self) -> dict[str, float]:
+        """Cycles a step that each of its own resources takes."""
+        return own_cycles(self.problem, self.tile, self.target)
 
     @functools.cached_property
     def is_legal(self) -> bool:
@@ -68,48 +76,54 @@ class TileBounds:
 
     def taken(self, face_way: Schedule) -> Schedule | None:
         """The tile with K as a way of its face has it, None where the parts are too short."""
-        way = face_way.but(tile=self.tile.tile)
+        way = face_way.but(tile=self.tile.tile, swap=self.tile.swap)
         parts = way.split_k * way.split_grid
         if parts > 1 and self.problem.k_tiles(way) < PART_K_TILES:
             return None
         return way.but(stages=fitting_stages(self.problem, way, self.target))
 
     def of_way(self, way: Schedule) -> float:
-        """Of schedules with K as the way has it, alone or in any cluster."""
+        """Of schedules with K as the way has it: whole in its cluster, its parts in any."""
+        face, parts = self._face, way.split_k
         if way.split_grid > 1:
             return self._parts_us()
-        if way.split_k > 1:
-            return self._of_way(way, self._face.peers_of_split(way.split_k))
-        return self._of_way(way, 1 if way.cluster_size == 1 else self._face.peers)
-
-    def _of_way(self, way: Schedule, peers: int) -> float:
-        step = self._together(self._k_bytes * self._face.arriving(peers, way.split_k))
-        return self._of(way, step, self._face.rounds_of_split(way.split_k))
+        if parts > 1:
+            arriving, rounds = (
+                face.arriving(face.peers_of_split(parts), parts),
+                face.rounds_of_split(parts),
+            )
+        else:
+            arriving, rounds = face.in_cluster(way)
+        return self._of(way, self._together(self._k_bytes * arriving), rounds)
 
     def of_sharing(self, branch: Schedule) -> float:
         """Of schedules in a cluster."""
-        return self._of(branch, *self._steps_and_rounds(branch))
+        rounds = tile_rounds(self.problem, branch, self.target)
+        return self._of(branch, self._step(branch).cycles, rounds)
 
     def of_order(self, order: Schedule) -> float:
         """Of schedules of a sharing that hand out tiles so."""
-        problem, target, chip = self.problem, self.target, self._chip
-        step, rounds = self._steps_and_rounds(order)
-        dram_us = dram_bytes(problem, order, target) / chip.dram_rate
-        early_us = chip.first_wave * first_wave_us(problem, order, target)
-        return self._of(order, step, rounds, (order,), (dram_us, early_us))
+        known = order_of(self.problem, order, self.target)
+        return self._of(order, self._step(order).cycles, known.rounds, (order,), known)
 
-    def _steps_and_rounds(self, branch: Schedule) -> tuple[float, int]:
-        """Cycles of a step, and waves: all orders of a sharing have the same."""
+    def estimates(self, order: Schedule) -> Callable[[Schedule], float]:
+        """The microseconds that are estimated of each schedule that hands out tiles so."""
+        step, known = self._step(order), order_of(self.problem, order, self.target)
+        return lambda leaf: with_known(self.problem, leaf, self.target, step, known).total_us
+
+    def _step(self, branch: Schedule) -> Step:
+        """That of all orders of a sharing."""
         shared = branch.cluster, branch.split_k, branch.split_grid
-        if shared not in self._of_sharings:
-            step = self._together(l2_cycles(self.problem, branch, self.target))
-            self._of_sharings[shared] = step, tile_rounds(self.problem, branch, self.target)
-        return self._of_sharings[shared]
+        if shared not in self._steps_of:
+            busy = {**self._own, "L2": l2_cycles(self.problem, branch, self.target)}
+            self._steps_of[shared] = step_of(busy, self.target)
+        return self._steps_of[shared]
 
     def _together(self, arriving: float) -> float:
         """As `together` has it of all that a step needs."""
-        slowest, faster = max(arriving, self._slowest), min(arriving, self._slowest)
-        return slowest + self._chip.second_share * max(faster, self._second)
+        *_, second, own = sorted(self._own.values())
+        slowest, faster = max(arriving, own), min(arriving, own)
+        return slowest + self._chip.second_share * max(faster, second)
 
     def _of(
         self,
@@ -117,25 +131,24 @@ class TileBounds:
         step: float,
         rounds: int,
         orders: tuple[Schedule, ...] = (),
-        dram: tuple[float, float] | None = None,
+        known: Order | None = None,
     ) -> float:
-        """With steps of so many cycles; in any order, and with the least of DRAM, unless said."""
+        """With steps of so many cycles; in any order, and with the least of DRAM, unless known."""
         problem, target, latency = self.problem, self.target, self._chip.tma_latency
         parts = branch.split_k * branch.split_grid
         steps = -(-self._steps // parts)
         ring = max(1, min(branch.stages, rounds * steps) - self._face.held)
         ring += TURNS_AHEAD if problem.cut else 0
         main = max(steps * step, refilled(steps, ring, step, latency))
-        before = start_cycles(branch, target) + latency
-        before += shared_row_cycles(problem, branch, target) if dram else 0  # of an order
+        before = start_cycles(branch, target) + (known.fill if known else latency)
         if parts > 1:
             epilogue = epilogue_cycles(problem, branch, target)
             gathered = gathered_cycles(problem, branch, target)
             work = rounds * (before + main + epilogue) + gathered
-            return self._combined(work, 0, before + epilogue + gathered, dram)
+            return self._combined(work, 0, before + epilogue + gathered, known)
         orders = orders or self._face.orders
         orders = orders[:1] if rounds == 1 else orders
-        return min([self._in_order(one, rounds, main, before, dram) for one in orders])
+        return min([self._in_order(one, rounds, main, before, known) for one in orders])
 
     def _in_order(
         self,
@@ -143,12 +156,12 @@ class TileBounds:
         rounds: int,
         main: float,
         before: float,
-        dram: tuple[float, float] | None,
+        known: Order | None,
     ) -> float:
         """With main loops of so many cycles, and so many from the start of a CTA to its first."""
         epilogue = self._face.epilogue_of(order)
         work = work_cycles(order, rounds, main, epilogue, before, self.target)
-        return self._combined(work, rounds * main, before + epilogue, dram)
+        return self._combined(work, rounds * main, before + epilogue, known)
 
     def _parts_us(self) -> float:
         """Of schedules with K in parts over the grid."""
@@ -172,8 +185,8 @@ class TileBounds:
         work: float,
         loops: float,
         ends: float,
-        dram: tuple[float, float] | None = None,
+        known: Order | None = None,
     ) -> float:
         """For so many cycles of work, of which those of main loops and those around."""
-        dram_us, early_us = dram or (self._face.dram_us, 0.0)
+        dram_us, early_us = (known.dram_us, known.early_us) if known else (self._face.dram_us, 0.0)
         return self._face.every.total_us(work, loops, ends, dram_us, early_us)

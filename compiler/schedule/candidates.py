@@ -53,7 +53,6 @@ PART_CLUSTER, PART_GAIN = 4, 0.9
 PART_MARGIN = 1.1
 """By as much parts over the grid must be estimated faster: of ten shapes with few tiles and a long
 K, an H200 ran other kernels 10 % faster than estimated, and these as fast."""
-SOME_CLUSTER = (2, 1)  # of a way: those that have one
 SPLITS = range(1, SHARING_MAX + 1)  # CTAs that share a tile
 # (scheduler, raster order), the simplest scheduler first; among orders that the estimate can't tell
 # apart, the one that an H200 was fastest with.
@@ -116,7 +115,7 @@ def useful_tiles(problem: Problem, target: Target) -> Iterator[tuple[int, int, i
 def sharings(
     problem: Problem, way: Schedule, boxes: dict[bool, str], target: Target
 ) -> Iterator[Schedule]:
-    """A way with each useful cluster that finds room."""
+    """A way with its cluster, or its parts with each useful one that finds room."""
     for cluster, pair in _useful_clusters(way, target):
         if pair not in boxes:
             continue
@@ -127,20 +126,18 @@ def sharings(
 
 
 def _useful_clusters(way: Schedule, target: Target) -> list[tuple[tuple[int, int], bool]]:
-    """Those of a way; of tensor memory none that is for multicast alone, which saves nothing where
-    the port is the limit, and costs a start: of parts over the grid it may settle a better number.
+    """That of a way with a whole K, and all of one with parts. Of tensor memory a whole K is never
+    in one for multicast alone, which saves nothing where the port is the limit, and costs a start:
+    of parts over the grid it may settle a better number.
     """
-    alone, *others = _clusters(target)
-    if target.has_tensor_memory and way.split_grid == 1:
-        others = [((2, 1), True)]
-    others = [
+    if way.split_k * way.split_grid == 1:
+        return [(way.cluster, way.pair)]
+    return [
         (cluster, pair)
-        for cluster, pair in others
-        if pair == target.mma.pairs and math.prod(cluster) * way.split_k <= SHARING_MAX
+        for cluster, pair in _clusters(target)
+        if (cluster == (1, 1) or pair == target.mma.pairs)
+        and math.prod(cluster) * way.split_k <= SHARING_MAX
     ]
-    if way.split_k * way.split_grid > 1:
-        return [alone, *others]
-    return [alone] if way.cluster_size == 1 else others
 
 
 def _finds_room(problem: Problem, sharing: Schedule, target: Target) -> bool:

@@ -24,6 +24,7 @@ for all. Every figure says where it comes from, or that it is assumed.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.release_steps import releases_late
@@ -64,28 +65,63 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     problem = problem.seen_by(schedule)
     if target.has_tensor_memory:
         return tensor_estimate(problem, schedule, target)
-    busy = step_cycles(problem, schedule, target)
-    bound = max(busy, key=lambda name: busy[name])
-    step = together(busy, target)
-    streamed = problem.k_tiles(schedule) * step
-    refilled = refill_cycles(problem, schedule, step, target)
+    step = step_of(step_cycles(problem, schedule, target), target)
+    return with_known(problem, schedule, target, step, order_of(problem, schedule, target))
+
+
+class Step(NamedTuple):
+    """Cycles of one K tile of one CTA, and which resource takes the most of them: schedules of a
+    tile, a cluster and parts of K have one."""
+
+    cycles: float
+    bound: str
+
+
+class Order(NamedTuple):
+    """What schedules of one `Step` have in common that hand out tiles alike: waves, cycles until
+    the first operands are there, microseconds of DRAM, and of its first wave beyond its part."""
+
+    rounds: int
+    fill: float
+    dram_us: float
+    early_us: float
+
+
+def step_of(busy: dict[str, float], target: Target) -> Step:
+    """The step in which each resource is busy for so many cycles (`step_cycles`)."""
+    return Step(together(busy, target), max(busy, key=lambda name: busy[name]))
+
+
+def order_of(problem: Problem, schedule: Schedule, target: Target) -> Order:
+    chip = figures(target)
+    return Order(
+        rounds=tile_rounds(problem, schedule, target),
+        fill=chip.tma_latency + shared_row_cycles(problem, schedule, target),
+        dram_us=dram_bytes(problem, schedule, target) / chip.dram_rate,
+        early_us=chip.first_wave * first_wave_us(problem, schedule, target),
+    )
+
+
+def with_known(
+    problem: Problem, schedule: Schedule, target: Target, step: Step, order: Order
+) -> Estimate:
+    """The estimate of a schedule with this step and order, which a search knows of many."""
+    streamed = problem.k_tiles(schedule) * step.cycles
+    refilled = refill_cycles(problem, schedule, step.cycles, target)
     main = max(streamed, refilled)
-    bound = "latency" if refilled > streamed else bound
+    bound = "latency" if refilled > streamed else step.bound
     epilogue = epilogue_cycles(problem, schedule, target)
     gathered = gathered_cycles(problem, schedule, target)
-    fill = figures(target).tma_latency + shared_row_cycles(problem, schedule, target)
+    rounds, fill, dram_us, early_us = order
     start = start_cycles(schedule, target)
-    rounds = tile_rounds(problem, schedule, target)
     work = work_cycles(schedule, rounds, main, epilogue, fill + start, target)
     work *= uneven_groups(problem, schedule, target)
     work_us = microseconds(target, work + gathered)
     epilogue += gathered
-    dram_us = dram_bytes(problem, schedule, target) / figures(target).dram_rate
     streaming_us = dram_us + microseconds(target, fill + start + epilogue)
     parts = schedule.split_k * schedule.split_grid > 1
     loops_us = 0 if parts else microseconds(target, rounds * main)
     loops_us = work_us if problem.cut else loops_us
-    early_us = figures(target).first_wave * first_wave_us(problem, schedule, target)
     return Estimate(
         total_us=combined_us(target, work_us, streaming_us, loops_us, dram_us, early_us),
         work_us=work_us,

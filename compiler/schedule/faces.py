@@ -6,13 +6,14 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
 from .added_costs import stored_alone
-from .candidates import PART_CLUSTER, PART_MARGIN, SOME_CLUSTER, widest_in_waves
+from .candidates import PART_CLUSTER, PART_MARGIN, widest_in_waves
 from .chip_figures import figures, split_figures
 from .costs import code_cycles, computed_cycles, least_dram_bytes, scale_cycles
 from .estimate import SHARING_MAX, held_slots, parted_arriving, rows_by_threads
@@ -22,8 +23,8 @@ from .operand_rules import tma_row_pitch
 from .problem import LINE_BYTES, Problem, Schedule
 from .rules import PART_K_TILES, accumulator_registers, split_parts
 from .schedule import PLAIN
-from .staging_rules import stored_by_tma
-from .stagings import STAGINGS
+from .staging_rules import own_staging, stored_by_tma
+from .stagings import PING_PONG_STAGINGS, STAGINGS
 from .waves import resident_in_clusters
 
 LARGEST = {
@@ -33,6 +34,10 @@ LARGEST = {
     8: ((1, 8), (2, 4), (4, 2), (8, 1)),
 }
 """The largest clusters of up to so many CTAs."""
+ALONE, PARTED = PLAIN, PLAIN.but(split_grid=2)
+IN_CLUSTERS = [PLAIN.but(cluster=shape) for shape in sum(LARGEST.values(), ()) if shape != (1, 1)]
+SOME_CLUSTER = IN_CLUSTERS[0]
+SPLIT = {parts: PLAIN.but(split_k=parts) for parts in range(2, SHARING_MAX + 1)}
 ONE, IN_TURN = PLAIN, PLAIN.but(scheduler="static")
 PING_PONG = IN_TURN.but(ping_pong=True)
 
@@ -54,7 +59,7 @@ class Faces:
             parts: max([at_once for size, at_once in self.resident.items() if size % parts == 0])
             for parts in self.resident
         }
-        self.multicast = tma_row_pitch(problem, PLAIN.but(cluster=SOME_CLUSTER), target) is None
+        self.multicast = tma_row_pitch(problem, SOME_CLUSTER, target) is None
         self.l2_rate, self.shared_least = float(self.chip.l2_rate), 1 - self.chip.multicast
         rows = problem.batch * (problem.m + problem.n)
         self.first = rows / split_figures(target).first_rate if self.chip.split else 0
@@ -87,10 +92,9 @@ class Faces:
 class Face:
     """One of them. There are `tiles` in all, `crowded` where those are more than run at once.
 
-    `peers` are the most CTAs of a cluster for multicast, and `most_split` those that share a tile;
-    it may be `parted` over the grid. `orders` are the ways from tile to tile that differ in their
-    time, `held` the slots of a ring that are released a step late. `rows` and `columns` are those
-    that there are.
+    `most_split` are the most CTAs of a cluster that share a tile; it may be `parted` over the grid.
+    `orders` are the ways from tile to tile that differ in their time, `held` the slots of a ring
+    that are released a step late. `rows` and `columns` are those that there are.
     """
 
     def __init__(self, every: Faces, tile: Schedule, depths: Sequence[int]) -> None:
@@ -99,71 +103,95 @@ class Face:
         self.of_m, self.of_n = problem.tiles(tile)
         self.tiles = math.prod(problem.grid(tile))
         self.crowded = self.tiles > target.multiprocessors
-        self.peers = every.widest if self.crowded else SHARING_MAX
         self.most_split = min(SHARING_MAX, target.multiprocessors // (self.of_m * self.of_n))
         if self.most_split > 1 and split_parts(problem, tile.but(split_k=2), target):
             self.most_split = 1
         self.parted = every.parted and not self.crowded
         self.rows, self.columns = min(tile.tile[0], problem.m), min(tile.tile[1], problem.n)
         self.epilogue = least_epilogue_cycles(problem, tile, every.staged, target)
-        self._epilogue_in_turns = self.epilogue
-        in_turns = tile.but(ping_pong=True)
-        if code_cycles(problem, in_turns, target):
-            self._epilogue_in_turns = least_epilogue_cycles(problem, in_turns, every.staged, target)
         self.dram_us = least_dram_bytes(problem, tile, target) / every.chip.dram_rate
         self.held = held_slots(problem, tile, target)
-        alternate = target.mma_warpgroups(*tile.tile[:2]) == 1
+        alternate = every.staged and target.mma_warpgroups(*tile.tile[:2]) == 1
         self.orders = (ONE, IN_TURN, PING_PONG) if alternate else (ONE, IN_TURN)
         self._arriving: dict[tuple[int, int, int], float] = {}
+        self._in_clusters: dict[tuple[int, int], tuple[float, int]] = {}
         self._room: dict[int, tuple[tuple[int, int], int]] = {}
         self._sums: Sums | None = None
         m, n, _ = tile.tile
         self._computed = round_up(m, target.mma.m[-1]) * n / every.chip.mma_rate
 
     def epilogue_of(self, order: Schedule) -> float:
-        """Cycles of its epilogue at least, which other consumers have in their own code."""
+        """Cycles of its epilogue at least."""
         return self._epilogue_in_turns if order.ping_pong else self.epilogue
+
+    @functools.cached_property
+    def _epilogue_in_turns(self) -> float:
+        """Of consumers in turns, each of which has the code of it, and stores by TMA."""
+        every, in_turns = self.every, self.tile.but(ping_pong=True)
+        return least_epilogue_cycles(every.problem, in_turns, every.staged, every.target)
 
     def ways(self) -> list[tuple[float, Schedule]]:
         """K as a whole, alone and in clusters, and in parts of a cluster or over the grid: what no
-        tile of it is estimated to beat, in microseconds, and the way.
+        tile of it is estimated to beat, in microseconds, and the way without its tile.
 
         Operands arrive at the rate of one multiprocessor, or those of parts from DRAM.
         """
-        every, tile, steps = self.every, self.tile, -(-self.every.problem.k // self.depths[0])
+        every, steps = self.every, -(-self.every.problem.k // self.depths[0])
         whole = self.rows + self.columns
         alone, shared = whole / every.l2_rate, whole * every.shared_least / every.l2_rate
-        found = [(self._whole_us(alone, 1), tile)]
+        found = [(self._whole_us(alone, ALONE), ALONE)]
         if every.multicast and self.of_m * self.of_n > 1:
-            found.append((self._whole_us(shared, self.peers), tile.but(cluster=SOME_CLUSTER)))
+            found.append((self._whole_us(shared, SOME_CLUSTER), SOME_CLUSTER))
         for parts in range(2, min(self.most_split, (steps - 1) // (PART_K_TILES - 1)) + 1):
             if self.of_m * self.of_n * parts <= every.split_at_once[parts]:
                 part = self._at_work(SHARING_MAX // parts, parts, 1) / self.tiles
                 arriving = max(shared, part * every.first)
-                found.append((self._split_us(arriving, parts), tile.but(split_k=parts)))
+                found.append((self._split_us(arriving, parts), SPLIT[parts]))
         if self.parted and steps >= 2 * PART_K_TILES:
-            found.append((PART_MARGIN * self._parts_us(shared), tile.but(split_grid=2)))
+            found.append((PART_MARGIN * self._parts_us(shared), PARTED))
         return found
 
-    def of_way(self, way: Schedule) -> float:
-        """The same of one way, with what L2 gives to all."""
+    def refined(self, way: Schedule) -> list[tuple[float, Schedule]]:
+        """The same of a way, with what L2 gives to all, and in each cluster if K is whole."""
         if way.split_grid > 1:
-            return self._parts_us(self.arriving(PART_CLUSTER, 1, 2))
+            return [(PART_MARGIN * self._parts_us(self.arriving(PART_CLUSTER, 1, 2)), way)]
         if way.split_k > 1:
             parts = way.split_k
-            return self._split_us(self.arriving(self.peers_of_split(parts), parts), parts)
-        peers = 1 if way.cluster_size == 1 else self.peers
-        return self._whole_us(self.arriving(peers), peers)
+            return [(self._split_us(self.arriving(self.peers_of_split(parts), parts), parts), way)]
+        every = [way] if way.cluster_size == 1 else filter(self._finds_room, IN_CLUSTERS)
+        return [(self._whole_us(self.in_cluster(one)[0], one), one) for one in every]
 
-    def _whole_us(self, arriving: float, peers: int) -> float:
-        """With K as a whole, in clusters of up to so many CTAs."""
+    def _finds_room(self, way: Schedule) -> bool:
+        """Whether all CTAs of a way's clusters have tiles, and run at once if these are wide."""
+        (along_m, along_n), size = way.cluster, way.cluster_size
+        if along_m > self.of_m or along_n > self.of_n:
+            return False
+        return size <= self.every.widest or self._tiles_in(way) <= self.every.resident[size]
+
+    def _tiles_in(self, way: Schedule) -> int:
+        """Tiles, no fewer, that there are in whole clusters."""
+        problem, (along_m, along_n) = self.every.problem, way.cluster
+        if problem.grouped == "m":  # not all of them have the rows of the mean
+            return self.tiles
+        return problem.batch * round_up(self.of_m, along_m) * round_up(self.of_n, along_n)
+
+    def in_cluster(self, way: Schedule) -> tuple[float, int]:
+        """Cycles until a byte of K of each row is there in the way's cluster, and waves."""
+        if way.cluster not in self._in_clusters:
+            tiles, at_once = self._tiles_in(way), self.every.resident[way.cluster_size]
+            arriving = self._arriving_in(way.cluster, min(tiles, at_once))
+            self._in_clusters[way.cluster] = arriving, -(-tiles // at_once)
+        return self._in_clusters[way.cluster]
+
+    def _whole_us(self, arriving: float, way: Schedule) -> float:
+        """With K as a whole, alone or in a cluster."""
         every, chip = self.every, self.every.chip
         loops, rounds = self._least_loops(arriving), self.rounds_of_split(1)
         before = chip.cta_start + chip.tma_latency
-        before += chip.cluster_start if peers > 1 else 0
+        before += chip.cluster_start if way.cluster_size > 1 else 0
         work = before + rounds * loops + self.epilogue
         if rounds > 1:
-            hides = PING_PONG in self.orders  # the shorter one
+            hides = len(self.orders) > 2  # in turns, the shorter one
             again = chip.second_share * min(self.epilogue, loops) if hides else self.epilogue
             work += (rounds - 1) * again
         return every.total_us(work, rounds * loops, before + self.epilogue, self.dram_us)
@@ -233,13 +261,15 @@ class Face:
     def _is_cut_by(self, along_m: int, along_n: int) -> bool:
         return self.of_m % along_m == self.of_n % along_n == 0
 
-    def arriving(self, peers: int, split_k: int = 1, split_grid: int = 1) -> float:
-        """Cycles until a byte of K of each row is there: no less in any cluster of up to so many
-        CTAs, beside those that split K (`l2_cycles`)."""
+    def arriving(self, peers: int, split_k: int, split_grid: int = 1) -> float:
+        """Cycles until a byte of K of each row of a part is there: no less in any cluster of up to
+        so many CTAs, beside those that split K."""
         asked = peers, split_k, split_grid
         if asked not in self._arriving:
-            shapes, at_work = self._shapes(peers), self._at_work(*asked)
-            of_shapes = [self._arriving_in(shape, *asked, at_work) for shape in shapes]
+            at_work = self._at_work(*asked)
+            tiles = self.room(peers)[0][1] if split_grid > 1 else self.tiles
+            part = at_work / tiles
+            of_shapes = [self._arriving_in(shape, at_work, part) for shape in self._shapes(peers)]
             self._arriving[asked] = min(of_shapes)
         return self._arriving[asked]
 
@@ -256,27 +286,24 @@ class Face:
             return min(ctas, every.resident[peers])
         if split_k > 1 and every.problem.batch == 1:
             return ctas  # or there would be no such parts
-        sizes = [size * split_k for size in LARGEST if size <= peers]
-        return min(ctas, *(every.resident[size] for size in sizes))
+        return min(ctas, *(every.resident[size * split_k] for size in LARGEST if size <= peers))
 
-    def _arriving_in(
-        self, shape: tuple[int, int], peers: int, split_k: int, split_grid: int, at_work: int
-    ) -> float:
-        """Those of a cluster, and no less in smaller ones."""
+    def _arriving_in(self, shape: tuple[int, int], at_work: int, part: float = 0.0) -> float:
+        """Those of a cluster, and no less in smaller ones, of so many CTAs, as `l2_cycles` has
+        it; `part` is how many of them there are for a tile, 0 where K is whole."""
         every, chip, (along_m, along_n) = self.every, self.every.chip, shape
         a, b, whole = self.rows / along_n, self.columns / along_m, self.rows + self.columns
         inside_a, inside_b = every.inside
         own = chip.unaligned_line * (inside_a * a + inside_b * b) / LINE_BYTES
         alone = max((whole - chip.multicast * (whole - a - b)) / chip.l2_rate, own)
-        if split_k * split_grid > 1:
-            tiles = self.room(peers)[0][1] if split_grid > 1 else self.tiles
-            first = at_work / tiles * every.problem.batch * (every.problem.m + every.problem.n)
+        if part:
+            first = part * every.problem.batch * (every.problem.m + every.problem.n)
             saved = split_figures(every.target).multicast * (whole - a - b)
             asked = max(first, at_work * (whole - saved))
             arriving = parted_arriving(asked, first, every.target)
         else:
             together = self.rows * (self.of_n > 1) + self.columns * (self.of_m > 1)
-            answered = chip.answered_together * together if peers == 1 else 0
+            answered = chip.answered_together * together if shape == (1, 1) else 0
             arriving = at_work * (a + b - answered) / chip.l2_total_rate
         beyond = chip.second_line / LINE_BYTES * at_work * self._beyond(along_m, along_n)
         zeros = chip.outside_share / LINE_BYTES * at_work * self._outside(along_m, along_n)
@@ -289,7 +316,7 @@ class Face:
         return rows + of_b / (round_up(self.of_n, along_n) * along_m)
 
     def _outside(self, along_m: int, along_n: int) -> float:
-        """Rows of each CTA of a cluster that are zeros. There are none in a single tile."""
+        """Rows of each CTA of a cluster that are zeros, no fewer; a single tile has none."""
         (m, n, _), problem, by_tma = self.tile.tile, self.every.problem, self.every.by_tma
         a = (m - problem.m / self.of_m) * by_tma[0] if self.of_m > 1 else 0
         b = (n - problem.n / self.of_n) * by_tma[1] if self.of_n > 1 else 0
@@ -308,18 +335,23 @@ def least_epilogue_cycles(problem: Problem, tile: Schedule, staged: bool, target
 
 def _least_store_cycles(problem: Problem, tile: Schedule, staged: bool, target: Target) -> float:
     """Cycles in which a tile of C is stored by TMA in the best pieces, or by threads, which do not
-    store columns of C."""
+    store columns of C nor in turns."""
     m, n, chip = tile.tile[0], tile.tile[1] // problem.products, figures(target)
     stored_bytes = m * problem.row_bytes(n)
     pack, store = stored_bytes / chip.shared_rate, stored_bytes / chip.tma_store_rate
     if problem.swapped and not staged:
         return math.inf
-    if problem.swapped:  # all in one piece
+    in_turns = tile.ping_pong and not problem.quantized
+    widths = {staging[0] for staging in (PING_PONG_STAGINGS if in_turns else STAGINGS) if staging}
+    widths = [width for width in widths if n % width == 0]
+    if problem.swapped:  # perhaps all in one piece
+        if in_turns and not widths and not own_staging(problem, tile):
+            return math.inf
         requests = n * -(-m * problem.c_bytes // LINE_BYTES)
         return chip.staged_piece + max(pack, store, requests * chip.store_request)
     rows = rows_by_threads(problem, m)
     direct = rows / m * stored_bytes / chip.direct_store_rate + scale_cycles(problem, tile, target)
-    widths = [staging[0] for staging in STAGINGS if staging and n % staging[0] == 0]
+    direct = math.inf if in_turns else direct
     if problem.quantized or not widths or not staged:
         return direct
     for width in widths:

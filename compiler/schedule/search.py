@@ -31,7 +31,6 @@ from .candidates import (
     sides,
     useful_tiles,
 )
-from .estimate import estimate
 from .faces import Face, Faces
 from .problem import Problem, Schedule
 from .rules import ROOM_RULES, SHARING_RULES, keeps
@@ -95,7 +94,8 @@ def _ways(face: TensorFace | Face, ways: list[tuple[float, Schedule]]) -> Refine
 
 
 def _way(face: Face, tiles: Tiles, way: Schedule) -> Refined:
-    yield bound(margin(way) * face.of_way(way)), way, partial(_tiles, tiles, way)
+    for least_us, one in face.refined(way):
+        yield bound(least_us), one, partial(_tiles, tiles, one)
 
 
 def _tiles(tiles: Tiles, face_way: Schedule) -> Refined:
@@ -124,6 +124,6 @@ def _orders(bounds: TensorBounds | TileBounds, branch: Schedule) -> Refined:
 
 
 def _schedules(bounds: TensorBounds | TileBounds, order: Schedule) -> Refined:
-    problem, target = bounds.problem, bounds.target
-    for leaf in leaves(problem, order, target):
-        yield rank(estimate(problem, leaf, target).total_us, leaf), leaf, None
+    estimated_us = bounds.estimates(order)
+    for leaf in leaves(bounds.problem, order, bounds.target):
+        yield rank(estimated_us(leaf), leaf), leaf, None

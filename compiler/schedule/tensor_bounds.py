@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
+from ...dialects.legality import staged_pair
 from ...dialects.target import Target
 from .candidates import PART_MARGIN, STAGES, boxes_of
 from .chip_figures import figures, tensor_figures
@@ -34,6 +36,7 @@ from .tensor_estimate import (
     read_cycles,
     residents_of,
     steps_of,
+    tensor_estimate,
 )
 from .waves import tile_rounds
 
@@ -122,8 +125,9 @@ class TensorBounds:
 
     def __init__(self, face: TensorFace, depth: int) -> None:
         self.problem, self.target, self._face = face.problem, face.target, face
-        m, n, _ = face.tile.tile
+        self._chip, (m, n, _) = figures(face.target), face.tile.tile
         self._tile = face.tile.but(tile=(m, n, depth))
+        self._of_sharings: dict[tuple[tuple[int, int], bool, int], Least] = {}
 
     @functools.cached_property
     def boxes(self) -> dict[bool, str]:
@@ -137,7 +141,7 @@ class TensorBounds:
 
     def taken(self, face_way: Schedule) -> Schedule | None:
         """The tile with K as a way of its face has it, None where the parts are too short."""
-        way = face_way.but(tile=self._tile.tile)
+        way = face_way.but(tile=self._tile.tile, swap=self._tile.swap)
         if way.split_grid > 1 and self.problem.k_tiles(way) < PART_K_TILES:
             return None
         return way.but(stages=fitting_stages(self.problem, way, self.target))
@@ -147,15 +151,46 @@ class TensorBounds:
         if way.split_grid > 1:
             sides = [side.but(tile=way.tile) for side in self._face.sides]
             return min([self._face.of_parts(side) for side in sides])
-        return least_tensor_us(self.problem, way, self.target)
+        return self.of_sharing(way)
 
     def of_sharing(self, branch: Schedule) -> float:
-        """Of schedules in a cluster."""
-        return least_tensor_us(self.problem, branch, self.target)
+        """Of schedules in a cluster, with the least that DRAM moves in any order."""
+        least = self._least_of(branch)
+        dram_us = least_dram_bytes(self.problem, branch, self.target) / self._chip.dram_rate
+        return self._total_us(branch, least, least.cycles, dram_us)
 
     def of_order(self, order: Schedule) -> float:
         """Of schedules of a sharing that hand out tiles so."""
-        return least_tensor_us(self.problem, order, self.target, ordered=True)
+        least, moved = self._least_of(order), moved_us(self.problem, order.plan, self.target)
+        cycles = least.waves if order.scheduler == "none" else least.persistent
+        return self._total_us(order, least, cycles, moved.us, moved.early_us)
+
+    def estimates(self, order: Schedule) -> Callable[[Schedule], float]:
+        """The microseconds that are estimated of each schedule that hands out tiles so."""
+        return lambda leaf: tensor_estimate(self.problem, leaf, self.target).total_us
+
+    def _least_of(self, branch: Schedule) -> Least:
+        shared = branch.cluster, branch.pair, branch.split_grid
+        if shared not in self._of_sharings:
+            self._of_sharings[shared] = Least.of(self.problem, branch, self.target)
+        return self._of_sharings[shared]
+
+    def _total_us(
+        self,
+        branch: Schedule,
+        least: Least,
+        cycles: float,
+        dram_us: float,
+        early_us: float = 0.0,
+    ) -> float:
+        """For so many cycles, while DRAM moves so much; the first of several waves asks for some of
+        that at once."""
+        steps, target = least.steps, self.target
+        clock = clock_under_load(self.problem, branch, target, cycles, steps.mma, CHOSEN)
+        flow_us = _us(steps.k_tiles * steps.step, clock)
+        work_us = _us(cycles, clock) + max(0.0, early_us - flow_us)
+        streaming_us = dram_us + _us(least.ends, self._chip.clock)
+        return tensor_figures(target).launch + max(work_us, streaming_us)
 
 
 def _total_us(
@@ -170,37 +205,41 @@ def _total_us(
     return tensor.launch + max(_us(cycles, clock), dram_us + _us(ends, chip.clock))
 
 
-def least_tensor_us(
-    problem: Problem, schedule: Schedule, target: Target, ordered: bool = False
-) -> float:
-    """No schedule of this tile and cluster is estimated faster, however it hands out tiles; where
-    that is settled too, none that is `ordered` as this one.
+class Least(NamedTuple):
+    """The fewest cycles of the schedules of a tile and cluster: of epilogues and what is gathered,
+    and of all where each CTA has one tile (`waves`), or several (`persistent`).
 
-    It has the deepest ring that fits. Of epilogues it counts the longer of what they compute and
-    what they store, of DRAM the least that any order moves.
+    They have the deepest ring that fits. Of epilogues the longer of what they compute and what they
+    store counts.
     """
-    steps, chip = steps_of(problem, schedule, target), figures(target)
-    epilogue = steps.completion + _least_epilogue_cycles(problem, schedule, target)
-    rounds = tile_rounds(problem, schedule, target)
-    flow, stages = steps.k_tiles * steps.step, fitting_stages(problem, schedule, target)
-    waves = _least_of_waves(problem, schedule, target, rounds, (steps, stages, epilogue))
-    period = max(flow, steps.k_tiles * steps.ring / stages, epilogue)
-    persistent = steps.before + rounds * period + epilogue
-    if ordered:
-        cycles = waves if schedule.scheduler == "none" else persistent
-    else:
-        cycles = min(waves, persistent) if rounds > 1 else waves
-    gathered = gathered_cycles(problem, schedule, target)
-    cycles, epilogue = cycles + tensor_figures(target).cold_fill + gathered, epilogue + gathered
-    clock = clock_under_load(problem, schedule, target, cycles, steps.mma, CHOSEN)
-    dram_us = least_dram_bytes(problem, schedule, target) / chip.dram_rate
-    work_us = _us(cycles, clock)
-    if ordered:
-        moved = moved_us(problem, schedule.plan, target)
-        dram_us = moved.us
-        work_us += max(0.0, moved.early_us - _us(flow, clock))
-    streaming_us = dram_us + _us(steps.before + epilogue, chip.clock)
-    return tensor_figures(target).launch + max(work_us, streaming_us)
+
+    steps: Steps
+    ends: float
+    waves: float
+    persistent: float
+    rounds: int
+
+    @staticmethod
+    def of(problem: Problem, branch: Schedule, target: Target) -> Least:
+        steps, rounds = steps_of(problem, branch, target), tile_rounds(problem, branch, target)
+        epilogue = steps.completion + _least_epilogue_cycles(problem, branch, target)
+        stages = fitting_stages(problem, branch, target)
+        waves = _least_of_waves(problem, branch, target, rounds, (steps, stages, epilogue))
+        period = max(steps.k_tiles * max(steps.step, steps.ring / stages), epilogue)
+        gathered = gathered_cycles(problem, branch, target)
+        around = tensor_figures(target).cold_fill + gathered
+        return Least(
+            steps,
+            ends=steps.before + epilogue + gathered,
+            waves=waves + around,
+            persistent=steps.before + rounds * period + epilogue + around,
+            rounds=rounds,
+        )
+
+    @property
+    def cycles(self) -> float:
+        """However tiles are handed out."""
+        return min(self.waves, self.persistent) if self.rounds > 1 else self.waves
 
 
 def _least_epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -216,7 +255,7 @@ def _least_epilogue_cycles(problem: Problem, schedule: Schedule, target: Target)
     if not problem.swapped:
         least = read + stored_bytes / chip.direct_store_rate
         least += beside_bytes / chip.beside_rate if beside_bytes else 0
-    if stored_by_tma(problem, target):
+    if stored_by_tma(problem, target) or (schedule.pair and staged_pair(m)):
         return least
     store = stored_bytes / chip.tma_store_rate
     staged = max(read, store) + min(read, store) * min(n, NARROWEST) / n

@@ -5,9 +5,8 @@ import random
 import pytest
 
 from tilewright.compiler.schedule import search
-from tilewright.compiler.schedule.candidates import candidates, sides
+from tilewright.compiler.schedule.candidates import candidates, rank, sides
 from tilewright.compiler.schedule.choice import choose_schedule, explain_schedule, target_for
-from tilewright.compiler.schedule.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules import broken_rule
 from tilewright.compiler.schedule.search import fastest
@@ -88,11 +87,11 @@ def test_the_search_refines_a_small_part_of_what_there_is(chip, monkeypatch):
     target = target_for(spec, chip)
     problem = Problem.of(spec, target)
 
-    def counting(problem, candidate, target):
+    def counting(total_us, candidate):
         estimated.append(candidate)
-        return estimate(problem, candidate, target)
+        return rank(total_us, candidate)
 
-    monkeypatch.setattr(search, "estimate", counting)
+    monkeypatch.setattr(search, "rank", counting)
     chosen = fastest(problem, target)
     assert isinstance(chosen, Schedule) and broken_rule(problem, chosen, target) is None
     assert chosen in estimated
