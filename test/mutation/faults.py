@@ -341,7 +341,7 @@ CHOICE = [
         "bounds: that of a sharing takes the slowest way from tile to tile for the fastest",
         "        return min([self._in_order(one",
         "        return max([self._in_order(one",
-        ("test/compiler/test_schedule_search.py",),
+        ("test/compiler/schedule/test_schedule_search.py",),
     ),
 ]
 PRECISION = [

@@ -55,7 +55,7 @@ GRAPHS = [
         "matmul: a call like the last one goes to the kernel, whatever is differentiated",
         "or differentiates(a.requires_grad or b.requires_grad or out.requires_grad):",
         ":",
-        ("test/compiler/test_calls_like_the_last.py",),
+        ("test/compiler/calls/test_calls_like_the_last.py",),
     ),
     Fault(
         "row-regions: processes choose for the rows that torch traced",
@@ -81,31 +81,31 @@ GRAPHS = [
         "    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any)",
         "        return first\n\n    @staticmethod\n"
         "    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any)",
-        ("test/compiler/test_transforms_of_operators.py",),
+        ("test/compiler/calls/test_transforms_of_operators.py",),
     ),
     Fault(
         "grouped: gradients of matrices take offsets as they come",
         "    offs = offs.cummax(0).values",
         "    offs = offs.clone()",
-        ("test/compiler/test_grouped_operator.py",),
+        ("test/compiler/groups/test_grouped_operator.py",),
     ),
     Fault(
         "grouped: nobody records the gradients of gradients",
         "    return composed(mat_a, mat_b, offs, None, order, zeros, *how)",
         "    return _multiply(mat_a, mat_b, offs, None, order, zeros, *how)",
-        ("test/compiler/test_grouped_operator.py",),
+        ("test/compiler/groups/test_grouped_operator.py",),
     ),
     Fault(
         "elements: an operand of one element has the precision that it came with",
         "as_it_is = rank == 0 and node.target in SCALED and argument is node.args[1]",
         "as_it_is = rank == 0 and argument is node.args[1]",
-        ("test/compiler/test_epilogue_types.py",),
+        ("test/compiler/calls/test_epilogue_types.py",),
     ),
     Fault(
         "function-keys: what is like no other is stored for the next call",
         "    if any(each is LIKE_NO_OTHER for each in kept):",
         "    if not kept:",
-        ("test/compiler/test_function_keys.py",),
+        ("test/compiler/calls/test_function_keys.py",),
     ),
     Fault(
         "symbols: a size that is the same in both readings counts as known",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fault import Fault
 
-EPILOGUES = "test/compiler/test_grouped_epilogues.py"
+EPILOGUES = "test/compiler/groups/test_grouped_epilogues.py"
 
 GROUPS = [
     Fault(
@@ -23,66 +23,66 @@ GROUPS = [
         "groups: the number of a gathered row is read at its place in the group",
         "    return row + lowered_parts(value)[-2] if is_of_group(value) else row",
         "    return row + 0 * lowered_parts(value)[-2] if is_of_group(value) else row",
-        ("test/numerics/test_groups.py",),
+        ("test/numerics/groups/test_groups.py",),
     ),
     Fault(
         "groups: a number of a row beyond the last counts as one behind it",
         "    return arith.minsi(arith.maxsi(number, build.constant(0)), rows - 1)",
         "    return arith.minsi(arith.maxsi(number, build.constant(0)), rows)",
-        ("test/compiler/test_gathered_rows.py",),
+        ("test/compiler/groups/test_gathered_rows.py",),
     ),
     Fault(
         "operands: TMA gathers the first of four rows four times",
         "placed_row(op.map, first + (row + each)) for each",
         "placed_row(op.map, first + row) for each",
-        ("test/compiler/test_gathered_rows.py",),
+        ("test/compiler/groups/test_gathered_rows.py",),
     ),
     Fault(
         "tiles: the matrix whose turn it is is that of its place",
         "    known = arith.minui(number, build.constant(op.count.value - 1))",
         "    known = arith.minui(place // tiles, build.constant(op.count.value - 1))",
-        ("test/numerics/test_groups.py",),
+        ("test/numerics/groups/test_groups.py",),
     ),
     Fault(
         "ping-pong: a consumer of groups of K skips as many slots as its own tile has steps",
         "    mapping: Mapping = dict(zip(body.arguments, (other.i, other.j), strict=True))",
         "    mapping: Mapping = {}",
-        ("test/numerics/test_groups_in_turns.py",),
+        ("test/numerics/groups/test_groups_in_turns.py",),
     ),
     Fault(
         "expand-tiles: the other agent's tile is one on, not one for each cluster",
         "constant(op.ahead.value * clusters))",
         "constant(op.ahead.value))",
-        ("test/numerics/test_groups_in_turns.py",),
+        ("test/numerics/groups/test_groups_in_turns.py",),
     ),
     Fault(
         "groups: the atoms of a group begin where those of its rows would, without whole ones each",
         "            atoms = (end - begin + (SCALE_ATOM_ROWS - 1)) // SCALE_ATOM_ROWS",
         "            atoms = (end - begin) // SCALE_ATOM_ROWS",
-        ("test/numerics/test_grouped_scales.py",),
+        ("test/numerics/groups/test_grouped_scales.py",),
     ),
     Fault(
         "groups: linear scales are those of the first rows of all",
         "        offset = build.widen(row_of_whole(op.view, row)) * blocks + build.widen(at)",
         "        offset = build.widen(row) * blocks + build.widen(at)",
-        ("test/numerics/test_grouped_scales.py",),
+        ("test/numerics/groups/test_grouped_scales.py",),
     ),
     Fault(
         "groups: a thread reads scales of 128 elements from the first row of all on",
         "    row = column_of_whole(op.a_scales, row)\n",
         "",
-        ("test/numerics/test_grouped_scales.py",),
+        ("test/numerics/groups/test_grouped_scales.py",),
     ),
     Fault(
         "scaled-grouped: scales that are too few for any offsets are filled up with those in front",
         "        lines = torch.nn.functional.pad(lines, (0, along * each - given))",
         "        lines = torch.nn.functional.pad(lines, (along * each - given, 0))",
-        ("test/compiler/test_grouped_blocks.py",),
+        ("test/compiler/groups/test_grouped_blocks.py",),
     ),
     Fault(
         "scaled-grouped: the factors of groups of K are those of one row for all groups",
         "        shape = [groups] * by_group + ",
         "        shape = [1] * by_group + ",
-        ("test/compiler/test_scaled_grouped_mm.py",),
+        ("test/compiler/groups/test_scaled_grouped_mm.py",),
     ),
 ]

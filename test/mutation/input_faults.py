@@ -9,7 +9,7 @@ INPUTS = [
         "trace-scales: scales of f32 may be rounded, or lose their sign, before a product",
         "    if scale.steps:\n        got = ",
         "    if not scale.steps and name in ():\n        got = ",
-        ("test/numerics/test_scales_of_linalg.py",),
+        ("test/numerics/scales/test_scales_of_linalg.py",),
     ),
     Fault(
         "checks: nobody holds places and rings beside roles to their attributes",
@@ -28,7 +28,7 @@ INPUTS = [
         "torch-effects: tensors that a module changes in place become results of its kernel",
         "if now != versions[name]]",
         "if now < versions[name]]",
-        ("test/compiler/test_module_effects.py",),
+        ("test/compiler/calls/test_module_effects.py",),
     ),
     Fault(
         "tune-candidates: what an earlier compiler made counts as made",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fault import Fault
 
-GROUPS = ("test/numerics/test_many_groups.py",)
+GROUPS = ("test/numerics/groups/test_many_groups.py",)
 
 LANES = [
     Fault(

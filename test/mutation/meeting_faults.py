@@ -9,13 +9,13 @@ MEETINGS = [
         "warp-exchange: lanes meet others at instructions of any kind",
         "            if reason.exchange.kind == self.kind and lanes.any():",
         "            if lanes.any():",
-        ("test/emulator/test_core_warp.py",),
+        ("test/emulator/core/test_warp.py",),
     ),
     Fault(
         "warp-exchange: who waits elsewhere is told the values of his own side",
         "        party.exchange.receive(warp, lanes, values, members)",
         "        party.exchange.receive(warp, lanes, values, lanes)",
-        ("test/emulator/test_core_warp.py",),
+        ("test/emulator/core/test_warp.py",),
     ),
     Fault(
         "reaches: an access of a narrow scope is strong for every CTA",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fault import Fault
 
-BOTH = ("test/numerics/test_any_rows_and_matrices.py",)
-DYNAMIC = ("test/numerics/test_dynamic_rows.py",)
-STACKS = ("test/numerics/test_dynamic_stacks.py",)
+BOTH = ("test/numerics/sizes/test_any_rows_and_matrices.py",)
+DYNAMIC = ("test/numerics/sizes/test_dynamic_rows.py",)
+STACKS = ("test/numerics/sizes/test_dynamic_stacks.py",)
 SEVERAL = ("test/runtime/test_bundles_of_several_kernels.py",)
 BANDS = [
     Fault(
@@ -19,13 +19,13 @@ BANDS = [
         "matmul: the first matrices of a band have the kernels of the one before it",
         "band = bisect_right(self._bands, matrices)",
         "band = bisect_right(self._bands, matrices - 1)",
-        ("test/compiler/test_matmul_of_any_rows_and_batch.py",),
+        ("test/compiler/calls/test_matmul_of_any_rows_and_batch.py",),
     ),
     Fault(
         "bands: a schedule serves more rows than its tile holds",
         "for most, own in bounded.items() if keeps_rules(each, own)}",
         "for most in bounded}",
-        ("test/compiler/test_bands.py",),
+        ("test/compiler/schedule/test_bands.py",),
     ),
 ]
 ROWS = [
@@ -51,7 +51,7 @@ ROWS = [
         "matmul: the first rows of a range go to the one before it",
         "[bisect_right(self._starts[band], rows)]",
         "[bisect_right(self._starts[band], rows - 1)]",
-        ("test/compiler/test_matmul_of_any_m.py",),
+        ("test/compiler/calls/test_matmul_of_any_m.py",),
     ),
     Fault(
         "regions: operands of any rows are viewed with the rows that were traced",
@@ -75,7 +75,7 @@ ROWS = [
         "grid parts: kernels of rows without end may have them",
         "m = -(-problem.most_m // schedule.tile[0])",
         "m = -(-problem.m // schedule.tile[0])",
-        ("test/compiler/test_row_buckets.py",),
+        ("test/compiler/schedule/test_row_buckets.py",),
     ),
     Fault(
         "stacks: a launch counts the tiles of one matrix less",
@@ -87,7 +87,7 @@ ROWS = [
         "matmul: the number of matrices is looked for in an a that all share",
         "self._at, self._axis = int(stacks and not spec.a_stacked)",
         "self._at, self._axis = 0",
-        ("test/compiler/test_matmul_of_any_batch.py",),
+        ("test/compiler/calls/test_matmul_of_any_batch.py",),
     ),
     Fault(
         "stacks: every matrix of any number has a cluster for itself",
@@ -129,37 +129,37 @@ ROWS = [
         "buckets: schedules are left out however much they are missed",
         "missed[least].max() > 1 + LOSS:",
         "missed[least].max() > 2 + LOSS:",
-        ("test/compiler/test_row_buckets.py",),
+        ("test/compiler/schedule/test_row_buckets.py",),
     ),
     Fault(
         "sizes: a function that asks how many rows there are need not be asked at each number",
         "    return bool(sizes.guards) or watching.is_number",
         "    return watching.is_number",
-        ("test/compiler/test_epilogues_of_any_m.py",),
+        ("test/compiler/calls/test_epilogues_of_any_m.py",),
     ),
     Fault(
         "short-steps: what is left of K is rounded down to whole MMAs",
         "-(-left // dtype.k_per_mma) * dtype.k_per_mma",
         "max(left // dtype.k_per_mma, 1) * dtype.k_per_mma",
-        ("test/numerics/test_skipped_zeros.py",),
+        ("test/numerics/sizes/test_skipped_zeros.py",),
     ),
     Fault(
         "short-steps: tcgen05.mma of the last step leaves out one more",
         "*sums_at(op.acc), op.accumulate, range(depth))",
         "*sums_at(op.acc), op.accumulate, range(max(depth - 16, 1)))",
-        ("test/numerics/test_skipped_zeros_tcgen05.py",),
+        ("test/numerics/sizes/test_skipped_zeros_tcgen05.py",),
     ),
     Fault(
         "modules: rows that are compared with matrices are taken for them",
         "if None in named or named[0] != named[1]:",
         "if None in named:",
-        ("test/compiler/test_compared_sizes.py",),
+        ("test/compiler/calls/test_compared_sizes.py",),
     ),
     Fault(
         "modules: a size of a transposed tensor is that of the other's dim",
         '_size_of(turned[1], int(turned[2].split(",")[dim]), text, dims)',
         "_size_of(turned[1], dim, text, dims)",
-        ("test/compiler/test_compared_sizes.py",),
+        ("test/compiler/calls/test_compared_sizes.py",),
     ),
     Fault(
         "modules: inputs of rows and matrices are viewed with matrices alone",

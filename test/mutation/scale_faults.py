@@ -25,7 +25,7 @@ QUANTISED = [
         "quantized: scales of powers of two are always rounded down",
         "exponent = arith.shrui(bits + element.carry(op.rounding.value), fraction)",
         "exponent = arith.shrui(bits, fraction)",
-        ("test/compiler/test_matmul_quantized.py",),
+        ("test/compiler/scales/test_matmul_quantized.py",),
     ),
 ]
 BLOCKWISE = [

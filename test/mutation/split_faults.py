@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fault import Fault
 
-TESTS = ("test/numerics/test_split_tiles.py",)
+TESTS = ("test/numerics/f32/test_split_tiles.py",)
 SPLIT_TILES = [
     Fault(
         "split-tiles: MMAs may read terms before the async proxy sees them",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fault import Fault
 
-TESTS = ("test/numerics/test_turned_weights.py",)
-TENSOR_MEMORY = ("test/numerics/test_weights_in_tensor_memory.py",)
+TESTS = ("test/numerics/weights/test_turned_weights.py",)
+TENSOR_MEMORY = ("test/numerics/weights/test_weights_in_tensor_memory.py",)
 TURNED = [
     Fault(
         "weights for wgmma: registers of A are written again before the MMA has read them",

@@ -11,7 +11,7 @@ from tilewright.compiler.schedule.chip_figures import figures
 from tilewright.dialects.errors import OptionError
 from tilewright.dialects.target import TARGETS
 
-PAGE = Path(__file__).parents[2] / "docs" / "roofline.md"
+PAGE = Path(__file__).parents[3] / "docs" / "roofline.md"
 
 
 @pytest.mark.parametrize("name", BOARDS)

@@ -12,7 +12,7 @@ from tilewright.runtime.bundles.bundle import Bundle, seal
 from tilewright.runtime.launch.devices import open_device
 from tilewright.tools.references import compare_with, of_source
 
-BENCHMARKS = str(Path(__file__).parents[2] / "benchmarks")
+BENCHMARKS = str(Path(__file__).parents[3] / "benchmarks")
 TMA = "tma-insertion,swizzle-selection"
 ROLES = "pipelining{stages=3},warp-specialization"
 STAGED = "epilogue-staging{columns=32 buffers=2}"

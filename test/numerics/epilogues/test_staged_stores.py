@@ -11,7 +11,7 @@ pytestmark = pytest.mark.pairwise
 ELEMENT_BYTES = {"bf16": 2, "f16": 2, "f32": 4}
 TMA = "tma-insertion,swizzle-selection"
 LATER = ("clustering", "pipelining{stages=3}", "warp-specialization", "persistence{scheduler=clc}")
-INPUTS = Path(__file__).parent / "inputs"
+INPUTS = Path(__file__).parents[1] / "inputs"
 
 
 @pytest.mark.sweep(6)
