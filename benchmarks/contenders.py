@@ -85,6 +85,15 @@ def loaded(folder: Path, parts: int = 1) -> dict[tuple[str, ...], dict[str, Any]
     return found
 
 
+def measured(
+    options: argparse.Namespace, measure: Callable[..., list[dict[str, Any]]], parts: int = 1
+) -> int:
+    """Rows of `measure(*key, kernels, options)` of what `loaded` finds, reported."""
+    found = loaded(options.folder, parts)
+    rows = [row for key, kernels in found.items() for row in measure(*key, kernels, options)]
+    return reported(rows, options.json)
+
+
 def reported(rows: Sequence[dict[str, Any]], path: Path | None) -> int:
     """The exit status of measured rows: 1 where one is not right. Writes them to a path as JSON."""
     if path:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from contenders import comparison_parser, loaded, parsed, reported, write_bundle
+from contenders import comparison_parser, measured, parsed, write_bundle
 
 SHAPES = (
     "1x1024x4096,1x4096x4096,1x6144x4096,1x28672x4096,1x2x14336x4096,1x4096x14336,1x1024x8192,"
@@ -32,7 +32,9 @@ DEVIATION = 1 / 64  # of weights, so that functions of the sums have something t
 
 def main() -> int:
     options = parse_options()
-    return compile_all(options) if options.what == "compile" else run_all(options)
+    if options.what == "compile":
+        return compile_all(options)
+    return measured(options, measure)
 
 
 def parse_options() -> argparse.Namespace:
@@ -79,13 +81,6 @@ def compile_all(options: argparse.Namespace) -> int:
             path = options.folder / f"{shape}.{name}.zip"
             made.append(write_bundle(source, path, options.target, choose(spec, target).pipeline()))
     return int(not all(made))
-
-
-def run_all(options: argparse.Namespace) -> int:
-    """A table of times for each shape."""
-    found = loaded(options.folder)
-    rows = [row for (shape,), kernels in found.items() for row in measure(shape, kernels, options)]
-    return reported(rows, options.json)
 
 
 def measure(shape: str, kernels: dict[str, Any], options: argparse.Namespace) -> list[Any]:

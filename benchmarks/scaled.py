@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from contenders import captured, comparison_parser, loaded, parsed, reported, timed, write_bundle
+from contenders import captured, comparison_parser, measured, parsed, timed, write_bundle
 
 SHAPES = (
     "4096x2112x7168", "4096x24576x1536", "4096x32768x512", "4096x7168x16384", "4096x4096x7168",
@@ -67,7 +67,9 @@ TOLERANCE = 2.0**-6  # of the largest element, in bf16
 
 def main() -> int:
     options = parse_options()
-    return compile_all(options) if options.what == "compile" else run_all(options)
+    return (
+        compile_all(options) if options.what == "compile" else measured(options, measure, parts=2)
+    )
 
 
 def parse_options() -> argparse.Namespace:
@@ -105,17 +107,6 @@ def compile_all(options: argparse.Namespace) -> int:
 def suits(name: str, m: int) -> bool:
     """Whether a variant is tried for so many rows."""
     return m >= ROWS_FEW if not name.startswith("64x") else m <= ROWS_FEW
-
-
-def run_all(options: argparse.Namespace) -> int:
-    """A table of times for each shape and recipe."""
-    found = loaded(options.folder, parts=2)
-    rows = [
-        row
-        for (shape, recipe), kernels in found.items()
-        for row in measure(shape, recipe, kernels, options)
-    ]
-    return reported(rows, options.json)
 
 
 def measure(

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from contenders import captured, comparison_parser, loaded, parsed, reported, timed, write_bundle
+from contenders import captured, comparison_parser, measured, parsed, timed, write_bundle
 
 SHAPES = ("8192x14336x4096", "8192x8192x8192", "4096x11008x4096", "512x14336x4096")
 STATIC = "warp-specialization,persistence{order=grouped group=8}"
@@ -40,7 +40,9 @@ TWO, KEPT = "two", "kept"
 
 def main() -> int:
     options = parse_options()
-    return compile_all(options) if options.what == "compile" else run_all(options)
+    if options.what == "compile":
+        return compile_all(options)
+    return measured(options, measure)
 
 
 def parse_options() -> argparse.Namespace:
@@ -88,13 +90,6 @@ def compile_all(options: argparse.Namespace) -> int:
             for name, (each, pipeline) in sources.items()
         ]
     return int(not all(made))
-
-
-def run_all(options: argparse.Namespace) -> int:
-    """A table of times for each shape."""
-    found = loaded(options.folder)
-    rows = [row for (shape,), kernels in found.items() for row in measure(shape, kernels, options)]
-    return reported(rows, options.json)
 
 
 def measure(shape: str, kernels: dict[str, Any], options: argparse.Namespace) -> list[Any]:

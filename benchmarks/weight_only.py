@@ -25,7 +25,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from contenders import captured, comparison_parser, loaded, parsed, reported, timed, write_bundle
+from contenders import captured, comparison_parser, measured, parsed, timed, write_bundle
 
 SHAPES = tuple(
     f"{m}x{n}x{k}"
@@ -40,7 +40,9 @@ L2_MULTIPLE, SETS = 3, (4, 24)
 
 def main() -> int:
     options = parse_options()
-    return compile_all(options) if options.what == "compile" else run_all(options)
+    return (
+        compile_all(options) if options.what == "compile" else measured(options, measure, parts=2)
+    )
 
 
 def parse_options() -> argparse.Namespace:
@@ -113,17 +115,6 @@ def _compile(task: tuple[Any, ...]) -> bool:
 def _read_weights(weights: str, k: int) -> tuple[str, int]:
     dtype, group = weights.split("-")
     return dtype, k if group == "all" else int(group)
-
-
-def run_all(options: argparse.Namespace) -> int:
-    """A table of times for each shape and type of weights."""
-    found = loaded(options.folder, parts=2)
-    rows = [
-        row
-        for (shape, weights), kernels in found.items()
-        for row in measure(shape, weights, kernels, options)
-    ]
-    return reported(rows, options.json)
 
 
 def measure(

@@ -34,6 +34,21 @@ def test_kernels_are_found_again_by_the_parts_of_their_names(contenders, tmp_pat
     assert list(contenders.loaded(tmp_path)) == [("16x16x16",)]
 
 
+def test_kernels_of_a_folder_are_measured_by_their_names(contenders, tmp_path):
+    for name in ("a", "b"):
+        contenders.write_bundle(MatmulSpec(16, 16, 16), tmp_path / f"s.fast.{name}.zip", "sm_90a")
+    asked = []
+
+    def measure(shape, recipe, kernels, options):
+        asked.append((shape, recipe, sorted(kernels)))
+        return [{"right": each == "a"} for each in kernels]
+
+    options = SimpleNamespace(folder=tmp_path, json=tmp_path / "rows.json")
+    assert contenders.measured(options, measure, parts=2) == 1
+    assert asked == [("s", "fast", ["a", "b"])]
+    assert len(json.loads(options.json.read_text())) == 2
+
+
 def test_a_refused_kernel_is_named_and_writes_nothing(contenders, tmp_path, capsys):
     path = tmp_path / "16x16x16.wide.zip"
     assert not contenders.write_bundle(MatmulSpec(16, 16, 16), path, "sm_90a", "tiling{tile=8x8x8}")
