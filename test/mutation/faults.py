@@ -52,7 +52,7 @@ LAYOUTS_AND_FRONT_END = [
         "gather-epilogue: a transposed side operand is read as it lies",
         "source = [axes[order.index(i)] for i in range(len(axes))]",
         "source = list(axes)",
-        (f"{NUMERICS}/test_side_operands.py",),
+        (f"{NUMERICS}/epilogues/test_side_operands.py",),
     ),
 ]
 PASSES = [
@@ -66,7 +66,7 @@ PASSES = [
         "tensor-maps: a multicast part has the rows of the whole tile",
         "if scales else [whole.box[0], whole.box[1] // parts]",
         "if scales else [whole.box[0], whole.box[1]]",
-        (f"{NUMERICS}/test_hopper_presets.py", f"{NUMERICS}/test_wide_clusters.py"),
+        (f"{NUMERICS}/test_hopper_presets.py", f"{NUMERICS}/loops/test_wide_clusters.py"),
     ),
     Fault(
         "swizzle-selection: maps of plain copies keep their old swizzle",
@@ -90,7 +90,7 @@ PASSES = [
         "pipelining: the prologue fills one slot too few for the loop",
         "        distance = index_constant(ahead * steps.step)",
         "        distance = index_constant((ahead - 1) * steps.step)",
-        (PREFIXES, f"{NUMERICS}/test_ring_depths.py"),
+        (PREFIXES, f"{NUMERICS}/loops/test_ring_depths.py"),
     ),
     Fault(
         "pipelining: a slot is released while the MMA of its step may run",
@@ -102,25 +102,25 @@ PASSES = [
         "warp-specialization: the accumulator is handed back before it is stored",
         "ReleaseOp(ring=ring, loc=store.location, ip=ir.InsertionPoint.after(stores[-1]))",
         "ReleaseOp(ring=ring, loc=store.location, ip=ir.InsertionPoint(stores[0]))",
-        (f"{NUMERICS}/test_tile_loops.py", PREFIXES),
+        (f"{NUMERICS}/loops/test_tile_loops.py", PREFIXES),
     ),
     Fault(
         "persistence: the tiles along M and N are exchanged",
         'how = {"tiles": integers(tiles), "order": order, "group": group}',
         'how = {"tiles": integers(tiles[::-1]), "order": order, "group": group}',
-        (f"{NUMERICS}/test_tile_loops.py",),
+        (f"{NUMERICS}/loops/test_tile_loops.py",),
     ),
     Fault(
         "split-k: the parts start one K step after each other",
         "        first = arith.muli(rank, index_constant(each))",
         "        first = arith.muli(rank, index_constant(1))",
-        (f"{NUMERICS}/test_split_k.py",),
+        (f"{NUMERICS}/loops/test_split_k.py",),
     ),
     Fault(
         "ping-pong: the first consumer keeps its place in the ring after its tile",
         "with ir.InsertionPoint.at_block_begin(body) if turn else ir.InsertionPoint(body):",
         "with ir.InsertionPoint.at_block_begin(body):",
-        (f"{NUMERICS}/test_ping_pong.py",),
+        (f"{NUMERICS}/loops/test_ping_pong.py",),
     ),
 ]
 LOWERING = [
@@ -165,13 +165,13 @@ LOWERING = [
         "pipes: copies of a slot are published while the newest run",
         "    sm.CpAsyncWaitOp.of(pending=newest)\n",
         "    sm.CpAsyncWaitOp.of(pending=newest + 1)\n",
-        (f"{NUMERICS}/test_ring_depths.py",),
+        (f"{NUMERICS}/loops/test_ring_depths.py",),
     ),
     Fault(
         "copies: parts of a unit lie one byte apart",
         "    return unit + part % in_unit * size",
         "    return unit + part % in_unit",
-        (f"{NUMERICS}/test_ring_depths.py",),
+        (f"{NUMERICS}/loops/test_ring_depths.py",),
     ),
     Fault(
         "operands: threads swizzle by the line after next",
@@ -183,7 +183,7 @@ LOWERING = [
         "operands: a multicast part starts at the tile's first row of global memory",
         "    row = _first_row(op) + part * part_rows",
         "    row = _first_row(op)",
-        (f"{NUMERICS}/test_wide_clusters.py",),
+        (f"{NUMERICS}/loops/test_wide_clusters.py",),
     ),
     Fault(
         "rows: columns past the edge of C are written",
@@ -195,25 +195,25 @@ LOWERING = [
         "expand-loops: a buffer is written while its last store reads it",
         "        sm.BulkWaitOp.of(pending=ring.type.stages - 1)",
         "        sm.BulkWaitOp.of(pending=ring.type.stages)",
-        (PREFIXES, f"{NUMERICS}/test_staged_stores.py"),
+        (PREFIXES, f"{NUMERICS}/epilogues/test_staged_stores.py"),
     ),
     Fault(
         "pieces: stmatrix exchanges the second and third of four matrices",
         "    row = op.row + lane % ROWS + matrix_row(origins, number)",
         "    row = op.row + lane % ROWS + number // 2 * ROWS",
-        (f"{NUMERICS}/test_staged_stores.py",),
+        (f"{NUMERICS}/epilogues/test_staged_stores.py",),
     ),
     Fault(
         "expand-reduction: the parts of a cluster with several tiles are taken from neighbours",
         "    behind = [part * m * n for part in range(split)]",
         "    behind = [part for part in range(split)]",
-        (f"{NUMERICS}/test_split_k.py", f"{NUMERICS}/test_split_clusters.py"),
+        (f"{NUMERICS}/loops/test_split_k.py", f"{NUMERICS}/loops/test_split_clusters.py"),
     ),
     Fault(
         "claims: a claimed cluster is counted along the wrong axis",
         "    return along_m + along_n * tiles",
         "    return along_m + along_n",
-        (f"{NUMERICS}/test_tile_loops.py",),
+        (f"{NUMERICS}/loops/test_tile_loops.py",),
     ),
     Fault(
         "cluster: a pair's release does not reach who fills the odd CTA",
@@ -225,19 +225,19 @@ LOWERING = [
         "clearing: eight rows too few are cleared of what lay there",
         " + op.row.value * layout.span_bytes\n",
         " + (op.row.value + 8) * layout.span_bytes\n",
-        (f"{NUMERICS}/test_few_rows.py",),
+        (f"{NUMERICS}/sizes/test_few_rows.py",),
     ),
     Fault(
         "tiles: the last, lower group of tiles counts as a whole one",
         "    height = arith.minui(build.constant(m) - first, build.constant(group))",
         "    height = build.constant(group)",
-        (f"{NUMERICS}/test_tile_loops.py",),
+        (f"{NUMERICS}/loops/test_tile_loops.py",),
     ),
     Fault(
         "shifted-copies: the end of the tensor is not loaded again",
         "        beyond = _over(end, UNITS * UNIT_BYTES, self.limit)",
         "        beyond = _over(end, UNITS * UNIT_BYTES, self.limit + 2 * UNIT_BYTES)",
-        (f"{NUMERICS}/test_shifted_copies.py",),
+        (f"{NUMERICS}/sizes/test_shifted_copies.py",),
     ),
     Fault(
         "special-functions: tanh of small values takes the wrong constant",
@@ -261,7 +261,7 @@ LOWERING = [
         "plan: an empty barrier counts one warp of those that read the accumulator",
         "        count = _consumer_warps(ring) * (2 if cluster.pair else 1)",
         "        count = 2 if cluster.pair else 1",
-        (f"{NUMERICS}/test_tile_loops.py", PREFIXES),
+        (f"{NUMERICS}/loops/test_tile_loops.py", PREFIXES),
     ),
 ]
 EXCHANGED = [
@@ -281,13 +281,13 @@ EXCHANGED = [
         "tiled-swap: rows of C stay rows of the sums for what epilogues read",
         'EXCHANGED = {"": "", "m": "n", "n": "m", "mn": "mn"}',
         'EXCHANGED = {"": "", "m": "m", "n": "n", "mn": "mn"}',
-        (f"{NUMERICS}/test_exchanged_epilogues.py",),
+        (f"{NUMERICS}/epilogues/test_exchanged_epilogues.py",),
     ),
     Fault(
         "pieces: neighbours are read together where a column of C ends between them",
         "    each = math.gcd(width, columns)",
         "    each = width",
-        (f"{NUMERICS}/test_exchanged_epilogues.py",),
+        (f"{NUMERICS}/epilogues/test_exchanged_epilogues.py",),
     ),
 ]
 WEIGHTS = [
@@ -295,19 +295,19 @@ WEIGHTS = [
         "widened words: the sign of s8 is lost in bf16",
         '    return _difference(arith.ori(low, magic), arith.ori(sign, magic), "bf16")',
         '    return _difference(arith.ori(low, magic), magic, "bf16")',
-        (f"{NUMERICS}/test_weights.py",),
+        (f"{NUMERICS}/weights/test_weights.py",),
     ),
     Fault(
         "group scales: a tile's first step multiplies by the scales of the next one",
         "            with build.when(begins(op)):\n                _ask(reads, slots, step)\n",
         "            with build.when(begins(op)):\n                _ask(reads, slots, step + 1)\n",
-        (f"{NUMERICS}/test_weights.py",),
+        (f"{NUMERICS}/weights/test_weights.py",),
     ),
     Fault(
         "weights: the second half of an MMA's K is read from the first",
         "for half in (0, HALF_K)]",
         "for half in (0, 0)]",
-        (f"{NUMERICS}/test_weights.py",),
+        (f"{NUMERICS}/weights/test_weights.py",),
     ),
 ]
 READ_AHEAD = [
@@ -315,25 +315,25 @@ READ_AHEAD = [
         "reads ahead: all pairs of a thread take the columns of its first",
         "        within = _copy(op.start, copies) + (_copy(op.column, copies) + columns)",
         "        within = _copy(op.start, copies) + _copy(op.column, copies)",
-        (f"{NUMERICS}/test_reads_ahead.py",),
+        (f"{NUMERICS}/epilogues/test_reads_ahead.py",),
     ),
     Fault(
         "pieces ahead: matrices are handed to the pairs in another order",
         "                hold(element, pairs[number])",
         "                hold(element, pairs[-1 - number])",
-        (f"{NUMERICS}/test_loads_ahead.py",),
+        (f"{NUMERICS}/epilogues/test_loads_ahead.py",),
     ),
     Fault(
         "marks: the start is stored before the grids in front have ended",
         "        with ir.InsertionPoint.after(allowed), build.when(one):",
         "        with ir.InsertionPoint(op), build.when(one):",
-        (f"{NUMERICS}/test_marks.py",),
+        (f"{NUMERICS}/loops/test_marks.py",),
     ),
     Fault(
         "early loads: the second step asks for the tiles of the first again",
         "                values[counter] = index_constant(number)",
         "                values[counter] = index_constant(known[0])",
-        (f"{NUMERICS}/test_early_loads.py",),
+        (f"{NUMERICS}/loops/test_early_loads.py",),
     ),
 ]
 CHOICE = [
@@ -349,32 +349,32 @@ PRECISION = [
         "split-words: the low part of B is left out",
         "PRODUCTS = (((LOW, HIGH), (HIGH, LOW), (HIGH, HIGH)),)",
         "PRODUCTS = (((LOW, HIGH), (HIGH, HIGH)),)",
-        (f"{NUMERICS}/test_split_f32.py",),
+        (f"{NUMERICS}/f32/test_split_f32.py",),
     ),
     Fault(
         "split-words: what is left of an element is that of its high part",
         "left = arith.subf(value, llvm.bitcast(value.type, high))",
         "left = llvm.bitcast(value.type, high)",
-        (f"{NUMERICS}/test_split_f32.py",),
+        (f"{NUMERICS}/f32/test_split_f32.py",),
     ),
     Fault(
         "split-words: the last parts of bf16x9 are not multiplied",
         "    ((THIRD, FIRST), (SECOND, SECOND), (FIRST, THIRD)),\n",
         "    ((SECOND, SECOND),),\n",
-        (f"{NUMERICS}/test_nine_products.py",),
+        (f"{NUMERICS}/f32/test_nine_products.py",),
     ),
     Fault(
         "bf16-parts: what is left of an element is not made larger",
         "LEFT = 2.0**SHIFT\n",
         "LEFT = 2.0 ** (SHIFT - 1)\n",
-        (f"{NUMERICS}/test_nine_products.py",),
+        (f"{NUMERICS}/f32/test_nine_products.py",),
     ),
     Fault(
         "bf16-parts: an infinite operand has parts like a number",
         "        value = arith.mulf(left, build.f32(LEFT))\n        pieces.append(value)\n",
         "        value = arith.mulf(left, build.f32(LEFT))\n        pieces.append(value)\n"
         "    pieces[0] = llvm.bitcast(f32, word)\n",
-        (f"{NUMERICS}/test_nine_products.py",),
+        (f"{NUMERICS}/f32/test_nine_products.py",),
     ),
 ]
 FAULTS = [

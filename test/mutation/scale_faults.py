@@ -5,7 +5,7 @@ from __future__ import annotations
 from fault import Fault
 
 NUMERICS = "test/numerics"
-SCALES = f"{NUMERICS}/test_blockwise_scales.py"
+SCALES = f"{NUMERICS}/scales/test_blockwise_scales.py"
 PRODUCTS = f"{NUMERICS}/test_products_in_tensor_memory.py"
 
 QUANTISED = [
@@ -13,13 +13,13 @@ QUANTISED = [
         "expand-quantized: a word has the scales of a row's blocks the other way round",
         "self._store(_vector(own), number)",
         "self._store(_vector(own[::-1]), number)",
-        (f"{NUMERICS}/test_quantized_outputs.py",),
+        (f"{NUMERICS}/scales/test_quantized_outputs.py",),
     ),
     Fault(
         "quantized: a row's scales lie in the line of the atom behind its own",
         "op.row % rows // LINES * SCALE_ATOM_BLOCKS",
         "op.row % rows // LINES * LINE_BYTES",
-        (f"{NUMERICS}/test_quantized_outputs.py",),
+        (f"{NUMERICS}/scales/test_quantized_outputs.py",),
     ),
     Fault(
         "quantized: scales of powers of two are always rounded down",
