@@ -20,10 +20,11 @@ from .argument_layout import lay_out, read_arguments, tell_arguments, tell_gaps
 from .argument_shapes import reshape_arguments
 from .backend import assemble, emit_ptx
 from .compiled import Compiled, complete_manifest
+from .importers.file_kinds import EXPORTED
 from .importers.linalg_text import LinalgText
 from .importers.mlir_files import read_mlir
 from .importers.source_text import check_text
-from .importers.torch_module import EXPORTED, read_exported
+from .importers.torch_module import read_exported
 from .ir_text import short_text
 from .levels import check_alone, is_kernel, level_of, settle_target
 from .lowered import launch_of

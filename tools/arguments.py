@@ -65,8 +65,12 @@ class Parser(argparse.ArgumentParser):
             self.register("action", name, _Once)
 
     def parse_known_args(self, *arguments: Any, **keywords: Any) -> Any:
+        """Refuses what it does not know by itself: the whole program would not name the command."""
         self.given.clear()
-        return super().parse_known_args(*arguments, **keywords)
+        options, unknown = super().parse_known_args(*arguments, **keywords)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return options, unknown
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"error: {self.prog}: {message}; see {self.prog} --help")
@@ -209,7 +213,7 @@ def problem(
 
 
 def _check_trusted(file: Path | None, parser: Parser) -> None:
-    from ..compiler.importers.torch_module import EXPORTED
+    from ..compiler.importers.file_kinds import EXPORTED
 
     if file is None or file.suffix != EXPORTED:
         parser.error(f"--trust must come with a {EXPORTED} FILE, got {file or 'none'}")

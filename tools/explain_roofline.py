@@ -219,7 +219,7 @@ def _source(parser: Parser, options: argparse.Namespace) -> MatmulSpec | Path:
 
 
 def _is_bundle(source: MatmulSpec | Path) -> bool:
-    from ..compiler.importers.torch_module import EXPORTED
+    from ..compiler.importers.file_kinds import EXPORTED
     from ..runtime.bundles.bundle import is_bundle
 
     return isinstance(source, Path) and source.suffix != EXPORTED and is_bundle(source)

@@ -185,7 +185,7 @@ def _tell(
 def preset_names(text: str | None, target: str) -> list[str]:
     """The presets of a target that a text names, all without a text; in the house's order."""
     from ..compiler.pipeline import all_presets, presets_of
-    from ..dialects.errors import CompileError
+    from ..dialects.errors import OptionError
     from .ladder_steps import rungs_of
 
     presets = all_presets()
@@ -196,7 +196,7 @@ def preset_names(text: str | None, target: str) -> list[str]:
     for name in names:
         if name not in presets:
             known = ", ".join(presets)
-            raise CompileError(f"preset: unknown name {name!r}; use one of {known}")
+            raise OptionError(f"preset: unknown name {name!r}; use one of {known}")
     return names
 
 

@@ -289,7 +289,7 @@ def of_kernel(source: MatmulSpec | Path | None) -> Reference:
 
 def of_source(source: MatmulSpec | Path, sizes: Sequence[int] = ()) -> Reference:
     """The reference for what is compiled; `sizes` are the M and batch to run of a source of any."""
-    from ..compiler.importers.torch_module import EXPORTED
+    from ..compiler.importers.file_kinds import EXPORTED
 
     if not isinstance(source, Path):
         return OfSpec(source.of_sizes(*sizes))

@@ -135,14 +135,14 @@ def _obtain(
     progress: Progress,
 ) -> Obtained:
     """The kernel to run and what to hold it to: of a bundle, or compiled."""
-    from ..compiler.importers.torch_module import EXPORTED
+    from ..compiler.importers.file_kinds import EXPORTED
     from ..runtime.bundles.bundle import is_bundle, read_bundle
     from .references import of_kernel
 
     _hint_sizes(options)
     asked = reference_of(options, parser)
     file: Path | None = options.file
-    if file is not None and file.suffix != EXPORTED and is_bundle(file):  # both are zips
+    if file is not None and file.suffix != EXPORTED and (file.suffix == ".zip" or is_bundle(file)):
         _refuse_compilation(parser, options)
         problem(options, parser, spec_beside=True)
         bundle = read_bundle(file)

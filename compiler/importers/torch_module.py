@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import torch
 
 
-EXPORTED = ".pt2"
 CUT = "tensor.extract_slice"
 LOST = re.compile(r"failed to legalize operation[^\n]*?torch\.(aten\.\w+)")
 

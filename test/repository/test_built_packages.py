@@ -14,7 +14,9 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDERS = ("compiler", "dialects", "package", "passes", "runtime", "tools")
-FILES = ("pyproject.toml", "README.md", "LICENSE")
+BESIDE = ("benchmarks", "docs", "examples", "test", "typings")
+"""What a source distribution has beside the packages."""
+FILES = ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "Makefile", "constraints.txt")
 BUILD = "import sys; from setuptools import build_meta; build_meta.{}(sys.argv[1])"
 ASK = "from tilewright.runtime.again import extension; print(extension() is not None)"
 
@@ -25,7 +27,7 @@ def built(tmp_path):
     pytest.importorskip("setuptools", minversion="77.0.3")
     tree = tmp_path / "tree"
     left_out = shutil.ignore_patterns("__pycache__", "*.so")
-    for folder in FOLDERS:
+    for folder in (*FOLDERS, *BESIDE):
         shutil.copytree(ROOT / folder, tree / folder, ignore=left_out)
     for name in FILES:
         shutil.copy(ROOT / name, tree / name)
@@ -67,7 +69,9 @@ def test_a_wheel_has_the_extension_where_there_is_a_compiler(built, compiler, tm
     assert ask(tmp_path / "installed") is (compiler == "cc")
 
 
-def test_the_sources_bring_the_extensions_own(built):
+def test_the_sources_bring_the_extensions_own_and_what_stands_beside_packages(built):
     with tarfile.open(built("sdist")) as archive:
         names = [Path(name).parts[1:] for name in archive.getnames()]
     assert ("runtime", "_again.c") in names
+    assert {(name,) for name in (*FILES, *BESIDE)} <= {name[:1] for name in names}
+    assert ("test", "conftest.py") in names

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import tilewright
+from tilewright.compiler.bundle_writer import as_bundle
 
 ROOT = Path(__file__).parent.parent.parent
 COMPILER = ("llvmlite", "mlir", "nvidia", "torch", "torch_mlir")
@@ -140,6 +141,16 @@ def test_the_command_line_works_as_far_as_it_can_without_the_compiler(limited):
 def test_the_command_line_names_the_extra_that_is_missing(limited):
     rule = "torch_mlir: must be installed for this, got none"
     assert limited["said"][-1] == [1, f"error: {rule}; pip install 'tilewright[compiler]'\n"]
+
+
+def test_a_bundle_runs_on_the_command_line_without_mlir(tmp_path):
+    """It takes torch alone, of which the inputs are."""
+    path = str(tmp_path / "matmul.zip")
+    compiled = tilewright.compile(tilewright.MatmulSpec(m=64, n=32, k=32))
+    as_bundle(compiled, path)
+    code = "import sys; sys.modules.update(dict.fromkeys(('torch_mlir', 'mlir')))\n"
+    code += "from tilewright.tools.main import main; sys.exit(main(['run', sys.argv[1]]))"
+    assert "PASS  all 2048 elements" in in_child(code, path)
 
 
 def test_a_public_name_says_which_extra_it_needs():

@@ -209,7 +209,7 @@ def test_names_of_rungs_are_never_cut(capsys):
 
 def test_an_unknown_preset_is_named(tilewright):
     ran = tilewright("ladder", "--presets", "v1a,v9")
-    assert ran.status == 1
+    assert ran.status == 2
     assert ran.err.startswith("error: preset: unknown name 'v9'; use one of v1a, ")
 
 

@@ -23,6 +23,16 @@ SPEC = ("--m", "8", "--n", "8", "--k", "16")
             " see tilewright run --help",
         ),
         (
+            ("compile", *SPEC, "--fast"),
+            "error: tilewright compile: unrecognized arguments: --fast;"
+            " see tilewright compile --help",
+        ),
+        (
+            ("explain", "schedule", *SPEC, "much", "more"),
+            "error: tilewright explain schedule: unrecognized arguments: more;"
+            " see tilewright explain schedule --help",
+        ),
+        (
             ("compile", "--m", "many"),
             "error: tilewright compile: argument --m: must be an integer, got 'many';"
             " see tilewright compile --help",
