@@ -9,7 +9,8 @@
 `compile` needs no GPU, but torch to trace epilogues. It writes FOLDER/MxNxK.EPILOGUE.zip, bf16 with
 the weight as N×K, and FOLDER/MxNxK.plain.zip. A name such as residual.turns asks for a schedule of
 `WAYS`. `count` needs nvdisasm: it prints the instructions an element of C that a kernel has beyond
-the plain one's, which is one element's share of the code that a thread executes once a tile. `run`
+the plain one's, which is one element's share of the code that a thread executes once a tile, and
+the bytes of all its code. `run`
 needs no compiler: `runtime` importable as tilewright.runtime, torch, numpy and cuda-python. Every
 contender is compared with torch in float32 first, captured in a CUDA graph of several calls, and
 takes turns with the others; times are medians. Inductor tunes itself (max-autotune), which takes up
@@ -36,9 +37,19 @@ SHAPES = (
     "4096x4096x14336,8192x8192x8192,1024x4096x4096,512x14336x4096,16384x4096x1024,4096x1024x4096"
 )
 PLAIN, PING = "plain", "ping"
+INSTRUCTION_BYTES = 16
+GELU_CUBIC = 0.044715
 OTHERS = ("eager", "cublaslt", "inductor")
-OPERANDS = {"bias": ["n"], "scale_bias": ["n", "n"], "row_scale": ["m"], "residual": ["mn"]}
+OPERANDS = {
+    "bias": ["n"],
+    "scale_bias": ["n", "n"],
+    "row_scale": ["m"],
+    "residual": ["mn"],
+    "gelu_tanh_gradient": ["mn"],
+}
 """What indexes the operands of an epilogue that has some."""
+FUNCTIONS = ("gelu", "gelu_tanh", "silu", "gelu_tanh_gradient")
+"""Epilogues that `--math` is about."""
 CUBLASLT = {"relu": {"use_gelu": False}, "gelu_tanh": {"use_gelu": True}}
 """What torch asks of cublasLt's own epilogues beside that of `linear`, which adds a bias."""
 VECTORS = ("threads", "ahead", "registers")
@@ -81,7 +92,18 @@ def epilogues() -> dict[str, Callable[..., Any]]:
         "residual": lambda acc, residual: acc + residual,
         "scale_bias": lambda acc, scale, bias: acc * scale + bias,
         "row_scale": lambda acc, scale: acc * scale,
+        "gelu_tanh_gradient": gelu_tanh_gradient,
     }
+
+
+def gelu_tanh_gradient(acc: Any, x: Any) -> Any:
+    """The gradient of GELU (tanh) at x, times that of its result."""
+    import torch
+
+    x = x.float()
+    slope = math.sqrt(2 / math.pi) * (1 + 3 * GELU_CUBIC * x * x)
+    tanh = torch.tanh(math.sqrt(2 / math.pi) * (x + GELU_CUBIC * x * x * x))
+    return acc * (0.5 * (1 + tanh) + 0.5 * x * (1 - tanh * tanh) * slope)
 
 
 def main() -> int:
@@ -115,11 +137,11 @@ def compile_all(options: argparse.Namespace) -> int:
             m, n, k = map(int, shape.split("x"))
             name, _, way = each.partition(".")
             source = source_of(m, n, k, name)
-            compiled = compile_matmul(source, target=options.target, math=options.math)
+            kind = {"target": options.target, "math": options.math if name in FUNCTIONS else None}
+            compiled = compile_matmul(source, **kind)
             if way:
                 how = pipeline_of(way, compiled.pipeline)
-                kind = {"target": options.target, "math": options.math, "pipeline": how}
-                compiled = compile_matmul(source, **kind)
+                compiled = compile_matmul(source, **kind, pipeline=how)
             as_bundle(compiled, options.folder / f"{shape}.{each}.zip")
             print(f"{shape}.{each:12} {compiled.pipeline}", file=sys.stderr)
     return 0
@@ -159,9 +181,10 @@ def count_all(options: argparse.Namespace) -> int:
         more = {each: own[each] - plain[each] for each in own if own[each] != plain[each]}
         each = sum(more.values()) / elements
         special = sum(count for name, count in more.items() if name.startswith("MUFU")) / elements
-        rows.append({"kernel": stem, "instructions": each, "mufu": special, "more": more})
-        if name != PLAIN:
-            print(f"{stem:28} {each:6.2f} an element, {special:5.2f} of them MUFU")
+        row = {"kernel": stem, "instructions": each, "mufu": special, "more": more}
+        rows.append(row | {"code_bytes": own.total() * INSTRUCTION_BYTES})
+        said = f"{each:6.2f} an element, {special:5.2f} of them MUFU; " if name != PLAIN else ""
+        print(f"{stem:40} {said}{rows[-1]['code_bytes'] / 1000:.0f} kB")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
     return 0
@@ -270,11 +293,16 @@ def contenders(
 
 def torchs(name: str) -> Callable[..., Any]:
     """The same by torch's own operators; a bias is one of its linear."""
+    import torch
     from torch.nn.functional import linear
 
     epilogue = epilogues()[name]
     if name == "bias":
         return linear
+    if name == "gelu_tanh_gradient":
+        return lambda x, w, beside: torch.ops.aten.gelu_backward(
+            linear(x, w), beside, approximate="tanh"
+        )
     return lambda x, w, *beside: epilogue(linear(x, w), *beside)
 
 
