@@ -6,6 +6,7 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,8 @@ from ..dialects.context import lent_context, one_thread_at_a_time
 from ..dialects.errors import CompileError, OptionError
 from ..dialects.mlir import ir, llvm_ir_of
 from ..dialects.target import ADDED, find_target
-from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, PassLog, target_of, use_mma
+from ..dialects.tile import MatmulOp
+from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, PassLog, target_of, use_mma, walk
 from ..passes.dynamic_rows import bound_rows
 from ..passes.math_policy import ask_for_math
 from .argument_layout import lay_out, read_arguments, tell_arguments, tell_gaps
@@ -47,8 +49,10 @@ from .schedule.short_steps import passes_of
 from .schedule.thread_schedule import is_by_threads, thread_schedule
 from .schedule.warp_schedule import is_by_warps, warp_schedule
 from .spec import MatmulSpec
+from .spec.kernel_name import kernel_name
 from .stages import timed
 
+IMPORTED = "func.func @main("
 KINDS = ("mlir", "llvm", "ptx", "cubin")
 Source = MatmulSpec | Path | LinalgText
 
@@ -230,7 +234,15 @@ def _laid_out(source: LinalgText, target: str) -> LinalgText:
         source = tell_gaps(reshape_arguments(source, module), module)
         normalized = _import(source)
         run_passes(normalized, [PassCall(FIRST)], PassLog())
-        return lay_out(source, module, normalized, target)
+        return _named(lay_out(source, module, normalized, target), normalized)
+
+
+def _named(source: LinalgText, normalized: ir.Module) -> LinalgText:
+    """The text of a torch module with its product's name for that which the importer gives all."""
+    (matmul,) = walk(normalized, MatmulOp)
+    ops = [op.operation.name for op in matmul.epilogue.blocks[0].operations]
+    name = kernel_name(spec_of(normalized), ops)
+    return replace(source, text=source.text.replace(IMPORTED, f"func.func @{name}(", 1))
 
 
 def _import(source: MatmulSpec | LinalgText) -> ir.Module:

@@ -81,10 +81,7 @@ class Epilogue:
     @property
     def has_functions(self) -> bool:
         """Whether it computes what `math=` is about."""
-        return any(name in FUNCTIONS for name in self._ops())
-
-    def _ops(self) -> list[str]:
-        return [line.partition(" = ")[2].partition(" ")[0] for line in self.lines]
+        return any(name in FUNCTIONS for name in ops_of(self))
 
     def beside(self, rank: int) -> dict[str, tuple[str, ...]]:
         """The types of the operands of a C of that rank, by the hint of a spec that they are."""
@@ -161,6 +158,12 @@ class Epilogue:
         lines = [*reads, *self.lines, *kept, *last]
         taken = ", ".join(f"{name}: {sums}" for name in (self.sum, self.second) if name)
         return f"^bb0({taken}):\n    " + "\n    ".join(lines)
+
+
+def ops_of(epilogue: Epilogue | None) -> list[str]:
+    """The names of an epilogue's ops, in order."""
+    lines = epilogue.lines if epilogue else ()
+    return [line.partition(" = ")[2].partition(" ")[0] for line in lines]
 
 
 def _map(all_axes: str, axes: str) -> str:

@@ -48,13 +48,14 @@ def grouped_refusal(spec: Problem) -> str | None:
 
 
 def grouped_text(
+    name: str,
     types: Mapping[str, str],
     majors: tuple[str, str],
     epilogue: Epilogue | None,
     elements: Sequence[str],
 ) -> str:
-    """The module of the op: types of the tensors a, b, offsets, c, of rows or order where there
-    are, and of sums and all outputs. An output behind c has c's sizes.
+    """The module of the op, in a function of this name: types of the tensors a, b, offsets, c, of
+    rows or order where there are, and of sums and all outputs. An output behind c has c's sizes.
     """
     sums, c, *further = elements
     made = epilogue or _conversion(sums, elements[1:])
@@ -71,7 +72,7 @@ def grouped_text(
     names = ", ".join(["%c", *(f"%c{number}" for number in range(1, len(outputs)))])
     returned = f"({', '.join(outputs)})" if further else types["c"]
     return f"""
-func.func @matmul({arguments}) -> {returned} {{
+func.func @{name}({arguments}) -> {returned} {{
   %c = "tile.{op}_matmul"({", ".join(f"%{name}" for name in inputs)}) ({{
   {made.region(sums, elements[1:])}
   }}) {{a_major = "{a_major}", b_major = "{b_major}"}}

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 from ...dialects.dtypes import DTYPES, SPLIT_MMAS, mma_unit_of
 from ...dialects.errors import OptionError
 from ...dialects.target import ADDED
-from .epilogue import Epilogue
+from .epilogue import Epilogue, ops_of
 from .grouped import grouped_text
+from .kernel_name import kernel_name
 from .problem import ANY, TWO_LEVEL, Problem, element_of
 from .product_text import product_text
 
@@ -65,9 +66,10 @@ def _linalg_text(spec: Problem, epilogue: Epilogue | None) -> str:
         taken = "".join(f", {each}" for each in epilogue.arguments())
     op = "batch_matmul" if spec.batch else "matmul"
     gaps = {name: stored.layout for name, stored in spec.stored().items()}
+    arguments = f"%a: {a.stored}{gaps['a']}, %b: {b.stored}{gaps['b']}{taken}"
     returned = _returned([types[0] + gaps["c"], *types[1:]])
     return f"""
-func.func @matmul(%a: {a.stored}{gaps["a"]}, %b: {b.stored}{gaps["b"]}{taken}) -> {returned} {{
+func.func @{kernel_name(spec, ops_of(epilogue))}({arguments}) -> {returned} {{
   {rows}%zero = arith.constant {"0" if sums == "i32" else "0.0"} : {sums}
   %empty = tensor.empty({empty}) : {accumulator}
   %init = linalg.fill ins(%zero : {sums}) outs(%empty : {accumulator}) -> {accumulator}
@@ -121,7 +123,9 @@ def _grouped_text(spec: Problem, epilogue: Epilogue | None) -> str:
         name: _tensor([*stored[name]], DTYPES[dtypes.get(name, "s32")].mlir) for name in stored
     }
     elements = [DTYPES[dtype].mlir for dtype in (spec.acc_dtype, *spec.outputs)]
-    return grouped_text(types, (spec.a_major, spec.b_major), epilogue, elements)
+    return grouped_text(
+        kernel_name(spec, ops_of(epilogue)), types, (spec.a_major, spec.b_major), epilogue, elements
+    )
 
 
 def _converted(spec: Problem, shape: str) -> tuple[str, str]:

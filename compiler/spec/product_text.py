@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...dialects.dtypes import DTYPES, OPERAND_FORMATS
-from .epilogue import Epilogue
+from .epilogue import Epilogue, ops_of
+from .kernel_name import kernel_name
 from .problem import Problem, element_of, scale_shapes
 from .quantized_text import quantize_line, scales_of_c
 
@@ -28,10 +29,12 @@ def product_text(spec: Problem, epilogue: Epilogue | None) -> str:
         f'%c{number} = "tile.kept"(%c) {{number = {number - 1} : i64}} : ({c}) -> {each}'
         for number, each in enumerate(outputs[1:], 1)
     ]
+    name = kernel_name(spec, ops_of(epilogue))
+    arguments = ", ".join([*taken, *made.arguments()])
     names = ", ".join(["%c", *(f"%c{number}" for number in range(1, len(outputs)))])
     body = "\n  ".join([*kept, f"return {names} : {', '.join(outputs)}"])
     return f"""
-func.func @matmul({", ".join([*taken, *made.arguments()])}) -> {_returned(outputs, layouts["c"])} {{
+func.func @{name}({arguments}) -> {_returned(outputs, layouts["c"])} {{
   %c = "tile.{op}"({", ".join(f"%{name}" for name in inputs)}) ({{
   {made.region("f32", elements, spec.neighbours, quantize_line(spec, made.result))}
   }}) {{{", ".join(attributes)}}}

@@ -157,11 +157,11 @@ def test_a_listing_of_sass_names_the_op_beside_each_instruction(with_origins):
 
 
 def test_line_information_changes_no_instruction_of_sass(with_origins):
-    plain = compile_matmul(SPEC, preset="v6").assembled.cubin
-    assert "//" not in re.sub(r"//-+.*", "", sass_listing(plain))
-    assert parse_kernel(sass_listing(plain), "matmul") == parse_kernel(
-        sass_listing(with_origins.assembled.cubin), "matmul"
-    )
+    compiled = compile_matmul(SPEC, preset="v6")
+    plain, entry = sass_listing(compiled.assembled.cubin), compiled.entry
+    assert "//" not in re.sub(r"//-+.*", "", plain)
+    listing = sass_listing(with_origins.assembled.cubin)
+    assert parse_kernel(plain, entry) == parse_kernel(listing, entry)
 
 
 def test_a_listing_without_a_disassembler_is_refused(with_origins, monkeypatch):

@@ -168,10 +168,10 @@ def test_sass_jumps_by_address_are_the_same_as_by_label():
 
 def test_a_compiled_kernel_has_loops_around_its_loads_and_mmas():
     compiled = compile_matmul(MatmulSpec(256, 256, 4096), preset="v2a")
-    loops = inspect_ptx.role_loops(compiled.ptx, "matmul")
+    loops = inspect_ptx.role_loops(compiled.ptx, compiled.entry)
     assert loops["mma"].count(inspect_ptx.ROLES["mma"]) >= 4
     assert loops["tma"].count(inspect_ptx.ROLES["tma"]) >= 2
     sass = inspect_sass.disassemble(compiled.assembled.cubin)
     assert sass is not None, "the test extra installs nvdisasm"
-    found = inspect_sass.role_loops(sass, "matmul")
+    found = inspect_sass.role_loops(sass, compiled.entry)
     assert found["mma"].count(inspect_sass.ROLES["mma"]) >= 4

@@ -221,7 +221,7 @@ def test_a_kernel_for_another_chip_names_both(draws):
     a, b = draws.normal(40, 72), draws.normal(56, 72)
     own = open_device("cuda").target
     message = refused(a, b, target=OTHER_TARGET[own])
-    assert message.startswith("kernel matmul on cuda:0 (NVIDIA ")
+    assert message.startswith("kernel matmul_bf16_40x56x72 on cuda:0 (NVIDIA ")
     assert f"for a bundle of {OTHER_TARGET[own]}, got " in message
     assert message.endswith(f"; compile it for {own}")
 
