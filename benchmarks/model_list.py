@@ -1,8 +1,8 @@
 """Models for benchmarks/models.py: those of transformers by their configurations, and our GPT-2.
 
-Two layers each with random weights, since layers repeat: two show what a kernel behind another one
-does. Sizes are those of the configurations that their authors published, without the vocabulary,
-which two layers would be small beside.
+Two layers each with random weights unless --layers says another number, since layers repeat: two
+show what a kernel behind another one does. Sizes are those of the configurations that their authors
+published, without the vocabulary, which two layers would be small beside.
 
     llama       Llama 3 8B: hidden 4096, MLP 14336, 32 heads of 128, 8 of keys and values
     llama-fp8   the same with weights and activations of e4m3, one scale a tensor
@@ -22,7 +22,7 @@ from __future__ import annotations
 import copy
 import importlib
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,16 +86,16 @@ class Case:
     def trains(self) -> bool:
         return self.how == "train"
 
-    def build(self, device: str, tiny: bool) -> tuple[nn.Module, torch.Tensor]:
-        """The model and its input."""
+    def build(self, device: str, tiny: bool, layers: int = 2) -> tuple[nn.Module, torch.Tensor]:
+        """The model, of so many layers or, if it is tiny, of one, and its input."""
         torch.manual_seed(7)
         rows, tokens = self.rows, self.tokens
         if tiny:
-            rows, tokens = min(rows, 2), min(tokens, TINY_TOKENS)
+            rows, tokens, layers = min(rows, 2), min(tokens, TINY_TOKENS), 1
         with torch.device(device):
             if self.model == "gpt2":
-                return _gpt2(rows, tokens, tiny, self.trains)
-            found = _of_transformers(self.model, tiny)
+                return _gpt2((rows, tokens), tiny, layers, self.trains)
+            found = _of_transformers(self.model, tiny, layers)
             config = found.config
             if self.model == "vit":
                 pixels = config.image_size
@@ -110,13 +110,15 @@ def _random(*shape: int) -> torch.Tensor:
     return torch.randn(shape).bfloat16()
 
 
-def _gpt2(rows: int, tokens: int, tiny: bool, trains: bool) -> tuple[nn.Module, torch.Tensor]:
-    sizes = gpt2.TINY if tiny else gpt2.Sizes(**{**vars(gpt2.SMALL), "layers": 2})
+def _gpt2(
+    shape: tuple[int, int], tiny: bool, layers: int, trains: bool
+) -> tuple[nn.Module, torch.Tensor]:
+    sizes = gpt2.TINY if tiny else replace(gpt2.SMALL, layers=layers)
     model = gpt2.GPT(sizes).bfloat16().requires_grad_(trains)
-    return model if trains else model.trunk, torch.randint(sizes.vocabulary, (rows, tokens))
+    return model if trains else model.trunk, torch.randint(sizes.vocabulary, shape)
 
 
-def _of_transformers(name: str, tiny: bool) -> Any:
+def _of_transformers(name: str, tiny: bool, layers: int) -> Any:
     try:
         package = importlib.import_module("transformers")
     except ImportError as error:
@@ -128,7 +130,7 @@ def _of_transformers(name: str, tiny: bool) -> Any:
         sizes |= {key: size for key, size in TINY.items() if key in sizes}
     kind = KIND[name]
     config = getattr(package, f"{kind}Config")(
-        num_hidden_layers=1 if tiny else 2, attn_implementation=ATTENTION, **sizes
+        num_hidden_layers=layers, attn_implementation=ATTENTION, **sizes
     )
     if name == "qwen3-moe":
         config._experts_implementation = sizes["experts_implementation"]

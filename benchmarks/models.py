@@ -47,6 +47,7 @@ import tilewright
 COLUMNS = ("eager", "inductor", "autotune", "ours", "both")
 BUILDING = "building"
 AUTOTUNE = "max-autotune-no-cudagraphs"
+KERNELS_TO_LOAD = 64
 
 
 def main() -> None:
@@ -79,6 +80,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--columns", default="", help=f"of {','.join(COLUMNS)}")
     parser.add_argument("--device", default="cuda", choices=("cuda", "emulator"))
     parser.add_argument("--tiny", action="store_true", help="sizes for the emulator")
+    parser.add_argument("--layers", type=int, default=2, help="of each model; a tiny one has one")
     parser.add_argument("--report", action="store_true", help="print what was taken and why")
     parser.add_argument("--seconds", type=float, default=math.inf, help="of this slice")
     parser.add_argument("--json", help="keep the figures in this file, and go on from there")
@@ -163,7 +165,7 @@ def measure(case: Case, kept: Kept, options: argparse.Namespace) -> dict[str, An
     if on_gpu:
         loaded()
     torch._dynamo.reset()
-    model, given = case.build("cuda" if on_gpu else "cpu", options.tiny)
+    model, given = case.build("cuda" if on_gpu else "cpu", options.tiny, options.layers)
     parts = ("us", "compile_s", "error", "report", "matmul", "spent")
     row: dict[str, Any] = {"name": case.name, **{part: {} for part in parts}}
     reference = exact(case, model, given)
@@ -190,12 +192,15 @@ def measure(case: Case, kept: Kept, options: argparse.Namespace) -> dict[str, An
 def loaded() -> None:
     """Let Inductor load what it loads once a process, which is the time of no model.
 
-    Until its pool of processes is ready it compiles one kernel after the other in this one.
+    Until its pool of processes is ready it compiles one kernel after the other in this one, and
+    each process of the pool loads Triton for its first kernel.
     """
     from torch._inductor.async_compile import AsyncCompile
 
     torch.compile(torch.sin)(torch.ones(8, device="cuda"))
     AsyncCompile.wait_pool_ready()
+    counts = [1000 * (number + 1) for number in range(KERNELS_TO_LOAD)]
+    torch.compile(lambda x: [x[:count].sum() for count in counts])(torch.ones(counts[-1]).cuda())
 
 
 @contextlib.contextmanager
