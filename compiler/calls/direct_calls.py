@@ -107,9 +107,9 @@ def _known(results: Any, node: torch.fx.Node) -> Any:
 
 
 def direct_call(
-    function: Callable[..., None], like: torch.Tensor, inputs: Sequence[Any], key: str
+    function: Callable[..., None], like: torch.Tensor, inputs: Sequence[Any], *keys: str
 ) -> Any:
-    """The output of function(*inputs, key, out=…), which Inductor allocates as `like` lies."""
+    """The output of function(*inputs, *keys, out=…), which Inductor allocates as `like` lies."""
     from torch._inductor import ir
     from torch._inductor.virtualized import V
 
@@ -122,7 +122,7 @@ def direct_call(
     call = _call_type()(
         ir.FixedLayout(like.device, like.dtype, size, stride),
         read,
-        constant_args=[key],
+        constant_args=keys,
         python_kernel_name=name,
     )
     call.line = f"from {function.__module__} import {function.__name__} as {name}"

@@ -38,6 +38,7 @@ from .judge import Verdict, judge
 from .operator import enter, region_operator
 from .products import Product, Refusal, product_of
 from .ranks import agreed
+from .recipe import recipe_of
 from .recomposed import Recomposed
 from .region import Region, alone
 from .replace import Launch, call, replace
@@ -115,7 +116,7 @@ def _taken(graph: fx.Graph, settings: Settings) -> bool:
     for each in found:  # behind all verdicts: a race copies the operators as they stand
         if each.row.taken:
             region = graphs.original(each.region) if graphs else each.region
-            replace(graph, region, each.prepared.viewed, _launch(each.prepared.key), moved)
+            replace(graph, region, each.prepared.viewed, _launch(each.prepared), moved)
     return bool(moved)
 
 
@@ -189,8 +190,9 @@ def compiled_regions(
             return found, {key: each.bundle_of(made) for key, each in wanted.items()}
 
 
-def _launch(key: str) -> Launch:
-    return lambda graph, given: call(graph, region_operator, (given, key))
+def _launch(prepared: AnyPrepared) -> Launch:
+    known = prepared.key, recipe_of(prepared)
+    return lambda graph, given: call(graph, region_operator, (given, *known))
 
 
 def _kind(node: fx.Node) -> Any:

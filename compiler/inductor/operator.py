@@ -1,9 +1,10 @@
 """`tilewright::region`: the one operator by which a graph calls the kernels of its regions.
 
-    tilewright::region(inputs, key) → outputs
+    tilewright::region(inputs, key, recipe) → outputs
 
 The key is the kernel's name in the cache on disk. A graph that torch has cached calls it in another
-process, in which nothing was found or compiled, and the kernel is read from there.
+process, in which nothing was found or compiled, and the kernel is read from there. Where it is gone
+it is compiled anew by its recipe (`recipe.py`).
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import Any
 import torch
 from torch import library
 
+from ...dialects.errors import CompileError
 from ...runtime.bundles.bundle import Bundle, read_bundle
-from ...runtime.bundles.manifest import second_b
+from ...runtime.bundles.manifest import BundleError, second_b
 from ...runtime.element_types import torch_dtype
 from ...runtime.errors import DeviceError
 from ...runtime.launch.kernel import Kernel
@@ -30,7 +32,10 @@ LIBRARY = library.Library("tilewright", "FRAGMENT")
 TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
 # Not by `custom_op`, whose checks take the host 26 us more at each call.
 library.define(
-    "tilewright::region", "(Tensor[] inputs, str key) -> Tensor[]", lib=LIBRARY, tags=TAGS
+    "tilewright::region",
+    "(Tensor[] inputs, str key, str recipe) -> Tensor[]",
+    lib=LIBRARY,
+    tags=TAGS,
 )
 region_operator: Any = torch.ops.tilewright.region.default
 
@@ -43,33 +48,47 @@ def enter(key: str, bundle: Bundle) -> None:
         _loaded[key] = open_kernel(bundle, copies=True)
 
 
-def kernel_of(key: str) -> Kernel:
-    """The kernel of a key: of this process, or from disk; DeviceError where it is in neither."""
+def kernel_of(key: str, recipe: str = "") -> Kernel:
+    """The kernel of a key: of this process, from disk, or compiled anew by its recipe; DeviceError
+    where none is there."""
     if key not in _loaded:
-        path = cache_folder() / f"{key}.zip"
-        try:
-            check_private_file(path)
-            enter(key, read_bundle(path))
-        except (OSError, UnsafePlace) as error:
-            reason = getattr(error, "strerror", None) or error
-            cure = "compile anew with TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"
-            raise DeviceError(
-                f"region {key[:12]}: its kernel must be {path}, got {reason}; {cure}"
-            ) from error
+        enter(key, _from_disk(key) or _anew(key, recipe))
     return _loaded[key]
 
 
+def _from_disk(key: str) -> Bundle | None:
+    path = cache_folder() / f"{key}.zip"
+    try:
+        check_private_file(path)
+        return read_bundle(path)
+    except (OSError, UnsafePlace, BundleError):
+        return None
+
+
+def _anew(key: str, recipe: str) -> Bundle:
+    from .recipe import remade  # here: it brings the compiler, which few processes need
+
+    try:
+        return remade(key, recipe)
+    except CompileError as error:
+        path = cache_folder() / f"{key}.zip"
+        rule = f"its kernel must be {path}, got none, and compiling it anew: {error.message}"
+        cure = "trace the model anew with TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"
+        raise DeviceError(f"region {key[:12]}: {rule}; {cure}") from error
+
+
 @library.impl("tilewright::region", "CompositeExplicitAutograd", lib=LIBRARY)
-def _(inputs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
-    kernel = _loaded.get(key) or kernel_of(key)
+def _(inputs: Sequence[torch.Tensor], key: str, recipe: str) -> list[torch.Tensor]:
+    kernel = _loaded.get(key) or kernel_of(key, recipe)
     result = kernel(*inputs)
     return list(result) if isinstance(result, tuple) else [result]
 
 
 def region_into(*inputs: Any, out: torch.Tensor) -> None:
-    """What `tilewright::region` returns of a kernel with one output, in `out`; the key is last."""
-    *tensors, key = inputs
-    kernel = _loaded.get(key) or kernel_of(key)
+    """What `tilewright::region` returns of a kernel with one output, in `out`; key and recipe come
+    last."""
+    *tensors, key, recipe = inputs
+    kernel = _loaded.get(key) or kernel_of(key, recipe)
     kernel(*tensors, out=out)
 
 
@@ -77,17 +96,17 @@ def region_into(*inputs: Any, out: torch.Tensor) -> None:
 def _tell_inductor() -> None:
     """Let Inductor call kernels of one output directly."""
 
-    def lower(node: torch.fx.Node, inputs: Sequence[Any], key: str) -> Any:
+    def lower(node: torch.fx.Node, inputs: Sequence[Any], key: str, recipe: str) -> Any:
         values = node.meta.get("val")
         if not isinstance(values, list | tuple) or len(values) != 1:
             return None
-        return [direct_call(region_into, values[0], inputs, key)]
+        return [direct_call(region_into, values[0], inputs, key, recipe)]
 
     register(region_operator, lower)
 
 
 @library.register_fake("tilewright::region", lib=LIBRARY)
-def _(inputs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
+def _(inputs: Sequence[torch.Tensor], key: str, recipe: str) -> list[torch.Tensor]:
     if is_there():
         _tell_inductor()
     return [
@@ -97,16 +116,18 @@ def _(inputs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
             dtype=torch_dtype(each["dtype"]),
             device=inputs[0].device,
         )
-        for each in kernel_of(key).declared_outputs(inputs)
+        for each in kernel_of(key, recipe).declared_outputs(inputs)
     ]
 
 
-def _flops(inputs: Sequence[Any], key: str, *, out_val: Sequence[Any], **_others: Any) -> Any:
+def _flops(
+    inputs: Sequence[Any], key: str, recipe: str, *, out_val: Sequence[Any], **_others: Any
+) -> Any:
     """Of all products of a region: they have one A and one size."""
     a, c = inputs[0], out_val[0]
     one_for_all = a.dim() < c.dim()
     rows = c.shape[-2] if one_for_all else c.numel() // c.shape[-1]
-    products = 1 if second_b(kernel_of(key).manifest) is None else 2
+    products = 1 if second_b(kernel_of(key, recipe).manifest) is None else 2
     return 2 * products * c.numel() * (a.numel() // rows)
 
 

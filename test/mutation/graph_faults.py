@@ -34,6 +34,12 @@ GRAPHS = [
         (NUMBERS,),
     ),
     Fault(
+        "recipe: what is compiled anew may be another kernel than the key's",
+        "    if found != key:",
+        "    if found != found:",
+        ("test/inductor/test_recipes.py",),
+    ),
+    Fault(
         "backend: threads that torch starts have no provider",
         "        entry.default = found",
         "        entry.default = None",

@@ -1,0 +1,90 @@
+"""What a graph holds of a region's kernels beside their key: all that they are compiled of.
+
+    specs or texts, target, pipelines, math, ranges of sizes   ↔   JSON, deflated, in base64
+
+torch keeps graphs longer than the cache may keep kernels. One that finds none compiles them anew,
+as they were chosen: nothing is searched or measured.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from ...dialects.errors import CompileError
+from ...runtime.bundles.bundle import Bundle, together
+from ..calls.kernel_cache import describe_request, digest, keep
+from ..importers.linalg_text import LinalgText
+from ..spec import MatmulSpec
+from .ahead import Job, Workers
+from .row_regions import AnyPrepared, RowsPrepared
+
+BYTES_MAX = 2**24
+
+
+def recipe_of(prepared: AnyPrepared) -> str:
+    """The recipe of a region's kernels."""
+    jobs = [[_written(source), *how] for source, *how in prepared.jobs.values()]
+    bands = prepared.bands if isinstance(prepared, RowsPrepared) else None
+    text = json.dumps({"jobs": jobs, "bands": bands})
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def remade(key: str, recipe: str) -> Bundle:
+    """The kernels of a recipe, compiled now where the cache has them not.
+
+    Raises CompileError for one that does not compile, or where these sources make other kernels of
+    it than the key's.
+    """
+    jobs, bands = _read(recipe)
+    keyed = {digest(describe_request(*job)): job for job in jobs}
+    found = digest({"kernels": list(keyed), "bands": bands}) if bands else next(iter(keyed))
+    if found != key:
+        raise CompileError(f"its recipe must be of the kernel {key[:12]}, got one of {found[:12]}")
+    with Workers(len(keyed)) as workers:
+        made = workers.compile_all(keyed)
+    bundles = []
+    for each in made.values():
+        if isinstance(each, CompileError):
+            raise each
+        bundles.append(each)
+    return keep(key, together(bundles, bands)) if bands else bundles[0]
+
+
+def _written(source: MatmulSpec | LinalgText) -> dict[str, Any]:
+    if isinstance(source, MatmulSpec):
+        return {"spec": source.as_dict()}
+    assert not (source.is_file or source.parts), "texts of regions are of matrices as they are"
+    marked = {name: sorted(getattr(source, name)) for name in ("column_major", "turned")}
+    told = {name: getattr(source, name) for name in ("text", "name", "exact_sums")}
+    return {"text": {**told, **marked, "arguments": list(source.arguments)}}
+
+
+def _read(recipe: str) -> tuple[list[Job], Any]:
+    """The jobs of a recipe, and the ranges of sizes of kernels that share them all."""
+    try:
+        inflater = zlib.decompressobj()
+        text = inflater.decompress(base64.b64decode(recipe, validate=True), BYTES_MAX)
+        found = json.loads(text)
+        jobs = [(_source(source), *how) for source, *how in found["jobs"]]
+        return jobs, _tuples(found["bands"])
+    except (ValueError, KeyError, TypeError, zlib.error) as error:
+        got = type(error).__name__
+        raise CompileError(f"its recipe must be as graphs hold it, got {got}: {error}") from error
+
+
+def _source(written: Mapping[str, Any]) -> MatmulSpec | LinalgText:
+    if "spec" in written:
+        return MatmulSpec(**{name: _tuples(value) for name, value in written["spec"].items()})
+    given: dict[str, Any] = dict(written["text"])
+    marked: dict[str, Any] = {
+        name: frozenset(given.pop(name)) for name in ("column_major", "turned")
+    }
+    return LinalgText(arguments=tuple(given.pop("arguments")), **given, **marked)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
