@@ -4,9 +4,11 @@
     race              ours and what Inductor makes of the same operators, in CUDA graphs with a
                       small kernel between; taken where it is at least 1 % faster, first than
                       Inductor's products without what follows
-    without a race    taken where the table of measured schedules has the product, or where the
-                      estimate with the epilogue beats the product's and the traffic of a kernel
-                      behind it
+    without a race    also where Inductor is asked to be deterministic, as it measures nothing then
+                      that rounding depends on: taken where the table of measured schedules has
+                      the product, or where the estimate with the epilogue beats the product's and
+                      the traffic of a kernel behind it
+    batch_invariant   nothing is taken: how a kernel splits K depends on the rows
 
 Races are kept on disk, for the same region, GPU, versions and Inductor's options.
 """
@@ -60,9 +62,11 @@ class Verdict(NamedTuple):
 def judge(region: Region, prepared: AnyPrepared, text: str, settings: Settings) -> Verdict:
     """Whether our kernel computes a region; raises DeviceError where it cannot be launched."""
     device = region.reads[0].meta["val"].device
+    if _asks_for("batch_invariant"):
+        return Verdict(False, "rows decide on the kernel, and Inductor must be batch_invariant")
     if device.type == "cpu":
         return Verdict(True, "runs on the emulator")
-    if not settings.race:
+    if not settings.race or _asks_for("deterministic"):
         return _by_estimate(region, prepared)
     place = race_file(torch.cuda.get_device_name(device), text, prepared)
     found = read_race(place)
@@ -75,6 +79,13 @@ def judge(region: Region, prepared: AnyPrepared, text: str, settings: Settings) 
     more = "more than " if at_least else ""
     reason = f"{more}{theirs / ours:.2f} of Inductor's speed{kept}"
     return Verdict(taken, reason, ours, theirs, at_least)
+
+
+def _asks_for(name: str) -> bool:
+    """Whether a setting of Inductor is on, which older ones do not have."""
+    from torch._inductor import config
+
+    return bool(getattr(config, name, False))
 
 
 def autotuning() -> dict[str, Any]:

@@ -9,11 +9,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from graphs import draw, graph_of, regions
+from torch._inductor import config
 from torch.testing import assert_close
 
 from tilewright.compiler.calls.kernel_cache import cached_bundle
 from tilewright.compiler.inductor import judge, operator, race
 from tilewright.compiler.inductor.race import Raced
+from tilewright.compiler.inductor.settings import Settings
 from tilewright.compiler.inductor.source import prepare
 
 X, W, V, BIAS = draw(16, 32), draw(48, 32, seed=2), draw(48, 32, seed=3), draw(48)
@@ -130,3 +132,23 @@ def test_races_are_kept_on_disk_and_a_damaged_one_is_run_again(fresh_cache):
     os.chmod(place, 0o666)
     judge.keep_race(place, Raced(2.0, 3.0))
     assert judge.read_race(place) == Raced(2.0, 3.0)
+
+
+@pytest.mark.skipif(not hasattr(config, "deterministic"), reason="this Inductor has no such mode")
+def test_where_rounding_may_not_depend_on_measurements_nothing_is_measured(monkeypatch):
+    region, prepared = entered(lambda x, w, b: F.gelu(F.linear(x, w, b)), X, W, BIAS)
+    for each in region.reads:
+        each.meta["val"] = each.meta["val"].to("meta")  # a GPU's, or else it is not measured
+    monkeypatch.delattr(judge, "race")
+    with config.patch(deterministic=True):
+        verdict = judge.judge(region, prepared, "text", Settings())
+    assert verdict.reason.startswith("by estimate"), verdict
+
+
+@pytest.mark.skipif(not hasattr(config, "batch_invariant"), reason="this Inductor has no such mode")
+def test_where_results_may_not_depend_on_the_rows_nothing_is_taken():
+    region, prepared = entered(F.linear, X, W)
+    with config.patch(batch_invariant=True):
+        verdict = judge.judge(region, prepared, "text", Settings(device="emulator"))
+    assert not verdict.taken
+    assert "batch_invariant" in verdict.reason
