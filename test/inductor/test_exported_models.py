@@ -130,7 +130,7 @@ def test_a_kernel_that_is_missing_is_named(exported, tmp_path):
     folder, *_ = exported
     (tmp_path / "kernels").mkdir()
     (tmp_path / "program.pt2").write_bytes((folder / "program.pt2").read_bytes())
-    with pytest.raises(DeviceError, match=r"kernels must hold every kernel .*, got none for matm"):
+    with pytest.raises(DeviceError, match=r"kernels must hold every kernel .* none for \w*matmul_"):
         tilewright.torch.load(tmp_path)
 
 

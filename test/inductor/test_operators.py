@@ -19,6 +19,7 @@ from tilewright.compiler.calls import matmul_operator as _operators
 from tilewright.compiler.calls import weight_operator as _weights  # noqa: F401  registers one
 from tilewright.compiler.calls.kernel_cache import cached_bundle
 from tilewright.compiler.inductor import graph_pass, operator
+from tilewright.compiler.inductor.recipe import recipe_of
 from tilewright.compiler.inductor.source import prepare
 from tilewright.nn import quantize_weights
 from tilewright.runtime.errors import LaunchError
@@ -38,7 +39,8 @@ def of_layer():
 
 
 def of_region():
-    return [A, B], entered(torch.relu).key
+    prepared = entered(torch.relu)
+    return [A, B], prepared.key, recipe_of(prepared)
 
 
 def of_one():
