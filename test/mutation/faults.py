@@ -10,7 +10,7 @@ from asm_faults import ASMS
 from collective_faults import COLLECTIVES
 from emulator_faults import EMULATOR
 from fault import Fault
-from graph_faults import GRAPHS
+from graph_faults import GRAPHS, RECIPES
 from group_faults import GROUPS
 from input_faults import INPUTS
 from lane_faults import LANES
@@ -405,4 +405,5 @@ FAULTS = [
     *INPUTS,
     *UNDEFINED,
     *COLLECTIVES,
+    *RECIPES,
 ]
