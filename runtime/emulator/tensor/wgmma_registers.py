@@ -17,6 +17,8 @@ import numpy as np
 from ..errors import Trap
 from ..interface import EngineOp
 
+ROWS = 16  # of a warp
+
 
 class Product(Protocol):
     """What owns registers: `results` are the new values of `slots` once `op` is done.
@@ -29,11 +31,12 @@ class Product(Protocol):
 
     slots: tuple[int, ...]
     read: dict[int, Any]
-    results: list[np.ndarray]
     line: int
     form: Any
     warpgroup: Any
 
+    @property
+    def results(self) -> list[np.ndarray]: ...
     @property
     def op(self) -> EngineOp: ...
     @property
@@ -42,6 +45,8 @@ class Product(Protocol):
 
 class Pending:
     """Register `number` of D of an operation that has not been waited for."""
+
+    __slots__ = ("number", "product")
 
     def __init__(self, product: Product, number: int):
         self.product, self.number = product, number
@@ -71,6 +76,30 @@ _USES = (
 for _use in _USES.split():
     setattr(Pending, _use, Pending.refuse)
 Pending.__hash__ = object.__hash__
+
+
+def owner_of(registers: list) -> Any:
+    """The operation that owns them all, in their order and no others; else None."""
+    first = registers[0]
+    if type(first) is not Pending or len(first.product.slots) != len(registers):
+        return None
+    product = first.product
+    for number, value in enumerate(registers):
+        if type(value) is not Pending or value.product is not product or value.number != number:
+            return None
+    return product
+
+
+def numbers_of(registers: list, d: str) -> np.ndarray:
+    """Numbers [16, n] of the registers of a D of this type, also of operations that are done."""
+    words = np.stack([each.result if type(each) is Pending else each for each in registers])
+    if d == "f16":
+        pairs = words.reshape(-1, 2, 8, 4).view(np.float16).astype(np.float32)
+        parts = pairs.reshape(-1, 2, 8, 4, 2)
+    else:
+        dtype = np.float32 if d == "f32" else np.int32
+        parts = words.view(dtype).reshape(-1, 2, 2, 8, 4).transpose(0, 1, 3, 4, 2)
+    return parts.transpose(1, 2, 0, 3, 4).reshape(ROWS, -1)
 
 
 @dataclass

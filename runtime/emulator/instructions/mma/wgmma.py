@@ -27,7 +27,7 @@ from ...tensor.element_formats import BITS
 from ...tensor.short_sums import SUMS, short_sum
 from ...tensor.tensor_core import check_row, gather_plan, operand_layout, operand_matrix
 from ...tensor.wgmma_descriptor import decode_shared
-from ...tensor.wgmma_registers import Pending, WarpProducts
+from ...tensor.wgmma_registers import Pending, WarpProducts, numbers_of, owner_of
 from ...tensor.wgmma_sparse import Metadata, take_metadata
 from ..threads.convergence import take_aligned
 from .dense import saturated, warp_rows
@@ -91,8 +91,9 @@ class WgmmaForm:
 class WarpProduct:
     """What one warp computes of an issued wgmma.mma_async.
 
-    read: what registers of A held. old: registers of D, None for zero. warpgroup: the parts that
-    the four warps have issued. metadata: of a sparse A.
+    read: what registers of A held. old: registers of D, None for zero, or the product that owns
+    them all in their order. warpgroup: the parts that the four warps have issued. metadata: of a
+    sparse A. sums: the rows that it has computed, [16, n].
     """
 
     cta: Cta
@@ -103,16 +104,25 @@ class WarpProduct:
     read: dict[int, np.ndarray]
     a: SharedDescriptor | list[np.ndarray]
     b: SharedDescriptor
-    old: list | None
+    old: list | WarpProduct | None
     warpgroup: list[EngineOp]
     metadata: Metadata | None = None
-    results: list[np.ndarray] = field(default_factory=list)
+    sums: np.ndarray | None = None
+    _results: list[np.ndarray] | None = None
     op: EngineOp = field(init=False)
 
     @property
     def done(self) -> bool:
         """Whether the operation, which is the warpgroup's, is complete."""
         return len(self.warpgroup) == _GROUP and all(op.done for op in self.warpgroup)
+
+    @property
+    def results(self) -> list[np.ndarray]:
+        """Registers of D, which nobody asks for where the next product owns them."""
+        if self._results is None:
+            assert self.sums is not None  # the operation is done
+            self._results = _registers(self.sums, self.form)
+        return self._results
 
     def moves(self) -> Moves:
         """For profiles: the warp's rows of A and its share of B, which the group reads once."""
@@ -121,18 +131,15 @@ class WarpProduct:
 
     def run(self) -> None:
         a, b, form = self._rows_of_a(), self._gather(self.b, self.form.n, 1), self.form
+        old, self.old = self._accumulator(), None
         if self._is_short():
-            old = None if self.old is None else self._accumulator(self.old)
             signed = a * np.float32(form.scales[0] * form.scales[1])
-            self.results = _registers(short_sum(signed, b, (form.a, form.b), old), form)
-            self.old = None
+            self.sums = short_sum(signed, b, (form.a, form.b), old)
             return
         with np.errstate(all="ignore"):
             raw = a @ b.T if self.metadata is None else self.metadata.product(a, b, form.a)
             product = raw * np.float32(form.scales[0] * form.scales[1])
-            total = product if self.old is None else product + self._accumulator(self.old)
-            self.results = _registers(total, form)
-        self.old = None
+            self.sums = product if old is None else product + old
 
     def _is_short(self) -> bool:
         """Whether the launch asks for sums of 8-bit floats as Hopper forms them."""
@@ -158,16 +165,16 @@ class WarpProduct:
         words = read_words(self.cta, index, what, span)
         return operand_matrix(words, layout, type_)
 
-    def _accumulator(self, old: list) -> np.ndarray:
-        """Numbers [16, n] of the registers of D."""
-        words = np.stack([value.result if type(value) is Pending else value for value in old])
-        if self.form.d == "f16":
-            pairs = words.reshape(-1, 2, 8, 4).view(np.float16).astype(np.float32)
-            parts = pairs.reshape(-1, 2, 8, 4, 2)
-        else:
-            dtype = np.float32 if self.form.d == "f32" else np.int32
-            parts = words.view(dtype).reshape(-1, 2, 2, 8, 4).transpose(0, 1, 3, 4, 2)
-        return parts.transpose(1, 2, 0, 3, 4).reshape(_WARP_M, -1)
+    def _accumulator(self) -> np.ndarray | None:
+        """Numbers [16, n] of the registers of D, None for zero."""
+        old = self.old
+        if old is None:
+            return None
+        if isinstance(old, list):
+            return numbers_of(old, self.form.d)
+        if self.form.d == "f32" and old.sums is not None and old.sums.dtype == np.float32:
+            return old.sums  # what its registers hold
+        return numbers_of(old.results, self.form.d)
 
 
 def _check_inside(cta: Cta, span: tuple[int, int], what: str) -> None:
@@ -338,18 +345,24 @@ def _submit(
 ) -> None:
     slots, read = registers
     old = [warp.regs[slot] for slot in slots]
-    _check_registers(warp, form, dict(zip(slots, old, strict=True)), read)
+    owner = owner_of(old)
+    if owner is not None and owner.form.accumulator == form.accumulator:
+        _check_registers(warp, form, {}, read)
+        earlier, kept = (owner.op,), owner
+    else:
+        _check_registers(warp, form, dict(zip(slots, old, strict=True)), read)
+        owners = (value.product.op for value in old if type(value) is Pending)
+        earlier, kept = tuple(dict.fromkeys(owners)), old
+        if adds and warp.launch.tracks_writing:
+            _check_written(warp, slots)
     line = warp.program.source[warp.split.pc].line
     row = warp.index % _GROUP * _WARP_M
-    kept = old if adds else None
-    if adds and warp.launch.tracks_writing:
-        _check_written(warp, slots)
+    kept = kept if adds else None
     product = WarpProduct(warp.cta, form, row, line, slots, read, a, b, kept, parts, metadata)
-    earlier = (value.product.op for value in old if type(value) is Pending)
     product.op = EngineOp(
         f"wgmma m64n{form.n}k{form.k} rows {row}..{row + 15}",
         product.run,
-        tuple(dict.fromkeys(earlier)),
+        earlier,
         agent="tensor core",
         notifies=(warp.cta,),
         touches=(warp.cta,),
