@@ -21,7 +21,7 @@ from .extents import round_up
 from .least_parts import Sums, most_at_once
 from .operand_rules import tma_row_pitch
 from .problem import LINE_BYTES, Problem, Schedule
-from .rules import PART_K_TILES, accumulator_registers, split_parts
+from .rules import PART_K_TILES, accumulator_registers, alternating_consumers, split_parts
 from .schedule import PLAIN
 from .staging_rules import own_staging, stored_by_tma
 from .stagings import PING_PONG_STAGINGS, STAGINGS
@@ -111,7 +111,8 @@ class Face:
         self.epilogue = least_epilogue_cycles(problem, tile, every.staged, target)
         self.dram_us = least_dram_bytes(problem, tile, target) / every.chip.dram_rate
         self.held = held_slots(problem, tile, target)
-        alternate = every.staged and target.mma_warpgroups(*tile.tile[:2]) == 1
+        in_turns = PING_PONG.but(tile=tile.tile, swap=tile.swap)
+        alternate = every.staged and not alternating_consumers(problem, in_turns, target)
         self.orders = (ONE, IN_TURN, PING_PONG) if alternate else (ONE, IN_TURN)
         self._arriving: dict[tuple[int, int, int], float] = {}
         self._in_clusters: dict[tuple[int, int], tuple[float, int]] = {}
