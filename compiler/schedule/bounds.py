@@ -41,8 +41,6 @@ from .rules import PART_K_TILES, TILE_RULES, keeps
 from .stagings import fitting_stages
 from .waves import tile_rounds
 
-PART_CLUSTERS = (1, 2, 4)  # as wide as `PART_CLUSTER`
-
 
 class TileBounds:
     """The bounds of a tile's ways, its sharings and their orders, in microseconds.
@@ -83,17 +81,14 @@ class TileBounds:
         return way.but(stages=fitting_stages(self.problem, way, self.target))
 
     def of_way(self, way: Schedule) -> float:
-        """Of schedules with K as the way has it: whole in its cluster, its parts in any."""
+        """Of schedules with K as the way has it, in its cluster, or in any where CTAs of one share
+        tiles."""
         face, parts = self._face, way.split_k
         if way.split_grid > 1:
-            return self._parts_us()
+            return self._of_parts(way)
+        arriving, rounds = (0.0, face.rounds_of_split(parts)) if parts > 1 else face.in_cluster(way)
         if parts > 1:
-            arriving, rounds = (
-                face.arriving(face.peers_of_split(parts), parts),
-                face.rounds_of_split(parts),
-            )
-        else:
-            arriving, rounds = face.in_cluster(way)
+            arriving = face.arriving(face.peers_of_split(parts), parts)
         return self._of(way, self._together(self._k_bytes * arriving), rounds)
 
     def of_sharing(self, branch: Schedule) -> float:
@@ -163,19 +158,14 @@ class TileBounds:
         work = work_cycles(order, rounds, main, epilogue, before, self.target)
         return self._combined(work, rounds * main, before + epilogue, known)
 
-    def _parts_us(self) -> float:
-        """Of schedules with K in parts over the grid."""
-        return min([self._of_parts(size) for size in PART_CLUSTERS])
-
-    def _of_parts(self, size: int) -> float:
-        """Those of clusters of so many CTAs."""
-        face, chip, us = self._face, self._chip, math.inf
-        tiles, at_once = face.room(size)
-        fewest = fewest_parts(self._steps, at_once // tiles[1])
-        step = self._together(self._k_bytes * face.arriving(size, 1, fewest))
-        before = chip.cta_start + chip.tma_latency + (chip.cluster_start if size > 1 else 0)
-        once = before + face.sums.written
-        for waves, work in least_of_parts(self._steps, step, tiles, at_once, face.sums):
+    def _of_parts(self, way: Schedule) -> float:
+        """With K in parts over the grid."""
+        face, us = self._face, math.inf
+        tiles, at_once = face.tiles_in(way), face.every.resident[way.cluster_size]
+        fewest = fewest_parts(self._steps, at_once // tiles)
+        step = self._together(self._k_bytes * face.in_parts(way, fewest))
+        once = start_cycles(way, self.target) + self._chip.tma_latency + face.sums.written
+        for waves, work in least_of_parts(self._steps, step, (tiles, tiles), at_once, face.sums):
             ends = once + face.sums.gathered
             us = min(us, self._combined(waves * once + work, 0, ends))
         return us

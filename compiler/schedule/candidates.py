@@ -115,7 +115,7 @@ def useful_tiles(problem: Problem, target: Target) -> Iterator[tuple[int, int, i
 def sharings(
     problem: Problem, way: Schedule, boxes: dict[bool, str], target: Target
 ) -> Iterator[Schedule]:
-    """A way with its cluster, or its parts with each useful one that finds room."""
+    """A way with its cluster, or with each useful one that finds room if that is not settled."""
     for cluster, pair in _useful_clusters(way, target):
         if pair not in boxes:
             continue
@@ -126,11 +126,11 @@ def sharings(
 
 
 def _useful_clusters(way: Schedule, target: Target) -> list[tuple[tuple[int, int], bool]]:
-    """That of a way with a whole K, and all of one with parts. Of tensor memory a whole K is never
-    in one for multicast alone, which saves nothing where the port is the limit, and costs a start:
-    of parts over the grid it may settle a better number.
+    """That of a way, or all where CTAs share tiles or have parts of K in tensor memory. There a
+    whole K is never in one for multicast alone, which saves nothing where the port is the limit,
+    and costs a start: of parts over the grid it may settle a better number.
     """
-    if way.split_k * way.split_grid == 1:
+    if way.split_k == 1 and not (way.split_grid > 1 and target.has_tensor_memory):
         return [(way.cluster, way.pair)]
     return [
         (cluster, pair)

@@ -37,6 +37,9 @@ LARGEST = {
 ALONE, PARTED = PLAIN, PLAIN.but(split_grid=2)
 IN_CLUSTERS = [PLAIN.but(cluster=shape) for shape in sum(LARGEST.values(), ()) if shape != (1, 1)]
 SOME_CLUSTER = IN_CLUSTERS[0]
+PARTED_IN_CLUSTERS = [PARTED] + [
+    way.but(split_grid=2) for way in IN_CLUSTERS if way.cluster_size <= PART_CLUSTER
+]
 SPLIT = {parts: PLAIN.but(split_k=parts) for parts in range(2, SHARING_MAX + 1)}
 ONE, IN_TURN = PLAIN, PLAIN.but(scheduler="static")
 PING_PONG = IN_TURN.but(ping_pong=True)
@@ -114,9 +117,8 @@ class Face:
         in_turns = PING_PONG.but(tile=tile.tile, swap=tile.swap)
         alternate = every.staged and not alternating_consumers(problem, in_turns, target)
         self.orders = (ONE, IN_TURN, PING_PONG) if alternate else (ONE, IN_TURN)
-        self._arriving: dict[tuple[int, int, int], float] = {}
+        self._arriving: dict[tuple[int, int], float] = {}
         self._in_clusters: dict[tuple[int, int], tuple[float, int]] = {}
-        self._room: dict[int, tuple[tuple[int, int], int]] = {}
         self._sums: Sums | None = None
         m, n, _ = tile.tile
         self._computed = round_up(m, target.mma.m[-1]) * n / every.chip.mma_rate
@@ -145,17 +147,20 @@ class Face:
             found.append((self._whole_us(shared, SOME_CLUSTER), SOME_CLUSTER))
         for parts in range(2, min(self.most_split, (steps - 1) // (PART_K_TILES - 1)) + 1):
             if self.of_m * self.of_n * parts <= every.split_at_once[parts]:
-                part = self._at_work(SHARING_MAX // parts, parts, 1) / self.tiles
+                part = self._at_work(SHARING_MAX // parts, parts) / self.tiles
                 arriving = max(shared, part * every.first)
                 found.append((self._split_us(arriving, parts), SPLIT[parts]))
         if self.parted and steps >= 2 * PART_K_TILES:
-            found.append((PART_MARGIN * self._parts_us(shared), PARTED))
+            found.append((PART_MARGIN * self._parts_us(shared, PARTED), PARTED))
         return found
 
     def refined(self, way: Schedule) -> list[tuple[float, Schedule]]:
-        """The same of a way, with what L2 gives to all, and in each cluster if K is whole."""
+        """The same of a way, with what L2 gives to all, and in each cluster but of those that share
+        tiles."""
         if way.split_grid > 1:
-            return [(PART_MARGIN * self._parts_us(self.arriving(PART_CLUSTER, 1, 2)), way)]
+            every = filter(self._has_parts, PARTED_IN_CLUSTERS)
+            found = [(self._parts_us(self.in_parts(one, 2), one), one) for one in every]
+            return [(PART_MARGIN * us, one) for us, one in found]
         if way.split_k > 1:
             parts = way.split_k
             return [(self._split_us(self.arriving(self.peers_of_split(parts), parts), parts), way)]
@@ -167,9 +172,15 @@ class Face:
         (along_m, along_n), size = way.cluster, way.cluster_size
         if along_m > self.of_m or along_n > self.of_n:
             return False
-        return size <= self.every.widest or self._tiles_in(way) <= self.every.resident[size]
+        return size <= self.every.widest or self.tiles_in(way) <= self.every.resident[size]
 
-    def _tiles_in(self, way: Schedule) -> int:
+    def _has_parts(self, way: Schedule) -> bool:
+        """Whether all CTAs of a way's clusters have tiles, and others have parts of them."""
+        if way.cluster_size > 1 and not (self.every.multicast and self._finds_room(way)):
+            return False
+        return self.tiles_in(way) <= self.every.target.multiprocessors
+
+    def tiles_in(self, way: Schedule) -> int:
         """Tiles, no fewer, that there are in whole clusters."""
         problem, (along_m, along_n) = self.every.problem, way.cluster
         if problem.grouped == "m":  # not all of them have the rows of the mean
@@ -179,7 +190,7 @@ class Face:
     def in_cluster(self, way: Schedule) -> tuple[float, int]:
         """Cycles until a byte of K of each row is there in the way's cluster, and waves."""
         if way.cluster not in self._in_clusters:
-            tiles, at_once = self._tiles_in(way), self.every.resident[way.cluster_size]
+            tiles, at_once = self.tiles_in(way), self.every.resident[way.cluster_size]
             arriving = self._arriving_in(way.cluster, min(tiles, at_once))
             self._in_clusters[way.cluster] = arriving, -(-tiles // at_once)
         return self._in_clusters[way.cluster]
@@ -214,16 +225,17 @@ class Face:
         work = self.rounds_of_split(parts) * (self._least_loops(arriving, parts) + ends)
         return every.total_us(work, 0, ends, self.dram_us)
 
-    def _parts_us(self, arriving: float) -> float:
+    def _parts_us(self, arriving: float, way: Schedule) -> float:
         """With K in as many parts over the grid as take the least."""
         every, sums = self.every, self.sums
-        most = most_at_once(self.tiles, every.target.multiprocessors)
+        most = most_at_once(self.tiles_in(way), every.resident[way.cluster_size])
         most = min(most, -(-every.problem.k // self.depths[0]) / PART_K_TILES)
         if most <= 1:
             return math.inf
         loops = self._least_loops(arriving)
         parts = min(most, max(2.0, math.sqrt(loops / sums.of_one)))
         ends = every.chip.cta_start + every.chip.tma_latency + sums.written + sums.gathered
+        ends += every.chip.cluster_start if way.cluster_size > 1 else 0
         work = ends + loops / parts + max(0, parts - 2) * sums.of_one
         return every.total_us(work, 0, ends, self.dram_us)
 
@@ -238,19 +250,6 @@ class Face:
             self._sums = Sums.of(self.every.problem, self.tile, self.every.target)
         return self._sums
 
-    def room(self, size: int) -> tuple[tuple[int, int], int]:
-        """The fewest and the most tiles that there are in whole clusters of so many CTAs, and how
-        many CTAs of those run at once."""
-        if size not in self._room:
-            counts = [
-                round_up(self.of_m, along_m) * round_up(self.of_n, along_n)
-                for along_m, along_n in LARGEST[size]
-            ]
-            batch = self.every.problem.batch
-            tiles = batch * min(counts), batch * max(counts)
-            self._room[size] = tiles, self.every.resident[size]
-        return self._room[size]
-
     def peers_of_split(self, parts: int) -> int:
         """The most CTAs of a cluster beside so many that share each tile: tiles are whole clusters
         then (`split_parts`)."""
@@ -262,14 +261,20 @@ class Face:
     def _is_cut_by(self, along_m: int, along_n: int) -> bool:
         return self.of_m % along_m == self.of_n % along_n == 0
 
-    def arriving(self, peers: int, split_k: int, split_grid: int = 1) -> float:
-        """Cycles until a byte of K of each row of a part is there: no less in any cluster of up to
-        so many CTAs, beside those that split K."""
-        asked = peers, split_k, split_grid
+    def in_parts(self, way: Schedule, parts: int) -> float:
+        """Cycles until a byte of K of each row of a part is there in the way's cluster, with so
+        many parts of a tile over the grid or more."""
+        tiles, at_once = self.tiles_in(way), self.every.resident[way.cluster_size]
+        at_work = min(parts * tiles, at_once)
+        return self._arriving_in(way.cluster, at_work, at_work / tiles)
+
+    def arriving(self, peers: int, split_k: int) -> float:
+        """The same of clusters that share each tile: no less in any of up to so many CTAs beside
+        those that do."""
+        asked = peers, split_k
         if asked not in self._arriving:
             at_work = self._at_work(*asked)
-            tiles = self.room(peers)[0][1] if split_grid > 1 else self.tiles
-            part = at_work / tiles
+            part = at_work / self.tiles
             of_shapes = [self._arriving_in(shape, at_work, part) for shape in self._shapes(peers)]
             self._arriving[asked] = min(of_shapes)
         return self._arriving[asked]
@@ -279,13 +284,11 @@ class Face:
         most_m, most_n = 1 << self.of_m.bit_length() - 1, 1 << self.of_n.bit_length() - 1
         return {(min(along_m, most_m), min(along_n, most_n)) for along_m, along_n in LARGEST[peers]}
 
-    def _at_work(self, peers: int, split_k: int, split_grid: int) -> int:
-        """The fewest CTAs that are at work in clusters of up to so many, or of just so many where
-        parts are over the grid."""
-        every, ctas = self.every, self.tiles * split_k * split_grid
-        if split_grid > 1:
-            return min(ctas, every.resident[peers])
-        if split_k > 1 and every.problem.batch == 1:
+    def _at_work(self, peers: int, split_k: int) -> int:
+        """The fewest CTAs that are at work in clusters of up to so many beside those that share a
+        tile."""
+        every, ctas = self.every, self.tiles * split_k
+        if every.problem.batch == 1:
             return ctas  # or there would be no such parts
         return min(ctas, *(every.resident[size * split_k] for size in LARGEST if size <= peers))
 
