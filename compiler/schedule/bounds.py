@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable
 
 from .candidates import boxes_of
-from .costs import gathered_cycles
+from .costs import asked_again_bytes, gathered_cycles
 from .estimate import (
     TURNS_AHEAD,
     Order,
@@ -34,7 +34,7 @@ from .estimate import (
     with_known,
     work_cycles,
 )
-from .faces import Face
+from .faces import ONE, Face
 from .least_parts import fewest_parts, least_of_parts
 from .problem import Schedule
 from .rules import PART_K_TILES, TILE_RULES, keeps
@@ -99,7 +99,7 @@ class TileBounds:
     def of_order(self, order: Schedule) -> float:
         """Of schedules of a sharing that hand out tiles so."""
         known = order_of(self.problem, order, self.target)
-        return self._of(order, self._step(order).cycles, known.rounds, (order,), known)
+        return self._of(order, self._step(order).cycles, known.rounds, known)
 
     def estimates(self, order: Schedule) -> Callable[[Schedule], float]:
         """The microseconds that are estimated of each schedule that hands out tiles so."""
@@ -120,14 +120,7 @@ class TileBounds:
         slowest, faster = max(arriving, own), min(arriving, own)
         return slowest + self._chip.second_share * max(faster, second)
 
-    def _of(
-        self,
-        branch: Schedule,
-        step: float,
-        rounds: int,
-        orders: tuple[Schedule, ...] = (),
-        known: Order | None = None,
-    ) -> float:
+    def _of(self, branch: Schedule, step: float, rounds: int, known: Order | None = None) -> float:
         """With steps of so many cycles; in any order, and with the least of DRAM, unless known."""
         problem, target, latency = self.problem, self.target, self._chip.tma_latency
         parts = branch.split_k * branch.split_grid
@@ -137,13 +130,19 @@ class TileBounds:
         main = max(steps * step, refilled(steps, ring, step, latency))
         before = start_cycles(branch, target) + (known.fill if known else latency)
         if parts > 1:
+            known = known or self._least_known(branch)
             epilogue = epilogue_cycles(problem, branch, target)
             gathered = gathered_cycles(problem, branch, target)
             work = rounds * (before + main + epilogue) + gathered
             return self._combined(work, 0, before + epilogue + gathered, known)
-        orders = orders or self._face.orders
-        orders = orders[:1] if rounds == 1 else orders
-        return min([self._in_order(one, rounds, main, before, known) for one in orders])
+        if known:
+            return self._in_order(branch, rounds, main, before, known)
+        alone_us = self._in_order(ONE, rounds, main, before, self._least_known(branch))
+        if rounds == 1:
+            return alone_us
+        known, several = self._least_known(branch.but(scheduler="static")), self._face.several
+        found = [self._in_order(one, rounds, main, before, known) for one in several]
+        return min(alone_us, *found)
 
     def _in_order(
         self,
@@ -151,7 +150,7 @@ class TileBounds:
         rounds: int,
         main: float,
         before: float,
-        known: Order | None,
+        known: Order,
     ) -> float:
         """With main loops of so many cycles, and so many from the start of a CTA to its first."""
         epilogue = self._face.epilogue_of(order)
@@ -162,12 +161,13 @@ class TileBounds:
         """With K in parts over the grid."""
         face, us = self._face, math.inf
         tiles, at_once = face.tiles_in(way), face.every.resident[way.cluster_size]
+        known = self._least_known(way)
         fewest = fewest_parts(self._steps, at_once // tiles)
         step = self._together(self._k_bytes * face.in_parts(way, fewest))
         once = start_cycles(way, self.target) + self._chip.tma_latency + face.sums.written
         for waves, work in least_of_parts(self._steps, step, (tiles, tiles), at_once, face.sums):
             ends = once + face.sums.gathered
-            us = min(us, self._combined(waves * once + work, 0, ends))
+            us = min(us, self._combined(waves * once + work, 0, ends, known))
         return us
 
     def _combined(
@@ -175,8 +175,16 @@ class TileBounds:
         work: float,
         loops: float,
         ends: float,
-        known: Order | None = None,
+        known: Order,
     ) -> float:
         """For so many cycles of work, of which those of main loops and those around."""
-        dram_us, early_us = (known.dram_us, known.early_us) if known else (self._face.dram_us, 0.0)
-        return self._face.every.total_us(work, loops, ends, dram_us, early_us)
+        return self._face.every.total_us(work, loops, ends, known.dram_us, known.early_us)
+
+    def _least_known(self, branch: Schedule) -> Order:
+        """The order that makes DRAM move the least, of one tile a CTA or of several; clusters ask
+        for more in any."""
+        dram_us, alone = self._face.dram_us, branch.cluster_size == 1
+        if self._face.every.fits_l2 and not (alone and branch.scheduler == "none"):
+            again = asked_again_bytes(self.problem, branch, self.target)
+            dram_us += again / self._chip.dram_rate
+        return Order(1, self._chip.tma_latency, dram_us, 0.0)

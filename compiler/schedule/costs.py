@@ -175,7 +175,7 @@ def few_columns(problem: Problem, schedule: Schedule, target: Target) -> float:
 def _dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     once, c = once_bytes(problem), problem.moved_bytes()
     operands, chip = once - c, figures(target)
-    again = chip.asked_again * _asked_again_bytes(problem, schedule)
+    again = asked_again_bytes(problem, schedule, target)
     if operands <= chip.l2_size:
         return once + again
     schedule = schedule.but(split_grid=1)
@@ -207,9 +207,9 @@ def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
     return max(once - c, waves) + c
 
 
-def _asked_again_bytes(problem: Problem, schedule: Schedule) -> int:
-    """Bytes of the larger operand, if L2 is asked for the same of it at different times: by several
-    clusters, or by CTAs that don't start one after the other."""
+def asked_again_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """What the larger operand counts as more where L2 is asked for the same of it at different
+    times: by several clusters, or by CTAs that don't start one after the other."""
     tiles = problem.tiles(schedule)
     larger, axis = (problem.m, 1) if problem.m > problem.n else (problem.n, 0)
     if tiles[axis] <= schedule.cluster[axis]:
@@ -217,7 +217,7 @@ def _asked_again_bytes(problem: Problem, schedule: Schedule) -> int:
     in_turn = schedule.scheduler == "none" and schedule.order == ("n" if axis else "m")
     if in_turn and schedule.cluster_size == 1:
         return 0
-    return problem.batch * larger * problem.k * problem.element_bytes
+    return figures(target).asked_again * problem.batch * larger * problem.k * problem.element_bytes
 
 
 def once_bytes(problem: Problem) -> int:

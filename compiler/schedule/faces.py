@@ -15,7 +15,7 @@ from ...dialects.target import Target
 from .added_costs import stored_alone
 from .candidates import PART_CLUSTER, PART_MARGIN, widest_in_waves
 from .chip_figures import figures, split_figures
-from .costs import code_cycles, computed_cycles, least_dram_bytes, scale_cycles
+from .costs import code_cycles, computed_cycles, least_dram_bytes, once_bytes, scale_cycles
 from .estimate import SHARING_MAX, held_slots, parted_arriving, rows_by_threads
 from .extents import round_up
 from .least_parts import Sums, most_at_once
@@ -63,6 +63,7 @@ class Faces:
             for parts in self.resident
         }
         self.multicast = tma_row_pitch(problem, SOME_CLUSTER, target) is None
+        self.fits_l2 = once_bytes(problem) - problem.moved_bytes() <= self.chip.l2_size
         self.l2_rate, self.shared_least = float(self.chip.l2_rate), 1 - self.chip.multicast
         rows = problem.batch * (problem.m + problem.n)
         self.first = rows / split_figures(target).first_rate if self.chip.split else 0
@@ -96,8 +97,8 @@ class Face:
     """One of them. There are `tiles` in all, `crowded` where those are more than run at once.
 
     `most_split` are the most CTAs of a cluster that share a tile; it may be `parted` over the grid.
-    `orders` are the ways from tile to tile that differ in their time, `held` the slots of a ring
-    that are released a step late. `rows` and `columns` are those that there are.
+    `several` are the ways from tile to tile of a CTA that differ in their time, `held` the slots of
+    a ring that are released a step late. `rows` and `columns` are those that there are.
     """
 
     def __init__(self, every: Faces, tile: Schedule, depths: Sequence[int]) -> None:
@@ -116,7 +117,7 @@ class Face:
         self.held = held_slots(problem, tile, target)
         in_turns = PING_PONG.but(tile=tile.tile, swap=tile.swap)
         alternate = every.staged and not alternating_consumers(problem, in_turns, target)
-        self.orders = (ONE, IN_TURN, PING_PONG) if alternate else (ONE, IN_TURN)
+        self.several = (IN_TURN, PING_PONG) if alternate else (IN_TURN,)
         self._arriving: dict[tuple[int, int], float] = {}
         self._in_clusters: dict[tuple[int, int], tuple[float, int]] = {}
         self._sums: Sums | None = None
@@ -203,7 +204,7 @@ class Face:
         before += chip.cluster_start if way.cluster_size > 1 else 0
         work = before + rounds * loops + self.epilogue
         if rounds > 1:
-            hides = len(self.orders) > 2  # in turns, the shorter one
+            hides = len(self.several) > 1  # in turns, the shorter one
             again = chip.second_share * min(self.epilogue, loops) if hides else self.epilogue
             work += (rounds - 1) * again
         return every.total_us(work, rounds * loops, before + self.epilogue, self.dram_us)

@@ -339,8 +339,8 @@ READ_AHEAD = [
 CHOICE = [
     Fault(
         "bounds: that of a sharing takes the slowest way from tile to tile for the fastest",
-        "        return min([self._in_order(one",
-        "        return max([self._in_order(one",
+        "        return min(alone_us, *found)",
+        "        return max(alone_us, *found)",
         ("test/compiler/schedule/test_schedule_search.py",),
     ),
 ]
