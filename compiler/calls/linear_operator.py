@@ -49,6 +49,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 def _alone(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """By one kernel, which is asked for itself where there is one to launch."""
+    if bias is None and x.dim() > 2 and x.is_contiguous():
+        # All rows at once, of which `matmul` finds the kernel without asking how they lie.
+        return matmul(_as_matrix(x), weight).view(*x.shape[:-1], weight.shape[0])
     if bias is None or is_watched(x, weight, bias) or has_no_elements(x, weight):
         return _in_steps(x, weight, bias)
     return multiply_fused(x, weight, None, AS_EVER, _add_bias, (bias,))

@@ -1,5 +1,7 @@
 """`tilewright.nn.Linear` beside torch's linear in float64, and models whose layers are replaced."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -48,6 +50,17 @@ def test_float32_keeps_torchs_precision(monkeypatch):
     module, x = layer(dtype=torch.float32), torch.randn(32, 32)
     monkeypatch.setattr("tilewright.compiler.calls.linear.linear", None)
     assert torch.equal(module(x), nn.functional.linear(x, module.weight, module.bias))
+
+
+@pytest.mark.parametrize("shape", [(40, 32), (2, 20, 32)], ids=["rows", "batches of rows"])
+def test_a_layer_called_again_asks_for_its_kernel_alone(shape, monkeypatch):
+    module = Linear(32, 16, bias=False, dtype=torch.bfloat16)
+    x = torch.randn(shape).bfloat16()
+    with torch.no_grad():
+        first = module(x)
+        monkeypatch.delattr(sys.modules["tilewright.compiler.calls.matmul"], "_check_call")
+        assert torch.equal(module(x), first)
+    assert first.shape == (*shape[:-1], 16)
 
 
 def test_autocast_gives_it_16_bits():
