@@ -13,10 +13,11 @@ from ...dialects.sm.threads import WarpsOp
 from ...dialects.target import Target
 from ...dialects.tile import CtaTileOp, KernelOp
 from ...dialects.tile.boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
+from ...dialects.tile.stores import TmaStoreOp
 from ...dialects.tile.sums import ViewMmaOp
-from ...dialects.tile_types import integers_of
+from ...dialects.tile_types import bits_of, integers_of
 from ..base import operations, refused, walk
-from ..batches import loaded_argument
+from ..batches import loaded_argument, view_of_map
 from ..duals import first_other, is_dual
 from ..tile_order import check_order
 from .ahead import check_piece
@@ -81,9 +82,17 @@ def _is_of_epilogue(kernel: KernelOp, op: Any) -> bool:
 
 def _check_extents(op: Any, tiles: set[tuple[int, int]], dual: bool) -> None:
     """The tile of C, by whose number an op finds its place: of sums of two products the columns of
-    one."""
-    wanted = {(m, n // 2 if dual else n) for m, n in tiles}
+    one, of packed elements that are stored as bytes those bytes."""
+    products, bits = 2 if dual else 1, _bits_of_columns(op)
+    wanted = {(m, n * bits[0] // (products * bits[1])) for m, n in tiles}
     got = tuple(integers_of(op.extents))
     if got not in wanted:
         rule = f"extents: must be those of a tile of C, {list(*wanted)}"
         raise refused(op, f"{rule}, got {list(got)}; fix it")
+
+
+def _bits_of_columns(op: Any) -> tuple[int, int]:
+    """Of an element of C, and of what a column of the op's tile is."""
+    if not isinstance(op, TmaStoreOp):
+        return 1, 1
+    return bits_of(view_of_map(op.map).element_type), bits_of(op.buffer.type.element)
