@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from ..strict_json import parse_json
 from .bundle_files import COPY_AGAIN, Reader, open_members
 from .manifest import FORMAT, BundleError, schema_of, validate
 from .manifest_fields import CUBIN_NAME, MANIFEST_NAME, PTX_NAME
+from .ptx_head import ptx_contradictions
 from .several import (
     Bands,
     check_together,
@@ -153,7 +153,9 @@ def _from_reader(path: Path, manifest: Any, read: Reader, prefix: str) -> Bundle
     for name, content in contents.items():
         _check_hash(path, prefix + name, sha256(content), manifest["hashes"][name])
     ptx = _decode(path, prefix + PTX_NAME, contents[PTX_NAME])
-    _check_entry(path, prefix + PTX_NAME, ptx, manifest["entry"])
+    broken = next(ptx_contradictions(ptx, manifest), None)
+    if broken:
+        raise BundleError(f"{path}: {prefix}{PTX_NAME}: {broken}; {COPY_AGAIN}")
     return Bundle(manifest, ptx, contents[CUBIN_NAME], path)
 
 
@@ -176,9 +178,3 @@ def _check_hash(path: Path, name: str, found: str, expected: str) -> None:
     if found != expected:
         rule = f"must have the SHA-256 of the manifest, {expected[:12]}…"
         raise BundleError(f"{path}: {name}: {rule}, got {found[:12]}…; {COPY_AGAIN}")
-
-
-def _check_entry(path: Path, name: str, ptx: str, entry: str) -> None:
-    if not re.search(rf"\.entry\s+{re.escape(entry)}\b", ptx):
-        rule = f"must define the entry '{entry}' of the manifest"
-        raise BundleError(f"{path}: {name}: {rule}, got none; {COPY_AGAIN}")

@@ -14,6 +14,7 @@ from ..element_types import (
 )
 from ..errors import DeviceError, LaunchError
 from ..group_sizes import OFFSETS, ORDER, ROWS
+from .agreement import order_contradictions, spec_contradictions, swizzle_contradictions
 from .manifest_fields import MANIFEST
 from .manifest_rules import (
     launch_contradictions,
@@ -159,13 +160,24 @@ def _all_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str
     yield from size_contradictions(manifest, operands(manifest), outputs(manifest), where)
     if manifest["schema"] != schema_of(manifest):
         yield f"{where}.schema: must be {schema_of(manifest)}, got {manifest['schema']}"
-    if not is_dynamic(manifest):
-        yield from _contradictions(manifest, where)
-        return
-    for sizes in sizes_to_check(manifest):
+    for sizes in sizes_to_check(manifest) if is_dynamic(manifest) else ():
         told = [f"{CALLED[each].removeprefix('the ')} = {size}" for each, size in sizes.items()]
         of_sizes = f"{where} for {' and '.join(told)}"
         yield from _contradictions(manifest_for(manifest, sizes), of_sizes)
+    if not is_dynamic(manifest):
+        yield from _contradictions(manifest, where)
+    yield from _agreement(manifest, where)
+
+
+def _agreement(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
+    """Spec, schedule, tensors and parameters say the same where they say it twice."""
+    inputs, c, parameters = operands(manifest), output(manifest), manifest["parameters"]
+    if min(len(each["shape"]) for each in (*inputs, c)) > 1:
+        sizes = {"m": c["shape"][-2], "n": columns_of(c), "k": k_of(inputs[0])}
+        yield from spec_contradictions(manifest["spec"], inputs, c, sizes, f"{where}.spec")
+    yield from order_contradictions(parameters, manifest["tensors"], f"{where}.parameters")
+    schedule, place = manifest["schedule"], f"{where}.parameters"
+    yield from swizzle_contradictions(schedule, parameters, inputs, place)
 
 
 def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:

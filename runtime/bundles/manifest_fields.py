@@ -59,11 +59,11 @@ TENSOR_MAP = Record(
         "dims": ListOf(Either(OneOf(SIZES), Integer(1, 2**32)), 1, 5),
         "strides_bytes": ListOf(Either(BY_ROWS, Integer(0, 2**40 - 1)), 0, 4),
         "box": ListOf(Either(OWN_ROWS, Integer(1, 256)), 1, 5),
-        "element_strides": ListOf(Integer(1, 8), 1, 5),
+        "element_strides": ListOf(Integer(1, 1), 1, 5),
         "interleave": OneOf(("none",)),
         "swizzle": OneOf(("none", "32B", "64B", "128B")),
         "l2_promotion": OneOf(("none", "64B", "128B", "256B")),
-        "oob_fill": OneOf(("zero", "nan")),
+        "oob_fill": OneOf(("zero",)),
     }
 )
 POINTER = Record({"tensor": Text(), "alignment_bytes": SIZE})

@@ -4,7 +4,19 @@ import copy
 
 import pytest
 
-PTX = ".version 8.8\n.target sm_100a\n.address_size 64\n.visible .entry copy()\n{\nret;\n}\n"
+PTX = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry copy(
+  .param .align 64 .b8 copy_param_0[128],
+  .param .u64 .ptr .global .align 1 copy_param_1,
+  .param .u64 copy_param_2
+)
+.reqntid 128, 1, 1
+{
+  ret;
+}
+"""
 CUBIN = b"\x7fELF not really"
 
 MANIFEST = {

@@ -14,7 +14,7 @@ from tilewright.compiler.bundle_writer import as_bundle, several, write_several
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 from tilewright.runtime import BundleError, LaunchError, load, read_bundle
-from tilewright.runtime.bundles.bundle import manifest_hash
+from tilewright.runtime.bundles.bundle import manifest_hash, sha256
 from tilewright.runtime.bundles.several import validate_several
 
 N, K = 40, 72
@@ -197,6 +197,14 @@ def hashed(edit):
     return both
 
 
+def of_another_chip(folder):
+    """The same of a kernel's PTX and manifest that say sm_100a."""
+    path = folder / "m17.kernel.ptx"
+    path.write_text(path.read_text().replace(".target sm_90a", ".target sm_100a"))
+    made = {"kernel.ptx": sha256(path.read_bytes())}
+    hashed(lambda m: m.update(target="sm_100a", hashes=m["hashes"] | made))(folder)
+
+
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
@@ -205,7 +213,7 @@ def hashed(edit):
             "kernels: must be of 17 to 64 rows as the kernel is, got 20 to 64",
         ),
         (
-            hashed(lambda m: m.update(target="sm_100a")),
+            of_another_chip,
             "kernels: all must have the same target, got another from 17 rows on",
         ),
         (
