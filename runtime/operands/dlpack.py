@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import LaunchError
 
-CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
+CPU, CUDA, CUDA_MANAGED = 1, 2, 13
 ON_A_GPU = (CUDA, CUDA_MANAGED)
 VERSION = (1, 0)
 READ_ONLY = 1

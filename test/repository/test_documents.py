@@ -10,7 +10,10 @@ import shlex
 from pathlib import Path
 
 import pytest
+import torch
 
+import tilewright
+from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.runtime.emulator import Trap
 from tilewright.tools import compile, conform, emulate, explain, ladder, main, model, opt, run
 
@@ -184,13 +187,56 @@ def python_of(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / f"docs/{page}.md").read_text(), re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["python", "weights"])
+RETURNS = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry kernel(.param .align 64 .b8 a_map[128], .param .u64 out, .param .u32 rows) { ret; }
+"""
+
+
+def a_model() -> dict:
+    """What docs/torch.md compiles, checks and exports."""
+    torch.manual_seed(0)
+    layers = torch.nn.Linear(64, 32), torch.nn.ReLU()
+    return {"model": torch.nn.Sequential(*layers).bfloat16(), "x": torch.ones(16, 64).bfloat16()}
+
+
+GIVEN = {
+    "python": dict,
+    "weights": dict,
+    "torch": a_model,
+    "emulator": lambda: {"ptx_text": RETURNS},
+}
+"""What the blocks of a page take for granted."""
+
+
+@pytest.mark.parametrize("page", GIVEN)
 def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch, ptxas_for_a_share):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
-    names: dict = {}
+    names = GIVEN[page]()
     for block in python_of(page):
         exec(block, names)
+
+
+BUNDLES = (
+    ("matmul.zip", {}),
+    ("any.zip", {"dynamic_m": True}),
+    ("any.zip", {"batch": 4, "dynamic_batch": True}),
+)
+"""What the blocks of docs/bundle.md load, each by its fields of a spec."""
+
+
+def test_the_python_of_the_page_on_bundles_runs(tmp_path, monkeypatch, ptxas_for_a_share):
+    monkeypatch.chdir(tmp_path)
+    for block, (name, fields) in zip(python_of("bundle"), BUNDLES, strict=True):
+        as_bundle(tilewright.compile(tilewright.MatmulSpec(m=96, n=40, k=64, **fields)), name)
+        stack = (4,) if "batch" in fields else ()
+        a, b = (torch.randn(*stack, rows, 64).bfloat16() for rows in (96, 40))
+        names = {"a": a, "b": b, "load": tilewright.load}
+        exec(block, names)
+        exact = names["a"].float() @ names["b"].float().mT
+        assert (names["c"].float() - exact[: len(names["c"])]).abs().max() < 0.25
 
 
 def shown_by(node: ast.stmt, names: dict) -> str:

@@ -75,6 +75,6 @@ def test_drawn_cases_that_are_kept_have_more_pairs_of_properties_than_the_first_
     assert len(sampling.covering(cases)) == 40
 
 
-def test_without_a_marker_every_test_runs(pytestconfig):
+def test_without_a_marker_every_test_runs():
     plain = SimpleNamespace(get_closest_marker=lambda name: None)
     assert sampling.choose([plain, plain]) == [plain, plain]

@@ -4,7 +4,7 @@ from .bases import PING_PONG
 from .edits import delete, replace
 from .entry import Bug
 
-PING_TURN, PONG_TURN = r"\[dynamic_shared\+196696\]", r"\[dynamic_shared\+196688\]"
+PONG_TURN = r"\[dynamic_shared\+196688\]"
 WAIT = r"mbarrier\.try_wait\.parity\.shared\.b64 (%p\d+), "
 ARRIVE = r"mbarrier\.arrive\.shared\.b64\s+%rd\d+, "
 SKIP = r"(add\.s32\s+%r\d+, %r\d+, )4(;\n\tsetp\.gt\.u32)"

@@ -4,7 +4,6 @@ from .edits import chain, delete, insert_after, insert_before, replace
 from .entry import Bug
 from .written import BLOCK_SCALED, CP_ASYNC, REVERSE, RING, WATCHER, WGMMA
 
-SCALE_COPY = r"tcgen05\.cp"
 ZEROS = "\n".join(
     f"    st.shared.v4.b32 [tile+{at}], {{%idesc, %idesc, %idesc, %idesc}};"
     for at in range(5632, 5888, 16)
