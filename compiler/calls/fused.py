@@ -146,6 +146,14 @@ def multiply_fused(
 
     Raises CompileError, at the function's line, for what is no epilogue.
     """
+    found, left, rights = find_fused(a, b, out, how, epilogue, operands)
+    return _call(found, left, rights, operands, out)
+
+
+def find_fused(
+    a: Any, b: Any, out: Any, how: How, epilogue: Callable[..., Any], operands: Sequence[Any]
+) -> tuple[Fused, Any, tuple[Any, ...]]:
+    """The kernel, found or compiled, and the matrices that it multiplies."""
     right, *second = bs_of(b)
     leading, left, right = matrices_of(a, right)
     kept: list[Any] = []
@@ -159,8 +167,7 @@ def multiply_fused(
         made = _find(left, (right, *second), leading, how, epilogue, operands, gaps)
         return made._replace(kept=kept)
 
-    found = _fused.of(key, find, kept)
-    return _call(found, left, (right, *second), operands, out)
+    return _fused.of(key, find, kept), left, (right, *second)
 
 
 def _place(out: Any, stacked: bool) -> Any:

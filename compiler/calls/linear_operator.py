@@ -16,15 +16,17 @@ from __future__ import annotations
 import functools
 import sys
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, library
 
+from ...runtime.gpu.operands import Recognizer, recognizer
+from ...runtime.launch.kernel import Kernel
 from ...runtime.tracing import is_traced, is_transformed, is_watched
 from .flops import count_flops, of_rows
-from .fused import has_no_elements, multiply_fused
-from .kernels import How, differentiates
+from .fused import find_fused, has_no_elements, multiply_fused
+from .kernels import SEEN_KEPT, How, differentiates
 from .matmul import matmul
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")
@@ -52,9 +54,38 @@ def _alone(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if bias is None and x.dim() > 2 and x.is_contiguous():
         # All rows at once, of which `matmul` finds the kernel without asking how they lie.
         return matmul(_as_matrix(x), weight).view(*x.shape[:-1], weight.shape[0])
-    if bias is None or is_watched(x, weight, bias) or has_no_elements(x, weight):
+    if bias is None:
         return _in_steps(x, weight, bias)
-    return multiply_fused(x, weight, None, AS_EVER, _add_bias, (bias,))
+    key = x.shape, weight.shape, x.dtype, x.requires_grad, weight.requires_grad
+    known = _seen.get(key)
+    if known and known.recognizes(x, weight, bias) and not torch._C._len_torch_dispatch_stack():
+        return known.kernel(_as_matrix(x), weight, bias).view(*x.shape[:-1], weight.shape[0])
+    if is_watched(x, weight, bias) or has_no_elements(x, weight):
+        return _in_steps(x, weight, bias)
+    result = multiply_fused(x, weight, None, AS_EVER, _add_bias, (bias,))
+    if key not in _seen:
+        _remember(key, x, weight, bias)
+    return result
+
+
+class Seen(NamedTuple):
+    """Tensors of a layer that came before, and the kernel that took them as they are."""
+
+    recognizes: Recognizer
+    kernel: Kernel
+
+
+_seen: dict[Any, Seen | None] = {}
+
+
+def _remember(key: Any, x: Tensor, weight: Tensor, bias: Tensor) -> None:
+    """Let `_alone` know tensors that a kernel takes as they are; None where it takes others."""
+    found, *_ = find_fused(x, weight, None, AS_EVER, _add_bias, (bias,))
+    plain = all(each.is_contiguous() for each in (x, weight, bias)) and bias.dim() == 1
+    as_they_are = plain and (found.spec.a_major, found.spec.b_major) == ("k", "k")
+    if len(_seen) >= SEEN_KEPT:
+        _seen.clear()
+    _seen[key] = Seen(recognizer((x, weight, bias)), found.kernel) if as_they_are else None
 
 
 def _in_steps(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

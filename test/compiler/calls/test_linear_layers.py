@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import tilewright
+from tilewright.compiler.calls import linear_operator
 from tilewright.nn import Linear, replace
 from tilewright.runtime.errors import DeviceError
 
@@ -61,6 +62,41 @@ def test_a_layer_called_again_asks_for_its_kernel_alone(shape, monkeypatch):
         monkeypatch.delattr(sys.modules["tilewright.compiler.calls.matmul"], "_check_call")
         assert torch.equal(module(x), first)
     assert first.shape == (*shape[:-1], 16)
+
+
+@pytest.mark.parametrize("shape", [(40, 32), (2, 20, 32)], ids=["rows", "batches of rows"])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_a_layer_with_a_bias_that_is_called_again_looks_for_no_kernel(
+    shape, gradients, monkeypatch
+):
+    module, x = Linear(32, 16, dtype=torch.bfloat16), torch.randn(shape).bfloat16()
+    with torch.set_grad_enabled(gradients):
+        module(x)
+        with monkeypatch.context() as without:
+            without.delattr(linear_operator, "multiply_fused")
+            with torch.no_grad():
+                module.weight.mul_(2)
+            made = module(x * 2)
+    assert_close(made, exact(module, x * 2).detach())
+
+
+def test_a_layer_called_with_other_tensors_is_not_taken_for_the_last_one():
+    module, x = Linear(32, 16, dtype=torch.bfloat16), torch.randn(40, 32).bfloat16()
+    turned = torch.randn(32, 40).bfloat16().T
+    apart = torch.randn(40, 48).bfloat16()[:, 3:35]
+    shifted = torch.randn(40 * 32 + 1).bfloat16()[1:].view(40, 32)
+    wide = Linear(32, 16, dtype=torch.bfloat16)
+    with torch.no_grad():
+        wide.weight.set_(torch.randn(32, 16).bfloat16().T)
+        wide.bias.set_(torch.randn(32).bfloat16()[::2])
+        for layer, given in [(module, x), (module, turned), (module, apart), (module, shifted)] * 2:
+            assert_close(layer(given), exact(layer, given))
+        for layer in (wide, module, wide):
+            assert_close(layer(x), exact(layer, x))
+        half = Linear(32, 16, dtype=torch.float16)
+        found = half(x.half())
+        assert found.dtype == torch.float16
+        assert half(x.half()).equal(found)
 
 
 def test_autocast_gives_it_16_bits():
