@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from ..dialects.layout import LINEAR, SLOT_ALIGNMENT, TileLayout
 from ..dialects.mlir import ir, scf
@@ -46,8 +46,7 @@ SLOTS_UNDER_WAY_MAX = 2
 MMA_DONE, PRODUCTS_DONE = "mma.done", "products.done"
 
 
-@dataclass(frozen=True)
-class RingPlan:
+class RingPlan(NamedTuple):
     """Where a ring lies and how many arrivals make a slot full and empty.
 
     `kind` is "operands", "staging", "ahead", "accumulator", "claims" or "turns". `tiles` are byte
@@ -70,8 +69,7 @@ class RingPlan:
     under_way: int = 0
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One kernel parameter: a tensor map (`map` is its op) or a pointer to a tensor."""
 
     tensor: str
@@ -79,8 +77,7 @@ class Parameter:
     map: TensorMapOp | None = None
 
 
-@dataclass(frozen=True)
-class ScalesPlan:
+class ScalesPlan(NamedTuple):
     """Where the block scales of a K step go in tensor memory: A's from column `a` on, B's from `b`
     on, up to `end`; `places` of them, one after the other. `empty` are the barriers of the places,
     where K steps are under way together."""
@@ -92,8 +89,7 @@ class ScalesPlan:
     empty: int | None = None
 
 
-@dataclass(frozen=True)
-class ProductsPlan:
+class ProductsPlan(NamedTuple):
     """Where products that threads add go in tensor memory: `slots` of so many columns `each`, from
     the first on, and the barriers that tell when they are `done`. Behind them two times as many
     columns as MMAs read `weights` from, where threads widen some."""
@@ -109,8 +105,7 @@ class ProductsPlan:
         return self.slots * self.each + PRODUCT_SLOTS * self.weights
 
 
-@dataclass(frozen=True)
-class TermsPlan:
+class TermsPlan(NamedTuple):
     """The terms of f32 tiles in a slot, and the byte offsets of their first slots."""
 
     tiles: tuple[SmemType, ...]
@@ -158,7 +153,7 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         plan.rings[ring] = _place_barriers(kernel, ring, placed, plan.cluster, target, cursor)
     if plan.scales is not None and _steps_under_way(kernel):
         start = cursor.take(plan.scales.places * BARRIER_BYTES, BARRIER_BYTES)
-        plan.scales = replace(plan.scales, empty=start)
+        plan.scales = plan.scales._replace(empty=start)
     plan.mma_done = cursor.take(BARRIER_BYTES, BARRIER_BYTES) if plan.accumulators else None
     if plan.tmem_columns:
         plan.tmem_address = cursor.take(4, 4)
@@ -261,7 +256,7 @@ def _place_barriers(
     if placed.kind == "staging" or is_self_filled(ring, target):
         return placed
     if placed.kind == "ahead":
-        return replace(placed, full=cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES))
+        return placed._replace(full=cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES))
     full, empty = (cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES) for _ in range(2))
     if placed.kind == "operands":
         arrivals = _consumer_warps(ring) if target.releases_by_warp else 1
@@ -270,9 +265,9 @@ def _place_barriers(
         count = _claim_readers(kernel, cluster)
     else:
         count = _consumer_warps(ring) * (2 if cluster.pair else 1)
-    placed = replace(placed, full=full, empty=empty, empty_count=count)
+    placed = placed._replace(full=full, empty=empty, empty_count=count)
     if placed.kind == "turns":
-        return replace(placed, full_count=_agent_warps(_commits(ring)[0].owner))
+        return placed._replace(full_count=_agent_warps(_commits(ring)[0].owner))
     return _fill_by_threads(ring, placed, cluster) if has_copies(ring) else placed
 
 
@@ -287,7 +282,7 @@ def _fill_by_threads(ring: ir.Value, placed: RingPlan, cluster: Cluster) -> Ring
     late = in_loops and any(isinstance(copy, CopyOp) and is_asynchronous(copy) for copy in copies)
     under_way = min(SLOTS_UNDER_WAY_MAX, max(0, placed.stages - 2)) if late else 0
     warps = _agent_warps(copies[0].operation) * (2 if cluster.pair else 1)
-    return replace(placed, full_count=warps, under_way=under_way)
+    return placed._replace(full_count=warps, under_way=under_way)
 
 
 def _commits(ring: ir.Value) -> list[ir.OpOperand]:
@@ -323,7 +318,7 @@ def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
     for ring, placed in plan.rings.items():
         if placed.kind == "accumulator":
             each = target.accumulator_columns(*ring.type.accumulator.shape)
-            plan.rings[ring] = replace(placed, column=columns, slot_columns=each)
+            plan.rings[ring] = placed._replace(column=columns, slot_columns=each)
             columns += placed.stages * each
     plan.scales = _place_scales(kernel, columns, target)
     if plan.scales is not None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 from ..strict_json import is_finite
 
 SHOWN_CHARACTERS = 60
 MOST_IN_A_NAME = 1024
+NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 IDENTIFIER = re.compile(r"[a-zA-Z][a-zA-Z0-9_$]*|[_$%][a-zA-Z0-9_$]+")
 
 
@@ -24,8 +25,7 @@ class Rule(Protocol):
     def check(self, value: Any, where: str) -> str | None: ...
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """A string that is not empty, of at most `most` characters."""
 
     most: int = 2**16
@@ -36,7 +36,6 @@ class Text:
         return None if isinstance(value, str) and value else _broken(where, "a text", value)
 
 
-@dataclass(frozen=True)
 class Name:
     """An identifier of PTX (PTX ISA, section "Identifiers")."""
 
@@ -46,8 +45,7 @@ class Name:
         return _broken(where, f"an identifier of at most {MOST_IN_A_NAME} characters", value)
 
 
-@dataclass(frozen=True)
-class Integer:
+class Integer(NamedTuple):
     """An integer of at least `least` and at most `most`."""
 
     least: int = 0
@@ -60,7 +58,6 @@ class Integer:
         return _broken(where, f"an integer from {self.least} to {self.most}", value)
 
 
-@dataclass(frozen=True)
 class Positive:
     """A number above 0, whole or not, that is no infinity."""
 
@@ -70,8 +67,7 @@ class Positive:
         return _broken(where, "a number above 0", value)
 
 
-@dataclass(frozen=True)
-class OneOf:
+class OneOf(NamedTuple):
     """One of a few values."""
 
     values: tuple[Any, ...]
@@ -82,8 +78,7 @@ class OneOf:
         return _broken(where, " or ".join(repr(known) for known in self.values), value)
 
 
-@dataclass(frozen=True)
-class Anything:
+class Anything(NamedTuple):
     """Any object, as an open record; its numbers are finite, unless `finite` is False."""
 
     finite: bool = True
@@ -96,8 +91,7 @@ class Anything:
         return None
 
 
-@dataclass(frozen=True)
-class Nullable:
+class Nullable(NamedTuple):
     """null, or what `rule` takes."""
 
     rule: Rule
@@ -106,8 +100,7 @@ class Nullable:
         return None if value is None else self.rule.check(value, where)
 
 
-@dataclass(frozen=True)
-class Either:
+class Either(NamedTuple):
     """What one of two rules takes; the second one says what is wrong."""
 
     first: Rule
@@ -117,8 +110,7 @@ class Either:
         return self.first.check(value, where) and self.second.check(value, where)
 
 
-@dataclass(frozen=True)
-class ListOf:
+class ListOf(NamedTuple):
     """A list whose items obey `rule`, of at least `least` and at most `most` items."""
 
     rule: Rule
@@ -139,13 +131,12 @@ class ListOf:
         return f"{self.least} to {self.most}"
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """An object with these fields; `optional` ones may be missing. Unknown ones are left alone, or
     refused where it is `closed`."""
 
-    fields: Mapping[str, Rule] = field(default_factory=dict)
-    optional: Mapping[str, Rule] = field(default_factory=dict)
+    fields: Mapping[str, Rule] = NO_FIELDS
+    optional: Mapping[str, Rule] = NO_FIELDS
     closed: bool = False
 
     def check(self, value: Any, where: str) -> str | None:
@@ -166,8 +157,7 @@ class Record:
         return next((broken for broken in found if broken), None)
 
 
-@dataclass(frozen=True)
-class Tagged:
+class Tagged(NamedTuple):
     """An object whose field `tag` says which record it is."""
 
     tag: str
