@@ -15,7 +15,15 @@ from ...dialects.target import Target
 from .added_costs import stored_alone
 from .candidates import PART_CLUSTER, PART_MARGIN, widest_in_waves
 from .chip_figures import figures, split_figures
-from .costs import code_cycles, computed_cycles, least_dram_bytes, once_bytes, scale_cycles
+from .costs import (
+    code_cycles,
+    computed_cycles,
+    copy_cycles,
+    least_dram_bytes,
+    once_bytes,
+    scale_cycles,
+    vector_cycles,
+)
 from .estimate import SHARING_MAX, held_slots, parted_arriving, rows_by_threads
 from .extents import round_up
 from .least_parts import Sums, most_at_once
@@ -123,6 +131,9 @@ class Face:
         self._sums: Sums | None = None
         m, n, _ = tile.tile
         self._computed = round_up(m, target.mma.m[-1]) * n / every.chip.mma_rate
+        deepest = tile.but(tile=(m, n, depths[-1]))
+        copied = copy_cycles(problem, deepest, target)
+        self._copied = copied / (depths[-1] * problem.element_bytes)
 
     def epilogue_of(self, order: Schedule) -> float:
         """Cycles of its epilogue at least."""
@@ -212,10 +223,11 @@ class Face:
     def _least_loops(self, arriving: float, parts: int = 1) -> float:
         """Cycles of the steps of one of so many parts, with one of the depths at a time, where a
         byte of K of each row takes so long to arrive."""
-        k, size, computed = self.every.problem.k, self.every.problem.element_bytes, self._computed
+        k, size, chip = self.every.problem.k, self.every.problem.element_bytes, self.every.chip
         part = min([-(-k // (depth * parts)) * depth for depth in self.depths])
-        slowest = max(computed, arriving, self.every.chip.step_least / (self.depths[-1] * size))
-        return part * size * (slowest + self.every.chip.second_share * min(computed, arriving))
+        _, second, slowest = sorted((self._computed, self._copied, arriving))
+        slowest = max(slowest, chip.step_least / (self.depths[-1] * size))
+        return part * size * (slowest + chip.second_share * second)
 
     def _split_us(self, arriving: float, parts: int) -> float:
         """With K in so many parts of a cluster, in which others may share operands."""
@@ -330,20 +342,21 @@ class Face:
 
 def least_epilogue_cycles(problem: Problem, tile: Schedule, staged: bool, target: Target) -> float:
     """Cycles of the epilogue of a whole tile with the best store, by TMA if C may be `staged`."""
-    (m, n, _), chip = tile.tile, figures(target)
+    chip = figures(target)
     cycles = max(computed_cycles(problem, tile, target), code_cycles(problem, tile, target))
     cycles += chip.group_walk if problem.grouped == "m" else 0
-    cycles += m * n // problem.products * sum(problem.beside) / chip.shared_rate
     cycles += _least_store_cycles(problem, tile, staged, target)
     return cycles * stored_alone(problem, tile, target)
 
 
 def _least_store_cycles(problem: Problem, tile: Schedule, staged: bool, target: Target) -> float:
-    """Cycles in which a tile of C is stored by TMA in the best pieces, or by threads, which do not
-    store columns of C nor in turns."""
+    """Cycles in which a tile of C is stored by TMA in the best pieces, with what is beside it
+    ahead, or by threads, which read that themselves and store no columns of C, nor in turns."""
     m, n, chip = tile.tile[0], tile.tile[1] // problem.products, figures(target)
     stored_bytes = m * problem.row_bytes(n)
     pack, store = stored_bytes / chip.shared_rate, stored_bytes / chip.tma_store_rate
+    beside_bytes = m * n * sum(problem.beside)
+    ahead = beside_bytes / chip.shared_rate
     if problem.swapped and not staged:
         return math.inf
     in_turns = tile.ping_pong and not problem.quantized
@@ -353,9 +366,11 @@ def _least_store_cycles(problem: Problem, tile: Schedule, staged: bool, target: 
         if in_turns and not widths and not own_staging(problem, tile):
             return math.inf
         requests = n * -(-m * problem.c_bytes // LINE_BYTES)
-        return chip.staged_piece + max(pack, store, requests * chip.store_request)
+        return ahead + chip.staged_piece + max(pack, store, requests * chip.store_request)
     rows = rows_by_threads(problem, m)
     direct = rows / m * stored_bytes / chip.direct_store_rate + scale_cycles(problem, tile, target)
+    direct += beside_bytes / chip.beside_rate if beside_bytes else 0
+    direct += vector_cycles(problem, tile, target)
     direct = math.inf if in_turns else direct
     if problem.quantized or not widths or not staged:
         return direct
@@ -363,5 +378,5 @@ def _least_store_cycles(problem: Problem, tile: Schedule, staged: bool, target: 
         asked = m * n // width * -(-width * problem.c_bytes // LINE_BYTES) * chip.store_request
         slower, faster = max(pack, store, asked), min(pack, max(store, asked))
         staged_cycles = n // width * chip.staged_piece + slower + faster * width / tile.tile[1]
-        direct = min(direct, staged_cycles)
+        direct = min(direct, ahead + staged_cycles)
     return direct

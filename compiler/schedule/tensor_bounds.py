@@ -20,7 +20,7 @@ from ...dialects.legality import staged_pair
 from ...dialects.target import Target
 from .candidates import PART_MARGIN, STAGES, boxes_of
 from .chip_figures import figures, tensor_figures
-from .costs import gathered_cycles, least_dram_bytes, part_cycles
+from .costs import gathered_cycles, least_dram_bytes, part_cycles, vector_cycles
 from .least_parts import Sums, least_of_parts, most_at_once
 from .problem import Problem, Schedule
 from .rules import PART_K_TILES, TILE_RULES, accumulator_registers, keeps
@@ -255,6 +255,7 @@ def _least_epilogue_cycles(problem: Problem, schedule: Schedule, target: Target)
     if not problem.swapped:
         least = read + stored_bytes / chip.direct_store_rate
         least += beside_bytes / chip.beside_rate if beside_bytes else 0
+        least += vector_cycles(problem, schedule.but(staging=None), target)
     if stored_by_tma(problem, target) or (schedule.pair and staged_pair(m)):
         return least
     store = stored_bytes / chip.tma_store_rate
