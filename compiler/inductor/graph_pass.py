@@ -27,7 +27,6 @@ from ...runtime.bundles.bundle import Bundle
 from ...runtime.bundles.several import KERNELS_MAX
 from ...runtime.errors import DeviceError
 from ..backend import versions
-from ..calls.kernel_cache import cache_folder
 from ..own_sources import source_digest
 from .ahead import Workers
 from .chips import chip_of
@@ -73,16 +72,14 @@ class RegionPass(CustomGraphPass):
         take_regions(graph, self.settings)
 
     def uuid(self) -> Any:
-        """What torch keys its cache of graphs by: our sources, tools and settings, and the folder
-        of the kernels that cached graphs call."""
+        """What torch keys its cache of graphs by: our sources, tools and settings."""
         before = []
         for each in _several(self.before):
             found = each.uuid() if hasattr(each, "uuid") else None
             if found is None:
                 return None
             before.append(repr(found))
-        ours = source_digest(), repr(sorted(versions().items())), str(cache_folder().absolute())
-        parts = [*ours, self.settings.key(), *before]
+        parts = [source_digest(), repr(sorted(versions().items())), self.settings.key(), *before]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
