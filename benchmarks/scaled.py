@@ -2,6 +2,8 @@
 
     python benchmarks/scaled.py compile FOLDER [--target sm_90a] [--shapes 4096x7168x2048,…]
     python benchmarks/scaled.py run FOLDER [--rounds 15] [--clocks] [--json PATH]
+    ncu --clock-control none --profile-from-start off --set full python benchmarks/scaled.py \
+        once FOLDER
 
 `compile` needs no GPU. It writes FOLDER/MxNxK.RECIPE.VARIANT.zip: recipes are scales of 128 by
 their forms, and "fast" and "two-level" for products without scales, by how sums are formed.
@@ -11,7 +13,8 @@ compared with the product of dequantized operands first; torch's contender is `t
 the same recipe (with one scale a tensor for those without), where it has one. Each contender is
 captured in a CUDA graph of several calls; contenders take turns, and times are medians. `--clocks`
 says the clock of the multiprocessors and the power while a contender runs on and on, which tells
-what the power limit bounds.
+what the power limit bounds. `once` launches each contender where ncu looks, once, and prints its
+name in that order.
 """
 
 from __future__ import annotations
@@ -21,7 +24,15 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from contenders import captured, comparison_parser, measured, parsed, timed, write_bundle
+from contenders import (
+    captured,
+    comparison_parser,
+    loaded,
+    measured,
+    parsed,
+    timed,
+    write_bundle,
+)
 
 SHAPES = (
     "4096x2112x7168", "4096x24576x1536", "4096x32768x512", "4096x7168x16384", "4096x4096x7168",
@@ -61,23 +72,24 @@ TILES = {
     "64x128-split2": _tiles("64x128", 6, tail=ALONE, parts=2),
 }
 ROWS_FEW = 128  # up to so many tiles of 64 rows are tried, too; those alone below it
+UNSEEN = 3  # launches of a contender before the one that a profiler sees
 LOAD_US = 3e5  # of work, during which the clocks are read
 TOLERANCE = 2.0**-6  # of the largest element, in bf16
 
 
 def main() -> int:
     options = parse_options()
-    return (
-        compile_all(options) if options.what == "compile" else measured(options, measure, parts=2)
-    )
+    if options.what == "run":
+        return measured(options, measure, parts=2)
+    return compile_all(options) if options.what == "compile" else run_once(options)
 
 
 def parse_options() -> argparse.Namespace:
-    parser = comparison_parser(__doc__, ",".join(SHAPES))
+    parser = comparison_parser(__doc__, ",".join(SHAPES), ("compile", "run", "once"))
     parser.add_argument("--only", default="", metavar="TEXT", help="recipes named so in part")
     parser.add_argument("--clocks", action="store_true", help="also clock and power under load")
     run = "rounds", "clocks", "json"
-    options = parsed(parser, compile=("target", "shapes", "only"), run=run)
+    options = parsed(parser, compile=("target", "shapes", "only"), run=run, once=())
     if not any(options.only in name for name in RECIPES):
         parser.error(f"--only must be in one of {', '.join(RECIPES)}, got '{options.only}'")
     return options
@@ -113,21 +125,11 @@ def measure(
     shape: str, recipe: str, kernels: dict[str, Any], options: argparse.Namespace
 ) -> list[Any]:
     """Compare every contender with the dequantized product, then time all."""
-    import torch
-
     m, n, k = map(int, shape.split("x"))
-    torch.manual_seed(0)
-    a, b = (torch.randn(rows, k, device="cuda").to(torch.float8_e4m3fn) for rows in (m, n))
-    forms = RECIPES[recipe]
-    scales, wide = [], [a.float(), b.float()]
-    if forms:
-        scales = [_scales(form, rows, k) for form, rows in zip(forms, (m, n), strict=True)]
-        wide = list(map(_dequantized, (a, b), scales, forms))
+    a, b, scales = _inputs(shape, recipe)
+    calls, forms = _contenders(a, b, scales, recipe, kernels), RECIPES[recipe]
+    wide = list(map(_dequantized, (a, b), scales, forms)) if forms else [a.float(), b.float()]
     wanted = wide[0] @ wide[1].T
-    calls: dict[str, Callable[[], Any]] = {
-        name: (lambda kernel=kernel: kernel(a, b, *scales)) for name, kernel in kernels.items()
-    }
-    calls |= _torchs(a, b, scales, forms, recipe)
     right = {}
     for name, call in calls.items():
         error = (call().float() - wanted).abs().max().item() / wanted.abs().max().item()
@@ -146,6 +148,45 @@ def measure(
         row |= clocks.get(name, {})
         rows.append(row | {"against_torch": against, "right": right[name]})
     return rows
+
+
+def run_once(options: argparse.Namespace) -> int:
+    """Each contender once where a profiler looks, behind launches that it does not see."""
+    import torch
+
+    for (shape, recipe), kernels in loaded(options.folder, parts=2).items():
+        calls = _contenders(*_inputs(shape, recipe), recipe, kernels)
+        for name, call in calls.items():
+            for _ in range(UNSEEN):
+                call()
+            torch.cuda.synchronize()
+            torch.cuda.cudart().cudaProfilerStart()
+            call()
+            torch.cuda.synchronize()
+            torch.cuda.cudart().cudaProfilerStop()
+            print(f"{shape:18} {recipe:14} {name}")
+    return 0
+
+
+def _inputs(shape: str, recipe: str) -> tuple[Any, Any, list[Any]]:
+    """Random operands on the GPU, and their scales if they have some."""
+    import torch
+
+    m, n, k = map(int, shape.split("x"))
+    torch.manual_seed(0)
+    a, b = (torch.randn(rows, k, device="cuda").to(torch.float8_e4m3fn) for rows in (m, n))
+    forms = RECIPES[recipe] or ()
+    return a, b, [_scales(form, rows, k) for form, rows in zip(forms, (m, n), strict=False)]
+
+
+def _contenders(
+    a: Any, b: Any, scales: list[Any], recipe: str, kernels: dict[str, Any]
+) -> dict[str, Callable[[], Any]]:
+    """Our kernels and torch's."""
+    calls: dict[str, Callable[[], Any]] = {
+        name: (lambda kernel=kernel: kernel(a, b, *scales)) for name, kernel in kernels.items()
+    }
+    return calls | _torchs(a, b, scales, RECIPES[recipe], recipe)
 
 
 def _under(graph: Any, calls: int, us: float) -> dict[str, float]:

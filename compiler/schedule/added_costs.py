@@ -30,9 +30,13 @@ STRADDLING_ALONE = 0.5
 """The same where a tile's columns are of several blocks: by so much an H100 took longer for 64x112
 than for 64x128 of 128x7168x16384."""
 MMA_WAIT = 100
-BESIDE = {PLAIN: (1.2, 2.0), ROWS: (2.0, 1.8), COLUMNS: (4.0, 3.4)}
+BESIDE = {PLAIN: (1.2, 2.0), ROWS: (2.0, 1.8), COLUMNS: (4.0, 3.8)}
 """Cycles a step for 128 rows of a column, where a warpgroup has 64 rows, and several times that."""
 STRADDLING = 8  # the same of a tile whose columns are of several blocks, over those that share one
+BEHIND, FACTORS_MAX = 0.7, (226, 226, 160)
+"""The same beside them where threads have no registers for the factors of their elements, which
+they then multiply behind the MMAs: from so many on for sums, a product, factors and scales, by
+warpgroups of 64 rows each. An H100 took 128x160 so much longer than 128x128, of six shapes."""
 WAITS = (0, 140, 100)  # cycles a step, by warpgroups, in which nobody multiplies
 STORED_ALONE = 0.42  # of the cycles of a store: in the others the other warpgroups multiply
 
@@ -64,7 +68,15 @@ def added_cycles(problem: Problem, schedule: Schedule, target: Target, mma: floa
     each = BESIDE[kind][m > ATOM_ROWS * warpgroups]
     if kind == ROWS and n % (BLOCKWISE // 2):
         each += STRADDLING / math.gcd(n, BLOCKWISE)
+    if kind == COLUMNS and _factors_behind(m, n, warpgroups):
+        each += BEHIND
     return each * m * n / WARPGROUP_THREADS + WAITS[warpgroups - 1]
+
+
+def _factors_behind(m: int, n: int, warpgroups: int) -> bool:
+    """Whether threads with two rows of a tile have too many elements to hold factors of them."""
+    held = 3 * n // 2 + n // 4 + 2
+    return m == ATOM_ROWS * warpgroups and held > FACTORS_MAX[warpgroups - 1]
 
 
 def stored_alone(problem: Problem, schedule: Schedule, target: Target) -> float:
