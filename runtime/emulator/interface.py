@@ -92,6 +92,7 @@ class Launch(Protocol):
     report: Any
     engine_counts: Any
     names: Any
+    seed: int
     rng: random.Random
     current_warp: Any
     events: Any

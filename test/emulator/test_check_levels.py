@@ -28,7 +28,7 @@ UNFENCED = """st.shared.u32 [%at], %tid; bar.sync 0;
   cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"""
 UNWAITED = """st.shared.u32 [%at], %tid; fence.proxy.async; bar.sync 0;
   @%zero cp.async.bulk.global.shared::cta.bulk_group [%out], [cells], 128;
-  cp.async.bulk.commit_group;"""
+  cp.async.bulk.commit_group; st.shared.u32 [%at], %tid;"""
 RACING = "st.shared.u32 [cells], %tid;"
 OUTSIDE = "st.shared.u32 [%at+256], %tid;"
 MISALIGNED = "st.shared.u32 [%at+2], %tid;"

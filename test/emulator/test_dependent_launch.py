@@ -95,3 +95,25 @@ def test_an_access_before_the_wait_is_refused(where, awaited, access):
         copy(where, awaited)
     assert caught.value.category == "dependent-launch"
     assert f"global {access} of parameter" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "warns"),
+    [
+        ("griddepcontrol.launch_dependents;", True),
+        ("griddepcontrol.launch_dependents; @%first griddepcontrol.wait;", False),
+        ("", False),
+    ],
+)
+def test_a_grid_that_starts_another_and_waits_for_none_is_told_of(text, warns):
+    """Its dependents wait for it alone, and it may end before the grids that it depends on."""
+    body = """.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 x)
+{ .reg .b32 %t; .reg .pred %first; mov.u32 %t, %ctaid.x; setp.eq.u32 %first, %t, 0; BODY ret; }
+"""
+    arrays = [np.zeros(4, np.uint32)]
+    text = body.replace("BODY", text)
+    report = launch(text, "k", grid=2, block=32, params=arrays, awaited=arrays)
+    assert [each.category for each in report.warnings] == ["dependent-launch"] * warns

@@ -136,3 +136,29 @@ def test_a_part_of_a_vector_that_nobody_has_stored_is_named():
       ld.shared.v4.u32 {%r11, %r12, %r13, %r14}, [s+512]; mov.u32 %r10, %r13;"""
     with pytest.raises(Trap, match=r"; ptx:\d+ `st.global.u32 .*` uses what it read$"):
         run("", body, 0)
+
+
+ASKED = """.version 8.8
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{ .reg .b32 %r<4>; .reg .b64 %rd0; .reg .pred %p<2>; .shared .align 8 .b64 bar;
+  mov.u32 %r0, %tid.x; setp.eq.u32 %p0, %r0, 0; ld.param.u64 %rd0, [out]; mov.b32 %r1, 1;
+  @%p0 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;
+  { .reg .pred P1, P2;
+    setp.eq.u32 P2, %r1, 1;
+    @P2 mbarrier.ASKS.parity.shared::cta.b64 P1, [bar], PARITY;
+    selp.b32 %r2, 1, 0, P1; }
+  setp.ne.s32 %p1, %r2, 0; @%p1 bra DONE; mov.b32 %r2, 2; DONE:
+  @%p0 st.global.b32 [%rd0], %r2; ret; }
+"""
+
+
+@pytest.mark.parametrize("asks", ["test_wait", "try_wait"])
+@pytest.mark.parametrize(("parity", "wanted"), [(1, 1), (0, 2)])
+def test_a_wait_that_is_told_no_has_written_its_answer(asks, parity, wanted):
+    """CUTLASS asks so ahead of its loops, under a guard that holds."""
+    out = np.zeros(1, np.uint32)
+    text = ASKED.replace("ASKS", asks).replace("PARITY", str(parity))
+    launch(text, "k", grid=1, block=64, params=[out])
+    assert out[0] == wanted

@@ -22,7 +22,6 @@ BROKEN = [
     ("device_descriptors.sm_90a", r"fence\.proxy\.tensormap", 0, "proxy-fence"),
     ("gluon_cluster_sum.sm_90a", r"barrier\.cluster\.wait", 0, "uninitialised-read or race"),
     ("gluon_roles.sm_100a", r"fence\.proxy\.async", -1, "proxy-fence"),
-    ("gluon_roles.sm_100a", r"cp\.async\.bulk\.wait_group", -1, "bulk-group"),
     ("gluon_attention.sm_100a", r"tcgen05\.wait::st", 0, "missing-wait"),
     ("gluon_stealing.sm_100a", r"fence\.proxy\.async", 0, "proxy-fence"),
 ]

@@ -16,6 +16,7 @@ import numpy as np
 from ...collector import no_full_collections
 from ..checks.early_uses import suspicions
 from ..checks.levels import CHECKS, listeners
+from ..checks.unawaited_grids import unawaited_grids
 from ..checks.unchecked_waits import unchecked_waits
 from ..errors import LaunchError, Trap, short_name
 from ..machine.cluster import Cluster
@@ -151,7 +152,7 @@ class Launch(StateBag):
         self.mask: np.ndarray | None = None
         self.incoherent = False
         self.rng = random.Random(seed)
-        self._seed, self._garbage = seed, np.random.default_rng(seed)
+        self.seed, self._garbage = seed, np.random.default_rng(seed)
         self._poison = np.zeros(0, np.uint8)
         self.report = Report(self.entry)
         self.engine_counts = self.report.engines
@@ -229,7 +230,7 @@ class Launch(StateBag):
     def poison_bytes(self, size: int) -> np.ndarray:
         """Seeded non-zero garbage, uint8[size]: a part of what has been made, from any byte on."""
         if len(self._poison) <= size:
-            self._poison = garbage(self._seed, 2 << size.bit_length())
+            self._poison = garbage(self.seed, 2 << size.bit_length())
         start = int(self._garbage.integers(len(self._poison) - size))
         return self._poison[start : start + size].copy()
 
@@ -333,6 +334,7 @@ class Launch(StateBag):
             self.observe(profiler)
         with tracing(self, trace), self._explained():
             self._run_clusters(max_steps, resident, workers, only)
+            self.report.warn_of(unawaited_grids(self.report.instructions, self.arrays.awaited))
         self.report.profile = profiler and profiler.finish()
         return self.report
 
@@ -379,8 +381,7 @@ class Launch(StateBag):
             resident = max(resident, prod(self.grid))
         run = partial(self._run_share, resident, max_steps)
         reports = run_shares(self, clusters, workers, max_steps, run) if workers > 1 else None
-        for category, message in (*suspicions(self.program), *unchecked_waits(self.program)):
-            self.report.warn(category, message)
+        self.report.warn_of((*suspicions(self.program), *unchecked_waits(self.program)))
         if reports is None:
             run(clusters)
             return

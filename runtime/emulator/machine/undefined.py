@@ -20,7 +20,7 @@ from ..ptx import syntax
 from ..ptx.flows import LOAD, NOWHERE, WARP, Flow, flow_of
 from ..ptx.lanes import WARP_SIZE, guarded
 from ..ptx.pending_loads import names_in, register_slots
-from ..ptx.registry import Step
+from ..ptx.registry import Step, Yield
 from ..ptx.unwritten import live_registers, never_written
 
 _NO_LANE = np.zeros(WARP_SIZE, bool)
@@ -77,7 +77,7 @@ class Undefined:
             signal = step(warp, mask)
         except UnwrittenRead as trap:
             return self.load(pc, step, mask, trap)
-        if signal is None:
+        if signal is None or isinstance(signal, Yield):
             self._note(pc, mask, undefined, read)
         return signal
 

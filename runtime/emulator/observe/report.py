@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 
 from ..errors import short_name
@@ -83,6 +84,11 @@ class Report:
             return
         known = self.warnings[at]
         self.warnings[at] = replace(known, count=known.count + count)
+
+    def warn_of(self, suspicions: Iterable[tuple[str, str]]) -> None:
+        """Note suspicions, each a category and a message."""
+        for category, message in suspicions:
+            self.warn(category, message)
 
     def note_printed(self, text: str) -> None:
         """Keep what a thread has printed, up to the size of the device's own buffer."""

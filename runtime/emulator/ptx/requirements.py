@@ -113,6 +113,7 @@ MODIFIER_NEEDS: dict[tuple[str, ...], Need] = {
     ("ld", "v8"): Need((8, 8), 100),
     ("st", "v8"): Need((8, 8), 100),
     **{(name, "v4", f"{kind}64"): Need((8, 8), 100) for name in ("ld", "st") for kind in "busf"},
+    ("fma", "oob"): Need((8, 1), 90),
     **{(name, "f32", half): _BLACKWELL
        for name in ("add", "sub", "fma") for half in ("f16", "bf16")},
     ("cp", "cta_group::1"): _TENSOR,

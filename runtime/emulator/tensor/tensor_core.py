@@ -160,7 +160,7 @@ def multiply(descriptor: InstructionDescriptor, a: np.ndarray, b: np.ndarray) ->
     blocks = product.reshape(len(left), height, len(right), width).transpose(0, 2, 1, 3)
     with np.errstate(all="ignore"):
         np.matmul(left, right, out=blocks)
-    return -product if descriptor.negate_a != descriptor.negate_b else product
+    return 0 - product if descriptor.negate_a != descriptor.negate_b else product
 
 
 def _edge(extent: int, most: int) -> int:

@@ -86,7 +86,8 @@ BUGS = (
         STAGED,
         delete(WAIT_READ, -1),
         "bulk-group",
-        says=r"the CTA exits while a bulk store",
+        says=r"the CTA exits while this bulk store",
+        warns=True,
     ),
     Bug(
         "20a",

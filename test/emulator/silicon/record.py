@@ -1,9 +1,10 @@
 """Runs all_cases() of silicon_cases.py on this machine's GPU and records what they gave.
 
-    python test/emulator/silicon/record.py h200.json [--raw PATH.npz]
+    python test/emulator/silicon/record.py h100.json [--beside h200.json] [--raw PATH.npz]
 
-Needs numpy, ml_dtypes, torch and cuda-python (cuda.bindings), and no tilewright. The driver
-assembles the PTX. `--raw` also writes whole outputs, to look at where a digest differs.
+`--beside` leaves out what another file records. Needs numpy, ml_dtypes, torch and cuda-python
+(cuda.bindings), and no tilewright. The driver assembles the PTX. `--raw` also writes whole outputs,
+to look at where a digest differs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from cuda.bindings import driver
-from silicon_case import Case
+from silicon_case import Case, Map
 from silicon_cases import all_cases
 
 POISON = 0xA5A5A5A5
@@ -24,7 +25,8 @@ POISON = 0xA5A5A5A5
 
 def main() -> None:
     options = parse_options()
-    found = {case.name: (case, on_gpu(case)) for case in all_cases()}
+    known = json.loads(options.beside.read_bytes())["kernels"] if options.beside else {}
+    found = {case.name: (case, on_gpu(case)) for case in all_cases() if case.name not in known}
     kernels = {name: [case.inputs_digest(), case.digest_of(out)]
                for name, (case, out) in found.items()}  # fmt: skip
     options.place.write_text(as_json(torch.cuda.get_device_name(), kernels))
@@ -35,6 +37,7 @@ def main() -> None:
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("place", type=Path, metavar="PATH.json")
+    parser.add_argument("--beside", type=Path, metavar="PATH.json")
     parser.add_argument("--raw", type=Path, metavar="PATH.npz")
     return parser.parse_args()
 
@@ -51,14 +54,41 @@ def on_gpu(case: Case) -> np.ndarray:
     out = torch.full((case.threads, case.results), POISON - 2**32, dtype=torch.int32).cuda()
     module = checked(driver.cuModuleLoadData(case.ptx.encode() + b"\0"))
     function = checked(driver.cuModuleGetFunction(module, b"k"))
-    pointers = tuple(each.data_ptr() for each in (*inputs, out))
-    arguments = (pointers, (ctypes.c_void_p,) * 3)
+    arguments = [ctypes.c_uint64(each.data_ptr()) for each in (*inputs, out)]
+    if case.tensor_map:
+        base = {"image": inputs[0], "out": out}[case.tensor_map.over].data_ptr()
+        arguments.append(encoded(case.tensor_map, base))
+    table = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
     shape = (1, 1, 1, case.threads, 1, 1)
     stream = torch.cuda.current_stream().cuda_stream
-    checked(driver.cuLaunchKernel(function, *shape, 0, stream, arguments, 0))
+    checked(driver.cuLaunchKernel(function, *shape, 0, stream, ctypes.addressof(table), 0))
     torch.cuda.synchronize()
     checked(driver.cuModuleUnload(module))
     return out.cpu().numpy().view(np.uint32)
+
+
+def encoded(tensor_map: Map, base: int) -> ctypes.Array:
+    """The map's 128 bytes, by the driver; at a multiple of 64, as it wants them."""
+    room = ctypes.create_string_buffer(256)
+    place = (ctypes.c_char * 128).from_buffer(room, -ctypes.addressof(room) % 64)
+
+    def number(enum: str, name: str) -> int:
+        return int(getattr(getattr(driver, f"CUtensorMap{enum}"), f"CU_TENSOR_MAP_{name}"))
+
+    def numbers(type_: type, values: list[int]) -> ctypes.Array:
+        return (type_ * len(values))(*values)
+
+    fill = {"zero": "NONE", "nan": "NAN_REQUEST_ZERO_FMA"}[tensor_map.oob_fill]
+    status = ctypes.CDLL("libcuda.so.1").cuTensorMapEncodeTiled(
+        place, number("DataType", f"DATA_TYPE_{tensor_map.dtype.upper()}"),
+        len(tensor_map.dims), ctypes.c_uint64(base), numbers(ctypes.c_uint64, tensor_map.dims),
+        numbers(ctypes.c_uint64, tensor_map.strides), numbers(ctypes.c_uint32, tensor_map.box),
+        numbers(ctypes.c_uint32, tensor_map.element_strides), 0,
+        number("Swizzle", f"SWIZZLE_{tensor_map.swizzle.upper()}"), 0,
+        number("FloatOOBfill", f"FLOAT_OOB_FILL_{fill}"))  # fmt: skip
+    if status:
+        raise RuntimeError(f"cuTensorMapEncodeTiled must take {tensor_map}, got {status}")
+    return place
 
 
 def checked(answer: tuple) -> object:

@@ -25,16 +25,32 @@ _INFINITY = {
 }  # fmt: skip
 RESULT = 100  # the first register of what is stored, unless told
 
-_HEAD = """.version 8.6
+_HEAD = """.version 8.7
 .target sm_90a
 .address_size 64
-.visible .entry k(.param .u64 image, .param .u64 words, .param .u64 out) {
+.visible .entry k(.param .u64 image, .param .u64 words, .param .u64 outMAP) {
 .shared .align 1024 .b8 tile[32768];
 .reg .b32 %r<256>; .reg .b32 %t, %at, %to, %base; .reg .b64 %p<4>, %d<2>, %step, %w<128>;
 .reg .pred %q, %on;
 ld.param.u64 %p0, [image]; ld.param.u64 %p1, [words]; ld.param.u64 %p2, [out];
 mov.u32 %t, %tid.x; mov.u32 %base, tile; setp.eq.u32 %on, 0, 0;
 """
+_MAP = ", .param .align 64 .b8 map[128]"
+_MAP_ADDRESS = ".reg .b64 %map; mov.b64 %map, map; cvta.param.u64 %map, %map;\n"
+
+
+@dataclass(frozen=True)
+class Map:
+    """A tensor map over `image` or `out`, with the arguments of cuTensorMapEncodeTiled."""
+
+    over: str
+    dtype: str
+    dims: list[int]
+    strides: list[int]
+    box: list[int]
+    element_strides: list[int]
+    swizzle: str
+    oob_fill: str
 
 
 @dataclass(frozen=True)
@@ -42,7 +58,8 @@ class Case:
     """One launch of one CTA: entry k(image, words, out) of `ptx`.
 
     words: uint32[threads, inputs]. Shape of the output: uint32[threads, results]. `nan_type` is the
-    floating type of a result whose NaN PTX leaves open, None for others.
+    floating type of a result whose NaN PTX leaves open, None for others. With a `tensor_map` it is
+    the fourth parameter.
     """
 
     name: str
@@ -51,6 +68,7 @@ class Case:
     words: np.ndarray
     results: int
     nan_type: str | None = None
+    tensor_map: Map | None = None
 
     @property
     def threads(self) -> int:
@@ -74,11 +92,21 @@ def digest(*arrays: np.ndarray) -> str:
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()[:16]
 
 
-def kernel(body: str, inputs: int, results: int, first: int = RESULT, wide: bool = False) -> str:
-    """PTX of `body`, which finds its thread's input words at %p3; stores registers from `first`."""
+def kernel(
+    body: str,
+    inputs: int,
+    results: int,
+    first: int = RESULT,
+    wide: bool = False,
+    tensor_map: bool = False,
+) -> str:
+    """PTX of `body`, which finds its thread's input words at %p3, and a map's address in %map;
+    stores registers from `first`."""
+    head = _HEAD.replace("outMAP", "out" + (_MAP if tensor_map else ""))
+    head += _MAP_ADDRESS if tensor_map else ""
     place = f"mad.wide.u32 %p3, %t, {4 * results}, %p2;\n"
     start = f"mad.wide.u32 %p3, %t, {4 * inputs}, %p1;\n"
-    return f"{_HEAD}{start}{body}{place}{moves('st', 0, results, first, wide)}ret;\n}}\n"
+    return f"{head}{start}{body}{place}{moves('st', 0, results, first, wide)}ret;\n}}\n"
 
 
 def moves(way: str, word: int, count: int, register: int, wide: bool = False) -> str:

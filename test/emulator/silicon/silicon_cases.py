@@ -1,4 +1,4 @@
-"""Every kernel that record.py runs on a GPU and test_instructions_of_an_h200.py on the emulator."""
+"""Every kernel that record.py runs on a GPU and test_instructions_of_gpus.py on the emulator."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from scalar_instructions import scalar_instructions
 from silicon_case import Case
+from tensor_copies import tensor_copies
+from warp_exchanges import matrix_moves, warp_exchanges
 from warp_products import warp_products
 from warpgroup_products import warpgroup_products
 
@@ -15,3 +17,6 @@ def all_cases() -> Iterator[Case]:
     yield from warp_products()
     yield from warpgroup_products()
     yield from scalar_instructions()
+    yield from warp_exchanges()
+    yield from matrix_moves()
+    yield from tensor_copies()

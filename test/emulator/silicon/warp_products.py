@@ -25,6 +25,20 @@ SPARSE = (
     ("m16n8k8", "f32.tf32.tf32.f32", 4), ("m16n8k16", "f32.tf32.tf32.f32", 2),
     ("m16n8k64", "f32.e4m3.e5m2.f32", 1), ("m16n8k64", "s32.u8.s8.s32", 1),
 )  # fmt: skip
+SINGLE_PRODUCTS = (
+    ("m16n8k16", "f32.f16.f16.f32"), ("m16n8k32", "f32.e4m3.e4m3.f32"),
+    ("m16n8k32", "f32.e5m2.e5m2.f32"), ("m16n8k8", "f16.f16.f16.f16"),
+)  # fmt: skip
+MORE = (
+    ("m8n8k128", "s32.b1.b1.s32.and.popc"), ("m16n8k128", "s32.b1.b1.s32.and.popc"),
+    ("m16n8k256", "s32.b1.b1.s32.and.popc"), ("m16n8k8", "f32.bf16.bf16.f32"),
+    ("m16n8k16", "s32.s8.s8.s32"), ("m16n8k32", "s32.u8.u8.s32"), ("m16n8k32", "s32.s4.s4.s32"),
+    ("m16n8k4", "f64.f64.f64.f64"), ("m16n8k8", "f64.f64.f64.f64"), ("m16n8k8", "f16.f16.f16.f16"),
+    ("m16n8k16", "f32.e4m3.e4m3.f32"), ("m16n8k32", "f16.e4m3.e4m3.f16"),
+)  # fmt: skip
+SATURATING = (
+    ("m16n8k32", "s32.s8.u8.s32"), ("m8n8k16", "s32.u8.u8.s32"), ("m16n8k64", "s32.s4.u4.s32"),
+)  # fmt: skip
 SLOTS = 20  # registers between the operands
 
 
@@ -32,6 +46,15 @@ def warp_products() -> Iterator[Case]:
     """Dense ones, then sparse ones with every selector."""
     for shape, types in DENSE:
         yield _case(f"mma.sync.aligned.{shape}.row.col.{types}", shape, types)
+    for shape, types in MORE:
+        operands = ".".join(types.split(".")[:4])  # ahead of what joins single bits
+        yield _case(f"mma.sync.aligned.{shape}.row.col.{types}", shape, operands)
+    for shape, types in SATURATING:
+        for flag in ("", "satfinite."):
+            opcode = f"mma.sync.aligned.{shape}.row.col.{flag}{types}"
+            yield _case(opcode, shape, types, any_sums=True)
+    for shape, types in SINGLE_PRODUCTS:
+        yield _single(f"mma.sync.aligned.{shape}.row.col.{types}", shape, types)
     for shape, types, count in SPARSE:
         for flag, codes in (("sp", ANY_ORDER), ("sp::ordered_metadata", ORDERED)):
             for selector in range(count):
@@ -41,16 +64,23 @@ def warp_products() -> Iterator[Case]:
 
 
 def _case(
-    opcode: str, shape: str, types: str, selector: int = 0, codes: tuple[int, ...] = ()
+    opcode: str,
+    shape: str,
+    types: str,
+    selector: int = 0,
+    codes: tuple[int, ...] = (),
+    any_sums: bool = False,
 ) -> Case:
     """One instruction; of A, whose rows are half as long, too where `codes` are given."""
-    title = f"{opcode}, {selector}" if codes else opcode
+    title = f"{opcode}, {selector}" if codes else opcode + " (any sums)" * any_sums
     rng, (d, a, b, c) = generator(title), types.split(".")
     m, k = int(shape[1 : shape.index("n")]), int(shape.partition("k")[2])
     sizes = (m * k * BITS[a] // (2 if codes else 1), 8 * k * BITS[b], m * 8 * BITS[c])
     parts = [
         drawn(rng, type_, size // 1024, 32) for type_, size in zip((a, b, c), sizes, strict=True)
     ]
+    if any_sums:
+        parts[2] = drawn(rng, "u8", parts[2].shape[1], 32)
     parts += [metadata(rng, codes, 32)] if codes else []
     results, wide = m * 8 * BITS[d] // 1024, d == "f64"
     body, operands = _operands([part.shape[1] for part in parts], wide)
@@ -59,6 +89,28 @@ def _case(
     words = np.concatenate(parts, axis=1)
     text = kernel(body, words.shape[1], results, wide=wide)
     return Case(title, text, np.zeros(4, np.uint8), words, results)
+
+
+def _single(opcode: str, shape: str, types: str) -> Case:
+    """A column of A and of B that hold any bits, so that each sum has one product."""
+    title = f"{opcode} (single products)"
+    rng, (d, a, b, c) = generator(title), types.split(".")
+    m, k = int(shape[1 : shape.index("n")]), int(shape.partition("k")[2])
+    sizes = (m * k * BITS[a] // 1024, 8 * k * BITS[b] // 1024, m * 8 * BITS[c] // 1024)
+    parts = [np.zeros((32, size), np.uint32) for size in sizes]
+    lanes = np.arange(32) % 4 == 1  # they hold the same columns of A, and rows of B
+    for part, bits in ((parts[0], BITS[a]), (parts[1], BITS[b])):
+        mask = np.uint32((1 << bits) - 1)
+        part[lanes, 0] = rng.integers(0, 1 << 32, 8, np.uint32) & mask
+        if part.shape[1] > 1 and m == 16 and part is parts[0]:
+            part[lanes, 1] = rng.integers(0, 1 << 32, 8, np.uint32) & mask
+    results = m * 8 * BITS[d] // 1024
+    body, operands = _operands([part.shape[1] for part in parts], wide=False)
+    body += f"{opcode} {registers(RESULT, results)}, {operands};\n"
+    words = np.concatenate(parts, axis=1)
+    text = kernel(body, words.shape[1], results)
+    nan = d if d == "f32" else "f16x2"
+    return Case(title, text, np.zeros(4, np.uint8), words, results, nan)
 
 
 def _operands(counts: list[int], wide: bool) -> tuple[str, str]:

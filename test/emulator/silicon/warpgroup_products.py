@@ -42,6 +42,9 @@ class Form:
     majors: tuple[int, int]
     n: int
     selector: int | None = None
+    signs: tuple[int, int] = (1, 1)
+    adds: bool = True
+    saturates: bool = False
 
     @property
     def depths(self) -> tuple[int, int]:
@@ -57,13 +60,15 @@ class Form:
     def title(self) -> str:
         chosen = "" if self.selector is None else f", {self.selector}"
         a, b = zip(self.swizzles, self.majors, strict=True)
-        return f"{self.opcode}{chosen} A {a[0]} {a[1]} B {b[0]} {b[1]}"
+        more = "" if self.signs == (1, 1) and self.adds else f" {self.signs} {self.adds}"
+        return f"{self.opcode}{chosen} A {a[0]} {a[1]} B {b[0]} {b[1]}{more}"
 
     @property
     def opcode(self) -> str:
         sparse = "" if self.selector is None else ".sp"
         shape = f"m64n{self.n}k{self.depths[1]}"
-        return f"wgmma.mma_async{sparse}.sync.aligned.{shape}.{self.types}"
+        saturates = ".satfinite" if self.saturates else ""
+        return f"wgmma.mma_async{sparse}.sync.aligned.{shape}.{self.types}{saturates}"
 
     @property
     def instruction(self) -> str:
@@ -71,7 +76,8 @@ class Form:
         in_registers = self.swizzles[0] == "registers"
         a = registers(FRAGMENT, 4) if in_registers else "%d0"
         chosen = "" if self.selector is None else f", %r{METADATA}, {self.selector}"
-        flags = ", %on" + (", 1, 1" if not self.types.startswith("s32") else "")
+        signs = f", {self.signs[0]}, {self.signs[1]}" if not self.types.startswith("s32") else ""
+        flags = f", {'' if self.adds else '!'}%on{signs}"
         if BITS[self.types.split(".")[1]] == 16:
             flags += "".join(f", {major}" for major in self.majors[in_registers:])
         return f"{self.opcode} {registers(0, self.results)}, {a}, %d1{chosen}{flags};\n"
@@ -79,7 +85,7 @@ class Form:
 
 def warpgroup_products() -> Iterator[Case]:
     """Every swizzle and major order of A and of B, with random strides and starts; then sparse."""
-    for form in (*_dense(), *_sparse()):
+    for form in (*_dense(), *_sparse(), *_flagged()):
         text = _kernel(form)
         for draw in range(DRAWS):
             title = f"{form.title} #{draw}"
@@ -100,6 +106,20 @@ def _sparse() -> Iterator[Form]:
             yield Form(types, swizzles, (0, 0), 32, selector)
 
 
+def _flagged() -> Iterator[Form]:
+    """Negated operands, sums that start anew, saturation, A in registers, every few N."""
+    for signs, adds in itertools.product(((1, -1), (-1, 1), (-1, -1)), (True, False)):
+        yield Form("f32.f16.f16", ("128B", "64B"), (0, 1), 64, signs=signs, adds=adds)
+        yield Form("f16.f16.f16", ("registers", "64B"), (0, 0), 32, signs=signs, adds=adds)
+    for saturates, adds in itertools.product((False, True), (False, True)):
+        for types in ("s32.s8.s8", "s32.u8.s8", "s32.u8.u8"):
+            yield Form(types, ("128B", "none"), (0, 0), 32, adds=adds, saturates=saturates)
+    for types in ("f32.f16.f16", "f32.bf16.bf16", "f32.tf32.tf32", "f32.e5m2.e4m3", "f16.e4m3.e4m3",
+                  "s32.s8.s8"):  # fmt: skip
+        for n in (8, 24, 48, 96, 160, 208, 256):
+            yield Form(types, ("registers" if n % 32 else "32B", "64B"), (0, 0), n)
+
+
 def _kernel(form: Form) -> str:
     count = form.results
     body = _FILL + moves("ld", 0, count, 0) + moves("ld", count, 9, FRAGMENT)
@@ -115,18 +135,23 @@ def _inputs(form: Form, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarra
     """Shared memory, and each thread's accumulator, fragment of A, metadata and descriptors."""
     d, a, b = form.types.split(".")
     codes = SINGLE if a == "tf32" else CODES
-    words = [drawn(rng, d, form.results, THREADS), drawn(rng, a, 4, THREADS)]
+    sums = drawn(rng, "u8" if form.saturates else d, form.results, THREADS)  # u8: any bits
+    words = [sums, drawn(rng, a, 4, THREADS)]
     words.append(metadata(rng, codes, THREADS))
     for which, start in enumerate((A_AT, B_AT)):
         span = form.depths[which] * BITS[(a, b)[which]] // 8
-        word = _descriptor(rng, form.swizzles[which], form.majors[which], span) + (start >> 4)
+        most = 16384 // (form.n if which else 64)  # bytes from 8 rows to the next
+        word = _descriptor(rng, form.swizzles[which], form.majors[which], span, 8 * most)
+        word += start >> 4
         words.append(np.tile(np.array([word], np.uint64).view(np.uint32), (THREADS, 1)))
     parts = [drawn(rng, a, B_AT // 4, 1), drawn(rng, b, (IMAGE_BYTES - B_AT) // 4, 1)]
     image = np.concatenate([part.view(np.uint8).reshape(-1) for part in parts])
     return image, np.concatenate(words, axis=1)
 
 
-def _descriptor(rng: np.random.Generator, swizzle: str, major: int, span: int) -> int:
+def _descriptor(
+    rng: np.random.Generator, swizzle: str, major: int, span: int, most_stride: int
+) -> int:
     """A legal one with random strides; K-major rows of `span` bytes may start inside an atom."""
     code, width = SWIZZLES.get(swizzle, SWIZZLES["none"])
     unit, start = 8 * width, 0
@@ -135,6 +160,6 @@ def _descriptor(rng: np.random.Generator, swizzle: str, major: int, span: int) -
         leading, stride = (int(each) * unit for each in rng.integers(1, most + 1, 2))
     else:
         leading = 128 * int(rng.integers(1, 17))
-        stride = unit * int(rng.integers(1, 1024 // unit + 1))
+        stride = unit * int(rng.integers(1, min(1024, most_stride) // unit + 1))
         start = 32 * int(rng.integers(0, max(0, width - span) // 32 + 1))
     return start >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | code << 62

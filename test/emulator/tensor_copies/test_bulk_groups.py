@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -69,13 +71,21 @@ def test_the_older_source_is_free_when_only_the_newest_group_is_pending(copies, 
     assert np.array_equal(out[:512], PATTERN)
 
 
+EXIT = re.compile(
+    r"ptx:\d+: the CTA exits while this bulk store of warp 0 lane 0 may still read its shared"
+    r" memory, which GPUs allow and PTX does not promise; cp\.async\.bulk\.wait_group\.read 0 first"
+)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_block_may_not_exit_before_its_sources_are_read(copies, seed):
-    trap = refused(copies, "", seed)
-    assert trap.message == (
-        "the CTA exits while a bulk store of warp 0 lane 0 may still read its shared memory;"
-        " cp.async.bulk.wait_group.read 0 first"
-    )
+def test_a_block_that_exits_before_its_sources_are_read_is_told_of(copies, seed):
+    """DeepGEMM's kernels do. The memory is kept: the stores still find what they copy."""
+    _, tensor_map = copies.small_map()
+    out = np.zeros(1024, np.uint8)
+    report = copies.run(two_stores(copies), out, tensor_map, PATTERN.copy(), seed)
+    (warning,) = report.warnings
+    assert warning.category == "bulk-group" and EXIT.fullmatch(warning.message)
+    assert np.array_equal(out[:512], PATTERN)
 
 
 def test_reading_is_over_before_the_result_is_visible(copies):

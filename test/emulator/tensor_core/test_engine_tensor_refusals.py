@@ -186,14 +186,14 @@ def test_an_alloc_that_can_never_be_served_is_a_deadlock(tc):
     assert "waits until that many tensor memory columns are free" in caught.value.message
 
 
-def test_first_addresses_differ_between_seeds(tc):
-    out = np.zeros(128, np.uint32)
-    seen = set()
-    for seed in range(8):
+def test_first_addresses_differ_between_odd_seeds_and_are_0_with_even_ones(tc):
+    out, seen = np.zeros(128, np.uint32), []
+    for seed in range(16):
         store = "mul.wide.u32 %rd9, %r0, 4; add.s64 %rd9, %rd1, %rd9; st.global.u32 [%rd9], %r12;"
         tc.run(store, b"", out, columns=128, seed=seed)
-        seen.add(int(out[0]))
-    assert seen <= {0, 128, 256, 384} and len(seen) > 1
+        seen.append(int(out[0]))
+    assert set(seen[::2]) == {0}
+    assert set(seen) <= {0, 128, 256, 384} and len(set(seen[1::2])) > 1
 
 
 @pytest.mark.parametrize(

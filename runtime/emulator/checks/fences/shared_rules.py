@@ -61,7 +61,7 @@ class SharedRules(Listener):
     def source_issued(self, warp: Warp, lane: int, span: tuple[int, int], op: EngineOp) -> None:
         proxy, table = self.of[warp.cta], warp.cta.state("bulk sources", dict)
         if not table:
-            warp.cta.at_exit(lambda: _check_sources(table))
+            warp.cta.at_exit(lambda: _check_sources(warp.cta, table))
         table.setdefault((warp.index, lane), []).append(proxy.source(*span, warp, lane))
         self._busy[op] = table[warp.index, lane][-1]
 
@@ -71,13 +71,16 @@ class SharedRules(Listener):
                 source.release()
 
 
-def _check_sources(table: dict[tuple[int, int], list[BusySource]]) -> None:
+def _check_sources(cta: Cta, table: dict[tuple[int, int], list[BusySource]]) -> None:
+    """PTX does not say that shared memory outlives its CTA; GPUs keep it for bulk stores."""
     for (warp, lane), sources in table.items():
-        if any(source.busy for source in sources):
-            raise Trap(
+        busy = next((source for source in sources if source.busy), None)
+        if busy is not None:
+            cta.launch.warn(
                 "bulk-group",
-                f"the CTA exits while a bulk store of warp {warp} lane {lane} may still read its "
-                f"shared memory; cp.async.bulk.wait_group.read 0 first",
+                f"ptx:{busy.line}: the CTA exits while this bulk store of warp {warp} lane {lane}"
+                " may still read its shared memory, which GPUs allow and PTX does not promise;"
+                " cp.async.bulk.wait_group.read 0 first",
             )
 
 

@@ -6,10 +6,12 @@ Lanes that address the same place are performed one after the other in lane orde
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ...errors import Trap
+from ...machine.spaces import GenericSpace
 from ...ptx.accesses import BOTH, MemoryAccess
 from ...ptx.decode import Decoded
 from ...ptx.lanes import FULL
@@ -17,7 +19,7 @@ from ...ptx.registry import Step, instruction
 from ...ptx.values import TYPES, Type, bf16_to_f32
 from ..values.common import bit_type
 from ..values.floats import ELEMENT
-from ..values.rounding import to_bf16, to_f16
+from ..values.rounding import flush_f32, to_bf16, to_f16
 from .memory import DEFAULT_SCOPE, MAX_VECTOR_BYTES, SCOPES, expand, ordered, space_of
 
 OPERATIONS = ("and", "or", "xor", "cas", "exch", "add", "inc", "dec", "min", "max")
@@ -61,6 +63,26 @@ def combination(ins: Decoded, operation: str, type_: Type) -> Callable:
     if operation in _BITWISE:
         return lambda old, b, c: _BITWISE[operation](old, b)
     return _numeric(operation, type_)
+
+
+def _flushing(operation: str, type_: Type) -> Callable | None:
+    """The same for what flushes subnormal operands and results in global memory: sums of f32
+    (PTX ISA §9.7.13.5; in shared memory they don't)."""
+    if (operation, type_.name) != ("add", "f32"):
+        return None
+
+    def combine(old: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        total = flush_f32(old.view(np.float32)) + flush_f32(b.view(np.float32))
+        return flush_f32(total).view(type_.raw)
+
+    return combine
+
+
+def _lies_in_global_memory(space: Any, address: np.uint64) -> bool:
+    """Whether an address of a space, which may be that of generic addresses, does."""
+    if isinstance(space, GenericSpace):
+        return space.resolve(int(address))[0] is space.global_
+    return space.name == "global"
 
 
 def _numeric(operation: str, type_: Type) -> Callable:
@@ -137,7 +159,8 @@ def _build(ins: Decoded, first: int) -> Step:
     b = ins.read(first + 1, bit_type(type_.bits))
     c = ins.read(first + 2, bit_type(type_.bits)) if operation == "cas" else b
     target = None if first == 0 else ins.target(0, type_)
-    step = _step(of, name, address, combine, (b, c), type_.bytes, target)
+    functions = combine, _flushing(operation, type_)
+    step = _step(of, name, address, functions, (b, c), type_.bytes, target)
     return ordered(step, order, scope, updating=True, comparing=operation == "cas")
 
 
@@ -170,7 +193,8 @@ def _build_vector(ins: Decoded, first: int, count: int) -> Step:
     _expect(ins, first + 2)
     if type_.bytes * count > MAX_VECTOR_BYTES:
         ins.unmodelled(f"a vector of {count} elements of .{type_.name}")
-    combine, address = combination(ins, operation, type_), ins.address(first)
+    combine = _flushing(operation, type_) or combination(ins, operation, type_)
+    address = ins.address(first)
     read = ins.read_vector(first + 1, count, type_.raw)
     write = ins.write_vector(0, count, type_.raw) if first else None
     width = type_.bytes
@@ -204,12 +228,12 @@ def _step(
     of: Callable,
     name: str,
     address: Callable,
-    combine: Callable,
+    functions: tuple[Callable, Callable | None],
     operands: tuple,
     width: int,
     target: int | None,
 ) -> Step:
-    read_b, read_c = operands
+    (read_b, read_c), (combine, flushing) = operands, functions
 
     def step(warp, mask):
         at, b, c = address(warp), read_b(warp), read_c(warp)
@@ -217,7 +241,10 @@ def _step(
             at, b, c = at[mask], b[mask], c[mask]
         for direction in ("read", "write"):
             warp.launch.report.memory_bytes[name, direction] += width * len(at)
-        old = _perform(of(warp), at, combine, b, c, width, (warp, mask))
+        space, function = of(warp), combine
+        if flushing and _lies_in_global_memory(space, at[0]):
+            function = flushing
+        old = _perform(space, at, function, b, c, width, (warp, mask))
         if target is not None:
             warp.regs[target] = old if mask is FULL else expand(old, mask, warp.regs[target])
 

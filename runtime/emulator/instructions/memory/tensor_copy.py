@@ -241,8 +241,6 @@ class Store:
         return len(self.starts) * self.bound.map.rows
 
     def read(self) -> None:
-        if self.cta.exited:
-            raise Trap("exited-cta", f"{self.what} reads shared memory after the CTA's exit")
         self._box = read_box(self.cta, self.offset, self.bound.map, self.rows, self.what)
 
     def read_moves(self) -> Moves:

@@ -138,7 +138,7 @@ class WarpProduct:
             return
         with np.errstate(all="ignore"):
             raw = a @ b.T if self.metadata is None else self.metadata.product(a, b, form.a)
-            product = raw * np.float32(form.scales[0] * form.scales[1])
+            product = raw if form.scales[0] == form.scales[1] else 0 - raw  # a sum begins at +0
             self.sums = product if old is None else product + old
 
     def _is_short(self) -> bool:
@@ -236,13 +236,13 @@ def _uniform(values: np.ndarray, mask: np.ndarray) -> bool:
 
 
 def _take_form(ins: Decoded) -> tuple[Callable, WgmmaForm]:
-    types = ins.modifiers[-3:]
+    saturates = ins.flag("satfinite")  # behind the shape in the ISA, behind the types in CUTLASS
+    types = [name for name in ins.modifiers if name != "satfinite"][-3:]
     for name in types:
         ins.flag(name)
     converged = take_aligned(ins)
     shape = next((name for name in ins.modifiers if name.startswith("m64n")), "")
     ins.flag(shape)
-    saturates = ins.flag("satfinite")
     ins.finish_modifiers()
     n, _, k = shape.removeprefix("m64n").partition("k")
     if not n.isdigit() or not k.isdigit() or len(types) < 3:

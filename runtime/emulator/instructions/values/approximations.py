@@ -46,6 +46,16 @@ def _off(ins: Decoded, type_: Type, function: Callable) -> Callable:
     return compute
 
 
+def _by_high_words(function: Callable, values: np.ndarray) -> np.ndarray:
+    """rcp and rsqrt{.approx.ftz}.f64: the high words of operand and result count, and subnormal
+    ones are zero (PTX ISA §9.7.3.14, §9.7.3.17)."""
+    return _flush_f64(_keep_high_word(function(_flush_f64(_keep_high_word(values)))))
+
+
+def _flush_f64(values: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(values) < np.finfo(np.float64).tiny, np.copysign(0.0, values), values)
+
+
 def _keep_high_word(values: np.ndarray) -> np.ndarray:
     return (values.view(np.uint64) & np.uint64(0xFFFFFFFF_00000000)).view(np.float64)
 
@@ -60,8 +70,8 @@ def _unary(ins: Decoded, function: Callable, directed_f64: Callable | None) -> S
     flush = modifiers.flush and not wide
     read = floats.wide_reader(ins, type_, flush)
     write = floats.writer(ins, type_, mode=modifiers.mode, flush=flush)
-    if wide and approximate:
-        return bind(ins, type_, 1, read, lambda a: _keep_high_word(function(a)), write)
+    if wide and approximate and modifiers.flush:
+        return bind(ins, type_, 1, read, lambda a: _by_high_words(function, a), write)
     if wide and modifiers.mode != "rn" and directed_f64 is not None:
         mode = modifiers.mode
         return bind(ins, type_, 1, read, lambda a: directed_f64(a, mode), write)

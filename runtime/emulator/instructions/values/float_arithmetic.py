@@ -15,6 +15,8 @@ from . import double_fma, floats
 from .common import bit_type, lanewise
 from .rounding import MODES, canonical_nan, exact_lanes, zero_sum_down
 
+OUTSIDE = np.uint16(0x7FF7)
+"""The NaN of 16 bits that tensor copies fill in on an H100 and an H200, without its sign."""
 FLOAT_TYPES = tuple(floats.ELEMENT)
 
 _FRACTIONS = {
@@ -139,15 +141,32 @@ def _fused_or(exact: Callable, *operands: np.ndarray) -> np.ndarray:
 
 @instruction("fma", section="9.7.3.6")
 def build_fma(ins: Decoded) -> Step:
-    """fma.rnd{.ftz}{.sat}{.relu}.type d, a, b, c: one rounding of a · b + c."""
+    """fma.rnd{.ftz}{.sat}{.oob}{.relu}.type d, a, b, c: one rounding of a · b + c."""
     type_ = ins.take_type()
+    outside = floats.element(ins, type_) in ("f16", "bf16") and ins.flag("oob")
     modifiers = Modifiers(ins, type_, rounded=True)
     read = floats.wide_reader(ins, type_, modifiers.flush)
     write = _writer(ins, type_, modifiers)
     if floats.element(ins, type_) == "f64":
         return bind(ins, type_, 3, read, _fma_f64(modifiers.mode), write)
     total = _sum(modifiers.mode)
+    if outside:
+        return _fma_of_elements_outside(ins, type_, read, total, write)
     return bind(ins, type_, 3, read, lambda a, b, c: total(a * b, c), write)
+
+
+def _fma_of_elements_outside(
+    ins: Decoded, type_: Type, read: Callable, total: Callable, write: Callable
+) -> Step:
+    """.oob: +0 where a or b is what a tensor copy fills in outside of a tensor (§9.7.4.4)."""
+
+    def function(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        result = write(total(read(a) * read(b), read(c))).view(np.uint16)
+        magnitudes = (each.view(np.uint16) & np.uint16(0x7FFF) for each in (a, b))
+        filled = np.logical_or(*(each == OUTSIDE for each in magnitudes))
+        return np.where(filled, np.uint16(0), result).view(type_.raw)
+
+    return lanewise(ins, [bit_type(type_.bits)] * 3, function)
 
 
 def build_div(ins: Decoded) -> Step:

@@ -1,9 +1,10 @@
-"""Single instructions give the bits that they gave on an H200 (record.py, h200.json)."""
+"""Single instructions give the bits that they gave on an H200 and an H100 (record.py, *.json)."""
 
 from __future__ import annotations
 
 import functools
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,14 @@ import pytest
 from silicon_case import Case
 from silicon_cases import all_cases
 
-from tilewright.runtime.emulator import launch
+from tilewright.runtime.emulator import TensorMap, launch
 
-RECORDED = json.loads((Path(__file__).parent / "h200.json").read_bytes())["kernels"]
+FOLDER = Path(__file__).parent
+RECORDED = {
+    name: digests
+    for gpu in ("h200", "h100")
+    for name, digests in json.loads((FOLDER / f"{gpu}.json").read_bytes())["kernels"].items()
+}
 
 
 @functools.cache
@@ -25,6 +31,10 @@ def cases() -> dict[str, Case]:
 def emulated(case: Case, check: str) -> np.ndarray:
     out = np.full((case.threads, case.results), 0xA5A5A5A5, np.uint32)
     parameters = [case.image, case.words, out]
+    if case.tensor_map:
+        described = asdict(case.tensor_map)
+        array = {"image": case.image, "out": out}[described.pop("over")]
+        parameters.append(TensorMap(array, **described))
     seed = len(case.name)
     launch(case.ptx, "k", grid=1, block=case.threads, params=parameters, seed=seed, check=check)
     return out
@@ -32,7 +42,7 @@ def emulated(case: Case, check: str) -> np.ndarray:
 
 @pytest.mark.sweep(8)
 @pytest.mark.parametrize("name", RECORDED)
-def test_the_emulator_gives_the_bits_of_an_h200(name):
+def test_the_emulator_gives_the_bits_of_a_gpu(name):
     """Without the search for races, which takes four fifths of the time and changes no bit."""
     inputs, expected = RECORDED[name]
     case = cases()[name]
