@@ -59,7 +59,7 @@ EMULATOR = [
     ),
     Fault(
         "tensor-core: a negated product counts as it is",
-        "    return -product if descriptor.negate_a != descriptor.negate_b else product",
+        "    return 0 - product if descriptor.negate_a != descriptor.negate_b else product",
         "    return product",
         (CORE,),
     ),

@@ -20,6 +20,7 @@ from order_faults import ORDERS
 from release_faults import RELEASES
 from row_faults import BANDS, ROWS
 from scale_faults import BLOCKWISE, QUANTISED
+from silicon_faults import SILICON
 from split_faults import SPLIT_TILES
 from thread_faults import THREADS
 from turned_faults import TURNED
@@ -406,4 +407,5 @@ FAULTS = [
     *UNDEFINED,
     *COLLECTIVES,
     *RECIPES,
+    *SILICON,
 ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+UNAWAITED = "dependent-launch"
 WAIT, LAUNCH = "griddepcontrol.wait", "griddepcontrol.launch_dependents"
 
 
@@ -23,4 +24,4 @@ def unawaited_grids(
         " this grid, which may end while a prerequisite grid still works; wait in this one, at its"
         " end at the latest"
     )
-    return (("dependent-launch", message),)
+    return ((UNAWAITED, message),)

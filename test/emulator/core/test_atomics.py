@@ -100,3 +100,34 @@ def test_generic_addresses_and_64_bits(integers):
         wanted[lane % 5] = max(wanted[lane % 5], operand)
     run("atom.acq_rel.gpu.max.u64 %v1, [%rd3], %v0;", memory, operands)
     assert memory.tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("space", "address", "flushes"),
+    [("global.", "%rd3", True), ("shared.", "s", False), ("", "%rd3", True), ("", "%rd6", False)],
+)
+@pytest.mark.parametrize("opcode", ["atom", "red"])
+def test_sums_of_f32_flush_subnormal_numbers_in_global_memory_alone(
+    opcode, space, address, flushes
+):
+    """PTX ISA §9.7.13.5; generic addresses go by where they lead."""
+    tiny, least = np.float32(2.0**-140), np.float32(2.0**-126)
+    text = f""".version 8.8
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 m) {{
+  .reg .b64 %rd<9>; .reg .b32 %v<4>; .shared .align 8 .b32 s[2];
+  ld.param.u64 %rd3, [m]; mov.u64 %rd6, s; cvta.shared.u64 %rd6, %rd6;
+  mov.b32 %v0, 0f{tiny.view(np.uint32):08x}; mov.b32 %v1, 0f{least.view(np.uint32):08x};
+  st.shared.v2.b32 [s], {{%v0, %v1}}; st.global.v2.b32 [%rd3], {{%v0, %v1}};
+  OP.{space}add.f32 [{address}], %v0; OP.{space}add.f32 [{address}+4], %v0;
+  LOOK st.global.v2.b32 [%rd3], {{%v2, %v3}}; ret; }}
+"""
+    text = text.replace("OP", opcode)
+    if opcode == "atom":
+        text = text.replace("add.f32 [", "add.f32 %v2, [")
+    look = "ld.shared.v2.b32 {%v2, %v3}, [s];" if address != "%rd3" else ""
+    look = look or "ld.global.v2.b32 {%v2, %v3}, [%rd3];"
+    memory = np.zeros(2, np.float32)
+    launch(text.replace("LOOK", look), "k", grid=1, block=1, params=[memory])
+    assert memory.tolist() == ([0, least] if flushes else [2 * tiny, least + tiny])

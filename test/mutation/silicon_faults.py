@@ -1,0 +1,20 @@
+"""Faults of what a GPU, or kernels that ship, have shown to be otherwise."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+SILICON = [
+    Fault(
+        "undefined: a wait that is told no has not written its answer",
+        "        if signal is None or isinstance(signal, Yield):\n",
+        "        if signal is None:\n",
+        ("test/emulator/test_undefined_registers.py",),
+    ),
+    Fault(
+        "atomic: sums of f32 in global memory keep subnormal numbers",
+        "        if flushing and _lies_in_global_memory(space, at[0]):\n",
+        "        if flushing and not warp:\n",
+        ("test/emulator/core/test_atomics.py",),
+    ),
+]
