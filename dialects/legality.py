@@ -7,29 +7,25 @@ candidate by it. So what the choice calls legal is what the passes take.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from .dtypes import BLOCKWISE, FMA, PADDED_ALIGNMENT_BYTES, PADDED_ROW, DType
 from .dynamic import joined
 from .hilbert import CELLS_MAX
 from .layout import (
-    UNIT_BYTES,
     VECTOR_ALIGNMENT,
     TileLayout,
-    widest_swizzle,
 )
 from .split_legality import terms_bytes
-from .target import MMA_SYNC, WARP, WARP_COUNTS, WARP_N, Target, fits_warps, targets_with
+from .store_legality import STAGED_PAIR_ROWS
+from .target import WARP, WARP_COUNTS, WARP_N, Target, fits_warps, targets_with
 from .thread_tiles import ThreadTile
 
 RESERVED_BYTES = 1024  # of a CTA's shared memory: barriers, claims, the tensor-memory address
 REGISTER_BYTES = 4
 PARTIAL_BYTES = 4  # of an element of a split K's sums, which are added in f32
 TILES_MAX = 2**30  # counted in 32 bits, with a step of the whole grid behind the last one
-STAGED_PAIR_ROWS = 128  # with 64, half of N lies in the upper lanes, and pieces are cut across both
 STRIDE_BYTES_MAX = 2**40  # of a tensor map (cuTensorMapEncodeTiled, globalStrides)
 
 
@@ -244,84 +240,6 @@ def padded_rows(elements: int, pitch_bytes: int) -> str | None:
     if elements % PADDED_ROW == 0 and pitch_bytes % PADDED_ALIGNMENT_BYTES == 0:
         return None
     return f"its rows must be a multiple of {PADDED_ROW} packed elements, got {elements}"
-
-
-def stored_rows(row_bytes: int) -> str | None:
-    """TMA writes all 16 bytes that a row ends in, which must not be another's (H200, seen)."""
-    if row_bytes % UNIT_BYTES == 0:
-        return None
-    return f"its rows must be whole units of {UNIT_BYTES} bytes, got {row_bytes} bytes"
-
-
-def staged_pairs(target: Target, columns: int) -> str | None:
-    """Threads store pieces of what warps hold: pairs of neighbours, of which rows are made."""
-    if target.mma.issuer != WARP:
-        return f"threads store pieces of sums of {MMA_SYNC.name}, got those of {target.mma.name}"
-    if columns % 2 == 0:
-        return None
-    return f"its rows must be whole pairs of elements, got {columns}"
-
-
-def matrix_stores(target: Target) -> str | None:
-    """stmatrix came with TMA (PTX ISA, stmatrix: target notes)."""
-    if target.async_agents:
-        return None
-    chips = targets_with(lambda each: each.async_agents)
-    return f"stmatrix is for {chips}, got {target.chip}"
-
-
-@functools.cache
-def staged_piece(m: int, n: int, columns: int, item_bytes: int) -> str | None:
-    """A piece of a staged store is one swizzle span wide."""
-    piece = TileLayout(m, columns, item_bytes, "k")
-    piece = replace(piece, swizzle=widest_swizzle(piece))
-    if n % columns == 0 and not piece.fits() and piece.chunks == 1:
-        return None
-    got = f"{columns} columns of {item_bytes} bytes"
-    return f"columns must divide the tile's {n} and be 16, 32, 64 or 128 bytes, got {got}"
-
-
-TMEM_COLUMNS_READ = 32
-"""Columns of tensor memory that a thread reads at once."""
-
-
-def staged_blocks(piece_bytes: int, bits: int, block: int) -> str | None:
-    """A piece of elements with block scales is whole blocks."""
-    if piece_bytes * 8 % (bits * block) == 0:
-        return None
-    return f"pieces of {piece_bytes} bytes are no whole blocks of {block} elements of {bits} bits"
-
-
-def staged_quantized(
-    target: Target, m: int, n: int, piece_bytes: int, bits: int, block: int
-) -> str | None:
-    """Each thread has whole blocks of a row of a piece, and writes whole units of 16 bytes."""
-    if not target.has_tensor_memory:
-        return f"threads of {target.mma.name} have pairs of a row, and no whole units"
-    if bits not in (4, 8):
-        return f"pieces of one swizzle are no whole elements of {bits} bits"
-    columns = piece_bytes * 8 // bits
-    broken = staged_piece(m, n * bits // 8, piece_bytes, 1)
-    broken = broken or staged_blocks(piece_bytes, bits, block)
-    halves = 1 if target.mma_rows(m) == 128 else 2  # of 64 rows a thread has half of the columns
-    own = math.gcd(TMEM_COLUMNS_READ, columns // halves)
-    if broken or (own % block == 0 and own * bits % (8 * UNIT_BYTES) == 0):
-        return broken
-    return f"a thread reads {own} columns of a piece of {columns}, no whole blocks or 16 bytes"
-
-
-def staged_rows(target: Target, m: int, piece_bytes: int) -> str | None:
-    """With MMAs of 64 rows each thread has half of a row's columns, and writes whole units."""
-    if target.mma_rows(m) != 64 or piece_bytes >= 2 * UNIT_BYTES:
-        return None
-    return f"a tile of {m} rows needs pieces of {2 * UNIT_BYTES} bytes, got {piece_bytes}"
-
-
-def staged_pair(m: int) -> str | None:
-    """A pair of 64-row CTAs keeps half of N in the upper lanes."""
-    if m >= STAGED_PAIR_ROWS:
-        return None
-    return f"a staged epilogue of a pair needs {STAGED_PAIR_ROWS} rows a CTA, got {m}"
 
 
 def counted_tiles(tiles: Sequence[int]) -> str | None:

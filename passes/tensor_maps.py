@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..dialects import legality
+from ..dialects import legality, store_legality
 from ..dialects.dynamic import up_to
 from ..dialects.layout import ATOM_BYTES, LINEAR, TileLayout
 from ..dialects.mlir import ir
@@ -67,7 +67,7 @@ def byte_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str
     broken = broken or legality.box_rows(target, layout.rows)
     if not broken and (pitch_bytes >= 2**40 or max(contiguous, rows) > 2**32):
         return f"the view {view} is larger than a tensor map can say"
-    return broken or legality.stored_rows(contiguous * bits_of(view.element_type) // 8)
+    return broken or store_legality.stored_rows(contiguous * bits_of(view.element_type) // 8)
 
 
 def map_type(

@@ -23,7 +23,7 @@ from typing import Any, TypeGuard
 from ..compiler.driver import compile_matmul
 from ..compiler.pipeline import LOWERING, PIPELINE, PassEvent
 from ..compiler.spec import MatmulSpec
-from ..dialects import legality, scaled_legality
+from ..dialects import legality, scaled_legality, store_legality
 from ..passes import BY_REQUEST, lowering, plan, thread_rules
 from ..passes.checks import barrier_sources, barriers, loops, memory, phases
 from ..passes.expand.loops import ExpandLoops
@@ -50,7 +50,11 @@ from .docstrings import details, summary
 from .explain_memory import plan_of
 from .own_process import as_process
 
-LEGALITY = {"legality": legality, "scaled_legality": scaled_legality}
+LEGALITY = {
+    "legality": legality,
+    "scaled_legality": scaled_legality,
+    "store_legality": store_legality,
+}
 SPEC = MatmulSpec(m=256, n=256, k=256)
 # Options of the small kernel that the pages show; a pass that is not here runs with its defaults.
 OPTIONS = {

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import compress
 
-from ...dialects import legality, scaled_legality
+from ...dialects import legality, scaled_legality, store_legality
 from ...dialects.dtypes import DTYPES, ScaledMma
 from ...dialects.layout import TileLayout, widest_swizzle
 from ...dialects.target import Target
@@ -291,8 +291,8 @@ def stored_cycles(spec: MatmulSpec, target: Target, tile: tuple[int, int]) -> fl
     bits = bits_of(form)
     piece = TileLayout(m, n * bits // 8, 1, "k")
     piece_bytes = replace(piece, swizzle=widest_swizzle(piece)).span
-    broken = legality.staged_quantized(target, m, n, piece_bytes, bits, form.block)
-    broken = broken or legality.stored_rows(spec.n * bits // 8)
+    broken = store_legality.staged_quantized(target, m, n, piece_bytes, bits, form.block)
+    broken = broken or store_legality.stored_rows(spec.n * bits // 8)
     rate = chip.direct_store_rate if broken else chip.tma_store_rate
     scales = scale_bytes(m, n, n if broken else piece_bytes * 8 // bits, form)
     return m * n * bits / 8 / rate + scales / chip.direct_store_rate + further

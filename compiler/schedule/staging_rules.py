@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from ...dialects import legality
+from ...dialects import legality, store_legality
 from ...dialects.dtypes import SCALE_ATOM_BLOCKS
 from ...dialects.held_registers import ATOM_ROWS
 from ...dialects.layout import CORE_ROWS
@@ -37,7 +37,7 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
     broken = (
         stored_by_tma(problem, target)
         or _staged_piece(problem, target, (m, n), columns)
-        or (legality.staged_pair(m) if schedule.pair else None)
+        or (store_legality.staged_pair(m) if schedule.pair else None)
     )
     if broken or schedule.staging == own_staging(problem, schedule):
         return broken
@@ -68,7 +68,7 @@ def _rows_of_groups(problem: Problem, schedule: Schedule, target: Target) -> str
 def stored_by_tma(problem: Problem, target: Target) -> str | None:
     """TMA stores rows of whole units, as far apart as a tensor map can say."""
     return (
-        legality.stored_rows(problem.row_bytes(problem.contiguous("c")))
+        store_legality.stored_rows(problem.row_bytes(problem.contiguous("c")))
         or legality.row_pitch(target, *problem.pitch_bytes("c"))
         or legality.stack_pitch(target, problem.step_bytes("c"))
     )
@@ -109,8 +109,8 @@ def _staged_piece(
     (m, n), piece_bytes = tile, problem.row_bytes(columns)
     if problem.quantized:
         block = problem.quantized.block
-        return legality.staged_quantized(target, m, n, piece_bytes, problem.c_bits, block)
+        return store_legality.staged_quantized(target, m, n, piece_bytes, problem.c_bits, block)
     if problem.swapped:
         return turned_piece(target, n, columns, problem.c_bytes)
-    broken = legality.staged_piece(m, n, columns, problem.c_bytes)
-    return broken or legality.staged_rows(target, m, piece_bytes)
+    broken = store_legality.staged_piece(m, n, columns, problem.c_bytes)
+    return broken or store_legality.staged_rows(target, m, piece_bytes)

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ...dialects.legality import staged_pair
+from ...dialects.store_legality import staged_pair
 from ...dialects.target import Target
 from .candidates import PART_MARGIN, STAGES, boxes_of
 from .chip_figures import figures, tensor_figures

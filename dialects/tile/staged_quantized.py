@@ -3,9 +3,9 @@
 tile.staged_quantized  the same as `tile.store_quantized`, elements through shared memory by TMA
 """
 
-from ..legality import staged_blocks
 from ..mlir import ext, ir
 from ..ragged_maps import plain_box
+from ..store_legality import staged_blocks
 from ..tile_types import TensorMapType, bits_of
 from ..verify import refuse, tile_of_c, verify_epilogue
 from .program import StagedStoreOp

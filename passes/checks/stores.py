@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...dialects import legality
+from ...dialects import legality, store_legality
 from ...dialects.dtypes import (
     BESIDE_DTYPES,
     stored_dtype,
@@ -213,7 +213,7 @@ def _check_staging_by_threads(op: StagedStoreOp, view: ir.MemRefType, target: Ta
         raise refused(
             op, f"views: staging must be rows of one chunk of {view.element_type}, got {smem}"
         )
-    broken = legality.staged_pairs(target, view.shape[1])
+    broken = store_legality.staged_pairs(target, view.shape[1])
     require(op, broken, "store by threads without staging", "views: ")
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ...dialects import legality, scaled_legality
+from ...dialects import legality, scaled_legality, store_legality
 from ...dialects.layout import HALVED, SHIFTED, widest_swizzle
 from ...dialects.mlir import arith, ir
 from ...dialects.pipe import CreateOp
@@ -177,7 +177,7 @@ def _pair_refusal(mma: MmaOp, target: Target) -> str | None:
     staged = walk(mma_kernel(mma), StagedStoreOp)
     if isinstance(mma, DualMmaOp):
         broken = broken or legality.dual_pair(target, m, n)
-    return broken or (legality.staged_pair(m) if staged else None)
+    return broken or (store_legality.staged_pair(m) if staged else None)
 
 
 def mma_kernel(mma: MmaOp) -> KernelOp:

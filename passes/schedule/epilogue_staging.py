@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...dialects import legality
+from ...dialects import legality, store_legality
 from ...dialects.layout import TileLayout, widest_swizzle
 from ...dialects.mlir import ir
 from ...dialects.pipe import CreateOp, RingType
@@ -160,7 +160,7 @@ class EpilogueStaging:
         layout = self._turned_piece(store, target) if turned else self._piece(kernel, store)
         reason = self._why_not_turned(store, target) if turned else None
         reason = reason or _why_not_by_tma(store, layout, target)
-        if reason and legality.staged_pairs(target, store.view.type.shape[1]):
+        if reason and store_legality.staged_pairs(target, store.view.type.shape[1]):
             log.remark(store, f"epilogue-staging: c is stored by threads: {reason}")
             return False
         buffers = self._buffers(store, layout, by_threads=bool(reason))
@@ -208,8 +208,10 @@ class EpilogueStaging:
 
     def _write(self, store: StoreOp, piece: TileLayout, target: Target) -> str:
         if self.write == "matrices":
-            require(store, legality.matrix_stores(target), "use write=rows", "epilogue-staging: ")
-        fits = can_write_matrices(piece) and not legality.matrix_stores(target)
+            require(
+                store, store_legality.matrix_stores(target), "use write=rows", "epilogue-staging: "
+            )
+        fits = can_write_matrices(piece) and not store_legality.matrix_stores(target)
         if self.write == "matrices" and not fits:
             raise refused(
                 store,
@@ -235,7 +237,7 @@ class EpilogueStaging:
     def _why_not_turned(self, store: StoreOp, target: Target) -> str | None:
         """Why rows of a view whose columns are contiguous are not staged, None where they are."""
         n, item_bytes = tile_of_c(store)[1], element_bytes(store.view.type.element_type)
-        return legality.matrix_stores(target) or turned_piece(target, n, 8, item_bytes)
+        return store_legality.matrix_stores(target) or turned_piece(target, n, 8, item_bytes)
 
     def _turned_piece(self, store: StoreOp, target: Target) -> TileLayout:
         """The layout of a piece of a transposed view: some columns, each contiguous."""
@@ -260,7 +262,7 @@ class EpilogueStaging:
             columns = self._columns(kernel, item_bytes)
             swizzle = widest_swizzle(TileLayout(m, columns, item_bytes, "k"))
         piece = TileLayout(m, columns, item_bytes, "k", swizzle)
-        broken = legality.staged_piece(m, n, columns, item_bytes)
+        broken = store_legality.staged_piece(m, n, columns, item_bytes)
         require(store, broken, where="epilogue-staging: ")
         return piece
 
@@ -295,7 +297,7 @@ def _staged(
 def _check_pairs(kernel: KernelOp) -> None:
     """A pair of 64-row CTAs keeps half of N in the upper lanes; pieces are cut across both."""
     for mma in walk(kernel, PairMmaOp):
-        broken = legality.staged_pair(mma.acc.type.shape[0])
+        broken = store_legality.staged_pair(mma.acc.type.shape[0])
         require(mma, broken, where="epilogue-staging: ")
 
 
@@ -314,12 +316,12 @@ def _map(view: Any, smem: SmemType) -> ir.Value:
 def _partial(view: ir.MemRefType, piece: TileLayout) -> str | None:
     """Why TMA would write beyond a row."""
     contiguous = view.shape[1 if piece.major == "k" else 0]
-    return legality.stored_rows(contiguous * element_bytes(view.element_type))
+    return store_legality.stored_rows(contiguous * element_bytes(view.element_type))
 
 
 def _narrow(store: StoreOp, piece: TileLayout, target: Target) -> str | None:
     """Why threads can't write a piece: with MMAs of 64 rows each has half of a row's columns."""
-    return legality.staged_rows(target, store.acc.type.shape[0], piece.span_bytes)
+    return store_legality.staged_rows(target, store.acc.type.shape[0], piece.span_bytes)
 
 
 def _check_room(kernel: KernelOp, store: Any, staging_bytes: int, target: Target) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...dialects import legality
+from ...dialects import legality, store_legality
 from ...dialects.layout import TileLayout, widest_swizzle
 from ...dialects.mlir import ir
 from ...dialects.pipe import CreateOp, RingType
@@ -41,7 +41,7 @@ def refusal(store: StoreQuantizedOp, piece: TileLayout, target: Target) -> str |
     view, (m, n) = store.view.type, tile_of_c(store)
     bits, block = bits_of(view.element_type), store.block.value
     return (
-        legality.staged_quantized(target, m, n, piece.k, bits, block)
+        store_legality.staged_quantized(target, m, n, piece.k, bits, block)
         or byte_refusal(view, piece, target)
         or legality.stack_pitch(target, step_bytes(store.view))
     )

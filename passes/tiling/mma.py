@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...dialects import legality, split_legality
 from ...dialects.dtypes import DType, operand_dtype
+from ...dialects.layout import UNIT_BYTES
 from ...dialects.target import Target
 from ...dialects.tile import MatmulOp
 from ...dialects.tile.duals import DualMatmulOp
@@ -60,7 +61,7 @@ def _check_majors(matmul: MatmulOp, dtype: DType, target: Target) -> None:
 
 def _check_rows(matmul: MatmulOp, n: int, dtype: DType, swap: bool) -> None:
     """A tile N that is contiguous must be whole 16-byte units."""
-    unit = legality.UNIT_BYTES // dtype.bytes
+    unit = UNIT_BYTES // dtype.bytes
     majors = {(matmul.a_major if swap else matmul.b_major).value}
     if isinstance(matmul, DualMatmulOp):
         majors.add(matmul.b2_major.value)
