@@ -10,12 +10,22 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from torch.utils.flop_counter import register_flop_formula
 
 
 def count_flops(operator: Any, formula: Callable[..., Any]) -> None:
-    """Let torch count those of an operator: formula(*arguments, out_val=what it gave)."""
-    register_flop_formula(operator.overloadpacket, get_raw=True)(formula)
+    """Let torch count those of an operator: formula(*arguments, out_val=what it gave).
+
+    A counter knows the operators that there were when it was made. One within which an operator is
+    asked for first is told of it.
+    """
+    packet = operator.overloadpacket
+    register_flop_formula(packet, get_raw=True)(formula)
+    for mode in _get_current_dispatch_mode_stack():
+        known = getattr(getattr(mode, "counter", None), "flop_registry", None)
+        if isinstance(known, dict):
+            known.setdefault(packet, formula)
 
 
 def of_rows(a: torch.Tensor, *_: Any, out_val: torch.Tensor, **_others: Any) -> Any:
