@@ -132,6 +132,7 @@ class Cluster(Protocol):
 
     index: Triple
     ctas: list[Any]
+    generation: int
 
     def cta(self, rank: int) -> Cta: ...
     def withdraw(self, warp: Any, lanes: int) -> None: ...

@@ -41,6 +41,7 @@ from .clock import (
 )
 from .exits import ARRIVAL, check_exit, note
 from .lane_times import lanes_apart, releasing
+from .late_inits import LateInits
 from .meetings import Meeting
 from .places import Places
 from .prerequisites import Prerequisites
@@ -70,6 +71,7 @@ class Races(Actors, Listener):
         self._domain_of: dict[Cluster, Domain] = {}
         self._meetings: dict[Any, Meeting] = {}
         self._barriers: dict[Mbarrier, BarrierClock] = {}
+        self._late_inits = LateInits()
         self._times: dict[tuple, list[int]] = {}
         self._shadows: dict[Cta, SharedShadow] = {}
         self._prerequisites: Prerequisites | None = None
@@ -105,6 +107,7 @@ class Races(Actors, Listener):
         self._forget(cta)
 
     def _forget(self, cta: Cta) -> None:
+        self._late_inits.forget(cta)
         del self._shadows[cta]
         for warp in cta.warps:
             del self._clocks[warp]
@@ -243,6 +246,7 @@ class Races(Actors, Listener):
         made = self._stream(warp, _INITIALISED, _INITIALISED)
         self._clocks[warp].observe(made, releasing(warp), generic=True)
         self._barriers[barrier] = BarrierClock(known[0], known[1], made)
+        self._late_inits.made(warp, barrier)
         self._clocks[warp].tick()
 
     def mbarrier_ended(self, warp: Warp, cta: Cta, offset: int, barrier: Mbarrier) -> None:
@@ -321,7 +325,8 @@ class Races(Actors, Listener):
         component, time = made
         if int(known.wide(self._clocks[warp].domain.width)[KNOWN, component]) < time:
             what = user if isinstance(user, str) else user.name
-            raise unmade(what, barrier)
+            if not self._late_inits.tells(warp, barrier):
+                raise unmade(what, barrier)
         known.initialised.add(barrier)
 
     # -- fences and memory orders ------------------------------------------------------------------
@@ -345,6 +350,7 @@ class Races(Actors, Listener):
 
     def mbarrier_init_fenced(self, warp: Warp) -> None:
         """Relaxed barriers that follow pass on the initialisations."""
+        self._late_inits.fenced(warp)
         event = self._clocks[warp].latest(_INITIALISED)
         if event is not None:
             self._clocks[warp].note_released(event)
