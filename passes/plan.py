@@ -10,7 +10,7 @@ from ..dialects.mlir import ir, scf
 from ..dialects.mma_units import PRODUCT_SLOTS
 from ..dialects.pipe import ClaimType, CreateOp, RingType, TileOp, TurnType
 from ..dialects.scaled_legality import SCALE_PLACES
-from ..dialects.sm.memory import BARRIER_BYTES, CLAIM_BYTES, TileMemoryOp
+from ..dialects.sm.memory import BARRIER_BYTES, CLAIM_BYTES
 from ..dialects.sm.threads import WarpsOp
 from ..dialects.target import Target
 from ..dialects.terms import TermForm
@@ -28,8 +28,7 @@ from ..dialects.tile import (
 )
 from ..dialects.tile.ahead import StagedElementOp
 from ..dialects.tile.loads import TmaGatherOp
-from ..dialects.tile.scales import SCALED_MMAS, smem_operands
-from ..dialects.tile.stores import AwaitSumsOp
+from ..dialects.tile.scales import SCALED_MMAS
 from ..dialects.tile.sums import WARP_LANES, AddLanesOp
 from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, integers_of
 from .base import defining_op, refused, walk
@@ -394,16 +393,3 @@ def parameters_of(kernel: KernelOp) -> list[Parameter]:
 def _takes(user: Any) -> bool:
     """Whether an op that names a view takes its map or address as a parameter."""
     return user.operation.name != "memref.dim" and not isinstance(user, StagedElementOp)
-
-
-def is_synchronous(mma: MmaOp | PairMmaOp) -> bool:
-    """Whether the MMA reads a tile that threads copied, so that the whole CTA waits for it."""
-    return any(
-        isinstance(defining_op(operand), LoadOp | TileMemoryOp) for operand in smem_operands(mma)
-    )
-
-
-def mma_before(store: AwaitSumsOp) -> MmaOp | PairMmaOp | None:
-    """An MMA into the accumulator that `store` reads."""
-    users = (use.owner.opview for use in store.acc.uses)
-    return next((user for user in users if isinstance(user, MMAS)), None)

@@ -56,7 +56,7 @@ from ..dialects.tile_types import AccumulatorType
 from .base import defining_op, refused, target_of, walk
 from .clone import is_pure
 from .groups import BY_GROUPS, group_of
-from .plan import is_synchronous
+from .mma_uses import is_synchronous
 from .ring_fills import has_copies
 from .team import team_op
 

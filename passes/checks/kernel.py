@@ -83,8 +83,8 @@ from ..base import (
 )
 from ..clone import constant_of, iterations_of
 from ..indices import first_value
+from ..mma_uses import is_synchronous
 from ..outputs import outputs_of, outputs_of_store
-from ..plan import is_synchronous
 from ..thread_rules import FREE, REGIONS, members
 from ..tile_order import ORDER_ATTRIBUTE, check_order
 from ..warp_grids import WARP_GRID_ATTRIBUTE, warps_of

@@ -23,10 +23,12 @@ def spec_contradictions(
 ) -> Iterator[str]:
     """Sizes and types of the spec are those of the tensors; `sizes` are m, n and k as these have
     them, names where a launch says them."""
-    for name, size in sizes.items() if spec else ():
+    if not spec:
+        return
+    for name, size in sizes.items():
         if isinstance(size, int) and (got := spec.get(name)) != size:
             yield f"{where}.{name}: must be the {size} of the tensors, got {got!r:.60}"
-    for name, tensor in zip("abc", (*operands, output), strict=True) if spec else ():
+    for name, tensor in zip("abc", (*operands, output), strict=True):
         dtype = spec.get(f"{name}_dtype")
         if dtype in ITEM_BYTES and dtype != tensor["dtype"]:
             yield f"{where}.{name}_dtype: must be the tensor's {tensor['dtype']}, got '{dtype}'"

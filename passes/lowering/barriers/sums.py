@@ -23,7 +23,7 @@ from ....dialects.tile.scales import SCALED_MMAS, of_scales
 from ....dialects.tile.stores import AwaitSumsOp
 from ... import build
 from ...base import defining_op, kernel_around
-from ...plan import is_synchronous, mma_before
+from ...mma_uses import is_synchronous, mma_before
 from ...team import Team
 from ...weights import groups_of_mmas
 from .rings import Rings, advance, barrier_of, before, converge, read, run

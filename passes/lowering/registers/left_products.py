@@ -7,7 +7,7 @@ from typing import Any
 from ....dialects.mlir import ir
 from ....dialects.tile import MmaOp
 from ....dialects.tile.sums import FinishSumsOp
-from ...plan import is_synchronous
+from ...mma_uses import is_synchronous
 
 
 def is_left(op: MmaOp) -> bool:

@@ -36,8 +36,8 @@ from ....dialects.tile.sums import FinishSumsOp
 from ....dialects.tile.weights import TurnedWeightMmaOp
 from ... import build
 from ...base import refused, walk
+from ...mma_uses import is_synchronous
 from ...places import ROWS_APART
-from ...plan import is_synchronous
 from ...team import Team, team_op
 from ...weights import MMA_K, part_of, product_slots
 from ..operands.mma_operands import operand_descriptor
