@@ -101,7 +101,7 @@ def test_a_plain_kernel(launched):
     bundle, (a, b, c), driver = launched(MatmulSpec(512, 768, 320), PRESETS["v3"])
     assert driver.names() == LOADED_AND_LAUNCHED
     assert driver.arguments("cuModuleLoadData") == [(bundle.cubin,)]
-    assert driver.arguments("cuModuleGetFunction") == [("module", b"matmul")]
+    assert driver.arguments("cuModuleGetFunction") == [("module", b"matmul_bf16_512x768x320")]
     assert driver.arguments("cuFuncSetAttribute") == [(("function", 0xC1), 8, 196_684)]
     assert driver.encoded == [
         encoded(a, [320, 512], [640], [64, 128]),
