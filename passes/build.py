@@ -135,9 +135,9 @@ def loop(start: ir.Value, end: int, step: int) -> Iterator[ir.Value]:
         scf.YieldOp([])
 
 
-def cluster_barrier() -> None:
+def cluster_barrier(releases: bool = True) -> None:
     """All threads of the cluster meet; what one wrote before (release), all may read (acquire)."""
-    sm.ClusterBarrierOp.of()
+    sm.ClusterBarrierOp.of(releases=releases)
 
 
 def barrier_wait(barrier: ir.Value, parity: ir.Value, in_cluster: bool = False) -> None:

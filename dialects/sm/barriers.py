@@ -177,7 +177,14 @@ class CtaBarrierOp(Instruction, name="cta_barrier"):
 
 
 class ClusterBarrierOp(Instruction, name="cluster_barrier"):
-    """All threads of the cluster meet: what one wrote before, all may read after."""
+    """All threads of the cluster meet.
+
+    Where it `releases`, all may read after it what one wrote before. Where it does not, they may
+    only use the mbarriers that `sm.fence "mbarrier_init"` has ordered: it then waits for nothing
+    that is under way.
+    """
+
+    releases: ir.IntegerAttr
 
 
 class AwaitGridsOp(Instruction, name="await_grids"):

@@ -15,7 +15,15 @@ from typing import Any, get_args
 from ...dialects import sm
 from ...dialects.mlir import ir
 from ...dialects.sm.memory import MEMORY_OPS, BarriersOp, TensorMemoryOp
-from ...dialects.sm.threads import LANE, EarlyOp, FirstWarpOp, PrologueOp, who_runs
+from ...dialects.sm.threads import (
+    LANE,
+    ConvergeOp,
+    EarlyOp,
+    FirstWarpOp,
+    PrologueOp,
+    RunOp,
+    who_runs,
+)
 from ...dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
 from ...dialects.tile.marks import MarkOp
 from ..base import defining_op, refused, walk
@@ -37,6 +45,11 @@ PLACES = (
     MarkOp,
 )
 BEFORE = (*PLACES, PrologueOp, EarlyOp, *AROUND)
+FENCED = {
+    op.OPERATION_NAME
+    for op in (PrologueOp, RunOp, ConvergeOp, sm.BarrierOp, sm.BarrierInitOp, sm.FenceOp)
+} | {sm.PrefetchTensorMapOp.OPERATION_NAME, "arith.constant"}
+"""What a prologue has that writes nothing, or nothing but barriers, which a fence orders."""
 
 
 def check_ends(kernel: KernelOp) -> None:
@@ -146,6 +159,11 @@ class _Ends:
                 f"meeting: all threads must meet by {wanted.OPERATION_NAME} {when}, got "
                 f"{op.operation.name}; add it",
             )
+        if isinstance(op, sm.ClusterBarrierOp) and not op.releases.value and self._writes(at):
+            raise refused(
+                op,
+                f"meeting: must release what is written {when}, got a relaxed one; let it release",
+            )
         around = [self._fence_at(each) for each in (at - 1, at + 1)]
         if self.memory and around != ["tcgen05_before", "tcgen05_after"]:
             raise refused(
@@ -153,6 +171,11 @@ class _Ends:
                 "meeting: the fences tcgen05_before and tcgen05_after must stand around it, got "
                 f"{' and '.join(around)}; add them",
             )
+
+    def _writes(self, at: int) -> bool:
+        """Whether more than fenced barriers is written before a meeting."""
+        names = {name for op in walk(self.kernel, PrologueOp) for name in _names_in(op)}
+        return bool(self.memory) or at != self.start or not names <= FENCED
 
     def _fence_at(self, at: int) -> str:
         op = self.ops[at] if at < len(self.ops) else None
@@ -205,3 +228,15 @@ class _Ends:
             raise refused(
                 op, f"memory: the address must go to byte {offset}, got {got}; write it there"
             )
+
+
+def _names_in(op: PrologueOp) -> set[str]:
+    """Names of all ops under one, itself too."""
+    names: set[str] = set()
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        names.add(operation.name)
+        return ir.WalkResult.ADVANCE
+
+    op.operation.walk(visit)
+    return names

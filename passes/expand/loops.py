@@ -209,7 +209,7 @@ def _end(kernel: KernelOp, owner: Any) -> None:
             DrainOp(ring=ring)
     if walk(kernel, ReducedStoreOp) and not walk(owner, ReducedStoreOp):
         ConvergeOp()
-        sm.ClusterBarrierOp.of()
+        sm.ClusterBarrierOp.of(releases=True)
     if any(not stored_by_threads(store) for store in walk(owner, StagedStoreOp)):
         with by_one_lane():
             sm.BulkWaitOp.of(pending=0)

@@ -150,7 +150,7 @@ def expand_reduced_store(kernel: KernelOp, store: ReducedStoreOp, target: Target
         partials = Partials.of(kernel, store, defining_op(store.partials).memory)
         _write(partials, target)
         ConvergeOp()
-        sm.ClusterBarrierOp.of()
+        sm.ClusterBarrierOp.of(releases=True)
         split = integers_of(kernel.cluster)[2]
         rank = sm.SpecialRegisterOp.of(register="cluster_ctaid.z").value
         read = partial(_read, partials, _place_in_plane(kernel))

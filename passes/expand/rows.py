@@ -268,5 +268,5 @@ def hand_back(store: Any) -> None:
         kernel = kernel.operation.parent.opview
     sm.FenceOp.of(kind="tcgen05_before")
     alone = integers_of(kernel.cluster) == [1, 1, 1]
-    (sm.CtaBarrierOp if alone else sm.ClusterBarrierOp).of()
+    sm.CtaBarrierOp.of() if alone else sm.ClusterBarrierOp.of(releases=True)
     sm.FenceOp.of(kind="tcgen05_after")

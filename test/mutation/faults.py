@@ -7,6 +7,7 @@ what `run.py` runs of the default suite, in this order, until a test fails.
 from __future__ import annotations
 
 from asm_faults import ASMS
+from cluster_faults import CLUSTERS
 from collective_faults import COLLECTIVES
 from emulator_faults import EMULATOR
 from fault import Fault
@@ -408,4 +409,5 @@ FAULTS = [
     *COLLECTIVES,
     *RECIPES,
     *SILICON,
+    *CLUSTERS,
 ]

@@ -179,9 +179,21 @@ ROWS = {
     ),
     "CTAs of a cluster that do not meet": (
         PAIRS,
-        replace("sm.cluster_barrier", "sm.cta_barrier", -1),
+        replace('sm.cluster_barrier"() {releases = true}', 'sm.cta_barrier"()', -1),
         "sm.cta_barrier: meeting: all threads must meet by sm.cluster_barrier at the end, got "
         "sm.cta_barrier; add it",
+    ),
+    "CTAs of a cluster that meet and do not release what they wrote": (
+        PAIRS,
+        replace("releases = true", "releases = false"),
+        "sm.cluster_barrier: meeting: must release what is written before the program, got a "
+        "relaxed one; let it release",
+    ),
+    "CTAs of a cluster that meet at the end and do not release what they did": (
+        PAIRS,
+        replace("releases = true", "releases = false", -1),
+        "sm.cluster_barrier: meeting: must release what is written at the end, got a relaxed "
+        "one; let it release",
     ),
     "a cluster whose CTAs have no place": (
         PAIRS,

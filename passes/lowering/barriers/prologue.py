@@ -49,12 +49,13 @@ def place_ends(kernel: KernelOp, rings: Rings) -> None:
     _place_registers(body, sums)
     first = _first(body, (*PLACES, PrologueOp, EarlyOp), sums)
     with ir.InsertionPoint(first), kernel.location:
+        written = bool(walk(kernel, PrologueOp))
         _fill_prologue(kernel, rings)
         if rings.cluster.size > 1:
             sm.CtaPlaceOp()
         for early in walk(kernel, EarlyOp):
             early.operation.move_before(first.operation)
-        base = _take_tensor_memory(kernel, rings)
+        base = _take_tensor_memory(kernel, rings, written)
         # Threads touch global memory once the grids before this one allow it.
         sm.AwaitGridsOp.of()
     with ir.InsertionPoint(body), kernel.location:
@@ -124,15 +125,19 @@ def _slots(rings: Rings) -> Iterator[tuple[BarriersOp, int]]:
                 yield defining_op(ring.op.empty), slot
 
 
-def _take_tensor_memory(kernel: KernelOp, rings: Rings) -> Any:
-    """The meeting, and tensor memory before it; the op that gives its address, if there is some."""
+def _take_tensor_memory(kernel: KernelOp, rings: Rings, written: bool) -> Any:
+    """The meeting, and tensor memory before it; the op that gives its address, if there is some.
+
+    Where nothing but barriers was `written`, which a fence has ordered, it releases nothing: a
+    release waits for what is under way, 0.55 us on an H100.
+    """
     memory = next(iter(walk(kernel, TensorMemoryOp)), None)
     if memory is not None:
         with _first_warp():
             to = build.shared_at(memory.offset.value)
             sm.TmemAllocOp.of(to, columns=memory.columns.value, cta_group=rings.cta_group)
             sm.TmemRelinquishOp.of(cta_group=rings.cta_group)
-    _meet(rings)
+    _meet(rings, releases=written or memory is not None)
     return None if memory is None else sm.TmemBaseOp.of(memory.memory)
 
 
@@ -150,8 +155,8 @@ def _first_warp() -> ir.InsertionPoint:
     return ir.InsertionPoint(FirstWarpOp().body.blocks.append())
 
 
-def _meet(rings: Rings) -> None:
+def _meet(rings: Rings, releases: bool = True) -> None:
     """All threads of the CTA, or of its cluster, meet; tcgen05 work is ordered across it."""
     rings.fence("tcgen05_before")
-    sm.CtaBarrierOp.of() if rings.cluster.size == 1 else build.cluster_barrier()
+    sm.CtaBarrierOp.of() if rings.cluster.size == 1 else build.cluster_barrier(releases)
     rings.fence("tcgen05_after")

@@ -131,9 +131,10 @@ def cta_barrier(_: sm.CtaBarrierOp) -> None:
     nvvm.barrier()
 
 
-def cluster_barrier(_: sm.ClusterBarrierOp) -> None:
-    """Arriving releases, waiting acquires."""
-    nvvm.cluster_arrive(aligned=True)
+def cluster_barrier(op: sm.ClusterBarrierOp) -> None:
+    """Arriving may release, waiting acquires."""
+    arrive = nvvm.cluster_arrive if op.releases.value else nvvm.cluster_arrive_relaxed
+    arrive(aligned=True)
     nvvm.cluster_wait(aligned=True)
 
 
