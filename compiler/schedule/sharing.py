@@ -57,10 +57,12 @@ def needed(losses: np.ndarray, most: int = KERNELS_MAX) -> list[int]:
         best = here.argmin(0)
         least_two = np.partition(here, 1, axis=0)
         missed = np.where(best == np.arange(len(kept))[:, None], least_two[1], least_two[0])
-        least = int((((missed - 1) ** WORST).sum(1)).argmin())
-        if len(kept) <= most and missed[least].max() > 1 + LOSS:
-            break
-        kept = np.delete(kept, least)
+        cost, needless = ((missed - 1) ** WORST).sum(1), missed.max(1) <= 1 + LOSS
+        if len(kept) <= most:
+            if not needless.any():
+                break
+            cost = np.where(needless, cost, np.inf)
+        kept = np.delete(kept, int(cost.argmin()))
     return [int(each) for each in kept]
 
 
