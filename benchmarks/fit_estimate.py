@@ -56,9 +56,10 @@ START = {
 }  # fmt: skip
 """Where a fit begins: as fitted to other kernels before, and a guess for what was not known."""
 DIFFERING = (
-    "l2_total_rate", "second_line", "tma_latency", "split_first_rate", "split_l2_rate",
-    "split_start", "cluster_start", "dram_rate", "second_share", "outside_share",
-    "unaligned_line", "shared_row",
+    "l2_total_rate", "answered_together", "second_line", "tma_latency", "split_first_rate",
+    "split_l2_rate", "split_start", "split_multicast", "split_rate", "cluster_start", "dram_rate",
+    "second_share", "outside_share", "unaligned_line", "shared_row", "shared_twice", "dram_share",
+    "step_least",
 )  # fmt: skip
 """Those of an H100: with them alone a fit chooses on shapes not in it as well as with all."""
 STEP_COST = 0.002

@@ -255,10 +255,10 @@ def held_slots(problem: Problem, schedule: Schedule, target: Target) -> int:
 
 
 def refilled(steps: int, ring: int, step: float, latency: float) -> float:
-    """Cycles of so many steps. A full ring of loads is in flight at a time: every ring but the last
-    costs a latency and a step."""
-    rings = -(-steps // ring)
-    return (rings - 1) * (latency + step) + (steps - (rings - 1) * ring) * step
+    """Cycles of so many steps. A full ring of loads is in flight at a time: as many steps as a ring
+    has slots cost a latency and a step more, but for those of the last ring."""
+    later = max(0.0, steps / ring - 1)
+    return later * (latency + step) + min(ring, steps) * step
 
 
 def tensor_core_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
