@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import random
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from ..dialects.target import Target
 
 INDEX = "candidates.json"
+SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
+"""One text for each size, since files are named by it."""
 NEXT = 20
 """Of how many times as many that are estimated next the further candidates are drawn."""
 
@@ -171,9 +174,9 @@ def _specs(shapes: str, dtype: str) -> list[MatmulSpec]:
     from ..dialects.errors import OptionError
 
     specs = []
-    for shape in shapes.split(","):
+    for shape in dict.fromkeys(shapes.split(",")):
         sizes = shape.split("x")
-        if len(sizes) != 3 or not all(size.isdecimal() for size in sizes):
+        if len(sizes) != 3 or not all(map(SIZE.fullmatch, sizes)):
             raise OptionError(f"shapes: must be MxNxK separated by commas, got {shape!r}")
         m, n, k = map(int, sizes)
         specs.append(MatmulSpec.of_type(m, n, k, dtype))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..runtime.bundles.schema import Positive, Record, Text
 from ..runtime.errors import DeviceError
 from ..runtime.regular_files import UnfitFile, read_regular
 from ..runtime.strict_json import parse_json
@@ -80,8 +82,12 @@ def results_of(found: Mapping[str, Any]) -> Results:
 
 
 def _measured(row: Mapping[str, Any]) -> Measured:
-    from ..compiler.schedule.tuned_schedules import problem_of, schedule_of
+    from ..compiler.schedule.tuned_schedules import PROBLEM, SCHEDULE, problem_of, schedule_of
 
+    fields = {"problem": PROBLEM, "schedule": SCHEDULE, "us": Positive(), "target": Text()}
+    row = json.loads(json.dumps({name: row[name] for name in fields}))  # tuples as lists
+    if broken := Record(fields).check(row, "row"):
+        raise ValueError(broken)
     problem, schedule = problem_of(row["problem"]), schedule_of(row["schedule"])
     return Measured(problem, row["target"], schedule, float(row["us"]))
 

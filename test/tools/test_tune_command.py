@@ -100,6 +100,14 @@ def test_the_estimate_is_ranked_by_what_was_measured(tmp_path, tilewright):
             2,
             "error: shapes: must be MxNxK separated by commas, got '64x64'",
         ),
+        *(
+            (
+                ["tune", "compile", "FOLDER", "--shapes", shape],
+                2,
+                f"error: shapes: must be MxNxK separated by commas, got '{shape}'",
+            )
+            for shape in ("\u0663x64x64", "064x64x64", "1_0x64x64")
+        ),
         (
             ["tune", "measure", "FOLDER"],
             1,
@@ -135,13 +143,33 @@ def test_an_index_that_is_none_is_refused(tmp_path, capsys):
     assert capsys.readouterr().err == f"error: {tmp_path / tune.INDEX}: {wanted}\n"
 
 
+SIZES = dict(m=64, n=64, k=64, element_bytes=2, k_per_mma=16, c_bytes=2, tma_alignment_bytes=16)
+SIZES |= {"a_major": "k", "b_major": "k"}
+
+
+def text_of(**fields):
+    """Results of one row with other fields."""
+    row = {"problem": SIZES, "schedule": {"tile": [64, 64, 64]}, "us": 3.5, "target": "sm_90a"}
+    return json.dumps({"gpu": "NVIDIA H200", "date": "2026-11-20", "rows": [row | fields]})
+
+
 @pytest.mark.parametrize("step", [["rank"], ["table", "-o", "OUT"]])
 @pytest.mark.parametrize(
     ("text", "got"),
     [
         ("{}", "KeyError: 'rows'"),
         ('{"gpu": "", "date": "", "rows": []}', "no row"),
-        ('{"gpu": "", "date": "", "rows": [{"problem": {"l": 1}}]}', "TypeError: "),
+        ('{"gpu": "", "date": "", "rows": [{"problem": {"l": 1}}]}', "KeyError: 'schedule'"),
+        (text_of(problem=SIZES | {"l": 1}), "ValueError: row.problem: must have no other fields "),
+        (text_of(problem=SIZES | {"m": -64}), "ValueError: row.problem.m: must be an integer "),
+        (text_of(problem=SIZES | {"m": 1.5}), "ValueError: row.problem.m: must be an integer "),
+        (text_of(schedule={"tile": [64, 64, 0]}), "ValueError: row.schedule.tile[2]: must be an "),
+        (text_of(schedule={"tile": "x"}), "ValueError: row.schedule.tile: must be "),
+        (text_of(us=0), "ValueError: row.us: must be a number above 0, got 0"),
+        (text_of(us=-1.0), "ValueError: row.us: must be a number above 0, got -1.0"),
+        (text_of(us=float("nan")), "ValueError: row.us: must be a number above 0, got "),
+        (text_of(us="3"), "ValueError: row.us: must be a number above 0, got '3'"),
+        (text_of(target=7), "ValueError: row.target: must be "),
     ],
 )
 def test_results_that_are_none_are_refused_and_no_table_is_written(
