@@ -11,7 +11,10 @@ from tilewright.compiler.backend import Assembled
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime import DeviceError, read_bundle
 
-PTX = ".version 8.8\n.target sm_100a\n.address_size 64\n.visible .entry matmul()\n{\nret;\n}\n"
+PTX = (
+    ".version 8.8\n.target sm_100a\n.address_size 64\n"
+    ".visible .entry matmul(.param .u64 a, .param .u64 b, .param .u64 c)\n{\nret;\n}\n"
+)
 SPEC = ("--m", "20", "--n", "12", "--k", "33")
 
 

@@ -1,6 +1,7 @@
 """`tilewright run` from the command line to the verdict, on the real compiler and emulator."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -46,12 +47,16 @@ def test_a_saved_bundle_gives_the_same_output_again(tilewright, tmp_path):
 
 def test_a_kernel_that_takes_a_for_b_fails(tilewright, tmp_path):
     place = tmp_path / "kernel.zip"
-    square = ("--m", "64", "--n", "64", "--k", "96")
+    square = ("--m", "64", "--n", "64", "--k", "96", "--preset", "kernel4")
     tilewright("compile", *square, "--emit", "bundle", "-o", place)
     bundle = read_bundle(place)
-    first, second = bundle.manifest["parameters"][:2]
-    first["tensor"], second["tensor"] = second["tensor"], first["tensor"]
-    write_bundle(place, bundle.manifest, bundle.ptx, bundle.cubin)
+    ptx, swapped = re.subn(
+        r"(mov\.b64 \t%rd\d+, \w+_param_)([01]);",
+        lambda found: f"{found[1]}{1 - int(found[2])};",
+        bundle.ptx,
+    )
+    assert swapped == 2
+    write_bundle(place, bundle.manifest, ptx, bundle.cubin)
     ran = tilewright("run", place)
     assert ran.status == 1
     assert "FAIL  " in ran.out
