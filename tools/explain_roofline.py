@@ -130,7 +130,7 @@ def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
 def _names(options: argparse.Namespace) -> list[str]:
     """What the kernels are called, in the order of the picture."""
     if options.ladder or options.presets:
-        from .ladder import preset_names
+        from .ladder_steps import preset_names
 
         return preset_names(options.presets, options.target or "sm_100a")
     if options.file is not None:

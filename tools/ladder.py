@@ -128,7 +128,7 @@ def ladder_command(parser: Parser, options: argparse.Namespace) -> int:
     given = [flag for flag, value in ran.items() if value is not None]
     if options.no_run and given:
         parser.error(f"{', '.join(given)} must come without --no-run, which runs nothing")
-    from .ladder_steps import whole_ladders
+    from .ladder_steps import preset_names, whole_ladders
 
     spec = spec_of(options, parser)
     names = preset_names(options.presets, options.target)
@@ -180,24 +180,6 @@ def _tell(
         _print(rungs)
     _print_speeds(speeds)
     _print_verdicts(rungs)
-
-
-def preset_names(text: str | None, target: str) -> list[str]:
-    """The presets of a target that a text names, all without a text; in the house's order."""
-    from ..compiler.pipeline import all_presets, presets_of
-    from ..dialects.errors import OptionError
-    from .ladder_steps import rungs_of
-
-    presets = all_presets()
-    asked = list(presets_of(target)) if text is None else text.split(",")
-    names = [
-        rung for each in asked for rung in ([each] if each in presets else rungs_of(each) or [each])
-    ]
-    for name in names:
-        if name not in presets:
-            known = ", ".join(presets)
-            raise OptionError(f"preset: unknown name {name!r}; use one of {known}")
-    return names
 
 
 def climb(name: str, spec: MatmulSpec, target: str, seed: int, check: str = DEFAULT_CHECK) -> Rung:

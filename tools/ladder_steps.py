@@ -31,6 +31,23 @@ def rungs_of(ladder: str) -> list[str]:
     return sorted((each for each in all_presets() if ladder_of(each) == ladder), key=_number)
 
 
+def preset_names(text: str | None, target: str) -> list[str]:
+    """The presets of a target that a text names, all without a text; in the house's order."""
+    from ..compiler.pipeline import all_presets, presets_of
+    from ..dialects.errors import OptionError
+
+    presets = all_presets()
+    asked = list(presets_of(target)) if text is None else text.split(",")
+    names = [
+        rung for each in asked for rung in ([each] if each in presets else rungs_of(each) or [each])
+    ]
+    for name in names:
+        if name not in presets:
+            known = ", ".join(presets)
+            raise OptionError(f"preset: unknown name {name!r}; use one of {known}")
+    return names
+
+
 def whole_ladders(names: list[str]) -> list[str]:
     """Every rung of the ladders that the presets are of."""
     return [rung for ladder in dict.fromkeys(map(ladder_of, names)) for rung in rungs_of(ladder)]
