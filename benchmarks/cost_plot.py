@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tilewright.tools.log_plot import COLORS, Frame, LogScale, segment, words
+from tilewright.tools.drawing.log_plot import COLORS, Frame, LogScale, segment, words
 
 WIDTH, HEIGHT = 640, 420
 LEFT, RIGHT, TOP, BOTTOM = 70, 150, 30, 60

@@ -72,7 +72,7 @@ def measure(
 def launch(bundle: Any, seed: int, check: str, workers: int = 1) -> Run:
     """One launch; inputs and the comparison with torch are not counted."""
     from tilewright.runtime.launch.devices import open_device
-    from tilewright.tools.references import OfManifest, compare_with
+    from tilewright.tools.runs.references import OfManifest, compare_with
 
     reference = OfManifest()
     tensors = reference.tensors(bundle.manifest, seed)

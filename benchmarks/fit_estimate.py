@@ -40,7 +40,7 @@ from tilewright.compiler.schedule.rules import broken_rule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import Target, find_target
 from tilewright.runtime.atomic import write_file
-from tilewright.tools.tune_results import read_results
+from tilewright.tools.tuning.results import read_results
 
 CHIP, H100 = "sm_90a", "h100"
 TABLE = Path(__file__).parent / "h200_times.csv"

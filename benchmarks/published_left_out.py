@@ -17,9 +17,9 @@ from statistics import median
 from tilewright.compiler.schedule import chip_figures
 from tilewright.compiler.schedule import tensor_figures as tensor
 from tilewright.compiler.schedule.figure import Figure
-from tilewright.tools.ladder_speeds import predicted_as_timed
-from tilewright.tools.published import PUBLISHED
-from tilewright.tools.timed_kernels import TIMED
+from tilewright.tools.ladder.published import PUBLISHED
+from tilewright.tools.ladder.speeds import predicted_as_timed
+from tilewright.tools.ladder.timed_kernels import TIMED
 
 # Least, most and step of each: latencies from L2 to DRAM, rows of a microbenchmark's port, clocks
 # of 1.45 to 1.9 GHz.

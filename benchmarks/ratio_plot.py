@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from tilewright.tools.log_plot import COLORS, Frame, LogScale, segment, words
+from tilewright.tools.drawing.log_plot import COLORS, Frame, LogScale, segment, words
 
 WIDTH, HEIGHT = 640, 360
 LEFT, RIGHT, TOP, BOTTOM = 60, 130, 30, 60

@@ -7,8 +7,8 @@ import os
 import sys
 
 from ..runtime.child import watch_parent
+from .command_line.own_process import as_process
 from .main import run
-from .own_process import as_process
 
 
 def main() -> None:

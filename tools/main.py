@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .arguments import Parser
+    from .command_line.arguments import Parser
 
 EXAMPLES = """examples:
   tilewright run --m 512 --n 768 --k 320
@@ -31,7 +31,7 @@ EXAMPLES = """examples:
 COMMANDS = (
     "compile", "opt", "run", "bisect", "explain", "ladder", "emulate", "conform", "tune", "model",
 )  # fmt: skip
-"""Each is a module of this folder, which adds itself to the command line."""
+"""Each is a module of `commands/`, which adds itself to the command line."""
 DEBUG_VARIABLE = "TILEWRIGHT_DEBUG"
 
 
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if argv is not None:
             return run(list(argv))
-        from .own_process import as_process
+        from .command_line.own_process import as_process
 
         return as_process(lambda: run(sys.argv[1:], isolate=True))
     except KeyboardInterrupt:  # while it was loading
@@ -53,10 +53,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(words: list[str], isolate: bool = False) -> int:
     """Run one command and return its exit status; isolate: in a child, if it reads strangers'."""
-    from .arguments import UsageError
-    from .output import deadlock_of
-    from .own_process import BROKEN_PIPE, INTERRUPTED
-    from .streams import drop_output
+    from .command_line.arguments import UsageError
+    from .command_line.output import deadlock_of
+    from .command_line.own_process import BROKEN_PIPE, INTERRUPTED
+    from .command_line.streams import drop_output
 
     try:
         return _dispatch(words, isolate)
@@ -82,7 +82,7 @@ def is_usage(error: Exception) -> bool:
 
 def build_parser(words: Sequence[str] = ()) -> Parser:
     """The parser of the whole command line; where its words begin with a command, of that alone."""
-    from .arguments import Parser
+    from .command_line.arguments import Parser
 
     parser = Parser(
         prog="tilewright",
@@ -94,12 +94,12 @@ def build_parser(words: Sequence[str] = ()) -> Parser:
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
-        importlib.import_module(f".{name}", __package__).add_command(commands)
+        importlib.import_module(f".commands.{name}", __package__).add_command(commands)
     return parser
 
 
 def _dispatch(words: list[str], isolate: bool) -> int:
-    from .isolated import run_in_child, wants_child
+    from .command_line.isolated import run_in_child, wants_child
 
     parser = build_parser(words)
     options = parser.parse_args(words)
@@ -124,7 +124,7 @@ def _print_versions(as_json: bool) -> int:
     except ModuleNotFoundError:
         found = {"tilewright": VERSION, "compiler": "not installed"}
     if as_json:
-        from .output import print_json
+        from .command_line.output import print_json
 
         print_json({"ok": True, **found})
     else:
@@ -137,7 +137,7 @@ def _explain(error: Exception) -> str:
     from ..runtime.child import is_out_of_memory, memory_limit, too_much_memory
     from ..runtime.errors import DeviceError
     from ..runtime.extras import missing
-    from .own_process import unusable
+    from .command_line.own_process import unusable
 
     if is_out_of_memory(error):
         return f"error: {too_much_memory('memory', memory_limit())}"
@@ -158,8 +158,8 @@ def _explain(error: Exception) -> str:
 def _fail(
     message: str, words: list[str], status: int, details: Mapping[str, Any] | None = None
 ) -> int:
-    from .output import print_json
-    from .streams import drop_output
+    from .command_line.output import print_json
+    from .command_line.streams import drop_output
 
     print(message, file=sys.stderr)
     try:

@@ -16,7 +16,7 @@
     clock       the highest that the power limit leaves for the share of cycles with MMAs
 
 The total is launch + cycles by clock, or, where that is longer, launch + what DRAM moves, first
-load and epilogue. `tools/published.py` has kernels that this is held to.
+load and epilogue. `tools/ladder/published.py` has kernels that this is held to.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def test_a_trace_names_the_op_and_the_pass(tmp_path, with_origins):
 def run(compiled, ptx, **options):
     from tilewright.runtime.bundles.bundle import Bundle
     from tilewright.runtime.launch.emulator_device import EmulatorProgram
-    from tilewright.tools.inputs import make_tensors
+    from tilewright.tools.runs.inputs import make_tensors
 
     tensors = make_tensors(compiled.manifest, 0)
     bundle = Bundle(compiled.manifest, ptx, b"")

@@ -8,7 +8,7 @@ from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime.launch.devices import open_device
-from tilewright.tools.inputs import make_tensors
+from tilewright.tools.runs.inputs import make_tensors
 
 M, N, K, TILE, BF16, F32, K_STEP = 256, 512, 192, 128, 2, 4, 16
 

@@ -13,7 +13,7 @@ from tilewright.runtime.emulator import Deadlock, Trap
 from tilewright.runtime.emulator.host.launch import CHECKS as EMULATOR_CHECKS
 from tilewright.runtime.launch_files import isolation
 from tilewright.runtime.launch_files.running import run_once
-from tilewright.tools.emulator_flags import CHECKS
+from tilewright.tools.command_line.emulator_flags import CHECKS
 from tilewright.tools.main import main
 
 EXAMPLES = Path(__file__).parent / "examples"

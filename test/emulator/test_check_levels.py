@@ -10,7 +10,7 @@ from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime.emulator import LaunchError, Trap, launch
 from tilewright.runtime.launch.devices import open_device
-from tilewright.tools.inputs import make_tensors
+from tilewright.tools.runs.inputs import make_tensors
 
 KERNEL = """.version 8.8
 .target sm_100a

@@ -17,7 +17,7 @@ from tilewright.runtime import run_launch_file
 from tilewright.runtime.emulator import LaunchError, Report, TensorMap, Trap, launch
 from tilewright.runtime.emulator.host import workers
 from tilewright.runtime.launch.devices import open_device
-from tilewright.tools.inputs import make_tensors
+from tilewright.tools.runs.inputs import make_tensors
 
 FOREIGN = "test/foreign/triton/matmul.sm_80"
 CTAS = 6

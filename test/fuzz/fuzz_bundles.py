@@ -106,7 +106,7 @@ def _read(seed: int, path: Path, launches: bool) -> Outcome:
 def _launched(seed: int, bundle: Any) -> Outcome:
     from tilewright.runtime import DeviceError
     from tilewright.runtime.launch.devices import open_device
-    from tilewright.tools.inputs import make_tensors
+    from tilewright.tools.runs.inputs import make_tensors
 
     if max(tensor["shape"][0] for tensor in bundle.manifest["tensors"]) > 4096:
         return Outcome(seed, "another", "too large to run")

@@ -94,7 +94,7 @@ def _compared(seed: int, text: str, compiled: Any) -> Outcome:
     from tilewright.runtime.bundles.manifest import output
     from tilewright.runtime.judge.reference import compare, to_float64
     from tilewright.runtime.launch.devices import open_device
-    from tilewright.tools.references import OfSource
+    from tilewright.tools.runs.references import OfSource
 
     reference = OfSource(text, "random.mlir")
     reference.arguments = reference.random(seed)

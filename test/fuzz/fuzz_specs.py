@@ -299,7 +299,7 @@ def judge_case(seed: int, fields: dict[str, Any], options: dict[str, Any]) -> Ou
     from tilewright.compiler.spec import MatmulSpec
     from tilewright.dialects.errors import CompileError
     from tilewright.runtime.launch.devices import open_device
-    from tilewright.tools.references import OfSpec, compare_with
+    from tilewright.tools.runs.references import OfSpec, compare_with
 
     try:
         spec = MatmulSpec(**fields)
@@ -341,7 +341,7 @@ def _compare_by_manifest(bundle: Any, seed: int) -> Any:
     from tilewright.runtime.bundles.manifest import outputs
     from tilewright.runtime.judge.reference import compare, expected_output, to_float64
     from tilewright.runtime.launch.devices import open_device
-    from tilewright.tools.inputs import make_tensors
+    from tilewright.tools.runs.inputs import make_tensors
 
     tensors = make_tensors(bundle.manifest, seed)
     open_device("emulator").launch(bundle, tensors, seed, check="fast")

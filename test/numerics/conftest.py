@@ -25,7 +25,7 @@ def check_matmul(request):
     from tilewright.runtime.judge.gaps import refuse_written_gaps
     from tilewright.runtime.judge.reference import compare, expected_output, to_float64
     from tilewright.runtime.launch.devices import open_device
-    from tilewright.tools.inputs import make_tensors
+    from tilewright.tools.runs.inputs import make_tensors
 
     about_orders = "seed" in request.fixturenames
     level = "full" if about_orders or in_share(request, "races", RACES_CHECKED) else "fast"

@@ -6,7 +6,7 @@ from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime.launch.devices import open_device
-from tilewright.tools.inputs import make_tensors
+from tilewright.tools.runs.inputs import make_tensors
 
 pytestmark = pytest.mark.pairwise
 

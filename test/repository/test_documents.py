@@ -15,7 +15,8 @@ import torch
 import tilewright
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.runtime.emulator import Trap
-from tilewright.tools import compile, conform, emulate, explain, ladder, main, model, opt, run
+from tilewright.tools import main
+from tilewright.tools.commands import compile, conform, emulate, explain, ladder, model, opt, run
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = [

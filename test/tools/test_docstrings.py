@@ -1,6 +1,6 @@
-"""tools/docstrings.py: docstrings as Markdown."""
+"""tools/pages/docstrings.py: docstrings as Markdown."""
 
-from tilewright.tools.docstrings import details, summary
+from tilewright.tools.pages.docstrings import details, summary
 
 
 def documented(text: str):

@@ -8,11 +8,11 @@ import pytest
 
 from tilewright.compiler.schedule.ceilings import HBM, L2, SHARED, ceilings_of
 from tilewright.dialects.errors import CompileError
-from tilewright.tools import references
-from tilewright.tools.inputs import make_tensors
-from tilewright.tools.roofline_model import Counts, Roofline
-from tilewright.tools.roofline_plot import draw
-from tilewright.tools.roofline_scale import why_not
+from tilewright.tools.roofline.model import Counts, Roofline
+from tilewright.tools.roofline.plot import draw
+from tilewright.tools.roofline.scale import why_not
+from tilewright.tools.runs import references
+from tilewright.tools.runs.inputs import make_tensors
 
 pytestmark = pytest.mark.usefixtures("ptxas_for_a_share")
 DOCS = Path(__file__).parents[2] / "docs"
@@ -187,7 +187,7 @@ def test_what_cannot_be_is_refused_in_one_line(tilewright, words, message):
     ],
 )
 def test_bad_times_are_refused(tmp_path, content, message):
-    from tilewright.tools.explain_roofline import read_times
+    from tilewright.tools.roofline.subject import read_times
 
     path = tmp_path / "times.json"
     path.write_text(content)

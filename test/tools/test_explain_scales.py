@@ -8,7 +8,7 @@ import pytest
 
 from tilewright import scales
 from tilewright.runtime.emulator.instructions.tcgen05 import cp as tcgen05_cp
-from tilewright.tools.explain_scales import COPIES, memory_grid, tensor_memory_grid
+from tilewright.tools.layouts.scales import COPIES, memory_grid, tensor_memory_grid
 
 DOCS = Path(__file__).parents[2] / "docs"
 PICTURES = {

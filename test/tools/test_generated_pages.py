@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.compiler.pipeline import PASSES, all_presets
-from tilewright.tools import pass_docs, preset_docs
+from tilewright.tools.pages import pass_docs, preset_docs
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -19,7 +19,7 @@ def pages():
 
 def test_the_pass_pages_are_up_to_date(pages):
     written = {path.name: path.read_text() for path in (DOCS / "passes").glob("*.md")}
-    assert written == pages, "run python -m tilewright.tools.pass_docs"
+    assert written == pages, "run python -m tilewright.tools.pages.pass_docs"
 
 
 def test_every_pass_has_a_page_with_its_options_and_short_ir(pages):
@@ -33,7 +33,7 @@ def test_every_pass_has_a_page_with_its_options_and_short_ir(pages):
 
 def test_the_preset_page_is_up_to_date():
     assert (DOCS / "presets.md").read_text() == preset_docs.render(), (
-        "run python -m tilewright.tools.preset_docs > docs/presets.md"
+        "run python -m tilewright.tools.pages.preset_docs > docs/presets.md"
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.runtime.child import ChildError, Limits
-from tilewright.tools import isolated
+from tilewright.tools.command_line import isolated
 
 PROGRAM = [sys.executable, "-m", "tilewright.tools.main"]
 PROGRESS = re.compile(r"^ *\d+\.\d s  .* …\n", re.M)

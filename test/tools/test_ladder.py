@@ -12,11 +12,11 @@ from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.schedule.ceilings import HBM, ceilings_of
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime.judge import reference
-from tilewright.tools.ladder import COLUMNS, climb
-from tilewright.tools.ladder_bounds import request_passes
-from tilewright.tools.roofline_model import counts_of, rooflines_of
-from tilewright.tools.roofline_plot import draw
-from tilewright.tools.tables import print_table
+from tilewright.tools.command_line.tables import print_table
+from tilewright.tools.commands.ladder import COLUMNS, climb
+from tilewright.tools.ladder.bounds import request_passes
+from tilewright.tools.roofline.model import counts_of, rooflines_of
+from tilewright.tools.roofline.plot import draw
 
 README, DOCS = Path(__file__).parents[2] / "README.md", Path(__file__).parents[2] / "docs"
 SIZE = ("--m", 72, "--n", 40, "--k", 136)

@@ -12,10 +12,10 @@ from tilewright.compiler.schedule.rungs import predict, schedule_of_passes
 from tilewright.compiler.schedule.tensor_estimate import Traits, residents_of
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import TARGETS
-from tilewright.tools.ladder_plot import draw, lines
-from tilewright.tools.ladder_speeds import speed_of
-from tilewright.tools.ladder_steps import changes
-from tilewright.tools.published import PUBLISHED
+from tilewright.tools.ladder.plot import draw, lines
+from tilewright.tools.ladder.published import PUBLISHED
+from tilewright.tools.ladder.speeds import speed_of
+from tilewright.tools.ladder.steps import changes
 
 DOCS = Path(__file__).parents[2] / "docs"
 TARGET = TARGETS["sm_100a"]

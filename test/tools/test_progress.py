@@ -2,7 +2,7 @@
 
 import time
 
-from tilewright.tools.progress import Progress
+from tilewright.tools.command_line.progress import Progress
 
 
 def wait_for(condition):

@@ -5,9 +5,9 @@ from statistics import median
 
 import pytest
 
-from tilewright.tools.ladder_speeds import predicted_as_timed
-from tilewright.tools.published import PUBLISHED
-from tilewright.tools.timed_kernels import TIMED
+from tilewright.tools.ladder.published import PUBLISHED
+from tilewright.tools.ladder.speeds import predicted_as_timed
+from tilewright.tools.ladder.timed_kernels import TIMED
 
 SERIES = (
     ("v1b", "v1a", "v2a", "v2b", "v3", "v4", "v5", "v6"),

@@ -17,9 +17,9 @@ PROGRAMS = {
     "compile": f"main compile {SIZES}",
     "explain": f"main explain schedule {SIZES}",
     "explain json": f"main explain schedule {SIZES} --all --json",
-    "presets page": "preset_docs",
-    "dialects page": "dialect_docs",
-    "passes page": "pass_docs --help",
+    "presets page": "pages.preset_docs",
+    "dialects page": "pages.dialect_docs",
+    "passes page": "pages.pass_docs --help",
 }
 LARGE = ("explain json", "dialects page")  # more than a pipe holds, or two writes
 FULL = "No space left on device"

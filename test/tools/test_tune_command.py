@@ -13,10 +13,11 @@ from tilewright.compiler.schedule.tuned_schedules import read_table
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 from tilewright.runtime import read_bundle
-from tilewright.tools import tune, tune_candidates
+from tilewright.tools.commands import tune
 from tilewright.tools.main import main
-from tilewright.tools.tune_candidates import candidates_of
-from tilewright.tools.tune_progress import left
+from tilewright.tools.tuning import candidates as tune_candidates
+from tilewright.tools.tuning.candidates import candidates_of
+from tilewright.tools.tuning.progress import left
 
 
 @pytest.fixture

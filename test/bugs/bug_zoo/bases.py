@@ -15,7 +15,7 @@ from tilewright.runtime.bundles.bundle import Bundle
 from tilewright.runtime.bundles.manifest import output
 from tilewright.runtime.judge.reference import compare, expected_output, to_float64
 from tilewright.runtime.launch.devices import open_device
-from tilewright.tools.inputs import make_tensors
+from tilewright.tools.runs.inputs import make_tensors
 
 Edit = Callable[[str], str]
 ManifestEdit = Callable[[Mapping[str, Any]], Mapping[str, Any]]

@@ -15,7 +15,7 @@ from tilewright.runtime.errors import DeviceError
 from tilewright.runtime.judge.gaps import refuse_written_gaps
 from tilewright.runtime.judge.reference import compare, expected_output, to_float64
 from tilewright.runtime.launch.devices import open_device
-from tilewright.tools.inputs import make_tensors
+from tilewright.tools.runs.inputs import make_tensors
 
 RING = "tma-insertion,swizzle-selection,pipelining{stages=2},warp-specialization"
 STAGED = "tma-insertion,swizzle-selection,epilogue-staging{columns=32 buffers=2}"

@@ -16,7 +16,7 @@ from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError, OptionError
 from tilewright.runtime.judge.groups import rows_in_atoms
 from tilewright.runtime.scales.blocked import to_blocked
-from tilewright.tools.scaled_inputs import rows_in_atoms as rows_of_atoms
+from tilewright.tools.runs.scaled_inputs import rows_in_atoms as rows_of_atoms
 
 PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
 SCALED = MatmulSpec(300, 40, 192, "mxfp8", "mxfp8", groups=5)

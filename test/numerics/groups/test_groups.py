@@ -12,7 +12,7 @@ from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError, OptionError
 from tilewright.runtime.group_sizes import heavy_first
 from tilewright.runtime.launch.devices import open_device
-from tilewright.tools.inputs import make_tensors
+from tilewright.tools.runs.inputs import make_tensors
 
 BOTH = ["sm_90a", "sm_100a"]
 LADDER = (

@@ -10,7 +10,7 @@ from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime.bundles.bundle import Bundle, seal
 from tilewright.runtime.launch.devices import open_device
-from tilewright.tools.references import compare_with, of_source
+from tilewright.tools.runs.references import compare_with, of_source
 
 BENCHMARKS = str(Path(__file__).parents[3] / "benchmarks")
 TMA = "tma-insertion,swizzle-selection"

@@ -12,7 +12,7 @@ from tilewright.runtime.errors import DeviceError
 from tilewright.runtime.launch.devices import open_device
 from tilewright.runtime.launch.dynamic_kernel import DynamicKernel
 from tilewright.runtime.launch.emulator_device import Workspace
-from tilewright.tools.inputs import make_tensors
+from tilewright.tools.runs.inputs import make_tensors
 
 TARGETS = ("sm_90a", "sm_100a")
 HEAD = "tiling{{tile={tile}}},tma-insertion,swizzle-selection,split-k{{parts={parts} over=grid}}"

@@ -10,7 +10,7 @@ from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime.bundles.bundle import Bundle, seal
 from tilewright.runtime.errors import DeviceError
 from tilewright.runtime.launch.devices import open_device
-from tilewright.tools.inputs import make_tensors
+from tilewright.tools.runs.inputs import make_tensors
 
 pytestmark = pytest.mark.pairwise
 

@@ -19,7 +19,7 @@ from tilewright.runtime.bundles.sizes import most_rows
 from tilewright.runtime.judge.gaps import refuse_written_gaps
 from tilewright.runtime.judge.reference import compare, expected_output, to_float64
 from tilewright.runtime.launch.devices import open_device
-from tilewright.tools.inputs import make_tensors
+from tilewright.tools.runs.inputs import make_tensors
 
 N, K = 72, 72
 STACKS = (True, True)

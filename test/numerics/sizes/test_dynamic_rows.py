@@ -10,7 +10,7 @@ from tilewright.runtime import LaunchError
 from tilewright.runtime.bundles.bundle import Bundle, seal
 from tilewright.runtime.bundles.sizes import most_rows
 from tilewright.runtime.launch.devices import open_device
-from tilewright.tools.inputs import make_tensors
+from tilewright.tools.runs.inputs import make_tensors
 
 N, K = 72, 72
 MATMUL = """

@@ -1,0 +1,1 @@
+"""What every command shares: flags, streams, progress, tables, and the child that reads files."""

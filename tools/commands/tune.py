@@ -1,0 +1,246 @@
+"""`tilewright tune`: measures schedules on a GPU and writes the table that the compiler uses."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...runtime.errors import DeviceError
+from ..command_line.arguments import Parser, add_json, positive
+from ..command_line.output import check_place, print_json, write_text
+from ..command_line.progress import Progress
+from ..tuning.candidates import INDEX, compile_candidates
+from ..tuning.progress import timed
+from ..tuning.ranking import print_ranked, ranked, summary
+from ..tuning.results import Measured, Results, by_shape, read_index, read_results, results_of
+
+if TYPE_CHECKING:
+    from ...compiler.schedule.problem import Problem
+    from ...compiler.schedule.tuned_schedules import Tuned
+
+EXAMPLES = """examples:
+  tilewright tune compile build/tune --shapes 1024x1024x1024,16x4096x4096
+                                           again, it goes on where it was stopped; so does measure
+  tilewright tune measure build/tune -o build/tune.json     where the GPU is; needs no MLIR
+  tilewright tune table build/tune.json -o compiler/schedule/tuned/sm_90a.json
+  tilewright tune rank build/tune.json     what the estimate takes of them, and what was fastest
+  tilewright tune all --shapes 1024x1024x1024 -o sm_90a.json     on one machine
+"""
+COUNT = 12
+
+
+def add_command(commands: Any) -> None:
+    """Add `tune` to the command line."""
+    tune: Parser = commands.add_parser(
+        "tune",
+        help="measure schedules on a GPU and keep the fastest",
+        description="Compiles the candidates for a schedule that are estimated best, measures them"
+        " on a GPU, and writes a table of the fastest, which goes before the estimate.",
+        epilog=EXAMPLES,
+    )
+    steps = tune.add_subparsers(title="steps", metavar="STEP")
+    tune.set_defaults(command=functools.partial(_refuse_no_step, tune))
+    _add_compile(steps)
+    _add_measure(steps)
+    _add_table(steps)
+    _add_all(steps)
+    _add_rank(steps)
+
+
+def _add_compile(steps: Any) -> None:
+    parser = steps.add_parser("compile", help="compile candidates into a folder; needs no GPU")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the bundles go")
+    _add_candidates(parser)
+    add_json(parser)
+    parser.set_defaults(command=_compile_command)
+
+
+def _add_measure(steps: Any) -> None:
+    parser = steps.add_parser("measure", help="time them on this machine's GPU; needs no MLIR")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="what compile has written")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="PATH", help="where to write it (default stdout)"
+    )
+    parser.add_argument(
+        "--rounds", type=positive, default=9, help="batches a candidate (default 9)"
+    )
+    parser.set_defaults(command=_measure_command)
+
+
+def _add_table(steps: Any) -> None:
+    parser = steps.add_parser("table", help="write the fastest into a table")
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="what measure has written")
+    parser.add_argument("-o", "--output", type=Path, metavar="PATH", required=True,
+                        help="the table; entries for other shapes in it stay")  # fmt: skip
+    add_json(parser)
+    parser.set_defaults(command=_table_command)
+
+
+def _add_rank(steps: Any) -> None:
+    parser = steps.add_parser("rank", help="compare the estimate's choice with what was fastest")
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="what measure has written")
+    add_json(parser)
+    parser.set_defaults(command=_rank_command)
+
+
+def _add_all(steps: Any) -> None:
+    parser = steps.add_parser("all", help="all three, where compiler and GPU are together")
+    _add_candidates(parser)
+    parser.add_argument(
+        "--rounds", type=positive, default=9, help="batches a candidate (default 9)"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="PATH", required=True,
+                        help="the table; entries for other shapes in it stay")  # fmt: skip
+    add_json(parser)
+    parser.set_defaults(command=_all_command)
+
+
+def _add_candidates(parser: Parser) -> None:
+    parser.add_argument("--shapes", required=True, metavar="MxNxK,…", help="B as N×K")
+    parser.add_argument("--type", default="bf16", help="of A and B (default bf16)")
+    parser.add_argument("--target", default="sm_90a", help="chip or GPU (default sm_90a)")
+    parser.add_argument("--count", type=positive, default=COUNT, metavar="N",
+                        help=f"candidates a shape (default {COUNT})")  # fmt: skip
+    parser.add_argument("--drawn", type=positive, default=0, metavar="N",
+                        help="and N of those estimated next, drawn at random")  # fmt: skip
+    parser.add_argument("--jobs", type=positive, default=os.cpu_count() or 1, metavar="N",
+                        help="processes that compile (default: one a core)")  # fmt: skip
+
+
+def _refuse_no_step(parser: Parser, options: argparse.Namespace) -> int:
+    parser.error("a step must be named, got none")
+
+
+# -- compile -----------------------------------------------------------------------------------
+
+
+def _compile_command(options: argparse.Namespace) -> int:
+    made = compile_candidates(options)
+    if options.json:
+        print_json({"ok": True, "bundles": len(made), "folder": str(options.folder)})
+    else:
+        print(f"{len(made)} bundles in {options.folder}")
+    return 0
+
+
+# -- measure -----------------------------------------------------------------------------------
+
+
+def _measure_command(options: argparse.Namespace) -> int:
+    check_place(options.output)
+    index = read_index(options.folder / INDEX)
+    measured = _measured(options.folder, index, options.rounds, options.output)
+    write_text(json.dumps(measured), options.output)
+    return 0
+
+
+def _measured(
+    folder: Path, index: dict[str, Any], rounds: int, kept: Path | None
+) -> dict[str, Any]:
+    """Every shape's times; after each shape they are written to `kept`, which is gone on from."""
+    from ...runtime.launch.comparison import machine, measure_together
+
+    found: dict[str, Any] = {**machine(), "clock": "apart", "rounds": rounds, "rows": []}
+    made = {_made(entry) for entry in index.values()}
+    problems = {problem for problem, _ in made}
+    earlier = _rows_of_earlier(kept, found) if kept else []
+    rows = [row for row in earlier if _made(row) in made or _made(row)[0] not in problems]
+    found["rows"], done = rows, {_made(row) for row in rows}
+    groups = {
+        shape: names
+        for shape, names in by_shape(index).items()
+        if _made(index[names[0]]) not in done
+    }
+    with Progress("measuring") as progress:
+        for names in timed(groups.values(), "measuring", progress):
+            times = measure_together([folder / name for name in names], rounds)
+            rows += [{**index[name], "us": us} for name, us in zip(names, times, strict=True)]
+            if kept:
+                write_text(json.dumps(found), kept)
+    return found
+
+
+def _made(entry: dict[str, Any]) -> tuple[str, str | None]:
+    """What a candidate multiplies, and the sources that compiled it."""
+    return json.dumps(entry["problem"]), entry.get("sources")
+
+
+def _rows_of_earlier(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a measurement that was stopped; none where there is no file.
+
+    DeviceError where it was taken in another way or on another GPU.
+    """
+    if not path.exists():
+        return []
+    read_results(path)
+    earlier = json.loads(path.read_text())
+    for name in ("gpu", "clock", "rounds"):
+        if earlier.get(name) != wanted[name]:
+            rule = f"a measurement that goes on must be of {name} {wanted[name]!r}"
+            raise DeviceError(f"{path}: {rule}, got {earlier.get(name)!r}; name another file")
+    return earlier["rows"]
+
+
+# -- table -------------------------------------------------------------------------------------
+
+
+def _table_command(options: argparse.Namespace) -> int:
+    return _write_table(read_results(options.results), options)
+
+
+def _write_table(results: Results, options: argparse.Namespace) -> int:
+    from ...compiler.schedule.tuned_schedules import read_table, write_table
+
+    check_place(options.output)
+    fastest = fastest_of(results)
+    earlier = read_table(options.output) if options.output.exists() else ()
+    write_table(options.output, [*earlier, *fastest])
+    if options.json:
+        print_json({"ok": True, "entries": len(fastest), "table": str(options.output)})
+        return 0
+    for entry in fastest:
+        sizes = f"{entry.problem.m}x{entry.problem.n}x{entry.problem.k}"
+        print(f"{sizes:20} {entry.us:9.2f} us  {entry.schedule.label()}")
+    return 0
+
+
+def fastest_of(results: Results) -> list[Tuned]:
+    """The fastest candidate of each problem in the results of a measurement."""
+    from ...compiler.schedule.tuned_schedules import Tuned
+
+    best: dict[Problem, Measured] = {}
+    for row in results.rows:
+        if row.problem not in best or row.us < best[row.problem].us:
+            best[row.problem] = row
+    return [
+        Tuned(row.problem, row.schedule, round(row.us, 2), results.gpu, results.date)
+        for row in best.values()
+    ]
+
+
+# -- rank --------------------------------------------------------------------------------------
+
+
+def _rank_command(options: argparse.Namespace) -> int:
+    found = ranked(read_results(options.results).rows)
+    if not options.json:
+        print_ranked(found)
+        return 0
+    mean, least = summary(found)
+    shapes = {each.shape: {"ratio": each.ratio, "rank": each.rank} for each in found}
+    print_json({"ok": True, "mean": mean, "least": least, "shapes": shapes})
+    return 0
+
+
+def _all_command(options: argparse.Namespace) -> int:
+    from ...runtime.scratch import scratch_folder
+
+    check_place(options.output)
+    with scratch_folder() as options.folder:
+        index = compile_candidates(options)
+        measured = _measured(options.folder, index, options.rounds, None)
+    return _write_table(results_of(measured), options)

@@ -1,0 +1,1 @@
+"""Grids of texts, and plots with logarithmic axes, as SVG."""

@@ -1,0 +1,1 @@
+"""What `tilewright explain schedule` and `explain memory` say."""

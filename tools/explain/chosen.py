@@ -1,0 +1,64 @@
+"""What -v says of a schedule that nobody named: which it is, and the command that says why."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ...compiler.spec import MatmulSpec
+
+TARGET = "sm_100a"
+
+
+def chosen_line(source: MatmulSpec | Path, options: argparse.Namespace) -> str:
+    """The schedule of a spec or an .mlir file in one line, and how to see why it was chosen."""
+    from ...compiler.schedule.choice import choose_schedule, target_for
+    from ...compiler.schedule.lane_schedule import is_by_lanes, lane_schedule
+    from ...compiler.schedule.scaled_schedule import scaled_schedule
+    from ...compiler.schedule.thread_schedule import is_by_threads, thread_schedule
+    from ...compiler.schedule.warp_schedule import is_by_warps, warp_schedule
+    from ...compiler.schedule.weight_schedule import weight_schedule
+
+    spec = as_spec(source, options.target)
+    target = target_for(spec, options.target)
+    choose = warp_schedule if is_by_warps(target) else choose_schedule
+    if spec.is_scaled:
+        choose = scaled_schedule
+    elif spec.has_weights:
+        choose = weight_schedule
+    elif is_by_threads(spec):
+        choose = thread_schedule
+    elif is_by_lanes(spec, target):
+        choose = lane_schedule
+    label = choose(spec, target).label()
+    cut = f", cut after {options.stop_after}" if options.stop_after else ""
+    return f"{label}{cut}; why: {_explain_command(source, options.target)}"
+
+
+def as_spec(source: MatmulSpec | Path, target: str) -> MatmulSpec:
+    """The spec that the schedule of a spec or a file is chosen for."""
+    if not isinstance(source, Path):
+        return source
+    from ...compiler.driver import read_spec
+
+    return read_spec(source, target)
+
+
+def _explain_command(source: MatmulSpec | Path, target: str) -> str:
+    words = ["tilewright", "explain", "schedule"]
+    words += [str(source)] if isinstance(source, Path) else _flags(source)
+    words += ["--target", target] if target != TARGET else []
+    return shlex.join(words)
+
+
+def _flags(spec: MatmulSpec) -> list[str]:
+    defaults = type(spec)(1, 1, 1).as_dict()
+    return [
+        word
+        for name, value in spec.as_dict().items()
+        if name in ("m", "n", "k") or value != defaults.get(name, value in ("", 0))
+        for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
+    ]

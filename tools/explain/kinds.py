@@ -1,0 +1,197 @@
+"""`tilewright explain schedule` of products that have a kind of schedules of their own.
+
+Block scales, threads, narrow weights, warps, lanes: their candidates are few, and a rule takes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..command_line.output import print_json
+from .scaled import accumulators, multicast, scales
+
+if TYPE_CHECKING:
+    from ...compiler.schedule.problem import Schedule
+    from ...compiler.spec import MatmulSpec
+    from ...dialects.target import Target
+
+THREADS_RULE = (
+    "lanes for a row or two of f32; else the smallest tile, or the largest one that has a CTA for"
+    " every multiprocessor"
+)
+WARPS_RULE = "the least microseconds by estimate, then the largest tile and the deepest ring"
+LANES_RULE = "the least microseconds by estimate"
+SCALED_COLUMNS = [
+    "candidate", "accumulators", "tiles a CTA", "K loop waits for", "estimate [us]"
+]  # fmt: skip
+
+
+class Kind(NamedTuple):
+    """The schedule that was chosen, the rule, and what there is beside it.
+
+    `told` is what JSON says besides, `lines` what people are told below the rule.
+    """
+
+    chosen: Any
+    rule: str
+    told: dict[str, Any]
+    lines: dict[str, str]
+    columns: list[str]
+    rows: list[list[str]]
+
+
+Find = Callable[["MatmulSpec", "Target"], Kind]
+
+
+def explain_kind(spec: MatmulSpec, target: Target, as_json: bool) -> bool:
+    """Print the choice, if the product is of such a kind."""
+    for applies, find in _kinds(spec, target):
+        if applies:
+            found = find(spec, target)
+            if as_json:
+                print_json(_as_dict(found, spec, target))
+            else:
+                _print(found, spec, target)
+            return True
+    return False
+
+
+def _kinds(spec: MatmulSpec, target: Target) -> tuple[tuple[bool, Find], ...]:
+    """Those that there are, the first of which to apply decides."""
+    from ...compiler.schedule.lane_schedule import is_by_lanes
+    from ...compiler.schedule.thread_schedule import is_by_threads
+    from ...compiler.schedule.warp_schedule import is_by_warps
+
+    return (
+        (spec.is_scaled, _scaled),
+        (is_by_threads(spec), _threads),
+        (spec.has_weights, _weights),
+        (is_by_warps(target), _warps),
+        (is_by_lanes(spec, target), _lanes),
+    )
+
+
+def _as_dict(kind: Kind, spec: MatmulSpec, target: Target) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "ok": True,
+        "spec": spec.as_dict(),
+        "target": target.name,
+        "schedule": asdict(kind.chosen),
+        "pipeline": kind.chosen.pipeline(),
+        "rule": kind.rule,
+        **kind.told,
+    }
+
+
+def _print(kind: Kind, spec: MatmulSpec, target: Target) -> None:
+    from ..command_line.tables import print_table
+
+    types = f"{spec.a_dtype} · {spec.b_dtype} → {spec.c_dtype}"
+    print(f"matmul     {spec.m}×{spec.n}×{spec.k}, {types}, {target.name}")
+    print(f"schedule   {kind.chosen.label()}")
+    print(f"pipeline   {kind.chosen.pipeline()}")
+    for name, text in {"rule": kind.rule, **kind.lines}.items():
+        print(f"{name:<10} {text}")
+    print_table(kind.columns, kind.rows)
+
+
+def _scaled(spec: MatmulSpec, target: Target) -> Kind:
+    """MMAs take block scales."""
+    from dataclasses import asdict
+
+    from ...compiler.schedule.scaled_schedule import estimates, of_multicast, rule_of
+
+    found, shared = estimates(spec, target), of_multicast(spec, target)
+    told = {
+        "candidates": [asdict(each) | {"bound": each.bound} for each in found],
+        "multicast": asdict(shared) if shared is not None else None,
+    }
+    lines = {}
+    if target.has_tensor_memory:
+        lines = {"sums": accumulators(found[0], target), "scales": scales(found[0], spec)}
+    if shared is not None:
+        lines["multicast"] = multicast(shared, found[0], target)
+    rows = [
+        [
+            each.schedule.label(),
+            str(each.accumulators),
+            str(each.waves),
+            each.bound,
+            f"{each.total_us:.1f}",
+        ]
+        for each in found
+    ]
+    return Kind(found[0].schedule, rule_of(target), told, lines, SCALED_COLUMNS, rows)
+
+
+def _threads(spec: MatmulSpec, target: Target) -> Kind:
+    """Threads multiply by themselves."""
+    from ...compiler.schedule.thread_schedule import candidates, thread_schedule
+
+    found = candidates(spec)
+    told = [
+        {"tile": list(each.tile), "threads": each.threads, "ctas": ctas} for each, ctas in found
+    ]
+    rule = f"{THREADS_RULE}: {target.multiprocessors}"
+    rows = [[each.label(), str(ctas)] for each, ctas in found]
+    chosen = thread_schedule(spec, target)
+    return Kind(chosen, rule, {"candidates": told}, {}, ["candidate", "CTAs"], rows)
+
+
+def _warps(spec: MatmulSpec, target: Target) -> Kind:
+    """Warps multiply by themselves, by mma.sync."""
+    from dataclasses import asdict
+
+    from ...compiler.schedule.warp_schedule import candidates
+
+    found = candidates(spec, target)
+    told = {"candidates": [{**asdict(each), "total_us": spent} for each, spent in found]}
+    rows = [[each.label(), f"{spent:.2f}"] for each, spent in found]
+    return Kind(found[0][0], WARPS_RULE, told | _figures(target), {}, ["candidate", "us"], rows)
+
+
+def _weights(spec: MatmulSpec, target: Target) -> Kind:
+    """Threads widen the weights."""
+    from dataclasses import asdict
+
+    from ...compiler.schedule.weight_schedule import dram_bytes, estimates
+
+    found, moved = estimates(spec, target), dram_bytes(spec)
+    told = {"dram_bytes": moved, "candidates": [asdict(each) for each in found]}
+    lines = {"DRAM": f"{moved / 1e6:.1f} MB in {found[0].dram_us:.1f} us"}
+    rows = [[each.schedule.label(), each.bound, f"{each.total_us:.2f}"] for each in found]
+    columns = ["candidate", "bound by", "us"]
+    return Kind(found[0].schedule, WARPS_RULE, told | _figures(target), lines, columns, rows)
+
+
+def _lanes(spec: MatmulSpec, target: Target) -> Kind:
+    """Lanes share the elements of few rows; the other kind is the best tiles of a tensor core."""
+    from dataclasses import asdict
+
+    from ...compiler.schedule.lane_schedule import dram_us, lane_schedule, lanes_us
+
+    chosen, total = lane_schedule(spec, target), lanes_us(spec, target)
+    tiles, tiles_us = _of_tiles(spec, target)
+    told = {"total_us": total, "rejected": [{"schedule": asdict(tiles), "total_us": tiles_us}]}
+    lines = {"estimate": f"{total:.2f} us, of which DRAM takes {dram_us(spec, target):.2f}"}
+    rows = [[chosen.label(), f"{total:.2f}"], [tiles.label(), f"{tiles_us:.2f}"]]
+    return Kind(chosen, LANES_RULE, told | _figures(target), lines, ["candidate", "us"], rows)
+
+
+def _of_tiles(spec: MatmulSpec, target: Target) -> tuple[Schedule, float]:
+    """The best tiles of a tensor core, and their microseconds."""
+    from ...compiler.schedule.choice import choose_schedule
+    from ...compiler.schedule.estimate import estimate
+    from ...compiler.schedule.problem import Problem
+
+    tiles = choose_schedule(spec, target)
+    return tiles, estimate(Problem.of(spec, target), tiles, target).total_us
+
+
+def _figures(target: Target) -> dict[str, Any]:
+    from ...compiler.schedule.chip_figures import figure_table
+
+    return {"figures": {name: each.as_dict() for name, each in figure_table(target).items()}}

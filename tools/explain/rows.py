@@ -1,0 +1,58 @@
+"""`tilewright explain schedule --m dynamic`: which kernels share all M, and their schedules; with
+`--batch dynamic` those that share all batches, with both those that share all
+rows of any number of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from ...runtime.bundles.several import ROWS_MOST
+from ..command_line.output import print_json
+
+if TYPE_CHECKING:
+    from ...compiler.spec import MatmulSpec
+
+WIDTH = 170
+
+
+def explain_rows(spec: MatmulSpec, target: str, as_json: bool) -> int:
+    """Print the rows, or the matrices, that each kernel is for, and its passes."""
+    from ...compiler.buckets import buckets_for
+
+    found = buckets_for(spec, target)
+    if as_json:
+        kernels: list[dict[str, Any]] = [
+            {"ranges": [list(each) for each in bucket.ranges], "pipeline": bucket.pipeline}
+            for bucket in found
+        ]
+        print_json({"ok": True, "spec": spec.as_dict(), "target": target, "kernels": kernels})
+        return 0
+    from ..command_line.tables import print_table
+
+    rows = [[said_ranges(bucket.ranges, "\n"), bucket.pipeline] for bucket in found]
+    what = "rows" if spec.dynamic_m else "matrices"
+    what += " of matrices" if len(spec.open_sizes) > 1 else ""
+    m = "any M" if spec.dynamic_m else str(spec.m)
+    m = f"any batch of {m}" if spec.dynamic_batch else m
+    sizes = f"{m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}, {target}"
+    print(f"matmul     {sizes}")
+    print_table([what, "pipeline"], rows, width=WIDTH)
+    return 0
+
+
+def said_ranges(ranges: Iterable[tuple[int, ...]], between: str = ", ") -> str:
+    """Rows in words: `17 to 64, 129 to 192, 4097 or more`; in bands of matrices a band behind
+    another, as `17 to 64 of 1, 17 to 32, 65 or more of 2 to 3`."""
+    found = []
+    for matrices, own in groupby(ranges, key=lambda each: each[2:]):
+        rows = [_said(least, most) for least, most, *_ in own]
+        found += [f"{', '.join(rows)} of {_said(*matrices)}"] if matrices else rows
+    return between.join(found)
+
+
+def _said(least: int, most: int) -> str:
+    if least == most:
+        return str(least)
+    return f"{least} or more" if most == ROWS_MOST else f"{least} to {most}"

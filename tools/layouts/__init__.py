@@ -1,0 +1,1 @@
+"""What `tilewright explain layout`, `swizzle` and `scales` draw."""

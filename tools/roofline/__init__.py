@@ -1,0 +1,1 @@
+"""`tilewright explain roofline`: what kernels compute and move, beside the ceilings of the chip."""

@@ -1,0 +1,1 @@
+"""What `tilewright run` gives kernels, holds them to, and reports."""

@@ -1,0 +1,1 @@
+"""What `tilewright tune` compiles, keeps and ranks."""

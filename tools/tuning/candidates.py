@@ -1,0 +1,203 @@
+"""`tilewright tune compile`: the candidates of every shape as bundles, compiled on all cores."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import random
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...runtime.bundles.bundle import read_bundle
+from ...runtime.bundles.manifest import BundleError
+from ...runtime.errors import DeviceError
+from ..command_line.output import write_text
+from ..command_line.progress import Progress
+from .progress import left
+from .results import by_shape, read_index
+
+if TYPE_CHECKING:
+    from ...compiler.schedule.problem import Problem, Schedule
+    from ...compiler.spec import MatmulSpec
+    from ...dialects.target import Target
+
+INDEX = "candidates.json"
+SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
+"""One text for each size, since files are named by it."""
+NEXT = 20
+"""Of how many times as many that are estimated next the further candidates are drawn."""
+
+Entries = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One shape to compile: how many candidates that are estimated best, how many drawn."""
+
+    spec: MatmulSpec
+    target: str
+    count: int
+    drawn: int
+    folder: Path
+
+
+def compile_candidates(options: argparse.Namespace) -> Entries:
+    """Compile the candidates of every shape into `options.folder`; the index that is written.
+
+    Shapes whose candidates are there already are left as they are: made by the sources of today,
+    and bundles that can be read. Others are compiled anew.
+    """
+    specs = _specs(options.shapes, options.type)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    path = options.folder / INDEX
+    index = read_index(path) if path.exists() else {}
+    _check_earlier(path, index, specs, options.target)
+    of_shapes = by_shape(index)
+    jobs = [
+        Job(spec, options.target, options.count, options.drawn, options.folder)
+        for spec in specs
+        if not _is_whole(options.folder, index, of_shapes.get(_shape(spec), []))
+    ]
+    for entries in _compiled(jobs, min(options.jobs, len(jobs))):
+        index = _added(path, entries)
+    return index
+
+
+def _is_whole(folder: Path, index: Entries, names: list[str]) -> bool:
+    """Whether there are candidates of a shape, all of today's sources, and all can be read."""
+    from ...compiler.own_sources import source_digest
+
+    if not names or any(index[name].get("sources") != source_digest() for name in names):
+        return False
+    try:
+        for name in names:
+            read_bundle(folder / name)
+    except BundleError:
+        return False
+    return True
+
+
+def _added(path: Path, entries: Entries) -> Entries:
+    """The index with a shape's entries in place of earlier ones; others may have added theirs."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        index = read_index(path) if path.exists() else {}
+        for earlier in (
+            each for shape in by_shape(entries) for each in by_shape(index).get(shape, [])
+        ):
+            del index[earlier]
+        index |= entries
+        write_text(json.dumps(index, indent=1), path)
+    finally:
+        os.close(folder)
+    return index
+
+
+def _check_earlier(path: Path, index: Entries, specs: list[MatmulSpec], target: str) -> None:
+    """Refuse to go on with candidates of another chip or type under the same names."""
+    from ...compiler.schedule.problem import Problem
+    from ...dialects.target import find_target
+
+    found = find_target(target)
+    wanted = {_shape(spec): asdict(Problem.of(spec, found)) for spec in specs}
+    for name, entry in index.items():
+        shape = name.partition(".")[0]
+        same = entry.get("problem") == json.loads(json.dumps(wanted.get(shape)))
+        if shape in wanted and not (same and entry.get("target") == target):
+            rule = f"candidates that are there must be of the same type and for {target}"
+            raise DeviceError(f"{path}: {rule}, got others of {shape}; name another folder")
+
+
+def _compiled(jobs: list[Job], processes: int) -> Iterator[Entries]:
+    """The entries of each shape as soon as they are compiled."""
+    if processes < 2:
+        yield from map(compile_shape, jobs)
+        return
+    import multiprocessing  # which no other command needs
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
+    fresh = multiprocessing.get_context("spawn")
+    started = time.monotonic()
+    with Progress("compiling") as progress, ProcessPoolExecutor(processes, fresh) as pool:
+        running = [pool.submit(compile_shape, job) for job in jobs]
+        try:
+            for done, each in enumerate(as_completed(running), 1):
+                rest = left(done, len(jobs), time.monotonic() - started)
+                progress.update(f"compiled {done} of {len(jobs)} shapes{rest}")
+                yield each.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def compile_shape(job: Job) -> Entries:
+    """Compile one shape's candidates into the folder; their index entries by name."""
+    from ...compiler.bundle_writer import as_bundle
+    from ...compiler.driver import compile_matmul
+    from ...compiler.own_sources import source_digest
+    from ...compiler.schedule.choice import target_for
+    from ...compiler.schedule.short_steps import passes_of
+    from ...dialects.errors import CompileError
+
+    entries: Entries = {}
+    target = target_for(job.spec, job.target)
+    chosen = candidates_of(job.spec, target, job.count, job.drawn)
+    for number, (problem, schedule) in enumerate(chosen):
+        name = f"{_shape(job.spec)}.{number:02}.zip"
+        try:
+            passes = passes_of(problem, schedule, target)
+            compiled = compile_matmul(job.spec, target=job.target, pipeline=passes)
+        except CompileError:
+            continue  # an estimate can't know every spill
+        as_bundle(compiled, job.folder / name)
+        entries[name] = {
+            "target": job.target,
+            "sources": source_digest(),
+            "problem": asdict(problem),
+            "schedule": asdict(schedule),
+        }
+    return entries
+
+
+def _shape(spec: MatmulSpec) -> str:
+    return f"{spec.m}x{spec.n}x{spec.k}"
+
+
+def _specs(shapes: str, dtype: str) -> list[MatmulSpec]:
+    from ...compiler.spec import MatmulSpec
+    from ...dialects.errors import OptionError
+
+    specs = []
+    for shape in dict.fromkeys(shapes.split(",")):
+        sizes = shape.split("x")
+        if len(sizes) != 3 or not all(map(SIZE.fullmatch, sizes)):
+            raise OptionError(f"shapes: must be MxNxK separated by commas, got {shape!r}")
+        m, n, k = map(int, sizes)
+        specs.append(MatmulSpec.of_type(m, n, k, dtype))
+    return specs
+
+
+def candidates_of(
+    spec: MatmulSpec, target: Target, count: int, drawn: int = 0
+) -> Iterator[tuple[Problem, Schedule]]:
+    """What the compiler takes today, the candidates estimated best, and some of the next.
+
+    One of those that differ in stages, staging and boxes only. The same for the same shape.
+    """
+    from ...compiler.schedule.choice import choose_schedule, judged
+    from ...compiler.schedule.problem import Problem
+
+    problem = Problem.of(spec, target)
+    seen: dict[Schedule, Schedule] = {}
+    legal = (schedule for _, schedule in judged(problem, target)[0])
+    for schedule in (choose_schedule(spec, target), *legal):
+        seen.setdefault(replace(schedule, stages=1, staging=None, box="2d"), schedule)
+    best, others = list(seen.values())[:count], list(seen.values())[count:][: NEXT * drawn]
+    for schedule in best + random.Random(_shape(spec)).sample(others, min(drawn, len(others))):
+        yield problem, schedule

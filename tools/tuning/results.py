@@ -1,0 +1,96 @@
+"""The files of `tilewright tune`, read back: candidates that were compiled, times of a GPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...runtime.bundles.schema import Positive, Record, Text
+from ...runtime.errors import DeviceError
+from ...runtime.regular_files import UnfitFile, read_regular
+from ...runtime.strict_json import parse_json
+
+if TYPE_CHECKING:
+    from ...compiler.schedule.problem import Problem, Schedule
+
+COMPILE, MEASURE = "tilewright tune compile", "tilewright tune measure"
+LIMIT_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A candidate for one problem on a chip, and its time in microseconds."""
+
+    problem: Problem
+    chip: str
+    schedule: Schedule
+    us: float
+
+
+@dataclass(frozen=True)
+class Results:
+    """One measurement: which GPU, when, and every candidate."""
+
+    gpu: str
+    date: str
+    rows: tuple[Measured, ...]
+
+
+def _read_json(path: Path, writer: str) -> Any:
+    """A file that the command `writer` has written; DeviceError where it can't be read."""
+    try:
+        return parse_json(read_regular(path, LIMIT_BYTES))
+    except (UnfitFile, ValueError) as error:
+        raise _refused(path, writer, str(error)) from None
+
+
+def read_index(path: Path) -> dict[str, dict[str, Any]]:
+    """What `tilewright tune compile` has written: an entry for every bundle's name."""
+    found = _read_json(path, COMPILE)
+    if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
+        raise _refused(path, COMPILE, "no entries by name")
+    return found
+
+
+def by_shape(index: Iterable[str]) -> dict[str, list[str]]:
+    """The names of bundles by their shape, MxNxK.NUMBER.zip."""
+    groups: dict[str, list[str]] = {}
+    for name in index:
+        groups.setdefault(name.partition(".")[0], []).append(name)
+    return groups
+
+
+def read_results(path: Path) -> Results:
+    """What `tilewright tune measure` has written; DeviceError where it is something else."""
+    found = _read_json(path, MEASURE)
+    try:
+        results = results_of(found)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _refused(path, MEASURE, f"{type(error).__name__}: {error}") from None
+    if not results.rows:
+        raise _refused(path, MEASURE, "no row")
+    return results
+
+
+def results_of(found: Mapping[str, Any]) -> Results:
+    """The JSON of a measurement as values; KeyError, TypeError or ValueError where it is none."""
+    rows = tuple(_measured(row) for row in found["rows"])
+    return Results(str(found["gpu"]), str(found["date"]), rows)
+
+
+def _measured(row: Mapping[str, Any]) -> Measured:
+    from ...compiler.schedule.tuned_schedules import PROBLEM, SCHEDULE, problem_of, schedule_of
+
+    fields = {"problem": PROBLEM, "schedule": SCHEDULE, "us": Positive(), "target": Text()}
+    row = json.loads(json.dumps({name: row[name] for name in fields}))  # tuples as lists
+    if broken := Record(fields).check(row, "row"):
+        raise ValueError(broken)
+    problem, schedule = problem_of(row["problem"]), schedule_of(row["schedule"])
+    return Measured(problem, row["target"], schedule, float(row["us"]))
+
+
+def _refused(path: Path, writer: str, got: str) -> DeviceError:
+    return DeviceError(f"{path}: must be what {writer} has written, got {got}")
