@@ -23,7 +23,7 @@ from typing import Any
 
 from shape_lists import drawn
 
-from tilewright.compiler.schedule.choice import choose_schedule, target_for
+from tilewright.compiler.schedule.search.choice import choose_schedule, target_for
 from tilewright.compiler.spec import MatmulSpec
 
 KINDS: tuple[dict[str, Any], ...] = (

@@ -121,11 +121,11 @@ def estimate_all(options: argparse.Namespace) -> None:
 
 def estimate_rows(weight: tuple[int, ...], chip: str) -> str:
     """A line of the table: estimated times of shared kernels over those of kernels of one M."""
-    from tilewright.compiler.schedule.buckets import shared_schedules
-    from tilewright.compiler.schedule.choice import choose_schedule, target_for
-    from tilewright.compiler.schedule.estimate import estimate
+    from tilewright.compiler.schedule.any_size.buckets import shared_schedules
+    from tilewright.compiler.schedule.any_size.sharing import for_rows
+    from tilewright.compiler.schedule.estimates.estimate import estimate
     from tilewright.compiler.schedule.problem import Problem
-    from tilewright.compiler.schedule.sharing import for_rows
+    from tilewright.compiler.schedule.search.choice import choose_schedule, target_for
     from tilewright.runtime.bundles.several import bands_of, number_of
 
     batch, _, n, k = weight
@@ -181,10 +181,10 @@ def drawn(count: int) -> list[tuple[int, ...]]:
 
 def estimate_stack(shape: tuple[int, ...], chip: str) -> float:
     """The estimated time of a stack by the kernel that any M and batch share over a known one's."""
-    from tilewright.compiler.schedule.buckets import shared_schedules
-    from tilewright.compiler.schedule.choice import choose_schedule, target_for
-    from tilewright.compiler.schedule.estimate import estimate
+    from tilewright.compiler.schedule.any_size.buckets import shared_schedules
+    from tilewright.compiler.schedule.estimates.estimate import estimate
     from tilewright.compiler.schedule.problem import Problem
+    from tilewright.compiler.schedule.search.choice import choose_schedule, target_for
     from tilewright.runtime.bundles.several import bands_of, number_of
 
     batch, m, *_ = shape

@@ -31,12 +31,12 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.compiler.schedule import chip_figures
-from tilewright.compiler.schedule.candidates import Rank, rank
-from tilewright.compiler.schedule.chip_figures import ChipFigures
-from tilewright.compiler.schedule.estimate import estimate
+from tilewright.compiler.schedule.chips import chip_figures
+from tilewright.compiler.schedule.chips.chip_figures import ChipFigures
+from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem, Schedule
-from tilewright.compiler.schedule.rules import broken_rule
+from tilewright.compiler.schedule.rules.rules import broken_rule
+from tilewright.compiler.schedule.search.candidates import Rank, rank
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import Target, find_target
 from tilewright.runtime.atomic import write_file

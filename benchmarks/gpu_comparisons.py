@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tilewright.compiler.driver import choose_pipeline
 from tilewright.compiler.pipeline import presets_of
-from tilewright.compiler.schedule.warp_schedule import warp_schedule
+from tilewright.compiler.schedule.kinds.warp_schedule import warp_schedule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.dtypes import TILE_SPLITS
 from tilewright.dialects.target import find_target

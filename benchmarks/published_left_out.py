@@ -14,9 +14,9 @@ import math
 from collections.abc import Iterator
 from statistics import median
 
-from tilewright.compiler.schedule import chip_figures
-from tilewright.compiler.schedule import tensor_figures as tensor
-from tilewright.compiler.schedule.figure import Figure
+from tilewright.compiler.schedule.chips import chip_figures
+from tilewright.compiler.schedule.chips import tensor_figures as tensor
+from tilewright.compiler.schedule.chips.figure import Figure
 from tilewright.tools.ladder.published import PUBLISHED
 from tilewright.tools.ladder.speeds import predicted_as_timed
 from tilewright.tools.ladder.timed_kernels import TIMED
@@ -81,7 +81,7 @@ def errors_of(names: list[str], values: Values) -> list[float]:
 
 def clear() -> None:
     """Forgets what was worked out with other figures."""
-    from tilewright.compiler.schedule import tensor_estimate
+    from tilewright.compiler.schedule.estimates import tensor_estimate
 
     tensor_estimate._steps.cache_clear()
     tensor_estimate._moved_us.cache_clear()

@@ -80,8 +80,8 @@ def compile_all(options: argparse.Namespace) -> int:
 
 def _candidates(shape: str, weights: str, options: argparse.Namespace) -> dict[str, str]:
     """Pipelines of the schedules behind the chosen one, by tile."""
-    from tilewright.compiler.schedule.choice import target_for
-    from tilewright.compiler.schedule.weight_schedule import estimates
+    from tilewright.compiler.schedule.kinds.weight_schedule import estimates
+    from tilewright.compiler.schedule.search.choice import target_for
 
     spec = _spec(shape, weights)
     found = estimates(spec, target_for(spec, options.target))[1 : 1 + options.candidates]

@@ -17,10 +17,10 @@ from .driver import (
     read_spec,
 )
 from .levels import is_kernel
-from .schedule.buckets import Bucket, buckets_of
-from .schedule.choice import target_for
-from .schedule.thread_schedule import is_by_threads
-from .schedule.warp_schedule import is_by_warps
+from .schedule.any_size.buckets import Bucket, buckets_of
+from .schedule.kinds.thread_schedule import is_by_threads
+from .schedule.kinds.warp_schedule import is_by_warps
+from .schedule.search.choice import target_for
 from .spec import BATCH_HINT, ROWS_HINT, MatmulSpec
 
 

@@ -42,12 +42,12 @@ from .pipeline import (
     parse_module,
     run_passes,
 )
-from .schedule.choice import choose_schedule, in_order, target_for
-from .schedule.lane_schedule import is_by_lanes, lane_schedule
+from .schedule.kinds.lane_schedule import is_by_lanes, lane_schedule
+from .schedule.kinds.thread_schedule import is_by_threads, thread_schedule
+from .schedule.kinds.warp_schedule import is_by_warps, warp_schedule
 from .schedule.problem import Problem
+from .schedule.search.choice import choose_schedule, in_order, target_for
 from .schedule.short_steps import passes_of
-from .schedule.thread_schedule import is_by_threads, thread_schedule
-from .schedule.warp_schedule import is_by_warps, warp_schedule
 from .spec import MatmulSpec
 from .spec.kernel_name import kernel_name
 from .stages import timed
@@ -317,14 +317,14 @@ def choose_pipeline(spec: MatmulSpec, target: str, by_lanes: bool = True) -> str
     by_lanes: whether threads may multiply by themselves, where a tensor core could.
     """
     if spec.is_scaled:
-        from .schedule.scaled_schedule import scaled_schedule  # here: few kernels need it
+        from .schedule.kinds.scaled_schedule import scaled_schedule  # here: few kernels need it
 
         return scaled_schedule(spec, find_target(target)).pipeline()
     if is_by_threads(spec):
         return thread_schedule(spec, find_target(target)).pipeline()
     used = target_for(spec, target)
     if spec.has_weights:
-        from .schedule.weight_schedule import weight_schedule
+        from .schedule.kinds.weight_schedule import weight_schedule
 
         return weight_schedule(spec, used).pipeline()
     if is_by_warps(used):

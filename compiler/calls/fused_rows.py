@@ -24,7 +24,7 @@ from ..importers.epilogue_function import Argument, Frame, import_epilogue
 from ..importers.linalg_text import LinalgText
 from ..importers.open_sizes import depends_on_sizes
 from ..importers.traced_function import TensorLike
-from ..schedule.buckets import Bucket
+from ..schedule.any_size.buckets import Bucket
 from ..spec import MatmulSpec
 from ..spec.epilogue import Epilogue
 from .found_kernels import FoundKernels

@@ -23,7 +23,7 @@ from ...runtime.private_folders import UnsafePlace, check_private_file, make_pri
 from ..buckets import buckets_for
 from ..own_sources import source_digest
 from ..pipeline import parse_pipeline
-from ..schedule.buckets import Bucket
+from ..schedule.any_size.buckets import Bucket
 from ..schedule.tuned_schedules import tables_of
 from ..spec import ROWS_MOST, MatmulSpec
 from .kernel_cache import FILE_MODE, cache_folder, digest

@@ -22,7 +22,7 @@ from ...runtime.operands.dlpack import gpu_of
 from ...runtime.tracing import is_traced, is_watched
 from ..driver import choose_pipeline
 from ..pipeline import complete_pipeline
-from ..schedule.buckets import Bucket
+from ..schedule.any_size.buckets import Bucket
 from ..spec import MatmulSpec
 from .found_kernels import FoundKernels
 from .kernel_cache import cached_bundle

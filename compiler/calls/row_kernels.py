@@ -16,7 +16,7 @@ from ...runtime.bundles.bundle import Bundle
 from ...runtime.bundles.several import bands_of
 from ...runtime.launch.kernel import Kernel
 from ...runtime.launch.loading import open_kernel
-from ..schedule.buckets import Bucket
+from ..schedule.any_size.buckets import Bucket
 from ..spec import BATCH_HINT, ROWS_HINT, MatmulSpec
 from .kept_choices import kept_buckets
 

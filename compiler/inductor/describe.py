@@ -9,10 +9,10 @@ import torch
 from torch import fx
 
 from ...dialects.target import find_target
-from ..schedule.choice import choose_schedule
-from ..schedule.estimate import estimate
-from ..schedule.lane_schedule import is_by_lanes, lanes_us
+from ..schedule.estimates.estimate import estimate
+from ..schedule.kinds.lane_schedule import is_by_lanes, lanes_us
 from ..schedule.problem import Problem
+from ..schedule.search.choice import choose_schedule
 from ..spec import MatmulSpec
 from .products import dtype_of, sizes_of
 from .region import Region, is_constant, name_of

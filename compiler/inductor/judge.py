@@ -30,9 +30,9 @@ from ...runtime.private_folders import UnsafePlace, check_private_file, make_pri
 from ..backend import versions
 from ..calls.kernel_cache import FILE_MODE, cache_folder
 from ..own_sources import source_digest
-from ..schedule.chip_figures import figures
-from ..schedule.choice import measured_schedule
+from ..schedule.chips.chip_figures import figures
 from ..schedule.problem import Problem
+from ..schedule.search.choice import measured_schedule
 from .describe import estimated_us
 from .race import Raced, race
 from .region import Region

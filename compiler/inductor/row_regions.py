@@ -22,7 +22,7 @@ from ..calls.kernel_cache import describe_request, digest, keep
 from ..calls.kernels import OPEN, How, buckets_of_rows
 from ..calls.row_kernels import of_any_size
 from ..importers.linalg_text import LinalgText
-from ..schedule.buckets import Bucket
+from ..schedule.any_size.buckets import Bucket
 from ..spec import MatmulSpec
 from ..spec.epilogue import Epilogue
 from .ahead import Choice, Job

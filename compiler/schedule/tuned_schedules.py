@@ -26,7 +26,7 @@ from ...runtime.atomic import write_file
 from ...runtime.bundles.schema import Integer, ListOf, Nullable, OneOf, Positive, Record, Text
 from ...runtime.regular_files import UnfitFile, read_regular
 from ...runtime.strict_json import parse_json
-from .chip_figures import figures
+from .chips.chip_figures import figures
 from .problem import Problem, Schedule
 from .schedule import AHEAD, HELD, THREADS
 

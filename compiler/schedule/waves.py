@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...dialects.target import Target
-from .chip_figures import figures
+from .chips.chip_figures import figures
 from .problem import Problem, Schedule
 
 CURVE_SPREAD = 1.5

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tilewright.compiler.schedule import chip_figures
+from tilewright.compiler.schedule.chips import chip_figures
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target

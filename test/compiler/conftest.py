@@ -6,7 +6,8 @@ from tilewright.compiler import driver
 from tilewright.compiler.backend import Assembled
 from tilewright.compiler.calls import fused_rows, kernel_cache, kernels, row_kernels
 from tilewright.compiler.calls.found_kernels import FoundKernels
-from tilewright.compiler.schedule import choice, tile_extents
+from tilewright.compiler.schedule import tile_extents
+from tilewright.compiler.schedule.search import choice
 from tilewright.dialects.target import REGISTERS
 
 

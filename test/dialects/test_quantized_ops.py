@@ -5,8 +5,8 @@ import pytest
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.pipeline import run_passes_on_text
-from tilewright.compiler.schedule.choice import choose_schedule
 from tilewright.compiler.schedule.quantized_costs import scale_bytes
+from tilewright.compiler.schedule.search.choice import choose_schedule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.dtypes import SCALED_FORMATS
 from tilewright.dialects.errors import CompileError

@@ -13,7 +13,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 from tilewright.compiler.calls import row_kernels
 from tilewright.compiler.inductor.graph_pass import take_regions
 from tilewright.compiler.inductor.settings import Settings
-from tilewright.compiler.schedule.buckets import Bucket
+from tilewright.compiler.schedule.any_size.buckets import Bucket
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 
 TRACED, OTHERS = 12, (3, 9)

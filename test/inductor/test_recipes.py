@@ -12,7 +12,7 @@ from tilewright.compiler.calls import kernel_cache, row_kernels
 from tilewright.compiler.inductor import operator
 from tilewright.compiler.inductor.recipe import recipe_of
 from tilewright.compiler.inductor.source import Prepared
-from tilewright.compiler.schedule.buckets import Bucket
+from tilewright.compiler.schedule.any_size.buckets import Bucket
 from tilewright.compiler.spec import MANY_ROWS, ROWS_MOST, MatmulSpec
 from tilewright.runtime.errors import DeviceError
 

@@ -20,7 +20,7 @@ from tilewright.compiler.calls import row_kernels
 from tilewright.compiler.inductor.graph_pass import take_regions
 from tilewright.compiler.inductor.operator import kernel_of, region_operator
 from tilewright.compiler.inductor.settings import Settings
-from tilewright.compiler.schedule.buckets import Bucket
+from tilewright.compiler.schedule.any_size.buckets import Bucket
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 
 BIAS = draw(48)

@@ -24,7 +24,7 @@ from tilewright.compiler.inductor.graph_pass import take_regions
 from tilewright.compiler.inductor.operator import kernel_of, region_operator
 from tilewright.compiler.inductor.settings import Settings
 from tilewright.compiler.inductor.symbols import numbered
-from tilewright.compiler.schedule.buckets import Bucket
+from tilewright.compiler.schedule.any_size.buckets import Bucket
 from tilewright.compiler.spec import MANY_ROWS, ROWS_MOST, MatmulSpec
 
 W, V, D, BIAS = draw(48, 32), draw(48, 32), draw(32, 48), draw(48)

@@ -3,8 +3,8 @@
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.schedule.choice import choose_schedule
 from tilewright.compiler.schedule.problem import Problem, exchanged
+from tilewright.compiler.schedule.search.choice import choose_schedule
 from tilewright.compiler.schedule.tile_extents import n_extents
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError

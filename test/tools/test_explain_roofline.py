@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.compiler.schedule.ceilings import HBM, L2, SHARED, ceilings_of
+from tilewright.compiler.schedule.chips.ceilings import HBM, L2, SHARED, ceilings_of
 from tilewright.dialects.errors import CompileError
 from tilewright.tools.roofline.model import Counts, Roofline
 from tilewright.tools.roofline.plot import draw

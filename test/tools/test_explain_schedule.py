@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.compiler.schedule.scaled_schedule import estimates
+from tilewright.compiler.schedule.kinds.scaled_schedule import estimates
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 from tilewright.tools.main import main

@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.compiler import backend, driver, inspect_sass, presets
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.schedule.ceilings import HBM, ceilings_of
+from tilewright.compiler.schedule.chips.ceilings import HBM, ceilings_of
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime.judge import reference
 from tilewright.tools.command_line.tables import print_table

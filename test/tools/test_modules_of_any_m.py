@@ -11,7 +11,7 @@ from tilewright.compiler import buckets
 from tilewright.compiler.driver import read_spec
 from tilewright.compiler.importers.torch_module import import_module
 from tilewright.compiler.importers.torch_rows import rows_of_program
-from tilewright.compiler.schedule.buckets import Bucket
+from tilewright.compiler.schedule.any_size.buckets import Bucket
 from tilewright.compiler.spec import ROWS_MOST
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime.errors import DeviceError

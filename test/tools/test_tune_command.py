@@ -7,8 +7,8 @@ from dataclasses import asdict
 import pytest
 
 from tilewright.compiler import own_sources
-from tilewright.compiler.schedule import choice
 from tilewright.compiler.schedule.problem import Problem, Schedule
+from tilewright.compiler.schedule.search import choice
 from tilewright.compiler.schedule.tuned_schedules import read_table
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target

@@ -17,8 +17,8 @@ from ..layouts import fragments, scales, swizzle
 from ..roofline import subject as roofline
 
 if TYPE_CHECKING:
-    from ...compiler.schedule.choice import Choice, Rejected
     from ...compiler.schedule.problem import Schedule
+    from ...compiler.schedule.search.choice import Choice, Rejected
     from ...compiler.spec import MatmulSpec
     from ...dialects.target import Target
 
@@ -80,7 +80,7 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
     spec = as_spec(problem(options, parser), options.target)
     if (spec.dynamic_m or spec.dynamic_batch) and not of_pipeline:
         return rows.explain_rows(spec, options.target, bool(options.json))
-    from ...compiler.schedule.choice import explain_schedule, target_for
+    from ...compiler.schedule.search.choice import explain_schedule, target_for
 
     target = target_for(spec, options.target)
     if of_pipeline:
@@ -99,7 +99,7 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
 def _as_dict(choice: Choice, spec: MatmulSpec, target: Target) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from ...compiler.schedule.chip_figures import figure_table
+    from ...compiler.schedule.chips.chip_figures import figure_table
 
     return {
         "ok": True,

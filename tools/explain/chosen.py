@@ -15,12 +15,12 @@ TARGET = "sm_100a"
 
 def chosen_line(source: MatmulSpec | Path, options: argparse.Namespace) -> str:
     """The schedule of a spec or an .mlir file in one line, and how to see why it was chosen."""
-    from ...compiler.schedule.choice import choose_schedule, target_for
-    from ...compiler.schedule.lane_schedule import is_by_lanes, lane_schedule
-    from ...compiler.schedule.scaled_schedule import scaled_schedule
-    from ...compiler.schedule.thread_schedule import is_by_threads, thread_schedule
-    from ...compiler.schedule.warp_schedule import is_by_warps, warp_schedule
-    from ...compiler.schedule.weight_schedule import weight_schedule
+    from ...compiler.schedule.kinds.lane_schedule import is_by_lanes, lane_schedule
+    from ...compiler.schedule.kinds.scaled_schedule import scaled_schedule
+    from ...compiler.schedule.kinds.thread_schedule import is_by_threads, thread_schedule
+    from ...compiler.schedule.kinds.warp_schedule import is_by_warps, warp_schedule
+    from ...compiler.schedule.kinds.weight_schedule import weight_schedule
+    from ...compiler.schedule.search.choice import choose_schedule, target_for
 
     spec = as_spec(source, options.target)
     target = target_for(spec, options.target)

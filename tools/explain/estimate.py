@@ -10,7 +10,7 @@ from ..command_line.arguments import Parser
 from ..command_line.output import print_json
 
 if TYPE_CHECKING:
-    from ...compiler.schedule.costs import Estimate
+    from ...compiler.schedule.estimates.costs import Estimate
     from ...compiler.spec import MatmulSpec
     from ...dialects.target import Target
 
@@ -61,8 +61,8 @@ def explain_estimate(options: argparse.Namespace, spec: MatmulSpec, target: Targ
 
 def _estimated(options: argparse.Namespace, spec: MatmulSpec, target: Target) -> Estimate:
     from ...compiler.pipeline import parse_pipeline
+    from ...compiler.schedule.estimates.rungs import predict
     from ...compiler.schedule.problem import Problem
-    from ...compiler.schedule.rungs import predict
     from ...dialects.errors import CompileError
 
     _refuse_unread(options, target)

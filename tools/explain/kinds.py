@@ -59,9 +59,9 @@ def explain_kind(spec: MatmulSpec, target: Target, as_json: bool) -> bool:
 
 def _kinds(spec: MatmulSpec, target: Target) -> tuple[tuple[bool, Find], ...]:
     """Those that there are, the first of which to apply decides."""
-    from ...compiler.schedule.lane_schedule import is_by_lanes
-    from ...compiler.schedule.thread_schedule import is_by_threads
-    from ...compiler.schedule.warp_schedule import is_by_warps
+    from ...compiler.schedule.kinds.lane_schedule import is_by_lanes
+    from ...compiler.schedule.kinds.thread_schedule import is_by_threads
+    from ...compiler.schedule.kinds.warp_schedule import is_by_warps
 
     return (
         (spec.is_scaled, _scaled),
@@ -102,7 +102,7 @@ def _scaled(spec: MatmulSpec, target: Target) -> Kind:
     """MMAs take block scales."""
     from dataclasses import asdict
 
-    from ...compiler.schedule.scaled_schedule import estimates, of_multicast, rule_of
+    from ...compiler.schedule.kinds.scaled_schedule import estimates, of_multicast, rule_of
 
     found, shared = estimates(spec, target), of_multicast(spec, target)
     told = {
@@ -129,7 +129,7 @@ def _scaled(spec: MatmulSpec, target: Target) -> Kind:
 
 def _threads(spec: MatmulSpec, target: Target) -> Kind:
     """Threads multiply by themselves."""
-    from ...compiler.schedule.thread_schedule import candidates, thread_schedule
+    from ...compiler.schedule.kinds.thread_schedule import candidates, thread_schedule
 
     found = candidates(spec)
     told = [
@@ -145,7 +145,7 @@ def _warps(spec: MatmulSpec, target: Target) -> Kind:
     """Warps multiply by themselves, by mma.sync."""
     from dataclasses import asdict
 
-    from ...compiler.schedule.warp_schedule import candidates
+    from ...compiler.schedule.kinds.warp_schedule import candidates
 
     found = candidates(spec, target)
     told = {"candidates": [{**asdict(each), "total_us": spent} for each, spent in found]}
@@ -157,7 +157,7 @@ def _weights(spec: MatmulSpec, target: Target) -> Kind:
     """Threads widen the weights."""
     from dataclasses import asdict
 
-    from ...compiler.schedule.weight_schedule import dram_bytes, estimates
+    from ...compiler.schedule.kinds.weight_schedule import dram_bytes, estimates
 
     found, moved = estimates(spec, target), dram_bytes(spec)
     told = {"dram_bytes": moved, "candidates": [asdict(each) for each in found]}
@@ -171,7 +171,7 @@ def _lanes(spec: MatmulSpec, target: Target) -> Kind:
     """Lanes share the elements of few rows; the other kind is the best tiles of a tensor core."""
     from dataclasses import asdict
 
-    from ...compiler.schedule.lane_schedule import dram_us, lane_schedule, lanes_us
+    from ...compiler.schedule.kinds.lane_schedule import dram_us, lane_schedule, lanes_us
 
     chosen, total = lane_schedule(spec, target), lanes_us(spec, target)
     tiles, tiles_us = _of_tiles(spec, target)
@@ -183,15 +183,15 @@ def _lanes(spec: MatmulSpec, target: Target) -> Kind:
 
 def _of_tiles(spec: MatmulSpec, target: Target) -> tuple[Schedule, float]:
     """The best tiles of a tensor core, and their microseconds."""
-    from ...compiler.schedule.choice import choose_schedule
-    from ...compiler.schedule.estimate import estimate
+    from ...compiler.schedule.estimates.estimate import estimate
     from ...compiler.schedule.problem import Problem
+    from ...compiler.schedule.search.choice import choose_schedule
 
     tiles = choose_schedule(spec, target)
     return tiles, estimate(Problem.of(spec, target), tiles, target).total_us
 
 
 def _figures(target: Target) -> dict[str, Any]:
-    from ...compiler.schedule.chip_figures import figure_table
+    from ...compiler.schedule.chips.chip_figures import figure_table
 
     return {"figures": {name: each.as_dict() for name, each in figure_table(target).items()}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ...compiler.schedule.scaled_schedule import ScaledEstimate
+    from ...compiler.schedule.kinds.scaled_schedule import ScaledEstimate
     from ...compiler.spec import MatmulSpec
     from ...dialects.target import Target
 
@@ -36,7 +36,7 @@ def scales(chosen: ScaledEstimate, spec: MatmulSpec) -> str:
 
 def multicast(shared: ScaledEstimate, chosen: ScaledEstimate, target: Target) -> str:
     """What it would take to share B."""
-    from ...compiler.schedule.chip_figures import figures
+    from ...compiler.schedule.chips.chip_figures import figures
 
     size = 4
     busy = size * int(figures(target).clusters_at_once[size])

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...compiler.schedule.ceilings import HBM, SHARED, Ceilings, ceilings_of
+from ...compiler.schedule.chips.ceilings import HBM, SHARED, Ceilings, ceilings_of
 from ...runtime.emulator.observe.bank_conflicts import PASS_BYTES
 from ...runtime.emulator.observe.global_requests import SECTOR
 from ...runtime.emulator.observe.profile import Profile

@@ -11,8 +11,8 @@ from .steps import changes, ladder_of
 from .timed_kernels import TIMED, Timed
 
 if TYPE_CHECKING:
-    from ...compiler.schedule.estimate import Estimate
-    from ...compiler.schedule.warp_schedule import WarpEstimate
+    from ...compiler.schedule.estimates.estimate import Estimate
+    from ...compiler.schedule.kinds.warp_schedule import WarpEstimate
     from ...compiler.spec import MatmulSpec
 
 COLUMNS = (
@@ -91,8 +91,8 @@ def speed_of(name: str, spec: MatmulSpec, target: str) -> Speed:
 def predicted_as_timed(timed: Timed, target: str) -> Estimate | None:
     """What the estimate says of a kernel as others timed it, with their kind of inputs."""
     from ...compiler.pipeline import parse_pipeline
+    from ...compiler.schedule.estimates.rungs import predict
     from ...compiler.schedule.problem import Problem
-    from ...compiler.schedule.rungs import predict
     from ...compiler.spec import MatmulSpec
     from ...dialects.target import find_target
 
@@ -105,10 +105,10 @@ def predicted_as_timed(timed: Timed, target: str) -> Estimate | None:
 @functools.lru_cache
 def _predicted(name: str, spec: MatmulSpec, target: str) -> Estimate | WarpEstimate | None:
     from ...compiler.pipeline import all_presets, parse_pipeline
+    from ...compiler.schedule.estimates.rungs import predict
+    from ...compiler.schedule.kinds.warp_rungs import predict_warps
+    from ...compiler.schedule.kinds.warp_schedule import is_by_warps
     from ...compiler.schedule.problem import Problem
-    from ...compiler.schedule.rungs import predict
-    from ...compiler.schedule.warp_rungs import predict_warps
-    from ...compiler.schedule.warp_schedule import is_by_warps
     from ...dialects.target import find_target
 
     chip = find_target(target)

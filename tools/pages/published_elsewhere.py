@@ -19,7 +19,7 @@ from ..command_line.own_process import as_process, print_document
 from ..ladder.timed_kernels import Timed
 
 if TYPE_CHECKING:
-    from ...compiler.schedule.scaled_estimate import ScaledSchedule
+    from ...compiler.schedule.estimates.scaled_estimate import ScaledSchedule
 
 CHIP = "sm_100a"
 Shape = tuple[int, int, int]
@@ -117,7 +117,7 @@ _PAIR, _STAGED = "clustering{shape=2x1 pair=true}", "epilogue-staging{columns=32
 
 def _gluon(size: int, dtype: str, one: float, two: float, cublas: float) -> Iterator[Elsewhere]:
     """Of one CTA a tile of C is staged as a whole, of two in pieces of 64 columns."""
-    from ...compiler.schedule.scaled_estimate import ScaledSchedule
+    from ...compiler.schedule.estimates.scaled_estimate import ScaledSchedule
 
     shape, k = _cube(size), 128 if dtype == "mxfp8" else 256
     for name, tflops, pair, columns, stages in (
@@ -131,7 +131,7 @@ def _gluon(size: int, dtype: str, one: float, two: float, cublas: float) -> Iter
 
 
 def _known() -> Iterator[Elsewhere]:
-    from ...compiler.schedule.scaled_estimate import ScaledSchedule
+    from ...compiler.schedule.estimates.scaled_estimate import ScaledSchedule
 
     yield from _gluon(8192, "mxfp8", 2525.9, 2895.0, 2894.5)
     yield from _gluon(16384, "mxfp8", 2409.3, 2755.0, 2647.7)
@@ -214,8 +214,8 @@ def predicted_us(one: Elsewhere) -> float:
 
 
 def _predicted_scaled(one: Elsewhere) -> float:
-    from ...compiler.schedule.scaled_estimate import scaled_estimate
-    from ...compiler.schedule.scaled_schedule import mma_of_spec, scaled_schedule
+    from ...compiler.schedule.estimates.scaled_estimate import scaled_estimate
+    from ...compiler.schedule.kinds.scaled_schedule import mma_of_spec, scaled_schedule
     from ...compiler.spec import MatmulSpec
     from ...dialects.target import find_target
 
@@ -226,9 +226,9 @@ def _predicted_scaled(one: Elsewhere) -> float:
 
 
 def _predicted_choice(one: Elsewhere) -> float:
-    from ...compiler.schedule.choice import choose_schedule
+    from ...compiler.schedule.estimates.tensor_estimate import CHOSEN, tensor_estimate
     from ...compiler.schedule.problem import Problem
-    from ...compiler.schedule.tensor_estimate import CHOSEN, tensor_estimate
+    from ...compiler.schedule.search.choice import choose_schedule
     from ...compiler.spec import MatmulSpec
     from ...dialects.target import find_target
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ...compiler.schedule.ceilings import (
+from ...compiler.schedule.chips.ceilings import (
     HBM,
     L2,
     LEVELS,

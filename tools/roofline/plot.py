@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ...compiler.schedule.ceilings import HBM, L2, LEVELS, SHARED, TENSOR_MEMORY
+from ...compiler.schedule.chips.ceilings import HBM, L2, LEVELS, SHARED, TENSOR_MEMORY
 from ..drawing.log_plot import COLORS, Frame, LogScale, segment, words
 from .model import Roofline
 

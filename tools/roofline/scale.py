@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-from ...compiler.schedule.ceilings import HBM
+from ...compiler.schedule.chips.ceilings import HBM
 from ...dialects.errors import CompileError
 from ...runtime.bundles.bundle import Bundle
 from ...runtime.bundles.manifest import columns_of, output

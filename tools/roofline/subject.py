@@ -206,7 +206,7 @@ def _counts(
         progress.update("running the kernel")
         yield _counts_of_ptx(parser, options, names[0])
         return
-    from ...compiler.schedule.ceilings import ceilings_of
+    from ...compiler.schedule.chips.ceilings import ceilings_of
 
     several = options.ladder or options.presets is not None
     source = spec_of(options, parser) if several else _source(parser, options)
@@ -275,7 +275,7 @@ def _counts_of_bundle(name: str, bundle: Bundle, seed: int, scaled: bool) -> Cou
 def _counts_of_ptx(parser: Parser, options: argparse.Namespace, name: str) -> Counts:
     from math import prod
 
-    from ...compiler.schedule.ceilings import ceilings_of
+    from ...compiler.schedule.chips.ceilings import ceilings_of
     from ...runtime.launch_files.description import read_launch_file, triple
     from ...runtime.launch_files.options import RunOptions
     from ...runtime.launch_files.running import run_once

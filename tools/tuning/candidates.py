@@ -141,7 +141,7 @@ def compile_shape(job: Job) -> Entries:
     from ...compiler.bundle_writer import as_bundle
     from ...compiler.driver import compile_matmul
     from ...compiler.own_sources import source_digest
-    from ...compiler.schedule.choice import target_for
+    from ...compiler.schedule.search.choice import target_for
     from ...compiler.schedule.short_steps import passes_of
     from ...dialects.errors import CompileError
 
@@ -190,8 +190,8 @@ def candidates_of(
 
     One of those that differ in stages, staging and boxes only. The same for the same shape.
     """
-    from ...compiler.schedule.choice import choose_schedule, judged
     from ...compiler.schedule.problem import Problem
+    from ...compiler.schedule.search.choice import choose_schedule, judged
 
     problem = Problem.of(spec, target)
     seen: dict[Schedule, Schedule] = {}

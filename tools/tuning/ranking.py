@@ -47,8 +47,8 @@ def ranked(rows: Iterable[Measured]) -> list[Ranked]:
 
 
 def _rank(problem: Problem, chip: str, measured: Sequence[tuple[Schedule, float]]) -> Ranked:
-    from ...compiler.schedule.estimate import estimate
-    from ...compiler.schedule.rules import broken_rule
+    from ...compiler.schedule.estimates.estimate import estimate
+    from ...compiler.schedule.rules.rules import broken_rule
     from ...dialects.target import find_target
 
     target = find_target(chip)

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from tilewright import matmul
 from tilewright.compiler.driver import choose_pipeline
-from tilewright.compiler.schedule.buckets import Bucket
+from tilewright.compiler.schedule.any_size.buckets import Bucket
 from tilewright.compiler.spec import MANY_ROWS, ROWS_MOST, MatmulSpec
 from tilewright.dialects.errors import CompileError, OptionError
 

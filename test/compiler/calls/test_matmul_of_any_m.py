@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.schedule.buckets import Bucket
+from tilewright.compiler.schedule.any_size.buckets import Bucket
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 from tilewright.dialects.errors import OptionError
 

@@ -9,9 +9,9 @@ from tilewright.compiler.driver import read_spec
 from tilewright.compiler.importers.epilogue_function import Frame, import_epilogue
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.importers.traced_function import TensorLike
-from tilewright.compiler.schedule.choice import choose_schedule
-from tilewright.compiler.schedule.estimate import estimate
+from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem, Schedule
+from tilewright.compiler.schedule.search.choice import choose_schedule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 

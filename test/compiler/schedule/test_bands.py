@@ -6,13 +6,13 @@ from statistics import mean
 
 import pytest
 
-from tilewright.compiler.schedule import buckets
-from tilewright.compiler.schedule.buckets import shared_schedules
-from tilewright.compiler.schedule.choice import choose_schedule
-from tilewright.compiler.schedule.estimate import estimate
+from tilewright.compiler.schedule.any_size import buckets
+from tilewright.compiler.schedule.any_size.buckets import shared_schedules
+from tilewright.compiler.schedule.any_size.sharing import for_rows
+from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem
-from tilewright.compiler.schedule.rules import broken_rule
-from tilewright.compiler.schedule.sharing import for_rows
+from tilewright.compiler.schedule.rules.rules import broken_rule
+from tilewright.compiler.schedule.search.choice import choose_schedule
 from tilewright.compiler.spec import BATCH_HINT, ROWS_MOST, MatmulSpec
 from tilewright.dialects.target import find_target
 from tilewright.runtime.bundles.several import (

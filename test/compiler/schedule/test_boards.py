@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.compiler.schedule.boards import BOARDS, board_of, runs_on
-from tilewright.compiler.schedule.ceilings import CHIP_OF, HBM, L2, SHARED, ceilings_of
-from tilewright.compiler.schedule.chip_figures import figures
+from tilewright.compiler.schedule.chips.boards import BOARDS, board_of, runs_on
+from tilewright.compiler.schedule.chips.ceilings import CHIP_OF, HBM, L2, SHARED, ceilings_of
+from tilewright.compiler.schedule.chips.chip_figures import figures
 from tilewright.dialects.errors import OptionError
 from tilewright.dialects.target import TARGETS
 

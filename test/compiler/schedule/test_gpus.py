@@ -6,8 +6,8 @@ import pytest
 
 from tilewright.compiler.calls import kernels
 from tilewright.compiler.driver import compile_matmul, plan_passes
-from tilewright.compiler.schedule.chip_figures import figures
-from tilewright.compiler.schedule.choice import choose_schedule
+from tilewright.compiler.schedule.chips.chip_figures import figures
+from tilewright.compiler.schedule.search.choice import choose_schedule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import OptionError
 from tilewright.dialects.target import GPUS, find_target

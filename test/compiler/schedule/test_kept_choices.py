@@ -11,7 +11,7 @@ from tilewright.compiler.calls import kept_choices
 from tilewright.compiler.calls.kept_choices import kept_buckets
 from tilewright.compiler.calls.kernel_cache import VARIABLE
 from tilewright.compiler.schedule import tuned_schedules
-from tilewright.compiler.schedule.buckets import Bucket
+from tilewright.compiler.schedule.any_size.buckets import Bucket
 from tilewright.compiler.spec import MatmulSpec
 
 SPEC = MatmulSpec(4096, 64, 48, dynamic_m=True)

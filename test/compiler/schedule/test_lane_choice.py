@@ -4,7 +4,7 @@ import pytest
 
 from tilewright.compiler.driver import choose_pipeline, compile_matmul
 from tilewright.compiler.importers.linalg_text import LinalgText
-from tilewright.compiler.schedule.lane_schedule import lane_schedule
+from tilewright.compiler.schedule.kinds.lane_schedule import lane_schedule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 

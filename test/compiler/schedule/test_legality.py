@@ -4,7 +4,7 @@ import pytest
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.schedule.problem import Problem, Schedule
-from tilewright.compiler.schedule.rules import RULES
+from tilewright.compiler.schedule.rules.rules import RULES
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.target import find_target

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.schedule import choice as schedule_module
-from tilewright.compiler.schedule.choice import candidates, choose_schedule, explain_schedule
-from tilewright.compiler.schedule.estimate import estimate
+from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem, Schedule
-from tilewright.compiler.schedule.rules import RULES
+from tilewright.compiler.schedule.rules.rules import RULES
+from tilewright.compiler.schedule.search import choice as schedule_module
+from tilewright.compiler.schedule.search.choice import candidates, choose_schedule, explain_schedule
 from tilewright.compiler.schedule.tuned_schedules import schedule_of
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target

@@ -7,12 +7,17 @@ import pytest
 
 from tilewright.compiler.buckets import buckets_for, compile_buckets
 from tilewright.compiler.driver import choose_pipeline
-from tilewright.compiler.schedule.buckets import JUDGED, SEARCHED, losses_of, shared_schedules
-from tilewright.compiler.schedule.choice import choose_schedule
-from tilewright.compiler.schedule.estimate import estimate
+from tilewright.compiler.schedule.any_size.buckets import (
+    JUDGED,
+    SEARCHED,
+    losses_of,
+    shared_schedules,
+)
+from tilewright.compiler.schedule.any_size.sharing import LOSS, TIE, for_rows
+from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem, Schedule
-from tilewright.compiler.schedule.rules import grid_parts
-from tilewright.compiler.schedule.sharing import LOSS, TIE, for_rows
+from tilewright.compiler.schedule.rules.rules import grid_parts
+from tilewright.compiler.schedule.search.choice import choose_schedule
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 from tilewright.dialects.errors import OptionError
 from tilewright.dialects.target import find_target

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import PASSES
-from tilewright.compiler.schedule.candidates import candidates
-from tilewright.compiler.schedule.chip_figures import figure_table
-from tilewright.compiler.schedule.choice import choose_schedule, explain_schedule, target_for
-from tilewright.compiler.schedule.estimate import estimate
+from tilewright.compiler.schedule.chips.chip_figures import figure_table
+from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem, Schedule
-from tilewright.compiler.schedule.rules import RULES, broken_rules
+from tilewright.compiler.schedule.rules.rules import RULES, broken_rules
+from tilewright.compiler.schedule.search.candidates import candidates
+from tilewright.compiler.schedule.search.choice import choose_schedule, explain_schedule, target_for
 from tilewright.compiler.schedule.waves import wave_shape
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
@@ -306,7 +306,7 @@ def test_the_choice_needs_no_mlir(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("tilewright.compiler.schedule")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tilewright.dialects.mlir", None)
-    module = importlib.import_module("tilewright.compiler.schedule.choice")
+    module = importlib.import_module("tilewright.compiler.schedule.search.choice")
     assert module.choose_schedule(MatmulSpec(64, 64, 64), TARGET).tile[0] == 64
 
 

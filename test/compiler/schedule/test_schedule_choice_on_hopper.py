@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.schedule.choice import candidates, choose_schedule, target_for
-from tilewright.compiler.schedule.estimate import asked_rows, estimate, l2_cycles
+from tilewright.compiler.schedule.estimates.estimate import asked_rows, estimate, l2_cycles
 from tilewright.compiler.schedule.problem import Problem, Schedule
-from tilewright.compiler.schedule.rules import RULES, broken_rule, broken_rules
+from tilewright.compiler.schedule.rules.rules import RULES, broken_rule, broken_rules
+from tilewright.compiler.schedule.search.choice import candidates, choose_schedule, target_for
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 

@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-from tilewright.compiler.schedule.candidates import candidates, rank
-from tilewright.compiler.schedule.choice import choose_schedule, explain_schedule
-from tilewright.compiler.schedule.estimate import estimate
+from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem
-from tilewright.compiler.schedule.rules import RULES, broken_rule, broken_rules
+from tilewright.compiler.schedule.rules.rules import RULES, broken_rule, broken_rules
+from tilewright.compiler.schedule.search.candidates import candidates, rank
+from tilewright.compiler.schedule.search.choice import choose_schedule, explain_schedule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from tilewright.compiler.schedule import search
-from tilewright.compiler.schedule.candidates import candidates, rank, sides
-from tilewright.compiler.schedule.choice import choose_schedule, explain_schedule, target_for
 from tilewright.compiler.schedule.problem import Problem, Schedule
-from tilewright.compiler.schedule.rules import broken_rule
-from tilewright.compiler.schedule.search import fastest
+from tilewright.compiler.schedule.rules.rules import broken_rule
+from tilewright.compiler.schedule.search import search
+from tilewright.compiler.schedule.search.candidates import candidates, rank, sides
+from tilewright.compiler.schedule.search.choice import choose_schedule, explain_schedule, target_for
+from tilewright.compiler.schedule.search.search import fastest
 from tilewright.compiler.spec import MatmulSpec
 
 # Many tiles and few, long sums and short, rows that start anywhere, and what kernels do beside.

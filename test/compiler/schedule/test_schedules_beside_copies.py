@@ -3,11 +3,11 @@
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.schedule import choice
-from tilewright.compiler.schedule.costs import copy_cycles
+from tilewright.compiler.schedule.estimates.costs import copy_cycles
+from tilewright.compiler.schedule.kinds.scaled_schedule import estimates
 from tilewright.compiler.schedule.problem import Problem, Schedule
-from tilewright.compiler.schedule.rules import RULES
-from tilewright.compiler.schedule.scaled_schedule import estimates
+from tilewright.compiler.schedule.rules.rules import RULES
+from tilewright.compiler.schedule.search import choice
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 

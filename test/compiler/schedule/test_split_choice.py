@@ -2,9 +2,9 @@
 
 import pytest
 
-from tilewright.compiler.schedule.choice import target_for
-from tilewright.compiler.schedule.split_wgmma import narrow_tiles, parts_of
-from tilewright.compiler.schedule.warp_schedule import candidates, warp_schedule
+from tilewright.compiler.schedule.kinds.split_wgmma import narrow_tiles, parts_of
+from tilewright.compiler.schedule.kinds.warp_schedule import candidates, warp_schedule
+from tilewright.compiler.schedule.search.choice import target_for
 from tilewright.compiler.spec import MatmulSpec
 
 NINE = "bf16x9"

@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 
 import pytest
 
-from tilewright.compiler.schedule.choice import choose_schedule, explain_schedule
 from tilewright.compiler.schedule.problem import Problem, Schedule
+from tilewright.compiler.schedule.search.choice import choose_schedule, explain_schedule
 from tilewright.compiler.schedule.tuned_schedules import (
     PROBLEM,
     SCHEDULE,

@@ -3,9 +3,9 @@
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.schedule.choice import target_for
-from tilewright.compiler.schedule.turned_schedule import TurnedSchedule, turned_schedules
-from tilewright.compiler.schedule.weight_schedule import fits_registers, weight_schedule
+from tilewright.compiler.schedule.kinds.turned_schedule import TurnedSchedule, turned_schedules
+from tilewright.compiler.schedule.kinds.weight_schedule import fits_registers, weight_schedule
+from tilewright.compiler.schedule.search.choice import target_for
 from tilewright.compiler.spec import MatmulSpec
 
 

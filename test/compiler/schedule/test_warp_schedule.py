@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tilewright.compiler.driver import choose_pipeline, compile_matmul
-from tilewright.compiler.schedule.warp_schedule import candidates, is_by_warps
+from tilewright.compiler.schedule.kinds.warp_schedule import candidates, is_by_warps
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects import legality
 from tilewright.dialects.dtypes import DTYPES

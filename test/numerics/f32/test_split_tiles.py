@@ -10,8 +10,8 @@ from split_products import LOADS, MAJORS, PREFIXES, spec_of
 import tilewright
 from tilewright.compiler.driver import choose_pipeline, compile_matmul
 from tilewright.compiler.pipeline import run_passes_on_text
-from tilewright.compiler.schedule.choice import target_for
-from tilewright.compiler.schedule.warp_schedule import candidates
+from tilewright.compiler.schedule.kinds.warp_schedule import candidates
+from tilewright.compiler.schedule.search.choice import target_for
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.compiler.schedule.choice import choose_schedule
+from tilewright.compiler.schedule.search.choice import choose_schedule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.compiler.schedule.candidates import WIDE_CLUSTERS
+from tilewright.compiler.schedule.search.candidates import WIDE_CLUSTERS
 from tilewright.compiler.spec import MatmulSpec
 
 pytestmark = pytest.mark.pairwise

@@ -1,0 +1,1 @@
+"""Kernels that share numbers of rows and of matrices."""

@@ -1,0 +1,142 @@
+"""How kernels for any M and any batch share both: which schedules there are, and which rows of how
+many matrices each serves.
+
+    matrices       1           2          3 to 4     …    more
+    M  to 8       ─ 1 ─       ─ 1 ─       ─ 1 ─          ─ 4 ─
+       to 16      ─ 1 ─       ─ 2 ─       ─ 4 ─          ─ 4 ─
+       …
+       more       ─ 3 ─       ─ 5 ─       ─ 3 ─          ─ 3 ─
+
+What one matrix's rows ask for is wrong for a hundred: few tiles leave multiprocessors without work,
+so they are small or share K, and many do not. So numbers of matrices are cut into bands, and each
+band has ranges of rows of its own. Schedules are chosen at the sizes of `SEARCHED`, compared there,
+and left out until each one left is needed, as `buckets.py` says. What is left is compared in every
+band where a step of rows begins, of the fewest matrices, and where it ends, of the most. Bands
+whose ranges are the same become one.
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby, product
+from typing import TYPE_CHECKING
+
+from ....dialects.target import Target
+from ...spec import MANY_ROWS, ROWS_MOST, MatmulSpec
+from ..estimates.estimate import estimate
+from ..problem import Problem, Schedule
+from ..rules.rules import broken_rule
+from ..search.choice import choose_schedule
+from .sharing import Range, for_rows, needed, served, steps
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_FINE = steps((256, 8), (512, 32), (1024, 128), (4096, 1024))
+_COARSE = steps((64, 16), (256, 64), (1024, 256), (4096, 3072))
+SEARCHED = sorted({*product(_FINE, (1, 24)), *product(_COARSE, (2, 3, 6, 12, 48, 128))})
+"""Rows, and how many matrices, for which a schedule is chosen."""
+ROWS = steps((128, 8), (256, 16), (512, 32), (1024, 64), (2048, 256), (8192, 2048))
+STACKS = steps((8, 1), (16, 2), (32, 4), (64, 8), (96, 16), (128, 32), (256, 64), (1024, 768))
+"""The last ones of steps, and of bands, in which schedules are compared."""
+
+
+def shared_in_bands(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, list[Range]]]:
+    """The schedule of each kernel and its ranges, of the rows and of the matrices of a band, in the
+    order of the first ones."""
+    pool = kept_schedules(spec, target)
+    losses = losses_in_bands(pool, spec, target)
+    tables = [served(losses[:, band], ROWS) for band in range(len(STACKS))]
+    found: dict[int, list[Range]] = {}
+    fewest = 1
+    for table, run in groupby(zip(tables, [*STACKS[:-1], ROWS_MOST], strict=True), lambda e: e[0]):
+        most = list(run)[-1][1]
+        for number, ranges in sorted(table.items(), key=lambda each: each[1][0]):
+            found.setdefault(number, []).extend((*rows, fewest, most) for rows in ranges)
+        fewest = most + 1
+    return [(pool[number], ranges) for number, ranges in found.items()]
+
+
+def kept_schedules(spec: MatmulSpec, target: Target) -> list[Schedule]:
+    """The schedules that are needed among those that are chosen at some sizes."""
+    import numpy as np  # here: a kernel of one M is compiled without it, a sixth sooner
+
+    specs = [_spec_of(spec, *sizes) for sizes in SEARCHED]
+    pool = list(dict.fromkeys(choose_schedule(each, target) for each in specs))
+    problems = [Problem.of(each, target) for each in specs]
+    takes = _takes(pool, spec, target, sorted({rows for rows, _ in SEARCHED}))
+    pairs = zip(pool, takes, strict=True)
+    losses = np.array([_times(schedule, problems, taken, target) for schedule, taken in pairs])
+    return [pool[number] for number in needed(losses / losses.min(0))]
+
+
+def losses_in_bands(pool: Sequence[Schedule], spec: MatmulSpec, target: Target) -> np.ndarray:
+    """How many times as long as the best one each schedule takes, for each band in each step of
+    `ROWS`; infinite where it is against a rule."""
+    import numpy as np
+
+    begun = product(
+        [1, *(each + 1 for each in STACKS[:-1])], [1, *(each + 1 for each in ROWS[:-1])]
+    )
+    sides = list(begun), list(product(STACKS, ROWS))
+    problems = [
+        [
+            Problem.of(_spec_of(spec, rows, matrices, most), target)
+            for (matrices, rows), (_, most) in zip(side, sides[-1], strict=True)
+        ]
+        for side in sides
+    ]
+    takes = _takes(pool, spec, target, ROWS)
+    times = np.array(
+        [
+            [_times(schedule, side, taken, target) for side in problems]
+            for schedule, taken in zip(pool, takes, strict=True)
+        ]
+    )
+    losses = (times / times.min(0)).max(1)
+    losses /= losses.min(0)  # no schedule may be the best one at both ends of a step
+    return losses.reshape(len(pool), len(STACKS), len(ROWS))
+
+
+def _spec_of(spec: MatmulSpec, rows: int, matrices: int, most: int = 0) -> MatmulSpec:
+    """That of a kernel for up to so many rows where it is for so many matrices."""
+    return for_rows(replace(spec, batch=matrices), rows, most)
+
+
+def _times(
+    schedule: Schedule, problems: Sequence[Problem], taken: set[int], target: Target
+) -> list[float]:
+    """Microseconds of each; infinite if it ends with more rows than the schedule takes."""
+    return [
+        estimate(each, schedule, target).total_us if each.most_m in taken else math.inf
+        for each in problems
+    ]
+
+
+def _takes(
+    pool: Sequence[Schedule], spec: MatmulSpec, target: Target, rows: Sequence[int]
+) -> list[set[int]]:
+    """Up to which of these rows a kernel of each schedule may serve; the last may be any more."""
+
+    def problems(rows: int, most: int) -> list[Problem]:
+        """Of few matrices and of many: a rule that asks how many tiles there are holds for some."""
+        specs = (_spec_of(spec, rows, matrices, most) for matrices in (1, STACKS[-1]))
+        return [Problem.of(each, target) for each in specs]
+
+    def keeps_rules(schedule: Schedule, problems: list[Problem]) -> bool:
+        return any(broken_rule(each, schedule, target) is None for each in problems)
+
+    many, bounded = (
+        problems(MANY_ROWS, ROWS_MOST),
+        {each: problems(each, each) for each in rows[:-1]},
+    )
+    return [
+        set(rows)
+        if keeps_rules(each, many)
+        else {most for most, own in bounded.items() if keeps_rules(each, own)}
+        for each in pool
+    ]

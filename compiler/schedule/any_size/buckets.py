@@ -1,0 +1,175 @@
+"""How kernels for any M share the numbers of rows: which schedules there are, and which rows each
+serves.
+
+    M  16   32   64   96   128   192   256   384   512   …   4096   …   more
+       └─ 1 ─┘ └─ 2 ─┘ └─ 3 ─────┘ └ 4 ┘ └─ 3 ─┘ └─── 5 ────┘ └─ 4 ─────────┘
+
+At the numbers of `SEARCHED` a schedule is chosen as for that M alone. The numbers of `JUDGED` end
+steps: up to 512 rows those of tiles, whose rows are multiples of 8. The time of each schedule is
+estimated at the first and the last number of each step, and the larger loss counts, since one row
+of a further tile may cost as much as all of its rows do. Then the schedule is left out that is
+missed least, over and over, until each one left is needed: without it some M would take over `LOSS`
+longer. At most `KERNELS_MAX` are left. The fastest of them serves a number of rows, so that a
+kernel may serve several ranges: one of 128×256 where the last wave of its tiles is nearly full, and
+another one in between.
+
+At the numbers that the entry of a measured schedule is for, all others count as `LESS_KNOWN` slower
+at least.
+
+Kernels for any batch share the numbers of matrices in the same way, at `STACKS_SEARCHED` and
+`STACKS_JUDGED`. None of them knows which it is for. How kernels for any M and any batch share both
+is said in `bands.py`.
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ....dialects.target import Target
+from ....runtime.bundles.several import KERNELS_MAX
+from ...spec import MANY_ROWS, ROWS_MOST, MatmulSpec
+from ..estimates.estimate import estimate
+from ..kinds.lane_schedule import FEW_ROWS, is_by_lanes, lane_schedule
+from ..problem import Problem, Schedule
+from ..rules.rules import broken_rule
+from ..search.choice import choose_schedule, measured_schedule
+from ..short_steps import passes_of
+from .bands import shared_in_bands
+from .sharing import Range, for_rows, needed, served, steps
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+SEARCHED = steps((512, 8), (1024, 32), (4096, 128), (8192, 512), (16384, 1024), (32768, 8192))
+"""Rows for which a schedule is chosen."""
+JUDGED = steps((512, 8), (2048, 32), (8192, 64), (16384, 128), (32768, 256))
+"""Rows up to which a kernel may serve: the last ones of steps, in which schedules are compared."""
+STACKS_SEARCHED = steps((8, 1), (16, 2), (64, 8), (256, 32), (1024, 256))
+"""Matrices of a stack for which a schedule is chosen."""
+STACKS_JUDGED = steps((16, 1), (32, 2), (64, 4), (128, 8), (256, 16), (512, 32), (1024, 64))
+"""The last ones of steps, in which schedules are compared."""
+LESS_KNOWN = 0.12
+ALL_ROWS: Range = (1, ROWS_MOST)
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A kernel for some rows: its passes, and the ranges that it serves, with the least and the
+    most rows of each; in bands of matrices with the fewest and the most of those, too.
+
+    spec: of all rows from the first range to the last one.
+    """
+
+    spec: MatmulSpec
+    pipeline: str
+    ranges: tuple[Range, ...] = (ALL_ROWS,)
+
+
+def buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
+    """The kernels, in the order of the fewest rows of each; tensor cores multiply tiles."""
+    found, problem = [], Problem.of(spec, target)
+    for schedule, ranges in shared_schedules(spec, target):
+        if not spec.dynamic_m:
+            own = replace(spec, batch=ranges[0][0])
+            found.append(Bucket(own, passes_of(problem, schedule, target), tuple(ranges)))
+            continue
+        least, most = min(each[0] for each in ranges), max(each[1] for each in ranges)
+        m = most if most < ROWS_MOST else max(least, MANY_ROWS)
+        own = replace(spec, m=m, dynamic_m=True, least_m=least, most_m=most)
+        found.append(Bucket(own, passes_of(problem, schedule, target), tuple(ranges)))
+    return _with_lanes(spec, target, found)
+
+
+def _with_lanes(spec: MatmulSpec, target: Target, found: list[Bucket]) -> list[Bucket]:
+    """The kernels for any M behind one by lanes for the first rows, if these are faster so."""
+    rows = _rows_by_lanes(spec, target)
+    if not rows:
+        return found
+    passes = lane_schedule(spec.of_rows(rows), target).pipeline()
+    first = Bucket(replace(spec, m=rows, least_m=1, most_m=rows), passes, ((1, rows),))
+    return [first, *filter(None, (_behind(each, rows) for each in found))]
+
+
+def _rows_by_lanes(spec: MatmulSpec, target: Target) -> int:
+    """How many of the first rows have a kernel by lanes."""
+    if spec.dynamic_batch or not spec.dynamic_m:
+        return 0
+    return max((m for m in (1, FEW_ROWS) if is_by_lanes(spec.of_rows(m), target)), default=0)
+
+
+def _behind(bucket: Bucket, rows: int) -> Bucket | None:
+    """What a kernel serves behind so many rows; None for nothing."""
+    ranges = tuple((max(least, rows + 1), most) for least, most in bucket.ranges if most > rows)
+    if not ranges:
+        return None
+    least = min(least for least, _ in ranges)
+    return replace(bucket, spec=replace(bucket.spec, least_m=least), ranges=ranges)
+
+
+def shared_schedules(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, list[Range]]]:
+    """The schedule of each kernel and its ranges, in the order of the fewest rows of each; of any
+    M and batch in the order of their ranges."""
+    if spec.dynamic_m and spec.dynamic_batch:
+        return shared_in_bands(spec, target)
+    pool, losses = losses_of(spec, target)
+    kept = needed(losses, KERNELS_MAX - bool(_rows_by_lanes(spec, target)))
+    by_number = served(losses[kept], _numbers(spec)[1])
+    found = [(pool[kept[number]], ranges) for number, ranges in by_number.items()]
+    return sorted(found, key=lambda each: each[1][0])
+
+
+def _numbers(spec: MatmulSpec) -> tuple[list[int], list[int]]:
+    """The sizes for which schedules are chosen, and at which they are compared."""
+    return (SEARCHED, JUDGED) if spec.dynamic_m else (STACKS_SEARCHED, STACKS_JUDGED)
+
+
+@functools.lru_cache(16)
+def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndarray]:
+    """The schedules that are chosen at some rows, and how many times as long as the best one each
+    takes in each step of `JUDGED`; infinite where it is against a rule."""
+    import numpy as np  # here: a kernel of one M is compiled without it, a sixth sooner
+
+    searched, judged = _numbers(spec)
+    problems = [Problem.of(for_rows(spec, rows), target) for rows in judged]
+    begun = [
+        Problem.of(for_rows(spec, rows + 1, most), target)
+        for rows, most in zip([0, *judged], judged, strict=False)
+    ]
+    chosen = [choose_schedule(for_rows(spec, rows), target) for rows in searched]
+    measured = [measured_schedule(problem, target) for problem in problems]
+    pool = list(dict.fromkeys([*chosen, *(each.schedule for each in measured if each)]))
+    many = Problem.of(for_rows(spec, MANY_ROWS, ROWS_MOST), target)
+    times = np.array([_times(each, begun, problems, many, target) for each in pool])
+    losses = (times / times.min(0)).max(1)
+    losses /= losses.min(0)  # no schedule may be the best one at both ends of a step
+    for column, entry in enumerate(measured):
+        if entry is not None:
+            losses[:, column] = np.maximum(losses[:, column], 1 + LESS_KNOWN)
+            losses[pool.index(entry.schedule), column] = 1
+    return pool, losses
+
+
+def _times(
+    schedule: Schedule, begun: list[Problem], ended: list[Problem], many: Problem, target: Target
+) -> list[list[float]]:
+    """Microseconds where each step begins and where it ends; infinite if it ends with more than the
+    schedule takes, as the last one does where not any number of rows will do."""
+    of_any = broken_rule(many, schedule, target) is None
+    last = ended[-1]
+    taken = [
+        of_any or (each is not last and broken_rule(each, schedule, target) is None)
+        for each in ended
+    ]
+    return [
+        [
+            estimate(each, schedule, target).total_us if takes else math.inf
+            for each, takes in zip(side, taken, strict=True)
+        ]
+        for side in (begun, ended)
+    ]

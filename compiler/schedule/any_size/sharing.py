@@ -1,0 +1,86 @@
+"""What kernels share sizes by: steps of sizes, which of many schedules are kept, and which of those
+serves a step.
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from ....runtime.bundles.several import KERNELS_MAX
+from ...spec import ROWS_MOST, MatmulSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LOSS = 0.03
+TIE = 0.005  # a kernel goes on to serve fewer rows where another is faster by no more than this
+WORST = 4  # the power of a loss by which schedules are missed: the largest loss counts most
+
+Range = tuple[int, ...]
+"""The least and the most rows, or matrices; in bands of matrices the fewest and the most of those
+behind them."""
+
+
+def steps(*parts: tuple[int, int]) -> list[int]:
+    """Numbers up to each end in steps of its own, each part from where the one before ended."""
+    found, start = [], 0
+    for end, step in parts:
+        found += range(start + step, end + 1, step)
+        start = end
+    return found
+
+
+def for_rows(spec: MatmulSpec, rows: int, most: int = 0) -> MatmulSpec:
+    """The spec of a kernel for up to so many rows, which counts them at each launch; of any batch
+    that of so many matrices."""
+    if not spec.dynamic_m:
+        return replace(spec, batch=rows)
+    return replace(spec, m=rows, dynamic_m=True, least_m=1, most_m=most or rows)
+
+
+def needed(losses: np.ndarray, most: int = KERNELS_MAX) -> list[int]:
+    """The numbers of the schedules, `most` of them, that are left when the least missed ones are
+    left out.
+
+    losses: how many times as long as the best one each takes, a row for each schedule.
+    """
+    import numpy as np  # here: a kernel of one M is compiled without it, a sixth sooner
+
+    kept = np.arange(len(losses))
+    while len(kept) > 1:
+        here = losses[kept]
+        best = here.argmin(0)
+        least_two = np.partition(here, 1, axis=0)
+        missed = np.where(best == np.arange(len(kept))[:, None], least_two[1], least_two[0])
+        cost, needless = ((missed - 1) ** WORST).sum(1), missed.max(1) <= 1 + LOSS
+        if len(kept) <= most:
+            if not needless.any():
+                break
+            cost = np.where(needless, cost, np.inf)
+        kept = np.delete(kept, int(cost.argmin()))
+    return [int(each) for each in kept]
+
+
+def served(losses: np.ndarray, judged: Sequence[int]) -> dict[int, list[Range]]:
+    """The ranges of each schedule, by its number; a range goes down as long as others tie.
+
+    losses: of each schedule in the step up to each of the `judged` numbers.
+    """
+    taken: list[int] = []
+    for column in reversed(range(len(judged))):
+        best = losses[:, column].argmin()
+        goes_on = taken and losses[taken[-1], column] <= losses[best, column] + TIE
+        taken.append(taken[-1] if goes_on else int(best))
+    found: dict[int, list[Range]] = {}
+    least = 1
+    pairs = list(zip(taken[::-1], [*judged[:-1], ROWS_MOST], strict=True))
+    for number, run in groupby(pairs, key=lambda pair: pair[0]):
+        most = list(run)[-1][1]
+        found.setdefault(number, []).append((least, most))
+        least = most + 1
+    return found

@@ -1,0 +1,1 @@
+"""How long schedules take: the cost model."""

@@ -1,0 +1,226 @@
+"""What the estimates of every kernel with asynchronous copies share: times of copies, and DRAM."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ....dialects.epilogue_instructions import FAST_SHARE
+from ....dialects.legality import PARTIAL_BYTES
+from ....dialects.target import WARPGROUP_THREADS, Target
+from ..chips.chip_figures import figures, part_figures
+from ..problem import Problem
+from ..quantized_costs import scale_bytes
+from ..schedule import THREADS, Schedule
+from ..waves import tile_rounds, wave_shape
+
+FEW_COLUMNS = 16  # of exchanged operands, one or two of the narrowest MMAs
+COLUMNS_TOGETHER = 32  # that threads store at a time without staging
+COPY_BYTES_MIN = 4  # PTX ISA, cp.async
+STORING_INSTRUCTIONS = 9  # of an element that is only converted and stored (SASS of sm_90a)
+INSTRUCTION_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Microseconds of one schedule, and `bound`: what limits a step or the whole.
+
+    `main_loop_us`, `epilogue_us`, `fill_us` and `start_us` are of one tile; `work_us` is all tiles
+    on the busiest multiprocessor, `dram_us` the DRAM traffic, `total_us` what the two make.
+    `residents` CTAs share a multiprocessor; `clock` in GHz, where the estimate knows it under load.
+    """
+
+    total_us: float
+    work_us: float
+    dram_us: float
+    main_loop_us: float
+    epilogue_us: float
+    fill_us: float
+    start_us: float
+    rounds: int
+    bound: str
+    residents: int = 1
+    clock: float | None = None
+
+
+def copy_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which threads copy what TMA can't address.
+
+    Each time as much as rows are aligned to at once, and in the end they wait for it and hand it
+    over; rows that are aligned to less than that takes are loaded as units and shifted.
+    """
+    if problem.by_tma("a") and problem.by_tma("b"):
+        return 0.0
+    tiles = {"a": problem.a_tile_bytes(schedule), "b": problem.b_tile_bytes(schedule)}
+    copies = shifted = 0.0
+    for name in (name for name in tiles if not problem.by_tma(name)):
+        aligned = math.gcd(problem.pitch_bytes(name)[0], problem.tma_alignment_bytes)
+        if aligned < COPY_BYTES_MIN:
+            shifted += tiles[name]
+        else:
+            copies += tiles[name] / aligned
+    cycles = copies / figures(target).copy_rate + figures(target).copy_step if copies else 0
+    return cycles + shifted / figures(target).shift_rate
+
+
+def computed_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which the threads compute a tile of C from its sums, some of it two at a time.
+
+    An element of two products is made of sums that lie in different registers of a thread. It has
+    half as many elements at hand side by side, whose latencies hide each other.
+    """
+    m, n, _ = schedule.tile
+    elements = m * n // problem.products
+    instructions = problem.epilogue_instructions * figures(target).packed
+    cycles = elements * instructions / figures(target).epilogue_rate
+    return cycles + elements * (problem.products - 1) * figures(target).second_sum
+
+
+def code_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which the threads of a multiprocessor fetch what computes a tile of C, where that
+    and the same of other consumers is more than the cache of instructions holds.
+
+    Sums in registers have code of their own each; consumers in turns each have a copy of it.
+    """
+    held = figures(target).code_bytes
+    warpgroups = target.mma_warpgroups(*schedule.tile[:2])
+    if not held or not warpgroups:
+        return 0
+    m, n, _ = schedule.tile
+    elements = m * n / problem.products / (warpgroups * WARPGROUP_THREADS)
+    computed = problem.epilogue_instructions / (FAST_SHARE if problem.c_bytes <= 2 else 1)
+    copies = 2 if schedule.ping_pong else 1
+    code = copies * elements * (STORING_INSTRUCTIONS + computed) * INSTRUCTION_BYTES
+    return code / figures(target).code_rate if code > held else 0
+
+
+def scale_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which threads store the scales of a tile of C."""
+    if problem.quantized is None:
+        return 0
+    m, n, _ = schedule.tile
+    n //= problem.products
+    together = schedule.staging[0] if schedule.staging else n
+    stored = scale_bytes(m, n, together, problem.quantized)
+    return stored / figures(target).direct_store_rate
+
+
+def beside_cycles(problem: Problem, schedule: Schedule, target: Target, piece: float) -> float:
+    """Cycles that other operands as large as C add to the epilogue of a tile.
+
+    Threads read them from global memory, or from pieces in shared memory. Those that are ahead
+    have come while the main loop ran. Each later one is waited for as long as its slot's load takes
+    beyond the time of as many pieces, each of `piece` cycles.
+    """
+    if not problem.beside:
+        return 0
+    m, n, _ = schedule.tile
+    read = m * n // problem.products * sum(problem.beside)
+    if not schedule.ahead:
+        return read / figures(target).beside_rate
+    slots = schedule.ahead // (2 if schedule.ping_pong else 1)
+    late = max(0, problem.pieces(schedule) - slots)
+    around = (figures(target).piece_latency + piece) / slots
+    return read / figures(target).shared_rate + late * max(0, around - piece)
+
+
+def vector_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which threads that store wait for vectors and scalars, once a piece."""
+    reads = problem.beside_columns or problem.beside_rows
+    if not reads or schedule.vectors != THREADS:
+        return 0
+    pieces = problem.pieces(schedule) or -(-schedule.tile[1] // COLUMNS_TOGETHER)
+    return pieces * figures(target).vector_latency
+
+
+def part_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which a CTA writes the sums of its part of K, and learns whether it came last."""
+    if schedule.split_grid == 1:
+        return 0
+    parts = part_figures(target)
+    return _sums_bytes(problem, schedule) / parts.write + parts.meet
+
+
+def gathered_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which the last CTA of a tile adds up all parts, computes C and stores it."""
+    if schedule.split_grid == 1:
+        return 0
+    read = schedule.split_grid * _sums_bytes(problem, schedule) / part_figures(target).read
+    return read + computed_cycles(problem, schedule, target)
+
+
+def _sums_bytes(problem: Problem, schedule: Schedule) -> int:
+    """Sums of the rows of a tile that C has."""
+    m, n, _ = schedule.tile
+    return min(m, problem.m) * n * PARTIAL_BYTES
+
+
+def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Bytes that DRAM moves: C and what is beside it once, and A and B once or, where L2 can't hold
+    both, once a wave.
+
+    Parts of K over the grid run one after the other, each with operands of its own. What CTAs ask
+    for at different times counts as more, and so does all where exchanged operands have few
+    columns: a CTA then has 64 rows of weights or more, and few CTAs ask for them.
+    """
+    return few_columns(problem, schedule, target) * _dram_bytes(problem, schedule, target)
+
+
+def few_columns(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """By how much longer DRAM takes where exchanged operands have few columns."""
+    few = problem.swapped and schedule.tile[1] <= FEW_COLUMNS
+    return 1 + figures(target).few_columns if few else 1
+
+
+def _dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
+    once, c = once_bytes(problem), problem.moved_bytes()
+    operands, chip = once - c, figures(target)
+    again = asked_again_bytes(problem, schedule, target)
+    if operands <= chip.l2_size:
+        return once + again
+    schedule = schedule.but(split_grid=1)
+    rounds = tile_rounds(problem, schedule, target)
+    rows, columns = wave_shape(problem, schedule, target)
+    m, n, _ = schedule.tile
+    wave = (rows * m + columns * n) * problem.k * problem.element_bytes
+    return max(operands, rounds * wave) + c + (again if rounds == 1 else 0)
+
+
+def first_wave_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Bytes of A and B that the first of several waves of tiles asks for."""
+    if tile_rounds(problem, schedule, target) == 1 or problem.batch > 1:
+        return 0  # of stacks a wave has matrices of its own
+    (rows, columns), (m, n, _) = wave_shape(problem, schedule, target), schedule.tile
+    touched = min(problem.m, rows * m) + min(problem.n, columns * n)
+    return touched * problem.k * problem.element_bytes
+
+
+def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """No order of a schedule's tiles, in whatever clusters, moves less: waves that are squares."""
+    once, c = once_bytes(problem), problem.moved_bytes()
+    if once - c <= figures(target).l2_size:
+        return once
+    m, n, _ = schedule.tile
+    tiles = problem.batch * math.prod(problem.tiles(schedule))
+    at_once = min(tiles, target.multiprocessors)
+    waves = 2 * tiles * math.sqrt(m * n / at_once) * problem.k * problem.element_bytes
+    return max(once - c, waves) + c
+
+
+def asked_again_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """What the larger operand counts as more where L2 is asked for the same of it at different
+    times: by several clusters, or by CTAs that don't start one after the other."""
+    tiles = problem.tiles(schedule)
+    larger, axis = (problem.m, 1) if problem.m > problem.n else (problem.n, 0)
+    if tiles[axis] <= schedule.cluster[axis]:
+        return 0
+    in_turn = schedule.scheduler == "none" and schedule.order == ("n" if axis else "m")
+    if in_turn and schedule.cluster_size == 1:
+        return 0
+    return figures(target).asked_again * problem.batch * larger * problem.k * problem.element_bytes
+
+
+def once_bytes(problem: Problem) -> int:
+    """Bytes of A, B and C, and of other operands as large as C."""
+    operands = (problem.m + problem.n) * problem.k * problem.element_bytes
+    return problem.batch * operands + problem.moved_bytes()

@@ -1,0 +1,459 @@
+"""How long a schedule would take, in microseconds, from shapes and a few figures of the chip.
+
+    step        one K tile of one CTA: the slowest of tensor core, shared memory, L2, copies and
+                barriers, and a share of the second slowest
+    main loop   K tiles × step, or more where the ring is too short to hide the latency
+    fill        the first TMA round trip        start    what a CTA does before it
+    epilogue    tensor memory → global memory; with a split K, by way of the cluster's shared memory
+
+    one tile a CTA   waves × (start + fill + main loop + epilogue)
+    persistent       start + fill + tiles a CTA × max(main loop, epilogue) + last epilogue
+    issuers store    start + fill + tiles a CTA × (main loop + epilogue): one role does both, and
+                     a little from one tile to the next
+    ping-pong        as persistent, two tiles no faster than one's main loop and epilogue, and a
+                     share of what is hidden
+    total            the larger of that and start + fill + the bytes that DRAM must move + epilogue,
+                     a share of the shorter of main loops and DRAM, and of what the first of several
+                     waves asks of DRAM beyond its part; of groups of many rows stores count as
+                     main loops do
+
+The figures rank schedules; they are no promise of a time. Kernel launch is left out: it is the same
+for all. Every figure says where it comes from, or that it is assumed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ....dialects.legality import PARTIAL_BYTES
+from ....dialects.release_steps import releases_late
+from ....dialects.target import Target
+from ..chips.chip_figures import figures, split_figures
+from ..extents import round_up
+from ..problem import LINE_BYTES, Problem, Schedule
+from ..waves import resident_ctas, tile_rounds, wave_shape
+from .added_costs import added_cycles, stored_alone
+from .costs import Estimate as Estimate
+from .costs import (
+    beside_cycles,
+    code_cycles,
+    computed_cycles,
+    copy_cycles,
+    dram_bytes,
+    few_columns,
+    gathered_cycles,
+    part_cycles,
+    scale_cycles,
+    vector_cycles,
+)
+from .tensor_estimate import tensor_estimate
+
+SHARING_MAX = 8  # parts of K in a cluster: as many were measured
+SERVED_AT_ONCE = 16  # CTAs that begin with the same rows and don't wait for each other
+TURNS_AHEAD = 1
+"""So many slots more than it has the ring of consumers in turns stands for, where rows are grouped:
+fitted to an H100's times of 64x256 with four and five stages, of eleven shapes."""
+UNEVEN, UNEVEN_ROWS = 1.07, 512
+"""Of groups of so many rows in the mean: an H200 took up to so much longer for tiles of 128x256
+than for 128x128 in turns, beside what is estimated of both, of eight shapes, and less for none.
+"""
+
+
+def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
+    """What the schedule is expected to take on the multiprocessors of `target`."""
+    problem = problem.seen_by(schedule)
+    if target.has_tensor_memory:
+        return tensor_estimate(problem, schedule, target)
+    step = step_of(step_cycles(problem, schedule, target), target)
+    return with_known(problem, schedule, target, step, order_of(problem, schedule, target))
+
+
+class Step(NamedTuple):
+    """Cycles of one K tile of one CTA, and which resource takes the most of them: schedules of a
+    tile, a cluster and parts of K have one."""
+
+    cycles: float
+    bound: str
+
+
+class Order(NamedTuple):
+    """What schedules of one `Step` have in common that hand out tiles alike: waves, cycles until
+    the first operands are there, microseconds of DRAM, and of its first wave beyond its part."""
+
+    rounds: int
+    fill: float
+    dram_us: float
+    early_us: float
+
+
+def step_of(busy: dict[str, float], target: Target) -> Step:
+    """The step in which each resource is busy for so many cycles (`step_cycles`)."""
+    return Step(together(busy, target), max(busy, key=lambda name: busy[name]))
+
+
+def order_of(problem: Problem, schedule: Schedule, target: Target) -> Order:
+    chip = figures(target)
+    return Order(
+        rounds=tile_rounds(problem, schedule, target),
+        fill=chip.tma_latency + shared_row_cycles(problem, schedule, target),
+        dram_us=dram_bytes(problem, schedule, target) / chip.dram_rate,
+        early_us=chip.first_wave * first_wave_us(problem, schedule, target),
+    )
+
+
+def with_known(
+    problem: Problem, schedule: Schedule, target: Target, step: Step, order: Order
+) -> Estimate:
+    """The estimate of a schedule with this step and order, which a search knows of many."""
+    streamed = problem.k_tiles(schedule) * step.cycles
+    refilled = refill_cycles(problem, schedule, step.cycles, target)
+    main = max(streamed, refilled)
+    bound = "latency" if refilled > streamed else step.bound
+    epilogue = epilogue_cycles(problem, schedule, target)
+    gathered = gathered_cycles(problem, schedule, target)
+    rounds, fill, dram_us, early_us = order
+    start = start_cycles(schedule, target)
+    work = work_cycles(schedule, rounds, main, epilogue, fill + start, target)
+    work *= uneven_groups(problem, schedule, target)
+    work_us = microseconds(target, work + gathered)
+    epilogue += gathered
+    streaming_us = dram_us + microseconds(target, fill + start + epilogue)
+    parts = schedule.split_k * schedule.split_grid > 1
+    loops_us = 0 if parts else microseconds(target, rounds * main)
+    loops_us = work_us if problem.cut else loops_us
+    return Estimate(
+        total_us=combined_us(target, work_us, streaming_us, loops_us, dram_us, early_us),
+        work_us=work_us,
+        dram_us=dram_us,
+        main_loop_us=microseconds(target, main),
+        epilogue_us=microseconds(target, epilogue),
+        fill_us=microseconds(target, fill),
+        start_us=microseconds(target, start),
+        rounds=rounds,
+        bound="DRAM" if streaming_us > work_us else bound,
+    )
+
+
+def combined_us(
+    target: Target,
+    work_us: float,
+    streaming_us: float,
+    loops_us: float,
+    dram_us: float,
+    early_us: float = 0.0,
+) -> float:
+    """The whole, from what the busiest multiprocessor and DRAM take: they don't overlap wholly."""
+    overlap_us = figures(target).dram_share * min(loops_us, dram_us)
+    return max(work_us, streaming_us) + overlap_us + early_us
+
+
+def shared_row_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles by which first loads come later where many CTAs begin with the same rows, which start
+    inside sectors.
+
+    L2 serves more than a few requests for such a row one after another. Multicast divides them. By
+    later loads CTAs have drifted apart.
+    """
+    if not problem.unaligned:
+        return 0
+    (rows, columns), tiles = wave_shape(problem, schedule, target), problem.tiles(schedule)
+    (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
+    of_a = max(0, min(columns, tiles[1]) / cluster_n - SERVED_AT_ONCE)
+    of_b = max(0, min(rows, tiles[0]) / cluster_m - SERVED_AT_ONCE)
+    a = of_a * min(m, problem.m) * ("a" in problem.unaligned)
+    b = of_b * min(n, problem.n) * ("b" in problem.unaligned)
+    return figures(target).shared_row * max(a, b)
+
+
+def start_cycles(schedule: Schedule, target: Target) -> float:
+    """Cycles from a CTA's start to its first load, and what a cluster adds at both ends."""
+    cta = figures(target).cta_start
+    if schedule.split_k > 1:
+        return cta + split_figures(target).start
+    return cta + (figures(target).cluster_start if schedule.cluster_size > 1 else 0)
+
+
+def work_cycles(
+    schedule: Schedule,
+    rounds: int,
+    main: float,
+    epilogue: float,
+    before: float,
+    target: Target,
+) -> float:
+    if schedule.scheduler == "none":
+        return rounds * (before + main + epilogue)
+    if schedule.ping_pong:
+        period = max(main, (main + epilogue) / 2)
+        period += figures(target).second_share * min(main, epilogue)
+        return before + (rounds - 1) * period + main + epilogue
+    between = (rounds - 1) * figures(target).next_tile
+    return before + rounds * (main + epilogue) + between
+
+
+def uneven_groups(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """By how much longer tiles take where rows are grouped: of two consumers that share them, since
+    the last one of a group is half empty in the mean; and of consumers in turns, which have no
+    time to spare, where few tiles share a matrix and L2 doesn't hold what CTAs apart ask for."""
+    if schedule.ping_pong:
+        return 1 + figures(target).group_turns * _drifts(problem, schedule, target)
+    rows = problem.m if problem.grouped == "m" and problem.products == 1 else 0
+    return UNEVEN if target.issuers_store and rows >= UNEVEN_ROWS else 1
+
+
+def _drifts(problem: Problem, schedule: Schedule, target: Target) -> bool:
+    """Whether a band has more tiles than a group, and half of L2 less than a wave's operands."""
+    (m, n, _), (rows, columns) = schedule.tile, wave_shape(problem, schedule, target)
+    asked = (rows * m + columns * n) * problem.k * problem.element_bytes
+    return problem.cut and problem.m < schedule.group * m and asked > figures(target).l2_size / 2
+
+
+def microseconds(target: Target, cycles: float) -> float:
+    return cycles / (figures(target).clock * 1e3)
+
+
+def step_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[str, float]:
+    """Cycles that each resource needs for one K tile of one CTA."""
+    return {
+        **own_cycles(problem, schedule, target),
+        "L2": l2_cycles(problem, schedule, target),
+    }
+
+
+def own_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[str, float]:
+    """Those of what a multiprocessor has for itself, the same for a tile in every cluster."""
+    return {
+        "tensor core": tensor_core_cycles(problem, schedule, target),
+        "shared memory": shared_cycles(problem, schedule, target),
+        "thread copies": copy_cycles(problem, schedule, target),
+        "barriers": figures(target).step_least,
+    }
+
+
+def together(busy: dict[str, float], target: Target) -> float:
+    """Cycles of a step in which each resource is busy so long: they don't overlap wholly."""
+    *_, second, slowest = sorted(busy.values())
+    return slowest + figures(target).second_share * second
+
+
+def refill_cycles(problem: Problem, schedule: Schedule, step: float, target: Target) -> float:
+    """Cycles of the main loop when a slot's next load starts only after its MMA.
+
+    Where slots are released one step late (`release_steps`), one of them is always held back.
+    """
+    ring = max(1, schedule.stages - held_slots(problem, schedule, target))
+    ring += TURNS_AHEAD if problem.cut and schedule.ping_pong else 0
+    return refilled(problem.k_tiles(schedule), ring, step, figures(target).tma_latency)
+
+
+def held_slots(problem: Problem, schedule: Schedule, target: Target) -> int:
+    """Slots of a ring of several that are held back."""
+    m, n, _ = schedule.tile
+    scales = problem.row_scales, problem.column_scales
+    return int(target.awaits_mmas and releases_late(target, m, n, *scales))
+
+
+def refilled(steps: int, ring: int, step: float, latency: float) -> float:
+    """Cycles of so many steps. A full ring of loads is in flight at a time: as many steps as a ring
+    has slots cost a latency and a step more, but for those of the last ring."""
+    later = max(0.0, steps / ring - 1)
+    return later * (latency + step) + min(ring, steps) * step
+
+
+def tensor_core_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles of the MMAs of one CTA's tile; a smaller MMA takes as long as one of the most rows.
+
+    An MMA takes 32 bytes of K in the same time, whatever the type.
+    """
+    m, n, k = schedule.tile
+    rows = round_up(m, target.mma.m[-1])
+    of_16_bits = 2 * rows * n * k / figures(target).mma_rate
+    mma = of_16_bits * problem.element_bytes / 2
+    return mma + (added_cycles(problem, schedule, target, mma) if target.adds_products else 0)
+
+
+def shared_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    return shared_bytes_per_step(problem, schedule, target) / figures(target).shared_rate
+
+
+def shared_bytes_per_step(problem: Problem, schedule: Schedule, target: Target) -> int:
+    """Bytes of A and B that MMAs read from one multiprocessor's shared memory a step.
+
+    An MMA reads each once, and a pair halves B: B is read anew for every MMA down the tile.
+    """
+    a, b = problem.a_tile_bytes(schedule), problem.b_tile_bytes(schedule)
+    m = schedule.tile[0]
+    return a + m // (target.mma_rows(m) or m) * b
+
+
+def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles until a step's operands are there.
+
+    Rows arrive at the rate of one multiprocessor, or at its share of what L2 gives to all. Rows
+    that start inside a sector take one multiprocessor several requests. Rows that start inside a
+    line go on in a second one, and L2 has a limit of such rows for all, which multicast divides.
+    Rows outside, which TMA fills with zeros, keep it busy too.
+    """
+    chip = figures(target)
+    rows = loaded_rows(problem, schedule, chip.multicast)
+    own = chip.unaligned_line * _unaligned_rows(problem, schedule)
+    k_bytes = schedule.tile[2] * problem.element_bytes
+    alone = max(k_bytes * rows / chip.l2_rate, k_bytes / LINE_BYTES * own)
+    cycles = max(alone, _l2_cycles_of_all(problem, schedule, target))
+    return cycles + (chip.shared_twice if min(schedule.cluster) > 1 else 0)
+
+
+def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles of L2 for a step of all CTAs at work."""
+    chip, grid = figures(target), problem.matrix_grid(schedule)
+    tiles, parts = math.prod(problem.grid(schedule)), schedule.split_k * schedule.split_grid
+    at_work = min(tiles * parts, resident_ctas(schedule, target))
+    part = at_work / tiles
+    if parts > 1:
+        rows = at_work * loaded_rows(problem, schedule, split_figures(target).multicast)
+        first = problem.batch * part * (problem.m + problem.n)
+        first *= few_columns(problem, schedule, target)
+        arriving = parted_arriving(rows, first, target)
+    else:
+        arriving = at_work * asked_rows(problem, schedule, target) / chip.l2_total_rate
+    beyond, outside = _rows_of_all(problem, schedule, grid)
+    requested = part * beyond * chip.second_line / LINE_BYTES
+    zeros = part * outside * chip.outside_share / LINE_BYTES
+    return schedule.tile[2] * problem.element_bytes * (max(arriving, requested) + zeros)
+
+
+def asked_rows(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Rows of A and B that L2 is asked for by each CTA, for a byte of K.
+
+    Multicast divides them. CTAs alone ask for the rows of a tile that they share at the same time,
+    and L2 answers many of them together.
+    """
+    (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
+    a, b = min(m, problem.m) / cluster_n, min(n, problem.n) / cluster_m
+    if schedule.cluster_size > 1:
+        return a + b
+    of_m, of_n = problem.tiles(schedule)
+    return a + b - figures(target).answered_together * (a * (of_n > 1) + b * (of_m > 1))
+
+
+def parted_arriving(rows: float, first: float, target: Target) -> float:
+    """Cycles until a byte of K of so many rows of all parts is there, `first` of which no other CTA
+    asks for at that time: those come from DRAM, and the more parts there are the more of them."""
+    split = split_figures(target)
+    return first / split.first_rate + (rows - first) / split.l2_rate
+
+
+def _rows_of_all(
+    problem: Problem, schedule: Schedule, grid: tuple[int, int]
+) -> tuple[float, float]:
+    """Rows that all CTAs ask L2 for in a step: those that go on in a second line, those outside.
+
+    Multicast divides both. A single tile along an axis has boxes of the rows that there are, if
+    it isn't multicast.
+    """
+    beyond = outside = 0.0
+    lines_beyond = problem.lines_beyond
+    for axis, (name, extent) in enumerate((("a", problem.m), ("b", problem.n))):
+        peers = schedule.cluster[1 - axis]
+        times, past = grid[1 - axis] / peers, grid[axis] * schedule.tile[axis] - extent
+        beyond += times * extent * lines_beyond.get(name, 0)
+        if past and (peers > 1 or extent > schedule.tile[axis]) and problem.by_tma(name):
+            outside += times * past
+    return problem.batch * beyond, problem.batch * outside
+
+
+def loaded_rows(problem: Problem, schedule: Schedule, saved: float) -> float:
+    """Rows of A and B that arrive for one CTA, no more than there are.
+
+    Multicast divides A by N-peers, B by M-peers, and saves a share of that.
+    """
+    m, n, _ = schedule.tile
+    cluster_m, cluster_n = schedule.cluster
+    a = min(m, problem.m) * (1 - saved * (1 - 1 / cluster_n))
+    return a + min(n, problem.n) * (1 - saved * (1 - 1 / cluster_m))
+
+
+def _unaligned_rows(problem: Problem, schedule: Schedule) -> float:
+    """Rows that one CTA asks L2 for which start inside a sector: each is several requests."""
+    (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
+    a = min(m, problem.m) / cluster_n * ("a" in problem.unaligned)
+    return a + min(n, problem.n) / cluster_m * ("b" in problem.unaligned)
+
+
+def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles from the accumulator to global memory: those of the function, and of the stores.
+
+    Where rows are grouped, the way to the next tile counts too: other consumers hide it.
+    """
+    if schedule.split_grid > 1:
+        return part_cycles(problem, schedule, target)
+    fetched = code_cycles(problem, schedule, target)
+    computed = max(fetched, computed_cycles(problem, schedule, target))
+    computed += figures(target).group_walk if problem.grouped == "m" else 0
+    if schedule.split_k > 1:
+        return computed / schedule.split_k + _reduction_cycles(problem, schedule, target)
+    cycles = computed + _store_cycles(problem, schedule, target)
+    cycles *= stored_alone(problem, schedule, target)
+    cycles += vector_cycles(problem, schedule, target)
+    piece = cycles / max(1, problem.pieces(schedule))
+    return cycles + beside_cycles(problem, schedule, target, piece)
+
+
+def _store_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which a tile of C is stored; two staging buffers overlap both halves."""
+    m, n, _ = schedule.tile
+    stored_bytes = problem.row_bytes(m * n // problem.products)
+    if schedule.staging is None:
+        scales, rows = scale_cycles(problem, schedule, target), rows_by_threads(problem, m)
+        return rows / m * stored_bytes / figures(target).direct_store_rate + scales
+    columns, buffers = schedule.staging
+    pack = stored_bytes / figures(target).shared_rate
+    asked = _stored_lines(problem, schedule) * figures(target).store_request
+    store = max(stored_bytes / figures(target).tma_store_rate, asked)
+    pieces = n // columns * figures(target).staged_piece
+    if buffers == (2 if schedule.ping_pong else 1):
+        return pieces + pack + store
+    return pieces + max(pack, store) + min(pack, store) * columns / n
+
+
+def rows_by_threads(problem: Problem, rows: int) -> int:
+    """How many of so many rows of a tile threads store: those that its group has in the mean."""
+    return min(rows, problem.m) if problem.grouped == "m" else rows
+
+
+def _stored_lines(problem: Problem, schedule: Schedule) -> int:
+    """Parts of lines that TMA stores of a tile: rows of its pieces, or columns of all its rows."""
+    m, n, _ = schedule.tile
+    n //= problem.products
+    if problem.swapped:
+        return n * -(-m * problem.c_bytes // LINE_BYTES)
+    columns, _ = schedule.staging or (n, 1)
+    return m * (n // columns) * -(-columns * problem.c_bytes // LINE_BYTES)
+
+
+def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which a cluster writes its sums, meets, reads them and stores its part of C."""
+    elements = schedule.tile[0] * schedule.tile[1]
+    exchanged = elements * PARTIAL_BYTES / split_figures(target).rate
+    stored = (
+        elements
+        // problem.products
+        * problem.c_bytes
+        / schedule.split_k
+        / figures(target).direct_store_rate
+    )
+    return split_figures(target).latency * schedule.split_k + exchanged + stored
+
+
+def first_wave_us(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Of DRAM, what the first of several waves asks for beyond its part of the operands."""
+    rounds = tile_rounds(problem, schedule, target)
+    if (
+        rounds == 1 or problem.batch > 1 or schedule.split_grid > 1
+    ):  # of stacks a wave has matrices of its own
+        return 0
+    (rows, columns), (m, n, _) = wave_shape(problem, schedule, target), schedule.tile
+    touched = min(problem.m, rows * m) + min(problem.n, columns * n)
+    early = touched - (problem.m + problem.n) / rounds
+    return max(0, early) * problem.k * problem.element_bytes / figures(target).dram_rate

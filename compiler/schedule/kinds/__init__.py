@@ -1,0 +1,1 @@
+"""Products with schedules of their own: mma.sync, threads, lanes, block scales, narrow weights."""

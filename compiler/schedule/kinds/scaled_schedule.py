@@ -1,0 +1,194 @@
+"""The schedule of a product with block scales, by an estimate of each tile's time.
+
+A tile is 128 rows by 128 bytes along K, so that rows have the widest swizzle; its columns are a
+choice, and whether two CTAs share an MMA of 256 rows. Two accumulators let the epilogue of a tile
+overlap the next one; beside the scales of a K step they leave tensor memory for 224 columns at
+most, since 2 x 256 are all 512. So a tile of 256 columns has one accumulator and waits for its
+epilogue.
+
+The scales of a K step take copies to tensor memory. Where it has room for those of two K steps,
+copies run beside the MMAs of the step before, else in front of their own. Two pairs in a cluster
+could share B and its scales by multicast; `of_multicast` is what that takes.
+
+Where warps multiply by themselves, sums are in registers: a tile has up to 128 columns, and threads
+copy what it reads into a ring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ....dialects import legality, scaled_legality
+from ....dialects.dtypes import DTYPES, OPERAND_FORMATS, ScaledMma, scaled_mma
+from ....dialects.errors import CompileError
+from ....dialects.target import WARP, Target
+from ...spec import MatmulSpec
+from ..chips.chip_figures import figures
+from ..estimates.scaled_estimate import (
+    AUTO_STAGES_MAX,
+    CTAS_OF_PAIR,
+    ROW_BYTES,
+    ScaledEstimate,
+    ScaledSchedule,
+    as_plain,
+    fitting_stages,
+    in_bytes,
+    scaled_estimate,
+    tiles_along_m,
+    widest_piece,
+)
+from ..problem import Problem
+from ..quantized_costs import bits_of, scale_bytes
+from ..rules.staging_rules import pieces_ahead, staged_store
+from ..search.stagings import AHEAD_LEAST
+from ..vectors import with_vectors
+
+ROWS, STAGES_MIN = 128, 2
+COLUMNS = (256, 224, 192, 160, 128, 96, 64, 32)
+RATES = {"mxf8f6f4": 2, "mxf4": 4, "mxf4nvf4": 4}
+"""How many times the products of 16-bit operands a cycle, where warps multiply (NVIDIA RTX PRO
+6000: dense fp8 and fp4)."""
+WARP_COLUMNS, WARP_STAGES_MAX = (128, 96, 64, 32), 4
+RULE = "the least estimated time; two accumulators where tensor memory holds them beside the scales"
+WARP_RULE = (
+    "the least estimated time; sums in registers, in a ring as many stages as shared memory and K "
+    f"allow, up to {WARP_STAGES_MAX}"
+)
+
+
+@dataclass(frozen=True)
+class WarpScaledSchedule(ScaledSchedule):
+    """The same where warps multiply by themselves: threads copy, and a ring has `stages` slots."""
+
+    stages: int = 1
+
+    def label(self) -> str:
+        """In words."""
+        return f"{'x'.join(map(str, self.tile))} by mma.sync, {self.stages} stages"
+
+    def pipeline(self) -> str:
+        """The passes with their options, as `--pipeline` takes them."""
+        tile = "x".join(map(str, self.tile))
+        ring = f",pipelining{{stages={self.stages}}}" if self.stages > 1 else ""
+        return f"tiling{{tile={tile}}},copy-insertion,swizzle-selection{ring}"
+
+
+def mma_of_spec(spec: MatmulSpec) -> ScaledMma:
+    """The kind of MMA that multiplies the operands of a spec."""
+    a, b = (OPERAND_FORMATS[dtype] for dtype in (spec.a_dtype, spec.b_dtype))
+    found = scaled_mma(DTYPES[a.element], DTYPES[b.element], DTYPES[a.scale], a.block)
+    assert found is not None  # the spec has asked
+    return found
+
+
+def estimates(spec: MatmulSpec, target: Target) -> list[ScaledEstimate]:
+    """Every candidate that tensor memory holds, the quickest first."""
+    mma = mma_of_spec(spec)
+    broken = scaled_legality.scaled_kind(target, mma)
+    if broken is not None:
+        raise CompileError(f"schedule: {broken}")
+    depth = ROW_BYTES * 2 if mma.packed else ROW_BYTES
+    if target.mma.issuer == WARP:
+        return _estimates_of_warps(spec, target, mma, depth)
+    pairs = (True, False) if spec.m > ROWS else (False,)
+    found = [
+        _best(spec, target, mma, ScaledSchedule((ROWS, n, depth), pair))
+        for n in COLUMNS
+        for pair in pairs
+        if scaled_legality.scaled_tensor_memory(target, mma, (ROWS, n, depth)) is None
+    ]
+    return sorted(found, key=lambda each: each.total_us)
+
+
+def _best(spec: MatmulSpec, target: Target, mma: ScaledMma, tile: ScaledSchedule) -> ScaledEstimate:
+    """The quickest way to store C of a tile, and how deep a ring that leaves room for."""
+    problem = in_bytes(spec, mma, target)
+    found = []
+    for each in _stores(problem, tile, target):
+        fitting = fitting_stages(problem, mma, each, target)
+        if fitting < STAGES_MIN and found:
+            continue
+        stages = min(fitting, problem.k_tiles(as_plain(each, problem)))
+        deeper = not problem.quantized and stages > AUTO_STAGES_MAX
+        one = replace(each, stages=stages if deeper else 0)
+        found.append(scaled_estimate(spec, target, mma, one))
+    return min(found, key=lambda each: each.total_us)
+
+
+def _stores(problem: Problem, tile: ScaledSchedule, target: Target) -> Iterator[ScaledSchedule]:
+    """By pieces as wide as `epilogue-staging` takes them by itself, or half as wide, which leaves
+    room to the ring; operands as large as C ahead, where TMA can bring them."""
+    yield tile
+    if problem.quantized:
+        return
+    half = widest_piece(problem) // 2
+    for columns in (0, half):
+        one = replace(tile, columns=columns)
+        plain = with_vectors(problem, as_plain(one, problem), target)
+        if staged_store(problem, plain, target):
+            continue
+        one = replace(one, vectors=plain.vectors)
+        if one != tile:
+            yield one
+        if not problem.beside:
+            continue
+        for ahead in (AHEAD_LEAST, problem.pieces(plain)):
+            if not pieces_ahead(problem, plain.but(ahead=ahead), target):
+                yield replace(one, ahead=ahead)
+
+
+def rule_of(target: Target) -> str:
+    """What the choice goes by, in words."""
+    return WARP_RULE if target.mma.issuer == WARP else RULE
+
+
+def scaled_schedule(spec: MatmulSpec, target: Target) -> ScaledSchedule:
+    """The quickest by the estimate."""
+    return estimates(spec, target)[0].schedule
+
+
+def _estimates_of_warps(
+    spec: MatmulSpec, target: Target, mma: ScaledMma, depth: int
+) -> list[ScaledEstimate]:
+    """Tiles whose sums four to eight warps hold; rings as deep as shared memory and K allow."""
+    found, steps = [], -(-spec.k // depth)
+    for n in WARP_COLUMNS:
+        tile = (ROWS, n, depth)
+        scales = sum(layout.slot_bytes for layout in scaled_legality.scale_tiles(mma, tile))
+        slot = (ROWS + n) * ROW_BYTES + scales
+        room = (target.shared_bytes - legality.RESERVED_BYTES) // slot
+        if room:
+            schedule = WarpScaledSchedule(tile, False, min(room, steps, WARP_STAGES_MAX))
+            found.append(_estimate_of_warps(spec, target, mma, schedule))
+    return sorted(found, key=lambda each: each.total_us)
+
+
+def _estimate_of_warps(
+    spec: MatmulSpec, target: Target, mma: ScaledMma, schedule: WarpScaledSchedule
+) -> ScaledEstimate:
+    chip, (m, n, k) = figures(target), schedule.tile
+    steps = -(-spec.k // k)
+    scales = sum(layout.size_bytes for layout in scaled_legality.scale_tiles(mma, schedule.tile))
+    multiply = steps * 2 * m * n * k / (chip.mma_rate * RATES[mma.kind])
+    load = steps * ((m + n) * ROW_BYTES + scales) / chip.l2_rate
+    stored, form = m * n * DTYPES[spec.outputs[0]].bytes, spec.quantized
+    if form is not None:
+        stored = m * n * bits_of(form) / 8 + scale_bytes(m, n, n, form)
+    store = stored / chip.direct_store_rate
+    tiles = tiles_along_m(spec, m) * -(-spec.n // n)
+    waves = -(-tiles // target.multiprocessors)
+    cycles = chip.cta_start + waves * (max(multiply, load) + store)
+    total_us = cycles / (chip.clock * 1e3)
+    return ScaledEstimate(schedule, 1, waves, multiply, load, store, total_us)
+
+
+def of_multicast(spec: MatmulSpec, target: Target) -> ScaledEstimate | None:
+    """What the choice would take in clusters of two pairs that share B; None without pairs.
+
+    Each CTA loads half as much of B and of its scales, but fewer clusters find room at a time.
+    """
+    chosen = scaled_schedule(spec, target)
+    if not chosen.pair or 2 * CTAS_OF_PAIR not in figures(target).clusters_at_once:
+        return None
+    return scaled_estimate(spec, target, mma_of_spec(spec), chosen, sharing=2)

@@ -1,0 +1,98 @@
+"""Rules for schedules whose threads add products of tiles: None where one is kept, else why not."""
+
+from __future__ import annotations
+
+from ....dialects.dtypes import BLOCKWISE
+from ....dialects.held_registers import ATOM_ROWS, SUMS_MAX, beside_scales, of_sums
+from ....dialects.target import Target
+from ..problem import Problem, Schedule
+
+COLUMNS_MIN, STAGES_MIN = 96, 4
+SCALE_BYTES, BESIDE_COPIES = 4, (160, 100)
+
+
+def added_columns(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Where threads add products, wide MMAs leave shared memory to loads and to scales."""
+    m, n, _ = schedule.tile
+    if target.adds_from_tensor_memory:
+        return None  # which MMAs of 128 rows read less often
+    wide = n >= min(COLUMNS_MIN, problem.n) or (target.mma_warpgroups(m, n) or 1) == 1
+    if not problem.adds_products or wide:
+        return None
+    return f"MMAs of {n} columns read shared memory all the time, those of {COLUMNS_MIN} don't"
+
+
+def added_cluster(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Where threads add products, clusters that share operands were 1 to 7 % slower on an H200."""
+    whole = schedule.split_k * schedule.split_grid == 1
+    if not (problem.adds_products and whole and schedule.cluster_size > 1):
+        return None
+    return "CTAs whose threads add products were slower in clusters on an H200"
+
+
+def added_ring(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Where threads add products, they hold slots for long: 256x128 took 17 % longer with three."""
+    several = (target.mma_warpgroups(*schedule.tile[:2]) or 1) > 1
+    short = schedule.stages < min(STAGES_MIN, problem.k_tiles(schedule))
+    if not (problem.adds_products and several and short):
+        return None
+    return f"{schedule.stages} stages were slower than {STAGES_MIN} where threads add products"
+
+
+def added_registers(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """More registers than 192 of sums and products take all others: 128x224 was up to 5 % faster
+    for it without scales on an H200; with them ptxas spilled, and 256x144 was slower than 256x128.
+    """
+    m, n, _ = schedule.tile
+    warpgroups = target.mma_warpgroups(m, n) or 1
+    held = of_sums(m, n, warpgroups)
+    if not problem.adds_products or target.adds_from_tensor_memory or held <= SUMS_MAX:
+        return None
+    scaled = problem.row_scales or problem.column_scales
+    if m == warpgroups * ATOM_ROWS and not scaled:
+        return None
+    return f"{held} registers of sums and products leave a thread too few, {SUMS_MAX} don't"
+
+
+def added_copies(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Threads that copy what TMA cannot keep registers that those who add would need: ptxas spilled
+    from 168 for sums, products and scales of columns in two warpgroups, and from 120 in three."""
+    m, n, k = schedule.tile
+    warpgroups = target.mma_warpgroups(m, n) or 1
+    if not problem.adds_products or warpgroups == 1 or not _copies(problem, target):
+        return None
+    held = of_sums(m, n, warpgroups) + (_of_scales(n, k) if problem.column_scales else 0)
+    most = BESIDE_COPIES[warpgroups - 2]
+    if held <= most:
+        return None
+    return (
+        f"{held} registers of sums, products and scales leave a thread of {warpgroups} warpgroups "
+        f"too few beside threads that copy, {most} don't"
+    )
+
+
+def _copies(problem: Problem, target: Target) -> bool:
+    """Whether threads copy operands or scales."""
+    if target.adds_from_tensor_memory:
+        return False
+    sides = (problem.row_scales, problem.m), (problem.column_scales, problem.n)
+    scales = any(has and size * SCALE_BYTES % target.tma_alignment_bytes for has, size in sides)
+    return scales or not (problem.by_tma("a") and problem.by_tma("b"))
+
+
+def _of_scales(columns: int, depth: int) -> int:
+    """Registers for scales of columns: those of a step, or of two."""
+    return columns // 4 if depth == BLOCKWISE else columns // 2
+
+
+def scaled_registers(schedule: Schedule, warpgroups: int) -> str | None:
+    """A thread holds sums, what 64 rows of a product take, and scales of its columns."""
+    m, n, k = schedule.tile
+    held = of_sums(m, n, warpgroups) + _of_scales(n, k)
+    most = beside_scales(m, warpgroups)
+    if held <= most:
+        return None
+    return (
+        f"{held} registers of sums, products and scales of columns leave a thread of {warpgroups} "
+        f"warpgroups too few, {most} don't"
+    )

@@ -1,0 +1,1 @@
+"""Candidates, what none of them beats, and the choice among them."""

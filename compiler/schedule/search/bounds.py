@@ -1,0 +1,190 @@
+"""What no schedule of a tile is estimated to beat: the less is settled, the lower the bound.
+
+    face        of tiles of as many rows and columns: the floors of its ways (`faces.py`)
+    way         of a tile: K whole, in parts of a cluster or over the grid, with or without a
+                cluster for multicast, whose operands arrive as in the best one
+    sharing     with that cluster: the best store, the best way from tile to tile
+    order       with that way from tile to tile, and what DRAM then moves
+
+The search (`search.py`) refines first what has the lowest bound, so that bounds decide how long it
+takes and not what it finds. Of kernels in tensor memory `tensor_bounds.py` has them.
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+from ..estimates.costs import asked_again_bytes, gathered_cycles
+from ..estimates.estimate import (
+    TURNS_AHEAD,
+    Order,
+    Step,
+    epilogue_cycles,
+    l2_cycles,
+    order_of,
+    own_cycles,
+    refilled,
+    start_cycles,
+    step_of,
+    with_known,
+    work_cycles,
+)
+from ..problem import Schedule
+from ..rules.rules import PART_K_TILES, TILE_RULES, keeps
+from ..waves import tile_rounds
+from .candidates import boxes_of
+from .faces import ONE, Face
+from .least_parts import fewest_parts, least_of_parts
+from .stagings import fitting_stages
+
+
+class TileBounds:
+    """The bounds of a tile's ways, its sharings and their orders, in microseconds.
+
+    The ways and sharings have the deepest ring that fits.
+    """
+
+    def __init__(self, face: Face, depth: int) -> None:
+        problem, target = face.every.problem, face.every.target
+        self.problem, self.target, self._face, self._chip = problem, target, face, face.every.chip
+        m, n, _ = face.tile.tile
+        self.tile = tile = face.tile.but(tile=(m, n, depth))
+        self._k_bytes = depth * problem.element_bytes
+        self._steps = problem.k_tiles(tile)
+        self._steps_of: dict[tuple[tuple[int, int], int, int], Step] = {}
+
+    @functools.cached_property
+    def boxes(self) -> dict[bool, str]:
+        """The box of the tile of one CTA and of a pair."""
+        return boxes_of(self.problem, self.tile.tile, self.target)
+
+    @functools.cached_property
+    def _own(self) -> dict[str, float]:
+        """Cycles a step that each of its own resources takes."""
+        return own_cycles(self.problem, self.tile, self.target)
+
+    @functools.cached_property
+    def is_legal(self) -> bool:
+        """Whether the tile keeps the rules that ask for nothing else."""
+        return keeps(TILE_RULES, self.problem, self.tile, self.target)
+
+    def taken(self, face_way: Schedule) -> Schedule | None:
+        """The tile with K as a way of its face has it, None where the parts are too short."""
+        way = face_way.but(tile=self.tile.tile, swap=self.tile.swap)
+        parts = way.split_k * way.split_grid
+        if parts > 1 and self.problem.k_tiles(way) < PART_K_TILES:
+            return None
+        return way.but(stages=fitting_stages(self.problem, way, self.target))
+
+    def of_way(self, way: Schedule) -> float:
+        """Of schedules with K as the way has it, in its cluster, or in any where CTAs of one share
+        tiles."""
+        face, parts = self._face, way.split_k
+        if way.split_grid > 1:
+            return self._of_parts(way)
+        arriving, rounds = (0.0, face.rounds_of_split(parts)) if parts > 1 else face.in_cluster(way)
+        if parts > 1:
+            arriving = face.arriving(face.peers_of_split(parts), parts)
+        return self._of(way, self._together(self._k_bytes * arriving), rounds)
+
+    def of_sharing(self, branch: Schedule) -> float:
+        """Of schedules in a cluster."""
+        rounds = tile_rounds(self.problem, branch, self.target)
+        return self._of(branch, self._step(branch).cycles, rounds)
+
+    def of_order(self, order: Schedule) -> float:
+        """Of schedules of a sharing that hand out tiles so."""
+        known = order_of(self.problem, order, self.target)
+        return self._of(order, self._step(order).cycles, known.rounds, known)
+
+    def estimates(self, order: Schedule) -> Callable[[Schedule], float]:
+        """The microseconds that are estimated of each schedule that hands out tiles so."""
+        step, known = self._step(order), order_of(self.problem, order, self.target)
+        return lambda leaf: with_known(self.problem, leaf, self.target, step, known).total_us
+
+    def _step(self, branch: Schedule) -> Step:
+        """That of all orders of a sharing."""
+        shared = branch.cluster, branch.split_k, branch.split_grid
+        if shared not in self._steps_of:
+            busy = {**self._own, "L2": l2_cycles(self.problem, branch, self.target)}
+            self._steps_of[shared] = step_of(busy, self.target)
+        return self._steps_of[shared]
+
+    def _together(self, arriving: float) -> float:
+        """As `together` has it of all that a step needs."""
+        *_, second, own = sorted(self._own.values())
+        slowest, faster = max(arriving, own), min(arriving, own)
+        return slowest + self._chip.second_share * max(faster, second)
+
+    def _of(self, branch: Schedule, step: float, rounds: int, known: Order | None = None) -> float:
+        """With steps of so many cycles; in any order, and with the least of DRAM, unless known."""
+        problem, target, latency = self.problem, self.target, self._chip.tma_latency
+        parts = branch.split_k * branch.split_grid
+        steps = -(-self._steps // parts)
+        ring = max(1, min(branch.stages, rounds * steps) - self._face.held)
+        ring += TURNS_AHEAD if problem.cut else 0
+        main = max(steps * step, refilled(steps, ring, step, latency))
+        before = start_cycles(branch, target) + (known.fill if known else latency)
+        if parts > 1:
+            known = known or self._least_known(branch)
+            epilogue = epilogue_cycles(problem, branch, target)
+            gathered = gathered_cycles(problem, branch, target)
+            work = rounds * (before + main + epilogue) + gathered
+            return self._combined(work, 0, before + epilogue + gathered, known)
+        if known:
+            return self._in_order(branch, rounds, main, before, known)
+        alone_us = self._in_order(ONE, rounds, main, before, self._least_known(branch))
+        if rounds == 1:
+            return alone_us
+        known, several = self._least_known(branch.but(scheduler="static")), self._face.several
+        found = [self._in_order(one, rounds, main, before, known) for one in several]
+        return min(alone_us, *found)
+
+    def _in_order(
+        self,
+        order: Schedule,
+        rounds: int,
+        main: float,
+        before: float,
+        known: Order,
+    ) -> float:
+        """With main loops of so many cycles, and so many from the start of a CTA to its first."""
+        epilogue = self._face.epilogue_of(order)
+        work = work_cycles(order, rounds, main, epilogue, before, self.target)
+        return self._combined(work, rounds * main, before + epilogue, known)
+
+    def _of_parts(self, way: Schedule) -> float:
+        """With K in parts over the grid."""
+        face, us = self._face, math.inf
+        tiles, at_once = face.tiles_in(way), face.every.resident[way.cluster_size]
+        known = self._least_known(way)
+        fewest = fewest_parts(self._steps, at_once // tiles)
+        step = self._together(self._k_bytes * face.in_parts(way, fewest))
+        once = start_cycles(way, self.target) + self._chip.tma_latency + face.sums.written
+        for waves, work in least_of_parts(self._steps, step, (tiles, tiles), at_once, face.sums):
+            ends = once + face.sums.gathered
+            us = min(us, self._combined(waves * once + work, 0, ends, known))
+        return us
+
+    def _combined(
+        self,
+        work: float,
+        loops: float,
+        ends: float,
+        known: Order,
+    ) -> float:
+        """For so many cycles of work, of which those of main loops and those around."""
+        return self._face.every.total_us(work, loops, ends, known.dram_us, known.early_us)
+
+    def _least_known(self, branch: Schedule) -> Order:
+        """The order that makes DRAM move the least, of one tile a CTA or of several; clusters ask
+        for more in any."""
+        dram_us, alone = self._face.dram_us, branch.cluster_size == 1
+        if self._face.every.fits_l2 and not (alone and branch.scheduler == "none"):
+            again = asked_again_bytes(self.problem, branch, self.target)
+            dram_us += again / self._chip.dram_rate
+        return Order(1, self._chip.tma_latency, dram_us, 0.0)

@@ -1,0 +1,120 @@
+"""The best schedule without a list of all: what may hold it is refined first.
+
+    face  →  its floor  →  ways to take K  →  tiles  →  sharings  →  orders of tiles  →  schedules
+
+Whatever waits has a bound that none of its schedules is estimated to beat (`bounds.py`), and what
+has the lowest is refined next. Its rules are asked only then. The first whole schedule that comes
+up is the choice: all that still waits is no better.
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+
+from ....dialects.target import Target
+from ..problem import Problem, Schedule
+from ..rules.rules import ROOM_RULES, SHARING_RULES, keeps
+from ..schedule import PLAIN
+from .bounds import TileBounds
+from .candidates import Rank, leaves, margin, orders, rank, sharings, sides, useful_tiles
+from .faces import Face, Faces
+from .tensor_bounds import TensorBounds, TensorFace, TensorFaces
+
+Refined = Iterator[tuple[Rank, Schedule, Callable[[], "Refined"] | None]]
+"""What something is refined to, each with its bound and, if it is no whole schedule, how to refine
+that."""
+
+
+Tiles = Sequence[TensorBounds] | Sequence[TileBounds]
+ROUNDING = 1 - 1e-9
+"""A bound adds up in another order than the estimate that it bounds."""
+
+
+def fastest(problem: Problem, target: Target) -> Schedule | None:
+    """The schedule of the least rank among the candidates that keep every rule."""
+    numbers = itertools.count()  # of two that rank alike the first; schedules have no order
+    waiting = []
+
+    def wait(found: Iterable) -> None:
+        for bound, schedule, refine in found:
+            if bound[0] < math.inf:
+                heapq.heappush(waiting, (bound, next(numbers), schedule, refine))
+
+    for seen in sides(problem):
+        wait(_faces(seen, target))
+    while waiting:
+        *_, schedule, refine = heapq.heappop(waiting)
+        if refine is None:
+            return schedule
+        wait(refine())
+    return None
+
+
+def bound(least_us: float) -> Rank:
+    """Before all schedules that take no less."""
+    return ROUNDING * least_us, ()
+
+
+def _faces(problem: Problem, target: Target) -> Refined:
+    faces = (TensorFaces if target.has_tensor_memory else Faces)(problem, target)
+    for (m, n), tiles in groupby(useful_tiles(problem, target), key=itemgetter(0, 1)):
+        depths = [k for *_, k in tiles]
+        tile = PLAIN.but(tile=(m, n, depths[0]), swap=problem.swapped)
+        face = faces.of(tile, depths)
+        if face is not None:
+            ways = face.ways()
+            floor_us = min([least_us for least_us, _ in ways])
+            yield bound(floor_us), tile, partial(_ways, face, ways)
+
+
+def _ways(face: TensorFace | Face, ways: list[tuple[float, Schedule]]) -> Refined:
+    if isinstance(face, Face):
+        refine = partial(_way, face, [TileBounds(face, k) for k in face.depths])
+    else:
+        refine = partial(_tiles, [TensorBounds(face, k) for k in face.depths])
+    for least_us, way in ways:
+        yield bound(least_us), way, partial(refine, way)
+
+
+def _way(face: Face, tiles: Tiles, way: Schedule) -> Refined:
+    for least_us, one in face.refined(way):
+        yield bound(least_us), one, partial(_tiles, tiles, one)
+
+
+def _tiles(tiles: Tiles, face_way: Schedule) -> Refined:
+    for bounds in tiles:
+        way = bounds.taken(face_way)
+        if way is not None:
+            yield bound(margin(way) * bounds.of_way(way)), way, partial(_sharings, bounds, way)
+
+
+def _sharings(bounds: TensorBounds | TileBounds, way: Schedule) -> Refined:
+    problem, target = bounds.problem, bounds.target
+    if not bounds.is_legal:
+        return
+    for branch in sharings(problem, way, bounds.boxes, target):
+        if keeps(ROOM_RULES, problem, branch, target):
+            least_us = margin(branch) * bounds.of_sharing(branch)
+            yield bound(least_us), branch, partial(_orders, bounds, branch)
+
+
+def _orders(bounds: TensorBounds | TileBounds, branch: Schedule) -> Refined:
+    if not keeps(SHARING_RULES, bounds.problem, branch, bounds.target):
+        return
+    for order in orders(bounds.problem, branch, bounds.target):
+        least_us = margin(order) * bounds.of_order(order)
+        yield bound(least_us), order, partial(_schedules, bounds, order)
+
+
+def _schedules(bounds: TensorBounds | TileBounds, order: Schedule) -> Refined:
+    estimated_us = bounds.estimates(order)
+    for leaf in leaves(bounds.problem, order, bounds.target):
+        yield rank(estimated_us(leaf), leaf), leaf, None
