@@ -135,7 +135,7 @@ def passes_as_text(result: dict[str, Any]) -> str:
 
 def first_calls(options: argparse.Namespace) -> dict[str, dict[str, Stages]]:
     """For each chip, wall and CPU milliseconds of shapes that are compiled, and read again."""
-    from tilewright.compiler.calls import kernel_cache, kernels
+    from tilewright.compiler.calls.kernels import kernel_cache, kernels
     from tilewright.compiler.spec import MatmulSpec
 
     def find(spec: MatmulSpec, chip: str) -> None:

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls.kernel_cache import VARIABLE, cache_folder
+from tilewright.compiler.calls.kernels.kernel_cache import VARIABLE, cache_folder
 from tilewright.runtime import load
 from tilewright.runtime.again import VARIABLE as LAUNCH
 from tilewright.runtime.again import extension

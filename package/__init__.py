@@ -20,12 +20,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .compiler.calls.grouped import grouped_mm
-    from .compiler.calls.matmul import matmul
-    from .compiler.calls.module import compile_module
-    from .compiler.calls.scaled import scaled_mm
-    from .compiler.calls.scaled_grouped import scaled_grouped_mm
-    from .compiler.calls.weight_only import weight_only_mm
+    from .compiler.calls.dense.matmul import matmul
+    from .compiler.calls.dense.module import compile_module
+    from .compiler.calls.dense.scaled import scaled_mm
+    from .compiler.calls.grouped.grouped import grouped_mm
+    from .compiler.calls.grouped.scaled_grouped import scaled_grouped_mm
+    from .compiler.calls.weights.weight_only import weight_only_mm
     from .compiler.driver import compile_matmul as compile
     from .compiler.spec import MatmulSpec
     from .dialects.errors import CompileError
@@ -56,14 +56,14 @@ _HOMES = {
     "MatmulSpec": ("compiler.spec", "MatmulSpec"),
     "__version__": ("runtime.version", "VERSION"),
     "compile": ("compiler.driver", "compile_matmul"),
-    "compile_module": ("compiler.calls.module", "compile_module"),
+    "compile_module": ("compiler.calls.dense.module", "compile_module"),
     "emulate": ("runtime.emulator", "launch"),
     "load": ("runtime.launch.loading", "load"),
-    "matmul": ("compiler.calls.matmul", "matmul"),
-    "scaled_mm": ("compiler.calls.scaled", "scaled_mm"),
-    "grouped_mm": ("compiler.calls.grouped", "grouped_mm"),
-    "scaled_grouped_mm": ("compiler.calls.scaled_grouped", "scaled_grouped_mm"),
-    "weight_only_mm": ("compiler.calls.weight_only", "weight_only_mm"),
+    "matmul": ("compiler.calls.dense.matmul", "matmul"),
+    "scaled_mm": ("compiler.calls.dense.scaled", "scaled_mm"),
+    "grouped_mm": ("compiler.calls.grouped.grouped", "grouped_mm"),
+    "scaled_grouped_mm": ("compiler.calls.grouped.scaled_grouped", "scaled_grouped_mm"),
+    "weight_only_mm": ("compiler.calls.weights.weight_only", "weight_only_mm"),
 }
 
 _MODULES = ("layout", "nn", "scales", "torch")

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .compiler.calls.linear import Linear, replace
-    from .compiler.calls.weight_layers import WeightOnlyLinear, quantize, quantize_weights
+    from .compiler.calls.layers.linear import Linear, replace
+    from .compiler.calls.layers.weight_layers import WeightOnlyLinear, quantize, quantize_weights
 
 __all__ = ["Linear", "WeightOnlyLinear", "quantize", "quantize_weights", "replace"]
 _HOMES = {"Linear": "linear", "replace": "linear"}
@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
     from .runtime.extras import home_of
 
     home = _HOMES.get(name, "weight_layers")
-    return getattr(home_of(f"{__package__}.compiler.calls.{home}"), name)
+    return getattr(home_of(f"{__package__}.compiler.calls.layers.{home}"), name)
 
 
 def __dir__() -> list[str]:

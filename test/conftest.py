@@ -103,7 +103,7 @@ def gpu():
 @pytest.fixture(scope="module")
 def fresh_cache(tmp_path_factory):
     """A folder of the module's own for compiled kernels, and nothing of others in memory."""
-    from tilewright.compiler.calls import kernel_cache, kernels
+    from tilewright.compiler.calls.kernels import kernel_cache, kernels
 
     def forget():
         kernel_cache.cached_bundle.cache_clear()

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from ...dialects.errors import CompileError
 from ...runtime.bundles.bundle import Bundle
-from ..calls.kept_choices import are_kept, kept_buckets
-from ..calls.kernel_cache import cache_folder, cached_bundle
+from ..calls.kernels.kept_choices import are_kept, kept_buckets
+from ..calls.kernels.kernel_cache import cache_folder, cached_bundle
 from ..importers.linalg_text import LinalgText
 from ..spec import MatmulSpec
 

@@ -28,7 +28,7 @@ from ...dialects.target import find_target
 from ...runtime.atomic import write_file
 from ...runtime.private_folders import UnsafePlace, check_private_file, make_private
 from ..backend import versions
-from ..calls.kernel_cache import FILE_MODE, cache_folder
+from ..calls.kernels.kernel_cache import FILE_MODE, cache_folder
 from ..own_sources import source_digest
 from ..schedule.chips.chip_figures import figures
 from ..schedule.problem import Problem

@@ -24,9 +24,9 @@ from ...runtime.errors import DeviceError
 from ...runtime.launch.kernel import Kernel
 from ...runtime.launch.loading import open_kernel
 from ...runtime.private_folders import UnsafePlace, check_private_file
-from ..calls.direct_calls import direct_call, is_there, register
-from ..calls.flops import count_flops
-from ..calls.kernel_cache import cache_folder
+from ..calls.kernels.kernel_cache import cache_folder
+from ..calls.operators.direct_calls import direct_call, is_there, register
+from ..calls.operators.flops import count_flops
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")
 TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from ..calls.kernels import How
-from ..calls.matmul_operator import product_operator
-from ..calls.scaled_sides import FORMATS
-from ..calls.torch_precision import asks_for_all_digits
+from ..calls.dense.matmul_operator import product_operator
+from ..calls.kernels.kernels import How
+from ..calls.operands.scaled_sides import FORMATS
+from ..calls.operands.torch_precision import asks_for_all_digits
 from .frames import like
 
 aten: Any = torch.ops.aten

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ..calls.kernel_cache import digest
+from ..calls.kernels.kernel_cache import digest
 from .judge import Verdict
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...dialects.errors import CompileError
 from ...runtime.bundles.bundle import Bundle, together
-from ..calls.kernel_cache import describe_request, digest, keep
+from ..calls.kernels.kernel_cache import describe_request, digest, keep
 from ..importers.linalg_text import LinalgText
 from ..spec import MatmulSpec
 from .ahead import Job, Workers

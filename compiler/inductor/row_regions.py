@@ -17,10 +17,10 @@ from ...dialects.errors import CompileError, OptionError
 from ...dialects.target import find_target
 from ...runtime.bundles.bundle import Bundle, together
 from ...runtime.bundles.several import Bands, bands_of
-from ..calls.fused_rows import AXES, any_rows
-from ..calls.kernel_cache import describe_request, digest, keep
-from ..calls.kernels import OPEN, How, buckets_of_rows
-from ..calls.row_kernels import of_any_size
+from ..calls.dense.fused_rows import AXES, any_rows
+from ..calls.kernels.kernel_cache import describe_request, digest, keep
+from ..calls.kernels.kernels import OPEN, How, buckets_of_rows
+from ..calls.kernels.row_kernels import of_any_size
 from ..importers.linalg_text import LinalgText
 from ..schedule.any_size.buckets import Bucket
 from ..spec import MatmulSpec

@@ -20,10 +20,10 @@ from ...dialects.epilogue import EXACT, FAST
 from ...dialects.errors import CompileError
 from ...dialects.target import find_target
 from ...runtime.bundles.bundle import Bundle
-from ..calls.kernel_cache import describe_request, digest
-from ..calls.kernels import How, pipeline_of
-from ..calls.operands import Operand, operand_of, result_type, spec_of
-from ..calls.placement import why_copied
+from ..calls.kernels.kernel_cache import describe_request, digest
+from ..calls.kernels.kernels import How, pipeline_of
+from ..calls.operands.operands import Operand, operand_of, result_type, spec_of
+from ..calls.operands.placement import why_copied
 from ..importers.epilogue_function import Argument, Frame, import_epilogue
 from ..importers.linalg_text import SHORT_SUMS, TWO_LEVEL_CHIPS, LinalgText, short_sums_rule
 from ..importers.traced_function import TensorLike

@@ -4,8 +4,9 @@ import pytest
 
 from tilewright.compiler import driver
 from tilewright.compiler.backend import Assembled
-from tilewright.compiler.calls import fused_rows, kernel_cache, kernels, row_kernels
-from tilewright.compiler.calls.found_kernels import FoundKernels
+from tilewright.compiler.calls.dense import fused_rows
+from tilewright.compiler.calls.kernels import kernel_cache, kernels, row_kernels
+from tilewright.compiler.calls.kernels.found_kernels import FoundKernels
 from tilewright.compiler.schedule import tile_extents
 from tilewright.compiler.schedule.search import choice
 from tilewright.dialects.target import REGISTERS

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tilewright
-from tilewright.compiler.calls.module import compile_module
+from tilewright.compiler.calls.dense.module import compile_module
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec

@@ -23,7 +23,7 @@ from random_calls import random_call
 
 def judge(seed: int) -> Outcome:
     """Make the call of a seed, with kernels of its own."""
-    from tilewright.compiler.calls.kernel_cache import VARIABLE
+    from tilewright.compiler.calls.kernels.kernel_cache import VARIABLE
     from tilewright.dialects.errors import CompileError
     from tilewright.runtime.errors import LaunchError
 

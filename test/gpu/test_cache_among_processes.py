@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls import kernel_cache
+from tilewright.compiler.calls.kernels import kernel_cache
 from tilewright.runtime import read_bundle
 
 pytestmark = pytest.mark.usefixtures("gpu")

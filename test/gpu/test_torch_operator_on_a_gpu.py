@@ -7,7 +7,7 @@ import torch
 from torch import library
 
 from tilewright import matmul
-from tilewright.compiler.calls.matmul_operator import matmul_operator, product_operator
+from tilewright.compiler.calls.dense.matmul_operator import matmul_operator, product_operator
 
 pytestmark = pytest.mark.usefixtures("gpu")
 MODES = ["default", "reduce-overhead"]
@@ -175,7 +175,7 @@ def test_an_exported_program_holds_the_operator(draws):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_loaded_kernel_is_one_operator_of_compiled_code(draws, mode):
-    from tilewright.compiler.calls import kernels
+    from tilewright.compiler.calls.kernels import kernels
 
     x, weight = draws.integers(96, 72), draws.integers(136, 72)
     matmul(x, weight)

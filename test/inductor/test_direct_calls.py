@@ -11,7 +11,7 @@ from torch._inductor import config
 from torch._inductor.utils import run_and_get_code
 
 from tilewright import matmul
-from tilewright.compiler.calls import direct_calls
+from tilewright.compiler.calls.operators import direct_calls
 from tilewright.runtime.launch.kernel import Kernel
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from graphs import draw, regions
 
 from tilewright import matmul
-from tilewright.compiler.calls.kernel_cache import cached_bundle
+from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle
 from tilewright.compiler.inductor.graph_pass import compiled_regions
 from tilewright.compiler.inductor.products import Product, product_of
 from tilewright.compiler.inductor.settings import Settings

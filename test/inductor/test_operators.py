@@ -13,17 +13,17 @@ from torch._inductor import config
 from torch.autograd import forward_ad
 
 import tilewright
-from tilewright.compiler.calls import grouped_operator as _groups  # noqa: F401  registers one
-from tilewright.compiler.calls import linear_operator as _layers  # noqa: F401  registers one
-from tilewright.compiler.calls import matmul_operator as _operators
-from tilewright.compiler.calls import weight_operator as _weights  # noqa: F401  registers one
-from tilewright.compiler.calls.kernel_cache import cached_bundle
+from tilewright.compiler.calls.dense import matmul_operator as _operators  # noqa: F401  registers some
+from tilewright.compiler.calls.grouped import grouped_operator as _groups  # noqa: F401  registers one
+from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle
+from tilewright.compiler.calls.layers import linear_operator as _layers  # noqa: F401  registers one
+from tilewright.compiler.calls.weights import weight_operator as _weights  # noqa: F401  registers one
 from tilewright.compiler.inductor import graph_pass, operator
 from tilewright.compiler.inductor.recipe import recipe_of
 from tilewright.compiler.inductor.source import prepare
 from tilewright.nn import quantize_weights
 from tilewright.runtime.errors import LaunchError
-from tilewright.runtime.launch import torch_op as _others
+from tilewright.runtime.launch import torch_op as _others  # noqa: F401  registers some
 from tilewright.runtime.launch.kernel import Kernel
 
 A, B = draw(16, 32), draw(24, 32)
@@ -95,8 +95,9 @@ def test_an_operator_keeps_torchs_rules(name):
 
 
 def test_no_operator_is_left_unchecked():
-    folders = [Path(module.__file__).parent.parent for module in (_operators, _others)]
-    sources = "".join(path.read_text() for each in folders for path in each.rglob("*.py"))
+    homes = (tilewright.compiler, tilewright.runtime)
+    files = (path for home in homes for path in Path(home.__file__).parent.rglob("*.py"))
+    sources = "".join(path.read_text() for path in files)
     defined = re.findall(r'(?:define|custom_op)\(\s*"(tilewright::\w+)"', sources)
     assert sorted(defined) == sorted(OPERATORS)
 

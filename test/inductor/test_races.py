@@ -12,7 +12,7 @@ from graphs import draw, graph_of, regions
 from torch._inductor import config
 from torch.testing import assert_close
 
-from tilewright.compiler.calls.kernel_cache import cached_bundle
+from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle
 from tilewright.compiler.inductor import judge, operator, race
 from tilewright.compiler.inductor.race import Raced
 from tilewright.compiler.inductor.settings import Settings

@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
-from tilewright.compiler.calls import row_kernels
+from tilewright.compiler.calls.kernels import row_kernels
 from tilewright.compiler.inductor.graph_pass import take_regions
 from tilewright.compiler.inductor.settings import Settings
 from tilewright.compiler.schedule.any_size.buckets import Bucket

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from graphs import draw
 
-from tilewright.compiler.calls import kernel_cache, row_kernels
+from tilewright.compiler.calls.kernels import kernel_cache, row_kernels
 from tilewright.compiler.inductor import operator
 from tilewright.compiler.inductor.recipe import recipe_of
 from tilewright.compiler.inductor.source import Prepared

@@ -12,7 +12,7 @@ from torch._inductor import config
 from torch.testing import assert_close
 
 import tilewright
-from tilewright.compiler.calls.kernel_cache import cached_bundle
+from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle
 from tilewright.compiler.inductor import (
     ahead,
     backend,

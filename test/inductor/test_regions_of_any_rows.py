@@ -17,7 +17,7 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 from torch.testing import assert_close
 
-from tilewright.compiler.calls import row_kernels
+from tilewright.compiler.calls.kernels import row_kernels
 from tilewright.compiler.inductor import operator
 from tilewright.compiler.inductor.ahead import Workers
 from tilewright.compiler.inductor.graph_pass import take_regions

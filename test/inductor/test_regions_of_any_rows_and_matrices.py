@@ -16,7 +16,7 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 from torch.testing import assert_close
 
-from tilewright.compiler.calls import row_kernels
+from tilewright.compiler.calls.kernels import row_kernels
 from tilewright.compiler.inductor.graph_pass import take_regions
 from tilewright.compiler.inductor.operator import kernel_of, region_operator
 from tilewright.compiler.inductor.settings import Settings

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls import found_kernels, kernels
-from tilewright.compiler.calls.kernel_cache import cached_bundle
+from tilewright.compiler.calls.kernels import found_kernels, kernels
+from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 
@@ -134,7 +134,7 @@ def test_gradients_of_calls_in_a_row_are_as_torch_takes_them(cubes, ways):
 def test_a_call_in_a_row_with_gradients_asks_the_kernel_at_once(tensors, monkeypatch):
     a, b = tensors[0], tensors[1].requires_grad_()
     first = matmul(a, b)
-    monkeypatch.setattr("tilewright.compiler.calls.matmul_operator.product", None)
+    monkeypatch.setattr("tilewright.compiler.calls.dense.matmul_operator.product", None)
     second = matmul(a, b)
     assert second.equal(first)
     assert second.grad_fn is not None

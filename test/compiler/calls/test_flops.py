@@ -7,7 +7,7 @@ import torch
 from torch import library
 from torch.utils.flop_counter import FlopCounterMode
 
-from tilewright.compiler.calls.flops import count_flops
+from tilewright.compiler.calls.operators.flops import count_flops
 
 FIRST = """
 import torch, tilewright

@@ -4,9 +4,9 @@ import threading
 import time
 from typing import Any
 
-from tilewright.compiler.calls import found_kernels
-from tilewright.compiler.calls.found_kernels import FoundKernels
-from tilewright.compiler.calls.function_keys import LIKE_NO_OTHER
+from tilewright.compiler.calls.kernels import found_kernels
+from tilewright.compiler.calls.kernels.found_kernels import FoundKernels
+from tilewright.compiler.calls.kernels.function_keys import LIKE_NO_OTHER
 
 
 def test_a_full_table_loses_its_oldest_entry(monkeypatch):

@@ -14,8 +14,9 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls import function_keys, fused
-from tilewright.compiler.calls.function_keys import LIKE_NO_OTHER, function_key
+from tilewright.compiler.calls.dense import fused
+from tilewright.compiler.calls.kernels import function_keys
+from tilewright.compiler.calls.kernels.function_keys import LIKE_NO_OTHER, function_key
 
 GLOBAL = types.SimpleNamespace(value=2.0)
 MODULE: Any = types.ModuleType("a_module_of_settings")

@@ -8,15 +8,15 @@ import warnings
 
 import pytest
 
-from tilewright.compiler.calls import kernel_cache
-from tilewright.compiler.calls.kernel_cache import cached_bundle, describe_request, digest
+from tilewright.compiler.calls.kernels import kernel_cache
+from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle, describe_request, digest
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime import read_bundle
 
 SPEC = MatmulSpec(64, 32, 64)
 PIPELINE = "normalize,tiling{tile=64x32x64},lower-to-nvvm"
 ONE_PROCESS = f"""
-from tilewright.compiler.calls.kernel_cache import cached_bundle
+from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle
 from tilewright.compiler.spec import MatmulSpec
 print(cached_bundle(MatmulSpec(64, 32, 64), "sm_100a", "{PIPELINE}").manifest["hashes"])
 """

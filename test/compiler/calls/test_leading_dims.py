@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls import kernels
+from tilewright.compiler.calls.kernels import kernels
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime.errors import CopyWarning, DeviceError
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import tilewright
-from tilewright.compiler.calls import linear_operator
+from tilewright.compiler.calls.layers import linear_operator
 from tilewright.nn import Linear, replace
 from tilewright.runtime.errors import DeviceError
 
@@ -49,7 +49,7 @@ def test_it_is_torchs_linear_with_leading_dims(bias, gradients):
 
 def test_float32_keeps_torchs_precision(monkeypatch):
     module, x = layer(dtype=torch.float32), torch.randn(32, 32)
-    monkeypatch.setattr("tilewright.compiler.calls.linear.linear", None)
+    monkeypatch.setattr("tilewright.compiler.calls.layers.linear.linear", None)
     assert torch.equal(module(x), nn.functional.linear(x, module.weight, module.bias))
 
 
@@ -59,7 +59,7 @@ def test_a_layer_called_again_asks_for_its_kernel_alone(shape, monkeypatch):
     x = torch.randn(shape).bfloat16()
     with torch.no_grad():
         first = module(x)
-        monkeypatch.delattr(sys.modules["tilewright.compiler.calls.matmul"], "_check_call")
+        monkeypatch.delattr(sys.modules["tilewright.compiler.calls.dense.matmul"], "_check_call")
         assert torch.equal(module(x), first)
     assert first.shape == (*shape[:-1], 16)
 
@@ -109,7 +109,7 @@ def test_autocast_gives_it_16_bits():
 
 def test_bias_and_gradients_take_no_step_of_their_own(monkeypatch):
     """A product in float32, a sum and a conversion would write three matrices for one."""
-    monkeypatch.setattr("tilewright.compiler.calls.fused.two_steps", None)
+    monkeypatch.setattr("tilewright.compiler.calls.dense.fused.two_steps", None)
     module, x = layer(), torch.randn(SHAPE, dtype=torch.bfloat16, requires_grad=True)
     (of_x,) = torch.autograd.grad(module(x).float().square().sum(), x, create_graph=True)
     (again,) = torch.autograd.grad(of_x.float().square().sum(), module.bias)
@@ -201,7 +201,7 @@ def test_autocast_leaves_float64_as_it_is():
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_inputs_that_are_no_matrix_in_memory_are_torchs(turn, monkeypatch):
     module, x = layer(), turn(torch.randn(16, 32, dtype=torch.bfloat16))
-    monkeypatch.setattr("tilewright.compiler.calls.linear.linear", None)
+    monkeypatch.setattr("tilewright.compiler.calls.layers.linear.linear", None)
     found, expected = module(x), nn.functional.linear(x, module.weight, module.bias)
     pairs = zip(found.unbind(), expected.unbind(), strict=True)
     assert type(found) is type(expected) and all(torch.equal(*pair) for pair in pairs)

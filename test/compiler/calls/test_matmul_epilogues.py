@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from tilewright import CompileError, matmul
-from tilewright.compiler.calls import fused
+from tilewright.compiler.calls.dense import fused
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(23)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls import row_kernels
+from tilewright.compiler.calls.kernels import row_kernels
 from tilewright.compiler.schedule.any_size.buckets import Bucket
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 from tilewright.dialects.errors import CompileError, OptionError

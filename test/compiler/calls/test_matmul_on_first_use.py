@@ -10,7 +10,7 @@ from torch import library
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tilewright import matmul
-from tilewright.compiler.calls import kernels
+from tilewright.compiler.calls.kernels import kernels
 from tilewright.dialects.errors import CompileError
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
@@ -196,7 +196,7 @@ def test_torch_compile_keeps_the_call_in_one_graph(dynamic):
 
 
 def test_the_operators_keep_torchs_rules():
-    from tilewright.compiler.calls.matmul_operator import matmul_operator, product_operator
+    from tilewright.compiler.calls.dense.matmul_operator import matmul_operator, product_operator
 
     a, b = random(40, 72), random(56, 72)
     library.opcheck(product_operator, (a, b, "f32", "", "", ""))

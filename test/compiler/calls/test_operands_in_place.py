@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls import kernels
-from tilewright.compiler.calls.placement import Placement, placement
+from tilewright.compiler.calls.kernels import kernels
+from tilewright.compiler.calls.operands.placement import Placement, placement
 from tilewright.runtime.errors import CopyWarning
 from tilewright.runtime.operands import copies
 

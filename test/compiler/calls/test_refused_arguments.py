@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import tilewright
-import tilewright.compiler.calls.matmul_operator  # the operator, called by itself below
+import tilewright.compiler.calls.dense.matmul_operator  # the operator, called by itself below
 from tilewright import (
     compile_module,
     grouped_mm,

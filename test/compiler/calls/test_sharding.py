@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from tilewright.compiler.calls.sharding import shardings, shardings_of_layer
+from tilewright.compiler.calls.operators.sharding import shardings, shardings_of_layer
 
 RANKS = 2
 SHAPES = {
@@ -86,7 +86,7 @@ def run(rank, path):
     )
 
     from tilewright import matmul
-    from tilewright.compiler.calls.fused import two_steps
+    from tilewright.compiler.calls.dense.fused import two_steps
     from tilewright.nn import replace
 
     mesh = init_device_mesh("cpu", (RANKS,))
@@ -104,7 +104,9 @@ def run(rank, path):
         block = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).bfloat16()
         exact = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).double()
         exact.load_state_dict(block.state_dict())
-        with patch("tilewright.compiler.calls.fused.two_steps", cut is compiled and two_steps):
+        with patch(
+            "tilewright.compiler.calls.dense.fused.two_steps", cut is compiled and two_steps
+        ):
             found, expected = cut(replace(block))(x), exact(x.double())
         assert_close(found, expected)
         found.float().sum().backward()

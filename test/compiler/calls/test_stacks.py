@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tilewright import compile_module, matmul
-from tilewright.compiler.calls import kernels
+from tilewright.compiler.calls.kernels import kernels
 from tilewright.dialects.errors import CompileError
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")

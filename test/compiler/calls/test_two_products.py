@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 import tilewright
-from tilewright.compiler.calls import fused
+from tilewright.compiler.calls.dense import fused
 from tilewright.compiler.driver import choose_pipeline, read_spec
 from tilewright.compiler.importers.epilogue_function import Frame, import_epilogue
 from tilewright.compiler.importers.linalg_text import LinalgText

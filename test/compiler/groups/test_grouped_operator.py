@@ -5,9 +5,9 @@ import torch
 from torch import library
 
 from tilewright import grouped_mm, scaled_grouped_mm
-from tilewright.compiler.calls.grouped_operator import grouped_operator
-from tilewright.compiler.calls.grouped_rows import multiply_rows
-from tilewright.compiler.calls.kernels import How
+from tilewright.compiler.calls.grouped.grouped_operator import grouped_operator
+from tilewright.compiler.calls.grouped.grouped_rows import multiply_rows
+from tilewright.compiler.calls.kernels.kernels import How
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(19)

@@ -5,8 +5,8 @@ import torch
 from torch.nn import functional as F
 
 from tilewright import scales
-from tilewright.compiler.calls.matmul import matmul
-from tilewright.compiler.calls.scaled import scaled_mm
+from tilewright.compiler.calls.dense.matmul import matmul
+from tilewright.compiler.calls.dense.scaled import scaled_mm
 from tilewright.dialects.errors import OptionError
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from tilewright import CompileError, scaled_mm, scales
-from tilewright.compiler.calls.coarse_scales import powers_of_two
+from tilewright.compiler.calls.operands.coarse_scales import powers_of_two
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(5)

@@ -98,8 +98,8 @@ def test_a_residual_of_many_rows_comes_beside_weights_in_tensor_memory(kind, gro
 
 
 def test_one_kernel_takes_any_number_of_rows(monkeypatch):
-    from tilewright.compiler.calls import weight_product
-    from tilewright.compiler.calls.found_kernels import FoundKernels
+    from tilewright.compiler.calls.kernels.found_kernels import FoundKernels
+    from tilewright.compiler.calls.weights import weight_product
 
     (b, scales, _), wide = drawn("int8", K)
     monkeypatch.setattr(weight_product, "_kernels", FoundKernels())

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tilewright.compiler.calls import kernels
+from tilewright.compiler.calls.kernels import kernels
 from tilewright.compiler.driver import compile_matmul, plan_passes
 from tilewright.compiler.schedule.chips.chip_figures import figures
 from tilewright.compiler.schedule.search.choice import choose_schedule

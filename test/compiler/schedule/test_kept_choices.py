@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tilewright.compiler.buckets import buckets_for
-from tilewright.compiler.calls import kept_choices
-from tilewright.compiler.calls.kept_choices import kept_buckets
-from tilewright.compiler.calls.kernel_cache import VARIABLE
+from tilewright.compiler.calls.kernels import kept_choices
+from tilewright.compiler.calls.kernels.kept_choices import kept_buckets
+from tilewright.compiler.calls.kernels.kernel_cache import VARIABLE
 from tilewright.compiler.schedule import tuned_schedules
 from tilewright.compiler.schedule.any_size.buckets import Bucket
 from tilewright.compiler.spec import MatmulSpec

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tilewright.compiler.calls.matmul import matmul
+from tilewright.compiler.calls.dense.matmul import matmul
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline

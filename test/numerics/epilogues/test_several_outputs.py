@@ -4,7 +4,7 @@ storing."""
 import pytest
 import torch
 
-from tilewright.compiler.calls.matmul import matmul
+from tilewright.compiler.calls.dense.matmul import matmul
 from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError

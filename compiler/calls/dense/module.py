@@ -1,0 +1,158 @@
+"""`compile_module`: a torch module's forward as one kernel, called as the module is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ....dialects.errors import CompileError
+from ....runtime.bundles.sizes import SIZE, STACK
+from ....runtime.launch.loading import open_kernel
+from ....runtime.operands.dlpack import gpu_of
+from ....runtime.tracing import are_transformed
+from ...buckets import compile_buckets
+from ...bundle_writer import several
+from ...compiled import Compiled
+from ...driver import compile_matmul
+from ...importers.torch_module import import_module, named_inputs, named_state, type_name
+from ..kernels.kernels import default_target
+from ..operands.operands import check_options
+from ..operands.precision import warn_of_tf32
+
+if TYPE_CHECKING:
+    import torch
+
+
+class ModuleKernel:
+    """A torch module's forward as one kernel; call it as the module, with inputs of those shapes.
+
+    compiled: PTX, manifest and IR (`as_bundle` keeps it), of any size those for the largest.
+    tensors: for each input of the kernel in its order, by the manifest's name, the module's input
+    ("input 0") or parameter ("fc.weight").
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        kernels: Sequence[Compiled],
+        inputs: Sequence[Any],
+        parts: Sequence[tuple[str, Any]] = (),
+    ):
+        self.module, self.compiled, self._parts = module, (compiled := kernels[-1]), parts
+        self._names = compiled.manifest["arguments"]
+        used = [each for each in compiled.manifest["tensors"] if each["role"] == "input"]
+        numbers = [each["argument"]["index"] for each in used]
+        self.tensors = {
+            each["name"]: self._names[number] for each, number in zip(used, numbers, strict=True)
+        }
+        self._used = sorted(set(numbers))
+        examples = list(self._values(inputs).values())
+        self._shapes = {  # of those that the kernel takes in another shape
+            number: (examples[number].shape, each["shape"])
+            for each, number in zip(used, numbers, strict=True)
+            if len(each["shape"]) != examples[number].dim()
+        }
+        self._kernel = open_kernel(several(kernels), copies=True)
+        self._inputs = len(inputs)
+
+    def __call__(self, *inputs: Any, out: Any = None) -> Any:
+        """The module's output for these inputs, with its parameters as they are now.
+
+        They may lie in memory as they like: what the kernel doesn't take so is copied first. Where
+        the inputs lie: on their GPU, on torch's current stream, or on the emulator. Raises
+        CompileError where torch would record a gradient, which a kernel has none of, and
+        DeviceError for tensors of other shapes, types or places.
+        """
+        values = enumerate(self._taken(inputs))
+        return self._kernel(*(self._shaped(each.detach(), n) for n, each in values), out=out)
+
+    def _shaped(self, value: torch.Tensor, number: int) -> torch.Tensor:
+        example, taken = self._shapes.get(number, (None, ()))
+        if example is None or len(example) != value.dim():
+            return value
+        said = {SIZE: value.shape[max(0, value.dim() - 2)], STACK: value.shape[0]}
+        return value.reshape([said.get(size, size) for size in taken])
+
+    def _taken(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        """The function's arguments: the inputs, then the module's state."""
+        import torch
+
+        where = type_name(self.module)
+        if len(inputs) > self._inputs:
+            rule = f"must be called with {self._inputs} inputs, got {len(inputs)}"
+            raise CompileError(f"{where}: {rule}")
+        values = self._values(inputs)
+        missing = [name for name in self._names if name not in values]
+        if missing:
+            raise CompileError(f"{where}: {missing[0]} must be given, got none")
+        taken = [values[name] for name in self._names]
+        if are_transformed(*(taken[number] for number in self._used)):
+            raise CompileError(
+                f"{where}: a kernel has no tangents and no rules for torch.func, got tensors that"
+                " it transforms; transform the module itself"
+            )
+        if torch.is_grad_enabled() and any(taken[number].requires_grad for number in self._used):
+            raise CompileError(
+                f"{where}: a kernel has no gradient, got tensors that require one;"
+                " call it under torch.no_grad()"
+            )
+        return taken
+
+    def _values(self, inputs: Sequence[Any]) -> dict[str, torch.Tensor]:
+        """Inputs, parameters and buffers by name; of weights that the module cuts, the parts."""
+        values = named_inputs(self.module, inputs) | named_state(self.module)
+        if not self._parts:
+            return values
+        taken = [(name, part) for name, part in self._parts if name in values]
+        return {
+            f"{name}[{part}]" if part else name: part.of(values[name]) if part else values[name]
+            for name, part in taken
+        }
+
+
+def compile_module(
+    module: torch.nn.Module,
+    *inputs: torch.Tensor,
+    target: str | None = None,
+    pipeline: str | None = None,
+    preset: str | None = None,
+    math: str | None = None,
+    dynamic_shapes: Any = None,
+) -> ModuleKernel:
+    """One kernel for a module that multiplies two matrices: nn.Linear, an activation, a residual.
+
+    It may multiply its input with two weights of one shape, whose products an elementwise function
+    takes together: `silu(gate(x)) * up(x)`. Both may lie in one weight, as halves or in alternating
+    rows of it, where the module cuts the output of one nn.Linear into both.
+
+    inputs: examples, which give the kernel its shapes and types; their values do not matter. The
+        kernel reads an operand as its example lies, without a copy, where its MMA can. Parameters
+        and buffers are inputs of the kernel as well, not constants.
+    target: the chip; by default that of the GPU on which the inputs lie, else sm_100a, for the
+        emulator.
+    pipeline, preset, math: as for `matmul`.
+    dynamic_shapes: sizes that only a call says, as torch.export takes them: a tuple with
+        `{0: Dim("m")}` for each input whose rows are that number, None for others. Kernels for any
+        M then share the calls. Of stacks `{0: Dim("batch")}` is the number of matrices, and
+        `{0: Dim("batch"), 1: Dim("m")}` that and the rows of each.
+
+    Raises CompileError if torch cannot export the module, or the compiler cannot take it: for other
+    products beside the first, ops that are not elementwise, inputs that are not matrices.
+    """
+    import torch
+
+    if not isinstance(module, torch.nn.Module):
+        kind = type(module).__name__
+        raise CompileError(f"compile_module: module must be a torch.nn.Module, got {kind}")
+    check_options("compile_module", target=target, pipeline=pipeline, preset=preset, math=math)
+    source = import_module(module, *inputs, cuts=True, dynamic=dynamic_shapes)
+    where = gpu_of(inputs[0]) if inputs else None
+    chip = target or default_target(where)
+    if dynamic_shapes is not None and not (pipeline or preset):
+        kernels = compile_buckets(source, target=chip, math=math)
+    else:
+        kernels = [compile_matmul(source, target=chip, pipeline=pipeline, preset=preset, math=math)]
+    if not pipeline and kernels[-1].manifest["tensors"][0]["dtype"] == "tf32":
+        cure = "ask torch for 'high' by set_float32_matmul_precision, or take matmul(precision=…)"
+        warn_of_tf32("compile_module", cure)
+    return ModuleKernel(module, kernels, inputs, source.parts)

@@ -1,0 +1,1 @@
+"""`grouped_mm` and `scaled_grouped_mm`."""

@@ -1,0 +1,123 @@
+"""What `grouped_mm` makes of a function of the sums: a part of the kernel, or a step behind it.
+
+An operand [groups, 1, n] has an element for each group, and the function sees the row of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ....dialects.errors import CompileError, OptionError
+from ....runtime.launch.kernel import Kernel
+from ...importers.epilogue_function import Argument, Frame, import_epilogue
+from ...importers.linalg_text import LinalgText
+from ...spec import MatmulSpec
+from ..dense.fused import as_argument, like_of, two_steps
+from ..kernels.function_keys import function_key
+from ..kernels.kernel_cache import cached_bundle
+from ..kernels.kernels import How, pipeline_of
+
+
+class Grouped(NamedTuple):
+    """A kernel of groups, and its arguments after the offsets; `is_turned` says that it takes b as
+    [groups, k, n].
+
+    `kept` are values that its key names by their address.
+    """
+
+    kernel: Kernel
+    arguments: Sequence[Argument]
+    is_turned: bool
+    kept: list[Any]
+
+
+class After(NamedTuple):
+    """What is computed of the sums, and of which operands; nothing where there is no function."""
+
+    function: Callable[..., Any] | None = None
+    operands: Sequence[Any] = ()
+
+    def key(self, kept: list[Any]) -> Any:
+        """Equal for functions that compute the same of operands that are alike."""
+        of_function = None if self.function is None else function_key(self.function, kept)
+        return of_function, tuple(like_of(*each) for each in enumerate(self.operands))
+
+    def arguments(self, found: Grouped) -> list[Any]:
+        """The operands as the kernel takes them."""
+        return [as_argument(self.operands, each) for each in found.arguments]
+
+
+def find(spec: MatmulSpec, after: After, target: str, how: How, kept: list[Any]) -> Grouped:
+    """The kernel of groups of rows, or of K, with what comes after the sums."""
+    source: MatmulSpec | LinalgText = spec
+    arguments: Sequence[Argument] = ()
+    if after.function is not None:
+        shape, of_k = [spec.m, spec.n], spec.group_axis == "k"
+        stack = spec.groups if of_k else spec.batch
+        frame = Frame.of([stack, *shape] if stack else shape, stack)
+        likes = [like_of(*each) for each in enumerate(after.operands)]
+        own = 0 if of_k else spec.groups
+        spec, made, arguments, returned = import_epilogue(
+            spec, frame, after.function, likes, c_is_open=not how.out_dtype, groups=own
+        )
+        if any(each.kind for each in returned):
+            rule = "results must have the shape of acc where something is grouped"
+            raise OptionError(f"grouped_mm: {rule}, got a reduction; reduce outside")
+        source = LinalgText(spec.mlir_text(made), "grouped_mm")
+    bundle = cached_bundle(source, target, pipeline_of(spec, target, how))
+    # A text says how arguments are stored; of a spec the loader takes b either way.
+    is_turned = spec.b_major == "n" and after.function is not None
+    return Grouped(Kernel(bundle, copies=True), arguments, is_turned, kept)
+
+
+def in_two_steps(
+    product: Callable[[str], Any],
+    a: Any,
+    offs: Any,
+    how: How,
+    after: After,
+    rows: int | None = None,
+) -> Any:
+    """The function of the sums by torch, which sees both; `product` makes them in a type, or a list
+    of those of two.
+
+    rows: how many are grouped, None where K is.
+    """
+    operands = after.operands
+    if rows is not None:
+        operands = [_by_row(number, each, offs, rows) for number, each in enumerate(operands)]
+    assert after.function is not None
+
+    def sums(dtype: str) -> list[Any]:
+        made = product(dtype)
+        return made if isinstance(made, list) else [made]
+
+    return two_steps(sums, after.function, operands, a, how.out_dtype)
+
+
+def _by_row(number: int, operand: Any, offs: Any, rows: int) -> Any:
+    """An operand of groups with an element for each row, of the last group behind all."""
+    import torch
+
+    if operand.dim() != 3:
+        return operand
+    if operand.shape[0] != len(offs) or operand.shape[1] != 1:
+        rule = f"operands[{number}] of three dims must have one row for each of {len(offs)} groups"
+        raise CompileError(f"epilogue: {rule}, got {list(operand.shape)}")
+    ends = offs.clamp(0, rows).cummax(0).values
+    numbers = torch.arange(rows, device=offs.device, dtype=offs.dtype)
+    group = torch.searchsorted(ends, numbers, right=True).clamp(max=max(0, len(offs) - 1))
+    return operand.expand(-1, 1, -1)[group, 0]
+
+
+def flipped(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of the transposed sums, as the product of the transposes has them."""
+
+    @functools.wraps(function)
+    def turned(acc: Any, *operands: Any) -> Any:
+        found = function(acc.mT, *operands)
+        return tuple(each.mT for each in found) if isinstance(found, tuple | list) else found.mT
+
+    return turned

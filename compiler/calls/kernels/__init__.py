@@ -1,0 +1,1 @@
+"""Kernels that calls need: found again, in the cache, or compiled."""

@@ -1,0 +1,147 @@
+"""Bundles that were compiled before: in this process, and on disk for every process.
+
+An entry is a bundle `<key>.zip`; the key is the SHA-256 of all that its content follows from. It
+appears whole or not at all by a rename, so processes need no lock: whoever is last replaces equal
+by equal.
+
+An entry is believed because of where it lies: in a folder that only the user, or root, can write
+(`runtime/private_folders.py`). Any other folder is not used, and a warning says why.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ....dialects.errors import CompileError
+from ....dialects.target import find_target
+from ....runtime.bundles.bundle import Bundle, read_bundle
+from ....runtime.bundles.manifest import BundleError
+from ....runtime.private_folders import UnsafePlace, check_private_file, make_private
+from ...backend import versions
+from ...bundle_writer import as_bundle, write_entry
+from ...driver import compile_matmul
+from ...importers.linalg_text import LinalgText
+from ...own_sources import source_digest
+from ...spec import MatmulSpec
+
+VARIABLE = "TILEWRIGHT_CACHE"
+FILE_MODE = 0o600
+BUNDLES_KEPT = 1024  # in memory; a kernel's PTX has some hundred kilobytes
+
+
+def cache_folder() -> Path:
+    """$TILEWRIGHT_CACHE, else tilewright/ in $XDG_CACHE_HOME, else in ~/.cache."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "tilewright"
+
+
+@functools.lru_cache(BUNDLES_KEPT)
+def cached_bundle(
+    source: MatmulSpec | LinalgText, target: str, pipeline: str, math: str = ""
+) -> Bundle:
+    """The kernel of a spec or a text: from memory, else from disk, else compiled and kept there.
+
+    `pipeline` is its text, complete. An entry that is damaged, that somebody else could have
+    written, or that says that it is something else, is compiled again and replaced. That, and a
+    folder that can't be written or that others can write, is warned of, once for a kernel. Raises
+    CompileError.
+    """
+    target = find_target(target).chip
+    request = describe_request(source, target, pipeline, math)
+    path = cache_folder() / f"{digest(request)}.zip"
+    if not _is_usable(path):
+        return _compile(source, target, pipeline, math, None)
+    return _entry(path, request) or _compile(source, target, pipeline, math, path)
+
+
+def keep(key: str, bundle: Bundle) -> Bundle:
+    """The bundle as the entry of a key, for other processes; a folder that cannot be used is warned
+    of."""
+    path = cache_folder() / f"{key}.zip"
+    if _is_usable(path):
+        try:
+            write_entry(path, bundle, FILE_MODE)
+        except (OSError, CompileError) as error:
+            _warn_of_writing(path, error)
+    return bundle
+
+
+def describe_request(
+    source: MatmulSpec | LinalgText, target: str, pipeline: str, math: str = ""
+) -> dict[str, Any]:
+    """Everything that a bundle follows from: source, target, schedule, tools, our own sources."""
+    of_text = isinstance(source, LinalgText)
+    return {
+        "spec": None if of_text else source.as_dict(),
+        "text": repr(source) if of_text else None,
+        "target": target,
+        "pipeline": pipeline,
+        **({"math": math} if math else {}),
+        "tools": versions(),
+        "sources": source_digest(),
+    }
+
+
+def digest(request: Mapping[str, Any]) -> str:
+    """The key of a request: 64 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+
+
+def _is_usable(path: Path) -> bool:
+    """Whether the folder of an entry is there and the user's own; a warning says why it is not."""
+    try:
+        make_private(path.parent)
+        return True
+    except UnsafePlace as error:
+        _warn(f"{error}, or set {VARIABLE}")
+    except OSError as error:
+        _warn_of_writing(path, error)
+    return False
+
+
+def _entry(path: Path, request: Mapping[str, Any]) -> Bundle | None:
+    """The entry of a request; None if there is none, or none that can be believed."""
+    try:
+        check_private_file(path)
+        bundle = read_bundle(path)
+    except FileNotFoundError:
+        return None
+    except (UnsafePlace, BundleError) as error:
+        _warn(f"an entry is compiled again and replaced, as it was refused: {error}")
+        return None
+    return bundle if _fits(bundle, request) else None
+
+
+def _fits(bundle: Bundle, request: Mapping[str, Any]) -> bool:
+    return all(bundle.manifest[name] == request[name] for name in ("spec", "target", "pipeline"))
+
+
+def _compile(
+    source: MatmulSpec | LinalgText, target: str, pipeline: str, math: str, path: Path | None
+) -> Bundle:
+    compiled = compile_matmul(source, target=target, pipeline=pipeline, math=math or None)
+    if path is not None:
+        try:
+            return write_entry(path, as_bundle(compiled), FILE_MODE)
+        except (OSError, CompileError) as error:
+            _warn_of_writing(path, error)
+    return as_bundle(compiled)
+
+
+def _warn_of_writing(path: Path, error: Exception) -> None:
+    reason = getattr(error, "strerror", None) or error
+    _warn(f"{path.parent} must be writable, got {reason}; set {VARIABLE}")
+
+
+def _warn(what: str) -> None:
+    warnings.warn(f"cache: {what}", stacklevel=3)

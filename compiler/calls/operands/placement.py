@@ -1,0 +1,175 @@
+"""How operands lie in memory, which kernels read as they lie, and which are copied.
+
+A matrix is read in place where one of its two dims is contiguous and steps along the other one
+pass over whole rows: slices of rows and of columns, transposes, heads of attention. TMA asks for
+rows and matrices that are multiples of 16 bytes apart (cuTensorMapEncodeTiled). Where they are not,
+and those of a copy would be, it is worth the copy.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ....dialects import legality
+from ....dialects.errors import OptionError
+from ....dialects.target import Target, find_target
+from ....runtime.element_types import is_torch
+from ....runtime.operands.copies import warn_of_copy
+
+ALIGNMENT_BYTES = 16
+NO_GAPS = (0, 0)
+
+
+class Placement(NamedTuple):
+    """How a matrix lies, or a stack of them.
+
+    `major` is the dim of the last two that is contiguous, 1 or 0. `leading` and `step` are the
+    elements from row to row and from matrix to matrix, 0 where there are no gaps.
+    """
+
+    major: int
+    leading: int = 0
+    step: int = 0
+
+
+def placement(shape: Sequence[int], strides: Sequence[int]) -> Placement | None:
+    """How a matrix or a stack lies, None where no kernel reads it so; strides in elements."""
+    for major in (1, 0):
+        rows, contiguous = shape[-1 - major], shape[-2 + major]
+        pitch, unit = strides[-1 - major], strides[-2 + major]
+        if contiguous > 1 and unit != 1:
+            continue
+        if rows > 1 and pitch < contiguous:
+            continue
+        leading = pitch if rows > 1 else 0
+        found = _stacked(shape, strides, Placement(major, leading))
+        if found is not None:
+            dense = found.leading in (0, contiguous)
+            return found._replace(leading=0 if dense else leading)
+    return None
+
+
+def _stacked(shape: Sequence[int], strides: Sequence[int], one: Placement) -> Placement | None:
+    """With the step from matrix to matrix; None where matrices share elements."""
+    if len(shape) == 2 or shape[0] <= 1:
+        return one
+    rows, contiguous = shape[-1 - one.major], shape[-2 + one.major]
+    pitch, step = one.leading or contiguous, strides[0]
+    if step == rows * pitch:
+        return one
+    apart = step > (rows - 1) * pitch + contiguous - 1
+    between = contiguous <= step and (shape[0] - 1) * step + contiguous <= pitch
+    return one._replace(step=step) if apart or between else None
+
+
+def read_in_place(name: str, array: Any, target: str, gaps: bool = True, apart: bool = True) -> Any:
+    """The array, or a copy without gaps where the target's kernels don't read it as it lies.
+
+    gaps: whether the kernel that is meant reads arrays with gaps at all. apart: whether it reads
+    matrices of a stack that do not lie behind one another.
+    """
+    if is_torch(array) and array.layout is not sys.modules["torch"].strided:
+        raise OptionError(f"{name} must be dense, got {array.layout}; convert it")
+    strides = _strides(array)
+    if strides is None or len(strides) not in (2, 3):
+        return array
+    chip = find_target(target)
+    found = placement(array.shape, strides)
+    reason = _unreadable(array, strides, found, chip)
+    if reason is None and not gaps and found is not None and found[1:] != NO_GAPS:
+        reason = f"strides {list(strides)} have gaps, which this kind of product does not read"
+    if reason is None and not apart and found is not None and found.step:
+        reason = f"matrices of any number of rows lie behind one another, got strides {[*strides]}"
+    if reason is None:
+        return array
+    warn_of_copy(name, array, reason)
+    keeps = found is None or found.major == 1 or _reads_mn(array, chip)
+    return _copied(array, found is not None and found.major == 0 and keeps)
+
+
+def _unreadable(
+    array: Any, strides: Sequence[int], found: Placement | None, target: Target
+) -> str | None:
+    """Why kernels of the target don't read an array as it lies."""
+    if found is None:
+        return f"strides {list(strides)} leave no dim contiguous, or elements are shared"
+    if found.major == 0 and not _reads_mn(array, target):
+        return f"{target.chip} multiplies {array.dtype} with K contiguous; store it so"
+    if (found.leading, found.step) == NO_GAPS or legality.tma(target):
+        return None
+    contiguous = array.shape[-2 + found.major] * array.itemsize
+    steps = [each * array.itemsize for each in (found.leading, found.step)]
+    if contiguous % ALIGNMENT_BYTES == 0 and any(each % ALIGNMENT_BYTES for each in steps):
+        return f"TMA needs rows that are multiples of {ALIGNMENT_BYTES} bytes apart, got {steps[0]}"
+    return None
+
+
+def _reads_mn(array: Any, target: Target) -> bool:
+    """Whether the target multiplies the type with M or N contiguous; threads do any of 8 bytes."""
+    return array.itemsize in (*target.mma.mn_major_bytes, 8)
+
+
+def why_copied(array: Any, target: str) -> str | None:
+    """Why kernels of a chip read a copy of a torch tensor, and not what lies there; None if not."""
+    found = placement(array.shape, array.stride())
+    return _unreadable(array, array.stride(), found, find_target(target))
+
+
+def aligned(name: str, array: Any) -> Any:
+    """The array, or a copy with its strides where TMA can't take its address."""
+    if not is_torch(array) or array.data_ptr() % ALIGNMENT_BYTES == 0:
+        return array
+    reason = f"its address is no multiple of {ALIGNMENT_BYTES} bytes, as TMA needs it"
+    warn_of_copy(name, array, reason)
+    detached = array.detach()
+    return detached.new_empty_strided(array.shape, array.stride()).copy_(detached)
+
+
+def row_by_row(name: str, array: Any) -> Any:
+    """The array row by row without gaps, or a copy that is, which a warning tells of."""
+    if array.is_contiguous() if is_torch(array) else array.flags.c_contiguous:
+        return array
+    warn_of_copy(name, array, f"strides {list(_strides(array) or ())} have gaps, or another order")
+    return array.contiguous() if is_torch(array) else array.copy(order="C")
+
+
+def _copied(array: Any, turned: bool) -> Any:
+    """The array without gaps, at a new address; its last two dims exchanged in memory if asked."""
+    if turned:
+        return _copied(array.swapaxes(-1, -2), False).swapaxes(-1, -2)
+    if is_torch(array):
+        return array.detach().clone(memory_format=sys.modules["torch"].contiguous_format)
+    return array.copy(order="C")
+
+
+def gaps_of(out: Any) -> tuple[int, int]:
+    """(elements from row to row, from matrix to matrix) of an output; 0 where there is no gap.
+
+    An output that no kernel writes has no gaps here, and is refused at the launch.
+    """
+    found = None if out is None else _placed(out)
+    return (found.leading, found.step) if found and found.major == 1 else NO_GAPS
+
+
+def is_column_major(out: Any) -> bool:
+    """Whether the columns of an output are contiguous, and its rows are not."""
+    found = None if out is None else _placed(out)
+    return found is not None and found.major == 0
+
+
+def _placed(array: Any) -> Placement | None:
+    strides = _strides(array)
+    if strides is None or len(strides) not in (2, 3):
+        return None
+    return placement(array.shape, strides)
+
+
+def _strides(array: Any) -> Sequence[int] | None:
+    """Of torch and numpy, in elements; None for arrays of others."""
+    if is_torch(array):
+        return array.stride()
+    if type(array).__module__ == "numpy":
+        return [stride // array.itemsize for stride in array.strides]
+    return None

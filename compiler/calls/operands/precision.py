@@ -1,0 +1,78 @@
+"""How operands of f32 are multiplied: as `precision=` says, or as torch's own setting asks."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import replace
+from typing import Any
+
+from ....dialects.dtypes import FMA, SPLITS
+from ....dialects.errors import OptionError
+from ....runtime.element_types import is_torch
+from ....runtime.errors import PrecisionWarning
+from ....runtime.tracing import is_traced
+from ...pipeline import complete_pipeline
+from ...spec import MatmulSpec
+from .operands import operand_of, operand_type
+from .torch_precision import asks_for_all_digits
+
+PRECISIONS = ("tf32", *SPLITS, "ieee")
+TYPES = {"ieee": "f32", **{name: name for name in SPLITS}}
+"""What operands of f32 are, by the precision that is asked for; else tf32."""
+
+
+def check_precision(a: Any, precision: str) -> None:
+    """Refuse a precision that there is none of, and one of operands that have no choice."""
+    if precision not in PRECISIONS:
+        known = " or ".join(PRECISIONS)
+        raise OptionError(f"matmul: precision must be {known}, got {precision!r}; take ieee")
+    is_tensor = is_traced() or is_torch(a)
+    _check_type(operand_type("a", str(a.dtype)) if is_tensor else operand_of("a", a).dtype)
+
+
+def with_precision(
+    spec: MatmulSpec, precision: str, pipeline: str = "", preset: str = ""
+) -> MatmulSpec:
+    """The spec with f32 as it is where that is asked for; else a warning, where torch asks.
+
+    precision, pipeline, preset: as `matmul` takes them, "" where nothing is asked for.
+    """
+    if spec.a_dtype != "tf32":
+        if precision:
+            _check_type(spec.a_dtype)
+        return spec
+    exact = TYPES.get(precision)
+    if exact is not None:
+        return replace(spec, a_dtype=exact, b_dtype=exact)
+    if precision:
+        _check_unit(pipeline, preset)
+        return spec
+    if not pipeline:
+        cure = "pass precision='bf16x9' or 'ieee' for all, '3xtf32' for nearly all, or 'tf32'"
+        warn_of_tf32("matmul", cure)
+    return spec
+
+
+def warn_of_tf32(function: str, cure: str) -> None:
+    """Say that operands of f32 are multiplied as tf32, where torch's own setting asks for more."""
+    torch = sys.modules.get("torch")
+    if torch and asks_for_all_digits(torch):
+        rule = f"{function}: f32 operands are multiplied as tf32, by 10 fraction bits"
+        warnings.warn(PrecisionWarning(f"{rule}, where torch multiplies all; {cure}"), stacklevel=3)
+
+
+def _check_type(dtype: str) -> None:
+    if dtype != "tf32":
+        rule = "precision must come with operands of f32"
+        raise OptionError(f"matmul: {rule}, got {dtype}; leave it out")
+
+
+def _check_unit(pipeline: str, preset: str) -> None:
+    """Refuse passes by which threads multiply all digits of what shall be tf32."""
+    if not (pipeline or preset):
+        return
+    calls = complete_pipeline(pipeline or None, preset or None, None, True)
+    if any(call.name == "tiling" and ("mma", FMA) in call.options for call in calls):
+        rule = "precision='tf32' must come with passes for a tensor core"
+        raise OptionError(f"matmul: {rule}, got tiling{{mma={FMA}}}; take ieee")

@@ -1,0 +1,1 @@
+"""What operators of torch share: counted operations, DTensor, calls in the code of Inductor."""

@@ -1,0 +1,157 @@
+"""Products in the code that Inductor writes, called as functions of Python and not as operators.
+
+tilewright::product(a, b, …) of a graph → out = empty_strided(…); product_into(a, b, key, out=out)
+
+An operator costs torch's dispatcher, which turns every argument from Python's into its own and back
+again. Inductor calls the kernels of other libraries as here. The key names the sizes and the
+options, by which a kernel is found again; whether it fits the tensors, it looks itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ..kernels.kernels import How, call_kernel, kernel_for
+
+KEPT = 4096  # keys of graphs
+
+_kernels: dict[str, Any] = {}
+
+
+def product_into(a: torch.Tensor, b: torch.Tensor, key: str, *, out: torch.Tensor) -> None:
+    """What `tilewright::product` returns, in `out`; `key` is what `key_of` gave."""
+    kernel = _kernels.get(key)
+    if kernel is None or not kernel.relaunched((a, b), out):
+        how = How(*json.loads(key)[0])
+        call_kernel(a, b, out, how)
+        _keep(key, kernel_for(a, b, out, how))
+
+
+def _keep(key: str, kernel: Any) -> None:
+    if len(_kernels) >= KEPT:
+        _kernels.clear()
+    if kernel is not None:
+        _kernels[key] = kernel
+
+
+def key_of(a: torch.Tensor, b: torch.Tensor, how: How) -> str:
+    """The options, and what tells the kernels of a graph apart."""
+    forms = [[str(each.dtype), *map(str, (*each.shape, *each.stride()))] for each in (a, b)]
+    return json.dumps([how, *forms])
+
+
+def tell_inductor(operator: Any) -> None:
+    """Let Inductor call products directly, once it is there."""
+    if is_there():
+        _register(operator)
+
+
+def is_there() -> bool:
+    """Whether Inductor is, which takes a second to import."""
+    return "torch._inductor.lowering" in sys.modules
+
+
+@functools.cache
+def _register(operator: Any) -> None:
+    def lower(node: torch.fx.Node, a: Any, b: Any, *options: str, **named: str) -> Any:
+        values = [value_of(each) for each in (*node.args[:2], node)]
+        if any(each is None for each in values):
+            return None
+        left, right, c = values
+        return direct_call(product_into, c, (a, b), key_of(left, right, How(*options, **named)))
+
+    register(operator, lower)
+
+
+def value_of(node: Any) -> torch.Tensor | None:
+    """The fake tensor that torch knows a node of a graph by."""
+    found = getattr(node, "meta", {}).get("val")
+    return found if isinstance(found, torch.Tensor) else None
+
+
+def register(operator: Any, lower: Callable[..., Any]) -> None:
+    """Let `lower(node, *arguments)` say what an operator is in Inductor's code.
+
+    It remains an operator where that gives None, and in code that is not Python.
+    """
+    from torch._inductor import lowering
+    from torch._inductor.virtualized import V
+
+    as_operator = lowering.fallback_handler(operator, add_to_fallback_set=False)
+
+    def lowered(*given: Any, **named: Any) -> Any:
+        graph = V.graph
+        in_python = not (graph.cpp_wrapper or getattr(graph, "fx_wrapper", False))
+        found = lower(graph.current_node, *given, **named) if in_python else None
+        return _known(as_operator(*given, **named), graph.current_node) if found is None else found
+
+    lowering.register_lowering(operator, type_promotion_kind=None)(lowered)
+
+
+def _known(results: Any, node: torch.fx.Node) -> Any:
+    """What an operator of several outputs gave, whose call Inductor can estimate: it knows the node
+    and a type of neither such calls nor those of aten."""
+    first = results[0] if isinstance(results, list | tuple) else None
+    inputs = getattr(getattr(getattr(first, "data", None), "data", None), "inputs", None)
+    if inputs:
+        dtype = first.get_dtype()  # type: ignore[union-attr]
+        inputs[0]._post_init_setattr("origin_node", node)
+        inputs[0]._post_init_setattr("maybe_get_dtype", lambda: dtype)
+    return results
+
+
+def direct_call(
+    function: Callable[..., None], like: torch.Tensor, inputs: Sequence[Any], *keys: str
+) -> Any:
+    """The output of function(*inputs, *keys, out=…), which Inductor allocates as `like` lies."""
+    from torch._inductor import ir
+    from torch._inductor.virtualized import V
+
+    read = [ir.ExternKernel.realize_input(each) for each in inputs]
+    for each in read:  # as for an operator: nothing may give them other strides later
+        if ir.is_storage_and_layout(each):
+            ir.as_storage_and_layout(each, freeze=True)
+    size, stride = map(ir.convert_shape_to_inductor, (like.shape, like.stride()))
+    name = f"tilewright_extern_kernels_{function.__name__}"  # Inductor knows products by the middle
+    call = _call_type()(
+        ir.FixedLayout(like.device, like.dtype, size, stride),
+        read,
+        constant_args=keys,
+        python_kernel_name=name,
+    )
+    call.line = f"from {function.__module__} import {function.__name__} as {name}"
+    call.calls = V.graph.current_node
+    return ir.TensorBox.create(call)
+
+
+@functools.cache
+def _call_type() -> Any:
+    from torch._inductor import ir
+
+    class DirectCall(ir.ExternKernelOut):
+        """A call that brings the line which imports what it calls.
+
+        calls: the node whose operations Inductor counts. By itself it would take the one that
+        reads an output from the list of them.
+        """
+
+        line = ""
+        calls: torch.fx.Node | None = None
+
+        def get_origin_node(self) -> torch.fx.Node | None:
+            return self.calls
+
+        def codegen(self, wrapper: Any) -> None:
+            root = wrapper
+            while getattr(root, "parent_wrapper", None) is not None:
+                root = root.parent_wrapper
+            root.add_import_once(self.line)
+            super().codegen(wrapper)
+
+    return DirectCall
