@@ -20,16 +20,16 @@ from ..dialects.tile import KernelOp
 from ..dialects.verify import MALFORMED
 from ..passes import BY_REQUEST, LOWERING, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass, target_of
-from ..passes.checks.barriers import check_barriers
+from ..passes.checks.barriers.barriers import check_barriers
 from ..passes.checks.counts import check_counts
 from ..passes.checks.expanded import check_expanded
 from ..passes.checks.finish import check_finish
-from ..passes.checks.handles import check_handles
 from ..passes.checks.instructions import check_instructions
 from ..passes.checks.kernel import check_kernels
 from ..passes.checks.loops import check_loops
 from ..passes.checks.memory import check_memory
-from ..passes.checks.pipes import check_pipes
+from ..passes.checks.pipes.pipes import check_pipes
+from ..passes.checks.products.handles import check_handles
 from ..passes.expand.loops import is_expanded
 from ..passes.linalg.check_matmul import check_matmuls
 from ..passes.lowering.barriers.pipes_to_barriers import PipesToBarriers

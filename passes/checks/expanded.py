@@ -20,18 +20,18 @@ from ..base import operations, refused, walk
 from ..batches import loaded_argument, view_of_map
 from ..duals import first_other, is_dual
 from ..tile_order import check_order
-from .ahead import check_piece
-from .blockwise import check_steps
-from .epilogue import check_epilogue
+from .groups.stacks import check_stacks
 from .kernel import LOADS, MMAS
-from .launch import check_registers, check_source
-from .mma import check_mma
-from .operands import check_load, check_views
-from .roles import check_roles
-from .stacks import check_stacks
-from .swapped import check_swapped
-from .tiles import check_tiles
-from .written import check_written
+from .launch.launch import check_registers, check_source
+from .launch.roles import check_roles
+from .launch.tiles import check_tiles
+from .products.blockwise import check_steps
+from .products.mma import check_mma
+from .products.operands import check_load, check_views
+from .products.swapped import check_swapped
+from .stores.ahead import check_piece
+from .stores.epilogue import check_epilogue
+from .stores.written import check_written
 
 BOXES = (LoadBoxesOp, GatherBoxesOp, MulticastBoxesOp)
 

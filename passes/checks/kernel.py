@@ -88,19 +88,19 @@ from ..outputs import outputs_of, outputs_of_store
 from ..thread_rules import FREE, REGIONS, members
 from ..tile_order import ORDER_ATTRIBUTE, check_order
 from ..warp_grids import WARP_GRID_ATTRIBUTE, warps_of
-from .ahead import check_ahead, check_load_ahead, check_read_ahead
-from .blockwise import check_steps
-from .epilogue import check_epilogue
-from .launch import check_registers, check_source
-from .marks import check_mark
-from .mma import check_mma
-from .operands import check_load, check_views
-from .roles import check_names, check_place, check_threads
-from .shares import check_shares, check_view_mma
-from .stacks import check_stacks
-from .stores import check_store
-from .swapped import check_swapped
-from .tiles import check_tiles
+from .groups.stacks import check_stacks
+from .launch.launch import check_registers, check_source
+from .launch.marks import check_mark
+from .launch.roles import check_names, check_place, check_threads
+from .launch.tiles import check_tiles
+from .products.blockwise import check_steps
+from .products.mma import check_mma
+from .products.operands import check_load, check_views
+from .products.shares import check_shares, check_view_mma
+from .products.swapped import check_swapped
+from .stores.ahead import check_ahead, check_load_ahead, check_read_ahead
+from .stores.epilogue import check_epilogue
+from .stores.stores import check_store
 
 MEMORY = get_args(MEMORY_OPS)
 HANDLES = (CtaTileOp, *FREE)

@@ -34,7 +34,7 @@ from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.context import lent_context
 from tilewright.dialects.mlir import ir
 from tilewright.passes.base import TARGET_ATTRIBUTE
-from tilewright.passes.checks.barriers import check_barriers
+from tilewright.passes.checks.barriers.barriers import check_barriers
 
 TARGETS = ("sm_100a", "sm_90a")
 TILE = "tiling{tile=128x64x64},tma-insertion"

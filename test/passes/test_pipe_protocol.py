@@ -21,7 +21,7 @@ from edited_ir import (
 
 from tilewright.compiler.pipeline import run_passes_on_text
 from tilewright.dialects.errors import CompileError
-from tilewright.passes.checks.pipes import check_pipes
+from tilewright.passes.checks.pipes.pipes import check_pipes
 
 ACQUIRE, COMMIT, WAIT, RELEASE = (
     f'"pipe.{end}"' for end in ("acquire", "commit", "wait", "release")

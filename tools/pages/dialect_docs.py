@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin
 
 from ...dialects import pipe, sm, tile
 from ...dialects.mlir import ext, ir
-from ...passes.checks import pipes
+from ...passes.checks.pipes import pipes
 from ..command_line.own_process import as_process, print_document
 from .docstrings import details, summary
 

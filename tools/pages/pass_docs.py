@@ -25,7 +25,8 @@ from ...compiler.pipeline import LOWERING, PIPELINE, PassEvent
 from ...compiler.spec import MatmulSpec
 from ...dialects import legality, scaled_legality, store_legality
 from ...passes import BY_REQUEST, lowering, plan, thread_rules
-from ...passes.checks import barrier_sources, barriers, loops, memory, phases
+from ...passes.checks import loops, memory
+from ...passes.checks.barriers import barrier_sources, barriers, phases
 from ...passes.expand.loops import ExpandLoops
 from ...passes.linalg import (
     accepted_ops,

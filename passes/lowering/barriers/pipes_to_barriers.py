@@ -36,7 +36,7 @@ from ....dialects.tile.loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
 from ....dialects.tile.scales import ALL_MMAS
 from ....dialects.tile.stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
 from ...base import PassLog, operations, refused, target_of, the_kernel
-from ...checks.barriers import has_phases
+from ...checks.barriers.barriers import has_phases
 from .claims import lower_claim, lower_for_each_claim
 from .operand_tiles import describe_operand
 from .pipes import (

@@ -1,0 +1,242 @@
+"""The start and the end of a kernel, once pipes are barriers.
+
+init       one lane of the prologue initialises the barrier of every slot once, with the count
+           of its `sm.barriers`, and fences that
+meeting    all threads of the CTA, or of its cluster, meet behind the prologue, before the
+           program; at its end again, where there is tensor memory or a cluster
+memory     the first warp allocates tensor memory before the first meeting, and gives it back
+           behind the last; its address is read between the two
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from ....dialects import sm
+from ....dialects.mlir import ir
+from ....dialects.sm.memory import MEMORY_OPS, BarriersOp, TensorMemoryOp
+from ....dialects.sm.threads import (
+    LANE,
+    ConvergeOp,
+    EarlyOp,
+    FirstWarpOp,
+    PrologueOp,
+    RunOp,
+    who_runs,
+)
+from ....dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
+from ....dialects.tile.marks import MarkOp
+from ...base import defining_op, refused, walk
+from ...clone import constant_of
+from ...plan import cluster_of
+from ...team import place_op
+
+MEETINGS = (sm.CtaBarrierOp, sm.ClusterBarrierOp)
+AROUND = (FirstWarpOp, sm.FenceOp)
+PLACES = (
+    sm.TeamOp,
+    sm.CtaPlaceOp,
+    *get_args(MEMORY_OPS),
+    sm.BaseDescriptorOp,
+    sm.PositionOp,
+    sm.TallyOp,
+    TensorMapOp,
+    AccumulatorOp,
+    MarkOp,
+)
+BEFORE = (*PLACES, PrologueOp, EarlyOp, *AROUND)
+FENCED = {
+    op.OPERATION_NAME
+    for op in (PrologueOp, RunOp, ConvergeOp, sm.BarrierOp, sm.BarrierInitOp, sm.FenceOp)
+} | {sm.PrefetchTensorMapOp.OPERATION_NAME, "arith.constant"}
+"""What a prologue has that writes nothing, or nothing but barriers, which a fence orders."""
+
+
+def check_ends(kernel: KernelOp) -> None:
+    """Refuse, at the op, a start or an end that leaves out or doubles a part."""
+    _check_inits(kernel)
+    if cluster_of(kernel).size > 1:
+        place_op(kernel)
+    _Ends(kernel).check()
+
+
+def _check_inits(kernel: KernelOp) -> None:
+    counted: set[tuple[ir.Value, int]] = set()
+    fences = [op for op in walk(kernel, sm.FenceOp) if op.kind.value == "mbarrier_init"]
+    for op in walk(kernel, sm.BarrierInitOp):
+        barriers, slot = _initialised(op, fences)
+        label, arrivals = barriers.label.value, barriers.arrivals.value
+        if (barriers.barriers, slot) in counted:
+            raise refused(
+                op,
+                f"init: {label!r} of slot {slot} must be initialised once, got a "
+                "second time; drop it",
+            )
+        if op.count.value != arrivals:
+            raise refused(
+                op,
+                f"init: {label!r} counts {arrivals} arrivals, got {op.count.value}; take as many",
+            )
+        counted.add((barriers.barriers, slot))
+    for barriers in walk(kernel, BarriersOp):
+        for slot in range(barriers.slots.value):
+            if (barriers.barriers, slot) not in counted:
+                raise refused(
+                    barriers,
+                    f"init: {barriers.label.value!r} of slot {slot} must be initialised in "
+                    "sm.prologue, got no sm.barrier_init; add it",
+                )
+
+
+def _initialised(op: sm.BarrierInitOp, fences: list[sm.FenceOp]) -> tuple[BarriersOp, int]:
+    """The barriers and the slot whose one is initialised, by one lane of the prologue."""
+    made = defining_op(op.barrier)
+    slot = constant_of(made.index) if isinstance(made, sm.BarrierOp) else None
+    if slot is None or not 0 <= slot < made.barriers.type.slots:
+        raise refused(
+            op, "init: must be of one slot's sm.barrier, its index a constant, got another; name it"
+        )
+    region = op.operation.parent
+    if who_runs(op) != LANE or not isinstance(region.parent.opview, PrologueOp):
+        raise refused(
+            op,
+            f"init: a lane of sm.prologue must do it, got {who_runs(op)!r} in "
+            f"{region.parent.name}; put it there",
+        )
+    if not _is_fenced(op, fences):
+        raise refused(
+            op, 'init: must be fenced, got no sm.fence of "mbarrier_init" behind it; add one'
+        )
+    return defining_op(made.barriers), slot
+
+
+def _is_fenced(op: sm.BarrierInitOp, fences: list[sm.FenceOp]) -> bool:
+    block = op.operation.block
+    behind = (each.operation for each in fences if each.operation.block == block)
+    return any(op.operation.is_before_in_block(each) for each in behind)
+
+
+class _Ends:
+    """The ops of a kernel by their places: `start` and `end` are those of its two meetings."""
+
+    def __init__(self, kernel: KernelOp) -> None:
+        self.kernel, self.cluster = kernel, cluster_of(kernel)
+        self.ops = list(kernel.body.blocks[0].operations)
+        self.memory = walk(kernel, TensorMemoryOp)
+        self.start = 0
+        self.end = len(self.ops)
+
+    def check(self) -> None:
+        """Check meetings, then what stands on their sides."""
+        self._check_start()
+        if self.memory or self.cluster.size > 1:
+            self._check_end()
+        self._check_memory()
+
+    def _check_start(self) -> None:
+        where = (at for at, op in enumerate(self.ops) if not isinstance(op, BEFORE))
+        self.start = next(where)
+        self._check_meeting(self.start, "before the program")
+        for op in self.ops[self.start :]:
+            if isinstance(op, PrologueOp):
+                raise refused(
+                    op, "meeting: the prologue must stand before it, got it behind; move it"
+                )
+
+    def _check_end(self) -> None:
+        places = range(len(self.ops) - 1, self.start, -1)
+        self.end = next(
+            (at for at in places if not isinstance(self.ops[at], AROUND)), self.start + 1
+        )
+        self._check_meeting(self.end, "at the end")
+
+    def _check_meeting(self, at: int, when: str) -> None:
+        """A meeting of all who must, between fences of what tensor cores do."""
+        op, wanted = self.ops[at], MEETINGS[self.cluster.size > 1]
+        if not isinstance(op, wanted):
+            raise refused(
+                op,
+                f"meeting: all threads must meet by {wanted.OPERATION_NAME} {when}, got "
+                f"{op.operation.name}; add it",
+            )
+        if isinstance(op, sm.ClusterBarrierOp) and not op.releases.value and self._writes(at):
+            raise refused(
+                op,
+                f"meeting: must release what is written {when}, got a relaxed one; let it release",
+            )
+        around = [self._fence_at(each) for each in (at - 1, at + 1)]
+        if self.memory and around != ["tcgen05_before", "tcgen05_after"]:
+            raise refused(
+                op,
+                "meeting: the fences tcgen05_before and tcgen05_after must stand around it, got "
+                f"{' and '.join(around)}; add them",
+            )
+
+    def _writes(self, at: int) -> bool:
+        """Whether more than fenced barriers is written before a meeting."""
+        names = {name for op in walk(self.kernel, PrologueOp) for name in _names_in(op)}
+        return bool(self.memory) or at != self.start or not names <= FENCED
+
+    def _fence_at(self, at: int) -> str:
+        op = self.ops[at] if at < len(self.ops) else None
+        return op.kind.value if isinstance(op, sm.FenceOp) else "none"
+
+    def _check_memory(self) -> None:
+        for op_class in (sm.TmemAllocOp, sm.TmemRelinquishOp, sm.TmemBaseOp, sm.TmemDeallocOp):
+            found = walk(self.kernel, op_class)
+            if len(found) != len(self.memory):
+                raise refused(
+                    [*found, *self.memory][-1],
+                    f"memory: {len(self.memory)} allocation of tensor memory needs as many "
+                    f"{op_class.OPERATION_NAME}, got {len(found)}; have one each",
+                )
+            for op in found:
+                self._check_place(op)
+                self._check_fields(op)
+
+    def _check_place(self, op: Any) -> None:
+        """Its address is read between the meetings; the first warp does the rest on their sides."""
+        if isinstance(op, sm.TmemBaseOp):
+            right, where = self.start < self._at(op) < self.end, "between the two meetings"
+        else:
+            ends = isinstance(op, sm.TmemDeallocOp)
+            around = op.operation.parent.opview
+            at = self._at(around)
+            right = isinstance(around, FirstWarpOp) and (at > self.end if ends else at < self.start)
+            side = "behind the last meeting" if ends else "before the first meeting"
+            where = f"in a sm.first_warp {side}"
+        if not right:
+            raise refused(op, f"memory: must stand {where}, got it elsewhere; move it")
+
+    def _at(self, op: Any) -> int:
+        return self.ops.index(op) if op in self.ops else -1
+
+    def _check_fields(self, op: Any) -> None:
+        (memory,) = self.memory
+        wanted = {"columns": memory.columns.value, "cta_group": 2 if self.cluster.pair else 1}
+        for name, value in wanted.items():
+            got = getattr(op, name).value if hasattr(op, name) else value
+            if got != value:
+                raise refused(op, f"memory: {name} must be {value}, got {got}; take that")
+        if isinstance(op, sm.TmemAllocOp):
+            self._check_address(op, memory.offset.value)
+
+    def _check_address(self, op: sm.TmemAllocOp, offset: int) -> None:
+        to = defining_op(op.to)
+        got = constant_of(to.offset) if isinstance(to, sm.SharedAddressOp) else None
+        if got != offset:
+            raise refused(
+                op, f"memory: the address must go to byte {offset}, got {got}; write it there"
+            )
+
+
+def _names_in(op: PrologueOp) -> set[str]:
+    """Names of all ops under one, itself too."""
+    names: set[str] = set()
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        names.add(operation.name)
+        return ir.WalkResult.ADVANCE
+
+    op.operation.walk(visit)
+    return names

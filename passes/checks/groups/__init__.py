@@ -1,0 +1,1 @@
+"""Stacks of matrices and groups of rows or of K."""

@@ -1,0 +1,91 @@
+"""The rules of `check_kernel` on groups of K: what a tile's group has of it.
+
+depth       all tiles have the K of their group by the offsets that the kernel takes, of both
+            operands, and all agents take as many steps
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....dialects.mlir import ir
+from ....dialects.pipe import RoleOp
+from ....dialects.sm.threads import WarpsOp
+from ....dialects.tile import MMAS, CopyOp, KernelOp, LoadOp, TmaLoadOp, TmaMulticastOp
+from ....dialects.tile.batches import BatchOp, OrderedBatchOp
+from ....dialects.tile.groups import GroupColumnsOp, GroupDepthOp, GroupStepsOp
+from ...base import refused, walk
+from ...batches import argument_of, map_definition
+from ...groups import columns_of_group
+from ...outputs import outputs_of
+from .other_steps import check_other_steps
+
+LOADS = LoadOp | CopyOp | TmaLoadOp | TmaMulticastOp
+STEPS = ("depth", "less", "least", "most")
+
+
+def check_depth(kernel: KernelOp) -> None:
+    """What all ops together say."""
+    depths = walk(kernel, GroupDepthOp)
+    for op in depths:
+        _check_offsets(kernel, op, depths[0])
+    for part in walk(kernel, GroupColumnsOp):
+        _check_columns(kernel, part)
+    for load in walk(kernel, LOADS) if depths else ():
+        view = load.view if isinstance(load, LoadOp | CopyOp) else load.map
+        if columns_of_group(view) is None:
+            rule = "depth: both operands must have the K of the tile's group"
+            raise refused(load, f"{rule}, got all of it; take it by tile.group_columns")
+    limits = walk(kernel, GroupStepsOp)
+    for limit in limits:
+        _check_steps(kernel, limit, limits[0])
+    if limits:
+        check_other_steps(kernel)
+
+
+def _check_offsets(kernel: KernelOp, op: GroupDepthOp, first: GroupDepthOp) -> None:
+    batch: Any = None if isinstance(op.group.owner, ir.Block) else op.group.owner.opview
+    if not isinstance(batch, BatchOp) or op.group != batch.batch:
+        raise refused(op, "depth: must take the batch of a tile.batch, got another index; fix it")
+    arguments = list(kernel.body.blocks[0].arguments)
+    groups, depth = outputs_of(kernel)[0].type.shape[0], ir.MemRefType(arguments[0].type).shape[-1]
+    got = op.offsets.type.shape[0], op.extent.value
+    if op.offsets not in arguments[2:-1] or got != (groups, depth):
+        rule = f"depth: must cut the {depth} along K into {groups} groups by offsets of the kernel"
+        raise refused(op, f"{rule}, got {got[1]} into {got[0]}; fix it")
+    order = batch.order if isinstance(batch, OrderedBatchOp) else None
+    if order is not None and (order not in arguments[2:-1] or order.type.shape[0] != groups):
+        rule = f"depth: must take {groups} groups in an order that the kernel takes"
+        raise refused(op, f"{rule}, got {order.type}; fix it")
+    if op.offsets != first.offsets:
+        raise refused(op, "depth: all agents must cut K alike, got another way; give them one")
+
+
+def _depth_of(value: ir.Value) -> Any:
+    op = None if isinstance(value.owner, ir.Block) else value.owner.opview
+    return op if isinstance(op, GroupDepthOp) else None
+
+
+def _check_columns(kernel: KernelOp, op: GroupColumnsOp) -> None:
+    """The part that is taken is that of the tile's group."""
+    depth, whole = _depth_of(op.first), op.whole
+    if depth is None or op.first != depth.first or op.count != depth.count:
+        raise refused(op, "depth: must take the part of a tile.group_depth, got another; fix it")
+    view = whole if isinstance(whole.type, ir.MemRefType) else map_definition(op.part).view
+    if argument_of(view) not in list(kernel.body.blocks[0].arguments)[:2]:
+        raise refused(op, f"depth: must take a part of a or b, got {whole.type}; fix it")
+
+
+def _check_steps(kernel: KernelOp, op: GroupStepsOp, first: GroupStepsOp) -> None:
+    depth = _depth_of(op.count)
+    if depth is None or op.count != depth.count:
+        raise refused(op, "depth: must count the part of a tile.group_depth, got another; fix it")
+    tile = walk(kernel, MMAS)[0].a.type.layout.k
+    if op.depth.value != tile or (op.most.value + op.less.value) * tile < depth.extent.value:
+        got = f"{op.most.value + op.less.value} of {op.depth.value}"
+        rule = f"depth: steps of {tile} must cover the {depth.extent.value} along K"
+        raise refused(op, f"{rule}, got {got}; take more")
+    agents = walk(kernel, RoleOp | WarpsOp)
+    if len(agents) > 1 and any(getattr(op, name) != getattr(first, name) for name in STEPS):
+        rule = "depth: all agents must take as many steps"
+        raise refused(op, f"{rule}, got others than the first; give them one end")

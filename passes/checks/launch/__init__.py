@@ -1,0 +1,1 @@
+"""The launch, its roles, tiles and marks."""

@@ -1,0 +1,1 @@
+"""The protocol of pipes: who fills a ring, who empties it."""

@@ -1,0 +1,1 @@
+"""What MMAs and threads multiply: operands, tiles, scales, weights."""

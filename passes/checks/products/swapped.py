@@ -1,0 +1,48 @@
+"""What `check_kernel` asks of kernels whose MMAs multiply tiles of b by tiles of a.
+
+Rows of sums are columns of c, so what else has rows and columns has its own the other way round.
+"""
+
+from __future__ import annotations
+
+from ....dialects.mlir import ir
+from ....dialects.tile import ElementOp, KernelOp
+from ....dialects.tile.batches import TransposedOp
+from ....dialects.tile.outputs import StoreGroupsOp
+from ....dialects.tile.quantized import StoreQuantizedOp
+from ...base import SWAPPED_ATTRIBUTE, is_swapped, refused, walk
+from ...batches import transposed_of
+from ...duals import arg_names
+from ...outputs import outputs_of
+from ...weights import weight_names
+
+FIRST = ["a", "b"]
+NEIGHBOURS = StoreGroupsOp | StoreQuantizedOp
+
+
+def check_swapped(kernel: KernelOp) -> None:
+    """Refuse, in a swapped kernel, what has rows and columns that are not turned."""
+    if not is_swapped(kernel):
+        return
+    attribute = kernel.operation.attributes[SWAPPED_ATTRIBUTE]
+    if not isinstance(attribute, ir.UnitAttr):
+        rule = f"views: {SWAPPED_ATTRIBUTE} must be a unit attribute"
+        raise refused(kernel, f"{rule}, got {attribute}; leave its value out")
+    behind = len(FIRST) + len(weight_names(kernel))
+    others = arg_names(kernel)[behind : -len(outputs_of(kernel))]
+    if others != [f"e{number}" for number in range(len(others))]:
+        rule = "views: a swapped kernel must take a, b and what its epilogue reads"
+        got = ", ".join(arg_names(kernel))
+        raise refused(kernel, f"{rule}, got {got}; drop {SWAPPED_ATTRIBUTE}")
+    for op in walk(kernel, TransposedOp):
+        if transposed_of(op.view) is not None:
+            rule = "views: must turn a view of the kernel, or a matrix of one"
+            raise refused(op, f"{rule}, got a turned one; take that as it lies")
+    for store in walk(kernel, NEIGHBOURS):
+        rule = "views: a swapped kernel must store single elements"
+        raise refused(store, f"{rule}, got neighbours of a row; drop {SWAPPED_ATTRIBUTE}")
+
+
+def is_turned_element(op: ElementOp) -> bool:
+    """Whether a view as large as C has its rows for columns."""
+    return transposed_of(op.source) is not None

@@ -1,0 +1,1 @@
+"""Where sums go: pieces, epilogues, and what comes ahead of them."""
