@@ -47,8 +47,8 @@ format: $(LINT_TOOLS)
 	$(BIN)/ruff format .
 
 bench: $(INSTALLED)
-	$(BIN)/python benchmarks/compile_time.py
-	$(BIN)/python benchmarks/emulator.py
+	$(BIN)/python benchmarks/host/compile_time.py
+	$(BIN)/python benchmarks/emulator/emulator.py
 
 clean:
 	rm -rf $(VENV) build

@@ -1,4 +1,4 @@
-"""benchmarks/emulator.py: its table, its aims and its plot, on made-up figures and one tiny run."""
+"""benchmarks/emulator: its table, its aims and its plot, on made-up figures and one tiny run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "emulator"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""benchmarks/gpu_host.py: its tables without a GPU, and all of it on one."""
+"""benchmarks/host/gpu_host.py: its tables without a GPU, and all of it on one."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.runtime.launch.devices import why_no_gpu
 
-SCRIPT = Path(__file__).parent.parent.parent / "benchmarks" / "gpu_host.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "host" / "gpu_host.py"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""benchmarks/gpu_test*.py without a GPU: the set, the way to the emulator, and what is found."""
+"""benchmarks/gpu_test without a GPU: the set, the way to the emulator, and what is found."""
 
 import importlib
 import itertools
@@ -13,7 +13,7 @@ import torch
 from tilewright.compiler.presets import HOPPER_PRESETS
 from tilewright.compiler.spec import MatmulSpec
 
-FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "gpu_test"
 EPILOGUE = {"arguments": [{"tensor": None, "axes": ["m", "n"]}], "operations": [], "result": 0}
 RIGHT, SEED = None, 7
 

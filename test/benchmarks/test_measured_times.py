@@ -12,7 +12,7 @@ from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 
-FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "estimate"
 
 
 @pytest.fixture

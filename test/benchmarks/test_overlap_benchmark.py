@@ -1,4 +1,4 @@
-"""benchmarks/overlap.py: how it counts hidden time, and one tiny run of two processes by gloo."""
+"""overlap.py: how it counts hidden time, and one tiny run of two processes by gloo."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "parallel"
 
 
 @pytest.fixture

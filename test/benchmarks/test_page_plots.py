@@ -1,4 +1,4 @@
-"""benchmarks/page_plots.py: the plots in docs/ show the numbers that stand on their pages."""
+"""benchmarks/plots/page_plots.py: the plots in docs/ show the numbers that stand on their pages."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture
 def plots(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "plots"))
     return importlib.import_module("page_plots")
 
 
 def test_the_plots_of_the_pages_are_drawn_from_their_tables(plots):
     for plot in plots.PLOTS:
         kept = (ROOT / "docs" / plot.file).read_text()
-        assert kept == plots.render(plot), "run python benchmarks/page_plots.py"
+        assert kept == plots.render(plot), "run python benchmarks/plots/page_plots.py"
     kept = (ROOT / "docs" / plots.SHAPES_PLOT).read_text()
-    assert kept == plots.render_shapes(), "run python benchmarks/page_plots.py"
+    assert kept == plots.render_shapes(), "run python benchmarks/plots/page_plots.py"
 
 
 def test_the_lengths_of_bars_are_as_their_values(plots):

@@ -13,8 +13,9 @@ FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
 
 @pytest.fixture(autouse=True)
 def benchmarks(monkeypatch):
-    """The scripts' folder, as when one of them is run."""
-    monkeypatch.syspath_prepend(str(FOLDER))
+    """The scripts' folders, as when one of them is run."""
+    for folder in (FOLDER, FOLDER / "plots"):
+        monkeypatch.syspath_prepend(str(folder))
     yield
     for name in ("shape_lists", "ratio_plot"):
         sys.modules.pop(name, None)

@@ -161,7 +161,7 @@ AMPERE = ChipFigures(
     tma_store_rate=Figure(64, "B/cycle", "what threads stage and store", True),
     epilogue_rate=Figure(25, "instructions/cycle", "of what an epilogue computes", True),
 )
-FITTED = "fitted to an H200's times (benchmarks/fit_estimate.py)"
+FITTED = "fitted to an H200's times (benchmarks/estimate/fit_estimate.py)"
 # What is not here is as above.
 HOPPER = replace(
     AMPERE,
@@ -277,7 +277,7 @@ FIGURES = {
     "sm_120a": SMALL_BLACKWELL,
 }
 H100 = "an H100 SXM of 80 GB"
-ITS_TIMES = "fitted to an H100's times (benchmarks/fit_estimate.py --target h100)"
+ITS_TIMES = "fitted to an H100's times (benchmarks/estimate/fit_estimate.py --target h100)"
 assert HOPPER.split is not None  # above
 RELEASED = "less 1200 for the release of a cluster's first meeting, since left out"
 OF_GPUS = {

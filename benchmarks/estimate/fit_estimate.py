@@ -1,8 +1,8 @@
 """Fits the estimate's figures of an H200 to measured times, and says how well it then chooses.
 
-    python benchmarks/fit_estimate.py [--table benchmarks/h200_times.csv] [--folds 5] [--sweeps 8]
-    python benchmarks/fit_estimate.py --target h100          those in which an H100 differs
-    python benchmarks/fit_estimate.py --add RESULTS.json     more rows, of `tilewright tune measure`
+    python benchmarks/estimate/fit_estimate.py [--table CSV] [--folds 5] [--sweeps 8]
+    python benchmarks/estimate/fit_estimate.py --target h100       those in which an H100 differs
+    python benchmarks/estimate/fit_estimate.py --add RESULTS.json  rows of `tilewright tune measure`
 
 The table has the times of some twenty schedules for each of many shapes that were drawn at random:
 

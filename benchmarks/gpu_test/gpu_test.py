@@ -1,8 +1,8 @@
 """Whether bundles compute the right results on this GPU: every element, in every run.
 
-    python benchmarks/gpu_test.py FOLDER [--every N] [--device cuda] [--json PATH]
+    python benchmarks/gpu_test/gpu_test.py FOLDER [--every N] [--device cuda] [--json PATH]
 
-FOLDER holds what benchmarks/gpu_test_bundles.py made; `runtime` must be importable as
+FOLDER holds what gpu_test_bundles.py made; `runtime` must be importable as
 tilewright.runtime, and torch, numpy and cuda-python installed. Each kernel runs three times on
 standard normals (bytes: all that there are) and three times on integers from -4 to 4; before each
 run the output is NaN (s32: its largest number), and so is the memory around every tensor. What is

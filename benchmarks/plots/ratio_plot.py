@@ -1,6 +1,6 @@
 """Speed relative to cuBLAS against the work of a matmul, one dot a shape.
 
-    python benchmarks/page_plots.py     draws it with the others
+    python benchmarks/plots/page_plots.py     draws it with the others
 
 The numbers are those of the tables in docs/appendix/shapes.md, which `gpu.py` has printed.
 """

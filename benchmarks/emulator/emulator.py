@@ -1,8 +1,9 @@
 """How fast the emulator runs our kernels, how much memory it takes, and what they execute.
 
-    python benchmarks/emulator.py [--json] [--plot docs/emulator-cost.svg]
-    python benchmarks/emulator.py --preset v6 --size 1024 --check fast
-    python benchmarks/emulator.py --sizes 256x256x256,512x512x512 [--repeat 3] [--workers 2]
+    python benchmarks/emulator/emulator.py [--json] [--plot docs/emulator-cost.svg]
+    python benchmarks/emulator/emulator.py --preset v6 --size 1024 --check fast
+    python benchmarks/emulator/emulator.py --sizes 256x256x256,512x512x512 [--repeat 3]
+                                           [--workers 2]
 
 Without sizes, the figures that the emulator is held to, and what they cost: preset v6 from 256³ to
 4096³ with each level of checks. With sizes, each prefix of the schedule that is chosen for them, or

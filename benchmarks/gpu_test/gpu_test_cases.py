@@ -1,4 +1,4 @@
-"""The kernels that benchmarks/gpu_test.py checks: what to multiply, and how it is compiled."""
+"""The kernels that gpu_test.py checks: what to multiply, and how it is compiled."""
 
 from __future__ import annotations
 

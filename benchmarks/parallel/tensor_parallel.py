@@ -1,7 +1,8 @@
 """A transformer's MLP by tensor parallelism on the GPUs of one host, beside torch's products.
 
-    python benchmarks/tensor_parallel.py [--gpus 2] [--rows 8192] [--hidden 4096] [--inner 14336]
-                                         [--rounds 15] [--bias] [--json PATH]
+    python benchmarks/parallel/tensor_parallel.py [--gpus 2] [--rows 8192] [--hidden 4096]
+                                                  [--inner 14336] [--rounds 15] [--bias]
+                                                  [--json PATH]
 
 The block is down(silu(gate(x)) * up(x)) in bf16. gate and up are cut by columns, down by rows
 (`ColwiseParallel`, `RowwiseParallel`), and NCCL adds up what the ranks have. Every rank runs this

@@ -1,8 +1,8 @@
 """How long a spec takes to become a cubin, stage by stage: in a cold process and in a warm one.
 
-    python benchmarks/compile_time.py [--m 512 --n 768 --k 320] [--repeat 5] [--json]
-    python benchmarks/compile_time.py --passes
-    python benchmarks/compile_time.py --calls
+    python benchmarks/host/compile_time.py [--m 512 --n 768 --k 320] [--repeat 5] [--json]
+    python benchmarks/host/compile_time.py --passes
+    python benchmarks/host/compile_time.py --calls
 
 Without a flag every figure is the median of the repeats, in milliseconds of wall time. "cold" is
 one whole `tilewright compile --emit cubin` process, from exec to exit; "warm" is the same

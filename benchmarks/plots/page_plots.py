@@ -1,6 +1,6 @@
 """Draw the plots of docs/performance.md and docs/hopper.md from tables in docs/.
 
-    python benchmarks/page_plots.py
+    python benchmarks/plots/page_plots.py
 
 Bars show one column of the first table under a heading, beside a line at 1; dots show the ratio of
 each shape in docs/appendix/shapes.md against its work. Run it after the numbers of a page were
@@ -16,7 +16,7 @@ from pathlib import Path
 import ratio_plot
 from ratio_plot import dots
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 WIDTH, LABELS, RIGHT, TOP, BOTTOM = 640, 170, 60, 36, 24
 ROW_HEIGHT, BAR_HEIGHT = 20, 13
 AHEAD, BEHIND = "#1f77b4", "#b0b7bf"

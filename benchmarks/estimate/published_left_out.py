@@ -1,6 +1,6 @@
 """How much the estimate for Blackwell owes to each published kernel: leaves one out at a time.
 
-    python benchmarks/published_left_out.py
+    python benchmarks/estimate/published_left_out.py
 
 The figures that are read from times of whole kernels are found anew from all kernels but one
 (least squares of the logarithms, within what is known of each), and the one is predicted with

@@ -1,8 +1,8 @@
 """How much of the collectives' time runs behind compute, with our kernels and with torch's.
 
-    python benchmarks/overlap.py [--gpus 2] [--rows 4096] [--hidden 4096] [--inner 14336]
-                                 [--layers 3] [--cuts tensor,fsdp] [--overlap nodes] [--rounds 7]
-                                 [--report] [--json PATH]
+    python benchmarks/parallel/overlap.py [--gpus 2] [--rows 4096] [--hidden 4096] [--inner 14336]
+                                          [--layers 3] [--cuts tensor,fsdp] [--overlap nodes]
+                                          [--rounds 7] [--report] [--json PATH]
 
 A chain of layers x + down(silu(gate(norm(x))) * up(norm(x))) in bf16, cut in one of two ways:
 

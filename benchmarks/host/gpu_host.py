@@ -1,6 +1,6 @@
 """What a matmul on this GPU costs the host, by each way to call it, beside torch's own.
 
-    python benchmarks/gpu_host.py [--size 512] [--json PATH] [--eager]
+    python benchmarks/host/gpu_host.py [--size 512] [--json PATH] [--eager]
 
 Needs the compiler and a GPU. First calls are measured in processes of their own: one that compiles
 into an empty cache, one that finds the bundle on disk; then the second call, until its output is

@@ -1,7 +1,7 @@
 """What the provider of torch.compile costs the host for models, in CPU seconds, without a GPU.
 
-    python benchmarks/model_compile_time.py [--target sm_90a] [--only gpt2] [--processes 0]
-    python benchmarks/model_compile_time.py --profile      where this process spends it
+    python benchmarks/host/model_compile_time.py [--target sm_90a] [--only gpt2] [--processes 0]
+    python benchmarks/host/model_compile_time.py --profile      where this process spends it
 
 Models are those of examples/, in their real sizes on torch's meta device. torch traces them before
 the clock starts, as it does for Inductor alone. Then, for each graph of a model:
@@ -36,7 +36,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 COLUMNS = ("own", "helpers", "wall", "again")
 CACHES = type(functools.lru_cache(len))
 MODELS = ("gpt2 step", "gpt2 any tokens", "llama prefill", "llama decode", "llama any tokens")

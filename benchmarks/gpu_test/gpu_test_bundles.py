@@ -1,9 +1,10 @@
-"""Compiles the kernels that benchmarks/gpu_test.py checks, on a machine that needs no GPU.
+"""Compiles the kernels that gpu_test.py checks, on a machine that needs no GPU.
 
-    python benchmarks/gpu_test_bundles.py FOLDER [--target sm_90a] [--only TEXT] [--emulate 4e6]
+    python benchmarks/gpu_test/gpu_test_bundles.py FOLDER [--target sm_90a] [--only TEXT]
+                                                   [--emulate 4e6]
 
-Writes one bundle a kernel of benchmarks/gpu_test_cases.py, FOLDER/NAME.zip, and FOLDER/index.json:
-each kernel's group and, up to `--emulate` multiplications, the SHA-256 of what the emulator
+Writes one bundle a kernel of gpu_test_cases.py, FOLDER/NAME.zip, and FOLDER/index.json: each
+kernel's group and, up to `--emulate` multiplications, the SHA-256 of what the emulator
 computes for the integers that the GPU will get. Bundles that are there are kept, so that a stopped
 run goes on: take a new folder for another compiler. A refused kernel is said so; the status is 1.
 """
