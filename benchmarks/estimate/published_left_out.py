@@ -4,11 +4,12 @@
 
 The figures that are read from times of whole kernels are found anew from all kernels but one
 (least squares of the logarithms, within what is known of each), and the one is predicted with
-them. A figure that holds for the others only would show here. Takes a minute, needs no GPU.
+them. A figure that holds for the others only would show here. Takes seconds, needs no GPU.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import math
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ Values = dict[str, float]
 
 def main() -> None:
     """A line for each kernel, and the median and the most of all."""
+    argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
     errors = []
     for name in TIMED:
         values = fitted([other for other in TIMED if other != name])
@@ -84,7 +86,7 @@ def clear() -> None:
     from tilewright.compiler.schedule.estimates import tensor_estimate
 
     tensor_estimate._steps.cache_clear()
-    tensor_estimate._moved_us.cache_clear()
+    tensor_estimate.moved_us.cache_clear()
     predicted_as_timed.cache_clear()
 
 
