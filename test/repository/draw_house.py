@@ -5,8 +5,9 @@
 
 A room is a folder that holds Python files; its `__init__.py`, if that imports, is a room apart,
 the front of what lies behind. An import counts wherever it stands: at the top of a file, inside a
-function, or for types only. The drawing leaves out an arrow where a longer way leads
-to the same room (the transitive reduction), so that it can be read.
+function, or for types only. So that it can be read, the drawing shows the rooms inside
+`compiler/schedule` or `passes/lowering` as one, and leaves out an arrow where a longer way leads to
+the same room (the transitive reduction).
 """
 
 from __future__ import annotations
@@ -106,6 +107,18 @@ def counted(root: Path) -> str:
     return ", ".join(f"{value} {name}" for name, value in parts.items())
 
 
+def overview(rooms: nx.DiGraph) -> nx.DiGraph:
+    """The rooms, those inside one as one; its front stands apart."""
+    whole = nx.relabel_nodes(rooms, _whole)
+    whole.remove_edges_from(list(nx.selfloop_edges(whole)))
+    return whole
+
+
+def _whole(room: str) -> str:
+    parts = room.split("/")
+    return room if parts[2:] == ["__init__"] else "/".join(parts[:2])
+
+
 def drawn(rooms: nx.DiGraph) -> str:
     """The rooms as a Mermaid flowchart, a box a top-level folder."""
     boxes = defaultdict(list)
@@ -135,7 +148,7 @@ def with_drawing(page: str) -> str:
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     rooms = room_graph(import_graph(ROOT))
-    return f"{before}{BEGIN}\n{drawn(rooms)}\n\n{counted(ROOT)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{drawn(overview(rooms))}\n\n{counted(ROOT)}\n{END}{after}"
 
 
 def main() -> None:
