@@ -25,6 +25,7 @@ from .added_rules import (
     added_ring,
     scaled_registers,
 )
+from .group_rules import MMA_ROWS, group_columns, group_height, group_order, group_ring
 from .operand_rules import (
     mma_shape,
     multicast_slice,
@@ -33,17 +34,12 @@ from .operand_rules import (
     tma_box,
     tma_row_pitch,
 )
+from .scheduler_rules import alternating_consumers, launch_control, one_wave, resident_clusters
 from .staging_rules import pieces_ahead, staged_store
 
 COPIED_REGISTERS_MAX = 128  # of accumulators, beside a warpgroup that copies
 COPIED_ODD_N_MAX = 240  # of the tile there, where each element of C is stored by itself
-GROUP_COLUMNS = 256  # of 64 rows of one of several tiles of a group
-GROUP_STAGES = 4
-GROUP_ROWS_HIGH = 256  # of a group in the mean, from which on tiles in turns have 128
-PING_PONG_N = 128  # as narrow as the tile of one of two consumers may be, if C is wider
 SHARING_MAX = 8  # CTAs of a cluster that any GPU takes (CUDA programming guide, clusters)
-WIDE_CLUSTER = 4  # CTAs
-MMA_ROWS = 64  # of the smaller MMA of a tensor memory
 PART_K_TILES = 8  # with fewer, what is saved is less than what the parts cost
 
 Rule = Callable[[Problem, Schedule, Target], str | None]
@@ -207,11 +203,6 @@ def tensor_memory(problem: Problem, schedule: Schedule, target: Target) -> str |
     return legality.accumulator_columns(target, m, n, buffers)
 
 
-def launch_control(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Cluster launch control is for chips that have it."""
-    return legality.launch_control(target) if schedule.scheduler == "clc" else None
-
-
 def ring_depth(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """A ring deeper than the K tiles that go through it is never full."""
     rounds = 1 if schedule.scheduler == "none" else tile_rounds(problem, schedule, target)
@@ -219,98 +210,6 @@ def ring_depth(problem: Problem, schedule: Schedule, target: Target) -> str | No
     if schedule.stages <= steps:
         return None
     return f"{schedule.stages} stages for {steps} K tiles in a CTA"
-
-
-def one_wave(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Persistence needs more tiles than CTAs run at once; then groups have it, wide clusters don't.
-
-    The next cluster of four CTAs waits until so many places of one GPC are free: on an H200 each of
-    43 such schedules was slower than others of its problem, by 5 to 112 %. CTAs of one tile were by
-    14 to 39 % of groups of 64 and 128 rows, and by 11 and 17 % of groups a third of which had none:
-    CTAs without a row multiply all the same.
-    """
-    ctas, slots = problem.ctas(schedule), resident_ctas(schedule, target)
-    if schedule.scheduler == "none":
-        if not target.issuers_store or ctas <= slots:
-            return None
-        wide = schedule.cluster_size >= WIDE_CLUSTER
-        if wide or problem.grouped == "m":
-            what = f"in clusters of {schedule.cluster_size}" if wide else "of groups"
-            return f"{ctas} CTAs {what} are more than the {slots} at once"
-        return None
-    if ctas > slots:
-        return None
-    return f"{ctas} tiles run at once on {slots} multiprocessors, there is no next tile"
-
-
-def resident_clusters(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Clusters that take a static share of the tiles must all find room at once."""
-    size = schedule.cluster_size
-    launched, resident = target.multiprocessors // size, resident_ctas(schedule, target) // size
-    if schedule.scheduler != "static" or launched <= resident:
-        return None
-    return f"{launched} clusters of {size} share the tiles, {resident} run at once"
-
-
-def group_height(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """A group as high as the grid is the order along M, but where it begins anew with each of the
-    problem's groups."""
-    rows, _ = problem.grid(schedule)
-    if schedule.order != "grouped" or schedule.group < rows or problem.grouped == "m":
-        return None
-    return f"a group of {schedule.group} is no less than the {rows} tiles along M"
-
-
-def group_columns(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Of tiles of 64 rows, of which groups have several, those of fewer columns than 256 took up to
-    18 % longer on an H100."""
-    m, n, _ = schedule.tile
-    least = min(GROUP_COLUMNS, problem.n)
-    plain = not problem.adds_products and problem.products == 1 and target.issuers_store
-    if not (plain and problem.cut and m == MMA_ROWS and n < least):
-        return None
-    return f"tiles of {m}x{n} of groups were slower than those of {least} columns on an H100"
-
-
-def group_ring(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Of groups of few rows tiles of 64x256 in turns took up to 5 % less with four stages than with
-    five, on an H100 and an H200: DRAM is the limit, and reads ahead only keep more of L2."""
-    m, n, _ = schedule.tile
-    few = problem.cut and schedule.ping_pong and m == MMA_ROWS and n >= GROUP_COLUMNS
-    if not few or schedule.stages <= GROUP_STAGES:
-        return None
-    return f"{schedule.stages} stages of {m}x{n} in turns were slower than {GROUP_STAGES} of groups"
-
-
-def group_order(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Matrices of groups are read once where tiles are computed group by group."""
-    if problem.grouped != "m" or schedule.scheduler != "static" or schedule.order == "grouped":
-        return None
-    return f"tiles {schedule.raster} are not computed group by group"
-
-
-def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Two consumers take turns in a loop over tiles, which one warpgroup each can hold."""
-    m, n, _ = schedule.tile
-    if not schedule.ping_pong:
-        return None
-    if problem.adds_products:
-        return "consumers take turns with the tensor core, which waits for one that adds products"
-    broken = legality.alternating_consumers(target)
-    if broken:
-        return broken
-    if schedule.scheduler == "none":
-        return "consumers take turns where a CTA has several tiles, got scheduler none"
-    broken = legality.consumer_warpgroups(m, n, target.mma_warpgroups(m, n) or 0)
-    if broken:
-        return broken
-    if n < min(PING_PONG_N, problem.n):
-        return f"tiles of {n} columns were slower than 128x{PING_PONG_N} in turns on an H200"
-    if problem.cut and m == MMA_ROWS and problem.m >= GROUP_ROWS_HIGH:
-        return (
-            f"tiles of {m} rows of groups of {problem.m} were slower than 128 in turns on both GPUs"
-        )
-    return None
 
 
 def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -324,8 +223,6 @@ def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | N
     return curve or legality.grid_extents(target, (rows, columns))
 
 
-# A search settles tile, cluster, scheduler, staging and stages in this order; the rules of a step
-# look at nothing that a later step settles.
 def reduced_groups(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """Threads have whole groups of neighbours that the epilogue reduces: in tensor memory of 64
     rows, each of half the columns."""
@@ -336,6 +233,8 @@ def reduced_groups(problem: Problem, schedule: Schedule, target: Target) -> str 
     return f"{schedule.tile[1]} columns are no multiple of {wanted}, that groups are reduced in"
 
 
+# A search settles tile, cluster, scheduler, staging and stages in this order; the rules of a step
+# look at nothing that a later step settles.
 TILE_RULES: tuple[Rule, ...] = (
     mma_shape,
     accumulator_registers,

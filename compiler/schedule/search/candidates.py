@@ -27,10 +27,10 @@ from ..rules.rules import (
     SHARING_MAX,
     STAGES_RULES,
     STAGING_RULES,
-    WIDE_CLUSTER,
     keeps,
     wasted_tile,
 )
+from ..rules.scheduler_rules import WIDE_CLUSTER
 from ..tile_extents import M_TILES, extents_of, k_extents, n_extents
 from ..waves import resident_ctas, resident_in_clusters
 from .stagings import STAGING_ORDER, deepest, ways_to_store
