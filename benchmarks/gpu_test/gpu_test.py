@@ -26,56 +26,26 @@ Exit status 1 when a kernel breaks a rule. `--device cpu` is the emulator, to tr
 from __future__ import annotations
 
 import argparse
-import functools
-import hashlib
 import json
 import sys
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
+from gpu_test_judges import JUDGES, each_alone, judge_quantized
 from gpu_test_launches import judge_launches
+from gpu_test_runs import INTEGERS, NORMALS, digest, draw, run_nothing, run_once, seed_of
 from gpu_test_sizes import Size, is_nothing, of_size, values_of
-from gpu_test_sums import known_product, summed_in_order
 
 from tilewright.runtime import load
-from tilewright.runtime.bundles.manifest import (
-    epilogues,
-    grouped_extent,
-    offsets_of,
-    operands,
-    outputs,
-)
-from tilewright.runtime.bundles.sizes import named, tensor_for
-from tilewright.runtime.element_types import BLOCKWISE, torch_dtype
-from tilewright.runtime.element_types import INTEGERS as DTYPES_OF_INTEGERS
 from tilewright.runtime.errors import DeviceError
-from tilewright.runtime.group_sizes import OFFSETS, ORDER, ROWS
-from tilewright.runtime.judge.groups import group_ends, parts_of_depth
-from tilewright.runtime.judge.reference import compare, expected_output, to_float64
 from tilewright.runtime.launch.comparison import machine
 from tilewright.runtime.launch.devices import why_no_gpu
 from tilewright.runtime.strict_json import parse_json
 
 INDEX = "index.json"
-NORMALS, INTEGERS = "normals", "integers"
 RUNS = 3
-GUARD = 1024  # elements on either side of a tensor, which keep its address a multiple of 16 bytes
-INTEGER_MAX = 4
-SCALES, ZEROS, ZEROS_BELOW = "scales", "zeros", 16  # of narrow weights
-
-Inputs = dict[str, torch.Tensor]
-BITS = {
-    1: torch.int8,
-    2: torch.int16,
-    4: torch.int32,
-    8: torch.int64,
-}  # their largest is a NaN of every float
 
 
 @dataclass
@@ -156,21 +126,6 @@ def judge_size(
     return problems
 
 
-def run_nothing(kernel: Any, values: Sequence[int], place: str) -> tuple[list[torch.Tensor], bool]:
-    """A call of tensors without rows or matrices, in the midst of memory that is all NaN: its
-    outputs, and whether that memory is as it was."""
-    sizes = named(kernel.manifest, values)
-    declared = [tensor_for(each, sizes) for each in kernel.manifest["tensors"]]
-    inputs = [guarded(each, place)[0] for each in declared if each["role"] == "input"]
-    places = [each for each in declared if each["role"] == "output"]
-    pairs = [guarded(each, place) for each in places]
-    found, memories = [each[0] for each in pairs], [each[1] for each in pairs]
-    kernel(*inputs, out=tuple(found) if len(found) > 1 else found[0])
-    intact = all(bool((each == torch.iinfo(each.dtype).max).all()) for each in memories)
-    shaped = all(not each.numel() for each in found)
-    return [each.cpu() for each in found], intact and shaped
-
-
 def judge(kernel: Any, seed: int, emulated: str | None, place: str) -> list[str]:
     """Run a kernel on both kinds of inputs; the rules that it breaks."""
     problems = []
@@ -192,189 +147,6 @@ def judge(kernel: Any, seed: int, emulated: str | None, place: str) -> list[str]
     if emulated is not None and digest(several[0]) != emulated:
         problems.append("emulator: integers must give the emulator's bits, got others")
     return problems
-
-
-def each_alone(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A manifest for each output, as if it were the only one."""
-    inputs = [each for each in manifest["tensors"] if each["role"] == "input"]
-    told = epilogues(manifest)
-    return [
-        {**manifest, "tensors": [*inputs, each], "epilogue": told[each["name"]], "outputs": []}
-        for each in outputs(manifest)
-    ]
-
-
-def judge_quantized(
-    manifest: Mapping[str, Any], inputs: Inputs, found: Sequence[torch.Tensor], place: str
-) -> list[str]:
-    """Compare elements and scales with what the float64 product lets them be."""
-    written = {each["name"]: value for each, value in zip(outputs(manifest), found, strict=True)}
-    problems = []
-    for c in outputs(manifest):
-        limits = expected_output(manifest, {**inputs, **written}, place != "cpu", c["name"])
-        actual = to_float64(written[c["name"]], c["dtype"])
-        told = compare(limits, actual, c["dtype"], c["name"])
-        problems += [] if told.passed else [f"quantized: must lie within bounds, got {told}"]
-    return problems
-
-
-def judge_normals(
-    manifest: Mapping[str, Any], inputs: Inputs, output: torch.Tensor, place: str
-) -> list[str]:
-    """Compare with the float64 product, within the bounds of what an MMA sums, and on a GPU with
-    what its MMAs are known to sum."""
-    problems = judge_bounds(manifest, inputs, output, place)
-    return problems + (judge_sums(manifest, inputs, output, place) if place != "cpu" else [])
-
-
-def judge_bounds(
-    manifest: Mapping[str, Any], inputs: Inputs, output: torch.Tensor, place: str
-) -> list[str]:
-    """Compare with what the epilogue makes of the float64 product and the other operands."""
-    c, on_gpu = manifest["tensors"][-1], place != "cpu"
-    expected = expected_output(manifest, {**inputs, c["name"]: output}, on_gpu)
-    found = compare(expected, to_float64(output, c["dtype"]), c["dtype"])
-    return [] if found.passed else [f"bounds: every element must lie within them, got {found}"]
-
-
-def judge_sums(
-    manifest: Mapping[str, Any], inputs: Inputs, output: torch.Tensor, place: str
-) -> list[str]:
-    """Compare with what Hopper's MMAs give, bit for bit."""
-    if not summed_in_order(manifest):
-        return []
-    wrong = int((known_product(manifest, inputs, place) != output).sum())
-    return [f"known: sums must have the bits of this GPU's MMAs, got {wrong} others"] * (wrong > 0)
-
-
-def judge_integers(
-    manifest: Mapping[str, Any], inputs: Inputs, output: torch.Tensor, place: str
-) -> list[str]:
-    """Compare with the exact product: sums of small integers are exact in float32 in any order, and
-    those below 2^14 in Hopper's sums of 8-bit floats. Where the epilogue reads other operands,
-    within the bounds."""
-    if "b2" not in inputs and manifest["epilogue"]["arguments"][1:]:
-        return judge_bounds(manifest, inputs, output, place)
-    a, b = (_scaled(manifest, inputs, each["name"]) for each in manifest["tensors"][:2])
-    grouped = offsets_of(manifest) is not None
-    product = functools.partial(product_of_groups, manifest, inputs) if grouped else plain_product
-    exact = product(a, b)
-    if "b2" in inputs:  # without an epilogue one product times the other, in float32
-        exact = (exact.float() * product(a, inputs["b2"].double()).float()).double()
-    if output.itemsize == 1 and output.is_floating_point():  # older torch gives NaN beyond it
-        most = torch.finfo(output.dtype).max
-        exact = exact.clamp(-most, most)
-    found = (
-        output[: len(exact)] if output.dim() == 2 else output
-    )  # behind the last group is nothing
-    wrong = int((exact.to(output.dtype).double() != found.double()).sum())
-    if len(found) < len(output):
-        wrong += int((~output[len(exact) :].isnan()).sum())
-    return [f"exact: every element must be the exact product, got {wrong} others"] if wrong else []
-
-
-def _scaled(manifest: Mapping[str, Any], inputs: Inputs, name: str) -> torch.Tensor:
-    """An operand, times its scales if it has some: of 128 elements of K, or of narrow weights."""
-    dtype = next(each["dtype"] for each in manifest["tensors"] if each["name"] == name)
-    values = torch.from_numpy(to_float64(inputs[name], dtype))
-    form = manifest.get("blockwise", {}).get(name)
-    if name == "b" and "weights" in manifest:
-        groups = values.unflatten(1, (-1, manifest["weights"]["group"]))
-        if ZEROS in inputs:
-            groups = groups - inputs[ZEROS].double()[..., None]
-        return (groups * inputs[SCALES].double()[..., None]).flatten(1)
-    if form is None:
-        return values
-    rows, k = values.shape[-2:]
-    scales = inputs[f"{name}_scales"].double()
-    of_rows = scales.mT if form == "1x128" else scales.repeat_interleave(BLOCKWISE, -2)
-    return values * of_rows.repeat_interleave(BLOCKWISE, -1)[..., :rows, :k]
-
-
-def plain_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """That of two matrices, or of stacks."""
-    return a @ b.mT
-
-
-def product_of_groups(
-    manifest: Mapping[str, Any], inputs: Inputs, a: torch.Tensor, b: torch.Tensor
-) -> torch.Tensor:
-    """The rows of all groups, each times the matrix of its group; or of groups of K."""
-    offsets = offsets_of(manifest)
-    assert offsets is not None
-    ends = inputs[offsets["name"]].numpy()
-    if ROWS in inputs:
-        a = a[inputs[ROWS].clamp(0, len(a) - 1)]
-    if b.dim() == 2:
-        parts = parts_of_depth(ends, a.shape[1])
-        return torch.stack([a[:, part] @ b[:, part].mT for part in parts])
-    bounds = [0, *group_ends(ends, len(a))]
-    pairs = enumerate(pairwise(bounds))
-    return torch.cat([a[begin:end] @ b[group].mT for group, (begin, end) in pairs])
-
-
-JUDGES: dict[str, Callable[..., list[str]]] = {NORMALS: judge_normals, INTEGERS: judge_integers}
-
-
-def seed_of(name: str) -> int:
-    """A seed that both machines derive from a kernel's name."""
-    return zlib.crc32(name.encode())
-
-
-def draw(manifest: Mapping[str, Any], seed: int, kind: str) -> Inputs:
-    """The inputs by name, equal wherever they are drawn: the streams of RandomState are frozen."""
-    stream = np.random.RandomState(seed)
-    drawn = {}
-    for each in (each for each in manifest["tensors"] if each["role"] == "input"):
-        shape = each["shape"]
-        dtype = torch_dtype(each["dtype"])
-        if each["name"] == OFFSETS:
-            numbers = np.sort(stream.randint(0, grouped_extent(manifest) + 1, shape))
-        elif each["name"] == ROWS:  # some are no row's
-            numbers = stream.randint(-2, operands(manifest)[0]["shape"][0] + 2, shape)
-        elif each["name"] == ORDER:
-            numbers = stream.permutation(shape[0])
-        elif each["name"] == ZEROS and "weights" in manifest:
-            numbers = stream.randint(0, ZEROS_BELOW, shape)
-        elif kind == INTEGERS:
-            numbers = stream.randint(-INTEGER_MAX, INTEGER_MAX + 1, shape)
-        elif each["dtype"] in DTYPES_OF_INTEGERS:
-            limits = torch.iinfo(dtype)
-            numbers = stream.randint(limits.min, limits.max + 1, shape)
-        else:
-            numbers = stream.normal(size=shape)
-        drawn[each["name"]] = torch.from_numpy(numbers).to(dtype)
-    return drawn
-
-
-def run_once(kernel: Any, inputs: Inputs, place: str) -> tuple[list[torch.Tensor], bool]:
-    """One run on poisoned outputs: those on the CPU, and whether their guards are intact."""
-    declared = [each for each in kernel.manifest["tensors"] if each["role"] == "input"]
-    values = [guarded(each, place)[0].copy_(inputs[each["name"]]) for each in declared]
-    pairs = [guarded(c, place) for c in outputs(kernel.manifest)]
-    found, memories = [each[0] for each in pairs], [each[1] for each in pairs]
-    kernel(*values, out=tuple(found) if len(found) > 1 else found[0])
-    guards = [torch.cat([memory[:GUARD], memory[-GUARD:]]) for memory in memories]
-    intact = all(bool((each == torch.iinfo(each.dtype).max).all()) for each in guards)
-    return [output.cpu() for output in found], intact
-
-
-def guarded(declared: Mapping[str, Any], place: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """A tensor as the manifest declares it, in the midst of memory that is all NaN; and the bits of
-    that."""
-    shape, strides = declared["shape"], declared["strides"]
-    span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-    span = 0 if 0 in shape else span
-    dtype = torch_dtype(declared["dtype"])
-    bits = BITS[dtype.itemsize]
-    memory = torch.full((span + 2 * GUARD,), torch.iinfo(bits).max, dtype=bits, device=place)
-    return memory.view(dtype).as_strided(shape, strides, GUARD), memory
-
-
-def digest(found: Sequence[torch.Tensor]) -> str:
-    """SHA-256 of the bits of outputs, row by row."""
-    bits = [output.contiguous().view(BITS[output.itemsize]) for output in found]
-    return hashlib.sha256(b"".join(each.numpy().tobytes() for each in bits)).hexdigest()
 
 
 def as_text(verdicts: Sequence[Verdict]) -> str:

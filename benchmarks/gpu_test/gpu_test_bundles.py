@@ -17,16 +17,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gpu_test import (
-    INDEX,
-    INTEGERS,
-    digest,
-    draw,
-    run_nothing,
-    run_once,
-    seed_of,
-)
+from gpu_test import INDEX
 from gpu_test_cases import Case, cases
+from gpu_test_runs import INTEGERS, digest, draw, run_nothing, run_once, seed_of
 from gpu_test_sizes import Size, is_nothing, of_size, values_of
 
 from tilewright.compiler.bundle_writer import as_bundle

@@ -32,7 +32,9 @@ def script(monkeypatch):
         "gpu_test_schedules",
         "gpu_test_units",
         "gpu_test_bundles",
+        "gpu_test_judges",
         "gpu_test_launches",
+        "gpu_test_runs",
         "gpu_test_sums",
     ):
         sys.modules.pop(name, None)
@@ -300,10 +302,10 @@ def test_each_rule_finds_what_breaks_it(script, damage, broken):
 
 
 def test_inputs_are_the_same_wherever_they_are_drawn(script):
-    gpu_test = script("gpu_test")
+    runs = script("gpu_test_runs")
     manifest = Fake(RIGHT).manifest
-    integers = gpu_test.draw(manifest, gpu_test.seed_of("a name"), "integers")
-    normals = gpu_test.draw(manifest, gpu_test.seed_of("a name"), "normals")
+    integers = runs.draw(manifest, runs.seed_of("a name"), "integers")
+    normals = runs.draw(manifest, runs.seed_of("a name"), "normals")
     assert integers["a"][0, :8].tolist() == [-3, 0, -4, -4, 1, 1, 0, 0]
     assert normals["a"][0, :2].tolist() == [1.0078125, -0.357421875]
     assert not integers["a"][:, :8].equal(integers["b"][:40, :8])
@@ -343,18 +345,19 @@ def test_known_sums_are_those_of_the_published_steps(script, dtype):
 
 
 def test_other_bits_than_the_known_ones_are_a_problem(script):
-    gpu_test, known = script("gpu_test"), script("gpu_test_sums")
+    known, runs = script("gpu_test_sums"), script("gpu_test_runs")
+    judge_sums = script("gpu_test_judges").judge_sums
     kernel = Fake(RIGHT)
     manifest = kernel.manifest | {"target": "sm_90a", "schedule": {"split_k": 1}, "pipeline": ""}
-    inputs = gpu_test.draw(manifest, SEED, "normals")
+    inputs = runs.draw(manifest, SEED, "normals")
     right = known.known_product(manifest, inputs, "cpu")
-    assert gpu_test.judge_sums(manifest, inputs, right, "cpu") == []
+    assert judge_sums(manifest, inputs, right, "cpu") == []
     wrong = right.clone()
     wrong[3, 5] = torch.nextafter(wrong[3, 5], torch.tensor(math.inf))
     problem = "known: sums must have the bits of this GPU's MMAs, got 1 others"
-    assert gpu_test.judge_sums(manifest, inputs, wrong, "cpu") == [problem]
+    assert judge_sums(manifest, inputs, wrong, "cpu") == [problem]
     for other in ({"target": "sm_100a"}, {"schedule": {"split_k": 2}}):
-        assert gpu_test.judge_sums(manifest | other, inputs, wrong, "cpu") == []
+        assert judge_sums(manifest | other, inputs, wrong, "cpu") == []
 
 
 def test_groups_of_rows_are_judged_group_by_group(script, monkeypatch, tmp_path):
