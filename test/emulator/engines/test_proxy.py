@@ -88,7 +88,7 @@ def test_an_asynchronous_write_supersedes_the_marks():
     proxy.stored(warp(0), ALL, np.arange(0, 128, 4), 4)
     proxy.written_words(np.arange(8))
     assert not proxy.tags[:64].any() and proxy.tags[64:128].all()
-    proxy.written_span(64, 128)
+    proxy.written_words(np.arange(64 // 8, 128 // 8))
     assert not proxy.tags.any()
 
 

@@ -222,11 +222,6 @@ class SharedProxy:
         """An async-proxy write replaced these 8-byte words."""
         self.tags.reshape(-1, 8)[words] = 0
 
-    def written_span(self, low: int, high: int) -> None:
-        """An async-proxy write replaced the bytes [``low``, ``high``)."""
-        if self.unfenced:
-            self.tags[low:high] = 0
-
     # -- cancellation responses --------------------------------------------------------------
 
     def response_written(self, offset: int) -> None:
