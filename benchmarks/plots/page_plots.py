@@ -34,7 +34,7 @@ class Plot:
 
 PLOTS = (
     Plot(
-        "performance.md",
+        "appendix/performance.md",
         "In a stream",
         "M×N×K",
         "of cuBLAS",
