@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -39,6 +40,7 @@ OF_STACKS = (STACKS, BOTH)
 OPEN = {ROWS: ("m",), STACKS: ("batch",), BOTH: ("m", "batch")}
 """The same as a spec names them."""
 SEEN_KEPT = 4096  # sizes, of which many may have one kernel
+ALIKE_KEPT = 4  # of the same sizes: as a weight, its transpose, and both with gradients
 PLAIN_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 
 
@@ -70,7 +72,7 @@ class Seen(NamedTuple):
 
 
 _kernels: FoundKernels[Kernel | RowKernels] = FoundKernels()
-_seen: dict[Any, Seen] = {}
+_seen: dict[Any, tuple[Seen, ...]] = {}
 
 
 def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
@@ -116,10 +118,10 @@ def seen(a: Any, b: Any, asked: tuple[Any, ...]) -> Seen | None:
     or an operand copied."""
     if not (_is_plain(type(a)) and _is_plain(type(b))):
         return None
-    known = _seen.get((a.shape, b.shape, asked))
-    if known is None or not known.recognizes(a, b):
-        return None
-    return None if (a.data_ptr() | b.data_ptr()) % ALIGNMENT_BYTES else known
+    for known in _seen.get((a.shape, b.shape, asked), ()):
+        if known.recognizes(a, b):
+            return None if (a.data_ptr() | b.data_ptr()) % ALIGNMENT_BYTES else known
+    return None
 
 
 def relaunched(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> bool:
@@ -129,10 +131,10 @@ def relaunched(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> bool:
     """
     if not (_is_plain(type(a)) and _is_plain(type(b)) and _is_plain(type(out))):
         return False
-    known = _seen.get((a.shape, b.shape, asked))
-    if known is None or differentiates(a.requires_grad or b.requires_grad or out.requires_grad):
+    alike = _seen.get((a.shape, b.shape, asked), ())
+    if not alike or differentiates(a.requires_grad or b.requires_grad or out.requires_grad):
         return False
-    return known.kernel.relaunched((a, b), out)
+    return any(known.kernel.relaunched((a, b), out) for known in alike)
 
 
 def remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
@@ -144,7 +146,14 @@ def remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
         if len(_seen) >= SEEN_KEPT:
             _seen.clear()
         known = Seen(recognizer((a, b)), a.requires_grad or b.requires_grad, kernel)
-        _seen[a.shape, b.shape, asked] = known
+        key = a.shape, b.shape, asked
+        _seen[key] = with_others(known, _seen.get(key, ()), (a, b))
+
+
+def with_others(known: Any, others: tuple[Any, ...], values: Sequence[Any]) -> tuple[Any, ...]:
+    """What is known of tensors of these sizes, the latest first, with what is known of these."""
+    kept = [each for each in others if not each.recognizes(*values)]
+    return known, *kept[: ALIKE_KEPT - 1]
 
 
 def _find_kernel(

@@ -26,7 +26,7 @@ from ....runtime.launch.kernel import Kernel
 from ....runtime.tracing import is_traced, is_transformed, is_watched
 from ..dense.fused import find_fused, has_no_elements, multiply_fused
 from ..dense.matmul import matmul
-from ..kernels.kernels import SEEN_KEPT, How, differentiates
+from ..kernels.kernels import SEEN_KEPT, How, differentiates, with_others
 from ..operators.flops import count_flops, of_rows
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")
@@ -57,35 +57,45 @@ def _alone(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if bias is None:
         return _in_steps(x, weight, bias)
     key = x.shape, weight.shape, x.dtype, x.requires_grad, weight.requires_grad
-    known = _seen.get(key)
-    if known and known.recognizes(x, weight, bias) and not torch._C._len_torch_dispatch_stack():
+    known = _known(key, (x, weight, bias))
+    if known and known.kernel and not torch._C._len_torch_dispatch_stack():
         return known.kernel(_as_matrix(x), weight, bias).view(*x.shape[:-1], weight.shape[0])
     if is_watched(x, weight, bias) or has_no_elements(x, weight):
         return _in_steps(x, weight, bias)
     result = multiply_fused(x, weight, None, AS_EVER, _add_bias, (bias,))
-    if key not in _seen:
+    if not known:
         _remember(key, x, weight, bias)
     return result
 
 
 class Seen(NamedTuple):
-    """Tensors of a layer that came before, and the kernel that took them as they are."""
+    """Tensors of a layer that came before, and the kernel if one took them as they are."""
 
     recognizes: Recognizer
-    kernel: Kernel
+    kernel: Kernel | None
 
 
-_seen: dict[Any, Seen | None] = {}
+_seen: dict[Any, tuple[Seen, ...]] = {}
+
+
+def _known(key: Any, values: tuple[Tensor, ...]) -> Seen | None:
+    """What is known of tensors like these."""
+    for known in _seen.get(key, ()):
+        if known.recognizes(*values):
+            return known
+    return None
 
 
 def _remember(key: Any, x: Tensor, weight: Tensor, bias: Tensor) -> None:
-    """Let `_alone` know tensors that a kernel takes as they are; None where it takes others."""
+    """Let `_alone` know tensors, and their kernel where it takes them as they are."""
     found, *_ = find_fused(x, weight, None, AS_EVER, _add_bias, (bias,))
     plain = all(each.is_contiguous() for each in (x, weight, bias)) and bias.dim() == 1
     as_they_are = plain and (found.spec.a_major, found.spec.b_major) == ("k", "k")
     if len(_seen) >= SEEN_KEPT:
         _seen.clear()
-    _seen[key] = Seen(recognizer((x, weight, bias)), found.kernel) if as_they_are else None
+    values = x, weight, bias
+    made = Seen(recognizer(values), found.kernel if as_they_are else None)
+    _seen[key] = with_others(made, _seen.get(key, ()), values)
 
 
 def _in_steps(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

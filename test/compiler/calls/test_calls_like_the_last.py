@@ -40,7 +40,7 @@ def asked(tensors, monkeypatch):
     matmul(*tensors)
     heard = []
     known = {
-        key: seen._replace(kernel=Knowing(seen.kernel, heard))
+        key: tuple(each._replace(kernel=Knowing(each.kernel, heard)) for each in seen)
         for key, seen in kernels._seen.items()
     }
     monkeypatch.setattr(kernels, "_seen", known)
@@ -155,3 +155,14 @@ def test_products_of_many_sizes_keep_a_bounded_number(monkeypatch):
         assert len(kernels._seen) <= 2
         assert len(kernels._kernels) <= 2
     assert cached_bundle.cache_info().maxsize
+
+
+def test_tensors_of_the_same_sizes_are_known_beside_one_another(monkeypatch):
+    """As a square weight in forward, and its transpose in backward."""
+    torch.manual_seed(6)
+    a, b = torch.randn(24, 40).bfloat16(), torch.randn(40, 40).bfloat16()
+    forms = [b, b.mT, torch.nn.Parameter(b), a.new_empty(40, 48)[:, :40].copy_(b)]
+    wanted = [matmul(a, each) for each in forms]
+    monkeypatch.delattr(kernels, "kernel_for")  # by which calls are remembered
+    for each, result in [*zip(forms, wanted, strict=True)] * 2:
+        assert matmul(a, each).equal(result)
