@@ -12,7 +12,8 @@ model, measured one by one, Inductor's over ours; a product that ours leaves to 
 same in both. "error" is the distance from the same model in float64, root mean square, ours over
 eager's. "compile" is in seconds, the first call included, with nothing kept from before
 (`--keep-caches` keeps it); only `both` finds what `autotune` tuned, where that column stands before
-it. Attention must be one of torch's fused kernels where the GPU has one for it.
+it. Threads load the kernels that max-autotune chooses from before it measures them one by one.
+Attention must be one of torch's fused kernels where the GPU has one for it.
 
 A line a model appears as soon as it is measured. `--seconds` begins no model that would end later.
 With `--json` the figures are kept after each column, and models that the file has are not measured
@@ -53,6 +54,8 @@ KERNELS_TO_LOAD = 64
 def main() -> None:
     options = arguments()
     columns = options.columns.split(",")
+    if "autotune" in columns or "both" in columns:
+        model_times.load_candidates_ahead()
     if options.turns:
         model_times.take_turns(options.turns)
     kept = Kept(options.json, columns)
