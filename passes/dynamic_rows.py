@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.mlir import ir, memref
+from ..dialects.mlir import arith, ir, memref
 from ..dialects.sm.threads import PrologueOp
 from ..dialects.sm.types import attribute_of
 from ..dialects.tile import MMAS, KernelOp
@@ -30,7 +30,7 @@ from .base import ROWS_ATTRIBUTE, is_swapped, refused, walk
 from .batches import batch_of, map_definition
 from .build import as_i32, constant, i32
 from .clone import index_constant
-from .groups import group_of, starts_of
+from .groups import group_of, spare_rows, starts_of
 from .thread_rules import acting
 
 ROWS_MOST = 2**31 - 1
@@ -117,18 +117,23 @@ def count_tiles(kernel: KernelOp) -> ir.Value:
     """The tiles along C's rows, in whole clusters, as i32; emitted in front of the program.
 
     They lie along M, or along N where MMAs multiply tiles of B by tiles of A. Those of all matrices
-    of a stack lie along M.
+    of a stack lie along M. Of groups they are those that the offsets say, or where a launch has a
+    CTA for each those that groups of so many rows may have.
     """
-    found = walk(kernel, StackTilesOp) or walk(kernel, TileCountOp | GroupStartsOp)
+    group, batch = group_of(kernel), batch_of(kernel)
+    launched = has_launched_groups(kernel)
+    found = walk(kernel, StackTilesOp) or walk(kernel, TileCountOp)
+    found = found or ([] if launched else walk(kernel, GroupStartsOp))
     if found:
         return found[0].count
     entry = kernel.body.blocks[0]
     first = _first_op(kernel, entry)
-    group, batch = group_of(kernel), batch_of(kernel)
     with ir.InsertionPoint(first), kernel.location:
-        if group is not None:
-            return starts_of(group).count
         c = list(entry.arguments)[-1]
+        if group is not None:
+            if launched:
+                return _tiles_of_rows(kernel, c, spare_rows(group))
+            return starts_of(group).count
         if not has_dynamic_stack(kernel) or batch is None:
             return _tiles_of_rows(kernel, c)
         tiles = batch.tiles.value
@@ -145,10 +150,16 @@ def _first_op(kernel: KernelOp, entry: ir.Block) -> Any:
     return next(op for op in entry.operations if isinstance(op, BatchOp) or op == acts)
 
 
-def _tiles_of_rows(kernel: KernelOp, c: ir.Value) -> ir.Value:
-    """Emit the tiles along the rows of C, or of each of its matrices."""
+def has_launched_groups(kernel: KernelOp) -> bool:
+    """Whether a launch has a CTA for each tile that groups of its rows may have."""
+    return group_of(kernel) is not None and integers_of(kernel.grid)[0] == DYNAMIC
+
+
+def _tiles_of_rows(kernel: KernelOp, c: ir.Value, spare: int = 0) -> ir.Value:
+    """Emit the tiles along the rows of C and so many more, or of each of its matrices."""
     axis = counted_axis(kernel)
     rows = memref.dim(c, index_constant(ir.MemRefType(c.type).rank - 2))
+    rows = arith.addi(rows, index_constant(spare)) if spare else rows
     tile, whole = counted_extent(kernel), integers_of(kernel.cluster)[axis]
     how = {"tile": attribute_of(tile), "whole": attribute_of(whole)}
     return TileCountOp(rows=rows, **how, count=i32()).count

@@ -16,6 +16,7 @@ from ..dialects.tile.groups import (
     GroupStartsOp,
     tiles_of_groups,
 )
+from ..dialects.tile_types import DYNAMIC
 from .base import walk
 from .build import i32
 
@@ -73,9 +74,18 @@ def starts_of(op: GroupOp) -> GroupStartsOp:
 
 
 def places_of(op: GroupOp) -> int:
-    """Places along M that the kernel must have for it."""
+    """Places along M that the kernel must have for it; as many as a launch says where it says the
+    rows."""
     extent, tile, together = (each.value for each in (op.extent, op.tile, op.together))
+    if extent == DYNAMIC:
+        return DYNAMIC
     return tiles_of_groups(extent, op.offsets.type.shape[0], tile, together)
+
+
+def spare_rows(op: GroupOp) -> int:
+    """Rows that places have beyond those of all groups, at most: what each but one of them may
+    leave of its last place, so that all rows and these are enough for any groups."""
+    return (op.offsets.type.shape[0] - 1) * (op.tile.value * op.together.value - 1)
 
 
 def whole_groups(op: GroupOp, together: int) -> int:

@@ -86,7 +86,7 @@ def _extents(kernel: KernelOp, place: ir.Value) -> list[int]:
     if isinstance(op, BatchOp):
         return [op.tiles.value]
     if isinstance(op, GroupOp):
-        return []
+        return [DYNAMIC] if op.extent.value == DYNAMIC and place == op.row else []
     return integers_of(_all_tiles(kernel, op))
 
 
@@ -134,8 +134,9 @@ def _values_of_group(op: GroupOp, value: ir.Value) -> range | None:
     """The groups, or the places that one with all rows has."""
     if value == op.group:
         return range(op.offsets.type.shape[0])
-    places = tiles_of_groups(op.extent.value, 1, op.tile.value, op.together.value)
-    return range(places) if value == op.row else None
+    if value != op.row or op.extent.value == DYNAMIC:
+        return None
+    return range(tiles_of_groups(op.extent.value, 1, op.tile.value, op.together.value))
 
 
 def differs_along(value: ir.Value, axis: int) -> bool:

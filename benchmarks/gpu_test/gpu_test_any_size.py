@@ -75,6 +75,11 @@ def any_size(target: str) -> Iterator[Case]:
         pipeline = DEFAULT_PIPELINE if prefix else None
         name = f"any-m-{prefix or 'chosen'}"
         yield Case("any M", name, spec, pipeline, prefix, sizes=ANY_ROWS)
+    for prefix in (*PREFIXES, None):
+        spec = MatmulSpec(*SHAPE, groups=5, b_major="n", dynamic_m=True)
+        pipeline = DEFAULT_PIPELINE if prefix else None
+        name = f"any-m-groups-{prefix or 'chosen'}"
+        yield Case("any M", name, spec, pipeline, prefix, sizes=ANY_ROWS)
     yield from _any_rows_and_matrices(target)
 
 

@@ -104,8 +104,6 @@ def prepare(region: Region, target: str, math: str = "") -> Prepared:
     """The source of a region's kernel; CompileError for what no kernel computes."""
     first = region.products[0]
     _sums_two_levels(region, target)
-    if first.offsets is not None:
-        return _of_groups(region, target, math)
     if first.blocks:
         return _of_blocks(region, target, math)
     found = parts_of(region, target)
@@ -128,7 +126,10 @@ def policy_of(region: Region, math: str, epilogue: Epilogue | None) -> str:
 
 
 def parts_of(region: Region, target: str) -> Parts:
-    """What the kernel of a region of matrices, or of stacks of them, is made of."""
+    """What the kernel of a region of matrices, of stacks of them, or of groups of rows is made
+    of."""
+    if region.products[0].offsets is not None:
+        return _parts_of_groups(region)
     a, *bs = _matrices(region, target)
     spec = spec_of(a, bs[0], result_type(dtype_of(region.outputs[0])))
     sums = TWO_LEVEL if _sums_two_levels(region, target) else ""
@@ -326,7 +327,7 @@ def _is_column_major(value: torch.Tensor) -> bool:
     return len(strides) >= 2 and 0 < strides[-2] < strides[-1]
 
 
-def _of_groups(region: Region, target: str, math: str) -> Prepared:
+def _parts_of_groups(region: Region) -> Parts:
     """Groups of rows, each with a matrix of the stack."""
     product = region.products[0]
     a, b = (like(each.meta["val"]) for each in (product.a, product.b))
@@ -340,21 +341,14 @@ def _of_groups(region: Region, target: str, math: str) -> Prepared:
     names = left.dtype, right.dtype, result, DTYPES[left.dtype].accumulator
     (m, k), (groups, n, _) = left.shape, right.shape
     spec = MatmulSpec(m, n, k, *names, b_major=major, groups=groups)
-    source: MatmulSpec | LinalgText = spec
-    beside: list[Input] = []
-    made = None
-    if not _is_plain(region):
-        spec, made, beside, _, lies = _with_epilogue(region, spec)
-        if any(_is_column_major(each) for each in lies):
-            raise CompileError("region: operands of groups must have their columns contiguous")
-        source = LinalgText(spec.mlir_text(made), "region")
-    pipeline = pipeline_of(spec, target, How(target=target, math=math))
-    turned = (
-        () if source is not spec and major == "n" else (0, 2, 1)
-    )  # a text takes b as it is stored
-    inputs = [Input(0), Input(1, turned), Input(2), *beside]
-    policy = policy_of(region, math, made)
-    return Prepared(source, spec, target, pipeline, policy, inputs)
+    plain = Input(0), Input(1, (0, 2, 1)), Input(2)
+    if _is_plain(region):
+        return Parts(spec, [*plain])
+    spec, made, beside, arguments, lies = _with_epilogue(region, spec)
+    if any(_is_column_major(each) for each in lies):
+        raise CompileError("region: operands of groups must have their columns contiguous")
+    a_and_b = plain[0], Input(1) if major == "n" else plain[1]  # a text takes b as it is stored
+    return Parts(spec, [*a_and_b, plain[2], *beside], made, arguments, lies)
 
 
 def _of_blocks(region: Region, target: str, math: str) -> Prepared:

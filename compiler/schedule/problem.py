@@ -157,7 +157,8 @@ class Problem:
 
     def counts_tiles(self, schedule: Schedule) -> bool:
         """Whether only a launch says how many tiles there are: more than one along M."""
-        return self.dynamic_m and not 0 < self.most_m <= schedule.tile[1 if self.swapped else 0]
+        rows = schedule.tile[1 if self.swapped else 0]
+        return self.dynamic_m and (bool(self.grouped) or not 0 < self.most_m <= rows)
 
     def knows_grid(self, schedule: Schedule) -> bool:
         """Whether the number of all tiles is known before a launch."""

@@ -42,7 +42,7 @@ class MatmulSpec(Problem):
     schedule is chosen for. An A of a dynamic M has K contiguous. M is from `least_m` to `most_m`
     where those are not 0. With `dynamic_batch` likewise the kernel takes stacks of any number of
     matrices, and `batch` is the hint. A launch says either or both; matrices of a dynamic M lie
-    behind one another.
+    behind one another. A dynamic M may be cut into groups, whose rows are not gathered.
 
     `a_major` is "k" (A stored M×K) or "m" (stored K×M). `b_major` is "k" (B stored N×K) or "n"
     (stored K×N). C is stored M×N. With a `batch` C is a stack of as many matrices, one after the

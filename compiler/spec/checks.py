@@ -149,7 +149,7 @@ def _check_bounds(spec: Problem) -> None:
 def _check_dynamic(spec: Problem) -> None:
     """Of which products a kernel takes any M: matrices, or stacks of any number of them, which lie
     behind one another where they have M rows."""
-    wanted = {"a_major": "k", "groups": 0, "is_scaled": False}
+    wanted = {"a_major": "k", "group_axis": "m", "gathered": 0, "is_scaled": False}
     wanted |= {"stride_a": 0, "stride_c": 0} if spec.dynamic_batch else {"batch": 0}
     for name, value in wanted.items():
         if getattr(spec, name) != value:

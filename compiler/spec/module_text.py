@@ -109,7 +109,8 @@ def _is_product(spec: Problem, epilogue: Epilogue | None) -> bool:
 
 def _grouped_text(spec: Problem, epilogue: Epilogue | None) -> str:
     """The module of a `tile.grouped_matmul`."""
-    stored = {**spec.shapes(), "offsets": (spec.groups,)}
+    shapes = {name: spec.open_shape(name, shape) for name, shape in spec.shapes().items()}
+    stored: dict[str, tuple[int | str, ...]] = {**shapes, "offsets": (spec.groups,)}
     if spec.gathered:
         stored["rows"] = (spec.m,)
     if spec.ordered:

@@ -31,7 +31,7 @@ from ...runtime.group_sizes import tiles_of_groups as tiles_of_groups
 from ..integer_types import I32
 from ..layout import MAJORS
 from ..mlir import ext, ir
-from ..tile_types import Tile
+from ..tile_types import DYNAMIC, Tile
 from ..verify import logical_shape, refuse
 from .program import MatmulOp
 
@@ -151,7 +151,8 @@ class GroupOp(Tile.Operation, name="group"):
     """`(group, row, first, count)` of the place `i` along M.
 
     A place is `tile` rows of a group, and each group has a multiple of `together` of them; it has
-    `count` rows from row `first` of all on. A place behind the last group has 0 rows.
+    `count` rows from row `first` of all on. A place behind the last group has 0 rows. There are
+    `extent` rows, or where that is -1 as many as a launch says.
     """
 
     i: ext.Operand[ir.IndexType]
@@ -195,11 +196,12 @@ class GroupStartsOp(Tile.Operation, name="group_starts"):
 
 
 def _verify_cut(op: Any) -> bool:
-    """Whether groups are cut into tiles of rows."""
-    sizes = [each.value for each in (op.tile, op.together, op.extent)]
-    if min(sizes) >= 1:
+    """Whether groups are cut into tiles of rows, as many as an extent says or a launch."""
+    *sizes, extent = (each.value for each in (op.tile, op.together, op.extent))
+    if min(sizes) >= 1 and (extent >= 1 or extent == DYNAMIC):
         return True
-    return refuse(op, f"tile, together and extent must be at least 1, got {sizes}")
+    rule = f"tile and together must be at least 1, and extent too, or {DYNAMIC} of any rows"
+    return refuse(op, f"{rule}, got {[*sizes, extent]}")
 
 
 def _verify_part(op: Any) -> bool:

@@ -20,6 +20,7 @@ from ...dialects.tile import KernelOp
 from ...dialects.tile.groups import GroupAtOp, GroupOp, GroupStartsOp
 from ...dialects.tile.place import CountedPlaceOp, GroupPlaceOp
 from ..base import walk
+from ..dynamic_rows import has_launched_groups
 from ..groups import BY_GROUPS, starts_of
 
 
@@ -32,7 +33,7 @@ def expand_walks(kernel: KernelOp) -> None:
     if starts is None:
         with ir.InsertionPoint(_outermost(kernel, groups[0])), kernel.location:
             starts = starts_of(groups[0])
-    for place in walk(kernel, CountedPlaceOp):
+    for place in [] if has_launched_groups(kernel) else walk(kernel, CountedPlaceOp):
         if place.order.value == BY_GROUPS and any(list(each.uses) for each in (place.i, place.j)):
             _place_by_groups(place, starts)
     for op in groups:

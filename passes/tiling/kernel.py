@@ -93,7 +93,9 @@ def _grid_of(tiling: TileChoice) -> list[int]:
         along_rows = 1 if row_bounds(matmul)[1] <= rows_per_tile else DYNAMIC
     if tiling.swap:
         return [_of_all(stack[:-1], tiles_along(columns, m)), along_rows, 1]
-    if groups_rows(matmul):
+    if groups_rows(matmul) and stack[0] == DYNAMIC:
+        along_rows = DYNAMIC
+    elif groups_rows(matmul):
         along_rows = tiles_of_groups(stack[0], matmul.b.type.shape[0], m, 1)
     along_rows = _of_all(stack[:-1], along_rows)
     return [along_rows, tiles_along(matmul.products * columns, n), 1]

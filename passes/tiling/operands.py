@@ -30,6 +30,7 @@ from ...dialects.tile.groups import (
     GroupedMatmulOp,
     OrderedMatmulOp,
 )
+from ...dialects.tile_types import extent_of
 from ...dialects.verify import logical_shape
 from ..duals import B2
 from ..dynamic_rows import row_bounds
@@ -138,7 +139,7 @@ def _take_matrix(
 def _take_group(matmul: MatmulOp, operands: Operands, cta: CtaTileOp, tile_m: int) -> None:
     """The rows of one group, of A also those that it names, and its own matrix of B."""
     beside = operands.beside
-    group = group_at(cta, beside[OFFSETS], operands.outputs[0].type.shape[0], tile_m)
+    group = group_at(cta, beside[OFFSETS], extent_of(operands.outputs[0].type, 0), tile_m)
     operands.row = group.row
     if isinstance(matmul, GatheredMatmulOp):
         operands.a = gathered_at(operands.a, group, beside[ROWS])

@@ -33,7 +33,7 @@ TRIPLE = ListOf(SIZE, 3, 3)
 # CTAs along x or y where a launch says a size (`sizes.py`).
 FORMULA = Record(
     {"size": OneOf(SIZES), "rows": Integer(1, 2**20), "clusters": SIZE, "ctas": SIZE},
-    optional={"most": SIZE, "times": OneOf((STACK,))},
+    optional={"most": SIZE, "times": OneOf((STACK,)), "spare": Integer(0, 2**31 - 1)},
 )
 
 ROWS = Integer(1, 2**31 - 1)

@@ -68,7 +68,7 @@ def most_rows(manifest: Mapping[str, Any], others: Sizes | None = None, size: st
     within = min(within, size_parameter(manifest).get("most", within))
     if formula["size"] != SIZE:
         return min(REACH - 1, within)
-    reach = min(REACH - 2 * formula["rows"], within)
+    reach = min(REACH - 2 * formula["rows"] - formula.get("spare", 0), within)
     if manifest["grid"][1] is formula:
         return min(reach, ROWS_OF_GRID // formula["ctas"] * formula["rows"])
     if "times" in formula:
@@ -133,11 +133,12 @@ def size_parameter(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 def grid_of(formula: Mapping[str, Any], sizes: Sizes) -> int:
     """CTAs along x or y: `ctas` for each of the clusters, `most` clusters at most.
 
-    There are as many clusters as hold `rows` rows each, `clusters` times as many where N is walked
-    by the same ones, and as many for each of the `times`. Of a batch `rows` is 1, and each matrix
-    has `clusters`.
+    There are as many clusters as hold `rows` rows each, and `spare` rows more where rows are in
+    groups, `clusters` times as many where N is walked by the same ones, and as many for each of the
+    `times`. Of a batch `rows` is 1, and each matrix has `clusters`.
     """
-    clusters = -(-sizes[formula["size"]] // formula["rows"]) * formula["clusters"]
+    counted = sizes[formula["size"]] + formula.get("spare", 0)
+    clusters = -(-counted // formula["rows"]) * formula["clusters"]
     clusters *= sizes[formula["times"]] if "times" in formula else 1
     return min(clusters, formula.get("most", clusters)) * formula["ctas"]
 

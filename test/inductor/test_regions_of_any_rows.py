@@ -168,6 +168,42 @@ def test_scaled_products_share_any_rows(by_row, rows):
         assert_close(module(x, *known), function(x, *known), rtol=2e-2, atol=2e-2)
 
 
+def experts(x, w, v, ends):
+    h = F.silu(torch._grouped_mm(x, w, ends)) + 1
+    return torch._grouped_mm(h, v, ends) * x
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_groups_share_any_rows(target, turned, rows):
+    """Also where the matrices of groups lie with the other dim contiguous."""
+    w, v = draw(4, 32, 48, seed=2), draw(4, 48, 32, seed=3)
+    w = w.mT.contiguous().mT if turned else w
+
+    def ends(count):
+        return torch.tensor([3, 3, count // 2, count], dtype=torch.int32)
+
+    module = taken(experts, draw(40, 32), w, v, ends(40), target=target)
+    assert [row.taken for row in rows] == [True, True], rows
+    assert [row.fused for row in rows] == [["neg", "exp", "add", "div", "add"], ["mul"]]
+    for count in (40, 7, 16, 95):
+        given = draw(count, 32, seed=count), w, v, ends(count)
+        assert_close(module(*given), experts(*given), rtol=2e-2, atol=2e-2)
+
+
+def test_other_symbols_of_groups_are_left(rows):
+    """The rows of an operand that are not contiguous, and K of groups."""
+
+    def function(x, w, ends):
+        return torch._grouped_mm(x[::2], w, ends), torch._grouped_mm(x.T, x, ends)
+
+    ends = torch.tensor([3, 5, 9, 24], dtype=torch.int32)
+    module = taken(function, draw(48, 32), draw(4, 32, 48), ends)
+    assert not calls(module)
+    said = ["must be contiguous for groups", "groups are taken of rows, with a stack of matrices"]
+    assert all(text in row.reason for text, row in zip(said, reversed(rows), strict=True)), rows
+
+
 def test_known_rows_keep_a_kernel_of_their_own(rows):
     def function(x, w, v, y):
         return F.relu(x @ w.T), torch.tanh(y @ v.T)

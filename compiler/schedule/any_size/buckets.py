@@ -13,6 +13,8 @@ longer. At most `KERNELS_MAX` are left. The fastest of them serves a number of r
 kernel may serve several ranges: one of 128×256 where the last wave of its tiles is nearly full, and
 another one in between.
 
+Rows in groups are shared likewise, by how many a group has in the mean.
+
 At the numbers that the entry of a measured schedule is for, all others count as `LESS_KNOWN` slower
 at least.
 
@@ -80,7 +82,7 @@ def buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
             found.append(Bucket(own, passes_of(problem, schedule, target), tuple(ranges)))
             continue
         least, most = min(each[0] for each in ranges), max(each[1] for each in ranges)
-        m = most if most < ROWS_MOST else max(least, MANY_ROWS)
+        m = most if most < ROWS_MOST else max(least, _many_rows(spec))
         own = replace(spec, m=m, dynamic_m=True, least_m=least, most_m=most)
         found.append(Bucket(own, passes_of(problem, schedule, target), tuple(ranges)))
     return _with_lanes(spec, target, found)
@@ -125,8 +127,21 @@ def shared_schedules(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, l
 
 
 def _numbers(spec: MatmulSpec) -> tuple[list[int], list[int]]:
-    """The sizes for which schedules are chosen, and at which they are compared."""
-    return (SEARCHED, JUDGED) if spec.dynamic_m else (STACKS_SEARCHED, STACKS_JUDGED)
+    """The sizes for which schedules are chosen, and at which they are compared; of rows in groups
+    those that each has in the mean."""
+    if not spec.dynamic_m:
+        return STACKS_SEARCHED, STACKS_JUDGED
+    each = max(1, spec.groups)
+    searched, judged = (
+        [rows * each for rows in numbers if rows * each < ROWS_MOST]
+        for numbers in (SEARCHED, JUDGED)
+    )
+    return searched, judged
+
+
+def _many_rows(spec: MatmulSpec) -> int:
+    """What stands for many rows, of each group where they are in some."""
+    return min(MANY_ROWS * max(1, spec.groups), ROWS_MOST)
 
 
 @functools.lru_cache(16)
@@ -144,7 +159,7 @@ def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndar
     chosen = [choose_schedule(for_rows(spec, rows), target) for rows in searched]
     measured = [measured_schedule(problem, target) for problem in problems]
     pool = list(dict.fromkeys([*chosen, *(each.schedule for each in measured if each)]))
-    many = Problem.of(for_rows(spec, MANY_ROWS, ROWS_MOST), target)
+    many = Problem.of(for_rows(spec, _many_rows(spec), ROWS_MOST), target)
     times = np.array([_times(each, begun, problems, many, target) for each in pool])
     losses = (times / times.min(0)).max(1)
     losses /= losses.min(0)  # no schedule may be the best one at both ends of a step

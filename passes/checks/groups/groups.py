@@ -15,10 +15,10 @@ from ....dialects.tile.grouped_products import GroupScalesOp
 from ....dialects.tile.groups import GatheredRowsOp, GroupOp, GroupRowsOp
 from ....dialects.tile.loads import TensorMapOp
 from ....dialects.tile.place import CountedPlaceOp, GroupPlaceOp
-from ....dialects.tile_types import TensorMapType, integers_of
+from ....dialects.tile_types import TensorMapType, extent_of, integers_of
 from ...base import refused, walk
 from ...groups import places_of
-from ...indices import linear_form, place_of, span
+from ...indices import known_part, linear_form, place_of, span
 from .group_scales import check_group_scales, check_taken_by_group
 
 CUT = ("tile", "together", "extent")
@@ -50,8 +50,8 @@ def _check_group(kernel: KernelOp, op: GroupOp, first: GroupOp) -> None:
     form = linear_form(op.i)
     if form is None or not form.is_just(op.i) or place_of(op.i) != 0 or _is_row(op.i):
         raise refused(op, "groups: must take the M place of a tile, got another index; fix it")
-    reach = places_of(op)  # of places that are counted when the kernel runs
-    if not _is_counted(op.i):
+    reach = places_of(op)  # of places that are counted when the kernel runs, or by its launch
+    if not _is_counted(op.i) and form == known_part(kernel, form):
         reach = (span(kernel, form) or (0, 0))[1] + 1
     if reach < places_of(op) or op.together.value % size:
         raise refused(
@@ -61,8 +61,9 @@ def _check_group(kernel: KernelOp, op: GroupOp, first: GroupOp) -> None:
         )
     arguments = list(kernel.body.blocks[0].arguments)
     c = ir.MemRefType(arguments[-1].type)
-    if op.offsets not in arguments[2:-1] or op.extent.value != c.shape[0]:
-        rule = f"groups: must cut the {c.shape[0]} rows of c by offsets that the kernel takes"
+    rows = extent_of(c, 0)
+    if op.offsets not in arguments[2:-1] or op.extent.value != rows:
+        rule = f"groups: must cut the {rows} rows of c by offsets that the kernel takes"
         raise refused(op, f"{rule}, got {op.extent.value}; fix it")
     _check_cut(op, first)
 
@@ -101,7 +102,7 @@ def _check_rows(kernel: KernelOp, op: GroupRowsOp) -> None:
     arguments = list(kernel.body.blocks[0].arguments)
     if isinstance(op, GatheredRowsOp):
         _check_gathered(kernel, op, view, group.extent.value)
-    elif view not in arguments or ir.MemRefType(view.type).shape[0] != group.extent.value:
+    elif view not in arguments or extent_of(view.type, 0) != group.extent.value:
         rule = f"groups: must take rows of a view of {group.extent.value}, or of its tensor map"
         raise refused(op, f"{rule}, got {whole.type}; fix it")
 
@@ -111,7 +112,7 @@ def _check_gathered(kernel: KernelOp, op: GatheredRowsOp, view: ir.Value, extent
     a, *arguments = kernel.body.blocks[0].arguments
     if view != a:
         raise refused(op, f"groups: must gather rows of a, got those of {view.type}; fix it")
-    if op.rows not in arguments[1:-1] or op.rows.type.shape[0] != extent:
+    if op.rows not in arguments[1:-1] or extent_of(op.rows.type, 0) != extent:
         rule = f"groups: must gather by {extent} numbers that the kernel takes"
         raise refused(op, f"{rule}, got {op.rows.type}; fix it")
 

@@ -22,6 +22,7 @@ from ...dynamic_rows import (
     row_bounds,
     size_names,
 )
+from ...groups import group_of, spare_rows
 
 
 def size_parameters(kernel: KernelOp) -> list[dict[str, Any]]:
@@ -42,6 +43,9 @@ def grid_of(kernel: KernelOp, tile: tuple[int, int]) -> list[Any]:
         return _grid_of_stack(kernel, tile[0] * cluster[0], places)
     axis = counted_axis(kernel)
     formula = {"size": ROWS, "rows": tile[axis] * cluster[axis], "clusters": 1}
+    group = group_of(kernel)
+    if group is not None:
+        formula["spare"] = spare_rows(group)
     if grid[axis] == DYNAMIC:
         formula["ctas"] = cluster[axis]
         return [*grid[:axis], formula, *grid[axis + 1 :]]

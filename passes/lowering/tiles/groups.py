@@ -55,13 +55,13 @@ Walk = GroupAtOp | GroupPlaceOp
 Cut = Walk | GroupStartsOp
 
 
-def lower_group_starts(_: Scope, op: GroupStartsOp) -> Values:
+def lower_group_starts(scope: Scope, op: GroupStartsOp) -> Values:
     """Each lane adds up its own groups, lanes tell each other their sums."""
     lane, each = Team.of(op).lane, groups_of_lane(op)
     first = lane * each
-    end = _lasts(op, first, each)
+    end = _lasts(scope, op, first, each)
     row = _behind(lane, _over_lanes(lane, end, arith.maxsi))
-    own = _own_places(op, first, each, row)
+    own = _own_places(scope, op, first, each, row)
     through = _over_lanes(lane, own, arith.addi)
     last = sm.ShuffleFromOp.of(through, build.constant(WARP_THREADS - 1)).result
     return [row, through - own, last]
@@ -72,24 +72,26 @@ def groups_of_lane(op: Cut) -> int:
     return -(-op.offsets.type.shape[0] // WARP_THREADS)
 
 
-def _lasts(op: GroupStartsOp, first: ir.Value, count: int) -> ir.Value:
+def _lasts(scope: Scope, op: GroupStartsOp, first: ir.Value, count: int) -> ir.Value:
     """The largest offset of so many groups, where it is one of a row."""
 
     def largest(group: ir.Value, together: int, found: Values) -> Values:
         for number in _numbers(op, group, together):
-            found = [_clamped(op, _offset(op, number), found[0])]
+            found = [_clamped(scope, op, _offset(op, number), found[0])]
         return found
 
     return _in_passes(first, count, [build.constant(0)], largest)[0]
 
 
-def _own_places(op: GroupStartsOp, first: ir.Value, count: int, row: ir.Value) -> ir.Value:
+def _own_places(
+    scope: Scope, op: GroupStartsOp, first: ir.Value, count: int, row: ir.Value
+) -> ir.Value:
     """The places of so many groups, the first of which begins at a row."""
 
     def added(group: ir.Value, together: int, values: Values) -> Values:
         begin, places = values
         for number in _numbers(op, group, together):
-            end = _clamped(op, _offset(op, number), begin)
+            end = _clamped(scope, op, _offset(op, number), begin)
             begin, places = end, places + _places(op, end - begin)
         return [begin, places]
 
@@ -127,11 +129,11 @@ def _behind(lane: ir.Value, value: ir.Value) -> ir.Value:
     return arith.select(build.equal(lane, 0), build.constant(0), other)
 
 
-def lower_group_at(_: Scope, op: GroupAtOp) -> Values:
+def lower_group_at(scope: Scope, op: GroupAtOp) -> Values:
     """What its place was found by, or a walk."""
     if not isinstance(op.i.owner, ir.Block) and op.i.owner.name == CAST:
         return lowered_parts(op.i)[1:]
-    return [build.as_index(value) for value in _walk(op, build.as_i32(op.i))]
+    return [build.as_index(value) for value in _walk(scope, op, build.as_i32(op.i))]
 
 
 def lower_group_place(scope: Scope, op: GroupPlaceOp) -> Values:
@@ -142,7 +144,7 @@ def lower_group_place(scope: Scope, op: GroupPlaceOp) -> Values:
     (_, tiles_n), cluster = integers_of(op.tiles), scope.cluster
     n, height = tiles_n // cluster.n, op.group.value
     place = build.as_value(op.number // n * cluster.m)
-    group, within, begin, count = _walk(op, place)
+    group, within, begin, count = _walk(scope, op, place)
     first = (place - within) // cluster.m
     clusters = _places(op, count) // cluster.m
     turn = op.number - first * n
@@ -157,7 +159,7 @@ def lower_group_place(scope: Scope, op: GroupPlaceOp) -> Values:
     return [lowered_as([i, *found], op.i.type), j]
 
 
-def _walk(op: Walk, place: ir.Value) -> Values:
+def _walk(scope: Scope, op: Walk, place: ir.Value) -> Values:
     """The group, the place in it, its first row and its rows, by a walk over the groups of the last
     lane that no more places are in front of."""
     each = groups_of_lane(op)
@@ -168,16 +170,18 @@ def _walk(op: Walk, place: ir.Value) -> Values:
     start = [begin, before, *[build.constant(0)] * FOUND]
 
     def walk(group: ir.Value, together: int, values: Values) -> Values:
-        return _look(op, place, group, together, values)
+        return _look(scope, op, place, group, together, values)
 
     return _in_passes(lane * each, each, start, walk)[-FOUND:]
 
 
-def _look(op: Walk, place: ir.Value, group: ir.Value, together: int, values: Values) -> Values:
+def _look(
+    scope: Scope, op: Walk, place: ir.Value, group: ir.Value, together: int, values: Values
+) -> Values:
     """Several groups from (begin, before) on, and whether the place is in one."""
     (begin, before), found = values[:-FOUND], values[-FOUND:]
     for number in _numbers(op, group, together):
-        end = _clamped(op, _offset(op, number), begin)
+        end = _clamped(scope, op, _offset(op, number), begin)
         here, within = _places(op, end - begin), place - before
         is_here = arith.cmpi(arith.CmpIPredicate.ult, within, here)
         new = (number, within, begin, end - begin)
@@ -194,9 +198,10 @@ def _numbers(op: Cut, first: ir.Value, count: int) -> Values:
     return [arith.minui(first + index, build.constant(last)) for index in range(count)]
 
 
-def _clamped(op: Cut | GroupAtomsOp, offset: ir.Value, begin: ir.Value) -> ir.Value:
+def _clamped(scope: Scope, op: Cut | GroupAtomsOp, offset: ir.Value, begin: ir.Value) -> ir.Value:
     """Where a group ends that begins there."""
-    return arith.minsi(arith.maxsi(offset, begin), build.constant(op.extent.value))
+    all_rows = build.as_value(scope.extent(op.extent.value))
+    return arith.minsi(arith.maxsi(offset, begin), all_rows)
 
 
 def _offset(op: Cut | GroupDepthOp | GroupAtomsOp, group: ir.Value) -> ir.Value:
@@ -233,7 +238,7 @@ def lower_gathered_rows(_: Scope, op: GatheredRowsOp) -> ir.Value:
     return made
 
 
-def lower_group_atoms(_: Scope, op: GroupAtomsOp) -> ir.Value:
+def lower_group_atoms(scope: Scope, op: GroupAtomsOp) -> ir.Value:
     """The sum over the groups before this one, several in a pass."""
     groups, zero, last = op.offsets.type.shape[0], build.constant(0), build.as_i32(op.group)
     every = min(AT_ONCE, groups)
@@ -243,7 +248,7 @@ def lower_group_atoms(_: Scope, op: GroupAtomsOp) -> ir.Value:
         numbers = [loop.induction_variable + index for index in range(every)]
         known = [arith.minui(number, build.constant(groups - 1)) for number in numbers]
         for number, offset in zip(numbers, [_offset(op, each) for each in known], strict=True):
-            end = _clamped(op, offset, begin)
+            end = _clamped(scope, op, offset, begin)
             atoms = (end - begin + (SCALE_ATOM_ROWS - 1)) // SCALE_ATOM_ROWS
             count = count + arith.select(build.less(number, last), atoms, zero)
             begin = end
