@@ -103,9 +103,6 @@ class Target:
     `mma` is what the kernel at hand multiplies by: the chip's own, where no pass has taken one of
     `other_mmas` instead (`using`).
 
-    With `cluster_waits_acquire` a wait for a barrier of a cluster acquires what other CTAs wrote
-    before they arrived. Without, only the async proxy moves data between CTAs, which the barrier's
-    completion orders by itself; acquiring the cluster's writes would drop L1 at every wait.
     `launch_control` is for cluster launch control. With `dependent_launch` kernels wait for the
     grids before them by themselves, where nothing else is said.
 
@@ -121,7 +118,6 @@ class Target:
     ptx_feature: str
     mma: MmaUnit
     other_mmas: tuple[MmaUnit, ...] = ()
-    cluster_waits_acquire: bool = True
     launch_control: bool = True
     dependent_launch: bool = False
     async_agents: bool = True
@@ -325,7 +321,6 @@ def _before_agents(chip: str, mma: MmaUnit, kib: int, multiprocessors: int) -> T
         "+ptx88",
         mma,
         (*MMA_SYNC_SPLIT, FMA),
-        cluster_waits_acquire=False,
         launch_control=False,
         async_agents=False,
         narrow_floats=chip == "sm_89",
@@ -358,7 +353,6 @@ TARGETS = {
                 *(WGMMA_ADDED, WGMMA_WIDENED, WGMMA_WIDENED_ADDED, WGMMA_SPLIT),
                 *(MMA_SYNC, *MMA_SYNC_SPLIT, FMA),
             ),
-            cluster_waits_acquire=False,
             launch_control=False,
             dependent_launch=True,
             small_floats=False,
@@ -372,7 +366,6 @@ TARGETS = {
             "+ptx88",
             MMA_SYNC_SCALED,
             (*MMA_SYNC_SPLIT, FMA),
-            cluster_waits_acquire=False,
             shared_bytes=99 * KIB,
             multiprocessor_shared_bytes=100 * KIB,
             multiprocessors=188,

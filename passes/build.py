@@ -141,10 +141,7 @@ def cluster_barrier(releases: bool = True) -> None:
 
 
 def barrier_wait(barrier: ir.Value, parity: ir.Value, in_cluster: bool = False) -> None:
-    """Wait until the mbarrier's phase of that parity has completed.
-
-    The scope is the CTA, or the cluster where other CTAs may arrive.
-    """
+    """Wait until the mbarrier's phase of that parity has completed; scopes as those of `arrive`."""
     sm.WaitBarrierOp.of(barrier, parity, scope="cluster" if in_cluster else "cta")
 
 
@@ -173,5 +170,9 @@ def in_cta(address: ir.Value, rank: ir.Value) -> ir.Value:
 
 
 def arrive(barrier: ir.Value, in_cluster: bool = False) -> None:
-    """One arrival; what it releases is for the CTA, or for the cluster."""
+    """One arrival, maybe at another CTA's barrier.
+
+    That reads are over it tells with the scope of the CTA. What threads wrote it passes on
+    `in_cluster` alone: that is a memory barrier of the GPU, and drops L1 where one waits.
+    """
     sm.ArriveOp.of(barrier, scope="cluster" if in_cluster else "cta")

@@ -150,7 +150,7 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         plan.tmem_columns = _allocated(kernel, plan.products.columns, target)
     for ring, placed in plan.rings.items():
         plan.rings[ring] = _place_barriers(kernel, ring, placed, plan.cluster, target, cursor)
-    if plan.scales is not None and _steps_under_way(kernel):
+    if plan.scales is not None and _steps_under_way(kernel) > 1:
         start = cursor.take(plan.scales.places * BARRIER_BYTES, BARRIER_BYTES)
         plan.scales = plan.scales._replace(empty=start)
     plan.mma_done = cursor.take(BARRIER_BYTES, BARRIER_BYTES) if plan.accumulators else None
@@ -361,20 +361,25 @@ def _place_terms(kernel: KernelOp, target: Target, form: TermForm, cursor: _Curs
 
 
 def _place_scales(kernel: KernelOp, first: int, target: Target) -> ScalesPlan | None:
-    """Behind the accumulators: twice, where K steps are under way together and there is room."""
+    """Behind the accumulators: twice, where K steps are under way together and there is room.
+
+    They fill what is allocated for that: a K step for which the ring has a slot has a place too.
+    """
     for mma in walk(kernel, SCALED_MMAS):
         a, b = (each.type.layout.scale_columns for each in (mma.a_scales, mma.b_scales))
-        most = SCALE_PLACES if _steps_under_way(kernel) else 1
-        room = (target.tmem_columns - first) // (a + b)
-        return ScalesPlan(first, first + a, first + a + b, max(1, min(most, room)))
+        steps = _steps_under_way(kernel)
+        least = min(SCALE_PLACES, steps, (target.tmem_columns - first) // (a + b))
+        columns = min(target.tmem_columns, first + max(1, least) * (a + b))
+        room = (target.allocated_columns(columns) - first) // (a + b)
+        return ScalesPlan(first, first + a, first + a + b, max(1, min(steps, room)))
     return None
 
 
-def _steps_under_way(kernel: KernelOp) -> bool:
-    """Whether a K step's scales may be copied while the MMAs of an earlier step are under way."""
+def _steps_under_way(kernel: KernelOp) -> int:
+    """K steps whose scales may be copied while the MMAs of earlier ones are under way."""
     (mma,) = walk(kernel, SCALED_MMAS)[:1]
     slot = defining_op(mma.a_scales)
-    return isinstance(slot, TileOp) and defining_op(slot.slot).ring.type.stages > 1
+    return defining_op(slot.slot).ring.type.stages if isinstance(slot, TileOp) else 1
 
 
 def parameters_of(kernel: KernelOp) -> list[Parameter]:

@@ -92,6 +92,20 @@ def move(text, after, number=0, behind=0):
     return edit
 
 
+def move_lines(first, last, before, number=0):
+    """Put a line with `first` and all up to the next one with `last` before the first with
+    `before`."""
+
+    def edit(lines):
+        start = place(lines, first, number)
+        end = next(at for at in range(start, len(lines)) if last in lines[at]) + 1
+        rest = [*lines[:start], *lines[end:]]
+        at = place(rest, before, 0)
+        return [*rest[:at], *lines[start:end], *rest[at:]]
+
+    return edit
+
+
 def replace(text, new, number=0):
     def edit(lines):
         at = place(lines, text, number)

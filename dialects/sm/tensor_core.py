@@ -9,7 +9,9 @@ from ..mlir import ext, ir
 from ..pipe import SlotType
 from ..tile_types import SmemType
 from ..verify import refuse
+from .barriers import NAMED_BARRIERS
 from .memory import TensorMemoryType
+from .threads import WARPS_MAX
 from .types import (
     CTA_GROUPS,
     SHARED,
@@ -280,10 +282,35 @@ class TmemRelinquishOp(Instruction, name="tmem_relinquish"):
 
 
 class TmemBaseOp(Instruction, name="tmem_base"):
-    """`address` of the first column of an allocation, which `sm.tmem_alloc` has written."""
+    """`address` of the first column of an allocation, which `sm.tmem_alloc` has written.
+
+    With a `barrier` above 0 the `threads` threads that use tensor memory first meet there. The
+    warps whose bits are set in `apart` are not among them: they go on at once, and get 0.
+    """
 
     memory: ext.Operand[TensorMemoryType]
+    barrier: ir.IntegerAttr
+    threads: ir.IntegerAttr
+    apart: ir.IntegerAttr
     address: ext.Result[I32] = ext.infer_result()
+
+    def verify_invariants(self) -> bool:
+        barrier, threads, apart = self.barrier.value, self.threads.value, self.apart.value
+        if not verify_range(self, "barrier", 0, NAMED_BARRIERS - 1):
+            return False
+        if threads % 32 or not 0 <= threads <= 1024 or bool(threads) != bool(barrier):
+            return refuse(
+                self,
+                "threads must be whole warps, 32 to 1024, 0 where none meet, got "
+                f"{threads} at barrier {barrier}",
+            )
+        if not 0 <= apart < 1 << WARPS_MAX or apart & 1 or (apart and not barrier):
+            return refuse(
+                self,
+                f"apart must have bits of warps 1 to {WARPS_MAX - 1}, 0 where none meet, got "
+                f"{apart} at barrier {barrier}",
+            )
+        return True
 
 
 class TmemDeallocOp(Instruction, name="tmem_dealloc"):

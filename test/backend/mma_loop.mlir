@@ -14,7 +14,7 @@
 // CHECK-NEXT: cvt.s64.s32
 // CHECK-NEXT: add.s64
 // CHECK-NEXT: [[WAIT:\$L__BB0_[0-9]+]]:
-// CHECK-NEXT: mbarrier.try_wait.parity.acquire.cluster
+// CHECK-NEXT: mbarrier.try_wait.parity.shared.b64
 // CHECK-NEXT: not.pred
 // CHECK-NEXT: bra [[WAIT]];
 // CHECK-NEXT: setp.ne.b64

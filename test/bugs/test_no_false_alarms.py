@@ -1,11 +1,10 @@
 """The other side of the zoo: kernels that are right raise nothing, whatever the order of events."""
 
 import pytest
-from bug_zoo.bases import PERSISTENT, Matmul
+from bug_zoo.bases import Matmul
 from bug_zoo.block_scales import NEXT_ID
 from bug_zoo.edits import chain, delete, insert_before, move_before, replace
 from bug_zoo.hand_over import ARRIVAL, FENCE
-from bug_zoo.tensor_core import BEFORE
 from bug_zoo.written import (
     BLOCK_SCALED,
     COPY_OUT,
@@ -89,9 +88,6 @@ RIGHT = {
     "of a parity bit 0 counts": (BLOCK_SCALED, replace(
         r"(.*\[multiplied\], )0;", r"{ .reg .b32 %parity; mov.b32 %parity, -2;\n\1%parity; }"),
                                  {"parity"}),
-    "an arrival of the CTA frees an accumulator of the leader": (
-        PERSISTENT, chain(delete(BEFORE, 1), replace(ARRIVAL, "mbarrier.arrive.shared::cluster")),
-        {"unfenced"}),
     "factors that no product uses are not loaded": (BLOCK_SCALED, replace(", 5632", ", 5248"),
                                                     set()),
     "the target is named twice": (RING, replace(r"(\.target .*\n)", r"\1\1"), set()),

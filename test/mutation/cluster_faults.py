@@ -6,9 +6,9 @@ from fault import Fault
 
 CLUSTERS = [
     Fault(
-        "prologue: CTAs that have written the address of tensor memory meet without a release",
-        "releases=written or memory is not None",
-        "releases=written",
+        "prologue: a pair asks for tensor memory before its CTAs have met",
+        "        build.cluster_barrier(written)\n    elif",
+        "        pass\n    elif",
         ("test/passes/test_phase_counts.py",),
     ),
     Fault(
@@ -16,5 +16,23 @@ CLUSTERS = [
         "not op.releases.value and self._writes(at)",
         "not op.releases.value and not self._writes(at)",
         ("test/passes/test_phase_counts.py",),
+    ),
+    Fault(
+        "prologue: CTAs that read each other's memory end behind a relaxed meeting",
+        "_meet(rings, releases=rings.cluster.split > 1)",
+        "_meet(rings, releases=False)",
+        ("test/passes/test_phase_counts.py",),
+    ),
+    Fault(
+        "allocation: a pair may ask for tensor memory before both CTAs are there",
+        "        if group == 2:\n            warp.launch",
+        "        if group == 3:\n            warp.launch",
+        ("test/bugs",),
+    ),
+    Fault(
+        "pipes: who copied for the leader of a pair arrives with the scope of its own CTA",
+        "in_cluster=writes)",
+        "in_cluster=False)",
+        ("test/bugs",),
     ),
 ]

@@ -15,6 +15,7 @@ from edited_ir import (
     drop_lines,
     insert,
     move,
+    move_lines,
     place,
     refusal,
     replace,
@@ -123,6 +124,7 @@ def bytes_of(op, label, brought, expected):
 
 
 SINGLE = "normalize,tiling{tile=128x64x64},tma-insertion"
+PARTS = f"{SINGLE},split-k{{parts=2}},warp-specialization"
 PAIRS = f"{SINGLE},clustering{{shape=4x2 pair=true}},warp-specialization"
 EXPECT = "sm.arrive_expect_tx"
 READ = '"sm.read_position"(%'
@@ -171,6 +173,37 @@ ROWS = {
         "sm.tmem_base: meeting: all threads must meet by sm.cta_barrier before the program, got "
         "sm.tmem_base; add it",
     ),
+    "a CTA of a pair that asks for tensor memory before the other is there": (
+        PAIRS,
+        move_lines('"sm.first_warp"', "})", '"sm.cluster_barrier"'),
+        "sm.tmem_alloc: memory: a cluster's CTAs must meet before they allocate, got it before the "
+        "first meeting; move it behind",
+    ),
+    "threads that use tensor memory and do not meet": (
+        PAIRS,
+        replace(
+            "apart = 16 : i64, barrier = 4 : i64, threads = 160",
+            "apart = 0 : i64, barrier = 0 : i64, threads = 0",
+        ),
+        "sm.tmem_base: memory: those who use it must meet behind the allocation, by sm.cta_barrier "
+        "or the barrier of sm.tmem_base, got sm.tmem_base; add it",
+    ),
+    "a warp that uses tensor memory and does not wait for it": (
+        ROLES,
+        change("sm.tmem_base", "apart", 48),
+        "sm.tmem_base: memory: apart must be 16, got 48; take that",
+    ),
+    "fewer threads that wait for tensor memory": (
+        ROLES,
+        change("sm.tmem_base", "threads", 128),
+        "sm.tmem_base: memory: threads must be 160, got 128; take that",
+    ),
+    "tensor memory that is taken elsewhere": (
+        PAIRS,
+        move_lines('"sm.first_warp"', "})", '"sm.warps"'),
+        "sm.fence: memory: must be allocated before the first meeting or right behind it, got "
+        "sm.fence; put its sm.first_warp there",
+    ),
     "threads that do not meet at the end": (
         ROLES,
         drop('"sm.cta_barrier"', -1),
@@ -179,18 +212,18 @@ ROWS = {
     ),
     "CTAs of a cluster that do not meet": (
         PAIRS,
-        replace('sm.cluster_barrier"() {releases = true}', 'sm.cta_barrier"()', -1),
+        replace('sm.cluster_barrier"() {releases = false}', 'sm.cta_barrier"()', -1),
         "sm.cta_barrier: meeting: all threads must meet by sm.cluster_barrier at the end, got "
         "sm.cta_barrier; add it",
     ),
     "CTAs of a cluster that meet and do not release what they wrote": (
         PAIRS,
-        replace("releases = true", "releases = false"),
+        insert('"sm.converge"', '"sm.cta_barrier"() : () -> ()'),
         "sm.cluster_barrier: meeting: must release what is written before the program, got a "
         "relaxed one; let it release",
     ),
     "CTAs of a cluster that meet at the end and do not release what they did": (
-        PAIRS,
+        PARTS,
         replace("releases = true", "releases = false", -1),
         "sm.cluster_barrier: meeting: must release what is written at the end, got a relaxed "
         "one; let it release",
@@ -230,8 +263,8 @@ ROWS = {
     "tensor memory that all warps give up": (
         ROLES,
         move('"sm.tmem_relinquish"', '"sm.converge"'),
-        "sm.tmem_relinquish: memory: must stand in a sm.first_warp before the first meeting, got "
-        "it elsewhere; move it",
+        "sm.tmem_relinquish: memory: must stand in a sm.first_warp right behind the first meeting, "
+        "or before it, got it elsewhere; move it",
     ),
     "an address of tensor memory that goes elsewhere": (
         ROLES,

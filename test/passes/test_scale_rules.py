@@ -116,7 +116,7 @@ def barriers():
             r'("sm.scale_columns".*end =) \d+',
             r"\1 80",
             "sm.scale_columns: must lie one after the other in the 64 columns, got [32, 36, 80, "
-            "128]",
+            "176]",
         ),
     ],
 )

@@ -4,8 +4,9 @@ init       one lane of the prologue initialises the barrier of every slot once, 
            of its `sm.barriers`, and fences that
 meeting    all threads of the CTA, or of its cluster, meet behind the prologue, before the
            program; at its end again, where there is tensor memory or a cluster
-memory     the first warp allocates tensor memory before the first meeting, and gives it back
-           behind the last; its address is read between the two
+memory     the first warp allocates tensor memory, and gives it back behind the last meeting; its
+           address is read between, once those who use it have met. In a cluster it allocates
+           behind the first meeting: the other CTA of a pair must have been launched
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from ...base import defining_op, refused, walk
 from ...clone import constant_of
 from ...plan import cluster_of
 from ...team import place_op
+from ...tmem_users import TmemMeeting
 
 MEETINGS = (sm.CtaBarrierOp, sm.ClusterBarrierOp)
 AROUND = (FirstWarpOp, sm.FenceOp)
+TMEM_OPS = (sm.TmemAllocOp, sm.TmemRelinquishOp, sm.TmemBaseOp, sm.TmemDeallocOp)
 PLACES = (
     sm.TeamOp,
     sm.CtaPlaceOp,
@@ -124,10 +127,12 @@ class _Ends:
         self.ops = list(kernel.body.blocks[0].operations)
         self.memory = walk(kernel, TensorMemoryOp)
         self.start = 0
+        self.shared = 0  # where those meet who use tensor memory
         self.end = len(self.ops)
 
     def check(self) -> None:
         """Check meetings, then what stands on their sides."""
+        self._count_memory()
         self._check_start()
         if self.memory or self.cluster.size > 1:
             self._check_end()
@@ -135,8 +140,13 @@ class _Ends:
 
     def _check_start(self) -> None:
         where = (at for at, op in enumerate(self.ops) if not isinstance(op, BEFORE))
-        self.start = next(where)
+        self.start = self.shared = next(where)
         self._check_meeting(self.start, "before the program")
+        if self.memory and not self._takes_memory(range(self.start)):
+            self._check_sharing()
+        elif self.memory:
+            self._check_peers()
+            self._check_fences(self.start)
         for op in self.ops[self.start :]:
             if isinstance(op, PrologueOp):
                 raise refused(
@@ -149,6 +159,42 @@ class _Ends:
             (at for at in places if not isinstance(self.ops[at], AROUND)), self.start + 1
         )
         self._check_meeting(self.end, "at the end")
+        if self.memory:
+            self._check_fences(self.end)
+
+    def _takes_memory(self, places: range) -> bool:
+        """Whether tensor memory is allocated at one of the places."""
+        takers = {op.operation.parent for op in walk(self.kernel, sm.TmemAllocOp)}
+        return any(self.ops[at].operation in takers for at in places)
+
+    def _check_peers(self) -> None:
+        """PTX ISA, tcgen05.alloc: the peer CTA of who issues it must have been launched."""
+        if self.cluster.size > 1:
+            (op, *_) = walk(self.kernel, sm.TmemAllocOp)
+            raise refused(
+                op,
+                "memory: a cluster's CTAs must meet before they allocate, got it before the first "
+                "meeting; move it behind",
+            )
+
+    def _check_sharing(self) -> None:
+        """Behind the first meeting the first warp allocates; then those meet who use it."""
+        at = self.start + 1
+        if not self._takes_memory(range(at, at + 1)):
+            raise refused(
+                self.ops[at],
+                "memory: must be allocated before the first meeting or right behind it, got "
+                f"{self.ops[at].operation.name}; put its sm.first_warp there",
+            )
+        self.shared = at + 2
+        op = self.ops[self.shared]
+        if not isinstance(op, sm.CtaBarrierOp) and not _meets(op):
+            raise refused(
+                op,
+                "memory: those who use it must meet behind the allocation, by sm.cta_barrier or "
+                f"the barrier of sm.tmem_base, got {op.operation.name}; add it",
+            )
+        self._check_fences(self.shared)
 
     def _check_meeting(self, at: int, when: str) -> None:
         """A meeting of all who must, between fences of what tensor cores do."""
@@ -164,25 +210,31 @@ class _Ends:
                 op,
                 f"meeting: must release what is written {when}, got a relaxed one; let it release",
             )
+
+    def _check_fences(self, at: int) -> None:
+        """Around a meeting stand fences of what tensor cores do."""
         around = [self._fence_at(each) for each in (at - 1, at + 1)]
-        if self.memory and around != ["tcgen05_before", "tcgen05_after"]:
+        if around != ["tcgen05_before", "tcgen05_after"]:
             raise refused(
-                op,
+                self.ops[at],
                 "meeting: the fences tcgen05_before and tcgen05_after must stand around it, got "
                 f"{' and '.join(around)}; add them",
             )
 
     def _writes(self, at: int) -> bool:
-        """Whether more than fenced barriers is written before a meeting."""
+        """Whether more than fenced barriers is written before the first meeting; whether CTAs read
+        each other's memory, as with parts of K, before the last."""
+        if at != self.start:
+            return self.cluster.split > 1
         names = {name for op in walk(self.kernel, PrologueOp) for name in _names_in(op)}
-        return bool(self.memory) or at != self.start or not names <= FENCED
+        return not names <= FENCED
 
     def _fence_at(self, at: int) -> str:
         op = self.ops[at] if at < len(self.ops) else None
         return op.kind.value if isinstance(op, sm.FenceOp) else "none"
 
-    def _check_memory(self) -> None:
-        for op_class in (sm.TmemAllocOp, sm.TmemRelinquishOp, sm.TmemBaseOp, sm.TmemDeallocOp):
+    def _count_memory(self) -> None:
+        for op_class in TMEM_OPS:
             found = walk(self.kernel, op_class)
             if len(found) != len(self.memory):
                 raise refused(
@@ -190,20 +242,25 @@ class _Ends:
                     f"memory: {len(self.memory)} allocation of tensor memory needs as many "
                     f"{op_class.OPERATION_NAME}, got {len(found)}; have one each",
                 )
-            for op in found:
+
+    def _check_memory(self) -> None:
+        for op_class in TMEM_OPS:
+            for op in walk(self.kernel, op_class):
                 self._check_place(op)
                 self._check_fields(op)
 
     def _check_place(self, op: Any) -> None:
         """Its address is read between the meetings; the first warp does the rest on their sides."""
         if isinstance(op, sm.TmemBaseOp):
-            right, where = self.start < self._at(op) < self.end, "between the two meetings"
+            right, where = self.shared <= self._at(op) < self.end, "between the two meetings"
         else:
             ends = isinstance(op, sm.TmemDeallocOp)
             around = op.operation.parent.opview
             at = self._at(around)
-            right = isinstance(around, FirstWarpOp) and (at > self.end if ends else at < self.start)
-            side = "behind the last meeting" if ends else "before the first meeting"
+            before = at < self.start or (self.start < at < self.shared)
+            right = isinstance(around, FirstWarpOp) and (at > self.end if ends else before)
+            first = "right behind the first meeting, or before it"
+            side = "behind the last meeting" if ends else first
             where = f"in a sm.first_warp {side}"
         if not right:
             raise refused(op, f"memory: must stand {where}, got it elsewhere; move it")
@@ -214,6 +271,8 @@ class _Ends:
     def _check_fields(self, op: Any) -> None:
         (memory,) = self.memory
         wanted = {"columns": memory.columns.value, "cta_group": 2 if self.cluster.pair else 1}
+        if _meets(op):
+            wanted |= TmemMeeting.of(self.kernel, memory)._asdict()
         for name, value in wanted.items():
             got = getattr(op, name).value if hasattr(op, name) else value
             if got != value:
@@ -228,6 +287,11 @@ class _Ends:
             raise refused(
                 op, f"memory: the address must go to byte {offset}, got {got}; write it there"
             )
+
+
+def _meets(op: Any) -> bool:
+    """Whether those who use tensor memory meet in an op that reads its address."""
+    return isinstance(op, sm.TmemBaseOp) and op.barrier.value > 0
 
 
 def _names_in(op: PrologueOp) -> set[str]:

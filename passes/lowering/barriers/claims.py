@@ -110,7 +110,7 @@ def _arrive_at_first(rings: Rings, empty: ir.Value) -> None:
     if rings.cluster.size == 1:
         build.arrive(empty)
     else:
-        build.arrive(build.in_cta(empty, build.constant(0)), in_cluster=True)
+        build.arrive(build.in_cta(empty, build.constant(0)))
 
 
 def lower_claim(rings: Rings, op: ClaimOp) -> None:

@@ -175,7 +175,7 @@ def _arrive_when_copied(rings: Rings, ring: Ring) -> None:
     """Where the MMAs are issued that read what the warp copied."""
     full = ring.full(read(ring.arrive)[0])
     with run(WARP):
-        _arrive_at_issuer(rings, full)
+        _arrive_at_issuer(rings, full, writes=True)
     converge()
 
 
@@ -186,7 +186,7 @@ def lower_wait(rings: Rings, op: WaitOp) -> None:
         copy_groups.wait(ring, op)
         return
     index, parity = read(ring.read)
-    rings.wait(ring.full(index), parity)
+    rings.wait(ring.full(index), parity, ring)
     rings.fence("tcgen05_after")
     op.slot.replace_all_uses_with(ring.slot(index))
     if rings.target.awaits_mmas:
@@ -264,13 +264,16 @@ def _arrive_by_warp(rings: Rings, ring: Ring, barrier: ir.Value) -> None:
     converge()
 
 
-def _arrive_at_issuer(rings: Rings, barrier: ir.Value) -> None:
-    """Arrive where the MMAs are issued that wait for it: in the pair's first CTA."""
+def _arrive_at_issuer(rings: Rings, barrier: ir.Value, writes: bool = False) -> None:
+    """Arrive where the MMAs are issued that wait for it: in the pair's first CTA.
+
+    They read what the warp `writes`, or overwrite what it has read.
+    """
     if not rings.cluster.pair:
         build.arrive(barrier)
         return
     rank = sm.LeaderRankOp.of().rank
-    build.arrive(build.in_cta(barrier, rank), in_cluster=True)
+    build.arrive(build.in_cta(barrier, rank), in_cluster=writes)
 
 
 def lower_drain(rings: Rings, op: DrainOp) -> None:

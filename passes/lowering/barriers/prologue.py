@@ -4,14 +4,16 @@
                          sm.prefetch_tensor_map; then zeros, where `expand-loops` put some
     sm.cta_place         of a cluster: which of its CTAs this is
     sm.early             a lane of a warp that has no part in that asks L2 for the first tiles
-    sm.first_warp        sm.tmem_alloc, sm.tmem_relinquish
     sm.cta_barrier       what was done so far is there for all threads
-    sm.tmem_base
+    sm.first_warp        sm.tmem_alloc, sm.tmem_relinquish
+    sm.tmem_base         the threads that use tensor memory meet; loads have begun
     ...
     sm.cta_barrier       nobody reads tensor memory, or writes to another CTA, any more
     sm.first_warp        sm.tmem_dealloc
 
-In a cluster its CTAs meet: none may write to one that has not begun, or has ended.
+In a cluster its CTAs meet: none may write to one that has not begun, or has ended, and a pair asks
+for tensor memory together (PTX ISA, tcgen05.alloc: the peer CTA must have been launched). A CTA
+alone whose threads all use tensor memory takes it before they meet, and meets once.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from ....dialects.tile.marks import MarkOp
 from ... import build
 from ...base import defining_op, walk
 from ...plan import parameters_of
+from ...tmem_users import TmemMeeting
 from .rings import Rings, barrier_of, converge, run
 
 PLACES = (sm.TeamOp, *get_args(MEMORY_OPS), sm.PositionOp, sm.TallyOp, TensorMapOp, MarkOp)
@@ -132,19 +135,36 @@ def _take_tensor_memory(kernel: KernelOp, rings: Rings, written: bool) -> Any:
     release waits for what is under way, 0.55 us on an H100.
     """
     memory = next(iter(walk(kernel, TensorMemoryOp)), None)
-    if memory is not None:
-        with _first_warp():
-            to = build.shared_at(memory.offset.value)
-            sm.TmemAllocOp.of(to, columns=memory.columns.value, cta_group=rings.cta_group)
-            sm.TmemRelinquishOp.of(cta_group=rings.cta_group)
-    _meet(rings, releases=written or memory is not None)
-    return None if memory is None else sm.TmemBaseOp.of(memory.memory)
+    if memory is None:
+        _meet(rings, releases=written)
+        return None
+    meeting = TmemMeeting.of(kernel, memory)
+    if rings.cluster.size > 1:
+        build.cluster_barrier(written)
+    elif meeting.apart:
+        sm.CtaBarrierOp.of()
+    with _first_warp():
+        to = build.shared_at(memory.offset.value)
+        sm.TmemAllocOp.of(to, columns=memory.columns.value, cta_group=rings.cta_group)
+        sm.TmemRelinquishOp.of(cta_group=rings.cta_group)
+    rings.fence("tcgen05_before")
+    if meeting.apart:
+        base = sm.TmemBaseOp.of(memory.memory, **meeting._asdict())
+        rings.fence("tcgen05_after")
+        return base
+    sm.CtaBarrierOp.of()
+    rings.fence("tcgen05_after")
+    return sm.TmemBaseOp.of(memory.memory, **meeting._asdict())
 
 
 def _end(rings: Rings, base: Any) -> None:
-    """Tensor memory goes back once every warp has read it."""
+    """Tensor memory goes back once every warp has read it.
+
+    In a cluster none ends while another may still signal its barriers. Only with parts of K do
+    threads read another CTA's shared memory, which the meeting then orders too.
+    """
     if base is not None or rings.cluster.size > 1:
-        _meet(rings)
+        _meet(rings, releases=rings.cluster.split > 1)
     if base is not None:
         columns = defining_op(base.memory).columns.value
         with _first_warp():
@@ -155,7 +175,7 @@ def _first_warp() -> ir.InsertionPoint:
     return ir.InsertionPoint(FirstWarpOp().body.blocks.append())
 
 
-def _meet(rings: Rings, releases: bool = True) -> None:
+def _meet(rings: Rings, releases: bool) -> None:
     """All threads of the CTA, or of its cluster, meet; tcgen05 work is ordered across it."""
     rings.fence("tcgen05_before")
     sm.CtaBarrierOp.of() if rings.cluster.size == 1 else build.cluster_barrier(releases)

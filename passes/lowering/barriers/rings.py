@@ -148,9 +148,10 @@ class Rings:
         """CTAs that an MMA is of."""
         return 2 if self.cluster.pair else 1
 
-    def wait(self, barrier: ir.Value, parity: ir.Value) -> None:
-        """Wait for a barrier that, in a cluster, other CTAs may arrive at."""
-        in_cluster = self.cluster.loads_together and self.target.cluster_waits_acquire
+    def wait(self, barrier: ir.Value, parity: ir.Value, ring: Ring | None = None) -> None:
+        """Wait for a barrier; of a `ring` whose slots threads of both CTAs of a pair fill, for what
+        the other's wrote too."""
+        in_cluster = self.cluster.pair and ring is not None and ring.copies
         build.barrier_wait(barrier, parity, in_cluster=in_cluster)
 
     def fence(self, kind: str) -> None:

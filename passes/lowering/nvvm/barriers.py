@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ....dialects import sm
 from ....dialects.mlir import arith, ir, llvm, nvvm, scf
 from ....dialects.target import WARPGROUP_THREADS
+from ....dialects.tile_types import integers_of
 from ... import build
 
 ALL_LANES = -1
@@ -19,13 +22,10 @@ SPECIAL_REGISTERS = {
     "ctaid.x": nvvm.read_ptx_sreg_ctaid_x,
     "ctaid.y": nvvm.read_ptx_sreg_ctaid_y,
     "ctaid.z": nvvm.read_ptx_sreg_ctaid_z,
-    "clusterid.x": nvvm.read_ptx_sreg_clusterid_x,
-    "cluster_ctaid.x": nvvm.read_ptx_sreg_cluster_ctaid_x,
-    "cluster_ctaid.y": nvvm.read_ptx_sreg_cluster_ctaid_y,
-    "cluster_ctaid.z": nvvm.read_ptx_sreg_cluster_ctaid_z,
     "clock": nvvm.read_ptx_sreg_clock,
     "globaltimer_lo": nvvm.read_ptx_sreg_globaltimer_lo,
 }
+OF_CLUSTERS = ("clusterid", "cluster_ctaid")
 # Bit 24 of a shared address is bit 0 of the CTA's rank in its cluster.
 EVEN_CTA_MASK = 0xFEFFFFFF - 2**32
 
@@ -151,7 +151,21 @@ def launch_dependents(_: sm.LaunchDependentsOp) -> None:
 
 
 def special_register(op: sm.SpecialRegisterOp) -> ir.Value:
-    return SPECIAL_REGISTERS[op.register.value](results=[build.i32()])
+    """What a CTA knows of its cluster follows from its number in the grid and the cluster's known
+    size: ptxas reads that from memory, and divides by it."""
+    register, _, axis = op.register.value.partition(".")
+    if register not in OF_CLUSTERS:
+        return SPECIAL_REGISTERS[op.register.value](results=[build.i32()])
+    ctaid = SPECIAL_REGISTERS[f"ctaid.{axis}"](results=[build.i32()])
+    size = build.constant(integers_of(_kernel_around(op).cluster)["xyz".index(axis)])
+    return (arith.divui if register == "clusterid" else arith.remui)(ctaid, size)
+
+
+def _kernel_around(op: Any) -> sm.KernelOp:
+    around = op.operation.parent
+    while not isinstance(around.opview, sm.KernelOp):
+        around = around.parent
+    return around.opview
 
 
 def elect(_: sm.ElectOp) -> ir.Value:

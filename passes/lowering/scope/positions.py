@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....dialects import sm
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects.mlir import arith, ir, llvm, scf
 from ....dialects.pipe import TileOp
 from ....dialects.sm.memory import BARRIER_BYTES, CLAIM_BYTES
 from ....dialects.sm.positions import PAIR, PEERS
+from ....dialects.sm.threads import WARPS_MAX
+from ....dialects.target import WARP_THREADS
 from ....dialects.tile_types import AccumulatorType, integers_of
 from ... import build
 from ...base import defining_op
 from ...clone import constant_of
+from ...team import team_op
 from .scope import Scope, known, lowered, lowered_as, lowered_parts, slot_of
 
 
@@ -144,9 +147,29 @@ def lower_prefetch(_: Scope, op: sm.PrefetchTensorMapOp) -> None:
     sm.PrefetchTensorMapOp.of(lowered(op.map))
 
 
-def lower_tmem_base(_: Scope, op: sm.TmemBaseOp) -> ir.Value:
+def lower_tmem_base(scope: Scope, op: sm.TmemBaseOp) -> ir.Value:
     """It was written to shared memory; what asks for the allocation from here on gets it."""
-    place = build.shared_at(defining_op(op.memory).offset.value)
-    base = llvm.load(build.i32(), place)
+    offset = defining_op(op.memory).offset.value
+    base = _met_base(scope, op, offset) if op.barrier.value else _read_base(offset)
     op.memory.replace_all_uses_with(lowered_as(base, op.memory.type))
     return base
+
+
+def _met_base(scope: Scope, op: sm.TmemBaseOp, offset: int) -> ir.Value:
+    """Those that use tensor memory meet and read; the others have 0 at once."""
+    warp = team_op(scope.kernel).thread // WARP_THREADS
+    users = ~op.apart.value & (1 << WARPS_MAX) - 1
+    uses = arith.shrui(build.constant(build.signed(users)), warp) % 2
+    met = scf.IfOp(build.equal(uses, 1), [build.i32()], has_else=True)
+    other = met.else_block
+    assert other is not None
+    with ir.InsertionPoint(met.then_block):
+        sm.NamedBarrierOp.of(id=op.barrier.value, threads=op.threads.value)
+        scf.YieldOp([_read_base(offset)])
+    with ir.InsertionPoint(other):
+        scf.YieldOp([build.constant(0)])
+    return met.results[0]
+
+
+def _read_base(offset: int) -> ir.Value:
+    return llvm.load(build.i32(), build.shared_at(offset))

@@ -173,6 +173,9 @@ class Listener:
     def columns_copied(self, cta: Cta, columns: range) -> None:
         """tcgen05.cp is about to replace these columns in all lanes."""
 
+    def pair_asked(self, warp: Warp, peer: Cta, what: str) -> None:
+        """A warp executes `what` together with the other CTA of its pair."""
+
     def columns_allocated(self, warp: Warp, cta: Cta, offset: int) -> None:
         """tcgen05.alloc writes its result to 4 bytes of shared memory."""
 

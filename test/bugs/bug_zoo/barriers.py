@@ -8,7 +8,7 @@ EXPECT = r"mbarrier\.arrive\.expect_tx"
 LOAD = r"cp\.async\.bulk\.tensor\.2d\.shared"
 FLIP = r"(selp\.b32\s+%r\d+, 1, 0, %p\d+;\s+xor\.b32\s+(%r\d+), \2, )%r\d+;"
 OVER = (
-    r"@%p\d+ bra \t\$L__BB0_20;\n(\tmbarrier\.arrive\.shared\.b64 \t%rd\d+, \[dynamic_shared.*\n)"
+    r"@%p\d+ bra \t\$L__BB0_\d+;\n(\tmbarrier\.arrive\.shared\.b64 \t%rd\d+, \[dynamic_shared.*\n)"
 )
 LATE = """{ .reg .b32 %left; .reg .pred %rest;
     mov.u32 %left, %cluster_ctarank; xor.b32 %left, %left, 1; mul.lo.u32 %left, %left, 999;
@@ -21,7 +21,7 @@ BUGS = (
         "the consumer's first wait asks for parity 1",
         ROLES,
         flip_parity(3),
-        "uninitialised-read or race or barrier-protocol",
+        "uninitialised-read or race or barrier-protocol or deadlock",
     ),
     Bug(
         "1b",
@@ -108,7 +108,7 @@ BUGS = (
         "one warp of four arrives",
         PERSISTENT,
         replace(
-            r"(mbarrier\.arrive\.release\.cluster\.shared::cluster\.b64 .*;)",
+            r"(mbarrier\.arrive\.shared::cluster\.b64 .*;)",
             r"{ .reg .pred %w; setp.lt.u32 %w, %r1, 32; @%w \1 }",
             0,
         ),
@@ -123,8 +123,7 @@ BUGS = (
             insert_before(r"mbarrier\.init", LATE, 0),
             delete(r"fence\.mbarrier_init"),
             delete(r"barrier\.cluster\.wait\.aligned", 0),
-            delete(r"barrier\.cluster\.arrive\.aligned", 0),
-            insert_after(r"tcgen05\.fence::before_thread_sync", "bar.sync 0;", 0),
+            delete(r"barrier\.cluster\.arrive", 0),
         ),
         "barrier-protocol",
         says=r"no mbarrier object at .* of cta",

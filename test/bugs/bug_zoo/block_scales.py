@@ -2,7 +2,7 @@
 and results in such formats (65)."""
 
 from .bases import QUANTISED, SCALED, SCALED_PAIR
-from .edits import chain, delete, insert_before, replace
+from .edits import chain, delete, insert_before, replace, without_waiting
 from .entry import Bug
 from .written import RELAYED_SCALES, SCALED_HALVES, SCALED_STEPS
 
@@ -96,7 +96,7 @@ BUGS = (
         "scale factors are replaced while the products that read them are under way",
         SCALED,
         chain(
-            replace(r"(try_wait\.parity\.shared\.b64[^\n]*\n[^\n]*\n)[^\n]*bra[^\n]*\n", r"\1"),
+            without_waiting(-1),
             delete(r"tcgen05\.commit\S*shared::cluster\.b64"),
         ),
         "unlisted-order",

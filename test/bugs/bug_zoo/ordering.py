@@ -15,7 +15,7 @@ BUGS = (
         PAIR,
         chain(
             delete(r"fence\.mbarrier_init"),
-            replace(CLUSTER_ARRIVE + r"\.aligned;", RELAXED, 0),
+            replace(CLUSTER_ARRIVE + r"\.relaxed\.aligned;", RELAXED, 0),
         ),
         "missing-fence",
         says=r"whose mbarrier\.init is not ordered before it",
@@ -26,7 +26,7 @@ BUGS = (
         PLAIN_CLUSTER,
         chain(
             delete(CLUSTER_WAIT, 0),
-            replace(CLUSTER_ARRIVE + r"\.aligned;", "bar.sync 0;", 0),
+            replace(CLUSTER_ARRIVE + r"\.relaxed\.aligned;", "bar.sync 0;", 0),
         ),
         "missing-fence or barrier-protocol",
     ),
@@ -180,14 +180,14 @@ BUGS = (
         "53c",
         "no barrier between the wait for the store buffer and the other warps' writes",
         PIECES,
-        delete(r"bar\.sync", 0),
+        delete(r"bar\.sync", 1),
         "race or bulk-group",
     ),
     Bug(
         "53d",
         "no barrier between the other warps' writes and the bulk store",
         PIECES,
-        delete(r"bar\.sync", 1),
+        delete(r"bar\.sync", 2),
         "race or uninitialised-read or bulk-group",
     ),
     Bug(

@@ -9,6 +9,7 @@ COMMIT = r"tcgen05\.commit\.cta_group::1"
 LOAD_32 = r"(tcgen05\.ld\.sync\.aligned\.)16x32bx2\.x32\.b32 (.*), (\[.*\]), 32;"
 WAIT_LD = r"tcgen05\.wait::ld"
 BEFORE, AFTER = r"tcgen05\.fence::before_thread_sync", r"tcgen05\.fence::after_thread_sync"
+REMOTE_ARRIVE = r"arrive(\.shared::cluster)"
 ALLOC = r"tcgen05\.alloc\.cta_group::1"
 RELINQUISH = r"tcgen05\.relinquish_alloc_permit"
 DEALLOC = r"tcgen05\.dealloc"
@@ -55,7 +56,7 @@ BUGS = (
         "13d",
         "the accumulator is released without fence::before_thread_sync, and relaxed",
         PERSISTENT,
-        chain(delete(BEFORE, 1), replace(r"arrive\.release\.cluster", "arrive.relaxed.cluster")),
+        chain(delete(BEFORE, 1), replace(REMOTE_ARRIVE, r"arrive.relaxed.cluster\1")),
         "missing-fence or race",
         says=r"tensor memory columns",
     ),
@@ -90,7 +91,8 @@ BUGS = (
         "no fence::after_thread_sync behind a wait that is relaxed",
         PERSISTENT,
         chain(
-            delete(AFTER, 1), replace(r"try_wait\.parity\.acquire", "try_wait.parity.relaxed", 0)
+            delete(AFTER, 1),
+            replace(r"try_wait\.parity(\.shared)", r"try_wait.parity.relaxed.cta\1", 0),
         ),
         "missing-fence or race",
         says=r"tensor memory columns",
@@ -255,10 +257,18 @@ BUGS = (
         says="only a relaxed arrival orders that behind the access",
     ),
     Bug(
+        "30e",
+        "a CTA of a pair asks for tensor memory before its peer has been launched",
+        PAIR,
+        chain(delete(CLUSTER_WAIT, 0), delete(CLUSTER_ARRIVE, 0)),
+        "race",
+        says=r"tcgen05\.alloc\.cta_group::2 is not ordered behind the start of cta",
+    ),
+    Bug(
         "31",
         "a warp reads the lanes of another warp's quarter",
         ROLES,
-        replace(r"(shl\.b32\s+(%r\d+), )(%r1), 16;", r"xor.b32 \2, \3, 32; \1\2, 16;", 0),
+        replace(r"(shl\.b32\s+(%r\d+), )(%r\d+), 21;", r"xor.b32 \2, \3, 1; \1\2, 21;", 0),
         "tmem",
         says=r"tcgen05\.ld: warp \d may access tensor memory lanes \d+\.\.\d+ only",
     ),
@@ -275,7 +285,7 @@ BUGS = (
         "an aligned cluster barrier in divergent code",
         PAIR,
         replace(
-            r"(barrier\.cluster\.arrive\.aligned;)",
+            r"(barrier\.cluster\.arrive\S*;)",
             r"{ .reg .pred %d; setp.ne.u32 %d, %r1, 9; @%d \1 }",
             -1,
         ),

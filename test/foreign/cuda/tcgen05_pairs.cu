@@ -90,6 +90,7 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) __launch_bounds__(192)
     init_barrier(shared_address(&shared.done), 1);
     fence_barrier_init();
   }
+  sync_cluster();  // a pair allocates together: both CTAs must have been launched
   if (warp == 1) allocate<2>(shared_address(&shared.tensor_memory), COLUMNS);
   fence_before();
   __syncthreads();

@@ -3,7 +3,7 @@
 
 // CHECK:     nvvm.clusterlaunchcontrol.query.cancel query = is_canceled
 // CHECK:     %[[REMOTE:.*]] = nvvm.mapa
-// CHECK-NEXT: nvvm.mbarrier.arrive %[[REMOTE]] {scope = #nvvm.mem_scope<cluster>}
+// CHECK-NEXT: nvvm.mbarrier.arrive %[[REMOTE]] : !llvm.ptr<7>
 // CHECK:     nvvm.clusterlaunchcontrol.try.cancel multicast
 // CHECK:     nvvm.cluster.wait
 // CHECK:     nvvm.tcgen05.dealloc

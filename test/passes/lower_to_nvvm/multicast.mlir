@@ -3,19 +3,19 @@
 // RUN: tilewright opt %s --passes 'tma-insertion{box=3d},swizzle-selection,clustering{shape=2x2 pair=false},lower-to-nvvm' | filecheck %s
 
 // CHECK-NOT: cta_2
-// CHECK-NOT: nvvm.barrier{{$}}
 // CHECK:     %[[THREE:.*]] = llvm.mlir.constant(3 : i32) : i32
 // CHECK:     nvvm.mbarrier.init %{{.*}}, %{{.*}}
 // CHECK:     nvvm.mbarrier.init %{{.*}}, %[[THREE]]
 // CHECK:     nvvm.fence.mbarrier.init
-// CHECK:     nvvm.cluster.arrive {aligned}
+// CHECK:     nvvm.cluster.arrive.relaxed {aligned}
 // CHECK-NEXT: nvvm.cluster.wait {aligned}
-// CHECK-NEXT: nvvm.tcgen05.fence <after>
+// CHECK:     nvvm.tcgen05.alloc
+// CHECK:     nvvm.tcgen05.fence <after>
 // CHECK-COUNT-2: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}} multicast_mask = %{{.*}} : !llvm.ptr<7>, !llvm.ptr
 // CHECK-NOT: nvvm.cp.async.bulk.tensor.shared
 // CHECK-COUNT-4: nvvm.tcgen05.mma
 // CHECK:     nvvm.tcgen05.commit %{{.*}}, multicast_mask = %{{.*}} : !llvm.ptr<3>, i16
-// CHECK:     nvvm.cluster.arrive {aligned}
+// CHECK:     nvvm.cluster.arrive.relaxed {aligned}
 // CHECK-NEXT: nvvm.cluster.wait {aligned}
 // CHECK:     nvvm.tcgen05.dealloc
 // CHECK-NOT: cta_2

@@ -2,16 +2,19 @@
 // An epilogue warp hands its accumulator back to the CTA that issues the MMAs, by a remote arrive.
 // RUN: tilewright opt %s --passes 'tma-insertion,swizzle-selection,clustering{pair=true},warp-specialization,lower-to-nvvm' | filecheck %s
 
+// Both CTAs are there before they allocate together, and the warp that loads does not wait for that.
 // CHECK-NOT: cta_1
+// CHECK:     nvvm.cluster.arrive.relaxed
+// CHECK-NEXT: nvvm.cluster.wait
 // CHECK:     nvvm.tcgen05.alloc {{.*}}{group = #nvvm.cta_group<cta_2>}
 // CHECK:     nvvm.tcgen05.relinquish_alloc_permit {group = #nvvm.cta_group<cta_2>}
-// CHECK:     nvvm.cluster.arrive
+// CHECK:     nvvm.barrier id = %{{.*}} number_of_threads = %{{.*}}
 // CHECK:     nvvm.mbarrier.try_wait
 // CHECK:     nvvm.tcgen05.ld
 // CHECK:     nvvm.tcgen05.wait <load>
 // CHECK:     nvvm.tcgen05.fence <before>
 // CHECK:     %[[REMOTE:.*]] = nvvm.mapa %{{.*}} : !llvm.ptr<3> -> !llvm.ptr<7>
-// CHECK:     nvvm.mbarrier.arrive %[[REMOTE]] {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<7>
+// CHECK:     nvvm.mbarrier.arrive %[[REMOTE]] : !llvm.ptr<7>
 // CHECK:     llvm.cond_br
 // CHECK:     nvvm.mbarrier.arrive.expect_tx
 // CHECK-COUNT-2: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}} {group = #nvvm.cta_group<cta_2>} : !llvm.ptr<7>, !llvm.ptr

@@ -10,7 +10,7 @@
 // CHECK-NEXT: %[[CLAIMED:.*]] = "sm.query_cancel"(%[[ANSWER]]) {field = "claimed"}
 // CHECK-NEXT: "sm.fence"() {kind = "async_shared"}
 // CHECK:     "sm.mapa"(%{{.*}}, %c0_i32
-// CHECK-NEXT: "sm.arrive"(%{{.*}}) {scope = "cluster"}
+// CHECK-NEXT: "sm.arrive"(%{{.*}}) {scope = "cta"}
 // CHECK-NEXT: }) {by = "warp"}
 // CHECK:     scf.condition(%[[CLAIMED]]) %[[ANSWER]] : i128
 // CHECK:     "sm.query_cancel"(%{{.*}}) {field = "x"}

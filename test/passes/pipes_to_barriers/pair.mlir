@@ -1,24 +1,26 @@
 // The leader CTA of a pair announces the bytes of both, and its MMAs are committed to the barriers of both.
 // Each warp that has read the sums arrives in the leader. At the end a CTA waits until its slots are empty.
-// Behind the prologue, each CTA of a cluster knows its place in it.
+// Behind the prologue, each CTA of a cluster knows its place in it. Both are there before they allocate, and
+// the warp that loads does not wait for what they get.
 // RUN: tilewright opt %s --passes 'tma-insertion,epilogue-staging,clustering{pair=true},warp-specialization,pipes-to-barriers' | filecheck %s
 
 // CHECK:     "sm.prefetch_tensor_map"
 // CHECK:     %{{.*}}:4 = "sm.cta_place"() : () -> (i32, i32, i32, i1)
+// CHECK-NEXT: "sm.cluster_barrier"() {releases = false}
 // CHECK:     "sm.tmem_alloc"(%{{.*}}) {columns = 64 : i64, cta_group = 2 : i64}
 // CHECK:     "sm.fence"() {kind = "tcgen05_before"}
-// CHECK-NEXT: "sm.cluster_barrier"
+// CHECK-NEXT: "sm.tmem_base"(%{{.*}}) {apart = 16 : i64, barrier = 4 : i64, threads = 160 : i64}
 // CHECK-NEXT: "sm.fence"() {kind = "tcgen05_after"}
 // CHECK:     "sm.fence"() {kind = "tcgen05_before"}
 // CHECK-NEXT: "sm.converge"
 // CHECK-NEXT: "sm.run"
 // CHECK-NEXT: %[[RANK:.*]] = "sm.leader_rank"
 // CHECK-NEXT: %[[REMOTE:.*]] = "sm.mapa"(%{{.*}}, %[[RANK]])
-// CHECK-NEXT: "sm.arrive"(%[[REMOTE]]) {scope = "cluster"}
+// CHECK-NEXT: "sm.arrive"(%[[REMOTE]]) {scope = "cta"}
 // CHECK-NEXT: }) {by = "warp"}
 // CHECK-NEXT: "sm.converge"
 // CHECK:     agent = "epilogue"
-// CHECK:     "sm.wait_barrier"(%{{.*}}) {scope = "cluster"}
+// CHECK:     "sm.wait_barrier"(%{{.*}}) {scope = "cta"}
 // CHECK:     "sm.run"
 // CHECK-NEXT: "sm.arrive_expect_tx"(%{{.*}}) {bytes = 40960 : i64}
 // CHECK-NEXT: }) {by = "issuer"}

@@ -24,6 +24,7 @@
 // CHECK-NEXT: }) {by = "lane"}
 // CHECK-NEXT: "sm.converge"
 // CHECK-NEXT: })
+// CHECK-NEXT: "sm.cta_barrier"
 // CHECK-NEXT: "sm.first_warp"() ({
 // CHECK-NEXT: %[[BYTE:.*]] = arith.constant {{[0-9]+}} : i32
 // CHECK-NEXT: %[[TO:.*]] = "sm.shared_address"(%[[BYTE]])
@@ -31,9 +32,8 @@
 // CHECK-NEXT: "sm.tmem_relinquish"
 // CHECK-NEXT: })
 // CHECK-NEXT: "sm.fence"() {kind = "tcgen05_before"}
-// CHECK-NEXT: "sm.cta_barrier"
+// CHECK-NEXT: %[[BASE:.*]] = "sm.tmem_base"(%{{.*}}) {apart = 16 : i64, barrier = 4 : i64, threads = 160 : i64}
 // CHECK-NEXT: "sm.fence"() {kind = "tcgen05_after"}
-// CHECK-NEXT: %[[BASE:.*]] = "sm.tmem_base"
 // CHECK-NEXT: "sm.await_grids"
 // CHECK:     agent = "epilogue"
 // CHECK:     %[[AT:.*]]:2 = "sm.read_position"(%[[FILL]])

@@ -9,13 +9,14 @@
 // CHECK:     "sm.smem_descriptor"{{.*}} -> !sm.descriptor<{base_offset = 0 : i64, lbo = 16 : i64, sbo = 1024 : i64, swizzle = "128B", version = 1 : i64}>
 // CHECK:     "sm.barrier_init"(%{{.*}}) {count = 1 : i64}
 // CHECK:     "sm.fence"() {kind = "mbarrier_init"}
-// CHECK:     "sm.tmem_alloc"(%{{.*}}) {columns = 64 : i64, cta_group = 2 : i64}
 // CHECK:     "sm.cluster_barrier"
+// CHECK:     "sm.tmem_alloc"(%{{.*}}) {columns = 64 : i64, cta_group = 2 : i64}
+// CHECK:     "sm.named_barrier"() {id = 4 : i64, threads = 160 : i64}
 // CHECK:     "sm.await_grids"
 // CHECK:     "sm.tmem_load"(%{{.*}}) {offset = 0 : i64, shape = "32x32b"} : (i32) -> vector<32xi32>
 // CHECK:     %[[REMOTE:.*]] = "sm.mapa"
-// CHECK:     "sm.arrive"(%[[REMOTE]]) {scope = "cluster"} : (!llvm.ptr<7>)
-// CHECK:     "sm.wait_barrier"(%{{.*}}, %{{.*}}) {scope = "cluster"}
+// CHECK:     "sm.arrive"(%[[REMOTE]]) {scope = "cta"} : (!llvm.ptr<7>)
+// CHECK:     "sm.wait_barrier"(%{{.*}}, %{{.*}}) {scope = "cta"}
 // CHECK:     "sm.arrive_expect_tx"(%{{.*}}) {bytes = 40960 : i64}
 // CHECK:     %[[LEADER:.*]] = "sm.leader_barrier"
 // CHECK:     "sm.tma_load"(%{{.*}}, %arg0, %[[LEADER]], %{{.*}}, %{{.*}}) {cta_group = 2 : i64, destination = "cluster"

@@ -54,7 +54,8 @@ class Actors:
         when = clock.time << LINE_BITS | line_of(warp)
         own = clock.own
         if owner is not None and owner is not warp.cta:
-            require_started(clock, owner, (self._clocks[each] for each in owner.warps))
+            what = f"an access to the shared memory of cta {owner.index}"
+            self.require_started(warp, owner, what, "reaches for another's memory")
             own = clock.away()
             note_access(owner, (own, clock.time), line_of(warp))
         known = self.known(warp)
@@ -70,6 +71,11 @@ class Actors:
                 actor.home = clock.domain.number, warp.cta.rank
                 actor.reaches = self._reaches
         return actor
+
+    def require_started(self, warp: Warp, owner: Cta, what: str, needs: str) -> None:
+        """Trap where a warp needs another CTA that may not be there yet."""
+        warps = (self._clocks[each] for each in owner.warps)
+        require_started(self._clocks[warp], owner, warps, what, needs)
 
     def parted(self, actor: Actor, lanes: np.ndarray | None) -> Iterator[Part]:
         """An access by lanes (1 + the lane of each), in parts by lanes that know the same."""

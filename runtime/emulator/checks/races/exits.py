@@ -44,18 +44,19 @@ def note_operation(op: EngineOp, owner: Cta | None) -> None:
         note(owner, ACCESS, meant.event, op.line)
 
 
-def require_started(clock: WarpClock, owner: Cta, warps: Iterable[WarpClock]) -> None:
-    """Trap where a warp accesses the shared memory of a CTA that may not be there yet: it knows of
-    nothing that a warp of it has done."""
+def require_started(
+    clock: WarpClock, owner: Cta, warps: Iterable[WarpClock], what: str, needs: str
+) -> None:
+    """Trap where a warp needs a CTA that may not be there yet: it knows of nothing that a warp of
+    it has done. what: it does; needs: what another CTA is there for."""
     if owner in clock.met:
         return
     happened = clock.row(HAPPENED)
     if not any(happened[warp.own] for warp in warps):
         raise Trap(
             "race",
-            f"an access to the shared memory of cta {owner.index} is not ordered behind the start"
-            f" of that CTA: all CTAs of the cluster must come to a barrier before one reaches for"
-            f" another's memory",
+            f"{what} is not ordered behind the start of cta {owner.index}: all CTAs of the cluster"
+            f" must come to a barrier before one {needs}",
         )
     clock.met.add(owner)
 

@@ -357,6 +357,10 @@ class Races(Actors, Listener):
 
     # -- tensor memory -----------------------------------------------------------------------------
 
+    def pair_asked(self, warp: Warp, peer: Cta, what: str) -> None:
+        """PTX ISA §9.7.16.7.1: the issuing warp must make sure that the peer CTA is launched."""
+        self.require_started(warp, peer, what, "asks another for tensor memory with it")
+
     def columns_allocated(self, warp: Warp, cta: Cta, offset: int) -> None:
         """The result of tcgen05.alloc, of which the async proxy needs no fence."""
         clock, actor = self._clocks[warp], self.actor(warp)

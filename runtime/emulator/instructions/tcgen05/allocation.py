@@ -35,6 +35,8 @@ def build_alloc(ins: Decoded) -> Step:
         if blocked := converged(warp, mask):
             return blocked
         to = int(address(warp)[first_lane(mask)])
+        if group == 2:
+            warp.launch.events.pair_asked(warp, _peer(warp.cta), "tcgen05.alloc.cta_group::2")
         start = _allocate(warp.cta, group, columns(warp, mask))
         if start is None:
             return waiting
@@ -68,7 +70,7 @@ def _allocate_in_pair(cta: Cta, columns: int) -> int | None:
     granted = tensor_engine(cta).requests
     if "granted" in granted:
         return granted.pop("granted")
-    other = next(c for c in pair_of(cta, 2) if c is not cta)
+    other = _peer(cta)
     wanted = tensor_engine(other).requests.get("columns")
     if wanted is None:
         granted["columns"] = columns
@@ -77,6 +79,10 @@ def _allocate_in_pair(cta: Cta, columns: int) -> int | None:
         raise Trap("tmem", f"both CTAs of a pair must allocate the same number of columns, got "
                            f"{columns} and {wanted}")  # fmt: skip
     return _grant_pair(cta, other, columns)
+
+
+def _peer(cta: Cta) -> Cta:
+    return next(other for other in pair_of(cta, 2) if other is not cta)
 
 
 def _grant_pair(cta: Cta, other: Cta, columns: int) -> int | None:
@@ -141,7 +147,7 @@ def _deallocate_in_pair(cta: Cta, address: int, columns: int) -> bool:
     if mine.get(key) == _FREED:
         del mine[key]
         return True
-    other = next(c for c in pair_of(cta, 2) if c is not cta)
+    other = _peer(cta)
     theirs = tensor_engine(other).requests
     if theirs.get(key) != columns:
         _check_unused(cta, address, columns)
