@@ -149,6 +149,6 @@ def test_a_relaxed_arrival_does_not_say_that_accesses_are_over(access, behind):
 @pytest.mark.parametrize("access", ACCESSES)
 def test_a_peers_memory_is_reached_for_behind_its_start(access):
     for seed in range(4):
-        with pytest.raises(Trap, match="not ordered behind the start of that CTA") as caught:
+        with pytest.raises(Trap, match="not ordered behind the start of cta") as caught:
             reach(seed, access, before="")
         assert caught.value.category == "race"
