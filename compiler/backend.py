@@ -31,6 +31,7 @@ SHOWN_LINES = 8
 # At its highest level ptxas sometimes spills a word far below the register limit; a lower one does
 # not (docs/decisions.md).
 PTXAS_LEVELS = (3, 2, 1)
+SERIALIZED = "wgmma.mma_async instructions are serialized"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ class Assembled:
     stack_bytes: int
     static_shared_bytes: int
     log: str
+
+    @property
+    def serialized(self) -> bool:
+        """Whether ptxas waits for each wgmma before the next one (its advice C7510 and C7511)."""
+        return SERIALIZED in self.log
 
 
 def emit_ptx(

@@ -352,3 +352,6 @@ def _assemble(compiled: Compiled, target: str, allow_spills: bool, until: str) -
     if until == "cubin":
         with timed(compiled.stages, "ptxas"):
             compiled.assembled = assemble(compiled.ptx, chip=target, allow_spills=allow_spills)
+        if compiled.assembled.serialized:
+            rule = "ptxas waits for each wgmma before the next one, which may take a fifth longer"
+            compiled.remarks.append(f"remark: {rule}; take another tile or other passes")

@@ -6,6 +6,8 @@ import stat
 import pytest
 
 from tilewright.compiler import backend
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 
 STORE_THREAD_INDEX = """
@@ -115,6 +117,27 @@ def test_a_spill_is_refused_unless_allowed(fake_ptxas):
         " choose a smaller tile or allow spills"
     )
     assert backend.assemble("", allow_spills=True).spill_store_bytes == 48
+
+
+ADVICE = (
+    "ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are "
+    "serialized due to insufficient register resources for the wgmma pipeline in the function 'f'"
+)
+
+
+@pytest.mark.parametrize("advice", [ADVICE, ""])
+def test_a_kernel_whose_wgmma_ptxas_serializes_is_told_of(
+    fake_ptxas, tmp_path, monkeypatch, advice
+):
+    monkeypatch.chdir(tmp_path)  # where the script is asked for its version, too, it writes
+    fake_ptxas(f"{advice}\nptxas info    : Used 168 registers, used 2 barriers")
+    compiled = compile_matmul(MatmulSpec(64, 64, 64), target="sm_90a")
+    told = [each for each in compiled.remarks if "wgmma" in each]
+    assert compiled.assembled.serialized == bool(advice)
+    assert told == ([
+        "remark: ptxas waits for each wgmma before the next one, which may take a fifth longer; "
+        "take another tile or other passes"
+    ] if advice else [])  # fmt: skip
 
 
 def test_llvm_ir_that_does_not_parse_is_refused_with_its_line():
