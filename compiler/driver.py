@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from ..dialects.context import lent_context, one_thread_at_a_time
 from ..dialects.errors import CompileError, OptionError
 from ..dialects.mlir import ir, llvm_ir_of
-from ..dialects.target import ADDED, find_target
+from ..dialects.mma_units import ADDED
+from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
 from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, PassLog, target_of, use_mma, walk
 from ..passes.dynamic_rows import bound_rows

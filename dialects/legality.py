@@ -17,9 +17,10 @@ from .layout import (
     VECTOR_ALIGNMENT,
     TileLayout,
 )
+from .mma_units import WARP, WARP_COUNTS, WARP_N, fits_warps
 from .split_legality import terms_bytes
 from .store_legality import STAGED_PAIR_ROWS
-from .target import WARP, WARP_COUNTS, WARP_N, Target, fits_warps, targets_with
+from .target import Target, targets_with
 from .thread_tiles import ThreadTile
 
 RESERVED_BYTES = 1024  # of a CTA's shared memory: barriers, claims, the tensor-memory address

@@ -7,7 +7,8 @@ import math
 from dataclasses import replace
 
 from .layout import UNIT_BYTES, TileLayout, widest_swizzle
-from .target import MMA_SYNC, WARP, Target, targets_with
+from .mma_units import MMA_SYNC, WARP
+from .target import Target, targets_with
 
 STAGED_PAIR_ROWS = 128  # with 64, half of N lies in the upper lanes, and pieces are cut across both
 TMEM_COLUMNS_READ = 32

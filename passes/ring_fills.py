@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..dialects.mlir import ir
+from ..dialects.mma_units import ISSUED
 from ..dialects.pipe import AcquireOp
 from ..dialects.sm.threads import WarpsOp
-from ..dialects.target import ISSUED, Target
+from ..dialects.target import Target
 from ..dialects.tile import CopyOp, KernelOp, TmaLoadOp
 from ..dialects.tile.loads import TmaGatherOp
 from ..dialects.tile_types import moved_bytes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..dialects.target import WARP, Target, warp_grid
+from ..dialects.mma_units import WARP, warp_grid
+from ..dialects.target import Target
 from ..dialects.tile import KernelOp
 from ..dialects.tile_types import AccumulatorType, integers, integers_of
 from .base import refused

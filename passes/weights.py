@@ -22,9 +22,9 @@ from ..dialects import legality, weight_legality
 from ..dialects.dtypes import DTYPES, DType, weight_dtype
 from ..dialects.layout import UNIT_BYTES
 from ..dialects.mlir import ir
-from ..dialects.mma_units import PRODUCT_SLOTS
+from ..dialects.mma_units import MMA_SYNC, PRODUCT_SLOTS, WARP
 from ..dialects.sm.types import attribute_of
-from ..dialects.target import MMA_SYNC, WARP, Target
+from ..dialects.target import Target
 from ..dialects.tile import KernelOp, MatmulOp
 from ..dialects.tile.weights import (
     SCALES,

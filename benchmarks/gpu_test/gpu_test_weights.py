@@ -13,7 +13,8 @@ from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.importers.traced_function import TensorLike
 from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.dialects.target import WGMMA, find_target
+from tilewright.dialects.mma_units import WGMMA
+from tilewright.dialects.target import find_target
 
 PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
 SHAPE, TURNED_SHAPE, BYTES_SHAPE = (40, 264, 320), (200, 392, 640), (304, 520, 272)

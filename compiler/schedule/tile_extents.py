@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from ...dialects.target import REGISTERS, TENSOR_MEMORY, Target
+from ...dialects.mma_units import REGISTERS, TENSOR_MEMORY
+from ...dialects.target import Target
 from .problem import Problem
 
 M_TILES: dict[str, tuple[int, ...]] = {TENSOR_MEMORY: (64, 128), REGISTERS: (64, 128, 192, 256)}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from ...dialects.layout import UNIT_BYTES
 from ...dialects.legality import RESERVED_BYTES
-from ...dialects.target import WARP, WARPGROUP_THREADS, Target
+from ...dialects.mma_units import WARP
+from ...dialects.target import WARPGROUP_THREADS, Target
 from .problem import Problem
 from .schedule import AHEAD, HELD, THREADS, Schedule
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ...dialects.dtypes import DTYPES, SPLIT_MMAS, mma_unit_of
 from ...dialects.errors import OptionError
-from ...dialects.target import ADDED
+from ...dialects.mma_units import ADDED
 from .epilogue import Epilogue, ops_of
 from .grouped import grouped_text
 from .kernel_name import kernel_name

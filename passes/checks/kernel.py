@@ -31,6 +31,7 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 from ...dialects.mlir import ir, scf
+from ...dialects.mma_units import WARP
 from ...dialects.pipe import (
     ClaimOp,
     ForEachClaimOp,
@@ -41,7 +42,7 @@ from ...dialects.pipe import (
 )
 from ...dialects.sm.memory import MEMORY_OPS
 from ...dialects.sm.threads import ConvergeOp, RunOp, TeamOp, WarpsOp
-from ...dialects.target import WARP, WARP_THREADS, WARPGROUP_WARPS, Target
+from ...dialects.target import WARP_THREADS, WARPGROUP_WARPS, Target
 from ...dialects.tile import (
     MMAS,
     STORES,

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 
 from ...dialects import sm
 from ...dialects.mlir import ir
+from ...dialects.mma_units import WARP
 from ...dialects.pipe import TileOp
 from ...dialects.sm.types import attribute_of
-from ...dialects.target import WARP, Target
+from ...dialects.target import Target
 from ...dialects.tile import (
     STORES,
     AwaitMmaOp,

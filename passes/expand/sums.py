@@ -18,7 +18,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects.mlir import arith, ir, scf
-from ...dialects.target import ISSUED, WARP, WARP_THREADS, Target
+from ...dialects.mma_units import ISSUED, WARP
+from ...dialects.target import WARP_THREADS, Target
 from ...dialects.tile import AccumulatorOp, KernelOp, MmaOp
 from ...dialects.tile.sums import ClearSumsOp, FinishSumsOp, ViewMmaOp
 from ...dialects.tile.weights import WeightMmaOp

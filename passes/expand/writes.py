@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...dialects.mlir import ir
+from ...dialects.mma_units import WARP
 from ...dialects.sm.types import attribute_of
-from ...dialects.target import WARP, WARP_THREADS, Target
+from ...dialects.target import WARP_THREADS, Target
 from ...dialects.tile import KernelOp, StagedStoreOp
 from ...dialects.tile.pieces import (
     PAIR,

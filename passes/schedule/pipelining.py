@@ -29,9 +29,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...dialects.mlir import arith, ir, scf
+from ...dialects.mma_units import ISSUED
 from ...dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, TileOp
 from ...dialects.release_steps import releases_late
-from ...dialects.target import ISSUED, Target
+from ...dialects.target import Target
 from ...dialects.tile import AwaitMmaOp, KernelOp, MmaOp
 from ...dialects.tile.blockwise import BlockwiseMmaOp
 from ...dialects.tile_types import SmemType

@@ -18,8 +18,9 @@ from typing import Any
 from ...dialects import legality
 from ...dialects.layout import LINEAR, UNIT_BYTES, TileLayout, widest_swizzle
 from ...dialects.mlir import ir
+from ...dialects.mma_units import WARP
 from ...dialects.pipe import CreateOp, RingType
-from ...dialects.target import WARP, Target
+from ...dialects.target import Target
 from ...dialects.tile import MMAS, ElementOp, KernelOp, StagedStoreOp
 from ...dialects.tile.ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
 from ...dialects.tile_types import SmemType, TensorMapType, element_bytes

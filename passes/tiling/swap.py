@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects.mlir import ir
-from ...dialects.target import WARP, Target
+from ...dialects.mma_units import WARP
+from ...dialects.target import Target
 from ...dialects.tile import ElementOp, KernelOp, MatmulOp
 from ...dialects.tile.batches import TransposedOp, turned_view
 from ...dialects.tile.outputs import KeepGroupsOp, kept_by

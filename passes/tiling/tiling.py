@@ -26,7 +26,8 @@ from ...dialects import legality
 from ...dialects.dtypes import SCALED_KINDS
 from ...dialects.errors import CompileError
 from ...dialects.mlir import func, ir
-from ...dialects.target import MMAS, WARP, WARP_THREADS, Target, warp_grid
+from ...dialects.mma_units import MMAS, WARP, warp_grid
+from ...dialects.target import WARP_THREADS, Target
 from ...dialects.terms import DEPTHS
 from ...dialects.tile import MatmulOp
 from ...dialects.tile.duals import DualMatmulOp

@@ -9,7 +9,7 @@ from tilewright.compiler.calls.kernels import kernel_cache, kernels, row_kernels
 from tilewright.compiler.calls.kernels.found_kernels import FoundKernels
 from tilewright.compiler.schedule import tile_extents
 from tilewright.compiler.schedule.search import choice
-from tilewright.dialects.target import REGISTERS
+from tilewright.dialects.mma_units import REGISTERS
 
 
 @pytest.fixture

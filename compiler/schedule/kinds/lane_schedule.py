@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 from ....dialects.dtypes import DTYPES, FMA
 from ....dialects.layout import UNIT_BYTES
-from ....dialects.target import WARP, WARP_THREADS, Target
+from ....dialects.mma_units import WARP
+from ....dialects.target import WARP_THREADS, Target
 from ...spec import MatmulSpec
 from ..chips.chip_figures import figures
 from ..estimates.estimate import estimate, microseconds

@@ -22,7 +22,8 @@ from dataclasses import dataclass, replace
 from ....dialects import legality, scaled_legality
 from ....dialects.dtypes import DTYPES, OPERAND_FORMATS, ScaledMma, scaled_mma
 from ....dialects.errors import CompileError
-from ....dialects.target import WARP, Target
+from ....dialects.mma_units import WARP
+from ....dialects.target import Target
 from ...spec import MatmulSpec
 from ..chips.chip_figures import figures
 from ..estimates.scaled_estimate import (

@@ -15,7 +15,8 @@ from math import prod
 
 from ....dialects.dtypes import DTYPES
 from ....dialects.layout import TileLayout, row_conflicts
-from ....dialects.target import Target, warp_grid
+from ....dialects.mma_units import warp_grid
+from ....dialects.target import Target
 from ...spec import MatmulSpec
 from ..chips.chip_figures import figures
 from .warp_schedule import (

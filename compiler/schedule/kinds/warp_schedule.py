@@ -24,8 +24,9 @@ from dataclasses import dataclass, replace
 from ....dialects.dtypes import DTYPES, SPLITS
 from ....dialects.errors import CompileError
 from ....dialects.legality import RESERVED_BYTES, tile_memory
+from ....dialects.mma_units import WARP, warp_grid
 from ....dialects.split_legality import terms_bytes
-from ....dialects.target import WARP, WARP_THREADS, Target, warp_grid
+from ....dialects.target import WARP_THREADS, Target
 from ...spec import MatmulSpec
 from ..chips.chip_figures import figures
 from ..problem import Problem

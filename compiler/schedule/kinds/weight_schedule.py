@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from ....dialects.dtypes import DTYPES
 from ....dialects.errors import CompileError
 from ....dialects.legality import PARTIAL_BYTES, RESERVED_BYTES
-from ....dialects.target import TARGETS, WARP, WARP_THREADS, Target, fits_warps
+from ....dialects.mma_units import WARP, fits_warps
+from ....dialects.target import TARGETS, WARP_THREADS, Target
 from ....dialects.weight_legality import weight_depth, weight_memory, weight_type
 from ...spec import MatmulSpec
 from ..chips.chip_figures import figures

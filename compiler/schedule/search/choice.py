@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from ....dialects.dtypes import SPLIT_MMAS
 from ....dialects.errors import CompileError
-from ....dialects.target import MMA_SYNC, Target, find_target, targets_with
+from ....dialects.mma_units import MMA_SYNC
+from ....dialects.target import Target, find_target, targets_with
 from ...spec import MatmulSpec, element_of
 from ..estimates.estimate import Estimate, estimate
 from ..problem import Problem, Schedule

@@ -14,7 +14,8 @@ from ....dialects import weight_legality
 from ....dialects.dtypes import DTYPES, WEIGHT_SCALES, group_refusal, stored_dtype
 from ....dialects.layout import LINEAR
 from ....dialects.mlir import ir
-from ....dialects.target import WARP, Target
+from ....dialects.mma_units import WARP
+from ....dialects.target import Target
 from ....dialects.tile import KernelOp
 from ....dialects.tile.weights import ZEROS, TurnedWeightMmaOp, scale_views
 from ...base import refused, require

@@ -14,9 +14,10 @@ from typing import Any
 
 from ....dialects import sm
 from ....dialects.mlir import ir
+from ....dialects.mma_units import ISSUED
 from ....dialects.pipe import TileOp
 from ....dialects.sm.types import matrix_fields
-from ....dialects.target import ISSUED, Target
+from ....dialects.target import Target
 from ....dialects.tile.scales import ALL_MMAS
 from ....dialects.tile.weights import TurnedWeightMmaOp
 from ....dialects.tile_types import SmemType

@@ -23,6 +23,7 @@ from typing import Any, get_args
 
 from ....dialects import sm
 from ....dialects.mlir import ir
+from ....dialects.mma_units import WAIT_GROUP
 from ....dialects.sm.memory import (
     MEMORY_OPS,
     AheadRingOp,
@@ -32,7 +33,6 @@ from ....dialects.sm.memory import (
     TensorMemoryOp,
 )
 from ....dialects.sm.threads import LANE, EarlyOp, FirstWarpOp, PrologueOp
-from ....dialects.target import WAIT_GROUP
 from ....dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
 from ....dialects.tile.marks import MarkOp
 from ... import build

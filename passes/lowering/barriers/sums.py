@@ -14,10 +14,10 @@ from typing import Any
 
 from ....dialects import sm
 from ....dialects.mlir import ir
+from ....dialects.mma_units import ISSUED, WAIT_GROUP
 from ....dialects.sm.memory import ColumnsOp
 from ....dialects.sm.tensor_core import PENDING_MAX
 from ....dialects.sm.threads import ISSUER, LANE
-from ....dialects.target import ISSUED, WAIT_GROUP
 from ....dialects.tile import AwaitMmaOp, MmaOp, PairMmaOp
 from ....dialects.tile.scales import SCALED_MMAS, of_scales
 from ....dialects.tile.stores import AwaitSumsOp
