@@ -24,7 +24,8 @@ from ..importers.traced_function import TensorLike
 from ..spec import MatmulSpec
 from .products import dtype_of, is_truth
 from .region import Region
-from .source import TRUTH, Prepared, framed_sizes, function_of
+from .region_function import function_of
+from .source import TRUTH, Prepared, framed_sizes
 
 STACK_MAX, GROUPS_MAX = 2, 3
 COLUMNS_MAX, COLUMNS = 1024, 512
@@ -85,7 +86,9 @@ def _problem(
         a, bs, scales, sums = _of_blocks(spec)
     else:
         a = _stored("m", spec.a_major, (spec.batch, spec.m, spec.k), dtype_of(first.a))
-        stack = spec.groups or (spec.batch if spec.b_stacked else 0)
+        of_depth = spec.groups > 0 and spec.group_axis == "k"
+        groups = 0 if of_depth else spec.groups
+        stack = groups or (spec.batch if spec.b_stacked else 0)
         bs = [
             _stored("n", spec.b_major, (stack, spec.n, spec.k), dtype_of(each.b))
             for each in region.products
@@ -139,13 +142,18 @@ def _operand(region: Region, operand: Any, frame: tuple[int, ...]) -> torch.Tens
 def _of_groups(
     spec: MatmulSpec, a: torch.Tensor, b: torch.Tensor
 ) -> tuple[torch.Tensor, list[torch.Tensor]]:
-    """Where groups of uneven rows end, and the sums."""
-    ends = [max(spec.m * (g + 1) // spec.groups - 1, 0) for g in range(spec.groups - 1)] + [spec.m]
+    """Where groups of uneven rows, or parts of K, end, and the sums."""
+    of_depth = spec.group_axis == "k"
+    extent = spec.k if of_depth else spec.m
+    ends = [max(extent * (g + 1) // spec.groups - 1, 0) for g in range(spec.groups - 1)] + [extent]
     parts, begin = [], 0
-    for end, matrix in zip(ends, b, strict=True):
-        parts.append(a[begin:end].double() @ matrix.double().mT)
+    for group, end in enumerate(ends):
+        part = slice(begin, end)
+        left, right = (a[:, part], b[:, part]) if of_depth else (a[part], b[group])
+        parts.append(left.double() @ right.double().mT)
         begin = end
-    return torch.tensor(ends, dtype=torch.int32), [torch.cat(parts).float()]
+    sums = torch.stack(parts) if of_depth else torch.cat(parts)
+    return torch.tensor(ends, dtype=torch.int32), [sums.float()]
 
 
 def _of_blocks(

@@ -18,7 +18,7 @@ from torch import library
 
 from ...dialects.errors import CompileError
 from ...runtime.bundles.bundle import Bundle, read_bundle
-from ...runtime.bundles.manifest import BundleError, second_b
+from ...runtime.bundles.manifest import BundleError, offsets_of, second_b
 from ...runtime.element_types import torch_dtype
 from ...runtime.errors import DeviceError
 from ...runtime.launch.kernel import Kernel
@@ -123,11 +123,14 @@ def _(inputs: Sequence[torch.Tensor], key: str, recipe: str) -> list[torch.Tenso
 def _flops(
     inputs: Sequence[Any], key: str, recipe: str, *, out_val: Sequence[Any], **_others: Any
 ) -> Any:
-    """Of all products of a region: they have one A and one size."""
+    """Of all products of a region: they have one A and one size. Groups of K share K."""
     a, c = inputs[0], out_val[0]
+    manifest = kernel_of(key, recipe).manifest
+    if offsets_of(manifest) is not None and c.dim() == 3:
+        return 2 * c[0].numel() * (a.numel() // c.shape[-2])
     one_for_all = a.dim() < c.dim()
     rows = c.shape[-2] if one_for_all else c.numel() // c.shape[-1]
-    products = 1 if second_b(kernel_of(key, recipe).manifest) is None else 2
+    products = 1 if second_b(manifest) is None else 2
     return 2 * products * c.numel() * (a.numel() // rows)
 
 

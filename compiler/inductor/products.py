@@ -4,7 +4,7 @@
     bmm(a, b)                  baddbmm(c, a, b)          the same of stacks
     _scaled_mm(a, b, s, t, …)  a·b·s·t + bias, one factor a tensor, or one a row and a column;
                                (a·s)·(b·t) + bias, one factor a block of 16 or 32 along K
-    _grouped_mm(a, b, offs)    products of groups of rows
+    _grouped_mm(a, b, offs)    products of groups of rows, or of K
 
 aten's b is [k, n]. nn.Linear arrives as mm or addmm of the permuted weight.
 """
@@ -30,8 +30,9 @@ Value = Callable[[fx.Node], Any]
 class Product(NamedTuple):
     """One product; `scales` are factors of the sums, `addend` is what is added to them.
 
-    offsets: where groups of rows end, or None. part: where the operator's result is cut in two, the
-    columns that this one is, from one to another; `node` is then the cut, `origin` the operator.
+    offsets: where groups of rows, or of K, end, or None. part: where the operator's result is cut
+    in two, the columns that this one is, from one to another; `node` is then the cut, `origin` the
+    operator.
     b_is_nk: whether the operator takes b as [.., n, k]. blocks: the scales of blocks of A and of B,
     in atoms, with the names of both's formats. math: how exact the functions behind it are, as its
     call asks.
@@ -247,8 +248,11 @@ def _grouped(node: fx.Node) -> Product | str:
     )
     if given.get("bias") is not None or offsets is None:
         return "groups are taken with offsets and without a bias"
-    if (len(sizes_of(a)), len(sizes_of(b))) != (2, 3):
-        return "groups are taken of rows, with a stack of matrices"
+    ranks = len(sizes_of(a)), len(sizes_of(b))
+    if ranks not in ((2, 3), (2, 2)):
+        return "groups are taken of rows, with a stack of matrices, and of K"
+    if ranks == (2, 2) and dtype_of(a).itemsize != 2:
+        return f"groups of K are taken of types of 16 bits, got {dtype_of(a)}"
     return Product(node, a, b, offsets=offsets)
 
 

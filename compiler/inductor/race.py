@@ -169,9 +169,9 @@ def _random(value: torch.Tensor) -> torch.Tensor:
 
 
 def _with_even_groups(values: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The inputs of a product of groups, with as many rows for each group."""
+    """The inputs of a product of groups, with as many rows, or as much of K, for each group."""
     a, b, offsets, *beside = values
-    groups, rows = b.shape[0], a.shape[0]
+    groups, rows = offsets.shape[0], a.shape[0] if b.dim() == 3 else b.shape[0]
     ends = [rows * (group + 1) // groups for group in range(groups)]
     even = torch.tensor(ends, dtype=offsets.dtype, device=offsets.device)
     return [a, b, even, *beside]

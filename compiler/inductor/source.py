@@ -8,9 +8,9 @@ but for the order of the sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import fx
@@ -31,8 +31,9 @@ from ..spec import TWO_LEVEL, MatmulSpec
 from ..spec.epilogue import Epilogue
 from .ahead import Job
 from .frames import framed, is_one_matrix, like, viewed
-from .products import Product, aten, dtype_of, has_short_sums, is_truth, sizes_of
-from .region import CONVERT, Region, is_constant, is_same
+from .products import dtype_of, has_short_sums, is_truth, sizes_of
+from .region import Region, is_same
+from .region_function import function_of
 
 TRUTH = torch.bfloat16
 """The type in which a kernel reads a bool."""
@@ -219,84 +220,6 @@ def _is_plain(region: Region) -> bool:
     return all(is_same(node) for node in region.nodes[1:])
 
 
-def function_of(region: Region) -> Callable[..., Any]:
-    """The region as a function of the sums and the operands, all in the frame's sizes."""
-
-    hidden = region.hidden
-    unrounded = {each.node for each in region.products if takes_a_bias(region, each)}
-
-    def epilogue(*values: torch.Tensor) -> Any:
-        count = len(region.products)
-        given = zip(region.operands, values[count:], strict=True)
-        known = {node: value != 0 if is_truth(node) else value for node, value in given}
-        sums = {
-            each.node: (each, value) for each, value in zip(region.products, values, strict=False)
-        }
-        for node in region.nodes:
-            if node in hidden:
-                continue
-            if node in sums:
-                product, found = sums[node]
-                made = product.of_sums(found, lambda each: _value(each, known))
-                known[node] = made if node in unrounded else made.to(dtype_of(node))
-            else:
-                known[node] = _computed(node, known)
-        first, *others = (known[each] for each in region.outputs)
-        return (first, *others) if others else first
-
-    return epilogue
-
-
-def takes_a_bias(region: Region, product: Product) -> bool:
-    """Whether a row is added to the product first, as an addmm adds it before it rounds.
-
-    Inductor takes such an addmm apart, where eager torch has rounded once.
-    """
-    node, inside = product.node, set(region.nodes)
-    while len(node.users) == 1 and is_same(next(iter(node.users))):
-        node = next(iter(node.users))
-    user = next(iter(node.users), None)
-    if user is None or user not in inside or len(node.users) != 1 or node in region.outputs:
-        return False
-    if user.target is not aten.add.Tensor or user.kwargs or dtype_of(user) is not dtype_of(node):
-        return False
-    others = [each for each in user.args if each is not node]
-    rows = (
-        framed(sizes_of(e), sizes_of(user), region.frame) for e in others if isinstance(e, fx.Node)
-    )
-    return next(rows, None) == (*[1] * (len(region.frame) - 1), region.frame[-1])
-
-
-def _computed(node: fx.Node, known: dict[fx.Node, Any]) -> Any:
-    """The value of an operator on values in the frame."""
-
-    def value(argument: fx.Node) -> torch.Tensor:
-        return _value(argument, known)
-
-    if is_same(node):
-        return value(node.args[0])  # type: ignore[arg-type]
-    if node.target is CONVERT:
-        return aten._to_copy.default(value(node.args[0]), dtype=node.args[1])  # type: ignore[arg-type]
-    arguments = fx.node.map_arg(node.args, value)
-    options = {n: e for n, e in fx.node.map_arg(node.kwargs, value).items() if n not in PLACES}
-    return node.target(*arguments, **options).to(dtype_of(node))  # type: ignore[operator]
-
-
-def _value(node: fx.Node, known: dict[fx.Node, Any]) -> torch.Tensor:
-    """A value in the frame; a constant has none of the frame's dims."""
-    return known[node] if node in known else _constant(node)
-
-
-PLACES = ("device", "layout", "pin_memory", "memory_format")
-"""Keywords that say where a value lies, which a kernel's value does nowhere."""
-
-
-def _constant(node: fx.Node) -> torch.Tensor:
-    if not is_constant(node):
-        raise CompileError(f"region: must know all it reads, got {node.name}")
-    return torch.full((), node.args[-1], dtype=dtype_of(node))  # type: ignore[arg-type]
-
-
 def framed_sizes(region: Region, operand: fx.Node) -> tuple[int, ...]:
     """The sizes of an operand in the frame, which all that read it agree on."""
     found = {
@@ -331,6 +254,8 @@ def _parts_of_groups(region: Region) -> Parts:
     """Groups of rows, each with a matrix of the stack."""
     product = region.products[0]
     a, b = (like(each.meta["val"]) for each in (product.a, product.b))
+    if b.dim() == 2:
+        return _parts_of_depth(region, a, b)
     if not a.is_contiguous():
         raise CompileError(f"a: must be contiguous for groups, got strides {list(a.stride())}")
     if not (b.is_contiguous() or b.mT.is_contiguous()):
@@ -349,6 +274,22 @@ def _parts_of_groups(region: Region) -> Parts:
         raise CompileError("region: operands of groups must have their columns contiguous")
     a_and_b = plain[0], Input(1) if major == "n" else plain[1]  # a text takes b as it is stored
     return Parts(spec, [*a_and_b, plain[2], *beside], made, arguments, lies)
+
+
+def _parts_of_depth(region: Region, a: torch.Tensor, b: torch.Tensor) -> Parts:
+    """Groups of K of two matrices, which have K as rows in memory, each with a product."""
+    if not _is_plain(region):
+        raise CompileError("region: groups of K must be a product alone, got operators behind it")
+    for name, rows in (("a", a.mT), ("b", b)):
+        if not rows.is_contiguous():
+            rule = "must have K as rows without gaps for groups of K"
+            raise CompileError(f"{name}: {rule}, got strides {list(rows.stride())}")
+    left, right = operand_of("a", a), operand_of("b", b.mT)
+    result = result_type(dtype_of(region.outputs[0]))
+    names = left.dtype, right.dtype, result, DTYPES[left.dtype].accumulator
+    (groups, m, n), k = region.frame, right.shape[1]
+    spec = MatmulSpec(m, n, k, *names, a_major="m", b_major="n", groups=groups, group_axis="k")
+    return Parts(spec, [Input(0), Input(1, (1, 0)), Input(2)])
 
 
 def _of_blocks(region: Region, target: str, math: str) -> Prepared:

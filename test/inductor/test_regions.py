@@ -26,7 +26,7 @@ from tilewright.compiler.inductor.describe import described
 from tilewright.compiler.inductor.grow import Others, in_circle, regions_of
 from tilewright.compiler.inductor.products import Refusal, product_of
 from tilewright.compiler.inductor.region import Region
-from tilewright.compiler.inductor.source import takes_a_bias
+from tilewright.compiler.inductor.region_function import takes_a_bias
 
 
 @pytest.mark.parametrize("name", PATTERNS)
