@@ -30,6 +30,12 @@ CLUSTERS = [
         ("test/bugs",),
     ),
     Fault(
+        "freed-pairs: one CTA may free what the other still takes",
+        "    if taken and all(int(happened[component]) >= time for component, time in taken):\n",
+        "    if taken or not taken:\n",
+        ("test/emulator/races/test_freed_pairs.py",),
+    ),
+    Fault(
         "pipes: who copied for the leader of a pair arrives with the scope of its own CTA",
         "in_cluster=writes)",
         "in_cluster=False)",

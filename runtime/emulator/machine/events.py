@@ -176,6 +176,9 @@ class Listener:
     def pair_asked(self, warp: Warp, peer: Cta, what: str) -> None:
         """A warp executes `what` together with the other CTA of its pair."""
 
+    def pair_freed(self, warp: Warp, peer: Cta) -> None:
+        """A warp executes tcgen05.dealloc together with the other CTA of its pair."""
+
     def columns_allocated(self, warp: Warp, cta: Cta, offset: int) -> None:
         """tcgen05.alloc writes its result to 4 bytes of shared memory."""
 

@@ -40,6 +40,7 @@ from .clock import (
     Message,
 )
 from .exits import ARRIVAL, check_exit, note
+from .freed_pairs import check_freed, note_taken
 from .lane_times import lanes_apart, releasing
 from .late_inits import LateInits
 from .meetings import Meeting
@@ -361,6 +362,9 @@ class Races(Actors, Listener):
         """PTX ISA §9.7.16.7.1: the issuing warp must make sure that the peer CTA is launched."""
         self.require_started(warp, peer, what, "asks another for tensor memory with it")
 
+    def pair_freed(self, warp: Warp, peer: Cta) -> None:
+        check_freed(warp, peer, self._clocks[warp].row(HAPPENED))
+
     def columns_allocated(self, warp: Warp, cta: Cta, offset: int) -> None:
         """The result of tcgen05.alloc, of which the async proxy needs no fence."""
         clock, actor = self._clocks[warp], self.actor(warp)
@@ -370,6 +374,7 @@ class Races(Actors, Listener):
         actor.own, actor.when = event[0], event[1] << LINE_BITS | line_of(warp)
         what = "the result of tcgen05.alloc"
         self._shadows[cta].write(np.array([offset // 4]), 4, actor, what)
+        note_taken(cta, (clock.own, clock.time))
         clock.tick()
 
     def now(self, warp: Warp) -> Event:

@@ -127,7 +127,7 @@ def build_dealloc(ins: Decoded) -> Step:
         warp.launch.events.columns_used(warp.cta, warp, claim, False)
         if group == 1:
             _deallocate(warp.cta, *place)
-        elif not _deallocate_in_pair(warp.cta, *place):
+        elif not _deallocate_in_pair(warp, *place):
             return waiting
         return None
 
@@ -138,16 +138,18 @@ _FREED = 0
 """The state of a pair's deallocation that the other CTA has completed."""
 
 
-def _deallocate_in_pair(cta: Cta, address: int, columns: int) -> bool:
+def _deallocate_in_pair(warp: Warp, address: int, columns: int) -> bool:
     """Free the columns in both CTAs once both have asked; False while the other one has not.
 
     The ISA lets dealloc wait for the other CTA, so one that cannot come is found in every run.
     """
+    cta = warp.cta
     key, mine = f"dealloc {address}", tensor_engine(cta).requests
     if mine.get(key) == _FREED:
         del mine[key]
         return True
     other = _peer(cta)
+    cta.launch.events.pair_freed(warp, other)
     theirs = tensor_engine(other).requests
     if theirs.get(key) != columns:
         _check_unused(cta, address, columns)
