@@ -31,6 +31,6 @@ def check_freed(warp: Warp, peer: Cta, happened: np.ndarray) -> None:
     warp.launch.warn(
         "early-dealloc",
         f"ptx:{line_of(warp)}: nothing orders this tcgen05.dealloc behind the tcgen05.alloc of the"
-        f" other CTA of the pair, cta {peer.index}: launches have failed of it; let the cluster meet"
-        " between the two",
+        f" other CTA of the pair, cta {peer.index}: launches have failed of it; let the cluster"
+        " meet between the two",
     )
