@@ -51,6 +51,7 @@
     sm.tma_load           a box of a tensor into shared memory; sm.tma_store out of it
     sm.bulk_commit        a group of TMA stores; sm.bulk_wait waits for groups to have been read
     sm.cp_async           a thread's copy; sm.cp_async_commit and sm.cp_async_wait as above
+    sm.load_once          16 bytes of global memory that L1 does not keep
     sm.stmatrix           8x8 matrices from a warp's registers into shared memory
     sm.try_cancel         asks launch control for a cluster; sm.query_cancel reads the answer
     sm.prefetch_tensor_map  fetches a tensor map; sm.prefetch_box asks L2 for a box of a tensor
@@ -101,6 +102,7 @@ from .copies import (
     CpAsyncCommitOp,
     CpAsyncOp,
     CpAsyncWaitOp,
+    LoadOnceOp,
     PrefetchBoxOp,
     PrefetchTensorMapOp,
     QueryCancelOp,
@@ -232,6 +234,7 @@ __all__ = [
     "LdmatrixPaddedOp",
     "LeaderBarrierOp",
     "LeaderRankOp",
+    "LoadOnceOp",
     "MapaOp",
     "MmaOfTensorMemoryOp",
     "MmaOp",

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..integer_types import I1, I16, I32, I128
+from ..layout import UNIT_BYTES
 from ..mlir import ext, ir
-from ..tile_types import TensorMapType
+from ..tile_types import TensorMapType, element_bytes
 from ..verify import refuse
 from .types import (
     CTA_GROUPS,
@@ -34,6 +35,20 @@ class PrefetchTensorMapOp(Instruction, name="prefetch_tensor_map"):
 
     def verify_invariants(self) -> bool:
         return isinstance(self.map.type, TensorMapType) or verify_pointer(self, "map", GENERIC)
+
+
+class LoadOnceOp(Instruction, name="load_once"):
+    """`value`: 16 bytes of global memory that the kernel reads once and does not write, so that L1
+    keeps others (PTX ISA, ld.global.nc with .L1::no_allocate)."""
+
+    address: ext.Operand[Any]
+    value: ext.Result[ir.VectorType]
+
+    def verify_invariants(self) -> bool:
+        got, (count,) = self.value.type, self.value.type.shape
+        if count * element_bytes(got.element_type) != UNIT_BYTES:
+            return refuse(self, f"must give a vector of {UNIT_BYTES} bytes, got {got}")
+        return verify_pointer(self, "address", GENERIC, GLOBAL)
 
 
 class PrefetchBoxOp(Instruction, name="prefetch_box"):

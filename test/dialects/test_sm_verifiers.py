@@ -296,6 +296,14 @@ def fragments(a=4, b=2, k=16, type_="bf16"):
             "sm.ldmatrix_padded: bits must be one of [4, 6], got 8",
         ),
         (
+            '%w = "sm.load_once"(%map) : (!llvm.ptr) -> vector<4xbf16>',
+            "sm.load_once: must give a vector of 16 bytes, got vector<4xbf16>",
+        ),
+        (
+            '%w = "sm.load_once"(%p) : (!llvm.ptr<3>) -> vector<4xf32>',
+            "sm.load_once: address must be !llvm.ptr or !llvm.ptr<1>, got !llvm.ptr<3>",
+        ),
+        (
             '%w = "sm.ldmatrix"(%map) {offset = 0 : i64, transposed = 0 : i64} '
             ": (!llvm.ptr) -> vector<4xi32>",
             "sm.ldmatrix: address must be !llvm.ptr<3>, got !llvm.ptr",

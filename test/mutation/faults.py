@@ -23,7 +23,7 @@ from row_faults import BANDS, ROWS
 from scale_faults import BLOCKWISE, QUANTISED
 from silicon_faults import SILICON
 from split_faults import SPLIT_TILES
-from thread_faults import THREADS
+from thread_faults import STARTS, THREADS
 from turned_faults import TURNED
 from undefined_faults import UNDEFINED
 
@@ -411,4 +411,5 @@ FAULTS = [
     *SILICON,
     *CLUSTERS,
     *OF_ANY_ROWS,
+    *STARTS,
 ]

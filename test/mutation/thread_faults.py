@@ -33,3 +33,12 @@ THREADS = [
         (LANES,),
     ),
 ]
+
+STARTS = [
+    Fault(
+        "prologue: threads that wait for barriers begin before these are initialised",
+        "    return rings.cluster.size > 1 or any(_slots(rings)) or",
+        "    return rings.cluster.size > 1 or",
+        ("test/passes/test_starts.py",),
+    ),
+]

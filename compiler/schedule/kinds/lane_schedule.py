@@ -1,9 +1,10 @@
 """The schedule of a product of few rows, whose time is that of reading B: lanes share elements.
 
-    lanes   as many as take a row of B by two loads of 16 bytes each, or four of a long one: a CTA
-            asks for whole rows at once, and ends when they have come
+    lanes   as many as take a row of B by two loads of 16 bytes each, or up to five of a short or
+            long one: a CTA asks for whole rows at once, and ends when they have come
+    columns of a lane one, of three rows and more two or four, which share what is loaded of A
     CTA     a column of each product, or as many as make up its least number of threads
-    total   start, the latency of a load, and what DRAM moves, or what threads load of A and B
+    total   start, the latency of a load, what DRAM moves, and a share of the instructions
 
 A tile of a tensor core has 64 rows, of which such a product has use for one. Which of the two is
 faster the estimate says (`is_by_lanes`). Tables of measured schedules know tiles alone, so they
@@ -31,15 +32,23 @@ from ..search.choice import choose_schedule
 ROWS_MOST, FEW_ROWS = 4, 2
 OF_TENSOR_CORES = ("bf16", "f16")
 TYPES = (*OF_TENSOR_CORES, "f32")
-LOADS, LOADS_MOST = 2, 4  # of a lane in a step, under way together
+LOADS, LOADS_MOST = 2, 4  # of a lane in a step and of a column, under way together
+WARP_LOADS, SEVERAL_WARP_LOADS = 160, 200  # of a row that a warp takes at once
+COLUMNS = 4, 2  # of a lane that has several
+SHORT_LOADS, LONG_LOADS = 20, 10  # of all of them in a step, of rows for a warp and of others
+SEVERAL_LANES = 128  # of the latter
 LANES_MOST, THREADS_LEAST = 512, 128
-REACHED = 0.95
-"""Of the DRAM rate of other estimates: an H100 read 8 to 1051 MB at 3.2e6 B/us for a row or two."""
-LOADED = 49
-"""Bytes of A and B that threads of a multiprocessor load in a cycle: an H100 with four rows, which
-are loaded for each of B's. Lanes then take longer than tiles for 34 and 235 MB, not for 8."""
+REACHED = 0.97
+"""Of the DRAM rate of other estimates: an H100 read 8 to 1051 MB at up to 3.2e6 B/us."""
 LATENCY = 1500
 """Cycles from a load to the sum in memory, beside what DRAM moves: of the same times."""
+LOAD_INSTRUCTIONS, NEIGHBOURS = 6, 8
+"""Of a lane for a load of 16 bytes, and for each of the neighbours in it: a product of each row,
+and what makes one of A or of B f32."""
+ISSUED = 128  # lanes of a multiprocessor that issue at once
+NOT_HIDDEN, HIDDEN_US = (0.1, 0.1, 0.3, 0.6), 4
+"""What of the time of these instructions, by rows, comes beside what DRAM moves, up to that of so
+many microseconds: an H100 with 1 to 235 MB."""
 
 
 @dataclass(frozen=True)
@@ -65,23 +74,47 @@ class LaneSchedule:
 def lane_schedule(spec: MatmulSpec, target: Target) -> LaneSchedule:
     """The schedule by lanes of a product that they take."""
     item = DTYPES[spec.a_dtype].bytes
-    lanes, turns = _lanes(-(-spec.k * item // UNIT_BYTES), spec.m)
-    columns = max(1, THREADS_LEAST // lanes)
-    threads = columns * lanes
+    loads, each = -(-spec.k * item // UNIT_BYTES), 1
+    if spec.m > FEW_ROWS:
+        lanes, turns, each = _of_several(loads, spec, target)
+    else:
+        lanes, turns = _of_one(loads)
+    columns = each * max(1, THREADS_LEAST // lanes)
+    threads = columns // each * lanes
     columns *= -(-spec.n // (columns * target.grid_y_max))  # of a thread, as many as grids ask for
     tile = (spec.m, spec.products * columns, lanes * turns * UNIT_BYTES // item)
     return LaneSchedule(tile, threads, lanes)
 
 
-def _lanes(loads: int, rows: int) -> tuple[int, int]:
-    """How many share the loads of a row, and how many loads of each are under way together."""
-    short = loads <= WARP_THREADS * LOADS_MOST
-    each = LOADS if rows <= FEW_ROWS and not short else LOADS_MOST
-    lanes = round_up(-(-loads // each), WARP_THREADS)
+def _of_one(loads: int) -> tuple[int, int]:
+    """How many lanes share the loads of a row, and how many of each are under way together, where a
+    lane has one column."""
+    if loads <= WARP_LOADS:
+        return WARP_THREADS, -(-loads // WARP_THREADS)
+    lanes = round_up(-(-loads // LOADS), WARP_THREADS)
     if lanes > LANES_MOST:
         lanes = min(LANES_MOST, round_up(-(-loads // LOADS_MOST), WARP_THREADS))
-    most = LOADS_MOST if rows <= FEW_ROWS else LOADS
-    return lanes, min(most, -(-loads // lanes))
+    return lanes, min(LOADS_MOST, -(-loads // lanes))
+
+
+def _of_several(loads: int, spec: MatmulSpec, target: Target) -> tuple[int, int, int]:
+    """The same where a lane has several columns, which share what it loads of the rows of A, and
+    how many.
+
+    A warp takes a short row at once. Of a longer one lanes leave out as little of a step as may be,
+    and ask for more at once where the threads of all columns would be few.
+    """
+    most, fewest = (each * spec.products for each in COLUMNS)
+    least = target.multiprocessors * THREADS_LEAST
+    if loads * spec.products <= SEVERAL_WARP_LOADS:
+        turns = -(-loads // WARP_THREADS)
+        fit = turns * most <= SHORT_LOADS and spec.n // COLUMNS[0] * WARP_THREADS > least
+        return WARP_THREADS, turns, COLUMNS[0 if fit else -1]
+    few = spec.n // COLUMNS[-1] * SEVERAL_LANES <= least
+    every = range(LOADS, LONG_LOADS // fewest + 1)
+    left_out = {turns: -loads % (turns * SEVERAL_LANES) for turns in every}
+    turns = min(left_out, key=lambda each: (left_out[each], -each if few else each))
+    return SEVERAL_LANES, turns, COLUMNS[-1]
 
 
 def lanes_take(spec: MatmulSpec) -> bool:
@@ -99,17 +132,19 @@ def lanes_take(spec: MatmulSpec) -> bool:
 
 def lanes_us(spec: MatmulSpec, target: Target) -> float:
     """Microseconds of the schedule by lanes."""
-    chip = figures(target)
-    start_us = microseconds(target, chip.cta_start + LATENCY)
-    loaded = _loaded_bytes(spec, lane_schedule(spec, target)) / target.multiprocessors
-    return start_us + max(dram_us(spec, target), microseconds(target, loaded / LOADED))
+    start_us = microseconds(target, figures(target).cta_start + LATENCY)
+    computed_us = min(HIDDEN_US, _computed_us(spec, target))
+    return start_us + dram_us(spec, target) + NOT_HIDDEN[spec.m - 1] * computed_us
 
 
-def _loaded_bytes(spec: MatmulSpec, schedule: LaneSchedule) -> float:
-    """Bytes of A and B that threads load: a row of A for each of the columns that a thread has."""
-    columns = schedule.tile[1] // (spec.products * schedule.threads // schedule.lanes)
-    of_b = max(1, spec.batch) * spec.products * spec.n * spec.k * DTYPES[spec.a_dtype].bytes
-    return of_b * (1 + spec.m / (spec.products * columns))
+def _computed_us(spec: MatmulSpec, target: Target) -> float:
+    """Those in which lanes issue their instructions: A is loaded once for a lane's columns."""
+    schedule = lane_schedule(spec, target)
+    columns = schedule.tile[1] * schedule.lanes / schedule.threads
+    loads = max(1, spec.batch) * spec.products * spec.n * spec.k * DTYPES[spec.a_dtype].bytes
+    each = LOAD_INSTRUCTIONS + NEIGHBOURS * (1 + spec.m * (1 + 1 / columns))
+    issued = loads / UNIT_BYTES * each / (target.multiprocessors * ISSUED)
+    return microseconds(target, issued)
 
 
 def dram_us(spec: MatmulSpec, target: Target) -> float:

@@ -13,7 +13,8 @@
 
 In a cluster its CTAs meet: none may write to one that has not begun, or has ended, and a pair asks
 for tensor memory together (PTX ISA, tcgen05.alloc: the peer CTA must have been launched). A CTA
-alone whose threads all use tensor memory takes it before they meet, and meets once.
+alone whose threads all use tensor memory takes it before they meet, and meets once. Threads that
+share nothing but global memory begin at once.
 """
 
 from __future__ import annotations
@@ -53,12 +54,15 @@ def place_ends(kernel: KernelOp, rings: Rings) -> None:
     first = _first(body, (*PLACES, PrologueOp, EarlyOp), sums)
     with ir.InsertionPoint(first), kernel.location:
         written = bool(walk(kernel, PrologueOp))
-        _fill_prologue(kernel, rings)
+        maps = [each.map for each in parameters_of(kernel) if each.map is not None]
+        meets = written or bool(maps) or _shares_memory(kernel, rings)
+        if meets:
+            _fill_prologue(kernel, rings, maps)
         if rings.cluster.size > 1:
             sm.CtaPlaceOp()
         for early in walk(kernel, EarlyOp):
             early.operation.move_before(first.operation)
-        base = _take_tensor_memory(kernel, rings, written)
+        base = _take_tensor_memory(kernel, rings, written) if meets else None
         # Threads touch global memory once the grids before this one allow it.
         sm.AwaitGridsOp.of()
     with ir.InsertionPoint(body), kernel.location:
@@ -77,11 +81,15 @@ def _first(body: ir.Block, places: tuple[type, ...], sums: list[AccumulatorOp]) 
     return next(op for op in body.operations if not isinstance(op, places) and op not in sums)
 
 
-def _fill_prologue(kernel: KernelOp, rings: Rings) -> None:
+def _shares_memory(kernel: KernelOp, rings: Rings) -> bool:
+    """Whether threads wait for barriers, or share tensor memory or that of a cluster."""
+    return rings.cluster.size > 1 or any(_slots(rings)) or bool(walk(kernel, TensorMemoryOp))
+
+
+def _fill_prologue(kernel: KernelOp, rings: Rings, maps: list[Any]) -> None:
     """Barriers and tensor maps come before what is in the prologue already."""
     made = walk(kernel, PrologueOp)
     prologue = made[0] if made else _prologue()
-    maps = [each.map for each in parameters_of(kernel) if each.map is not None]
     for map_ in maps:
         if not map_.operation.is_before_in_block(prologue.operation):
             map_.operation.move_before(prologue.operation)

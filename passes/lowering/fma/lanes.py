@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from ....dialects import sm
 from ....dialects.layout import UNIT_BYTES
 from ....dialects.mlir import arith, ir, llvm
 from ....dialects.tile.sums import DualLaneMmaOp, LaneMmaOp
@@ -31,12 +32,14 @@ from .sums import ThreadSums
 
 
 class Rows(NamedTuple):
-    """A thread's rows of a view: `width` neighbours along K a load."""
+    """A thread's rows of a view: `width` neighbours along K a load, `once` where nobody else reads
+    them."""
 
     type: ir.MemRefType
     pointer: ir.Value
     rows: list[ir.Value]
     width: int
+    once: bool
 
     def load(self, place: Place, count: int) -> list[list[ir.Value]]:
         """Of each row what loads give of `count` neighbours from a place on."""
@@ -53,6 +56,8 @@ class Rows(NamedTuple):
         if self.width == 1:
             return llvm.load(element, pointer)
         type_ = ir.VectorType.get([self.width], element)
+        if self.once and self.width * element_bytes(element) == UNIT_BYTES:
+            return sm.LoadOnceOp.of(pointer, value=type_).value
         return llvm.load(type_, pointer, alignment=self.width * element_bytes(element))
 
 
@@ -77,8 +82,9 @@ def lower_lane_fma(scope: Scope, op: LaneMmaOp) -> None:
     bs = [op.b, op.b2] if isinstance(op, DualLaneMmaOp) else [op.b]
     rows, columns = sums.share.row_starts(), sums.share.column_starts()
     columns = columns[: len(columns) // len(bs)]
-    of_a = _rows(scope, op.a, (op.i, m, sums.row), rows, each)
-    of_b = [_rows(scope, b, (op.j, n // len(bs), sums.column), columns, each) for b in bs]
+    of_a = _rows(scope, op.a, (op.i, m, sums.row), rows, each, once=False)
+    tile = (op.j, n // len(bs), sums.column)
+    of_b = [_rows(scope, b, tile, columns, each, once=True) for b in bs]
     width = max(view.width for view in (of_a, *of_b))
     places = [_place(op, turn, width) for turn in range(each // width)]
     loaded = [[row for view in of_b for row in view.load(place, width)] for place in places]
@@ -122,6 +128,7 @@ def _rows(
     tile: tuple[ir.Value, int, ir.Value],
     starts: list[int],
     each: int,
+    once: bool,
 ) -> Rows:
     """The thread's rows of a tile, (index, extent, the thread's place), none beyond the last."""
     index, extent, place = tile
@@ -129,7 +136,7 @@ def _rows(
     first = row_of_whole(view, build.as_i32(index) * extent + place)
     last = build.as_value(scope.extent(extent_of(type_, 0)) - 1)
     rows = [placed_row(view, arith.minui(first + start, last)) for start in starts]
-    return Rows(type_, lowered_parts(view)[0], rows, _width(view, each))
+    return Rows(type_, lowered_parts(view)[0], rows, _width(view, each), once)
 
 
 def _width(view: ir.Value[ir.MemRefType], each: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....dialects import sm
 from ....dialects.entry_names import SHARED_MEMORY
-from ....dialects.mlir import ir, llvm, nvvm
+from ....dialects.mlir import ir, llvm, nvvm, vector
 from ... import build
 
 QUERY = nvvm.ClusterLaunchControlQueryType
@@ -128,6 +128,16 @@ def narrow(op: sm.NarrowOp) -> ir.Value:
     return llvm.call_intrinsic(op.result.type, name, [op.high, op.low], [], [])
 
 
+def load_once(op: sm.LoadOnceOp) -> ir.Value:
+    """LLVM has no load that L1 does not keep."""
+    words = "!llvm.struct<(i32, i32, i32, i32)>"
+    text = "ld.global.nc.L1::no_allocate.v4.b32 {$0, $1, $2, $3}, [$4];"
+    loaded = llvm.inline_asm(ir.Type.parse(words), [op.address], text, "=r,=r,=r,=r,l")
+    each = [llvm.extractvalue(build.i32(), loaded, [index]) for index in range(4)]
+    vector_ = ir.VectorType.get([4], build.i32())
+    return llvm.bitcast(op.value.type, vector.FromElementsOp(vector_, each).result)
+
+
 PATTERNS = {
     sm.SharedAddressOp: shared_address,
     sm.TableOp: table,
@@ -141,6 +151,7 @@ PATTERNS = {
     sm.CpAsyncOp: cp_async,
     sm.CpAsyncCommitOp: cp_async_commit,
     sm.CpAsyncWaitOp: cp_async_wait,
+    sm.LoadOnceOp: load_once,
     sm.StmatrixOp: stmatrix,
     sm.StmatrixTransposedOp: stmatrix,
     sm.TryCancelOp: try_cancel,
