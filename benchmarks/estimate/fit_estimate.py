@@ -15,6 +15,10 @@ estimate takes (a soft minimum over its schedules, slow choices counted more tha
 a little of the estimate's error. Shapes that a fold leaves out are judged by what the others teach:
 each fit begins with the figures from before this table, which know none of its times. Of an H100
 they are those of an H200, and a step away from them must be worth a little.
+
+In the column `released` is how many of a cluster's two meetings, the last and the first, were by a
+release when a row was measured. Of those in clusters so much less counts as that took longer, where
+they are not any more.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from tilewright.compiler.schedule.chips.chip_figures import ChipFigures
 from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules.rules import broken_rule
+from tilewright.compiler.schedule.schedule import PLAIN
 from tilewright.compiler.schedule.search.candidates import Rank, rank
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import Target, find_target
@@ -56,15 +61,29 @@ START = {
 }  # fmt: skip
 """Where a fit begins: as fitted to other kernels before, and a guess for what was not known."""
 DIFFERING = (
-    "l2_total_rate", "answered_together", "second_line", "tma_latency", "split_first_rate",
-    "split_l2_rate", "split_start", "split_multicast", "split_rate", "cluster_start", "dram_rate",
-    "second_share", "outside_share", "unaligned_line", "shared_row", "shared_twice", "dram_share",
-    "step_least",
+    "l2_total_rate", "answered_together", "answered_apart", "second_line", "tma_latency",
+    "split_first_rate", "split_l2_rate", "split_start", "split_multicast", "split_rate",
+    "cluster_start", "cluster_doubled", "dram_rate", "second_share", "outside_share",
+    "unaligned_line", "shared_row", "shared_twice", "dram_share", "step_least", "next_tile",
 )  # fmt: skip
 """Those of an H100: with them alone a fit chooses on shapes not in it as well as with all."""
+NEAR = {
+    "l2_total_rate": 5000, "answered_together": 0.6, "answered_apart": 0.7, "second_line": 0.037,
+    "tma_latency": 2360, "unaligned_line": 3.7, "shared_row": 0.6, "cluster_start": 300,
+    "cluster_doubled": 340, "split_start": 1500, "split_first_rate": 1700, "dram_rate": 3.35e6,
+    "next_tile": 250,
+}  # fmt: skip
+"""Where a fit of those begins elsewhere than an H200's: near where one to fewer shapes ended. From
+an H200's own it ends in figures of a larger loss, by steps of one figure at a time."""
+MOST = {"dram_rate": 3.35e6}
+"""Of an H100: no more than its data sheet has."""
+FIRST_RELEASED_US, LAST_RELEASED_US = 0.55, 0.74
+"""What releases at these meetings took longer: the medians of 26 and of 12 kernels on an H100."""
 STEP_COST = 0.002
 """What a figure of an H100 that is e times an H200's must lower the loss by."""
 SHARES = {"answered_together", "second_share", "first_wave", "dram_share", "split_multicast"}
+WIDTH = 0.3
+"""Of the first steps, as a logarithm."""
 FIRST = 1.0
 """What a figure that is 0 is first tried as."""
 SOFTNESS, CURVATURE, ERROR_SHARE, LAUNCH_US = 0.03, 6.0, 0.15, 2.1
@@ -91,6 +110,7 @@ def main() -> None:
     found = fit(shapes, options.sweeps, 0, target)
     with_figures(found, target)
     print(f"fitted to all: {as_words(ratios(shapes, shapes, target))}")
+    print(f"loss {loss(shapes, target):.4f}")
     print("\n".join(f"{name:18} {value:.4g}" for name, value in found.items()))
 
 
@@ -111,21 +131,36 @@ def parse_options() -> argparse.Namespace:
 # -- the table ---------------------------------------------------------------------------------
 
 SCHEDULE = [each.name for each in fields(Schedule)]
-COLUMNS = ("m", "n", "k", "us", *SCHEDULE)
+RELEASED = "released"
+COLUMNS = ("m", "n", "k", "us", RELEASED, *SCHEDULE)
 
 
 def add_rows(path: Path, rows: Iterable[Any]) -> None:
     """One line more for each schedule, of bf16 with K contiguous, in the columns of today."""
-    earlier = read_table(path) if path.exists() else {}
-    every = [(problem, *row) for problem, found in earlier.items() for row in found]
-    every += [(row.problem, row.schedule, row.us) for row in rows]
     text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(COLUMNS)
-    for problem, schedule, us in every:
-        cells = (_as_cell(value) for value in asdict(schedule).values())
-        table.writerow([problem.m, problem.n, problem.k, f"{us:.2f}", *cells])
+    table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    table.writeheader()
+    for earlier in _lines(path) if path.exists() else []:
+        table.writerow(_cells({RELEASED: 0, **asdict(PLAIN)}) | earlier)
+    for row in rows:
+        sizes = {name: getattr(row.problem, name) for name in "mnk"}
+        found = {**sizes, "us": f"{row.us:.2f}", RELEASED: 0, **asdict(row.schedule)}
+        table.writerow(_cells(found))
     write_file(path, text.getvalue().encode())
+
+
+def _lines(path: Path) -> list[dict[str, str]]:
+    """The lines of a table; ValueError for a column that is not one of COLUMNS."""
+    with path.open(newline="") as file:
+        table = csv.DictReader(file)
+        unknown = set(table.fieldnames or ()) - set(COLUMNS)
+        if unknown:
+            raise ValueError(f"{path}: columns must be {', '.join(COLUMNS)}, got {unknown}")
+        return list(table)
+
+
+def _cells(values: dict[str, Any]) -> dict[str, str]:
+    return {name: _as_cell(value) for name, value in values.items()}
 
 
 def _as_cell(value: Any) -> str:
@@ -138,17 +173,22 @@ def read_table(path: Path) -> Shapes:
     Raises ValueError for a column that no schedule has.
     """
     shapes: Shapes = {}
-    with path.open(newline="") as file:
-        table = csv.DictReader(file)
-        unknown = set(table.fieldnames or ()) - set(COLUMNS)
-        if unknown:
-            raise ValueError(f"{path}: columns must be {', '.join(COLUMNS)}, got {unknown}")
-        for row in table:
-            spec = MatmulSpec.of_type(*(int(row[name]) for name in "mnk"), "bf16")
-            problem = Problem.of(spec, find_target(CHIP))
-            given = {name: _from_cell(row[name]) for name in SCHEDULE if name in row}
-            shapes.setdefault(problem, []).append((Schedule(**given), float(row["us"])))
+    for row in _lines(path):
+        spec = MatmulSpec.of_type(*(int(row[name]) for name in "mnk"), "bf16")
+        problem = Problem.of(spec, find_target(CHIP))
+        schedule = Schedule(**{name: _from_cell(row[name]) for name in SCHEDULE if name in row})
+        us = float(row["us"]) - _released_us(row.get(RELEASED) or "0", schedule)
+        shapes.setdefault(problem, []).append((schedule, us))
     return shapes
+
+
+def _released_us(meetings: str, schedule: Schedule) -> float:
+    """What releases at so many meetings took longer that are not made any more: parts of K end with
+    one."""
+    if schedule.cluster_size * schedule.split_k == 1:
+        return 0.0
+    last = LAST_RELEASED_US if schedule.split_k == 1 and meetings != "0" else 0.0
+    return last + (FIRST_RELEASED_US if meetings == "2" else 0.0)
 
 
 def _from_cell(text: str) -> Any:
@@ -194,7 +234,7 @@ def start_of(target: Target) -> dict[str, float]:
     if not target.gpu:
         return dict(START)
     usual = chip_figures.figure_table(find_target(CHIP))
-    return {name: float(usual[name]) for name in DIFFERING}
+    return {name: NEAR.get(name) or float(usual[name]) for name in DIFFERING}
 
 
 def fit(shapes: Shapes, sweeps: int, seed: int, target: Target) -> dict[str, float]:
@@ -206,25 +246,30 @@ def fit(shapes: Shapes, sweeps: int, seed: int, target: Target) -> dict[str, flo
         with_figures(tried, target)
         return loss(shapes, target) + (_steps_cost(tried, start) if target.gpu else 0)
 
-    least, widths = loss_with(values), dict.fromkeys(values, 0.3)
+    least, widths = loss_with(values), dict.fromkeys(values, WIDTH)
     for _ in range(sweeps):
         for name in order.sample(list(values), len(values)):
             before = values[name]
-            for tried in _neighbours(name, before, widths[name]):
+            for tried in _neighbours(name, before, widths[name], target):
                 if (found := loss_with({**values, name: tried})) < least - 1e-6:
                     least, values[name] = found, tried
             widths[name] *= 0.6 if values[name] == before else 1.2
     return values
 
 
-def _neighbours(name: str, value: float, width: float) -> list[float]:
-    tried = [value * math.exp(width), value * math.exp(-width), 0.0] if value else [FIRST]
-    return [min(each, 1.0) if name in SHARES else each for each in tried]
+def _neighbours(name: str, value: float, width: float, target: Target) -> list[float]:
+    """What a figure is tried as. Those of an H100 stay away from 0, from which there is no way back
+    to an H200's."""
+    tried = [value * math.exp(width), value * math.exp(-width)] if value else [FIRST]
+    if value and not target.gpu:
+        tried.append(0.0)
+    known = MOST.get(name, math.inf) if target.gpu else math.inf
+    most = 1.0 if name in SHARES else known
+    return [min(each, most) for each in tried]
 
 
 def _steps_cost(values: dict[str, float], start: dict[str, float]) -> float:
-    steps = [abs(math.log(values[name] / start[name])) for name in values if values[name]]
-    return STEP_COST * sum(steps)
+    return STEP_COST * sum(abs(math.log(values[name] / start[name])) for name in values)
 
 
 def loss(shapes: Shapes, target: Target) -> float:

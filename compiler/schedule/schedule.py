@@ -7,6 +7,7 @@ from typing import Any
 
 from ...dialects.dynamic import joined
 
+GROUPED = "grouped"
 RASTERS = {"m": "along m", "n": "along n", "hilbert": "on a Hilbert curve"}
 THREADS, AHEAD, HELD = "threads", "ahead", "registers"  # who reads vectors, and when
 

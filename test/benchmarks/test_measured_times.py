@@ -53,6 +53,21 @@ def test_rows_are_added_to_those_of_fewer_columns(fit_estimate, tmp_path):
     assert second == (problem, [(added, 3.5)])
 
 
+def test_rows_of_clusters_that_met_with_a_release_count_as_less(fit_estimate, tmp_path):
+    table = tmp_path / "times.csv"
+    lines = ['2,"[1,2]",1', '1,"[1,2]",1', '0,"[1,2]",1', '2,"[1,1]",1', '2,"[1,1]",4']
+    rows = [f'14,344,6200,7.26,"[64,16,128]",{each}' for each in lines]
+    table.write_text("\n".join(["m,n,k,us,tile,released,cluster,split_k", *rows, ""]))
+    (found,) = fit_estimate.read_table(table).values()
+    last, first = fit_estimate.LAST_RELEASED_US, fit_estimate.FIRST_RELEASED_US
+    assert min(last, first) > 0
+    less = [7.26 - us for _, us in found]
+    assert less == pytest.approx([last + first, last, 0, 0, first])
+    fit_estimate.add_rows(table, [])
+    (kept,) = fit_estimate.read_table(table).values()
+    assert kept == found
+
+
 def test_columns_that_no_schedule_has_are_refused(fit_estimate, tmp_path):
     table = tmp_path / "times.csv"
     table.write_text("m,n,k,us,colour\n")

@@ -64,12 +64,14 @@ class ChipFigures:
     copy_step: Figure = UNUSED
     asked_again: Figure = UNUSED
     answered_together: Figure = UNUSED
+    answered_apart: Figure = UNUSED
     few_columns: Figure = UNUSED
     l2_size: Figure
     dram_rate: Figure
     tma_latency: Figure
     cta_start: Figure
     cluster_start: Figure
+    cluster_doubled: Figure = UNUSED
     direct_store_rate: Figure
     tma_store_rate: Figure
     epilogue_rate: Figure
@@ -279,35 +281,37 @@ FIGURES = {
 H100 = "an H100 SXM of 80 GB"
 ITS_TIMES = "fitted to an H100's times (benchmarks/estimate/fit_estimate.py --target h100)"
 assert HOPPER.split is not None  # above
-RELEASED = "less 1200 for the release of a cluster's first meeting, since left out"
+MET = f"{ITS_TIMES}, less what releases took at both meetings of a cluster"
+
 OF_GPUS = {
     "h100": replace(
         HOPPER,
         l2_size=Figure(50e6, "B", f"{H100}, cudaDeviceProp.l2CacheSize"),
         dram_rate=Figure(3.35e6, "B/us", f"{H100}, data sheet; {ITS_TIMES} at no less"),
-        l2_total_rate=Figure(5120, "B/cycle", ITS_TIMES),
-        answered_together=Figure(0.413, "B/B", ITS_TIMES),
-        tma_latency=Figure(2360, "cycles", ITS_TIMES),
-        second_line=Figure(0.0368, "cycles", f"{ITS_TIMES}: L2 serves fewer rows than an H200's"),
-        outside_share=Figure(0.113, "cycles", ITS_TIMES),
-        second_share=Figure(0.289, "cycle/cycle", ITS_TIMES),
-        cluster_start=Figure(2360, "cycles", f"{ITS_TIMES}: 3560, {RELEASED}"),
-        unaligned_line=Figure(2.3, "cycles", ITS_TIMES),
-        shared_row=Figure(1.19, "cycles", ITS_TIMES),
-        dram_share=Figure(0.123, "us/us", ITS_TIMES),
-        shared_twice=Figure(24.9, "cycles", ITS_TIMES),
-        step_least=Figure(183, "cycles", ITS_TIMES),
+        l2_total_rate=Figure(5070, "B/cycle", ITS_TIMES),
+        answered_together=Figure(0.64, "B/B", f"{ITS_TIMES}: CTAs that start one after the other"),
+        answered_apart=Figure(0.7, "power", f"{ITS_TIMES}: grids of 8x8 to 64x2, both orders"),
+        tma_latency=Figure(2308, "cycles", ITS_TIMES),
+        second_line=Figure(0.037, "cycles", f"{ITS_TIMES}: L2 serves fewer rows than an H200's"),
+        outside_share=Figure(0.103, "cycles", ITS_TIMES),
+        second_share=Figure(0.321, "cycle/cycle", ITS_TIMES),
+        cluster_start=Figure(300, "cycles", MET),
+        cluster_doubled=Figure(288, "cycles", f"{ITS_TIMES}: clusters of 2 to 8, K of 250 to 1000"),
+        unaligned_line=Figure(3, "cycles", ITS_TIMES),
+        shared_row=Figure(0.6, "cycles", ITS_TIMES),
+        dram_share=Figure(0.227, "us/us", ITS_TIMES),
+        shared_twice=Figure(45.6, "cycles", ITS_TIMES),
+        step_least=Figure(194, "cycles", ITS_TIMES),
+        next_tile=Figure(250, "cycles", ITS_TIMES),
         group_turns=Figure(0.12, "us/us", f"{H100}: ragged groups of 512 rows, K 5120 to 14336"),
         beside_rate=Figure(
             4, "B/cycle", f"{H100}: a residual of seven shapes, read by threads and brought by TMA"
         ),
         split=replace(
             HOPPER.split,
-            first_rate=Figure(1720, "B/cycle", ITS_TIMES),
-            l2_rate=Figure(11100, "B/cycle", ITS_TIMES),
-            multicast=Figure(1, "B/B", ITS_TIMES),
-            rate=Figure(13.6, "B/cycle", ITS_TIMES),
-            start=Figure(2010, "cycles", f"{ITS_TIMES}: 3210, {RELEASED}"),
+            first_rate=Figure(1635, "B/cycle", ITS_TIMES),
+            multicast=Figure(0.905, "B/B", ITS_TIMES),
+            start=Figure(1500, "cycles", MET),
         ),
     )
 }

@@ -29,10 +29,10 @@ from typing import NamedTuple
 from ....dialects.legality import PARTIAL_BYTES
 from ....dialects.release_steps import releases_late
 from ....dialects.target import Target
-from ..chips.chip_figures import figures, split_figures
+from ..chips.chip_figures import ChipFigures, figures, split_figures
 from ..extents import round_up
 from ..problem import LINE_BYTES, Problem, Schedule
-from ..waves import resident_ctas, tile_rounds, wave_shape
+from ..waves import tile_rounds, wave_shape
 from .added_costs import added_cycles, stored_alone
 from .costs import Estimate as Estimate
 from .costs import (
@@ -41,12 +41,12 @@ from .costs import (
     computed_cycles,
     copy_cycles,
     dram_bytes,
-    few_columns,
     gathered_cycles,
     part_cycles,
     scale_cycles,
     vector_cycles,
 )
+from .l2_costs import l2_cycles
 from .tensor_estimate import tensor_estimate
 
 SHARING_MAX = 8  # parts of K in a cluster: as many were measured
@@ -171,7 +171,12 @@ def start_cycles(schedule: Schedule, target: Target) -> float:
     cta = figures(target).cta_start
     if schedule.split_k > 1:
         return cta + split_figures(target).start
-    return cta + (figures(target).cluster_start if schedule.cluster_size > 1 else 0)
+    return cta + cluster_cycles(schedule.cluster_size, figures(target))
+
+
+def cluster_cycles(ctas: int, chip: ChipFigures) -> float:
+    """What a cluster of so many CTAs adds at both ends, and more for each doubling of two."""
+    return chip.cluster_start + chip.cluster_doubled * math.log2(ctas / 2) if ctas > 1 else 0
 
 
 def work_cycles(
@@ -285,100 +290,6 @@ def shared_bytes_per_step(problem: Problem, schedule: Schedule, target: Target) 
     a, b = problem.a_tile_bytes(schedule), problem.b_tile_bytes(schedule)
     m = schedule.tile[0]
     return a + m // (target.mma_rows(m) or m) * b
-
-
-def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles until a step's operands are there.
-
-    Rows arrive at the rate of one multiprocessor, or at its share of what L2 gives to all. Rows
-    that start inside a sector take one multiprocessor several requests. Rows that start inside a
-    line go on in a second one, and L2 has a limit of such rows for all, which multicast divides.
-    Rows outside, which TMA fills with zeros, keep it busy too.
-    """
-    chip = figures(target)
-    rows = loaded_rows(problem, schedule, chip.multicast)
-    own = chip.unaligned_line * _unaligned_rows(problem, schedule)
-    k_bytes = schedule.tile[2] * problem.element_bytes
-    alone = max(k_bytes * rows / chip.l2_rate, k_bytes / LINE_BYTES * own)
-    cycles = max(alone, _l2_cycles_of_all(problem, schedule, target))
-    return cycles + (chip.shared_twice if min(schedule.cluster) > 1 else 0)
-
-
-def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles of L2 for a step of all CTAs at work."""
-    chip, grid = figures(target), problem.matrix_grid(schedule)
-    tiles, parts = math.prod(problem.grid(schedule)), schedule.split_k * schedule.split_grid
-    at_work = min(tiles * parts, resident_ctas(schedule, target))
-    part = at_work / tiles
-    if parts > 1:
-        rows = at_work * loaded_rows(problem, schedule, split_figures(target).multicast)
-        first = problem.batch * part * (problem.m + problem.n)
-        first *= few_columns(problem, schedule, target)
-        arriving = parted_arriving(rows, first, target)
-    else:
-        arriving = at_work * asked_rows(problem, schedule, target) / chip.l2_total_rate
-    beyond, outside = _rows_of_all(problem, schedule, grid)
-    requested = part * beyond * chip.second_line / LINE_BYTES
-    zeros = part * outside * chip.outside_share / LINE_BYTES
-    return schedule.tile[2] * problem.element_bytes * (max(arriving, requested) + zeros)
-
-
-def asked_rows(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Rows of A and B that L2 is asked for by each CTA, for a byte of K.
-
-    Multicast divides them. CTAs alone ask for the rows of a tile that they share at the same time,
-    and L2 answers many of them together.
-    """
-    (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
-    a, b = min(m, problem.m) / cluster_n, min(n, problem.n) / cluster_m
-    if schedule.cluster_size > 1:
-        return a + b
-    of_m, of_n = problem.tiles(schedule)
-    return a + b - figures(target).answered_together * (a * (of_n > 1) + b * (of_m > 1))
-
-
-def parted_arriving(rows: float, first: float, target: Target) -> float:
-    """Cycles until a byte of K of so many rows of all parts is there, `first` of which no other CTA
-    asks for at that time: those come from DRAM, and the more parts there are the more of them."""
-    split = split_figures(target)
-    return first / split.first_rate + (rows - first) / split.l2_rate
-
-
-def _rows_of_all(
-    problem: Problem, schedule: Schedule, grid: tuple[int, int]
-) -> tuple[float, float]:
-    """Rows that all CTAs ask L2 for in a step: those that go on in a second line, those outside.
-
-    Multicast divides both. A single tile along an axis has boxes of the rows that there are, if
-    it isn't multicast.
-    """
-    beyond = outside = 0.0
-    lines_beyond = problem.lines_beyond
-    for axis, (name, extent) in enumerate((("a", problem.m), ("b", problem.n))):
-        peers = schedule.cluster[1 - axis]
-        times, past = grid[1 - axis] / peers, grid[axis] * schedule.tile[axis] - extent
-        beyond += times * extent * lines_beyond.get(name, 0)
-        if past and (peers > 1 or extent > schedule.tile[axis]) and problem.by_tma(name):
-            outside += times * past
-    return problem.batch * beyond, problem.batch * outside
-
-
-def loaded_rows(problem: Problem, schedule: Schedule, saved: float) -> float:
-    """Rows of A and B that arrive for one CTA, no more than there are.
-
-    Multicast divides A by N-peers, B by M-peers, and saves a share of that.
-    """
-    m, n, _ = schedule.tile
-    cluster_m, cluster_n = schedule.cluster
-    a = min(m, problem.m) * (1 - saved * (1 - 1 / cluster_n))
-    return a + min(n, problem.n) * (1 - saved * (1 - 1 / cluster_m))
-
-
-def _unaligned_rows(problem: Problem, schedule: Schedule) -> float:
-    """Rows that one CTA asks L2 for which start inside a sector: each is several requests."""
-    (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
-    a = min(m, problem.m) / cluster_n * ("a" in problem.unaligned)
-    return a + min(n, problem.n) / cluster_m * ("b" in problem.unaligned)
 
 
 def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:

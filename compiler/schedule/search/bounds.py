@@ -24,7 +24,6 @@ from ..estimates.estimate import (
     Order,
     Step,
     epilogue_cycles,
-    l2_cycles,
     order_of,
     own_cycles,
     refilled,
@@ -33,6 +32,7 @@ from ..estimates.estimate import (
     with_known,
     work_cycles,
 )
+from ..estimates.l2_costs import l2_cycles
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES, TILE_RULES, keeps
 from ..waves import tile_rounds
@@ -55,7 +55,7 @@ class TileBounds:
         self.tile = tile = face.tile.but(tile=(m, n, depth))
         self._k_bytes = depth * problem.element_bytes
         self._steps = problem.k_tiles(tile)
-        self._steps_of: dict[tuple[tuple[int, int], int, int], Step] = {}
+        self._steps_of: dict[tuple[tuple[int, int], int, int, str], Step] = {}
 
     @functools.cached_property
     def boxes(self) -> dict[bool, str]:
@@ -93,6 +93,8 @@ class TileBounds:
 
     def of_sharing(self, branch: Schedule) -> float:
         """Of schedules in a cluster."""
+        if self._tells_orders(branch):  # all of its bound is that of its way
+            return self.of_way(branch)
         rounds = tile_rounds(self.problem, branch, self.target)
         return self._of(branch, self._step(branch).cycles, rounds)
 
@@ -106,9 +108,15 @@ class TileBounds:
         step, known = self._step(order), order_of(self.problem, order, self.target)
         return lambda leaf: with_known(self.problem, leaf, self.target, step, known).total_us
 
+    def _tells_orders(self, branch: Schedule) -> bool:
+        """Whether operands arrive sooner in one order of tiles than in another: of CTAs alone."""
+        alone = branch.cluster_size * branch.split_k * branch.split_grid == 1
+        return alone and self._chip.answered_apart > 0
+
     def _step(self, branch: Schedule) -> Step:
-        """That of all orders of a sharing."""
-        shared = branch.cluster, branch.split_k, branch.split_grid
+        """That of a sharing and, of CTAs alone, an order."""
+        order = branch.order if self._tells_orders(branch) else ""
+        shared = branch.cluster, branch.split_k, branch.split_grid, order
         if shared not in self._steps_of:
             busy = {**self._own, "L2": l2_cycles(self.problem, branch, self.target)}
             self._steps_of[shared] = step_of(busy, self.target)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import islice, product
+from itertools import product, takewhile
 from operator import le
 
 from ....dialects.target import Target
@@ -209,7 +209,7 @@ def orders(problem: Problem, sharing: Schedule, target: Target) -> Iterator[Sche
     """A sharing with each legal way to hand out tiles: where there is no next one, one a CTA."""
     every = _scheduled(problem, sharing, target)
     if problem.ctas(sharing) <= resident_ctas(sharing, target):
-        every = islice(every, 1)
+        every = takewhile(lambda one: one.scheduler == "none", every)
     for one in every:
         if keeps(SCHEDULER_RULES, problem, one, target):
             yield one
@@ -226,11 +226,18 @@ def _scheduled(problem: Problem, base: Schedule, target: Target) -> Iterator[Sch
     """The schedule with every way to hand out tiles, to one consumer role or two."""
     wide = (base.cluster, base.pair) in WIDE_CLUSTERS
     for scheduler, order in SCHEDULERS[:1] if wide else SCHEDULERS:
-        one = base.but(scheduler=scheduler, order=order)
-        one = started(problem, one)
+        one = started(problem, base.but(scheduler=scheduler, order=order))
         yield one
+        if _starts_tell(problem, one, target):
+            yield one.but(order="m" if one.order == "n" else "n")
         if target.issuers_store and scheduler == "static":
             yield one.but(ping_pong=True)
+
+
+def _starts_tell(problem: Problem, schedule: Schedule, target: Target) -> bool:
+    """Whether it matters which tile CTAs that start one after the other share."""
+    alone = schedule.scheduler == "none" and schedule.cluster_size == 1 and not problem.grouped
+    return alone and figures(target).answered_apart > 0 and min(problem.tiles(schedule)) > 1
 
 
 def started(problem: Problem, schedule: Schedule) -> Schedule:

@@ -18,12 +18,14 @@ from ..estimates.costs import (
     code_cycles,
     computed_cycles,
     copy_cycles,
+    few_columns,
     least_dram_bytes,
     once_bytes,
     scale_cycles,
     vector_cycles,
 )
-from ..estimates.estimate import SHARING_MAX, held_slots, parted_arriving, rows_by_threads
+from ..estimates.estimate import SHARING_MAX, cluster_cycles, held_slots, rows_by_threads
+from ..estimates.l2_costs import most_answered, parted_arriving
 from ..extents import round_up
 from ..problem import LINE_BYTES, Problem, Schedule
 from ..rules.operand_rules import tma_row_pitch
@@ -203,8 +205,8 @@ class Face:
         """Cycles until a byte of K of each row is there in the way's cluster, and waves."""
         if way.cluster not in self._in_clusters:
             tiles, at_once = self.tiles_in(way), self.every.resident[way.cluster_size]
-            arriving = self._arriving_in(way.cluster, min(tiles, at_once))
-            self._in_clusters[way.cluster] = arriving, -(-tiles // at_once)
+            rounds = -(-tiles // at_once)
+            self._in_clusters[way.cluster] = self._arriving_in(way.cluster, tiles / rounds), rounds
         return self._in_clusters[way.cluster]
 
     def _whole_us(self, arriving: float, way: Schedule) -> float:
@@ -212,7 +214,7 @@ class Face:
         every, chip = self.every, self.every.chip
         loops, rounds = self._least_loops(arriving), self.rounds_of_split(1)
         before = chip.cta_start + chip.tma_latency
-        before += chip.cluster_start if way.cluster_size > 1 else 0
+        before += cluster_cycles(way.cluster_size, chip)
         work = before + rounds * loops + self.epilogue
         if rounds > 1:
             hides = len(self.several) > 1  # in turns, the shorter one
@@ -248,7 +250,7 @@ class Face:
         loops = self._least_loops(arriving)
         parts = min(most, max(2.0, math.sqrt(loops / sums.of_one)))
         ends = every.chip.cta_start + every.chip.tma_latency + sums.written + sums.gathered
-        ends += every.chip.cluster_start if way.cluster_size > 1 else 0
+        ends += cluster_cycles(way.cluster_size, every.chip)
         work = ends + loops / parts + max(0, parts - 2) * sums.of_one
         return every.total_us(work, 0, ends, self.dram_us)
 
@@ -305,7 +307,7 @@ class Face:
             return ctas  # or there would be no such parts
         return min(ctas, *(every.resident[size * split_k] for size in LARGEST if size <= peers))
 
-    def _arriving_in(self, shape: tuple[int, int], at_work: int, part: float = 0.0) -> float:
+    def _arriving_in(self, shape: tuple[int, int], at_work: float, part: float = 0.0) -> float:
         """Those of a cluster, and no less in smaller ones, of so many CTAs, as `l2_cycles` has
         it; `part` is how many of them there are for a tile, 0 where K is whole."""
         every, chip, (along_m, along_n) = self.every, self.every.chip, shape
@@ -313,18 +315,24 @@ class Face:
         inside_a, inside_b = every.inside
         own = chip.unaligned_line * (inside_a * a + inside_b * b) / LINE_BYTES
         alone = max((whole - chip.multicast * (whole - a - b)) / chip.l2_rate, own)
+        beyond = chip.second_line / LINE_BYTES * at_work * self._beyond(along_m, along_n)
         if part:
             first = part * every.problem.batch * (every.problem.m + every.problem.n)
+            first *= few_columns(every.problem, self.tile, every.target)
             saved = split_figures(every.target).multicast * (whole - a - b)
             asked = max(first, at_work * (whole - saved))
-            arriving = parted_arriving(asked, first, every.target)
+            arriving = parted_arriving(asked, first, beyond, every.target)
         else:
-            together = self.rows * (self.of_n > 1) + self.columns * (self.of_m > 1)
-            answered = chip.answered_together * together if shape == (1, 1) else 0
-            arriving = at_work * (a + b - answered) / chip.l2_total_rate
-        beyond = chip.second_line / LINE_BYTES * at_work * self._beyond(along_m, along_n)
+            answered = self._most_answered if shape == (1, 1) else 0
+            arriving = max(at_work * (a + b - answered) / chip.l2_total_rate, beyond)
         zeros = chip.outside_share / LINE_BYTES * at_work * self._outside(along_m, along_n)
-        return max(alone, max(arriving, beyond) + zeros)
+        return max(alone, arriving + zeros)
+
+    @functools.cached_property
+    def _most_answered(self) -> float:
+        """Rows of each CTA that L2 answers together with those of others, no fewer."""
+        tiles, rows = (self.of_m, self.of_n), (self.rows, self.columns)
+        return most_answered(tiles, rows, self.tile, self.every.chip)
 
     def _beyond(self, along_m: int, along_n: int) -> float:
         """Rows of each CTA of a cluster that go on in a second line."""

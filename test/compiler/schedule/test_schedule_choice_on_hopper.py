@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.schedule.estimates.estimate import asked_rows, estimate, l2_cycles
+from tilewright.compiler.schedule.chips.chip_figures import figures
+from tilewright.compiler.schedule.estimates.estimate import estimate
+from tilewright.compiler.schedule.estimates.l2_costs import answered_shares, asked_rows, l2_cycles
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules.rules import RULES, broken_rule, broken_rules
 from tilewright.compiler.schedule.search.choice import candidates, choose_schedule, target_for
@@ -99,6 +101,28 @@ def test_l2_is_asked_for_more_by_clusters_of_two_than_by_ctas_alone():
     pair, several = alone.but(cluster=(1, 2)), alone.but(cluster=(4, 2))
     asked = [asked_rows(problem, each, HOPPER) for each in (alone, pair, several)]
     assert asked == pytest.approx([0.2 * (64 + 80), 32 + 80, 32 + 20])
+
+
+@pytest.mark.parametrize(
+    ("order", "nearest"), [("m", (8, 1)), ("n", (1, 16)), ("grouped", (8, 1)), ("hilbert", (2, 2))]
+)
+def test_an_h100_answers_less_together_the_more_ctas_lie_between(order, nearest):
+    """512x4096x14336 by 8x16 tiles of 64x256: 84 us along M, where those that start one after the
+    other share 256 rows of B, and 143 along N, where they share 64 of A."""
+    chip = figures(find_target("h100"))
+    shares = answered_shares((8, 16), Schedule((64, 256, 64), 5, order=order), chip)
+    wanted = [chip.answered_together / each**chip.answered_apart for each in nearest]
+    assert shares == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(("tile", "order"), [((64, 256), "m"), ((256, 64), "n")])
+def test_ctas_that_start_one_after_the_other_share_the_more_rows(tile, order):
+    """The estimate takes the order in which L2 is asked for less."""
+    target = find_target("h100")
+    problem = Problem.of(MatmulSpec(2048, 2048, 8192), target)
+    schedules = [Schedule((*tile, 64), 4, order=each) for each in "mn"]
+    times = {each.order: estimate(problem, each, target).total_us for each in schedules}
+    assert min(times, key=lambda each: times[each]) == order
 
 
 def test_rows_of_parts_that_others_ask_for_too_arrive_sooner():

@@ -1,0 +1,153 @@
+"""Cycles until what CTAs ask L2 for is there.
+
+    alone       a multiprocessor's rate, and several requests for each row that starts in a sector
+    together    what L2 gives to all: bytes, or requests where rows go on in a second line
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ....dialects.target import Target
+from ..chips.chip_figures import ChipFigures, figures, split_figures
+from ..problem import LINE_BYTES, Problem, Schedule
+from ..schedule import GROUPED, RASTERS
+from ..waves import resident_ctas
+from .costs import few_columns
+
+APART_ON_A_CURVE = 2
+"""CTAs of a Hilbert curve that share a tile are about so far apart."""
+
+
+def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles until a step's operands are there.
+
+    Rows arrive at the rate of one multiprocessor, or at its share of what L2 gives to all. Rows
+    that start inside a sector take one multiprocessor several requests. Rows that start inside a
+    line go on in a second one, and L2 has a limit of such rows for all, which multicast divides.
+    Rows outside, which TMA fills with zeros, keep it busy too.
+    """
+    chip = figures(target)
+    rows = loaded_rows(problem, schedule, chip.multicast)
+    own = chip.unaligned_line * _unaligned_rows(problem, schedule)
+    k_bytes = schedule.tile[2] * problem.element_bytes
+    alone = max(k_bytes * rows / chip.l2_rate, k_bytes / LINE_BYTES * own)
+    cycles = max(alone, _l2_cycles_of_all(problem, schedule, target))
+    return cycles + (chip.shared_twice if min(schedule.cluster) > 1 else 0)
+
+
+def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles of L2 for a step of all CTAs at work: of several waves those that are in the mean."""
+    chip, grid = figures(target), problem.matrix_grid(schedule)
+    tiles, parts = math.prod(problem.grid(schedule)), schedule.split_k * schedule.split_grid
+    at_once = resident_ctas(schedule, target)
+    at_work = min(tiles * parts, at_once) if parts > 1 else tiles / -(-tiles // at_once)
+    part = at_work / tiles
+    beyond, outside = _rows_of_all(problem, schedule, grid)
+    requested = part * beyond * chip.second_line / LINE_BYTES
+    if parts > 1:
+        rows = at_work * loaded_rows(problem, schedule, split_figures(target).multicast)
+        first = problem.batch * part * (problem.m + problem.n)
+        first *= few_columns(problem, schedule, target)
+        arriving = parted_arriving(rows, first, requested, target)
+    else:
+        asked = at_work * asked_rows(problem, schedule, target)
+        arriving = max(asked / chip.l2_total_rate, requested)
+    zeros = part * outside * chip.outside_share / LINE_BYTES
+    return schedule.tile[2] * problem.element_bytes * (arriving + zeros)
+
+
+def asked_rows(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Rows of A and B that L2 is asked for by each CTA, for a byte of K.
+
+    Multicast divides them. CTAs alone ask for the rows of a tile that they share at the same time,
+    and L2 answers many of them together (`answered_shares`).
+    """
+    (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
+    a, b = min(m, problem.m) / cluster_n, min(n, problem.n) / cluster_m
+    if schedule.cluster_size > 1:
+        return a + b
+    of_a, of_b = answered_shares(problem.tiles(schedule), schedule, figures(target))
+    return a * (1 - of_a) + b * (1 - of_b)
+
+
+def answered_shares(
+    tiles: tuple[int, int], schedule: Schedule, chip: ChipFigures
+) -> tuple[float, float]:
+    """The shares of the rows of A and of B that L2 answers together with those of other CTAs.
+
+    CTAs that start one after the other ask at the same time as long as they run; the more there are
+    between two that share a tile, the fewer of their requests meet.
+    """
+    of_m, of_n = tiles
+    most, power = chip.answered_together, -chip.answered_apart
+    if not power:
+        return most * (of_n > 1), most * (of_m > 1)
+    a_apart, b_apart = _ctas_apart(tiles, schedule)
+    return most * a_apart**power * (of_n > 1), most * b_apart**power * (of_m > 1)
+
+
+def _ctas_apart(tiles: tuple[int, int], schedule: Schedule) -> tuple[int, int]:
+    """From a CTA to the next one with the same tile of A, and of B."""
+    of_m, of_n = tiles
+    if schedule.order == "hilbert":
+        return APART_ON_A_CURVE, APART_ON_A_CURVE
+    if schedule.order == "n":
+        return 1, of_n
+    return min(of_m, schedule.group) if schedule.order == "grouped" else of_m, 1
+
+
+def most_answered(
+    tiles: tuple[int, int], rows: tuple[int, int], schedule: Schedule, chip: ChipFigures
+) -> float:
+    """The most rows of so many of A and of B that L2 answers so in any order of tiles."""
+    in_orders = [schedule.but(order=order) for order in (*RASTERS, GROUPED)]
+    shares = (answered_shares(tiles, one, chip) for one in in_orders)
+    return max(rows[0] * of_a + rows[1] * of_b for of_a, of_b in shares)
+
+
+def parted_arriving(rows: float, first: float, requested: float, target: Target) -> float:
+    """Cycles until a byte of K of so many rows of all parts is there, `first` of which no other CTA
+    asks for at that time: those come from DRAM, and the more parts there are the more of them. The
+    others come from L2, which takes as long for them as for their part of what is `requested`."""
+    split, later = split_figures(target), rows - first
+    return first / split.first_rate + max(later / split.l2_rate, requested * later / rows)
+
+
+def _rows_of_all(
+    problem: Problem, schedule: Schedule, grid: tuple[int, int]
+) -> tuple[float, float]:
+    """Rows that all CTAs ask L2 for in a step: those that go on in a second line, those outside.
+
+    Multicast divides both. A single tile along an axis has boxes of the rows that there are, if
+    it isn't multicast.
+    """
+    beyond = outside = 0.0
+    lines_beyond = problem.lines_beyond
+    for axis, (name, extent) in enumerate((("a", problem.m), ("b", problem.n))):
+        peers = schedule.cluster[1 - axis]
+        times, past = grid[1 - axis] / peers, grid[axis] * schedule.tile[axis] - extent
+        beyond += times * extent * lines_beyond.get(name, 0)
+        if past and (peers > 1 or extent > schedule.tile[axis]) and problem.by_tma(name):
+            outside += times * past
+    return problem.batch * beyond, problem.batch * outside
+
+
+def loaded_rows(problem: Problem, schedule: Schedule, saved: float) -> float:
+    """Rows of A and B that arrive for one CTA, no more than there are.
+
+    Multicast divides A by N-peers, B by M-peers, and saves a share of that.
+    """
+    m, n, _ = schedule.tile
+    cluster_m, cluster_n = schedule.cluster
+    a = min(m, problem.m) * (1 - saved * (1 - 1 / cluster_n))
+    return a + min(n, problem.n) * (1 - saved * (1 - 1 / cluster_m))
+
+
+def _unaligned_rows(problem: Problem, schedule: Schedule) -> float:
+    """Rows that one CTA asks L2 for which start inside a sector: each is several requests."""
+    (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
+    a = min(m, problem.m) / cluster_n * ("a" in problem.unaligned)
+    return a + min(n, problem.n) / cluster_m * ("b" in problem.unaligned)
