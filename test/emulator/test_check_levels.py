@@ -32,6 +32,9 @@ UNWAITED = """st.shared.u32 [%at], %tid; fence.proxy.async; bar.sync 0;
 RACING = "st.shared.u32 [cells], %tid;"
 OUTSIDE = "st.shared.u32 [%at+256], %tid;"
 MISALIGNED = "st.shared.u32 [%at+2], %tid;"
+LEFT = """st.shared.u32 [%at], %tid; fence.proxy.async; bar.sync 0;
+  @%zero cp.async.bulk.global.shared::cta.bulk_group [%out], [cells], 128;
+  cp.async.bulk.commit_group;"""
 UNINITIALISED = "@%zero mbarrier.arrive.shared::cta.b64 _, [cells];"
 
 
@@ -52,20 +55,21 @@ def verdict(body: str, check: str) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("body", "full", "fast", "off"),
+    ("body", "full", "shipped", "fast", "off"),
     [
-        (UNWRITTEN, "uninitialised-read", "uninitialised-read", None),
-        (UNFENCED, "proxy-fence", "proxy-fence", None),
-        (UNWAITED, "bulk-group", "bulk-group", None),
-        (RACING, "race", None, None),
-        (OUTSIDE, "out-of-bounds", "out-of-bounds", "out-of-bounds"),
-        (MISALIGNED, "misaligned", "misaligned", "misaligned"),
-        (UNINITIALISED, "barrier-protocol", "barrier-protocol", "barrier-protocol"),
+        (UNWRITTEN, *["uninitialised-read"] * 3, None),
+        (UNFENCED, *["proxy-fence"] * 3, None),
+        (UNWAITED, *["bulk-group"] * 3, None),
+        (LEFT, "bulk-group", None, "bulk-group", None),
+        (RACING, "race", "race", None, None),
+        (OUTSIDE, *["out-of-bounds"] * 4),
+        (MISALIGNED, *["misaligned"] * 4),
+        (UNINITIALISED, *["barrier-protocol"] * 4),
     ],
 )
-def test_a_level_sees_what_it_says(body, full, fast, off):
-    found = {level: verdict(body, level) for level in ("full", "fast", "off")}
-    assert found == {"full": full, "fast": fast, "off": off}
+def test_a_level_sees_what_it_says(body, full, shipped, fast, off):
+    found = {level: verdict(body, level) for level in ("full", "shipped", "fast", "off")}
+    assert found == {"full": full, "shipped": shipped, "fast": fast, "off": off}
 
 
 def test_full_is_the_default():
@@ -75,7 +79,7 @@ def test_full_is_the_default():
 
 
 def test_an_unknown_level_is_refused():
-    with pytest.raises(LaunchError, match="check must be one of off, fast, full, got 'some'"):
+    with pytest.raises(LaunchError, match="off, fast, shipped, full, got 'some'"):
         verdict("", "some")
 
 
@@ -87,11 +91,11 @@ def bundle():
 @pytest.mark.parametrize("seed", range(3))
 def test_no_level_changes_a_right_result_or_its_order(bundle, seed):
     results = []
-    for level in ("off", "fast", "full"):
+    for level in ("off", "fast", "shipped", "full"):
         tensors = make_tensors(bundle.manifest, seed)
         report = open_device("emulator").launch(bundle, tensors, seed, check=level)
         results.append((tensors["c"].tolist(), report.as_dict()))
-    assert results[0] == results[1] == results[2]
+    assert all(each == results[0] for each in results)
 
 
 def test_without_checks_missing_tensor_memory_waits_and_fences_pass(bundle):

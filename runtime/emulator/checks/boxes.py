@@ -6,7 +6,7 @@ and swizzling"). A swizzled box that is read with another mode, or with a base o
 copy's pattern starts at a multiple of 1024, gives permuted elements: an error here. Bytes that a
 copy wrote without swizzle may have been arranged in global memory: a suspicion. So is a box that
 operands cover in part, as with a wrong step along K, which reads some elements twice and others
-never.
+never, and an operand whose elements are of another type than the tensor map says.
 """
 
 from __future__ import annotations
@@ -28,18 +28,25 @@ from ..tensor.descriptor import SharedDescriptor
 _WORD_SHIFT = 3
 _MOST_MET = 256
 """Operands of which the boxes are kept: those of all stages of a ring."""
+_OPERANDS = {
+    "float16": ("f16",), "bfloat16": ("bf16",), "float64": ("f64",),
+    "float32": ("tf32",), "float32_ftz": ("tf32",),
+    "tfloat32": ("tf32",), "tfloat32_ftz": ("tf32",),
+    "16u4_align8b": ("e2m1x2",), "16u4_align16b": ("e2m1",), "16u6_align16b": ("e2m3", "e3m2"),
+}  # fmt: skip
+"""Types of operands by those of tensor maps; maps of integers move elements of any type."""
 
 
 class Met:
     """What an operand has met. words: where it lies; boxes: what filled some of them; fits: the
-    descriptor that is known to read them as they were written."""
+    descriptor and the type of elements that are known to read them as they were written."""
 
     __slots__ = ("boxes", "fits", "has_nan", "words")
 
     def __init__(self, words: np.ndarray, boxes: list[Box]):
         self.words, self.boxes = words, boxes
         self.has_nan = any(box.has_nan for box in boxes)
-        self.fits: SharedDescriptor | None = None
+        self.fits: tuple[SharedDescriptor, str] | None = None
 
 
 class Boxes:
@@ -195,16 +202,20 @@ class BoxRules(Listener):
                                     " tensor copy wrote, and never the rest of it")  # fmt: skip
 
     def operand_read(
-        self, cta: Cta, words: np.ndarray, descriptor: SharedDescriptor, what: str
+        self, cta: Cta, words: np.ndarray, descriptor: SharedDescriptor, what: str, elements: str
     ) -> None:
         boxes = self._of.get(cta)
         met = self._met = None if boxes is None else boxes.of(words)
-        if met is not None and met.fits is not descriptor:
-            met.fits = descriptor if self._fits(met.boxes, descriptor, what) else None
+        if met is not None and met.fits != (descriptor, elements):
+            fits = self._fits(met.boxes, descriptor, what, elements)
+            met.fits = (descriptor, elements) if fits else None
 
-    def _fits(self, boxes: list[Box], descriptor: SharedDescriptor, what: str) -> bool:
+    def _fits(
+        self, boxes: list[Box], descriptor: SharedDescriptor, what: str, elements: str
+    ) -> bool:
         """Whether a descriptor reads them as they were written; a Trap or a warning where not."""
         same = [self._same_swizzle(box, descriptor, what) for box in boxes]
+        same += [self._same_elements(box, what, elements) for box in boxes]
         if len({box.tensor for box in boxes}) < 2:
             return all(same)
         lines = " and ".join(sorted(f"ptx:{box.line}" for box in boxes))
@@ -224,6 +235,17 @@ class BoxRules(Listener):
         if box.swizzle is not swizzles.NONE:
             raise Trap("swizzle", text)
         self._launch.warn("swizzle", text)
+        return False
+
+    def _same_elements(self, box: Box, what: str, elements: str) -> bool:
+        legal = _OPERANDS.get(box.elements)
+        if not elements or legal is None or elements in legal:
+            return True
+        self._launch.warn(
+            "element-type",
+            f"{what} is read as {elements}, the tensor map of the copy of ptx:{box.line} says"
+            f" {box.elements}",
+        )
         return False
 
     def operand_gathered(self, cta: Cta, matrix: Callable[[], np.ndarray], what: str) -> None:

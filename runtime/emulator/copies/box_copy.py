@@ -44,13 +44,15 @@ GAP = 0xA5
 @dataclass(frozen=True)
 class Box:
     """How a tensor copy wrote a word: swizzle, tensor (its global address), PTX line, whether the
-    box lies inside the tensor as a whole, and whether elements outside were filled with NaN."""
+    box lies inside the tensor as a whole, and whether elements outside were filled with NaN;
+    elements: the tensor map's type of them."""
 
     swizzle: Swizzle
     tensor: int
     line: int | None
     has_nan: bool
     is_inside: bool = True
+    elements: str = ""
 
 
 @dataclass(frozen=True)

@@ -141,8 +141,11 @@ class Listener:
         """A tensor copy has written these words of shared memory; box: makes the `copies.box_copy`
         `Box` that says how."""
 
-    def operand_read(self, cta: Cta, words: np.ndarray, descriptor: Any, what: str) -> None:
-        """The tensor core reads these words as a shared memory descriptor says."""
+    def operand_read(
+        self, cta: Cta, words: np.ndarray, descriptor: Any, what: str, elements: str
+    ) -> None:
+        """The tensor core reads these words as a shared memory descriptor says; elements: their
+        type, by PTX name, or "" where bytes are copied."""
 
     def operand_gathered(self, cta: Cta, matrix: Callable[[], np.ndarray], what: str) -> None:
         """They have been read; matrix: makes the operand of them."""

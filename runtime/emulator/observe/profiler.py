@@ -72,7 +72,9 @@ class Profiler(Observer):
             self._profile.bytes[move.memory, move.direction, op.agent] += move.amount
         self._accesses.count_operation(op, moves)
 
-    def operand_read(self, cta: Cta, words: np.ndarray, descriptor: Any, what: str) -> None:
+    def operand_read(
+        self, cta: Cta, words: np.ndarray, descriptor: Any, what: str, elements: str
+    ) -> None:
         self._accesses.operand_read(words, descriptor, what)
 
     def signalled(self, cta: Cta, offset: int, barrier: Mbarrier, phase: int) -> None:

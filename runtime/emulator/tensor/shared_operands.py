@@ -64,7 +64,7 @@ def _decoded(words: np.ndarray, operand: Operand) -> np.ndarray:
 def _gather_share(cta: Cta, operand: Operand) -> np.ndarray:
     check_inside(cta, operand)
     events, what = cta.launch.events, operand.what
-    events.operand_read(cta, operand.words, operand.descriptor, what)
+    events.operand_read(cta, operand.words, operand.descriptor, what, operand.kind.name)
     if operand.overlaps:
         _note_overlap(cta, operand.descriptor, what)
     words = _read(cta, operand.words, what, operand.span, operand.kind)
@@ -112,7 +112,8 @@ def announce(cta: Cta, operand: Operand) -> None:
     """A CTA's share of a part of a joined operand is about to be read."""
     events = cta.launch.events
     check_inside(cta, operand)
-    events.operand_read(cta, operand.words, operand.descriptor, operand.what)
+    what, elements = operand.what, operand.kind.name
+    events.operand_read(cta, operand.words, operand.descriptor, what, elements)
     matrix = partial(_peek, cta, operand)
     events.operand_gathered(cta, matrix, operand.what)
 

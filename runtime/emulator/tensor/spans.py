@@ -45,7 +45,8 @@ class Access(NamedTuple):
     """An asynchronous access that is not known to be complete.
 
     ``shape`` is the accumulator's (first column, m, n) for an mma's D, None otherwise; ``op`` is
-    None for ld and st, which only a wait ends. ``reads``: it does not write the span.
+    None for ld and st, which only a wait ends. ``reads``: it does not write the span; adds: of
+    an mma's D, whether it adds to what is there, None if it leaves lanes as they are.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Access(NamedTuple):
     shape: tuple[int, int, int] | None = None
     reads: bool = False
     rank: int = 0
+    adds: bool | None = None
 
     @property
     def who(self) -> tuple[int, int]:

@@ -87,7 +87,6 @@ BUGS = (
         delete(WAIT_READ, -1),
         "bulk-group",
         says=r"the CTA exits while this bulk store",
-        warns=True,
     ),
     Bug(
         "20a",

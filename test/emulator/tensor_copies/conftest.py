@@ -67,9 +67,10 @@ FOOTER = "  ret;\n}\n"
 NOTHING = np.zeros(16, np.uint8)
 
 
-def run(body: str, out: np.ndarray, tensor_map: TensorMap, other: np.ndarray = NOTHING, seed=0):
+def run(body: str, out: np.ndarray, tensor_map: TensorMap, other: np.ndarray = NOTHING, seed=0,
+        check="full"):  # fmt: skip
     return launch(HEADER + body + FOOTER, "k", grid=1, block=32, shared_bytes=SHARED_BYTES,
-                  params=[out, tensor_map, other], seed=seed)  # fmt: skip
+                  params=[out, tensor_map, other], seed=seed, check=check)  # fmt: skip
 
 
 def load_body(rank: int, coordinates, size: int, *, fill: bool, space="shared::cluster") -> str:

@@ -73,16 +73,36 @@ def test_the_older_source_is_free_when_only_the_newest_group_is_pending(copies, 
 
 EXIT = re.compile(
     r"ptx:\d+: the CTA exits while this bulk store of warp 0 lane 0 may still read its shared"
-    r" memory, which GPUs allow and PTX does not promise; cp\.async\.bulk\.wait_group\.read 0 first"
+    r" memory; cp\.async\.bulk\.wait_group\.read 0 first"
 )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_block_that_exits_before_its_sources_are_read_is_told_of(copies, seed):
-    """DeepGEMM's kernels do. The memory is kept: the stores still find what they copy."""
+@pytest.mark.parametrize(
+    "wait",
+    ["", "@%p0 cp.async.bulk.wait_group.read 1;", "@!%p0 cp.async.bulk.wait_group.read 0;"],
+)
+def test_a_block_may_not_exit_before_its_sources_are_read(copies, wait, seed):
+    """No wait, one group too few, or the wrong thread"""
+    trap = refused(copies, wait, seed)
+    assert trap.category == "bulk-group" and EXIT.match(trap.message)
+    assert "--check shipped" in trap.message
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("wait", ["wait_group.read 0", "wait_group 0"])
+def test_a_block_that_has_waited_may_exit(copies, wait, seed):
+    out = run(copies, f"@%p0 cp.async.bulk.{wait};", seed)
+    assert np.array_equal(out[:512], PATTERN)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_libraries_ship_is_only_told_of_where_it_is_asked_for(copies, seed):
+    """DeepGEMM's kernels exit so. The memory is kept: the stores still find what they copy."""
     _, tensor_map = copies.small_map()
     out = np.zeros(1024, np.uint8)
-    report = copies.run(two_stores(copies), out, tensor_map, PATTERN.copy(), seed)
+    stores = two_stores(copies)
+    report = copies.run(stores, out, tensor_map, PATTERN.copy(), seed, check="shipped")
     (warning,) = report.warnings
     assert warning.category == "bulk-group" and EXIT.fullmatch(warning.message)
     assert np.array_equal(out[:512], PATTERN)

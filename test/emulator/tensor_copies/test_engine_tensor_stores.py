@@ -65,7 +65,7 @@ def test_a_store_reads_its_source_though_the_block_has_exited(copies, seed):
     unwaited = body.replace("@%p0 cp.async.bulk.wait_group 0;", "")
     for text, (target, tensor_map) in ((body, waited), (unwaited, late)):
         source = np.arange(1024, dtype=np.uint16).reshape(16, 64)
-        report = copies.run(text, np.zeros(16, np.uint8), tensor_map, source, seed)
+        report = copies.run(text, np.zeros(16, np.uint8), tensor_map, source, seed, "shipped")
         assert [each.category for each in report.warnings] == ["bulk-group"] * (text != body)
         assert target.any()
     assert np.array_equal(waited[0], late[0])

@@ -22,10 +22,11 @@ class SharedRules(Listener):
     """Watches the shared memory of every CTA; `of` has its marks.
 
     clocked: whether clocks say what a proxy fence covers: `checks.races` then judges that.
+    lenient: only warn of bulk stores that a CTA leaves behind.
     """
 
-    def __init__(self, launch: Launch, *, clocked: bool):
-        self._launch, self._clocked = launch, clocked
+    def __init__(self, launch: Launch, *, clocked: bool, lenient: bool):
+        self._launch, self._clocked, self._lenient = launch, clocked, lenient
         self.of: dict[Cta, SharedProxy] = {}
         self._busy: dict[EngineOp, BusySource] = {}
 
@@ -61,7 +62,7 @@ class SharedRules(Listener):
     def source_issued(self, warp: Warp, lane: int, span: tuple[int, int], op: EngineOp) -> None:
         proxy, table = self.of[warp.cta], warp.cta.state("bulk sources", dict)
         if not table:
-            warp.cta.at_exit(lambda: _check_sources(warp.cta, table))
+            warp.cta.at_exit(lambda: self._check_sources(table))
         table.setdefault((warp.index, lane), []).append(proxy.source(*span, warp, lane))
         self._busy[op] = table[warp.index, lane][-1]
 
@@ -70,18 +71,21 @@ class SharedRules(Listener):
             if source := self._busy.pop(op, None):
                 source.release()
 
-
-def _check_sources(cta: Cta, table: dict[tuple[int, int], list[BusySource]]) -> None:
-    """PTX does not say that shared memory outlives its CTA; GPUs keep it for bulk stores."""
-    for (warp, lane), sources in table.items():
-        busy = next((source for source in sources if source.busy), None)
-        if busy is not None:
-            cta.launch.warn(
-                "bulk-group",
+    def _check_sources(self, table: dict[tuple[int, int], list[BusySource]]) -> None:
+        """Shared memory lives as long as its CTA (PTX ISA §5.1.7)."""
+        for (warp, lane), sources in table.items():
+            busy = next((source for source in sources if source.busy), None)
+            if busy is None:
+                continue
+            text = (
                 f"ptx:{busy.line}: the CTA exits while this bulk store of warp {warp} lane {lane}"
-                " may still read its shared memory, which GPUs allow and PTX does not promise;"
-                " cp.async.bulk.wait_group.read 0 first",
+                " may still read its shared memory; cp.async.bulk.wait_group.read 0 first"
             )
+            if not self._lenient:
+                shipped = "CUTLASS and DeepGEMM exit so, and GPUs keep the memory until it has been"
+                cure = "read; with check=shipped, or --check shipped, this is a warning"
+                raise Trap("bulk-group", f"{text} ({shipped} {cure})")
+            self._launch.warn("bulk-group", text)
 
 
 class _Generic(Watcher):

@@ -102,7 +102,8 @@ class Load:
         if known is not None:
             return known
         has_nan = tensor_map.oob_fill == "nan" and not is_inside
-        box = Box(tensor_map.swizzle, self.bound.address, self.line, has_nan, is_inside)
+        how = tensor_map.swizzle, self.bound.address, self.line, has_nan, is_inside
+        box = Box(*how, elements=tensor_map.dtype.name)
         return self.bound.boxes.setdefault((self.line, is_inside), box)
 
     def moves(self) -> Moves:

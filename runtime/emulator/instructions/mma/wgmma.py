@@ -161,7 +161,7 @@ class WarpProduct:
         span = descriptor.start + plan.low, descriptor.start + plan.high
         _check_inside(self.cta, span, what)
         index = plan.words + descriptor.start // WORD
-        self.cta.launch.events.operand_read(self.cta, index, descriptor, what)
+        self.cta.launch.events.operand_read(self.cta, index, descriptor, what, type_)
         words = read_words(self.cta, index, what, span)
         return operand_matrix(words, layout, type_)
 

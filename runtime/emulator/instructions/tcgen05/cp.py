@@ -119,7 +119,8 @@ class Copy:
             raise Trap("out-of-bounds", f"tcgen05.cp reads shared offsets 0x{low:x}..0x{high:x}, "
                                         f"outside the CTA's shared memory")  # fmt: skip
         index = plan.words + self.source.start // WORD
-        cta.launch.events.operand_read(cta, index, self.source, "the source of tcgen05.cp")
+        what = "the source of tcgen05.cp"
+        cta.launch.events.operand_read(cta, index, self.source, what, "")
         values, marks = self._values(cta, index, (low, high))
         columns = self.column + np.arange(self.shape.columns)
         cta.launch.events.columns_copied(cta, range(self.column, self.column + len(columns)))

@@ -214,7 +214,8 @@ def submit(warp: Warp, lane: int, multiply_: Multiply) -> None:
     op.stream = (TENSOR_STREAM, lane)
     line, sums = warp.program.source[warp.split.pc].line, multiply_.sums
     where = line, warp.index, op, sums.shape
-    access = Access("tcgen05.mma", sums.span, *where, rank=warp.cta.rank)
+    adds = multiply_.add if multiply_.disabled is None else None
+    access = Access("tcgen05.mma", sums.span, *where, rank=warp.cta.rank, adds=adds)
     for cta in multiply_.ctas:
         _order(cta, multiply_, access, warp)
     leader.last, leader.copies = op, []

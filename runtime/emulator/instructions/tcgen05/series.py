@@ -53,7 +53,8 @@ class Series:
         if events.hears("columns_issued"):
             span, shape = part.sums.span, part.sums.shape
             rank = warp.cta.rank
-            access = Access("tcgen05.mma", span, line, warp.index, self.op, shape, rank=rank)
+            where = line, warp.index, self.op, shape
+            access = Access("tcgen05.mma", span, *where, rank=rank, adds=True)
             for cta in part.ctas:
                 events.columns_issued(cta, access)
         count_product(warp.cta, part)
