@@ -56,7 +56,6 @@ RIGHT = {
 WRONG = {
     "stored": "mov.u32 %r10, %r9;",
     "by way of others": "add.u32 %r11, %r9, 1; xor.b32 %r12, %r11, %r11; mov.u32 %r10, %r12;",
-    "stored to shared memory": "st.shared.u32 [%r3], %r9;",
     "an address": "and.b32 %r11, %r9, 4; add.u32 %r11, %r11, %r2; ld.shared.u32 %r12, [%r11];",
     "a branch": "setp.gt.u32 %p2, %r9, 3; @%p2 bra END;",
     "a guard": "setp.gt.u32 %p2, %r9, 3; @%p2 mov.u32 %r10, 7;",
@@ -162,3 +161,62 @@ def test_a_wait_that_is_told_no_has_written_its_answer(asks, parity, wanted):
     text = ASKED.replace("ASKS", asks).replace("PARITY", str(parity))
     launch(text, "k", grid=1, block=64, params=[out])
     assert out[0] == wanted
+
+
+PASSED_ON = {
+    "nobody reads it": "",
+    "another part of the bytes is read": "ld.shared.u32 %r10, [%r3+4]; mov.u32 %r10, 7;",
+    "it is read and forgotten": "ld.shared.u32 %r11, [%r3]; selp.b32 %r10, %r11, %r10, %p0;",
+    "it is overwritten": "st.shared.u32 [%r3], %r10; ld.shared.u32 %r10, [%r3];",
+    "it is overwritten in part, which is read": """st.shared.u8 [%r3+1], %r10;
+      ld.shared.u8 %r10, [%r3+1];""",
+}
+STORE = "add.u32 %r3, %r3, %r1; st.shared.v2.u32 [%r3+128], {%r9, %r10}; add.u32 %r3, %r3, 128;"
+WIDE = HEADER.replace("written[128]", "written[1024]").replace(
+    "shl.b32 %r1, %r0, 2", "shl.b32 %r1, %r0, 3"
+)
+
+
+def pass_on(body: str, load: str, seed: int) -> list[int]:
+    out = np.full(64, 0xBAD, np.uint32)
+    text = f"{WIDE.replace('LOAD', load)}{STORE}{body}\nst.global.u32 [%rd1], %r10; ret; }}\n"
+    launch(text, "k", grid=1, block=32, params=[out, 0], seed=seed)
+    return out[::2].tolist()
+
+
+@pytest.mark.parametrize("load", [SHARED, TENSOR, NEVER], ids=["shared", "tensor", "never"])
+@pytest.mark.parametrize("name", PASSED_ON)
+def test_it_may_go_through_shared_memory(name, load):
+    for seed in SEEDS:
+        assert pass_on(PASSED_ON[name], load, seed) == [7] * 32
+
+
+@pytest.mark.parametrize("load", [SHARED, TENSOR, NEVER], ids=["shared", "tensor", "never"])
+def test_where_it_counts_behind_shared_memory_the_store_is_named(load):
+    for seed in SEEDS:
+        with pytest.raises(Trap, match=r"never written but by ptx:\d+, with what nobody") as caught:
+            pass_on("ld.shared.u32 %r10, [%r3];", load, seed)
+        assert caught.value.category == "uninitialised-read"
+        assert "ld.shared.u32 %r10" in caught.value.text
+
+
+MATRIX = """mov.u32 %r22, s; mad.lo.u32 %r20, %r0, 16, %r22; setp.lt.u32 %p5, %r0, 4;
+  @!%p5 mov.u32 %r9, 7; stmatrix.sync.aligned.m8n8.x2TRANS.shared.b16 [%r20], {%r9, %r10};
+  bar.warp.sync -1; mad.lo.u32 %r21, %r0, 4, %r22; """
+
+
+@pytest.mark.parametrize(
+    ("trans", "lanes"), [("", range(4)), (".trans", [4 * row for row in range(8)])]
+)
+def test_a_matrix_is_stored_with_the_places_that_nobody_wrote(trans, lanes):
+    """The lanes of the first row have nothing for the first matrix; a word of it then has a half"""
+    read = "@%p1 ld.shared.u32 %r10, [%r21]; @%p1 st.global.u32 [%rd1], %r10;"
+    for lane in range(32):
+        body = MATRIX.replace("TRANS", trans) + f"setp.eq.u32 %p1, %r0, {lane};" + read
+        body += "mov.u32 %r10, 7;"
+        text = f"{HEADER.replace('LOAD', NEVER)}{body} ret; }}\n"
+        if lane in lanes:
+            with pytest.raises(Trap, match="nobody had written"):
+                launch(text, "k", grid=1, block=32, params=[np.zeros(32, np.uint32), 0])
+        else:
+            launch(text, "k", grid=1, block=32, params=[np.zeros(32, np.uint32), 0])

@@ -43,8 +43,8 @@ class UnreadSums(Listener):
             self._launch.warn(
                 "stale-sums",
                 f"this tcgen05.mma adds to the sums of ptx:{before.product}, which the tcgen05.ld"
-                f" of ptx:{before.load} has read; enable-input-d must be false for the first step of"
-                " a tile",
+                f" of ptx:{before.load} has read; enable-input-d must be false for the first step"
+                " of a tile",
             )
         if not adds and before.load is None:
             self._launch.warn(

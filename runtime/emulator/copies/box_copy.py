@@ -108,10 +108,27 @@ def write_box(cta: Cta, offset: int, tensor_map: TiledMap, box: np.ndarray, what
     return index
 
 
-def read_box(cta: Cta, offset: int, tensor_map: TiledMap, rows: int, what: str) -> np.ndarray:
-    """The box at window ``offset`` as ``uint8[rows, inner_bytes]``."""
+def read_box(
+    cta: Cta,
+    offset: int,
+    tensor_map: TiledMap,
+    rows: int,
+    what: str,
+    inside: np.ndarray | None = None,
+) -> np.ndarray:
+    """The box at window ``offset`` as ``uint8[rows, inner_bytes]``.
+
+    inside: bool of the same shape, of bytes that will be used; None if all are.
+    """
     plan, index, span = _place(cta, offset, tensor_map, rows, what)
-    return plan.restored(read_words(cta, index, what, span)).view(np.uint8)
+    if inside is None:
+        return plan.restored(read_words(cta, index, what, span)).view(np.uint8)
+    words = plan.words + offset // WORD
+    counts = inside.reshape(rows, -1, WORD).any(axis=2)
+    box = np.zeros(words.shape, np.uint64)
+    if counts.any():
+        box[counts] = read_words(cta, words[counts], what, span)
+    return box.view(np.uint8)
 
 
 def _in_shared(tensor_map: TiledMap, box: np.ndarray) -> np.ndarray:

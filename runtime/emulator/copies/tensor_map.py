@@ -184,6 +184,13 @@ class TiledMap:
         part = self.part(coordinates)
         return part.bytes if part else 0
 
+    def inside(self, coordinates: Sequence[int]) -> np.ndarray:
+        """bool[rows, inner_bytes]: which bytes of the box lie inside the tensor."""
+        part, found = self.part(coordinates), np.zeros(self._filled.shape, bool)
+        if part is not None:
+            found[part.slices] = True
+        return found.reshape(self.rows, self.inner_bytes)
+
     def rows_at(self, coordinates: Sequence[int], address: int) -> tuple[np.ndarray, int]:
         """Addresses uint64[n] of the rows of the part inside the tensor, and the bytes of each."""
         part = self.part(coordinates)

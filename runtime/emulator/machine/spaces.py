@@ -23,6 +23,10 @@ def _subset(who: Issuer | None, lanes: np.ndarray | slice) -> Issuer | None:
     return who[0], mask
 
 
+_OWN_ADDRESSES = 1 << 32
+"""Addresses inside of a state space lie below, generic ones do not."""
+
+
 class Space:
     """Several regions behind one address range, found by address.
 
@@ -66,10 +70,12 @@ class Space:
         far = address - near.end if behind else near.start - address
         side = "past the end" if behind else "before the start"
         hint = f"it is {far} bytes {side} of {near.name} ({near.end - near.start} bytes)"
+        if far >= NEAR_BYTES:
+            hint = "none is near"
+        if address < _OWN_ADDRESSES:
+            hint += "; mov gives a variable's address in its own space, cvta makes it generic"
         return Trap(
-            "out-of-bounds",
-            f"{self.name} access at 0x{address:x} is in no allocation;"
-            f" {hint if far < NEAR_BYTES else 'none is near'}",
+            "out-of-bounds", f"{self.name} access at 0x{address:x} is in no allocation; {hint}"
         )
 
     def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:

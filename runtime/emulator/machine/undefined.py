@@ -3,7 +3,8 @@ tensor memory that was read too early.
 
 Such a value may be anything, and compilers read so ahead of a loop that may have no steps. It is a
 fault once the value counts: in an address, a guard, a store, a matrix product. Until then it goes
-from register to register, lane by lane.
+from register to register, lane by lane, and through the shared memory of its CTA: what is stored
+there counts as never written.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import numpy as np
 from ..errors import Trap, UnwrittenRead
 from ..interface import Warp
 from ..ptx import syntax
-from ..ptx.flows import LOAD, NOWHERE, WARP, Flow, flow_of
+from ..ptx.flows import LOAD, NOWHERE, STORE, WARP, Flow, flow_of
 from ..ptx.lanes import WARP_SIZE, guarded
 from ..ptx.pending_loads import names_in, register_slots
 from ..ptx.registry import Step, Yield
 from ..ptx.unwritten import live_registers, never_written
 
+_OFFSET = np.uint64(0xFF_FFFF)
+"""Of a shared address the place in the CTA's window, without the rank."""
 _NO_LANE = np.zeros(WARP_SIZE, bool)
 _ALL_LANES = np.ones(WARP_SIZE, bool)
 
@@ -79,7 +82,25 @@ class Undefined:
             return self.load(pc, step, mask, trap)
         if signal is None or isinstance(signal, Yield):
             self._note(pc, mask, undefined, read)
+            if read is not None and flow_of(self._program, pc).kind == STORE:
+                self._pass_on(pc, mask)
         return signal
+
+    def _pass_on(self, pc: int, mask: np.ndarray) -> None:
+        """What a store has written is as good as never written where its values are undefined."""
+        source, scope = self._program.source[pc], self._program.scope_of(pc)
+        access, values = self._program.accesses[pc], source.operands[1]
+        elements = values.elements if isinstance(values, syntax.Vector) else (values,)
+        each = [self._of(tuple(register_slots(scope, (one,)))) & mask for one in elements]
+        assert access.address is not None  # stores of threads have one
+        offsets = (access.address(self._warp) & _OFFSET).astype(np.int64)
+        if access.to_rows is None:
+            at = stored_elements(offsets, access.size, each)
+        else:
+            at = stored_rows(offsets, access.to_rows, each)
+        cta = self._warp.cta
+        cta.shared.written[at] = 0
+        cta.state("undefined stores", dict).update(dict.fromkeys(at.tolist(), source.line))
 
     def _forget_dead(self, pc: int) -> None:
         """Drop registers that no path reads any more."""
@@ -143,8 +164,11 @@ class Undefined:
         met = [slot for slot in named if (self._lanes[slot] & mask).any()]
         if not met:
             return _NO_LANE, None
-        if flow.kind in (LOAD, NOWHERE):
-            raise self._used(met[0], pc, mask)
+        counts = flow.sources[0] if flow.kind == STORE else named
+        if flow.kind in (LOAD, NOWHERE, STORE):
+            for slot in met:
+                if slot in counts:
+                    raise self._used(slot, pc, mask)
         lanes = mask if flow.kind == WARP else self._of_lanes(flow, self._regs)
         return lanes, self._reads.get(met[0]) or self._unwritten(met[0], pc, mask)
 
@@ -208,6 +232,24 @@ class Undefined:
         if name == "prmt" or (name == "mov" and len(named) > 1):
             return np.logical_and.reduce([self._of((slot,)) for slot in named])
         return self._of(named)
+
+
+def stored_elements(offsets: np.ndarray, size: int, lanes: list[np.ndarray]) -> np.ndarray:
+    """The bytes of a store of `size` bytes at an offset by lane, of each element in some lanes."""
+    width = size // len(lanes)
+    found = [
+        (offsets[chosen, None] + width * number + np.arange(width)).reshape(-1)
+        for number, chosen in enumerate(lanes)
+    ]
+    return np.concatenate(found)
+
+
+def stored_rows(offsets: np.ndarray, to_rows: Callable, lanes: list[np.ndarray]) -> np.ndarray:
+    """The bytes of a stmatrix whose rows lie at an offset by lane, of each matrix in some lanes."""
+    marks = [to_rows(np.where(chosen, np.uint32(0xFFFF_FFFF), np.uint32(0))) for chosen in lanes]
+    written = np.concatenate(marks).view(np.uint8) != 0
+    places = offsets[: len(written), None] + np.arange(written.shape[1])
+    return places[written]
 
 
 def _settled_by(name: str, opcode: str) -> Callable[[np.ndarray], np.ndarray]:

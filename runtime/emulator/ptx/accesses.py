@@ -18,7 +18,8 @@ class MemoryAccess:
     """space: as the instruction names it, `generic` without. directions: of `read`, `write`.
 
     size: bytes of each lane's access; address: a function warp → uint64[32] of their addresses,
-    None where `size` is of the whole warp. lanes: bool[32] that have an address, None for all.
+    None where `size` is of the whole warp. lanes: bool[32] that have an address, None for all;
+    to_rows: of stmatrix, makes the words of the eight rows at such addresses of a register.
     """
 
     space: str
@@ -26,3 +27,4 @@ class MemoryAccess:
     size: int
     address: Callable[[Warp], np.ndarray] | None = None
     lanes: np.ndarray | None = None
+    to_rows: Callable[[np.ndarray], np.ndarray] | None = None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from .pending_loads import register_slots
 from .program import Program
 
-LANES, WARP, LOAD, NOWHERE = "lanes", "warp", "load", "nowhere"
+LANES, WARP, LOAD, STORE, NOWHERE = "lanes", "warp", "load", "store", "nowhere"
 
 _OF_A_LANE = frozenset(
     """abs add addc and bfe bfi bfind brev clz cnot copysign cos cvt cvta div dp2a dp4a ex2 fma fns
@@ -16,11 +16,12 @@ _OF_A_LANE = frozenset(
 )
 _OF_A_WARP = frozenset(("shfl", "mma", "movmatrix"))
 _LOADS = ("ld.", "ldmatrix.", "tcgen05.ld.")
+_STORES = ("st.shared.", "st.shared::cta.", "stmatrix.")
 
 
 class Flow(NamedTuple):
-    """How values flow: each lane's on its own, those of the warp together, from memory, or nowhere
-    that is known. results: registers that are only written; sources: that are read, by operand;
+    """How values flow: each lane's on its own, those of the warp together, from memory, to the shared
+    memory of the CTA, or nowhere that is known. results: registers that are only written; sources: that are read, by operand;
     guard: -1 for none."""
 
     kind: str
@@ -44,7 +45,10 @@ def _flow(program: Program, pc: int) -> Flow:
     reads, writes = program.registers[pc]
     guard = tuple(register_slots(scope, (source.guard,)))
     of_operands = (register_slots(scope, (each,)) & reads for each in source.operands)
-    sources = tuple(of_operands)[1:] if kind == LANES else (reads,)
+    if kind == STORE:
+        sources = tuple(of_operands)
+    else:
+        sources = tuple(of_operands)[1:] if kind == LANES else (reads,)
     return Flow(
         kind,
         source.opcode,
@@ -57,6 +61,8 @@ def _flow(program: Program, pc: int) -> Flow:
 def _kind(opcode: str, name: str) -> str:
     if opcode.startswith(_LOADS):
         return LOAD
+    if opcode.startswith(_STORES):
+        return STORE
     if name in _OF_A_LANE:
         return LANES
     return WARP if name in _OF_A_WARP else NOWHERE

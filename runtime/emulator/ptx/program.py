@@ -14,7 +14,6 @@ import numpy as np
 from ..errors import Trap
 from . import syntax
 from .accesses import MemoryAccess
-from .addresses import PARAM_WINDOW
 from .call_graph import find_recursive
 from .lanes import LANE_IDS, WARP_SIZE
 from .layout import (
@@ -175,7 +174,7 @@ class Program:
             return self.constant(self.globals.address(symbol.name) + symbol.offset, bits)
         assert placed.offset is not None  # of other spaces, all have places
         if placed.space == "param":
-            return self.constant(PARAM_WINDOW + placed.offset + symbol.offset, bits)
+            return self.constant(placed.offset + symbol.offset, bits)
         base = LANE_IDS.astype(RAW[bits]) << RAW[bits].type(LANE_SHIFT)
         return self.array_slot(base + RAW[bits].type(placed.offset + symbol.offset))
 

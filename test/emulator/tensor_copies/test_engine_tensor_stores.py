@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import TensorMap
+from tilewright.runtime.emulator import TensorMap, Trap, launch
 
 
 @pytest.mark.parametrize("mode", ["none", "128B", "128B_ATOM_64B"])
@@ -170,3 +170,42 @@ def test_bulk_copies_check_sizes_and_addresses(copies, change, category, message
     trap = copies.refused(body.replace(*change), tensor_map, other=np.zeros(512, np.uint8))
     assert trap.category == category
     assert message is None or trap.message == message
+
+
+OUTSIDE = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .align 64 .b8 map[128]) {
+  .reg .b32 %r<9>; .reg .b64 %rd0; .reg .pred %p0; .shared .align 128 .b8 tile[1024];
+  mov.b64 %rd0, map; cvta.param.u64 %rd0, %rd0; mov.u32 %r0, %tid.x; setp.eq.u32 %p0, %r0, 0;
+  mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 128, %r1;
+  @GUARD st.shared.v4.b32 [%r2], {%r0, %r0, %r0, %r0};
+  fence.proxy.async.shared::cta; bar.warp.sync -1;
+  @%p0 cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd0, {X, Y}], [%r1];
+  @%p0 cp.async.bulk.commit_group; @%p0 cp.async.bulk.wait_group 0; ret; }
+"""
+
+
+def store_outside(x: int, y: int, rows: int) -> np.ndarray:
+    """An 8x32 box of an 8x4 tensor, of which so many rows of four words were written"""
+    target = np.full((8, 8), 99, np.uint32)
+    tensor_map = TensorMap(target, "uint32", (4, 8), (32,), (32, 8))
+    text = OUTSIDE.replace("X", str(x)).replace("Y", str(y))
+    text = text.replace("@GUARD", "@%p1").replace(".reg .pred %p0;", ".reg .pred %p<2>;")
+    text = text.replace("mov.u32 %r1, tile;", f"mov.u32 %r1, tile; setp.lt.u32 %p1, %r0, {rows};")
+    launch(text, "k", grid=1, block=32, params=[tensor_map])
+    return target
+
+
+@pytest.mark.parametrize(("x", "y", "rows"), [(0, 0, 8), (0, 3, 5), (0, 8, 0), (64, 0, 0)])
+def test_what_a_store_drops_needs_no_writing(x, y, rows):
+    target = store_outside(x, y, rows)
+    wanted = np.full((8, 8), 99)
+    wanted[y:, :4] = np.arange(8)[: max(8 - y, 0), None]
+    assert np.array_equal(target, wanted if not x else np.full((8, 8), 99))
+
+
+@pytest.mark.parametrize(("x", "y", "rows"), [(0, 0, 7), (0, 3, 4), (0, 7, 0)])
+def test_what_it_stores_needs_to_be_written(x, y, rows):
+    with pytest.raises(Trap, match="a tensor store reads shared offset .*, never written"):
+        store_outside(x, y, rows)

@@ -33,7 +33,7 @@ class SharedRules(Listener):
     def cta_started(self, cta: Cta) -> None:
         proxy = self.of[cta] = SharedProxy(len(cta.shared.data), clocked=self._clocked)
         cta.shared.watch(_Generic(cta, proxy))
-        cta.shared.watch(_Initialised(cta.shared))
+        cta.shared.watch(_Initialised(cta))
         if not self._clocked:
             cta.shared.watch(_Fenced(proxy))
 
@@ -149,9 +149,10 @@ class _Initialised(Watcher):
     """Nobody reads bytes that were never written. forgiving: whoever does reads any value, but for
     bytes that a copy under way will write (_claimed), where it depends on time which."""
 
-    def __init__(self, region: Region):
+    def __init__(self, cta: Cta):
+        region = cta.shared
         assert region.written is not None  # checked memories keep which bytes were written
-        self._region, self._written = region, region.written
+        self._cta, self._region, self._written = cta, region, region.written
         self._claimed = np.zeros(0, bool)
         self.forgiving = False
 
@@ -175,8 +176,14 @@ class _Initialised(Watcher):
         region = self._region
         return (
             f"{region.space} read of {size} bytes at 0x{region.base + at:x}"
-            f" of {region.name}, which were never written"
+            f" of {region.name}, which were never written{self._stored(at, size)}"
         )
+
+    def _stored(self, at: int, size: int) -> str:
+        """Of bytes that hold a value nobody has written, which store has put it there."""
+        stores = self._cta.state("undefined stores", dict)
+        lines = {stores[byte] for byte in range(at, at + size) if byte in stores}
+        return f" but by ptx:{min(lines)}, with what nobody had written" if lines else ""
 
     def reading_words(self, words: Words, what: str, span: tuple[int, int], partly: bool) -> None:
         low, high = span
@@ -186,7 +193,8 @@ class _Initialised(Watcher):
         if not marks.any() if partly else not (marks == _ALL_WRITTEN).all():
             at = int(numbers(words)[marks != _ALL_WRITTEN].flat[0]) * _WORD
             at += int((self._written[at : at + _WORD] == 0).argmax())
-            raise Trap("uninitialised-read", f"{what} reads shared offset 0x{at:x}, never written")
+            text = f"{what} reads shared offset 0x{at:x}, never written{self._stored(at, 1)}"
+            raise Trap("uninitialised-read", text)
 
     def claiming(self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int) -> None:
         if not len(self._claimed):

@@ -242,7 +242,18 @@ class Store:
         return len(self.starts) * self.bound.map.rows
 
     def read(self) -> None:
-        self._box = read_box(self.cta, self.offset, self.bound.map, self.rows, self.what)
+        where = self.cta, self.offset, self.bound.map, self.rows, self.what
+        self._box = read_box(*where, self._inside())
+
+    def _inside(self) -> np.ndarray | None:
+        """bool[rows, inner_bytes] of what lies inside the tensor, None if all of it does; the rest
+        is dropped, whatever it is."""
+        tensor_map = self.bound.map
+        size = len(self.starts) * tensor_map.box_bytes
+        if tensor_map.dtype.padded or _inside_bytes(self.bound, self.starts) == size:
+            return None
+        found = [tensor_map.inside(start) for start in self.starts]
+        return np.concatenate(found)
 
     def read_moves(self) -> Moves:
         """For profiles: what reading its source moves."""

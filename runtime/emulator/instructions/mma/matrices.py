@@ -135,7 +135,7 @@ def build_stmatrix(ins: Decoded) -> Step:
     key, size = (name, "write"), 16 * form.rows * count
     to_rows = form.to_rows
     assert to_rows is not None  # forms of stores have it
-    ins.note_access(MemoryAccess(name, WRITE, 16, address, lanes))
+    ins.note_access(MemoryAccess(name, WRITE, 16, address, lanes, to_rows))
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
         if blocked := converged(warp, mask):

@@ -35,7 +35,7 @@ GENERIC_SPACES = (
 )
 WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 KEPT_WINDOWS = {"const": CONST_WINDOW, "param": PARAM_WINDOW}
-"""Of spaces whose own addresses may have the window's base, see `WindowSpace`."""
+"""Of spaces whose own addresses may have the window's base too, see `WindowSpace`."""
 
 
 @instruction("mov", section="9.7.9.3")
