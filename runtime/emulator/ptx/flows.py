@@ -20,9 +20,9 @@ _STORES = ("st.shared.", "st.shared::cta.", "stmatrix.")
 
 
 class Flow(NamedTuple):
-    """How values flow: each lane's on its own, those of the warp together, from memory, to the shared
-    memory of the CTA, or nowhere that is known. results: registers that are only written; sources: that are read, by operand;
-    guard: -1 for none."""
+    """How values flow: each lane's on its own, those of the warp together, from memory, to the
+    shared memory of the CTA, or nowhere that is known. results: registers that are only written;
+    sources: that are read, by operand; guard: -1 for none."""
 
     kind: str
     opcode: str

@@ -62,16 +62,17 @@ def _field(word: int, low: int, bits: int) -> int:
 
 @lru_cache(maxsize=256)
 def decode_scaled(
-    word: int, kind_name: str, vector: str, cta_group: int
+    word: int, kind_name: str, vector: str, cta_group: int, sparse: bool = False
 ) -> tuple[InstructionDescriptor, Scaling]:
     """Decode and validate the 32-bit instruction descriptor of a block-scaled kind.
 
-    Bit 12 of the 4-bit kinds is a version of sparse matrices, which NVIDIA's own builder sets and
-    which a dense product does not read (CuTe DSL, `experimental/primitives/descriptors.py`).
+    ``sparse``: of tcgen05.mma.sp, which covers twice as many elements along K. Bit 12 of the 4-bit
+    kinds is a version of sparse matrices, which NVIDIA's own builder sets and which is not read
+    (CuTe DSL, `experimental/primitives/descriptors.py`).
     """
     kind = KINDS[kind_name]
     where = f"instruction descriptor 0x{word:08x} (kind::{kind_name}, cta_group::{cta_group})"
-    _check_constants(word, kind_name, where)
+    _check_constants(word, kind_name, sparse, where)
     small = kind_name == "mxf8f6f4"
     descriptor = InstructionDescriptor(
         kind=kind_name,
@@ -84,16 +85,19 @@ def decode_scaled(
         b_transposed=bool(_field(word, 16, 1)),
         m=_field(word, 27, 2) << 7,
         n=_field(word, 17, 6) << 3,
-        k=kind.k,
+        k=2 * kind.k if sparse else kind.k,
+        sparse=sparse,
     )
     check_small_major(descriptor, where)
     _check_shape(descriptor, cta_group, where)
     return descriptor, _scaling(word, kind, vector, where)
 
 
-def _check_constants(word: int, kind_name: str, where: str) -> None:
-    if _field(word, 2, 1):
-        raise Trap("unmodelled", f"{where}: sparse matrices (bit 2) are not modelled")
+def _check_constants(word: int, kind_name: str, sparse: bool, where: str) -> None:
+    if _field(word, 2, 1) != sparse:
+        form = "a sparse" if sparse else "a dense"
+        raise Trap("descriptor", f"{where}: sparsity (bit 2) must be {int(sparse)} for {form} "
+                                 f"operation, got {_field(word, 2, 1)}")  # fmt: skip
     if kind_name != "mxf8f6f4" and _field(word, 31, 1):
         raise Trap("descriptor", f"{where}: K = 96 (bit 31) needs sm_103a")
     if kind_name != "mxf8f6f4" and _field(word, 3, 1):
@@ -120,6 +124,8 @@ def _operand(
 
 def _check_shape(descriptor: InstructionDescriptor, cta_group: int, where: str) -> None:
     rows, step = ((128,), 8) if cta_group == 1 else ((128, 256), 16)
+    if descriptor.sparse and cta_group == 2:
+        rows = (256,)
     if descriptor.m not in rows:
         legal = " or ".join(map(str, rows))
         raise Trap("descriptor", f"{where}: M must be {legal}, got {descriptor.m}")

@@ -119,6 +119,8 @@ ONE_BYTE_KINDS = ("f8f6f4", "i8")
 """The kinds whose elements take a byte each."""
 SATURATING = " saturating"
 """Suffix of the accumulator type of an integer operation that clamps its sums."""
+_SHIFTS = (0, 8, 16, 32)
+"""The largest shift of B's columns, by bits 30 and 31 of a `.ws` operation."""
 _STATIONARY_ROWS, _STATIONARY_COLUMNS = (32, 64, 128), (64, 128, 256)
 _SMALL = ("e2m3", "e3m2", "e2m1")
 
@@ -129,7 +131,8 @@ class InstructionDescriptor:
 
     ``m`` and ``n`` are those of the whole operation (both CTAs of a pair for cta_group::2);
     ``a_transposed``/``b_transposed`` mean M-major/N-major operands in shared memory. Of a
-    sparse operation, ``selector`` says which columns of its metadata count.
+    sparse operation, ``selector`` says which columns of its metadata count; of one with ``.ws``,
+    ``most_shift`` by how many columns B may be shifted.
     """
 
     kind: str
@@ -146,6 +149,7 @@ class InstructionDescriptor:
     stationary: bool = False
     sparse: bool = False
     selector: int = 0
+    most_shift: int = 0
 
     @property
     def stored_k(self) -> int:
@@ -165,7 +169,7 @@ def decode_instruction(
     kind = KINDS[kind_name]
     which = ".ws" if stationary else f"cta_group::{cta_group}"
     where = f"instruction descriptor 0x{word:08x} (kind::{kind_name}, {which})"
-    _check_instruction_constants(word, kind_name, where)
+    _check_instruction_constants(word, kind_name, stationary, where)
     _check_sparsity(word, kind_name, sparse, where)
     descriptor = InstructionDescriptor(
         kind=kind_name,
@@ -182,15 +186,17 @@ def decode_instruction(
         stationary=stationary,
         sparse=sparse,
         selector=_field(word, 0, 2),
+        most_shift=_SHIFTS[_field(word, 30, 2)],
     )
     _check_types(descriptor, where)
     _check_shape(descriptor, cta_group, where)
     return descriptor
 
 
-def _check_instruction_constants(word: int, kind_name: str, where: str) -> None:
-    fields = ((6, 1, "reserved"), (23, 1, "reserved"), (29, 1, "reserved"),
-              (30, 2, "B-reuse shift (.ws only)"))  # fmt: skip
+def _check_instruction_constants(word: int, kind_name: str, stationary: bool, where: str) -> None:
+    fields = ((6, 1, "reserved"), (23, 1, "reserved"), (29, 1, "reserved"))
+    if not stationary:
+        fields += ((30, 2, "B-reuse shift (.ws only)"),)
     integer = ((13, 2, "negation of an integer operand"),)
     floating = ((3, 1, "saturate (integer only)"),)
     for low, bits, name in fields + (integer if kind_name == "i8" else floating):

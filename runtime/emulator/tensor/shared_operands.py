@@ -46,6 +46,13 @@ def operand_at(descriptor: SharedDescriptor, rows: int, k: int, kind: OperandTyp
     return Operand(what, descriptor, kind, layout, words, span, plan.overlaps)
 
 
+def rows_from(operand: Operand, first: int) -> Operand:
+    """A K-major operand without the rows before one."""
+    words = operand.words[first:]
+    span = int(words.min()) * WORD, (int(words.max()) + 1) * WORD
+    return replace(operand, words=words, span=span)
+
+
 def gather(ctas: tuple[Cta, ...], operand: Operand) -> np.ndarray:
     """``float32[rows * len(ctas), k]``: each CTA holds its share of the rows at the same place."""
     shares = [_decoded(words, operand) for words in gather_words(ctas, operand)]

@@ -3,9 +3,9 @@
 A row of A holds half of its elements: two of each four, or one of each two for tf32. Four bits of
 metadata a chunk say which.
 
-In tensor memory (tcgen05.mma.sp, 128 rows a CTA), the rows of one-byte kinds lie in their own
-lanes, two columns wide. The others take one column: lanes r hold the first half of K of rows r and
-r + 8, lanes r + 8 the second half of both.
+In tensor memory (tcgen05.mma.sp, 128 rows a CTA), the rows of one-byte and of block-scaled kinds
+lie in their own lanes, two columns wide. The others take one column: lanes r hold the first half of
+K of rows r and r + 8, lanes r + 8 the second half of both.
 
 In registers (mma.sp, wgmma.mma_async.sp, 16 rows a warp), the quad of lanes g holds rows g and
 g + 8. One-byte elements: its lanes hold (row g, row g + 8) of the first half of K, then of the
@@ -14,6 +14,8 @@ lanes whose registers count.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -32,24 +34,46 @@ ANY_CODES = tuple(code for code in range(16) if code & 0b11 != code >> 2)
 _SINGLE_CODES = (0b0100, 0b1110)
 _INDEX_BITS, _INDEX_MASK = 2, 0b11
 _WHAT = "tcgen05.mma.sp metadata"
+_PAIRED = ("mxf4", "mxf4nvf4")
+"""Kinds whose elements are kept in pairs: two of each four pairs."""
+_WIDE = (*ONE_BYTE_KINDS, "mxf8f6f4", *_PAIRED)
+"""Kinds whose rows have two columns of metadata in their own lanes."""
 _QUADS = 8
 
 
 def metadata_columns(kind: str, column: int, selector: int) -> slice:
     """The columns read of metadata that starts at ``column``; a selector names one of two."""
     first = column + selector
-    return slice(first, first + (2 if kind in ONE_BYTE_KINDS else 1))
+    return slice(first, first + (2 if kind in _WIDE else 1))
 
 
-def kept_positions(memory: TensorMemory, columns: slice, kind: str) -> np.ndarray:
+def kept_positions(
+    memory: TensorMemory, columns: slice, kind: str, a: np.ndarray, warn: Callable[[str, str], None]
+) -> np.ndarray:
     """``int64[128, kept elements]``: the place along K of each element that a row of A holds.
 
-    Raises ``Trap`` for unwritten metadata and for a value that the ISA leaves undefined.
+    Raises ``Trap`` for unwritten metadata and for a value that the ISA leaves undefined. Of chunks
+    of which ``a`` has zeros alone it warns: the compressor of CUTLASS writes 0b0000 there.
     """
     memory.require_written(slice(0, LANES), columns, _WHAT)
     nibbles = _nibbles(memory.part(slice(0, LANES), columns))
-    codes = nibbles if kind in ONE_BYTE_KINDS else _rows_from_pairs(nibbles)
-    return _positions(codes, kind, CODES)
+    codes = nibbles if kind in _WIDE else _rows_from_pairs(nibbles)
+    unused = ~a.reshape(*codes.shape, -1).any(axis=2)
+    undefined = unused & ~np.isin(codes, _SINGLE_CODES if kind == "tf32" else CODES)
+    if undefined.any():
+        warn(
+            "undefined-metadata",
+            f"sparsity metadata 0b{codes[undefined][0]:04b} of elements that are zero, which"
+            f" PTX ISA section {SECTION} leaves undefined",
+        )
+        codes = np.where(undefined, CODES[0], codes)
+    kept = _positions(codes, kind, CODES)
+    return _of_pairs(kept) if kind in _PAIRED else kept
+
+
+def _of_pairs(kept: np.ndarray) -> np.ndarray:
+    """The places of the elements of pairs that have these places."""
+    return (2 * kept[:, :, None] + np.arange(2)).reshape(len(kept), -1)
 
 
 def kept_positions_of_registers(

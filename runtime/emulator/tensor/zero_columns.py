@@ -24,13 +24,22 @@ def zero_columns(word: int, m: int, n: int) -> np.ndarray:
     where = f"zero-column mask descriptor 0x{word:016x}"
     if word & _RESERVED:
         raise Trap("descriptor", f"{where}: bits 36-38 and 62-63 must be zero")
-    if shift := _field(word, 56, 6):
-        raise Trap("unmodelled", f"{where}: column shift {shift} (PTX ISA section {_SECTION})")
     if not _field(word, 39, 1):
         return np.zeros(n, bool)
     groups = LANES // m
     parts = [_mask(word, group, n // groups, where) for group in range(groups)]
     return np.concatenate(parts)
+
+
+def column_shift(word: int, m: int, most: int) -> int:
+    """By how many columns B is shifted: the first one that is used; ``most``: what the instruction
+    descriptor allows."""
+    shift, limit = _field(word, 56, 6), min(most, 16 if m == 32 else 32)
+    if shift > limit:
+        raise Trap("descriptor", f"zero-column mask descriptor 0x{word:016x}: a column shift of at "
+                                 f"most {limit} goes with M={m} and bits 30-31 of the instruction "
+                                 f"descriptor, got {shift}")  # fmt: skip
+    return shift
 
 
 def _mask(word: int, group: int, count: int, where: str) -> np.ndarray:

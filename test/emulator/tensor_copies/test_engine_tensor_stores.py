@@ -207,5 +207,5 @@ def test_what_a_store_drops_needs_no_writing(x, y, rows):
 
 @pytest.mark.parametrize(("x", "y", "rows"), [(0, 0, 7), (0, 3, 4), (0, 7, 0)])
 def test_what_it_stores_needs_to_be_written(x, y, rows):
-    with pytest.raises(Trap, match="a tensor store reads shared offset .*, never written"):
+    with pytest.raises(Trap, match=r"a tensor store reads shared offset .*, never written"):
         store_outside(x, y, rows)

@@ -168,8 +168,10 @@ def test_each_cta_of_a_pair_holds_the_metadata_of_its_rows(tc):
     assert np.array_equal(got, tc.product(expanded(a, np.concatenate(codes), PAIRS), b))
 
 
-def refusal(tc, codes: np.ndarray | None, word: int, text: str = "") -> object:
-    image = bytearray(32768)
+def refusal(
+    tc, codes: np.ndarray | None, word: int, text: str = "", *, ones: bool = False
+) -> object:
+    image = bytearray(b"\x3c" * 24576 * ones + bytes(32768 - 24576 * ones))
     adesc = tc.descriptor(0, 16, 1024, ATOM)
     body = "" if codes is None else store(tc, narrow_metadata(codes), image, 24576)
     step = sparse(tc, "f16") if not text else sparse(tc, "f16").replace("+256]", text)
@@ -190,10 +192,31 @@ def test_a_descriptor_of_another_sparse_form_is_refused(tc, word, category, mess
     assert trap.category == category and message in trap.message
 
 
+@pytest.mark.parametrize("code", [0x0, 0x5])
+def test_metadata_of_zeros_may_be_anything_and_is_told_of(tc, code):
+    """CUTLASS's compressor writes 0b0000 for four zeros (example 83)"""
+    rng = np.random.default_rng(code)
+    a, b = tc.random_matrix(rng, 128, 16, "f16"), tc.random_matrix(rng, 64, 32, "f16")
+    codes = random_codes(rng, 8, PAIRS)
+    a[9, 10:12], codes[9, 5] = 0, 0x4
+    wanted = tc.product(expanded(a, codes, PAIRS), b)
+    codes[9, 5] = code
+    image = bytearray(32768)
+    adesc = tc.place_operand(image, a, ATOM, False, 0)
+    bdesc = tc.place_operand(image, b, ATOM, False, 16384)
+    body = store(tc, narrow_metadata(codes), image, 24576)
+    read, out = tc.dump_d(128, 64)
+    body += tc.FALSE + sparse(tc, "f16") + tc.DONE + read
+    idesc = tc.instruction_word("f16", "f16", "f32", 128, 64) | 4
+    report = tc.run(body, image, out, adesc, bdesc, idesc)
+    assert np.array_equal(tc.read_d(out, 128, 64).view(np.float32), wanted)
+    assert [each.category for each in report.warnings] == ["undefined-metadata"]
+
+
 def test_metadata_that_the_isa_leaves_undefined_is_an_error(tc):
     codes = np.full((128, 8), 0x4)
     codes[9, 5] = 0x5
-    trap = refusal(tc, codes, WORD | 4)
+    trap = refusal(tc, codes, WORD | 4, ones=True)
     assert trap.category == "operand" and "row 9, chunk 5 must be one of" in trap.message
 
 

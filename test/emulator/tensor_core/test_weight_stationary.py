@@ -104,20 +104,44 @@ def test_columns_of_b_that_the_mask_names_count_as_zero(tc, m, mask, bits):
             assert np.array_equal(got, 0 * full if bit == "1" else full), (part, at)
 
 
+@pytest.mark.parametrize(
+    ("m", "shift", "most"), [(128, 8, 1), (64, 2, 2), (32, 16, 3), (64, 32, 3)]
+)
+def test_the_columns_of_b_begin_behind_the_shift(tc, m, shift, most):
+    """§9.7.16.4.3, example 4: with a shift of 2, columns 2 to N + 1 are used"""
+    rng = np.random.default_rng(shift)
+    a, b = tc.random_matrix(rng, m, 16, "bf16"), tc.random_matrix(rng, 64 + 32, 16, "bf16")
+    image = bytearray(49152)
+    adesc = tc.place_operand(image, a, ATOM, False, 0)
+    bdesc = tc.place_operand(image, b, ATOM, False, 16384)
+    columns = 64 * m // 128
+    out = np.zeros(columns * 128, np.uint32)
+    body = tc.FALSE + stationary(tc, "f16").replace("%p3;", f"%p3, {shift << 56};") + tc.DONE
+    body += tc.dump("32x32b.x8", 8, columns // 8, 8)
+    word = tc.instruction_word("bf16", "bf16", "f32", m, 64) | most << 30
+    tc.run(body, image, out, adesc, bdesc, word)
+    words = out.reshape(-1, 8, 128).view(np.float32)
+    wanted = tc.product(a, b[shift : shift + 64])
+    for part in range(128 // m):
+        got = words[:, :, m * part : m * part + m].reshape(columns, m).T
+        assert np.array_equal(got, wanted[:, part * columns : part * columns + columns])
+
+
 REFUSALS = [
     ("M must be 32, 64 or 128, got 16", 16, 64, ""),
     ("N must be 64, 128 or 256, got 32", 64, 32, ""),
-    ("column shift 2 (PTX ISA section 9.7.16.4.3)", 64, 64, f", {2 << 56}"),
+    ("a column shift of at most 0 goes with M=64", 64, 64, f", {2 << 56}"),
+    ("a column shift of at most 8 goes with M=64", 64 | 1 << 30, 64, f", {9 << 56}"),
+    ("a column shift of at most 16 goes with M=32", 32 | 3 << 30, 64, f", {17 << 56}"),
     ("start count 3 beyond the first span of group 1", 64, 64, f", {1 << 39 | 3 << 8 | 2 << 48}"),
     ("bits 36-38 and 62-63 must be zero", 64, 64, f", {1 << 37}"),
-    ("B-reuse shift (.ws only) at bit 30 must be 0", 64 | 1 << 30, 64, ""),
 ]
 
 
 @pytest.mark.parametrize("message, m, n, more", REFUSALS)
 def test_other_forms_of_ws_are_refused(tc, message, m, n, more):
     body = stationary(tc, "f16").replace("%p3;", f"%p3{more};")
-    word = tc.instruction_word("bf16", "bf16", "f32", m & 0xFF, n) | m & 1 << 30
+    word = tc.instruction_word("bf16", "bf16", "f32", m & 0xFF, n) | m & 3 << 30
     adesc = tc.descriptor(0, 16, 1024, ATOM)
     trap = tc.refused(tc.FALSE + body + tc.DONE, bytes(32768), (adesc, adesc, word))
     assert message in str(trap)

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from ...errors import Trap
-from ...interface import Cta, EngineOp, Warp
+from ...interface import Cta, Warp
 from ...ptx import syntax
 from ...ptx.decode import Decoded
 from ...ptx.registry import Step, instruction
@@ -94,7 +94,7 @@ class ScaledMultiply(Multiply):
                 if self.add:
                     sums = partial(self._sums, block)
                     self.ctas[0].launch.events.sums_scaled(self.ctas[0], a, columns, sums)
-                self._write(block, self._product(a.values, columns.values))
+                self._write(block, self._product(block, a.values, columns.values))
 
     def _rows_of_blocks(self) -> list[np.ndarray]:
         """The rows of A that the lanes of each block of D multiply."""
@@ -103,10 +103,13 @@ class ScaledMultiply(Multiply):
         a = self._read_a()
         return [a[block.rows] for block in self.blocks]
 
-    def _product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def _product(self, block: Block, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """float32[rows, columns]: in float64 no product of scaled elements is lost."""
-        product = (a @ b.T).astype(np.float32)
+        product = self._sum(block, a, b).astype(np.float32)
         return -product if self.descriptor.negate_a != self.descriptor.negate_b else product
+
+    def _sum(self, block: Block, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a @ b.T
 
     def _sums(self, block: Block) -> np.ndarray:
         first = self.d.column + block.first_column
@@ -133,7 +136,7 @@ class ScaledMultiply(Multiply):
 
 
 @dataclass(frozen=True)
-class _Reads:
+class Reads:
     """Closures of the operands of one instruction."""
 
     d: Callable
@@ -153,23 +156,21 @@ def build_scaled_mma(ins: Decoded) -> Step:
     group = int(ins.mnemonic.partition("cta_group::")[2][0])
     kind = ins.mnemonic.rpartition("kind::")[2]
     ins.required(("block_scale",))
-    vector = _take_vector(ins, kind)
+    vector = take_vector(ins, kind)
     collector = take_usage(ins)
     ins.finish_modifiers()
-    reads = _operands(ins, collector)
+    reads = scaled_operands(ins, collector)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         lane = one_lane(mask, "tcgen05.mma")
-        multiply = _bind(warp, lane, reads, (kind, vector, group))
+        multiply = bind_scaled(warp, lane, reads, (kind, vector, group), ScaledMultiply)
         submit(warp, lane, multiply)
-        last = tensor_engine(multiply.ctas[0]).last
-        for cta in multiply.ctas:
-            _order_factors(cta, multiply, last, warp)
+        order_factors(multiply, warp)
 
     return step
 
 
-def _take_vector(ins: Decoded, kind: str) -> str:
+def take_vector(ins: Decoded, kind: str) -> str:
     legal = KINDS[kind]
     names = {f"scale_vec::{vector}": vector for vector in legal.vectors} | ALIASES[kind]
     if legal.has_default:
@@ -178,10 +179,10 @@ def _take_vector(ins: Decoded, kind: str) -> str:
     return names[ins.required(tuple(names))]
 
 
-def _operands(ins: Decoded, collector: Usage) -> _Reads:
+def scaled_operands(ins: Decoded, collector: Usage) -> Reads:
     ins.expect_operands(7)
     in_tensor_memory = isinstance(ins.operand(1), syntax.Address)
-    return _Reads(
+    return Reads(
         d=ins.address(0),
         a=ins.address(1) if in_tensor_memory else ins.read(1, np.uint64),
         b=ins.read(2, np.uint64),
@@ -194,10 +195,18 @@ def _operands(ins: Decoded, collector: Usage) -> _Reads:
     )
 
 
-def _bind(warp: Warp, lane: int, reads: _Reads, form: tuple[str, str, int]) -> ScaledMultiply:
+def bind_scaled(
+    warp: Warp,
+    lane: int,
+    reads: Reads,
+    form: tuple[str, str, int],
+    make: Callable[..., ScaledMultiply],
+    *,
+    sparse: bool = False,
+) -> ScaledMultiply:
     word = int(reads.descriptor(warp)[lane])
-    descriptor, scaling = decode_scaled(word, *form)
-    return ScaledMultiply(
+    descriptor, scaling = decode_scaled(word, *form, sparse)
+    return make(
         ctas=pair_of(warp.cta, form[2]),
         descriptor=descriptor,
         d=Place(*split_address(int(reads.d(warp)[lane]))),
@@ -224,8 +233,10 @@ def _factor_column(address: int, name: str) -> int:
     return column
 
 
-def _order_factors(cta: Cta, multiply: ScaledMultiply, op: EngineOp | None, warp: Warp) -> None:
+def order_factors(multiply: ScaledMultiply, warp: Warp) -> None:
     """Check columns and ordering of the scale factors, which the operation reads."""
-    for name, first, count in multiply.factor_spans:
-        what = f"tcgen05.mma scale factors of {name}"
-        order_read(cta, what, slice(first, first + count), op, warp)
+    op = tensor_engine(multiply.ctas[0]).last
+    for cta in multiply.ctas:
+        for name, first, count in multiply.factor_spans:
+            what = f"tcgen05.mma scale factors of {name}"
+            order_read(cta, what, slice(first, first + count), op, warp)

@@ -10,16 +10,24 @@ from functools import cached_property
 
 import numpy as np
 
+from ...errors import Trap
 from ...interface import Cta
 from ...machine.engine import Move, Moves
 from ...tensor.accumulator import Accumulator, Products
 from ...tensor.descriptor import InstructionDescriptor, SharedDescriptor
-from ...tensor.shared_operands import Operand, check_inside, gather, gather_words, operand_at
+from ...tensor.shared_operands import (
+    Operand,
+    check_inside,
+    gather,
+    gather_words,
+    operand_at,
+    rows_from,
+)
 from ...tensor.spans import HALF_LANES, Claim, Span
 from ...tensor.tensor_core import Block, accumulate, data_path, dense_layout, multiply, to_float32
 from ...tensor.tensor_engine import tensor_engine
 from ...tensor.tensor_memory import LANES, TensorMemory
-from ...tensor.zero_columns import zero_columns
+from ...tensor.zero_columns import column_shift, zero_columns
 from .collector import Usage
 
 _WORD_BITS = 32
@@ -257,7 +265,12 @@ class StationaryMultiply(Multiply):
 
     def __post_init__(self) -> None:
         """Refuse a bad descriptor where the operation is issued."""
-        zero_columns(self.mask, self.descriptor.m, self.descriptor.n)
+        d = self.descriptor
+        zero_columns(self.mask, d.m, d.n)
+        self._shift = column_shift(self.mask, d.m, d.most_shift)
+        if self._shift and d.b_transposed:
+            raise Trap("unmodelled", "a column shift of an N-major operand B (PTX ISA section "
+                                     "9.7.16.4.3)")  # fmt: skip
 
     @property
     def _may_wait(self) -> bool:
@@ -265,7 +278,14 @@ class StationaryMultiply(Multiply):
 
     def _read_b(self) -> np.ndarray:
         zero = zero_columns(self.mask, self.descriptor.m, self.descriptor.n)
-        return np.where(zero[:, None], np.float32(0), super()._read_b())
+        return np.where(zero[:, None], np.float32(0), gather(self.ctas, self._used_b))
+
+    @cached_property
+    def _used_b(self) -> Operand:
+        """The columns of B behind the shift."""
+        d = self.descriptor
+        whole = operand_at(self.b, d.n + self._shift, d.k, d.b, d.b_transposed, "B")
+        return rows_from(whole, self._shift) if self._shift else whole
 
 
 def _part(words: list[np.ndarray], pieces: slice, count: int, transposed: bool) -> list[np.ndarray]:

@@ -43,9 +43,10 @@ class SparseMultiply(Multiply):
     def run(self) -> None:
         a, b = self._read_a(), self._read_b()
         for block in self.blocks:
-            memory = tensor_engine(self.ctas[block.cta]).memory
-            kept = kept_positions(memory, self.metadata_columns, self.descriptor.kind)
-            self._write(block, self._product(a[block.rows], b, kept))
+            cta, rows = self.ctas[block.cta], a[block.rows]
+            where = tensor_engine(cta).memory, self.metadata_columns, self.descriptor.kind
+            kept = kept_positions(*where, rows, cta.launch.warn)
+            self._write(block, self._product(rows, b, kept))
 
     def _product(self, a: np.ndarray, b: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """float32[rows, n]: each row meets the columns of B that its metadata names."""
@@ -60,34 +61,34 @@ def build_sparse_mma(ins: Decoded) -> Step:
     group = take_group(ins)
     kind = ins.required(KIND_MODIFIERS).removeprefix("kind::")
     if kind not in KINDS:
-        ins.unmodelled(f"a sparse operand A of .kind::{kind}")
+        ins.unmodelled(f"a sparse operand A of .kind::{kind} without .block_scale behind it")
     collector = take_usage(ins)
     ins.finish_modifiers()
-    metadata = _take_metadata(ins)
+    metadata = take_metadata(ins, 6, 7, 8)
     operands = decode_operands(ins, group, collector)
     form = kind, group, False, True
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         lane = one_lane(mask, "tcgen05.mma")
-        make = partial(SparseMultiply, metadata=_column(int(metadata(warp)[lane])))
+        make = partial(SparseMultiply, metadata=metadata_column(int(metadata(warp)[lane])))
         values = tuple([read(warp, lane) for read in operands.values])
         multiply = bind(warp, lane, operands, values, form, make)
         submit(warp, lane, multiply)
-        _order_metadata(warp, multiply)
+        order_metadata(warp, multiply, multiply.metadata_columns)
 
     return step
 
 
-def _take_metadata(ins: Decoded) -> Callable:
-    """Take the metadata's address off the operands, which leaves those of a dense operation."""
-    ins.expect_operands(6, 7, 8)
+def take_metadata(ins: Decoded, *counts: int) -> Callable:
+    """Take the metadata's address off so many operands, which leaves those of a dense operation."""
+    ins.expect_operands(*counts)
     read = ins.address(_METADATA_OPERAND)
     at = _METADATA_OPERAND
     ins.operands = ins.operands[:at] + ins.operands[at + 1 :]
     return read
 
 
-def _column(address: int) -> int:
+def metadata_column(address: int) -> int:
     lane, column = split_address(address)
     if lane or column % 2:
         raise Trap("unmodelled", f"sparsity metadata at lane {lane}, column {column} (lane 0 and "
@@ -95,8 +96,8 @@ def _column(address: int) -> int:
     return column
 
 
-def _order_metadata(warp: Warp, multiply: SparseMultiply) -> None:
+def order_metadata(warp: Warp, multiply: Multiply, columns: slice) -> None:
     """Check columns and ordering of the metadata, which the operation reads."""
-    op, columns = tensor_engine(multiply.ctas[0]).last, multiply.metadata_columns
+    op = tensor_engine(multiply.ctas[0]).last
     for cta in multiply.ctas:
         order_read(cta, "tcgen05.mma metadata", columns, op, warp)
