@@ -342,7 +342,7 @@ def test_workers_must_be_positive(command):
 def test_an_unknown_check_is_a_wrong_command_line(command):
     status, _, err, *_ = command("", "--check", "some")
     assert status == 2
-    assert "argument --check: must be one of off, fast, full, got 'some'; see " in err
+    assert "argument --check: must be one of off, fast, shipped, full, got 'some'; see " in err
 
 
 def test_the_levels_are_those_of_the_emulator():

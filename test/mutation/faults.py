@@ -23,6 +23,7 @@ from row_faults import BANDS, ROWS
 from scale_faults import BLOCKWISE, QUANTISED
 from silicon_faults import SILICON
 from split_faults import SPLIT_TILES
+from sum_faults import SUMS
 from thread_faults import STARTS, THREADS
 from turned_faults import TURNED
 from undefined_faults import UNDEFINED
@@ -412,4 +413,5 @@ FAULTS = [
     *CLUSTERS,
     *OF_ANY_ROWS,
     *STARTS,
+    *SUMS,
 ]

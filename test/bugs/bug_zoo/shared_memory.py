@@ -246,6 +246,14 @@ BUGS = (
         "tma",
     ),
     Bug(
+        "48b",
+        "the address of a tensor map is that of a parameter, not a generic one",
+        SEQUENTIAL,
+        replace(r"cvta\.param\.u64", "mov.b64", 0),
+        "out-of-bounds",
+        says=r"mov gives a variable's address in its own space, cvta makes it generic",
+    ),
+    Bug(
         "54a",
         "a multicast leaves its peer out, which waits for the bytes",
         PLAIN_CLUSTER,

@@ -21,7 +21,7 @@ FORMS = [
     ("mxf4nvf4", "block32", 2, 64, E2M1, 2, 0),
     ("mxf4nvf4", "block16", 4, 64, E2M1, 2, 0),
 ]
-"""Kind, vector, factors a row, stored elements of a row, type, elements kept together, factor id."""
+"""Kind, vector, factors and stored elements of a row, type, elements kept together, factor id."""
 
 
 def expanded(a: np.ndarray, codes: np.ndarray, together: int) -> np.ndarray:

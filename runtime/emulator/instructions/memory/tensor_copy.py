@@ -28,6 +28,7 @@ from ...interface import Cta, Warp
 from ...machine.barrier_operations import apply
 from ...machine.engine import EngineOp, Move, Moves
 from ...machine.shared_access import barrier_at, check_span, count_event, locate, peer, shared_of
+from ...ptx.addresses import PARAM_WINDOW
 from ...ptx.decode import Decoded
 from ...ptx.lane_forms import NOTHING, address_of, note_lane_form, value_of
 from ...ptx.lanes import lanes_in
@@ -323,13 +324,13 @@ def build_tensor_prefetch(ins: Decoded) -> Step:
     section="9.7.9.15",
 )
 def build_prefetch_tensormap(ins: Decoded) -> Step:
-    """A hint: the address must hold a tensor map; addresses of both spaces are generic ones too."""
+    """A hint: the address must hold a tensor map."""
     ins.finish_modifiers()
     ins.expect_operands(1)
-    address = ins.address(0)
+    address, window = ins.address(0), PARAM_WINDOW if ".param" in ins.mnemonic else 0
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         for value in np.unique(address(warp)[mask]).tolist():
-            bound_map(warp.cta, value)
+            bound_map(warp.cta, value | window)
 
     return step
