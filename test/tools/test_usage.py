@@ -127,8 +127,8 @@ SPEC = ("--m", "8", "--n", "8", "--k", "16")
         ),
         (
             ("ladder", "--check", "most"),
-            "error: tilewright ladder: argument --check: must be one of off, fast, full, got"
-            " 'most'; see tilewright ladder --help",
+            "error: tilewright ladder: argument --check: must be one of off, fast, shipped,"
+            " full, got 'most'; see tilewright ladder --help",
         ),
         (
             ("run", *SPEC, "--seed", "-1"),
