@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CUT = "tensor.extract_slice"
 LOST = re.compile(r"failed to legalize operation[^\n]*?torch\.(aten\.\w+)")
+OWN_DIALECT = re.compile(r"\btm_tensor\.\w+")
 
 
 @one_thread_at_a_time
@@ -134,9 +135,17 @@ def _linalg(
     with BlocksBeforeExport(table[SCALED_MM]):
         given = {} if sizes is None else {"dynamic_shapes": _of_values(sizes, len(values))}
         text = linalg_of_torch(module, *elements, decompositions=table, **given)
+    _check_dialects(text)
     text = text if sizes is None else without_comparisons(text, names_of(sizes))
     packed = any(each is not value for each, value in zip(values, elements, strict=True))
     return text.replace(*STAND_INS) if packed else text
+
+
+def _check_dialects(text: str) -> None:
+    """Refuse what torch_mlir writes in a dialect of its own: sorts, scans, scatters."""
+    if found := OWN_DIALECT.search(text):
+        rule = "must be of operators that linalg has, got one that torch_mlir calls"
+        raise CompileError(f"{rule} {found[0]}; compute it outside")
 
 
 def _of_values(sizes: Sizes, count: int) -> tuple[Any, ...]:

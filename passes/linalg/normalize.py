@@ -212,6 +212,8 @@ def _check_accumulator(matmul: Any, wanted: DType) -> None:
         raise refused(
             matmul, f"must accumulate in {wanted.mlir}, got {element}; convert the result"
         )
+    if _is_zero(accumulator):
+        return
     owner = accumulator.owner
     fill = None if isinstance(owner, ir.Block) else owner.opview
     if not isinstance(fill, linalg_ops.FillOp) or not _is_zero(fill.operands[0]):
@@ -220,10 +222,13 @@ def _check_accumulator(matmul: Any, wanted: DType) -> None:
 
 
 def _is_zero(value: ir.Value) -> bool:
-    """Whether it is a constant of 0; -0.0 is none, which sums of -0.0 would show."""
+    """Whether it is a constant of 0, or a tensor of them; -0.0 is none, which sums of -0.0 would
+    show."""
     if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
         return False
     attribute = value.owner.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        attribute = attribute.get_splat_value()
     if not isinstance(attribute, ir.FloatAttr | ir.IntegerAttr):
         return False
     return attribute.value == 0 and math.copysign(1, attribute.value) == 1

@@ -101,7 +101,8 @@ def map_dims(attribute: ir.Attribute, op: Any) -> tuple[int, ...]:
     """The loop dims that an indexing map names, in order."""
     results = ir.AffineMapAttr(attribute).value.results
     if not all(isinstance(result, ir.AffineDimExpr) for result in results):
-        raise refused(op, f"indexing maps must name loop dims only, got {attribute}")
+        rule = f"indexing maps must name loop dims only, got {attribute}"
+        raise refused(op, f"{rule}; compute it outside the kernel")
     return tuple(ir.AffineDimExpr(result).position for result in results)
 
 
@@ -120,9 +121,13 @@ def check_copies(op: Any) -> None:
 
 def check_parallel(op: Any) -> None:
     """Refuse a linalg.generic that is not elementwise."""
-    iterators = [str(kind) for kind in op.attributes["iterator_types"]]
-    if any("parallel" not in kind for kind in iterators):
+    if not is_elementwise(op):
         raise refused(op, "must be elementwise (all iterators parallel)")
+
+
+def is_elementwise(op: Any) -> bool:
+    """Whether no loop of a linalg.generic sums."""
+    return all("parallel" in str(kind) for kind in op.attributes["iterator_types"])
 
 
 def _maps(matmul: Any) -> ir.ArrayAttr:

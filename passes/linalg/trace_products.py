@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ...dialects.mlir import func, ir, linalg_ops
 from ..base import refused, walk
-from .trace_operand import Operand, trace_operands
+from .trace_operand import Operand, is_elementwise, trace_operands
 from .trace_scales import is_contraction
 
 
@@ -30,11 +30,20 @@ def find_matmuls(function: func.FuncOp) -> list[Any]:
     named = walk(function, (linalg_ops.MatmulOp, linalg_ops.BatchMatmulOp))
     found = named or [each for each in walk(function, linalg_ops.GenericOp) if is_contraction(each)]
     if not found:
-        raise refused(function, "the function must hold one linalg.matmul, got 0")
+        raise _refused_without(function)
     if not named and len(found) > 1:
         count = len(found)
         raise refused(function, f"the function must hold one linalg.matmul, got {count}")
     return found
+
+
+def _refused_without(function: func.FuncOp) -> Exception:
+    """What is said of a function without a product that is read."""
+    sums = [each for each in walk(function, linalg_ops.GenericOp) if not is_elementwise(each)]
+    if sums:
+        rule = "a product must be a linalg.matmul or linalg.batch_matmul"
+        return refused(sums[0], f"{rule}, got loops that sum; write it so, with indexing_maps")
+    return refused(function, "the function must hold one linalg.matmul, got 0; multiply in it")
 
 
 def find_products(function: func.FuncOp, matmuls: list[Any]) -> list[Product]:

@@ -236,7 +236,7 @@ def test_a_file_keeps_its_name_in_every_alphabet(tmp_path):
     assert found == f"{path}:1:14: error: expected non-function type"
     path.write_text("func.func @f() {\n  return\n}\n")
     found = message_of(lambda: compile_matmul(path))
-    rule = "func.func: the function must hold one linalg.matmul, got 0"
+    rule = "func.func: the function must hold one linalg.matmul, got 0; multiply in it"
     assert found == f"{path}:1:1: error: {rule}"
 
 
@@ -296,7 +296,7 @@ RETURN = "  return %sum : tensor<64x48xf32>\n}\n"
         ),
         (
             HEAD + "  return %empty : tensor<64x48xf32>\n}\n",
-            ":2:1: error: func.func: the function must hold one linalg.matmul, got 0",
+            ":2:1: error: func.func: the function must hold one linalg.matmul, got 0; multiply in it",
         ),
     ],
 )
