@@ -21,6 +21,7 @@ from ..runtime.bundles.bundle import (
     together,
 )
 from ..runtime.bundles.manifest_fields import CUBIN_NAME, PTX_NAME
+from ..runtime.bundles.ptx_head import with_launch
 from ..runtime.bundles.several import bands_of, prefixes_of
 from ..runtime.bundles.sizes import least_rows, most_rows
 from .compiled import Compiled
@@ -108,9 +109,13 @@ def _write(path: Path, contents: dict[str, bytes]) -> None:
 
 
 def as_bundle(compiled: Compiled, output: str | Path | None = None) -> Bundle:
-    """The bundle of a compilation up to its cubin; written to `output` where that is given."""
+    """The bundle of a compilation up to its cubin; written to `output` where that is given.
+
+    Its PTX says for which launch it was made.
+    """
     manifest, ptx, assembled = compiled.manifest, compiled.ptx, compiled.assembled
     assert ptx is not None and assembled is not None
+    ptx = with_launch(ptx, manifest)
     if output is None:
         return Bundle(seal(manifest, ptx, assembled.cubin), ptx, assembled.cubin)
     return write_bundle(output, manifest, ptx, assembled.cubin)

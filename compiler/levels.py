@@ -68,8 +68,13 @@ def is_left(name: str, level: str | None) -> bool:
 
 
 def check_left(names: list[str], level: str | None) -> None:
-    """Refuse a pass that belongs before what the module holds."""
+    """Refuse a pass that belongs before what the module holds, or before what it follows."""
+    lowered = ""
     for name in names:
+        if lowered and not is_lowering(name):
+            rule = f"pipeline: {name} must come before {lowered}, which begins the lowering"
+            raise OptionError(f"{rule}, got it behind; exchange them")
+        lowered = lowered or (name if is_lowering(name) else "")
         if not is_left(name, level):
             left = ", ".join(each for each in ORDER if is_left(each, level)) or "none"
             raise OptionError(

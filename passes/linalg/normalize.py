@@ -32,7 +32,7 @@ from ...dialects.dynamic import joined
 from ...dialects.entry_names import name_refusal
 from ...dialects.errors import CompileError
 from ...dialects.mlir import func, ir, linalg_ops
-from ...dialects.tile import MatmulOp, YieldOp
+from ...dialects.tile import KernelOp, MatmulOp, YieldOp
 from ...dialects.tile.blockwise import BlockwiseMatmulOp
 from ...dialects.tile.duals import DualMatmulOp
 from ...dialects.tile.outputs import PRODUCTS, KeepOp, KeptOp, kept_by
@@ -72,6 +72,8 @@ class Normalize:
             check_matmuls(module)
             log.did(f"took {entry.operation.name} as it is")
             return
+        for kernel in walk(module, KernelOp):
+            raise refused(kernel, "normalize: takes linalg, got a kernel; run it once, first")
         check_accepted(module)
         function = _the_function(module)
         check_layouts(function)

@@ -2,11 +2,16 @@
 
 Only the head of the entry is read, and addresses that are numbers: that takes no time beside the
 hashes. What a kernel does with a tensor map, a stride of tiles or a workspace stands in its
-instructions, and is not looked for.
+instructions, and is not looked for. So the compiler's PTX ends with a line that says for which
+launch it was made, by a hash of the records that its instructions rely on:
+
+    // launch 5f1c…    of grid, block, cluster, shared memory, schedule, parameters and tensors
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from math import prod
@@ -25,6 +30,22 @@ ITEMS = re.compile(r"\[\s*(\d+)\s*\]\s*$")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 SHARED = re.compile(r"\[dynamic_shared\+(\d+)\]")
 WAITS = re.compile(r"^\s*griddepcontrol\.wait\b", re.MULTILINE)
+LAUNCH = (
+    *("arguments", "block", "cluster", "dynamic_shared_bytes"),
+    *("grid", "parameters", "schedule", "tensors"),
+)
+"""The records that a kernel's instructions rely on."""
+MADE_FOR = re.compile(r"^// launch ([0-9a-f]{64})$", re.MULTILINE)
+
+
+def with_launch(ptx: str, manifest: Mapping[str, Any]) -> str:
+    """PTX that says for which launch it was made, in its last line."""
+    return f"{ptx.rstrip()}\n// launch {_launch_hash(manifest)}\n"
+
+
+def _launch_hash(manifest: Mapping[str, Any]) -> str:
+    records = [manifest.get(name) for name in LAUNCH]
+    return hashlib.sha256(json.dumps(records, sort_keys=True).encode()).hexdigest()
 
 
 def ptx_contradictions(ptx: str, manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -46,6 +67,10 @@ def ptx_contradictions(ptx: str, manifest: Mapping[str, Any]) -> Iterator[str]:
     if manifest["schedule"].get("programmatic_dependent_launch") and not waits:
         rule = "must wait for the grids before it, as the manifest's schedule says"
         yield f"{rule}, got no griddepcontrol.wait"
+    made_for = MADE_FOR.findall(ptx)
+    if made_for and made_for[-1] != _launch_hash(manifest):
+        records = ", ".join(LAUNCH[:-1])
+        yield f"must be made for the manifest's {records} and {LAUNCH[-1]}, got those of another"
 
 
 def _target_contradictions(module: str, target: str) -> Iterator[str]:

@@ -20,10 +20,18 @@ import torch
 from held_tensors import bit_rounded
 
 TORCH = {
-    **{"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "f64": torch.float64},
-    **{"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2, "s32": torch.int32},
-    **{"s8": torch.int8, "u8": torch.uint8, "tf32": torch.float32},
-    **{"3xtf32": torch.float32, "bf16x9": torch.float32},
+    "bf16": torch.bfloat16,
+    "f16": torch.float16,
+    "f32": torch.float32,
+    "f64": torch.float64,
+    "e4m3": torch.float8_e4m3fn,
+    "e5m2": torch.float8_e5m2,
+    "s32": torch.int32,
+    "s8": torch.int8,
+    "u8": torch.uint8,
+    "tf32": torch.float32,
+    "3xtf32": torch.float32,
+    "bf16x9": torch.float32,
 }
 SIX = {0: 0, 1: 8, 2: 16}, {0: 0, 1: 12, 2: 16}
 """Codes of e2m3 and e3m2: exponents of two and three bits (OCP Microscaling Formats 1.0, §5.3)."""
@@ -34,7 +42,7 @@ PACKED = {
     **dict.fromkeys(("mxfp4", "nvfp4", "mxfp4_1x16"), (4, FOUR)),
 }
 BLOCK = {"nvfp4": 16, "mxfp4_1x16": 16, "mxfp8_1x128": 128, "mxfp8_128x128": 128}
-LINEAR_ALONE = ("mxfp8_1x128", "mxfp8_128x128")
+LINEAR_ALONE = ("mxfp8_1x128", "mxfp8_128x128", "mxfp4_1x16")
 BYTE_FLOATS = {"mxfp8_e5m2": torch.float8_e5m2}
 POISON = 0x7B
 

@@ -181,8 +181,8 @@ def _open(draw: random.Random) -> tuple[Fields, str]:
     """Sizes that only a launch says."""
     types = _types(draw)
     fields = {**_sizes(draw, types["a_dtype"]), **types}
-    open_ = draw.choice(({"dynamic_m": True}, {"dynamic_m": True}, {"batch": 2, "dynamic_batch": True},
-                         {"batch": 2, "dynamic_batch": True, "dynamic_m": True}))  # fmt: skip
+    rows, stacks = {"dynamic_m": True}, {"batch": 2, "dynamic_batch": True}
+    open_ = draw.choice((rows, rows, stacks, rows | stacks))
     fields |= {**open_, "b_major": draw.choice("kkn")}
     if "dynamic_m" in open_ and draw.random() < 0.4:
         fields |= {

@@ -7,6 +7,7 @@ what `run.py` runs of the default suite, in this order, until a test fails.
 from __future__ import annotations
 
 from asm_faults import ASMS
+from bundle_faults import BUNDLES
 from cluster_faults import CLUSTERS
 from collective_faults import COLLECTIVES
 from emulator_faults import EMULATOR
@@ -414,4 +415,5 @@ FAULTS = [
     *OF_ANY_ROWS,
     *STARTS,
     *SUMS,
+    *BUNDLES,
 ]

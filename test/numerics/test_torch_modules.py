@@ -168,6 +168,15 @@ def test_other_inputs_are_refused_by_name(linear):
             kernel(x[:8])
 
 
+def test_inputs_by_their_names_are_refused(linear):
+    kernel, x = linear
+    rule = r"inputs must be given by their places, got 'scale' by its name; pass it in the order"
+    with pytest.raises(CompileError, match=f"compile_module: {rule}"):
+        compile_module(nn.Linear(32, 16, dtype=torch.bfloat16), x, scale=x)
+    with torch.no_grad(), pytest.raises(CompileError, match=f"Linear: {rule}"):
+        kernel(x, scale=x)
+
+
 def test_what_is_no_module_of_torch_is_refused():
     with pytest.raises(CompileError, match=r"must be a torch\.nn\.Module, got function"):
         compile_module(lambda x: x, torch.ones(2, 2))

@@ -296,7 +296,8 @@ RETURN = "  return %sum : tensor<64x48xf32>\n}\n"
         ),
         (
             HEAD + "  return %empty : tensor<64x48xf32>\n}\n",
-            ":2:1: error: func.func: the function must hold one linalg.matmul, got 0; multiply in it",
+            ":2:1: error: func.func: the function must hold one linalg.matmul, got 0; multiply in "
+            "it",
         ),
     ],
 )

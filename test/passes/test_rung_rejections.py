@@ -187,7 +187,17 @@ def test_sizes_and_options_that_cannot_hold_together(pipeline, message):
         ),
         (
             "tiling,lower-to-nvvm,tma-insertion",
-            "tma-insertion: the module must hold one tile.kernel, got 0; run tiling first",
+            "pipeline: tma-insertion must come before lower-to-nvvm, which begins the lowering, "
+            "got it behind; exchange them",
+        ),
+        (
+            "tiling,assign-threads,pipelining",
+            "pipeline: pipelining must come before assign-threads, which begins the lowering, "
+            "got it behind; exchange them",
+        ),
+        (
+            "tiling,normalize",
+            "tile.kernel: normalize: takes linalg, got a kernel; run it once, first",
         ),
     ],
 )

@@ -164,3 +164,49 @@ def test_the_schedule_of_exchanged_operands_names_b_first(tmp_path, manifest, pt
     manifest["schedule"] |= {"swizzle": ["128B", "none"], "swapped": True}
     write_bundle(tmp_path / "kernel", manifest, ptx, cubin)
     assert read_bundle(tmp_path / "kernel").manifest["parameters"][0]["swizzle"] == "none"
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """A kernel whose parts of K meet over the grid: it has tensor maps and workspaces."""
+    from tilewright.compiler.driver import compile_matmul
+    from tilewright.compiler.spec import MatmulSpec
+
+    split = "tiling{tile=64x64x64},tma-insertion,split-k{parts=2 over=grid},pipelining{stages=2}"
+    return compile_matmul(MatmulSpec(72, 128, 256, ldc=136), pipeline=split)
+
+
+def stride_of_rows(manifest):
+    """C without the gaps that the kernel leaves between its rows."""
+    manifest["tensors"][-1]["strides"] = [128, 1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.update(grid=[2, 4, 2], workspace_bytes=262160),
+        lambda m: m.update(dynamic_shared_bytes=m["dynamic_shared_bytes"] + 1024),
+        parameter(0, l2_promotion="none"),
+        lambda m: [m.update(workspace_bytes=262160), parameter(3, tile_bytes=65536)(m)],
+        parameter(4, start="any"),
+        stride_of_rows,
+        lambda m: m["schedule"].update(stages=3),
+    ],
+    ids=["grid", "shared", "promotion", "workspace", "start", "strides", "schedule"],
+)
+def test_the_compilers_ptx_is_for_the_launch_that_it_was_made_for(change, compiled, tmp_path):
+    from tilewright.compiler.bundle_writer import as_bundle
+
+    as_bundle(compiled, tmp_path / "kernel")
+    assert read_bundle(tmp_path / "kernel").manifest["grid"] == [2, 2, 2]
+    resealed(tmp_path / "kernel", change)
+    rule = "must be made for the manifest's arguments, block, cluster, dynamic_shared_bytes, grid,"
+    assert f"kernel.ptx: {rule}" in refusal(tmp_path / "kernel")
+
+
+def test_other_records_may_be_changed(compiled, tmp_path):
+    from tilewright.compiler.bundle_writer import as_bundle
+
+    as_bundle(compiled, tmp_path / "kernel")
+    resealed(tmp_path / "kernel", lambda manifest: manifest.update(note="kept in a drawer"))
+    assert read_bundle(tmp_path / "kernel").manifest["note"] == "kept in a drawer"

@@ -144,6 +144,26 @@ def test_an_index_that_is_none_is_refused(tmp_path, capsys):
     assert capsys.readouterr().err == f"error: {tmp_path / tune.INDEX}: {wanted}\n"
 
 
+@pytest.mark.parametrize(
+    ("entry", "got"),
+    [
+        ("{}", "1x1x1.00.zip: must have the field 'target', got none"),
+        ('{"target": "sm_90a", "problem": {}}', "1x1x1.00.zip: must have the field 'schedule'"),
+        ('{"target": "sm_90a", "schedule": {}}', "1x1x1.00.zip: must have the field 'problem'"),
+        (
+            '{"target": "sm_90a", "schedule": {}, "problem": 3}',
+            "1x1x1.00.zip.problem: must be an object, got 3",
+        ),
+    ],
+)
+def test_an_entry_of_an_index_that_is_none_is_refused(tmp_path, capsys, entry, got):
+    (tmp_path / tune.INDEX).write_text(f'{{"1x1x1.00.zip": {entry}}}')
+    for words in (["measure", str(tmp_path)], ["compile", str(tmp_path), "--shapes", "64x64x64"]):
+        assert main(["tune", *words]) == 1
+        wanted = f"must be what tilewright tune compile has written, got {got}"
+        assert capsys.readouterr().err.startswith(f"error: {tmp_path / tune.INDEX}: {wanted}")
+
+
 SIZES = dict(m=64, n=64, k=64, element_bytes=2, k_per_mma=16, c_bytes=2, tma_alignment_bytes=16)
 SIZES |= {"a_major": "k", "b_major": "k"}
 

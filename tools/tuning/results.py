@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 COMPILE, MEASURE = "tilewright tune compile", "tilewright tune measure"
 LIMIT_BYTES = 256 * 2**20
+ENTRY = Record({"target": Text(), "problem": Record(), "schedule": Record()})
+"""What is known of a bundle without the compiler, which is not there where bundles are measured."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,11 @@ def _read_json(path: Path, writer: str) -> Any:
 def read_index(path: Path) -> dict[str, dict[str, Any]]:
     """What `tilewright tune compile` has written: an entry for every bundle's name."""
     found = _read_json(path, COMPILE)
-    if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
+    if not isinstance(found, dict):
         raise _refused(path, COMPILE, "no entries by name")
+    for name, entry in found.items():
+        if broken := ENTRY.check(entry, name):
+            raise _refused(path, COMPILE, broken)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ....dialects.errors import CompileError
@@ -55,7 +55,7 @@ class ModuleKernel:
         self._kernel = open_kernel(several(kernels), copies=True)
         self._inputs = len(inputs)
 
-    def __call__(self, *inputs: Any, out: Any = None) -> Any:
+    def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
         """The module's output for these inputs, with its parameters as they are now.
 
         They may lie in memory as they like: what the kernel doesn't take so is copied first. Where
@@ -63,6 +63,7 @@ class ModuleKernel:
         CompileError where torch would record a gradient, which a kernel has none of, and
         DeviceError for tensors of other shapes, types or places.
         """
+        _refuse_named(type_name(self.module), named)
         values = enumerate(self._taken(inputs))
         return self._kernel(*(self._shaped(each.detach(), n) for n, each in values), out=out)
 
@@ -118,6 +119,7 @@ def compile_module(
     preset: str | None = None,
     math: str | None = None,
     dynamic_shapes: Any = None,
+    **named: Any,
 ) -> ModuleKernel:
     """One kernel for a module that multiplies two matrices: nn.Linear, an activation, a residual.
 
@@ -144,6 +146,7 @@ def compile_module(
     if not isinstance(module, torch.nn.Module):
         kind = type(module).__name__
         raise CompileError(f"compile_module: module must be a torch.nn.Module, got {kind}")
+    _refuse_named("compile_module", named)
     check_options("compile_module", target=target, pipeline=pipeline, preset=preset, math=math)
     source = import_module(module, *inputs, cuts=True, dynamic=dynamic_shapes)
     where = gpu_of(inputs[0]) if inputs else None
@@ -156,3 +159,11 @@ def compile_module(
         cure = "ask torch for 'high' by set_float32_matmul_precision, or take matmul(precision=…)"
         warn_of_tf32("compile_module", cure)
     return ModuleKernel(module, kernels, inputs, source.parts)
+
+
+def _refuse_named(where: str, named: Mapping[str, Any]) -> None:
+    """Refuse arguments by name that are none of ours: inputs come in the order of forward's."""
+    if named:
+        rule = f"{where}: inputs must be given by their places"
+        got = f"got '{next(iter(named))}' by its name"
+        raise CompileError(f"{rule}, {got}; pass it in the order of the module's forward")

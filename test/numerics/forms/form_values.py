@@ -7,11 +7,17 @@ import re
 import numpy as np
 import torch
 from held_tensors import bit_rounded
+from linalg_writing import spelled_out
 
 TYPES = {
-    **{"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "i8": torch.int8},
+    "bf16": torch.bfloat16,
+    "f16": torch.float16,
+    "f32": torch.float32,
+    "i8": torch.int8,
     "u8": torch.uint8,
-    **{"i32": torch.int32, "f8E4M3FN": torch.float8_e4m3fn, "f8E5M2": torch.float8_e5m2},
+    "i32": torch.int32,
+    "f8E4M3FN": torch.float8_e4m3fn,
+    "f8E5M2": torch.float8_e5m2,
 }
 
 
@@ -19,7 +25,7 @@ def small_integers(arguments: str) -> list[torch.Tensor]:
     """A tensor of each `name: T[8x24xbf16]`, of -3 to 3, so that every order of sums is exact."""
     made = np.random.default_rng(11)
     found = []
-    for told in re.findall(r"T\[([^\]]*)\]", arguments):
+    for told in re.findall(r"T\[([^\]]*)\]", spelled_out(arguments)):
         *shape, element = told.split("x")
         least = 0 if element == "u8" else -3
         values = made.integers(least, 4, tuple(map(int, shape)))
