@@ -184,7 +184,6 @@ def stride_of_rows(manifest):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda m: m.update(grid=[2, 4, 2], workspace_bytes=262160),
         lambda m: m.update(dynamic_shared_bytes=m["dynamic_shared_bytes"] + 1024),
         parameter(0, l2_promotion="none"),
         lambda m: [m.update(workspace_bytes=262160), parameter(3, tile_bytes=65536)(m)],
@@ -192,7 +191,7 @@ def stride_of_rows(manifest):
         stride_of_rows,
         lambda m: m["schedule"].update(stages=3),
     ],
-    ids=["grid", "shared", "promotion", "workspace", "start", "strides", "schedule"],
+    ids=["shared", "promotion", "workspace", "start", "strides", "schedule"],
 )
 def test_the_compilers_ptx_is_for_the_launch_that_it_was_made_for(change, compiled, tmp_path):
     from tilewright.compiler.bundle_writer import as_bundle

@@ -316,7 +316,7 @@ def test_run_verbose_tells_passes_registers_spills_and_the_ptx(
     assert "remark: operand a is copied without TMA" in ran.out
     assert "33 registers, 0 bytes spilled, 8 bytes of shared memory" in ran.out
     assert f"ptx        {place}/kernel.ptx" in ran.out
-    assert (place / "kernel.ptx").read_text() == PTX
+    assert (place / "kernel.ptx").read_text().startswith(f"{PTX.rstrip()}\n// launch ")
 
 
 def test_a_bundle_runs_without_compiling(driver, device, tilewright, tmp_path):

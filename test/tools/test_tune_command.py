@@ -257,8 +257,9 @@ def test_what_other_sources_made_is_made_and_measured_anew(gpu, tmp_path, monkey
 
 
 def test_two_that_compile_into_a_folder_keep_what_each_has_made(tmp_path, monkeypatch):
-    index, made = tmp_path / "candidates.json", {"64x64x64.00.zip": {"target": "sm_90a"}}
-    other = {"72x64x64.00.zip": {"target": "sm_90a"}}
+    entry = {"target": "sm_90a", "problem": {}, "schedule": {}}
+    index, made = tmp_path / "candidates.json", {"64x64x64.00.zip": entry}
+    other = {"72x64x64.00.zip": entry}
 
     def compiled(jobs, processes):
         index.write_text(json.dumps(other))  # by somebody else, meanwhile

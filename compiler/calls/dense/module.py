@@ -138,6 +138,8 @@ def compile_module(
         M then share the calls. Of stacks `{0: Dim("batch")}` is the number of matrices, and
         `{0: Dim("batch"), 1: Dim("m")}` that and the rows of each.
 
+    named: nothing; inputs come by their places.
+
     Raises CompileError if torch cannot export the module, or the compiler cannot take it: for other
     products beside the first, ops that are not elementwise, inputs that are not matrices.
     """
