@@ -149,7 +149,7 @@ BUGS = (
         "17b",
         "the second step does not add to the first",
         ROLES,
-        replace(r"mov\.pred(\s+%p26), -1;", r"setp.ne.b32\1, 0, 0;"),
+        replace(r"(tcgen05\.mma.*, )(%p\d+);", r"setp.ne.b32 \2, 0, 0;\n\1\2;", 1),
         "lost-sums",
         warns=True,
         says=r"replaces the sums of ptx:\d+, which nothing has read",
@@ -158,7 +158,11 @@ BUGS = (
         "17c",
         "the first step of later tiles adds to the tile that was there before",
         PERSISTENT,
-        replace(r"mov\.pred(\s+%p67), 0;", r"setp.ne.u32\1, %r213, 0;"),
+        replace(
+            r"(xor\.b32\s+(%r\d+), (%r\d+), 1;(?:(?!xor)[\s\S])*?\], \2;(?:(?!xor)[\s\S])*?)"
+            r"mov\.pred\s+(%p\d+), 0;(?=[^@]*?mov\.pred)",
+            r"\1setp.ne.u32 \4, \3, 0;",
+        ),
         "stale-sums",
         warns=True,
         says=r"adds to the sums of ptx:\d+, which the tcgen05\.ld of ptx:\d+ has read",
