@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -195,6 +196,17 @@ class Target:
 
         An accumulator in tensor memory is read by one.
         """
+        known, tile = self._warpgroups, (tile_m, tile_n)
+        if tile not in known:
+            known[tile] = self._warpgroups_of(tile_m, tile_n)
+        return known[tile]
+
+    @functools.cached_property
+    def _warpgroups(self) -> dict[tuple[int, int], int | None]:
+        """By tile: a choice of schedules asks for those of each many times."""
+        return {}
+
+    def _warpgroups_of(self, tile_m: int, tile_n: int) -> int | None:
         if self.has_tensor_memory:
             return 1
         if self.mma.issuer == WARP:

@@ -105,34 +105,59 @@ def order_of(problem: Problem, schedule: Schedule, target: Target) -> Order:
 def with_known(
     problem: Problem, schedule: Schedule, target: Target, step: Step, order: Order
 ) -> Estimate:
-    """The estimate of a schedule with this step and order, which a search knows of many."""
+    """The estimate of a schedule with this step and order."""
+    epilogue = epilogue_cycles(problem, schedule, target)
+    found = spans_of(problem, schedule, target, step, order, epilogue)
+    epilogue += gathered_cycles(problem, schedule, target)
+    return Estimate(
+        total_us=found.total_us,
+        work_us=found.work_us,
+        dram_us=order.dram_us,
+        main_loop_us=microseconds(target, found.main),
+        epilogue_us=microseconds(target, epilogue),
+        fill_us=microseconds(target, order.fill),
+        start_us=microseconds(target, found.start),
+        rounds=order.rounds,
+        bound=found.bound,
+    )
+
+
+class Spans(NamedTuple):
+    """Microseconds of all and of the busiest multiprocessor, cycles of a CTA's main loop and of its
+    start, and what limits the schedule."""
+
+    total_us: float
+    work_us: float
+    main: float
+    start: float
+    bound: str
+
+
+def spans_of(
+    problem: Problem,
+    schedule: Schedule,
+    target: Target,
+    step: Step,
+    order: Order,
+    epilogue: float,
+) -> Spans:
+    """Those of a schedule with this step, order and epilogue, which a search knows of many."""
     streamed = problem.k_tiles(schedule) * step.cycles
     refilled = refill_cycles(problem, schedule, step.cycles, target)
     main = max(streamed, refilled)
     bound = "latency" if refilled > streamed else step.bound
-    epilogue = epilogue_cycles(problem, schedule, target)
     gathered = gathered_cycles(problem, schedule, target)
     rounds, fill, dram_us, early_us = order
     start = start_cycles(schedule, target)
     work = work_cycles(schedule, rounds, main, epilogue, fill + start, target)
     work *= uneven_groups(problem, schedule, target)
     work_us = microseconds(target, work + gathered)
-    epilogue += gathered
-    streaming_us = dram_us + microseconds(target, fill + start + epilogue)
+    streaming_us = dram_us + microseconds(target, fill + start + (epilogue + gathered))
     parts = schedule.split_k * schedule.split_grid > 1
     loops_us = 0 if parts else microseconds(target, rounds * main)
     loops_us = work_us if problem.cut else loops_us
-    return Estimate(
-        total_us=combined_us(target, work_us, streaming_us, loops_us, dram_us, early_us),
-        work_us=work_us,
-        dram_us=dram_us,
-        main_loop_us=microseconds(target, main),
-        epilogue_us=microseconds(target, epilogue),
-        fill_us=microseconds(target, fill),
-        start_us=microseconds(target, start),
-        rounds=rounds,
-        bound="DRAM" if streaming_us > work_us else bound,
-    )
+    total_us = combined_us(target, work_us, streaming_us, loops_us, dram_us, early_us)
+    return Spans(total_us, work_us, main, start, "DRAM" if streaming_us > work_us else bound)
 
 
 def combined_us(

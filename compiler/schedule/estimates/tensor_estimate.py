@@ -94,7 +94,51 @@ def tensor_estimate(
 ) -> Estimate:
     """What the schedule is expected to take on the multiprocessors of `target`."""
     steps = steps_of(problem, schedule, target, traits.swizzled)
-    epilogue = steps.completion + epilogue_cycles(problem, schedule, target, traits)
+    epilogue = epilogue_cycles(problem, schedule, target, traits)
+    moved = moved_us(problem, schedule.plan, target)
+    found = spans_of(problem, schedule, target, steps, moved, epilogue, traits)
+    clock, residents = found.clock, found.residents
+    epilogue = steps.completion + epilogue + gathered_cycles(problem, schedule, target)
+    bound = max(steps.busy, key=steps.busy.__getitem__)
+    waits = residents * (steps.k_tiles * steps.step) < found.main
+    return Estimate(
+        total_us=found.total_us,
+        work_us=found.work_us,
+        dram_us=moved.us,
+        main_loop_us=_us(found.main, clock),
+        epilogue_us=_us(epilogue, clock),
+        fill_us=_us(steps.fill, clock),
+        start_us=_us(steps.start, clock),
+        rounds=tile_rounds(problem, schedule, target),
+        bound="DRAM" if found.streams else "latency" if waits else bound,
+        residents=residents,
+        clock=clock,
+    )
+
+
+class Spans(NamedTuple):
+    """Microseconds of all and of the multiprocessors, whether DRAM is the longest (`streams`),
+    cycles of a CTA's main loop, CTAs that share a multiprocessor, and GHz."""
+
+    total_us: float
+    work_us: float
+    streams: bool
+    main: float
+    residents: int
+    clock: float
+
+
+def spans_of(
+    problem: Problem,
+    schedule: Schedule,
+    target: Target,
+    steps: Steps,
+    moved: Moved,
+    epilogue: float,
+    traits: Traits = CHOSEN,
+) -> Spans:
+    """Those of a schedule with these steps and epilogue, which a search knows of many."""
+    epilogue = steps.completion + epilogue
     gathered = gathered_cycles(problem, schedule, target)
     residents = residents_of(problem, schedule, target, traits)
     main = main_loop(steps, schedule.stages, traits)
@@ -105,26 +149,12 @@ def tensor_estimate(
     )
     cycles, epilogue = cycles + gathered, epilogue + gathered
     clock = clock_under_load(problem, schedule, target, cycles, steps.mma, traits)
-    moved = moved_us(problem, schedule.plan, target)
     launch = tensor_figures(target).launch
     flow = steps.k_tiles * steps.step
     work_us = launch + _us(cycles, clock) + max(0.0, moved.early_us - _us(flow, clock))
     streaming_us = launch + moved.us + _us(steps.before + epilogue, figures(target).clock)
-    bound = max(steps.busy, key=steps.busy.__getitem__)
-    waits = residents * flow < main
-    return Estimate(
-        total_us=max(work_us, streaming_us),
-        work_us=work_us,
-        dram_us=moved.us,
-        main_loop_us=_us(main, clock),
-        epilogue_us=_us(epilogue, clock),
-        fill_us=_us(steps.fill, clock),
-        start_us=_us(steps.start, clock),
-        rounds=tile_rounds(problem, schedule, target),
-        bound="DRAM" if streaming_us > work_us else "latency" if waits else bound,
-        residents=residents,
-        clock=clock,
-    )
+    total_us = max(work_us, streaming_us)
+    return Spans(total_us, work_us, streaming_us > work_us, main, residents, clock)
 
 
 def _us(cycles: float, clock: float) -> float:
@@ -253,13 +283,18 @@ def main_loop(steps: Steps, ring: int, traits: Traits) -> float:
 
 
 def residents_of(problem: Problem, schedule: Schedule, target: Target, traits: Traits) -> int:
-    """CTAs that share a multiprocessor: by shared memory, tensor memory and threads."""
+    """CTAs that share a multiprocessor."""
     if schedule.scheduler != "none":  # as many CTAs as multiprocessors
         return 1
     used = schedule.stages * problem.stage_bytes(schedule) + problem.staging_bytes(schedule)
+    return residents_with(used, schedule.tile, target, traits)
+
+
+def residents_with(used: int, tile: tuple[int, int, int], target: Target, traits: Traits) -> int:
+    """CTAs of one tile each that share a multiprocessor: by the bytes of shared memory that each
+    has used, by tensor memory and threads."""
     fit = target.multiprocessor_shared_bytes // (used + target.cta_reserved_shared_bytes)
-    m, n, _ = schedule.tile
-    columns = traits.columns or target.accumulator_columns(m, n)
+    columns = traits.columns or target.accumulator_columns(*tile[:2])
     columns = target.tmem_columns // target.allocated_columns(columns)
     warps = ROLE_WARPS if traits.roles else SHARED_WARPS
     threads = int(tensor_figures(target).threads) // (warps * WARP_THREADS)

@@ -90,11 +90,8 @@ def idle_cta(problem: Problem, schedule: Schedule, target: Target) -> str | None
     return None
 
 
-def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """K is split where tiles are few and each part is long, if the chip's figures know its cost."""
-    parts, (m, n) = schedule.split_k, problem.tiles(schedule)
-    if parts == 1:
-        return None
+def split_refusal(problem: Problem, target: Target) -> str | None:
+    """Why CTAs of a cluster share no tile, or None where they may."""
     if problem.grouped:
         return "K is not split where rows or K are grouped"
     if problem.further_bytes:
@@ -103,6 +100,16 @@ def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | N
         return "a split K sums no blocks that are quantised"
     if figures(target).split is None:
         return f"what a split K costs on {target.chip} was not measured"
+    return None
+
+
+def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """K is split where tiles are few and each part is long, if the chip's figures know its cost."""
+    parts, (m, n) = schedule.split_k, problem.tiles(schedule)
+    if parts == 1:
+        return None
+    if broken := split_refusal(problem, target):
+        return broken
     tiles = (m, n)
     if problem.counts_tiles(schedule):
         tiles = (m, DYNAMIC) if problem.swapped else (DYNAMIC, n)
@@ -260,17 +267,17 @@ CLUSTER_RULES: tuple[Rule, ...] = (
 ROOM_RULES: tuple[Rule, ...] = (idle_cta, split_parts, tma_row_pitch)
 """Those that the bounds of a sharing take for granted."""
 SHARING_RULES = tuple(rule for rule in CLUSTER_RULES if rule not in OPERAND_RULES + ROOM_RULES)
-SCHEDULER_RULES: tuple[Rule, ...] = (
+AGENT_RULES: tuple[Rule, ...] = (
     split_alone,
     tensor_memory,
     launch_control,
     one_wave,
     resident_clusters,
     alternating_consumers,
-    group_height,
-    group_order,
-    grid_extent,
 )
+"""Those that ask of an order only who hands out tiles, and to how many consumers."""
+RASTER_RULES: tuple[Rule, ...] = (group_height, group_order, grid_extent)
+SCHEDULER_RULES = AGENT_RULES + RASTER_RULES
 STAGING_RULES: tuple[Rule, ...] = (staged_store, pieces_ahead)
 STAGES_RULES: tuple[Rule, ...] = (shared_memory, ring_depth, added_ring, group_ring)
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from ..estimates.costs import asked_again_bytes, gathered_cycles
 from ..estimates.estimate import (
@@ -24,12 +25,11 @@ from ..estimates.estimate import (
     Order,
     Step,
     epilogue_cycles,
-    order_of,
     own_cycles,
     refilled,
+    spans_of,
     start_cycles,
     step_of,
-    with_known,
     work_cycles,
 )
 from ..estimates.l2_costs import l2_cycles
@@ -39,7 +39,18 @@ from ..waves import tile_rounds
 from .candidates import boxes_of
 from .faces import ONE, Face
 from .least_parts import fewest_parts, least_of_parts
-from .stagings import fitting_stages
+from .stagings import fitting_stages, stages_beside
+from .stores import LeastStore, Stored, Stores
+
+StoresOf = Callable[[Schedule], Sequence[LeastStore]]
+
+
+class _Cta(NamedTuple):
+    """Tiles of one, cycles of its steps, and of what comes before the first."""
+
+    rounds: int
+    step: float
+    before: float
 
 
 class TileBounds:
@@ -54,8 +65,10 @@ class TileBounds:
         m, n, _ = face.tile.tile
         self.tile = tile = face.tile.but(tile=(m, n, depth))
         self._k_bytes = depth * problem.element_bytes
-        self._steps = problem.k_tiles(tile)
+        self._steps, self._stage_bytes = problem.k_tiles(tile), problem.stage_bytes(tile)
+        self._stages = stages_beside(0, self._stage_bytes, target)
         self._steps_of: dict[tuple[tuple[int, int], int, int, str], Step] = {}
+        self._stores = Stores(problem, target, epilogue_cycles)
 
     @functools.cached_property
     def boxes(self) -> dict[bool, str]:
@@ -74,9 +87,11 @@ class TileBounds:
 
     def taken(self, face_way: Schedule) -> Schedule | None:
         """The tile with K as a way of its face has it, None where the parts are too short."""
-        way = face_way.but(tile=self.tile.tile, swap=self.tile.swap)
+        way = face_way.but(tile=self.tile.tile, swap=self.tile.swap, stages=self._stages)
         parts = way.split_k * way.split_grid
-        if parts > 1 and self.problem.k_tiles(way) < PART_K_TILES:
+        if parts == 1:
+            return way
+        if self.problem.k_tiles(way) < PART_K_TILES:
             return None
         return way.but(stages=fitting_stages(self.problem, way, self.target))
 
@@ -89,24 +104,35 @@ class TileBounds:
         arriving, rounds = (0.0, face.rounds_of_split(parts)) if parts > 1 else face.in_cluster(way)
         if parts > 1:
             arriving = face.arriving(face.peers_of_split(parts), parts)
-        return self._of(way, self._together(self._k_bytes * arriving), rounds)
+        step = self._together(self._k_bytes * arriving)
+        return self._of(way, step, rounds, self._face.best_store_of)
 
     def of_sharing(self, branch: Schedule) -> float:
         """Of schedules in a cluster."""
         if self._tells_orders(branch):  # all of its bound is that of its way
             return self.of_way(branch)
         rounds = tile_rounds(self.problem, branch, self.target)
-        return self._of(branch, self._step(branch).cycles, rounds)
+        return self._of(branch, self._step(branch).cycles, rounds, self._face.stores_of)
 
-    def of_order(self, order: Schedule) -> float:
+    def of_order(self, order: Schedule, known: Order) -> float:
         """Of schedules of a sharing that hand out tiles so."""
-        known = order_of(self.problem, order, self.target)
-        return self._of(order, self._step(order).cycles, known.rounds, known)
+        step = self._step(order).cycles
+        return self._of(order, step, known.rounds, self._face.stores_of, known)
 
-    def estimates(self, order: Schedule) -> Callable[[Schedule], float]:
+    def known_of(self, order: Schedule) -> tuple[Any, Order]:
+        """What its schedules have in common, after what tells them from those of others: of groups
+        an order also says how even the tiles are, and of CTAs alone how soon operands arrive."""
+        known, agents = self._face.order_of(order), (order.scheduler, order.ping_pong)
+        told = self.problem.cut or self._tells_orders(order)
+        return (*agents, order.order) if told else agents, known
+
+    def estimated(self, order: Schedule, known: Order) -> Iterator[tuple[float, Stored]]:
         """The microseconds that are estimated of each schedule that hands out tiles so."""
-        step, known = self._step(order), order_of(self.problem, order, self.target)
-        return lambda leaf: with_known(self.problem, leaf, self.target, step, known).total_us
+        problem, target, step = self.problem, self.target, self._step(order)
+        for stored in self._stores.of(order, known.rounds):
+            leaf = order.but(stages=stored.stages)
+            found = spans_of(problem, leaf, target, step, known, stored.cycles)
+            yield found.total_us, stored
 
     def _tells_orders(self, branch: Schedule) -> bool:
         """Whether operands arrive sooner in one order of tiles than in another: of CTAs alone."""
@@ -128,42 +154,59 @@ class TileBounds:
         slowest, faster = max(arriving, own), min(arriving, own)
         return slowest + self._chip.second_share * max(faster, second)
 
-    def _of(self, branch: Schedule, step: float, rounds: int, known: Order | None = None) -> float:
-        """With steps of so many cycles; in any order, and with the least of DRAM, unless known."""
-        problem, target, latency = self.problem, self.target, self._chip.tma_latency
-        parts = branch.split_k * branch.split_grid
-        steps = -(-self._steps // parts)
-        ring = max(1, min(branch.stages, rounds * steps) - self._face.held)
-        ring += TURNS_AHEAD if problem.cut else 0
-        main = max(steps * step, refilled(steps, ring, step, latency))
-        before = start_cycles(branch, target) + (known.fill if known else latency)
-        if parts > 1:
-            known = known or self._least_known(branch)
-            epilogue = epilogue_cycles(problem, branch, target)
-            gathered = gathered_cycles(problem, branch, target)
-            work = rounds * (before + main + epilogue) + gathered
-            return self._combined(work, 0, before + epilogue + gathered, known)
+    def _of(
+        self,
+        branch: Schedule,
+        step: float,
+        rounds: int,
+        stores: StoresOf,
+        known: Order | None = None,
+    ) -> float:
+        """With steps of so many cycles, and one of an order's `stores`; in any order, and with the
+        least of DRAM, unless known."""
+        before = start_cycles(branch, self.target)
+        before += known.fill if known else self._chip.tma_latency
+        if branch.split_k * branch.split_grid > 1:
+            return self._of_shared(branch, step, rounds, before, known or self._least_known(branch))
+        cta = _Cta(rounds, step, before)
         if known:
-            return self._in_order(branch, rounds, main, before, known)
-        alone_us = self._in_order(ONE, rounds, main, before, self._least_known(branch))
+            return self._in_order(cta, branch, stores(branch), known)
+        alone_us = self._in_order(cta, ONE, stores(ONE), self._least_known(branch))
         if rounds == 1:
             return alone_us
-        known, several = self._least_known(branch.but(scheduler="static")), self._face.several
-        found = [self._in_order(one, rounds, main, before, known) for one in several]
+        known = self._least_known(branch.but(scheduler="static"))
+        found = [self._in_order(cta, one, stores(one), known) for one in self._face.several]
         return min(alone_us, *found)
 
-    def _in_order(
-        self,
-        order: Schedule,
-        rounds: int,
-        main: float,
-        before: float,
-        known: Order,
+    def _of_shared(
+        self, branch: Schedule, step: float, rounds: int, before: float, known: Order
     ) -> float:
-        """With main loops of so many cycles, and so many from the start of a CTA to its first."""
-        epilogue = self._face.epilogue_of(order)
-        work = work_cycles(order, rounds, main, epilogue, before, self.target)
-        return self._combined(work, rounds * main, before + epilogue, known)
+        """Of CTAs that share tiles, each with a part of K."""
+        problem, target = self.problem, self.target
+        epilogue = epilogue_cycles(problem, branch, target)
+        gathered = gathered_cycles(problem, branch, target)
+        steps = -(-self._steps // (branch.split_k * branch.split_grid))
+        main = self._main(steps, step, rounds, branch.stages)
+        work = rounds * (before + main + epilogue) + gathered
+        return self._combined(work, 0, before + epilogue + gathered, known)
+
+    def _main(self, steps: int, step: float, rounds: int, stages: int) -> float:
+        """Cycles of a main loop with so many stages."""
+        ring = max(1, min(stages, rounds * steps) - self._face.held)
+        ring += TURNS_AHEAD if self.problem.cut else 0
+        return max(steps * step, refilled(steps, ring, step, self._chip.tma_latency))
+
+    def _in_order(
+        self, cta: _Cta, order: Schedule, stores: Sequence[LeastStore], known: Order
+    ) -> float:
+        """With the best of these stores."""
+        us, (rounds, step, before) = math.inf, cta
+        for smem_bytes, epilogue in stores:
+            stages = stages_beside(smem_bytes, self._stage_bytes, self.target)
+            main = self._main(self._steps, step, rounds, stages)
+            work = work_cycles(order, rounds, main, epilogue, before, self.target)
+            us = min(us, self._combined(work, rounds * main, before + epilogue, known))
+        return us
 
     def _of_parts(self, way: Schedule) -> float:
         """With K in parts over the grid."""

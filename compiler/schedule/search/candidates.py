@@ -21,9 +21,10 @@ from ....dialects.target import Target
 from ..chips.chip_figures import figures
 from ..problem import Problem, Schedule, exchanged
 from ..rules.rules import (
+    AGENT_RULES,
     OPERAND_RULES,
     PART_K_TILES,
-    SCHEDULER_RULES,
+    RASTER_RULES,
     SHARING_MAX,
     STAGES_RULES,
     STAGING_RULES,
@@ -210,8 +211,12 @@ def orders(problem: Problem, sharing: Schedule, target: Target) -> Iterator[Sche
     every = _scheduled(problem, sharing, target)
     if problem.ctas(sharing) <= resident_ctas(sharing, target):
         every = takewhile(lambda one: one.scheduler == "none", every)
+    legal: dict[tuple[str, bool], bool] = {}
     for one in every:
-        if keeps(SCHEDULER_RULES, problem, one, target):
+        agents = one.scheduler, one.ping_pong
+        if agents not in legal:
+            legal[agents] = keeps(AGENT_RULES, problem, one, target)
+        if legal[agents] and keeps(RASTER_RULES, problem, one, target):
             yield one
 
 
@@ -315,7 +320,7 @@ def _box(problem: Problem, schedule: Schedule) -> str:
     return "3d" if several and whole else "2d"
 
 
-def _simplicity_of_order(schedule: Schedule) -> int:
+def simplicity_of_order(schedule: Schedule) -> int:
     if schedule.scheduler == "none":
         return 0
     known = SWAPPED_SCHEDULERS if schedule.swap else SCHEDULERS
@@ -328,7 +333,7 @@ def rank(total_us: float, schedule: Schedule) -> Rank:
     Pairs rather multiply 256 rows, as every published kernel does.
     """
     simplicity = (
-        _simplicity_of_order(schedule),
+        simplicity_of_order(schedule),
         schedule.ping_pong,
         (CLUSTERS + WIDE_CLUSTERS).index((schedule.cluster, schedule.pair)),
         schedule.pair and schedule.tile[0] < PAIR_ROWS,

@@ -13,29 +13,27 @@ from collections.abc import Sequence
 from ....dialects.legality import PARTIAL_BYTES
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, split_figures
-from ..estimates.added_costs import stored_alone
-from ..estimates.costs import (
-    code_cycles,
-    computed_cycles,
-    copy_cycles,
-    few_columns,
-    least_dram_bytes,
-    once_bytes,
-    scale_cycles,
-    vector_cycles,
+from ..estimates.costs import copy_cycles, few_columns, least_dram_bytes, once_bytes
+from ..estimates.estimate import (
+    SHARING_MAX,
+    Order,
+    cluster_cycles,
+    epilogue_cycles,
+    held_slots,
+    order_of,
 )
-from ..estimates.estimate import SHARING_MAX, cluster_cycles, held_slots, rows_by_threads
 from ..estimates.l2_costs import most_answered, parted_arriving
 from ..extents import round_up
 from ..problem import LINE_BYTES, Problem, Schedule
 from ..rules.operand_rules import tma_row_pitch
-from ..rules.rules import PART_K_TILES, accumulator_registers, alternating_consumers, split_parts
-from ..rules.staging_rules import own_staging, stored_by_tma
+from ..rules.rules import PART_K_TILES, accumulator_registers, alternating_consumers, split_refusal
+from ..rules.staging_rules import stored_by_tma
 from ..schedule import PLAIN
 from ..waves import resident_in_clusters
 from .candidates import PART_CLUSTER, PART_MARGIN, widest_in_waves
+from .least_epilogue import least_epilogue_cycles
 from .least_parts import Sums, most_at_once
-from .stagings import PING_PONG_STAGINGS, STAGINGS
+from .stores import LeastStore, least_of_stores
 
 LARGEST = {
     1: ((1, 1),),
@@ -83,6 +81,34 @@ class Faces:
         self.by_tma = known and problem.by_tma("a"), known and problem.by_tma("b")
         beyond = problem.lines_beyond if known else {}
         self.beyond = problem.m * beyond.get("a", 0), problem.n * beyond.get("b", 0)
+        self.splits = split_refusal(problem, target) is None
+        self.copies = not (problem.by_tma("a") and problem.by_tma("b"))
+        self.mma_rate, self.second_share = float(self.chip.mma_rate), float(self.chip.second_share)
+        self._once_us = once_bytes(problem) / self.chip.dram_rate
+        self.step_least = float(self.chip.step_least)
+        self.before = float(self.chip.cta_start + self.chip.tma_latency)
+        self._part_bytes: dict[tuple[Sequence[int], int], int] = {}
+
+    def may_alternate(self, tile: Schedule) -> bool:
+        """Whether two consumers may take turns with such tiles."""
+        in_turns = PING_PONG.but(tile=tile.tile, swap=tile.swap)
+        legal = self.staged and (self.target.mma_warpgroups(*tile.tile[:2]) or 0) == 1
+        return legal and alternating_consumers(self.problem, in_turns, self.target) is None
+
+    def least_dram_us(self, tile: Schedule) -> float:
+        """That no order of such tiles has DRAM move less."""
+        if self.fits_l2:
+            return self._once_us
+        return least_dram_bytes(self.problem, tile, self.target) / self.chip.dram_rate
+
+    def part_bytes(self, depths: Sequence[int], parts: int) -> int:
+        """The fewest bytes of a row that one of so many parts of K takes, in steps of one depth."""
+        known, asked = self._part_bytes, (depths, parts)
+        if asked not in known:
+            k = self.problem.k
+            least = min([-(-k // (depth * parts)) * depth for depth in depths])
+            known[asked] = least * self.problem.element_bytes
+        return known[asked]
 
     def of(self, tile: Schedule, depths: Sequence[int]) -> Face | None:
         """That of tiles of several K, the least first; None where threads can't hold sums."""
@@ -118,34 +144,52 @@ class Face:
         self.tiles = math.prod(problem.grid(tile))
         self.crowded = self.tiles > target.multiprocessors
         self.most_split = min(SHARING_MAX, target.multiprocessors // (self.of_m * self.of_n))
-        if self.most_split > 1 and split_parts(problem, tile.but(split_k=2), target):
-            self.most_split = 1
+        self.most_split = self.most_split if every.splits else 1
         self.parted = every.parted and not self.crowded
         self.rows, self.columns = min(tile.tile[0], problem.m), min(tile.tile[1], problem.n)
         self.epilogue = least_epilogue_cycles(problem, tile, every.staged, target)
-        self.dram_us = least_dram_bytes(problem, tile, target) / every.chip.dram_rate
+        self.dram_us = every.least_dram_us(tile)
         self.held = held_slots(problem, tile, target)
-        in_turns = PING_PONG.but(tile=tile.tile, swap=tile.swap)
-        alternate = every.staged and not alternating_consumers(problem, in_turns, target)
-        self.several = (IN_TURN, PING_PONG) if alternate else (IN_TURN,)
+        self.several = (IN_TURN, PING_PONG) if every.may_alternate(tile) else (IN_TURN,)
         self._arriving: dict[tuple[int, int], float] = {}
         self._in_clusters: dict[tuple[int, int], tuple[float, int]] = {}
+        self._orders: dict[tuple[object, ...], Order] = {}
+        self._stores: dict[bool, list[LeastStore]] = {}
         self._sums: Sums | None = None
         m, n, _ = tile.tile
-        self._computed = round_up(m, target.mma.m[-1]) * n / every.chip.mma_rate
-        deepest = tile.but(tile=(m, n, depths[-1]))
-        copied = copy_cycles(problem, deepest, target)
-        self._copied = copied / (depths[-1] * problem.element_bytes)
+        computed, copied = round_up(m, target.mma.m[-1]) * n / every.mma_rate, 0.0
+        if every.copies:
+            deepest = tile.but(tile=(m, n, depths[-1]))
+            copied = copy_cycles(problem, deepest, target) / (depths[-1] * problem.element_bytes)
+        self._slower, self._faster = max(computed, copied), min(computed, copied)
+        self._step_least = every.step_least / (depths[-1] * problem.element_bytes)
 
-    def epilogue_of(self, order: Schedule) -> float:
-        """Cycles of its epilogue at least."""
-        return self._epilogue_in_turns if order.ping_pong else self.epilogue
+    def best_store_of(self, order: Schedule) -> list[LeastStore]:
+        """One that takes no longer than any, and asks for no shared memory."""
+        return self._best_in_turns if order.ping_pong else [LeastStore(0, self.epilogue)]
 
     @functools.cached_property
-    def _epilogue_in_turns(self) -> float:
+    def _best_in_turns(self) -> list[LeastStore]:
         """Of consumers in turns, each of which has the code of it, and stores by TMA."""
         every, in_turns = self.every, self.tile.but(ping_pong=True)
-        return least_epilogue_cycles(every.problem, in_turns, every.staged, every.target)
+        cycles = least_epilogue_cycles(every.problem, in_turns, every.staged, every.target)
+        return [LeastStore(0, cycles)]
+
+    def stores_of(self, order: Schedule) -> list[LeastStore]:
+        """What ways to store ask for at least, whatever K a tile takes."""
+        if order.ping_pong not in self._stores:
+            every, tile = self.every, self.tile.but(ping_pong=order.ping_pong)
+            found = least_of_stores(every.problem, tile, every.target, epilogue_cycles)
+            self._stores[order.ping_pong] = found
+        return self._stores[order.ping_pong]
+
+    def order_of(self, order: Schedule) -> Order:
+        """What an order's schedules have in common, whatever K they take and whoever hands out."""
+        alone, cluster = order.scheduler == "none", order.cluster
+        asked = alone, order.order, cluster, order.split_k, order.split_grid
+        if asked not in self._orders:
+            self._orders[asked] = order_of(self.every.problem, order, self.every.target)
+        return self._orders[asked]
 
     def ways(self) -> list[tuple[float, Schedule]]:
         """K as a whole, alone and in clusters, and in parts of a cluster or over the grid: what no
@@ -156,9 +200,10 @@ class Face:
         every, steps = self.every, -(-self.every.problem.k // self.depths[0])
         whole = self.rows + self.columns
         alone, shared = whole / every.l2_rate, whole * every.shared_least / every.l2_rate
-        found = [(self._whole_us(alone, ALONE), ALONE)]
+        rounds = self.rounds_of_split(1)
+        found = [(self._whole_us(alone, ALONE, rounds), ALONE)]
         if every.multicast and self.of_m * self.of_n > 1:
-            found.append((self._whole_us(shared, SOME_CLUSTER), SOME_CLUSTER))
+            found.append((self._whole_us(shared, SOME_CLUSTER, rounds), SOME_CLUSTER))
         for parts in range(2, min(self.most_split, (steps - 1) // (PART_K_TILES - 1)) + 1):
             if self.of_m * self.of_n * parts <= every.split_at_once[parts]:
                 part = self._at_work(SHARING_MAX // parts, parts) / self.tiles
@@ -179,7 +224,8 @@ class Face:
             parts = way.split_k
             return [(self._split_us(self.arriving(self.peers_of_split(parts), parts), parts), way)]
         every = [way] if way.cluster_size == 1 else filter(self._finds_room, IN_CLUSTERS)
-        return [(self._whole_us(self.in_cluster(one)[0], one), one) for one in every]
+        taken = [(one, *self.in_cluster(one)) for one in every]
+        return [(self._whole_us(arriving, one, rounds), one) for one, arriving, rounds in taken]
 
     def _finds_room(self, way: Schedule) -> bool:
         """Whether all CTAs of a way's clusters have tiles, and run at once if these are wide."""
@@ -209,34 +255,36 @@ class Face:
             self._in_clusters[way.cluster] = self._arriving_in(way.cluster, tiles / rounds), rounds
         return self._in_clusters[way.cluster]
 
-    def _whole_us(self, arriving: float, way: Schedule) -> float:
-        """With K as a whole, alone or in a cluster."""
-        every, chip = self.every, self.every.chip
-        loops, rounds = self._least_loops(arriving), self.rounds_of_split(1)
-        before = chip.cta_start + chip.tma_latency
-        before += cluster_cycles(way.cluster_size, chip)
-        work = before + rounds * loops + self.epilogue
+    def _whole_us(self, arriving: float, way: Schedule, rounds: int) -> float:
+        """With K as a whole, alone or in a cluster, in so many waves."""
+        every, loops, epilogue = self.every, self._least_loops(arriving), self.epilogue
+        before = every.before + cluster_cycles(way.cluster_size, every.chip)
+        work = before + loops + epilogue
         if rounds > 1:
-            hides = len(self.several) > 1  # in turns, the shorter one
-            again = chip.second_share * min(self.epilogue, loops) if hides else self.epilogue
-            work += (rounds - 1) * again
-        return every.total_us(work, rounds * loops, before + self.epilogue, self.dram_us)
+            period = loops + epilogue
+            if len(self.several) > 1:  # in turns
+                shorter = epilogue if epilogue < loops else loops
+                period = max(loops, period / 2) + every.second_share * shorter
+            work += (rounds - 1) * period
+        return every.total_us(work, rounds * loops, before + epilogue, self.dram_us)
 
     def _least_loops(self, arriving: float, parts: int = 1) -> float:
         """Cycles of the steps of one of so many parts, with one of the depths at a time, where a
         byte of K of each row takes so long to arrive."""
-        k, size, chip = self.every.problem.k, self.every.problem.element_bytes, self.every.chip
-        part = min([-(-k // (depth * parts)) * depth for depth in self.depths])
-        _, second, slowest = sorted((self._computed, self._copied, arriving))
-        slowest = max(slowest, chip.step_least / (self.depths[-1] * size))
-        return part * size * (slowest + chip.second_share * second)
+        every, slowest, second = self.every, self._slower, self._faster
+        if arriving > slowest:
+            slowest, second = arriving, slowest
+        elif arriving > second:
+            second = arriving
+        slowest = max(slowest, self._step_least)
+        return every.part_bytes(self.depths, parts) * (slowest + every.second_share * second)
 
     def _split_us(self, arriving: float, parts: int) -> float:
         """With K in so many parts of a cluster, in which others may share operands."""
         every, (m, n, _) = self.every, self.tile.tile
-        chip, split = every.chip, split_figures(every.target)
+        split = split_figures(every.target)
         sums = m * n * PARTIAL_BYTES / split.rate + split.latency * parts
-        ends = chip.cta_start + split.start + chip.tma_latency + sums
+        ends = every.before + split.start + sums
         work = self.rounds_of_split(parts) * (self._least_loops(arriving, parts) + ends)
         return every.total_us(work, 0, ends, self.dram_us)
 
@@ -249,8 +297,8 @@ class Face:
             return math.inf
         loops = self._least_loops(arriving)
         parts = min(most, max(2.0, math.sqrt(loops / sums.of_one)))
-        ends = every.chip.cta_start + every.chip.tma_latency + sums.written + sums.gathered
-        ends += cluster_cycles(way.cluster_size, every.chip)
+        ends = every.before + cluster_cycles(way.cluster_size, every.chip)
+        ends += sums.written + sums.gathered
         work = ends + loops / parts + max(0, parts - 2) * sums.of_one
         return every.total_us(work, 0, ends, self.dram_us)
 
@@ -346,45 +394,3 @@ class Face:
         a = (m - problem.m / self.of_m) * by_tma[0] if self.of_m > 1 else 0
         b = (n - problem.n / self.of_n) * by_tma[1] if self.of_n > 1 else 0
         return a / along_n + b / along_m
-
-
-def least_epilogue_cycles(problem: Problem, tile: Schedule, staged: bool, target: Target) -> float:
-    """Cycles of the epilogue of a whole tile with the best store, by TMA if C may be `staged`."""
-    chip = figures(target)
-    cycles = max(computed_cycles(problem, tile, target), code_cycles(problem, tile, target))
-    cycles += chip.group_walk if problem.grouped == "m" else 0
-    cycles += _least_store_cycles(problem, tile, staged, target)
-    return cycles * stored_alone(problem, tile, target)
-
-
-def _least_store_cycles(problem: Problem, tile: Schedule, staged: bool, target: Target) -> float:
-    """Cycles in which a tile of C is stored by TMA in the best pieces, with what is beside it
-    ahead, or by threads, which read that themselves and store no columns of C, nor in turns."""
-    m, n, chip = tile.tile[0], tile.tile[1] // problem.products, figures(target)
-    stored_bytes = m * problem.row_bytes(n)
-    pack, store = stored_bytes / chip.shared_rate, stored_bytes / chip.tma_store_rate
-    beside_bytes = m * n * sum(problem.beside)
-    ahead = beside_bytes / chip.shared_rate
-    if problem.swapped and not staged:
-        return math.inf
-    in_turns = tile.ping_pong and not problem.quantized
-    widths = {staging[0] for staging in (PING_PONG_STAGINGS if in_turns else STAGINGS) if staging}
-    widths = [width for width in widths if n % width == 0]
-    if problem.swapped:  # perhaps all in one piece
-        if in_turns and not widths and not own_staging(problem, tile):
-            return math.inf
-        requests = n * -(-m * problem.c_bytes // LINE_BYTES)
-        return ahead + chip.staged_piece + max(pack, store, requests * chip.store_request)
-    rows = rows_by_threads(problem, m)
-    direct = rows / m * stored_bytes / chip.direct_store_rate + scale_cycles(problem, tile, target)
-    direct += beside_bytes / chip.beside_rate if beside_bytes else 0
-    direct += vector_cycles(problem, tile, target)
-    direct = math.inf if in_turns else direct
-    if problem.quantized or not widths or not staged:
-        return direct
-    for width in widths:
-        asked = m * n // width * -(-width * problem.c_bytes // LINE_BYTES) * chip.store_request
-        slower, faster = max(pack, store, asked), min(pack, max(store, asked))
-        staged_cycles = n // width * chip.staged_piece + slower + faster * width / tile.tile[1]
-        direct = min(direct, ahead + staged_cycles)
-    return direct

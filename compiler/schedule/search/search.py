@@ -17,14 +17,24 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from operator import itemgetter
+from operator import itemgetter, le
+from typing import Any
 
 from ....dialects.target import Target
 from ..problem import Problem, Schedule
 from ..rules.rules import ROOM_RULES, SHARING_RULES, keeps
 from ..schedule import PLAIN
 from .bounds import TileBounds
-from .candidates import Rank, leaves, margin, orders, rank, sharings, sides, useful_tiles
+from .candidates import (
+    Rank,
+    margin,
+    orders,
+    rank,
+    sharings,
+    sides,
+    simplicity_of_order,
+    useful_tiles,
+)
 from .faces import Face, Faces
 from .tensor_bounds import TensorBounds, TensorFace, TensorFaces
 
@@ -66,7 +76,7 @@ def bound(least_us: float) -> Rank:
 def _faces(problem: Problem, target: Target) -> Refined:
     faces = (TensorFaces if target.has_tensor_memory else Faces)(problem, target)
     for (m, n), tiles in groupby(useful_tiles(problem, target), key=itemgetter(0, 1)):
-        depths = [k for *_, k in tiles]
+        depths = tuple([k for *_, k in tiles])
         tile = PLAIN.but(tile=(m, n, depths[0]), swap=problem.swapped)
         face = faces.of(tile, depths)
         if face is not None:
@@ -109,12 +119,30 @@ def _sharings(bounds: TensorBounds | TileBounds, way: Schedule) -> Refined:
 def _orders(bounds: TensorBounds | TileBounds, branch: Schedule) -> Refined:
     if not keeps(SHARING_RULES, bounds.problem, branch, bounds.target):
         return
-    for order in orders(bounds.problem, branch, bounds.target):
-        least_us = margin(order) * bounds.of_order(order)
-        yield bound(least_us), order, partial(_schedules, bounds, order)
+    for order, known in _useful_orders(bounds, branch):
+        least_us = margin(order) * bounds.of_order(order, known)
+        yield bound(least_us), order, partial(_schedules, bounds, order, known)
 
 
-def _schedules(bounds: TensorBounds | TileBounds, order: Schedule) -> Refined:
-    estimated_us = bounds.estimates(order)
-    for leaf in leaves(bounds.problem, order, bounds.target):
-        yield rank(estimated_us(leaf), leaf), leaf, None
+def _useful_orders(
+    bounds: TensorBounds | TileBounds, branch: Schedule
+) -> Iterator[tuple[Schedule, Any]]:
+    """The orders of a sharing without those that cost no less in anything than a simpler one, each
+    with what its schedules have in common."""
+    simpler = []
+    every = orders(bounds.problem, branch, bounds.target)
+    for order in sorted(every, key=simplicity_of_order):
+        agents, known = bounds.known_of(order)
+        if not any(agents == own and all(map(le, costs, known)) for own, costs in simpler):
+            simpler.append((agents, known))
+            yield order, known
+
+
+def _schedules(bounds: TensorBounds | TileBounds, order: Schedule, known: Any) -> Refined:
+    """The best schedule of an order."""
+    found = list(bounds.estimated(order, known))
+    if found:
+        least_us = min([total_us for total_us, _ in found])
+        best = [stored.by(order) for total_us, stored in found if total_us == least_us]
+        ranked = min([(rank(least_us, leaf), number) for number, leaf in enumerate(best)])
+        yield ranked[0], best[ranked[1]], None

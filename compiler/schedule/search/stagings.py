@@ -12,6 +12,7 @@ from ....dialects.target import Target
 from ..problem import Problem, Schedule
 from ..rules.rules import STAGING_RULES, keeps
 from ..rules.staging_rules import own_staging
+from ..schedule import HELD
 from ..vectors import with_vectors
 from ..waves import tile_rounds
 
@@ -31,11 +32,7 @@ Staging = tuple[int, int] | None
 
 def ways_to_store(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedule]:
     """Every way to store; of those by TMA also with other operands ahead, the least first."""
-    stagings = PING_PONG_STAGINGS if base.ping_pong else STAGINGS
-    if problem.quantized:
-        stagings = (*stagings, FOUR_BLOCKS)
-    if own := own_staging(problem, base):
-        stagings = (None, own)
+    stagings = _stagings(problem, base)
     stagings = (*stagings, *_one_buffer(problem, base, stagings, target))
     for staging in stagings:
         one = with_vectors(problem, base.but(staging=staging, stages=1), target)
@@ -43,6 +40,47 @@ def ways_to_store(problem: Problem, base: Schedule, target: Target) -> Iterator[
             for ahead in _aheads(problem, one, target):
                 yield one.but(ahead=ahead)
         yield one
+
+
+def _stagings(problem: Problem, base: Schedule) -> tuple[Staging, ...]:
+    """Those of tiles of as many rows and columns, but for the one with a single buffer."""
+    if own := own_staging(problem, base):
+        return None, own
+    stagings = PING_PONG_STAGINGS if base.ping_pong else STAGINGS
+    return (*stagings, FOUR_BLOCKS) if problem.quantized else stagings
+
+
+def least_stores(
+    problem: Problem, base: Schedule, target: Target
+) -> Iterator[tuple[Schedule, Schedule]]:
+    """For each way to store tiles of as many rows and columns, whatever K they take, a schedule
+    that asks for no more shared memory, and one that takes no longer: there vectors cost nothing.
+    """
+    legal = [
+        one
+        for one in (base.but(staging=staging) for staging in _stagings(problem, base))
+        if keeps(STAGING_RULES[:1], problem, one, target)
+    ]
+    if not (base.ping_pong or problem.beside or problem.quantized or not target.issuers_store):
+        wide = [one.staging for one in legal if one.staging and one.staging[1] > 1]
+        legal += [base.but(staging=(columns, 1)) for columns, _ in wide]
+    for one in legal:
+        held = one.but(vectors=HELD) if one.staging else one
+        if keeps(STAGING_RULES, problem, one, target):
+            yield one, held
+        for few, many in _any_ahead(problem, one, target):
+            yield one.but(ahead=few), held.but(ahead=many)
+
+
+def _any_ahead(problem: Problem, one: Schedule, target: Target) -> Iterator[tuple[int, int]]:
+    """How many pieces of other operands may be ahead, from a few to less than twice as many."""
+    consumers = 2 if one.ping_pong else 1
+    most = consumers * problem.pieces(one) if problem.beside else 0
+    few = min(AHEAD_LEAST * consumers, most)
+    if few and keeps(STAGING_RULES, problem, one.but(ahead=few), target):
+        while few <= most:
+            yield few, min(2 * few - consumers, most)
+            few *= 2
 
 
 def _one_buffer(
@@ -91,5 +129,11 @@ def deepest(problem: Problem, schedule: Schedule, target: Target) -> int:
 
 def fitting_stages(problem: Problem, schedule: Schedule, target: Target) -> int:
     """The most stages that fit beside the staging buffers."""
-    room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(schedule)
-    return max(1, min(room // problem.stage_bytes(schedule), STAGES_MAX))
+    stage_bytes = problem.stage_bytes(schedule)
+    return stages_beside(problem.staging_bytes(schedule), stage_bytes, target)
+
+
+def stages_beside(staging_bytes: int, stage_bytes: int, target: Target) -> int:
+    """The most stages of so many bytes that fit beside buffers of so many."""
+    room = target.shared_bytes - RESERVED_BYTES - staging_bytes
+    return max(1, min(room // stage_bytes, STAGES_MAX))

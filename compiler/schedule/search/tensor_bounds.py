@@ -13,23 +13,26 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
+from ....dialects.legality import RESERVED_BYTES
 from ....dialects.store_legality import staged_pair
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, tensor_figures
 from ..estimates.costs import gathered_cycles, least_dram_bytes, part_cycles, vector_cycles
 from ..estimates.tensor_estimate import (
     CHOSEN,
+    Moved,
     Steps,
     clock_under_load,
+    epilogue_cycles,
     main_loop,
     moved_us,
     read_cycles,
-    residents_of,
+    residents_with,
+    spans_of,
     steps_of,
-    tensor_estimate,
 )
 from ..problem import Problem, Schedule
 from ..rules.rules import PART_K_TILES, TILE_RULES, accumulator_registers, keeps
@@ -38,7 +41,8 @@ from ..schedule import PLAIN
 from ..waves import tile_rounds
 from .candidates import PART_MARGIN, STAGES, boxes_of
 from .least_parts import Sums, least_of_parts, most_at_once
-from .stagings import fitting_stages
+from .stagings import fitting_stages, stages_beside
+from .stores import LeastStore, Stored, Stores, holds_more, least_of_stores
 
 NARROWEST = 16  # columns of a piece, see `STAGINGS`, or a whole tile
 WIDEST = (4, 2)  # along each axis, of the clusters of parts
@@ -72,6 +76,26 @@ class TensorFace:
         parted = figures(target).parts is not None and problem.parts_refusal() is None
         self.sums = Sums.of(problem, tile, target) if parted else None
         self._read = read_cycles(problem, PLAIN.but(tile=tile.tile, split_grid=2), target)
+        self._moved: dict[tuple[object, ...], Moved] = {}
+        self._stores: dict[tuple[bool, bool], list[LeastStore]] = {}
+
+    def stores_of(self, branch: Schedule) -> list[LeastStore]:
+        """What ways to store ask for at least, whatever K a tile takes."""
+        parts = branch.split_grid > 1
+        if (branch.pair, parts) not in self._stores:
+            self._stores[branch.pair, parts] = (
+                [LeastStore(0, epilogue_cycles(self.problem, branch, self.target))]
+                if parts
+                else least_of_stores(self.problem, branch, self.target, epilogue_cycles)
+            )
+        return self._stores[branch.pair, parts]
+
+    def moved_us(self, order: Schedule) -> Moved:
+        """What DRAM moves for an order's schedules, whatever K they take and whoever hands out."""
+        asked = order.scheduler == "none", order.order, order.pair
+        if asked not in self._moved:
+            self._moved[asked] = moved_us(self.problem, order.plan, self.target)
+        return self._moved[asked]
 
     def ways(self) -> list[tuple[float, Schedule]]:
         """K as a whole, alone and in a pair, and in parts over the grid: what no tile of it is
@@ -128,6 +152,7 @@ class TensorBounds:
         self._chip, (m, n, _) = figures(face.target), face.tile.tile
         self._tile = face.tile.but(tile=(m, n, depth))
         self._of_sharings: dict[tuple[tuple[int, int], bool, int], Least] = {}
+        self._stores = Stores(self.problem, self.target, epilogue_cycles)
 
     @functools.cached_property
     def boxes(self) -> dict[bool, str]:
@@ -159,20 +184,33 @@ class TensorBounds:
         dram_us = least_dram_bytes(self.problem, branch, self.target) / self._chip.dram_rate
         return self._total_us(branch, least, least.cycles, dram_us)
 
-    def of_order(self, order: Schedule) -> float:
+    def of_order(self, order: Schedule, known: Moved) -> float:
         """Of schedules of a sharing that hand out tiles so."""
-        least, moved = self._least_of(order), moved_us(self.problem, order.plan, self.target)
+        least = self._least_of(order)
         cycles = least.waves if order.scheduler == "none" else least.persistent
-        return self._total_us(order, least, cycles, moved.us, moved.early_us)
+        return self._total_us(order, least, cycles, known.us, known.early_us)
 
-    def estimates(self, order: Schedule) -> Callable[[Schedule], float]:
+    def known_of(self, order: Schedule) -> tuple[Any, Moved]:
+        """What its schedules have in common, after what tells them from those of others: a tile
+        that is asked for comes no sooner than one that is known."""
+        return order.scheduler == "none", self._face.moved_us(order)
+
+    def estimated(self, order: Schedule, known: Moved) -> Iterator[tuple[float, Stored]]:
         """The microseconds that are estimated of each schedule that hands out tiles so."""
-        return lambda leaf: tensor_estimate(self.problem, leaf, self.target).total_us
+        problem, target, (steps, rounds) = self.problem, self.target, self._known_of(order)
+        for stored in self._stores.of(order, rounds):
+            found = spans_of(problem, stored.by(order), target, steps, known, stored.cycles)
+            yield found.total_us, stored
+
+    def _known_of(self, order: Schedule) -> tuple[Steps, int]:
+        least = self._least_of(order)
+        return least.steps, least.rounds
 
     def _least_of(self, branch: Schedule) -> Least:
         shared = branch.cluster, branch.pair, branch.split_grid
         if shared not in self._of_sharings:
-            self._of_sharings[shared] = Least.of(self.problem, branch, self.target)
+            stores = self._face.stores_of(branch)
+            self._of_sharings[shared] = Least.of(self.problem, branch, self.target, stores)
         return self._of_sharings[shared]
 
     def _total_us(
@@ -220,19 +258,28 @@ class Least(NamedTuple):
     rounds: int
 
     @staticmethod
-    def of(problem: Problem, branch: Schedule, target: Target) -> Least:
+    def of(
+        problem: Problem, branch: Schedule, target: Target, stores: Sequence[LeastStore]
+    ) -> Least:
+        """With one of these stores."""
         steps, rounds = steps_of(problem, branch, target), tile_rounds(problem, branch, target)
-        epilogue = steps.completion + _least_epilogue_cycles(problem, branch, target)
-        stages = fitting_stages(problem, branch, target)
-        waves = _least_of_waves(problem, branch, target, rounds, (steps, stages, epilogue))
-        period = max(steps.k_tiles * max(steps.step, steps.ring / stages), epilogue)
+        stage_bytes = problem.stage_bytes(branch)
+        waves = persistent = math.inf
+        for smem_bytes, cycles in stores:
+            stages = stages_beside(smem_bytes, stage_bytes, target)
+            epilogue = steps.completion + cycles
+            period = max(steps.k_tiles * max(steps.step, steps.ring / stages), epilogue)
+            persistent = min(persistent, steps.before + rounds * period + epilogue)
+            cta = _Cta(steps, stages, stage_bytes, smem_bytes, epilogue)
+            waves = min(waves, _least_of_waves(problem, branch, target, rounds, cta))
+        epilogue = steps.completion + min([store.cycles for store in stores], default=math.inf)
         gathered = gathered_cycles(problem, branch, target)
         around = tensor_figures(target).cold_fill + gathered
         return Least(
             steps,
             ends=steps.before + epilogue + gathered,
             waves=waves + around,
-            persistent=steps.before + rounds * period + epilogue + around,
+            persistent=persistent + around,
             rounds=rounds,
         )
 
@@ -263,24 +310,33 @@ def _least_epilogue_cycles(problem: Problem, schedule: Schedule, target: Target)
     return min(least, staged + beside_bytes / chip.shared_rate)
 
 
+class _Cta(NamedTuple):
+    """Its steps, the most stages of its ring and their bytes, bytes and cycles of its store."""
+
+    steps: Steps
+    stages: int
+    stage_bytes: int
+    store_bytes: int
+    epilogue: float
+
+
 def _least_of_waves(
-    problem: Problem,
-    schedule: Schedule,
-    target: Target,
-    rounds: int,
-    parts: tuple[Steps, int, float],
+    problem: Problem, schedule: Schedule, target: Target, rounds: int, cta: _Cta
 ) -> float:
     """The least of a CTA a tile: its resources' time, or that of waves of as many CTAs as fit."""
-    (steps, deepest, epilogue), one = parts, schedule.but(scheduler="none", staging=None)
-    busy = steps.before - (steps.step - steps.mma) + rounds * steps.k_tiles * steps.step + epilogue
-    least = math.inf
+    steps, stages, stage_bytes, store_bytes, epilogue = cta
+    deepest, flow = max(1, min(stages, steps.k_tiles)), steps.k_tiles * steps.step
+    alone, turnover = steps.step - steps.mma, tensor_figures(target).cta_turnover
+    more, least = holds_more(problem), math.inf
     for ring in {deepest, *(stages for stages in STAGES if stages < deepest)}:
-        # The deepest, also one beside a staged store, leaves no room for a stage.
-        shared = ring if ring < deepest else max(1, min(deepest, steps.k_tiles) - 1)
-        residents = residents_of(problem, one.but(stages=shared), target, CHOSEN)
-        main = main_loop(steps, ring, CHOSEN)
-        least = min(least, -(-rounds // residents) * (steps.before + main + epilogue))
-    return max(busy, least)
+        used = ring * stage_bytes + store_bytes
+        if more and ring == deepest:  # what else is held may cut it, and leaves no room for a stage
+            used = min(used, target.shared_bytes - RESERVED_BYTES - stage_bytes)
+        residents = residents_with(used, schedule.tile, target, CHOSEN)
+        waves, main = -(-rounds // residents), main_loop(steps, ring, CHOSEN)
+        loops = max(waves * main, 0 if more or residents == 1 else rounds * flow - alone)
+        least = min(least, waves * (steps.before + epilogue + turnover) + loops - turnover)
+    return max(steps.before - alone + rounds * flow + epilogue, least)
 
 
 def _us(cycles: float, clock: float) -> float:

@@ -7,9 +7,11 @@ import pytest
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules.rules import broken_rule
 from tilewright.compiler.schedule.search import search
-from tilewright.compiler.schedule.search.candidates import candidates, rank, sides
+from tilewright.compiler.schedule.search.bounds import TileBounds
+from tilewright.compiler.schedule.search.candidates import candidates, sides
 from tilewright.compiler.schedule.search.choice import choose_schedule, explain_schedule, target_for
 from tilewright.compiler.schedule.search.search import fastest
+from tilewright.compiler.schedule.search.tensor_bounds import TensorBounds
 from tilewright.compiler.spec import MatmulSpec
 
 # Many tiles and few, long sums and short, rows that start anywhere, and what kernels do beside.
@@ -87,11 +89,14 @@ def test_the_search_refines_a_small_part_of_what_there_is(chip, monkeypatch):
     target = target_for(spec, chip)
     problem = Problem.of(spec, target)
 
-    def counting(total_us, candidate):
-        estimated.append(candidate)
-        return rank(total_us, candidate)
+    def counting(bounds, order, known):
+        for total_us, stored in found_of(bounds, order, known):
+            estimated.append(stored.by(order))
+            yield total_us, stored
 
-    monkeypatch.setattr(search, "rank", counting)
+    kind = TensorBounds if target.has_tensor_memory else TileBounds
+    found_of = kind.estimated
+    monkeypatch.setattr(kind, "estimated", counting)
     chosen = fastest(problem, target)
     assert isinstance(chosen, Schedule) and broken_rule(problem, chosen, target) is None
     assert chosen in estimated

@@ -1,0 +1,86 @@
+"""What stores a tile, beside which ring: orders that hand out as many tiles by the same agents have
+the same, and a search looks for it once.
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ....dialects.target import Target
+from ..problem import Problem, Schedule
+from .candidates import leaves
+from .stagings import STAGES_MAX, least_stores
+
+Cycles = Callable[[Problem, Schedule, Target], float]
+
+
+class Stored(NamedTuple):
+    """One of them: fields of a schedule, and the cycles from sums to memory."""
+
+    staging: tuple[int, int] | None
+    ahead: int
+    vectors: str
+    stages: int
+    cycles: float
+
+    def by(self, order: Schedule) -> Schedule:
+        """The schedule that stores so and hands out tiles as an order does."""
+        staging, ahead, vectors, stages, _ = self
+        return order.but(staging=staging, ahead=ahead, vectors=vectors, stages=stages)
+
+
+class Stores:
+    """Those of tiles of one size, with the `cycles` that an estimate says of a schedule."""
+
+    def __init__(self, problem: Problem, target: Target, cycles: Cycles) -> None:
+        self._problem, self._target, self._cycles = problem, target, cycles
+        self._known: dict[tuple[object, ...], list[Stored]] = {}
+
+    def of(self, order: Schedule, rounds: int) -> list[Stored]:
+        """Those that keep the rules, for CTAs of so many tiles."""
+        alone, steps = order.scheduler == "none", self._problem.k_tiles(order)
+        steps = min(STAGES_MAX, steps if alone else steps * rounds)
+        asked = alone, steps, order.pair, order.ping_pong, order.split_k, order.split_grid
+        if asked not in self._known:
+            self._known[asked] = self._found(order)
+        return self._known[asked]
+
+    def _found(self, order: Schedule) -> list[Stored]:
+        found, cycles = [], {}
+        for leaf in leaves(self._problem, order, self._target):
+            way = leaf.staging, leaf.ahead, leaf.vectors
+            if way not in cycles:
+                cycles[way] = self._cycles(self._problem, leaf, self._target)
+            found.append(Stored(*way, leaf.stages, cycles[way]))
+        return found
+
+
+class LeastStore(NamedTuple):
+    """What a way to store asks for at least: bytes of shared memory, and cycles."""
+
+    smem_bytes: int
+    cycles: float
+
+
+def least_of_stores(
+    problem: Problem, tile: Schedule, target: Target, cycles: Cycles
+) -> list[LeastStore]:
+    """Those of tiles of as many rows and columns, whatever K they take, without those that ask for
+    more of both than another."""
+    every = sorted(
+        LeastStore(problem.staging_bytes(small), cycles(problem, fast, target))
+        for small, fast in least_stores(problem, tile, target)
+    )
+    found: list[LeastStore] = []
+    for one in every:
+        if not found or one.cycles < found[-1].cycles:
+            found.append(one)
+    return found
+
+
+def holds_more(problem: Problem) -> bool:
+    """Whether a store may hold more than it asks for at least."""
+    return bool(problem.beside or problem.beside_columns)
