@@ -272,7 +272,7 @@ def test_shared_memory_below_the_first_usable_byte_is_out_of_bounds():
 def test_an_unwritten_shared_byte_cannot_be_read_and_used():
     trap = trapped(
         """mov.u32 %r1, s; setp.eq.u32 %p0, %r0, 0; @%p0 st.shared.u16 [%r1], 1;
-                      @%p0 ld.shared.u32 %r2, [%r1]; @%p0 st.shared.u32 [%r1], %r2;""",
+                      @%p0 ld.shared.u32 %r2, [%r1]; @%p0 st.global.u32 [%rd1], %r2;""",
         np.zeros(1),
         np.zeros(1),
         ".shared .align 4 .b8 s[128];",

@@ -13,6 +13,7 @@ from tilewright.runtime.emulator.machine import swizzle
 IMAGE = 45056
 FACTORS_A, FACTORS_B = 40960, 43008
 OWN = """ld.param.u64 %rd0, [image];
+  barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;  // before tcgen05.alloc
   mov.u32 %r40, %cluster_ctarank; mul.wide.u32 %rd9, %r40, IMAGE_BYTES; add.u64 %rd0, %rd0, %rd9;
 """
 START = """barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;

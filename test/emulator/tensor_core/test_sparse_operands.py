@@ -126,6 +126,7 @@ def test_skipped_elements_of_b_take_no_part_even_if_infinite(tc):
 IMAGE, META, OUT = 32768, 24576, 64 * 128 * 4
 TOGETHER = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
 OWN = f"""ld.param.u64 %rd0, [image];
+  barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;  // before tcgen05.alloc
   mov.u32 %r40, %cluster_ctarank; mul.wide.u32 %rd9, %r40, {IMAGE}; add.u64 %rd0, %rd0, %rd9;
 """
 LEADER = f"""setp.eq.u32 %p4, %r40, 0; and.pred %p0, %p0, %p4;

@@ -251,7 +251,7 @@ def test_any_rows_of_a_known_number_of_matrices_are_refused():
     [
         ({"dynamic_batch": False}, "a dynamic m must come with batch = 0, got 4"),
         ({"stride_c": 99999}, "a dynamic m must come with stride_c = 0, got 99999"),
-        ({"groups": 2, "batch": 0, "dynamic_batch": False}, "groups"),
+        ({"groups": 2}, "batch must be 0 where rows are grouped, got 4"),
     ],
 )
 def test_stacks_that_no_kernel_takes_are_refused(fields, said):
