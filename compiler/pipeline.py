@@ -330,7 +330,7 @@ def parse_module(text: str, filename: str) -> ir.Module:
     except MALFORMED as error:
         raise CompileError(
             f"module: ops must have attributes and types of their own form, got one of another "
-            f"({error}); docs/dialects.md lists them",
+            f"({error}); docs/dialects lists them",
             filename,
         ) from error
     check_counts(module)

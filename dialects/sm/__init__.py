@@ -16,7 +16,6 @@
     sm.product_columns    where products lie there that threads add or read
     sm.weight_columns     where weights lie there that threads have widened
     sm.barriers           mbarriers of a ring, and the arrivals that end their phases
-    sm.scale_columns      where the block scales of a K step lie there
     sm.ring               the ring with that memory and those; sm.turns, sm.staging without one
     sm.copy_ring          a ring that the threads which read it fill by their own copies
 

@@ -1,12 +1,15 @@
-"""docs/passes/ and docs/presets.md say what the code says."""
+"""docs/passes/, docs/dialects/ and docs/presets.md say what the code says."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from tilewright.compiler.pipeline import PASSES, all_presets
-from tilewright.tools.pages import pass_docs, preset_docs
+from tilewright.dialects import pipe, sm, tile
+from tilewright.tools.pages import dialect_docs, pass_docs, preset_docs
+from tilewright.tools.pages.page_folder import read_pages, write_pages
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -18,8 +21,7 @@ def pages():
 
 
 def test_the_pass_pages_are_up_to_date(pages):
-    written = {path.name: path.read_text() for path in (DOCS / "passes").glob("*.md")}
-    assert written == pages, "run python -m tilewright.tools.pages.pass_docs"
+    assert read_pages(DOCS / "passes") == pages, "run python -m tilewright.tools.pages.pass_docs"
 
 
 def test_every_pass_has_a_page_with_its_options_and_short_ir(pages):
@@ -29,6 +31,27 @@ def test_every_pass_has_a_page_with_its_options_and_short_ir(pages):
         options = [option.name for option in fields(pass_class)]
         assert all(f"| `{option}` |" in text for option in options)
         assert len(text.partition("## On a small kernel")[2].splitlines()) < 250, name
+
+
+def test_the_dialect_pages_are_up_to_date():
+    assert read_pages(DOCS / "dialects") == dialect_docs.render_all(), (
+        "run python -m tilewright.tools.pages.dialect_docs"
+    )
+
+
+@pytest.mark.parametrize("dialect", [tile.Tile, pipe.Pipe, sm.Sm])
+def test_the_index_of_the_dialects_leads_to_every_op(dialect):
+    pages = dialect_docs.render_all()
+    index = dict(re.findall(r"^\| \[`([\w.]+)`\]\(([\w/.]+)#", pages["README.md"], re.MULTILINE))
+    for operation in dialect.operations:
+        name = operation.OPERATION_NAME
+        assert f"\n## `{name}`\n" in pages[index[name]]
+
+
+def test_pages_of_what_is_gone_are_dropped(tmp_path):
+    write_pages({"old.md": "old\n", "tile/kept.md": "before\n"}, tmp_path)
+    write_pages({"README.md": "index\n", "tile/kept.md": "after\n"}, tmp_path)
+    assert read_pages(tmp_path) == {"README.md": "index\n", "tile/kept.md": "after\n"}
 
 
 def test_the_preset_page_is_up_to_date():

@@ -18,10 +18,9 @@ PROGRAMS = {
     "explain": f"main explain schedule {SIZES}",
     "explain json": f"main explain schedule {SIZES} --all --json",
     "presets page": "pages.preset_docs",
-    "dialects page": "pages.dialect_docs",
-    "passes page": "pages.pass_docs --help",
+    "pages": "pages.dialect_docs --help",
 }
-LARGE = ("explain json", "dialects page")  # more than a pipe holds, or two writes
+LARGE = ("explain json", "presets page")  # more than a pipe holds, and a page
 FULL = "No space left on device"
 CLOSED = "Bad file descriptor"
 

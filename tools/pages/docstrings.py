@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from typing import Any
+
+# A line of a list of ops: a name, and behind two spaces what it does.
+LISTED = re.compile(r"\w+\.\w+ {2,}\S")
 
 
 def summary(documented: Any) -> str:
@@ -14,6 +18,8 @@ def summary(documented: Any) -> str:
 
 def details(documented: Any) -> list[str]:
     """What stands behind the first paragraph; an indented paragraph is a picture or a table.
+
+    So is one that begins with a line of a list of ops.
 
     A sentence must follow the last picture: a docstring whose rest is all indented has no indent.
     """
@@ -26,4 +32,8 @@ def _text(documented: Any) -> str:
 
 
 def _paragraph(text: str) -> str:
-    return f"```text\n{textwrap.dedent(text)}\n```" if text.startswith("    ") else text
+    return f"```text\n{textwrap.dedent(text)}\n```" if _is_block(text) else text
+
+
+def _is_block(text: str) -> bool:
+    return text.startswith("    ") or bool(LISTED.match(text))

@@ -5,7 +5,6 @@ python -m tilewright.tools.pages.pass_docs [FOLDER]
 
 from __future__ import annotations
 
-import argparse
 import ast
 import difflib
 import importlib
@@ -47,9 +46,9 @@ from ...passes.schedule.copy_insertion import CopyInsertion
 from ...passes.tiling import kernel, mma
 from ...passes.tiling.tiling import Tiling
 from ..command_line.arguments import DEFAULT_TARGET
-from ..command_line.own_process import as_process
 from ..explain.memory import plan_of
 from .docstrings import details, summary
+from .page_folder import write_folder
 
 LEGALITY = {
     "legality": legality,
@@ -373,17 +372,5 @@ HOW_SHOWN = {
 SHOWN = {"select-instructions": _outline, "lower-to-nvvm": _op_counts}
 
 
-def main(folder: Path) -> None:
-    """Write every page into `folder` and drop pages of passes that are gone."""
-    pages = render_all()
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in set(folder.glob("*.md")) - {folder / name for name in pages}:
-        path.unlink()
-    for name, text in pages.items():
-        (folder / name).write_text(text)
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
-    sys.exit(as_process(lambda: main(parser.parse_args().folder)))
+    sys.exit(write_folder(render_all, FOLDER))
