@@ -38,7 +38,7 @@ class KernelOp(
 
     Its arguments are the kernel's parameters: tensor maps (`!llvm.ptr`) and pointers to global
     memory (`!llvm.ptr<1>`), and last the rows of C, and then its matrices, where a launch says them
-    (`i32`). `launch` is what a launch needs (docs/bundle.md), as JSON text.
+    (`i32`). `launch` is what a launch needs (docs/manifest.md), as JSON text.
     """
 
     sym_name: ir.StringAttr

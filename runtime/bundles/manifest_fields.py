@@ -1,4 +1,4 @@
-"""Which fields `manifest.json` of a bundle has, and what each may be (docs/bundle.md)."""
+"""Which fields `manifest.json` of a bundle has, and what each may be (docs/manifest.md)."""
 
 from __future__ import annotations
 

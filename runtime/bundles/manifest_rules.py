@@ -23,7 +23,7 @@ ADDRESSES_BYTES = 2**47
 UNIT_BYTES = 16
 SWIZZLE_BYTES = {"32B": 32, "64B": 64, "128B": 128}
 NARROWER = ("bf16", "f16", "f32", "e4m3", "e5m2")
-# How many operands the operations of an epilogue take (docs/bundle.md).
+# How many operands the operations of an epilogue take (docs/manifest.md).
 OPERANDS = {
     **dict.fromkeys(("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.addi"), 2),
     **dict.fromkeys(("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf"), 2),

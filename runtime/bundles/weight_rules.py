@@ -1,4 +1,4 @@
-"""What a manifest must say of weights with scales of groups (docs/bundle.md)."""
+"""What a manifest must say of weights with scales of groups (docs/manifest.md)."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def launch_config(
     """What cuLaunchKernelEx takes besides the function and its parameters.
 
     A cluster of one CTA gets no attribute. Programmatic stream serialization is set only for
-    kernels that wait for the grids before them by themselves (docs/bundle.md, "schedule"), and
+    kernels that wait for the grids before them by themselves (docs/manifest.md, "schedule"), and
     where the launch is to be `dependent`; elsewhere such a kernel's wait returns at once.
     """
     config = api.CUlaunchConfig()

@@ -54,7 +54,7 @@ def encode_arguments(api: Any, declared: Mapping[str, Any], pointer: int) -> tup
     """All arguments but the map itself, in the order of the driver API; sizes as declared.
 
     `api` has the driver's enumerations, `declared` is a tensor_map of a manifest
-    (docs/bundle.md), `pointer` the tensor's address.
+    (docs/manifest.md), `pointer` the tensor's address.
     """
     return (
         _enum(api, declared, "dtype"),

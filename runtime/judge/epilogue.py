@@ -1,4 +1,4 @@
-"""The epilogue program of a manifest, evaluated on intervals (docs/bundle.md, "epilogue")."""
+"""The epilogue program of a manifest, evaluated on intervals (docs/manifest.md, "epilogue")."""
 
 from __future__ import annotations
 

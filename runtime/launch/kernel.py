@@ -69,7 +69,7 @@ class Kernel:
 
     @property
     def manifest(self) -> Mapping[str, Any]:
-        """The bundle's manifest (docs/bundle.md)."""
+        """The bundle's manifest (docs/manifest.md)."""
         return self.bundle.manifest
 
     def __call__(self, *inputs: Any, out: Any = None, stream: int | None = None) -> Any:

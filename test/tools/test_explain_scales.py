@@ -78,20 +78,6 @@ def test_the_pictures_of_the_page_are_those_of_the_commands(tilewright, tmp_path
     assert path.read_text() == (DOCS / "block-scales" / name).read_text()
 
 
-def test_the_python_of_the_page_gives_what_its_comments_say():
-    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "block-scales.md").read_text(), re.DOTALL)
-    names: dict[str, object] = {}
-    said = 0
-    for line in code.splitlines():
-        expression, _, comment = line.partition("  # ")
-        if comment:
-            assert repr(eval(expression, names)) == comment.strip()
-            said += 1
-        else:
-            exec(expression, names)
-    assert said == 5
-
-
 def test_the_table_of_the_page_is_that_of_the_formats():
     page = (DOCS / "block-scales.md").read_text()
     for form in scales.FORMATS.values():

@@ -81,7 +81,7 @@ def test_the_rule_of_scaled_products_speaks_of_where_the_sums_are(
 
 def test_the_page_on_block_scales_has_the_estimates():
     """A change of the estimate or of a chip's figures shows in its table."""
-    page = (Path(__file__).parents[2] / "docs/block-scales.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/block-scales-in-kernels.md").read_text()
     rows = {cells[0]: cells[1:] for line in page.splitlines() if len(cells := cells_of(line)) == 7}
     target, shown = find_target("sm_100a"), {}
     for m, n, k in ((4096, 4096, 4096), (8192, 8192, 16384)):

@@ -56,7 +56,7 @@ def launch_attribute(kernel: KernelOp, mma: str) -> ir.StringAttr:
 
 
 def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
-    """The manifest's part that the kernel determines (docs/bundle.md); it multiplies by `mma`."""
+    """The manifest's part that the kernel determines (docs/manifest.md); it multiplies by `mma`."""
     memory = walk(kernel, SharedMemoryOp | RingOp | CopyRingOp | TensorMemoryOp)
     (shared,) = [op for op in memory if isinstance(op, SharedMemoryOp)]
     return {

@@ -12,7 +12,7 @@ from ...base import walk
 
 
 def describe_names(kernel: KernelOp) -> dict[str, Any]:
-    """The manifest's field `names` (docs/bundle.md)."""
+    """The manifest's field `names` (docs/manifest.md)."""
     found = walk(kernel, BarriersOp | WarpsOp)
     marks = {op.column.value: op.place.value for op in walk(kernel, MarkOp)}
     return {

@@ -1,4 +1,4 @@
-"""What a manifest has in the place of a size that a launch says (docs/bundle.md)."""
+"""What a manifest has in the place of a size that a launch says (docs/manifest.md)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def size_parameters(kernel: KernelOp) -> list[dict[str, Any]]:
 
 
 def grid_of(kernel: KernelOp, tile: tuple[int, int]) -> list[Any]:
-    """CTAs along x, y and z; of any size, those along x or y as a formula (docs/bundle.md)."""
+    """CTAs along x, y and z; of any size, those along x or y as a formula (docs/manifest.md)."""
     grid, cluster = integers_of(kernel.grid), integers_of(kernel.cluster)
     if not has_dynamic_size(kernel):
         return grid

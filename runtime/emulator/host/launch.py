@@ -85,7 +85,7 @@ def launch(
     seed: fixes scheduling and poison; each seed gives one legal order.
     max_steps: warp instructions after which to give up.
     resident: CTAs that fit on the device at the same time; a cluster always fits.
-    names: of barriers and warps, for reports, as in a bundle's manifest (docs/bundle.md).
+    names: of barriers and warps, for reports, as in a bundle's manifest (docs/manifest.md).
     trace: a file for a trace that Perfetto and Chrome show (docs/emulator.md). It is also written
         when the kernel fails.
     profile: fill `report.profile`: bytes by memory and engine, bank conflicts, requests and

@@ -19,7 +19,7 @@ class Names:
 
     @staticmethod
     def of(description: Mapping[str, Any] | None) -> Names:
-        """From the field `names` of a bundle's manifest (docs/bundle.md); None names nothing."""
+        """From the field `names` of a bundle's manifest (docs/manifest.md); None names nothing."""
         if description is None:
             return Names()
         barriers: dict[int, str] = {}
