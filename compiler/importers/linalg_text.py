@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...dialects.errors import CompileError
-from ...dialects.target import TARGETS
+from ...dialects.target import TARGETS, find_target
 
 SHORT_SUMS = ("sm_89", "sm_90a")
 """Chips that sum products of 8-bit floats with 14 bits."""
@@ -35,17 +35,27 @@ class LinalgText:
     exact_sums: bool = False
     parts: tuple[tuple[str, Any], ...] = ()
 
-    def has_two_levels(self, chip: str) -> bool:
-        """Whether threads of the chip shall add the sums of parts of K, in f32."""
-        return self.exact_sums and chip in TWO_LEVEL_CHIPS
+    def has_two_levels(self, target: str) -> bool:
+        """Whether threads of the target shall add the sums of parts of K, in f32."""
+        return self.exact_sums and adds_two_levels(target)
 
-    def check_sums(self, chip: str) -> None:
-        """Refuse a chip whose sums are shorter than the text's, if its threads can't add them."""
-        if self.exact_sums and chip in SHORT_SUMS and not self.has_two_levels(chip):
-            raise CompileError(f"{self.name}: {short_sums_rule(chip)}")
+    def check_sums(self, target: str) -> None:
+        """Refuse a target whose sums are shorter than the text's, if its threads can't add them."""
+        if self.exact_sums and sums_are_short(target) and not adds_two_levels(target):
+            raise CompileError(f"{self.name}: {short_sums_rule(target)}")
 
 
-def short_sums_rule(chip: str) -> str:
+def sums_are_short(target: str) -> bool:
+    """Whether a chip, or that of a GPU, sums products of 8-bit floats with 14 bits."""
+    return find_target(target).chip in SHORT_SUMS
+
+
+def adds_two_levels(target: str) -> bool:
+    """Whether it does, and its threads can add in f32 what it sums of parts of K."""
+    return find_target(target).chip in TWO_LEVEL_CHIPS
+
+
+def short_sums_rule(target: str) -> str:
     """What a scaled_mm must say where sums are short."""
-    rule = f"use_fast_accum must be True on {chip}, whose sums of 8-bit floats have 14 bits"
+    rule = f"use_fast_accum must be True on {target}, whose sums of 8-bit floats have 14 bits"
     return f"{rule}, got False; pass True, or multiply in bf16"

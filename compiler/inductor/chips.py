@@ -1,4 +1,4 @@
-"""For which chip the regions of a graph are compiled, if they are taken at all."""
+"""For which chip or GPU the regions of a graph are compiled, if they are taken at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAMILIES = (9, 10)
 
 
 def chip_of(device: torch.device, settings: Settings) -> tuple[str, str]:
-    """(the chip, "") for tensors on a device, or ("", why they are left to Inductor)."""
+    """(the target, "") for tensors on a device, or ("", why they are left to Inductor)."""
     if device.type == "cpu":
         if settings.device == "emulator":
             return settings.target or DEFAULT_TARGET, ""
@@ -41,7 +41,7 @@ def _chip_of_gpu(number: int, target: str) -> tuple[str, str]:
         warnings.warn(f"tilewright: {reason}; all is left to Inductor", stacklevel=2)
         return "", reason
     try:
-        return find_target(target or default_target(number)).chip, ""
+        return find_target(target or default_target(number)).name, ""
     except (CompileError, DeviceError, ImportError) as error:
         warnings.warn(f"tilewright: all is left to Inductor: {error}", stacklevel=2)
         return "", str(error)

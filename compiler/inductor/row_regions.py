@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...dialects.errors import CompileError, OptionError
-from ...dialects.target import find_target
 from ...runtime.bundles.bundle import Bundle, together
 from ...runtime.bundles.several import Bands, bands_of
 from ..calls.dense.fused_rows import AXES, any_rows
@@ -92,10 +91,10 @@ class Outline(NamedTuple):
         """With the kernels, chosen where they are not kept; CompileError where there are none."""
         how = How(target=self.target, math=self.math, m=self.size)
         buckets = buckets_of_rows(self.spec, self.target, how)
-        chip, first = find_target(self.target).chip, self.first
+        first = self.first
         jobs: dict[str, Job] = {}
         for bucket in buckets:
-            job = _source(bucket, self.epilogue, first), chip, bucket.pipeline, self.math
+            job = _source(bucket, self.epilogue, first), self.target, bucket.pipeline, self.math
             jobs[digest(describe_request(*job))] = job
         bands = bands_of([each.ranges for each in buckets])
         known = first.spec, self.target, buckets[0].pipeline, self.math

@@ -25,7 +25,7 @@ from ..calls.kernels.kernels import How, pipeline_of
 from ..calls.operands.operands import Operand, operand_of, result_type, spec_of
 from ..calls.operands.placement import why_copied
 from ..importers.epilogue_function import Argument, Frame, import_epilogue
-from ..importers.linalg_text import SHORT_SUMS, TWO_LEVEL_CHIPS, LinalgText, short_sums_rule
+from ..importers.linalg_text import LinalgText, adds_two_levels, short_sums_rule, sums_are_short
 from ..importers.traced_function import TensorLike
 from ..spec import TWO_LEVEL, MatmulSpec
 from ..spec.epilogue import Epilogue
@@ -53,7 +53,7 @@ class Input(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What is compiled for a region, for which chip, and what its kernel reads.
+    """What is compiled for a region, for which chip or GPU, and what its kernel reads.
 
     key: the name of the kernel in the cache.
     """
@@ -149,9 +149,9 @@ def _sums_two_levels(region: Region, target: str) -> bool:
     """Whether sums that a chip makes too short must be added up in f32; refused where none can."""
     first = region.products[0]
     exact = dtype_of(first.a).itemsize == 1 and not has_short_sums(first.multiplies)
-    if not exact or target not in SHORT_SUMS or first.blocks:
+    if not exact or not sums_are_short(target) or first.blocks:
         return False
-    if target not in TWO_LEVEL_CHIPS:
+    if not adds_two_levels(target):
         raise CompileError(f"_scaled_mm: {short_sums_rule(target)}")
     return True
 

@@ -8,11 +8,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from graphs import draw, graph_of
+from graphs import regions as regions_of
 from torch._inductor import config
 from torch.testing import assert_close
 
 import tilewright
 from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle
+from tilewright.compiler.calls.kernels.kernels import How, pipeline_of
 from tilewright.compiler.inductor import (
     ahead,
     backend,
@@ -26,6 +28,7 @@ from tilewright.compiler.inductor.graph_pass import RegionPass, take_regions
 from tilewright.compiler.inductor.operator import region_operator
 from tilewright.compiler.inductor.report import LOGGER
 from tilewright.compiler.inductor.settings import Settings, split_options
+from tilewright.compiler.inductor.source import prepare
 from tilewright.dialects.errors import CompileError, OptionError
 
 ON_EMULATOR = Settings(device="emulator")
@@ -166,6 +169,19 @@ def test_a_gpu_of_another_family_is_named_once(monkeypatch):
         found = [chips.chip_of(torch.device("cuda:0"), Settings()) for _ in range(2)]
     assert len(said) == 1 and found[0] == found[1] and found[0][0] == ""
     chips._chip_of_gpu.cache_clear()
+
+
+def test_regions_have_the_schedules_of_the_gpu_that_they_are_for(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda number: (9, 0))
+    monkeypatch.setattr(chips, "default_target", lambda number: "h100")
+    chips._chip_of_gpu.cache_clear()
+    assert chips.chip_of(torch.device("cuda:0"), Settings()) == ("h100", "")
+    chips._chip_of_gpu.cache_clear()
+    gradient, x = torch.empty(8192, 768).bfloat16(), torch.empty(8192, 768).bfloat16()
+    (region,) = regions_of(lambda gradient, x: gradient.T @ x, gradient, x)
+    own, other = (prepare(region, target) for target in ("h100", "h200"))
+    assert own.pipeline != other.pipeline
+    assert own.pipeline == pipeline_of(own.spec, "h100", How())
 
 
 def test_any_number_of_rows_is_one_graph_and_shared_kernels(rows):

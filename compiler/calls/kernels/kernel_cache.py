@@ -79,12 +79,12 @@ def keep(key: str, bundle: Bundle) -> Bundle:
 def describe_request(
     source: MatmulSpec | LinalgText, target: str, pipeline: str, math: str = ""
 ) -> dict[str, Any]:
-    """Everything that a bundle follows from: source, target, schedule, tools, our own sources."""
+    """Everything that a bundle follows from: source, chip, schedule, tools, our own sources."""
     of_text = isinstance(source, LinalgText)
     return {
         "spec": None if of_text else source.as_dict(),
         "text": repr(source) if of_text else None,
-        "target": target,
+        "target": find_target(target).chip,
         "pipeline": pipeline,
         **({"math": math} if math else {}),
         "tools": versions(),

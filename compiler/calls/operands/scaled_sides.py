@@ -13,7 +13,7 @@ from ....dialects.dtypes import (
     blockwise_scale_shape,
 )
 from ....dialects.errors import OptionError
-from ...importers.linalg_text import SHORT_SUMS, TWO_LEVEL_CHIPS, short_sums_rule
+from ...importers.linalg_text import adds_two_levels, short_sums_rule, sums_are_short
 from ...spec import TWO_LEVEL
 from .coarse_scales import COARSE, coarse_scales
 from .operands import check_tensors
@@ -47,14 +47,14 @@ class Side(NamedTuple):
     form: str = ""
 
 
-def sums_of(function: str, chip: str, rows: Any, use_fast_accum: bool) -> str:
+def sums_of(function: str, target: str, rows: Any, use_fast_accum: bool) -> str:
     """How a spec adds up products of operands like `rows`, whose scales are factors: on two levels
-    where the chip's own sums of 8-bit floats are short, and may not be."""
-    short = chip in SHORT_SUMS and rows.is_floating_point() and rows.itemsize == 1
+    where the target's own sums of 8-bit floats are short, and may not be."""
+    short = sums_are_short(target) and rows.is_floating_point() and rows.itemsize == 1
     if use_fast_accum or not short:
         return ""
-    if chip not in TWO_LEVEL_CHIPS:
-        raise OptionError(f"{function}: {short_sums_rule(chip)}")
+    if not adds_two_levels(target):
+        raise OptionError(f"{function}: {short_sums_rule(target)}")
     return TWO_LEVEL
 
 

@@ -3,12 +3,16 @@
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from tilewright.compiler.calls.kernels import kernels
+from tilewright.compiler.calls.kernels.kernel_cache import describe_request, digest
+from tilewright.compiler.calls.operands.scaled_sides import sums_of
 from tilewright.compiler.driver import compile_matmul, plan_passes
+from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.schedule.chips.chip_figures import figures
 from tilewright.compiler.schedule.search.choice import choose_schedule
-from tilewright.compiler.spec import MatmulSpec
+from tilewright.compiler.spec import TWO_LEVEL, MatmulSpec
 from tilewright.dialects.errors import OptionError
 from tilewright.dialects.target import GPUS, find_target
 
@@ -43,6 +47,23 @@ def test_calls_take_the_schedules_of_the_gpu_that_they_are_for(monkeypatch, name
     gpu = SimpleNamespace(name=name, target="sm_90a")
     monkeypatch.setattr(kernels, "open_device", lambda kind: SimpleNamespace(gpu=lambda index: gpu))
     assert kernels.default_target(0) == target
+
+
+@pytest.mark.parametrize(
+    ("target", "sums"), [("h100", TWO_LEVEL), ("h200", TWO_LEVEL), ("b200", "")]
+)
+def test_sums_of_8_bits_are_as_exact_by_a_gpus_name_as_by_its_chips(target, sums):
+    rows = torch.empty(1, 1).to(torch.float8_e4m3fn)
+    assert sums_of("scaled_mm", target, rows, use_fast_accum=False) == sums
+    assert sums_of("scaled_mm", target, rows, use_fast_accum=True) == ""
+    text = LinalgText("", "text", exact_sums=True)
+    assert text.has_two_levels(target) is (sums == TWO_LEVEL)
+
+
+def test_a_kernel_has_one_key_by_the_names_of_a_gpu_and_of_its_chip():
+    spec, pipeline = MatmulSpec(64, 64, 64), "tiling"
+    keys = {digest(describe_request(spec, name, pipeline)) for name in ("h100", "h200", "sm_90a")}
+    assert len(keys) == 1
 
 
 def test_an_unknown_gpu_is_refused_with_those_that_are_known():
