@@ -3,12 +3,12 @@
     python benchmarks/few_rows.py compile FOLDER [--target h100] [--shapes MxNxK,…]
     python benchmarks/few_rows.py run FOLDER [--rounds 15] [--json PATH] [--no-inductor]
 
-A shape is MxNxK, or Mx2xNxK of silu(x·Gᵀ) * (x·Uᵀ). `compile` writes FOLDER/SHAPE.lanes.zip, by
-the schedule of `compiler/schedule/kinds/lane_schedule.py`, and FOLDER/SHAPE.tiles.zip, by the best
-one of a tensor core. `run` compares each output with float64, on a poisoned one, and times all in
-CUDA graphs with a small kernel behind each launch (runtime/gpu/graphs.py), with weights that
-together exceed L2 three times. `copy` is torch's of half of the weights to the other half, which
-moves as many bytes as reading all. Inductor compiles with max-autotune.
+A shape is MxNxK, or Mx2xNxK of silu(x·Gᵀ) * (x·Uᵀ). `compile` writes FOLDER/SHAPE.tiles.zip, by
+the best schedule of a tensor core, and of rows that lanes take FOLDER/SHAPE.lanes.zip, by that of
+`compiler/schedule/kinds/lane_schedule.py`. `run` compares each output with float64, on a poisoned
+one, and times all in CUDA graphs with a small kernel behind each launch (runtime/gpu/graphs.py),
+with weights that together exceed L2 three times. `copy` is torch's of half of the weights to the
+other half, which moves as many bytes as reading all. Inductor compiles with max-autotune.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def compile_all(options: argparse.Namespace) -> int:
     """Both kernels of all shapes; 1 where one is refused."""
     from tilewright.compiler.importers.epilogue_function import Frame, import_epilogue
     from tilewright.compiler.importers.linalg_text import LinalgText
-    from tilewright.compiler.schedule.kinds.lane_schedule import lane_schedule
+    from tilewright.compiler.schedule.kinds.lane_schedule import lane_schedule, lanes_take
     from tilewright.compiler.schedule.search.choice import choose_schedule, target_for
     from tilewright.compiler.spec import MatmulSpec
 
@@ -76,7 +76,9 @@ def compile_all(options: argparse.Namespace) -> int:
             spec, epilogue, *_ = import_epilogue(spec, Frame.of([m, n], 0), swiglu, [])
             source = LinalgText(spec.mlir_text(epilogue), "swiglu", ("a", "g", "u"))
         target = target_for(spec, options.target)
-        kinds = {"lanes": lane_schedule, "tiles": choose_schedule}
+        kinds: dict[str, Any] = {"tiles": choose_schedule}
+        if lanes_take(spec):
+            kinds["lanes"] = lane_schedule
         for name, choose in kinds.items():
             path = options.folder / f"{shape}.{name}.zip"
             made.append(write_bundle(source, path, options.target, choose(spec, target).pipeline()))

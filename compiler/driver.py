@@ -49,6 +49,7 @@ from .schedule.kinds.warp_schedule import is_by_warps, warp_schedule
 from .schedule.problem import Problem
 from .schedule.search.choice import choose_schedule, in_order, target_for
 from .schedule.short_steps import passes_of
+from .schedule.tuned_pipelines import tuned_pipeline
 from .spec import MatmulSpec
 from .spec.kernel_name import kernel_name
 from .stages import timed
@@ -313,10 +314,14 @@ def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
 
 @functools.lru_cache(4096)
 def choose_pipeline(spec: MatmulSpec, target: str, by_lanes: bool = True) -> str:
-    """The pipeline of the schedule that the estimates favour (`tilewright explain schedule`).
+    """The pipeline of the schedule that was measured, or that the estimates favour (`tilewright
+    explain schedule`).
 
     by_lanes: whether threads may multiply by themselves, where a tensor core could.
     """
+    measured = tuned_pipeline(spec, find_target(target)) if by_lanes else None
+    if measured is not None:
+        return measured.pipeline()
     if spec.is_scaled:
         from .schedule.kinds.scaled_schedule import scaled_schedule  # here: few kernels need it
 

@@ -143,6 +143,8 @@ def add_rows(path: Path, rows: Iterable[Any]) -> None:
     for earlier in _lines(path) if path.exists() else []:
         table.writerow(_cells({RELEASED: 0, **asdict(PLAIN)}) | earlier)
     for row in rows:
+        if row.schedule is None:  # of lanes, which have an estimate of their own
+            continue
         sizes = {name: getattr(row.problem, name) for name in "mnk"}
         found = {**sizes, "us": f"{row.us:.2f}", RELEASED: 0, **asdict(row.schedule)}
         table.writerow(_cells(found))

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ...dialects.errors import CompileError
-from ...dialects.target import Target
+from ...dialects.target import GPUS, Target
 from ...runtime.atomic import write_file
 from ...runtime.bundles.schema import Integer, ListOf, Nullable, OneOf, Positive, Record, Text
 from ...runtime.regular_files import UnfitFile, read_regular
@@ -74,11 +74,16 @@ SCHEDULE = Record(
     },
     closed=True,
 )
-_ENTRY = Record(
-    {"problem": PROBLEM, "schedule": SCHEDULE, "us": Positive(), "gpu": Text(), "date": Text()},
+_MEASURED = {"us": Positive(), "gpu": Text(), "date": Text()}
+_ENTRY = Record({"problem": PROBLEM, "schedule": SCHEDULE, **_MEASURED}, closed=True)
+PIPELINES = "pipelines"
+PASSES_MAX = 4096
+_PIPELINE = Record({"spec": Record(), "pipeline": Text(PASSES_MAX), **_MEASURED}, closed=True)
+TABLE = Record(
+    {"schema": OneOf((SCHEMA,)), "entries": ListOf(_ENTRY, 0, 100_000)},
+    optional={PIPELINES: ListOf(_PIPELINE, 0, 100_000)},
     closed=True,
 )
-TABLE = Record({"schema": OneOf((SCHEMA,)), "entries": ListOf(_ENTRY, 0, 100_000)}, closed=True)
 
 
 @dataclass(frozen=True)
@@ -153,10 +158,17 @@ def tuned_schedule(problem: Problem, target: Target) -> Tuned | None:
     """
     alike = _entries(target.chip, _kind(problem))
     serving = [entry for entry in alike if entry.serves_sizes(problem)]
-    own = [entry for entry in serving if target.gpu in entry.gpu.lower()]
+    own = [entry for entry in serving if is_of_gpu(entry.gpu, target)]
     cached = _operand_bytes(problem) <= figures(target).l2_size
     taken = own or (serving if cached else [])
     return min(taken, key=lambda entry: _distance(entry.problem, problem), default=None)
+
+
+def is_of_gpu(gpu: str, target: Target) -> bool:
+    """Whether a GPU by this name is the target's: for a chip's usual one, none that has a target of
+    its own."""
+    others = {each.gpu for each in GPUS.values() if each.gpu and each.gpu in gpu.lower()}
+    return target.gpu in others if target.gpu else not others
 
 
 def _operand_bytes(problem: Problem) -> int:
@@ -205,6 +217,11 @@ def _read(path: Path, changed: int) -> tuple[Tuned, ...]:
 
 def read_table(path: Path) -> tuple[Tuned, ...]:
     """The entries of a table; `CompileError` says what is wrong with the file."""
+    return tuple(_entry(each) for each in parsed_table(path)["entries"])
+
+
+def parsed_table(path: Path) -> dict[str, Any]:
+    """The JSON of a table; `CompileError` says what is wrong with the file."""
     try:
         table = parse_json(read_regular(path, LIMIT_BYTES))
         if table["schema"] != SCHEMA:
@@ -213,7 +230,7 @@ def read_table(path: Path) -> tuple[Tuned, ...]:
             )
         if broken := TABLE.check(table, "table"):
             raise ValueError(broken)
-        return tuple(_entry(each) for each in table["entries"])
+        return table
     except (UnfitFile, ValueError, KeyError, TypeError) as error:
         raise CompileError(
             f"{path}: must be a table that tilewright tune has written, got"
@@ -246,14 +263,24 @@ def _of_json(values: Mapping[str, Any]) -> dict[str, Any]:
     return {n: tuple(each) if isinstance(each, list) else each for n, each in values.items()}
 
 
-def write_table(path: Path, entries: Iterable[Tuned]) -> None:
-    """Write a table, sorted by size; one entry a problem, of which the last one counts."""
-    unique = {entry.problem: entry for entry in entries}
-    ordered = sorted(unique.values(), key=lambda entry: tuple(asdict(entry.problem).values()))
-    lines = ",\n".join(json.dumps(_plain(entry)) for entry in ordered)
-    text = f'{{"schema": {SCHEMA}, "entries": [\n{lines}\n]}}\n'
+def write_table(
+    path: Path, entries: Iterable[Tuned], pipelines: Iterable[Mapping[str, Any]] = ()
+) -> None:
+    """Write a table, sorted by size; one entry a problem and GPU, of which the last one counts."""
+    unique = {(entry.problem, entry.gpu): entry for entry in entries}
+    ordered = sorted(
+        unique.values(), key=lambda entry: (*asdict(entry.problem).values(), entry.gpu)
+    )
+    text = f'{{"schema": {SCHEMA}, "entries": [\n{_lines(map(_plain, ordered))}\n]'
+    if passes := _lines(pipelines):
+        text += f', "{PIPELINES}": [\n{passes}\n]'
+    text += "}\n"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, text.encode())
+
+
+def _lines(values: Iterable[Mapping[str, Any]]) -> str:
+    return ",\n".join(map(json.dumps, values))
 
 
 def _plain(entry: Tuned) -> dict[str, Any]:

@@ -7,8 +7,11 @@ from dataclasses import asdict
 import pytest
 
 from tilewright.compiler import own_sources
+from tilewright.compiler.driver import choose_pipeline
+from tilewright.compiler.schedule import tuned_schedules
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.search import choice
+from tilewright.compiler.schedule.tuned_pipelines import read_pipelines
 from tilewright.compiler.schedule.tuned_schedules import read_table
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
@@ -16,7 +19,7 @@ from tilewright.runtime import read_bundle
 from tilewright.tools.commands import tune
 from tilewright.tools.main import main
 from tilewright.tools.tuning import candidates as tune_candidates
-from tilewright.tools.tuning.candidates import candidates_of
+from tilewright.tools.tuning.candidates import candidates_of, of_every_kind
 from tilewright.tools.tuning.progress import left
 
 
@@ -148,10 +151,10 @@ def test_an_index_that_is_none_is_refused(tmp_path, capsys):
     ("entry", "got"),
     [
         ("{}", "1x1x1.00.zip: must have the field 'target', got none"),
-        ('{"target": "sm_90a", "problem": {}}', "1x1x1.00.zip: must have the field 'schedule'"),
-        ('{"target": "sm_90a", "schedule": {}}', "1x1x1.00.zip: must have the field 'problem'"),
+        ('{"target": "sm_90a", "spec": {}}', "1x1x1.00.zip: must have the field 'pipeline'"),
+        ('{"target": "sm_90a", "pipeline": "p"}', "1x1x1.00.zip: must have the field 'spec'"),
         (
-            '{"target": "sm_90a", "schedule": {}, "problem": 3}',
+            '{"target": "sm_90a", "spec": {}, "pipeline": "p", "problem": 3}',
             "1x1x1.00.zip.problem: must be an object, got 3",
         ),
     ],
@@ -171,7 +174,11 @@ SIZES |= {"a_major": "k", "b_major": "k"}
 def text_of(**fields):
     """Results of one row with other fields."""
     row = {"problem": SIZES, "schedule": {"tile": [64, 64, 64]}, "us": 3.5, "target": "sm_90a"}
-    return json.dumps({"gpu": "NVIDIA H200", "date": "2026-11-20", "rows": [row | fields]})
+    return rows_of(row | fields)
+
+
+def rows_of(*rows):
+    return json.dumps({"gpu": "NVIDIA H200", "date": "2026-11-20", "rows": rows})
 
 
 @pytest.mark.parametrize("step", [["rank"], ["table", "-o", "OUT"]])
@@ -180,8 +187,17 @@ def text_of(**fields):
     [
         ("{}", "KeyError: 'rows'"),
         ('{"gpu": "", "date": "", "rows": []}', "no row"),
-        ('{"gpu": "", "date": "", "rows": [{"problem": {"l": 1}}]}', "KeyError: 'schedule'"),
         (text_of(problem=SIZES | {"l": 1}), "ValueError: row.problem: must have no other fields "),
+        (rows_of({"problem": SIZES}), "ValueError: row: must have the field 'us'"),
+        (
+            rows_of({"problem": SIZES, "us": 1, "target": "sm_90a"}),
+            "ValueError: row: must have the field 'schedule'",
+        ),
+        (
+            rows_of({"spec": {}, "us": 1, "target": "sm_90a"}),
+            "ValueError: row: must have the field 'pipeline'",
+        ),
+        (rows_of({"us": 1, "target": "sm_90a"}), "ValueError: row: must have the field 'problem'"),
         (text_of(problem=SIZES | {"m": -64}), "ValueError: row.problem.m: must be an integer "),
         (text_of(problem=SIZES | {"m": 1.5}), "ValueError: row.problem.m: must be an integer "),
         (text_of(schedule={"tile": [64, 64, 0]}), "ValueError: row.schedule.tile[2]: must be an "),
@@ -212,6 +228,74 @@ def test_each_candidate_is_of_its_own_tile_cluster_and_order(monkeypatch):
     assert len(keys) == len(found) == 20
     assert found == [schedule for _, schedule in candidates_of(spec, target, 14, 6)]
     assert found[:14] == [schedule for _, schedule in candidates_of(spec, target, 14)]
+
+
+@pytest.mark.parametrize(
+    ("m", "type_", "target"),
+    [
+        (1, "bf16", "sm_90a"),
+        (3, "f16", "h100"),
+        (4, "bf16", "sm_100a"),
+        (5, "bf16", "sm_90a"),
+        (200, "e4m3", "sm_100a"),
+        (2, "f32", "sm_90a"),
+        (2, "bf16", "sm_80"),
+        (300, "f32", "sm_100a"),
+        (300, "f64", "sm_90a"),
+        (300, "3xtf32", "sm_90a"),
+        (300, "bf16", "sm_89"),
+    ],
+)
+def test_what_the_compiler_chooses_is_a_candidate_of_whatever_kind(m, type_, target):
+    spec = MatmulSpec.of_type(m, 600, 712, type_)
+    found = [passes for passes, _ in of_every_kind(spec, choice.target_for(spec, target), 2)]
+    assert choose_pipeline(spec, target) in found
+    assert len(set(found)) == len(found)
+
+
+def test_few_rows_are_measured_by_tiles_and_by_lanes():
+    kinds = ["lanes=" in passes for passes, _ in of_every_kind(few_rows(), find_target(HOPPER), 2)]
+    assert kinds[:2] == [False, False]
+    assert len(kinds) > 2 and all(kinds[2:])
+
+
+HOPPER = "sm_90a"
+
+
+def few_rows():
+    return MatmulSpec(2, 600, 712)
+
+
+@pytest.mark.parametrize("lanes_us", [10.0, 90.0])
+def test_the_faster_of_two_kinds_is_taken_where_both_were_measured(
+    lanes_us, tmp_path, monkeypatch, tilewright
+):
+    from tilewright.runtime.launch import comparison
+
+    def measured(paths, rounds):
+        tiles = [50.0, 40.0]
+        return [*tiles, *(lanes_us + number for number in range(len(paths) - len(tiles)))]
+
+    monkeypatch.setattr(comparison, "measure_together", measured)
+    monkeypatch.setattr(comparison, "machine", lambda: {"gpu": "NVIDIA H200", "date": "2026-11-20"})
+    table = tmp_path / "sm_90a.json"
+    words = ["tune", "all", "--shapes", "2x600x712", "--count", "2", "--jobs", "1"]
+    assert main([*words, "-o", str(table)]) == 0
+    before = table.read_bytes()
+    assert main([*words, "-o", str(table), "--json"]) == 0
+    assert table.read_bytes() == before
+    (tiles,), (fastest,) = read_table(table), read_pipelines(table)
+    assert (tiles.us, fastest.us) == (40.0, min(40.0, lanes_us))
+    monkeypatch.setenv(tuned_schedules.VARIABLE, str(tmp_path))
+    choose_pipeline.cache_clear()
+    assert ("lanes=" in choose_pipeline(few_rows(), HOPPER)) == (lanes_us < 40)
+    assert choose_pipeline(few_rows(), HOPPER) == fastest.pipeline()
+    sizes = ["--m", "2", "--n", "600", "--k", "712"]
+    ran = tilewright("explain", "schedule", *sizes, "--target", HOPPER)
+    assert f"schedule   {fastest.label()}" in ran.out
+    assert fastest.pipeline() != choose_pipeline(few_rows(), "h100") or lanes_us < 40
+    assert "lanes=" in choose_pipeline(few_rows(), "h100")
+    choose_pipeline.cache_clear()
 
 
 def test_what_was_stopped_goes_on_where_it_was(gpu, tmp_path, capsys):
@@ -257,7 +341,7 @@ def test_what_other_sources_made_is_made_and_measured_anew(gpu, tmp_path, monkey
 
 
 def test_two_that_compile_into_a_folder_keep_what_each_has_made(tmp_path, monkeypatch):
-    entry = {"target": "sm_90a", "problem": {}, "schedule": {}}
+    entry = {"target": "sm_90a", "spec": {}, "pipeline": "tiling"}
     index, made = tmp_path / "candidates.json", {"64x64x64.00.zip": entry}
     other = {"72x64x64.00.zip": entry}
 

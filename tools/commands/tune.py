@@ -6,6 +6,7 @@ import argparse
 import functools
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,11 @@ from ..command_line.progress import Progress
 from ..tuning.candidates import INDEX, compile_candidates
 from ..tuning.progress import timed
 from ..tuning.ranking import print_ranked, ranked, summary
-from ..tuning.results import Measured, Results, by_shape, read_index, read_results, results_of
+from ..tuning.results import Results, by_shape, read_index, read_results, results_of
 
 if TYPE_CHECKING:
     from ...compiler.schedule.problem import Problem
+    from ...compiler.schedule.tuned_pipelines import TunedPipeline
     from ...compiler.schedule.tuned_schedules import Tuned
 
 EXAMPLES = """examples:
@@ -166,7 +168,7 @@ def _measured(
 
 def _made(entry: dict[str, Any]) -> tuple[str, str | None]:
     """What a candidate multiplies, and the sources that compiled it."""
-    return json.dumps(entry["problem"]), entry.get("sources")
+    return json.dumps(entry.get("spec")), entry.get("sources")
 
 
 def _rows_of_earlier(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
@@ -193,33 +195,56 @@ def _table_command(options: argparse.Namespace) -> int:
 
 
 def _write_table(results: Results, options: argparse.Namespace) -> int:
+    from ...compiler.schedule.tuned_pipelines import read_pipelines
     from ...compiler.schedule.tuned_schedules import read_table, write_table
 
     check_place(options.output)
-    fastest = fastest_of(results)
-    earlier = read_table(options.output) if options.output.exists() else ()
-    write_table(options.output, [*earlier, *fastest])
+    fastest, passes = fastest_of(results), fastest_passes(results)
+    there = options.output.exists()
+    earlier = read_table(options.output) if there else ()
+    others = read_pipelines(options.output) if there else ()
+    unique = {(each.product, each.gpu): each for each in (*others, *passes)}
+    told = [unique[key].as_json() for key in sorted(unique)]
+    write_table(options.output, [*earlier, *fastest], told)
     if options.json:
-        print_json({"ok": True, "entries": len(fastest), "table": str(options.output)})
+        entries = len(fastest) + len(passes)
+        print_json({"ok": True, "entries": entries, "table": str(options.output)})
         return 0
     for entry in fastest:
         sizes = f"{entry.problem.m}x{entry.problem.n}x{entry.problem.k}"
         print(f"{sizes:20} {entry.us:9.2f} us  {entry.schedule.label()}")
+    for each in passes:
+        sizes = "x".join(str(json.loads(each.product)[name]) for name in "mnk")
+        print(f"{sizes:20} {each.us:9.2f} us  {each.passes}")
     return 0
 
 
 def fastest_of(results: Results) -> list[Tuned]:
-    """The fastest candidate of each problem in the results of a measurement."""
+    """The fastest tiles of a tensor core for each problem in the results of a measurement."""
     from ...compiler.schedule.tuned_schedules import Tuned
 
-    best: dict[Problem, Measured] = {}
+    best: dict[Problem, Tuned] = {}
     for row in results.rows:
+        if row.problem is None or row.schedule is None:
+            continue
         if row.problem not in best or row.us < best[row.problem].us:
-            best[row.problem] = row
-    return [
-        Tuned(row.problem, row.schedule, round(row.us, 2), results.gpu, results.date)
-        for row in best.values()
-    ]
+            found = Tuned(row.problem, row.schedule, row.us, results.gpu, results.date)
+            best[row.problem] = found
+    return [replace(each, us=round(each.us, 2)) for each in best.values()]
+
+
+def fastest_passes(results: Results) -> list[TunedPipeline]:
+    """The fastest passes of each product that has candidates of another kind than such tiles."""
+    from ...compiler.schedule.tuned_pipelines import TunedPipeline
+
+    products = dict.fromkeys(row.product for row in results.rows if row.schedule is None)
+    found = []
+    for product in products:
+        of_it = [row for row in results.rows if row.product == product]
+        best = min(of_it, key=lambda row: row.us)
+        us = round(best.us, 2)
+        found.append(TunedPipeline(product, best.pipeline, us, results.gpu, results.date))
+    return found
 
 
 # -- rank --------------------------------------------------------------------------------------
@@ -227,6 +252,9 @@ def fastest_of(results: Results) -> list[Tuned]:
 
 def _rank_command(options: argparse.Namespace) -> int:
     found = ranked(read_results(options.results).rows)
+    if not found:
+        rule = "rows to rank must be of tiles of a tensor core"
+        raise DeviceError(f"{options.results}: {rule}, got other kinds alone; nothing to compare")
     if not options.json:
         print_ranked(found)
         return 0

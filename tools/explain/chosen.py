@@ -21,9 +21,11 @@ def chosen_line(source: MatmulSpec | Path, options: argparse.Namespace) -> str:
     from ...compiler.schedule.kinds.warp_schedule import is_by_warps, warp_schedule
     from ...compiler.schedule.kinds.weight_schedule import weight_schedule
     from ...compiler.schedule.search.choice import choose_schedule, target_for
+    from ...compiler.schedule.tuned_pipelines import tuned_pipeline
 
     spec = as_spec(source, options.target)
     target = target_for(spec, options.target)
+    measured = tuned_pipeline(spec, target)
     choose = warp_schedule if is_by_warps(target) else choose_schedule
     if spec.is_scaled:
         choose = scaled_schedule
@@ -33,7 +35,7 @@ def chosen_line(source: MatmulSpec | Path, options: argparse.Namespace) -> str:
         choose = thread_schedule
     elif is_by_lanes(spec, target):
         choose = lane_schedule
-    label = choose(spec, target).label()
+    label = (measured or choose(spec, target)).label()
     cut = f", cut after {options.stop_after}" if options.stop_after else ""
     return f"{label}{cut}; why: {_explain_command(source, options.target)}"
 

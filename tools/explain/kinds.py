@@ -21,6 +21,7 @@ THREADS_RULE = (
     " every multiprocessor"
 )
 WARPS_RULE = "the least microseconds by estimate, then the largest tile and the deepest ring"
+MEASURED_RULE = "the fastest of all kinds that were measured, of a table"
 LANES_RULE = "the least microseconds by estimate"
 SCALED_COLUMNS = [
     "candidate", "accumulators", "tiles a CTA", "K loop waits for", "estimate [us]"
@@ -62,8 +63,10 @@ def _kinds(spec: MatmulSpec, target: Target) -> tuple[tuple[bool, Find], ...]:
     from ...compiler.schedule.kinds.lane_schedule import is_by_lanes
     from ...compiler.schedule.kinds.thread_schedule import is_by_threads
     from ...compiler.schedule.kinds.warp_schedule import is_by_warps
+    from ...compiler.schedule.tuned_pipelines import tuned_pipeline
 
     return (
+        (tuned_pipeline(spec, target) is not None, _measured),
         (spec.is_scaled, _scaled),
         (is_by_threads(spec), _threads),
         (spec.has_weights, _weights),
@@ -96,6 +99,17 @@ def _print(kind: Kind, spec: MatmulSpec, target: Target) -> None:
     for name, text in {"rule": kind.rule, **kind.lines}.items():
         print(f"{name:<10} {text}")
     print_table(kind.columns, kind.rows)
+
+
+def _measured(spec: MatmulSpec, target: Target) -> Kind:
+    """Of several kinds a table has the fastest that was measured."""
+    from ...compiler.schedule.tuned_pipelines import tuned_pipeline
+
+    found = tuned_pipeline(spec, target)
+    assert found is not None  # as `_kinds` has seen
+    return Kind(
+        found, MEASURED_RULE, {}, {}, ["measured", "us"], [[found.passes, f"{found.us:.2f}"]]
+    )
 
 
 def _scaled(spec: MatmulSpec, target: Target) -> Kind:

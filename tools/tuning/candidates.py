@@ -102,14 +102,10 @@ def _added(path: Path, entries: Entries) -> Entries:
 
 def _check_earlier(path: Path, index: Entries, specs: list[MatmulSpec], target: str) -> None:
     """Refuse to go on with candidates of another chip or type under the same names."""
-    from ...compiler.schedule.problem import Problem
-    from ...dialects.target import find_target
-
-    found = find_target(target)
-    wanted = {_shape(spec): asdict(Problem.of(spec, found)) for spec in specs}
+    wanted = {_shape(spec): json.loads(json.dumps(spec.as_dict())) for spec in specs}
     for name, entry in index.items():
         shape = name.partition(".")[0]
-        same = entry.get("problem") == json.loads(json.dumps(wanted.get(shape)))
+        same = entry["spec"] == wanted.get(shape)
         if shape in wanted and not (same and entry.get("target") == target):
             rule = f"candidates that are there must be of the same type and for {target}"
             raise DeviceError(f"{path}: {rule}, got others of {shape}; name another folder")
@@ -142,16 +138,14 @@ def compile_shape(job: Job) -> Entries:
     from ...compiler.driver import compile_matmul
     from ...compiler.own_sources import source_digest
     from ...compiler.schedule.search.choice import target_for
-    from ...compiler.schedule.short_steps import passes_of
     from ...dialects.errors import CompileError
 
     entries: Entries = {}
     target = target_for(job.spec, job.target)
-    chosen = candidates_of(job.spec, target, job.count, job.drawn)
-    for number, (problem, schedule) in enumerate(chosen):
+    chosen = of_every_kind(job.spec, target, job.count, job.drawn)
+    for number, (passes, told) in enumerate(chosen):
         name = f"{_shape(job.spec)}.{number:02}.zip"
         try:
-            passes = passes_of(problem, schedule, target)
             compiled = compile_matmul(job.spec, target=job.target, pipeline=passes)
         except CompileError:
             continue  # an estimate can't know every spill
@@ -159,8 +153,9 @@ def compile_shape(job: Job) -> Entries:
         entries[name] = {
             "target": job.target,
             "sources": source_digest(),
-            "problem": asdict(problem),
-            "schedule": asdict(schedule),
+            "spec": job.spec.as_dict(),
+            "pipeline": passes,
+            **told,
         }
     return entries
 
@@ -183,10 +178,37 @@ def _specs(shapes: str, dtype: str) -> list[MatmulSpec]:
     return specs
 
 
+def of_every_kind(
+    spec: MatmulSpec, target: Target, count: int, drawn: int = 0
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The passes of each candidate of every kind that the compiler may choose, and what is known of
+    those that are tiles of a tensor core: the problem, and the schedule.
+
+    Of tiles, and where warps multiply, `count` and `drawn`; of threads and lanes all there are.
+    """
+    from ...compiler.schedule.kinds import thread_schedule, warp_schedule
+    from ...compiler.schedule.kinds.lane_schedule import lane_candidates
+    from ...compiler.schedule.short_steps import passes_of
+
+    if thread_schedule.is_by_threads(spec):
+        others: list[Any] = [each for each, _ in thread_schedule.candidates(spec)]
+    elif warp_schedule.is_by_warps(target):
+        found = [each for each, _ in warp_schedule.candidates(spec, target)]
+        others = [*found[:count], *_drawn(spec, found[count:], drawn)]
+    else:
+        others = []
+        for problem, schedule in candidates_of(spec, target, count, drawn):
+            told = {"problem": asdict(problem), "schedule": asdict(schedule)}
+            yield passes_of(problem, schedule, target), told
+    for other in [*others, *lane_candidates(spec, target)]:
+        yield other.pipeline(), {}
+
+
 def candidates_of(
     spec: MatmulSpec, target: Target, count: int, drawn: int = 0
 ) -> Iterator[tuple[Problem, Schedule]]:
-    """What the compiler takes today, the candidates estimated best, and some of the next.
+    """The tiles of a tensor core that the compiler takes today, the candidates estimated best, and
+    some of the next.
 
     One of those that differ in stages, staging and boxes only. The same for the same shape.
     """
@@ -198,6 +220,12 @@ def candidates_of(
     legal = (schedule for _, schedule in judged(problem, target)[0])
     for schedule in (choose_schedule(spec, target), *legal):
         seen.setdefault(replace(schedule, stages=1, staging=None, box="2d"), schedule)
-    best, others = list(seen.values())[:count], list(seen.values())[count:][: NEXT * drawn]
-    for schedule in best + random.Random(_shape(spec)).sample(others, min(drawn, len(others))):
+    best, others = list(seen.values())[:count], list(seen.values())[count:]
+    for schedule in best + _drawn(spec, others, drawn):
         yield problem, schedule
+
+
+def _drawn(spec: MatmulSpec, others: list[Any], count: int) -> list[Any]:
+    """So many of those that are estimated next, the same for the same shape."""
+    near = others[: NEXT * count]
+    return random.Random(_shape(spec)).sample(near, min(count, len(near)))

@@ -39,9 +39,14 @@ class Ranked:
 
 
 def ranked(rows: Iterable[Measured]) -> list[Ranked]:
-    """Every problem of a measurement, in its order; the estimate's own ties go to the first."""
+    """Every problem of a measurement, in its order; the estimate's own ties go to the first.
+
+    Of tiles of a tensor core: other kinds have estimates of their own.
+    """
     groups: dict[tuple[Problem, str], list[tuple[Schedule, float]]] = {}
     for row in rows:
+        if row.problem is None or row.schedule is None:
+            continue
         groups.setdefault((row.problem, row.chip), []).append((row.schedule, row.us))
     return [_rank(problem, chip, measured) for (problem, chip), measured in groups.items()]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,18 +18,27 @@ if TYPE_CHECKING:
 
 COMPILE, MEASURE = "tilewright tune compile", "tilewright tune measure"
 LIMIT_BYTES = 256 * 2**20
-ENTRY = Record({"target": Text(), "problem": Record(), "schedule": Record()})
+ENTRY = Record(
+    {"target": Text(), "spec": Record(), "pipeline": Text(4096)},
+    optional={"problem": Record(), "schedule": Record()},
+)
 """What is known of a bundle without the compiler, which is not there where bundles are measured."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A candidate for one problem on a chip, and its time in microseconds."""
+    """A candidate for one product on a chip, and its time in microseconds.
 
-    problem: Problem
+    `schedule` is that of tiles of a tensor core for `problem`, None of another kind. `product` and
+    `pipeline` tell the product and its passes; both are empty in a file that knew tiles alone.
+    """
+
     chip: str
-    schedule: Schedule
     us: float
+    problem: Problem | None = None
+    schedule: Schedule | None = None
+    product: str = ""
+    pipeline: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,14 +96,25 @@ def results_of(found: Mapping[str, Any]) -> Results:
 
 
 def _measured(row: Mapping[str, Any]) -> Measured:
+    from ...compiler.schedule.tuned_pipelines import product_of
     from ...compiler.schedule.tuned_schedules import PROBLEM, SCHEDULE, problem_of, schedule_of
 
-    fields = {"problem": PROBLEM, "schedule": SCHEDULE, "us": Positive(), "target": Text()}
-    row = json.loads(json.dumps({name: row[name] for name in fields}))  # tuples as lists
-    if broken := Record(fields).check(row, "row"):
+    passes = {"spec": Record(), "pipeline": Text(4096)}
+    tiles = {"problem": PROBLEM, "schedule": SCHEDULE}
+    row = json.loads(json.dumps(row))  # tuples as lists
+    kinds = [kind for kind in (passes, tiles) if any(name in row for name in kind)] or [tiles]
+    needed = {"us": Positive(), "target": Text()} | {
+        n: each for k in kinds for n, each in k.items()
+    }
+    if broken := Record(needed).check(row, "row"):
         raise ValueError(broken)
-    problem, schedule = problem_of(row["problem"]), schedule_of(row["schedule"])
-    return Measured(problem, row["target"], schedule, float(row["us"]))
+    found = Measured(row["target"], float(row["us"]))
+    if tiles in kinds:
+        problem, schedule = problem_of(row["problem"]), schedule_of(row["schedule"])
+        found = replace(found, problem=problem, schedule=schedule)
+    if passes in kinds:
+        found = replace(found, product=product_of(row["spec"]), pipeline=row["pipeline"])
+    return found
 
 
 def _refused(path: Path, writer: str, got: str) -> DeviceError:

@@ -7,8 +7,7 @@
     total   start, the latency of a load, what DRAM moves, and a share of the instructions
 
 A tile of a tensor core has 64 rows, of which such a product has use for one. Which of the two is
-faster the estimate says (`is_by_lanes`). Tables of measured schedules know tiles alone, so they
-are not asked.
+faster the estimate says (`is_by_lanes`), unless both were measured (`tuned_pipelines.py`).
 
 Nothing here imports MLIR.
 """
@@ -73,12 +72,28 @@ class LaneSchedule:
 
 def lane_schedule(spec: MatmulSpec, target: Target) -> LaneSchedule:
     """The schedule by lanes of a product that they take."""
+    several = spec.m > FEW_ROWS
+    return _schedule_of(spec, target, *(_of_several if several else _of_one)(spec, target))
+
+
+def lane_candidates(spec: MatmulSpec, target: Target) -> list[LaneSchedule]:
+    """What lanes may be measured by, that of `lane_schedule` first: of one column, or of several.
+
+    None where lanes never take the product.
+    """
+    if not lanes_take(spec) or (spec.a_dtype in OF_TENSOR_CORES and target.mma.issuer == WARP):
+        return []
+    lanes, turns, _ = _of_several(spec, target)
+    ways = [_of_one(spec, target), *((lanes, turns, each) for each in COLUMNS)]
+    found = [_schedule_of(spec, target, *way) for way in ways]
+    return list(dict.fromkeys([lane_schedule(spec, target), *found]))
+
+
+def _schedule_of(
+    spec: MatmulSpec, target: Target, lanes: int, turns: int, each: int
+) -> LaneSchedule:
+    """So many lanes share the loads of a row, and have so many under way, of so many columns."""
     item = DTYPES[spec.a_dtype].bytes
-    loads, each = -(-spec.k * item // UNIT_BYTES), 1
-    if spec.m > FEW_ROWS:
-        lanes, turns, each = _of_several(loads, spec, target)
-    else:
-        lanes, turns = _of_one(loads)
     columns = each * max(1, THREADS_LEAST // lanes)
     threads = columns // each * lanes
     columns *= -(-spec.n // (columns * target.grid_y_max))  # of a thread, as many as grids ask for
@@ -86,24 +101,31 @@ def lane_schedule(spec: MatmulSpec, target: Target) -> LaneSchedule:
     return LaneSchedule(tile, threads, lanes)
 
 
-def _of_one(loads: int) -> tuple[int, int]:
+def _loads(spec: MatmulSpec) -> int:
+    """Of a row."""
+    return -(-spec.k * DTYPES[spec.a_dtype].bytes // UNIT_BYTES)
+
+
+def _of_one(spec: MatmulSpec, target: Target) -> tuple[int, int, int]:
     """How many lanes share the loads of a row, and how many of each are under way together, where a
     lane has one column."""
+    loads = _loads(spec)
     if loads <= WARP_LOADS:
-        return WARP_THREADS, -(-loads // WARP_THREADS)
+        return WARP_THREADS, -(-loads // WARP_THREADS), 1
     lanes = round_up(-(-loads // LOADS), WARP_THREADS)
     if lanes > LANES_MOST:
         lanes = min(LANES_MOST, round_up(-(-loads // LOADS_MOST), WARP_THREADS))
-    return lanes, min(LOADS_MOST, -(-loads // lanes))
+    return lanes, min(LOADS_MOST, -(-loads // lanes)), 1
 
 
-def _of_several(loads: int, spec: MatmulSpec, target: Target) -> tuple[int, int, int]:
+def _of_several(spec: MatmulSpec, target: Target) -> tuple[int, int, int]:
     """The same where a lane has several columns, which share what it loads of the rows of A, and
     how many.
 
     A warp takes a short row at once. Of a longer one lanes leave out as little of a step as may be,
     and ask for more at once where the threads of all columns would be few.
     """
+    loads = _loads(spec)
     most, fewest = (each * spec.products for each in COLUMNS)
     least = target.multiprocessors * THREADS_LEAST
     if loads * spec.products <= SEVERAL_WARP_LOADS:
@@ -158,8 +180,7 @@ def dram_us(spec: MatmulSpec, target: Target) -> float:
 @functools.lru_cache(4096)
 def is_by_lanes(spec: MatmulSpec, target: Target) -> bool:
     """Whether lanes are estimated to be faster than the tiles of a tensor core."""
-    of_tensor_cores = spec.a_dtype in OF_TENSOR_CORES and target.mma.issuer != WARP
-    if not (of_tensor_cores and lanes_take(spec)):
+    if spec.a_dtype not in OF_TENSOR_CORES or not lane_candidates(spec, target):
         return False
     tiles = choose_schedule(spec, target)
     return lanes_us(spec, target) < estimate(Problem.of(spec, target), tiles, target).total_us

@@ -100,6 +100,17 @@ def test_an_entry_of_the_gpu_goes_before_those_of_others(table):
     assert tuned_schedule(problem, h100).schedule == other
 
 
+def test_entries_of_two_gpus_each_serve_theirs(table):
+    other = replace(ODD, stages=4)
+    of_h100 = replace(entry(), schedule=other, gpu="NVIDIA H100 80GB HBM3")
+    for entries in ([of_h100, entry()], [entry(), of_h100]):
+        write_table(table, entries)
+        assert len(read_table(table)) == 2
+        for name, schedule in (("sm_90a", ODD), ("h200", ODD), ("h100", other)):
+            found = find_target(name)
+            assert tuned_schedule(Problem.of(SPEC, found), found).schedule == schedule
+
+
 def test_an_entry_of_another_gpu_serves_only_what_l2_holds(table):
     """58 MB of A and B: more than an H100's 50"""
     large = MatmulSpec(2048, 2048, 7088)

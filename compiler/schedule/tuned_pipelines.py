@@ -1,0 +1,82 @@
+"""Measured passes of products that several kinds of schedules may take, or one that isn't of tiles.
+
+Whether lanes are faster than tiles of a tensor core, and which tiles of warps or of threads are, no
+entry of `tuned_schedules.py` says. `tilewright tune` writes the passes of the fastest into the same
+tables. They serve the product that was measured and no other, and only on the GPU of the target.
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...dialects.target import Target
+from ..spec import MatmulSpec
+from .tuned_schedules import PIPELINES, is_of_gpu, parsed_table, tables_of
+
+
+@dataclass(frozen=True)
+class TunedPipeline:
+    """The fastest passes, their microseconds, on which GPU and when.
+
+    `product` is the JSON of the spec's fields by name, sorted.
+    """
+
+    product: str
+    passes: str
+    us: float
+    gpu: str
+    date: str
+
+    def label(self) -> str:
+        """In words."""
+        return f"{self.passes}, {self.us:.2f} us on an {self.gpu}, {self.date}"
+
+    def pipeline(self) -> str:
+        """The passes with their options, as `--pipeline` takes them."""
+        return self.passes
+
+    def as_json(self) -> dict[str, Any]:
+        """As a table has it."""
+        told = {"us": self.us, "gpu": self.gpu, "date": self.date}
+        return {"spec": json.loads(self.product), "pipeline": self.passes, **told}
+
+
+def product_of(fields: Mapping[str, Any]) -> str:
+    """What tells one product from all others: of the fields of its spec (`MatmulSpec.as_dict`)."""
+    return json.dumps(fields, sort_keys=True)
+
+
+def tuned_pipeline(spec: MatmulSpec, target: Target) -> TunedPipeline | None:
+    """The entry of this product that a table of the chip has, measured on the target's GPU."""
+    found = (
+        entry
+        for path in tables_of(target.chip)
+        for entry in _read(path, path.stat().st_mtime_ns)
+        if is_of_gpu(entry.gpu, target)
+    )
+    of_gpu = list(found)
+    product = product_of(spec.as_dict()) if of_gpu else ""
+    return next((entry for entry in of_gpu if entry.product == product), None)
+
+
+@functools.cache
+def _read(path: Path, changed: int) -> tuple[TunedPipeline, ...]:
+    del changed  # so that a table that was written again is read again
+    return read_pipelines(path)
+
+
+def read_pipelines(path: Path) -> tuple[TunedPipeline, ...]:
+    """Those of a table; `CompileError` says what is wrong with the file."""
+    return tuple(_entry(each) for each in parsed_table(path).get(PIPELINES, ()))
+
+
+def _entry(each: Mapping[str, Any]) -> TunedPipeline:
+    told = float(each["us"]), str(each["gpu"]), str(each["date"])
+    return TunedPipeline(product_of(each["spec"]), str(each["pipeline"]), *told)
