@@ -33,11 +33,6 @@ class Cluster(NamedTuple):
         return self.m * self.n
 
     @property
-    def loads_together(self) -> bool:
-        """Whether its CTAs fill and release each other's operand slots."""
-        return self.plane > 1
-
-    @property
     def a_peers(self) -> int:
         """Ranks that need the same A as the CTA at (0, 0): a line along N."""
         return sum(1 << (self.m * y) for y in range(self.n))

@@ -64,7 +64,6 @@ class LaunchSubject:
         self.name = ptx.name
         self._ptx = ptx
         self._launch = _read(template)
-        self._folder = template.parent
         matmul = _matmul_of(self._launch, template)
         self._names = {name: matmul[name] for name in "abc"}
         self.b_shape: str = matmul.get("b_shape", "kn")

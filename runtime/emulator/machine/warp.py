@@ -73,7 +73,6 @@ class Warp(StateBag):
         self.launch = cta.launch
         self.program, self._edges = cta.launch.program, cta.launch.edges
         self.live = lanes_to_int(mask)
-        self.created = self.live
         self.local = cta.launch.make_local()
         self.generic = self._make_generic()
         self.regs = cta.launch.make_registers(self)
