@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .compiler.calls.dense.matmul import matmul
     from .compiler.calls.dense.module import compile_module
     from .compiler.calls.dense.scaled import scaled_mm
-    from .compiler.calls.grouped.grouped import grouped_mm
+    from .compiler.calls.grouped.grouped_mm import grouped_mm
     from .compiler.calls.grouped.scaled_grouped import scaled_grouped_mm
     from .compiler.calls.weights.weight_only import weight_only_mm
     from .compiler.driver import compile_matmul as compile
@@ -61,7 +61,7 @@ _HOMES = {
     "load": ("runtime.launch.loading", "load"),
     "matmul": ("compiler.calls.dense.matmul", "matmul"),
     "scaled_mm": ("compiler.calls.dense.scaled", "scaled_mm"),
-    "grouped_mm": ("compiler.calls.grouped.grouped", "grouped_mm"),
+    "grouped_mm": ("compiler.calls.grouped.grouped_mm", "grouped_mm"),
     "scaled_grouped_mm": ("compiler.calls.grouped.scaled_grouped", "scaled_grouped_mm"),
     "weight_only_mm": ("compiler.calls.weights.weight_only", "weight_only_mm"),
 }

@@ -105,12 +105,12 @@ def gpu():
 @pytest.fixture(scope="module")
 def fresh_cache(tmp_path_factory):
     """A folder of the module's own for compiled kernels, and nothing of others in memory."""
-    from tilewright.compiler.calls.kernels import kernel_cache, kernels
+    from tilewright.compiler.calls.kernels import kernel_cache, lookup
 
     def forget():
         kernel_cache.cached_bundle.cache_clear()
-        kernels._kernels.clear()
-        kernels._seen.clear()
+        lookup._kernels.clear()
+        lookup._seen.clear()
 
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("cache")

@@ -135,11 +135,11 @@ def passes_as_text(result: dict[str, Any]) -> str:
 
 def first_calls(options: argparse.Namespace) -> dict[str, dict[str, Stages]]:
     """For each chip, wall and CPU milliseconds of shapes that are compiled, and read again."""
-    from tilewright.compiler.calls.kernels import kernel_cache, kernels
+    from tilewright.compiler.calls.kernels import kernel_cache, lookup
     from tilewright.compiler.spec import MatmulSpec
 
     def find(spec: MatmulSpec, chip: str) -> None:
-        pipeline = kernels.pipeline_of(spec, chip, kernels.How())
+        pipeline = lookup.pipeline_of(spec, chip, lookup.How())
         kernel_cache.cached_bundle(spec, chip, pipeline)
 
     found: dict[str, dict[str, Stages]] = {}
@@ -150,7 +150,7 @@ def first_calls(options: argparse.Namespace) -> dict[str, dict[str, Stages]]:
             specs, found[chip] = [MatmulSpec(m, options.n, options.k) for m in sizes], {}
             for way in ("compiled", "from disk"):
                 kernel_cache.cached_bundle.cache_clear()
-                kernels.choose_pipeline.cache_clear()
+                lookup.choose_pipeline.cache_clear()
                 runs = [both_clocks(functools.partial(find, spec, chip)) for spec in specs]
                 found[chip][way] = medians(runs[1:])
     return found

@@ -17,7 +17,7 @@ from ...runtime.launch.kernel import Kernel
 from ...runtime.scales.blocked import to_blocked
 from ...runtime.scales.quantize import dequantize, quantize
 from ..calls.kernels.kernel_cache import cached_bundle
-from ..calls.kernels.kernels import How, pipeline_of
+from ..calls.kernels.lookup import How, pipeline_of
 from ..importers.epilogue_function import Frame, import_epilogue
 from ..importers.linalg_text import LinalgText
 from ..importers.traced_function import TensorLike

@@ -10,7 +10,7 @@ import torch
 from ...dialects.errors import CompileError
 from ...dialects.target import find_target
 from ...runtime.errors import DeviceError
-from ..calls.kernels.kernels import DEFAULT_TARGET, default_target
+from ..calls.kernels.lookup import DEFAULT_TARGET, default_target
 from .settings import Settings
 
 FAMILIES = (9, 10)

@@ -18,7 +18,7 @@ import torch
 from torch import fx
 
 from ..calls.dense.matmul_operator import product_operator
-from ..calls.kernels.kernels import How
+from ..calls.kernels.lookup import How
 from ..calls.operands.scaled_sides import FORMATS
 from ..calls.operands.torch_precision import asks_for_all_digits
 from .frames import like

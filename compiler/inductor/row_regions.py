@@ -18,7 +18,7 @@ from ...runtime.bundles.bundle import Bundle, together
 from ...runtime.bundles.several import Bands, bands_of
 from ..calls.dense.fused_rows import AXES, any_rows
 from ..calls.kernels.kernel_cache import describe_request, digest, keep
-from ..calls.kernels.kernels import OPEN, How, buckets_of_rows
+from ..calls.kernels.lookup import OPEN, How, buckets_of_rows
 from ..calls.kernels.row_kernels import of_any_size
 from ..importers.linalg_text import LinalgText
 from ..schedule.any_size.buckets import Bucket

@@ -21,7 +21,7 @@ from ...dialects.errors import CompileError
 from ...dialects.target import find_target
 from ...runtime.bundles.bundle import Bundle
 from ..calls.kernels.kernel_cache import describe_request, digest
-from ..calls.kernels.kernels import How, pipeline_of
+from ..calls.kernels.lookup import How, pipeline_of
 from ..calls.operands.operands import Operand, operand_of, result_type, spec_of
 from ..calls.operands.placement import why_copied
 from ..importers.epilogue_function import Argument, Frame, import_epilogue

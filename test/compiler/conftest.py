@@ -5,7 +5,7 @@ import pytest
 from tilewright.compiler import driver
 from tilewright.compiler.backend import Assembled
 from tilewright.compiler.calls.dense import fused_rows
-from tilewright.compiler.calls.kernels import kernel_cache, kernels, row_kernels
+from tilewright.compiler.calls.kernels import kernel_cache, lookup, row_kernels
 from tilewright.compiler.calls.kernels.found_kernels import FoundKernels
 from tilewright.compiler.schedule import tile_extents
 from tilewright.compiler.schedule.search import choice
@@ -47,7 +47,7 @@ def compiled(request, monkeypatch, tmp_path):
     monkeypatch.setattr(kernel_cache, "compile_matmul", noted)
     kernel_cache.cached_bundle.cache_clear()
     monkeypatch.setattr(row_kernels, "kept_buckets", request.module.two_kernels)
-    monkeypatch.setattr(kernels, "_seen", {})
-    for module, name in ((kernels, "_kernels"), (fused_rows, "_found")):
+    monkeypatch.setattr(lookup, "_seen", {})
+    for module, name in ((lookup, "_kernels"), (fused_rows, "_found")):
         monkeypatch.setattr(module, name, FoundKernels())
     return asked

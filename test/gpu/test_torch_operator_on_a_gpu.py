@@ -175,11 +175,11 @@ def test_an_exported_program_holds_the_operator(draws):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_loaded_kernel_is_one_operator_of_compiled_code(draws, mode):
-    from tilewright.compiler.calls.kernels import kernels
+    from tilewright.compiler.calls.kernels import lookup
 
     x, weight = draws.integers(96, 72), draws.integers(136, 72)
     matmul(x, weight)
-    kernel = list(kernels._kernels.values())[-1]
+    kernel = list(lookup._kernels.values())[-1]
     compiled = torch.compile(lambda x, w: kernel(x, w) + 1, fullgraph=True, mode=mode)
     for _ in range(3):
         x = draws.integers(96, 72)

@@ -8,7 +8,7 @@ from tilewright.compiler.buckets import buckets_for
 from tilewright.compiler.calls.kernels import kept_choices
 from tilewright.compiler.calls.kernels.kept_choices import kept_buckets
 from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle, describe_request, digest
-from tilewright.compiler.calls.kernels.kernels import How, pipeline_of
+from tilewright.compiler.calls.kernels.lookup import How, pipeline_of
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.inductor import ahead
 from tilewright.compiler.spec import BATCH_HINT, ROWS_HINT, MatmulSpec

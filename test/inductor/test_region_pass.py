@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 import tilewright
 from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle
-from tilewright.compiler.calls.kernels.kernels import How, pipeline_of
+from tilewright.compiler.calls.kernels.lookup import How, pipeline_of
 from tilewright.compiler.inductor import (
     ahead,
     backend,

@@ -9,9 +9,15 @@ import pytest
 from tilewright.compiler.pipeline import PASSES, all_presets
 from tilewright.dialects import pipe, sm, tile
 from tilewright.tools.pages import dialect_docs, pass_docs, preset_docs
-from tilewright.tools.pages.page_folder import read_pages, write_pages
+from tilewright.tools.pages.page_folder import write_pages
 
 DOCS = Path(__file__).parents[2] / "docs"
+
+
+def read_pages(folder):
+    """The pages of a folder by their paths in it."""
+    found = folder.rglob("*.md")
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in found}
 
 
 @pytest.fixture(scope="module")

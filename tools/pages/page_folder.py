@@ -25,9 +25,3 @@ def write_pages(pages: dict[str, str], folder: Path) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-
-
-def read_pages(folder: Path) -> dict[str, str]:
-    """The pages of a folder by their paths in it."""
-    found = folder.rglob("*.md")
-    return {path.relative_to(folder).as_posix(): path.read_text() for path in found}

@@ -28,7 +28,7 @@ from ...spec.epilogue import Epilogue
 from ..kernels.found_kernels import FoundKernels
 from ..kernels.function_keys import function_key
 from ..kernels.kernel_cache import cached_bundle
-from ..kernels.kernels import How, default_target, pipeline_of, records_gradients
+from ..kernels.lookup import How, default_target, pipeline_of, records_gradients
 from ..operands.leading_dims import flattened, has_leading_dims, is_empty, rows_of, stacks_of
 from ..operands.operands import check_dense, operand_of, operand_type, quick_key, spec_of
 from ..operands.placement import gaps_of, read_in_place

@@ -30,7 +30,7 @@ from ...spec.epilogue import Epilogue
 from ..kernels.found_kernels import FoundKernels
 from ..kernels.function_keys import function_key
 from ..kernels.kernel_cache import cached_bundle
-from ..kernels.kernels import BOTH, OF_STACKS, ROWS, STACKS, How, buckets_of_rows, default_target
+from ..kernels.lookup import BOTH, OF_STACKS, ROWS, STACKS, How, buckets_of_rows, default_target
 from ..kernels.row_kernels import RowKernels
 from ..operands.leading_dims import flattened, has_leading_dims, rows_of, stacks_of
 from ..operands.operands import operand_of, quick_key, spec_of

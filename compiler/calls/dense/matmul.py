@@ -14,7 +14,7 @@ from ....dialects.epilogue import NO_FUNCTION
 from ....dialects.errors import OptionError
 from ....runtime.math_policies import POLICIES
 from ....runtime.tracing import is_traced, is_watched
-from ..kernels.kernels import (
+from ..kernels.lookup import (
     BOTH,
     OF_STACKS,
     ROWS,

@@ -17,7 +17,7 @@ from ....dialects.dtypes import DTYPES
 from ....dialects.errors import OptionError
 from ....runtime.element_types import torch_dtype
 from ....runtime.tracing import is_traced, is_transformed, is_watched
-from ..kernels.kernels import (
+from ..kernels.lookup import (
     BOTH,
     OF_STACKS,
     ROWS,

@@ -15,7 +15,7 @@ from ...bundle_writer import several
 from ...compiled import Compiled
 from ...driver import compile_matmul
 from ...importers.torch_module import import_module, named_inputs, named_state, type_name
-from ..kernels.kernels import default_target
+from ..kernels.lookup import default_target
 from ..operands.operands import check_options
 from ..operands.precision import warn_of_tf32
 

@@ -13,7 +13,7 @@ from typing import Any
 from ....dialects.errors import OptionError
 from ....runtime.scales.blocked import to_blocked
 from ....runtime.scales.quantize import quantize
-from ..kernels.kernels import How, call_kernel
+from ..kernels.lookup import How, call_kernel
 from ..operands.leading_dims import has_leading_dims
 from .fused import bs_of, has_no_elements, matrices_of, multiply_fused, must_be_seen, two_steps
 from .quantized_product import QuantizedProduct

@@ -25,7 +25,7 @@ from ...importers.traced_function import TensorLike
 from ...spec import BLOCKED, LINEAR, MatmulSpec
 from ..kernels.found_kernels import FoundKernels
 from ..kernels.kernel_cache import cached_bundle
-from ..kernels.kernels import How, check_passes, default_target, is_seen_by_torch, pipeline_of
+from ..kernels.lookup import How, check_passes, default_target, is_seen_by_torch, pipeline_of
 from ..operands.coarse_scales import laid_out
 from ..operands.operands import (
     check_flags,

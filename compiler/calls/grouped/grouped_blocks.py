@@ -18,7 +18,7 @@ from ....runtime.operands.dlpack import gpu_of
 from ....runtime.operands.results import new_zeros
 from ...spec import BLOCKED, LINEAR, MatmulSpec
 from ..kernels.found_kernels import FoundKernels
-from ..kernels.kernels import How, check_passes
+from ..kernels.lookup import How, check_passes
 from ..operands.operands import operand_type, quick_key
 from ..operands.placement import aligned, row_by_row
 from ..operands.scaled_sides import BLOCKS, FORMATS, FORMS, PLAIN, SWIZZLED

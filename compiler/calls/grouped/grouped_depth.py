@@ -17,7 +17,7 @@ from ....runtime.operands.dlpack import gpu_of
 from ....runtime.operands.results import new_zeros
 from ...spec import MatmulSpec
 from ..kernels.found_kernels import FoundKernels
-from ..kernels.kernels import How, check_passes, default_target
+from ..kernels.lookup import How, check_passes, default_target
 from ..operands.operands import operand_of, quick_key
 from ..operands.placement import aligned
 from ..operands.precision import with_precision

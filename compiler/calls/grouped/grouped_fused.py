@@ -17,7 +17,7 @@ from ...spec import MatmulSpec
 from ..dense.fused import as_argument, like_of, two_steps
 from ..kernels.function_keys import function_key
 from ..kernels.kernel_cache import cached_bundle
-from ..kernels.kernels import How, pipeline_of
+from ..kernels.lookup import How, pipeline_of
 
 
 class Grouped(NamedTuple):

@@ -22,7 +22,7 @@ from ....dialects.dtypes import DTYPES
 from ....dialects.errors import OptionError
 from ....runtime.element_types import torch_dtype
 from ....runtime.tracing import is_traced, is_transformed, is_watched
-from ..kernels.kernels import How, records_gradients
+from ..kernels.lookup import How, records_gradients
 from ..operands.operands import operand_type
 from ..operators.flops import count_flops, of_groups
 from .grouped_depth import multiply_depth

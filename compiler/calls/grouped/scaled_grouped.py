@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ....runtime.operands.dlpack import gpu_of
-from ..kernels.kernels import How, default_target, is_seen_by_torch
+from ..kernels.lookup import How, default_target, is_seen_by_torch
 from ..operands.operands import (
     check_flags,
     check_no_dims,
@@ -20,9 +20,9 @@ from ..operands.operands import (
     result_type,
 )
 from ..operands.scaled_sides import PLAIN, sums_of
-from .grouped import check_ends, grouped_product
 from .grouped_blocks import BLOCK_RECIPES, multiply_blocks, names_of, refused, side_of
 from .grouped_fused import After
+from .grouped_mm import check_ends, grouped_product
 
 NAME = "scaled_grouped_mm"
 RECIPES = ("TensorWise", "RowWise")

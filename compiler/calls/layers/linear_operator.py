@@ -26,7 +26,7 @@ from ....runtime.launch.kernel import Kernel
 from ....runtime.tracing import is_traced, is_transformed, is_watched
 from ..dense.fused import find_fused, has_no_elements, multiply_fused
 from ..dense.matmul import matmul
-from ..kernels.kernels import SEEN_KEPT, How, differentiates, with_others
+from ..kernels.lookup import SEEN_KEPT, How, differentiates, with_others
 from ..operators.flops import count_flops, of_rows
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")

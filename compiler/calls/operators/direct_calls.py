@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from ..kernels.kernels import How, call_kernel, kernel_for
+from ..kernels.lookup import How, call_kernel, kernel_for
 
 KEPT = 4096  # keys of graphs
 

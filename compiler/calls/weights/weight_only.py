@@ -9,7 +9,7 @@ from typing import Any
 from ....dialects.errors import OptionError
 from ....runtime.tracing import is_traced, is_watched
 from ..dense.fused import like_of
-from ..kernels.kernels import How, records_gradients
+from ..kernels.lookup import How, records_gradients
 from ..operands.operands import check_operands, check_options, check_tensors, given, result_type
 from .weight_product import WIDE, Weights, multiply_weights, weights_of
 

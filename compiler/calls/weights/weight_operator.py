@@ -16,7 +16,7 @@ from ....dialects.errors import OptionError
 from ....runtime.element_types import torch_dtype
 from ....runtime.tracing import is_traced, is_transformed
 from ..grouped.grouped_operator import one_by_one
-from ..kernels.kernels import How
+from ..kernels.lookup import How
 from ..operands.operands import operand_type
 from ..operators.flops import count_flops, of_rows
 from .weight_product import multiply_weights, weights_of

@@ -23,7 +23,7 @@ from ..dense.fused_rows import OTHER_ROWS, RULES
 from ..kernels.found_kernels import FoundKernels
 from ..kernels.function_keys import function_key
 from ..kernels.kernel_cache import cached_bundle
-from ..kernels.kernels import ROWS, How, check_passes, default_target, pipeline_of
+from ..kernels.lookup import ROWS, How, check_passes, default_target, pipeline_of
 from ..operands.leading_dims import rows_of
 from ..operands.operands import operand_type
 from ..operands.placement import aligned, row_by_row

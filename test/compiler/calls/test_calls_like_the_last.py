@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls.kernels import found_kernels, kernels
+from tilewright.compiler.calls.kernels import found_kernels, lookup
 from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
@@ -41,9 +41,9 @@ def asked(tensors, monkeypatch):
     heard = []
     known = {
         key: tuple(each._replace(kernel=Knowing(each.kernel, heard)) for each in seen)
-        for key, seen in kernels._seen.items()
+        for key, seen in lookup._seen.items()
     }
-    monkeypatch.setattr(kernels, "_seen", known)
+    monkeypatch.setattr(lookup, "_seen", known)
     return heard
 
 
@@ -144,16 +144,16 @@ def test_a_call_in_a_row_with_gradients_asks_the_kernel_at_once(tensors, monkeyp
 
 def test_products_of_many_sizes_keep_a_bounded_number(monkeypatch):
     """Each size has a kernel and an entry of its own, and each product is right after them all."""
-    monkeypatch.setattr(kernels, "_kernels", found_kernels.FoundKernels())
-    monkeypatch.setattr(kernels, "_seen", {})
-    monkeypatch.setattr(kernels, "SEEN_KEPT", 2)
+    monkeypatch.setattr(lookup, "_kernels", found_kernels.FoundKernels())
+    monkeypatch.setattr(lookup, "_seen", {})
+    monkeypatch.setattr(lookup, "SEEN_KEPT", 2)
     monkeypatch.setattr(found_kernels, "KERNELS_KEPT", 2)
     b = torch.eye(16, dtype=torch.bfloat16)
     for rows in (1, 2, 3, 1):
         a = torch.arange(16 * rows, dtype=torch.bfloat16).reshape(rows, 16)
         assert matmul(a, b, target="sm_80").equal(a)
-        assert len(kernels._seen) <= 2
-        assert len(kernels._kernels) <= 2
+        assert len(lookup._seen) <= 2
+        assert len(lookup._kernels) <= 2
     assert cached_bundle.cache_info().maxsize
 
 
@@ -163,6 +163,6 @@ def test_tensors_of_the_same_sizes_are_known_beside_one_another(monkeypatch):
     a, b = torch.randn(24, 40).bfloat16(), torch.randn(40, 40).bfloat16()
     forms = [b, b.mT, torch.nn.Parameter(b), a.new_empty(40, 48)[:, :40].copy_(b)]
     wanted = [matmul(a, each) for each in forms]
-    monkeypatch.delattr(kernels, "kernel_for")  # by which calls are remembered
+    monkeypatch.delattr(lookup, "kernel_for")  # by which calls are remembered
     for each, result in [*zip(forms, wanted, strict=True)] * 2:
         assert matmul(a, each).equal(result)

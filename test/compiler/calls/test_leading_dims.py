@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls.kernels import kernels
+from tilewright.compiler.calls.kernels import lookup
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime.errors import CopyWarning, DeviceError
 
@@ -27,7 +27,7 @@ def linear(a, b):
 def test_dims_before_the_rows_are_rows_of_one_matrix(shape, rows):
     a, b = integers(*shape), integers(24, 40)
     assert matmul(a, b, out_dtype="f32").equal(linear(a, b))
-    assert list(kernels._kernels.values())[-1].manifest["spec"]["m"] == rows
+    assert list(lookup._kernels.values())[-1].manifest["spec"]["m"] == rows
 
 
 def test_a_view_of_rows_that_step_evenly_gives_gradients_and_takes_out():
@@ -86,7 +86,7 @@ def test_torch_compile_takes_leading_dims():
 )
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_sizes_of_0_give_what_torch_gives_and_launch_nothing(a, b, dtype, monkeypatch):
-    monkeypatch.setattr(kernels, "Kernel", None)
+    monkeypatch.setattr(lookup, "Kernel", None)
     a, b = torch.ones(a, dtype=dtype), torch.ones(b, dtype=dtype)
     expected = torch.nn.functional.linear(a, b)
     found = matmul(a, b)

@@ -10,7 +10,7 @@ from torch import library
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tilewright import matmul
-from tilewright.compiler.calls.kernels import kernels
+from tilewright.compiler.calls.kernels import lookup
 from tilewright.dialects.errors import CompileError
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
@@ -98,14 +98,14 @@ def test_a_pipeline_or_preset_can_be_named():
     a, b = random(40, 72), random(56, 72)
     assert_product(matmul(a, b, preset="kernel3"), a, b)
     assert_product(matmul(a, b, pipeline="tiling{tile=64x64x64}"), a, b)
-    pipelines = {kernel.manifest["pipeline"] for kernel in kernels._kernels.values()}
+    pipelines = {kernel.manifest["pipeline"] for kernel in lookup._kernels.values()}
     assert "normalize,tiling{tile=64x64x64},lower-to-nvvm" in pipelines
 
 
 def test_a_second_call_compiles_nothing(monkeypatch):
     a, b = random(40, 72), random(56, 72)
     first = matmul(a, b)
-    monkeypatch.setattr(kernels, "_find_kernel", None)
+    monkeypatch.setattr(lookup, "_find_kernel", None)
     assert matmul(a.clone(), b.clone()).equal(first)
 
 
@@ -165,13 +165,13 @@ def test_fake_tensors_get_the_operators_fake():
 
 
 def test_threads_may_compile_at_the_same_time(monkeypatch):
-    found, find = [], kernels._find_kernel
+    found, find = [], lookup._find_kernel
 
     def count(*asked):
         found.append(asked[0].shape)
         return find(*asked)
 
-    monkeypatch.setattr(kernels, "_find_kernel", count)
+    monkeypatch.setattr(lookup, "_find_kernel", count)
     operands = [(random(24 + 8 * (i // 2), 104), random(32, 104)) for i in range(8)]
     with ThreadPoolExecutor(len(operands)) as threads:
         products = list(threads.map(lambda pair: matmul(*pair), operands))

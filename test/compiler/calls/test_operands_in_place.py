@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.calls.kernels import kernels
+from tilewright.compiler.calls.kernels import lookup
 from tilewright.compiler.calls.operands.placement import Placement, placement
 from tilewright.runtime.errors import CopyWarning
 from tilewright.runtime.operands import copies
@@ -21,7 +21,7 @@ def integers(*shape, dtype=torch.bfloat16):
 
 
 def strides_taken():
-    return [each["strides"] for each in list(kernels._kernels.values())[-1].manifest["tensors"]]
+    return [each["strides"] for each in list(lookup._kernels.values())[-1].manifest["tensors"]]
 
 
 @pytest.mark.parametrize(

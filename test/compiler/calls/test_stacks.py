@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tilewright import compile_module, matmul
-from tilewright.compiler.calls.kernels import kernels
+from tilewright.compiler.calls.kernels import lookup
 from tilewright.dialects.errors import CompileError
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
@@ -27,7 +27,7 @@ def integers(*shape, dtype=torch.bfloat16):
 def test_stacks_are_multiplied_matrix_by_matrix(a, b, shapes):
     a, b = integers(*a), integers(*b)
     assert matmul(a, b, out_dtype="f32").equal(a.float() @ b.float().mT)
-    tensors = list(kernels._kernels.values())[-1].manifest["tensors"]
+    tensors = list(lookup._kernels.values())[-1].manifest["tensors"]
     assert [each["shape"] for each in tensors[:2]] == shapes
 
 

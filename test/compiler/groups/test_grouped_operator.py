@@ -7,7 +7,7 @@ from torch import library
 from tilewright import grouped_mm, scaled_grouped_mm
 from tilewright.compiler.calls.grouped.grouped_operator import grouped_operator
 from tilewright.compiler.calls.grouped.grouped_rows import multiply_rows
-from tilewright.compiler.calls.kernels.kernels import How
+from tilewright.compiler.calls.kernels.lookup import How
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(19)

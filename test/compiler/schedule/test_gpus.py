@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tilewright.compiler.calls.kernels import kernels
+from tilewright.compiler.calls.kernels import lookup
 from tilewright.compiler.calls.kernels.kernel_cache import describe_request, digest
 from tilewright.compiler.calls.operands.scaled_sides import sums_of
 from tilewright.compiler.driver import compile_matmul, plan_passes
@@ -45,8 +45,8 @@ def test_l2_of_a_gpu_is_its_own(name):
 )
 def test_calls_take_the_schedules_of_the_gpu_that_they_are_for(monkeypatch, name, target):
     gpu = SimpleNamespace(name=name, target="sm_90a")
-    monkeypatch.setattr(kernels, "open_device", lambda kind: SimpleNamespace(gpu=lambda index: gpu))
-    assert kernels.default_target(0) == target
+    monkeypatch.setattr(lookup, "open_device", lambda kind: SimpleNamespace(gpu=lambda index: gpu))
+    assert lookup.default_target(0) == target
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ....runtime.element_types import is_torch
 from ....runtime.tracing import is_traced, is_transformed, is_watched
 from ..dense.fused import multiply_fused
 from ..dense.matmul import matmul
-from ..kernels.kernels import How, records_gradients
+from ..kernels.lookup import How, records_gradients
 from ..operands.operands import (
     check_flags,
     check_operands,
