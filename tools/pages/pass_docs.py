@@ -257,7 +257,9 @@ def _refusals(modules: list[Any]) -> str:
     trees = [ast.parse(inspect.getsource(module)) for module in modules]
     messages = [message for tree in trees for message in _messages(tree)]
     shown = list(dict.fromkeys(message for message in messages if _says_something(message)))
-    return "\n".join(f"- {message}" for message in shown) or "None of its own."
+    if not shown:
+        return "None of its own."
+    return "\n".join(["A name or a value stands at each …\n", *(f"- {each}" for each in shown)])
 
 
 def _messages(tree: ast.Module) -> list[str]:
@@ -291,8 +293,9 @@ def _rule(node: ast.Attribute) -> list[str]:
 
 
 def _says_something(message: str) -> bool:
-    """Whether words are left without the pass's name and the values."""
-    return bool(re.search(r"\w{3}", re.sub(r"^[\w-]+:", "", message)))
+    """Whether its rule has words of its own; one that another function words is listed there."""
+    rule = re.sub(r"^[\w-]+:", "", message).partition(";")[0]
+    return bool(re.search(r"\w{3}", re.sub(r"\b(got|each)\b", "", rule)))
 
 
 def _is_refusal(node: ast.Call) -> bool:
