@@ -109,44 +109,51 @@ KINDS: dict[str, Callable[[str], Iterator[str]]] = {
 }
 
 
-def ptxas_refusals(lines: list[str], target: str, version: str) -> dict[str, str]:
+def ptxas_refusals(
+    lines: list[str], target: str, version: str, head: str = HEAD
+) -> dict[str, str]:
     """What ptxas says of each line that it refuses; those are taken out until the rest is legal."""
     found: dict[str, str] = {}
     for start in range(0, len(lines), CHUNK):
-        found |= _refusals(lines[start : start + CHUNK], target, version)
+        found |= _refusals(lines[start : start + CHUNK], target, version, head)
     return found
 
 
-def _refusals(lines: list[str], target: str, version: str) -> dict[str, str]:
+def only_refused(line: str, target: str, version: str, head: str = HEAD) -> str | None:
+    """What ptxas says of one line without others beside it."""
+    return _refusals([line], target, version, head).get(line)
+
+
+def _refusals(lines: list[str], target: str, version: str, head: str) -> dict[str, str]:
     found: dict[str, str] = {}
     left = lines
     while left:
-        log = _assemble(left, target, version)
+        log = _assemble(left, target, version, head)
         if log is None:
             return found
-        first = HEAD.count("\n") + 1
+        first = head.count("\n") + 1
         hits = [(int(number) - first, text) for number, text in ERROR.findall(log)]
         said = {left[at]: text for at, text in hits if 0 <= at < len(left)}
         if not said:
-            return found | _halved(left, log, target, version)
+            return found | _halved(left, log, target, version, head)
         found |= said
         left = [line for line in left if line not in said]
     return found
 
 
-def _halved(lines: list[str], log: str, target: str, version: str) -> dict[str, str]:
+def _halved(lines: list[str], log: str, target: str, version: str, head: str) -> dict[str, str]:
     """Of errors without a line."""
     if len(lines) == 1:
         return {lines[0]: log.strip()}
-    middle = len(lines) // 2
-    return _refusals(lines[:middle], target, version) | _refusals(lines[middle:], target, version)
+    middle, rest = len(lines) // 2, (target, version, head)
+    return _refusals(lines[:middle], *rest) | _refusals(lines[middle:], *rest)
 
 
-def _assemble(lines: list[str], target: str, version: str) -> str | None:
+def _assemble(lines: list[str], target: str, version: str, head: str) -> str | None:
     """What ptxas prints, None if it assembles the lines."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "grid.ptx"
-        path.write_text(_text(lines, target, version))
+        path.write_text(text_of(lines, target, version, head))
         command = [find_ptxas(), f"-arch={target}", "-O0", path, "-o", Path(folder) / "out"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
@@ -155,9 +162,10 @@ def _assemble(lines: list[str], target: str, version: str) -> str | None:
     return done.stderr + done.stdout if done.returncode else None
 
 
-def _text(lines: Iterable[str], target: str, version: str) -> str:
-    head = HEAD.format(target=target, version=version)
-    return head + "".join(f"{line};\n" for line in lines) + "ret; }\n"
+def text_of(lines: Iterable[str], target: str, version: str, head: str = HEAD) -> str:
+    """A kernel of these instructions."""
+    start = head.format(target=target, version=version)
+    return start + "".join(f"{line};\n" for line in lines) + "ret; }\n"
 
 
 def compare(
@@ -171,8 +179,8 @@ def compare(
     refused = ptxas_refusals(lines, target, version)
     missed, alarms = {}, {}
     for line in lines:
-        here = emulator_refuses(_text([line], target, version))
-        if line in refused and here is None and _refusals([line], target, version):
+        here = emulator_refuses(text_of([line], target, version))
+        if line in refused and here is None and only_refused(line, target, version):
             missed[line] = refused[line]  # beside others ptxas blames lines that are legal alone
         if here is not None and (here[0] == "internal" or line not in refused):
             if here[0] != "unmodelled":

@@ -19,6 +19,7 @@ _CURES = {
     "tcgen05.st": "tcgen05.wait::st first",
     "tcgen05.mma": "tcgen05.commit it and wait for its mbarrier first",
     "tcgen05.cp": "tcgen05.commit it and wait for its mbarrier first",
+    "tcgen05.shift": "tcgen05.commit it and wait for its mbarrier first",
 }
 _REPLACED_A = (
     "tcgen05.mma replaces what an earlier tcgen05.mma of the thread may still read as operand A;"

@@ -156,8 +156,8 @@ _CHOICES = {
 }
 ORDINAL_FIELDS = tuple(_ROWS)
 """Fields with one value a dimension."""
-CONSTANT_FIELDS = ("elemtype", *_CHOICES)
-"""Fields whose new value is an immediate."""
+CONSTANT_FIELDS = {"elemtype": 15, **{name: count - 1 for name, (_, count) in _CHOICES.items()}}
+"""Fields whose new value is an immediate, and the largest."""
 
 
 def replaced(data: bytes, field: str, ordinal: int, value: int) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 from . import syntax
 
@@ -125,6 +126,13 @@ MODIFIER_NEEDS: dict[tuple[str, ...], Need] = {
     ("cp", "cp_mask"): Need((8, 6), 100),
     ("cp", "shared::cta", "global", "mbarrier::complete_tx::bytes"): _HOPPER,
     ("redux", "f32"): _TENSOR,
+    ("tcgen05", "shift"): Need((8, 6), 100, "a", (100, 101, 103, 110)),
+    ("tcgen05", "kind::i8"): Need((8, 6), 100, "a", (100, 101, 110)),
+    **{("tcgen05", f"scale_vec::{count}X"): Need((8, 6), 100, "a", (100, 101, 103, 110))
+       for count in (1, 2, 4)},
+    **{("tcgen05", block): Need((8, 8), 100, "af", (100, 101, 103, 110))
+       for block in ("block16", "block32")},
+    ("tcgen05", "kind::mxf4nvf4"): Need((8, 7), 100, "af", (100, 101, 103, 110)),
     ("stmatrix", "b8"): _FAMILY,
     ("ldmatrix", "m16n16"): _FAMILY,
     ("ldmatrix", "m8n16"): _FAMILY,
@@ -142,8 +150,14 @@ MODIFIER_NEEDS: dict[tuple[str, ...], Need] = {
     **{("cvt", pair): _FAMILY for pair in ("e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2")},
     **{("cvt", "satfinite", type_): Need((8, 1), 0) for type_ in ("f16", "bf16", "tf32")},
     ("cvt", "rs"): Need((8, 7), 100, "a", (100, 103)),
+    **{("cvt", f"{pair}.bf16x2"): Need((9, 1), 0)
+       for pair in ("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2")},
+    **{("cvt", f"{pair}.f16x2"): Need((9, 1), 0) for pair in ("e2m3x2", "e3m2x2", "e2m1x2")},
+    **{("cvt", f"bf16x2.{pair}"): Need((9, 2), 0)
+       for pair in ("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2")},
 }  # fmt: skip
-"""By pieces of an opcode, the first of it first; every row whose pieces are all there counts."""
+"""By pieces of an opcode, the first of it first, or neighbours as `a.b`; rows of which all pieces
+are there count."""
 COUNT_NEEDS: dict[tuple[tuple[str, ...], int], Need] = {
     **{((name, "f32"), 4): Need((8, 8), 100) for name in ("min", "max")},
     **{(("mbarrier", name), 3): _CLUSTERS for name in ("arrive", "arrive_drop")},
@@ -168,8 +182,9 @@ def _needs(opcode: str, operands: int) -> tuple[tuple[str, Need], ...]:
     starts = (".".join(pieces[:length]) for length in range(min(len(pieces), _PIECES), 0, -1))
     family = next((name for name in starts if name in NEEDS), None)
     rows = [] if family is None else [(family, NEEDS[family])]
+    parts = {*pieces, *map(".".join, pairwise(pieces))}
     for names, need in MODIFIER_NEEDS.items():
-        if set(names) <= set(pieces):
+        if parts.issuperset(names):
             rows.append((".".join(("", *names)) if len(names) == 1 else ".".join(names), need))
     for (names, count), need in COUNT_NEEDS.items():
         if set(names) <= set(pieces) and count == operands and "noComplete" not in pieces:

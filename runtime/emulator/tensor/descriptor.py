@@ -265,8 +265,13 @@ def _check_stationary_shape(descriptor: InstructionDescriptor, where: str) -> No
     """Shapes of tcgen05.mma.ws, PTX ISA §9.7.16.2.1."""
     if descriptor.m not in _STATIONARY_ROWS:
         raise _refuse(f"{where}: M must be 32, 64 or 128, got {descriptor.m}")
-    if descriptor.n not in _STATIONARY_COLUMNS:
-        raise _refuse(f"{where}: N must be 64, 128 or 256, got {descriptor.n}")
+    columns = _STATIONARY_COLUMNS[:2] if descriptor.sparse else _STATIONARY_COLUMNS
+    if descriptor.n not in columns:
+        legal = f"{', '.join(map(str, columns[:-1]))} or {columns[-1]}"
+        raise _refuse(f"{where}: N must be {legal}, got {descriptor.n}")
+    if descriptor.sparse and descriptor.m != _STATIONARY_ROWS[-1]:
+        raise Trap("unmodelled", f"{where}: a sparse operand A with M={descriptor.m} (PTX ISA "
+                                 f"section 9.7.16.10.8.4)")  # fmt: skip
 
 
 def _integer_step(n: int, cta_group: int) -> int:

@@ -10,6 +10,9 @@ HALF_LANES = 16
 """Half of the 32 lanes that one warp reaches."""
 
 
+Shape = tuple[int, int, int] | tuple[str, int, int, int]
+
+
 class Span(NamedTuple):
     """A rectangle of tensor memory: lanes [lane, lane_end), columns [column, column_end).
 
@@ -44,9 +47,10 @@ class Span(NamedTuple):
 class Access(NamedTuple):
     """An asynchronous access that is not known to be complete.
 
-    ``shape`` is the accumulator's (first column, m, n) for an mma's D, None otherwise; ``op`` is
-    None for ld and st, which only a wait ends. ``reads``: it does not write the span; adds: of
-    an mma's D, whether it adds to what is there, None if it leaves lanes as they are.
+    ``shape`` is the accumulator's (first column, m, n) for an mma's D, the same behind "A" for an
+    operand A that the mma shifts, None otherwise; ``op`` is None for ld and st, which only a wait
+    ends. ``reads``: it does not write the span; adds: of an mma's D, whether it adds to what is
+    there, None if it leaves lanes as they are.
     """
 
     name: str
@@ -54,7 +58,7 @@ class Access(NamedTuple):
     line: int
     warp: int
     op: EngineOp | None = None
-    shape: tuple[int, int, int] | None = None
+    shape: Shape | None = None
     reads: bool = False
     rank: int = 0
     adds: bool | None = None
@@ -77,7 +81,7 @@ class Claim(NamedTuple):
     span: Span
     what: str
     against: tuple[str, ...]
-    shape: tuple[int, int, int] | None = None
+    shape: Shape | None = None
     reads: bool = False
     behind_products_of: tuple[int, int] | None = None
     behind_reads_of: tuple[int, int] | None = None

@@ -20,7 +20,8 @@ class TensorEngine:
     """State of one CTA.
 
     ``last`` is the newest mma of the CTA (pair), kept on the even CTA, ``series`` what the next one
-    may join (`tcgen05_series.Series`), or None; ``issued`` the operations
+    may join (`tcgen05_series.Series`), or None; ``copies`` what was issued since and the next mma
+    comes behind, ``shifts`` the tcgen05.shift among it and before; ``issued`` the operations
     of each thread (warp, lane) that a commit tracks; ``products`` what mmas under way access;
     ``requests`` the allocation that waits for ("columns") or got ("granted") the pair's agreement;
     ``kept`` what collector buffers hold (`tcgen05_collector.Held`), by name.
@@ -31,6 +32,7 @@ class TensorEngine:
         self.last: EngineOp | None = None
         self.series: Any = None
         self.copies: list[EngineOp] = []
+        self.shifts: list[EngineOp] = []
         self.issued: dict[tuple[int, int], list[EngineOp]] = {}
         self.products: list[Access] = []
         self._most = _PRODUCTS

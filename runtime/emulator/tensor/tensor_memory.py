@@ -258,6 +258,16 @@ class TensorMemory:
         if marks is not WRITTEN:
             self._whole.clear()
 
+    def shift_down(self, rows: slice, columns: slice) -> None:
+        """Let each lane but the last of a quarter take the words of the lane behind it; rows: whole
+        quarters."""
+        for first in range(rows.start, rows.stop, QUARTER):
+            last = first + QUARTER - 1
+            for grid in (self.part(slice(first, last + 1), columns), self.written[:, columns]):
+                lanes = grid if len(grid) == QUARTER else grid[first : last + 1]
+                lanes[:-1] = lanes[1:].copy()
+        self._whole.clear()
+
     def _is_free(self, first: int, count: int) -> bool:
         return all(
             first + count <= start or start + size <= first

@@ -160,8 +160,6 @@ BAD_MAPS = [
     ("b32 [%r3], 2;", "b32 [%r3], 4;", "swizzle mode 4 with atomicity 0 is not modelled"),
     ("rank.shared::cta.b1024.b32 [%r3], 1;", "rank.shared::cta.b1024.b32 [%r3], 7;",
      "tensormap.replace .rank must be below 5, got 7 (PTX ISA section 9.7.9.26.1)"),
-    ("b32 [%r3], 10;", "b32 [%r3], 16;",
-     "tensormap.replace .elemtype must be below 16, got 16 (PTX ISA section 9.7.9.26.1)"),
 ]  # fmt: skip
 
 
@@ -170,6 +168,14 @@ def test_a_map_that_breaks_a_rule_is_an_error_at_the_latest_when_used(old, new, 
     out, space = np.zeros((16, 4, 8), np.uint16), np.zeros(128, np.uint8)
     trap = trap_of(replaced(old, new), out, tensor(), space)
     assert (trap.category, trap.message) == ("tensor-map", message)
+
+
+@pytest.mark.parametrize("constant", ["16", "-1"])
+def test_a_constant_beyond_the_field_is_refused_before_the_kernel_starts(constant):
+    text = replaced("b32 [%r3], 10;", f"b32 [%r3], {constant};")
+    trap = trap_of(text, np.zeros((16, 4, 8), np.uint16), tensor(), np.zeros(128, np.uint8))
+    said = f"a constant from 0 to 15 is expected, got {constant}"
+    assert (trap.category, trap.message) == ("operand", said)
 
 
 def test_a_map_over_memory_outside_every_array_is_out_of_bounds():

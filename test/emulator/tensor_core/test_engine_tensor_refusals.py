@@ -196,19 +196,6 @@ def test_first_addresses_differ_between_odd_seeds_and_are_0_with_even_ones(tc):
     assert set(seen) <= {0, 128, 256, 384} and len(set(seen[1::2])) > 1
 
 
-@pytest.mark.parametrize(
-    ("opcode", "reason"),
-    [
-        ("tcgen05.mma.cta_group::1.kind::f16.ashift", "modifier .ashift"),
-        ("tcgen05.mma.ws.sp.cta_group::1.kind::f16", "a sparse operand A"),
-    ],
-)
-def test_forms_outside_the_model_say_so(tc, opcode, reason):
-    body = tc.mma("f16").replace("tcgen05.mma.cta_group::1.kind::f16", opcode)
-    trap = tc.refused(tc.FALSE + body)
-    assert trap.category == "unmodelled" and trap.message.startswith(reason)
-
-
 OVERWRITTEN = """mov.b32 %v0, %r0; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r14], {{%v0}};
 tcgen05.wait::st.sync.aligned;
 tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%v1}}, [%r14];

@@ -238,3 +238,49 @@ def test_stores_of_metadata_must_be_waited_for(tc):
     adesc = tc.descriptor(0, 16, 1024, ATOM)
     trap = tc.refused(body + tc.FALSE + sparse(tc, "f16"), image, (adesc, adesc, WORD | 4))
     assert trap.category == "missing-wait" and "tcgen05.mma metadata" in trap.message
+
+
+def stationary(text: str, mask: str = "") -> str:
+    return text.replace("mma.sp", "mma.ws.sp").replace("%p3;", f"%p3{mask};")
+
+
+MASK = 1 << 39 | 2 << 40 | 3 << 48
+"""Four columns of B in use, three that count as zero: the first example of §9.7.16.4.3."""
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("name", "kind", "kept", "places"), FLOATS)
+def test_a_stationary_product_of_128_rows_has_the_same_metadata(
+    tc, name, kind, kept, places, masked
+):
+    rng = np.random.default_rng(kept)
+    a, b = tc.random_matrix(rng, 128, kept, name), tc.random_matrix(rng, 64, 2 * kept, name)
+    codes = random_codes(rng, 8, places)
+    image = bytearray(32768)
+    adesc = tc.place_operand(image, a, ATOM, False, 0)
+    bdesc = tc.place_operand(image, b, ATOM, False, 16384)
+    body = store(tc, narrow_metadata(codes), image, 24576)
+    read, out = tc.dump_d(128, 64)
+    idesc = tc.instruction_word(name, name, "f32", 128, 64) | 4
+    body += tc.FALSE + stationary(sparse(tc, kind), f", {MASK}" if masked else "")
+    tc.run(body + tc.DONE + read, image, out, adesc, bdesc, idesc)
+    used = (np.arange(64) % 7 < 4) | (not masked)
+    got = tc.read_d(out, 128, 64).view(np.float32)
+    assert np.array_equal(got, tc.product(expanded(a, codes, places), b) * used)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "category", "said"),
+    [
+        (64, 64, "unmodelled", "sparse operand A with M=64"),
+        (32, 128, "unmodelled", "sparse operand A with M=32"),
+        (128, 256, "descriptor", "N must be 64 or 128, got 256"),
+        (256, 64, "descriptor", "M must be 32, 64 or 128, got 256"),
+    ],
+)
+def test_other_shapes_of_stationary_sparse_products_are_refused(tc, m, n, category, said):
+    idesc = tc.instruction_word("bf16", "bf16", "f32", m, n) | 4
+    adesc = tc.descriptor(0, 16, 1024, ATOM)
+    body = tc.FALSE + stationary(sparse(tc, "f16")) + tc.DONE
+    trap = tc.refused(body, bytes(32768), (adesc, adesc, idesc))
+    assert (trap.category, said in trap.message) == (category, True), trap.message

@@ -17,15 +17,17 @@ from ...interface import Cta, Launch, Warp
 from ...machine.barrier_operations import apply
 from ...machine.engine import EngineOp, Move, Moves, Pieces
 from ...machine.events import strong_accesses
-from ...machine.memory import UINT
 from ...machine.shared_access import barrier_at, check_span, count_event, locate, shared_of
 from ...ptx.decode import Decoded
 from ...ptx.registry import Step, instruction
 from ...ptx.values import Type
+from ..values.common import bit_type
 from .atomic import combination
 
 _STORED_LATER = ("b8", "b16", "u8", "u16", "s8", "s16")
 _STORED = ("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64")
+_WIDEST_STORE = 128
+"""Bits of a vector."""
 _REDUCED = {
     "inc": ("u32",),
     "dec": ("u32",),
@@ -98,12 +100,13 @@ class GlobalArrival:
 
 def _build_global(ins: Decoded, type_: Type, combine: Callable | None) -> Step:
     """st.async and red.async{.mmio}.release.scope{.global}: performed later, without a signal."""
-    ins.flag("mmio")
-    ins.required(("gpu", "sys"))
+    scope = ins.required(("gpu", "sys"))
+    if ins.flag("mmio") and scope != "sys":
+        raise ins.trap("operand", f"{ins.mnemonic}.mmio has scope .sys, got .{scope}")
     ins.flag("global")
     ins.finish_modifiers()
     ins.expect_operands(2)
-    address, read = ins.address(0), ins.read(1, UINT[type_.bytes])
+    address, read = ins.address(0), ins.read(1, bit_type(type_.bits))
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         at, values, memory = address(warp), read(warp), warp.launch.global_memory
@@ -124,32 +127,35 @@ def _submit_late(warp: Warp, lane: int, op: EngineOp) -> None:
     warp.launch.engines.submit(op)
 
 
-def _take_completion(ins: Decoded) -> None:
-    ins.required(("shared::cluster",))
-    ins.required(("mbarrier::complete_tx::bytes",))
-
-
 def _build(ins: Decoded, type_: Type, count: int, combine: Callable | None) -> Step:
+    ins.required(("mbarrier::complete_tx::bytes",))
+    space = ins.choice(("shared::cluster",), "generic")
     ins.finish_modifiers()
     ins.expect_operands(3)
     address, barrier = ins.address(0), ins.address(2)
-    read = ins.read_vector(1, count, UINT[type_.bytes])
+    read = ins.read_vector(1, count, bit_type(type_.bits))
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         to, at, values = address(warp), barrier(warp), np.stack(read(warp), axis=1)
         for lane in np.flatnonzero(mask):
             places = int(to[lane]), int(at[lane])
-            _submit(warp, ins.mnemonic, places, type_.bytes, values[lane], combine)
+            _submit(warp, ins.mnemonic, space, places, type_.bytes, values[lane], combine)
 
     return step
 
 
 def _submit(
-    warp: Warp, name: str, places: tuple[int, int], width: int, values: np.ndarray, combine
+    warp: Warp,
+    name: str,
+    space: str,
+    places: tuple[int, int],
+    width: int,
+    values: np.ndarray,
+    combine: Callable | None,
 ) -> None:
     size = width * len(values)
-    target, offset = locate(warp.cta, places[0], "shared::cluster")
-    owner, at = locate(warp.cta, places[1], "shared::cluster")
+    target, offset = locate(warp.cta, places[0], space)
+    owner, at = locate(warp.cta, places[1], space)
     if owner is not target:
         raise Trap("protocol", f"the mbarrier of {name} must lie in the CTA of the value, rank"
                                f" {target.rank}, got rank {owner.rank}")  # fmt: skip
@@ -178,17 +184,22 @@ def _submit(
 def build_st_async(ins: Decoded) -> Step:
     """st.async{.weak}.shared::cluster.mbarrier::complete_tx::bytes{.vec}.type [a], b, [mbar], and
     st.async{.mmio}.release.scope{.global}.type [a], b."""
-    ins.flag("weak")
+    weak = ins.flag("weak")
     type_ = ins.take_type()
     if ins.flag("release"):
         if type_.name not in (*_STORED, *_STORED_LATER):
             ins.unmodelled(f"type .{type_.name}")
         return _build_global(ins, type_, None)
-    _take_completion(ins)
+    if ins.flag("cluster") and weak:
+        raise ins.trap("operand", "a .weak store has no scope, got .cluster")
     vector = ins.choice(("v2", "v4"))
     if type_.name not in _STORED:
         ins.unmodelled(f"type .{type_.name}")
-    return _build(ins, type_, int(vector[1]) if vector else 1, None)
+    count = int(vector[1]) if vector else 1
+    if count * type_.bits > _WIDEST_STORE:
+        raise ins.trap("operand", f"st.async stores up to {_WIDEST_STORE} bits, got .{vector} of"
+                                  f" .{type_.name}")  # fmt: skip
+    return _build(ins, type_, count, None)
 
 
 @instruction("red.async", section="9.7.13.7")
@@ -204,5 +215,4 @@ def build_red_async(ins: Decoded) -> Step:
         return _build_global(ins, type_, combine)
     ins.flag("relaxed")
     ins.flag("cluster")
-    _take_completion(ins)
     return _build(ins, type_, 1, combine)

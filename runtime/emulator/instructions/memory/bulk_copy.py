@@ -59,6 +59,12 @@ def _check_size(size: int) -> None:
         raise Trap("misaligned", f"the size of a bulk copy must be a multiple of 16, got {size}")
 
 
+def _take_size(ins: Decoded, at: int) -> Callable:
+    if ins.operand_is_immediate(at):
+        _check_size(ins.immediate(at))
+    return ins.read(at, np.uint32)
+
+
 def _piece(address: int, size: int) -> Pieces:
     return Pieces(np.array([address], np.uint64), np.array([size]))
 
@@ -142,12 +148,11 @@ def build_to_shared(
     """A copy into shared memory, from global memory or from that of the issuing CTA."""
     ins.required(("mbarrier::complete_tx::bytes",))
     multicast = from_global and ins.flag("multicast::cluster")
-    take_policy(ins, 5 if multicast else 4)
+    operands = 5 if multicast else 4
+    take_policy(ins, operands) if from_global else ins.expect_operands(operands)
     ins.finish_modifiers()
     to, source, barrier = ins.address(0), ins.address(1), ins.address(3)
-    size = ins.read(2, np.uint32)
-    if ins.operand_is_immediate(2):
-        _check_size(ins.immediate(2))
+    size = _take_size(ins, 2)
     ctas = ins.read(4, np.uint16) if multicast else None
 
     def step(warp: Warp, mask: np.ndarray) -> None:
@@ -216,7 +221,9 @@ def build_from_shared(ins: Decoded, reduction: Reduction | None = None) -> Step:
     hinted = ins.flag("L2::cache_hint")
     ins.expect_operands(3 + hinted + masked)
     ins.finish_modifiers()
-    to, source, size = ins.address(0), ins.address(1), ins.read(2, np.uint32)
+    to, source, size = ins.address(0), ins.address(1), _take_size(ins, 2)
+    if hinted:
+        ins.read(3, np.uint64)
     chosen = ins.read(3 + hinted, np.uint16) if masked else None
 
     def step(warp: Warp, mask: np.ndarray) -> None:
@@ -289,7 +296,7 @@ def build_bulk_prefetch(ins: Decoded) -> Step:
     ins.required(("global",))
     take_policy(ins, 2)
     ins.finish_modifiers()
-    source, size = ins.address(0), ins.read(1, np.uint32)
+    source, size = ins.address(0), _take_size(ins, 1)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         for lane in np.flatnonzero(mask):

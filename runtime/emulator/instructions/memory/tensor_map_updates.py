@@ -66,6 +66,7 @@ def build_replace(ins: Decoded) -> Step:
     at = len(ins.operands) - 1
     if field in CONSTANT_FIELDS:
         ins.immediate(at)
+        ins.bound_constant(at, 0, CONSTANT_FIELDS[field])
     _, of = space_of(ins, space, ins.operand(0))
     address, value = ins.address(0), ins.read(at, np.dtype(f"u{bits // 8}"))
 

@@ -47,6 +47,8 @@ _FORMS = (
     (_BYTES, 32, ("s32",)),
 )
 """Operand types, K and accumulator types that go together."""
+_REGISTERS_OF_D = {"f16": "f16x2"}
+"""Types of D's registers, where they are not that of its elements."""
 _LATE_MOVE = (
     "registers of wgmma.mma_async are moved behind the wgmma.fence of their group, which must come"
     " between (PTX ISA §9.7.15.7.1); ptxas orders such copies"
@@ -208,7 +210,7 @@ def build_mma_async(ins: Decoded) -> Step:
     read_metadata = take_metadata(ins, form.a) if form.sparse else None
     from_registers = isinstance(ins.operand(1), syntax.Vector)
     form = _with_immediates(ins, form, from_registers)
-    slots = _accumulator_slots(ins, form.d_registers)
+    slots = _accumulator_slots(ins, form)
     slots_of_a = _slots_of_a(ins) if from_registers else ()
     read_a = None if from_registers else ins.read_uniform(1, np.uint64, "the descriptor of A")
     b, enabled = ins.read_uniform(2, np.uint64, "the descriptor of B"), ins.read_predicate(3)
@@ -236,6 +238,8 @@ def _uniform(values: np.ndarray, mask: np.ndarray) -> bool:
 
 
 def _take_form(ins: Decoded) -> tuple[Callable, WgmmaForm]:
+    if "popc" in ins.modifiers:
+        ins.unmodelled("a product of single bits")
     saturates = ins.flag("satfinite")  # behind the shape in the ISA, behind the types in CUTLASS
     types = [name for name in ins.modifiers if name != "satfinite"][-3:]
     for name in types:
@@ -286,8 +290,9 @@ def _check_immediate(ins: Decoded, value: int, legal: tuple[int, int], name: str
         raise ins.trap("operand", f"{name} must be {legal[0]} or {legal[1]}, got {value}")
 
 
-def _accumulator_slots(ins: Decoded, count: int) -> tuple[int, ...]:
-    slots = [ins.target(element, 32) for element in ins.elements(0, count)]
+def _accumulator_slots(ins: Decoded, form: WgmmaForm) -> tuple[int, ...]:
+    count, type_ = form.d_registers, TYPES[_REGISTERS_OF_D.get(form.d, form.d)]
+    slots = [ins.target(element, type_) for element in ins.elements(0, count)]
     found = tuple(slot for slot in slots if slot is not None)
     if len(set(found)) != count:
         ins.unmodelled(f"D of fewer than {count} different registers")

@@ -164,7 +164,7 @@ def _deallocate_in_pair(warp: Warp, address: int, columns: int) -> bool:
 
 def _check_unused(cta: Cta, address: int, columns: int) -> None:
     span = Span(0, LANES, address & 0xFFFF, (address & 0xFFFF) + columns)
-    everything = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma", "tcgen05.cp")
+    everything = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma", "tcgen05.cp", "tcgen05.shift")
     cta.launch.events.columns_claimed(cta, Claim(span, "tcgen05.dealloc", everything))
 
 

@@ -216,6 +216,7 @@ def bind_scaled(
         scale=0,
         disabled=None,
         collector=reads.collector,
+        shifts=False,
         scaling=scaling,
         a_factors=_factor_column(int(reads.a_factors(warp)[lane]), "A"),
         b_factors=_factor_column(int(reads.b_factors(warp)[lane]), "B"),

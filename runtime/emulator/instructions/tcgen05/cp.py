@@ -25,6 +25,8 @@ from ...tensor.tensor_memory import LANES, WRITTEN, split_address
 from ..threads.convergence import one_lane
 from .order import TENSOR_STREAM, take_group
 
+_BEHIND_SHIFTS = 4
+"""Rows of the shape that is executed behind an earlier tcgen05.shift (PTX ISA §9.7.16.6.2)."""
 _SOURCE_BITS = {"b4x16_p64": 4, "b6x16_p32": 6}
 """Bits of an element in shared memory, where 16 of them take 16 bytes with the padding."""
 
@@ -171,6 +173,10 @@ def _order(cta: Cta, copy: Copy, op: EngineOp, warp: Warp) -> None:
     span = Span(0, LANES, copy.column, copy.column + copy.shape.columns)
     access = Access("tcgen05.cp", span, line, warp.index, op, rank=warp.cta.rank)
     others = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma")
+    if copy.shape.rows == _BEHIND_SHIFTS:
+        op.after += tuple(each for each in engine.shifts if not each.done)
+    else:
+        others += ("tcgen05.shift",)
     claim = Claim(span, "tcgen05.cp", others, behind_products_of=access.who)
     cta.launch.events.columns_claimed(cta, claim)
     if products := engine.products_before(span, access.who):

@@ -36,6 +36,10 @@ KIND_MODIFIERS = tuple(
     f"kind::{name}" for name in ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
 )
 _MAX_SCALE = 15
+SHIFTED_ROWS = (128, 256)
+"""M of operations with `.ashift`."""
+SCALED_SUMS = ("f16", "tf32")
+"""The kinds whose sums scale-input-d may scale."""
 
 
 Form = tuple[str, int, bool, bool]
@@ -53,6 +57,7 @@ class Operands:
     scale: int
     a_in_tensor_memory: bool
     collector: Usage
+    shifts: bool
 
 
 @instruction("tcgen05.mma", section=_SECTION)
@@ -65,9 +70,10 @@ def build_mma(ins: Decoded) -> Step:
     if kind not in KINDS or (stationary and group == 2):
         ins.unmodelled(f"modifier .kind::{kind}")
     collector = take_usage(ins, stationary=stationary)
+    shifts = not stationary and take_shift(ins, collector)
     ins.finish_modifiers()
     make = _stationary(ins) if stationary else _dense
-    operands = decode_operands(ins, group, collector)
+    operands = decode_operands(ins, (kind, group), collector, shifts=shifts)
     form = kind, group, stationary, False
     if not stationary and operands.disabled is None:
         _note_lane_form(ins, operands, form)
@@ -78,6 +84,17 @@ def build_mma(ins: Decoded) -> Step:
         submit(warp, lane, bind(warp, lane, operands, values, form, make(warp, lane)))
 
     return step
+
+
+def take_shift(ins: Decoded, collector: Usage) -> bool:
+    """Consume `.ashift`, of an operand A in tensor memory that the collector does not keep."""
+    if not ins.flag("ashift"):
+        return False
+    if collector.use in ("fill", "use"):
+        raise ins.trap("operand", f"tcgen05.mma.ashift goes without {collector}")
+    if not isinstance(ins.operand(1), syntax.Address):
+        raise ins.trap("operand", "tcgen05.mma.ashift needs operand A in tensor memory")
+    return True
 
 
 def _note_lane_form(ins: Decoded, operands: Operands, form: Form) -> None:
@@ -102,16 +119,28 @@ def _dense(warp: Warp, lane: int) -> Callable[..., Multiply]:
 
 
 def _stationary(ins: Decoded) -> Callable[[Warp, int], Callable[..., Multiply]]:
-    """Take the zero-column mask of a .ws operation off its operands; without one none is zero."""
-    ins.expect_operands(5, 6)
-    if len(ins.operands) == 5:
+    """Without a zero-column mask none is zero."""
+    read = take_column_mask(ins)
+    if read is None:
         return _dense
-    read = ins.read(5, np.uint64)
-    ins.operands = ins.operands[:5]
     return lambda warp, lane: partial(StationaryMultiply, mask=int(read(warp)[lane]))
 
 
-def decode_operands(ins: Decoded, group: int, collector: Usage) -> Operands:
+def take_column_mask(ins: Decoded) -> Callable[[Warp], np.ndarray] | None:
+    """Take the zero-column mask of a .ws operation off its operands, if there is one."""
+    ins.expect_operands(5, 6)
+    if len(ins.operands) == 5:
+        return None
+    read = ins.read(5, np.uint64)
+    ins.operands = ins.operands[:5]
+    return read
+
+
+def decode_operands(
+    ins: Decoded, form: tuple[str, int], collector: Usage, *, shifts: bool
+) -> Operands:
+    """Those of a dense operation of this kind, by so many CTAs."""
+    kind, group = form
     ins.expect_operands(5, 6, 7)
     disables = isinstance(ins.operand(4), syntax.Vector)
     at = 5 if disables else 4
@@ -126,15 +155,19 @@ def decode_operands(ins: Decoded, group: int, collector: Usage) -> Operands:
     return Operands(
         values=(word, a, b, d, lambda warp, lane: enable(warp).item(lane)),
         disabled=disabled,
-        scale=_scale(ins, at + 1),
+        scale=_scale(ins, at + 1, kind),
         a_in_tensor_memory=in_tensor_memory,
         collector=collector,
+        shifts=shifts,
     )
 
 
-def _scale(ins: Decoded, at: int) -> int:
+def _scale(ins: Decoded, at: int, kind: str) -> int:
     if len(ins.operands) <= at:
         return 0
+    if kind not in SCALED_SUMS:
+        legal = " and ".join(f".kind::{name}" for name in SCALED_SUMS)
+        raise ins.trap("operand", f"scale-input-d is for {legal}, got .kind::{kind}")
     ins.expect_operands(at + 1)
     scale = ins.immediate(at)
     if not 0 <= scale <= _MAX_SCALE:
@@ -184,6 +217,7 @@ def _made(
         scale=operands.scale,
         disabled=_disabled_lanes(operands, warp, lane, form[1]),
         collector=operands.collector,
+        shifts=operands.shifts,
     )
 
 
@@ -231,6 +265,8 @@ def _check_place(multiply_: Multiply) -> None:
                            f"{' or '.join(map(str, legal))}, got {multiply_.d.lane}")  # fmt: skip
     if isinstance(multiply_.a, Place):
         _check_a(multiply_, multiply_.a)
+    if multiply_.shifts and descriptor.m not in SHIFTED_ROWS:
+        raise Trap("descriptor", f"tcgen05.mma.ashift needs M = 128 or 256, got {descriptor.m}")
 
 
 def _check_a(multiply_: Multiply, a: Place) -> None:
@@ -250,30 +286,32 @@ def _order(cta: Cta, multiply_: Multiply, access: Access, warp: Warp) -> None:
     engine.memory.check_columns(multiply_.d.column, multiply_.d_columns, sums.what)
     cta.launch.events.columns_claimed(cta, sums._replace(behind_reads_of=access.who))
     if isinstance(multiply_.a, Place):
-        _order_a(cta, multiply_, multiply_.a, access.op, warp)
+        _order_operand(cta, multiply_.a_access, access.op, warp)
     cta.launch.events.columns_used(cta, warp, multiply_.access, True)
     track(cta, access)
 
 
-def _order_a(cta: Cta, multiply_: Multiply, a: Place, op: AnyOperation | None, warp: Warp) -> None:
-    columns = slice(a.column, a.column + multiply_.a_columns)
-    order_read(cta, "tcgen05.mma operand A", columns, op, warp, multiply_.half)
-
-
-def order_read(
-    cta: Cta,
-    what: str,
-    columns: slice,
-    op: AnyOperation | None,
-    warp: Warp,
-    half: int | None = None,
-) -> None:
+def order_read(cta: Cta, what: str, columns: slice, op: AnyOperation | None, warp: Warp) -> None:
     """Check columns and ordering of an operand in tensor memory, which ``op`` will read."""
-    engine, line = tensor_engine(cta), warp.program.source[warp.split.pc].line
-    engine.memory.check_columns(columns.start, columns.stop - columns.start, what)
-    span = Span(0, LANES, columns.start, columns.stop, half)
+    span = Span(0, LANES, columns.start, columns.stop)
     claim = Claim(span, what, ("tcgen05.st", "tcgen05.mma"), reads=True)
+    _order_operand(cta, claim, op, warp)
+
+
+def _order_operand(cta: Cta, claim: Claim, op: AnyOperation | None, warp: Warp) -> None:
+    span, line = claim.span, warp.program.source[warp.split.pc].line
+    columns = span.column_end - span.column
+    tensor_engine(cta).memory.check_columns(span.column, columns, claim.what)
     cta.launch.events.columns_claimed(cta, claim)
-    access = Access("tcgen05.mma", span, line, warp.index, op, reads=True, rank=warp.cta.rank)
+    access = Access(
+        "tcgen05.mma",
+        span,
+        line,
+        warp.index,
+        op,
+        shape=claim.shape,
+        reads=claim.reads,
+        rank=warp.cta.rank,
+    )
     cta.launch.events.columns_used(cta, warp, claim, True)
     track(cta, access)

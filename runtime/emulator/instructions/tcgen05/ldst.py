@@ -23,6 +23,8 @@ from ...tensor.tensor_memory import SHAPES, Shape, TensorMemory, register_map, s
 from ..threads.convergence import take_aligned
 
 _NUMBERS = tuple(f"x{1 << power}" for power in range(8))
+_ENGINES = ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift")
+"""Operations under way that neither loads nor stores may meet."""
 _LOW_HALF = np.uint32(0xFFFF)
 REGISTER_BYTES = 4
 
@@ -143,7 +145,7 @@ def build_ld(ins: Decoded) -> Step:
             return blocked
         engine = tensor_engine(warp.cta)
         lane, column = _check(engine, form, warp, address(warp, mask))
-        _track(form, warp, lane, column, ("tcgen05.st", "tcgen05.mma", "tcgen05.cp"))
+        _track(form, warp, lane, column, ("tcgen05.st", *_ENGINES))
         write(warp, mask, _load(engine.memory, form, lane, column))
         return None
 
@@ -196,7 +198,7 @@ def build_st(ins: Decoded) -> Step:
             return blocked
         engine = tensor_engine(warp.cta)
         lane, column = _check(engine, form, warp, address(warp, mask))
-        _track(form, warp, lane, column, ("tcgen05.ld", "tcgen05.mma", "tcgen05.cp"))
+        _track(form, warp, lane, column, ("tcgen05.ld", *_ENGINES))
         _store(engine.memory, form, lane, column, np.stack(read(warp)))
         return None
 

@@ -34,6 +34,8 @@ _WORD_BITS = 32
 WORD_BYTES = 4
 _UNORDERED = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma")
 """Accesses under way that the accumulator may not meet."""
+_UNORDERED_OPERAND = ("tcgen05.st", "tcgen05.mma")
+"""Those that an operand in tensor memory may not meet."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Place:
 @dataclass(eq=False)
 class Multiply:
     """One issued operation; ``ctas`` is the CTA or the pair, even rank first; collector: what it
-    does with the buffer of an operand."""
+    does with the buffer of an operand; shifts: whether it leaves operand A shifted (`.ashift`)."""
 
     ctas: tuple[Cta, ...]
     descriptor: InstructionDescriptor
@@ -58,6 +60,7 @@ class Multiply:
     scale: int
     disabled: np.ndarray | None
     collector: Usage
+    shifts: bool
 
     @property
     def group(self) -> int:
@@ -107,8 +110,12 @@ class Multiply:
         """The accumulator, of which products of the same shape are pipelined."""
         first = self.d.column
         span = Span(0, LANES, first, first + self.d_columns, self.half)
-        shape = (first, self.descriptor.m, self.descriptor.n)
-        return Claim(span, "tcgen05.mma accumulator", _UNORDERED, shape)
+        return Claim(span, "tcgen05.mma accumulator", _UNORDERED, self.d_shape)
+
+    @property
+    def d_shape(self) -> tuple[int, int, int]:
+        """What products must share to be pipelined: accumulator and shape (PTX §9.7.16.6.2)."""
+        return self.d.column, self.descriptor.m, self.descriptor.n
 
     @cached_property
     def access(self) -> Claim:
@@ -119,6 +126,22 @@ class Multiply:
     def a_columns(self) -> int:
         """Tensor memory columns of operand A."""
         return self.descriptor.stored_k * self.descriptor.a.bits // _WORD_BITS
+
+    @property
+    def a_access(self) -> Claim:
+        """The access to operand A in tensor memory."""
+        assert isinstance(self.a, Place)
+        span = Span(0, LANES, self.a.column, self.a.column + self.a_columns, self.half)
+        against = ("tcgen05.ld", *_UNORDERED_OPERAND) if self.shifts else _UNORDERED_OPERAND
+        shape = ("A", *self.d_shape)
+        return Claim(span, "tcgen05.mma operand A", against, shape, reads=not self.shifts)
+
+    def shift_a(self) -> None:
+        """Let A's rows move down by one, but for the last of each 32 lanes."""
+        assert isinstance(self.a, Place)
+        columns = slice(self.a.column, self.a.column + self.a_columns)
+        for cta in self.ctas:
+            tensor_engine(cta).memory.shift_down(slice(0, LANES), columns)
 
     def describe(self) -> str:
         d = self.descriptor

@@ -66,6 +66,8 @@ class Series:
         collect(first)
         if len(self.parts) == 1:
             first.run()
+            if first.shifts:
+                first.shift_a()
             return
         a, b = _joined(self.parts)
         if first.ctas[0].launch.events.hears("operand_read"):

@@ -22,9 +22,17 @@ from ...tensor.tensor_engine import tensor_engine
 from ...tensor.tensor_memory import split_address
 from ..threads.convergence import one_lane
 from .collector import take_usage
-from .dense import KIND_MODIFIERS, bind, decode_operands, order_read, submit
+from .dense import (
+    KIND_MODIFIERS,
+    bind,
+    decode_operands,
+    order_read,
+    submit,
+    take_column_mask,
+    take_shift,
+)
 from .order import take_group
-from .product import Multiply
+from .product import Multiply, StationaryMultiply
 
 _METADATA_OPERAND = 3
 
@@ -55,6 +63,36 @@ class SparseMultiply(Multiply):
         return -product if self.descriptor.negate_a != self.descriptor.negate_b else product
 
 
+@dataclass(eq=False)
+class StationarySparseMultiply(StationaryMultiply, SparseMultiply):
+    """The same with ``.ws`` and a zero-column mask descriptor."""
+
+
+@instruction("tcgen05.mma.ws.sp", section=SECTION)
+def build_stationary_sparse_mma(ins: Decoded) -> Step:
+    """tcgen05.mma.ws.sp.cta_group::1.kind{.collector} [d], a, b, [metadata], idesc, p{, mask}."""
+    ins.required(("cta_group::1",))
+    kind = ins.required(tuple(f"kind::{name}" for name in KINDS)).removeprefix("kind::")
+    collector = take_usage(ins, stationary=True)
+    ins.finish_modifiers()
+    metadata = take_metadata(ins, 6, 7)
+    mask = take_column_mask(ins)
+    operands = decode_operands(ins, (kind, 1), collector, shifts=False)
+
+    def step(warp: Warp, lanes: np.ndarray) -> None:
+        lane = one_lane(lanes, "tcgen05.mma")
+        given = dict(metadata=metadata_column(int(metadata(warp)[lane])))
+        form = SparseMultiply if mask is None else StationarySparseMultiply
+        given |= {} if mask is None else dict(mask=int(mask(warp)[lane]))
+        values = tuple([read(warp, lane) for read in operands.values])
+        how = kind, 1, True, True
+        multiply = bind(warp, lane, operands, values, how, partial(form, **given))
+        submit(warp, lane, multiply)
+        order_metadata(warp, multiply, multiply.metadata_columns)
+
+    return step
+
+
 @instruction("tcgen05.mma.sp", section=SECTION)
 def build_sparse_mma(ins: Decoded) -> Step:
     """tcgen05.mma.sp.cta_group.kind{.collector} [d], a, b, [metadata], idesc{, lanes}, p{, s}."""
@@ -63,9 +101,10 @@ def build_sparse_mma(ins: Decoded) -> Step:
     if kind not in KINDS:
         ins.unmodelled(f"a sparse operand A of .kind::{kind} without .block_scale behind it")
     collector = take_usage(ins)
+    shifts = take_shift(ins, collector)
     ins.finish_modifiers()
     metadata = take_metadata(ins, 6, 7, 8)
-    operands = decode_operands(ins, group, collector)
+    operands = decode_operands(ins, (kind, group), collector, shifts=shifts)
     form = kind, group, False, True
 
     def step(warp: Warp, mask: np.ndarray) -> None:

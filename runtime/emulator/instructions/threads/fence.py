@@ -11,6 +11,7 @@ from ...ptx.registry import Step, instruction
 
 _SECTION = "9.7.13.4"
 _SCOPES = ("cta", "cluster", "gpu", "sys")
+_RESTRICTED = {"acquire": "sync_restrict::shared::cluster", "release": "sync_restrict::shared::cta"}
 
 
 def _no_effect(warp, mask) -> None:
@@ -29,10 +30,20 @@ def build_membar(ins: Decoded) -> Step:
 def build_fence(ins: Decoded) -> Step:
     """fence{.sc,.acq_rel,.acquire,.release}.scope and the .sync_restrict forms."""
     order = ins.choice(("sc", "acq_rel", "acquire", "release"), "acq_rel")
-    ins.choice(("sync_restrict::shared::cta", "sync_restrict::shared::cluster"))
+    restricted = ins.choice(tuple(_RESTRICTED.values()))
     scope = ins.required(_SCOPES)
     ins.finish_modifiers()
+    if restricted:
+        _check_restriction(ins, order, restricted, scope)
     return _ordering(order, scope)
+
+
+def _check_restriction(ins: Decoded, order: str, restricted: str, scope: str) -> None:
+    """fence{.proxy.async::generic}.acquire.sync_restrict::shared::cluster.cluster, and with
+    .release and ::shared::cta."""
+    if restricted != _RESTRICTED.get(order) or scope != "cluster":
+        legal = " or ".join(f".{name}.{space}.cluster" for name, space in _RESTRICTED.items())
+        raise ins.trap("operand", f"a fence with .sync_restrict is {legal}")
 
 
 def _ordering(order: str, scope: str) -> Step:
@@ -67,7 +78,14 @@ def build_fence_alias(ins: Decoded) -> Step:
     return _no_effect
 
 
-@instruction("fence.proxy.async", "membar.proxy.async", section=_SECTION)
+@instruction("membar.proxy.async", section=_SECTION)
+def build_membar_async(ins: Decoded) -> Step:
+    """membar.proxy.async."""
+    ins.finish_modifiers()
+    return _publishing(None)
+
+
+@instruction("fence.proxy.async", section=_SECTION)
 def build_fence_async(ins: Decoded) -> Step:
     """fence.proxy.async{.global,.shared::cta,.shared::cluster}."""
     space = ins.choice(("global", "shared::cta", "shared::cluster"))
@@ -79,9 +97,10 @@ def build_fence_async(ins: Decoded) -> Step:
 def build_fence_async_generic(ins: Decoded) -> Step:
     """fence.proxy.async::generic.{acquire,release}.sync_restrict::….cluster."""
     order = ins.required(("acquire", "release"))
-    ins.required(("sync_restrict::shared::cta", "sync_restrict::shared::cluster"))
-    ins.required(("cluster",))
+    restricted = ins.required(tuple(_RESTRICTED.values()))
+    scope = ins.required(_SCOPES)
     ins.finish_modifiers()
+    _check_restriction(ins, order, restricted, scope)
     return _publishing("shared::cta") if order == "release" else _no_effect
 
 

@@ -156,6 +156,8 @@ def build_arrive(ins: Decoded) -> Step:
     expects, no_complete = ins.flag("expect_tx"), ins.flag("noComplete")
     relaxed, scope = _finish(ins, "release", "relaxed")
     ins.expect_operands(2, 3)
+    if no_complete:
+        _check_incomplete(ins, relaxed, scope, space)
     if space == "shared::cluster" and not ins.is_sink(0):
         ins.unmodelled("a result other than _ of an arrival on .shared::cluster")
     if expects and len(ins.operands) == 2:
@@ -184,6 +186,15 @@ def build_arrive(ins: Decoded) -> Step:
 
     performing.note_lane_form(alone, ins.target(0, 64))
     return step
+
+
+def _check_incomplete(ins: Decoded, relaxed: bool, scope: str, space: str) -> None:
+    """mbarrier.arrive.noComplete{.release}{.cta}{.state}.b64 state, [addr], count."""
+    if relaxed or scope != "cta" or space == "shared::cluster":
+        raise ins.trap("operand", "an arrival with .noComplete is a .release of scope .cta at a"
+                                  " barrier of the own CTA")  # fmt: skip
+    if len(ins.operands) != 3:
+        raise ins.trap("operand", "an arrival with .noComplete needs a count")
 
 
 @instruction("mbarrier.expect_tx", "mbarrier.complete_tx", section=_SECTION)

@@ -67,6 +67,8 @@ def _unary(ins: Decoded, function: Callable, directed_f64: Callable | None) -> S
     modifiers = Modifiers(ins, type_, rounded=not approximate)
     refuse_saturation(ins, modifiers)
     wide = type_.name == "f64"
+    if wide and approximate:
+        _check_wide(ins, modifiers.flush)
     flush = modifiers.flush and not wide
     read = floats.wide_reader(ins, type_, flush)
     write = floats.writer(ins, type_, mode=modifiers.mode, flush=flush)
@@ -76,6 +78,13 @@ def _unary(ins: Decoded, function: Callable, directed_f64: Callable | None) -> S
         mode = modifiers.mode
         return bind(ins, type_, 1, read, lambda a: directed_f64(a, mode), write)
     return bind(ins, type_, 1, read, _off(ins, type_, function) if approximate else function, write)
+
+
+def _check_wide(ins: Decoded, flush: bool) -> None:
+    """rcp.approx.ftz.f64 and rsqrt.approx{.ftz}.f64."""
+    if ins.mnemonic == "sqrt" or (ins.mnemonic == "rcp" and not flush):
+        raise ins.trap("operand", "of .f64 there are rcp.approx.ftz and rsqrt.approx, got"
+                                  f" {ins.opcode}")  # fmt: skip
 
 
 def _reciprocal_f64(values: np.ndarray, mode: str) -> np.ndarray:

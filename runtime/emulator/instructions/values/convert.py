@@ -34,7 +34,8 @@ def build_cvt(ins: Decoded) -> Step:
     ins.expect_operands(2)
     function = _conversion(ins, target, source)
     ins.finish_modifiers()
-    wider_source, wider_target = source.kind != "x", target.kind != "x"  # as .bf16 is not
+    halves = {source.name, target.name} == {"f16", "bf16"}  # in registers of just their size
+    wider_source, wider_target = (each.kind != "x" and not halves for each in (source, target))
     slot = ins.slot(1, source, relaxed=wider_source)
     result = ins.target(0, target, relaxed=wider_target)
     if result is not None:

@@ -64,6 +64,8 @@ class Modifiers:
         self.flush = ins.flag("ftz")
         self.sat = type_.name in _SATURATED and ins.flag("sat")
         self.relu = half and ins.mnemonic == "fma" and ins.flag("relu")
+        if self.sat and self.relu:
+            raise ins.trap("operand", f"{ins.mnemonic} has .sat or .relu, got both")
 
     @property
     def plain(self) -> bool:
@@ -145,6 +147,8 @@ def build_fma(ins: Decoded) -> Step:
     type_ = ins.take_type()
     outside = floats.element(ins, type_) in ("f16", "bf16") and ins.flag("oob")
     modifiers = Modifiers(ins, type_, rounded=True)
+    if outside and modifiers.flush:
+        raise ins.trap("operand", "fma.oob has no .ftz")
     read = floats.wide_reader(ins, type_, modifiers.flush)
     write = _writer(ins, type_, modifiers)
     if floats.element(ins, type_) == "f64":
@@ -265,6 +269,10 @@ def build_min_max(ins: Decoded, *, smaller: bool) -> Step:
     flush = floats.flush_patterns(ins, type_) if ins.flag("ftz") else None
     propagate = ins.flag("NaN")
     xorsign, absolute = ins.flag("xorsign"), ins.flag("abs")
+    if len(ins.operands) == 3 and xorsign != absolute:
+        raise ins.trap("operand", f"{ins.mnemonic} of two has .xorsign.abs, or neither")
+    if type_.name == "f64" and (propagate or xorsign):
+        raise ins.trap("operand", f"{ins.mnemonic} of .f64 has neither .NaN nor .xorsign.abs")
     dtype = _element_dtype(ins, type_)
     form = floats.element(ins, type_)
     unsigned = _is_nan(form) if xorsign else None

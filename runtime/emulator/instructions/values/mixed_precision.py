@@ -17,7 +17,8 @@ SIGNS = {"add": 1.0, "sub": -1.0}
 
 
 def _opcodes(*names: str) -> list[str]:
-    forms = product(names, ROUNDINGS, ("", ".sat"), ("f16", "bf16"))
+    roundings = ROUNDINGS[names == ("fma",) :]  # which fma must have
+    forms = product(names, roundings, ("", ".sat"), ("f16", "bf16"))
     return [f"{name}{rounding}{sat}.f32.{narrow}" for name, rounding, sat, narrow in forms]
 
 
