@@ -109,9 +109,7 @@ KINDS: dict[str, Callable[[str], Iterator[str]]] = {
 }
 
 
-def ptxas_refusals(
-    lines: list[str], target: str, version: str, head: str = HEAD
-) -> dict[str, str]:
+def ptxas_refusals(lines: list[str], target: str, version: str, head: str = HEAD) -> dict[str, str]:
     """What ptxas says of each line that it refuses; those are taken out until the rest is legal."""
     found: dict[str, str] = {}
     for start in range(0, len(lines), CHUNK):

@@ -22,6 +22,7 @@ from order_faults import ORDERS
 from release_faults import RELEASES
 from row_faults import BANDS, ROWS
 from scale_faults import BLOCKWISE, QUANTISED
+from shift_faults import SHIFTS
 from silicon_faults import SILICON
 from split_faults import SPLIT_TILES
 from sum_faults import SUMS
@@ -416,4 +417,5 @@ FAULTS = [
     *STARTS,
     *SUMS,
     *BUNDLES,
+    *SHIFTS,
 ]

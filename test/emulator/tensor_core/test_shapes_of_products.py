@@ -14,7 +14,12 @@ from tilewright.runtime.emulator import Trap
 from tilewright.runtime.emulator.tensor.block_scale import decode_scaled
 from tilewright.runtime.emulator.tensor.descriptor import decode_instruction
 
-PLAIN = {"f16": (1 << 4, 1, 1), "tf32": (1 << 4, 2, 2), "f8f6f4": (1 << 4, 0, 1), "i8": (2 << 4, 1, 0)}
+PLAIN = {
+    "f16": (1 << 4, 1, 1),
+    "tf32": (1 << 4, 2, 2),
+    "f8f6f4": (1 << 4, 0, 1),
+    "i8": (2 << 4, 1, 0),
+}
 """D and the codes of A and B with which shapes are tried."""
 SCALED = {"mxf8f6f4": ("1X", 0, 1), "mxf4": ("2X", 1, 1), "mxf4nvf4": ("4X", 1, 1)}
 K = {"f16": 16, "tf32": 8, "f8f6f4": 32, "i8": 32, "mxf8f6f4": 32, "mxf4": 64, "mxf4nvf4": 64}

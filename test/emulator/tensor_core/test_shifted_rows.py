@@ -133,9 +133,9 @@ def operands(tc) -> tuple[str, bytearray, list[int], np.ndarray]:
     return body, image, [0, bdesc, tc.instruction_word("tf32", "tf32", "f32", 128, N)], b
 
 
-def sums(tc, body: str, image, words) -> np.ndarray:
+def sums(tc, body: str, image, words, seed: int = 0) -> np.ndarray:
     load, out = tc.dump_d(128, N)
-    tc.run(body + tc.DONE + load, image, out, *words)
+    tc.run(body + tc.DONE + load, image, out, *words, seed=seed)
     return tc.read_d(out, 128, N).view(np.float32)
 
 
@@ -161,12 +161,13 @@ def test_a_product_behind_ashift_takes_the_rows_shifted(tc, times):
     assert np.array_equal(found, tc.product(expected, b))
 
 
-def test_shifts_are_executed_between_the_products_around_them(tc):
+@pytest.mark.parametrize("seed", range(4))
+def test_shifts_are_executed_between_the_products_around_them(tc, seed):
     """mma -> shift -> mma are pipelined (PTX ISA §9.7.16.6.2)"""
     body, image, words, b = operands(tc)
     body += tc.mma("tf32", "[%r16]") + "".join(shift(lane, 256) for lane in range(0, 128, 32))
-    found = sums(tc, body + tc.mma("tf32", "[%r16]"), image, words)
-    assert np.array_equal(found, tc.product(SHIFTED, b))
+    found = sums(tc, body + tc.TRUE + tc.mma("tf32", "[%r16]"), image, words, seed)
+    assert np.array_equal(found, tc.product(A, b) + tc.product(SHIFTED, b))
 
 
 def test_what_ashift_leaves_is_behind_the_products_commit(tc):
