@@ -13,7 +13,8 @@ from torch._inductor import config
 from torch.testing import assert_close
 
 from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle
-from tilewright.compiler.inductor import judge, operator, race
+from tilewright.compiler.inductor import graph_pass, judge, operator, race
+from tilewright.compiler.inductor.graph_pass import take_regions
 from tilewright.compiler.inductor.race import Raced
 from tilewright.compiler.inductor.settings import Settings
 from tilewright.compiler.inductor.source import prepare
@@ -132,6 +133,39 @@ def test_races_are_kept_on_disk_and_a_damaged_one_is_run_again(fresh_cache):
     os.chmod(place, 0o666)
     judge.keep_race(place, Raced(2.0, 3.0))
     assert judge.read_race(place) == Raced(2.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "taken"),
+    [(28.5, 21.6, False), (21.6, 21.6, False), (21.4, 21.6, False), (21.3, 21.6, True)],
+    ids=["slower", "as fast", "0.9 % faster", "1.4 % faster"],
+)
+def test_a_weight_gradient_is_left_unless_it_is_faster_by_the_margin(
+    ours, theirs, taken, monkeypatch, fresh_cache, rows
+):
+    module = graph_of(lambda gradient, x: gradient.T @ x, draw(64, 16), draw(64, 32))
+    races = []
+
+    def on_a_gpu(region, *known):
+        for each in region.reads:
+            each.meta["val"] = each.meta["val"].to("meta")  # or else it runs on the emulator
+        return judge.judge(region, *known)
+
+    def once(*asked):
+        races.append(asked)
+        return Raced(ours, theirs)
+
+    monkeypatch.setattr(graph_pass, "judge", on_a_gpu)
+    monkeypatch.setattr(judge, "race", once)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"GPU {ours}")
+    for _ in range(2):  # as another process that finds what this one measured
+        take_regions(module.graph, Settings(device="emulator"))
+        kept = [node.target for node in module.graph.nodes if node.op == "call_function"]
+        assert (torch.ops.aten.mm.default in kept) is not taken
+        assert rows[-1].taken is taken, rows[-1]
+        assert rows[-1].ours_us == ours and rows[-1].inductor_us == theirs
+        module = graph_of(lambda gradient, x: gradient.T @ x, draw(64, 16), draw(64, 32))
+    assert len(races) == 1
 
 
 @pytest.mark.skipif(not hasattr(config, "deterministic"), reason="this Inductor has no such mode")
