@@ -38,6 +38,14 @@ def of_layer():
     return A, B, draw(24)
 
 
+def of_input_gradient():
+    return draw(2, 8, B.shape[0]), B
+
+
+def of_weight_gradient():
+    return draw(2, 8, 24), draw(2, 8, 32, seed=3)
+
+
 def of_region():
     prepared = entered(torch.relu)
     return [A, B], prepared.key, recipe_of(prepared)
@@ -80,6 +88,8 @@ OPERATORS = {
     "tilewright::product": of_product,
     "tilewright::matmul": of_product,
     "tilewright::linear": of_layer,
+    "tilewright::linear_input_gradient": of_input_gradient,
+    "tilewright::linear_weight_gradient": of_weight_gradient,
     "tilewright::weight_only": of_weights,
     "tilewright::grouped": of_groups,
     "tilewright::region": of_region,

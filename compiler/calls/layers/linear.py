@@ -57,7 +57,7 @@ def has_own_layers(kind: type) -> bool:
 def as_rows(x: torch.Tensor) -> torch.Tensor:
     """The input, or a copy where its dims before the last do not step over rows of one matrix, as
     after a transpose of batch and sequence: torch's own linear copies it, too."""
-    if steps_evenly(x, 1):
+    if x.dim() == 2 or steps_evenly(x, 1):
         return x
     if not is_traced():
         warn_of_copy("linear: input", x, f"strides {list(x.stride())} are not rows of one matrix")

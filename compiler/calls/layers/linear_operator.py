@@ -7,8 +7,12 @@
     DTensors, …        tilewright::linear   Layer of that         tilewright::linear
 
 As one operator it costs a DTensor one call of its dispatcher, whatever the dims before the rows,
-and partial sums of a cut depth are added up in the type of the result. Where torch traces or
-transforms what runs, it must see the product and the bias apart.
+and partial sums of a cut depth are added up in the type of the result. So do its gradients:
+
+    linear_input_gradient(gradient [.., n], weight [n, k])    →   [.., k]
+    linear_weight_gradient(gradient [.., n], x [.., k])       →   [n, k]
+
+Where torch traces or transforms what runs, it must see the product and the bias apart.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ from ....runtime.tracing import is_traced, is_transformed, is_watched
 from ..dense.fused import find_fused, has_no_elements, multiply_fused
 from ..dense.matmul import matmul
 from ..kernels.lookup import SEEN_KEPT, How, differentiates, with_others
-from ..operators.flops import count_flops, of_rows
+from ..operators.flops import count_flops, of_all_rows, of_rows
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")
 TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
@@ -35,18 +39,31 @@ SIGNATURE = "(Tensor x, Tensor weight, Tensor? bias) -> Tensor"
 library.define("tilewright::linear", SIGNATURE, lib=LIBRARY, tags=TAGS)
 linear_operator = torch.ops.tilewright.linear.default
 count_flops(linear_operator, of_rows)
+OF_INPUT = "(Tensor gradient, Tensor weight) -> Tensor"
+library.define("tilewright::linear_input_gradient", OF_INPUT, lib=LIBRARY, tags=TAGS)
+input_gradient = torch.ops.tilewright.linear_input_gradient.default
+count_flops(input_gradient, of_rows)
+OF_WEIGHT = "(Tensor gradient, Tensor x) -> Tensor"
+library.define("tilewright::linear_weight_gradient", OF_WEIGHT, lib=LIBRARY, tags=TAGS)
+weight_gradient = torch.ops.tilewright.linear_weight_gradient.default
+count_flops(weight_gradient, of_all_rows)
 AS_EVER = How()
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x · weightᵀ + bias, added in float32 and rounded once; with gradients where torch records."""
-    if is_traced() or torch._C._len_torch_dispatch_stack() or is_transformed():
+    if _must_be_seen():
         return _in_steps(x, weight, bias)
-    shared = _stands_for_others(type(x)) or _stands_for_others(type(weight))
+    shared = _are_shared(x, weight)
     wanted = x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
     if differentiates(wanted) and (shared or bias is not None):
         return Layer.apply(x, weight, bias)
     return _of_shared(x, weight, bias) if shared else _alone(x, weight, bias)
+
+
+def _must_be_seen() -> bool:
+    """Whether torch must see a product and its bias apart."""
+    return bool(is_traced() or torch._C._len_torch_dispatch_stack() or is_transformed())
 
 
 def _alone(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -115,6 +132,10 @@ def _stands_for_others(kind: type) -> bool:
     return kind.__torch_dispatch__ is not Tensor.__torch_dispatch__  # type: ignore[attr-defined]
 
 
+def _are_shared(*tensors: Tensor) -> bool:
+    return any(_stands_for_others(type(each)) for each in tensors)
+
+
 def _of_shared(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if "torch.distributed.tensor" in sys.modules:
         _register_shardings()
@@ -125,7 +146,7 @@ def _of_shared(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def _register_shardings() -> None:
     from ..operators.sharding import register_layer
 
-    register_layer(linear_operator)
+    register_layer(linear_operator, input_gradient, weight_gradient)
 
 
 @library.impl("tilewright::linear", "CompositeExplicitAutograd", lib=LIBRARY)
@@ -138,18 +159,44 @@ def _(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return matmul(x, weight)
 
 
+@library.impl("tilewright::linear_input_gradient", "CompositeExplicitAutograd", lib=LIBRARY)
+def _(gradient: Tensor, weight: Tensor) -> Tensor:
+    return _alone(gradient, weight.mT, None)
+
+
+@library.register_fake("tilewright::linear_input_gradient", lib=LIBRARY)
+def _(gradient: Tensor, weight: Tensor) -> Tensor:
+    return matmul(gradient, weight.mT)
+
+
+@library.impl("tilewright::linear_weight_gradient", "CompositeExplicitAutograd", lib=LIBRARY)
+def _(gradient: Tensor, x: Tensor) -> Tensor:
+    return _alone(_as_matrix(gradient).mT, _as_matrix(x).mT, None)
+
+
+@library.register_fake("tilewright::linear_weight_gradient", lib=LIBRARY)
+def _(gradient: Tensor, x: Tensor) -> Tensor:
+    return matmul(_as_matrix(gradient).mT, _as_matrix(x).mT)
+
+
 class Layer(torch.autograd.Function):
-    """The layer with its gradients, which are layers again."""
+    """The layer with its gradients, which are layers again where they are differentiated."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return linear(x, weight, bias)
+        return (_of_shared if _are_shared(x, weight) else _alone)(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         (gradient,), (of_x, of_weight, of_bias) = gradients, ctx.needs_input_grad
+        if _are_shared(gradient) and not (torch.is_grad_enabled() or _must_be_seen()):
+            return (
+                input_gradient(gradient, weight) if of_x else None,
+                weight_gradient(gradient, x) if of_weight else None,
+                gradient.sum(list(range(gradient.dim() - 1))) if of_bias else None,
+            )
         rows = _as_matrix(gradient)
         return (
             linear(gradient, weight.mT, None) if of_x else None,

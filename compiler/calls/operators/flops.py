@@ -33,6 +33,11 @@ def of_rows(a: torch.Tensor, *_: Any, out_val: torch.Tensor, **_others: Any) -> 
     return 2 * out_val.numel() * a.shape[-1]
 
 
+def of_all_rows(a: torch.Tensor, *_: Any, out_val: torch.Tensor, **_others: Any) -> Any:
+    """Of c = aᵀ·b over all rows: two for each element of c and each row of a."""
+    return 2 * out_val.shape[-1] * a.numel()
+
+
 def of_groups(
     a: torch.Tensor, b: torch.Tensor, *_: Any, out_val: torch.Tensor, **_others: Any
 ) -> Any:

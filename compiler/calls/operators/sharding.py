@@ -15,6 +15,12 @@
     columns       Replicate   Shard(n)    Shard(n)    Shard(-1)
     depth         Shard(-1)   Shard(k)    Partial     Partial
 
+    its gradients gradient    weight      of x        gradient    x           of weight
+    nowhere       Replicate   Replicate   Replicate   Replicate   Replicate   Replicate
+    rows          Shard(d)    Replicate   Shard(d)    Shard(d)    Shard(d)    Partial
+    columns       Shard(-1)   Shard(n)    Partial     Shard(-1)   Replicate   Shard(n)
+    depth         Replicate   Shard(k)    Shard(-1)   Replicate   Shard(-1)   Shard(k)
+
 Each is right for any one dim of a mesh, so all their products over its dims are. `depth` leaves
 sums that DTensor adds up where they are next needed, in the type of C.
 """
@@ -61,9 +67,37 @@ def shardings_of_layer(x: Any, weight: Any, bias: Any) -> list[Placements]:
     return [([c], [of_x, of_w, None if bias is None else of_b]) for c, of_x, of_w, of_b in rules]
 
 
-def register_layer(operator: torch._ops.OpOverload) -> None:
-    """Tell DTensor of the rules for the operator of a linear layer."""
+def shardings_of_input_gradient(gradient: Any, weight: Any) -> list[Placements]:
+    """The same of `tilewright::linear_input_gradient`."""
+    last = gradient.ndim - 1
+    return [
+        ([Replicate()], [Replicate(), Replicate()]),
+        *(([Shard(dim)], [Shard(dim), Replicate()]) for dim in range(last)),
+        ([Partial()], [Shard(last), Shard(0)]),
+        ([Shard(last)], [Replicate(), Shard(1)]),
+    ]
+
+
+def shardings_of_weight_gradient(gradient: Any, x: Any) -> list[Placements]:
+    """The same of `tilewright::linear_weight_gradient`."""
+    last = gradient.ndim - 1
+    return [
+        ([Replicate()], [Replicate(), Replicate()]),
+        *(([Partial()], [Shard(dim), Shard(dim)]) for dim in range(last)),
+        ([Shard(0)], [Shard(last), Replicate()]),
+        ([Shard(1)], [Replicate(), Shard(last)]),
+    ]
+
+
+def register_layer(
+    operator: torch._ops.OpOverload,
+    input_gradient: torch._ops.OpOverload,
+    weight_gradient: torch._ops.OpOverload,
+) -> None:
+    """Tell DTensor of the rules for the operators of a linear layer."""
     _register(operator, shardings_of_layer)
+    _register(input_gradient, shardings_of_input_gradient)
+    _register(weight_gradient, shardings_of_weight_gradient)
 
 
 def register(operator: torch._ops.OpOverload) -> None:

@@ -10,7 +10,12 @@ import pytest
 import torch
 from torch import nn
 
-from tilewright.compiler.calls.operators.sharding import shardings, shardings_of_layer
+from tilewright.compiler.calls.operators.sharding import (
+    shardings,
+    shardings_of_input_gradient,
+    shardings_of_layer,
+    shardings_of_weight_gradient,
+)
 
 RANKS = 2
 SHAPES = {
@@ -57,6 +62,29 @@ def test_every_rule_gives_the_whole_layer():
         parts = zip(*map(shares, (x, weight, bias), of_inputs), strict=True)
         assert torch.equal(joined([layer(*part) for part in parts], of_c), layer(x, weight, bias))
         assert ([of_c], [*of_inputs[:2], None]) in shardings_of_layer(x, weight, None)
+
+
+@pytest.mark.parametrize("dims", [(8,), (2, 8), (2, 4, 8)], ids=len)
+def test_every_rule_gives_the_whole_gradients(dims):
+    gradient, x, weight = (
+        torch.randint(-8, 8, shape).double() for shape in ((*dims, 6), (*dims, 12), (6, 12))
+    )
+    rules = shardings_of_input_gradient(gradient, weight)
+    assert len(rules) == len(dims) + 3
+    for (of_c,), of_inputs in rules:
+        parts = zip(*map(shares, (gradient, weight), of_inputs), strict=True)
+        assert torch.equal(joined([a @ b for a, b in parts], of_c), gradient @ weight)
+
+    def of_weight(a, b):
+        return a.reshape(-1, a.shape[-1]).mT @ b.reshape(-1, b.shape[-1])
+
+    rules = shardings_of_weight_gradient(gradient, x)
+    assert len(rules) == len(dims) + 3
+    for (of_c,), of_inputs in rules:
+        parts = zip(*map(shares, (gradient, x), of_inputs), strict=True)
+        assert torch.equal(
+            joined([of_weight(*each) for each in parts], of_c), of_weight(gradient, x)
+        )
 
 
 def layer(x, weight, bias):
