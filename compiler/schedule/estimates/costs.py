@@ -69,11 +69,11 @@ def computed_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     An element of two products is made of sums that lie in different registers of a thread. It has
     half as many elements at hand side by side, whose latencies hide each other.
     """
-    m, n, _ = schedule.tile
+    (m, n, _), chip = schedule.tile, figures(target)
     elements = m * n // problem.products
-    instructions = problem.epilogue_instructions * figures(target).packed
-    cycles = elements * instructions / figures(target).epilogue_rate
-    return cycles + elements * (problem.products - 1) * figures(target).second_sum
+    instructions = problem.epilogue_instructions * chip.packed
+    cycles = elements * instructions / chip.epilogue_rate
+    return cycles + elements * (problem.products - 1) * chip.second_sum
 
 
 def code_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -207,15 +207,18 @@ def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
     return max(once - c, waves) + c
 
 
-def asked_again_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
+def asked_again_bytes(
+    problem: Problem, schedule: Schedule, target: Target, several: bool = False
+) -> float:
     """What the larger operand counts as more where L2 is asked for the same of it at different
-    times: by several clusters, or by CTAs that don't start one after the other."""
+    times: by several clusters, or by CTAs that don't start one after the other, as those of
+    `several` tiles don't."""
     tiles = problem.tiles(schedule)
     larger, axis = (problem.m, 1) if problem.m > problem.n else (problem.n, 0)
     if tiles[axis] <= schedule.cluster[axis]:
         return 0
     in_turn = schedule.scheduler == "none" and schedule.order == ("n" if axis else "m")
-    if in_turn and schedule.cluster_size == 1:
+    if in_turn and schedule.cluster_size == 1 and not several:
         return 0
     return figures(target).asked_again * problem.batch * larger * problem.k * problem.element_bytes
 

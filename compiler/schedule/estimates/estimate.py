@@ -193,10 +193,10 @@ def shared_row_cycles(problem: Problem, schedule: Schedule, target: Target) -> f
 
 def start_cycles(schedule: Schedule, target: Target) -> float:
     """Cycles from a CTA's start to its first load, and what a cluster adds at both ends."""
-    cta = figures(target).cta_start
+    chip = figures(target)
     if schedule.split_k > 1:
-        return cta + split_figures(target).start
-    return cta + cluster_cycles(schedule.cluster_size, figures(target))
+        return chip.cta_start + split_figures(target).start
+    return chip.cta_start + cluster_cycles(schedule.cluster_size, chip)
 
 
 def cluster_cycles(ctas: int, chip: ChipFigures) -> float:

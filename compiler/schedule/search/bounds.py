@@ -40,9 +40,10 @@ from .candidates import boxes_of
 from .faces import ONE, Face
 from .least_parts import fewest_parts, least_of_parts
 from .stagings import fitting_stages, stages_beside
-from .stores import LeastStore, Stored, Stores
+from .stores import Stored, Stores
 
-StoresOf = Callable[[Schedule], Sequence[LeastStore]]
+Rings = Sequence[tuple[int, float]]
+"""How deep a ring may be beside a way to store, and the cycles of that."""
 
 
 class _Cta(NamedTuple):
@@ -65,9 +66,11 @@ class TileBounds:
         m, n, _ = face.tile.tile
         self.tile = tile = face.tile.but(tile=(m, n, depth))
         self._k_bytes = depth * problem.element_bytes
+        self._ahead = TURNS_AHEAD if problem.cut else 0
         self._steps, self._stage_bytes = problem.k_tiles(tile), problem.stage_bytes(tile)
         self._stages = stages_beside(0, self._stage_bytes, target)
         self._steps_of: dict[tuple[tuple[int, int], int, int, str], Step] = {}
+        self._rings: dict[bool, Rings] = {}
         self._stores = Stores(problem, target, epilogue_cycles)
 
     @functools.cached_property
@@ -105,19 +108,19 @@ class TileBounds:
         if parts > 1:
             arriving = face.arriving(face.peers_of_split(parts), parts)
         step = self._together(self._k_bytes * arriving)
-        return self._of(way, step, rounds, self._face.best_store_of)
+        return self._of(way, step, rounds, self._best_rings)
 
     def of_sharing(self, branch: Schedule) -> float:
         """Of schedules in a cluster."""
         if self._tells_orders(branch):  # all of its bound is that of its way
             return self.of_way(branch)
         rounds = tile_rounds(self.problem, branch, self.target)
-        return self._of(branch, self._step(branch).cycles, rounds, self._face.stores_of)
+        return self._of(branch, self._step(branch).cycles, rounds, self._rings_of)
 
     def of_order(self, order: Schedule, known: Order) -> float:
         """Of schedules of a sharing that hand out tiles so."""
         step = self._step(order).cycles
-        return self._of(order, step, known.rounds, self._face.stores_of, known)
+        return self._of(order, step, known.rounds, self._rings_of, known)
 
     def known_of(self, order: Schedule) -> tuple[Any, Order]:
         """What its schedules have in common, after what tells them from those of others: of groups
@@ -148,34 +151,42 @@ class TileBounds:
             self._steps_of[shared] = step_of(busy, self.target)
         return self._steps_of[shared]
 
+    @functools.cached_property
+    def _two_slowest(self) -> list[float]:
+        """Cycles of a step that the two take the most of its own resources, the most last."""
+        return sorted(self._own.values())[-2:]
+
     def _together(self, arriving: float) -> float:
         """As `together` has it of all that a step needs."""
-        *_, second, own = sorted(self._own.values())
-        slowest, faster = max(arriving, own), min(arriving, own)
-        return slowest + self._chip.second_share * max(faster, second)
+        second, slowest = self._two_slowest
+        if arriving > slowest:
+            second, slowest = slowest, arriving
+        elif arriving > second:
+            second = arriving
+        return slowest + self._chip.second_share * second
 
     def _of(
         self,
         branch: Schedule,
         step: float,
         rounds: int,
-        stores: StoresOf,
+        rings: Callable[[Schedule], Rings],
         known: Order | None = None,
     ) -> float:
-        """With steps of so many cycles, and one of an order's `stores`; in any order, and with the
+        """With steps of so many cycles, and one of an order's `rings`; in any order, and with the
         least of DRAM, unless known."""
-        before = start_cycles(branch, self.target)
-        before += known.fill if known else self._chip.tma_latency
+        fill = known.fill if known else self._chip.tma_latency
+        before = start_cycles(branch, self.target) + fill
         if branch.split_k * branch.split_grid > 1:
             return self._of_shared(branch, step, rounds, before, known or self._least_known(branch))
         cta = _Cta(rounds, step, before)
         if known:
-            return self._in_order(cta, branch, stores(branch), known)
-        alone_us = self._in_order(cta, ONE, stores(ONE), self._least_known(branch))
+            return self._in_order(cta, branch, rings(branch), known)
+        alone_us = self._in_order(cta, ONE, rings(ONE), self._least_known(branch))
         if rounds == 1:
             return alone_us
-        known = self._least_known(branch.but(scheduler="static"))
-        found = [self._in_order(cta, one, stores(one), known) for one in self._face.several]
+        known = self._least_known(branch, in_turn=True)
+        found = [self._in_order(cta, one, rings(one), known) for one in self._face.several]
         return min(alone_us, *found)
 
     def _of_shared(
@@ -193,20 +204,37 @@ class TileBounds:
     def _main(self, steps: int, step: float, rounds: int, stages: int) -> float:
         """Cycles of a main loop with so many stages."""
         ring = max(1, min(stages, rounds * steps) - self._face.held)
-        ring += TURNS_AHEAD if self.problem.cut else 0
-        return max(steps * step, refilled(steps, ring, step, self._chip.tma_latency))
+        ring += self._ahead
+        latency = self._chip.tma_latency
+        if ring * step >= latency + step:  # loads are there in time, as they are in most
+            return steps * step
+        return max(steps * step, refilled(steps, ring, step, latency))
 
-    def _in_order(
-        self, cta: _Cta, order: Schedule, stores: Sequence[LeastStore], known: Order
-    ) -> float:
-        """With the best of these stores."""
-        us, (rounds, step, before) = math.inf, cta
-        for smem_bytes, epilogue in stores:
-            stages = stages_beside(smem_bytes, self._stage_bytes, self.target)
+    def _best_rings(self, order: Schedule) -> Rings:
+        """The deepest, beside the best way to store."""
+        return ((self._stages, self._face.least_epilogue_of(order)),)
+
+    def _rings_of(self, order: Schedule) -> Rings:
+        """Those beside each way to store, but for ways that take longer and leave no more room."""
+        if order.ping_pong not in self._rings:
+            found = {
+                stages_beside(smem_bytes, self._stage_bytes, self.target): cycles
+                for smem_bytes, cycles in self._face.stores_of(order)  # the least bytes first
+            }
+            self._rings[order.ping_pong] = tuple(found.items())
+        return self._rings[order.ping_pong]
+
+    def _in_order(self, cta: _Cta, order: Schedule, rings: Rings, known: Order) -> float:
+        """With the best of these rings."""
+        least_us, (rounds, step, before) = math.inf, cta
+        target, combined_us = self.target, self._face.every.total_us
+        for stages, epilogue in rings:
             main = self._main(self._steps, step, rounds, stages)
-            work = work_cycles(order, rounds, main, epilogue, before, self.target)
-            us = min(us, self._combined(work, rounds * main, before + epilogue, known))
-        return us
+            work = work_cycles(order, rounds, main, epilogue, before, target)
+            ends = before + epilogue
+            us = combined_us(work, rounds * main, ends, known.dram_us, known.early_us)
+            least_us = us if us < least_us else least_us
+        return least_us
 
     def _of_parts(self, way: Schedule) -> float:
         """With K in parts over the grid."""
@@ -231,11 +259,12 @@ class TileBounds:
         """For so many cycles of work, of which those of main loops and those around."""
         return self._face.every.total_us(work, loops, ends, known.dram_us, known.early_us)
 
-    def _least_known(self, branch: Schedule) -> Order:
+    def _least_known(self, branch: Schedule, in_turn: bool = False) -> Order:
         """The order that makes DRAM move the least, of one tile a CTA or of several; clusters ask
         for more in any."""
-        dram_us, alone = self._face.dram_us, branch.cluster_size == 1
-        if self._face.every.fits_l2 and not (alone and branch.scheduler == "none"):
-            again = asked_again_bytes(self.problem, branch, self.target)
+        dram_us = self._face.dram_us
+        several = in_turn or branch.cluster_size > 1 or branch.scheduler != "none"
+        if several and self._face.every.fits_l2:
+            again = asked_again_bytes(self.problem, branch, self.target, in_turn)
             dram_us += again / self._chip.dram_rate
         return Order(1, self._chip.tma_latency, dram_us, 0.0)

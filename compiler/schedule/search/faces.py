@@ -84,9 +84,10 @@ class Faces:
         self.splits = split_refusal(problem, target) is None
         self.copies = not (problem.by_tma("a") and problem.by_tma("b"))
         self.mma_rate, self.second_share = float(self.chip.mma_rate), float(self.chip.second_share)
-        self._once_us = once_bytes(problem) / self.chip.dram_rate
         self.step_least = float(self.chip.step_least)
+        self._once_us = once_bytes(problem) / self.chip.dram_rate
         self.before = float(self.chip.cta_start + self.chip.tma_latency)
+        self.started = {n: self.before + cluster_cycles(n, self.chip) for n in self.resident}
         self._part_bytes: dict[tuple[Sequence[int], int], int] = {}
 
     def may_alternate(self, tile: Schedule) -> bool:
@@ -157,23 +158,21 @@ class Face:
         self._stores: dict[bool, list[LeastStore]] = {}
         self._sums: Sums | None = None
         m, n, _ = tile.tile
-        computed, copied = round_up(m, target.mma.m[-1]) * n / every.mma_rate, 0.0
-        if every.copies:
-            deepest = tile.but(tile=(m, n, depths[-1]))
-            copied = copy_cycles(problem, deepest, target) / (depths[-1] * problem.element_bytes)
-        self._slower, self._faster = max(computed, copied), min(computed, copied)
-        self._step_least = every.step_least / (depths[-1] * problem.element_bytes)
+        k_bytes = depths[-1] * problem.element_bytes
+        computed = round_up(m, target.mma.m[-1]) * n / every.mma_rate
+        copied = every.copies and copy_cycles(problem, tile.but(tile=(m, n, depths[-1])), target)
+        busy = computed, copied / k_bytes, every.step_least / k_bytes
+        _, self._faster, self._slower = sorted(busy)
 
-    def best_store_of(self, order: Schedule) -> list[LeastStore]:
-        """One that takes no longer than any, and asks for no shared memory."""
-        return self._best_in_turns if order.ping_pong else [LeastStore(0, self.epilogue)]
+    def least_epilogue_of(self, order: Schedule) -> float:
+        """Cycles of the epilogue with a way to store that takes no longer than any."""
+        return self._least_in_turns if order.ping_pong else self.epilogue
 
     @functools.cached_property
-    def _best_in_turns(self) -> list[LeastStore]:
+    def _least_in_turns(self) -> float:
         """Of consumers in turns, each of which has the code of it, and stores by TMA."""
         every, in_turns = self.every, self.tile.but(ping_pong=True)
-        cycles = least_epilogue_cycles(every.problem, in_turns, every.staged, every.target)
-        return [LeastStore(0, cycles)]
+        return least_epilogue_cycles(every.problem, in_turns, every.staged, every.target)
 
     def stores_of(self, order: Schedule) -> list[LeastStore]:
         """What ways to store ask for at least, whatever K a tile takes."""
@@ -258,7 +257,7 @@ class Face:
     def _whole_us(self, arriving: float, way: Schedule, rounds: int) -> float:
         """With K as a whole, alone or in a cluster, in so many waves."""
         every, loops, epilogue = self.every, self._least_loops(arriving), self.epilogue
-        before = every.before + cluster_cycles(way.cluster_size, every.chip)
+        before = every.started[way.cluster_size]
         work = before + loops + epilogue
         if rounds > 1:
             period = loops + epilogue
@@ -276,7 +275,6 @@ class Face:
             slowest, second = arriving, slowest
         elif arriving > second:
             second = arriving
-        slowest = max(slowest, self._step_least)
         return every.part_bytes(self.depths, parts) * (slowest + every.second_share * second)
 
     def _split_us(self, arriving: float, parts: int) -> float:
@@ -297,8 +295,7 @@ class Face:
             return math.inf
         loops = self._least_loops(arriving)
         parts = min(most, max(2.0, math.sqrt(loops / sums.of_one)))
-        ends = every.before + cluster_cycles(way.cluster_size, every.chip)
-        ends += sums.written + sums.gathered
+        ends = every.started[way.cluster_size] + sums.written + sums.gathered
         work = ends + loops / parts + max(0, parts - 2) * sums.of_one
         return every.total_us(work, 0, ends, self.dram_us)
 
@@ -360,9 +357,11 @@ class Face:
         it; `part` is how many of them there are for a tile, 0 where K is whole."""
         every, chip, (along_m, along_n) = self.every, self.every.chip, shape
         a, b, whole = self.rows / along_n, self.columns / along_m, self.rows + self.columns
-        inside_a, inside_b = every.inside
-        own = chip.unaligned_line * (inside_a * a + inside_b * b) / LINE_BYTES
-        alone = max((whole - chip.multicast * (whole - a - b)) / chip.l2_rate, own)
+        alone = (whole - chip.multicast * (whole - a - b)) / every.l2_rate
+        if every.problem.unaligned:
+            inside_a, inside_b = every.inside
+            own = chip.unaligned_line * (inside_a * a + inside_b * b) / LINE_BYTES
+            alone = max(alone, own)
         beyond = chip.second_line / LINE_BYTES * at_work * self._beyond(along_m, along_n)
         if part:
             first = part * every.problem.batch * (every.problem.m + every.problem.n)
@@ -373,8 +372,9 @@ class Face:
         else:
             answered = self._most_answered if shape == (1, 1) else 0
             arriving = max(at_work * (a + b - answered) / chip.l2_total_rate, beyond)
-        zeros = chip.outside_share / LINE_BYTES * at_work * self._outside(along_m, along_n)
-        return max(alone, arriving + zeros)
+        outside_a, outside_b = self._outside
+        zeros = at_work * (outside_a / along_n + outside_b / along_m)
+        return max(alone, arriving + chip.outside_share / LINE_BYTES * zeros)
 
     @functools.cached_property
     def _most_answered(self) -> float:
@@ -385,12 +385,15 @@ class Face:
     def _beyond(self, along_m: int, along_n: int) -> float:
         """Rows of each CTA of a cluster that go on in a second line."""
         of_a, of_b = self.every.beyond
+        if not (of_a or of_b):
+            return 0.0
         rows = of_a / (round_up(self.of_m, along_m) * along_n)
         return rows + of_b / (round_up(self.of_n, along_n) * along_m)
 
-    def _outside(self, along_m: int, along_n: int) -> float:
-        """Rows of each CTA of a cluster that are zeros, no fewer; a single tile has none."""
+    @functools.cached_property
+    def _outside(self) -> tuple[float, float]:
+        """Rows of A and of B of each CTA that are zeros, no fewer; a single tile has none."""
         (m, n, _), problem, by_tma = self.tile.tile, self.every.problem, self.every.by_tma
-        a = (m - problem.m / self.of_m) * by_tma[0] if self.of_m > 1 else 0
-        b = (n - problem.n / self.of_n) * by_tma[1] if self.of_n > 1 else 0
-        return a / along_n + b / along_m
+        a = (m - problem.m / self.of_m) * by_tma[0] if self.of_m > 1 else 0.0
+        b = (n - problem.n / self.of_n) * by_tma[1] if self.of_n > 1 else 0.0
+        return a, b
