@@ -28,6 +28,9 @@ PTXAS_CURE = (
     f"pip install 'nvidia-cuda-nvcc>=13.5.37,<13.6' or set {PTXAS_VARIABLE} to a ptxas of CUDA 13"
 )
 SHOWN_LINES = 8
+# glibc's memory in large pages, 16 MB at a time: ptxas then meets a third of the page faults, which
+# take an eighth of its time (docs/performance.md). Whoever has set it has reasons of their own.
+MEMORY = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=16777216"}
 # At its highest level ptxas sometimes spills a word far below the register limit; a lower one does
 # not (docs/decisions.md).
 PTXAS_LEVELS = (3, 2, 1)
@@ -231,7 +234,7 @@ def _has_lines(ptx: str) -> bool:
 def _execute(command: list[str], folder: Path) -> CompletedTool:
     seconds = _ptxas_seconds()
     try:
-        return run_tool(command, folder, seconds)
+        return run_tool(command, folder, seconds, MEMORY | os.environ)
     except subprocess.TimeoutExpired as error:
         rule = f"ptxas: must be done within {seconds:g} s, got no end"
         raise CompileError(f"{rule}; raise {SECONDS_VARIABLE}") from error

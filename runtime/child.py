@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,27 +75,39 @@ def start(command: Sequence[str], limits: Limits, **streams: Any) -> subprocess.
     return process
 
 
-def run_tool(command: Sequence[str], folder: Path, seconds: float) -> CompletedTool:
+def run_tool(
+    command: Sequence[str],
+    folder: Path,
+    seconds: float,
+    environment: Mapping[str, str] | None = None,
+) -> CompletedTool:
     """Run a program that ends with us; TimeoutExpired when it takes longer, OSError as of Popen.
+
+    environment: variables of its own beside ours.
 
     Where setpriv(1) is, it lets the kernel kill the program when we end. A preexec_fn would do the
     same, but makes Python fork, which copies the page tables of a process that has loaded torch:
     20 ms, where vfork takes one.
     """
-    guard = _guard()
+    guard, variables = _guard(), {**os.environ, **(environment or {})}
     if guard:
-        done = _run([*guard, str(os.getpid()), *command], folder, seconds)
+        done = _run([*guard, str(os.getpid()), *command], folder, seconds, variables)
         if done.returncode not in NOT_STARTED:
             return done
-    return _run(command, folder, seconds, dying_with_us())
+    return _run(command, folder, seconds, variables, dying_with_us())
 
 
 def _run(
-    command: Sequence[str], folder: Path, seconds: float, prepare: Callable[[], None] | None = None
+    command: Sequence[str],
+    folder: Path,
+    seconds: float,
+    variables: Mapping[str, str],
+    prepare: Callable[[], None] | None = None,
 ) -> CompletedTool:
     return subprocess.run(
         command,
         cwd=folder,
+        env=variables,
         capture_output=True,
         text=True,
         errors="replace",
