@@ -207,18 +207,15 @@ def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
     return max(once - c, waves) + c
 
 
-def asked_again_bytes(
-    problem: Problem, schedule: Schedule, target: Target, several: bool = False
-) -> float:
+def asked_again_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """What the larger operand counts as more where L2 is asked for the same of it at different
-    times: by several clusters, or by CTAs that don't start one after the other, as those of
-    `several` tiles don't."""
+    times: by several clusters, or by CTAs that don't start one after the other."""
     tiles = problem.tiles(schedule)
     larger, axis = (problem.m, 1) if problem.m > problem.n else (problem.n, 0)
     if tiles[axis] <= schedule.cluster[axis]:
         return 0
     in_turn = schedule.scheduler == "none" and schedule.order == ("n" if axis else "m")
-    if in_turn and schedule.cluster_size == 1 and not several:
+    if in_turn and schedule.cluster_size == 1:
         return 0
     return figures(target).asked_again * problem.batch * larger * problem.k * problem.element_bytes
 

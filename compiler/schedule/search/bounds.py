@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..estimates.costs import asked_again_bytes, gathered_cycles
+from ..estimates.costs import gathered_cycles
 from ..estimates.estimate import (
     TURNS_AHEAD,
     Order,
@@ -36,9 +36,9 @@ from ..estimates.l2_costs import l2_cycles
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES, TILE_RULES, keeps
 from ..waves import tile_rounds
-from .candidates import boxes_of
-from .faces import ONE, Face
-from .least_parts import fewest_parts, least_of_parts
+from .candidates import boxes_of, parts_in_waves
+from .common import ONE
+from .faces import Face
 from .stagings import fitting_stages, stages_beside
 from .stores import Stored, Stores
 
@@ -112,10 +112,13 @@ class TileBounds:
 
     def of_sharing(self, branch: Schedule) -> float:
         """Of schedules in a cluster."""
-        if self._tells_orders(branch):  # all of its bound is that of its way
-            return self.of_way(branch)
-        rounds = tile_rounds(self.problem, branch, self.target)
-        return self._of(branch, self._step(branch).cycles, rounds, self._rings_of)
+        if self._tells_orders(branch):  # operands may arrive as in the best one
+            arriving, rounds = self._face.in_cluster(branch)
+            step = self._together(self._k_bytes * arriving)
+        else:
+            rounds = tile_rounds(self.problem, branch, self.target)
+            step = self._step(branch).cycles
+        return self._of(branch, step, rounds, self._rings_of)
 
     def of_order(self, order: Schedule, known: Order) -> float:
         """Of schedules of a sharing that hand out tiles so."""
@@ -241,12 +244,13 @@ class TileBounds:
         face, us = self._face, math.inf
         tiles, at_once = face.tiles_in(way), face.every.resident[way.cluster_size]
         known = self._least_known(way)
-        fewest = fewest_parts(self._steps, at_once // tiles)
-        step = self._together(self._k_bytes * face.in_parts(way, fewest))
         once = start_cycles(way, self.target) + self._chip.tma_latency + face.sums.written
-        for waves, work in least_of_parts(self._steps, step, (tiles, tiles), at_once, face.sums):
-            ends = once + face.sums.gathered
-            us = min(us, self._combined(waves * once + work, 0, ends, known))
+        for waves, each in parts_in_waves(self._steps, tiles, at_once):
+            parts = -(-self._steps // each)
+            step = self._together(self._k_bytes * face.in_parts(way, parts))
+            gathered = face.sums.gathered + (parts - 2) * face.sums.of_one
+            work = waves * (once + each * step) + gathered
+            us = min(us, self._combined(work, 0, once + gathered, known))
         return us
 
     def _combined(
@@ -263,8 +267,6 @@ class TileBounds:
         """The order that makes DRAM move the least, of one tile a CTA or of several; clusters ask
         for more in any."""
         dram_us = self._face.dram_us
-        several = in_turn or branch.cluster_size > 1 or branch.scheduler != "none"
-        if several and self._face.every.fits_l2:
-            again = asked_again_bytes(self.problem, branch, self.target, in_turn)
-            dram_us += again / self._chip.dram_rate
+        if in_turn or branch.cluster_size > 1 or branch.scheduler != "none":
+            dram_us += self._face.again_us(branch.cluster)
         return Order(1, self._chip.tma_latency, dram_us, 0.0)

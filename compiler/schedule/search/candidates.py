@@ -171,13 +171,19 @@ def _parted(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedu
     known = known and base.cluster_size <= PART_CLUSTER
     if not known or steps < 2 * PART_K_TILES or tiles > target.multiprocessors:
         return
-    at_once, least = resident_ctas(base, target), float(steps)
+    for _, each in parts_in_waves(steps, tiles, resident_ctas(base, target)):
+        yield base.but(split_grid=-(-steps // each))  # without parts that have no steps
+
+
+def parts_in_waves(steps: int, tiles: int, at_once: int) -> Iterator[tuple[int, int]]:
+    """Waves of parts of so many tiles, where so many CTAs run at once, and the steps of each."""
+    least = float(steps)
     for waves in PART_WAVES:
         most = min(waves * at_once // tiles, steps // PART_K_TILES)
         each = -(-steps // max(1, most))
         if waves * each < PART_GAIN * least:
             least = waves * each
-            yield base.but(split_grid=-(-steps // each))  # without parts that have no steps
+            yield waves, each
 
 
 def boxes_of(problem: Problem, tile: tuple[int, int, int], target: Target) -> dict[bool, str]:

@@ -71,12 +71,6 @@ def _each(steps: int, parts: int) -> int:
     return -(-steps // max(1, min(parts, steps // PART_K_TILES)))
 
 
-def fewest_parts(steps: int, at_once: int) -> int:
-    """The fewest parts of equal length that so many steps are cut into, where as many parts as this
-    of a tile run at once in some cluster and no fewer in any."""
-    return max(2, -(-steps // _each(steps, at_once)))
-
-
 def most_at_once(tiles: int, at_once: int) -> float:
     """The most parts of each of so many tiles that run at once in the mean of their waves."""
     return max([waves * at_once // tiles / waves for waves in PART_WAVES])

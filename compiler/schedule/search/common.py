@@ -1,0 +1,113 @@
+"""What faces of a problem have in common (`faces.py`): figures of the chip, floors of the problem.
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....dialects.target import Target
+from ..chips.chip_figures import figures, split_figures
+from ..estimates.costs import least_dram_bytes, once_bytes
+from ..estimates.estimate import SHARING_MAX, cluster_cycles
+from ..problem import Problem, Schedule
+from ..rules.operand_rules import tma_row_pitch
+from ..rules.rules import alternating_consumers, split_refusal
+from ..rules.staging_rules import stored_by_tma
+from ..schedule import PLAIN
+from ..waves import resident_in_clusters
+from .candidates import parts_in_waves, widest_in_waves
+
+ONE, IN_TURN = PLAIN, PLAIN.but(scheduler="static")
+PING_PONG = IN_TURN.but(ping_pong=True)
+SOME_CLUSTER = PLAIN.but(cluster=(1, 2))
+
+
+class Common:
+    """What a search asks of the faces of one problem, whatever their tiles are."""
+
+    def __init__(self, problem: Problem, target: Target) -> None:
+        self.problem, self.target, self.chip = problem, target, figures(target)
+        measured = self.chip.parts is not None and self.chip.split is not None
+        self.parted = measured and problem.parts_refusal() is None
+        self.staged = stored_by_tma(problem, target) is None
+        self._us, self._overlap = 1 / (self.chip.clock * 1e3), float(self.chip.dram_share)
+        self.widest = widest_in_waves(target)
+        self.resident = {
+            size: resident_in_clusters(size, target) for size in range(1, SHARING_MAX + 1)
+        }
+        self.split_at_once = {
+            parts: max([at_once for size, at_once in self.resident.items() if size % parts == 0])
+            for parts in self.resident
+        }
+        self.multicast = tma_row_pitch(problem, SOME_CLUSTER, target) is None
+        self.fits_l2 = once_bytes(problem) - problem.moved_bytes() <= self.chip.l2_size
+        self.l2_rate, self.shared_least = float(self.chip.l2_rate), 1 - self.chip.multicast
+        rows = problem.batch * (problem.m + problem.n)
+        self.first = rows / split_figures(target).first_rate if self.chip.split else 0
+        self.inside = float("a" in problem.unaligned), float("b" in problem.unaligned)
+        # Of groups there may be more tiles than their mean rows tell.
+        known = problem.grouped != "m"
+        self.by_tma = known and problem.by_tma("a"), known and problem.by_tma("b")
+        beyond = problem.lines_beyond if known else {}
+        self.beyond = problem.m * beyond.get("a", 0), problem.n * beyond.get("b", 0)
+        self.splits = split_refusal(problem, target) is None
+        self.copies = not (problem.by_tma("a") and problem.by_tma("b"))
+        self.mma_rate, self.second_share = float(self.chip.mma_rate), float(self.chip.second_share)
+        self.step_least = float(self.chip.step_least)
+        self._once_us = once_bytes(problem) / self.chip.dram_rate
+        self.before = float(self.chip.cta_start + self.chip.tma_latency)
+        self.started = {n: self.before + cluster_cycles(n, self.chip) for n in self.resident}
+        self._part_bytes: dict[tuple[Sequence[int], int], int] = {}
+        self._waves_of_parts: dict[tuple[Sequence[int], int, int], list[tuple[int, int, int]]] = {}
+
+    def may_alternate(self, tile: Schedule) -> bool:
+        """Whether two consumers may take turns with such tiles."""
+        in_turns = PING_PONG.but(tile=tile.tile, swap=tile.swap)
+        legal = self.staged and (self.target.mma_warpgroups(*tile.tile[:2]) or 0) == 1
+        return legal and alternating_consumers(self.problem, in_turns, self.target) is None
+
+    def least_dram_us(self, tile: Schedule) -> float:
+        """That no order of such tiles has DRAM move less."""
+        if self.fits_l2:
+            return self._once_us
+        return least_dram_bytes(self.problem, tile, self.target) / self.chip.dram_rate
+
+    def part_bytes(self, depths: Sequence[int], parts: int) -> int:
+        """The fewest bytes of a row that one of so many parts of K takes, in steps of one depth."""
+        known, asked = self._part_bytes, (depths, parts)
+        if asked not in known:
+            k = self.problem.k
+            least = min([-(-k // (depth * parts)) * depth for depth in depths])
+            known[asked] = least * self.problem.element_bytes
+        return known[asked]
+
+    def waves_of_parts(
+        self, depths: Sequence[int], tiles: int, at_once: int
+    ) -> list[tuple[int, int, int]]:
+        """Waves of parts of so many tiles, where so many CTAs run at once: how many parts of K fill
+        them, and the fewest bytes of a row that each has, with one of the depths at a time."""
+        known, asked = self._waves_of_parts, (depths, tiles, at_once)
+        if asked not in known:
+            least: dict[tuple[int, int], int] = {}
+            for depth in depths:
+                steps = -(-self.problem.k // depth)
+                for waves, each in parts_in_waves(steps, tiles, at_once):
+                    filled, elements = (waves, -(-steps // each)), each * depth
+                    least[filled] = min(least.get(filled, elements), elements)
+            size = self.problem.element_bytes
+            known[asked] = [(*filled, size * elements) for filled, elements in least.items()]
+        return known[asked]
+
+    def total_us(
+        self, work: float, loops: float, ends: float, dram_us: float, early_us: float = 0.0
+    ) -> float:
+        """`combined_us` for so many cycles of work, of which those of main loops and those around.
+
+        By itself: a search asks thousands of times.
+        """
+        work_us, loops_us, streaming_us = self._us * work, self._us * loops, self._us * ends
+        streaming_us += dram_us
+        longest_us = work_us if work_us > streaming_us else streaming_us
+        return longest_us + self._overlap * (loops_us if loops_us < dram_us else dram_us) + early_us
