@@ -32,14 +32,20 @@ import json
 import os
 import statistics
 import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
-from tensor_parallel import SLACK, distances_of, join, time_of, whole_of
-from torch import distributed, multiprocessing, nn
+from tensor_parallel import (
+    SLACK,
+    distances_of,
+    join,
+    on_each_gpu,
+    parser_of,
+    time_of,
+    whole_of,
+)
+from torch import distributed, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Shard
@@ -115,23 +121,15 @@ class Chain(nn.Module):
 
 
 def main() -> None:
-    options = parse_options()
-    with tempfile.TemporaryDirectory() as folder:
-        multiprocessing.spawn(run, (options, folder), options.gpus)
+    on_each_gpu(run, parse_options())
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--gpus", type=int, default=2)
-    for name, size in (("rows", 4096), ("hidden", 4096), ("inner", 14336), ("layers", 3)):
-        parser.add_argument(f"--{name}", type=int, default=size)
+    parser = parser_of(__doc__, rows=4096, hidden=4096, inner=14336, layers=3, rounds=7)
     parser.add_argument("--cuts", default=",".join(CUTS), help="tensor, fsdp or both")
     parser.add_argument("--contenders", default=f"{EAGER},{INDUCTOR},{OURS}")
     parser.add_argument("--overlap", choices=tuple(OVERLAPS), default="nodes")
-    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--report", action="store_true", help="print what was taken, and why")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     return parser.parse_args()
 
 

@@ -27,7 +27,7 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,20 +62,30 @@ CUTS = {"gate": ColwiseParallel, "up": ColwiseParallel, "down": RowwiseParallel}
 
 
 def main() -> None:
-    options = parse_options()
+    on_each_gpu(run, parse_options())
+
+
+def on_each_gpu(run: Callable[..., None], options: argparse.Namespace) -> None:
+    """run(rank, options, folder) in a process for each GPU; they meet by a file in the folder."""
     with tempfile.TemporaryDirectory() as folder:
         multiprocessing.spawn(run, (options, folder), options.gpus)
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser = parser_of(__doc__, rows=8192, hidden=4096, inner=14336, rounds=15)
+    parser.add_argument("--bias", action="store_true", help="layers that add one")
+    return parser.parse_args()
+
+
+def parser_of(documented: str | None, **sizes: int) -> argparse.ArgumentParser:
+    """Flags of a comparison on several GPUs: a number for each size, with its default."""
+    parser = argparse.ArgumentParser(description=(documented or "").split("\n", 1)[0])
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--gpus", type=int, default=2)
-    for name, size in (("rows", 8192), ("hidden", 4096), ("inner", 14336), ("rounds", 15)):
+    for name, size in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=size)
-    parser.add_argument("--bias", action="store_true", help="layers that add one")
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
-    return parser.parse_args()
+    return parser
 
 
 def run(rank: int, options: argparse.Namespace, folder: str) -> None:

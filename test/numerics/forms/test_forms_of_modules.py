@@ -11,7 +11,7 @@ from tilewright import compile_module
 from tilewright.dialects.errors import CompileError
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("target", ["sm_100a", "sm_90a"])
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.filterwarnings("ignore:.*tf32:UserWarning")
