@@ -1,1 +1,1 @@
-"""The command line: compile, opt, run, explain, ladder."""
+"""The command line: a file for each command in `commands/`, a folder for what it explains or runs."""
