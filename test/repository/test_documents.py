@@ -169,6 +169,13 @@ def test_every_folder_of_the_readme_exists():
     assert all((ROOT / folder).is_dir() for folder in folders)
 
 
+def test_every_folder_of_tests_is_told_of():
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("| folder of `test/` |")[2]
+    named = re.findall(r"`(\w+)/`", "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE)))
+    found = {path.parent.name for path in ROOT.glob("test/*/*") if path.suffix in (".py", ".md")}
+    assert sorted(named) == sorted(found - {"__pycache__"})
+
+
 def test_the_constraints_lie_inside_the_ranges():
     import tomllib
 
