@@ -4,7 +4,6 @@ import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from test_documents import DOCUMENTS, ROOT
@@ -15,8 +14,21 @@ COMMAND = re.compile(r"python ((?:test|benchmarks)/[\w/]+\.py[^`|#;&\n]*)")
 def documented() -> list[str]:
     """Every command line of a script, without its comment, but for those with a name left open."""
     texts = [re.sub(r"\\\n\s*", "", (ROOT / name).read_text()) for name in DOCUMENTS]
-    found = {line.strip() for text in texts for line in COMMAND.findall(text)}
+    found = {line.strip() for text in texts for line in COMMAND.findall(from_the_root(text))}
     return sorted(line for line in found if not {"N", "NAME"} & set(line.split()))
+
+
+def from_the_root(text: str) -> str:
+    """The text with the scripts of its shell blocks as they are called from the root."""
+    return re.sub(r"```sh\n(.*?)```", _without_cd, text, flags=re.DOTALL)
+
+
+def _without_cd(block: re.Match[str]) -> str:
+    """A block whose `cd FOLDER` stands in the scripts that are called behind it."""
+    before, moved, after = block[1].partition("cd benchmarks")
+    folder, _, lines = after.partition("\n")
+    inside = f"python benchmarks{folder.strip()}/"
+    return before + (lines.replace("python ", inside) if moved else "")
 
 
 def helped(words: list[str]) -> subprocess.CompletedProcess:
@@ -39,8 +51,16 @@ def refused(command: str) -> str:
 @pytest.mark.sweep(16)
 @pytest.mark.parametrize("command", documented())
 def test_every_documented_script_takes_its_words(command):
-    assert (ROOT / Path(command.split()[0])).exists()
     assert not refused(command)
+
+
+def test_every_documented_script_exists():
+    assert all((ROOT / command.split()[0]).exists() for command in documented())
+
+
+def test_scripts_are_found_behind_a_change_of_folder():
+    block = "```sh\ncd benchmarks/gpu_test\npython gpu_test.py F80   # on the GPU\n```"
+    assert COMMAND.findall(from_the_root(block)) == ["benchmarks/gpu_test/gpu_test.py F80   "]
 
 
 def test_a_word_that_a_script_does_not_know_is_seen():
