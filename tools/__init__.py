@@ -1,1 +1,1 @@
-"""The command line: a file for each command in `commands/`, a folder for what it explains or runs."""
+"""The command line: a file a command in `commands/`, a folder for each subject behind them."""
