@@ -59,7 +59,7 @@ def given(tmp_path, monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize(("page", "commands"), blocks(), ids=lambda each: str(each)[:40])
 def test_the_commands_of_a_block_end_well(page, commands, given, ptxas_for_a_share, capfd):
     for command in commands:
