@@ -24,6 +24,7 @@ from ..machine.events import Listener, Watcher
 from ..machine.memory import Region
 from ..machine.shared_access import Words
 from ..tensor.descriptor import SharedDescriptor
+from .box_axes import share_a_dimension, start_of
 
 _WORD_SHIFT = 3
 _MOST_MET = 256
@@ -58,6 +59,7 @@ class Boxes:
 
     def __init__(self, size: int):
         self.numbers = np.zeros(size >> _WORD_SHIFT, np.uint32)
+        self._starts = np.zeros(size >> _WORD_SHIFT, np.int64)
         self.unread = np.zeros(size >> _WORD_SHIFT, bool)
         self._places: dict[int, tuple[Words, Box]] = {}
         self._known: dict[Box, int] = {}
@@ -135,6 +137,8 @@ class Boxes:
             self._boxes.append(box)
             number = self._known[box] = len(self._boxes)
         self._change(words, number)
+        first = words.start if isinstance(words, slice) else int(words.flat[0])
+        self._starts[words] = start_of(first)
         low, high = _extent(words)
         self._low = min(low, self._low) if self._high else low
         self._high = max(high, self._high)
@@ -161,6 +165,17 @@ class Boxes:
             self._met[id(words)] = met
         return met
 
+    def starts(self, words: np.ndarray, box: Box) -> np.ndarray:
+        """Where the box begins that filled each of these words, -1 where it was another one."""
+        return np.where(self.numbers[words] == self._known[box], self._starts[words], -1)
+
+    def corners(self, words: np.ndarray) -> tuple[int, ...]:
+        """How far the four corners of an operand lie behind the starts of their boxes, and these
+        behind the first."""
+        first, *rest = (words.item(row, column) for row in (0, -1) for column in (0, -1))
+        starts = [self._starts.item(word) for word in (first, *rest)]
+        return (first - (starts[0] >> _WORD_SHIFT), *(start - starts[0] for start in starts))
+
 
 def _distinct(numbers: np.ndarray) -> list[int]:
     first = numbers.item(0)
@@ -181,6 +196,7 @@ class BoxRules(Listener):
         self._launch = launch
         self._of: dict[Cta, Boxes] = {}
         self._met: Met | None = None
+        self._two_axes: dict[tuple, bool] = {}
 
     def box_written(self, cta: Cta, words: Words, box: Callable[[], Box]) -> None:
         boxes = self._of.get(cta) or self._watch(cta)
@@ -208,6 +224,7 @@ class BoxRules(Listener):
         met = self._met = None if boxes is None else boxes.of(words)
         if met is not None and met.fits != (descriptor, elements):
             fits = self._fits(met.boxes, descriptor, what, elements)
+            fits &= not elements or self._has_two_axes(self._of[cta], met, descriptor, what)
             met.fits = (descriptor, elements) if fits else None
 
     def _fits(
@@ -225,6 +242,32 @@ class BoxRules(Listener):
             f" the copies of {lines} wrote",
         )
         return False
+
+    def _has_two_axes(
+        self, boxes: Boxes, met: Met, descriptor: SharedDescriptor, what: str
+    ) -> bool:
+        """Whether rows and K move along different dimensions of each box; a warning where not."""
+        strides = descriptor.leading, descriptor.stride
+        return all(self._has_two_in(boxes, met, box, strides, what) for box in met.boxes)
+
+    def _has_two_in(
+        self, boxes: Boxes, met: Met, box: Box, strides: tuple[int, int], what: str
+    ) -> bool:
+        """The same of one box. Operands of one form that lie alike in their boxes, as those of the
+        stages of a ring, are judged once."""
+        form = box, strides, met.words.shape, boxes.corners(met.words)
+        if form not in self._two_axes:
+            starts = boxes.starts(met.words, box)
+            two = not box.shape or not share_a_dimension(met.words, starts, box)
+            self._two_axes[form] = two
+        if not self._two_axes[form]:
+            self._launch.warn(
+                "descriptor",
+                f"{what} moves along one dimension of the box that the copy of ptx:{box.line}"
+                f" wrote both from row to row and along K, with leading offset {strides[0]} and"
+                f" stride offset {strides[1]}",
+            )
+        return self._two_axes[form]
 
     def _same_swizzle(self, box: Box, descriptor: SharedDescriptor, what: str) -> bool:
         mode = descriptor.swizzle

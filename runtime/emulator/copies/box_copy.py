@@ -7,6 +7,7 @@ Source: PTX ISA, sections "cp.async.bulk.tensor", "Swizzling Modes".
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -45,7 +46,8 @@ GAP = 0xA5
 class Box:
     """How a tensor copy wrote a word: swizzle, tensor (its global address), PTX line, whether the
     box lies inside the tensor as a whole, and whether elements outside were filled with NaN;
-    elements: the tensor map's type of them."""
+    elements: the tensor map's type of them; shape: bytes from row to row, and how many rows there
+    are along each other dimension, empty if unknown."""
 
     swizzle: Swizzle
     tensor: int
@@ -53,6 +55,7 @@ class Box:
     has_nan: bool
     is_inside: bool = True
     elements: str = ""
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,19 @@ def _plan(tensor_map: TiledMap, offset: int, rows: int) -> BoxPlan:
         inner_bytes, phase = tensor_map.shared_inner_bytes, key[0]
         plan = tensor_map.plans[key] = box_plan(tensor_map.swizzle, inner_bytes, rows, phase)
     return plan
+
+
+def box_shape(tensor_map: TiledMap, boxes: int) -> tuple[int, ...]:
+    """Bytes from row to row of so many boxes, one behind the other, and their rows along each other
+    dimension."""
+    mode = tensor_map.swizzle
+    pitch = tensor_map.shared_inner_bytes if mode is swizzles.NONE else mode.span
+    rows = tensor_map.box[1:]
+    return (
+        (pitch, *rows)
+        if boxes == 1 and math.prod(rows) == tensor_map.rows
+        else (pitch, boxes * tensor_map.rows)
+    )
 
 
 def box_span(tensor_map: TiledMap, offset: int, rows: int) -> int:

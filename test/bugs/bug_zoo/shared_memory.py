@@ -146,6 +146,15 @@ BUGS = (
         "out-of-bounds",
     ),
     Bug(
+        "23b",
+        "the stride byte offset (SBO) is no multiple of the swizzle's pattern",
+        SEQUENTIAL,
+        replace(HIGH_WORD, str(1073758272 - 2)),
+        "descriptor",
+        warns=True,
+        says=r"both from row to row and along K, with .* stride offset 992",
+    ),
+    Bug(
         "24a",
         "the step along K is added in bytes, not in units of 16",
         SEQUENTIAL,

@@ -15,6 +15,7 @@ from ...copies.box_copy import (
     BoundMap,
     Box,
     bound_map,
+    box_shape,
     box_span,
     load_box,
     move_of_boxes,
@@ -104,7 +105,8 @@ class Load:
             return known
         has_nan = tensor_map.oob_fill == "nan" and not is_inside
         how = tensor_map.swizzle, self.bound.address, self.line, has_nan, is_inside
-        box = Box(*how, elements=tensor_map.dtype.name)
+        shape = box_shape(tensor_map, len(self.starts))
+        box = Box(*how, elements=tensor_map.dtype.name, shape=shape)
         return self.bound.boxes.setdefault((self.line, is_inside), box)
 
     def moves(self) -> Moves:
