@@ -5,10 +5,10 @@
     %2 = linalg.generic {truncf} ins(%1) …                 %1 = arith.truncf %acc
     return %2                                              "tile.yield"(%1) }) {a_major = "k", …}
 
-The pass traces operands back, through transposes and extensions, to arguments of the function. One
-that is elements times scales of their blocks is traced to both (`trace_scales`). The pass
-traces the result back from the return, through elementwise ops, to the matmul, and puts one scalar
-op for each of them into the epilogue's region.
+From the matmul the pass traces each operand back to an argument of the function, through transposes
+and extensions. Where an operand is elements times scales of their blocks, it traces both
+(`trace_scales`). From the return it traces the result back to the matmul, through elementwise ops,
+and puts one scalar op for each of them into the epilogue's region.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ MOST_EPILOGUE_OPS = 5000
 class Normalize:
     """linalg on tensors → one `tile.matmul` with operand layouts and epilogue region.
 
-    Two products of one A become a `tile.dual_matmul`, whose epilogue takes the sums of both.
+    Two products of one A become a `tile.dual_matmul`, whose epilogue takes the sums of both. A
+    product of elements times block scales becomes a `tile.scaled_matmul`, and with scales in f32 a
+    `tile.blockwise_matmul`.
 
-    A product of operands that are elements times scales of blocks becomes a `tile.scaled_matmul`,
-    with scales of f32 a `tile.blockwise_matmul`, and one that stands there already stays as it is.
-    So do a `tile.grouped_matmul`, one of gathered rows or in an order, a `tile.dual_matmul`, and
-    groups of products of two or with scales.
+    A file may also state its product by such an op, or by one on groups of rows, for which linalg
+    has none. The pass leaves it as it is.
     """
 
     name: ClassVar[str] = "normalize"
