@@ -6,14 +6,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from text_kernels import bundle_of_text
 
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError, OptionError
 from tilewright.runtime import LaunchError
-from tilewright.runtime.bundles.bundle import Bundle, seal
+from tilewright.runtime.bundles.bundle import Bundle
 from tilewright.runtime.bundles.manifest import outputs
 from tilewright.runtime.bundles.sizes import most_rows
 from tilewright.runtime.judge.gaps import refuse_written_gaps
@@ -110,14 +110,7 @@ def compile_both(
     for name, size in zip("NK", (N, K), strict=True):
         text = text.replace(f"x{name}x", f"x{size}x").replace(f"<{name}x", f"<{size}x")
     text = text.replace(*change) if change[0] else text
-    source = LinalgText(text, "stack.mlir", is_file=True)
-    compiled = compile_matmul(source, target=target, pipeline=pipeline, until="ptx")
-    manifest = compiled.manifest
-    resources = ("registers", "spill_store_bytes", "spill_load_bytes", "static_shared_bytes")
-    manifest |= {"spec": None, "target": target, "pipeline": pipeline, "tools": {}}
-    manifest |= {"resources": dict.fromkeys(resources, 0)}
-    manifest.pop("source")
-    return Bundle(seal(manifest, compiled.ptx, b""), compiled.ptx, b"")
+    return bundle_of_text(text, target, pipeline)
 
 
 def is_right(bundle: Bundle, m: int, batch: int) -> bool:

@@ -2,12 +2,11 @@
 
 import pytest
 import torch
+from text_kernels import bundle_of_text
 
-from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime import LaunchError
-from tilewright.runtime.bundles.bundle import Bundle, seal
+from tilewright.runtime.bundles.bundle import Bundle
 from tilewright.runtime.bundles.sizes import most_rows
 from tilewright.runtime.launch.devices import open_device
 from tilewright.tools.runs.inputs import make_tensors
@@ -140,14 +139,7 @@ def compile_dynamic(
     text = text.replace("TARGET", target).replace("xN", f"x{N}").replace("<N", f"<{N}")
     least, most = bounds or (0, 0)
     text = text.replace("LEAST", str(least)).replace("MOST", str(most))
-    source = LinalgText(text.replace("xK", f"x{K}"), "any-m.mlir", is_file=True)
-    compiled = compile_matmul(source, target=target, pipeline=pipeline, until="ptx")
-    manifest = compiled.manifest
-    resources = ("registers", "spill_store_bytes", "spill_load_bytes", "static_shared_bytes")
-    manifest |= {"spec": None, "target": target, "pipeline": pipeline, "tools": {}}
-    manifest |= {"resources": dict.fromkeys(resources, 0)}
-    manifest.pop("source")
-    return Bundle(seal(manifest, compiled.ptx, b""), compiled.ptx, b"")
+    return bundle_of_text(text.replace("xK", f"x{K}"), target, pipeline)
 
 
 def is_right(bundle: Bundle, m: int, check: str = "full") -> bool:
