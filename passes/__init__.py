@@ -28,6 +28,7 @@ from .schedule.clustering import Clustering
 from .schedule.copy_insertion import CopyInsertion
 from .schedule.epilogue_staging import EpilogueStaging
 from .schedule.instrument import Instrument
+from .schedule.level_groups import LevelGroups
 from .schedule.persistence import Persistence
 from .schedule.ping_pong import PingPong
 from .schedule.pipelining import Pipelining
@@ -53,6 +54,7 @@ PIPELINE = (
     Persistence,  # after clustering: tiles go to clusters
     PingPong,  # after persistence: each of two consumers takes every other tile of the loop
     SkipZeros,  # after all that make MMAs others: pairs have no short MMAs
+    LevelGroups,  # the same
     Instrument,  # last: what a kernel tells of is its agents as they are
 )
 # What every program goes through after its schedule, in this order; each can be stopped after.
@@ -66,5 +68,5 @@ LOWERING = (
 )
 # Passes that the default pipeline leaves out: for few tiles and a long K, for many and a short K,
 # for a K that ends within a tile, for chips without TMA, for people who ask where time goes.
-BY_REQUEST = (SplitK, PingPong, SkipZeros, CopyInsertion, Instrument)
+BY_REQUEST = (SplitK, PingPong, SkipZeros, LevelGroups, CopyInsertion, Instrument)
 PASSES = {pass_class.name: pass_class for pass_class in (*PIPELINE, *LOWERING)}

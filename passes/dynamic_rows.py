@@ -193,12 +193,15 @@ def counted_extent(kernel: KernelOp) -> int:
 
 
 def known_tiles(kernel: KernelOp, tiles: list[int], order: str) -> list[int]:
-    """Tiles along M and N, -1 along M where they are counted: groups have fewer than there may be.
+    """Tiles along M and N, -1 along rows of C where they are counted: groups have fewer than there
+    may be.
 
     A curve is a table of all that there may be.
     """
-    counted = group_of(kernel) is not None and order != "hilbert"
-    return [DYNAMIC, *tiles[1:]] if counted else tiles
+    if group_of(kernel) is None or order == "hilbert":
+        return tiles
+    axis = counted_axis(kernel)
+    return [DYNAMIC if each == axis else tiles[each] for each in range(2)]
 
 
 def clusters_along_m(kernel: KernelOp, tiles: int) -> ir.Value:

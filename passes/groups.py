@@ -67,6 +67,15 @@ def group_of(kernel: KernelOp) -> GroupOp | None:
     return next(iter(walk(kernel, GroupOp)), None)
 
 
+LEVEL_ATTRIBUTE = "tile.level"
+
+
+def is_level(kernel: KernelOp) -> bool:
+    """Whether the tiles of a group are equally high, but for one row; else all but its last are
+    whole."""
+    return LEVEL_ATTRIBUTE in kernel.operation.attributes
+
+
 def starts_of(op: GroupOp) -> GroupStartsOp:
     """Where the groups of each lane of a warp begin, cut as by an op; emitted here."""
     how = {name: getattr(op, name) for name in ("offsets", "tile", "together", "extent")}

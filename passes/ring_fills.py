@@ -80,7 +80,7 @@ def loads_of_own_rows(acquire: AcquireOp) -> list[TmaLoadOp]:
 
 def _loads_of_own_rows(tile: ir.Value[Any]) -> list[TmaLoadOp]:
     fills = [use.owner.opview for use in tile.uses]
-    return [fill for fill in fills if isinstance(fill, TmaLoadOp) and fill.has_own_rows]
+    return [fill for fill in fills if isinstance(fill, TmaLoadOp) and fill.counts_rows]
 
 
 def _missing_bytes(tile: ir.Value[Any]) -> int:

@@ -48,6 +48,7 @@ from ..dialects.tile import (
 )
 from ..dialects.tile.ahead import LoadAheadOp
 from ..dialects.tile.groups import GroupOp, GroupStartsOp
+from ..dialects.tile.level import LevelLoadOp
 from ..dialects.tile.marks import MarkOp
 from ..dialects.tile.parts import WorkspaceOp
 from ..dialects.tile.place import GroupPlaceOp
@@ -147,6 +148,7 @@ def _as_before(rules: ThreadRules, op: MarkOp) -> str:
 RULES: dict[type, Callable[[ThreadRules, Any], str]] = {
     ClaimOp: _one_lane,
     TmaLoadOp: _one_lane,
+    LevelLoadOp: _one_lane,
     TmaMulticastOp: _one_lane,
     LoadAheadOp: _one_lane,
     **dict.fromkeys(ALL_MMAS, _multiplies),

@@ -19,6 +19,7 @@ from ..dialects.tile.threads import WriteRowOp
 from ..dialects.tile_types import DYNAMIC, TensorMapType, extent_of, integers_of, stored_extents
 from ..dialects.verify import tile_of_c
 from .base import is_swapped, kernel_around, walk
+from .batches import transposed_of
 from .clone import constant_of
 from .groups import columns_of_group, rows_of_group
 from .indices import linear_form, span
@@ -92,7 +93,7 @@ def axis_of(op: Any, name: str) -> Axis | None:
     That is so of the rows of a group, or of its K, whose number is known when the kernel runs.
     """
     number = INDICES.index(name)
-    if number == 0 and _is_of_group(op):
+    if number == _axis_of_group(op):
         return None
     if number == 1 and isinstance(op, CopyOp) and columns_of_group(op.view) is not None:
         return None
@@ -124,8 +125,14 @@ def _extents(view: ir.Value) -> tuple[int, int]:
     return extent_of(view.type, 0), extent_of(view.type, 1)
 
 
-def _is_of_group(op: Any) -> bool:
-    return rows_of_group(view_of(op)) is not None
+def _axis_of_group(op: Any) -> int | None:
+    """The index of an op that is of the rows of a group, if one is: of a turned view columns."""
+    view = view_of(op)
+    turned = transposed_of(view)
+    if rows_of_group(view if turned is None else turned.view) is None:
+        return None
+    by_map = isinstance(view.type, TensorMapType) and is_swapped(kernel_around(op))
+    return int(turned is not None or by_map)
 
 
 def view_of(op: Any) -> ir.Value:

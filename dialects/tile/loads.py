@@ -100,6 +100,11 @@ class TmaLoadOp(Tile.Operation, name="tma_load"):
         """Whether a launch says how many rows the boxes have, up to those of the tile."""
         return has_own_rows(self.map.type)
 
+    @property
+    def counts_rows(self) -> bool:
+        """Whether how many rows its boxes bring is known when the kernel runs alone."""
+        return self.has_own_rows
+
 
 class TmaGatherOp(Tile.Operation, name="tma_gather"):
     """`t[r,k] = view[i*R + r, j*K + k]` by TMA, four rows of `tile.gathered_rows` a copy.

@@ -31,6 +31,7 @@ from ..tile_types import SmemType
 from ..verify import logical_shape, refuse, verify_epilogue, verify_smem
 from .blockwise import BlockwiseMmaOp
 from .duals import DUAL_MMAS
+from .level import LevelMmaOp
 from .program import MatmulOp, MmaOp, PairMmaOp
 from .short import SHORT_MMAS
 from .weights import TurnedWeightMmaOp, WeightMmaOp
@@ -166,7 +167,7 @@ KIND = "kind"
 SCALED_MMAS = (ScaledMmaOp, ScaledPairMmaOp)
 ALL_MMAS = (
     MmaOp, PairMmaOp, *SCALED_MMAS, *DUAL_MMAS, BlockwiseMmaOp, *SHORT_MMAS, WeightMmaOp,
-    TurnedWeightMmaOp,
+    TurnedWeightMmaOp, LevelMmaOp,
 )  # fmt: skip
 OF_SCALES = ("a_scales", "b_scales", "j", "k", "a_type", "b_type", "kind", "block", "extent")
 

@@ -23,11 +23,12 @@ from ..base import (
     refused,
 )
 from ..expand.loops import is_expanded
+from ..groups import LEVEL_ATTRIBUTE
 from ..shared_scales import SHARED
 from ..warp_grids import WARP_GRID_ATTRIBUTE
 from ..whole import WHOLE, WHOLE_OPS
 
-OF_KERNELS = {SOURCE_ATTRIBUTE, SWAPPED_ATTRIBUTE, WARP_GRID_ATTRIBUTE}
+OF_KERNELS = {SOURCE_ATTRIBUTE, SWAPPED_ATTRIBUTE, LEVEL_ATTRIBUTE, WARP_GRID_ATTRIBUTE}
 GPU_MODULE, FUNCTION = "gpu.module", "llvm.func"
 OF_LOWERED = {
     GPU_MODULE: frozenset({"sym_name", "targets"}),

@@ -83,6 +83,7 @@ from ..base import (
     walk,
 )
 from ..clone import constant_of, iterations_of
+from ..groups import LEVEL_ATTRIBUTE
 from ..indices import first_value
 from ..mma_uses import is_synchronous
 from ..outputs import outputs_of, outputs_of_store
@@ -95,6 +96,7 @@ from .launch.marks import check_mark
 from .launch.roles import check_names, check_place, check_threads
 from .launch.tiles import check_tiles
 from .products.blockwise import check_steps
+from .products.level import check_level
 from .products.mma import check_mma
 from .products.operands import check_load, check_views
 from .products.shares import check_shares, check_view_mma
@@ -139,6 +141,7 @@ OF_KERNEL = frozenset(
     {
         SOURCE_ATTRIBUTE,
         SWAPPED_ATTRIBUTE,
+        LEVEL_ATTRIBUTE,
         WARP_GRID_ATTRIBUTE,
         ORDER_ATTRIBUTE,
         *(field.name for field in KernelOp._fields),
@@ -180,6 +183,7 @@ class Check:
         check_source(self.kernel)
         check_views(self.kernel)
         check_swapped(self.kernel)
+        check_level(self.kernel, self.target)
         check_order(self.kernel)
         for region in walk(self.kernel, REGIONS):
             refuse_unread(region, KNOWN[type(region)])

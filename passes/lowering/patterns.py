@@ -39,6 +39,7 @@ from ...dialects.tile.groups import (
     GroupStartsOp,
     GroupStepsOp,
 )
+from ...dialects.tile.level import LevelBoxesOp, LevelRowsOp, NarrowMmaOp
 from ...dialects.tile.loads import CopyTogetherOp
 from ...dialects.tile.marks import MarkOp
 from ...dialects.tile.outputs import WriteGroupOp
@@ -76,6 +77,7 @@ from ...dialects.tile.threads import (
 from ...dialects.tile.weights import TurnedWeightMmaOp, WeightMmaOp
 from .copies.boxes import (
     lower_gather_boxes,
+    lower_level_boxes,
     lower_load_boxes,
     lower_multicast_boxes,
     lower_prefetch_boxes,
@@ -167,12 +169,14 @@ from .tiles.tiles import (
     lower_box_rows,
     lower_cta_tile,
     lower_dim,
+    lower_level_rows,
     lower_pair_rank,
     lower_place,
     lower_split_rank,
     lower_tile_count,
 )
 from .wgmma.added import await_added, hold_added_sums, lower_added_wgmma, lower_blockwise_wgmma
+from .wgmma.level import lower_narrow_wgmma
 from .wgmma.mma import hold_registers, lower_set_registers, lower_wgmma
 from .wgmma.short import lower_short_wgmma
 from .wgmma.split import LOWERINGS as SPLIT_WGMMA
@@ -269,6 +273,8 @@ _TCGEN05: Lowerings = {
     CopyOp: lower_copy,
     CopyTogetherOp: lower_copy_together,
     LoadBoxesOp: lower_load_boxes,
+    LevelBoxesOp: lower_level_boxes,
+    LevelRowsOp: lower_level_rows,
     GatherBoxesOp: lower_gather_boxes,
     MulticastBoxesOp: lower_multicast_boxes,
     PrefetchBoxesOp: lower_prefetch_boxes,
@@ -315,6 +321,7 @@ _WGMMA: Lowerings = {
     MmaOp: lower_wgmma,
     DualMmaOp: lower_wgmma,
     **dict.fromkeys(SHORT_ALONE, lower_short_wgmma),
+    NarrowMmaOp: lower_narrow_wgmma,
     SetRegistersOp: lower_set_registers,
     ThreadRowOp: lower_held_row,
     ThreadColumnOp: lower_held_column,

@@ -31,6 +31,7 @@ from .launch.launch import launch_attribute
 from .program import convert_kernel
 from .scope.scope import Scope, lowered_as
 from .tiles.tiles import lower_workspace
+from .wgmma.unswitch import unswitch
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
     Workspaces come behind the tensors. A number of rows or of matrices that a launch says is the
     last parameter.
     """
+    unswitch(kernel)
     policy = policy_of(kernel)
     with ir.InsertionPoint(kernel), kernel.location:
         made = sm.KernelOp.of(

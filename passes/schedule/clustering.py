@@ -63,7 +63,7 @@ from ..base import (
 from ..batches import batch_of, drop_unused, loaded_argument, set_map, view_behind, view_of_map
 from ..clone import index_constant
 from ..duals import arg_names, arguments_of_b
-from ..dynamic_rows import least_rows
+from ..dynamic_rows import counted_axis, least_rows
 from ..groups import group_of, whole_groups
 from ..indices import differs_along
 from ..rings import is_operand_ring, retype_ring
@@ -218,7 +218,8 @@ def _set_cluster(kernel: KernelOp, shape: tuple[int, int]) -> None:
         rounded[0] = _whole_matrices(batch, shape[0])
     group = group_of(kernel)
     if group is not None:
-        rounded[0] = whole_groups(group, shape[0])
+        axis = counted_axis(kernel)
+        rounded[axis] = whole_groups(group, shape[axis])
     kernel.operation.attributes["grid"] = integers([*rounded, parts])
     kernel.operation.attributes["cluster"] = integers([*shape, integers_of(kernel.cluster)[2]])
 

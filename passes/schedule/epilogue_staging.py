@@ -310,7 +310,9 @@ def _in_buffers(kernel: KernelOp) -> str:
 def _map(view: Any, smem: SmemType) -> ir.Value:
     """The tensor map by which TMA stores pieces; of a group's rows it ends with them."""
     whole = map_type(view.type, smem, 2, lambda _: None)
-    return map_of_view(view, whole if rows_of_group(view) is None else ragged_map(whole))
+    turned = transposed_of(view)
+    rows = rows_of_group(view if turned is None else turned.view)
+    return map_of_view(view, whole if rows is None else ragged_map(whole))
 
 
 def _partial(view: ir.MemRefType, piece: TileLayout) -> str | None:

@@ -54,7 +54,7 @@ def build_kernel(tiling: TileChoice, threads: int) -> KernelOp:
     views_read = dict(zip(read, others[len(beside) :], strict=False))
     with ir.InsertionPoint(block), matmul.location:
         outputs = others[len(beside) + len(read) :]
-        operands = operands_of(matmul, (a, b), views_beside, outputs, tiling.tile[0], tiling.swap)
+        operands = operands_of(matmul, (a, b), views_beside, outputs, tiling.tile, tiling.swap)
         _build_body(tiling, operands)
     _read_views(kernel, views_read)
     if tiling.swap:
@@ -91,12 +91,12 @@ def _grid_of(tiling: TileChoice) -> list[int]:
     along_rows = tiles_along(max(1, stack[-1]) if tiling.swap else stack[-1], rows_per_tile)
     if stack[-1] == DYNAMIC:
         along_rows = 1 if row_bounds(matmul)[1] <= rows_per_tile else DYNAMIC
-    if tiling.swap:
-        return [_of_all(stack[:-1], tiles_along(columns, m)), along_rows, 1]
     if groups_rows(matmul) and stack[0] == DYNAMIC:
         along_rows = DYNAMIC
     elif groups_rows(matmul):
-        along_rows = tiles_of_groups(stack[0], matmul.b.type.shape[0], m, 1)
+        along_rows = tiles_of_groups(stack[0], matmul.b.type.shape[0], rows_per_tile, 1)
+    if tiling.swap:
+        return [_of_all(stack[:-1], tiles_along(columns, m)), along_rows, 1]
     along_rows = _of_all(stack[:-1], along_rows)
     return [along_rows, tiles_along(matmul.products * columns, n), 1]
 

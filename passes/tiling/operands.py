@@ -94,7 +94,7 @@ def operands_of(
     a_and_b: tuple[Any, Any],
     beside: dict[str, Any],
     outputs: list[Any],
-    tile_m: int,
+    tile: tuple[int, int, int],
     swap: bool,
 ) -> Operands:
     """What the tile of this CTA is of, where all of the product's views are given."""
@@ -103,9 +103,9 @@ def operands_of(
     depth = logical_shape(matmul.a.type, matmul.a_major.value)[1]
     whole = Operands(a, b, beside, outputs, cta.i, cta.j, depth)
     if outputs[0].type.rank == 3:
-        _take_matrix(matmul, whole, cta, tile_m, swap)
+        _take_matrix(matmul, whole, cta, tile[0], swap)
     elif groups_rows(matmul):
-        _take_group(matmul, whole, cta, tile_m)
+        _take_group(matmul, whole, cta, tile[1 if swap else 0], swap)
     if swap:
         whole.outputs = [turned(each) for each in whole.outputs]
     return whole
@@ -136,16 +136,22 @@ def _take_matrix(
         operands.a, operands.b = columns_at(operands.a, depth), columns_at(operands.b, depth)
 
 
-def _take_group(matmul: MatmulOp, operands: Operands, cta: CtaTileOp, tile_m: int) -> None:
+def _take_group(
+    matmul: MatmulOp, operands: Operands, cta: CtaTileOp, tile_rows: int, swap: bool
+) -> None:
     """The rows of one group, of A also those that it names, and its own matrix of B."""
-    beside = operands.beside
-    group = group_at(cta, beside[OFFSETS], extent_of(operands.outputs[0].type, 0), tile_m)
-    operands.row = group.row
+    beside, extent = operands.beside, extent_of(operands.outputs[0].type, 0)
+    group = group_at(cta.j if swap else cta.i, beside[OFFSETS], extent, tile_rows)
+    a, b = (operands.b, operands.a) if swap else (operands.a, operands.b)
     if isinstance(matmul, GatheredMatmulOp):
-        operands.a = gathered_at(operands.a, group, beside[ROWS])
+        a = gathered_at(a, group, beside[ROWS])
     else:
-        operands.a = rows_at(operands.a, group)
-    operands.b = matrix_at(operands.b, group.group)
+        a = rows_at(a, group)
+    b = matrix_at(b, group.group)
+    if swap:
+        operands.a, operands.b, operands.column = b, a, group.row
+    else:
+        operands.a, operands.b, operands.row = a, b, group.row
     of_rows, *of_columns = block_scales(matmul) or [None]
     if of_rows:
         beside[of_rows] = scales_at(beside[of_rows], group, _form_of(matmul, beside[of_rows].type))

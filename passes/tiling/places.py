@@ -47,13 +47,13 @@ def matrix_at(view: Any, batch: ir.Value) -> ir.Value[Any]:
     return MatrixOp(stack=view, batch=batch, matrix=view_of_matrix(view.type)).matrix
 
 
-def group_at(cta: CtaTileOp, offsets: Any, extent: int, tile_m: int) -> GroupOp:
-    """Which group the place of a CTA along M belongs to."""
+def group_at(place: ir.Value, offsets: Any, extent: int, tile_rows: int) -> GroupOp:
+    """Which group the place of a CTA along the rows of C belongs to."""
     i64, index = ir.IntegerType.get_signless(64), ir.IndexType.get()
-    sizes = {"tile": tile_m, "together": 1, "extent": extent}
+    sizes = {"tile": tile_rows, "together": 1, "extent": extent}
     how = {name: ir.IntegerAttr.get(i64, size) for name, size in sizes.items()}
     found = dict.fromkeys(("group", "row", "first", "count"), index)
-    return GroupOp(i=cta.i, offsets=offsets, **how, **found)
+    return GroupOp(i=place, offsets=offsets, **how, **found)
 
 
 def rows_at(view: Any, group: GroupOp) -> ir.Value[Any]:

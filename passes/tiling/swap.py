@@ -14,11 +14,13 @@ from ...dialects.mma_units import WARP
 from ...dialects.target import Target
 from ...dialects.tile import ElementOp, KernelOp, MatmulOp
 from ...dialects.tile.batches import TransposedOp, turned_view
+from ...dialects.tile.groups import GroupedMatmulOp
 from ...dialects.tile.outputs import KeepGroupsOp, kept_by
 from ...dialects.tile.quantized import quantize_of
 from ...dialects.tile.weights import WeightMatmulOp
 from ..base import refused, walk
 from ..batches import matrix_of
+from ..groups import rows_of_group
 
 EXCHANGED = {"": "", "m": "n", "n": "m", "mn": "mn"}
 """What is indexed by so much of C is indexed by so much of the sums, and the other way round."""
@@ -29,8 +31,10 @@ def check_swap(matmul: MatmulOp, target: Target) -> None:
     block = matmul.epilogue.blocks[0]
     groups = any(isinstance(each, KeepGroupsOp) for each in kept_by(block))
     broken = None
-    if type(matmul) not in (MatmulOp, WeightMatmulOp):
-        broken = f"one product of matrices, got {matmul.operation.name}"
+    of_depth = isinstance(matmul, GroupedMatmulOp) and matmul.of_depth
+    if type(matmul) not in (MatmulOp, WeightMatmulOp, GroupedMatmulOp) or of_depth:
+        got = "groups of K" if of_depth else matmul.operation.name
+        broken = f"one product of matrices, or of groups of rows, got {got}"
     elif quantize_of(block) is not None or groups:
         broken = "outputs of single elements, got one that reduces neighbours of a row"
     elif target.mma.issuer == WARP or target.threads_multiply:
@@ -59,8 +63,9 @@ def turn_elements(kernel: KernelOp) -> None:
 
 
 def _behind(kernel: KernelOp, source: ir.Value) -> ir.InsertionPoint:
-    """Where a view may first be read: at the top, or behind the op that takes it of a stack."""
-    matrix = matrix_of(source)
-    if matrix is not None:
-        return ir.InsertionPoint.after(matrix.operation)
+    """Where a view may first be read: at the top, or behind the op that takes it of a stack
+    or of groups."""
+    part = matrix_of(source) or rows_of_group(source)
+    if part is not None:
+        return ir.InsertionPoint.after(part.operation)
     return ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])

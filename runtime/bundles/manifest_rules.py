@@ -73,7 +73,8 @@ def _grid_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[st
     parts = schedule.get("split_k") if schedule.get("split_k_over") == "grid" else cluster[2]
     of_rows = [t["shape"] for t in manifest["tensors"] if t["name"] == OFFSETS and len(sizes) == 2]
     for offsets in of_rows:
-        whole[0] = tiles_of_groups(sizes[0], prod(offsets), tile[0], cluster[0])
+        axis = int(bool(schedule.get("swapped")))  # along which rows lie
+        whole[axis] = tiles_of_groups(sizes[axis], prod(offsets), tile[axis], cluster[axis])
     if scheduler != "static" and grid != [*whole, parts]:
         rule = f"must be {[*whole, parts]}, a CTA for each tile of {tile[:2]}"
         yield f"{where}: {rule} of an output of {sizes}, got {grid}"

@@ -69,7 +69,12 @@ OPTIONS = {
 OTHER_CHIPS = {
     "ping-pong": ("sm_90a", {"clustering": "shape=2x1"}),
     "copy-insertion": ("sm_80", {}),
+    "level-groups": ("sm_90a", {"clustering": "shape=1x1", "tiling": "tile=128x128x64 swap=true"}),
     "skip-zeros": ("sm_90a", {"clustering": "shape=2x1", "tiling": "tile=128x64x96"}),
+}
+# Products that passes need, where they are not the default's, and what a page calls them.
+OTHER_SPECS = {
+    "level-groups": (MatmulSpec(m=256, n=256, k=256, groups=4), " of 4 groups of rows"),
 }
 INSTEAD_OF = {"copy-insertion": "tma-insertion"}
 ALL = (*PIPELINE, *LOWERING)
@@ -102,8 +107,9 @@ INDEX_HEADER = """# The passes
 
 Each pass takes the IR that the one before it leaves. From `tiling` on, that IR is a kernel which
 computes the right product, so the pipeline may stop after any of these passes. `split-k`,
-`ping-pong` and `skip-zeros` run only where a schedule or a pipeline names them, `instrument` where
-people do, and `copy-insertion` takes the place of `tma-insertion` for chips without TMA.
+`ping-pong`, `skip-zeros` and `level-groups` run only where a schedule or a pipeline names them,
+`instrument` where people do, and `copy-insertion` takes the place of `tma-insertion` for chips
+without TMA.
 
 The page of a pass has the IR before and after in short, its options, what it refuses, and what it
 changes on a small kernel."""
@@ -135,8 +141,9 @@ def _render_for_other_chip(pass_class: Any, run: list[str]) -> str:
     chip, options = OTHER_CHIPS[pass_class.name]
     options = {**OPTIONS, **options}
     run = [name for name in run if name != INSTEAD_OF.get(pass_class.name)]
-    before, after = _modules(run, options, chip)[len(run) - 2 : len(run)]
-    return render(pass_class, _pipeline(run, options), before, after, f" for `{chip}`")
+    spec, what = OTHER_SPECS.get(pass_class.name, (SPEC, ""))
+    before, after = _modules(run, options, chip, spec)[len(run) - 2 : len(run)]
+    return render(pass_class, _pipeline(run, options), before, after, f"{what} for `{chip}`")
 
 
 def render(pass_class: Any, pipeline: str, before: str, after: str, chip: str = "") -> str:
@@ -196,7 +203,10 @@ def _pipeline(names: list[str], options: Mapping[str, str] = OPTIONS) -> str:
 
 
 def _modules(
-    names: list[str], options: Mapping[str, str] = OPTIONS, chip: str = DEFAULT_TARGET
+    names: list[str],
+    options: Mapping[str, str] = OPTIONS,
+    chip: str = DEFAULT_TARGET,
+    spec: MatmulSpec = SPEC,
 ) -> list[str]:
     """The IR after each of the passes."""
     texts: list[str] = []
@@ -205,7 +215,7 @@ def _modules(
         texts.append(event.ir())
 
     text = _pipeline(names, options)
-    compile_matmul(SPEC, target=chip, pipeline=text, observer=keep, until="mlir")
+    compile_matmul(spec, target=chip, pipeline=text, observer=keep, until="mlir")
     return texts
 
 

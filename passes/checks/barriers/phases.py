@@ -30,6 +30,7 @@ from ....dialects.sm.threads import FIRST, ISSUER, TEAM, WARP, RunOp, WarpsOp, w
 from ....dialects.target import WARP_THREADS
 from ....dialects.tile import KernelOp
 from ....dialects.tile.boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
+from ....dialects.tile.level import LevelBoxesOp
 from ....dialects.tile.scales import SCALED_MMAS
 from ...base import defining_op, refused, walk
 from ...clone import constant_of
@@ -393,6 +394,7 @@ RULES: dict[type, Callable[[Any, Any], None]] = {
     sm.ArriveExpectMoreOp: _Phases.arrive_expecting,
     sm.CommitOp: _Phases.commit,
     LoadBoxesOp: _Phases.load,
+    LevelBoxesOp: _Phases.load,
     GatherBoxesOp: _Phases.load,
     MulticastBoxesOp: _Phases.multicast,
     sm.TryCancelOp: _Phases.claim,

@@ -15,8 +15,9 @@ from ....dialects.tile.grouped_products import GroupScalesOp
 from ....dialects.tile.groups import GatheredRowsOp, GroupOp, GroupRowsOp
 from ....dialects.tile.loads import TensorMapOp
 from ....dialects.tile.place import CountedPlaceOp, GroupPlaceOp
-from ....dialects.tile_types import TensorMapType, extent_of, integers_of
+from ....dialects.tile_types import DYNAMIC, TensorMapType, extent_of, integers_of
 from ...base import refused, walk
+from ...dynamic_rows import counted_axis
 from ...groups import places_of
 from ...indices import known_part, linear_form, place_of, span
 from .group_scales import check_group_scales, check_taken_by_group
@@ -37,6 +38,9 @@ def check_groups(kernel: KernelOp) -> None:
         _check_group(kernel, op, groups[0])
     for op in walk(kernel, GroupPlaceOp):
         _check_cut(op, groups[0])
+        if integers_of(op.tiles)[counted_axis(kernel)] != DYNAMIC:
+            rule = f"groups: tiles must be counted along {'MN'[counted_axis(kernel)]}"
+            raise refused(op, f"{rule}, got {integers_of(op.tiles)}; put -1 there")
     for op in walk(kernel, GroupRowsOp):
         _check_rows(kernel, op)
     check_taken_by_group(kernel)
@@ -46,10 +50,12 @@ def check_groups(kernel: KernelOp) -> None:
 
 def _check_group(kernel: KernelOp, op: GroupOp, first: GroupOp) -> None:
     """Which tiles are those of a group."""
-    size = integers_of(kernel.cluster)[0]
+    axis = counted_axis(kernel)
+    size = integers_of(kernel.cluster)[axis]
     form = linear_form(op.i)
-    if form is None or not form.is_just(op.i) or place_of(op.i) != 0 or _is_row(op.i):
-        raise refused(op, "groups: must take the M place of a tile, got another index; fix it")
+    if form is None or not form.is_just(op.i) or place_of(op.i) != axis or _is_row(op.i):
+        rule = f"groups: must take the {'MN'[axis]} place of a tile"
+        raise refused(op, f"{rule}, got another index; fix it")
     reach = places_of(op)  # of places that are counted when the kernel runs, or by its launch
     if not _is_counted(op.i) and form == known_part(kernel, form):
         reach = (span(kernel, form) or (0, 0))[1] + 1
@@ -57,7 +63,8 @@ def _check_group(kernel: KernelOp, op: GroupOp, first: GroupOp) -> None:
         raise refused(
             op,
             f"groups: {places_of(op)} places by whole clusters of {size} must be among the {reach} "
-            f"along M, got {op.together.value} together; launch more CTAs, or change together",
+            f"along {'MN'[axis]}, "
+            f"got {op.together.value} together; launch more CTAs, or change together",
         )
     arguments = list(kernel.body.blocks[0].arguments)
     c = ir.MemRefType(arguments[-1].type)

@@ -36,6 +36,7 @@ from ....dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ....dialects.tile.level import LevelLoadOp
 from ....dialects.tile.outputs import StoreGroupsOp
 from ....dialects.tile.quantized import StoreQuantizedOp
 from ....dialects.tile.scales import ALL_MMAS, smem_operands
@@ -365,6 +366,7 @@ RULES: dict[type, Callable[[Agent, Any], None]] = {
     ReleaseOp: Agent.release,
     SkipOp: Agent.skip,
     TmaLoadOp: Agent.fill,
+    LevelLoadOp: Agent.fill,
     TmaGatherOp: Agent.fill,
     TmaMulticastOp: Agent.fill,
     CopyOp: Agent.fill,

@@ -8,11 +8,13 @@ from __future__ import annotations
 from ....dialects.mlir import ir
 from ....dialects.tile import ElementOp, KernelOp
 from ....dialects.tile.batches import TransposedOp
+from ....dialects.tile.groups import OFFSETS
 from ....dialects.tile.outputs import StoreGroupsOp
 from ....dialects.tile.quantized import StoreQuantizedOp
 from ...base import SWAPPED_ATTRIBUTE, is_swapped, refused, walk
 from ...batches import transposed_of
 from ...duals import arg_names
+from ...groups import group_of
 from ...outputs import outputs_of
 from ...weights import weight_names
 
@@ -28,7 +30,8 @@ def check_swapped(kernel: KernelOp) -> None:
     if not isinstance(attribute, ir.UnitAttr):
         rule = f"views: {SWAPPED_ATTRIBUTE} must be a unit attribute"
         raise refused(kernel, f"{rule}, got {attribute}; leave its value out")
-    behind = len(FIRST) + len(weight_names(kernel))
+    groups = [OFFSETS] if group_of(kernel) is not None else []
+    behind = len(FIRST) + len(weight_names(kernel) or groups)
     others = arg_names(kernel)[behind : -len(outputs_of(kernel))]
     if others != [f"e{number}" for number in range(len(others))]:
         rule = "views: a swapped kernel must take a, b and what its epilogue reads"

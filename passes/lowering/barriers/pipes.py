@@ -22,8 +22,10 @@ from ....dialects import sm
 from ....dialects.mlir import arith, ir, scf
 from ....dialects.pipe import AcquireOp, CommitOp, DrainOp, ReleaseOp, SkipOp, TileOp, WaitOp
 from ....dialects.sm.threads import ISSUER, LANE, WARP
+from ....dialects.sm.types import attribute_of
 from ....dialects.tile.ahead import AwaitPieceOp, LoadPieceOp
 from ....dialects.tile.boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
+from ....dialects.tile.level import LevelBoxesOp, LevelLoadOp, LevelRowsOp
 from ....dialects.tile.loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
 from ....dialects.tile.stores import NextBufferOp, StagingBufferOp
 from ... import build
@@ -80,7 +82,8 @@ def _bytes_by_rows(acquire: AcquireOp, ctas: int) -> ir.Value | None:
     more = None
     for load in loads_of_own_rows(acquire):
         layout = load.tile.type.layout
-        each = box_rows(load) * (ctas * layout.span_bytes * layout.chunks)
+        rows = level_rows(load) if isinstance(load, LevelLoadOp) else box_rows(load)
+        each = rows * (ctas * layout.span_bytes * layout.chunks)
         more = each if more is None else more + each
     return more
 
@@ -88,6 +91,20 @@ def _bytes_by_rows(acquire: AcquireOp, ctas: int) -> ir.Value | None:
 def lower_load(rings: Rings, op: TmaLoadOp) -> None:
     """The bytes are counted where the slot is told to be full."""
     LoadBoxesOp(barrier=_counting(rings, op), map=op.map, tile=op.tile, i=op.i, j=op.j)
+
+
+def level_rows(load: LevelLoadOp) -> ir.Value:
+    how = {
+        "most": attribute_of(load.tile.type.layout.rows),
+        "unit": attribute_of(load.map.type.box[1]),
+    }
+    return LevelRowsOp(rows=load.count, count=ir.IntegerType.get_signless(32), **how).count
+
+
+def lower_level_load(rings: Rings, op: LevelLoadOp) -> None:
+    LevelBoxesOp(
+        barrier=_counting(rings, op), map=op.map, tile=op.tile, i=op.i, j=op.j, count=op.count
+    )
 
 
 def lower_gather(rings: Rings, op: TmaGatherOp) -> None:

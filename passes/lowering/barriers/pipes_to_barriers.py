@@ -32,6 +32,7 @@ from ....dialects.pipe import (
 )
 from ....dialects.tile import AwaitMmaOp
 from ....dialects.tile.ahead import AwaitPieceOp, LoadPieceOp
+from ....dialects.tile.level import LevelLoadOp
 from ....dialects.tile.loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
 from ....dialects.tile.scales import ALL_MMAS
 from ....dialects.tile.stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
@@ -46,6 +47,7 @@ from .pipes import (
     lower_commit,
     lower_drain,
     lower_gather,
+    lower_level_load,
     lower_load,
     lower_load_piece,
     lower_multicast,
@@ -124,6 +126,7 @@ LOWERINGS: dict[type, Callable[[Rings, Any], None]] = {
     ForEachClaimOp: lower_for_each_claim,
     AwaitMmaOp: lower_await_mma,
     TmaLoadOp: lower_load,
+    LevelLoadOp: lower_level_load,
     TmaGatherOp: lower_gather,
     TmaMulticastOp: lower_multicast,
 }

@@ -9,6 +9,7 @@ from ....dialects.layout import ATOM_BYTES, BLOCKED, TileLayout
 from ....dialects.mlir import ir
 from ....dialects.ragged_maps import FAR, is_ragged, plain_rank
 from ....dialects.tile.boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp, PrefetchBoxesOp
+from ....dialects.tile.level import LEAST_ROWS
 from ....dialects.verify import GATHERED_ROWS
 from ... import build
 from ...base import defining_op
@@ -33,6 +34,17 @@ def lower_load_boxes(scope: Scope, op: LoadBoxesOp) -> None:
         column = (chunk + index) * layout.span
         destination = lowered(op.tile) + index * layout.chunk_bytes
         _copy(scope, op, destination, [column, row], None)
+
+
+def lower_level_boxes(scope: Scope, op: Any) -> None:
+    """As many copies as rows lie in."""
+    layout, unit = op.tile.type.layout, op.map.type.box[1]
+    row, chunk = _first_row(op), _first_chunk(op)
+    for first in range(0, layout.rows, unit):
+        asked = build.less(build.constant(first), build.as_i32(op.count))
+        with build.when(asked if first >= LEAST_ROWS else None):
+            destination = lowered(op.tile) + first * layout.span_bytes
+            _copy(scope, op, destination, [chunk * layout.span, row + first], None)
 
 
 def lower_gather_boxes(scope: Scope, op: GatherBoxesOp) -> None:

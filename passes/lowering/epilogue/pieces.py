@@ -42,7 +42,7 @@ from ..registers.elements import (
     widened,
 )
 from ..scope.scope import Scope, element_pointer, lowered, lowered_as, taken
-from ..tiles.groups import row_of_whole, rows_in
+from ..tiles.groups import columns_in, row_of_whole, rows_in
 from .scalar_ops import apply_epilogue
 
 MATRICES_STORED = 4
@@ -70,12 +70,14 @@ def _read(scope: Scope, op: ApplyEpilogueOp, width: int, element: ElementOp) -> 
     inside = None if is_whole(op, "i") else build.less(at_row, rows_in(scope, op.to, height))
     if element.axes.value in ("", "m") and columns % width:
         return read_elements(at_row, at_column, width, inside, element)
-    each = math.gcd(width, columns)  # a row of C by itself is whole units, a column ends anywhere
+    end = columns_in(scope, op.to, columns)
+    # a row of C by itself is whole units, a column ends anywhere, and so do rows of a group
+    each = math.gcd(width, columns) if end == columns else 1
     read = []
     for at in range(0, width, each):
         column, there = at_column + at if at else at_column, inside
         if not is_whole(op, "j"):
-            there = build.both(inside, build.less(column, scope.extent(columns)))
+            there = build.both(inside, build.less(column, end))
         read.append(read_elements(at_row, column, each, there, element))
     return read[0] if len(read) == 1 else joined(read)
 

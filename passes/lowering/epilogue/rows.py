@@ -43,7 +43,7 @@ from ..registers.register_accumulator import parts, pinned, struct_of_type
 from ..registers.tensor_memory import column_of, lanes_of, read_fragment, read_matrices, row_of
 from ..scales.group_scales import scaled_rows
 from ..scope.scope import CAST, Scope, element_pointer, lowered, lowered_as, lowered_parts, sums_at
-from ..tiles.groups import row_of_whole
+from ..tiles.groups import columns_in, row_of_whole
 from .scalar_ops import apply_epilogue
 
 UNIT_COLUMNS = UNIT_BYTES // 4
@@ -132,7 +132,7 @@ def lower_read_rows(scope: Scope, op: ReadRowsOp) -> list[ir.Value]:
 
 def lower_write_row(scope: Scope, op: WriteRowOp) -> None:
     """The epilogue of a vector and its store, inside the view."""
-    width, columns = op.width.value, scope.extent(extent_of(op.view.type, 1))
+    width, columns = op.width.value, columns_in(scope, op.view, extent_of(op.view.type, 1))
     values, column = parts_of(op, products_of(op)), op.column + op.behind.value
     with build.when(None if is_whole(op, "j") else build.less(column, columns)):
         read = partial(read_elements, op.row, column, width, None)

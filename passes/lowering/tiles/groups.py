@@ -40,11 +40,13 @@ from ....dialects.tile.groups import (
     GroupStepsOp,
 )
 from ....dialects.tile.place import GroupPlaceOp
-from ....dialects.tile_types import TensorMapType, integers_of
+from ....dialects.tile_types import DYNAMIC, TensorMapType, integers_of
 from ... import build
-from ...groups import SCALES_ATTRIBUTE, form_of_scales
+from ...base import is_swapped
+from ...batches import row_pitch
+from ...groups import SCALES_ATTRIBUTE, form_of_scales, is_level
 from ...team import Team
-from ..scope.scope import CAST, Scope, lowered_as, lowered_parts
+from ..scope.scope import CAST, Scope, element_pointer, lowered_as, lowered_parts
 
 ROWS_ATTRIBUTE, DEPTH_ATTRIBUTE = "rows_of_group", "depth_of_group"
 GATHERED_ATTRIBUTE = "gathered"
@@ -133,30 +135,53 @@ def lower_group_at(scope: Scope, op: GroupAtOp) -> Values:
     """What its place was found by, or a walk."""
     if not isinstance(op.i.owner, ir.Block) and op.i.owner.name == CAST:
         return lowered_parts(op.i)[1:]
-    return [build.as_index(value) for value in _walk(scope, op, build.as_i32(op.i))]
+    group, *found = _walk(scope, op, build.as_i32(op.i))
+    return _indices([group, *_levelled(scope, op, found)])
 
 
 def lower_group_place(scope: Scope, op: GroupPlaceOp) -> Values:
-    """A group has as many numbers in a row as it has tiles, for each place along M as many as there
-    are tiles along N. So a number divided by those is one of the group's places. What it is behind
-    the group's first number counts tiles along M, up to the height of a band, then along N.
+    """A group has as many numbers in a row as it has tiles, for each place along its rows as many
+    as there are tiles along the other axis. So a number divided by those is one of the group's
+    places. What it is behind the group's first number counts tiles along rows, up to the height of
+    a band, then along the other axis.
     """
-    (_, tiles_n), cluster = integers_of(op.tiles), scope.cluster
-    n, height = tiles_n // cluster.n, op.group.value
-    place = build.as_value(op.number // n * cluster.m)
+    tiles, cluster = integers_of(op.tiles), (scope.cluster.m, scope.cluster.n)
+    axis, ranks = tiles.index(DYNAMIC), (scope.place.x, scope.place.y)
+    together, apart = cluster[axis], cluster[1 - axis]
+    across, height = tiles[1 - axis] // apart, op.group.value
+    place = build.as_value(op.number // across * together)
     group, within, begin, count = _walk(scope, op, place)
-    first = (place - within) // cluster.m
-    clusters = _places(op, count) // cluster.m
-    turn = op.number - first * n
-    band = turn // (height * n) * height
-    turn = turn - band * n
+    first = (place - within) // together
+    clusters = _places(op, count) // together
+    turn = op.number - first * across
+    band = turn // (height * across) * height
+    turn = turn - band * across
     rows = arith.minui(build.as_value(clusters - band), build.constant(height))
-    along_n = arith.divui(build.as_value(turn), rows)
-    row = (band + (turn - along_n * rows)) * cluster.m + scope.place.x
-    i = build.as_index(build.as_value(first * cluster.m + row))
-    j = build.as_index(build.as_value(along_n * cluster.n + scope.place.y))
-    found = [build.as_index(build.as_value(value)) for value in (group, row, begin, count)]
-    return [lowered_as([i, *found], op.i.type), j]
+    along = arith.divui(build.as_value(turn), rows)
+    row = (band + (turn - along * rows)) * together + ranks[axis]
+    i = build.as_index(build.as_value(first * together + row))
+    j = build.as_index(build.as_value(along * apart + ranks[1 - axis]))
+    found = [group, *_levelled(scope, op, [row, begin, count])]
+    made = [lowered_as([i, *_indices(found)], op.i.type), j]
+    return made if axis == 0 else made[::-1]
+
+
+def _indices(values: Values) -> Values:
+    return [build.as_index(build.as_value(value)) for value in values]
+
+
+def _levelled(scope: Scope, op: Walk, found: Values) -> Values:
+    """(row, begin, count) of a tile of a group; where tiles are equally high the tile is a part by
+    itself, of as many rows as it has, and has all of them from its first place on."""
+    if not is_level(scope.kernel):
+        return found
+    row, begin, count = (build.as_value(each) for each in found)
+    tiles = arith.maxui(build.as_value(_places(op, count)), build.constant(1))
+    each = build.as_value(arith.divui(count, tiles))
+    over = build.as_value(count - each * tiles)
+    first = row * each + arith.minui(row, over)
+    rows = each + build.as_value(arith.extui(build.i32(), build.less(row, over)))
+    return [build.constant(0), begin + first, rows]
 
 
 def _walk(scope: Scope, op: Walk, place: ir.Value) -> Values:
@@ -216,9 +241,14 @@ def _places(op: Cut, rows: ir.Value) -> ir.Value:
     return (rows + (unit - 1)) // unit * op.together.value
 
 
-def lower_group_rows(_: Scope, op: GroupRowsOp) -> ir.Value:
-    """What the whole stands for, with the first row and the number of rows."""
-    parts = [*lowered_parts(op.whole), build.as_i32(op.first), build.as_i32(op.count)]
+def lower_group_rows(scope: Scope, op: GroupRowsOp) -> ir.Value:
+    """What the whole stands for, with the first row and the number of rows. A view that may be
+    turned begins with the first row itself."""
+    whole, first, count = lowered_parts(op.whole), build.as_i32(op.first), build.as_i32(op.count)
+    if is_swapped(scope.kernel) and isinstance(op.whole.type, ir.MemRefType):
+        offset = build.widen(first) * row_pitch(op.whole)
+        whole, first = [element_pointer(op.whole, offset)], build.constant(0)
+    parts = [*whole, first, count]
     made = lowered_as(parts, op.part.type)
     ir.OpResult(made).owner.attributes[ROWS_ATTRIBUTE] = ir.UnitAttr.get()
     return made
@@ -300,7 +330,7 @@ def placed_row(value: ir.Value, row: ir.Value) -> ir.Value:
 
 def is_of_group(value: ir.Value) -> bool:
     """Whether what was lowered is the rows of a group."""
-    return ROWS_ATTRIBUTE in ir.OpResult(value).owner.attributes
+    return not isinstance(value.owner, ir.Block) and ROWS_ATTRIBUTE in value.owner.attributes
 
 
 def row_of_whole(value: ir.Value, row: ir.Value) -> ir.Value:
@@ -309,8 +339,16 @@ def row_of_whole(value: ir.Value, row: ir.Value) -> ir.Value:
 
 
 def rows_in(scope: Scope, value: ir.Value, rows: int) -> ir.Value | int:
-    """How many rows a view has: those of a group, or `rows`, a number or one that a launch says."""
-    return lowered_parts(value)[-1] if is_of_group(value) else scope.extent(rows)
+    """How many rows of sums a view has: those of a group, or `rows`, a number or one that a launch
+    says. Of exchanged operands rows of a group are columns of the sums."""
+    of_group = is_of_group(value) and not is_swapped(scope.kernel)
+    return lowered_parts(value)[-1] if of_group else scope.extent(rows)
+
+
+def columns_in(scope: Scope, value: ir.Value, columns: int) -> ir.Value | int:
+    """The same of columns of sums."""
+    of_group = is_of_group(value) and is_swapped(scope.kernel)
+    return lowered_parts(value)[-1] if of_group else scope.extent(columns)
 
 
 def lower_group_depth(_: Scope, op: GroupDepthOp) -> Values:

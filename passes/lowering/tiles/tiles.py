@@ -10,6 +10,7 @@ from ....dialects.hilbert import hilbert_curve
 from ....dialects.mlir import arith, ir, llvm
 from ....dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
 from ....dialects.tile.boxes import BoxRowsOp
+from ....dialects.tile.level import LEAST_ROWS, LevelRowsOp
 from ....dialects.tile.parts import WorkspaceOp
 from ....dialects.tile.place import CountedPlaceOp, PlaceOp, TileCountOp
 from ....dialects.tile_types import DYNAMIC, integers_of
@@ -74,6 +75,14 @@ def lower_tile_count(_: Scope, op: TileCountOp) -> ir.Value:
 def lower_box_rows(_: Scope, op: BoxRowsOp) -> ir.Value:
     """As many as there are, at most those of a tile."""
     return arith.minui(build.as_i32(op.rows), build.constant(op.most.value))
+
+
+def lower_level_rows(_: Scope, op: LevelRowsOp) -> ir.Value:
+    """At least those that MMAs read."""
+    unit, most = op.unit.value, op.most.value
+    rows = build.as_value((build.as_i32(op.rows) + (unit - 1)) // unit * unit)
+    least = min(most, -(-LEAST_ROWS // unit) * unit)
+    return arith.maxui(arith.minui(rows, build.constant(most)), build.constant(least))
 
 
 def _tiles(cluster: Cluster, op: PlaceOp) -> Tiles:

@@ -14,15 +14,21 @@ from ....dialects.mlir import ir, llvm
 from ....dialects.pipe import SetRegistersOp
 from ....dialects.target import WARPGROUP_THREADS
 from ....dialects.tile import AccumulatorOp, MmaOp
+from ....dialects.tile.level import NarrowMmaOp
 from ... import build
+from ...base import walk
+from ...clone import constant_of
 from ...places import ATOM_M
 from ...team import Team
 from ..operands.descriptors import encode_bytes
 from ..operands.mma_operands import advance, mma_fields, operand_descriptor, parts_of_b
 from ..registers.register_accumulator import (
+    joined_parts,
     joined_registers,
+    parts,
     split_registers,
     stack_slots,
+    struct_of,
     struct_of_type,
 )
 from ..scales.group_scales import hold_scales
@@ -38,7 +44,11 @@ def lower_set_registers(scope: Scope, op: SetRegistersOp) -> None:
 
 def hold_registers(scope: Scope, op: AccumulatorOp) -> ir.Value:
     """Stack slots for the sums that threads hold; behind them those for scales of weights."""
-    slots = stack_slots(op.acc.type, scope.warpgroups(op.acc.type)) + hold_scales(scope, op)
+    slots = stack_slots(op.acc.type, scope.warpgroups(op.acc.type))
+    if walk(scope.kernel, NarrowMmaOp):  # MMAs write some of them, and all are stored
+        for slot in slots:
+            llvm.store(llvm.ZeroOp(struct_of_type(op.acc.type)).result, slot)
+    slots += hold_scales(scope, op)
     return lowered_as(slots, op.acc.type)
 
 
@@ -56,6 +66,28 @@ def multiply_sums(scope: Scope, op: MmaOp, depth: int | None = None) -> None:
         llvm.store(registers, slot)
 
 
+def multiply_columns(scope: Scope, op: MmaOp, columns: int) -> None:
+    """Multiply into the first `columns` of the sums, by that many rows of B."""
+    slots, whole = lowered_parts(op.acc), struct_of_type(op.acc.type)
+    held = [parts(_before(op, whole, slot)) for slot in slots]
+    count = columns // 2
+    narrow = struct_of(held[0][0].type, count)
+    if constant_of(op.accumulate) == 0:
+        begin = [llvm.ZeroOp(narrow).result for _ in held]
+    else:
+        begin = [joined_parts(narrow, each[:count]) for each in held]
+    made = multiply(scope, op, begin, op.accumulate, columns=columns)
+    for old, new, slot in zip(held, made, slots, strict=True):
+        llvm.store(joined_parts(whole, [*parts(new), *old[count:]]), slot)
+
+
+def _before(op: MmaOp, whole: ir.Type, slot: ir.Value) -> ir.Value:
+    """What the sums are before an MMA: zeros where it is the first of a tile."""
+    if constant_of(op.accumulate) == 0:
+        return llvm.ZeroOp(whole).result
+    return llvm.load(whole, slot)
+
+
 def multiply(
     scope: Scope,
     op: MmaOp,
@@ -64,6 +96,7 @@ def multiply(
     first: int = 0,
     last_apart: bool = False,
     depth: int | None = None,
+    columns: int | None = None,
 ) -> list[ir.Value]:
     """One group: atoms of this warpgroup's rows, from the `first` on; the first K step honours
     `accumulate`. With `last_apart` the last of several K steps is a group of its own. Of K they are
@@ -73,20 +106,22 @@ def multiply(
     """
     a = op.a.type.layout
     fields, struct = mma_fields(op, ATOM_M), struct_of_type(op.acc.type)
+    if columns is not None:
+        struct = struct_of(op.acc.type.element, columns // 2)
     a_first = operand_descriptor(scope, op, op.a)
-    parts = [(part, operand_descriptor(scope, op, part.tile)) for part in parts_of_b(op)]
+    of_b = [(part, operand_descriptor(scope, op, part.tile)) for part in parts_of_b(op)]
     a_first = at_warpgroup(Team.of(op), a_first, a, scope.warpgroups(op.acc.type))
     sm.WgmmaFenceOp.of()
-    atoms = [split_registers(registers, len(parts)) for registers in begin]
+    atoms = [split_registers(registers, len(of_b)) for registers in begin]
     for k in range(0, depth or a.k, fields["k"]):
         accumulate = accumulate if k == 0 else build.true()
         if last_apart and k and k + fields["k"] == a.k:
             sm.WgmmaCommitOp.of()
         for atom, sums in enumerate(atoms, first):
-            for at, (part, b_first) in enumerate(parts):
+            for at, (part, b_first) in enumerate(of_b):
                 b = part.layout
                 offsets = {"a_offset": a.offset(atom * ATOM_M, k), "b_offset": b.offset(0, k)}
-                offsets |= {"n": part.n, "b_major": b.major, "sum": sums[at].type}
+                offsets |= {"n": columns or part.n, "b_major": b.major, "sum": sums[at].type}
                 operands = (sums[at], a_first, b_first, accumulate)
                 sums[at] = sm.WgmmaOp.of(*operands, **fields | offsets).sum
     sm.WgmmaCommitOp.of()

@@ -1,0 +1,95 @@
+"""Ops of `tile` on tiles of groups of rows that are equally high.
+
+    tile.level_mma   acc[:,:n] = (accumulate ? acc[:,:n] : 0) + a[M,K] * b[:n,K]^T, n >= count
+
+Rows of groups are columns of the sums (`tiling{swap=true}`).
+"""
+
+from typing import Any
+
+from ..mlir import ext, ir
+from ..sm.types import SHARED, verify_pointer
+from ..tile_types import moved_bytes
+from ..verify import refuse, verify_boxes_swizzle
+from .boxes import BoxRowsOp, LoadBoxesOp
+from .loads import TmaLoadOp
+from .program import MmaOp
+
+LEAST_ROWS = 64
+"""MMAs have at least so many columns, and loads as many rows, as far as the tile has them."""
+
+
+class LevelMmaOp(MmaOp, name="level_mma"):
+    """As `tile.mma`, of `count` columns, rounded up to a multiple of `unit`, or of more; what the
+    others have is not told."""
+
+    count: ext.Operand[ir.IndexType]
+    unit: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        if not MmaOp.verify_invariants(self):
+            return False
+        unit, n = self.unit.value, self.acc.type.shape[1]
+        if unit >= 1 and n % unit == 0:
+            return True
+        return refuse(self, f"unit must divide the {n} columns of the sums, got {unit}")
+
+
+class NarrowMmaOp(MmaOp, name="narrow_mma"):
+    """As `tile.mma`, of the first `columns` of the sums: what the lowering makes of
+    `tile.level_mma` for each width."""
+
+    columns: ir.IntegerAttr
+
+
+class LevelLoadOp(TmaLoadOp, name="level_load"):
+    """As `tile.tma_load`, of the first `count` rows of a tile, by as many boxes as those lie in."""
+
+    count: ext.Operand[ir.IndexType]
+
+    def verify_invariants(self) -> bool:
+        return verify_level_boxes(self)
+
+    @property
+    def missing_rows(self) -> int:
+        """What no box brings no MMA reads."""
+        return 0
+
+    @property
+    def counts_rows(self) -> bool:
+        """Those of as many boxes as rows of the group lie in."""
+        return True
+
+
+class LevelBoxesOp(LoadBoxesOp, name="level_boxes"):
+    """`tile.level_load`, whose bytes `barrier` counts."""
+
+    count: ext.Operand[ir.IndexType]
+
+    def verify_invariants(self) -> bool:
+        return verify_pointer(self, "barrier", SHARED) and verify_level_boxes(self)
+
+    @property
+    def bytes(self) -> int:
+        """Those of a row."""
+        layout = self.tile.type.layout
+        return moved_bytes(self.tile.type.element, layout.span_bytes)
+
+    @property
+    def most_rows(self) -> int:
+        return self.tile.type.layout.rows
+
+
+class LevelRowsOp(BoxRowsOp, name="level_rows"):
+    """As `tile.box_rows`, by whole boxes of `unit` rows."""
+
+    unit: ir.IntegerAttr
+
+
+def verify_level_boxes(op: Any) -> bool:
+    """Whether some boxes are a K-major tile of one chunk."""
+    layout, box = op.tile.type.layout, op.map.type.box
+    if layout.major == "k" and layout.chunks == 1 and len(box) == 2 and box[0] == layout.span:
+        if layout.rows % box[1] == 0:
+            return verify_boxes_swizzle(op)
+    return refuse(op, f"boxes must be of rows that divide the tile's {layout.rows}, got {box}")

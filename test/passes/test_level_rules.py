@@ -1,0 +1,75 @@
+"""What level-groups does not take, and what a hand may not write of tiles that are equally high."""
+
+import pytest
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.pipeline import check_program, parse_module
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.context import lent_context
+from tilewright.dialects.errors import CompileError
+from tilewright.dialects.mlir import ir
+
+SPEC = MatmulSpec(300, 264, 136, groups=3)
+TILING = "tiling{tile=128x128x64 swap=true}"
+LOADS = "tma-insertion,swizzle-selection"
+EXCHANGED = f"{TILING},{LOADS}"
+ROLES = f"{EXCHANGED},pipelining{{stages=2}},warp-specialization"
+LEFT_OUT = "leave level-groups out"
+OF_GROUPS = "must be groups of rows whose A and B are exchanged (tiling{swap=true}), got others"
+
+
+def passed(spec, pipeline, target="sm_90a"):
+    """The kernel that level-groups, the last of some passes, leaves."""
+    twice = pipeline.count("level-groups") > 1
+    wanted = {"stop_after": "assign-threads" if twice else "level-groups", "until": "mlir"}
+    return compile_matmul(spec, target=target, pipeline=pipeline, **wanted).mlir
+
+
+@pytest.mark.parametrize(
+    ("spec", "pipeline", "target", "options", "rule"),
+    [
+        (MatmulSpec(300, 264, 136), EXCHANGED, "sm_90a", "", OF_GROUPS),
+        (SPEC, EXCHANGED.replace(" swap=true", ""), "sm_90a", "", OF_GROUPS),
+        (SPEC, EXCHANGED, "sm_100a", "", "must be for a chip whose MMAs are wgmma.mma_async"),
+        (
+            SPEC,
+            f"{EXCHANGED},clustering{{shape=1x2 pair=false}}",
+            "sm_90a",
+            "",
+            "must be of CTAs without a cluster, got one of [1, 2, 1]",
+        ),
+        (SPEC, f"{ROLES},level-groups", "sm_90a", "", "got some that are equally high already"),
+        (SPEC, EXCHANGED, "sm_90a", "{unit=12}", "unit must be a multiple of 8 that divides"),
+        (SPEC, EXCHANGED, "sm_90a", "{unit=24}", "that divides the tile's 128 rows, got 24"),
+        (SPEC, EXCHANGED, "sm_90a", "{unit=16 box=8}", "box must be a multiple of unit, 16"),
+        (SPEC, EXCHANGED, "sm_90a", "{box=48}", "that divides the tile's 128 rows, got 48"),
+        (
+            SPEC,
+            EXCHANGED.replace("128x128x64", "128x128x128"),
+            "sm_90a",
+            "",
+            "a box must be a K-major tile of rows of a group",
+        ),
+    ],
+)
+def test_what_level_groups_does_not_take(spec, pipeline, target, options, rule):
+    with pytest.raises(CompileError) as caught:
+        passed(spec, f"{pipeline},level-groups{options}", target)
+    assert rule in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "rule"),
+    [
+        ("%group#3", "%group#1", "count must be the rows of the group of the tile"),
+        ("tile.level,", "", "must have tile.level, got none; add it"),
+        ("tile.level,", "tile.level = 8 : i64,", "tile.level must be a unit attribute, got 8"),
+    ],
+)
+def test_what_a_hand_may_not_write(written, instead, rule):
+    text = passed(SPEC, f"{ROLES},level-groups")
+    assert written in text
+    changed = text.replace(written, instead)
+    with lent_context(), ir.Location.unknown(), pytest.raises(CompileError) as caught:
+        check_program(parse_module(changed, "kernel.mlir"))
+    assert rule in str(caught.value)
