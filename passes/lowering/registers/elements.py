@@ -87,7 +87,8 @@ def read_elements(
         return one if width == 1 else vector.BroadcastOp(widened(element, width), one).result
     if axes == "mn" and width > 1 and column_pitch(view) != 1:
         return joined([read_elements(row, column + at, 1, inside, op) for at in range(width)])
-    offset = build.widen(column)
+    # where operands are exchanged rows of a group are columns of the sums
+    offset = build.widen(column if axes == "mn" else row_of_whole(view, column))
     if axes == "mn":
         along = column_pitch(view)
         offset = build.widen(row) * row_pitch(view) + (offset if along == 1 else offset * along)

@@ -241,15 +241,21 @@ def _places(op: Cut, rows: ir.Value) -> ir.Value:
     return (rows + (unit - 1)) // unit * op.together.value
 
 
-def lower_group_rows(scope: Scope, op: GroupRowsOp) -> ir.Value:
-    """What the whole stands for, with the first row and the number of rows. A view that may be
-    turned begins with the first row itself."""
-    whole, first, count = lowered_parts(op.whole), build.as_i32(op.first), build.as_i32(op.count)
-    if is_swapped(scope.kernel) and isinstance(op.whole.type, ir.MemRefType):
-        offset = build.widen(first) * row_pitch(op.whole)
-        whole, first = [element_pointer(op.whole, offset)], build.constant(0)
-    parts = [*whole, first, count]
-    made = lowered_as(parts, op.part.type)
+def lower_group_rows(_: Scope, op: GroupRowsOp) -> ir.Value:
+    """What the whole stands for, with the first row and the number of rows."""
+    parts = [*lowered_parts(op.whole), build.as_i32(op.first), build.as_i32(op.count)]
+    return _of_group(parts, op.part.type)
+
+
+def turned_rows(view: ir.Value, turned: ir.Type) -> ir.Value:
+    """Rows of a group as columns of a turned view, which begins with the first of them itself."""
+    *_, first, count = lowered_parts(view)
+    pointer = element_pointer(view, build.widen(first) * row_pitch(view))
+    return _of_group([pointer, build.constant(0), count], turned)
+
+
+def _of_group(parts: Values, type_: ir.Type) -> ir.Value:
+    made = lowered_as(parts, type_)
     ir.OpResult(made).owner.attributes[ROWS_ATTRIBUTE] = ir.UnitAttr.get()
     return made
 

@@ -17,7 +17,7 @@ from ....dialects.tile_types import DYNAMIC, TensorMapType, is_padded
 from ... import build
 from ...batches import STEP_ATTRIBUTE, step_of, steps_of
 from ..scope.scope import Scope, element_pointer, lowered, lowered_as, lowered_parts
-from .groups import ROWS_ATTRIBUTE, is_of_group
+from .groups import is_of_group, turned_rows
 
 
 def lower_batch(_: Scope, op: BatchOp) -> list[ir.Value]:
@@ -65,11 +65,10 @@ def lower_matrix(scope: Scope, op: MatrixOp) -> ir.Value:
 
 
 def lower_transposed(_: Scope, op: TransposedOp) -> ir.Value:
-    """The same address; the type says how far apart elements are. Rows of a group stay some."""
-    made = lowered_as(lowered_parts(op.view), op.turned.type)
+    """The same address, but for rows of a group; the type says how far apart elements are."""
     if is_of_group(op.view):
-        ir.OpResult(made).owner.attributes[ROWS_ATTRIBUTE] = ir.UnitAttr.get()
-    return made
+        return turned_rows(op.view, op.turned.type)
+    return lowered_as(lowered_parts(op.view), op.turned.type)
 
 
 def lower_stack_tiles(_: Scope, op: StackTilesOp) -> ir.Value:
