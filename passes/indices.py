@@ -79,14 +79,15 @@ def _is_dynamic(kernel: KernelOp, value: ir.Value) -> bool:
 
 
 def _extents(kernel: KernelOp, place: ir.Value) -> list[int]:
-    """How many tiles there are along M and N where that place is taken."""
+    """How many tiles there are along M and N where that place is taken; of rows of a group they
+    are along either."""
     if isinstance(place.owner, ir.Block):
         return integers_of(ir.ArrayAttr(place.owner.owner.attributes["tiles"]))
     op: Any = place.owner.opview
     if isinstance(op, BatchOp):
         return [op.tiles.value]
     if isinstance(op, GroupOp):
-        return [DYNAMIC] if op.extent.value == DYNAMIC and place == op.row else []
+        return [DYNAMIC] * 2 if op.extent.value == DYNAMIC and place == op.row else []
     return integers_of(_all_tiles(kernel, op))
 
 

@@ -81,7 +81,7 @@ class LevelGroups:
             rule = f"level-groups: box must be a multiple of unit, {self.unit}, that divides the"
             raise refused(load, f"{rule} tile's {rows} rows, got {self.box}; take another")
         layout, box = load.tile.type.layout, load.map.type.box
-        if layout.major != "k" or layout.chunks != 1 or list(box) != [layout.span, rows]:
+        if layout.major != "k" or layout.chunks != 1 or len(box) != 2 or box[0] != layout.span:
             rule = "level-groups: a box must be a K-major tile of rows of a group"
             raise refused(load, f"{rule}, got boxes of {list(box)}; cut K by less, or {CURE}")
 

@@ -70,7 +70,8 @@ def most_rows(manifest: Mapping[str, Any], others: Sizes | None = None, size: st
         return min(REACH - 1, within)
     reach = min(REACH - 2 * formula["rows"] - formula.get("spare", 0), within)
     if manifest["grid"][1] is formula:
-        return min(reach, ROWS_OF_GRID // formula["ctas"] * formula["rows"])
+        within_grid = ROWS_OF_GRID // formula["ctas"] * formula["rows"] - formula.get("spare", 0)
+        return min(reach, within_grid)
     if "times" in formula:
         tiles = rest[STACK] * formula["clusters"] * formula["ctas"] * manifest["grid"][1]
         reach = min(reach, TILES_MOST // tiles * formula["rows"])
