@@ -58,11 +58,13 @@ def _roles(
 ) -> str:
     staging = f"epilogue-staging{{columns={columns} buffers=2}}," if columns else ""
     middle = f"clustering{{{clustering} pair=false}}," if clustering else ""
-    head = f"tiling{{tile={tile}}},tma-insertion{{box=3d}},swizzle-selection,{staging}{middle}"
+    box = "2d" if "swap" in tile else "3d"
+    head = f"tiling{{tile={tile}}},tma-insertion{{box={box}}},swizzle-selection,{staging}{middle}"
     return f"{head}pipelining{{stages={stages}}},{last}"
 
 
 PING_PONG = f"{PERSISTENT},ping-pong"
+LEVEL = f"{PERSISTENT},level-groups{{unit=8 box=32}}"
 VARIANTS = {
     "chosen": None,
     "128x256": _roles("128x256x64", 4),
@@ -84,6 +86,9 @@ VARIANTS = {
     "ping-pong-128x128-16": _roles("128x128x64", 6, last=PING_PONG.replace("group=8", "group=16")),
     "ping-pong-128x128-threads": _roles("128x128x64", 6, last=PING_PONG, columns=0),
     "ping-pong-128x128-2x1": _roles("128x128x64", 6, "shape=2x1", last=PING_PONG),
+    "level-256x128": _roles("256x128x64 swap=true", 4, last=LEVEL),
+    "level-256x128-16": _roles("256x128x64 swap=true", 4, last=LEVEL.replace("=8 b", "=16 b")),
+    "level-128x256-16": _roles("128x256x64 swap=true", 4, last=LEVEL.replace("=8 b", "=16 b")),
     "ping-pong-128x128-1x2": _roles("128x128x64", 6, "shape=1x2", last=PING_PONG),
 }
 SCALED, BLOCKWISE = ("s", "t"), "b"

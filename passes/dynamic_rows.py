@@ -152,7 +152,8 @@ def _first_op(kernel: KernelOp, entry: ir.Block) -> Any:
 
 def has_launched_groups(kernel: KernelOp) -> bool:
     """Whether a launch has a CTA for each tile that groups of its rows may have."""
-    return group_of(kernel) is not None and integers_of(kernel.grid)[counted_axis(kernel)] == DYNAMIC
+    along_rows = integers_of(kernel.grid)[counted_axis(kernel)]
+    return group_of(kernel) is not None and along_rows == DYNAMIC
 
 
 def _tiles_of_rows(kernel: KernelOp, c: ir.Value, spare: int = 0) -> ir.Value:

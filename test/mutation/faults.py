@@ -13,7 +13,7 @@ from collective_faults import COLLECTIVES
 from emulator_faults import EMULATOR
 from fault import Fault
 from graph_faults import GRAPHS, RECIPES
-from group_faults import GROUPS, OF_ANY_ROWS
+from group_faults import GROUPS, LEVEL, OF_ANY_ROWS
 from input_faults import INPUTS
 from lane_faults import LANES
 from launch_faults import LAUNCHES
@@ -418,4 +418,5 @@ FAULTS = [
     *SUMS,
     *BUNDLES,
     *SHIFTS,
+    *LEVEL,
 ]

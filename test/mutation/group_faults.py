@@ -95,3 +95,18 @@ OF_ANY_ROWS = [
         ("test/numerics/groups/test_groups_of_any_rows.py",),
     ),
 ]
+
+LEVEL = [
+    Fault(
+        "unswitch: tiles of more rows than a width take MMAs of that width",
+        "    fits = build.less(count, widths[half - 1] + 1)",
+        "    fits = build.less(count, widths[half] + 1)",
+        ("test/numerics/groups/test_exchanged_groups.py",),
+    ),
+    Fault(
+        "level: MMAs may have as many columns as any number of the group of the tile says",
+        "    if not isinstance(group, GroupOp) or op.count != group.count:",
+        "    if not isinstance(group, GroupOp):",
+        ("test/passes/test_level_rules.py",),
+    ),
+]

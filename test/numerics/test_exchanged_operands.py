@@ -105,8 +105,19 @@ def test_rows_that_tma_cannot_store_are_stored_by_threads(check_matmul):
 @pytest.mark.parametrize(
     ("change", "target", "got"),
     [
-        ({"products": 2}, "sm_90a", "one product of matrices, got tile.dual_matmul"),
-        ({"groups": 2}, "sm_90a", "one product of matrices, got tile.grouped_matmul"),
+        ({"products": 2}, "sm_90a", "got tile.dual_matmul"),
+        ({"groups": 2, "products": 2}, "sm_90a", "groups of rows, got tile.grouped_dual_matmul"),
+        ({"groups": 2, "gathered": 7}, "sm_90a", "groups of rows, got tile.gathered_matmul"),
+        (
+            {"groups": 2, "group_axis": "k", "a_major": "m", "b_major": "n"},
+            "sm_90a",
+            "rows, got groups of K",
+        ),
+        (
+            {"groups": 2, "a_dtype": "mxfp8", "b_dtype": "mxfp8"},
+            "sm_100a",
+            "groups of rows, got tile.grouped_scaled_matmul",
+        ),
         ({"c_dtype": "mxfp8"}, "sm_100a", "outputs of single elements"),
         ({}, "sm_80", "wgmma or tcgen05.mma, got mma.sync"),
     ],

@@ -53,6 +53,34 @@ def test_tiles_that_are_not_those_of_the_groups_are_refused(kernel, old, new, ru
     assert rule in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        (
+            "tile = 64 : i64",
+            "tile = 32 : i64",
+            "groups: 12 places by whole clusters of 1 must be among the 7 along N, got 1 together; "
+            "launch more CTAs, or change together",
+        ),
+        (
+            '"tile.group"(%j,',
+            '"tile.group"(%i,',
+            "tiles: must store to the N place of its tile, got another index; fix it",
+        ),
+    ],
+)
+def test_tiles_of_exchanged_groups_lie_along_n(old, new, rule, tmp_path):
+    spec, pipeline = MatmulSpec(300, 40, 72, groups=3), "tiling{tile=128x64x64 swap=true}"
+    how = {"stop_after": "tiling", "until": "mlir", "target": "sm_90a"}
+    kernel = compile_matmul(spec, pipeline=pipeline, **how).mlir
+    assert old in kernel, kernel
+    path = tmp_path / "edited.mlir"
+    path.write_text(kernel.replace(old, new))
+    with pytest.raises(CompileError) as refused:
+        compile_matmul(path, target="sm_90a", pipeline="tma-insertion", until="mlir")
+    assert rule in str(refused.value)
+
+
 STAGED = "tiling{tile=128x64x64},tma-insertion,swizzle-selection,epilogue-staging"
 LOOPS = ",pipelining,warp-specialization,persistence{ctas=2 order=grouped group=3}"
 

@@ -1,5 +1,7 @@
 """What level-groups does not take, and what a hand may not write of tiles that are equally high."""
 
+import re
+
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
@@ -69,7 +71,22 @@ def test_what_level_groups_does_not_take(spec, pipeline, target, options, rule):
 def test_what_a_hand_may_not_write(written, instead, rule):
     text = passed(SPEC, f"{ROLES},level-groups")
     assert written in text
-    changed = text.replace(written, instead)
+    assert rule in refusal(text.replace(written, instead))
+
+
+def refusal(text):
+    """What a kernel is refused with that was written by hand."""
     with lent_context(), ir.Location.unknown(), pytest.raises(CompileError) as caught:
-        check_program(parse_module(changed, "kernel.mlir"))
-    assert rule in str(caught.value)
+        check_program(parse_module(text, "kernel.mlir"))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("columns", [12, 64, 128, 512])
+def test_mmas_that_a_lowering_makes_narrow_are_written_as_level_ones(columns):
+    text = passed(SPEC, f"{ROLES},level-groups")
+    mma = r'"tile.level_mma"\((.*?), %group#3\) \{unit = 8 : i64\} : \((.*?), index\)'
+    narrow = rf'"tile.narrow_mma"(\1) {{columns = {columns} : i64}} : (\2)'
+    changed, count = re.subn(mma, narrow, text)
+    assert count == 2
+    rule = "level: MMAs must be of all columns, or as wide as tile.level_mma says, "
+    assert f"{rule}got {columns} columns; write that instead" in refusal(changed)

@@ -10,7 +10,7 @@ from ....dialects.mma_units import WGMMA
 from ....dialects.target import Target
 from ....dialects.tile import KernelOp
 from ....dialects.tile.groups import GroupOp
-from ....dialects.tile.level import LevelLoadOp, LevelMmaOp
+from ....dialects.tile.level import LevelLoadOp, LevelMmaOp, NarrowMmaOp
 from ...base import is_swapped, refused, walk
 from ...groups import LEVEL_ATTRIBUTE, group_of
 
@@ -21,6 +21,9 @@ def check_level(kernel: KernelOp, target: Target) -> None:
     """Whether equal heights are those of exchanged groups, and counts those of the tile."""
     attributes = kernel.operation.attributes
     ops = walk(kernel, (LevelMmaOp, LevelLoadOp))
+    for narrow in walk(kernel, NarrowMmaOp):
+        rule = "level: MMAs must be of all columns, or as wide as tile.level_mma says"
+        raise refused(narrow, f"{rule}, got {narrow.columns.value} columns; write that instead")
     if LEVEL_ATTRIBUTE in attributes:
         attribute = attributes[LEVEL_ATTRIBUTE]
         if not isinstance(attribute, ir.UnitAttr):

@@ -30,6 +30,8 @@ ROLES = ",".join(LADDER[:7])
 TURNS = "tiling{tile=64x32x64},tma-insertion,swizzle-selection,epilogue-staging,pipelining,"
 TURNS += "warp-specialization,persistence{ctas=2},ping-pong"
 PAIRS = ROLES.replace("64x32x32", "128x64x32").replace("shape=2x1", "shape=2x1 pair=true")
+EXCHANGED = "tiling{tile=64x32x64 swap=true},tma-insertion,swizzle-selection"
+IN_ROLES = f"{EXCHANGED},epilogue-staging{{columns=8 buffers=2}},pipelining,warp-specialization"
 PREFIXES = [
     (target, ",".join(LADDER[:count])) for target in ("sm_90a", "sm_100a") for count in range(1, 9)
 ]
@@ -45,6 +47,11 @@ OTHERS = [
     ("sm_100a", "tiling{tile=64x48x64},copy-insertion,pipelining,warp-specialization"),
     ("sm_80", "tiling{tile=32x32x32},copy-insertion,swizzle-selection,epilogue-staging"),
     ("sm_80", "tiling{tile=16x16x32 mma=fma operands=global}"),
+    ("sm_90a", EXCHANGED),
+    ("sm_100a", f"{IN_ROLES},persistence{{ctas=4}}"),
+    ("sm_90a", f"{EXCHANGED},level-groups"),
+    ("sm_90a", f"{IN_ROLES},level-groups{{box=8}}"),
+    ("sm_90a", f"{IN_ROLES},persistence{{ctas=4}},level-groups"),
 ]
 SIZES = ((1, 0), (77, 1), (200, 2), (333, 3))
 """Rows, and a seed that draws offsets: in order, out of order, one group with nearly all."""
@@ -101,6 +108,13 @@ def test_a_launch_has_as_many_ctas_as_groups_of_so_many_rows_may_need(count):
     grids = [bundle.at(rows).manifest["grid"][0] for rows in (1, 64, 65, 200, 100_000)]
     assert grids == [tiles_of_groups(rows, 5, 64, together) for rows in (1, 64, 65, 200, 100_000)]
     bundle.at(most_rows(bundle.manifest))
+
+
+def test_exchanged_groups_have_as_many_rows_as_a_grid_has_places_along_y():
+    compiled = compile_matmul(SPEC, target="sm_90a", pipeline=EXCHANGED)
+    bundle = as_bundle(compiled)
+    most = most_rows(bundle.manifest)
+    assert bundle.at(most).manifest["grid"][1] <= 65_535 < tiles_of_groups(most + 32, 5, 32, 1)
 
 
 def test_a_manifest_with_too_few_ctas_for_groups_is_refused():
