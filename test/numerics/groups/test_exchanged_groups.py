@@ -13,7 +13,7 @@ from tilewright.runtime.bundles.bundle import Bundle, seal
 from tilewright.runtime.launch.devices import open_device
 from tilewright.tools.runs.inputs import make_tensors
 
-ROWS = 90
+ROWS = 150
 LOADS = "tma-insertion,swizzle-selection"
 RING = "pipelining{stages=3},warp-specialization"
 STAGED = f"{LOADS},epilogue-staging{{columns=8 buffers=2}}"
@@ -36,22 +36,22 @@ OTHERS = {
     "2x2": f"{LOADS},clustering{{shape=2x2 pair=false}},{RING},persistence{{ctas=8}}",
 }
 OPERANDS = {
-    "bf16": ("bf16", "bf16", "k", "64x32x32"),
-    "B by N": ("f16", "f32", "n", "128x64x64"),
-    "e4m3": ("e4m3", "bf16", "k", "64x64x64"),
-    "tf32": ("tf32", "f32", "k", "64x32x32"),
-    "low": ("bf16", "f32", "n", "64x128x64"),
+    "bf16": ("bf16", "bf16", "k", "64x96x32"),
+    "B by N": ("f16", "f32", "n", "128x32x64"),
+    "e4m3": ("e4m3", "bf16", "k", "64x128x64"),
+    "tf32": ("tf32", "f32", "k", "64x96x32"),
+    "low": ("bf16", "f32", "n", "64x160x64"),
 }
-"""Types, the major axis of B, and a tile; that of 128 rows is higher than all groups."""
+"""Types, the major axis of B, and a tile; that of 160 rows is higher than all groups."""
 SIZES = {"aligned": (72, 80), "N": (70, 80), "K": (72, 70), "neither": (71, 71)}
 """N and K, and what of them TMA addresses."""
 ENDS = {
-    "empty": (0, 0, 90, 90, 90),
-    "odd": (11, 11, 40, 41, 90),
-    "first": (90, 90, 90, 90, 90),
-    "disorder": (17, 3, 55, 300, 60),
+    "empty": (0, 0, 150, 150, 150),
+    "odd": (11, 11, 90, 91, 150),
+    "first": (150, 150, 150, 150, 150),
+    "disorder": (17, 3, 95, 300, 60),
     "none": (0, 0, 0, 0, 0),
-    "few": (1, 2, 3, 4, 89),
+    "few": (1, 2, 3, 4, 149),
 }
 
 
