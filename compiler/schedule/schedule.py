@@ -22,7 +22,8 @@ class Schedule:
     operand as large as C are brought by TMA, 0 for reads by threads; `vectors` says how smaller
     ones are read, as `epilogue-staging` takes it. `split_k` CTAs, a cluster of their own, share a
     tile, each with a part of K; so do `split_grid` CTAs of the grid. `ping_pong`: two consumers, a
-    tile each. With `swap` A and B are exchanged, so that all of this is said of Cᵀ.
+    tile each. With `swap` A and B are exchanged, so that all of this is said of Cᵀ. `level`: tiles
+    of a group of rows are equally high.
     """
 
     tile: tuple[int, int, int]
@@ -40,6 +41,7 @@ class Schedule:
     split_grid: int = 1
     swap: bool = False
     vectors: str = THREADS
+    level: bool = False
 
     def but(self, **changes: Any) -> Schedule:
         """The same with other values of some fields: `replace`, eight times as fast.
@@ -73,6 +75,14 @@ class Schedule:
         """Rows of B that one CTA holds: half of them in a pair."""
         return self.tile[1] // 2 if self.pair else self.tile[1]
 
+    @property
+    def of_whole_tiles(self) -> Schedule:
+        """Of equally high tiles the same ones of C as it lies, all whole but a group's last, and
+        staged by as many bytes."""
+        columns, rows, k = self.tile
+        staging = self.staging and (self.staging[0] * columns // rows, self.staging[1])
+        return self.but(tile=(rows, columns, k), staging=staging, swap=False, level=False)
+
     def pipeline(self) -> str:
         """The passes with their options, as `--pipeline` takes them.
 
@@ -91,6 +101,7 @@ class Schedule:
             "warp-specialization",
             self._persistence(),
             "ping-pong" if self.ping_pong else "",
+            "level-groups" if self.level else "",
         ]
         return ",".join(filter(None, passes))
 
@@ -98,6 +109,7 @@ class Schedule:
         """One line that tells it from the other candidates."""
         parts = [joined(self.tile), f"{self.stages} stages"]
         parts += ["A and B exchanged"] if self.swap else []
+        parts += ["tiles of equal height"] if self.level else []
         if self.cluster_size > 1:
             parts.append(f"cluster {joined(self.cluster)}{' pair' if self.pair else ''}")
         if self.split_k > 1:

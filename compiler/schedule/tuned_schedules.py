@@ -63,7 +63,7 @@ SCHEDULE = Record(
     {"tile": ListOf(Integer(1, 1024), 3, 3)},
     optional={
         **dict.fromkeys(("stages", "group", "split_k", "split_grid"), Integer(1, 1024)),
-        **dict.fromkeys(("pair", "ping_pong", "swap"), _FLAG),
+        **dict.fromkeys(("pair", "ping_pong", "swap", "level"), _FLAG),
         "ahead": Integer(0, 1024),
         "order": OneOf(("m", "n", "grouped", "hilbert")),
         "box": OneOf(("2d", "3d")),

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..mlir import ext, ir
 from ..sm.types import SHARED, verify_pointer
-from ..tile_types import moved_bytes
+from ..tile_types import AccumulatorType, Tile, moved_bytes
 from ..verify import refuse, verify_boxes_swizzle
 from .boxes import BoxRowsOp, LoadBoxesOp
 from .loads import TmaLoadOp
@@ -39,6 +39,15 @@ class NarrowMmaOp(MmaOp, name="narrow_mma"):
     """As `tile.mma`, of the first `columns` of the sums: what the lowering makes of
     `tile.level_mma` for each width."""
 
+    columns: ir.IntegerAttr
+
+
+class TakeColumnsOp(Tile.Operation, name="take_columns"):
+    """`acc[:,:columns] = own[:,:columns]`, once the MMAs that add to `own` are waited for, and 0
+    elsewhere: what the lowering makes behind the MMAs of each width."""
+
+    acc: ext.Operand[AccumulatorType]
+    own: ext.Operand[AccumulatorType]
     columns: ir.IntegerAttr
 
 

@@ -39,7 +39,7 @@ from ...dialects.tile.groups import (
     GroupStartsOp,
     GroupStepsOp,
 )
-from ...dialects.tile.level import LevelBoxesOp, LevelRowsOp, NarrowMmaOp
+from ...dialects.tile.level import LevelBoxesOp, LevelRowsOp, NarrowMmaOp, TakeColumnsOp
 from ...dialects.tile.loads import CopyTogetherOp
 from ...dialects.tile.marks import MarkOp
 from ...dialects.tile.outputs import WriteGroupOp
@@ -176,7 +176,7 @@ from .tiles.tiles import (
     lower_tile_count,
 )
 from .wgmma.added import await_added, hold_added_sums, lower_added_wgmma, lower_blockwise_wgmma
-from .wgmma.level import lower_narrow_wgmma
+from .wgmma.level import lower_narrow_wgmma, lower_take_columns
 from .wgmma.mma import hold_registers, lower_set_registers, lower_wgmma
 from .wgmma.short import lower_short_wgmma
 from .wgmma.split import LOWERINGS as SPLIT_WGMMA
@@ -322,6 +322,7 @@ _WGMMA: Lowerings = {
     DualMmaOp: lower_wgmma,
     **dict.fromkeys(SHORT_ALONE, lower_short_wgmma),
     NarrowMmaOp: lower_narrow_wgmma,
+    TakeColumnsOp: lower_take_columns,
     SetRegistersOp: lower_set_registers,
     ThreadRowOp: lower_held_row,
     ThreadColumnOp: lower_held_column,

@@ -46,6 +46,7 @@ from .costs import (
     scale_cycles,
     vector_cycles,
 )
+from .group_costs import levelled, uneven_groups
 from .l2_costs import l2_cycles
 from .tensor_estimate import tensor_estimate
 
@@ -54,14 +55,13 @@ SERVED_AT_ONCE = 16  # CTAs that begin with the same rows and don't wait for eac
 TURNS_AHEAD = 1
 """So many slots more than it has the ring of consumers in turns stands for, where rows are grouped:
 fitted to an H100's times of 64x256 with four and five stages, of eleven shapes."""
-UNEVEN, UNEVEN_ROWS = 1.07, 512
-"""Of groups of so many rows in the mean: an H200 took up to so much longer for tiles of 128x256
-than for 128x128 in turns, beside what is estimated of both, of eight shapes, and less for none.
-"""
 
 
 def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     """What the schedule is expected to take on the multiprocessors of `target`."""
+    if schedule.level:
+        whole = schedule.of_whole_tiles
+        return levelled(problem, whole, estimate(problem, whole, target))
     problem = problem.seen_by(schedule)
     if target.has_tensor_memory:
         return tensor_estimate(problem, schedule, target)
@@ -220,23 +220,6 @@ def work_cycles(
         return before + (rounds - 1) * period + main + epilogue
     between = (rounds - 1) * figures(target).next_tile
     return before + rounds * (main + epilogue) + between
-
-
-def uneven_groups(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """By how much longer tiles take where rows are grouped: of two consumers that share them, since
-    the last one of a group is half empty in the mean; and of consumers in turns, which have no
-    time to spare, where few tiles share a matrix and L2 doesn't hold what CTAs apart ask for."""
-    if schedule.ping_pong:
-        return 1 + figures(target).group_turns * _drifts(problem, schedule, target)
-    rows = problem.m if problem.grouped == "m" and problem.products == 1 else 0
-    return UNEVEN if target.issuers_store and rows >= UNEVEN_ROWS else 1
-
-
-def _drifts(problem: Problem, schedule: Schedule, target: Target) -> bool:
-    """Whether a band has more tiles than a group, and half of L2 less than a wave's operands."""
-    (m, n, _), (rows, columns) = schedule.tile, wave_shape(problem, schedule, target)
-    asked = (rows * m + columns * n) * problem.k * problem.element_bytes
-    return problem.cut and problem.m < schedule.group * m and asked > figures(target).l2_size / 2
 
 
 def microseconds(target: Target, cycles: float) -> float:

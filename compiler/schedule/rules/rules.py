@@ -25,7 +25,14 @@ from .added_rules import (
     added_ring,
     scaled_registers,
 )
-from .group_rules import MMA_ROWS, group_columns, group_height, group_order, group_ring
+from .group_rules import (
+    MMA_ROWS,
+    group_columns,
+    group_height,
+    group_order,
+    group_ring,
+    level_tiles,
+)
 from .operand_rules import (
     mma_shape,
     multicast_slice,
@@ -283,7 +290,14 @@ STAGES_RULES: tuple[Rule, ...] = (shared_memory, ring_depth, added_ring, group_r
 
 RULES: dict[str, Rule] = {
     rule.__name__.replace("_", "-"): rule
-    for rule in (*TILE_RULES, *CLUSTER_RULES, *SCHEDULER_RULES, *STAGING_RULES, *STAGES_RULES)
+    for rule in (
+        level_tiles,
+        *TILE_RULES,
+        *CLUSTER_RULES,
+        *SCHEDULER_RULES,
+        *STAGING_RULES,
+        *STAGES_RULES,
+    )
 }
 NAMES = {rule: name for name, rule in RULES.items()}
 
@@ -301,7 +315,13 @@ STEPS: tuple[tuple[tuple[Rule, ...], Callable[[Schedule], Hashable]], ...] = (
 
 
 def broken_rule(problem: Problem, schedule: Schedule, target: Target) -> Broken | None:
-    """(name, how) of the first rule that the schedule breaks, or None."""
+    """(name, how) of the first rule that the schedule breaks, or None.
+
+    Tiles of equal height keep the rules of whole ones as large.
+    """
+    if schedule.level:
+        broken = _first_broken((level_tiles,), problem, schedule, target)
+        return broken or broken_rule(problem, schedule.of_whole_tiles, target)
     problem = problem.seen_by(schedule)
     return _first_broken(tuple(RULES.values()), problem, schedule, target)
 
@@ -311,6 +331,8 @@ def broken_rules(problem: Problem, target: Target) -> Callable[[Schedule], Broke
     steps = [(rules, settled_by, {}) for rules, settled_by in STEPS]
 
     def broken(schedule: Schedule) -> Broken | None:
+        if schedule.level:
+            return broken_rule(problem, schedule, target)
         for rules, settled_by, answers in steps:
             settled = settled_by(schedule)
             if settled not in answers:

@@ -20,6 +20,7 @@ from operator import le
 from ....dialects.target import Target
 from ..chips.chip_figures import figures
 from ..problem import Problem, Schedule, exchanged
+from ..rules.group_rules import level_schedule
 from ..rules.rules import (
     AGENT_RULES,
     OPERAND_RULES,
@@ -279,6 +280,8 @@ def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
     """Every schedule that is looked at, each once; a wasteful tile only in its plainest form."""
     for seen in sides(problem):
         yield from _candidates(seen, target)
+    if problem.grouped == "m":
+        yield level_schedule(problem)
 
 
 def _candidates(problem: Problem, target: Target) -> Iterator[Schedule]:

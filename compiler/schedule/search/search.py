@@ -21,8 +21,10 @@ from operator import itemgetter, le
 from typing import Any
 
 from ....dialects.target import Target
+from ..estimates.estimate import estimate
 from ..problem import Problem, Schedule
-from ..rules.rules import ROOM_RULES, SHARING_RULES, keeps
+from ..rules.group_rules import level_schedule
+from ..rules.rules import ROOM_RULES, SHARING_RULES, broken_rule, keeps
 from ..schedule import PLAIN
 from .bounds import TileBounds
 from .candidates import (
@@ -60,6 +62,7 @@ def fastest(problem: Problem, target: Target) -> Schedule | None:
 
     for seen in sides(problem):
         wait(_faces(seen, target))
+    wait(_level(problem, target))
     while waiting:
         *_, schedule, refine = heapq.heappop(waiting)
         if refine is None:
@@ -71,6 +74,13 @@ def fastest(problem: Problem, target: Target) -> Schedule | None:
 def bound(least_us: float) -> Rank:
     """Before all schedules that take no less."""
     return ROUNDING * least_us, ()
+
+
+def _level(problem: Problem, target: Target) -> Refined:
+    """Tiles of equal height, of which there is one schedule."""
+    level = level_schedule(problem)
+    if problem.grouped == "m" and broken_rule(problem, level, target) is None:
+        yield rank(estimate(problem, level, target).total_us, level), level, None
 
 
 def _faces(problem: Problem, target: Target) -> Refined:

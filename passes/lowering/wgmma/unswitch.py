@@ -1,9 +1,13 @@
 """A loop along K for each width of the MMAs of tiles that are equally high.
 
 level_mma %count       →  when count <= 64 { narrow_mma; for %k { …, narrow_mma }; wait }
-for %k {                  when count > 64 { when count <= 72 { … }
-  …, level_mma %count }                     when count > 72 { … } }
-wgmma_wait
+for %k {                                    take_columns }
+  …, level_mma %count }   when count > 64 { when count <= 72 { … }
+wgmma_wait                                  when count > 72 { … } }
+
+Each width has sums of its own, which `take_columns` copies behind the wait. In the same registers
+those of one width begin those of the next, and of every third kernel ptxas then waited for each
+MMA before the next one ("serialized due to insufficient register resources").
 """
 
 from __future__ import annotations
@@ -13,8 +17,8 @@ from typing import Any
 from ....dialects import sm
 from ....dialects.mlir import arith, ir
 from ....dialects.sm.types import attribute_of
-from ....dialects.tile import KernelOp, MmaOp
-from ....dialects.tile.level import LevelMmaOp, NarrowMmaOp
+from ....dialects.tile import AccumulatorOp, KernelOp, MmaOp
+from ....dialects.tile.level import LevelMmaOp, NarrowMmaOp, TakeColumnsOp
 from ... import build
 from ...base import walk
 from ...clone import Mapping, clone
@@ -66,9 +70,14 @@ def _choose(segment: list[Any], count: ir.Value, widths: list[int]) -> None:
     """By halves of the widths that are left."""
     if len(widths) == 1:
         mapping: Mapping = {}
+        acc = _mmas(segment[0])[0].acc
+        with ir.InsertionPoint.after(acc.owner):
+            own = AccumulatorOp(acc=acc.type).acc
+        mapping[acc] = own
         for op in segment:
             for mma in _mmas(clone(op, mapping).opview):
                 _narrow(mma, widths[0])
+        TakeColumnsOp(acc=acc, own=own, columns=attribute_of(widths[0]))
         return
     half = len(widths) // 2
     fits = build.less(count, widths[half - 1] + 1)

@@ -1,15 +1,16 @@
 // A wgmma's columns are a part of the instruction: by the rows that a tile has, up to the next multiple of 32, it takes one of three
-// loops along K, whose MMAs are as wide. The columns behind them are stored as they were, so all begin with a value.
+// loops along K, whose MMAs are as wide. Behind each the sums are copied, so that each has registers of its own.
 // RUN: tilewright opt %s --target sm_90a --passes 'tiling{tile=64x128x64 swap=true},tma-insertion,swizzle-selection,pipelining{stages=2},warp-specialization,level-groups{unit=32},select-instructions' | filecheck %s
 
-// CHECK:         %[[ZERO:.*]] = llvm.mlir.zero : !llvm.struct<"f32x64"
-// CHECK:         llvm.store %[[ZERO]],
 // CHECK:         %[[LEAST:.*]] = arith.constant 65 : i32
 // CHECK-NEXT:    %[[FITS:.*]] = arith.cmpi ult, %[[ROWS:.*]], %[[LEAST]]
 // CHECK-NEXT:    scf.if %[[FITS]]
 // CHECK-COUNT-4: "sm.wgmma"({{.*}} n = 64 : i64
 // CHECK:         scf.for
 // CHECK-COUNT-4: "sm.wgmma"({{.*}} n = 64 : i64
+// CHECK:         "sm.wgmma_wait"() {pending = 0 : i64}
+// CHECK:         "sm.pin"
+// CHECK:         "sm.keep"(%{{.*}}) : (vector<32xi32>) -> vector<32xi32>
 // CHECK-NOT:     n = 64 : i64
 // CHECK:         %[[NEXT:.*]] = arith.constant 97 : i32
 // CHECK-NEXT:    %[[FITS:.*]] = arith.cmpi ult, %[[ROWS]], %[[NEXT]]
