@@ -69,21 +69,25 @@ def _mmas(op: Any) -> list[LevelMmaOp]:
 def _choose(segment: list[Any], count: ir.Value, widths: list[int]) -> None:
     """By halves of the widths that are left."""
     if len(widths) == 1:
-        mapping: Mapping = {}
-        acc = _mmas(segment[0])[0].acc
-        with ir.InsertionPoint.after(acc.owner):
-            own = AccumulatorOp(acc=acc.type).acc
-        mapping[acc] = own
-        for op in segment:
-            for mma in _mmas(clone(op, mapping).opview):
-                _narrow(mma, widths[0])
-        TakeColumnsOp(acc=acc, own=own, columns=attribute_of(widths[0]))
+        _of_width(segment, widths[0])
         return
     half = len(widths) // 2
     fits = build.less(count, widths[half - 1] + 1)
     for takes, some in ((fits, widths[:half]), (None, widths[half:])):
         with build.when(takes if takes is not None else arith.xori(fits, build.true())):
             _choose(segment, count, some)
+
+
+def _of_width(segment: list[Any], columns: int) -> None:
+    """The segment for one width, with sums of its own."""
+    acc: Any = _mmas(segment[0])[0].acc
+    with ir.InsertionPoint.after(acc.owner):
+        own = AccumulatorOp(acc=acc.type).acc
+    mapping: Mapping = {acc: own}
+    for op in segment:
+        for mma in _mmas(clone(op, mapping).opview):
+            _narrow(mma, columns)
+    TakeColumnsOp(acc=acc, own=own, columns=attribute_of(columns))
 
 
 def _narrow(mma: LevelMmaOp, columns: int) -> None:

@@ -204,7 +204,7 @@ LARGE = {"m": 8192, "n": 8192, "k": 5120, "groups": 16, "b_major": "n"}
     ],
 )
 def test_groups_have_tiles_of_equal_height_where_those_were_faster(change, level, gpu):
-    """By an H200 and an H100, ragged groups of 256 to 768 rows; what was not measured has others."""
+    """By an H200 and an H100, of ragged groups; what was not measured has others."""
     spec = MatmulSpec(**{**LARGE, **change})
     chosen = choose_schedule(spec, target_for(spec, gpu))
     assert chosen.level == chosen.swap == level

@@ -61,6 +61,7 @@ extui: Cast
 index_cast: Cast
 index_castui: Cast
 maxsi: Binary
+maxui: Binary
 minsi: Binary
 minui: Binary
 mulf: Binary
