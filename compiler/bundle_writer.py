@@ -26,6 +26,7 @@ from ..runtime.bundles.several import bands_of, prefixes_of
 from ..runtime.bundles.sizes import least_rows, most_rows
 from .compiled import Compiled
 
+ZIP_MAGIC = b"PK"
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -102,6 +103,7 @@ def _write(path: Path, contents: dict[str, bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".zip":
         _refuse(path, path.is_dir(), "a file")
+        _refuse(path, path.is_file() and not _is_zip_or_empty(path), "a bundle")
         write_file(path, _zipped(contents))
     else:
         _refuse(path, path.exists() and not _replaceable(path), "a bundle")
@@ -123,6 +125,12 @@ def as_bundle(compiled: Compiled, output: str | Path | None = None) -> Bundle:
 
 def _replaceable(path: Path) -> bool:
     return path.is_dir() and (is_bundle(path) or not any(path.iterdir()))
+
+
+def _is_zip_or_empty(path: Path) -> bool:
+    """Whether a file may be an older bundle, be it damaged."""
+    with path.open("rb") as file:
+        return file.read(len(ZIP_MAGIC)) in (b"", ZIP_MAGIC)
 
 
 def _refuse(path: Path, wrong: bool, wanted: str) -> None:

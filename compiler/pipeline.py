@@ -325,7 +325,7 @@ def parse_module(text: str, filename: str) -> ir.Module:
     check_text(text, filename)
     try:
         with mlir_errors(filename):
-            known = Path(filename).is_file()
+            known = Path(filename).is_file() and _is_text(filename)
             module = ir.Module.parseFile(filename) if known else ir.Module.parse(text)
     except MALFORMED as error:
         raise CompileError(
@@ -335,6 +335,11 @@ def parse_module(text: str, filename: str) -> ir.Module:
         ) from error
     check_counts(module)
     return module
+
+
+def _is_text(name: str) -> bool:
+    """Whether MLIR can be told a file's name, which may be of any bytes."""
+    return name == name.encode(errors="ignore").decode()
 
 
 class mlir_errors:

@@ -55,7 +55,7 @@ def run(words: list[str], isolate: bool = False) -> int:
     """Run one command and return its exit status; isolate: in a child, if it reads strangers'."""
     from .command_line.arguments import UsageError
     from .command_line.output import deadlock_of
-    from .command_line.own_process import BROKEN_PIPE, INTERRUPTED
+    from .command_line.own_process import BROKEN_PIPE, INTERRUPTED, end_if_asked
     from .command_line.streams import drop_output
 
     try:
@@ -68,6 +68,7 @@ def run(words: list[str], isolate: bool = False) -> int:
         drop_output()
         return BROKEN_PIPE
     except Exception as error:
+        end_if_asked()
         if os.environ.get(DEBUG_VARIABLE):
             raise
         return _fail(_explain(error), words, 2 if is_usage(error) else 1, deadlock_of(error))

@@ -79,4 +79,7 @@ def _other_result(result: Any) -> str | None:
         return None
     if type(result) is not tuple:
         return f"a {type(result).__name__}"
+    inner = next((each for each in result if isinstance(each, (tuple, list, dict))), None)
+    if inner is not None:
+        return f"a tuple with a {type(inner).__name__} in it"
     return None if len(result) > 1 else f"a tuple of {len(result)}"

@@ -268,7 +268,9 @@ def _why(error: Exception, heard: Sequence[str]) -> str:
     found = LOST.search("".join(heard))
     if found:
         return f"{found[1]} must be an operator that linalg has, got none; compute it outside"
-    return f"torch must be able to export it, got: {_first_line(error)}"
+    said = re.search(r"error: ([^\n]+)", "".join(heard))
+    got = said[1] if said else _first_line(error)
+    return f"torch must be able to export it, got: {got}; compute that outside"
 
 
 def _first_line(error: Exception) -> str:

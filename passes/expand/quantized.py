@@ -77,12 +77,12 @@ def _scale(store: Any, element: ir.Type, amax: ir.Value) -> BlockScaleOp:
 
 
 def _quotient(scale: BlockScaleOp, value: ir.Value) -> ir.Value:
-    """A value over a scale, rounded once."""
+    """A value over a scale, rounded once; zero keeps its sign, since -0 is what is left of it."""
     near = arith.mulf(value, scale.reciprocal)
     if str(scale.scale.value) == POWERS:
         return near
-    left = _fma(arith.negf(near), scale.number, value)
-    return _fma(left, scale.reciprocal, near)
+    beyond = _fma(near, scale.number, arith.negf(value))
+    return _fma(arith.negf(beyond), scale.reciprocal, near)
 
 
 def _packed(element: ir.Type, values: list[ir.Value]) -> ir.Value:

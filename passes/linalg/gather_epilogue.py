@@ -140,14 +140,16 @@ class EpilogueGatherer:
             raise refused(
                 self.matmul,
                 f"an epilogue operand must be indexed [], [m], [n] or [m, n], got {list(axes)} "
-                f"for {value.type}",
+                f"for {value.type}; transpose it before the kernel",
             )
         element = ir.RankedTensorType(value.type).element_type
         dtype = stored_dtype(str(element))
         if dtype is None or dtype.name not in BESIDE_DTYPES:
             takes = ", ".join(DTYPES[name].mlir for name in BESIDE_DTYPES)
             raise refused(
-                self.matmul, f"an epilogue operand must hold one of {takes}, got {value.type}"
+                self.matmul,
+                f"an epilogue operand must hold one of {takes}, got {value.type};"
+                " convert it before the kernel",
             )
         with self.matmul.location, ir.InsertionPoint(self.block):
             return ElementOp(
@@ -217,10 +219,8 @@ class EpilogueGatherer:
 
     def _splat(self, op: Any) -> ir.Value:
         attribute = op.attributes["value"]
-        if not isinstance(attribute, ir.DenseElementsAttr):
-            raise refused(op, "a constant of the epilogue must be a splat")
-        dense = ir.DenseElementsAttr(attribute)
-        if not dense.is_splat:
+        known = isinstance(attribute, ir.DenseElementsAttr)
+        if not known or not (dense := ir.DenseElementsAttr(attribute)).is_splat:
             raise refused(op, "a constant of the epilogue must be a splat; pass it as an argument")
         with op.location:
             value = dense.get_splat_value()
@@ -252,7 +252,11 @@ class EpilogueGatherer:
         exponent = _integer(op.operands[1])
         if exponent is None or exponent not in POWERS:
             allowed = f"{POWERS[0]} to {POWERS[-1]}"
-            raise refused(op, f"the exponent must be a constant of {allowed}, got {exponent}")
+            raise refused(
+                op,
+                f"the exponent must be a constant of {allowed}, got {exponent};"
+                " compute it outside the kernel",
+            )
         result = base
         with self.matmul.location, ir.InsertionPoint(self.block):
             for _ in range(exponent - 1):

@@ -334,7 +334,11 @@ def _check_result(terminator: Any, result: ir.Value, matmul: Any) -> None:
     dtype = stored_dtype(element)
     if dtype is None or dtype.name not in OUTPUT_DTYPES:
         takes = ", ".join(DTYPES[name].mlir for name in OUTPUT_DTYPES)
-        raise refused(terminator, f"element type of C must be one of {takes}, got {element}")
+        raise refused(
+            terminator,
+            f"element type of C must be one of {takes}, got {element};"
+            " convert it outside the kernel",
+        )
 
 
 def _erase_dead(function: func.FuncOp) -> None:

@@ -80,6 +80,12 @@ def trace_operands(matmul: Any) -> tuple[Operand, Operand]:
                 f"a stack must have its matrices along the first dim, got {got}; "
                 "transpose it before the call",
             )
+    if _stacked(matmul) and not any("b" in operand.axes for operand in (a, b)):
+        raise refused(
+            matmul,
+            "one of the operands must be a stack, got a product of the same two matrices;"
+            " multiply once",
+        )
     return a, b
 
 
@@ -122,7 +128,9 @@ def check_copies(op: Any) -> None:
 def check_parallel(op: Any) -> None:
     """Refuse a linalg.generic that is not elementwise."""
     if not is_elementwise(op):
-        raise refused(op, "must be elementwise (all iterators parallel)")
+        raise refused(
+            op, "must be elementwise (all iterators parallel); compute it outside the kernel"
+        )
 
 
 def is_elementwise(op: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from fuzz_specs import COPIES, PASSES, of_clusters
 from held_tensors import Held
+from random_pipelines import changed, of_nothing
 
 BF16, F16, F32, F64 = torch.bfloat16, torch.float16, torch.float32, torch.float64
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
@@ -38,7 +39,17 @@ def extent(draw: random.Random, most: int = 150) -> int:
 
 
 def schedule(draw: random.Random, target: str, k_per_mma: int, plain: bool = True) -> str | None:
-    """The text of a pipeline, or None for the choice of the compiler; `plain` has no groups."""
+    """The text of a pipeline, or None for the choice of the compiler; `plain` has no groups.
+
+    One in four is such as nobody would write: of no schedule, or one with changes."""
+    odd = draw.random()
+    if odd < 0.1:
+        return of_nothing(draw)
+    found = _sensible(draw, target, k_per_mma, plain)
+    return changed(draw, found) if found and odd < 0.3 else found
+
+
+def _sensible(draw: random.Random, target: str, k_per_mma: int, plain: bool) -> str | None:
     if draw.random() < 0.35:
         return None
     if k_per_mma == 1:

@@ -19,6 +19,8 @@ import numpy as np
 import torch
 from held_tensors import bit_rounded
 
+from tilewright import scales
+
 TORCH = {
     "bf16": torch.bfloat16,
     "f16": torch.float16,
@@ -55,10 +57,21 @@ class ExactProduct:
         self.made = np.random.default_rng(seed)
         self.arrays: dict[str, torch.Tensor] = {}
         self.sums, self.rows_written = self._sums()
-        for number, dtype in enumerate((spec.c_dtype, *spec.further)):
-            shape = self.sums.shape
-            gaps = (spec.ldc, spec.stride_c) if not number else (0, 0)
-            self.arrays["c" if not number else f"c{number}"] = _poisoned(shape, dtype, gaps)
+        self.wanted = {"c": spec.c_dtype} | {f"c{n}": e for n, e in enumerate(spec.further, 1)}
+        self.quantised = self._quantised() if spec.quantized else {}
+        for name, dtype in self.wanted.items():
+            gaps = (spec.ldc, spec.stride_c) if name == "c" else (0, 0)
+            self.arrays[name] = _poisoned(self.sums.shape, dtype, gaps)
+
+    def _quantised(self) -> dict[str, torch.Tensor]:
+        """The bytes of a C in blocks and of their scales, which are no longer among `wanted`."""
+        form, rounding = self.wanted.pop("c"), self.spec.scale_rounding
+        made = scales.quantize(torch.from_numpy(self.sums).float(), form, rounding)
+        found = {"c": made.data, "c_scales": scales.to_blocked(made.scales)}
+        for name, each in found.items():
+            self.arrays[name] = torch.empty_like(each)
+            self.arrays[name].view(torch.uint8).fill_(POISON)
+        return found
 
     # operands
 
@@ -74,9 +87,9 @@ class ExactProduct:
         if spec.groups:
             return self._groups_of_rows()
         a, b = self._operand("a", spec.m), self._operand("b", spec.n)
-        sums = a @ np.swapaxes(b, -1, -2)
+        sums = a @ np.swapaxes(b, -1, -2) + 0.0  # which begin with a zero that has no sign
         if spec.products == 2:
-            sums = sums * (a @ np.swapaxes(self._operand("b", spec.n, "b2"), -1, -2))
+            sums = sums * (a @ np.swapaxes(self._operand("b", spec.n, "b2"), -1, -2) + 0.0)
         return sums, None
 
     def _operand(self, side: str, rows: int, name: str = "") -> np.ndarray:
@@ -207,8 +220,11 @@ class ExactProduct:
 
     def wrong(self) -> str:
         """What is not as it should be; "" where all is."""
-        for number, dtype in enumerate((self.spec.c_dtype, *self.spec.further)):
-            name = "c" if not number else f"c{number}"
+        for name, wanted in self.quantised.items():
+            found, bytes_ = (each.view(torch.uint8) for each in (self.arrays[name], wanted))
+            if not torch.equal(found, bytes_):
+                return f"{name}: {int((found != bytes_).sum())} of {found.numel()} bytes"
+        for name, dtype in self.wanted.items():
             found = self.arrays[name]
             told = _difference(found, self.sums, dtype, self.rows_written)
             told = told or _written_gap(found)

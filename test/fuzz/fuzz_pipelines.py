@@ -105,7 +105,7 @@ def judge_case(seed: int, fields: dict[str, Any], options: dict[str, Any]) -> Ou
     try:
         with limited(SECONDS):
             exact = ExactProduct(spec, seed)
-            open_device("emulator").launch(bundle, exact.arrays, seed, check="fast")
+            open_device("emulator").launch(bundle, exact.arrays, seed, check="full")
             wrong = exact.wrong()
     except Exception as error:
         return Outcome(seed, "failed at run", f"{type(error).__name__}: {error}")

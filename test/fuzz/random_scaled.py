@@ -6,7 +6,7 @@ import random
 from typing import Any, NamedTuple
 
 import torch
-from drawn_calls import BF16, E4M3, E5M2, F16, F32, Drawn, extent, order_of, told
+from drawn_calls import BF16, E4M3, E5M2, F16, F32, Drawn, extent, order_of, schedule, told
 from held_tensors import Held
 
 BLOCKS = {"mxfp8": "BlockWise1x32", "mxfp4": "BlockWise1x32", "nvfp4": "BlockWise1x16"}
@@ -41,6 +41,7 @@ def scaled(draw: random.Random, held: Held) -> Drawn:
     k = {"128": 128 * draw.randint(1, 3), "factors": extent(draw, 200)}.get(form, k)
     options: dict[str, Any] = {"target": target, "use_fast_accum": draw.random() < 0.7}
     options["output_dtype"] = draw.choice(("bf16", "f16", "f32", "e4m3", "e5m2"))
+    options["pipeline"] = _pipeline(draw, target, 32)
     a, b = _sides(draw, held, form, (m, n, k), target)
     expected = a.wide @ b.wide.T
     if draw.random() < 0.5:
@@ -53,6 +54,11 @@ def scaled(draw: random.Random, held: Held) -> Drawn:
 
     text = f"scaled {form} {m}x{n}x{k} {a.recipe} {b.recipe} {a.swizzle} {told(options)}"
     return Drawn(text, [call], held)
+
+
+def _pipeline(draw: random.Random, target: str, k_per_mma: int) -> str | None:
+    """Mostly the compiler's own choice, which suits scales."""
+    return schedule(draw, target, k_per_mma, plain=False) if draw.random() < 0.5 else None
 
 
 def _sides(
@@ -116,6 +122,7 @@ def quantised(draw: random.Random, held: Held) -> Drawn:
     m, n, k = extent(draw), 32 * draw.randint(1, 5), extent(draw, 200)
     a, b = (held.tensor(held.integers(rows, k, dtype=dtype)) for rows in (m, n))
     options: dict[str, Any] = {"target": target, "out_dtype": form}
+    options["pipeline"] = _pipeline(draw, target, 32 if dtype == E4M3 else 16)
     options |= {"epilogue": torch.relu} if draw.random() < 0.4 else {}
     sums = a.double() @ b.double().T + 0.0  # no negative zeros, whose bits would count
     pair = scales.quantize(options.get("epilogue", torch.clone)(sums).float(), form)
@@ -139,7 +146,7 @@ def weights(draw: random.Random, held: Held) -> Drawn:
     group = -1 if dtype == "u4" and not group else group
     k = extent(draw, 200) if group < 1 else group * draw.randint(1, 4)
     k += k % 2 if dtype in ("s4", "u4") else 0
-    options: dict[str, Any] = {"target": target}
+    options: dict[str, Any] = {"target": target, "pipeline": _pipeline(draw, target, 16)}
     options["out_dtype"] = draw.choice((None, "bf16", "f32", "f16"))
     real, stored = _narrow(held, dtype, n, k)
     scale = None

@@ -26,9 +26,22 @@ def random_spec(draw: random.Random) -> tuple[Fields, str]:
     kinds = (_plain, _plain, _plain, _groups, _groups, _scaled, _scaled, _of_128, _weights, _rows,
              _open, _two)  # fmt: skip
     fields, target = draw.choice(kinds)(draw)
+    beside = random.Random(f"quantised {fields}")  # leaves what else a seed draws as it was
+    fields |= _quantised(beside, fields, target) if beside.random() < 0.15 else {}
     if draw.random() < 0.05:
         target = draw.choice(TARGETS)
     return fields, target
+
+
+def _quantised(draw: random.Random, fields: Fields, target: str) -> Fields:
+    """A C in blocks with scales, mostly of what the chip makes and of whole blocks."""
+    narrow = target in ("sm_90a", "sm_89") and draw.random() < 0.9
+    form = draw.choice(FORMATS[:2] if narrow else (*FORMATS, "nvfp4"))
+    block = 16 if form == "nvfp4" else 32
+    n = -(-fields["n"] // block) * block if draw.random() < 0.95 else fields["n"]
+    ways = ("nearest", "normal") if form == "nvfp4" else ("floor", "ceil", "even", "rceil")
+    found = {"c_dtype": form, "n": n, "ldb": 0, "stride_b": 0, "ldc": 0, "stride_c": 0}
+    return found | ({"scale_rounding": draw.choice(ways)} if draw.random() < 0.5 else {})
 
 
 def _extent(draw: random.Random, most: int = 140) -> int:

@@ -149,7 +149,8 @@ def test_maps_and_regions_are_read(text, message):
         ),
         (
             generic("linalg.yield %u : f32", iterators='"parallel", "reduction"'),
-            "6:8: error: linalg.generic: must be elementwise (all iterators parallel)",
+            "6:8: error: linalg.generic: must be elementwise (all iterators parallel); "
+            "compute it outside the kernel",
         ),
         (
             element("%v = arith.negf %u {cost = 3 : i32} : f32"),

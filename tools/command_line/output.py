@@ -27,6 +27,11 @@ def check_place(path: Path | None, *, bundle: bool = False) -> None:
     """
     if path is None:
         return
+    from ...dialects.errors import CompileError
+
+    if str(path) == "-":
+        rule = "must be a path, got what stands for stdout; leave it out"
+        raise CompileError(f"{path}: {rule}")
     from ...runtime.atomic import is_stream
 
     if is_stream(path):

@@ -24,6 +24,10 @@ COLLECTIONS = (300_000, 20, 20)
 first is above what the compiler and a compilation make: to visit those takes 0.06 s."""
 
 
+_asked: list[int] = []
+"""The signals that asked this program to end, of which the first one counts."""
+
+
 class Ended(BaseException):
     """A signal asks the program to end; no `except Exception` may keep it."""
 
@@ -42,6 +46,7 @@ def as_process(run: Callable[[], int | None], messages: int = 2) -> int:
         with _few_collections(), _signals():
             status = _status_of(run)
             sys.stdout.flush()
+            end_if_asked()
             return status
     except KeyboardInterrupt:
         return _say("error: interrupted", INTERRUPTED)
@@ -96,13 +101,14 @@ def _say(message: str, status: int) -> int:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into `Ended`; one that is ignored (nohup) stays so.
+    """Turn SIGTERM and SIGHUP into `Ended`, SIGINT into KeyboardInterrupt; one that is ignored
+    (nohup) stays so.
 
     At the end all three are ignored: what is done can't be interrupted any more.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _raise_ended)
+            signal.signal(number, _ask)
     sys.unraisablehook = _unraisable
     try:
         yield
@@ -111,8 +117,16 @@ def _signals() -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN)
 
 
-def _raise_ended(number: int, frame: Any) -> None:
-    raise Ended(number)
+def _ask(number: int, frame: Any) -> None:
+    _asked.append(number)
+    end_if_asked()
+
+
+def end_if_asked() -> None:
+    """Raise what a signal has asked for. A library that is being loaded may have made another
+    exception of it, or none."""
+    for number in _asked:
+        raise KeyboardInterrupt if number == signal.SIGINT else Ended(number)
 
 
 def _unraisable(found: Any) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....dialects.errors import CompileError
 from ....runtime.bundles.sizes import SIZE, STACK
+from ....runtime.errors import LaunchError
 from ....runtime.launch.loading import open_kernel
 from ....runtime.operands.dlpack import gpu_of
 from ....runtime.tracing import are_transformed
@@ -21,6 +22,9 @@ from ..operands.precision import warn_of_tf32
 
 if TYPE_CHECKING:
     import torch
+
+
+MODES = {True: "training", False: "evaluation"}
 
 
 class ModuleKernel:
@@ -47,13 +51,15 @@ class ModuleKernel:
         }
         self._used = sorted(set(numbers))
         examples = list(self._values(inputs).values())
+        taken = zip(numbers, map(_argument_shape, used), strict=True)
         self._shapes = {  # of those that the kernel takes in another shape
-            number: (examples[number].shape, each["shape"])
-            for each, number in zip(used, numbers, strict=True)
-            if len(each["shape"]) != examples[number].dim()
+            number: (examples[number].shape, shape)
+            for number, shape in taken
+            if _is_viewed(examples[number].shape, shape)
         }
         self._kernel = open_kernel(several(kernels), copies=True)
         self._inputs = len(inputs)
+        self._modes = [(each, each.training) for each in module.modules() if _asks_mode(each)]
 
     def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
         """The module's output for these inputs, with its parameters as they are now.
@@ -69,8 +75,12 @@ class ModuleKernel:
 
     def _shaped(self, value: torch.Tensor, number: int) -> torch.Tensor:
         example, taken = self._shapes.get(number, (None, ()))
-        if example is None or len(example) != value.dim():
+        if example is None:
             return value
+        opened = any(isinstance(size, str) for size in taken)
+        if value.dim() != len(example) or not (opened or value.shape == example):
+            rule = f"shape must be {list(example)}, got {list(value.shape)}"
+            raise LaunchError(f"argument '{self._names[number]}': {rule}")
         said = {SIZE: value.shape[max(0, value.dim() - 2)], STACK: value.shape[0]}
         return value.reshape([said.get(size, size) for size in taken])
 
@@ -82,6 +92,11 @@ class ModuleKernel:
         if len(inputs) > self._inputs:
             rule = f"must be called with {self._inputs} inputs, got {len(inputs)}"
             raise CompileError(f"{where}: {rule}")
+        for each, training in self._modes:
+            if each.training != training:
+                rule = f"{type_name(each)} must be in {MODES[training]} mode, as it was compiled"
+                got = f"got {MODES[each.training]} mode"
+                raise CompileError(f"{where}: {rule}, {got}; compile the module again")
         values = self._values(inputs)
         missing = [name for name in self._names if name not in values]
         if missing:
@@ -109,6 +124,27 @@ class ModuleKernel:
             f"{name}[{part}]" if part else name: part.of(values[name]) if part else values[name]
             for name, part in taken
         }
+
+
+def _asks_mode(module: torch.nn.Module) -> bool:
+    """Whether a module's own forward reads its mode, as those of Dropout and BatchNorm do."""
+    code = getattr(type(module).forward, "__code__", None)
+    return code is not None and "training" in code.co_names
+
+
+def _argument_shape(declared: Mapping[str, Any]) -> list[Any]:
+    """The sizes of the argument that an input of a kernel is, or is the transpose of."""
+    shape = list(declared["shape"])
+    if declared["argument"]["transposed"]:
+        shape[-2:] = shape[:-3:-1]
+    return shape
+
+
+def _is_viewed(example: Sequence[int], taken: Sequence[Any]) -> bool:
+    """Whether an argument of the example's sizes must be viewed to have those; a name is any."""
+    pairs = zip(example, taken, strict=False)
+    others = any(isinstance(size, int) and size != own for own, size in pairs)
+    return others or len(example) != len(taken)
 
 
 def compile_module(

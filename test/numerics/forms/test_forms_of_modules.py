@@ -2,13 +2,17 @@
 
 import copy
 
+import module_forms
 import pytest
 import torch
+import user_forms
 from form_values import exact_or_close
-from module_forms import FORMS, REFUSED
 
 from tilewright import compile_module
 from tilewright.dialects.errors import CompileError
+
+FORMS = {**module_forms.FORMS, **user_forms.FORMS}
+REFUSED = {**module_forms.REFUSED, **user_forms.REFUSED}
 
 
 @pytest.mark.sweep(8)
@@ -33,7 +37,7 @@ def _several(values):
     return values if isinstance(values, tuple) else (values,)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_no_kernel_computes_is_refused_with_a_cure(name):
     form = REFUSED[name]
@@ -42,4 +46,4 @@ def test_what_no_kernel_computes_is_refused_with_a_cure(name):
 
 
 def test_there_are_more_forms_than_were_tried_by_hand():
-    assert len(FORMS) + len(REFUSED) >= 90
+    assert len(FORMS) + len(REFUSED) >= 240

@@ -1,0 +1,127 @@
+"""Where a command writes when the place is odd: full disks, names that are no text, other files,
+several commands at once, and signals while it is loading."""
+
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from tilewright.runtime.bundles.bundle import read_bundle
+from tilewright.tools.command_line import own_process
+
+PROGRAM = [sys.executable, "-m", "tilewright.tools.main"]
+SPEC = ["--m", "16", "--n", "16", "--k", "32", "--target", "sm_90a"]
+
+
+def ran(*words, cwd, **more):
+    """Status and standard error of a command in a process of its own."""
+    found = subprocess.run([*PROGRAM, *words], cwd=cwd, capture_output=True, **more)
+    assert b"Traceback" not in found.stderr and b"internal error" not in found.stderr
+    lines = found.stderr.decode(errors="surrogateescape").splitlines()
+    return found.returncode, [line for line in lines if not line.endswith(" …")]
+
+
+def test_a_file_that_is_no_bundle_is_not_replaced_by_one(tmp_path, tilewright):
+    (tmp_path / "thesis.zip").write_text("three years")
+    found = tilewright("compile", *SPEC, "--emit", "bundle", "-o", tmp_path / "thesis.zip")
+    rule = "only a bundle can be replaced, got a file; choose another path"
+    assert (found.status, found.err) == (1, f"error: {tmp_path / 'thesis.zip'}: {rule}\n")
+    assert (tmp_path / "thesis.zip").read_text() == "three years"
+
+
+def test_an_empty_file_and_a_damaged_bundle_are_replaced(tmp_path, tilewright):
+    for content in (b"", b"PK damaged"):
+        (tmp_path / "k.zip").write_bytes(content)
+        assert (
+            tilewright("compile", *SPEC, "--emit", "bundle", "-o", tmp_path / "k.zip").status == 0
+        )
+        assert zipfile.is_zipfile(tmp_path / "k.zip")
+
+
+@pytest.mark.parametrize("emit", ["ptx", "bundle"])
+def test_the_sign_for_stdout_is_no_file(emit, tmp_path, tilewright, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = tilewright("compile", *SPEC, "--emit", emit, "-o", "-")
+    rule = "must be a path, got what stands for stdout; leave it out"
+    assert (found.status, found.err) == (1, f"error: -: {rule}\n")
+    assert os.listdir(tmp_path) == []
+
+
+def test_names_that_are_no_text_are_read_and_written(tmp_path):
+    strange = os.fsdecode(b"\xff.mlir")
+    (tmp_path / strange).write_text("module {}")
+    status, err = ran("compile", strange, cwd=tmp_path)
+    assert (status, err) == (1, ["error: normalize: the module must hold one func.func, got 0"])
+    assert ran("compile", *SPEC, "-o", os.fsdecode(b"\xfe.ptx"), cwd=tmp_path) == (0, [])
+    assert (tmp_path / os.fsdecode(b"\xfe.ptx")).stat().st_size > 1000
+
+
+@pytest.mark.parametrize("name", ["k.zip", "k.ptx", "folder"])
+def test_a_disk_without_room_leaves_what_was_there(name, tmp_path):
+    """A limit of the file size stands for the disk: a kibibyte is less than any of these."""
+    emit = ["--emit", "ptx" if name.endswith("ptx") else "bundle"]
+    assert ran("compile", *SPEC, *emit, "-o", name, cwd=tmp_path) == (0, [])
+    before = contents(tmp_path)
+    words = " ".join([*PROGRAM, "compile", *SPEC, *emit, "-o", name])
+    found = subprocess.run(
+        ["bash", "-c", f"ulimit -f 1; {words}"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert found.returncode > 0 and "Traceback" not in found.stderr
+    assert contents(tmp_path) == before
+
+
+def contents(folder):
+    """All files below a folder."""
+    return {each: each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+@pytest.mark.parametrize("name", ["k.zip", "k"])
+def test_commands_that_write_one_bundle_at_once_leave_that_of_one(name, tmp_path):
+    words = [*PROGRAM, "compile", "--n", "16", "--k", "32", "--target", "sm_90a"]
+    words += ["--emit", "bundle", "-o", name, "--m"]
+    sizes = (16, 32, 48)
+    running = [
+        subprocess.Popen([*words, str(m)], cwd=tmp_path, stderr=subprocess.DEVNULL) for m in sizes
+    ]
+    assert [each.wait() for each in running] == [0, 0, 0]
+    assert read_bundle(tmp_path / name).manifest["spec"]["m"] in sizes
+    assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(signal.SIGTERM, own_process.Ended), (signal.SIGINT, KeyboardInterrupt)]
+)
+def test_a_signal_counts_though_a_library_made_another_error_of_it(number, told, monkeypatch):
+    """As numpy does, whose loading ends with an ImportError."""
+    monkeypatch.setattr(own_process, "_asked", [])
+    own_process.end_if_asked()
+    with pytest.raises(told):
+        own_process._ask(number, None)
+    with pytest.raises(told):
+        own_process.end_if_asked()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("error", ["raise ImportError('of datetime')", "pass"])
+def test_a_signal_that_a_library_swallows_ends_the_program(number, error, tmp_path):
+    program = f"""
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tilewright.tools import main
+def strange(words, isolate):
+    try:
+        os.kill(os.getpid(), {int(number)})
+    except BaseException:
+        {error}
+    return 0
+main._dispatch = strange
+sys.argv = ["tilewright"]
+sys.exit(main.main())
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    interrupted = number == signal.SIGINT
+    assert found.returncode == (130 if interrupted else -number)
+    assert found.stderr == ("error: interrupted\n" if interrupted else "")
