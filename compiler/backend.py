@@ -28,9 +28,9 @@ PTXAS_CURE = (
     f"pip install 'nvidia-cuda-nvcc>=13.5.37,<13.6' or set {PTXAS_VARIABLE} to a ptxas of CUDA 13"
 )
 SHOWN_LINES = 8
-# glibc's memory in large pages, 16 MB at a time: ptxas then meets a third of the page faults, which
-# take an eighth of its time (docs/performance.md). Whoever has set it has reasons of their own.
-MEMORY = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=16777216"}
+# glibc's memory in large pages, 32 MB at a time: ptxas then meets a fifth to a third of the page
+# faults, which take a sixth of its time. Whoever has set it has reasons of their own.
+MEMORY = {"GLIBC_TUNABLES": f"glibc.malloc.hugetlb=1:glibc.malloc.top_pad={32 << 20}"}
 # At its highest level ptxas sometimes spills a word far below the register limit; a lower one does
 # not (docs/decisions.md).
 PTXAS_LEVELS = (3, 2, 1)

@@ -140,6 +140,17 @@ def test_a_kernel_whose_wgmma_ptxas_serializes_is_told_of(
     ] if advice else [])  # fmt: skip
 
 
+def test_ptxas_takes_its_memory_in_large_pages_unless_it_is_told_otherwise(tmp_path, monkeypatch):
+    script = tmp_path / "ptxas"
+    script.write_text('#!/bin/sh\necho "got $GLIBC_TUNABLES"\n: > kernel.cubin\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv(backend.PTXAS_VARIABLE, str(script))
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    assert "got glibc.malloc.hugetlb=1:" in backend.assemble(".version 8.8").log
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=1")
+    assert "got glibc.malloc.check=1\n" in backend.assemble(".version 8.8").log
+
+
 def test_llvm_ir_that_does_not_parse_is_refused_with_its_line():
     with pytest.raises(CompileError, match=r"llvm: IR must parse and verify") as refused:
         backend.emit_ptx("define void @f() {\n  ret i32 nonsense\n}")
