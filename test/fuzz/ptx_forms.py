@@ -30,6 +30,9 @@ KNOWN = {
     "scale-input-d is for": "ptxas takes it of kind::i8, for which the ISA lists no such operand",
     "the ordinal of .global_stride": "ptxas takes a fifth stride, of which a map has four",
     "a constant of at least 0": "ptxas takes a negative count of groups",
+    "a register of 128 bits": "ptxas takes .b128 registers for narrower values",
+    "mma.sync.kind::f8f6f4 needs": "ptxas takes e4m3 and e5m2 for sm_100a, too",
+    "the sparsity selector must be 0..1": "ptxas takes 2 and 3, where the ISA has 0 and 1",
     "redux.sync": "ptxas wants integer registers for .b32, §9.4 lets it have all of its size",
 }
 """Differences that stay, by a part of what one of the two says or of the instruction, and why."""
@@ -207,7 +210,9 @@ def _main() -> None:
     parser.add_argument("--page", action="store_true", help="write the page")
     options = parser.parse_args()
     rows = known_rows()
-    for pattern, family in chosen(options.only):
+    for pattern, family in chosen():
+        if options.only not in family.name and (pattern in rows or not options.page):
+            continue
         outcome = judge(pattern, family.target)
         rows[pattern] = row(pattern, outcome)
         counts = f"{outcome.taken} taken, {outcome.refused} refused, {dict(outcome.unmodelled)}"
@@ -218,10 +223,10 @@ def _main() -> None:
         PAGE.write_text(page({pattern: rows[pattern] for pattern, _ in chosen()}))
 
 
-def chosen(name: str = "") -> Iterator[tuple[str, Family]]:
+def chosen() -> Iterator[tuple[str, Family]]:
     """Each pattern and its family."""
     for family in families():
-        yield from ((pattern, family) for pattern in family.patterns if name in family.name)
+        yield from ((pattern, family) for pattern in family.patterns)
 
 
 if __name__ == "__main__":

@@ -111,6 +111,7 @@ MODIFIER_NEEDS: dict[tuple[str, ...], Need] = {
     ("f32x2",): _BLACKWELL,
     **{(name, "volatile", "local"): Need((9, 1), 0) for name in ("ld", "st")},
     ("red", "noftz", "f32"): Need((9, 4), 0),
+    ("atom", "noftz", "f32"): Need((9, 4), 0),
     ("ld", "v8"): Need((8, 8), 100),
     ("st", "v8"): Need((8, 8), 100),
     **{(name, "v4", f"{kind}64"): Need((8, 8), 100) for name in ("ld", "st") for kind in "busf"},

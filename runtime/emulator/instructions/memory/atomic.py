@@ -150,6 +150,8 @@ def _build(ins: Decoded, first: int) -> Step:
     order = ins.choice(_ORDERS[first], "relaxed")
     scope = ins.choice(SCOPES, DEFAULT_SCOPE)
     space = ins.choice(_SPACES)
+    if (operation, type_.name) == ("add", "s64") or (operation == "exch" and first == 0):
+        raise ins.trap("operand", f"{ins.mnemonic} has no .{operation}.{type_.name}")
     _check_denormals(ins, operation, type_)
     _expect(ins, first + 2 + (operation == "cas"))
     combine = combination(ins, operation, type_)
@@ -195,8 +197,9 @@ def _build_vector(ins: Decoded, first: int, count: int) -> Step:
         ins.unmodelled(f"a vector of {count} elements of .{type_.name}")
     combine = _flushing(operation, type_) or combination(ins, operation, type_)
     address = ins.address(first)
-    read = ins.read_vector(first + 1, count, type_.raw)
-    write = ins.write_vector(0, count, type_.raw) if first else None
+    bits = bit_type(type_.bits)
+    read = ins.read_vector(first + 1, count, bits)
+    write = ins.write_vector(0, count, bits) if first else None
     width = type_.bytes
     ins.note_access(MemoryAccess("global", BOTH, width * count, address))
 

@@ -151,6 +151,8 @@ def build_cp_async(ins: Decoded) -> Step:
     size = ins.immediate(2)
     if size not in sizes:
         raise ins.trap("operand", f"{ins.opcode} copies {_listed(sizes)} bytes, got {size}")
+    if hinted:
+        ins.read(len(ins.operands) - 1, np.uint64)
     amounts = _amounts(ins, size) if len(ins.operands) - hinted == 4 else _always(size)
     return _copy_step(ins.address(0), ins.address(1), amounts, size)
 
@@ -169,6 +171,9 @@ def _amounts(ins: Decoded, size: int) -> Callable:
     if _is_predicate(ins, ins.operand(3)):
         ignore = ins.read_predicate(3)
         return lambda warp, mask: np.where(ignore(warp), 0, size)
+    if ins.operand_is_immediate(3) and not 0 <= ins.immediate(3) <= size:
+        raise ins.trap("operand", f"the src-size of cp.async must be at most {size}, got"
+                                  f" {ins.immediate(3)}")  # fmt: skip
     read = ins.read(3, np.uint32)
 
     def amounts(warp: Warp, mask: np.ndarray) -> np.ndarray:

@@ -31,7 +31,11 @@ SPACES = (
 ORDERS = ("weak", "relaxed", "acquire", "release", "acq_rel", "volatile")
 SCOPES = ("cta", "cluster", "gpu", "sys")
 DEFAULT_SCOPE = "gpu"
-CACHE_OPERATORS = ("ca", "cg", "cs", "lu", "cv", "wb", "wt")
+CACHE_OPERATORS = {
+    "ld": ("ca", "cg", "cs", "lu", "cv"), "ldu": (), "st": ("wb", "cg", "cs", "wt"),
+}  # fmt: skip
+INCOHERENT_OPERATORS = ("ca", "cg", "cs")
+"""Those of ld.nc."""
 EVICTION = (
     "L1::evict_normal",
     "L1::evict_unchanged",
@@ -44,10 +48,6 @@ PREFETCH = ("L2::64B", "L2::128B", "L2::256B")
 _HINT = "L2::cache_hint"
 MAX_VECTOR_BYTES = 16
 MAX_GLOBAL_VECTOR_BYTES = 32
-
-HINTED_BYTES = 128
-"""Of applypriority and discard (PTX ISA §9.7.9.16, §9.7.9.17)."""
-POLICIES = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")
 
 SpaceOf = Callable[..., Space]
 
@@ -127,6 +127,8 @@ class Access:
         if self.type.bits == 128:
             self.width, self.count = 8, 2
         self._check_size(ins)
+        if self.size != MAX_GLOBAL_VECTOR_BYTES and set(EVICTION_L2) & set(ins.modifiers):
+            raise ins.trap("operand", f"an L2 priority goes with 32 bytes, got {self.size}")
         self.elements = self._elements(ins, data)
         self.name, self.of = space_of(ins, self.space, ins.operand(address))
 
@@ -149,12 +151,18 @@ def _take_hints(ins: Decoded) -> tuple[str, str]:
     """(order, scope) of an access, for the race checks; cache hints have no effect."""
     mapped = ins.flag("mmio")
     order, scope = ins.choice(ORDERS), ins.choice(SCOPES)
-    for hints in (CACHE_OPERATORS, EVICTION, EVICTION_L2, PREFETCH):
+    operators = INCOHERENT_OPERATORS if "nc" in ins.modifiers else CACHE_OPERATORS[ins.mnemonic]
+    for hints in (operators, EVICTION, EVICTION_L2, PREFETCH):
         ins.choice(hints)
     for flag in ("nc", "unified", "L2::cache_hint"):
         ins.flag(flag)
-    order = order or ("relaxed" if mapped else None)
+    if mapped and (order in (None, "weak", "volatile") or scope != "sys"):
+        raise ins.trap("operand", f"{ins.mnemonic}.mmio is .relaxed.sys, got .{order}.{scope}")
     _check_order(ins, order, scope)
+    if any(each.startswith("shared") for each in ins.modifiers) and (
+        mapped or set(EVICTION) & set(ins.modifiers)
+    ):
+        raise ins.trap("operand", "neither .mmio nor priorities of L1 go with shared memory")
     if order == "volatile":
         return "relaxed", "sys"
     return order or "weak", scope or DEFAULT_SCOPE
@@ -331,63 +339,3 @@ def _values(ins: Decoded, access: Access) -> Callable:
 
 def _raw(read: Callable, type_: Type, raw: np.dtype) -> Callable:
     return read if type_.dtype == raw else lambda warp: read(warp).view(raw)
-
-
-_HINTS = {
-    "prefetch": (("global", "local"), ("L1", "L2", "L2::evict_last", "L2::evict_normal")),
-    "prefetchu": ((), ("L1",)),
-    "applypriority": (("global",), ("L2::evict_normal",)),
-    "discard": (("global",), ("L2",)),
-}
-"""State spaces besides generic addresses, and levels of which there must be one."""
-
-
-@instruction("prefetch", "prefetchu", "applypriority", "discard", section="9.7.9.15")
-def build_prefetch(ins: Decoded) -> Step:
-    """Cache hints about [a]: no effect on results."""
-    spaces, levels = _HINTS[ins.mnemonic]
-    space, level = ins.choice(spaces), ins.required(levels)
-    if space == "local" and "::" in level:
-        raise ins.trap("operand", f"{ins.mnemonic}.local has no .{level}")
-    ins.finish_modifiers()
-    _check_hinted(ins)
-    return lambda warp, mask: None
-
-
-def _check_hinted(ins: Decoded) -> None:
-    """`[a]`, and of applypriority and discard the bytes, which must be 128."""
-    sized = ins.mnemonic in ("applypriority", "discard")
-    ins.expect_operands(2 if sized else 1)
-    ins.address(0)
-    if sized and ins.immediate(1) != HINTED_BYTES:
-        raise ins.trap("operand", f"the size must be {HINTED_BYTES}, got {ins.immediate(1)}")
-
-
-@instruction("createpolicy", section="9.7.9.18")
-def build_createpolicy(ins: Decoded) -> Step:
-    """createpolicy…b64 policy, …: an opaque cache policy without effect."""
-    _check_policy(ins)
-    write = ins.write(0, np.uint64)
-    policy = np.full(WARP_SIZE, 0x1000_0000_0000_0000, np.uint64)
-    return lambda warp, mask: write(warp, mask, policy)
-
-
-def _check_policy(ins: Decoded) -> None:
-    """createpolicy.{fractional,range,cvt} and their operands, which are then not needed."""
-    form = ins.required(("fractional", "range", "cvt"))
-    ins.take_type("b64")
-    if form == "cvt":
-        ins.required(("L2",))
-        ins.finish_modifiers()
-        ins.expect_operands(2)
-        ins.read(1, np.uint64)
-        return
-    if form == "range":
-        ins.flag("global")
-    found = [name for name in POLICIES for _ in range(2) if ins.flag(name)]
-    if not 1 <= len(found) <= 2:
-        raise ins.trap("operand", "createpolicy needs one or two of " + ", ".join(POLICIES))
-    ins.finish_modifiers()
-    ins.expect_operands(*((4,) if form == "range" else (1, 2)))
-    if form == "range":
-        ins.address(1)
