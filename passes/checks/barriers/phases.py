@@ -48,8 +48,7 @@ from .barrier_sources import (
 from .cta_ranks import itself, leader_of, ranks_in_mask
 
 Signals = Counter[Any]
-"""By the rank of the CTA whose barrier hears of them; bytes of each row of a box, by (rank, most
-rows)."""
+"""By the rank of the CTA whose barrier hears; bytes of each row of a box by (rank, most rows)."""
 
 
 @dataclass

@@ -7,10 +7,9 @@
       before <= place < before + here   →   it is this one
       begin, before = end, before + here
 
-A lane of a warp has a 32nd of the groups, and learns from the others what is in front of those
-(`tile.group_starts`, once for a kernel). So a place is in a group of one lane, which all lanes know
-by a ballot, and walk over (`tile.group_at`). Several groups are looked at in a pass, so that the
-loads of their offsets overlap.
+A lane has a 32nd of the groups, and learns from others what is before (`tile.group_starts`). By a
+ballot all lanes know in whose groups a place is, and walk over these (`tile.group_at`), several in
+a pass, so that the loads of their offsets overlap.
 """
 
 from __future__ import annotations
@@ -50,8 +49,7 @@ from ..scope.scope import CAST, Scope, element_pointer, lowered_as, lowered_part
 
 ROWS_ATTRIBUTE, DEPTH_ATTRIBUTE = "rows_of_group", "depth_of_group"
 GATHERED_ATTRIBUTE = "gathered"
-AT_ONCE = 8  # groups
-FOUND = 4  # values that say what a walk finds
+AT_ONCE, FOUND = 8, 4  # groups that a pass looks at; values that say what a walk finds
 Values = list[ir.Value]
 Walk = GroupAtOp | GroupPlaceOp
 Cut = Walk | GroupStartsOp
