@@ -47,8 +47,7 @@ from ...groups import SCALES_ATTRIBUTE, form_of_scales, is_level
 from ...team import Team
 from ..scope.scope import CAST, Scope, element_pointer, lowered_as, lowered_parts
 
-ROWS_ATTRIBUTE, DEPTH_ATTRIBUTE = "rows_of_group", "depth_of_group"
-GATHERED_ATTRIBUTE = "gathered"
+ROWS_ATTRIBUTE, DEPTH_ATTRIBUTE, GATHERED_ATTRIBUTE = "rows_of_group", "depth_of_group", "gathered"
 AT_ONCE, FOUND = 8, 4  # groups that a pass looks at; values that say what a walk finds
 Values = list[ir.Value]
 Walk = GroupAtOp | GroupPlaceOp
