@@ -76,16 +76,8 @@ def _multiply(
 
 
 @grouped_operator.register_fake
-def _(
-    mat_a: torch.Tensor,
-    mat_b: torch.Tensor,
-    offs: torch.Tensor,
-    rows: torch.Tensor | None,
-    order: str,
-    zeros: bool,
-    out_dtype: str,
-    *_how: str,
-) -> torch.Tensor:
+def _(mat_a: torch.Tensor, mat_b: torch.Tensor, offs: torch.Tensor, *others: Any) -> torch.Tensor:
+    rows, _order, _zeros, out_dtype, *_how = others
     if mat_b.dim() == 2:
         shape = offs.shape[0], mat_a.shape[0], mat_b.shape[1]
         return mat_a.new_empty(shape, dtype=_result(mat_a, out_dtype))

@@ -50,16 +50,8 @@ def add_bias(acc: Any, bias: Any) -> Any:
 
 
 @weight_operator.register_fake
-def _(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    scales: torch.Tensor | None,
-    zeros: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    b_dtype: str,
-    out_dtype: str,
-    m: str,
-) -> torch.Tensor:
+def _(a: torch.Tensor, b: torch.Tensor, *others: Any) -> torch.Tensor:
+    *_, out_dtype, _m = others
     dtype = out_dtype or operand_type("a", str(a.dtype))
     return a.new_empty((*a.shape[:-1], b.shape[0]), dtype=torch_dtype(dtype))
 

@@ -57,6 +57,7 @@ class ChipFigures:
     shift_rate: Figure
     l2_total_rate: Figure
     unaligned_line: Figure = UNUSED
+    narrow_row: Figure = UNUSED
     second_line: Figure = UNUSED
     outside_share: Figure = UNUSED
     shared_twice: Figure = UNUSED
@@ -180,6 +181,9 @@ HOPPER = replace(
     answered_together=Figure(0.8, "B/B", f"{FITTED}: clusters of 1x2, and as many CTAs alone"),
     unaligned_line=Figure(
         3.68, "cycles", f"{FITTED}: K 2040 takes 4.9 times the requests of K 2048, says ncu"
+    ),
+    narrow_row=Figure(
+        1.4, "cycles", "H200: MN-major tiles of 48, 80, 96 and 160 columns, K of 2048 to 8192"
     ),
     second_line=Figure(0.0267, "cycles", f"{FITTED}: clusters of 1 to 8, K of 1000 to 1024"),
     outside_share=Figure(0.129, "cycles", f"{FITTED}: last tiles that hang over M or N"),

@@ -1,6 +1,7 @@
 """Cycles until what CTAs ask L2 for is there.
 
-    alone       a multiprocessor's rate, and several requests for each row that starts in a sector
+    alone       a multiprocessor's rate, and several requests for each row that starts in a sector;
+                rows of boxes one after the other where some are narrower than a line
     together    what L2 gives to all: bytes, or requests where rows go on in a second line
 
 Nothing here imports MLIR.
@@ -33,7 +34,8 @@ def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     rows = loaded_rows(problem, schedule, chip.multicast)
     own = chip.unaligned_line * _unaligned_rows(problem, schedule)
     k_bytes = schedule.tile[2] * problem.element_bytes
-    alone = max(k_bytes * rows / chip.l2_rate, k_bytes / LINE_BYTES * own)
+    narrow = chip.narrow_row * _rows_of_narrow_boxes(problem, schedule)
+    alone = max(k_bytes * rows / chip.l2_rate, k_bytes / LINE_BYTES * own, narrow)
     cycles = max(alone, _l2_cycles_of_all(problem, schedule, target))
     return cycles + (chip.shared_twice if min(schedule.cluster) > 1 else 0)
 
@@ -144,6 +146,18 @@ def loaded_rows(problem: Problem, schedule: Schedule, saved: float) -> float:
     cluster_m, cluster_n = schedule.cluster
     a = min(m, problem.m) * (1 - saved * (1 - 1 / cluster_n))
     return a + min(n, problem.n) * (1 - saved * (1 - 1 / cluster_m))
+
+
+def _rows_of_narrow_boxes(problem: Problem, schedule: Schedule) -> float:
+    """Rows of boxes that lie in a CTA's shared memory for a step, whoever asks for them; 0 where
+    those of MN-major tiles fill lines, as bytes are what counts then."""
+    layouts = problem.layouts(schedule)
+    turned = problem.a_major != "k", problem.b_major != "k"
+    widths = [each.span_bytes for each, mn in zip(layouts, turned, strict=True) if mn]
+    if min(widths, default=LINE_BYTES) >= LINE_BYTES:
+        return 0
+    tiles = problem.a_tile_bytes(schedule), problem.b_tile_bytes(schedule)
+    return sum(size / each.span_bytes for size, each in zip(tiles, layouts, strict=True))
 
 
 def _unaligned_rows(problem: Problem, schedule: Schedule) -> float:

@@ -15,11 +15,12 @@ def operand_layout(problem: Problem, schedule: Schedule, target: Target) -> str 
 
 
 def narrow_rows(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """A tile wider than the widest swizzle must not need a narrower one: its rows cost as much."""
+    """A tile wider than the widest swizzle must not need rows of less than half of it: each costs
+    as much as a whole one, which the estimate counts."""
     widest = max(SPAN_BYTES.values())
     for name, layout in zip("ab", problem.layouts(schedule), strict=True):
         row_bytes = layout.contiguous * layout.element_bytes
-        if layout.span_bytes < widest < row_bytes:
+        if layout.span_bytes < widest // 2 and widest < row_bytes:
             return f"{row_bytes} contiguous bytes of {name} would be rows of {layout.span_bytes}"
     return None
 

@@ -450,3 +450,29 @@ def test_scales_of_single_columns_have_the_tiles_that_an_h100_was_fastest_with(s
     """128x160 was 2 to 15 % slower than these: its threads multiply factors behind their MMAs."""
     spec = MatmulSpec(*shape, "e4m3", "e4m3", a_scales="1x128", b_scales="1x128")
     assert choose_schedule(spec, target_for(spec, "sm_90a")).tile[:2] == tile
+
+
+# m, n, k of gradients of weights → tile, parts of K: what an H200 was fastest with.
+GRADIENTS = [
+    ((768, 3072, 8192), (192, 96, 64), 1),
+    ((3072, 768, 8192), (192, 96, 64), 1),
+    ((768, 768, 8192), (128, 160, 64), 4),
+    ((768, 768, 2048), (64, 128, 64), 1),
+    ((1024, 1024, 16384), (64, 128, 64), 1),
+]
+
+
+@pytest.mark.parametrize(("shape", "tile", "parts"), GRADIENTS)
+def test_tiles_of_mn_major_operands_may_have_rows_of_half_a_line(shape, tile, parts):
+    chosen = choose_schedule(MatmulSpec(*shape, a_major="m", b_major="n"), HOPPER)
+    assert (chosen.tile, chosen.split_k) == (tile, parts)
+
+
+def test_rows_narrower_than_a_line_cost_as_much_as_a_whole_one():
+    """A 64x96 tile has 64 rows of A of 128 bytes and 192 of B of 64 for 64 of K."""
+    problem = Problem.of(MatmulSpec(768, 768, 8192, a_major="m", b_major="n"), HOPPER)
+    narrow = l2_cycles(problem, Schedule((64, 96, 64)), HOPPER)
+    assert narrow == pytest.approx((64 + 192) * float(figures(HOPPER).narrow_row))
+    assert narrow > 1.3 * l2_cycles(problem, Schedule((64, 128, 64)), HOPPER)
+    k_major = Problem.of(MatmulSpec(768, 768, 8192), HOPPER)
+    assert l2_cycles(k_major, Schedule((64, 96, 64)), HOPPER) < narrow / 1.3
