@@ -12,6 +12,7 @@ from cluster_faults import CLUSTERS
 from collective_faults import COLLECTIVES
 from emulator_faults import EMULATOR
 from fault import Fault
+from gpu_faults import NAMES
 from graph_faults import GRAPHS, RECIPES
 from group_faults import GROUPS, LEVEL, OF_ANY_ROWS
 from input_faults import INPUTS
@@ -419,4 +420,5 @@ FAULTS = [
     *BUNDLES,
     *SHIFTS,
     *LEVEL,
+    *NAMES,
 ]

@@ -15,12 +15,13 @@ def operand_layout(problem: Problem, schedule: Schedule, target: Target) -> str 
 
 
 def narrow_rows(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """A tile wider than the widest swizzle must not need rows of less than half of it: each costs
-    as much as a whole one, which the estimate counts."""
+    """A tile wider than the widest swizzle must not need a narrower one: its rows cost as much.
+    Half of it will do on Hopper, whose estimate counts such rows (`narrow_row`)."""
     widest = max(SPAN_BYTES.values())
+    least = widest if target.has_tensor_memory else widest // 2
     for name, layout in zip("ab", problem.layouts(schedule), strict=True):
         row_bytes = layout.contiguous * layout.element_bytes
-        if layout.span_bytes < widest // 2 and widest < row_bytes:
+        if layout.span_bytes < least and widest < row_bytes:
             return f"{row_bytes} contiguous bytes of {name} would be rows of {layout.span_bytes}"
     return None
 
