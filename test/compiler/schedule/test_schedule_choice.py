@@ -167,6 +167,10 @@ BROKEN = {
     "group-height": (Schedule((64, 16, 64), order="grouped", group=8), ["8", "1"]),
     "group-order": (Schedule((64, 16, 64), scheduler="static", order="n"), ["along n", "group"]),
     "ring-depth": (Schedule((64, 16, 64), stages=9), ["9", "8"]),
+    "level-tiles": (
+        Schedule((64, 16, 64), level=True),
+        ["equal height", "groups of plain products"],
+    ),
     "grid-extent": (Schedule((64, 16, 64)), ["65535", "y"]),
 }
 # Those that no schedule for the first target can break.
