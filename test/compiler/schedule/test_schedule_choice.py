@@ -190,6 +190,7 @@ BROKEN_ON_HOPPER = {
     "split-alone": (Schedule((64, 64, 64), scheduler="static", split_k=2), ["static"]),
     "group-columns": (Schedule((64, 128, 64)), ["64x128", "160 columns"]),
     "group-ring": (Schedule((64, 256, 64), 5, ping_pong=True), ["5 stages", "than 4"]),
+    "level-tiles": (Schedule((256, 128, 64), 4, swap=True, level=True), ["256", "60 and 512"]),
     "added-columns": (Schedule((256, 80, 128)), ["80 columns", "96"]),
     "added-cluster": (Schedule((128, 128, 128), cluster=(2, 1)), ["clusters on an H200"]),
     "added-copies": (Schedule((128, 192, 128)), ["192 registers", "160"]),
@@ -216,7 +217,7 @@ def test_a_broken_rule_names_its_numbers(name):
         problem = replace(problem, row_scales=True, m=62)
     if name == "reduced-groups":
         problem = replace(problem, neighbours=32)
-    if name in ("group-order", "group-columns", "group-ring"):
+    if name in ("group-order", "group-columns", "group-ring", "level-tiles"):
         problem = replace(problem, grouped="m")
     if name == "pieces-ahead":
         problem = replace(problem, n=164, beside=(2,))
