@@ -25,7 +25,7 @@ def fit_estimate(monkeypatch):
 
 @pytest.mark.parametrize(("gpu", "least"), [("sm_90a", 2500), ("h100", 1500)])
 def test_the_tables_in_the_repository_can_be_judged(fit_estimate, gpu, least):
-    target, shapes = find_target(gpu), fit_estimate.read_table(fit_estimate.TABLES[gpu])
+    target, shapes = find_target(gpu), fit_estimate.read_table(fit_estimate.TABLES[gpu], gpu)
     assert sum(map(len, shapes.values())) > least
     some = dict(list(fit_estimate.legal_rows(shapes, target).items())[:8])
     assert all(0.5 < each <= 1 for each in fit_estimate.ratios(some, some, target))
@@ -53,18 +53,19 @@ def test_rows_are_added_to_those_of_fewer_columns(fit_estimate, tmp_path):
     assert second == (problem, [(added, 3.5)])
 
 
-def test_rows_of_clusters_that_met_with_a_release_count_as_less(fit_estimate, tmp_path):
+@pytest.mark.parametrize("gpu", ["sm_90a", "h100"])
+def test_rows_of_clusters_that_met_with_a_release_count_as_less(fit_estimate, tmp_path, gpu):
     table = tmp_path / "times.csv"
     lines = ['2,"[1,2]",1', '1,"[1,2]",1', '0,"[1,2]",1', '2,"[1,1]",1', '2,"[1,1]",4']
     rows = [f'14,344,6200,7.26,"[64,16,128]",{each}' for each in lines]
     table.write_text("\n".join(["m,n,k,us,tile,released,cluster,split_k", *rows, ""]))
-    (found,) = fit_estimate.read_table(table).values()
-    last, first = fit_estimate.LAST_RELEASED_US, fit_estimate.FIRST_RELEASED_US
+    (found,) = fit_estimate.read_table(table, gpu).values()
+    first, last = fit_estimate.RELEASED_US[gpu]
     assert min(last, first) > 0
     less = [7.26 - us for _, us in found]
     assert less == pytest.approx([last + first, last, 0, 0, first])
     fit_estimate.add_rows(table, [])
-    (kept,) = fit_estimate.read_table(table).values()
+    (kept,) = fit_estimate.read_table(table, gpu).values()
     assert kept == found
 
 
