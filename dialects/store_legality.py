@@ -39,6 +39,19 @@ def matrix_stores(target: Target) -> str | None:
     return f"stmatrix is for {chips}, got {target.chip}"
 
 
+def stored_by_warpgroups(
+    target: Target, m: int, n: int, turned: bool, in_groups: bool
+) -> str | None:
+    """Warpgroups store rows of their own where two or more hold a tile, and rows lie in line."""
+    warpgroups = target.mma_warpgroups(m, n) or 1
+    holds = not target.has_tensor_memory and target.mma.issuer != WARP
+    if not holds or warpgroups < 2:
+        return f"two warpgroups must hold a tile for each to store its rows, got {m}x{n} sums"
+    if turned:
+        return "rows of a warpgroup must lie in line, got exchanged operands"
+    return "the rows of a tile must be of one matrix, got those of a group" if in_groups else None
+
+
 @functools.cache
 def staged_piece(m: int, n: int, columns: int, item_bytes: int) -> str | None:
     """A piece of a staged store is one swizzle span wide."""

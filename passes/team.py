@@ -8,9 +8,21 @@ from typing import Any, NamedTuple
 
 from ..dialects import sm
 from ..dialects.mlir import ir
-from ..dialects.sm.threads import LANE, TEAMS, ConvergeOp, CtaPlaceOp, RunOp, TeamOp, WarpsOp
+from ..dialects.sm.threads import (
+    LANE,
+    TEAMS,
+    WARPGROUP,
+    ConvergeOp,
+    CtaPlaceOp,
+    RunOp,
+    TeamOp,
+    WarpsOp,
+)
+from ..dialects.target import WARPGROUP_THREADS
 from ..dialects.tile import KernelOp
 from .base import refused
+
+PARTS_BARRIER = 8  # of named barriers, the first that parts of a team meet at
 
 
 class Team(NamedTuple):
@@ -46,9 +58,13 @@ class Team(NamedTuple):
         """All of them wait for each other, and learn whether a flag holds in one of them."""
         return sm.AnyBarrierOp.of(flag, id=self.barrier, threads=self.threads).holds
 
-    def meet(self) -> None:
-        """All of them wait for each other."""
-        sm.NamedBarrierOp.of(id=self.barrier, threads=self.threads)
+    def meet(self, parts: int = 1) -> None:
+        """All of them wait for each other, or those of each of so many warpgroups."""
+        if parts == 1:
+            sm.NamedBarrierOp.of(id=self.barrier, threads=self.threads)
+            return
+        each = {"id": PARTS_BARRIER, "parts": parts, "threads": self.threads // parts}
+        sm.PartBarrierOp.of(self.thread // WARPGROUP_THREADS, **each)
 
 
 def team_op(owner: Any) -> TeamOp:
@@ -76,9 +92,10 @@ def place_op(kernel: KernelOp) -> CtaPlaceOp:
 
 
 @contextmanager
-def by_one_lane() -> Iterator[None]:
-    """Emit the body for one lane of the team; its warp converges behind it."""
-    region = RunOp(by=ir.StringAttr.get(LANE))
+def by_one_lane(parts: int = 1) -> Iterator[None]:
+    """Emit the body for one lane of the team, or of each of so many warpgroups; its warp converges
+    behind it."""
+    region = RunOp(by=ir.StringAttr.get(LANE if parts == 1 else WARPGROUP))
     ConvergeOp()
     with ir.InsertionPoint(region.body.blocks.append()):
         yield

@@ -277,6 +277,11 @@ class Problem:
         return 2 * self.m if self.grouped == "m" else self.m
 
     @property
+    def has_epilogue(self) -> bool:
+        """Whether more is done with sums than to convert them, or other operands are read."""
+        return self.epilogue_instructions > 0 or bool(self.beside)
+
+    @property
     def cut(self) -> bool:
         """Whether rows are grouped, and some groups have more of them than the least tile."""
         return self.grouped == "m" and self.most_rows > GROUP_ROWS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...dialects.short_legality import short_steps
 from ...dialects.target import Target
+from .apart import stores_apart
 from .extents import round_up
 from .problem import Problem, Schedule
 
@@ -15,7 +16,7 @@ ran none slower without, and that with 0.4 % no faster."""
 
 def passes_of(problem: Problem, schedule: Schedule, target: Target) -> str:
     """The pipeline of a schedule for a problem."""
-    passes = schedule.pipeline()
+    passes = schedule.pipeline(stores_apart(problem, schedule, target))
     return f"{passes},{SKIP_ZEROS}" if _has_zeros(problem, schedule, target) else passes
 
 

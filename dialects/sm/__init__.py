@@ -43,6 +43,7 @@
                           sm.expect_more and sm.arrive_expect_more of a number that a launch says
     sm.fence              orders what this thread did in one way with what follows in another
     sm.named_barrier      some warps meet; sm.cta_barrier and sm.cluster_barrier all threads
+    sm.part_barrier       some of a team's warps meet by themselves, each part of it at its own
     sm.any_barrier        some warps meet, and learn whether a flag holds in one of their threads
     sm.count_arrival      counts a thread in global memory, and says who comes last
     sm.await_grids        waits for the grids before; sm.launch_dependents lets those after start
@@ -93,6 +94,7 @@ from .barriers import (
     GiveTurnOp,
     LaunchDependentsOp,
     NamedBarrierOp,
+    PartBarrierOp,
     WaitBarrierOp,
 )
 from .copies import (
@@ -241,6 +243,7 @@ __all__ = [
     "NamedBarrierOp",
     "NarrowOp",
     "OperandOp",
+    "PartBarrierOp",
     "PinOp",
     "PositionOp",
     "PositionType",

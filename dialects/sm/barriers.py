@@ -147,6 +147,25 @@ class NamedBarrierOp(Instruction, name="named_barrier"):
         return _verify_meeting(self)
 
 
+class PartBarrierOp(Instruction, name="part_barrier"):
+    """`threads` threads of the CTA, the `part`-th of `parts` sets of whole warps, meet alone.
+
+    Barriers `id` to `id` + `parts` - 1 of the CTA are for this alone, one for each set.
+    """
+
+    part: ext.Operand[I32]
+    id: ir.IntegerAttr
+    parts: ir.IntegerAttr
+    threads: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        if not verify_range(self, "parts", 2, NAMED_BARRIERS - 1):
+            return False
+        if not verify_range(self, "id", 1, NAMED_BARRIERS - self.parts.value):
+            return False
+        return _verify_threads(self)
+
+
 class AwaitTurnOp(Instruction, name="await_turn"):
     """The threads of the `turn`-th of so many warpgroups wait until they have been given the turn.
 
@@ -205,6 +224,10 @@ def _verify_turns(op: AwaitTurnOp | GiveTurnOp) -> bool:
 def _verify_meeting(op: NamedBarrierOp | AnyBarrierOp) -> bool:
     if not verify_range(op, "id", 0, NAMED_BARRIERS - 1):
         return False
+    return _verify_threads(op)
+
+
+def _verify_threads(op: NamedBarrierOp | AnyBarrierOp | PartBarrierOp) -> bool:
     threads = op.threads.value
     if threads % 32 or not 32 <= threads <= 1024:
         return refuse(op, f"threads must be whole warps, 32 to 1024, got {threads}")

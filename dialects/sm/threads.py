@@ -13,8 +13,9 @@ from ..verify import refuse
 from .types import Sm
 
 # From all threads of a team to one thread of a cluster: each is part of the one before.
-TEAM, WARP, LANE, ISSUER, FIRST = "team", "warp", "lane", "issuer", "first"
-WHO = (TEAM, WARP, LANE, ISSUER, FIRST)
+TEAM, WARP, WARPGROUP = "team", "warp", "warpgroup"
+LANE, ISSUER, FIRST = "lane", "issuer", "first"
+WHO = (TEAM, WARP, WARPGROUP, LANE, ISSUER, FIRST)
 # PTX ISA, barrier: a CTA has 16 named barriers. `bar.sync 0` is the one of all threads.
 NAMED_BARRIERS = 16
 WARPS_MAX = 32
@@ -129,9 +130,10 @@ class CtaPlaceOp(Sm.Operation, name="cta_place"):
 class RunOp(Sm.Operation, name="run", traits=[ir.NoTerminatorTrait]):
     """The body is for the threads that `by` names alone; the others go on behind it at once.
 
-    "warp" is one elected lane of each warp of the team, "lane" that of its first warp. "issuer" is
-    that lane in the leader CTA of a pair, which issues the pair's MMAs, and "first" that lane in
-    the first CTA of a cluster; in a "lane" region they are the lane that is there already.
+    "warp" is one elected lane of each warp of the team, "warpgroup" that of the first of every four
+    warps, "lane" that of its first warp. "issuer" is that lane in the leader CTA of a pair, which
+    issues the pair's MMAs, and "first" that lane in the first CTA of a cluster; in a "lane" region
+    they are the lane that is there already.
     """
 
     by: ir.StringAttr
@@ -144,7 +146,7 @@ class RunOp(Sm.Operation, name="run", traits=[ir.NoTerminatorTrait]):
         if len(self.body.blocks) != 1 or len(self.body.blocks[0].arguments):
             return refuse(self, "the body must be one block without arguments")
         around = who_runs(self)
-        if around == WARP or WHO.index(by) <= WHO.index(around):
+        if around in (WARP, WARPGROUP) or WHO.index(by) <= WHO.index(around):
             return refuse(self, f"{by!r} must stand where more threads run, got it in {around!r}")
         return True
 

@@ -7,7 +7,7 @@ from ..entry_names import name_refusal
 from ..integer_types import I1
 from ..layout import MAJORS
 from ..mlir import ext, ir
-from ..ragged_maps import plain_box
+from ..ragged_maps import parts_of_rows
 from ..tile_types import (
     DYNAMIC,
     AccumulatorType,
@@ -242,6 +242,9 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
     stored by TMA where `to` is a tensor map, or by all threads where `to` is the view itself. What
     lies outside the view is dropped. `write` says how threads write a piece: "rows", each its own,
     or "matrices" of 8x8 16-bit elements (stmatrix). The region is f, as in `tile.matmul`.
+
+    Where the boxes of the map have fewer rows than a piece, each warpgroup writes and stores its
+    own rows of all pieces, and waits for no other.
     """
 
     acc: ext.Operand[AccumulatorType]
@@ -263,8 +266,8 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
             )
         if not verify_stored_to(self):
             return False
-        box = [layout.span, layout.rows]
-        if isinstance(self.to.type, TensorMapType) and plain_box(self.to.type) != box:
+        if isinstance(self.to.type, TensorMapType) and not parts_of_rows(self.to.type, layout):
+            box = [layout.span, layout.rows]
             return refuse(self, f"the box must be {box}, got {self.to.type.box}")
         if self.write.value == "matrices" and not can_write_matrices(layout):
             return refuse(self, f"matrices need 16-bit elements, 16 columns or more, got {layout}")
@@ -272,6 +275,13 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
             return refuse(self, f"rows need a staging whose rows lie in line, got {layout}")
         element = stored_element(self.to.type)
         return verify_epilogue(self, self.epilogue, self.acc.type.element, element)
+
+    @property
+    def parts(self) -> int:
+        """How many warpgroups store their own rows, each by itself; 1 where all store together."""
+        if not isinstance(self.to.type, TensorMapType):
+            return 1
+        return parts_of_rows(self.to.type, self.staging.type.tiles[0].layout)
 
 
 class ElementOp(Tile.Operation, name="element"):

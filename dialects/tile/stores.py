@@ -6,7 +6,8 @@ from typing import Any
 from ..integer_types import I32
 from ..layout import SPAN_BYTES
 from ..mlir import ext, ir
-from ..ragged_maps import plain_box
+from ..ragged_maps import parts_of_rows
+from ..sm.threads import WARPGROUP, who_runs
 from ..tile_types import AccumulatorType, SmemType, TensorMapType, Tile, element_bytes, extent_of
 from ..verify import refuse, verify_boxes_swizzle
 
@@ -51,7 +52,8 @@ class TmaStoreOp(Tile.Operation, name="tma_store"):
     """`view[i*M + r, j*N + start + c] = buffer[r, c]` by TMA, dropped outside the view.
 
     M and N are those of a tile of C, `extents`. A buffer whose rows are contiguous ("mn") is stored
-    a chunk at a time, as columns of the view, which are contiguous then.
+    a chunk at a time, as columns of the view, which are contiguous then. Where boxes have fewer
+    rows than the buffer, the lane of a warpgroup that runs the op stores the rows of its own.
     """
 
     map: ext.Operand[TensorMapType]
@@ -63,9 +65,13 @@ class TmaStoreOp(Tile.Operation, name="tma_store"):
 
     def verify_invariants(self) -> bool:
         layout = self.buffer.type.layout
-        if plain_box(self.map.type) != [layout.span, layout.rows]:
+        parts = parts_of_rows(self.map.type, layout)
+        if not parts:
             wanted = [layout.span, layout.rows]
             return refuse(self, f"the box must be {wanted}, got {self.map.type.box}")
+        if parts > 1 and who_runs(self) != WARPGROUP:
+            rule = "a lane of each warpgroup must store its part"
+            return refuse(self, f"{rule}, got it where {who_runs(self)!r} runs")
         return verify_boxes_swizzle(self, self.buffer.type)
 
 

@@ -210,8 +210,9 @@ def _end(kernel: KernelOp, owner: Any) -> None:
     if walk(kernel, ReducedStoreOp) and not walk(owner, ReducedStoreOp):
         ConvergeOp()
         sm.ClusterBarrierOp.of(releases=True)
-    if any(not stored_by_threads(store) for store in walk(owner, StagedStoreOp)):
-        with by_one_lane():
+    stores = [store for store in walk(owner, StagedStoreOp) if not stored_by_threads(store)]
+    if stores:
+        with by_one_lane(max(store.parts for store in stores)):
             sm.BulkWaitOp.of(pending=0)
 
 
@@ -248,17 +249,17 @@ def _pass_on(
     store: StagedStoreOp, piece: Callable[..., Piece], start: ir.Value, vectors: Mapping
 ) -> None:
     """A piece on its way through the buffer whose turn it is; `vectors` are there for all."""
-    team, ring = Team.of(store), store.staging
+    team, ring, parts = Team.of(store), store.staging, store.parts
     loads = [load for load in loads_of(store) if not load.is_vector]
     buffer = StagingBufferOp(staging=ring, buffer=ring.type.tiles[0]).buffer
-    with by_one_lane():
+    with by_one_lane(parts):
         sm.BulkWaitOp.of(pending=ring.type.stages - 1)
-    team.meet()
+    team.meet(parts)
     piece(buffer, start, vectors | await_pieces(loads)).write()
     where = {"map": store.to, "i": store.i, "j": store.j, "start": start}
     sm.FenceOp.of(kind="async_shared")
-    team.meet()
-    with by_one_lane():
+    team.meet(parts)
+    with by_one_lane(parts):
         TmaStoreOp(buffer=buffer, extents=integers(list(stored_tile(store))), **where)
         sm.BulkCommitOp.of()
         load_later(loads, start)

@@ -208,6 +208,7 @@ INSTRUCTIONS = {
     sm.LaunchDependentsOp,
     sm.MapaOp,
     sm.NamedBarrierOp,
+    sm.PartBarrierOp,
     sm.AnyBarrierOp,
     sm.CountArrivalOp,
     sm.NarrowOp,

@@ -15,6 +15,7 @@ from ...dialects.sm.threads import (
     ISSUER,
     TEAM,
     WARP,
+    WARPGROUP,
     EarlyOp,
     FirstWarpOp,
     PrologueOp,
@@ -22,7 +23,7 @@ from ...dialects.sm.threads import (
     WarpsOp,
     who_runs,
 )
-from ...dialects.target import WARP_THREADS
+from ...dialects.target import WARP_THREADS, WARPGROUP_WARPS
 from .. import build
 from ..base import operations_named, refused
 from ..clone import is_pure
@@ -116,8 +117,11 @@ def _team(scope: Scope, op: WarpsOp) -> list[Any]:
 def _region(scope: Scope, op: RunOp) -> list[Any]:
     """An `if` for the threads that the region is for, of those that are there."""
     by = op.by.value
-    if by == WARP:
+    if by in (WARP, WARPGROUP):
         condition = elect(scope.target, Team.of(op).lane)
+        if by == WARPGROUP:
+            warp = Team.of(op).thread // WARP_THREADS
+            condition = build.both(condition, build.equal(warp % WARPGROUP_WARPS, 0))
     else:
         lane = Team.of(op).leader if who_runs(op) == TEAM else None
         issues = scope.place.issues if by == ISSUER else None

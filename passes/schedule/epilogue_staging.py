@@ -29,7 +29,8 @@ from ...dialects import legality, store_legality
 from ...dialects.layout import TileLayout, widest_swizzle
 from ...dialects.mlir import ir
 from ...dialects.pipe import CreateOp, RingType
-from ...dialects.ragged_maps import ragged_map
+from ...dialects.ragged_maps import part_map, ragged_map
+from ...dialects.sm.threads import TEAM, WARPGROUP
 from ...dialects.target import Target
 from ...dialects.tile import (
     WRITES,
@@ -102,6 +103,12 @@ class EpilogueStaging:
     they need of the others before the main loop, and keep it. With registers they do so of columns,
     too.
 
+    `by` says who writes and stores a piece together: the team of all threads that hold sums, or
+    each warpgroup its own rows of it. Then none waits for another: one may store while another
+    still multiplies, which TMA does while operands of the next tile arrive. It needs two warpgroups
+    that hold a tile, and what the epilogue reads must come to each by itself: vectors as threads
+    read them or to registers, and no pieces ahead.
+
     Where TMA cannot address the rows of C, threads store C as before, and a remark says so; with
     mma.sync they store the pieces. They write as many as there are buffers before they meet and
     store them: auto is all pieces of a tile, up to 64 KiB. Such buffers take no memory of their own
@@ -114,6 +121,7 @@ class EpilogueStaging:
     write: str = option("auto", one_of("auto", *WRITES), "auto, rows or matrices")
     vectors: str = option("threads", one_of(*VECTORS), "threads, ahead or registers")
     ahead: int = option(0, parse_count, "0 or a number of pieces on their way at once")
+    by: str = option(TEAM, one_of(TEAM, WARPGROUP), "team or warpgroup")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
@@ -167,7 +175,8 @@ class EpilogueStaging:
         if not reason:
             _check_room(kernel, store, buffers * layout.slot_bytes, target)
         write = self._write(store, layout, target)
-        new = _staged(kernel, store, layout, buffers, write, by_tma=not reason)
+        parts = 1 if reason else self._parts(store, target, turned)
+        new = _staged(kernel, store, layout, (buffers, 0 if reason else parts), write)
         if not reason:
             self._bring_operands(kernel, new, target, log)
         return True
@@ -184,6 +193,21 @@ class EpilogueStaging:
             read_ahead(kernel, store, target, ("", "m"), log)
         if brought:
             _check_pieces(kernel, store, target)
+
+    def _parts(self, store: StoreOp, target: Target, turned: bool) -> int:
+        """How many warpgroups store by themselves, 1 where all store together."""
+        if self.by == TEAM:
+            return 1
+        beside = {"ahead": self.ahead > 0, "vectors=ahead": self.vectors == "ahead"}
+        asked = [name for name, is_asked in beside.items() if is_asked]
+        in_groups = rows_of_group(store.view) is not None
+        m, n = store.acc.type.shape
+        broken = store_legality.stored_by_warpgroups(target, m, n, turned, in_groups)
+        require(store, broken, "use by=team", "epilogue-staging: ")
+        if asked:
+            rule = "epilogue-staging: what comes ahead is for all warpgroups together"
+            raise refused(store, f"{rule}, got by={self.by} and {asked[0]}; leave one out")
+        return target.mma_warpgroups(m, n) or 1
 
     def _stage_quantized(
         self, kernel: KernelOp, store: StoreQuantizedOp, target: Target, log: PassLog
@@ -278,13 +302,17 @@ def _why_not_by_tma(store: StoreOp, piece: TileLayout, target: Target) -> str | 
 
 
 def _staged(
-    kernel: KernelOp, store: StoreOp, piece: TileLayout, buffers: int, write: str, by_tma: bool
+    kernel: KernelOp, store: StoreOp, piece: TileLayout, many: tuple[int, int], write: str
 ) -> StagedStoreOp:
-    """The store through a ring of so many buffers, in the place of one by threads alone."""
+    """The store through a ring, in the place of one by threads alone.
+
+    `many` are the buffers, and the parts that TMA stores, 0 where threads do.
+    """
+    buffers, parts = many
     smem = SmemType.of(piece, store.view.type.element_type)
     top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
     with top, store.location:
-        to = _map(store.view, smem) if by_tma else store.view
+        to = _map(store.view, smem, parts) if parts else store.view
         staging = CreateOp(ring=RingType.of(buffers, [smem])).ring
     with ir.InsertionPoint(store), store.location:
         where = {"to": to, "staging": staging, "i": store.i, "j": store.j}
@@ -307,9 +335,11 @@ def _in_buffers(kernel: KernelOp) -> str:
     return f" in {counts[0]} buffers" if counts else ""
 
 
-def _map(view: Any, smem: SmemType) -> ir.Value:
-    """The tensor map by which TMA stores pieces; of a group's rows it ends with them."""
+def _map(view: Any, smem: SmemType, parts: int) -> ir.Value:
+    """The tensor map by which TMA stores parts of pieces; of a group's rows it ends with them."""
     whole = map_type(view.type, smem, 2, lambda _: None)
+    if parts > 1:
+        whole = part_map(whole, parts)
     turned = transposed_of(view)
     rows = rows_of_group(view if turned is None else turned.view)
     return map_of_view(view, whole if rows is None else ragged_map(whole))

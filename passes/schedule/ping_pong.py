@@ -77,6 +77,7 @@ class PingPong:
         target = target_of(module)
         consumer, load = _roles(kernel, target)
         _check_consumer(consumer)
+        _check_stores(consumer)
         shared = walk(consumer, StagedStoreOp), walk(consumer, LoadAheadOp)
         stagings = [_share_out(store, store.staging, "buffers") for store in shared[0]]
         stagings += [
@@ -125,6 +126,14 @@ def _check_consumer(consumer: RoleOp) -> None:
     m, n = accumulator.acc.type.shape
     broken = legality.consumer_warpgroups(m, n, warpgroups)
     require(accumulator, broken, "use a smaller tile, as 128x128 or 64x256", "ping-pong: ")
+
+
+def _check_stores(consumer: RoleOp) -> None:
+    """Refuse stores of parts: a consumer is one warpgroup."""
+    for store in walk(consumer, StagedStoreOp):
+        if store.parts > 1:
+            rule = "ping-pong: each consumer is one warpgroup and stores by itself"
+            raise refused(store, f"{rule}, got a store of {store.parts} parts; use by=team")
 
 
 def _share_out(op: Any, ring: ir.Value, what: str) -> tuple[ir.Value, ir.Value]:

@@ -42,6 +42,16 @@ from sm_texts import descriptor, kernel, message_of, mma, scaling_mma
             "sm.named_barrier: id must be 0 to 15, got 16",
         ),
         (
+            '"sm.part_barrier"(%i) {id = 15 : i64, parts = 2 : i64, threads = 128 : i64} : (i32) '
+            "-> ()",
+            "sm.part_barrier: id must be 1 to 14, got 15",
+        ),
+        (
+            '"sm.part_barrier"(%i) {id = 8 : i64, parts = 2 : i64, threads = 100 : i64} : (i32) '
+            "-> ()",
+            "sm.part_barrier: threads must be whole warps, 32 to 1024, got 100",
+        ),
+        (
             '"sm.await_turn"(%i) {id = 0 : i64, turns = 2 : i64} : (i32) -> ()',
             "sm.await_turn: id must be 1 to 14, got 0",
         ),

@@ -316,6 +316,14 @@ WEIGHTS = [
         (f"{NUMERICS}/weights/test_weights.py",),
     ),
 ]
+STORED_APART = [
+    Fault(
+        "stores apart: each warpgroup stores the first one's rows of a piece",
+        "        row, buffer = row + first, buffer + first * layout.span_bytes",
+        "        row = row + first",
+        (f"{NUMERICS}/epilogues/test_stores_apart.py",),
+    ),
+]
 READ_AHEAD = [
     Fault(
         "reads ahead: all pairs of a thread take the columns of its first",
@@ -421,4 +429,5 @@ FAULTS = [
     *SHIFTS,
     *LEVEL,
     *NAMES,
+    *STORED_APART,
 ]

@@ -43,7 +43,7 @@ ROWS = {
     ),
     "unknown threads": (
         replace('by = "lane"', 'by = "thread"'),
-        "sm.run: by must be one of ('warp', 'lane', 'issuer', 'first'), got 'thread'",
+        "sm.run: by must be one of ('warp', 'warpgroup', 'lane', 'issuer', 'first'), got 'thread'",
     ),
     "a lane of a lane": (
         again_around_acquire,

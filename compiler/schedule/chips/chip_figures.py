@@ -87,6 +87,7 @@ class ChipFigures:
     store_request: Figure = UNUSED
     step_least: Figure = UNUSED
     next_tile: Figure = UNUSED
+    together_share: Figure = UNUSED
     group_walk: Figure = UNUSED
     group_turns: Figure = UNUSED
     second_share: Figure = UNUSED
@@ -223,6 +224,9 @@ HOPPER = replace(
     store_request=Figure(4.5, "cycles", f"{FITTED}: tiles of 16 to 64 columns, 64 and 128 rows"),
     step_least=Figure(270, "cycles", f"{FITTED}: tiles of few columns, K of 64 and 128"),
     group_walk=Figure(3500, "cycles", "an H200: 128 groups, 128x256 tiles and 128x128 in turns"),
+    together_share=Figure(
+        0.03, "us/us", "an H200: seven epilogues of eight shapes, tiles of 128x256 and in turns"
+    ),
     next_tile=Figure(540, "cycles", f"{FITTED}: several small tiles a CTA, or larger ones"),
     dram_share=Figure(0.23, "us/us", f"{FITTED}: also orders along M and grouped by 8"),
     multicast=Figure(0, "B/B", "an H200: no tile was faster for it, what arrives is the limit"),
@@ -307,6 +311,7 @@ OF_GPUS = {
         shared_twice=Figure(45.6, "cycles", ITS_TIMES),
         step_least=Figure(194, "cycles", ITS_TIMES),
         next_tile=Figure(250, "cycles", ITS_TIMES),
+        together_share=UNUSED,
         group_turns=Figure(0.12, "us/us", f"{H100}: ragged groups of 512 rows, K 5120 to 14336"),
         beside_rate=Figure(
             4, "B/cycle", f"{H100}: a residual of seven shapes, read by threads and brought by TMA"

@@ -9,7 +9,7 @@
     one tile a CTA   waves × (start + fill + main loop + epilogue)
     persistent       start + fill + tiles a CTA × max(main loop, epilogue) + last epilogue
     issuers store    start + fill + tiles a CTA × (main loop + epilogue): one role does both, and
-                     a little from one tile to the next
+                     a little from one tile to the next, a share of both where an epilogue computes
     ping-pong        as persistent, two tiles no faster than one's main loop and epilogue, and a
                      share of what is hidden
     total            the larger of that and start + fill + the bytes that DRAM must move + epilogue,
@@ -55,6 +55,9 @@ SERVED_AT_ONCE = 16  # CTAs that begin with the same rows and don't wait for eac
 TURNS_AHEAD = 1
 """So many slots more than it has the ring of consumers in turns stands for, where rows are grouped:
 fitted to an H100's times of 64x256 with four and five stages, of eleven shapes."""
+TURNS_BESIDE = 0.5
+"""The same where pieces of a residual lie in the place of stages: of 128x128 and twelve shapes an
+H200 took as long with five stages as with six without it, and 4 % longer with four."""
 
 
 def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
@@ -149,7 +152,7 @@ def spans_of(
     gathered = gathered_cycles(problem, schedule, target)
     rounds, fill, dram_us, early_us = order
     start = start_cycles(schedule, target)
-    work = work_cycles(schedule, rounds, main, epilogue, fill + start, target)
+    work = work_cycles(problem, schedule, rounds, (main, epilogue, fill + start), target)
     work *= uneven_groups(problem, schedule, target)
     work_us = microseconds(target, work + gathered)
     streaming_us = dram_us + microseconds(target, fill + start + (epilogue + gathered))
@@ -205,21 +208,26 @@ def cluster_cycles(ctas: int, chip: ChipFigures) -> float:
 
 
 def work_cycles(
+    problem: Problem,
     schedule: Schedule,
     rounds: int,
-    main: float,
-    epilogue: float,
-    before: float,
+    tile: tuple[float, float, float],
     target: Target,
 ) -> float:
+    """Cycles of the busiest multiprocessor, of a tile's main loop, its epilogue and what is before
+    the first one's."""
+    main, epilogue, before = tile
+    between = 0.0
+    if problem.has_epilogue:
+        between = figures(target).together_share * (main + epilogue)
     if schedule.scheduler == "none":
-        return rounds * (before + main + epilogue)
+        return rounds * (before + main + epilogue) + (rounds - 1) * between
     if schedule.ping_pong:
         period = max(main, (main + epilogue) / 2)
         period += figures(target).second_share * min(main, epilogue)
         return before + (rounds - 1) * period + main + epilogue
-    between = (rounds - 1) * figures(target).next_tile
-    return before + rounds * (main + epilogue) + between
+    between += figures(target).next_tile
+    return before + rounds * (main + epilogue) + (rounds - 1) * between
 
 
 def microseconds(target: Target, cycles: float) -> float:
@@ -255,9 +263,14 @@ def refill_cycles(problem: Problem, schedule: Schedule, step: float, target: Tar
 
     Where slots are released one step late (`release_steps`), one of them is always held back.
     """
-    ring = max(1, schedule.stages - held_slots(problem, schedule, target))
-    ring += TURNS_AHEAD if problem.cut and schedule.ping_pong else 0
+    ring: float = max(1, schedule.stages - held_slots(problem, schedule, target))
+    ring += turns_ahead(problem) if schedule.ping_pong else 0
     return refilled(problem.k_tiles(schedule), ring, step, figures(target).tma_latency)
+
+
+def turns_ahead(problem: Problem) -> float:
+    """Slots more than it has that the ring of consumers in turns stands for."""
+    return TURNS_AHEAD if problem.cut else TURNS_BESIDE if problem.beside else 0
 
 
 def held_slots(problem: Problem, schedule: Schedule, target: Target) -> int:
@@ -267,7 +280,7 @@ def held_slots(problem: Problem, schedule: Schedule, target: Target) -> int:
     return int(target.awaits_mmas and releases_late(target, m, n, *scales))
 
 
-def refilled(steps: int, ring: int, step: float, latency: float) -> float:
+def refilled(steps: int, ring: float, step: float, latency: float) -> float:
     """Cycles of so many steps. A full ring of loads is in flight at a time: as many steps as a ring
     has slots cost a latency and a step more, but for those of the last ring."""
     later = max(0.0, steps / ring - 1)

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 from ..estimates.costs import gathered_cycles
 from ..estimates.estimate import (
-    TURNS_AHEAD,
     Order,
     Step,
     epilogue_cycles,
@@ -30,6 +29,7 @@ from ..estimates.estimate import (
     spans_of,
     start_cycles,
     step_of,
+    turns_ahead,
     work_cycles,
 )
 from ..estimates.l2_costs import l2_cycles
@@ -66,7 +66,7 @@ class TileBounds:
         m, n, _ = face.tile.tile
         self.tile = tile = face.tile.but(tile=(m, n, depth))
         self._k_bytes = depth * problem.element_bytes
-        self._ahead = TURNS_AHEAD if problem.cut else 0
+        self._ahead = turns_ahead(problem)
         self._steps, self._stage_bytes = problem.k_tiles(tile), problem.stage_bytes(tile)
         self._stages = stages_beside(0, self._stage_bytes, target)
         self._steps_of: dict[tuple[tuple[int, int], int, int, str], Step] = {}
@@ -206,7 +206,7 @@ class TileBounds:
 
     def _main(self, steps: int, step: float, rounds: int, stages: int) -> float:
         """Cycles of a main loop with so many stages."""
-        ring = max(1, min(stages, rounds * steps) - self._face.held)
+        ring: float = max(1, min(stages, rounds * steps) - self._face.held)
         ring += self._ahead
         latency = self._chip.tma_latency
         if ring * step >= latency + step:  # loads are there in time, as they are in most
@@ -233,7 +233,8 @@ class TileBounds:
         target, combined_us = self.target, self._face.every.total_us
         for stages, epilogue in rings:
             main = self._main(self._steps, step, rounds, stages)
-            work = work_cycles(order, rounds, main, epilogue, before, target)
+            tile = main, epilogue, before
+            work = work_cycles(self.problem, order, rounds, tile, target)
             ends = before + epilogue
             us = combined_us(work, rounds * main, ends, known.dram_us, known.early_us)
             least_us = us if us < least_us else least_us

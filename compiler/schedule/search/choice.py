@@ -86,11 +86,33 @@ def in_order(schedule: Schedule, target: Target) -> Schedule:
 
 
 def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
-    """The table's entry for a problem, if its schedule keeps every rule."""
+    """The table's entry for a problem, if its schedule keeps every rule and computes the problem's
+    epilogue no slower than another, as far as the entry's was a shorter one."""
     tuned = tuned_schedule(problem, target)
     if tuned is None or broken_rule(problem, tuned.schedule, target):
         return None
-    return replace(tuned, schedule=with_vectors(problem, tuned.schedule, target))
+    tuned = replace(tuned, schedule=with_vectors(problem, tuned.schedule, target))
+    return None if _overtaken(problem, tuned, target) else tuned
+
+
+def _overtaken(problem: Problem, tuned: Tuned, target: Target) -> bool:
+    """Whether what an epilogue adds makes another schedule faster than a measured one.
+
+    The measured one was the faster of both with the entry's epilogue, by as much as the estimate
+    says or more than nothing. So the longer epilogue must cost it more than that beyond the other.
+    """
+    without = replace(problem, epilogue_instructions=tuned.problem.epilogue_instructions)
+    if problem.epilogue_instructions <= without.epilogue_instructions:
+        return False
+    found = fastest(problem, target)
+    if found is None:
+        return False
+    with_it, bare = (
+        [estimate(each, one, target).total_us for one in (tuned.schedule, found)]
+        for each in (problem, without)
+    )
+    lead = max(0.0, bare[1] - bare[0])
+    return (with_it[0] - bare[0]) - (with_it[1] - bare[1]) > lead
 
 
 def explain_schedule(spec: MatmulSpec, target: Target) -> Choice:

@@ -180,7 +180,8 @@ class Face(Arriving):
         us = every.total_us(rounds * (loops + ends), rounds * loops, ends, once_us)
         for one in self.several if rounds > 1 else ():
             epilogue = self.least_epilogue_of(one)
-            work = work_cycles(one, rounds, loops, epilogue, before, every.target)
+            tile = loops, epilogue, before
+            work = work_cycles(every.problem, one, rounds, tile, every.target)
             us = min(us, every.total_us(work, rounds * loops, before + epilogue, dram_us))
         return us
 

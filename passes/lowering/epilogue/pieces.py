@@ -11,6 +11,8 @@ from functools import partial
 from ....dialects import sm
 from ....dialects.fragments import ROWS
 from ....dialects.mlir import ir, llvm
+from ....dialects.ragged_maps import plain_box
+from ....dialects.target import WARPGROUP_THREADS
 from ....dialects.tile import ElementOp
 from ....dialects.tile.ahead import HeldElementOp, ReadBesideOp, StagedElementOp
 from ....dialects.tile.pieces import (
@@ -184,7 +186,7 @@ def _unit_behind(index: int) -> tuple[int, int]:
 
 
 def lower_tma_store(scope: Scope, op: TmaStoreOp) -> None:
-    """One box of the view, or one for each chunk of a buffer of columns."""
+    """One box of the view, or one for each chunk of a buffer of columns; of a warpgroup's rows."""
     (m, n), layout = integers_of(op.extents), op.buffer.type.layout
     column = build.as_i32(op.j) * n + op.start
     if layout.major == "mn":
@@ -194,8 +196,12 @@ def lower_tma_store(scope: Scope, op: TmaStoreOp) -> None:
             buffer = build.shared_at(lowered(op.buffer) + chunk * layout.chunk_bytes)
             sm.TmaStoreOp.of(map_, buffer, coordinates)
         return
-    map_, coordinates = map_at(op.map, [column, build.as_i32(op.i) * m])
-    sm.TmaStoreOp.of(map_, build.shared_at(lowered(op.buffer)), coordinates)
+    rows, buffer, row = plain_box(op.map.type)[1], lowered(op.buffer), build.as_i32(op.i) * m
+    if rows < layout.rows:
+        first = Team.of(op).thread // WARPGROUP_THREADS * rows
+        row, buffer = row + first, buffer + first * layout.span_bytes
+    map_, coordinates = map_at(op.map, [column, row])
+    sm.TmaStoreOp.of(map_, build.shared_at(buffer), coordinates)
 
 
 def lower_part_place(_: Scope, op: PartPlaceOp) -> ir.Value:

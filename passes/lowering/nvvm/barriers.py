@@ -100,6 +100,11 @@ def named_barrier(op: sm.NamedBarrierOp) -> None:
     nvvm.barrier(barrier_id=build.constant(op.id.value), number_of_threads=threads)
 
 
+def part_barrier(op: sm.PartBarrierOp) -> None:
+    number = build.as_value(op.part + op.id.value)
+    nvvm.barrier(barrier_id=number, number_of_threads=build.constant(op.threads.value))
+
+
 def any_barrier(op: sm.AnyBarrierOp) -> ir.Value:
     """bar.red.or.pred."""
     where = [build.constant(op.id.value), build.constant(op.threads.value)]
@@ -200,6 +205,7 @@ PATTERNS = {
     sm.GiveTurnOp: give_turn,
     sm.ConvergeOp: converge,
     sm.NamedBarrierOp: named_barrier,
+    sm.PartBarrierOp: part_barrier,
     sm.AnyBarrierOp: any_barrier,
     sm.CountArrivalOp: count_arrival,
     sm.CtaBarrierOp: cta_barrier,

@@ -11,7 +11,9 @@ from tilewright.compiler.calls.operands.scaled_sides import sums_of
 from tilewright.compiler.driver import compile_matmul, plan_passes
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.schedule.chips.chip_figures import figures
+from tilewright.compiler.schedule.problem import Problem
 from tilewright.compiler.schedule.search.choice import choose_schedule
+from tilewright.compiler.schedule.short_steps import passes_of
 from tilewright.compiler.spec import TWO_LEVEL, MatmulSpec
 from tilewright.dialects.errors import OptionError
 from tilewright.dialects.target import GPUS, find_target
@@ -24,7 +26,8 @@ def test_an_h100_has_schedules_of_its_own_and_code_for_its_chip():
     h100, h200 = find_target("h100"), find_target("h200")
     assert choose_schedule(LARGE, h100) != choose_schedule(LARGE, h200)
     planned = plan_passes(LARGE, target="h100", pipeline=None, preset=None)
-    assert choose_schedule(LARGE, h100).pipeline() in ",".join(str(call) for call in planned.calls)
+    passes = passes_of(Problem.of(LARGE, h100), choose_schedule(LARGE, h100), h100)
+    assert passes in ",".join(str(call) for call in planned.calls)
     compiled = compile_matmul(MatmulSpec(64, 64, 64), target="h100", until="ptx")
     assert compiled.target == "sm_90a" and ".target sm_90a" in compiled.ptx
 

@@ -52,6 +52,19 @@ def test_a_measured_schedule_goes_before_the_estimate(table):
     )
 
 
+@pytest.mark.parametrize(("instructions", "taken"), [(0, True), (6, False)])
+def test_a_longer_epilogue_takes_what_hides_it(tmp_path, monkeypatch, instructions, taken):
+    """Two warpgroups share the tile that was measured, and none multiplies while they compute."""
+    spec, together = MatmulSpec(4096, 4096, 4096), Schedule((128, 256, 64), 4, staging=(64, 2))
+    together = replace(together, scheduler="static", order="grouped")
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    write_table(tmp_path / "sm_90a.json", [entry(spec, together, 180.0)])
+    longer = replace(spec, epilogue_instructions=instructions)
+    assert (explain_schedule(longer, HOPPER).tuned is not None) == taken
+    chosen = choose_schedule(longer, HOPPER)
+    assert chosen == together if taken else chosen.ping_pong
+
+
 @pytest.mark.parametrize(
     ("change", "serves"),
     [

@@ -1,0 +1,69 @@
+"""Stores of warpgroups that share a tile: each its own rows, by itself."""
+
+import pytest
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
+
+pytestmark = pytest.mark.pairwise
+
+TMA = "tma-insertion,swizzle-selection"
+RESTS = {
+    "roles": "pipelining{stages=2},warp-specialization,persistence{order=m ctas=2}",
+    "a cluster": "clustering{shape=2x1 pair=false},pipelining{stages=2},warp-specialization",
+    "one program": "pipelining{stages=2}",
+    "one tile": "",
+}
+TILES = {"128x144x32": 2, "256x128x32": 2, "192x128x32": 3}
+
+
+def pipeline(rest, tile="256x128x32", staging="columns=16 buffers=2"):
+    """Passes whose warpgroups store by themselves."""
+    staged = f"epilogue-staging{{{staging} by=warpgroup}}"
+    return ",".join(filter(None, [f"tiling{{tile={tile}}}", TMA, staged, RESTS[rest]]))
+
+
+@pytest.mark.sweep(6)
+@pytest.mark.array(
+    1, rest=RESTS, tile=TILES, dtype=("bf16", "f32", "f16"), buffers=(1, 2, 3), rows=(130, 512)
+)
+def test_each_warpgroup_stores_its_own_rows(check_matmul, rest, tile, dtype, buffers, rows, seed=1):
+    spec = MatmulSpec(rows, 2 * 144, 64, c_dtype=dtype)
+    text = pipeline(rest, tile, f"columns=16 buffers={buffers}")
+    compiled, _ = check_matmul(spec, target="sm_90a", pipeline=text, seed=seed)
+    parts = TILES[tile]
+    (c,) = [each for each in compiled.manifest["parameters"] if each.get("tensor") == "c"]
+    assert c["box"][1] * parts == int(tile.partition("x")[0])
+    assert "bar.sync \t%" in compiled.ptx
+
+
+@pytest.mark.sweep(2)
+@pytest.mark.array(1, rest=RESTS, batch=(1, 3), n=(136, 264))
+def test_stacks_and_what_hangs_over_are_stored_right(check_matmul, rest, batch, n, seed=2):
+    spec = MatmulSpec(200, n, 40, batch=batch)
+    check_matmul(spec, target="sm_90a", pipeline=pipeline(rest), seed=seed)
+
+
+def test_warpgroups_of_a_chosen_schedule_store_apart():
+    compiled = compile_matmul(MatmulSpec(4096, 4096, 4096), target="sm_90a", until="mlir")
+    assert "by=warpgroup" in compiled.pipeline
+
+
+REFUSED = {
+    "tiling{tile=128x128x64},%s,epilogue-staging{by=warpgroup}": "two warpgroups must hold a tile",
+    "tiling{tile=256x128x64 swap=true},%s,epilogue-staging{by=warpgroup}": "exchanged operands",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_warpgroups_that_cannot_are_refused(text):
+    spec = MatmulSpec(512, 512, 256)
+    with pytest.raises(CompileError, match=REFUSED[text]):
+        compile_matmul(spec, target="sm_90a", pipeline=text % TMA)
+
+
+def test_on_blackwell_one_warpgroup_has_all_sums():
+    text = f"tiling{{tile=128x128x64}},{TMA},epilogue-staging{{by=warpgroup}}"
+    with pytest.raises(CompileError, match="use by=team"):
+        compile_matmul(MatmulSpec(512, 512, 256), target="sm_100a", pipeline=text)
