@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-HEADER = ".version 8.8\n.target sm_100a\n.address_size 64\n"
+HEADER = ".version 9.2\n.target sm_100a\n.address_size 64\n"
 LANES = 32
 
 

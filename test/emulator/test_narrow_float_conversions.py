@@ -8,6 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tilewright.runtime.emulator import Trap, launch
+
 FORMATS = {"e4m3": (4, 3, 448.0), "e5m2": (5, 2, 57344.0), "e2m3": (2, 3, 7.5),
            "e3m2": (3, 2, 28.0), "e2m1": (2, 1, 6.0)}  # fmt: skip
 """Exponent bits, mantissa bits, largest number."""
@@ -109,6 +111,20 @@ def test_every_code_below_8_bits_becomes_its_half(execute, name, relu, wide):
             value = table(name)[each % (count // 2)] * (-1 if each >= count // 2 else 1)
             wanted = max(value, 0.0) if relu else value
             assert np.array([half], np.uint16).view(kind)[0] == wanted
+
+
+def test_a_conversion_newer_than_the_module_says_which_version_it_needs():
+    text = """
+        .version 8.8
+        .target sm_100a
+        .address_size 64
+        .visible .entry k() {
+        .reg .b16 %d; .reg .b32 %a;
+        cvt.rn.satfinite.e4m3x2.bf16x2 %d, %a;
+        ret; }
+    """
+    with pytest.raises(Trap, match=r"needs \.version 9\.1, got sm_100a and 8\.8"):
+        launch(text, "k", grid=1, block=1, params=[])
 
 
 E8M0 = [

@@ -20,8 +20,8 @@ _PIECES = 3
 
 @dataclass(frozen=True)
 class Need:
-    """version: of PTX; chip: the number behind sm_; suffixes: of targets with features of one chip
-    or family, where those without do not do; chips: if not every later one has it."""
+    """version: of PTX; chip: the number behind sm_, 0 for any; suffixes: of targets with features
+    of one chip or family, where those without do not do; chips: if not every later one has it."""
 
     version: tuple[int, int]
     chip: int
@@ -40,9 +40,12 @@ class Need:
         return within and (named or not self.suffixes)
 
     def __str__(self) -> str:
+        version = f".version {self.version[0]}.{self.version[1]}"
+        if not self.chip:
+            return version
         names = [f"sm_{chip}{self.suffixes[:1]}" for chip in self.chips or (self.chip,)]
         chips = ", ".join(names) + ("" if self.chips else " or later")
-        return f".target {chips} and .version {self.version[0]}.{self.version[1]}"
+        return f".target {chips} and {version}"
 
 
 _AMPERE = Need((7, 0), 80)
