@@ -16,7 +16,7 @@ PROCESS = """
 import sys
 import torch
 from tilewright import matmul
-from tilewright.compiler.calls import kernel_cache
+from tilewright.compiler.calls.kernels import kernel_cache
 
 asked, compile_matmul = [], kernel_cache.compile_matmul
 
