@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ..bundles.bundle import Bundle, read_bundle
+from ..bundles.manifest import BundleError
 from ..bundles.sizes import is_dynamic
 from .dynamic_kernel import DynamicKernel
 from .kernel import Kernel
 
 
-def load(path: str | Path, device: str | None = None) -> Kernel:
-    """Read and check the bundle at `path` (folder or zip), for `device` or any that fits.
+def load(bundle: str | Path | Bundle, device: str | None = None) -> Kernel:
+    """A bundle as a function of arrays, for `device` or any that fits.
 
+    `bundle` is the path of a folder or zip, which is read and checked, or what `as_bundle` made.
     Raises BundleError for a foreign or damaged bundle, and DeviceError for a device that is unknown
     or cannot be used here.
     """
-    return open_kernel(read_bundle(path), device)
+    if isinstance(bundle, str | os.PathLike):
+        bundle = read_bundle(bundle)
+    if not isinstance(bundle, Bundle):
+        rule = f"load: must be a path or a Bundle, got {type(bundle).__name__}"
+        raise BundleError(f"{rule}; as_bundle makes one of what compile returned")
+    return open_kernel(bundle, device)
 
 
 def open_kernel(bundle: Bundle, device: str | None = None, copies: bool = False) -> Kernel:

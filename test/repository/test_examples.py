@@ -35,6 +35,32 @@ def test_one_product_raises_for_a_wrong_element(example, monkeypatch):
         made.main()
 
 
+@pytest.fixture
+def own_pass(example, monkeypatch):
+    """The example whose pass is known for the time of a test."""
+    made = example("own_pass")
+    for own in (made.ReverseK, made.MistakenK):
+        monkeypatch.setitem(made.PASSES, own.name, own)
+    return made
+
+
+def test_a_pass_of_ones_own_leaves_a_right_kernel_behind_every_later_pass(own_pass, capsys):
+    assert own_pass.main() == 0
+    said = capsys.readouterr().out
+    assert said.count(" 0 of 6912 elements are wrong") == 4
+    assert "+      %1 = arith.subi %0, %k : index" in said
+
+
+def test_a_mistaken_pass_of_ones_own_is_seen(own_pass, capsys):
+    assert own_pass.main(own_pass.MistakenK) == 1
+    assert " 0 of 6912" not in capsys.readouterr().out
+
+
+def test_a_pass_of_ones_own_says_what_it_needs(own_pass):
+    with pytest.raises(own_pass.tilewright.CompileError, match="run tma-insertion first"):
+        own_pass.ir_of("tiling{tile=64x16x64},reverse-k")
+
+
 @pytest.mark.parametrize("name", ["gpt2", "llama_block"])
 def test_a_model_is_there_without_memory_as_its_check_asks_for_it(example, name):
     model, inputs = example(name).model()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from tilewright.runtime import Bundle, Kernel, LaunchError, emulator
+from tilewright.runtime import Bundle, BundleError, Kernel, LaunchError, emulator, load
 from tilewright.runtime.bundles.bundle import seal
 
 
@@ -46,6 +46,19 @@ class Foreign:
         if not self.versions and keywords:
             raise TypeError("unexpected keyword")
         return self.tensor.__dlpack__(**keywords)
+
+
+def test_a_bundle_in_memory_is_loaded_as_it_is(manifest, ptx, cubin):
+    bundle = Bundle(seal(manifest, ptx, cubin), ptx, cubin)
+    assert load(bundle).bundle is bundle
+
+
+def test_what_is_no_bundle_is_refused_with_what_makes_one():
+    with pytest.raises(BundleError) as raised:
+        load(3)  # type: ignore[arg-type]
+    assert str(raised.value) == (
+        "load: must be a path or a Bundle, got int; as_bundle makes one of what compile returned"
+    )
 
 
 def with_arguments(manifest, names, *sources):
