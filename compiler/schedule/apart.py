@@ -7,6 +7,7 @@ much: threads are what bounds it then, and those of one warpgroup alone have no 
 
 from __future__ import annotations
 
+from ...dialects.held_registers import ATOM_ROWS
 from ...dialects.store_legality import stored_by_warpgroups
 from ...dialects.target import Target
 from .problem import Problem, Schedule
@@ -27,4 +28,6 @@ def stores_apart(problem: Problem, schedule: Schedule, target: Target) -> bool:
     if problem.epilogue_instructions > INSTRUCTIONS_MAX:
         return False
     m, n, _ = schedule.tile
+    if problem.column_scales and m > ATOM_ROWS * (target.mma_warpgroups(m, n) or 1):
+        return False  # 256x96, with scales of single columns: ptxas spilled a word
     return stored_by_warpgroups(target, m, n, turned=False, in_groups=False) is None

@@ -50,6 +50,13 @@ def test_warpgroups_of_a_chosen_schedule_store_apart():
     assert "by=warpgroup" in compiled.pipeline
 
 
+@pytest.mark.parametrize("c_dtype", ["bf16", "f32"])
+def test_chosen_kernels_with_scales_of_columns_do_not_spill(c_dtype):
+    scales = {"a_scales": "1x128", "b_scales": "1x128"}
+    spec = MatmulSpec(8192, 8192, 8192, "e4m3", "e4m3", c_dtype, **scales)
+    compile_matmul(spec, target="sm_90a")  # ptxas reports what it spills, which is an error
+
+
 REFUSED = {
     "tiling{tile=128x128x64},%s,epilogue-staging{by=warpgroup}": "two warpgroups must hold a tile",
     "tiling{tile=256x128x64 swap=true},%s,epilogue-staging{by=warpgroup}": "exchanged operands",
