@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parents[2] / "benchmarks" / "emulator"
 
 
 @pytest.fixture
-def benchmark(monkeypatch):
+def emulator_benchmark(monkeypatch):
     """The module `emulator` of the folder, and its `Row`."""
     monkeypatch.syspath_prepend(str(FOLDER))
     return importlib.import_module("emulator"), importlib.import_module("emulator_runs").Row
@@ -29,8 +29,8 @@ def rows(row, seconds_of):
     ]
 
 
-def test_an_aim_that_is_missed_is_said(benchmark):
-    module, row = benchmark
+def test_an_aim_that_is_missed_is_said(emulator_benchmark):
+    module, row = emulator_benchmark
     slow = rows(row, lambda edge, check: (91.0, 80.0))
     lines = module.as_text(slow, 1, "a machine").splitlines()
     missed = [line for line in lines if line.endswith("MISSED")]
@@ -42,8 +42,8 @@ def test_an_aim_that_is_missed_is_said(benchmark):
     assert quick.count(": met") == 2 and "MISSED" not in quick
 
 
-def test_the_plot_has_a_falling_line_of_cost_for_each_level(benchmark):
-    module, row = benchmark
+def test_the_plot_has_a_falling_line_of_cost_for_each_level(emulator_benchmark):
+    module, row = emulator_benchmark
     factor = {"off": 1.0, "fast": 1.1, "full": 4.0}
     made = rows(row, lambda edge, check: (1.0, factor[check] * edge**3 / 1e9))
     root = ElementTree.fromstring(module.plot(made))
@@ -62,10 +62,10 @@ def test_the_plot_has_a_falling_line_of_cost_for_each_level(benchmark):
     assert len(names) == 3 and min(b - a for a, b in pairwise(heights)) >= 15
 
 
-def test_the_command_measures_a_run_that_is_right(benchmark, monkeypatch, capsys):
+def test_the_command_measures_a_run_that_is_right(emulator_benchmark, monkeypatch, capsys):
     words = ["emulator.py", "--size", "64", "--preset", "v1a", "--json"]
     monkeypatch.setattr(sys, "argv", words)
-    benchmark[0].main()
+    emulator_benchmark[0].main()
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert (row["size"], row["check"]) == ([64, 64, 64], "full")
     assert 0 < row["seconds"] and 0 < row["cpu_seconds"] and row["instructions"] > 100
