@@ -24,6 +24,7 @@ DOCUMENTS = [
     "CONTRIBUTING.md",
     "SECURITY.md",
     "ARCHITECTURE.md",
+    "benchmarks/README.md",
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 ]
 
@@ -102,6 +103,15 @@ def test_the_index_of_the_documents_names_every_page():
     index = (ROOT / "docs/README.md").read_text()
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert set(re.findall(r"\]\(([\w.-]+\.md)\)", index)) == pages
+
+
+def test_the_index_of_the_benchmarks_names_every_script():
+    index = (ROOT / "benchmarks/README.md").read_text()
+    paths = [path.relative_to(ROOT / "benchmarks") for path in (ROOT / "benchmarks").rglob("*.py")]
+    of_the_set = "gpu_test/gpu_test_"
+    names = {path.as_posix() for path in paths if not path.as_posix().startswith(of_the_set)}
+    assert {name for name in names if f"`{name}" not in index} == set()
+    assert set(re.findall(r"`([\w/]+\.py)", index)) <= names | {of_the_set + "bundles.py"}
 
 
 def shown(line: str) -> str:
