@@ -353,8 +353,16 @@ READ_AHEAD = [
 CHOICE = [
     Fault(
         "bounds: that of a sharing takes the slowest way from tile to tile for the fastest",
-        "        return min(alone_us, *found)",
-        "        return max(alone_us, *found)",
+        "            least_us = min(least_us, *found)",
+        "            least_us = max(least_us, *found)",
+        ("test/compiler/schedule/test_schedule_search.py",),
+    ),
+]
+FIRST_WAVES = [
+    Fault(
+        "bounds: the first wave of a stack touches as many columns of tiles as of one matrix",
+        "columns = min(tiles / of_m, self.of_n)",
+        "columns = min(tiles / self.of_m, self.of_n)",
         ("test/compiler/schedule/test_schedule_search.py",),
     ),
 ]
@@ -430,4 +438,5 @@ FAULTS = [
     *LEVEL,
     *NAMES,
     *STORED_APART,
+    *FIRST_WAVES,
 ]

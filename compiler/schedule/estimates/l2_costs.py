@@ -14,7 +14,6 @@ import math
 from ....dialects.target import Target
 from ..chips.chip_figures import ChipFigures, figures, split_figures
 from ..problem import LINE_BYTES, Problem, Schedule
-from ..schedule import GROUPED, RASTERS
 from ..waves import resident_ctas
 from .costs import few_columns
 
@@ -102,12 +101,17 @@ def _ctas_apart(tiles: tuple[int, int], schedule: Schedule) -> tuple[int, int]:
 
 
 def most_answered(
-    tiles: tuple[int, int], rows: tuple[int, int], schedule: Schedule, chip: ChipFigures
+    tiles: tuple[int, int], rows: tuple[int, int], group: int, chip: ChipFigures
 ) -> float:
-    """The most rows of so many of A and of B that L2 answers so in any order of tiles."""
-    in_orders = [schedule.but(order=order) for order in (*RASTERS, GROUPED)]
-    shares = (answered_shares(tiles, one, chip) for one in in_orders)
-    return max(rows[0] * of_a + rows[1] * of_b for of_a, of_b in shares)
+    """The most rows of so many of A and of B that L2 answers so in any order of tiles: those of A
+    along N, those of B along M or in groups of rows, or both on a curve."""
+    of_m, of_n = tiles
+    a, b = rows[0] * (of_n > 1), rows[1] * (of_m > 1)
+    most, power = chip.answered_together, -chip.answered_apart
+    if not power:
+        return most * (a + b)
+    along_n, grouped = a + b * of_n**power, a * min(of_m, group) ** power + b
+    return most * max(along_n, grouped, (a + b) * APART_ON_A_CURVE**power)
 
 
 def parted_arriving(rows: float, first: float, requested: float, target: Target) -> float:

@@ -5,11 +5,11 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
-import functools
 import math
+from typing import NamedTuple
 
-from ..chips.chip_figures import split_figures
 from ..estimates.costs import few_columns
+from ..estimates.estimate import SERVED_AT_ONCE, SHARING_MAX
 from ..estimates.l2_costs import most_answered, parted_arriving
 from ..extents import round_up
 from ..problem import LINE_BYTES, Schedule
@@ -24,10 +24,34 @@ LARGEST = {
 """The largest clusters of up to so many CTAs."""
 
 
+class Rate(NamedTuple):
+    """Cycles until a byte of K of each row is there: so many for each CTA that is at work, and no
+    fewer than for one alone."""
+
+    each: float
+    alone: float
+
+    def of(self, at_work: float) -> float:
+        """With so many CTAs."""
+        together = at_work * self.each
+        return together if together > self.alone else self.alone
+
+
+class Wave(NamedTuple):
+    """Cycles by which its first loads come later, and microseconds of DRAM for what it asks for
+    beyond its part, no more."""
+
+    later: float
+    early_us: float
+
+
+UNKNOWN_WAVE = Wave(0.0, 0.0)
+
+
 class Arriving:
     """Tiles of as many rows and columns, of which there are `tiles` in all, `of_m` along M.
 
-    `rows` and `columns` are those that there are.
+    `rows` and `columns` are those that there are. Of parts some rows come from DRAM first.
     """
 
     def __init__(self, every: Common, tile: Schedule) -> None:
@@ -36,7 +60,11 @@ class Arriving:
         self.of_m, self.of_n = problem.tiles(tile)
         self.tiles = math.prod(problem.grid(tile))
         self.rows, self.columns = min(tile.tile[0], problem.m), min(tile.tile[1], problem.n)
-        self._arriving: dict[tuple[int, int], float] = {}
+        self._first_rows = every.first_rows * few_columns(problem, tile, every.target)
+        self._outside = self._rows_outside()
+        self._waves: dict[tuple[tuple[int, int], int], Wave] = {}
+        self._rates: dict[int, list[Rate]] = {}
+        self._soonest: dict[int, Rate] = {}
 
     def tiles_in(self, way: Schedule) -> int:
         """Tiles, no fewer, that there are in whole clusters."""
@@ -45,79 +73,154 @@ class Arriving:
             return self.tiles
         return problem.batch * round_up(self.of_m, along_m) * round_up(self.of_n, along_n)
 
-    def in_parts(self, way: Schedule, parts: int) -> float:
-        """Cycles until a byte of K of each row of a part is there in the way's cluster, with so
-        many parts of a tile over the grid or more."""
-        tiles, at_once = self.tiles_in(way), self.every.resident[way.cluster_size]
-        at_work = min(parts * tiles, at_once)
-        return self._arriving_in(way.cluster, at_work, at_work / tiles)
+    def soonest(self, at_work: float) -> float:
+        """Cycles until operands are there for so many CTAs that take K as a whole, no more: in any
+        cluster that finds room, or alone, where L2 answers the most requests together."""
+        whole, rate = self.rows + self.columns, self.every.l2_total_rate
+        asked = min(self._least_asked(self._widest()), self.every.alone_asked * whole)
+        alone, together = (
+            whole * self.every.shared_least / self.every.l2_rate,
+            at_work * asked / rate,
+        )
+        return together if together > alone else alone
+
+    def soonest_of_parts(self, peers: int) -> Rate:
+        """The same of CTAs that take parts, beside up to so many of a cluster with other tiles."""
+        if peers not in self._soonest:
+            every, whole = self.every, self.rows + self.columns
+            alone = whole * every.shared_least / every.l2_rate
+            rows = whole - every.parts_multicast * (whole - self._least_asked(peers))
+            first = self._first_rows / self.tiles
+            beyond = every.line_cycles * sum(self._beyond) / peers if rows > first else math.inf
+            each = parted_arriving(rows, first, beyond, every.target)
+            self._soonest[peers] = Rate(each, alone)
+        return self._soonest[peers]
+
+    def _least_asked(self, peers: int) -> float:
+        """The fewest rows that L2 is asked for by each CTA of a cluster of up to so many."""
+        return min(self.rows + self.columns, 2 * math.sqrt(self.rows * self.columns / peers))
+
+    def least_of_clusters(self) -> float:
+        """Cycles for each tile in the best cluster whose CTAs take K as a whole, no more."""
+        every, rate, (line_a, line_b) = self.every, self.every.l2_total_rate, self._beyond
+        a, b, line = self.rows / rate, self.columns / rate, every.line_cycles
+        zeros_a, zeros_b = (every.zero_cycles * outside for outside in self._outside)
+        return min(
+            [
+                max(a / n + b / m, line * (line_a / n + line_b / m)) + zeros_a / n + zeros_b / m
+                for m, n in LARGEST[self._widest()]
+            ]
+        )
+
+    def whole_rate(self, shape: tuple[int, int]) -> Rate:
+        """That of a cluster whose CTAs take K as a whole, and no less in smaller ones."""
+        a, b = self.rows / shape[1], self.columns / shape[0]
+        answered = self._most_answered() if shape == (1, 1) else 0
+        each = max((a + b - answered) / self.every.l2_total_rate, self._lines_beyond(shape))
+        return Rate(each + self._zeros(shape), self._alone(a, b))
+
+    def parts_rate(self, shape: tuple[int, int], tiles: int) -> Rate:
+        """That of a cluster whose CTAs take parts of so many tiles."""
+        a, b, whole = self.rows / shape[1], self.columns / shape[0], self.rows + self.columns
+        first = self._first_rows / tiles
+        rows = whole - self.every.parts_multicast * (whole - a - b)
+        each = parted_arriving(rows, first, self._lines_beyond(shape), self.every.target)
+        return Rate(each + self._zeros(shape), self._alone(a, b))
+
+    def _widest(self) -> int:
+        """CTAs of the widest clusters that find room for such tiles, no fewer."""
+        every, size = self.every, SHARING_MAX if self.every.clusters else 1
+        while size > every.widest and self.tiles > every.resident[size]:
+            size //= 2
+        return size
 
     def arriving(self, peers: int, split_k: int) -> float:
-        """The same of clusters that share each tile: no less in any of up to so many CTAs beside
+        """Cycles in clusters that share each tile: no less in any of up to so many CTAs beside
         those that do."""
-        asked = peers, split_k
-        if asked not in self._arriving:
-            at_work = self._at_work(*asked)
-            part = at_work / self.tiles
-            of_shapes = [self._arriving_in(shape, at_work, part) for shape in self._shapes(peers)]
-            self._arriving[asked] = min(of_shapes)
-        return self._arriving[asked]
+        at_work, rates = self._at_work(peers, split_k), self.parts_rates(peers)
+        return rates[0].of(at_work) if peers == 1 else min([rate.of(at_work) for rate in rates])
+
+    def parts_rates(self, peers: int) -> list[Rate]:
+        """Those of the largest clusters of up to so many CTAs that all have tiles."""
+        if peers not in self._rates:
+            found = [self.parts_rate(shape, self.tiles) for shape in self._shapes(peers)]
+            self._rates[peers] = found
+        return self._rates[peers]
 
     def _shapes(self, peers: int) -> set[tuple[int, int]]:
-        """The largest clusters of up to so many CTAs that all have tiles."""
         most_m, most_n = 1 << self.of_m.bit_length() - 1, 1 << self.of_n.bit_length() - 1
         return {(min(along_m, most_m), min(along_n, most_n)) for along_m, along_n in LARGEST[peers]}
 
     def _at_work(self, peers: int, split_k: int) -> int:
         """The fewest CTAs that are at work in clusters of up to so many beside those that share a
         tile."""
-        every, ctas = self.every, self.tiles * split_k
-        if every.problem.batch == 1:
+        ctas = self.tiles * split_k
+        if self.every.problem.batch == 1:
             return ctas  # or there would be no such parts
-        return min(ctas, *(every.resident[size * split_k] for size in LARGEST if size <= peers))
+        return min(ctas, self.every.least_resident(peers, split_k))
 
-    def _arriving_in(self, shape: tuple[int, int], at_work: float, part: float = 0.0) -> float:
-        """Those of a cluster, and no less in smaller ones, of so many CTAs, as `l2_cycles` has
-        it; `part` is how many of them there are for a tile, 0 where K is whole."""
-        every, chip, (along_m, along_n) = self.every, self.every.chip, shape
-        a, b, whole = self.rows / along_n, self.columns / along_m, self.rows + self.columns
-        alone = (whole - chip.multicast * (whole - a - b)) / every.l2_rate
-        if every.problem.unaligned:
+    def first_wave(self, cluster: tuple[int, int], rounds: int) -> Wave:
+        """The first of several waves of tiles whose K is whole, in whatever order they come. It
+        touches as many rows of tiles times columns of them as it has tiles."""
+        asked = cluster, rounds
+        if asked not in self._waves:
+            self._waves[asked] = self._found_wave(cluster, rounds)
+        return self._waves[asked]
+
+    def _found_wave(self, cluster: tuple[int, int], rounds: int) -> Wave:
+        every, problem, (along_m, along_n) = self.every, self.every.problem, cluster
+        later = early = 0.0
+        of_m, of_n = problem.grid(self.tile.but(cluster=cluster))
+        tiles = min(every.resident[along_m * along_n], of_m * of_n)
+        if every.unaligned:  # as `shared_row_cycles` has it
+            columns = min(tiles / of_m, self.of_n) / along_n - SERVED_AT_ONCE
+            rows = min(tiles / of_n, self.of_m) / along_m - SERVED_AT_ONCE
+            a, b = self.rows * every.inside[0], self.columns * every.inside[1]
+            later = every.chip.shared_row * max(0.0, a * columns, b * rows)
+        if rounds > 1 and problem.batch == 1:  # as `first_wave_us` has it
+            touched = 2 * math.sqrt(tiles / (of_m * of_n) * problem.m * problem.n)
+            early = every.first_wave_us * max(0.0, touched - (problem.m + problem.n) / rounds)
+        return Wave(later, early)
+
+    def _alone(self, a: float, b: float) -> float:
+        """Cycles at the rate of one multiprocessor, which asks for so many rows of each itself."""
+        every, whole = self.every, self.rows + self.columns
+        alone = (whole - every.chip.multicast * (whole - a - b)) / every.l2_rate
+        if every.unaligned:
             inside_a, inside_b = every.inside
-            own = chip.unaligned_line * (inside_a * a + inside_b * b) / LINE_BYTES
+            own = every.chip.unaligned_line * (inside_a * a + inside_b * b) / LINE_BYTES
             alone = max(alone, own)
-        beyond = chip.second_line / LINE_BYTES * at_work * self._beyond(along_m, along_n)
-        if part:
-            first = part * every.problem.batch * (every.problem.m + every.problem.n)
-            first *= few_columns(every.problem, self.tile, every.target)
-            saved = split_figures(every.target).multicast * (whole - a - b)
-            asked = max(first, at_work * (whole - saved))
-            arriving = parted_arriving(asked, first, beyond, every.target)
-        else:
-            answered = self._most_answered if shape == (1, 1) else 0
-            arriving = max(at_work * (a + b - answered) / chip.l2_total_rate, beyond)
-        outside_a, outside_b = self._outside
-        zeros = at_work * (outside_a / along_n + outside_b / along_m)
-        return max(alone, arriving + chip.outside_share / LINE_BYTES * zeros)
+        return alone
 
-    @functools.cached_property
     def _most_answered(self) -> float:
         """Rows of each CTA that L2 answers together with those of others, no fewer."""
         tiles, rows = (self.of_m, self.of_n), (self.rows, self.columns)
-        return most_answered(tiles, rows, self.tile, self.every.chip)
+        return most_answered(tiles, rows, self.tile.group, self.every.chip)
 
-    def _beyond(self, along_m: int, along_n: int) -> float:
-        """Rows of each CTA of a cluster that go on in a second line."""
+    def _lines_beyond(self, shape: tuple[int, int]) -> float:
+        """Cycles of L2 for rows of each CTA of a cluster that go on in a second line."""
         of_a, of_b = self.every.beyond
         if not (of_a or of_b):
             return 0.0
-        rows = of_a / (round_up(self.of_m, along_m) * along_n)
-        return rows + of_b / (round_up(self.of_n, along_n) * along_m)
+        rows = of_a / (round_up(self.of_m, shape[0]) * shape[1])
+        return self.every.line_cycles * (rows + of_b / (round_up(self.of_n, shape[1]) * shape[0]))
 
-    @functools.cached_property
-    def _outside(self) -> tuple[float, float]:
+    @property
+    def _beyond(self) -> tuple[float, float]:
+        """Such rows of A and of B of each tile."""
+        of_a, of_b = self.every.beyond
+        return of_a / self.of_m, of_b / self.of_n
+
+    def _zeros(self, shape: tuple[int, int]) -> float:
+        """Cycles of L2 for rows outside of each CTA of a cluster."""
+        outside_a, outside_b = self._outside
+        if not (outside_a or outside_b):
+            return 0.0
+        return self.every.zero_cycles * (outside_a / shape[1] + outside_b / shape[0])
+
+    def _rows_outside(self) -> tuple[float, float]:
         """Rows of A and of B of each CTA that are zeros, no fewer; a single tile has none."""
         (m, n, _), problem, by_tma = self.tile.tile, self.every.problem, self.every.by_tma
-        a = (m - problem.m / self.of_m) * by_tma[0] if self.of_m > 1 else 0.0
-        b = (n - problem.n / self.of_n) * by_tma[1] if self.of_n > 1 else 0.0
+        a = m - problem.m / self.of_m if by_tma[0] and self.of_m > 1 else 0.0
+        b = n - problem.n / self.of_n if by_tma[1] and self.of_n > 1 else 0.0
         return a, b

@@ -30,12 +30,12 @@ from ..estimates.estimate import (
     start_cycles,
     step_of,
     turns_ahead,
-    work_cycles,
 )
 from ..estimates.l2_costs import l2_cycles
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES, TILE_RULES, keeps
 from ..waves import tile_rounds
+from .arriving import UNKNOWN_WAVE
 from .candidates import boxes_of, parts_in_waves
 from .common import ONE
 from .faces import Face
@@ -72,6 +72,7 @@ class TileBounds:
         self._steps_of: dict[tuple[tuple[int, int], int, int, str], Step] = {}
         self._rings: dict[bool, Rings] = {}
         self._stores = Stores(problem, target, epilogue_cycles)
+        self.orders = face.orders
 
     @functools.cached_property
     def boxes(self) -> dict[bool, str]:
@@ -178,19 +179,21 @@ class TileBounds:
     ) -> float:
         """With steps of so many cycles, and one of an order's `rings`; in any order, and with the
         least of DRAM, unless known."""
-        fill = known.fill if known else self._chip.tma_latency
-        before = start_cycles(branch, self.target) + fill
-        if branch.split_k * branch.split_grid > 1:
-            return self._of_shared(branch, step, rounds, before, known or self._least_known(branch))
-        cta = _Cta(rounds, step, before)
+        parted = branch.split_k * branch.split_grid > 1
+        one = known or self._least_known(branch, rounds)
+        before = start_cycles(branch, self.target) + one.fill
+        if parted:
+            return self._of_shared(branch, step, rounds, before, one)
+        cta, least_us = _Cta(rounds, step, before), math.inf
         if known:
             return self._in_order(cta, branch, rings(branch), known)
-        alone_us = self._in_order(cta, ONE, rings(ONE), self._least_known(branch))
-        if rounds == 1:
-            return alone_us
-        known = self._least_known(branch, in_turn=True)
-        found = [self._in_order(cta, one, rings(one), known) for one in self._face.several]
-        return min(alone_us, *found)
+        if rounds == 1 or self.problem.grouped != "m":  # which have no waves (`one_wave`)
+            least_us = self._in_order(cta, ONE, rings(ONE), one)
+        if rounds > 1:
+            known = self._least_known(branch, rounds, in_turn=True)
+            found = [self._in_order(cta, each, rings(each), known) for each in self._face.several]
+            least_us = min(least_us, *found)
+        return least_us
 
     def _of_shared(
         self, branch: Schedule, step: float, rounds: int, before: float, known: Order
@@ -230,13 +233,13 @@ class TileBounds:
     def _in_order(self, cta: _Cta, order: Schedule, rings: Rings, known: Order) -> float:
         """With the best of these rings."""
         least_us, (rounds, step, before) = math.inf, cta
-        target, combined_us = self.target, self._face.every.total_us
+        every = self._face.every
         for stages, epilogue in rings:
             main = self._main(self._steps, step, rounds, stages)
             tile = main, epilogue, before
-            work = work_cycles(self.problem, order, rounds, tile, target)
-            ends = before + epilogue
-            us = combined_us(work, rounds * main, ends, known.dram_us, known.early_us)
+            work = every.work_of(order, rounds, tile)
+            loops = work if every.cut else rounds * main
+            us = every.total_us(work, loops, before + epilogue, known.dram_us, known.early_us)
             least_us = us if us < least_us else least_us
         return least_us
 
@@ -244,11 +247,12 @@ class TileBounds:
         """With K in parts over the grid."""
         face, us = self._face, math.inf
         tiles, at_once = face.tiles_in(way), face.every.resident[way.cluster_size]
-        known = self._least_known(way)
+        known = self._least_known(way, 1)
         once = start_cycles(way, self.target) + self._chip.tma_latency + face.sums.written
+        rate = face.parts_rate(way.cluster, tiles)
         for waves, each in parts_in_waves(self._steps, tiles, at_once):
             parts = -(-self._steps // each)
-            step = self._together(self._k_bytes * face.in_parts(way, parts))
+            step = self._together(self._k_bytes * rate.of(min(parts * tiles, at_once)))
             gathered = face.sums.gathered + (parts - 2) * face.sums.of_one
             work = waves * (once + each * step) + gathered
             us = min(us, self._combined(work, 0, once + gathered, known))
@@ -264,10 +268,12 @@ class TileBounds:
         """For so many cycles of work, of which those of main loops and those around."""
         return self._face.every.total_us(work, loops, ends, known.dram_us, known.early_us)
 
-    def _least_known(self, branch: Schedule, in_turn: bool = False) -> Order:
-        """The order that makes DRAM move the least, of one tile a CTA or of several; clusters ask
-        for more in any."""
-        dram_us = self._face.dram_us
+    def _least_known(self, branch: Schedule, rounds: int, in_turn: bool = False) -> Order:
+        """What no order costs less than, in so many waves of one tile a CTA, or with several tiles
+        of each in turn; clusters ask DRAM for more in any."""
+        dram_us, wave = self._face.dram_us, UNKNOWN_WAVE
         if in_turn or branch.cluster_size > 1 or branch.scheduler != "none":
             dram_us += self._face.again_us(branch.cluster)
-        return Order(1, self._chip.tma_latency, dram_us, 0.0)
+        if branch.split_k * branch.split_grid == 1:
+            wave = self._face.first_wave(branch.cluster, rounds)
+        return Order(rounds, self._chip.tma_latency + wave.later, dram_us, wave.early_us)

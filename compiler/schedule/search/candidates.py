@@ -218,12 +218,14 @@ def orders(problem: Problem, sharing: Schedule, target: Target) -> Iterator[Sche
     every = _scheduled(problem, sharing, target)
     if problem.ctas(sharing) <= resident_ctas(sharing, target):
         every = takewhile(lambda one: one.scheduler == "none", every)
-    legal: dict[tuple[str, bool], bool] = {}
+    legal: dict[tuple[str, bool | str], bool] = {}
     for one in every:
-        agents = one.scheduler, one.ping_pong
+        agents, raster = (one.scheduler, one.ping_pong), (one.scheduler, one.order)
         if agents not in legal:
             legal[agents] = keeps(AGENT_RULES, problem, one, target)
-        if legal[agents] and keeps(RASTER_RULES, problem, one, target):
+        if legal[agents] and raster not in legal:
+            legal[raster] = keeps(RASTER_RULES, problem, one, target)
+        if legal[agents] and legal[raster]:
             yield one
 
 

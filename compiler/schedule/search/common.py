@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, split_figures
 from ..estimates.costs import least_dram_bytes, once_bytes
-from ..estimates.estimate import SHARING_MAX, cluster_cycles
-from ..problem import Problem, Schedule
+from ..estimates.estimate import SHARING_MAX, cluster_cycles, work_cycles
+from ..estimates.group_costs import uneven_groups
+from ..problem import LINE_BYTES, Problem, Schedule
+from ..rules.added_rules import added_cluster
 from ..rules.operand_rules import tma_row_pitch
 from ..rules.rules import alternating_consumers, split_refusal
 from ..rules.staging_rules import stored_by_tma
@@ -42,10 +44,16 @@ class Common:
             for parts in self.resident
         }
         self.multicast = tma_row_pitch(problem, SOME_CLUSTER, target) is None
+        self.clusters = self.multicast and added_cluster(problem, SOME_CLUSTER, target) is None
         self.fits_l2 = once_bytes(problem) - problem.moved_bytes() <= self.chip.l2_size
         self.l2_rate, self.shared_least = float(self.chip.l2_rate), 1 - self.chip.multicast
-        rows = problem.batch * (problem.m + problem.n)
-        self.first = rows / split_figures(target).first_rate if self.chip.split else 0
+        self.l2_total_rate = float(self.chip.l2_total_rate)
+        self.line_cycles = self.chip.second_line / LINE_BYTES
+        self.zero_cycles = self.chip.outside_share / LINE_BYTES
+        self.alone_asked = 1 - self.chip.answered_together
+        self.parts_multicast = split_figures(target).multicast if self.chip.split else 0.0
+        self.first_rows = problem.batch * (problem.m + problem.n)
+        self.unaligned = bool(problem.unaligned)
         self.inside = float("a" in problem.unaligned), float("b" in problem.unaligned)
         # Of groups there may be more tiles than their mean rows tell.
         known = problem.grouped != "m"
@@ -53,14 +61,21 @@ class Common:
         beyond = problem.lines_beyond if known else {}
         self.beyond = problem.m * beyond.get("a", 0), problem.n * beyond.get("b", 0)
         self.splits = split_refusal(problem, target) is None
-        self.copies = not (problem.by_tma("a") and problem.by_tma("b"))
-        self.mma_rate, self.second_share = float(self.chip.mma_rate), float(self.chip.second_share)
-        self.step_least = float(self.chip.step_least)
+        self.second_share = float(self.chip.second_share)
+        self.uneven, self.cut = uneven_groups(problem, ONE, target), problem.cut
+        row_bytes = problem.k * problem.element_bytes
+        self.first_wave_us = self.chip.first_wave * row_bytes / self.chip.dram_rate
         self._once_us = once_bytes(problem) / self.chip.dram_rate
         self.before = float(self.chip.cta_start + self.chip.tma_latency)
         self.started = {n: self.before + cluster_cycles(n, self.chip) for n in self.resident}
-        self._part_bytes: dict[tuple[Sequence[int], int], int] = {}
+        self._least_resident: dict[tuple[int, int], int] = {}
+        self._part_bytes: dict[Sequence[int], list[int]] = {}
         self._waves_of_parts: dict[tuple[Sequence[int], int, int], list[tuple[int, int, int]]] = {}
+
+    def work_of(self, order: Schedule, rounds: int, tile: tuple[float, float, float]) -> float:
+        """Cycles of the busiest multiprocessor, as `work_cycles` has it, of groups no more."""
+        work = work_cycles(self.problem, order, rounds, tile, self.target)
+        return work if order.ping_pong else self.uneven * work
 
     def may_alternate(self, tile: Schedule) -> bool:
         """Whether two consumers may take turns with such tiles."""
@@ -74,14 +89,25 @@ class Common:
             return self._once_us
         return least_dram_bytes(self.problem, tile, self.target) / self.chip.dram_rate
 
-    def part_bytes(self, depths: Sequence[int], parts: int) -> int:
+    def least_resident(self, peers: int, split_k: int) -> int:
+        """The fewest CTAs that run at once in clusters of up to so many beside those that share a
+        tile."""
+        if (peers, split_k) not in self._least_resident:
+            sizes = [size for size in (1, 2, 4, 8) if size <= peers]
+            self._least_resident[peers, split_k] = min(
+                [self.resident[size * split_k] for size in sizes]
+            )
+        return self._least_resident[peers, split_k]
+
+    def part_bytes(self, depths: Sequence[int]) -> list[int]:
         """The fewest bytes of a row that one of so many parts of K takes, in steps of one depth."""
-        known, asked = self._part_bytes, (depths, parts)
-        if asked not in known:
-            k = self.problem.k
-            least = min([-(-k // (depth * parts)) * depth for depth in depths])
-            known[asked] = least * self.problem.element_bytes
-        return known[asked]
+        if depths not in self._part_bytes:
+            k, size = self.problem.k, self.problem.element_bytes
+            self._part_bytes[depths] = [0] + [
+                size * min([-(-k // (depth * parts)) * depth for depth in depths])
+                for parts in range(1, SHARING_MAX + 1)
+            ]
+        return self._part_bytes[depths]
 
     def waves_of_parts(
         self, depths: Sequence[int], tiles: int, at_once: int

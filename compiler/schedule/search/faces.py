@@ -12,20 +12,19 @@ from collections.abc import Sequence
 
 from ....dialects.legality import PARTIAL_BYTES
 from ..chips.chip_figures import split_figures
-from ..estimates.costs import asked_again_bytes, copy_cycles
+from ..estimates.costs import asked_again_bytes, computed_cycles
 from ..estimates.estimate import (
     SHARING_MAX,
     Order,
     epilogue_cycles,
     held_slots,
     order_of,
-    work_cycles,
+    own_cycles,
 )
-from ..extents import round_up
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES, accumulator_registers
 from ..schedule import PLAIN
-from .arriving import LARGEST, Arriving
+from .arriving import LARGEST, UNKNOWN_WAVE, Arriving, Rate, Wave
 from .candidates import PART_CLUSTER, PART_MARGIN
 from .common import IN_TURN, PING_PONG, SOME_CLUSTER, Common
 from .least_epilogue import least_epilogue_cycles
@@ -68,19 +67,22 @@ class Face(Arriving):
         self.parted = every.parted and not self.crowded
         self.epilogue = least_epilogue_cycles(problem, tile, every.staged, target)
         self.dram_us = every.least_dram_us(tile)
+        self._part_bytes = every.part_bytes(depths)
         self.held = held_slots(problem, tile, target)
         self.several = (IN_TURN, PING_PONG) if every.may_alternate(tile) else (IN_TURN,)
         self._in_clusters: dict[tuple[int, int], tuple[float, int]] = {}
         self._again_us: dict[tuple[int, int], float] = {}
         self._orders: dict[tuple[object, ...], Order] = {}
+        self.orders: dict[tuple[object, ...], list[tuple[Schedule, Order]]] = {}
         self._stores: dict[bool, list[LeastStore]] = {}
         self._sums: Sums | None = None
+        self._split_ends: tuple[float, float, float] | None = None
+        self._most_steps = -(-problem.k // depths[0])
         m, n, _ = tile.tile
+        longest = own_cycles(problem, tile.but(tile=(m, n, depths[-1])), target)
+        *_, second, slowest = sorted(longest.values())
         k_bytes = depths[-1] * problem.element_bytes
-        computed = round_up(m, target.mma.m[-1]) * n / every.mma_rate
-        copied = every.copies and copy_cycles(problem, tile.but(tile=(m, n, depths[-1])), target)
-        busy = computed, copied / k_bytes, every.step_least / k_bytes
-        _, self._faster, self._slower = sorted(busy)
+        self._faster, self._slower = second / k_bytes, slowest / k_bytes
 
     def least_epilogue_of(self, order: Schedule) -> float:
         """Cycles of the epilogue with a way to store that takes no longer than any."""
@@ -108,44 +110,66 @@ class Face(Arriving):
             self._orders[asked] = order_of(self.every.problem, order, self.every.target)
         return self._orders[asked]
 
+    def floor_us(self) -> float:
+        """What no schedule of such tiles is estimated to beat, in microseconds, sooner found than
+        the same of their ways."""
+        rounds = self.rounds_of_split(1)
+        us = self._whole_us(self.soonest(self.tiles / rounds), ALONE, rounds, 0.0)
+        for parts in self._splits():
+            peers = SHARING_MAX // parts
+            arriving = self.soonest_of_parts(peers).of(self._at_work(peers, parts))
+            us = min(us, self._split_us(arriving, parts))
+        if not self._in_parts:
+            return us
+        return min(us, PART_MARGIN * self._some_parts_us(self.soonest_of_parts(PART_CLUSTER)))
+
     def ways(self) -> list[tuple[float, Schedule]]:
         """K as a whole, alone and in clusters, and in parts of a cluster or over the grid: what no
         tile of it is estimated to beat, in microseconds, and the way without its tile.
 
-        Operands arrive at the rate of one multiprocessor, or those of parts from DRAM.
+        In clusters operands arrive as in the best one.
         """
-        every, steps = self.every, -(-self.every.problem.k // self.depths[0])
-        whole = self.rows + self.columns
-        alone, shared = whole / every.l2_rate, whole * every.shared_least / every.l2_rate
-        rounds = self.rounds_of_split(1)
-        found = [(self._whole_us(alone, ALONE, rounds, self.again_us(ALONE.cluster)), ALONE)]
-        if every.multicast and self.of_m * self.of_n > 1:
+        arriving, rounds = self.in_cluster(ALONE)
+        found = [(self._in_cluster_us(ALONE, arriving, rounds), ALONE)]
+        if self.every.clusters and self.of_m * self.of_n > 1:
             again_us = self.again_us((SHARING_MAX, SHARING_MAX))  # as none asks for less
-            found.append((self._whole_us(shared, SOME_CLUSTER, rounds, again_us), SOME_CLUSTER))
-        for parts in range(2, min(self.most_split, (steps - 1) // (PART_K_TILES - 1)) + 1):
-            if self.of_m * self.of_n * parts <= every.split_at_once[parts]:
-                part = self._at_work(SHARING_MAX // parts, parts) / self.tiles
-                arriving = max(shared, part * every.first)
-                found.append((self._split_us(arriving, parts), SPLIT[parts]))
-        if self.parted and steps >= 2 * PART_K_TILES:
-            found.append((PART_MARGIN * self._some_parts_us(shared), PARTED))
+            rounds = self.rounds_of_split(1)
+            together = self.tiles / rounds * self.least_of_clusters()
+            arriving = max(self.soonest(0), together)
+            found.append((self._whole_us(arriving, SOME_CLUSTER, rounds, again_us), SOME_CLUSTER))
+        for parts in self._splits():
+            arriving = self.arriving(self.peers_of_split(parts), parts)
+            found.append((self._split_us(arriving, parts), SPLIT[parts]))
+        if self._in_parts:
+            rates = self.parts_rates(PART_CLUSTER if self.every.multicast else 1)
+            least = Rate(*map(min, zip(*rates, strict=True)))
+            found.append((PART_MARGIN * self._some_parts_us(least), PARTED))
         return found
 
+    def _splits(self) -> list[int]:
+        """How many CTAs of a cluster may share a tile, each with steps enough."""
+        tiles, at_once = self.of_m * self.of_n, self.every.split_at_once
+        most = min(self.most_split, (self._most_steps - 1) // (PART_K_TILES - 1))
+        return [parts for parts in range(2, most + 1) if tiles * parts <= at_once[parts]]
+
+    @property
+    def _in_parts(self) -> bool:
+        """Whether K may be in parts over the grid."""
+        return self.parted and self._most_steps >= 2 * PART_K_TILES
+
+    def settles(self, way: Schedule) -> bool:
+        """Whether the clusters of a way are settled, or not told from each other."""
+        return way is not SOME_CLUSTER and way is not PARTED
+
     def refined(self, way: Schedule) -> list[tuple[float, Schedule]]:
-        """The same of a way, with what L2 gives to all, and in each cluster but of those that share
-        tiles."""
+        """The same of a way in each cluster, with what L2 then gives to all."""
         if way.split_grid > 1:
             every = filter(self._has_parts, PARTED_IN_CLUSTERS)
             found = [(self._parts_us(one), one) for one in every]
             return [(PART_MARGIN * us, one) for us, one in found]
-        if way.split_k > 1:
-            parts = way.split_k
-            return [(self._split_us(self.arriving(self.peers_of_split(parts), parts), parts), way)]
-        every = [way] if way.cluster_size == 1 else filter(self._finds_room, IN_CLUSTERS)
-        taken = [(one, *self.in_cluster(one)) for one in every]
+        taken = [(one, *self.in_cluster(one)) for one in filter(self._finds_room, IN_CLUSTERS)]
         return [
-            (self._whole_us(arriving, one, rounds, self.again_us(one.cluster)), one)
-            for one, arriving, rounds in taken
+            (self._in_cluster_us(one, arriving, rounds), one) for one, arriving, rounds in taken
         ]
 
     def _finds_room(self, way: Schedule) -> bool:
@@ -166,39 +190,55 @@ class Face(Arriving):
         if way.cluster not in self._in_clusters:
             tiles, at_once = self.tiles_in(way), self.every.resident[way.cluster_size]
             rounds = -(-tiles // at_once)
-            self._in_clusters[way.cluster] = self._arriving_in(way.cluster, tiles / rounds), rounds
+            arriving = self.whole_rate(way.cluster).of(tiles / rounds)
+            self._in_clusters[way.cluster] = arriving, rounds
         return self._in_clusters[way.cluster]
 
-    def _whole_us(self, arriving: float, way: Schedule, rounds: int, again_us: float) -> float:
+    def _in_cluster_us(self, way: Schedule, arriving: float, rounds: int) -> float:
+        """With K as a whole in a cluster that is settled."""
+        again_us, wave = self.again_us(way.cluster), self.first_wave(way.cluster, rounds)
+        return self._whole_us(arriving, way, rounds, again_us, wave)
+
+    def _whole_us(
+        self,
+        arriving: float,
+        way: Schedule,
+        rounds: int,
+        again_us: float,
+        wave: Wave = UNKNOWN_WAVE,
+    ) -> float:
         """With K as a whole, alone or in a cluster, in so many waves, and so much asked for again:
         by clusters, and by CTAs of several tiles."""
         every, loops, dram_us = self.every, self._least_loops(arriving), self.dram_us + again_us
-        before, once_us = every.started[way.cluster_size], dram_us
+        before, once_us = every.started[way.cluster_size] + wave.later, dram_us
         if way.cluster_size == 1:
             once_us = self.dram_us
         ends = before + self.epilogue
-        us = every.total_us(rounds * (loops + ends), rounds * loops, ends, once_us)
+        work = every.uneven * rounds * (loops + ends)
+        us = every.total_us(work, work if every.cut else rounds * loops, ends, once_us)
         for one in self.several if rounds > 1 else ():
             epilogue = self.least_epilogue_of(one)
-            tile = loops, epilogue, before
-            work = work_cycles(every.problem, one, rounds, tile, every.target)
-            us = min(us, every.total_us(work, rounds * loops, before + epilogue, dram_us))
-        return us
+            work = every.work_of(one, rounds, (loops, epilogue, before))
+            all_loops = work if every.cut else rounds * loops
+            us = min(us, every.total_us(work, all_loops, before + epilogue, dram_us))
+        return us + wave.early_us
 
     def again_us(self, cluster: tuple[int, int]) -> float:
         """What DRAM takes for what CTAs of several tiles, or clusters, ask for again; nothing where
         it moves more than once what L2 can't hold."""
         known, every = self._again_us, self.every
+        if not every.fits_l2:
+            return 0.0
         if cluster not in known:
             in_turn = self.tile.but(cluster=cluster, scheduler=IN_TURN.scheduler)
-            again = asked_again_bytes(every.problem, in_turn, every.target) if every.fits_l2 else 0
+            again = asked_again_bytes(every.problem, in_turn, every.target)
             known[cluster] = again / every.chip.dram_rate
         return known[cluster]
 
     def _least_loops(self, arriving: float, parts: int = 1) -> float:
         """Cycles of the steps of one of so many parts, with one of the depths at a time, where a
         byte of K of each row takes so long to arrive."""
-        return self.every.part_bytes(self.depths, parts) * self._least_byte(arriving)
+        return self._part_bytes[parts] * self._least_byte(arriving)
 
     def _least_byte(self, arriving: float) -> float:
         """Those for a byte of K of each row."""
@@ -211,33 +251,46 @@ class Face(Arriving):
 
     def _split_us(self, arriving: float, parts: int) -> float:
         """With K in so many parts of a cluster, in which others may share operands."""
-        every, (m, n, _) = self.every, self.tile.tile
-        split = split_figures(every.target)
-        sums = m * n * PARTIAL_BYTES / split.rate + split.latency * parts
-        ends = every.before + split.start + sums
+        every = self.every
+        if self._split_ends is None:
+            self._split_ends = self._ends_of_split()
+        exchanged, each, shared = self._split_ends
+        ends = exchanged + each * parts + shared / parts
         work = self.rounds_of_split(parts) * (self._least_loops(arriving, parts) + ends)
         return every.total_us(work, 0, ends, self.dram_us)
 
-    def _some_parts_us(self, arriving: float) -> float:
-        """With K in as many parts over the grid as take the least, in some cluster."""
+    def _ends_of_split(self) -> tuple[float, float, float]:
+        """Cycles before and after the loops of CTAs that share a tile: whatever they are, for each
+        of them, and those that they share."""
+        every, (m, n, _) = self.every, self.tile.tile
+        problem, split = every.problem, split_figures(every.target)
+        exchanged = m * n * PARTIAL_BYTES / split.rate
+        stored = m * n // problem.products * problem.c_bytes / every.chip.direct_store_rate
+        computed = computed_cycles(problem, self.tile, every.target)
+        return every.before + split.start + exchanged, float(split.latency), stored + computed
+
+    def _some_parts_us(self, rate: Rate) -> float:
+        """With K in as many parts over the grid as take the least, and operands at some rate."""
         every, sums = self.every, self.sums
         most = most_at_once(self.tiles, every.target.multiprocessors)
-        most = min(most, -(-every.problem.k // self.depths[0]) / PART_K_TILES)
+        most = min(most, self._most_steps / PART_K_TILES)
         if most <= 1:
             return math.inf
-        loops = self._least_loops(arriving)
+        loops = self._least_loops(rate.alone)
         parts = min(most, max(2.0, math.sqrt(loops / sums.of_one)))
         ends = every.before + sums.written + sums.gathered
-        work = ends + loops / parts + max(0, parts - 2) * sums.of_one
-        return every.total_us(work, 0, ends, self.dram_us)
+        together = self._part_bytes[1] * self.tiles * rate.each
+        work = max(loops / parts + max(0, parts - 2) * sums.of_one, together)
+        return every.total_us(ends + work, 0, ends, self.dram_us)
 
     def _parts_us(self, way: Schedule) -> float:
         """With K in parts over the grid that fill waves of clusters, in steps of the best depth."""
         every, sums, us = self.every, self.sums, math.inf
         once = every.started[way.cluster_size] + sums.written
         tiles, at_once = self.tiles_in(way), every.resident[way.cluster_size]
+        rate = self.parts_rate(way.cluster, tiles)
         for waves, parts, part_bytes in every.waves_of_parts(self.depths, tiles, at_once):
-            arriving = self.in_parts(way, parts)
+            arriving = rate.of(min(parts * tiles, at_once))
             gathered = sums.gathered + (parts - 2) * sums.of_one
             work = waves * (once + part_bytes * self._least_byte(arriving)) + gathered
             us = min(us, every.total_us(work, 0, once + gathered, self.dram_us))
@@ -258,9 +311,7 @@ class Face(Arriving):
         """The most CTAs of a cluster beside so many that share each tile: tiles are whole clusters
         then (`split_parts`)."""
         peers = SHARING_MAX // parts if self.every.multicast else 1
-        while not any(self._is_cut_by(*shape) for shape in LARGEST[peers]):
+        of_m, of_n = self.of_m, self.of_n
+        while peers > 1 and not any(of_m % m == of_n % n == 0 for m, n in LARGEST[peers]):
             peers //= 2
         return peers
-
-    def _is_cut_by(self, along_m: int, along_n: int) -> bool:
-        return self.of_m % along_m == self.of_n % along_n == 0

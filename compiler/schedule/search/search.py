@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import groupby
 from operator import itemgetter, le
@@ -44,8 +44,8 @@ Refined = Iterator[tuple[Rank, Schedule, Callable[[], "Refined"] | None]]
 """What something is refined to, each with its bound and, if it is no whole schedule, how to refine
 that."""
 
-
-Tiles = Sequence[TensorBounds] | Sequence[TileBounds]
+Bounds = TensorBounds | TileBounds
+Tiles = list[Bounds]
 ROUNDING = 1 - 1e-9
 """A bound adds up in another order than the estimate that it bounds."""
 
@@ -90,33 +90,35 @@ def _faces(problem: Problem, target: Target) -> Refined:
         tile = PLAIN.but(tile=(m, n, depths[0]), swap=problem.swapped)
         face = faces.of(tile, depths)
         if face is not None:
-            ways = face.ways()
-            floor_us = min([least_us for least_us, _ in ways])
-            yield bound(floor_us), tile, partial(_ways, face, ways)
+            yield bound(face.floor_us()), tile, partial(_ways, face)
 
 
-def _ways(face: TensorFace | Face, ways: list[tuple[float, Schedule]]) -> Refined:
-    if isinstance(face, Face):
-        refine = partial(_way, face, [TileBounds(face, k) for k in face.depths])
-    else:
-        refine = partial(_tiles, [TensorBounds(face, k) for k in face.depths])
-    for least_us, way in ways:
-        yield bound(least_us), way, partial(refine, way)
+def _ways(face: TensorFace | Face) -> Refined:
+    tiles: Tiles = []
+    for least_us, way in face.ways():
+        refine = _tiles if face.settles(way) else _clusters
+        yield bound(least_us), way, partial(refine, face, tiles, way)
 
 
-def _way(face: Face, tiles: Tiles, way: Schedule) -> Refined:
+def _clusters(face: Face, tiles: Tiles, way: Schedule) -> Refined:
     for least_us, one in face.refined(way):
-        yield bound(least_us), one, partial(_tiles, tiles, one)
+        yield bound(least_us), one, partial(_tiles, face, tiles, one)
 
 
-def _tiles(tiles: Tiles, face_way: Schedule) -> Refined:
+def _tiles(face: TensorFace | Face, tiles: Tiles, face_way: Schedule) -> Refined:
+    if not tiles:  # of its ways, whichever is refined first
+        tiles += [_bounds(face, depth) for depth in face.depths]
     for bounds in tiles:
         way = bounds.taken(face_way)
         if way is not None:
             yield bound(margin(way) * bounds.of_way(way)), way, partial(_sharings, bounds, way)
 
 
-def _sharings(bounds: TensorBounds | TileBounds, way: Schedule) -> Refined:
+def _bounds(face: TensorFace | Face, depth: int) -> Bounds:
+    return TileBounds(face, depth) if isinstance(face, Face) else TensorBounds(face, depth)
+
+
+def _sharings(bounds: Bounds, way: Schedule) -> Refined:
     problem, target = bounds.problem, bounds.target
     if not bounds.is_legal:
         return
@@ -126,7 +128,7 @@ def _sharings(bounds: TensorBounds | TileBounds, way: Schedule) -> Refined:
             yield bound(least_us), branch, partial(_orders, bounds, branch)
 
 
-def _orders(bounds: TensorBounds | TileBounds, branch: Schedule) -> Refined:
+def _orders(bounds: Bounds, branch: Schedule) -> Refined:
     if not keeps(SHARING_RULES, bounds.problem, branch, bounds.target):
         return
     for order, known in _useful_orders(bounds, branch):
@@ -134,21 +136,28 @@ def _orders(bounds: TensorBounds | TileBounds, branch: Schedule) -> Refined:
         yield bound(least_us), order, partial(_schedules, bounds, order, known)
 
 
-def _useful_orders(
-    bounds: TensorBounds | TileBounds, branch: Schedule
-) -> Iterator[tuple[Schedule, Any]]:
+def _useful_orders(bounds: Bounds, branch: Schedule) -> Iterator[tuple[Schedule, Any]]:
     """The orders of a sharing without those that cost no less in anything than a simpler one, each
-    with what its schedules have in common."""
-    simpler = []
+    with what its schedules have in common: they are the same whatever K its tiles take."""
+    known, asked = bounds.orders, (branch.cluster, branch.pair, branch.split_k, branch.split_grid)
+    if asked not in known:
+        known[asked] = _found_orders(bounds, branch)
+    for order, common in known[asked]:
+        yield order.but(tile=branch.tile, stages=branch.stages, box=branch.box), common
+
+
+def _found_orders(bounds: Bounds, branch: Schedule) -> list[tuple[Schedule, Any]]:
+    simpler, found = [], []
     every = orders(bounds.problem, branch, bounds.target)
     for order in sorted(every, key=simplicity_of_order):
         agents, known = bounds.known_of(order)
         if not any(agents == own and all(map(le, costs, known)) for own, costs in simpler):
             simpler.append((agents, known))
-            yield order, known
+            found.append((order, known))
+    return found
 
 
-def _schedules(bounds: TensorBounds | TileBounds, order: Schedule, known: Any) -> Refined:
+def _schedules(bounds: Bounds, order: Schedule, known: Any) -> Refined:
     """The best schedule of an order."""
     found = list(bounds.estimated(order, known))
     if found:

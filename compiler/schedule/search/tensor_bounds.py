@@ -77,6 +77,7 @@ class TensorFace:
         self.sums = Sums.of(problem, tile, target) if parted else None
         self._read = read_cycles(problem, PLAIN.but(tile=tile.tile, split_grid=2), target)
         self._moved: dict[tuple[object, ...], Moved] = {}
+        self.orders: dict[tuple[object, ...], list[tuple[Schedule, Moved]]] = {}
         self._stores: dict[tuple[bool, bool], list[LeastStore]] = {}
 
     def stores_of(self, branch: Schedule) -> list[LeastStore]:
@@ -97,7 +98,16 @@ class TensorFace:
             self._moved[asked] = moved_us(self.problem, order.plan, self.target)
         return self._moved[asked]
 
+    def floor_us(self) -> float:
+        """What no schedule of such tiles is estimated to beat, in microseconds."""
+        return min([least_us for least_us, _ in self._ways])
+
     def ways(self) -> list[tuple[float, Schedule]]:
+        """What no schedule of a way is estimated to beat, in microseconds, and the way."""
+        return self._ways
+
+    @functools.cached_property
+    def _ways(self) -> list[tuple[float, Schedule]]:
         """K as a whole, alone and in a pair, and in parts over the grid: what no tile of it is
         estimated to beat, in microseconds, and the way."""
         m, n, _ = self.tile.tile
@@ -107,6 +117,10 @@ class TensorFace:
         parts_us = min([parts_us for _, parts_us in least])
         parts = [(PART_MARGIN * parts_us, self.tile.but(split_grid=2))]
         return found + (parts if parts_us < math.inf else [])
+
+    def settles(self, _: Schedule) -> bool:
+        """Clusters of parts are told from each other where they share tiles."""
+        return True
 
     def _least_us(self, side: Schedule, least_k: int) -> tuple[float, float]:
         """Of a side that takes the most of K at a time, as a whole and in parts: with less at a
@@ -153,6 +167,7 @@ class TensorBounds:
         self._tile = face.tile.but(tile=(m, n, depth))
         self._of_sharings: dict[tuple[tuple[int, int], bool, int], Least] = {}
         self._stores = Stores(self.problem, self.target, epilogue_cycles)
+        self.orders = face.orders
 
     @functools.cached_property
     def boxes(self) -> dict[bool, str]:

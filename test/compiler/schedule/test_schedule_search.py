@@ -34,6 +34,9 @@ PROBLEMS = {
     "odd-columns": {"m": 923, "n": 321, "k": 4360},
     "two-level": {"m": 900, "n": 1000, "k": 4096, "sums": "two-level"},
     "any-rows": {"m": 200, "n": 1024, "k": 4096, "dynamic_m": True, "least_m": 1, "most_m": 200},
+    "few-columns": {"m": 4, "n": 3592, "k": 9464},
+    "residual-inside-lines": {"m": 255, "n": 13264, "k": 200, "beside": ("bf16",)},
+    "groups-of-many-rows": {"m": 40000, "n": 2848, "k": 5304, "groups": 8},
     "8-bit": {"m": 900, "n": 1000, "k": 4096, "a_dtype": "e4m3", "b_dtype": "e4m3"},
 }
 CHIPS = ("sm_100a", "sm_90a", "h100")
