@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .mlir import ext, ir
-from .tile_types import AccumulatorType, SmemType
+from .tile_types import AccumulatorType, SmemType, integer
 from .verify import refuse, verify_tile, verify_tile_loop
 
 TILES = (SmemType, AccumulatorType)
@@ -63,9 +63,8 @@ class RingType(Pipe.Type, name="ring"):
     @staticmethod
     def of(stages: int, tiles: Sequence[ir.Type]) -> "RingType":
         """The ring type with `stages` slots of `tiles`."""
-        i64 = ir.IntegerType.get_signless(64)
         payload = ir.ArrayAttr.get([ir.TypeAttr.get(tile) for tile in tiles])
-        return RingType.get(ir.IntegerAttr.get(i64, stages), payload)
+        return RingType.get(integer(stages), payload)
 
 
 class ClaimType(Pipe.Type, name="response"):

@@ -136,10 +136,14 @@ def text_of(attribute: ir.Attribute) -> str:
     return ir.StringAttr(attribute).value
 
 
+def integer(value: int) -> ir.IntegerAttr:
+    """An attribute of i64."""
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
 def integers(values: list[int]) -> ir.ArrayAttr:
     """An array attribute of i64."""
-    i64 = ir.IntegerType.get_signless(64)
-    return ir.ArrayAttr.get([ir.IntegerAttr.get(i64, value) for value in values])
+    return ir.ArrayAttr.get([integer(value) for value in values])
 
 
 def integers_of(attribute: ir.Attribute) -> list[int]:

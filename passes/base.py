@@ -79,6 +79,12 @@ def option(default: Any, parse: Callable[[str], Any], takes: str) -> Any:
     return field(default=default, metadata={"parse": parse, "takes": takes})
 
 
+def auto_option(parse: Callable[[str], Any], takes: str) -> Any:
+    """An option that is None for `auto`, as by default, and else what `parse` makes of its text."""
+    or_ = ", " if " or " in takes else " or "
+    return option(None, lambda text: None if text == "auto" else parse(text), f"auto{or_}{takes}")
+
+
 def make_pass(pass_class: type, options: dict[str, str]) -> Pass:
     """The pass with its options given as text; `CompileError` names what is wrong."""
     known = {option_.name: option_ for option_ in fields(pass_class)}
@@ -137,6 +143,11 @@ def parse_extents(rank: int) -> Callable[[str], tuple[int, ...]]:
         return extents
 
     return parse
+
+
+def parse_count(text: str) -> int:
+    """0 or a positive integer."""
+    return 0 if text == "0" else parse_positive(text)
 
 
 def parse_positive(text: str) -> int:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..dialects.mlir import arith, ir, scf
+from ..dialects.tile_types import integer
 
 GROUP_STEPS = "tile.group_steps"
 PURE = (
@@ -116,8 +117,7 @@ def limited(bound: ir.Value, least: int, most: int, less: int) -> ir.Value:
     if limit is None:
         return index_constant(most)
     sizes = {"less": limit.less.value + less, "least": least, "most": most}
-    i64 = ir.IntegerType.get_signless(64)
-    numbers = {name: ir.IntegerAttr.get(i64, size) for name, size in sizes.items()}
+    numbers = {name: integer(size) for name, size in sizes.items()}
     made = type(limit)(count=limit.count, depth=limit.depth, **numbers, steps=ir.IndexType.get())
     return made.steps
 

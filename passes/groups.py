@@ -16,7 +16,7 @@ from ..dialects.tile.groups import (
     GroupStartsOp,
     tiles_of_groups,
 )
-from ..dialects.tile_types import DYNAMIC
+from ..dialects.tile_types import DYNAMIC, integer
 from .base import walk
 from .build import i32
 
@@ -99,6 +99,5 @@ def spare_rows(op: GroupOp) -> int:
 
 def whole_groups(op: GroupOp, together: int) -> int:
     """Let each group have whole clusters along M; the places that are then enough."""
-    i64 = ir.IntegerType.get_signless(64)
-    op.operation.attributes["together"] = ir.IntegerAttr.get(i64, together)
+    op.operation.attributes["together"] = integer(together)
     return places_of(op)

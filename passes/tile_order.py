@@ -16,18 +16,13 @@ from ..dialects.tile import CtaTileOp, KernelOp
 from ..dialects.tile.place import PlaceOp
 from ..dialects.tile_types import DYNAMIC, integers, integers_of
 from ..dialects.verify import GROUP_DEFAULT, ORDERS, order_refusal
-from .base import parse_positive, refused, walk
+from .base import refused, walk
 from .build import constant
 from .dynamic_rows import clusters_along_m, place_at
 
 ORDER_ATTRIBUTE = "tile.order"
 ORDER, GROUP = "order", "group"
 GRID_ORDER = "m"
-
-
-def parse_group(text: str) -> int | None:
-    """`auto` (None) or a positive count."""
-    return None if text == "auto" else parse_positive(text)
 
 
 def say_order(kernel: KernelOp, matmul: Any, order: str, group: int | None) -> None:

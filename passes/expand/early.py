@@ -20,17 +20,12 @@ from ...dialects.sm.threads import EarlyOp, RunOp, TeamOp, WarpsOp
 from ...dialects.sm.types import attribute_of
 from ...dialects.tile import KernelOp, TensorMapOp, TmaLoadOp, TmaMulticastOp
 from ...dialects.tile.boxes import PrefetchBoxesOp
-from ..base import parse_positive, walk
+from ..base import walk
 from ..clone import Mapping, clone, index_constant, iterations_of
 from ..groups import group_of
 
 LOADS = TmaLoadOp | TmaMulticastOp
 PLACES = (TeamOp, TensorMapOp, *get_args(MEMORY_OPS))
-
-
-def parse_count(text: str) -> int:
-    """0 or a positive count."""
-    return 0 if text == "0" else parse_positive(text)
 
 
 def expand_early(kernel: KernelOp, steps: int) -> int:

@@ -64,7 +64,7 @@ from ...dialects.tile.staged_quantized import stored_tile
 from ...dialects.tile.stores import NextBufferOp, StagingBufferOp, TmaStoreOp
 from ...dialects.tile.sums import ViewMmaOp
 from ...dialects.tile_types import integers, integers_of
-from ..base import PassLog, one_of, option, refused, target_of, the_kernel, walk
+from ..base import PassLog, one_of, option, parse_count, refused, target_of, the_kernel, walk
 from ..build import constant
 from ..clone import Mapping
 from ..rings import is_operand_ring
@@ -74,7 +74,7 @@ from ..whole import say_whole
 from .ahead import await_pieces, expand_load_ahead, load_later, loads_of
 from .clearing import expand_clearing
 from .copies import expand_copies
-from .early import expand_early, parse_count
+from .early import expand_early
 from .groups import expand_groups
 from .matrices import store_matrices
 from .pieces import expand_pieces, stored_by_threads

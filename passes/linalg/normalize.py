@@ -37,6 +37,7 @@ from ...dialects.tile.blockwise import BlockwiseMatmulOp
 from ...dialects.tile.duals import DualMatmulOp
 from ...dialects.tile.outputs import PRODUCTS, KeepOp, KeptOp, kept_by
 from ...dialects.tile.scales import ScaledMatmulOp
+from ...dialects.tile_types import integer
 from ..argument_layouts import check_layouts
 from ..base import PassLog, refused, walk
 from ..math_policy import state_math
@@ -263,7 +264,7 @@ def _build(
     with ir.InsertionPoint(terminator), matmul.location:
         fused = make(results[0].type)
         kept = [
-            KeptOp(c=fused.c, number=_i64(number), output=each.type)
+            KeptOp(c=fused.c, number=integer(number), output=each.type)
             for number, each in enumerate(results[1:])
         ]
     block.append_to(fused.epilogue)
@@ -315,10 +316,6 @@ def _depends(value: ir.Value, on: ir.Value) -> bool:
             wanted += list(each.owner.operands)
         seen.add(each)
     return False
-
-
-def _i64(value: int) -> ir.IntegerAttr:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
 def _check_result(terminator: Any, result: ir.Value, matmul: Any) -> None:

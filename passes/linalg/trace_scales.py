@@ -23,6 +23,7 @@ from ...dialects.dtypes import (
     scaled_mma,
 )
 from ...dialects.mlir import ir, linalg_ops
+from ...dialects.tile_types import integer
 from ..base import refused
 from .affine import dims_of, function_of
 from .scale_places import Factor, block_of, check_place, form_of
@@ -87,7 +88,7 @@ def scale_operands(
         got = ", ".join(f"{e.elements.element} by {t}" for e, t in zip(sides, types, strict=True))
         rule = "A and B must be formats that an MMA takes together (docs/block-scales.md)"
         raise refused(matmul, f"{rule}, got {got}; convert one of them")
-    block = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), a.block)
+    block = integer(a.block)
     return {"a_scales": a.scales, "b_scales": b.scales, "block": block}
 
 

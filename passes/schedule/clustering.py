@@ -46,12 +46,13 @@ from ...dialects.tile.batches import BatchOp
 from ...dialects.tile.duals import DualMmaOp, DualPairMmaOp
 from ...dialects.tile.scales import ScaledMmaOp, ScaledPairMmaOp, of_scales, smem_operands
 from ...dialects.tile.sums import ViewMmaOp
-from ...dialects.tile_types import DYNAMIC, SmemType, integers, integers_of
+from ...dialects.tile_types import DYNAMIC, SmemType, integer, integers, integers_of
 from ..base import (
     PassLog,
+    auto_option,
     defining_op,
     is_swapped,
-    option,
+    kernel_around,
     parse_bool,
     parse_extents,
     refused,
@@ -71,16 +72,6 @@ from ..tensor_maps import load_map_type, multicast_map, multicast_refusal
 from .pipelining import self_filled
 
 
-def parse_shape(text: str) -> tuple[int, ...] | None:
-    """`auto` (None) or CTAs along M and N, as 2x1."""
-    return None if text == "auto" else parse_extents(2)(text)
-
-
-def parse_pair(text: str) -> bool | None:
-    """`auto` (None), `true` or `false`."""
-    return None if text == "auto" else parse_bool(text)
-
-
 @dataclass(frozen=True)
 class Clustering:
     """Lone CTAs → clusters that multicast operand tiles and pairs that share an MMA.
@@ -92,8 +83,8 @@ class Clustering:
     """
 
     name: ClassVar[str] = "clustering"
-    shape: tuple[int, int] | None = option(None, parse_shape, "auto or CTAs along M and N, as 2x1")
-    pair: bool | None = option(None, parse_pair, "auto, true or false")
+    shape: tuple[int, int] | None = auto_option(parse_extents(2), "CTAs along M and N, as 2x1")
+    pair: bool | None = auto_option(parse_bool, "true or false")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
@@ -172,20 +163,12 @@ def _cluster_refusal(kernel: KernelOp, target: Target) -> str | None:
 def _pair_refusal(mma: MmaOp, target: Target) -> str | None:
     m, n = mma.acc.type.shape
     broken = legality.pair_tile(target, m, n)
-    if target.mma.pairs and integers_of(mma_kernel(mma).cluster)[2] > 1:
+    if target.mma.pairs and integers_of(kernel_around(mma).cluster)[2] > 1:
         return "the parts of a split K are sums of lone CTAs"
-    staged = walk(mma_kernel(mma), StagedStoreOp)
+    staged = walk(kernel_around(mma), StagedStoreOp)
     if isinstance(mma, DualMmaOp):
         broken = broken or legality.dual_pair(target, m, n)
     return broken or (store_legality.staged_pair(m) if staged else None)
-
-
-def mma_kernel(mma: MmaOp) -> KernelOp:
-    """The kernel that an MMA belongs to."""
-    op = mma.operation
-    while op.name != "tile.kernel":
-        op = op.parent
-    return op.opview
 
 
 def _check_shape(kernel: KernelOp, shape: tuple[int, int], target: Target) -> None:
@@ -229,8 +212,7 @@ def _whole_matrices(batch: BatchOp, size: int) -> int:
     if batch.tiles.value == DYNAMIC:
         return DYNAMIC
     tiles = -(-batch.tiles.value // size) * size
-    i64 = ir.IntegerType.get_signless(64)
-    batch.operation.attributes["tiles"] = ir.IntegerAttr.get(i64, tiles)
+    batch.operation.attributes["tiles"] = integer(tiles)
     return DYNAMIC if batch.count.value == DYNAMIC else batch.count.value * tiles
 
 
@@ -328,7 +310,7 @@ def _multicast_load(load: TmaLoadOp, axis: str, parts: int) -> None:
             i=load.i,
             j=load.j,
             axis=ir.StringAttr.get(axis),
-            parts=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), parts),
+            parts=integer(parts),
         )
     load.operation.erase()
 

@@ -49,8 +49,10 @@ from ...dialects.turned_pieces import turned_columns, turned_piece
 from ...dialects.verify import can_write_matrices, tile_of_c
 from ..base import (
     PassLog,
+    auto_option,
     one_of,
     option,
+    parse_count,
     parse_positive,
     refused,
     require,
@@ -63,23 +65,12 @@ from ..groups import rows_of_group
 from ..outputs import outputs_of
 from ..rings import used_shared_bytes
 from ..tensor_maps import map_type, tma_refusal
-from .persistence import parse_auto
 from .stage_quantized import piece_of, refusal, say_refused, stage_quantized
 from .staged_operands import holds_sums, load_ahead, load_vectors, read_ahead
 
 TMA_BUFFERS = 2
 VECTORS = ("threads", "ahead", "registers")
 BUFFER_BYTES_MAX = 64 * 1024  # two CTAs of a multiprocessor can have as much
-
-
-def parse_columns(text: str) -> int | None:
-    """`auto` (None) or a positive count."""
-    return None if text == "auto" else parse_positive(text)
-
-
-def parse_count(text: str) -> int:
-    """0 or a positive count."""
-    return 0 if text == "0" else parse_positive(text)
 
 
 @dataclass(frozen=True)
@@ -116,8 +107,8 @@ class EpilogueStaging:
     """
 
     name: ClassVar[str] = "epilogue-staging"
-    columns: int | None = option(None, parse_columns, "auto or a number of columns")
-    buffers: int | None = option(None, parse_auto, "auto or a number of pieces under way at once")
+    columns: int | None = auto_option(parse_positive, "a number of columns")
+    buffers: int | None = auto_option(parse_positive, "a number of pieces under way at once")
     write: str = option("auto", one_of("auto", *WRITES), "auto, rows or matrices")
     vectors: str = option("threads", one_of(*VECTORS), "threads, ahead or registers")
     ahead: int = option(0, parse_count, "0 or a number of pieces on their way at once")

@@ -20,7 +20,7 @@ from ...dialects.mlir import ir
 from ...dialects.pipe import CommitOp, RoleOp, WaitOp
 from ...dialects.tile import STORES, KernelOp
 from ...dialects.tile.marks import FIRST, LAST, MARKS, UNITS, MarkOp
-from ...dialects.tile_types import integers_of
+from ...dialects.tile_types import integer, integers_of
 from ..base import SOURCE_ATTRIBUTE, PassLog, one_of, option, refused, the_kernel, walk
 from ..build import GLOBAL, i32
 from ..dynamic_rows import has_dynamic_size
@@ -77,7 +77,7 @@ class Instrument:
             with place.at, kernel.location:
                 MarkOp(
                     marks=marks,
-                    column=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number),
+                    column=integer(number),
                     place=ir.StringAttr.get(place.name),
                     keep=ir.StringAttr.get(place.keep),
                     unit=ir.StringAttr.get(self.unit),
@@ -110,7 +110,7 @@ def _add_view(kernel: KernelOp, columns: int) -> ir.Value:
     """One more input, the last of them."""
     block = kernel.body.blocks[0]
     inputs = len(block.arguments) - len(outputs_of(kernel))
-    space = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), GLOBAL)
+    space = integer(GLOBAL)
     type_ = ir.MemRefType.get([prod(integers_of(kernel.grid)), columns], i32(), memory_space=space)
     names = list(kernel.arg_names)
     names.insert(inputs, ir.StringAttr.get(MARKS))

@@ -41,10 +41,11 @@ from ...dialects.tile import (
     TensorMapOp,
 )
 from ...dialects.tile.scales import SCALED_MMAS, depth_of, mma_of
-from ...dialects.tile_types import DYNAMIC, AccumulatorType, integers, integers_of
+from ...dialects.tile_types import DYNAMIC, AccumulatorType, integer, integers, integers_of
 from ...dialects.verify import GROUP_DEFAULT, ORDERS
 from ..base import (
     PassLog,
+    auto_option,
     one_of,
     option,
     parse_positive,
@@ -61,11 +62,6 @@ from ..tile_order import said_order
 OVERLAPPING_STAGES = 2
 CLAIMS = 2
 STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp, SetRegistersOp)
-
-
-def parse_auto(text: str) -> int | None:
-    """`auto` (None) or a positive count."""
-    return None if text == "auto" else parse_positive(text)
 
 
 @dataclass(frozen=True)
@@ -85,10 +81,10 @@ class Persistence:
 
     name: ClassVar[str] = "persistence"
     scheduler: str = option("static", one_of("static", "clc"), "static or clc")
-    depth: int | None = option(None, parse_auto, "auto or a number of claims under way at once")
+    depth: int | None = auto_option(parse_positive, "a number of claims under way at once")
     order: str = option("grouped", one_of(*ORDERS), "m, n, grouped or hilbert")
-    group: int | None = option(None, parse_auto, "auto or a number of tiles along M")
-    ctas: int | None = option(None, parse_auto, "auto or a number of CTAs")
+    group: int | None = auto_option(parse_positive, "a number of tiles along M")
+    ctas: int | None = auto_option(parse_positive, "a number of CTAs")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
@@ -183,7 +179,7 @@ class Persistence:
         program = [op for op in _from_first_effect(block, derived) if op not in derived]
         index = ir.IndexType.get()
         with ir.InsertionPoint(program[0]), program[0].operation.location:
-            group = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.group or GROUP_DEFAULT)
+            group = integer(self.group or GROUP_DEFAULT)
             order = ir.StringAttr.get(self.order)
             how = {"tiles": integers(tiles), "order": order, "group": group}
             loop = ForEachTileOp(**how) if claims is None else ForEachClaimOp(ring=claims, **how)
@@ -199,26 +195,25 @@ class Persistence:
 
 def _add_scheduler(kernel: KernelOp, claims: ir.Value, target: Target) -> None:
     """One more warp, which asks for tiles."""
-    i64 = ir.IntegerType.get_signless(64)
     with ir.InsertionPoint(kernel.body.blocks[0]), kernel.location:
-        role = RoleOp(agent=ir.StringAttr.get("scheduler"), warps=ir.IntegerAttr.get(i64, 1))
+        role = RoleOp(agent=ir.StringAttr.get("scheduler"), warps=integer(1))
     with ir.InsertionPoint(role.body.blocks.append()), kernel.location:
         ClaimOp(ring=claims)
     threads = kernel.threads.value + WARP_THREADS
-    kernel.operation.attributes["threads"] = ir.IntegerAttr.get(i64, threads)
+    kernel.operation.attributes["threads"] = integer(threads)
     _leave_registers(kernel, target)
 
 
 def _leave_registers(kernel: KernelOp, target: Target) -> None:
     """Let roles that take registers leave the scheduler those that a launch gives it."""
-    launched, i64 = target.launch_registers(kernel.threads.value), ir.IntegerType.get_signless(64)
+    launched = target.launch_registers(kernel.threads.value)
     asked = walk(kernel, SetRegistersOp)
     takers = [op for op in asked if op.count.value > launched]
     kept = sum(_warps_of(op) * op.count.value for op in asked if op not in takers)
     pool = sum(map(_warps_of, asked)) * launched - kept
     for op in takers:
         most = pool // sum(map(_warps_of, takers)) // REGISTERS_STEP * REGISTERS_STEP
-        op.operation.attributes["count"] = ir.IntegerAttr.get(i64, min(op.count.value, most))
+        op.operation.attributes["count"] = integer(min(op.count.value, most))
 
 
 def _warps_of(op: SetRegistersOp) -> int:

@@ -53,7 +53,7 @@ from ...dialects.target import WARP_THREADS, WARPGROUP_WARPS, Target
 from ...dialects.tile import MMAS, AccumulatorOp, ForEachTileOp, KernelOp, StagedStoreOp
 from ...dialects.tile.ahead import LoadAheadOp, ReadAheadOp
 from ...dialects.tile.groups import GroupStepsOp
-from ...dialects.tile_types import DYNAMIC, integers_of
+from ...dialects.tile_types import DYNAMIC, integer, integers_of
 from ..base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
 from ..clone import Mapping, clone, group_steps_of, index_constant, iterations_of, replace_in
 from ..rings import retype_ring
@@ -186,18 +186,18 @@ def _skip(ring: ir.Value, count: int, body: ir.Block, turn: int) -> None:
     """
     loops = [loop for loop in _group_loops(body) if ring in _slots_read(loop.body)]
     if not loops:
-        SkipOp(ring=ring, slots=_i64(count))
+        SkipOp(ring=ring, slots=integer(count))
         return
     limit, index = group_steps_of(loops[0].upperBound), ir.IndexType.get()
     if len(loops) > 1 or limit.less.value or limit.least.value != 1:
         rule = "ping-pong: a tile's steps of a group of K must be those of one loop"
         raise refused(loops[0], f"{rule}, got several; run warp-specialization first")
-    other = OtherTileOp(ahead=_i64(-1 if turn else 1), i=index, j=index)
+    other = OtherTileOp(ahead=integer(-1 if turn else 1), i=index, j=index)
     mapping: Mapping = dict(zip(body.arguments, (other.i, other.j), strict=True))
     made = [clone(op, mapping) for op in _behind(limit)]
     loop = scf.ForOp(index_constant(0), made[-1].results[0], index_constant(1))
     with ir.InsertionPoint(loop.body):
-        SkipOp(ring=ring, slots=_i64(1))
+        SkipOp(ring=ring, slots=integer(1))
         scf.YieldOp([])
 
 
@@ -246,8 +246,8 @@ def _slots_read(block: ir.Block, times: int = 1) -> Counter[ir.Value]:
 def _replace_loop(loop: ForEachTileOp, turn: int) -> None:
     with ir.InsertionPoint(loop), loop.location:
         every = ForEachTurnOp(
-            turn=_i64(turn),
-            turns=_i64(len(AGENTS)),
+            turn=integer(turn),
+            turns=integer(len(AGENTS)),
             tiles=loop.tiles,
             order=loop.order,
             group=loop.group,
@@ -260,14 +260,14 @@ def _move_registers(
     kernel: KernelOp, consumers: tuple[RoleOp, ...], load: RoleOp, target: Target
 ) -> int:
     """Registers a thread of the consumers: the load role, now a warpgroup, gives up most of its."""
-    load.operation.attributes["warps"] = _i64(WARPGROUP_WARPS)
+    load.operation.attributes["warps"] = integer(WARPGROUP_WARPS)
     warps = WARPGROUP_WARPS * len(consumers)
-    kernel.operation.attributes["threads"] = _i64(WARP_THREADS * (warps + WARPGROUP_WARPS))
+    kernel.operation.attributes["threads"] = integer(WARP_THREADS * (warps + WARPGROUP_WARPS))
     keeps = load_registers(kernel, target)
     takes = registers_left(target, warps, keeps)
     for role, count in ((load, keeps), *((consumer, takes) for consumer in consumers)):
         with ir.InsertionPoint.at_block_begin(role.body.blocks[0]), role.location:
-            SetRegistersOp(count=_i64(count))
+            SetRegistersOp(count=integer(count))
     return takes
 
 
@@ -275,7 +275,3 @@ def _rounds(kernel: KernelOp) -> int | None:
     """Tiles that the busiest CTA computes; None where a launch says how many there are."""
     tiles = integers_of(walk(kernel, ForEachTurnOp)[0].tiles)
     return None if DYNAMIC in tiles else -(-prod(tiles) // prod(integers_of(kernel.grid)))
-
-
-def _i64(value: int) -> ir.IntegerAttr:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)

@@ -35,8 +35,16 @@ from ...dialects.release_steps import releases_late
 from ...dialects.target import Target
 from ...dialects.tile import AwaitMmaOp, KernelOp, MmaOp
 from ...dialects.tile.blockwise import BlockwiseMmaOp
-from ...dialects.tile_types import SmemType
-from ..base import PassLog, option, parse_positive, refused, target_of, the_kernel, walk
+from ...dialects.tile_types import SmemType, integer
+from ..base import (
+    PassLog,
+    auto_option,
+    parse_positive,
+    refused,
+    target_of,
+    the_kernel,
+    walk,
+)
 from ..clone import (
     Mapping,
     clone,
@@ -52,11 +60,6 @@ from ..rings import is_operand_ring, retype_ring, ring_slot_bytes, slot_parts, u
 AUTO_STAGES_MAX = 8
 
 
-def parse_stages(text: str) -> int | None:
-    """`auto` (None) or a positive count."""
-    return None if text == "auto" else parse_positive(text)
-
-
 @dataclass(frozen=True)
 class Pipelining:
     """One-slot operand rings → N slots, loads N-1 steps ahead of the MMAs.
@@ -65,7 +68,7 @@ class Pipelining:
     """
 
     name: ClassVar[str] = "pipelining"
-    stages: int | None = option(None, parse_stages, "auto or a number of slots")
+    stages: int | None = auto_option(parse_positive, "a number of slots")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
@@ -85,10 +88,8 @@ class Pipelining:
             log.did(f"{stages} stages of {ring_slot_bytes(create)} bytes")
 
     def _stages(self, kernel: KernelOp, create: CreateOp, target: Target) -> int:
-        slot, free = (
-            ring_slot_bytes(create),
-            target.shared_bytes - used_shared_bytes(kernel, create),
-        )
+        slot = ring_slot_bytes(create)
+        free = target.shared_bytes - used_shared_bytes(kernel, create)
         fitting = free // slot
         if self.stages is None:
             return max(1, min(fitting, AUTO_STAGES_MAX))
@@ -196,8 +197,7 @@ def _releases_late(op: Any, target: Target) -> bool:
 def _set_pending(ops: list[Any], pending: int) -> None:
     for op in ops:
         if isinstance(op, AwaitMmaOp):
-            i64 = ir.IntegerType.get_signless(64)
-            op.operation.attributes["pending"] = ir.IntegerAttr.get(i64, pending)
+            op.operation.attributes["pending"] = integer(pending)
 
 
 def _acquire_of(create: CreateOp) -> ir.OpView:

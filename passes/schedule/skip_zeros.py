@@ -20,6 +20,7 @@ from ...dialects import short_legality
 from ...dialects.mlir import arith, ir
 from ...dialects.tile import MMAS, KernelOp
 from ...dialects.tile.short import SHORT_MMAS, SHORT_OF
+from ...dialects.tile_types import integer
 from ..base import PassLog, refused, require, target_of, the_kernel, walk
 from ..clone import constant_of, index_constant
 from ..short_steps import LastStep, last_step, step_of
@@ -65,7 +66,7 @@ def _shorten(kernel: KernelOp, mma: Any) -> int:
 def _replace(mma: Any, short: Any, number: ir.Value, found: LastStep) -> None:
     fields = {field.name: getattr(mma, field.name) for field in type(mma)._fields}
     with ir.InsertionPoint(mma), mma.location:
-        depth = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), found.depth)
+        depth = integer(found.depth)
         last = arith.cmpi(arith.CmpIPredicate.eq, number, index_constant(found.number))
         short(**fields, last=last, depth=depth)
     mma.operation.erase()

@@ -50,7 +50,7 @@ from ...dialects.tile.parts import ANY, ZERO, GatheredStoreOp, WorkspaceOp
 from ...dialects.tile.quantized import StoreQuantizedOp
 from ...dialects.tile.scales import SCALED_MMAS
 from ...dialects.tile.weights import WeightMmaOp
-from ...dialects.tile_types import SmemType, integers, integers_of
+from ...dialects.tile_types import SmemType, integer, integers, integers_of
 from ...dialects.verify import products_of, summed_extents
 from ..base import (
     PassLog,
@@ -274,7 +274,7 @@ def _gather(kernel: KernelOp, store: StoreOp, parts: int) -> None:
 
 
 def _workspace(shape: list[int], element: ir.Type, start: str) -> ir.Value:
-    space = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), GLOBAL)
+    space = integer(GLOBAL)
     memory = ir.MemRefType.get(shape, element, memory_space=space)
     return WorkspaceOp(start=ir.StringAttr.get(start), memory=memory).memory
 

@@ -23,7 +23,7 @@ from ...dialects.pipe import CreateOp, RingType
 from ...dialects.target import Target
 from ...dialects.tile import MMAS, ElementOp, KernelOp, StagedStoreOp
 from ...dialects.tile.ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
-from ...dialects.tile_types import SmemType, TensorMapType, element_bytes
+from ...dialects.tile_types import SmemType, TensorMapType, element_bytes, integer
 from ...dialects.verify import tile_of_c
 from ..base import PassLog, walk
 from ..batches import argument_of, map_of_view, step_bytes
@@ -149,7 +149,7 @@ def _bring(
         made = CreateOp(ring=RingType.of(slots, [smem])).ring
     pieces = tile_of_c(store)[1] // smem.layout.k
     with ir.InsertionPoint(_first_product(store)), store.location:
-        count = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), pieces)
+        count = integer(pieces)
         LoadAheadOp(map=map_, ring=made, i=store.i, j=store.j, pieces=count)
     _read_pieces(elements, made)
 

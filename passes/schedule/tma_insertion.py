@@ -37,6 +37,7 @@ from ...dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TmaLoa
 from ...dialects.tile.blockwise import BlockwiseMmaOp
 from ...dialects.tile.scales import ALL_MMAS, smem_operands
 from ...dialects.tile.sums import ViewMmaOp
+from ...dialects.tile_types import integer
 from ..base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from ..batches import argument_of, drop_unused, map_of_view, step_bytes
 from ..dynamic_rows import least_rows
@@ -180,14 +181,12 @@ def _argument_name(load: LoadOp) -> str:
 
 def await_mmas(pending: int) -> AwaitMmaOp:
     """Emit a `tile.await_mma`."""
-    i64 = ir.IntegerType.get_signless(64)
-    return AwaitMmaOp(pending=ir.IntegerAttr.get(i64, pending))
+    return AwaitMmaOp(pending=integer(pending))
 
 
 def slot_tiles(slot: ir.Value[SlotType]) -> list[ir.Value]:
     """Emit a `pipe.tile` for every payload tile of a slot."""
-    i64 = ir.IntegerType.get_signless(64)
     return [
-        TileOp(slot=slot, index=ir.IntegerAttr.get(i64, index), tile=type_).tile
+        TileOp(slot=slot, index=integer(index), tile=type_).tile
         for index, type_ in enumerate(slot.type.tiles)
     ]

@@ -63,21 +63,14 @@ from ...dialects.tile import (
 from ...dialects.tile.ahead import LoadAheadOp, ReadAheadOp
 from ...dialects.tile.groups import GroupStepsOp
 from ...dialects.tile.parts import WorkspaceOp
-from ...dialects.tile_types import AccumulatorType
+from ...dialects.tile_types import AccumulatorType, integer
 from ..base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
 from ..clone import Mapping, clone, erase_unused, fuse_loops, is_pure
 
 # In the order of their warps: a warp reads the tensor-memory lanes of its index modulo 4, so the
 # epilogue's four come first.
 EPILOGUE, LOAD, MMA, CONSUMER = "epilogue", "load", "mma", "consumer"
-SHARED_BY_ALL = (
-    TensorMapOp,
-    CreateOp,
-    CtaTileOp,
-    PairRankOp,
-    SplitRankOp,
-    WorkspaceOp,
-)
+SHARED_BY_ALL = (TensorMapOp, CreateOp, CtaTileOp, PairRankOp, SplitRankOp, WorkspaceOp)
 # Registers a thread of a load role: TMA needs a few, 24 are the least, which leave 8 more to those
 # who add wide products; copies hold several units under way.
 TMA_REGISTERS, TMA_REGISTERS_MIN, COPY_REGISTERS = 40, 24, 136
@@ -120,7 +113,7 @@ class WarpSpecialization:
         erase_unused(block)
         _end_with_groups(kernel)
         threads = 32 * sum(role.warps for role in roles)
-        kernel.operation.attributes["threads"] = _i64(threads)
+        kernel.operation.attributes["threads"] = integer(threads)
         log.did(f"roles {', '.join(f'{role.name} ({role.warps} warps)' for role in roles)}")
 
 
@@ -129,7 +122,7 @@ def _end_with_groups(kernel: KernelOp) -> None:
     limits = walk(kernel, GroupStepsOp)
     if all(limit.less.value == 0 for limit in limits):
         for limit in limits:
-            limit.operation.attributes["least"] = _i64(1)
+            limit.operation.attributes["least"] = integer(1)
 
 
 def _roles(kernel: KernelOp, target: Target) -> list[Role]:
@@ -212,19 +205,12 @@ def _pipe_accumulator(kernel: KernelOp, accumulator: AccumulatorOp) -> None:
 def _after_handles(block: ir.Block) -> int:
     """Index of the first op of a block that belongs to an agent."""
     ops = list(block.operations)
-    return next(index for index, op in enumerate(ops) if not _stays(op) and not _is_handle(op))
-
-
-def _is_handle(op: Any) -> bool:
-    return isinstance(op, AccumulatorOp)
+    is_handle = [_stays(op) or isinstance(op, AccumulatorOp) for op in ops]
+    return is_handle.index(False)
 
 
 def _tile(slot: ir.Value[SlotType]) -> ir.Value:
-    return TileOp(slot=slot, index=_i64(0), tile=slot.type.tiles[0]).tile
-
-
-def _i64(value: int) -> ir.IntegerAttr:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+    return TileOp(slot=slot, index=integer(0), tile=slot.type.tiles[0]).tile
 
 
 def _stays(op: Any) -> bool:
@@ -240,11 +226,11 @@ def _load_warps(kernel: KernelOp) -> int:
 def _add_role(block: ir.Block, program: list[Any], role: Role) -> None:
     location = program[0].operation.location
     with ir.InsertionPoint(block), location:
-        op = RoleOp(agent=ir.StringAttr.get(role.name), warps=_i64(role.warps))
+        op = RoleOp(agent=ir.StringAttr.get(role.name), warps=integer(role.warps))
     body = op.body.blocks.append()
     if role.registers is not None:
         with ir.InsertionPoint(body), location:
-            SetRegistersOp(count=_i64(role.registers))
+            SetRegistersOp(count=integer(role.registers))
     _slice(program, role.agents, body, {})
     erase_unused(body)
     fuse_loops(body)

@@ -14,7 +14,14 @@ from ...dialects.tile.groups import GroupedMatmulOp, tiles_of_groups
 from ...dialects.tile.outputs import kept_of
 from ...dialects.tile.quantized import quantize_of
 from ...dialects.tile.sums import AddLanesOp
-from ...dialects.tile_types import DYNAMIC, AccumulatorType, dynamic_dims, extent_of, integers
+from ...dialects.tile_types import (
+    DYNAMIC,
+    AccumulatorType,
+    dynamic_dims,
+    extent_of,
+    integer,
+    integers,
+)
 from ..argument_layouts import result_strides
 from ..base import SWAPPED_ATTRIBUTE, refused, walk
 from ..batches import batch_of
@@ -78,7 +85,7 @@ def _empty_kernel(tiling: TileChoice, threads: int, names: Sequence[str]) -> Ker
             sym_name=function.attributes["sym_name"],
             grid=integers(_grid_of(tiling)),
             cluster=integers([1, 1, 1]),
-            threads=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), threads),
+            threads=integer(threads),
             arg_names=ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names]),
         )
 

@@ -17,7 +17,7 @@ from ...dialects.tile.groups import (
     GroupStepsOp,
     gathered_view,
 )
-from ...dialects.tile_types import DYNAMIC, extent_of
+from ...dialects.tile_types import DYNAMIC, extent_of, integer
 
 
 def batch_at(
@@ -30,12 +30,11 @@ def batch_at(
 ) -> BatchOp:
     """Which matrix the place of a CTA along M belongs to, of those in an order if there is one;
     tiles are rows of that axis of C, at most so many where a launch says them."""
-    i64 = ir.IntegerType.get_signless(64)
     rows, count = extent_of(c, axis), extent_of(c, 0)
     tiles = tiles_along(rows, tile_m)
     if rows == DYNAMIC:
         tiles = 1 if most_rows <= tile_m else DYNAMIC
-    sizes = {"tiles": ir.IntegerAttr.get(i64, tiles), "count": ir.IntegerAttr.get(i64, count)}
+    sizes = {"tiles": integer(tiles), "count": integer(count)}
     index = ir.IndexType.get()
     if order is not None:
         return OrderedBatchOp(i=cta.i, **sizes, batch=index, row=index, order=order)
@@ -49,9 +48,9 @@ def matrix_at(view: Any, batch: ir.Value) -> ir.Value[Any]:
 
 def group_at(place: ir.Value, offsets: Any, extent: int, tile_rows: int) -> GroupOp:
     """Which group the place of a CTA along the rows of C belongs to."""
-    i64, index = ir.IntegerType.get_signless(64), ir.IndexType.get()
+    index = ir.IndexType.get()
     sizes = {"tile": tile_rows, "together": 1, "extent": extent}
-    how = {name: ir.IntegerAttr.get(i64, size) for name, size in sizes.items()}
+    how = {name: integer(size) for name, size in sizes.items()}
     found = dict.fromkeys(("group", "row", "first", "count"), index)
     return GroupOp(i=place, offsets=offsets, **how, **found)
 
@@ -80,7 +79,7 @@ def scales_at(view: Any, group: GroupOp, form: str) -> ir.Value[Any]:
 
 def depth_at(batch: BatchOp, offsets: Any, extent: int) -> GroupDepthOp:
     """What the group of a tile has of K."""
-    size = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), extent)
+    size = integer(extent)
     index = ir.IndexType.get()
     return GroupDepthOp(group=batch.batch, offsets=offsets, extent=size, first=index, count=index)
 
@@ -94,8 +93,7 @@ def steps_at(depth: GroupDepthOp, tile_k: int) -> ir.Value:
     """How many K tiles the group has; one of zeros where it has nothing."""
     most = tiles_along(depth.extent.value, tile_k)
     sizes = {"depth": tile_k, "less": 0, "least": 1, "most": most}
-    i64 = ir.IntegerType.get_signless(64)
-    how = {name: ir.IntegerAttr.get(i64, size) for name, size in sizes.items()}
+    how = {name: integer(size) for name, size in sizes.items()}
     return GroupStepsOp(count=depth.count, **how, steps=ir.IndexType.get()).steps
 
 

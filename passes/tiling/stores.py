@@ -8,6 +8,7 @@ from ...dialects.mlir import ir
 from ...dialects.tile import MatmulOp, StoreOp
 from ...dialects.tile.outputs import KeepGroupsOp, KeepOp, StoreGroupsOp, kept_by
 from ...dialects.tile.quantized import QuantizeOp, StoreQuantizedOp, quantize_of
+from ...dialects.tile_types import integer
 from ..clone import copy_region, erase_dead
 
 
@@ -42,7 +43,7 @@ def _quantized(quantize: QuantizeOp, where: dict[str, Any]) -> StoreQuantizedOp:
 def _store_of(keep: KeepOp, matmul: MatmulOp, where: dict[str, Any]) -> Any:
     if not isinstance(keep, KeepGroupsOp):
         return StoreOp(**where)
-    columns = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), matmul.c.type.shape[-1])
+    columns = integer(matmul.c.type.shape[-1])
     return StoreGroupsOp(group=keep.group, reduce=keep.reduce, columns=columns, **where)
 
 

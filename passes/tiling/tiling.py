@@ -34,22 +34,21 @@ from ...dialects.tile.duals import DualMatmulOp
 from ...dialects.tile.scales import ScaledMatmulOp
 from ...dialects.tile.sums import LANES_TEXT
 from ...dialects.tile.weights import WeightMatmulOp
-from ...dialects.tile_types import (
-    DYNAMIC,
-    integers_of,
-)
+from ...dialects.tile_types import DYNAMIC, integers_of
 from ...dialects.verify import ORDERS
 from ..base import (
     PassLog,
+    auto_option,
     one_of,
     option,
     parse_bool,
     parse_extents,
+    parse_positive,
     refused,
     require,
     walk,
 )
-from ..tile_order import GRID_ORDER, parse_group, say_order
+from ..tile_order import GRID_ORDER, say_order
 from ..warp_grids import say_grid
 from ..weights import WEIGHT_TILE, check_weight_tile
 from .blockwise import blockwise_depth
@@ -88,16 +87,6 @@ def default_tile(matmul: MatmulOp, target: Target) -> tuple[int, int, int]:
     return (*DEFAULT_TILE[:2], blockwise_depth(matmul, target))
 
 
-def parse_grid(text: str) -> tuple[int, ...] | None:
-    """`auto` (None) or two counts."""
-    return None if text == "auto" else parse_extents(2)(text)
-
-
-def parse_tile(text: str) -> tuple[int, ...] | None:
-    """`auto` (None) or three extents."""
-    return None if text == "auto" else parse_extents(3)(text)
-
-
 @dataclass(frozen=True)
 class Tiling:
     """`tile.matmul` → a `tile.kernel` that computes one tile a CTA.
@@ -114,9 +103,9 @@ class Tiling:
 
     Where operands are `global`, `lanes` may share each element, threads of a warp or whole warps:
     they read neighbours along K, 16 bytes each where rows allow it, and add up their parts behind
-    the loop. That is for
-    few rows, whose time is that of reading B: a row of B is read by lanes side by side, and each
-    thread has all rows of a tile. Of two products a tile's N has the columns of both.
+    the loop. That is for few rows, whose time is that of reading B: a row of B is read by lanes
+    side by side, and each thread has all rows of a tile. Of two products a tile's N has the columns
+    of both.
 
     Where each warp multiplies by itself (mma.sync), `warps` is the grid of those that share a
     tile; auto takes four, or more where the sums need their registers.
@@ -138,15 +127,15 @@ class Tiling:
 
     name: ClassVar[str] = "tiling"
     makes: ClassVar[tuple[str, ...]] = ("tile.kernel",)
-    tile: tuple[int, int, int] | None = option(None, parse_tile, "auto or BMxBNxBK, as 128x128x64")
+    tile: tuple[int, int, int] | None = auto_option(parse_extents(3), "BMxBNxBK, as 128x128x64")
     mma: str = option(
         "auto", one_of("auto", *MMAS), "auto or the name of an MMA, as wgmma.mma_async"
     )
     operands: str = option("tiles", one_of(*OPERANDS), "tiles, whole or global")
     threads: int | None = option(None, parse_threads, "auto or whole warps up to 1024")
-    warps: tuple[int, int] | None = option(None, parse_grid, "auto or warps along M and N, as 2x4")
+    warps: tuple[int, int] | None = auto_option(parse_extents(2), "warps along M and N, as 2x4")
     order: str = option(GRID_ORDER, one_of(*ORDERS), "m, n, grouped or hilbert")
-    group: int | None = option(None, parse_group, "auto or a number of tiles along M")
+    group: int | None = auto_option(parse_positive, "a number of tiles along M")
     kind: str = option("auto", one_of("auto", *SCALED_KINDS), f"auto, {' or '.join(SCALED_KINDS)}")
     swap: bool = option(False, parse_bool, "true or false")
     lanes: int = option(1, parse_lanes, f"1, {LANES_TEXT}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...dialects.mlir import func, ir
 from ...dialects.tile import KernelOp, MatmulOp
 from ...dialects.tile.duals import DualMatmulOp
+from ...dialects.tile_types import integer
 from ..argument_layouts import argument_strides, dense_strides
 from ..base import SOURCE_ATTRIBUTE
 
@@ -42,7 +43,7 @@ def strides_of(function: func.FuncOp, argument: ir.Value) -> list[int] | None:
 
 def view_as(tensor: ir.RankedTensorType, major: str, strides: list[int] | None) -> ir.MemRefType:
     """The logical view of a tensor that lies so: its dims swapped when `major` is "mn"."""
-    space = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), GLOBAL)
+    space = integer(GLOBAL)
     shape, element = list(tensor.shape), tensor.element_type
     if major == "k" and strides is None:
         return ir.MemRefType.get(shape, element, memory_space=space)

@@ -19,6 +19,7 @@ from ....dialects.mlir import ir
 from ....dialects.pipe import RoleOp
 from ....dialects.sm.threads import TEAM, WHO, ConvergeOp, RunOp, TeamOp, WarpsOp
 from ....dialects.tile import KernelOp
+from ....dialects.tile_types import integer
 from ...base import PassLog, refused, the_kernel, walk
 from ...clone import is_pure
 from ...thread_rules import FREE, ThreadRules, body_of, program
@@ -104,13 +105,12 @@ def _place_roles(roles: list[RoleOp]) -> str:
 
 
 def _place_role(role: RoleOp, first: int, barrier: int) -> None:
-    i64 = ir.IntegerType.get_signless(64)
     with ir.InsertionPoint(role), role.location:
         team = WarpsOp(
             agent=role.agent,
-            first=ir.IntegerAttr.get(i64, first),
+            first=integer(first),
             warps=role.warps,
-            barrier=ir.IntegerAttr.get(i64, barrier),
+            barrier=integer(barrier),
         )
     body = team.body.blocks.append()
     for op in list(role.body.blocks[0].operations):

@@ -40,7 +40,7 @@ from ....dialects.sm.memory import (
 from ....dialects.target import Target
 from ....dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
 from ....dialects.tile.sums import AddLanesOp
-from ....dialects.tile_types import integers
+from ....dialects.tile_types import integer, integers
 from ...base import PassLog, refused, target_of, the_kernel, walk
 from ...plan import MMA_DONE, PRODUCTS_DONE, Plan, ProductsPlan, RingPlan, ScalesPlan, make_plan
 from ...ring_fills import is_self_filled
@@ -78,12 +78,12 @@ class PlanMemory:
 def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
     """The plan as ops; those that stood for memory before, which nothing uses any more."""
     replaced: list[Any] = []
-    SharedMemoryOp(bytes=_i64(plan.shared_bytes))
+    SharedMemoryOp(bytes=integer(plan.shared_bytes))
     allocation = None
     if plan.tmem_columns:
         allocation = TensorMemoryOp(
-            columns=_i64(plan.tmem_columns),
-            offset=_i64(plan.tmem_address),
+            columns=integer(plan.tmem_columns),
+            offset=integer(plan.tmem_address),
             memory=TensorMemoryType.get(),
         ).memory
     if plan.scales is not None:
@@ -92,12 +92,12 @@ def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
         place = _place_buffer(load, plan.buffers[load.tile])
         replaced.append(_replace(load, place))
     for added, (offset, type_) in plan.parts.items():
-        place = TileMemoryOp(offset=_i64(offset), tile=type_).tile
+        place = TileMemoryOp(offset=integer(offset), tile=type_).tile
         with ir.InsertionPoint(added), added.location:
             AddLanesOp(acc=added.acc, lanes=added.lanes, parts=place)
         replaced.append(added)
     if plan.terms is not None:
-        slots = {"offsets": integers(list(plan.terms.offsets)), "slots": _i64(plan.terms.slots)}
+        slots = {"offsets": integers(list(plan.terms.offsets)), "slots": integer(plan.terms.slots)}
         memory = RingType.of(plan.terms.slots, plan.terms.tiles).slot
         TermsOp(memory=SlotMemoryOp(**slots, memory=memory).memory)
     if plan.products is not None:
@@ -120,7 +120,7 @@ def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
 
 def _scale_columns(scales: ScalesPlan, allocation: ir.Value | None) -> None:
     places = {"a_first": scales.a, "b_first": scales.b, "end": scales.end, "slots": scales.places}
-    attributes = {name: _i64(value) for name, value in places.items()}
+    attributes = {name: integer(value) for name, value in places.items()}
     empty = None
     if scales.empty is not None:
         empty = _barriers("scales.empty", scales.empty, scales.places, 1)
@@ -129,11 +129,11 @@ def _scale_columns(scales: ScalesPlan, allocation: ir.Value | None) -> None:
 
 def _product_columns(products: ProductsPlan, allocation: ir.Value | None, done: ir.Value) -> None:
     numbers = {"first": 0, "slots": products.slots, "each": products.each}
-    numbered = {name: _i64(value) for name, value in numbers.items()}
+    numbered = {name: integer(value) for name, value in numbers.items()}
     ProductColumnsOp(memory=allocation, done=done, **numbered)
     if products.weights:
-        first = _i64(products.slots * products.each)
-        WeightColumnsOp(memory=allocation, first=first, each=_i64(products.weights))
+        first = integer(products.slots * products.each)
+        WeightColumnsOp(memory=allocation, first=first, each=integer(products.weights))
 
 
 def _replace(op: Any, value: ir.Value) -> Any:
@@ -143,7 +143,7 @@ def _replace(op: Any, value: ir.Value) -> Any:
 
 def _place_buffer(load: LoadOp, offset: int) -> ir.Value:
     """All threads copy a tile that is in no ring to the same place each time."""
-    place = TileMemoryOp(offset=_i64(offset), tile=load.tile.type).tile
+    place = TileMemoryOp(offset=integer(offset), tile=load.tile.type).tile
     CopyOp(
         view=load.view,
         tile=place,
@@ -175,7 +175,7 @@ def _ring(
     return RingOp(
         **_both_barriers(placed, label),
         memory=memory,
-        under_way=_i64(placed.under_way),
+        under_way=integer(placed.under_way),
         ring=ring.type,
     ).ring
 
@@ -191,7 +191,7 @@ def _memory(ring: ir.Value[RingType], placed: RingPlan, allocation: ir.Value | N
     if placed.kind == "accumulator":
         (type_,) = ring.type.tiles
         return _columns(allocation, type_, placed.column, placed.stages, placed.slot_columns)
-    offsets, slots = integers(list(placed.tiles)), _i64(placed.stages)
+    offsets, slots = integers(list(placed.tiles)), integer(placed.stages)
     return SlotMemoryOp(offsets=offsets, slots=slots, memory=ring.type.slot).memory
 
 
@@ -199,19 +199,15 @@ def _columns(
     allocation: ir.Value | None, type_: ir.Type, first: int, slots: int, each: int
 ) -> ir.Value:
     return ColumnsOp(
-        memory=allocation, first=_i64(first), slots=_i64(slots), each=_i64(each), acc=type_
+        memory=allocation, first=integer(first), slots=integer(slots), each=integer(each), acc=type_
     ).acc
 
 
 def _barriers(label: str, offset: int, slots: int, arrivals: int) -> ir.Value:
     return BarriersOp(
         label=ir.StringAttr.get(label),
-        offset=_i64(offset),
-        slots=_i64(slots),
-        arrivals=_i64(arrivals),
+        offset=integer(offset),
+        slots=integer(slots),
+        arrivals=integer(arrivals),
         barriers=BarriersType.of(slots),
     ).barriers
-
-
-def _i64(value: int) -> ir.IntegerAttr:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)

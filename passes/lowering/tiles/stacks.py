@@ -13,7 +13,7 @@ from ....dialects.tile.batches import (
     StackTilesOp,
     TransposedOp,
 )
-from ....dialects.tile_types import DYNAMIC, TensorMapType, is_padded
+from ....dialects.tile_types import DYNAMIC, TensorMapType, integer, is_padded
 from ... import build
 from ...batches import STEP_ATTRIBUTE, step_of, steps_of
 from ..scope.scope import Scope, element_pointer, lowered, lowered_as, lowered_parts
@@ -59,8 +59,7 @@ def lower_matrix(scope: Scope, op: MatrixOp) -> ir.Value:
             first = first * build.widen(build.as_value(scope.extent(DYNAMIC)))
         pointer = element_pointer(op.stack, first)
     made = lowered_as(pointer, op.matrix.type)
-    i64 = ir.IntegerType.get_signless(64)
-    ir.OpResult(made).owner.attributes[STEP_ATTRIBUTE] = ir.IntegerAttr.get(i64, step_bytes)
+    ir.OpResult(made).owner.attributes[STEP_ATTRIBUTE] = integer(step_bytes)
     return made
 
 
