@@ -62,7 +62,11 @@ TENSOR_DTYPES = tuple(
 )
 SPLIT_MMAS = {name: f"mma.sync+{name}" for name in SPLITS}
 """The MMA of each type of f32 that warps split, on every chip."""
-TILE_SPLITS = {f"{mma}+bf16x9": "bf16x9" for mma in ("tcgen05.mma", "wgmma.mma_async")}
+TILE_SPLITS = {
+    "tcgen05.mma+bf16x9": "bf16x9",
+    "tcgen05.mma+3xtf32": "3xtf32",
+    "wgmma.mma_async+bf16x9": "bf16x9",
+}
 """The MMAs for which threads split whole tiles, and the type that each multiplies."""
 _SPLIT_BY = {mma: name for name, mma in SPLIT_MMAS.items()} | TILE_SPLITS
 THREAD_DTYPES = ("f16", "bf16", "f32", "f64")  # PTX ISA, fma; the first two are widened to f32

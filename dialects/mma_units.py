@@ -13,7 +13,7 @@ from .dtypes import (
     THREAD_DTYPES,
     TILE_SPLITS,
 )
-from .terms import MOVED_UP, PLAIN, TermForm
+from .terms import MOVED_UP, PLAIN, ROUNDED, TermForm
 
 TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
 THREAD, WARP, WARPGROUP = "thread", "warp", "warpgroup"
@@ -48,7 +48,7 @@ class MmaUnit:
     share a tile as its rows allow, else as few as have the registers.
 
     Where threads add the product of each two tiles to sums in f32, `products` says where the MMA
-    leaves that. With `splits` threads make bf16 terms of both f32 tiles, which it multiplies; the
+    leaves that. With `splits` threads make terms of both f32 tiles, which it multiplies; the
     form says which of them they write to shared memory (`dialects.terms`).
     """
 
@@ -152,6 +152,9 @@ TCGEN05_SPLIT = replace(
     mn_major_bytes=(4,),
     operands=("bf16x9",),
     splits=MOVED_UP,
+)
+TCGEN05_ROUNDED = replace(
+    TCGEN05_SPLIT, name="tcgen05.mma+3xtf32", operands=("3xtf32",), splits=ROUNDED
 )
 WGMMA_SPLIT = replace(
     WGMMA_ADDED,

@@ -20,6 +20,7 @@ from .mma_units import (
     REGISTERS,
     TCGEN05,
     TCGEN05_ADDED,
+    TCGEN05_ROUNDED,
     TCGEN05_SPLIT,
     TCGEN05_WIDENED,
     TCGEN05_WIDENED_ADDED,
@@ -318,7 +319,8 @@ TARGETS = {
             "+ptx88",
             TCGEN05,
             (
-                *(TCGEN05_ADDED, TCGEN05_WIDENED, TCGEN05_WIDENED_ADDED, TCGEN05_SPLIT),
+                *(TCGEN05_ADDED, TCGEN05_WIDENED, TCGEN05_WIDENED_ADDED),
+                *(TCGEN05_SPLIT, TCGEN05_ROUNDED),
                 *(MMA_SYNC, *MMA_SYNC_SPLIT, FMA),
             ),
             gathers_rows=True,

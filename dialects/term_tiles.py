@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .mlir import ir
-from .terms import MOVED_UP, PLAIN, TERM_DTYPE, TermForm, term_layout
+from .terms import FORMS, TermForm, term_layout
 from .tile_types import SmemType
 
 
 def is_term(tile: ir.Type) -> bool:
     """Whether it lies as MMAs read terms."""
-    if not isinstance(tile, SmemType) or str(tile.element) != TERM_DTYPE.mlir:
-        return False
-    return tile.layout == term_layout(tile.layout)
+    return isinstance(tile, SmemType) and any(_is_of(tile, form) for form in FORMS)
+
+
+def _is_of(tile: SmemType, form: TermForm) -> bool:
+    is_element = str(tile.element) == form.dtype.mlir
+    return is_element and tile.layout == term_layout(tile.layout, form)
 
 
 def form_of(tiles: Sequence[SmemType]) -> TermForm | None:
     """The form whose slots have such tiles."""
-    return next((each for each in (MOVED_UP, PLAIN) if _has_form(tiles, each)), None)
+    return next((each for each in FORMS if _has_form(tiles, each)), None)
 
 
 def _has_form(tiles: Sequence[SmemType], form: TermForm) -> bool:
@@ -26,4 +29,5 @@ def _has_form(tiles: Sequence[SmemType], form: TermForm) -> bool:
     operands = [tiles[at : at + form.terms] for at in range(0, len(tiles), form.terms)]
     if len(tiles) % form.terms or len(operands) not in ((2, 3) if form.of_a else (1, 2)):
         return False
-    return all(len(set(map(str, each))) == 1 for each in operands)
+    alike = all(len(set(map(str, each))) == 1 for each in operands)
+    return alike and all(_is_of(each, form) for each in tiles)

@@ -1,6 +1,7 @@
-"""The bf16 terms of f32 tiles, which threads make for MMAs (`MmaUnit.splits`).
+"""The terms of f32 tiles, which threads make for MMAs (`MmaUnit.splits`).
 
-Where the MMA divides what it adds to (tcgen05), A and B have terms that are moved up:
+Those of `bf16x9` are bf16. Where the MMA divides what it adds to (tcgen05), A and B have terms
+that are moved up:
 
     top       all that bf16 holds of an element
     first     the same, 0 of what is no number
@@ -13,13 +14,15 @@ each tile has them twice.
 
 Where it does not (wgmma), there are plain ones: first, second and third of the magnitude that they
 stand for, which add up to an element that ends above 2^-133. Those of A are in registers.
+
+Those of `3xtf32` are two: high is the element rounded to tf32, low what is left, rounded so.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .dtypes import DTYPES
+from .dtypes import DTYPES, DType
 from .layout import TileLayout, widest_swizzle
 
 TERM_DTYPE = DTYPES["bf16"]
@@ -50,29 +53,43 @@ PLAIN_PRODUCTS = (
     (PLAIN_FIRST, PLAIN_FIRST),
 )
 """The plain terms of A and of B that are multiplied, the least product first."""
+ROUNDED_TERMS = HIGH, LOW = range(2)
+THREE_PRODUCTS = (((LOW, HIGH), (HIGH, LOW), (HIGH, HIGH)),)
+"""The two terms of tf32 that are multiplied, all but the small ones by each other: one power."""
+Products = tuple[tuple[tuple[int, int], ...], ...]
 
 
 @dataclass(frozen=True)
 class TermForm:
     """What of an operand's terms lies in shared memory: how many of each tile, in how many slots,
-    and whether those of A do."""
+    whether those of A do, and the type of their elements. `products` are the terms of A and of B
+    that are multiplied, by powers of 2^-8, the least first."""
 
     terms: int
     slots: int
     of_a: bool
+    products: Products
+    dtype: DType = TERM_DTYPE
+
+    @property
+    def mmas(self) -> int:
+        """How many products of terms make up one."""
+        return sum(map(len, self.products))
 
 
-MOVED_UP = TermForm(len(TERMS), TERM_SLOTS, True)
-PLAIN = TermForm(len(PLAIN_TERMS), 3, False)
+MOVED_UP = TermForm(len(TERMS), TERM_SLOTS, True, NINE_PRODUCTS)
+PLAIN = TermForm(len(PLAIN_TERMS), 3, False, (PLAIN_PRODUCTS,))
+ROUNDED = TermForm(len(ROUNDED_TERMS), TERM_SLOTS, True, THREE_PRODUCTS, DTYPES["tf32"])
+FORMS = MOVED_UP, PLAIN, ROUNDED
 
 
-def term_layout(tile: TileLayout) -> TileLayout:
+def term_layout(tile: TileLayout, form: TermForm) -> TileLayout:
     """How each term of a tile lies: K-major, in the widest swizzle."""
-    layout = TileLayout(tile.mn, tile.k, TERM_DTYPE.bytes, "k")
+    layout = TileLayout(tile.mn, tile.k, form.dtype.bytes, "k")
     return replace(layout, swizzle=widest_swizzle(layout))
 
 
 def term_bytes(mn: int, k: int, form: TermForm) -> int:
     """Shared memory of all terms of the tiles of an operand."""
-    layout = term_layout(TileLayout(mn, k, 4, "k"))
+    layout = term_layout(TileLayout(mn, k, 4, "k"), form)
     return form.slots * form.terms * layout.slot_bytes

@@ -1,4 +1,4 @@
-"""The tiles of bf16 terms that an MMA reads in the place of f32 tiles (`dialects.terms`)."""
+"""The tiles of terms that an MMA reads in the place of f32 tiles (`dialects.terms`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.target import Target
-from ..dialects.terms import TERM_DTYPE, TermForm, term_layout
+from ..dialects.terms import TermForm, term_layout
 from ..dialects.tile import KernelOp, MmaOp
 from ..dialects.tile.scales import smem_operands
 from ..dialects.tile_types import SmemType
@@ -15,8 +15,8 @@ from .base import walk
 
 def terms_of(op: Any, form: TermForm) -> tuple[SmemType, ...]:
     """The types of all terms of an MMA's operands that lie in shared memory, those of A first."""
-    element, tiles = ir.Type.parse(TERM_DTYPE.mlir), smem_operands(op)
-    layouts = [term_layout(tile.type.layout) for tile in (tiles if form.of_a else tiles[1:])]
+    element, tiles = ir.Type.parse(form.dtype.mlir), smem_operands(op)
+    layouts = [term_layout(tile.type.layout, form) for tile in (tiles if form.of_a else tiles[1:])]
     return tuple(SmemType.of(layout, element) for layout in layouts for _ in range(form.terms))
 
 

@@ -12,7 +12,7 @@ from ..mlir import ext, ir
 from ..mma_units import PRODUCT_SLOTS
 from ..pipe import ClaimType, RingType, SlotType, TurnType
 from ..term_tiles import form_of, is_term
-from ..terms import MOVED_UP, PLAIN
+from ..terms import MOVED_UP, PLAIN, ROUNDED
 from ..tile_types import AccumulatorType, SmemType, integers_of
 from ..verify import refuse, verify_smem
 from .slots import (
@@ -257,7 +257,7 @@ class TermsOp(Sm.Operation, name="terms"):
     """Threads write the terms of f32 tiles to `memory`, to one of its slots after the other.
 
     A slot has all terms of the first operand's tile, then those of the next (`dialects.terms`): of
-    A and of B those that were moved up, of B alone plain ones.
+    A and of B those that were moved up or rounded, of B alone plain ones.
     """
 
     memory: ext.Operand[Any]
@@ -269,13 +269,14 @@ class TermsOp(Sm.Operation, name="terms"):
             return refuse(self, "memory must be a sm.slot_memory, got another value")
         tiles = memory.memory.type.tiles
         if not all(map(is_term, tiles)):
-            return refuse(self, f"terms must be K-major tiles of bf16, got {memory.memory.type}")
+            rule = "terms must be K-major tiles of bf16 or f32"
+            return refuse(self, f"{rule}, got {memory.memory.type}")
         form = form_of(tiles)
         if form is None:
             return refuse(
                 self,
-                f"must have {MOVED_UP.terms} tiles alike of each of two or three operands, or "
-                f"{PLAIN.terms} of one or two, got others",
+                f"must have {MOVED_UP.terms} tiles alike of bf16 or {ROUNDED.terms} of f32 of each "
+                f"of two or three operands, or {PLAIN.terms} of bf16 of one or two, got others",
             )
         got = memory.slots.value
         return got == form.slots or refuse(self, f"memory must have {form.slots} slots, got {got}")

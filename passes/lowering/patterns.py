@@ -385,6 +385,7 @@ LOWERINGS = {
         TurnedWeightMmaOp: lower_grouped_weight_tcgen05,
     },
     "tcgen05.mma+bf16x9": {**_TCGEN05_ADDED, **SPLIT_TCGEN05},
+    "tcgen05.mma+3xtf32": {**_TCGEN05_ADDED, **SPLIT_TCGEN05},
     "wgmma.mma_async": _WGMMA,
     "wgmma.mma_async+fma": _WGMMA_ADDED,
     "wgmma.mma_async+bf16x9": {**_WGMMA_ADDED, **SPLIT_WGMMA},

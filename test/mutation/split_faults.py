@@ -8,20 +8,26 @@ TESTS = ("test/numerics/f32/test_split_tiles.py",)
 SPLIT_TILES = [
     Fault(
         "split-tiles: MMAs may read terms before the async proxy sees them",
-        '        _write(team, tile, terms, which)\n    build.fence("async_shared")\n',
-        "        _write(team, tile, terms, which)\n",
+        '        _write(team, form, tile, terms, which)\n    build.fence("async_shared")\n',
+        "        _write(team, form, tile, terms, which)\n",
         TESTS,
     ),
     Fault(
         "split-tiles: the second half of a unit is the first one again",
-        "unit_offset(layout, line, unit * 2 + half)",
-        "unit_offset(layout, line, unit * 2)",
+        "unit_offset(layout, line, unit * halves + half)",
+        "unit_offset(layout, line, unit * halves)",
         TESTS,
     ),
     Fault(
         "split-tiles: terms of every step are written to the first slot",
         "return which * self.tile.layout.slot_bytes + self.offsets[term]",
         "return which * 0 + self.offsets[term]",
+        TESTS,
+    ),
+    Fault(
+        "split-tiles: the terms of an element lie in each other's places",
+        "    for term, packed in enumerate(made):\n",
+        "    for term, packed in enumerate(reversed(list(made))):\n",
         TESTS,
     ),
     Fault(
@@ -62,7 +68,7 @@ SPLIT_TILES = [
     ),
     Fault(
         "warp-schedule: the ring has no regard for the terms",
-        "            free -= terms_bytes(target.using(one.mma), tile)\n",
+        "            free -= terms_bytes(used, tile)\n",
         "",
         TESTS,
     ),

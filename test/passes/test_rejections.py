@@ -99,8 +99,8 @@ def test_specs_that_cannot_be_built(fields, message):
         (
             "tiling{mma=wgmma.mma_async}",
             "mma: sm_100a has none called 'wgmma.mma_async'; use one of tcgen05.mma, "
-            "tcgen05.mma+fma, tcgen05.mma+cvt, tcgen05.mma+cvt+fma, tcgen05.mma+bf16x9, mma.sync, "
-            "mma.sync+3xtf32, mma.sync+bf16x9, fma",
+            "tcgen05.mma+fma, tcgen05.mma+cvt, tcgen05.mma+cvt+fma, tcgen05.mma+bf16x9, "
+            "tcgen05.mma+3xtf32, mma.sync, mma.sync+3xtf32, mma.sync+bf16x9, fma",
         ),
         (
             "tiling{mma=hmma}",

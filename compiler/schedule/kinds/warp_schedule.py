@@ -30,9 +30,9 @@ from ....dialects.target import WARP_THREADS, Target
 from ...spec import MatmulSpec
 from ..chips.chip_figures import figures
 from ..problem import Problem
-from .split_schedule import CHOSEN, split_cycles, split_tiles, split_warps
 from .split_schedule import STAGES_MAX as SPLIT_STAGES_MAX
 from .split_schedule import STAGES_MIN as SPLIT_STAGES_MIN
+from .split_schedule import split_cycles, split_mma, split_tiles, split_warps
 from .split_wgmma import narrow_tiles, parts_of, wgmma_us
 
 TILES = (
@@ -170,16 +170,20 @@ def candidates(spec: MatmulSpec, target: Target) -> list[tuple[WarpSchedule, flo
 def _split_candidates(spec: MatmulSpec, target: Target) -> Iterator[WarpSchedule]:
     """Those whose tiles all warps split, where TMA can load A and B."""
     item, c_bytes = DTYPES[spec.a_dtype].bytes, DTYPES[spec.outputs[0]].bytes
-    for tile, swap in _split_tiles(spec, target):
+    mma = split_mma(spec, target)
+    if mma is None:
+        return
+    used = target.using(mma)
+    for tile, swap in _split_tiles(spec, target, used):
         (m, n, k), steps = tile, -(-spec.k // tile[2])
         if spec.grouped_columns and n // spec.products % spec.grouped_columns:
             continue  # a thread has all columns of the groups that it reduces
-        for one in _one_stage(spec, target, tile, (split_warps(tile, target), 1)):
+        for one in _one_stage(spec, target, tile, (split_warps(tile, used), 1)):
             if swap and one.staged:
                 continue  # rows of C are columns of a tile
-            one = replace(one, mma=CHOSEN[target.chip], swap=swap)
+            one = replace(one, mma=mma, swap=swap)
             free = target.shared_bytes - RESERVED_BYTES - one.staging_bytes(c_bytes)
-            free -= terms_bytes(target.using(one.mma), tile)
+            free -= terms_bytes(used, tile)
             for parts in _parts(spec, one, target) if one.roles else ():
                 each = -(-steps // parts)
                 most = min(SPLIT_STAGES_MAX, each, free // ((m + n) * k * item))
@@ -187,11 +191,13 @@ def _split_candidates(spec: MatmulSpec, target: Target) -> Iterator[WarpSchedule
                     yield replace(one, stages=stages, parts=parts)
 
 
-def _split_tiles(spec: MatmulSpec, target: Target) -> list[tuple[tuple[int, int, int], bool]]:
+def _split_tiles(
+    spec: MatmulSpec, target: Target, used: Target
+) -> list[tuple[tuple[int, int, int], bool]]:
     """Tiles that all warps may split, and whether A and B are exchanged for them."""
     found = list(split_tiles(spec, target))
     narrow: list[tuple[int, int]] = []
-    if found and not target.using(CHOSEN[target.chip]).adds_from_tensor_memory:
+    if found and not used.adds_from_tensor_memory:
         narrow = narrow_tiles(spec)
     depths = sorted({k for _, _, k in found})
     exchanged = [(m, n, k) for m, n in narrow for k in depths]
@@ -269,7 +275,7 @@ def _dram_us(spec: MatmulSpec, target: Target) -> float:
 def step_cycles(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> dict[str, float]:
     """Cycles that each resource needs for one K tile of one CTA."""
     if schedule.mma:
-        return split_cycles(spec, schedule.tile, target)
+        return split_cycles(spec, schedule.tile, target.using(schedule.mma))
     (m, n, k), chip = schedule.tile, figures(target)
     item = DTYPES[spec.a_dtype].bytes
     warp_m, warp_n = m // schedule.warps[0], n // schedule.warps[1]

@@ -30,13 +30,11 @@ from typing import Any, NamedTuple
 from ....dialects import sm
 from ....dialects.dtypes import SPLIT_MMAS
 from ....dialects.mlir import arith, ir, llvm, vector
-from ....dialects.terms import NINE_PRODUCTS, SHIFT
+from ....dialects.terms import NINE_PRODUCTS, SHIFT, THREE_PRODUCTS
 from ... import build
 from .bf16_parts import bf16_parts
 from .register_accumulator import joined_parts, parts
 
-HIGH, LOW = 0, 1
-PRODUCTS = (((LOW, HIGH), (HIGH, LOW), (HIGH, HIGH)),)
 STEP = 2.0**-SHIFT
 Mma = Callable[[ir.Value, ir.Value, ir.Value], ir.Value]
 Parts = Sequence[ir.Value]
@@ -91,7 +89,7 @@ def _smaller(sums: ir.Value) -> ir.Value:
 def _tf32_parts(words: ir.Value, _: int) -> Parts:
     """(high, low) of a vector of registers, each as such a vector."""
     type_ = ir.VectorType(words.type)
-    pairs = [_split(vector.ExtractOp(words, [], [at]).result) for at in range(type_.shape[0])]
+    pairs = [rounded_word(vector.ExtractOp(words, [], [at]).result) for at in range(type_.shape[0])]
     high, low = zip(*pairs, strict=True)
     return (
         vector.FromElementsOp(type_, list(high)).result,
@@ -99,7 +97,8 @@ def _tf32_parts(words: ir.Value, _: int) -> Parts:
     )
 
 
-def _split(word: ir.Value) -> tuple[ir.Value, ir.Value]:
+def rounded_word(word: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """(high, low) of an f32, as words that MMAs of tf32 take."""
     value = llvm.bitcast(ir.F32Type.get(), word)
     high = sm.RoundTf32Op.of(value).bits
     left = arith.subf(value, llvm.bitcast(value.type, high))
@@ -107,6 +106,6 @@ def _split(word: ir.Value) -> tuple[ir.Value, ir.Value]:
 
 
 SPLITS = {
-    SPLIT_MMAS["3xtf32"]: Split("tf32", _tf32_parts, PRODUCTS),
+    SPLIT_MMAS["3xtf32"]: Split("tf32", _tf32_parts, THREE_PRODUCTS),
     SPLIT_MMAS["bf16x9"]: Split("bf16", bf16_parts, NINE_PRODUCTS),
 }

@@ -1,11 +1,12 @@
-"""`tile.mma` as nine tcgen05.mma of the bf16 terms of f32 tiles, whose sums threads add in f32.
+"""`tile.mma` as tcgen05.mma of the terms of f32 tiles, whose sums threads add in f32.
 
     threads      terms of the step's tiles → shared memory     (`split_tiles`)
-    one lane     tcgen05.mma of third · third; of third · second with d / 2^8, second · third; …
+    one lane     bf16x9: third · third; third · second with d / 2^8, second · third; …
+                 3xtf32: low · high; high · low; high · high
     threads      sums += the product of the step before        (`added_tcgen05`)
 
 So threads split a step and add the one before while the tensor core multiplies, and two steps have
-terms. `scale-input-d` divides what the smaller terms have summed, which is exact.
+terms. `scale-input-d` divides what the smaller terms of bf16 have summed, which is exact.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from __future__ import annotations
 from ....dialects import sm
 from ....dialects.mlir import ir, llvm
 from ....dialects.mma_units import PRODUCT_SLOTS
-from ....dialects.terms import SHIFT, TERM_DTYPE, TERM_SLOTS
+from ....dialects.terms import SHIFT, TERM_SLOTS
 from ....dialects.tile import MmaOp
 from ....dialects.tile.duals import DualMmaOp
 from ... import build
 from ..scope.scope import Scope, lowered
 from .added import Held, add_products, begin_product, products_of
-from .split_tiles import term_products, terms_in, write_terms
+from .split_tiles import form_in, term_products, terms_in, write_terms
 
 assert TERM_SLOTS == PRODUCT_SLOTS  # terms may be written when the product of theirs was read
 
@@ -43,15 +44,15 @@ def _begin(scope: Scope, op: MmaOp, held: Held) -> ir.Value:
 
 def _multiply(scope: Scope, op: MmaOp, base: ir.Value, which: ir.Value) -> None:
     """The MMAs of a step's terms into the columns from `base` on, the least products first."""
-    (m, n), (a, *bs) = op.acc.type.shape, terms_in(scope)
-    fields = {"kind": TERM_DTYPE.operand_kind, "cta_group": scope.cta_group, "m": m}
-    fields |= {"n": n // len(bs), "k": TERM_DTYPE.k_per_mma, "d_type": "f32"}
+    (m, n), (a, *bs), form = op.acc.type.shape, terms_in(scope), form_in(scope)
+    fields = {"kind": form.dtype.operand_kind, "cta_group": scope.cta_group, "m": m}
+    fields |= {"n": n // len(bs), "k": form.dtype.k_per_mma, "d_type": "f32"}
     for side in "ab":
-        fields |= {f"{side}_type": TERM_DTYPE.name, f"{side}_major": "k"}
+        fields |= {f"{side}_type": form.dtype.name, f"{side}_major": "k"}
     of_a = a.descriptor(scope, which)
     for number, b in enumerate(bs):
         sums, of_b = base + number * (n // len(bs)), b.descriptor(scope, which)
-        for each in term_products(a, b):
+        for each in term_products(form, a, b):
             offsets = {"a_offset": each.a_offset, "b_offset": each.b_offset}
             adds = build.constant(int(each.power > 0 or not each.begins), build.i1())
             if each.power and each.begins:

@@ -1,11 +1,11 @@
-"""f32 tiles that threads split into bf16 terms for tcgen05.mma and wgmma: prefixes, layouts, kinds
-of kernels, and what is refused."""
+"""f32 tiles that threads split into terms of bf16 or tf32 for tcgen05.mma, of bf16 for wgmma:
+prefixes, layouts, kinds of kernels, and what is refused."""
 
 import re
 
 import numpy as np
 import pytest
-from split_products import LOADS, MAJORS, PREFIXES, spec_of
+from split_products import LOADS, MAJORS, PREFIXES, cancelling, drawn, errors, spec_of
 
 import tilewright
 from tilewright.compiler.driver import choose_pipeline, compile_matmul
@@ -17,22 +17,31 @@ from tilewright.dialects.errors import CompileError
 
 pytestmark = pytest.mark.pairwise
 
-NINE = "bf16x9"
+NINE, THREE = "bf16x9", "3xtf32"
 MMAS = {"sm_100a": "tcgen05.mma+bf16x9", "sm_90a": "wgmma.mma_async+bf16x9"}
+UNITS = {
+    "tcgen05.mma+bf16x9": ("sm_100a", NINE),
+    "tcgen05.mma+3xtf32": ("sm_100a", THREE),
+    "wgmma.mma_async+bf16x9": ("sm_90a", NINE),
+}
 TAIL = ",tma-insertion,swizzle-selection,pipelining{stages=2},warp-specialization"
 STAGED = TAIL.replace("pipelining", "epilogue-staging{columns=16},pipelining")
 
 
 def tiled(target, tile, tail=TAIL):
-    return f"tiling{{tile={tile} mma={MMAS[target]}}}{tail}"
+    return by_unit(MMAS[target], tile, tail)
+
+
+def by_unit(unit, tile, tail=TAIL):
+    return f"tiling{{tile={tile} mma={unit}}}{tail}"
 
 
 @pytest.mark.sweep(4)
-@pytest.mark.array(1, prefix=PREFIXES, target=tuple(MMAS))
-def test_every_prefix(check_matmul, prefix, target):
+@pytest.mark.array(1, prefix=PREFIXES, unit=tuple(UNITS))
+def test_every_prefix(check_matmul, prefix, unit):
     """Tiles hang over along each axis; the last step of K is a part."""
-    pipeline = tiled(target, "64x16x32", f",{LOADS}")
-    spec = spec_of(NINE, 72, 12, 44)
+    pipeline, (target, name) = by_unit(unit, "64x16x32", f",{LOADS}"), UNITS[unit]
+    spec = spec_of(name, 72, 12, 44)
     compiled, report = check_matmul(spec, target=target, pipeline=pipeline, stop_after=prefix)
     assert not report.warnings
     assert "mma.sync" not in compiled.ptx
@@ -40,10 +49,11 @@ def test_every_prefix(check_matmul, prefix, target):
 
 
 @pytest.mark.sweep(4)
-@pytest.mark.array(1, target=tuple(MMAS), majors=MAJORS, tile=("64x16x16", "128x48x32"))
-def test_either_major_of_each_operand(check_matmul, target, majors, tile):
-    spec = spec_of(NINE, 140, 20, 44, a_major=majors[0], b_major=majors[1])
-    check_matmul(spec, target=target, pipeline=tiled(target, tile))
+@pytest.mark.array(1, unit=tuple(UNITS), majors=MAJORS, tile=("64x16x16", "128x48x32"))
+def test_either_major_of_each_operand(check_matmul, unit, majors, tile):
+    target, name = UNITS[unit]
+    spec = spec_of(name, 140, 20, 44, a_major=majors[0], b_major=majors[1])
+    check_matmul(spec, target=target, pipeline=by_unit(unit, tile))
 
 
 WAYS = {
@@ -108,11 +118,11 @@ OF_WGMMA = {
 
 
 @pytest.mark.sweep(6)
-@pytest.mark.parametrize("target", MMAS)
+@pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("what", WAYS)
-def test_other_ways_to_the_sums(check_matmul, what, target):
-    tile, tail, sizes, more = WAYS[what]
-    check_matmul(spec_of(NINE, *sizes, **more), target=target, pipeline=tiled(target, tile, tail))
+def test_other_ways_to_the_sums(check_matmul, what, unit):
+    (tile, tail, sizes, more), (target, name) = WAYS[what], UNITS[unit]
+    check_matmul(spec_of(name, *sizes, **more), target=target, pipeline=by_unit(unit, tile, tail))
 
 
 @pytest.mark.sweep(3)
@@ -156,6 +166,24 @@ def _lying(matrix, by_columns):
     return np.ascontiguousarray(matrix.T).T if by_columns else matrix
 
 
+@pytest.mark.parametrize("depth", [16, 32])
+@pytest.mark.parametrize("k", [1, 64, 300])
+def test_three_products_of_tiles_are_as_exact_as_of_warps(k, depth):
+    """Of numbers of many magnitudes, and of some that nearly take each other back."""
+    pipeline = by_unit("tcgen05.mma+3xtf32", f"64x16x{depth}", ",copy-insertion,swizzle-selection")
+    for a, b in (drawn(k, -8, 8), cancelling(k)):
+        made = tilewright.matmul(a, b, precision=THREE, target="sm_100a", pipeline=pipeline)
+        assert errors(made, a, b) <= 2.0**-20 + 3 * k * 2.0**-24
+
+
+def test_an_infinite_operand_of_three_products_makes_nan_of_its_sums():
+    a, b = drawn(40, -2, 2)
+    a[3, 5] = np.inf
+    pipeline = by_unit("tcgen05.mma+3xtf32", "64x16x16", ",copy-insertion,swizzle-selection")
+    made = tilewright.matmul(a, b, precision=THREE, target="sm_100a", pipeline=pipeline)
+    assert np.isnan(made[3]).all() and np.isfinite(np.delete(made, 3, axis=0)).all()
+
+
 def test_the_tensor_core_divides_what_it_adds_to_where_it_can():
     """Four times in a step; wgmma sums terms of their own magnitude, all in one group."""
     spec, tile = spec_of(NINE, 64, 16, 64), "64x16x16"
@@ -165,6 +193,10 @@ def test_the_tensor_core_divides_what_it_adds_to_where_it_can():
     }
     mmas = re.findall(r"tcgen05\.mma\..*;", made["sm_100a"])
     assert len(mmas) == 9 and [each.endswith(", 8;") for each in mmas].count(True) == 4
+    three = compile_matmul(
+        spec_of(THREE, 64, 16, 64), target="sm_100a", pipeline=by_unit(f"tcgen05.mma+{THREE}", tile)
+    )
+    assert len(re.findall(r"tcgen05\.mma\..*kind::tf32", three.ptx)) == 2 * 3
     steps, left = divmod(made["sm_90a"].count("wgmma.mma_async"), 9)
     assert (left, made["sm_90a"].count("wgmma.commit_group")) == (0, steps)
 
@@ -211,6 +243,22 @@ def test_the_tensor_core_divides_what_it_adds_to_where_it_can():
                 TAIL.replace("pipelining", "clustering{shape=2x1 pair=true},pipelining"),
             ),
             "pair",
+        ),
+        (
+            spec_of(THREE, 300, 300, 64),
+            "sm_100a",
+            by_unit(
+                "tcgen05.mma+3xtf32",
+                "128x64x16",
+                TAIL.replace("pipelining", "clustering{shape=2x1 pair=true},pipelining"),
+            ),
+            "pair",
+        ),
+        (
+            spec_of(THREE, 64, 64, 64),
+            "sm_90a",
+            by_unit("wgmma.mma_async+bf16x9", "64x64x16"),
+            "3xtf32",
         ),
         (
             MatmulSpec(64, 64, 64, "bf16", "bf16"),
@@ -262,12 +310,12 @@ def planned():
             "128x16xbf16",
             "terms: must be those of !tile.smem<tensor<64x16xf32>",
         ),
-        (r"64x16xbf16", "64x16xf16", "sm.terms: terms must be K-major tiles of bf16, got"),
+        (r"64x16xbf16", "64x16xf16", "sm.terms: terms must be K-major tiles of bf16 or f32, got"),
         (r'(tensor<64x16xbf16>, "k", )"32B"', r'\1"none"', "terms must be K-major tiles of bf16"),
         (
             r"\[!tile, !tile,",
             r"[!tile2, !tile,",
-            "sm.terms: must have 4 tiles alike of each of two or three operands, or 3 of one or",
+            "sm.terms: must have 4 tiles alike of bf16 or 2 of f32 of each of two or three",
         ),
         (
             r"( *)(%acc)( = .*tile.accumulator.*\n)",
@@ -303,14 +351,20 @@ def test_large_products_are_of_tiles_that_threads_split(sizes, target, chosen):
     assert chosen in choose_pipeline(spec_of(NINE, *sizes), target)
 
 
+def test_three_products_of_tiles_are_chosen_on_blackwell_alone():
+    assert "mma=tcgen05.mma+3xtf32" in choose_pipeline(spec_of(THREE, 4096, 4096, 4096), "sm_100a")
+    assert "mma=" not in choose_pipeline(spec_of(THREE, 4096, 4096, 4096), "sm_90a")
+
+
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("more", [{}, {"products": 2}, {"a_major": "m", "b_major": "n"}])
-@pytest.mark.parametrize("target", MMAS)
-def test_what_is_chosen_is_right(check_matmul, target, more):
-    spec = spec_of(NINE, 72, 68, 36, **more)
+@pytest.mark.parametrize("unit", UNITS)
+def test_what_is_chosen_is_right(check_matmul, unit, more):
+    target, name = UNITS[unit]
+    spec = spec_of(name, 72, 68, 36, **more)
     pipeline = tile_candidates(spec, target)[0].pipeline()
     compiled, _ = check_matmul(spec, target=target, pipeline=pipeline)
-    assert MMAS[target].partition("+")[0] in compiled.ptx
+    assert unit.partition("+")[0] in compiled.ptx
 
 
 def tile_candidates(spec, target):
@@ -320,11 +374,12 @@ def tile_candidates(spec, target):
 
 
 @pytest.mark.parametrize("sizes", [(300, 5000, 1100), (4096, 4096, 4096)])
-@pytest.mark.parametrize("target", MMAS)
-def test_every_candidate_is_a_tile_that_the_chip_can_hold(target, sizes):
+@pytest.mark.parametrize("unit", UNITS)
+def test_every_candidate_is_a_tile_that_the_chip_can_hold(unit, sizes):
     """Beside its ring, terms of two steps of each, 8 bytes an element, or of three of B, 6 bytes,
     and two staged pieces."""
-    found = tile_candidates(spec_of(NINE, *sizes), target)
+    target, name = UNITS[unit]
+    found = tile_candidates(spec_of(name, *sizes), target)
     assert len({each.tile for each in found}) > 8
     for each in found:
         m, n, k = each.tile
