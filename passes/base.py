@@ -74,6 +74,11 @@ class Pass(Protocol):
     def __call__(self, module: ir.Module, log: PassLog) -> None: ...
 
 
+def many(count: int, noun: str) -> str:
+    """`1 store`, `2 stores`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def option(default: Any, parse: Callable[[str], Any], takes: str) -> Any:
     """A pass option: its default, how its text is read and what it takes, in words."""
     return field(default=default, metadata={"parse": parse, "takes": takes})

@@ -64,7 +64,7 @@ from ...dialects.tile.staged_quantized import stored_tile
 from ...dialects.tile.stores import NextBufferOp, StagingBufferOp, TmaStoreOp
 from ...dialects.tile.sums import ViewMmaOp
 from ...dialects.tile_types import integers, integers_of
-from ..base import PassLog, one_of, option, parse_count, refused, target_of, the_kernel, walk
+from ..base import PassLog, many, one_of, option, parse_count, refused, target_of, the_kernel, walk
 from ..build import constant
 from ..clone import Mapping
 from ..rings import is_operand_ring
@@ -166,7 +166,7 @@ class ExpandLoops:
         say_whole(kernel)
         say_shared(kernel)
         asked = f", {early} tiles asked for early" if early else ""
-        log.did(f"{len(stores)} stores in {sum(pieces)} pieces{asked}")
+        log.did(f"{many(len(stores), 'store')} in {many(sum(pieces), 'piece')}{asked}")
 
     def _expand_stores_by_threads(self, kernel: KernelOp, target: Target) -> None:
         """Write out those that no buffer stages, each kind in its way."""

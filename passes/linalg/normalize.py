@@ -39,7 +39,7 @@ from ...dialects.tile.outputs import PRODUCTS, KeepOp, KeptOp, kept_by
 from ...dialects.tile.scales import ScaledMatmulOp
 from ...dialects.tile_types import integer
 from ..argument_layouts import check_layouts
-from ..base import PassLog, refused, walk
+from ..base import PassLog, many, refused, walk
 from ..math_policy import state_math
 from .accepted_ops import check_accepted
 from .check_matmul import check_matmuls
@@ -108,7 +108,7 @@ class Normalize:
             rule = f"sums in f64 are stored as they are, got {steps} epilogue ops"
             raise refused(matmuls[0], f"{rule}; compute them outside the kernel")
         what = "two matmuls of one A" if second else "matmul"
-        log.did(f"gathered {sizes} {what}, {steps} epilogue ops{more}")
+        log.did(f"gathered {sizes} {what}, {many(steps, 'epilogue op')}{more}")
 
     def _gather_scaled(
         self,
@@ -130,7 +130,7 @@ class Normalize:
         _erase_dead(function)
         sizes = joined(fused.c.type.shape)
         steps, more = _told(fused)
-        log.did(f"gathered {sizes} matmul by block scales, {steps} epilogue ops{more}")
+        log.did(f"gathered {sizes} matmul by block scales, {many(steps, 'epilogue op')}{more}")
 
 
 def _told(fused: MatmulOp) -> tuple[int, str]:

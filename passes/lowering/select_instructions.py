@@ -20,7 +20,7 @@ from ...dialects.tile.parts import WorkspaceOp
 from ...dialects.tile.sums import LaneMmaOp
 from ...dialects.tile_types import integers_of
 from .. import build
-from ..base import PassLog, require, target_of, the_kernel, walk
+from ..base import PassLog, many, require, target_of, the_kernel, walk
 from ..dynamic_rows import size_names
 from ..plan import Parameter, cluster_of, parameters_of
 from ..team import team_op
@@ -52,7 +52,7 @@ class SelectInstructions:
         parameters = parameters_of(kernel)
         _convert(kernel, target, parameters)
         kernel.operation.erase()
-        log.did(f"{len(parameters)} parameters")
+        log.did(f"{many(len(parameters), 'parameter')}")
 
 
 def _check_grid(kernel: KernelOp, target: Target) -> None:

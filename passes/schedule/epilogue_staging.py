@@ -50,6 +50,7 @@ from ...dialects.verify import can_write_matrices, tile_of_c
 from ..base import (
     PassLog,
     auto_option,
+    many,
     one_of,
     option,
     parse_count,
@@ -132,7 +133,7 @@ class EpilogueStaging:
         for store in walk(kernel, StoreQuantizedOp):
             staged += self._stage_quantized(kernel, store, target_of(module), log)
         drop_unused(kernel)
-        log.did(f"{staged} stores staged{_in_buffers(kernel)}")
+        log.did(f"{many(staged, 'store')} staged{_in_buffers(kernel)}")
 
     def _check_reads(self, kernel: KernelOp) -> None:
         """Refuse options about operands that no store of the kernel reads, or reads otherwise."""

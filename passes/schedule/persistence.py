@@ -46,6 +46,7 @@ from ...dialects.verify import GROUP_DEFAULT, ORDERS
 from ..base import (
     PassLog,
     auto_option,
+    many,
     one_of,
     option,
     parse_positive,
@@ -113,7 +114,7 @@ class Persistence:
         doubled = _double_accumulators(kernel, target)
         if claims is None:
             clusters = self._shrink_grid(kernel, target)
-            log.did(f"{clusters} clusters for {shown} tiles{doubled}")
+            log.did(f"{many(clusters, 'cluster')} for {shown} tiles{doubled}")
         else:
             _add_scheduler(kernel, claims, target)
             log.did(f"cluster launch control over {shown} tiles{doubled}")

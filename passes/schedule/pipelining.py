@@ -36,15 +36,7 @@ from ...dialects.target import Target
 from ...dialects.tile import AwaitMmaOp, KernelOp, MmaOp
 from ...dialects.tile.blockwise import BlockwiseMmaOp
 from ...dialects.tile_types import SmemType, integer
-from ..base import (
-    PassLog,
-    auto_option,
-    parse_positive,
-    refused,
-    target_of,
-    the_kernel,
-    walk,
-)
+from ..base import PassLog, auto_option, many, parse_positive, refused, target_of, the_kernel, walk
 from ..clone import (
     Mapping,
     clone,
@@ -85,7 +77,7 @@ class Pipelining:
             _check_place(create)
             stages = self._stages(kernel, create, target)
             _pipeline(create, stages, target)
-            log.did(f"{stages} stages of {ring_slot_bytes(create)} bytes")
+            log.did(f"{many(stages, 'stage')} of {ring_slot_bytes(create)} bytes")
 
     def _stages(self, kernel: KernelOp, create: CreateOp, target: Target) -> int:
         slot = ring_slot_bytes(create)

@@ -38,7 +38,7 @@ from ...dialects.tile.blockwise import BlockwiseMmaOp
 from ...dialects.tile.scales import ALL_MMAS, smem_operands
 from ...dialects.tile.sums import ViewMmaOp
 from ...dialects.tile_types import integer
-from ..base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
+from ..base import PassLog, many, one_of, option, refused, require, target_of, the_kernel, walk
 from ..batches import argument_of, drop_unused, map_of_view, step_bytes
 from ..dynamic_rows import least_rows
 from ..groups import gathered_of
@@ -66,7 +66,7 @@ class TmaInsertion:
         padding = padding_read(kernel)
         copies = pipe_operands(kernel, target, self.name, partial(self._map, target, log, padding))
         drop_unused(kernel)
-        log.did(f"{copies} operand tiles by TMA, {self.box} boxes")
+        log.did(f"{many(copies, 'operand tile')} by TMA, {self.box} boxes")
 
     def _map(
         self, target: Target, log: PassLog, padding: str | None, load: LoadOp

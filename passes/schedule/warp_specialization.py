@@ -64,7 +64,7 @@ from ...dialects.tile.ahead import LoadAheadOp, ReadAheadOp
 from ...dialects.tile.groups import GroupStepsOp
 from ...dialects.tile.parts import WorkspaceOp
 from ...dialects.tile_types import AccumulatorType, integer
-from ..base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
+from ..base import PassLog, defining_op, many, refused, require, target_of, the_kernel, walk
 from ..clone import Mapping, clone, erase_unused, fuse_loops, is_pure
 
 # In the order of their warps: a warp reads the tensor-memory lanes of its index modulo 4, so the
@@ -114,7 +114,8 @@ class WarpSpecialization:
         _end_with_groups(kernel)
         threads = 32 * sum(role.warps for role in roles)
         kernel.operation.attributes["threads"] = integer(threads)
-        log.did(f"roles {', '.join(f'{role.name} ({role.warps} warps)' for role in roles)}")
+        said = [f"{role.name} ({many(role.warps, 'warp')})" for role in roles]
+        log.did(f"roles {', '.join(said)}")
 
 
 def _end_with_groups(kernel: KernelOp) -> None:

@@ -39,6 +39,7 @@ from ...dialects.verify import ORDERS
 from ..base import (
     PassLog,
     auto_option,
+    many,
     one_of,
     option,
     parse_bool,
@@ -163,9 +164,8 @@ class Tiling:
         if isinstance(function, func.FuncOp):
             function.operation.erase()
         ctas = ["?" if each == DYNAMIC else each for each in integers_of(kernel.grid)]
-        log.did(
-            f"{'x'.join(map(str, tile))} tiles, grid {ctas[0]}x{ctas[1]}, {k_tiles(kernel)} K steps"
-        )
+        size, steps = "x".join(map(str, tile)), many(k_tiles(kernel), "K step")
+        log.did(f"{size} tiles, grid {ctas[0]}x{ctas[1]}, {steps}")
 
     def _choose(self, matmul: MatmulOp, target: Target, log: PassLog) -> Choice:
         """What a CTA computes, and who does."""

@@ -36,7 +36,7 @@ from ....dialects.tile.level import LevelLoadOp
 from ....dialects.tile.loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
 from ....dialects.tile.scales import ALL_MMAS
 from ....dialects.tile.stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
-from ...base import PassLog, operations, refused, target_of, the_kernel
+from ...base import PassLog, many, operations, refused, target_of, the_kernel
 from ...checks.barriers.barriers import has_phases
 from .claims import lower_claim, lower_for_each_claim
 from .operand_tiles import describe_operand
@@ -90,7 +90,7 @@ class PipesToBarriers:
             raise refused(kernel, "pipes-to-barriers: barriers are in use already; run it once")
         rings = Rings.of(kernel, target_of(module))
         place_ends(kernel, rings)
-        log.did(f"{len(rings.rings)} rings, {_lower(rings, ops)} ops of theirs")
+        log.did(f"{many(len(rings.rings), 'ring')}, {many(_lower(rings, ops), 'op')} of theirs")
 
 
 def _lower(rings: Rings, ops: list[Any]) -> int:

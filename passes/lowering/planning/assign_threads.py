@@ -20,7 +20,7 @@ from ....dialects.pipe import RoleOp
 from ....dialects.sm.threads import TEAM, WHO, ConvergeOp, RunOp, TeamOp, WarpsOp
 from ....dialects.tile import KernelOp
 from ....dialects.tile_types import integer
-from ...base import PassLog, refused, the_kernel, walk
+from ...base import PassLog, many, refused, the_kernel, walk
 from ...clone import is_pure
 from ...thread_rules import FREE, ThreadRules, body_of, program
 
@@ -51,7 +51,7 @@ class AssignThreads:
         _assign(rules, kernel.body.blocks[0], TEAM)
         teams = _place_roles(walk(kernel, RoleOp))
         _begin(kernel)
-        log.did(f"{teams}; {len(walk(kernel, RunOp))} regions of one lane")
+        log.did(f"{teams}; {many(len(walk(kernel, RunOp)), 'region')} of one lane")
 
 
 def _assign(rules: ThreadRules, block: ir.Block, around: str) -> None:
