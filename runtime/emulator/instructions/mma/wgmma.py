@@ -7,8 +7,7 @@ register of an f16 D holds two neighbours of a row. A in registers has the fragm
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,64 +28,19 @@ from ...tensor.tensor_core import check_row, gather_plan, operand_layout, operan
 from ...tensor.wgmma_descriptor import decode_shared
 from ...tensor.wgmma_registers import Pending, WarpProducts, numbers_of, owner_of
 from ...tensor.wgmma_sparse import Metadata, take_metadata
-from ..threads.convergence import take_aligned
 from .dense import saturated, warp_rows
+from .wgmma_form import FLOAT8, K_BYTES, WgmmaForm, take_form, with_immediates
 
 _SECTION = "9.7.15.5.2"
 _GROUP = 4
 _M, _WARP_M = 64, 16
-_K_BYTES = 32
-"""Of one row of A, and of B if A is dense, in every type (PTX ISA §9.7.15.2: shapes)."""
 _A_REGISTERS = 4
-_FLOAT8, _BYTES = ("e4m3", "e5m2"), ("s8", "u8")
-_FORMS = (
-    (("f16",), 16, ("f16", "f32")),
-    (("bf16",), 16, ("f32",)),
-    (("tf32",), 8, ("f32",)),
-    (_FLOAT8, 32, ("f16", "f32")),
-    (_BYTES, 32, ("s32",)),
-)
-"""Operand types, K and accumulator types that go together."""
 _REGISTERS_OF_D = {"f16": "f16x2"}
 """Types of D's registers, where they are not that of its elements."""
 _LATE_MOVE = (
     "registers of wgmma.mma_async are moved behind the wgmma.fence of their group, which must come"
     " between (PTX ISA §9.7.15.7.1); ptxas orders such copies"
 )
-
-
-@dataclass(frozen=True)
-class WgmmaForm:
-    """Types and shape m64nNkK; scales ±1 of A and B; transposed: MN-major in shared memory."""
-
-    n: int
-    k: int
-    a: str
-    b: str
-    d: str
-    saturates: bool
-    scales: tuple[int, int] = (1, 1)
-    transposed: tuple[bool, bool] = (False, False)
-    sparse: bool = False
-
-    @property
-    def depths(self) -> tuple[int, int]:
-        """Elements along K that rows of A and of B hold in memory."""
-        return (self.k // 2 if self.sparse else self.k), self.k
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row of B."""
-        return 2 * _K_BYTES if self.sparse else _K_BYTES
-
-    @property
-    def d_registers(self) -> int:
-        return self.n // (4 if self.d == "f16" else 2)
-
-    @property
-    def accumulator(self) -> tuple[int, str]:
-        """Operations that share it are ordered among each other."""
-        return self.n, self.d
 
 
 @dataclass
@@ -128,7 +82,7 @@ class WarpProduct:
 
     def moves(self) -> Moves:
         """For profiles: the warp's rows of A and its share of B, which the group reads once."""
-        a = 0 if isinstance(self.a, list) else _WARP_M * _K_BYTES
+        a = 0 if isinstance(self.a, list) else _WARP_M * K_BYTES
         return (Move("shared", "read", a + self.form.n * self.form.row_bytes // _GROUP),)
 
     def run(self) -> None:
@@ -145,7 +99,7 @@ class WarpProduct:
 
     def _is_short(self) -> bool:
         """Whether the launch asks for sums of 8-bit floats as Hopper forms them."""
-        dense_floats = self.form.a in _FLOAT8 and self.metadata is None and self.form.d == "f32"
+        dense_floats = self.form.a in FLOAT8 and self.metadata is None and self.form.d == "f32"
         return dense_floats and self.cta.launch.fp8_sums != SUMS[0]
 
     def _rows_of_a(self) -> np.ndarray:
@@ -206,10 +160,10 @@ def _registers(total: np.ndarray, form: WgmmaForm) -> list[np.ndarray]:
 def build_mma_async(ins: Decoded) -> Step:
     """wgmma.mma_async{.sp}.sync.aligned.m64nNkK{.satfinite}.dtype.atype.btype d, a, b,
     {metadata, selector,} p, ±1, …."""
-    converged, form = _take_form(ins)
+    converged, form = take_form(ins)
     read_metadata = take_metadata(ins, form.a) if form.sparse else None
     from_registers = isinstance(ins.operand(1), syntax.Vector)
-    form = _with_immediates(ins, form, from_registers)
+    form = with_immediates(ins, form, from_registers)
     slots = _accumulator_slots(ins, form)
     slots_of_a = _slots_of_a(ins) if from_registers else ()
     read_a = None if from_registers else ins.read_uniform(1, np.uint64, "the descriptor of A")
@@ -235,59 +189,6 @@ def _uniform(values: np.ndarray, mask: np.ndarray) -> bool:
     if (values[mask] != first).any():
         raise Trap("convergence", "scale-d of wgmma.mma_async must be the same in all lanes")
     return first
-
-
-def _take_form(ins: Decoded) -> tuple[Callable, WgmmaForm]:
-    if "popc" in ins.modifiers:
-        ins.unmodelled("a product of single bits")
-    saturates = ins.flag("satfinite")  # behind the shape in the ISA, behind the types in CUTLASS
-    types = [name for name in ins.modifiers if name != "satfinite"][-3:]
-    for name in types:
-        ins.flag(name)
-    converged = take_aligned(ins)
-    shape = next((name for name in ins.modifiers if name.startswith("m64n")), "")
-    ins.flag(shape)
-    ins.finish_modifiers()
-    n, _, k = shape.removeprefix("m64n").partition("k")
-    if not n.isdigit() or not k.isdigit() or len(types) < 3:
-        ins.unmodelled("an opcode without shape .m64nNkK and three types")
-    d, a, b = types
-    form = WgmmaForm(int(n), int(k), a, b, d, saturates, sparse=ins.mnemonic.endswith(".sp"))
-    _check_form(ins, form, shape)
-    return converged, form
-
-
-def _check_form(ins: Decoded, form: WgmmaForm, shape: str) -> None:
-    legal = any(
-        form.a in operands and form.b in operands and form.depths[0] == k and form.d in accumulators
-        for operands, k, accumulators in _FORMS
-    )
-    integer = form.d == "s32"
-    step = 16 if integer and form.n > 32 else 8
-    if not legal or form.n % step or not 8 <= form.n <= 256 or (form.saturates and not integer):
-        flag = ".satfinite" if form.saturates else ""
-        ins.unmodelled(f"shape .{shape}{flag} with types .{form.d}.{form.a}.{form.b}")
-
-
-def _with_immediates(ins: Decoded, form: WgmmaForm, from_registers: bool) -> WgmmaForm:
-    """The form with imm-scale-a, imm-scale-b, imm-trans-a and imm-trans-b of the operands."""
-    scales = 0 if form.d == "s32" else 2
-    transposes = (1 if from_registers else 2) if BITS[form.a] == 16 else 0
-    ins.expect_operands(4 + scales + transposes)
-    values = [ins.immediate(4 + number) for number in range(scales + transposes)]
-    for value in values[:scales]:
-        _check_immediate(ins, value, (-1, 1), "imm-scale")
-    for value in values[scales:]:
-        _check_immediate(ins, value, (0, 1), "imm-trans")
-    flags = [bool(value) for value in values[scales:]]
-    a_transposed, b_transposed = [False, False, *flags][-2:]
-    signs = (values[0], values[1]) if scales else (1, 1)
-    return replace(form, scales=signs, transposed=(a_transposed, b_transposed))
-
-
-def _check_immediate(ins: Decoded, value: int, legal: tuple[int, int], name: str) -> None:
-    if value not in legal:
-        raise ins.trap("operand", f"{name} must be {legal[0]} or {legal[1]}, got {value}")
 
 
 def _accumulator_slots(ins: Decoded, form: WgmmaForm) -> tuple[int, ...]:

@@ -34,6 +34,8 @@ from .collector import Usage, take_usage
 from .dense import order_read, submit
 from .product import Multiply, Place
 
+ScaledForm = tuple[str, str, int]
+"""Kind, scale vector and CTAs."""
 _WITHOUT_ID = 0x3FFF_FFFF
 """A scale address without its two top bits, where libraries keep the scale factor id."""
 _PREFIXES = tuple(
@@ -150,27 +152,33 @@ class Reads:
     collector: Usage
 
 
-@instruction(*_PREFIXES, section="9.7.16.10.9")
-def build_scaled_mma(ins: Decoded) -> Step:
-    """tcgen05.mma….block_scale{.scale_vec::NX} [d], a, b, idesc, [sfa], [sfb], p."""
+def take_scaled_form(ins: Decoded) -> tuple[ScaledForm, Usage]:
+    """The form of an instruction's modifiers, and its use of the collector."""
     group = int(ins.mnemonic.partition("cta_group::")[2][0])
     kind = ins.mnemonic.rpartition("kind::")[2]
     ins.required(("block_scale",))
-    vector = take_vector(ins, kind)
+    form = kind, _take_vector(ins, kind), group
     collector = take_usage(ins)
     ins.finish_modifiers()
+    return form, collector
+
+
+@instruction(*_PREFIXES, section="9.7.16.10.9")
+def build_scaled_mma(ins: Decoded) -> Step:
+    """tcgen05.mma….block_scale{.scale_vec::NX} [d], a, b, idesc, [sfa], [sfb], p."""
+    form, collector = take_scaled_form(ins)
     reads = scaled_operands(ins, collector)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         lane = one_lane(mask, "tcgen05.mma")
-        multiply = bind_scaled(warp, lane, reads, (kind, vector, group), ScaledMultiply)
+        multiply = bind_scaled(warp, lane, reads, form, ScaledMultiply)
         submit(warp, lane, multiply)
         order_factors(multiply, warp)
 
     return step
 
 
-def take_vector(ins: Decoded, kind: str) -> str:
+def _take_vector(ins: Decoded, kind: str) -> str:
     legal = KINDS[kind]
     names = {f"scale_vec::{vector}": vector for vector in legal.vectors} | ALIASES[kind]
     if legal.has_default:
@@ -199,7 +207,7 @@ def bind_scaled(
     warp: Warp,
     lane: int,
     reads: Reads,
-    form: tuple[str, str, int],
+    form: ScaledForm,
     make: Callable[..., ScaledMultiply],
     *,
     sparse: bool = False,

@@ -20,8 +20,13 @@ from ...tensor.sparse_metadata import SECTION, kept_positions, metadata_columns,
 from ...tensor.tensor_core import Block
 from ...tensor.tensor_engine import tensor_engine
 from ..threads.convergence import one_lane
-from .block_scaled import ScaledMultiply, bind_scaled, order_factors, scaled_operands, take_vector
-from .collector import take_usage
+from .block_scaled import (
+    ScaledMultiply,
+    bind_scaled,
+    order_factors,
+    scaled_operands,
+    take_scaled_form,
+)
 from .dense import submit
 from .sparse import metadata_column, order_metadata, take_metadata
 
@@ -50,12 +55,7 @@ class SparseScaledMultiply(ScaledMultiply):
 @instruction(*_PREFIXES, section=SECTION)
 def build_sparse_scaled_mma(ins: Decoded) -> Step:
     """tcgen05.mma.sp….block_scale{.scale_vec::NX} [d], a, b, [metadata], idesc, [sfa], [sfb], p."""
-    group = int(ins.mnemonic.partition("cta_group::")[2][0])
-    kind = ins.mnemonic.rpartition("kind::")[2]
-    ins.required(("block_scale",))
-    vector = take_vector(ins, kind)
-    collector = take_usage(ins)
-    ins.finish_modifiers()
+    form, collector = take_scaled_form(ins)
     metadata = take_metadata(ins, 8)
     reads = scaled_operands(ins, collector)
 
@@ -63,7 +63,7 @@ def build_sparse_scaled_mma(ins: Decoded) -> Step:
         lane = one_lane(mask, "tcgen05.mma")
         column = metadata_column(int(metadata(warp)[lane]))
         make = partial(SparseScaledMultiply, metadata=column)
-        multiply = bind_scaled(warp, lane, reads, (kind, vector, group), make, sparse=True)
+        multiply = bind_scaled(warp, lane, reads, form, make, sparse=True)
         assert isinstance(multiply, SparseScaledMultiply)
         submit(warp, lane, multiply)
         order_factors(multiply, warp)
