@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -137,16 +138,29 @@ def _are_shared(*tensors: Tensor) -> bool:
 
 
 def _of_shared(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    if "torch.distributed.tensor" in sys.modules:
-        _register_shardings()
-    return linear_operator(x, weight, bias)
+    return _shared(linear_operator, x, weight, bias)
+
+
+def _shared(operator: Any, *operands: Tensor | None) -> Tensor:
+    """An operator of tensors that stand for others."""
+    if "torch.distributed.tensor" not in sys.modules:
+        return operator(*operands)
+    return _calls()[operator](*operands)
 
 
 @functools.cache
-def _register_shardings() -> None:
-    from ..operators.sharding import register_layer
+def _calls() -> dict[Any, Callable[..., Tensor]]:
+    """How each operator is called where some operands may be DTensors."""
+    from ..operators import sharding
+    from .shared_layer import call
 
-    register_layer(linear_operator, input_gradient, weight_gradient)
+    sharding.register_layer(linear_operator, input_gradient, weight_gradient)
+    found = (
+        (linear_operator, _alone, sharding.shardings_of_layer),
+        (input_gradient, _input_gradient, sharding.shardings_of_input_gradient),
+        (weight_gradient, _weight_gradient, sharding.shardings_of_weight_gradient),
+    )
+    return {operator: functools.partial(call, operator, *how) for operator, *how in found}
 
 
 @library.impl("tilewright::linear", "CompositeExplicitAutograd", lib=LIBRARY)
@@ -159,9 +173,13 @@ def _(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return matmul(x, weight)
 
 
-@library.impl("tilewright::linear_input_gradient", "CompositeExplicitAutograd", lib=LIBRARY)
-def _(gradient: Tensor, weight: Tensor) -> Tensor:
+def _input_gradient(gradient: Tensor, weight: Tensor) -> Tensor:
     return _alone(gradient, weight.mT, None)
+
+
+library.impl(
+    "tilewright::linear_input_gradient", "CompositeExplicitAutograd", _input_gradient, lib=LIBRARY
+)
 
 
 @library.register_fake("tilewright::linear_input_gradient", lib=LIBRARY)
@@ -169,9 +187,13 @@ def _(gradient: Tensor, weight: Tensor) -> Tensor:
     return matmul(gradient, weight.mT)
 
 
-@library.impl("tilewright::linear_weight_gradient", "CompositeExplicitAutograd", lib=LIBRARY)
-def _(gradient: Tensor, x: Tensor) -> Tensor:
+def _weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
     return _alone(_as_matrix(gradient).mT, _as_matrix(x).mT, None)
+
+
+library.impl(
+    "tilewright::linear_weight_gradient", "CompositeExplicitAutograd", _weight_gradient, lib=LIBRARY
+)
 
 
 @library.register_fake("tilewright::linear_weight_gradient", lib=LIBRARY)
@@ -193,8 +215,8 @@ class Layer(torch.autograd.Function):
         (gradient,), (of_x, of_weight, of_bias) = gradients, ctx.needs_input_grad
         if _are_shared(gradient) and not (torch.is_grad_enabled() or _must_be_seen()):
             return (
-                input_gradient(gradient, weight) if of_x else None,
-                weight_gradient(gradient, x) if of_weight else None,
+                _shared(input_gradient, gradient, weight) if of_x else None,
+                _shared(weight_gradient, gradient, x) if of_weight else None,
                 gradient.sum(list(range(gradient.dim() - 1))) if of_bias else None,
             )
         rows = _as_matrix(gradient)
