@@ -17,7 +17,7 @@ from typing import Any
 
 import fuzz_specs
 from exact_products import ExactProduct
-from fuzz_linalg import Outcome, judge_all, without_ptxas
+from fuzz_linalg import Outcome, judge_all
 from random_pipelines import changed, of_nothing
 from wide_specs import K_PER_MMA, random_spec
 
@@ -39,8 +39,8 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         options["pipeline"] = of_nothing(draw)
     elif kind == "sensible":
         depth = K_PER_MMA.get(fields.get("a_dtype", "bf16"), 32)
-        text = fuzz_specs._pipeline(draw, target, depth)
-        options["pipeline"] = fuzz_specs._swapped(draw, text, target)
+        text = fuzz_specs.pipeline_of(draw, target, depth)
+        options["pipeline"] = fuzz_specs.swapped(draw, text, target)
     if draw.random() < 0.1:
         options["stop_after"] = draw.choice(("tiling", "pipelining", "plan-memory", "clustering"))
     return fields, options
@@ -86,30 +86,15 @@ def judge(seed: int) -> Outcome:
 
 def judge_case(seed: int, fields: dict[str, Any], options: dict[str, Any]) -> Outcome:
     """Compile a spec and run it on inputs of the seed."""
-    from tilewright.compiler import driver
-    from tilewright.compiler.bundle_writer import as_bundle
-    from tilewright.compiler.spec import MatmulSpec
-    from tilewright.dialects.errors import CompileError
+    return fuzz_specs.judge_spec(seed, fields, options, _wrong, lambda: limited(SECONDS))
+
+
+def _wrong(spec: Any, bundle: Any, seed: int) -> str:
     from tilewright.runtime.launch.devices import open_device
 
-    try:
-        with limited(SECONDS), without_ptxas():
-            spec = MatmulSpec(**fields)
-            bundle = as_bundle(driver.compile_matmul(spec, **options))
-            spec, sizes = fuzz_specs._of_a_size(spec, seed)
-            bundle = bundle.at(*sizes)
-    except CompileError as error:
-        return Outcome(seed, "refused", str(error))
-    except Exception as error:
-        return Outcome(seed, "internal error", f"{type(error).__name__}: {error}")
-    try:
-        with limited(SECONDS):
-            exact = ExactProduct(spec, seed)
-            open_device("emulator").launch(bundle, exact.arrays, seed, check="full")
-            wrong = exact.wrong()
-    except Exception as error:
-        return Outcome(seed, "failed at run", f"{type(error).__name__}: {error}")
-    return Outcome(seed, "wrong", wrong) if wrong else Outcome(seed, "right")
+    exact = ExactProduct(spec, seed)
+    open_device("emulator").launch(bundle, exact.arrays, seed, check="full")
+    return exact.wrong()
 
 
 def describe(seed: int) -> str:

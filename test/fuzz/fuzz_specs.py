@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from fuzz_linalg import Outcome, judge_all, without_ptxas
@@ -69,8 +71,8 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     target = draw.choice(TARGETS)
     options: dict[str, Any] = {"target": target}
     if draw.random() < 0.6:
-        options["pipeline"] = _pipeline(draw, target, k_per_mma)
-        options["pipeline"] = _swapped(random.Random(f"swap {seed}"), options["pipeline"], target)
+        options["pipeline"] = pipeline_of(draw, target, k_per_mma)
+        options["pipeline"] = swapped(random.Random(f"swap {seed}"), options["pipeline"], target)
         clusters = random.Random(f"clusters {seed}")
         options["pipeline"] = of_clusters(clusters, options["pipeline"], target)
     beside = random.Random(f"outputs {seed}")  # leaves what else a seed draws as it was
@@ -230,7 +232,7 @@ def _scaled_passes(draw: random.Random, by_warps: bool) -> list[str]:
     return [each for each in passes if each != "ping-pong"]
 
 
-def _pipeline(draw: random.Random, target: str, k_per_mma: int) -> str:
+def pipeline_of(draw: random.Random, target: str, k_per_mma: int) -> str:
     """A tile of the chip's own MMA, of warps or of threads, and some passes in their order."""
     rows, columns, depth = draw.choice((64, 128, 256)), 16 * draw.randint(1, 8), k_per_mma
     passes, mma = PASSES, ""
@@ -247,7 +249,7 @@ def _pipeline(draw: random.Random, target: str, k_per_mma: int) -> str:
     return ",".join([f"tiling{{tile={tile}{mma}}}", *once.values()])
 
 
-def _swapped(draw: random.Random, pipeline: str, target: str) -> str:
+def swapped(draw: random.Random, pipeline: str, target: str) -> str:
     """Now and then the same with A and B exchanged, in a tile with columns by 8, and a split K."""
     if target not in WITH_ROWS_OF_64 or "mma=" in pipeline or draw.random() >= SWAPPED:
         return pipeline
@@ -294,16 +296,26 @@ def judge(seed: int) -> Outcome:
 
 def judge_case(seed: int, fields: dict[str, Any], options: dict[str, Any]) -> Outcome:
     """Compile a spec and run it on inputs of the seed."""
+    return judge_spec(seed, fields, options, _wrong)
+
+
+def judge_spec(
+    seed: int,
+    fields: dict[str, Any],
+    options: dict[str, Any],
+    wrong: Callable[[Any, Any, int], str],
+    limited: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Outcome:
+    """Compile a spec, and run its bundle, each within limits: `wrong(spec, bundle, seed)` says what
+    is wrong of the results, "" where nothing is."""
     from tilewright.compiler import driver
     from tilewright.compiler.bundle_writer import as_bundle
     from tilewright.compiler.spec import MatmulSpec
     from tilewright.dialects.errors import CompileError
-    from tilewright.runtime.launch.devices import open_device
-    from tilewright.tools.runs.references import OfSpec, compare_with
 
     try:
-        spec = MatmulSpec(**fields)
-        with without_ptxas():
+        with limited(), without_ptxas():
+            spec = MatmulSpec(**fields)
             bundle = as_bundle(driver.compile_matmul(spec, **options))
             spec, sizes = _of_a_size(spec, seed)
             bundle = bundle.at(*sizes)
@@ -312,16 +324,25 @@ def judge_case(seed: int, fields: dict[str, Any], options: dict[str, Any]) -> Ou
     except Exception as error:
         return Outcome(seed, "internal error", f"{type(error).__name__}: {error}")
     try:
-        if spec.groups or spec.quantized:
-            found = _compare_by_manifest(bundle, seed)
-        else:
-            reference = OfSpec(spec)
-            tensors = reference.tensors(bundle.manifest, seed)
-            open_device("emulator").launch(bundle, tensors, seed, check="fast")
-            found = compare_with(reference, bundle.manifest, tensors)
+        with limited():
+            found = wrong(spec, bundle, seed)
     except Exception as error:
         return Outcome(seed, "failed at run", f"{type(error).__name__}: {error}")
-    return Outcome(seed, "right") if found.passed else Outcome(seed, "wrong", str(found))
+    return Outcome(seed, "wrong", found) if found else Outcome(seed, "right")
+
+
+def _wrong(spec: Any, bundle: Any, seed: int) -> str:
+    from tilewright.runtime.launch.devices import open_device
+    from tilewright.tools.runs.references import OfSpec, compare_with
+
+    if spec.groups or spec.quantized:
+        found = _compare_by_manifest(bundle, seed)
+    else:
+        reference = OfSpec(spec)
+        tensors = reference.tensors(bundle.manifest, seed)
+        open_device("emulator").launch(bundle, tensors, seed, check="fast")
+        found = compare_with(reference, bundle.manifest, tensors)
+    return "" if found.passed else str(found)
 
 
 def _of_a_size(spec: Any, seed: int) -> tuple[Any, tuple[int, ...]]:

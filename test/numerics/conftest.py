@@ -13,7 +13,14 @@ def without_most_cubins(ptxas_for_a_share):
 
 
 @pytest.fixture
-def check_matmul(request):
+def checked_level(request):
+    """What the emulator checks in a test."""
+    about_orders = "seed" in request.fixturenames
+    return "full" if about_orders or in_share(request, "races", RACES_CHECKED) else "fast"
+
+
+@pytest.fixture
+def check_matmul(checked_level):
     """check_matmul(source, identity=, seed=, **compile options) runs on the emulator.
 
     Asserts that every element is within its float32 bound of the float64 product; returns what was
@@ -27,15 +34,12 @@ def check_matmul(request):
     from tilewright.runtime.launch.devices import open_device
     from tilewright.tools.runs.inputs import make_tensors
 
-    about_orders = "seed" in request.fixturenames
-    level = "full" if about_orders or in_share(request, "races", RACES_CHECKED) else "fast"
-
     def check(source, *, identity=None, seed=0, **options):
         compiled = compile_matmul(source, **options)
         cubin = compiled.assembled.cubin
         bundle = Bundle(seal(compiled.manifest, compiled.ptx, cubin), compiled.ptx, cubin)
         tensors = make_tensors(bundle.manifest, seed, identity)
-        report = open_device("emulator").launch(bundle, tensors, seed, check=level)
+        report = open_device("emulator").launch(bundle, tensors, seed, check=checked_level)
         for c in outputs(bundle.manifest):
             refuse_written_gaps(c["name"], tensors[c["name"]])
             actual = to_float64(tensors[c["name"]], c["dtype"])

@@ -67,12 +67,20 @@ def test_consumers_do_not_alternate_where_their_code_exceeds_the_cache_of_instru
 
 @pytest.mark.sweep(6)
 @pytest.mark.usefixtures("fewer_tiles")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {},
+        {"products": 2, "epilogue_instructions": 18},
+        {"beside": ("bf16",)},
+        {"beside": ("bf16",), "epilogue_instructions": 14},
+    ],
+    ids=["plain", "two products", "residual", "long"],
+)
 @pytest.mark.parametrize("shape", [(4096, 4096, 512), (3000, 5000, 264), (1000, 1112, 1096)])
-def test_the_quick_choice_is_the_one_that_the_whole_list_gives(shape):
-    dual = MatmulSpec(*shape, products=2, epilogue_instructions=18)
-    long = MatmulSpec(*shape, beside=("bf16",), epilogue_instructions=14)
-    for spec in (MatmulSpec(*shape), dual, replace(long, epilogue_instructions=0), long):
-        assert choose_schedule(spec, HOPPER) == explain_schedule(spec, HOPPER).schedule
+def test_the_quick_choice_is_the_one_that_the_whole_list_gives(shape, kind):
+    spec = MatmulSpec(*shape, **kind)
+    assert choose_schedule(spec, HOPPER) == explain_schedule(spec, HOPPER).schedule
 
 
 def test_alternating_hides_stores_and_no_products():

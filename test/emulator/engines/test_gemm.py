@@ -119,8 +119,7 @@ def multiply(text: str, m: int, n: int, k: int, seed: int) -> tuple[np.ndarray, 
     return out, a.astype(np.float64) @ b.astype(np.float64).T
 
 
-@pytest.mark.parametrize("k", [64, 136, 320])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.array(1, k=(64, 136, 320), seed=range(3))
 def test_every_tile_is_the_product_of_its_rows_and_columns(k, seed):
     out, expected = multiply(kernel(), 256, 192, k, seed)
     np.testing.assert_array_equal(out, expected)
