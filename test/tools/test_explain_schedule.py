@@ -32,6 +32,8 @@ def test_the_choice_and_every_rejected_candidate_are_printed(tilewright, found):
     assert f"{found['estimate']['clock']:.2f} GHz with random operands" in ran.out
     rows = re.findall(r"^ ([a-z-]+) +(\d+) +\d+x\d+x\d+", ran.out, re.MULTILINE)
     assert sum(int(count) for _, count in rows) == len(found["rejected"])
+    names = [name for name, _ in rows]
+    assert names[:12] == ["estimate"] * 12 and len(set(names)) == len(names) - 12
 
 
 def test_all_gives_every_rejected_candidate_its_own_line(tilewright, found):

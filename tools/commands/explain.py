@@ -36,6 +36,8 @@ EXAMPLES = """examples:
 """
 ESTIMATE, MEASURED = "estimate", "measured"
 WIDTH = 170
+NEAREST = 12
+"""Tiles and clusters that have a line of their own."""
 
 
 def add_command(commands: Any) -> None:
@@ -200,7 +202,7 @@ def _print_choice(choice: Choice, spec: MatmulSpec, target: Target) -> None:
 
 
 def _print_rejected(rejected: Iterable[Rejected], every: bool) -> None:
-    """One line for every candidate, or one for candidates that share a reason or a tile."""
+    """One line for every candidate, or the nearest tiles and one line for each rule."""
     from ..command_line.tables import print_lines, print_table
 
     rejected = list(rejected)
@@ -209,18 +211,21 @@ def _print_rejected(rejected: Iterable[Rejected], every: bool) -> None:
         print()
         print_lines([("rejected by", "candidate", "reason"), *rows])
         return
-    groups: dict[tuple, list[Rejected]] = {}
-    for each in rejected:
-        groups.setdefault(_group(each), []).append(each)
     rows = [
         [each[0].rule, str(len(each)), each[0].schedule.label(), each[0].reason]
-        for each in groups.values()
+        for each in _told_apart(rejected)
     ]
     print_table(["rejected by", "how many", "the first of them", "reason"], rows, width=WIDTH)
+    print(f"--all gives each of the {len(rejected)} a line")
 
 
-def _group(rejected: Rejected) -> tuple:
-    schedule = rejected.schedule
-    if rejected.rule in (ESTIMATE, MEASURED):
-        return rejected.rule, schedule.tile, schedule.cluster, schedule.pair
-    return rejected.rule, rejected.reason
+def _told_apart(rejected: Iterable[Rejected]) -> Iterable[list[Rejected]]:
+    """Candidates that share a line: the nearest by tile and cluster, the others by their rule."""
+    groups: dict[tuple, list[Rejected]] = {}
+    for each in rejected:
+        schedule = each.schedule
+        near = each.rule, schedule.tile, schedule.cluster, schedule.pair
+        by_time = each.rule in (ESTIMATE, MEASURED)
+        is_near = by_time and (near in groups or len(groups) < NEAREST)
+        groups.setdefault(near if is_near else (each.rule,), []).append(each)
+    return groups.values()
