@@ -37,6 +37,11 @@ LEFT = """st.shared.u32 [%at], %tid; fence.proxy.async; bar.sync 0;
   cp.async.bulk.commit_group;"""
 UNINITIALISED = "@%zero mbarrier.arrive.shared::cta.b64 _, [cells];"
 
+EARLY = """@%zero mbarrier.init.shared::cta.b64 [cells], 64; bar.sync 0;
+  mbarrier.arrive.shared::cta.b64 _, [cells]; bar.sync 0;
+  @%zero mbarrier.arrive.shared::cta.b64 _, [cells]; bar.sync 0;
+  LOOK: mbarrier.try_wait.parity.shared::cta.b64 %p, [cells], 0; @!%p bra LOOK;"""
+
 
 def verdict(body: str, check: str) -> str | None:
     """The category of the Trap, None if there is none."""
@@ -61,6 +66,7 @@ def verdict(body: str, check: str) -> str | None:
         (UNFENCED, *["proxy-fence"] * 3, None),
         (UNWAITED, *["bulk-group"] * 3, None),
         (LEFT, "bulk-group", None, "bulk-group", None),
+        (EARLY, "barrier-protocol", None, *["barrier-protocol"] * 2),
         (RACING, "race", "race", None, None),
         (OUTSIDE, *["out-of-bounds"] * 4),
         (MISALIGNED, *["misaligned"] * 4),

@@ -20,6 +20,7 @@ HEADER = """.version 8.8
   ld.param.u64 %rd0, [out]; ld.param.u32 %r8, [zero]; mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2;
   cvt.u64.u32 %rd1, %r1; add.u64 %rd1, %rd0, %rd1; mov.u32 %r2, s; add.u32 %r2, %r2, %r1;
   setp.ne.u32 %p0, %r8, 0; setp.eq.u32 %p1, %r0, 5; mov.u32 %r10, 7; mov.u32 %r3, written;
+  setp.lt.u32 %p4, %r0, 4;
   LOAD
 """
 SHARED = "ld.shared.u32 %r9, [%r2];"
@@ -40,6 +41,10 @@ RIGHT = {
     "lanes pass it on, and take the other value": """shfl.sync.bfly.b32 %r11, %r9, 16, 31, -1;
       cvt.rn.f32.u32 %f1, %r11; ex2.approx.f32 %f2, %f1; mov.b32 %r12, %f2;
       selp.b32 %r10, %r12, %r10, %p0;""",
+    "lanes that have it tell others that have it": """@!%p4 bra NEXT; mov.u32 %r9, 7; NEXT:
+      shfl.sync.bfly.b32 %r11, %r9, 2, 31, -1; add.u32 %r11, %r11, %r9;
+      shfl.sync.idx.b32 %r12, %r11, %r8, 0x1c1f, -1; @%p4 mov.u32 %r10, %r9; sub.u32 %r12, %r12, 7;
+      @%p4 mov.u32 %r10, %r12;""",
     "a false predicate settles the guard": """setp.gt.u32 %p2, %r9, 3; and.pred %p3, %p2, %p0;
       @%p3 mov.u32 %r10, 1;""",
     "a true predicate settles the guard": """setp.gt.u32 %p2, %r9, 3; not.pred %p4, %p0;
@@ -62,6 +67,8 @@ WRONG = {
     "a selection": "setp.gt.u32 %p2, %r9, 3; selp.b32 %r10, 7, 8, %p2;",
     "selp takes it": "selp.b32 %r10, %r10, %r9, %p0;",
     "one lane of it": "selp.b32 %r10, %r9, %r10, %p1;",
+    "lanes that have it tell those that do not": """@!%p4 bra NEXT; mov.u32 %r9, 7; NEXT:
+      shfl.sync.bfly.b32 %r11, %r9, 4, 31, -1; @%p4 mov.u32 %r10, %r11;""",
     "one lane of it, from another": """shfl.sync.idx.b32 %r11, %r9, 3, 31, -1;
       selp.b32 %r10, %r11, %r10, %p1;""",
     "a true predicate beside it": """setp.gt.u32 %p2, %r9, 3; not.pred %p4, %p0;

@@ -21,7 +21,7 @@ FP8_WGMMA = re.compile(r"wgmma\.mma_async\S*\.f32\.e[45]m[23]\.e[45]m[23]")
 CHECKS = {
     "off": "no rule about order or initialisation",
     "fast": "all but races",
-    "shipped": "all, but warns of CTAs that exit while bulk stores read their shared memory",
+    "shipped": "all, but warns of what libraries ship, as CTAs that leave bulk stores behind",
     "full": "all",
 }
 

@@ -92,7 +92,7 @@ def launch(
         sectors of global memory, barriers, instructions by role.
     awaited: arrays that a prerequisite grid works on until griddepcontrol.wait (programmatic
         dependent launch); an earlier access is a Trap.
-    check: `full`; `shipped` only warns of bulk stores that a CTA leaves behind; `fast` leaves out
+    check: `full`; `shipped` only warns of what libraries ship (docs/emulator.md); `fast` leaves out
         races; `off` leaves out all rules about order and initialisation.
     workers: processes among which the clusters are divided, where these have nothing to do with
         each other. Otherwise, and with `trace` or `profile`, one process runs them all

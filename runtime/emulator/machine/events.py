@@ -31,6 +31,9 @@ class Listener:
     def warp_started(self, warp: Warp) -> None:
         """A warp can run."""
 
+    def warp_exiting(self, warp: Warp) -> None:
+        """The last threads of a warp exit now."""
+
     def cta_exited(self, cta: Cta) -> None:
         """The last thread of a CTA has exited."""
 

@@ -9,6 +9,7 @@ Source: PTX ISA, section "Parallel Synchronization and Communication Instruction
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..errors import Trap
@@ -44,7 +45,8 @@ def _phase_of(token: int) -> int:
 class Mbarrier:
     """State of one mbarrier object in the shared memory of one CTA; ``address`` is for messages.
 
-    ``signals`` counts who has ever signalled it, ``last_signal`` is the newest of them.
+    ``signals`` counts who has ever signalled it, ``last_signal`` is the newest of them. An arrival
+    at a phase before any wait has seen the one before is an error, or is told to ``tolerate``.
     """
 
     address: int
@@ -54,6 +56,7 @@ class Mbarrier:
     tx: int = 0
     signals: dict[Signal, int] = field(default_factory=dict)
     last_signal: Signal | None = None
+    tolerate: Callable[[str], None] | None = None
     _observed: int = -1
     _waiting: dict[int, int] = field(default_factory=dict)
 
@@ -146,15 +149,21 @@ class Mbarrier:
 
     def _check_arrival(self, count: int, no_complete: bool) -> None:
         if self._observed < self.phase - 1:
-            raise _refuse(
-                f"phase {self.phase - 1} of {self.describe()} was waited for by no thread before "
-                f"this arrival at phase {self.phase}; PTX ISA §9.7.13.15.4 wants a test_wait or "
-                "try_wait that has returned True in between"
-            )
+            self._arrived_unobserved()
         if count > self.pending:
             raise _refuse(f"arrival of {count} exceeds the pending count of {self.describe()}")
         if no_complete and count == self.pending and self.tx == 0:
             raise _refuse(f"arrive.noComplete would complete the phase of {self.describe()}")
+
+    def _arrived_unobserved(self) -> None:
+        text = (
+            f"phase {self.phase - 1} of {self.describe()} was waited for by no thread before "
+            f"this arrival at phase {self.phase}; PTX ISA §9.7.13.15.4 wants a test_wait or "
+            "try_wait that has returned True in between"
+        )
+        if self.tolerate is None:
+            raise _refuse(text)
+        self.tolerate(text)
 
     def _add_tx(self, count: int) -> None:
         if abs(self.tx + count) > MAX_COUNT:
@@ -175,3 +184,8 @@ class Mbarrier:
         if self.tx == 0:
             self.phase += 1
             self.pending = self.expected
+            if self._observed < self.phase - 2:
+                raise _refuse(
+                    f"phase {self.phase - 2} of {self.describe()} was waited for by no thread, "
+                    "and lies two back now"
+                )

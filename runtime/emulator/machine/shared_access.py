@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Trap
-from ..interface import Cta
+from ..interface import Cta, Launch
 from ..ptx.addresses import SHARED_WINDOW, WINDOW_SIZE
 from .mbarrier import Mbarrier
 
@@ -21,11 +21,14 @@ def locate(cta: Cta, address: int, space: str) -> tuple[Cta, int]:
     """(CTA, offset in its window) of a shared address as seen by ``cta``.
 
     ``space`` is "shared::cta" (own CTA: plain offsets or own rank bits), "shared::cluster" or
-    "generic". Raises ``Trap`` where the address is outside the space.
+    "generic". Raises ``Trap`` where the address is outside the space. A generic address differs
+    from one of the space in its upper half alone, of which ptxas makes nothing where the memory can
+    only be shared: taking either for the other is told of.
     """
-    if space == "generic":
-        if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_SIZE:
-            raise Trap("address-space", f"0x{address:x} is no generic address of shared memory")
+    is_generic = SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_SIZE
+    if is_generic != (space == "generic"):
+        _warn_of_space(cta.launch, address, space, is_generic)
+    if is_generic:
         address -= SHARED_WINDOW
     rank, offset = address >> 24, address & OFFSET_MASK
     if space == "shared::cta":
@@ -37,6 +40,18 @@ def locate(cta: Cta, address: int, space: str) -> tuple[Cta, int]:
             )
         return cta, offset
     return peer(cta, rank), offset
+
+
+def _warn_of_space(launch: Launch, address: int, space: str, is_generic: bool) -> None:
+    if address >> 32 and not is_generic:
+        raise Trap("address-space", f"0x{address:x} is no generic address of shared memory")
+    if is_generic:
+        what = f"is a generic address, and .{space} takes none; cvta.to.shared makes it one"
+    else:
+        what = "is no generic address, and no state space is named; name it, or use cvta"
+    launch.warn(
+        "generic-address", f"0x{address:x} {what}: GPUs take the low 32 bits (PTX ISA §5.1)"
+    )
 
 
 def peer(cta: Cta, rank: int) -> Cta:

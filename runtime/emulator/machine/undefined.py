@@ -18,10 +18,11 @@ import numpy as np
 from ..errors import Trap, UnwrittenRead
 from ..interface import Warp
 from ..ptx import syntax
-from ..ptx.flows import LOAD, NOWHERE, STORE, WARP, Flow, flow_of
+from ..ptx.flows import LOAD, NOWHERE, SHUFFLE, STORE, WARP, Flow, flow_of
 from ..ptx.lanes import WARP_SIZE, guarded
 from ..ptx.pending_loads import names_in, register_slots
 from ..ptx.registry import Step, Yield
+from ..ptx.shuffles import shuffle_source
 from ..ptx.unwritten import live_registers, never_written
 
 _OFFSET = np.uint64(0xFF_FFFF)
@@ -169,7 +170,10 @@ class Undefined:
             for slot in met:
                 if slot in counts:
                     raise self._used(slot, pc, mask)
-        lanes = mask if flow.kind == WARP else self._of_lanes(flow, self._regs)
+        if flow.kind == SHUFFLE:
+            lanes = self._shuffled(pc, flow, mask)
+        else:
+            lanes = mask if flow.kind == WARP else self._of_lanes(flow, self._regs)
         return lanes, self._reads.get(met[0]) or self._unwritten(met[0], pc, mask)
 
     def _note(self, pc: int, mask: np.ndarray, lanes: np.ndarray, read: Trap | None) -> None:
@@ -213,6 +217,19 @@ class Undefined:
         for slot in slots:
             found = found | self._lanes.get(slot, _NO_LANE)
         return found
+
+    def _shuffled(self, pc: int, flow: Flow, mask: np.ndarray) -> np.ndarray:
+        """The lanes of `shfl` that read from an undefined one."""
+        value, amounts, bounds, members = flow.sources
+        if self._of(amounts + bounds + members).any() or not mask.all():
+            return mask
+        _, _, *operands, _ = self._program.source[pc].operands
+        b, c = (
+            self._regs[slots[0]].astype(np.int64) if slots else np.int64(operand.value)
+            for operand, slots in zip(operands, (amounts, bounds), strict=True)
+        )
+        source, _ = shuffle_source(flow.opcode.split(".")[2], b, c)
+        return self._of(value)[source]
 
     def _of_lanes(self, flow: Flow, regs: list) -> np.ndarray:
         """Of an instruction that each lane executes for itself. What is put together of parts is

@@ -356,6 +356,8 @@ class Warp(StateBag):
         split.pc += 1
         if not split.mask.any():
             self.splits.remove(split)
+        if self.live == gone:
+            self.launch.events.warp_exiting(self)
         self.live &= ~gone
         self.cta.cluster.withdraw(self, gone)
         try:

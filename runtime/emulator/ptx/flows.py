@@ -7,22 +7,22 @@ from typing import NamedTuple
 from .pending_loads import register_slots
 from .program import Program
 
-LANES, WARP, LOAD, STORE, NOWHERE = "lanes", "warp", "load", "store", "nowhere"
+LANES, SHUFFLE, WARP, LOAD, STORE, NOWHERE = "lanes shuffle warp load store nowhere".split()
 
 _OF_A_LANE = frozenset(
     """abs add addc and bfe bfi bfind brev clz cnot copysign cos cvt cvta div dp2a dp4a ex2 fma fns
     isspacep lg2 lop3 mad mad24 madc mapa max min mov mul mul24 neg not or popc prmt rcp rem rsqrt
     sad selp set setp shf shl shr sin slct sqrt sub subc szext tanh testp xor""".split()
 )
-_OF_A_WARP = frozenset(("shfl", "mma", "movmatrix"))
+_OF_A_WARP = frozenset(("mma", "movmatrix"))
 _LOADS = ("ld.", "ldmatrix.", "tcgen05.ld.")
 _STORES = ("st.shared.", "st.shared::cta.", "stmatrix.")
 
 
 class Flow(NamedTuple):
-    """How values flow: each lane's on its own, those of the warp together, from memory, to the
-    shared memory of the CTA, or nowhere that is known. results: registers that are only written;
-    sources: that are read, by operand; guard: -1 for none."""
+    """How values flow: each lane's on its own, from lane to lane, those of the warp together, from
+    memory, to the shared memory of the CTA, or nowhere that is known. results: registers that are
+    only written; sources: that are read, by operand; guard: -1 for none."""
 
     kind: str
     opcode: str
@@ -48,7 +48,7 @@ def _flow(program: Program, pc: int) -> Flow:
     if kind == STORE:
         sources = tuple(of_operands)
     else:
-        sources = tuple(of_operands)[1:] if kind == LANES else (reads,)
+        sources = tuple(of_operands)[1:] if kind in (LANES, SHUFFLE) else (reads,)
     return Flow(
         kind,
         source.opcode,
@@ -65,4 +65,6 @@ def _kind(opcode: str, name: str) -> str:
         return STORE
     if name in _OF_A_LANE:
         return LANES
+    if name == "shfl":
+        return SHUFFLE
     return WARP if name in _OF_A_WARP else NOWHERE

@@ -124,6 +124,26 @@ def test_an_arrival_needs_the_preceding_phase_to_have_been_waited_for():
     )
 
 
+def test_an_early_arrival_that_is_tolerated_is_told_of():
+    told = []
+    barrier = Mbarrier(0x400, 2, tolerate=told.append)
+    barrier.arrive(2)
+    barrier.arrive()
+    assert len(told) == 1 and "waited for by no thread before this arrival at phase 1" in told[0]
+    assert barrier.test_parity(0, 0)
+    barrier.arrive()
+    assert len(told) == 1 and barrier.test_parity(1, 0)
+
+
+def test_no_phase_completes_behind_one_that_nobody_has_waited_for():
+    barrier = Mbarrier(0x400, 1, tolerate=lambda text: None)
+    barrier.arrive()
+    assert refused(barrier.arrive) == (
+        "phase 0 of mbarrier 0x400 (phase 2, parity 0, pending 1 of 1, tx 0) was waited for by no "
+        "thread, and lies two back now"
+    )
+
+
 def test_an_arrival_beyond_the_pending_count_is_refused():
     barrier = Mbarrier(0x400, 2)
     barrier.arrive(2, expect=64)

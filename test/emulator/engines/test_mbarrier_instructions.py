@@ -184,7 +184,7 @@ PENDING_ONE = "(phase 0, parity 0, pending 1 of 1, tx 0)"
             "been executed there",
         ),
         (
-            "mbarrier.init.shared::cta.b64 [%r1], 1;",
+            "add.u32 %r9, %r0, 1; mbarrier.init.shared::cta.b64 [%r1], %r9;",
             f"mbarrier.init of the live mbarrier 0x400 {PENDING_ONE}; mbarrier.inval it first",
         ),
         (
@@ -219,6 +219,21 @@ def test_broken_barrier_rules_trap(body, message):
     trap = trapped(body)
     assert (trap.category, trap.message) == ("barrier-protocol", message)
     assert trap.line is not None and trap.kernel == "k"
+
+
+@pytest.mark.parametrize("count", [1, 32])
+def test_lanes_that_initialise_a_barrier_alike_are_told_of(count):
+    """The producers of ThunderKittens do so with all lanes of a warp"""
+    body = f"mbarrier.init.shared::cta.b64 [%r1], {count}; mov.u32 %r15, 7;"
+    text = HEADER + DECLARATIONS + body + STORE_RESULT
+    report = launch(text, "k", grid=1, block=32, params=[np.zeros(32, np.uint32)])
+    (warning,) = report.warnings
+    assert warning.category == "repeated-init" and "same count" in warning.message
+
+
+def test_a_second_instruction_may_not_initialise_a_barrier_alike():
+    body = "@%p0 mbarrier.init.shared::cta.b64 [%r1], 1;"
+    assert "of the live mbarrier" in trapped(body + body).message
 
 
 def test_a_misaligned_barrier_traps():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -22,13 +24,24 @@ class SharedRules(Listener):
     """Watches the shared memory of every CTA; `of` has its marks.
 
     clocked: whether clocks say what a proxy fence covers: `checks.races` then judges that.
-    lenient: only warn of bulk stores that a CTA leaves behind.
+    lenient: only warn of what libraries ship: bulk stores that a CTA leaves behind, arrivals at an
+    mbarrier before a wait has seen the phase before, and what `told_of` holds.
     """
 
     def __init__(self, launch: Launch, *, clocked: bool, lenient: bool):
         self._launch, self._clocked, self._lenient = launch, clocked, lenient
         self.of: dict[Cta, SharedProxy] = {}
         self._busy: dict[EngineOp, BusySource] = {}
+
+    @contextmanager
+    def told_of(self, category: str) -> Iterator[None]:
+        """What breaks a rule within is a warning of this category if libraries ship such code."""
+        try:
+            yield
+        except Trap as trap:
+            if not self._lenient:
+                raise
+            self._launch.warn(category, trap.message)
 
     def cta_started(self, cta: Cta) -> None:
         proxy = self.of[cta] = SharedProxy(len(cta.shared.data), clocked=self._clocked)
@@ -46,7 +59,12 @@ class SharedRules(Listener):
 
     def mbarrier_made(self, warp: Warp, cta: Cta, offset: int, barrier: Any) -> None:
         self.of[cta].barrier_made(offset)
+        if self._lenient:
+            barrier.tolerate = self._tell_of_early_arrival
         cta.shared.written[offset : offset + _WORD] = 0
+
+    def _tell_of_early_arrival(self, text: str) -> None:
+        self._launch.warn("barrier-protocol", text)
 
     def mbarrier_ended(self, warp: Warp, cta: Cta, offset: int, barrier: Any) -> None:
         self.of[cta].barrier_ended(offset)

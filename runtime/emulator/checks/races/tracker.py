@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from ..fences.shared_rules import SharedRules
 from ..fences.tensor_fences import PastAccess
 from .accesses import Accesses
 from .actor import LINE_BITS, Meant, describe, line_of
-from .actors import Actors
 from .clock import (
     ASYNC,
     ASYNC_GLOBAL,
@@ -43,12 +41,12 @@ from .exits import ARRIVAL, check_exit, note
 from .freed_pairs import check_freed, note_taken
 from .lane_times import lanes_apart, releasing
 from .late_inits import LateInits
-from .meetings import Meeting
+from .meetings import Meetings
 from .places import Places
 from .prerequisites import Prerequisites
 from .releases import BarrierClock
 from .shadow import GlobalShadow, SharedShadow
-from .verdicts import early_arrival, late_wait, race, unmade
+from .verdicts import late_wait, tensor_race, unmade
 from .warp_clock import WarpClock
 
 _INITIALISED = "mbarrier.init"
@@ -61,7 +59,7 @@ _COVERED = {
 """Rows of the clocks that a proxy fence raises, by its state space."""
 
 
-class Races(Actors, Listener):
+class Races(Meetings, Listener):
     """State of one launch. rules: those of shared memory, whose marks say which threads have not
     executed a proxy fence."""
 
@@ -70,7 +68,6 @@ class Races(Actors, Listener):
         self._rules = rules
         self._domains: list[Domain] = []
         self._domain_of: dict[Cluster, Domain] = {}
-        self._meetings: dict[Any, Meeting] = {}
         self._barriers: dict[Mbarrier, BarrierClock] = {}
         self._late_inits = LateInits()
         self._times: dict[tuple, list[int]] = {}
@@ -112,8 +109,7 @@ class Races(Actors, Listener):
         del self._shadows[cta]
         for warp in cta.warps:
             del self._clocks[warp]
-        for barrier in cta.barriers:
-            self._meetings.pop(barrier, None)
+        self.forget_meetings(cta)
 
     def bound(self) -> None:
         """Watch every array and variable of global memory that may be written."""
@@ -140,39 +136,6 @@ class Races(Actors, Listener):
     def grids_awaited(self, warp: Warp) -> None:
         if self._prerequisites is not None:
             self._prerequisites.waited(self._clocks[warp])
-
-    # -- threads that meet -----------------------------------------------------------------------
-
-    def converged(self, warp: Warp, mask: np.ndarray) -> None:
-        clock, lanes = self._clocks[warp], lanes_apart(warp, mask)
-        if lanes is None:
-            clock.come_together()
-        else:
-            clock.acquire(clock.release(lanes), lanes)
-
-    def barrier_arrived(self, barrier: Any, warp: Warp, relaxed: bool) -> None:
-        clock, meeting = self._clocks[warp], self._meetings.setdefault(barrier, Meeting())
-        distance = OWN_CLUSTER if barrier is warp.cta.cluster else OWN_CTA
-        if distance == OWN_CTA:
-            self._require_met(barrier, meeting, clock)
-        event = clock.own, clock.time
-        message = clock.release(releasing(warp), relaxed=relaxed, distance=distance)
-        meeting.arrive(message, event, line_of(warp))
-
-    def _require_met(self, barrier: Any, meeting: Meeting, clock: WarpClock) -> None:
-        """Trap if an arrival at a named barrier might have counted for the phase before: PTX ISA
-        §9.7.13.1, a phase ends with the number of threads that it expects, whoever they are."""
-        early = meeting.unmet(clock.row(HAPPENED))
-        if early is not None:
-            raise early_arrival(barrier, clock.domain.name(early[0][0]), early[1])
-
-    def barrier_completed(self, barrier: Any) -> None:
-        self._meetings.setdefault(barrier, Meeting()).complete(barrier.generation)
-
-    def barrier_waited(self, barrier: Any, warp: Warp, generation: int) -> None:
-        message = self._meetings[barrier].message(generation)
-        if message is not None:
-            self._clocks[warp].acquire(message, releasing(warp))
 
     # -- engine operations -------------------------------------------------------------------------
 
@@ -360,7 +323,8 @@ class Races(Actors, Listener):
 
     def pair_asked(self, warp: Warp, peer: Cta, what: str) -> None:
         """PTX ISA §9.7.16.7.1: the issuing warp must make sure that the peer CTA is launched."""
-        self.require_started(warp, peer, what, "asks another for tensor memory with it")
+        with self._rules.told_of("early-alloc"):
+            self.require_started(warp, peer, what, "asks another for tensor memory with it")
 
     def pair_freed(self, warp: Warp, peer: Cta) -> None:
         check_freed(warp, peer, self._clocks[warp].row(HAPPENED))
@@ -390,9 +354,4 @@ class Races(Actors, Listener):
         kinds = (OVER, OUT) if past.access.reads else (KNOWN, OUT)
         if max(int(rows[kind, component]) for kind in kinds) >= time:
             return
-        span = past.access.span
-        raise race(
-            what,
-            f"tensor memory columns {span.column}..{span.column_end - 1}",
-            f"the {past.access.name} of warp {past.access.warp} (ptx:{past.access.line})",
-        )
+        raise tensor_race(past.access, what, warp.cta, over=int(rows[OVER, component]) >= time)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import Trap
+from ...interface import Cta
 from ...machine.mbarrier import Mbarrier
 from ...machine.named_barrier import NamedBarrier
+from ...tensor.spans import Access
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER
 
@@ -41,6 +43,23 @@ def race(what: str, place: str, other: str) -> Trap:
         "race",
         f"{what} of {place} is not ordered behind {other}: no barrier, mbarrier, commit or"
         f" release and acquire leads from there to here",
+    )
+
+
+def tensor_race(access: Access, what: str, cta: Cta, *, over: bool) -> Trap:
+    """The Trap of an access to tensor memory by a warp of a CTA, or for it. over: whether the
+    earlier access is known to be over, which orders no other behind what it wrote."""
+    span, home = access.span, access.who[0]
+    whose = "" if home == cta.rank else f" of cluster rank {home}"
+    place = f"tensor memory columns {span.column}..{span.column_end - 1}"
+    other = f"the {access.name} of warp {access.warp}{whose} (ptx:{access.line})"
+    if not over:
+        return race(what, place, other)
+    return Trap(
+        "race",
+        f"{what} of {place} follows {other} by an arrival of scope .cta at the mbarrier of another"
+        " CTA, which passes on that accesses are over, and not what they wrote; put"
+        " tcgen05.fence::before_thread_sync ahead of it, or arrive with .release.cluster",
     )
 
 

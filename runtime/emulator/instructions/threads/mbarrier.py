@@ -56,11 +56,20 @@ def build_init(ins: Decoded) -> Step:
     ins.bound_constant(1, 1, mbarrier.MAX_COUNT)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
-        addresses, counts = address(warp), count(warp)
-        for lane in lanes_in(mask):
-            _init(warp, int(addresses[lane]), space, int(counts[lane]))
+        addresses, counts = address(warp)[mask].tolist(), count(warp)[mask].tolist()
+        made = dict.fromkeys(zip(addresses, counts, strict=True))
+        for at, arrivals in made:
+            _init(warp, at, space, arrivals)
+        if len(made) < len(addresses):
+            warp.launch.warn("repeated-init", _REPEATED)
 
     return step
+
+
+_REPEATED = (
+    "several lanes initialise the same mbarrier with the same count: the ISA leaves open what the"
+    " second one does to a valid object (§9.7.13.15.9); let one lane do it"
+)
 
 
 def _init(warp: Warp, address: int, space: str, count: int) -> None:

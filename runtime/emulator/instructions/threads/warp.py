@@ -8,30 +8,13 @@ import numpy as np
 
 from ...ptx import syntax
 from ...ptx.decode import Decoded
-from ...ptx.lanes import FULL, LANE_IDS, WARP_SIZE, first_lane, int_to_lanes, lanes_to_int
+from ...ptx.lanes import FULL, WARP_SIZE, first_lane, int_to_lanes, lanes_to_int
 from ...ptx.registry import Step, instruction
+from ...ptx.shuffles import shuffle_source
 from ...ptx.values import Type
 from .warp_exchange import Exchange, nothing
 
 # -- shfl --------------------------------------------------------------------------------------
-
-
-def _shuffle_source(mode: str, lane: np.ndarray, b: np.ndarray, c: np.ndarray):
-    """(source lane, in range) of each lane: the formulas of the ISA."""
-    bounds, segment = c & 0x1F, c >> 8 & 0x1F
-    amount = b & 0x1F
-    highest = lane & segment | bounds & ~segment
-    lowest = lane & segment
-    if mode == "up":
-        source = lane - amount
-        return source, source >= highest
-    if mode == "down":
-        source = lane + amount
-    elif mode == "bfly":
-        source = lane ^ amount
-    else:
-        source = lowest | amount & ~segment
-    return source, source <= highest
 
 
 def _two_results(operand: syntax.Operand) -> tuple[syntax.Operand, syntax.Operand]:
@@ -57,13 +40,9 @@ def build_shfl(ins: Decoded) -> Step:
     first, second = _two_results(operand)
     write, flag = ins.write(first, np.uint32), ins.write(second, np.bool_)
     a, b, c = (ins.read(number, np.uint32) for number in (1, 2, 3))
-    lane = LANE_IDS.astype(np.int64)
 
     def receive(warp, lanes, values, members):
-        source, inside = _shuffle_source(
-            mode, lane, b(warp).astype(np.int64), c(warp).astype(np.int64)
-        )
-        source = np.where(inside, source, lane)
+        source, inside = shuffle_source(mode, b(warp).astype(np.int64), c(warp).astype(np.int64))
         _check_sources(warp, source[lanes], members)
         write(warp, lanes, values[source])
         flag(warp, lanes, inside)
