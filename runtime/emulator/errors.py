@@ -97,8 +97,8 @@ class Trap(DeviceError):
 
 class UnwrittenRead(Trap):
     """A read of memory that nobody has written. memory: takes the attribute `forgiving`, which
-    lets it be read for once, with any value. unwritten: bool[lanes, bytes] of each lane that reads,
-    None where that is not known."""
+    lets it be read for once, with any value. unwritten: bool[lanes, bytes or words] of each lane
+    that reads, None where that is not known."""
 
     def __init__(self, message: str, memory: Any, unwritten: Any = None):
         super().__init__("uninitialised-read", message)

@@ -227,3 +227,32 @@ def test_a_matrix_is_stored_with_the_places_that_nobody_wrote(trans, lanes):
                 launch(text, "k", grid=1, block=32, params=[np.zeros(32, np.uint32), 0])
         else:
             launch(text, "k", grid=1, block=32, params=[np.zeros(32, np.uint32), 0])
+
+
+HALF = """.shared .align 4 .b32 at; .reg .b32 %w<4>;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [at], 32; bar.warp.sync -1;
+  ld.shared.u32 %r20, [at]; mov.u32 %r21, 7;
+  tcgen05.st.sync.aligned.16x64b.x2.b32 [%r20], {{%r21, %r21}}; tcgen05.wait::st.sync.aligned;
+  {load} tcgen05.wait::ld.sync.aligned;
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r20, 32;"""
+ROWS = "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r9, %w0}, [%r20];"
+PACKED = "tcgen05.ld.sync.aligned.16x64b.x2.pack::16b.b32 {%r9, %w0}, [%r20];"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_of_a_load_from_tensor_memory_those_lanes_count_that_nobody_has_written(seed):
+    """An MMA of 64 rows writes 16 of each 32 lanes, and all of them are loaded"""
+    load = HALF.format(load=ROWS)
+    take = "setp.lt.u32 %p2, %r0, {lanes}; @%p2 mov.u32 %r10, {register};"
+    assert run(load, take.format(lanes=16, register="%r9"), seed) == [7] * 32
+    assert run(load, take.format(lanes=16, register="%w0"), seed) == [7] * 32
+    with pytest.raises(Trap, match=r"tensor memory lane 16 column \d+ was never written"):
+        run(load, take.format(lanes=17, register="%r9"), seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_of_a_packed_load_those_registers_count_that_nobody_has_written(seed):
+    load = HALF.format(load=PACKED)
+    assert run(load, "and.b32 %r10, %r9, 15;", seed) == [7] * 32
+    with pytest.raises(Trap, match="was never written"):
+        run(load, "and.b32 %r10, %w0, 15;", seed)

@@ -136,9 +136,9 @@ class Undefined:
         return signal
 
     def _loaded(self, pc: int, mask: np.ndarray, trap: UnwrittenRead) -> dict[int, np.ndarray]:
-        """By result of an `ld`, the lanes for which some byte of it was never written."""
+        """By result of a load, the lanes for which some byte of it was never written."""
         source, scope = self._program.source[pc], self._program.scope_of(pc)
-        if not source.opcode.startswith("ld.") or trap.unwritten is None:
+        if not source.opcode.startswith(("ld.", "tcgen05.ld.")) or trap.unwritten is None:
             return {}
         if len(trap.unwritten) != mask.sum():
             return {}  # of one memory among several

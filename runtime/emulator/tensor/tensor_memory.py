@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -232,11 +233,14 @@ class TensorMemory:
             raise self._unwritten(lane, column, f"{what}: byte {first + byte} of a word")
 
     def gather(self, lanes: np.ndarray, columns: np.ndarray, what: str) -> np.ndarray:
-        """Words at absolute (lane, column) index arrays; unwritten ones are a ``Trap``."""
+        """Words at absolute (lane, column) index arrays [..., registers, threads], of several for a
+        register by the first axes; unwritten ones are a ``Trap``."""
         whole = self.written[lanes, columns] == WRITTEN if self._tracks else _ALL
         if not whole.all() and not self.forgiving:
-            at = np.argwhere(~whole)[0]
-            raise self._unwritten(int(lanes[tuple(at)]), int(columns[tuple(at)]), what)
+            at = tuple(np.argwhere(~whole)[0])
+            parts = whole.reshape(-1, *whole.shape[-2:]).all(0).T
+            lane, column = np.broadcast_to(lanes, whole.shape)[at], columns[at]
+            raise self._unwritten(int(lane), int(column), what, ~parts)
         return self._around(columns)[lanes, columns]
 
     def _around(self, columns: np.ndarray) -> np.ndarray:
@@ -282,11 +286,14 @@ class TensorMemory:
 
     def _report_unwritten(self, block: np.ndarray, lane: int, column: int, what: str) -> None:
         at = np.argwhere(~block)[0]
-        raise self._unwritten(lane + int(at[0]), column + int(at[1]), what)
+        raise self._unwritten(lane + int(at[0]), column + int(at[1]), what, ~block)
 
-    def _unwritten(self, lane: int, column: int, what: str) -> Trap:
+    def _unwritten(
+        self, lane: int, column: int, what: str, words: Any = None
+    ) -> Trap:
+        """words: bool[threads, registers], those that take what nobody has written."""
         rule = f"tensor memory lane {lane} column {column} was never written"
-        return UnwrittenRead(f"{what}: {rule}", self)
+        return UnwrittenRead(f"{what}: {rule}", self, words)
 
 
 def _corners(rows: slice, columns: slice) -> tuple[int, int, int, int]:

@@ -178,10 +178,9 @@ def _load(memory: TensorMemory, form: AccessForm, lane: int, column: int) -> np.
         memory.require_written(*block, form.name)
         return np.ascontiguousarray(memory.part(*block).T)
     lanes, columns = _indices(form, lane, column)
-    low = memory.gather(lanes, columns, form.name)
     if not form.packed:
-        return low
-    high = memory.gather(lanes, columns + 1, form.name)
+        return memory.gather(lanes, columns, form.name)
+    low, high = memory.gather(lanes, np.stack([columns, columns + 1]), form.name)
     return (low & _LOW_HALF) | (high << np.uint32(16))
 
 
