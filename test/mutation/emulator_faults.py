@@ -113,7 +113,7 @@ EMULATOR = [
     ),
     Fault(
         "shfl: a segment ends where the warp ends",
-        "    highest = lane & segment | bounds & ~segment",
+        "    highest = lowest | bounds & ~segment",
         "    highest = bounds",
         ("test/emulator/core/test_warp.py", "test/emulator/silicon"),
     ),

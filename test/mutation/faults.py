@@ -11,6 +11,7 @@ from bundle_faults import BUNDLES
 from cluster_faults import CLUSTERS
 from collective_faults import COLLECTIVES
 from emulator_faults import EMULATOR
+from exit_faults import EXITS
 from fault import Fault
 from gpu_faults import NAMES
 from graph_faults import GRAPHS, RECIPES
@@ -448,4 +449,5 @@ FAULTS = [
     *STORED_APART,
     *FIRST_WAVES,
     *EXCHANGES,
+    *EXITS,
 ]

@@ -288,9 +288,7 @@ class TensorMemory:
         at = np.argwhere(~block)[0]
         raise self._unwritten(lane + int(at[0]), column + int(at[1]), what, ~block)
 
-    def _unwritten(
-        self, lane: int, column: int, what: str, words: Any = None
-    ) -> Trap:
+    def _unwritten(self, lane: int, column: int, what: str, words: Any = None) -> Trap:
         """words: bool[threads, registers], those that take what nobody has written."""
         rule = f"tensor memory lane {lane} column {column} was never written"
         return UnwrittenRead(f"{what}: {rule}", self, words)

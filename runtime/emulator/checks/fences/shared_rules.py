@@ -39,9 +39,10 @@ class SharedRules(Listener):
         try:
             yield
         except Trap as trap:
-            if not self._lenient:
+            if self._lenient:
+                self._launch.warn(category, trap.message)
+            else:
                 raise
-            self._launch.warn(category, trap.message)
 
     def cta_started(self, cta: Cta) -> None:
         proxy = self.of[cta] = SharedProxy(len(cta.shared.data), clocked=self._clocked)

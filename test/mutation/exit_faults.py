@@ -1,0 +1,26 @@
+"""Faults of what exits tell, of late waits, and of values that nobody has written."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+EXITS = [
+    Fault(
+        "meetings: what threads have written that have exited can be seen",
+        "            message = self._clocks[warp].release_narrow(None)\n",
+        "            message = self._clocks[warp].release(None)\n",
+        ("test/emulator/clusters/test_pairs_of_libraries.py",),
+    ),
+    Fault(
+        "mbarrier: a phase ends behind one that nobody has waited for",
+        "            if self._observed < self.phase - 2:\n",
+        "            if False:\n",
+        ("test/emulator/engines/test_mbarrier.py",),
+    ),
+    Fault(
+        "tensor-memory: of a load those lanes may not be read that were written",
+        "        raise self._unwritten(lane + int(at[0]), column + int(at[1]), what, ~block)\n",
+        "        raise self._unwritten(lane + int(at[0]), column + int(at[1]), what, block)\n",
+        ("test/emulator/test_undefined_registers.py",),
+    ),
+]
