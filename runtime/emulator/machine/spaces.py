@@ -6,12 +6,27 @@ Source: PTX ISA §5.1 (state spaces, generic addressing).
 from __future__ import annotations
 
 import bisect
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from ..errors import Trap
 from ..ptx.addresses import WINDOW_SIZE
 from .memory import NEAR_BYTES, UINT, Issuer, Region
+
+_OWN_ADDRESSES = 1 << 32
+"""Addresses inside of a state space lie below, generic ones do not."""
+
+
+def _joined(
+    parts: Iterable[tuple[Any, np.ndarray, np.ndarray | slice]], lanes: int, width: int, count: int
+) -> np.ndarray:
+    """uint[lanes] (or [lanes, count]), of what each part has: its memory, addresses and lanes."""
+    values = np.empty((lanes, count) if count > 1 else lanes, UINT[width])
+    for memory, addresses, own in parts:
+        values[own] = memory.load(addresses, width, count)
+    return values
 
 
 def _subset(who: Issuer | None, lanes: np.ndarray | slice) -> Issuer | None:
@@ -21,10 +36,6 @@ def _subset(who: Issuer | None, lanes: np.ndarray | slice) -> Issuer | None:
     mask = np.zeros(32, bool)
     mask[np.flatnonzero(who[1])[lanes]] = True
     return who[0], mask
-
-
-_OWN_ADDRESSES = 1 << 32
-"""Addresses inside of a state space lie below, generic ones do not."""
 
 
 class Space:
@@ -101,11 +112,9 @@ class Space:
         return region, index, addresses
 
     def _load_split(self, addresses: np.ndarray, width: int, count: int) -> np.ndarray:
-        shape = (len(addresses), count) if count > 1 else len(addresses)
-        values = np.empty(shape, UINT[width])
-        for region, lanes in self._groups(addresses):
-            values[lanes] = region.load(addresses[lanes], width, count)
-        return values
+        groups = self._groups(addresses)
+        parts = ((region, addresses[lanes], lanes) for region, lanes in groups)
+        return _joined(parts, len(addresses), width, count)
 
     def store(
         self,
@@ -253,11 +262,7 @@ class GenericSpace:
         return self.resolve(low)[0] is space and self.resolve(high)[0] is space
 
     def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
-        shape = (len(addresses), count) if count > 1 else len(addresses)
-        values = np.empty(shape, UINT[width])
-        for space, local, lanes in self.groups(addresses):
-            values[lanes] = space.load(local, width, count)
-        return values
+        return _joined(self.groups(addresses), len(addresses), width, count)
 
     def store(
         self,
