@@ -74,6 +74,43 @@ def test_what_a_hand_may_not_write(written, instead, rule):
     assert rule in refusal(text.replace(written, instead))
 
 
+OTHER = (
+    '    %other_i, %other_j = "tile.cta_tile"() : () -> (index, index)\n'
+    '    %other:4 = "tile.group"(%other_j, %offsets) {extent = 300 : i64, tile = 128 : i64, '
+    "together = 1 : i64} : (index, memref<3xi32, 1>) -> (index, index, index, index)\n"
+)
+
+
+@pytest.mark.parametrize("op", ["tile.level_mma", "tile.level_load"])
+def test_counts_of_a_second_group_are_not_taken_for_those_of_the_tile(op):
+    """Whatever place it takes: no two reach the same MMA."""
+    text = passed(SPEC, f"{ROLES},level-groups")
+    at = text.index('    %group_rows = "tile.group_rows"')
+    text = text[:at] + OTHER + text[at:]
+    counted = re.sub(rf'("{op}"\(.*)%group#3', r"\1%other#3", text)
+    assert counted != text
+    assert "level: a tile must have one tile.group, got one more" in refusal(counted)
+
+
+def test_rows_that_are_not_those_of_the_group_are_not_counted_by_it():
+    text = passed(SPEC, f"{ROLES},level-groups")
+    changed = text.replace('"tile.level_load"(%group_rows', '"tile.level_load"(%a_map')
+    assert changed != text
+    assert "of as many rows as the group has whose rows they take" in refusal(changed)
+
+
+def test_sums_are_stored_where_the_group_of_their_mmas_reaches():
+    """A second loop over tiles would store them to the rows of a group of its own."""
+    text = passed(SPEC, f"{ROLES},persistence{{order=grouped group=8 ctas=2}},level-groups")
+    lines = text.splitlines()
+    begin = next(at for at, line in enumerate(lines) if "tile.for_each_tile" in line)
+    end = next(line for line in lines if "order = " in line)
+    store = next(at for at, line in enumerate(lines) if '"tile.store"' in line)
+    lines[store:store] = [end, *lines[begin : begin + 5]]
+    rule = "level: sums must be read where the tile.group of their MMAs reaches, got them elsewhere"
+    assert rule in refusal("\n".join(lines))
+
+
 def refusal(text):
     """What a kernel is refused with that was written by hand."""
     with lent_context(), ir.Location.unknown(), pytest.raises(CompileError) as caught:

@@ -74,6 +74,17 @@ def test_groups_of_k_have_factors_each():
         assert is_near(found[g], sums * both)
 
 
+def test_tiles_of_equal_height_have_the_factors_of_their_rows_and_group():
+    pipeline = (
+        "tiling{tile=64x64x128 swap=true},tma-insertion,swizzle-selection,"
+        "epilogue-staging{columns=32 buffers=2},pipelining{stages=2},warp-specialization,"
+        "persistence{order=grouped group=8 ctas=2},level-groups"
+    )
+    how = {"offs": OFFS, "target": "sm_90a", "use_fast_accum": True, "pipeline": pipeline}
+    found = scaled_grouped_mm(A, B.mT, OF_A, ROW, OF_B, ROW, output_dtype="f32", **how)
+    assert is_near(found, wanted_rows())
+
+
 def test_tensors_have_one_factor_or_one_for_each_matrix():
     how = {"offs": OFFS, "output_dtype": "f32", "target": "sm_90a", "use_fast_accum": True}
     for of_b in (torch.tensor([3.0]), factors(GROUPS)):
