@@ -109,4 +109,16 @@ LEVEL = [
         "    if not isinstance(group, GroupOp):",
         ("test/passes/test_level_rules.py",),
     ),
+    Fault(
+        "level: a second group may reach the tile of another one",
+        "    if any(each != group and each.operation.block in around for each in groups):",
+        "    if False and around and groups:",
+        ("test/passes/test_level_rules.py",),
+    ),
+    Fault(
+        "level: sums may be read where the group of their MMAs does not reach",
+        "        if not any(mma.count == each.count for each in groups if each",
+        "        if not groups and not any(mma.count == each.count for each in groups if each",
+        ("test/passes/test_level_rules.py",),
+    ),
 ]
