@@ -7,6 +7,8 @@ factors of another step. It shows where bytes that a tcgen05.cp brought are repl
 some have scaled several parts of an operand, others none.
 Factors that hold for more elements than the instruction's block are used so on purpose. Then all
 of them are used, except behind the end of K, where a column of bytes that are all alike is padding.
+Factors of a multiple of 128 rows that begin within a copy end in another one, as with a column that
+is one off.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from ..tensor.tensor_engine import tensor_engine
 from ..tensor.tensor_memory import LANES, QUARTER, by_row
 
 _BYTES = range(4)
+_ATOM = 4
+"""Columns that `tcgen05.cp.32x128b` fills."""
 
 
 class _Uses:
@@ -84,7 +88,21 @@ class ScaleUses(Listener):
         for cta in product.ctas:
             for first, byte, rows, part in operands:
                 columns = range(first, first + factor_columns(rows))
+                self._check_start(cta, columns)
                 self._of[cta].note(columns, rows, range(byte, byte + scaling.blocks), part)
+
+    def _check_start(self, cta: Cta, columns: range) -> None:
+        """Warn of factors of whole atoms, 128 rows in four columns, that begin inside of one."""
+        if len(columns) % _ATOM:
+            return
+        for copy in self._of[cta].copies:
+            if copy.start < columns.start < copy.stop:
+                self._launch.warn(
+                    "scale-columns",
+                    f"scale factors of {QUARTER * len(columns)} rows begin in column"
+                    f" {columns.start}, inside of what tcgen05.cp brought to columns"
+                    f" {copy.start}..{copy.stop - 1}; name the first of these",
+                )
 
     def columns_copied(self, cta: Cta, columns: range) -> None:
         self._judge(cta, columns)

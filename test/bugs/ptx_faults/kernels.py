@@ -101,6 +101,27 @@ KERNELS: Mapping[str, Kernel] = {
         MatmulSpec(520, 32, 672, "mxfp8", "mxfp8"), "sm_100a",
         f"tiling{{tile=128x32x128}},{RING},persistence{{ctas=1}}",
     ),
+    "nvfp4 in pairs": Kernel(
+        MatmulSpec(264, 32, 544, "nvfp4", "nvfp4"), "sm_100a",
+        "tiling{tile=128x32x256},tma-insertion,swizzle-selection,clustering{shape=2x1 pair=true},"
+        "pipelining{stages=2},warp-specialization,persistence{ctas=2}",
+    ),
+    "stores apart": Kernel(
+        MatmulSpec(200, 152, 72), "sm_90a",
+        "tiling{tile=128x144x32},tma-insertion,swizzle-selection,"
+        "epilogue-staging{columns=16 buffers=2 by=warpgroup},"
+        "pipelining{stages=2},warp-specialization,persistence{order=m ctas=1}",
+    ),
+    "groups of equal height": Kernel(
+        MatmulSpec(90, 136, 72, groups=3), "sm_90a",
+        "tiling{tile=128x64x64 swap=true},tma-insertion,swizzle-selection,"
+        "epilogue-staging{columns=32 buffers=2},pipelining{stages=2},warp-specialization,"
+        "persistence{order=grouped group=8 ctas=2},level-groups{unit=16}",
+    ),
+    "a gradient of weights": Kernel(
+        MatmulSpec(72, 104, 136, a_major="m", b_major="n"), "sm_90a",
+        f"tiling{{tile=64x96x64}},{RING}",
+    ),
 }  # fmt: skip
 
 

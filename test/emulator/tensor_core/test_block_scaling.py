@@ -317,10 +317,10 @@ def test_nan_among_the_factors_of_live_elements_is_data(tc):
     assert np.isnan(d[3]).all() and not report.warnings
 
 
-@pytest.mark.parametrize(("column", "warned"), [(256, ["scale-id"]), (260, [])])
-def test_two_steps_with_the_factors_of_one_are_noted(tc, column, warned):
-    """mxf4nvf4 takes whole words: the second step's factors lie in other columns, which are copied,
-    and which the second product must name."""
+def two_steps(tc, column):
+    """Warnings of two products, of which the second names a column of factors of A.
+
+    mxf4nvf4 takes whole words: the second step's factors lie in other columns, which are copied."""
     image, adesc, bdesc, _ = case(tc, "mxf4nvf4", "ue4m3", 64)
     tail = tc.place_operand(image, np.full((M, 32), 0x12, np.uint8), swizzle.B128, False, TAIL)
     step, (load, out) = mma("mxf4nvf4", ".block16"), tc.dump_d(M, 64)
@@ -328,7 +328,17 @@ def test_two_steps_with_the_factors_of_one_are_noted(tc, column, warned):
     body = copies(tc) + tc.FALSE + step + f"mov.b64 %rd2, {tail};\n" + tc.TRUE + second
     first = word("mxf4nvf4", "ue4m3", (0, 0), 64)
     report = tc.run(body + tc.DONE + load, image, out, adesc, bdesc, first)
-    assert [each.category for each in report.warnings] == warned
+    return [each.category for each in report.warnings]
+
+
+@pytest.mark.parametrize(("column", "warned"), [(256, ["scale-id"]), (260, [])])
+def test_two_steps_with_the_factors_of_one_are_noted(tc, column, warned):
+    assert two_steps(tc, column) == warned
+
+
+@pytest.mark.parametrize("column", [257, 258, 259])
+def test_factors_of_128_rows_that_begin_within_those_of_a_copy_are_noted(tc, column):
+    assert "scale-columns" in two_steps(tc, column)
 
 
 FEW = "tcgen05.cp.cta_group::1.32x128b.warpx4"
