@@ -154,8 +154,13 @@ def test_keys_are_kept_up_to_a_number(monkeypatch):
 
 @pytest.mark.slow
 def test_code_in_cpp_calls_the_operator():
+    """Neither precompiled headers, which take as long as all of the rest, nor optimized."""
     a, b = draw(24, 40), draw(16, 40)
-    with torch._inductor.config.patch(cpp_wrapper=True):
+    quick = {
+        "cpp_cache_precompile_headers": False,
+        "aot_inductor.compile_wrapper_opt_level": "O0",
+    }
+    with torch._inductor.config.patch({"cpp_wrapper": True, **quick}):
         c, code, _ = compiled(matmul, a, b)
     assert DIRECT not in code
     assert c.equal(matmul(a, b))
