@@ -1,5 +1,5 @@
 """Kernels for any M or batch, one for each of the schedules that share the numbers of rows, or of
-matrices."""
+matrices; for any K one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .schedule.any_size.buckets import Bucket, buckets_of
 from .schedule.kinds.thread_schedule import is_by_threads
 from .schedule.kinds.warp_schedule import is_by_warps
 from .schedule.search.choice import target_for
-from .spec import BATCH_HINT, ROWS_HINT, MatmulSpec
+from .spec import BATCH_HINT, ROWS_HINT, MatmulSpec, depth_hint
 
 
 def compile_buckets(
@@ -56,15 +56,16 @@ def has_any_size(source: Source, target: str | None) -> bool:
     if is_kernel(level):
         return False
     spec = read_spec(source, target)
-    return spec.dynamic_m or spec.dynamic_batch
+    return bool(spec.open_sizes)
 
 
 def buckets_for(source: Source, target: str) -> list[Bucket]:
-    """Each kernel with its rows and passes; of threads and of warps one kernel does for all."""
+    """Each kernel with its rows and passes; of threads and of warps one kernel does for all, and
+    of any K."""
     spec = read_spec(source, target)
     used = None if is_by_threads(spec) else target_for(spec, target)
-    if used is None or is_by_warps(used):
-        hints = {"m": ROWS_HINT, "batch": BATCH_HINT}
+    if used is None or is_by_warps(used) or spec.dynamic_k:
+        hints = {"m": ROWS_HINT, "batch": BATCH_HINT, "k": depth_hint(spec)}
         spec = replace(spec, **{name: hints[name] for name in spec.open_sizes})
         return [Bucket(spec, choose_pipeline(spec, target))]
     return buckets_of(spec, used)

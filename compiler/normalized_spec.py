@@ -23,7 +23,16 @@ from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, ROWS_ATTRIBUTE, target_
 from ..passes.batches import is_dynamic_step
 from ..passes.dynamic_rows import row_bounds
 from .scaled_source import c_dtype_of, outputs_of, scaled_spec_of
-from .spec import BATCH_HINT, MANY_ROWS, ROWS_HINT, ROWS_MOST, TWO_LEVEL, MatmulSpec
+from .spec import (
+    BATCH_HINT,
+    DEPTH_HINT,
+    GROUP_DEPTH_HINT,
+    MANY_ROWS,
+    ROWS_HINT,
+    ROWS_MOST,
+    TWO_LEVEL,
+    MatmulSpec,
+)
 from .spec.epilogue import hints_of_beside
 
 
@@ -34,6 +43,10 @@ def spec_of(module: ir.Module) -> MatmulSpec:
         return _with_epilogue(scaled_spec_of(matmul), matmul)
     rows, k = logical_shape(matmul.a.type, matmul.a_major.value)
     m, of_rows = _rows_of(module, matmul, rows)
+    stack = _stack_of(matmul)
+    if k < 0:
+        hint = GROUP_DEPTH_HINT * stack["groups"] if "groups" in stack else DEPTH_HINT
+        k, of_rows = hint, of_rows | {"dynamic_k": True}
     a, b = _operands_of(module, matmul)
     spec = MatmulSpec(
         m,
@@ -47,7 +60,7 @@ def spec_of(module: ir.Module) -> MatmulSpec:
         b_major="k" if _b_of(matmul)[1] == "k" else "n",
         products=matmul.products,
         **of_rows,
-        **_stack_of(matmul),
+        **stack,
         **_gaps_of(matmul),
         **outputs_of(matmul),
         **_scales_of(module, matmul),

@@ -4,11 +4,15 @@ many tiles they are.
     rows        memref.dim of a view, which becomes a parameter of the kernel
     M tiles     tile.tile_count of C's rows, once for the kernel
     matrices    likewise, and tile.stack_tiles of C's matrices
+    K           memref.dim of A, and tile.group_steps of it, where loops over K tiles end
 
 A launch says them by views with a dynamic first dim, `memref<?x128xbf16, 1>`. Nothing is known of
 such a number but that it is positive: each tile may hang over the last row. No tile hangs over a
 matrix, `memref<?x64x128xbf16, 1>`. Where a launch says both, `memref<?x?x128xbf16, 1>`, matrices
 lie behind one another: the step from one to the next is as many rows as there are.
+
+K may be any number where its elements are the rows of A and B in memory, as in gradients of
+weights: `memref<128x?xbf16, strided<[1, 128]>, 1>`. TMA and copies give zeros behind the last one.
 """
 
 from __future__ import annotations
@@ -29,12 +33,14 @@ from ..dialects.tile_types import DYNAMIC, extent_of, integers, integers_of
 from .base import ROWS_ATTRIBUTE, is_swapped, refused, walk
 from .batches import batch_of, map_definition
 from .build import as_i32, constant, i32
-from .clone import index_constant
+from .clone import constant_of, index_constant
 from .groups import group_of, spare_rows, starts_of
 from .thread_rules import acting
 
 ROWS_MOST = 2**31 - 1
-ROWS, MATRICES = "m", "batch"
+DEPTH_MOST = 2**30
+"""The largest K that a launch says: elements of steps ahead of it are counted in 32 bits, too."""
+ROWS, MATRICES, DEPTH = "m", "batch", "k"
 """The names of what a launch says, in the order of parameters."""
 
 
@@ -61,9 +67,30 @@ def has_dynamic_size(kernel: KernelOp) -> bool:
     return has_dynamic_rows(kernel) or has_dynamic_stack(kernel)
 
 
+def has_dynamic_depth(kernel: KernelOp) -> bool:
+    """Whether a launch says K."""
+    return is_of_any_depth(kernel.body.blocks[0].arguments[0].type)
+
+
+def is_of_any_depth(view: ir.Type) -> bool:
+    """Whether a launch says how many columns a view [MN, K] has."""
+    type_ = ir.MemRefType(view)
+    return type_.rank == 2 and extent_of(type_, 1) == DYNAMIC
+
+
+def is_said_depth(kernel: KernelOp, count: ir.Value) -> bool:
+    """Whether a value is the K that a launch says: the columns of a or b."""
+    op = None if isinstance(count.owner, ir.Block) else count.owner
+    if op is None or op.name != "memref.dim" or constant_of(op.operands[1]) != 1:
+        return False
+    found = op.operands[0]
+    return found in list(kernel.body.blocks[0].arguments)[:2] and is_of_any_depth(found.type)
+
+
 def size_names(kernel: KernelOp) -> tuple[str, ...]:
-    """The names of the sizes of C that a launch says."""
+    """The names of the sizes of the product that a launch says."""
     said = {ROWS: has_dynamic_rows(kernel), MATRICES: has_dynamic_stack(kernel)}
+    said[DEPTH] = has_dynamic_depth(kernel)
     return tuple(name for name, is_said in said.items() if is_said)
 
 

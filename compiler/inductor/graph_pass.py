@@ -35,7 +35,7 @@ from .describe import described, row_of, row_of_region
 from .grow import regions_of
 from .judge import Verdict, judge
 from .operator import enter, region_operator
-from .products import Product, Refusal, product_of
+from .products import Product, Refusal, product_of, sizes_of
 from .ranks import agreed
 from .recipe import recipe_of
 from .recomposed import Recomposed
@@ -249,7 +249,7 @@ class Preparing(NamedTuple):
             else:
                 row = row_of_region(region, first)
                 if self.graphs is not None and isinstance(first, RowsPrepared):
-                    row.sizes = (str(self.graphs.original(region).frame[0]), *row.sizes[1:])
+                    row.sizes = _with_symbol(row.sizes, self.graphs.original(region))
                 found.append(Found(region, row, text, first))
         return found
 
@@ -279,6 +279,13 @@ class Preparing(NamedTuple):
 
     def _is_of_any_rows(self, region: Region) -> bool:
         return self.graphs is not None and self.graphs.is_symbolic(region)
+
+
+def _with_symbol(sizes: tuple[Any, ...], region: Region) -> tuple[Any, ...]:
+    """The sizes of a report with the symbol that stands for the rows or matrices, or for K."""
+    if all(type(each) is int for each in region.frame):
+        return (*sizes[:-1], str(sizes_of(region.products[0].a)[-1]))
+    return (str(region.frame[0]), *sizes[1:])
 
 
 def _attempt(make: Callable[[], Made]) -> Made | CompileError:

@@ -1,9 +1,10 @@
-"""Regions whose rows are a symbol, or how many matrices a stack has, or both: the kernels for any
-of them, and what they read.
+"""Regions whose rows are a symbol, or how many matrices a stack has, or both, or whose K is: the
+kernels for any of them, and what they read.
 
     region of numbers, twice   →   spec and epilogue with "?" rows   →   kernels for ranges of rows
 
-Both readings of the region must differ in the number of rows alone, or of matrices (`symbols.py`).
+Both readings of the region must differ in the number of rows alone, of matrices or of K
+(`symbols.py`).
 All kernels that share the rows are compiled ahead, and kept as one bundle.
 """
 
@@ -116,14 +117,27 @@ def outlined(region: Region, graphs: Numbered, target: str, math: str) -> Outlin
 
 
 def any_rows_spec(first: MatmulSpec, second: MatmulSpec) -> MatmulSpec:
-    """The spec of any M, of those at two numbers of rows; of a stack that of any batch."""
+    """The spec of any M, of those at two numbers of rows, or of any K; of a stack that of any
+    batch."""
     if first.batch:
         return _any_stack(first, second)
+    if first.m == second.m and first.k != second.k:
+        return _any_depth(first, second)
     if first.m == second.m:
-        raise CompileError("region: rows must be the symbol, got another size that is one")
+        raise CompileError("region: rows or K must be the symbol, got another size that is one")
     if replace(first, m=second.m) != second:
         raise CompileError("region: sizes beside rows must be numbers, got symbols")
     return replace(first, dynamic_m=True)
+
+
+def _any_depth(first: MatmulSpec, second: MatmulSpec) -> MatmulSpec:
+    """The spec of any K, of those at two, as gradients of weights are."""
+    if replace(first, k=second.k) != second:
+        raise CompileError("region: sizes beside K must be numbers, got symbols")
+    try:
+        return replace(first, dynamic_k=True)
+    except OptionError as error:
+        raise CompileError(f"region: K that is a symbol is of no kernel: {error}") from error
 
 
 def _any_stack(first: MatmulSpec, second: MatmulSpec) -> MatmulSpec:

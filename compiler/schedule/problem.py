@@ -38,7 +38,7 @@ class Problem:
     Where it `adds_products`, threads add those of tiles to sums in f32; with `row_scales` each row
     of C has its own, with `column_scales` each column. `swapped`: A is B, and C lies by columns;
     `gathered`: threads copy A. With `dynamic_m` a launch says M, up to `most_m` where that is not
-    0; `m` is a hint. With `dynamic_batch` it says the batch.
+    0; `m` is a hint. With `dynamic_batch` it says the batch, with `dynamic_k` K.
     """
 
     m: int
@@ -70,6 +70,7 @@ class Problem:
     most_m: int = 0
     row_scales: bool = False
     dynamic_batch: bool = False
+    dynamic_k: bool = False
 
     def __hash__(self) -> int:
         """Of the sizes: that of all fields takes longer than much of what is looked up."""
@@ -117,6 +118,7 @@ class Problem:
             most_m=spec.most_m,
             row_scales=spec.a_scales == BLOCKWISE_FORMS[0],
             dynamic_batch=spec.dynamic_batch,
+            dynamic_k=spec.dynamic_k,
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:
@@ -174,8 +176,8 @@ class Problem:
 
     def parts_refusal(self) -> str | None:
         """Why K is split over the grid for no tile, or None where it may be."""
-        if self.grouped:
-            return "K is not split where rows or K are grouped"
+        if self.grouped or self.dynamic_k:
+            return "K is not split where rows or K are grouped, or K is any number"
         if self.swapped:
             return "sums of rows that are columns of C are added up in clusters"
         if self.further_bytes or self.quantized or self.adds_products:

@@ -24,7 +24,8 @@ def _has_zeros(problem: Problem, schedule: Schedule, target: Target) -> bool:
     """Whether enough MMAs of the last step are of zeros alone, in kernels as they were measured."""
     by_tma = problem.by_tma("a") and problem.by_tma("b")
     in_parts = schedule.split_k * schedule.split_grid > 1
-    if short_steps(target) or in_parts or not by_tma or problem.grouped or problem.products > 1:
+    known = not (problem.grouped or problem.dynamic_k)
+    if short_steps(target) or in_parts or not by_tma or not known or problem.products > 1:
         return False
     whole = round_up(problem.k, schedule.tile[2])
     return whole - round_up(problem.k, problem.k_per_mma) >= LEAST_SHARE * whole

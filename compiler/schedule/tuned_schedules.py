@@ -41,7 +41,7 @@ _TENSORS = ("a", "b", "c")
 
 _SIZE, _FLAG, _PAIR = Integer(1, 2**40), OneOf((False, True)), ListOf(Integer(1, 1024), 2, 2)
 _SIZES = ("m", "n", "k", "element_bytes", "k_per_mma", "c_bytes", "tma_alignment_bytes")
-_FLAGS = ("dynamic_m", "dynamic_batch", "swapped", "gathered")
+_FLAGS = ("dynamic_m", "dynamic_batch", "dynamic_k", "swapped", "gathered")
 _SCALES = ("adds_products", "column_scales", "row_scales")
 _COUNTS = ("neighbours", "epilogue_instructions", "most_m")
 _BESIDE = ("further_bytes", "beside", "beside_columns", "beside_rows")
@@ -142,7 +142,7 @@ def _outside(problem: Problem, schedule: Schedule) -> list[float]:
 @functools.lru_cache(4096)
 def _kind(problem: Problem) -> tuple:
     hints = {"epilogue_instructions", "beside_columns", "beside_rows"}
-    sizes = {"m", "n", "k", "dynamic_m", "dynamic_batch", "most_m", *hints}
+    sizes = {"m", "n", "k", "dynamic_m", "dynamic_batch", "dynamic_k", "most_m", *hints}
     types = tuple(
         getattr(problem, field.name) for field in fields(problem) if field.name not in sizes
     )
@@ -288,7 +288,7 @@ def _plain(entry: Tuned) -> dict[str, Any]:
     values = asdict(entry)
     if entry.problem.batch == 1:
         del values["problem"]["batch"]
-    for name in ("dynamic_m", "dynamic_batch", "most_m"):
+    for name in ("dynamic_m", "dynamic_batch", "dynamic_k", "most_m"):
         if not values["problem"][name]:
             del values["problem"][name]
     return values

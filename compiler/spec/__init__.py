@@ -12,24 +12,30 @@ from .module_text import module_text
 from .problem import (
     BATCH_HINT,
     BLOCKED,
+    DEPTH_HINT,
+    GROUP_DEPTH_HINT,
     LINEAR,
     MANY_ROWS,
     ROWS_HINT,
     ROWS_MOST,
     TWO_LEVEL,
     Problem,
+    depth_hint,
     element_of,
 )
 
 __all__ = [
     "BATCH_HINT",
     "BLOCKED",
+    "DEPTH_HINT",
+    "GROUP_DEPTH_HINT",
     "LINEAR",
     "MANY_ROWS",
     "ROWS_HINT",
     "ROWS_MOST",
     "TWO_LEVEL",
     "MatmulSpec",
+    "depth_hint",
     "element_of",
 ]
 
@@ -42,7 +48,9 @@ class MatmulSpec(Problem):
     schedule is chosen for. An A of a dynamic M has K contiguous. M is from `least_m` to `most_m`
     where those are not 0. With `dynamic_batch` likewise the kernel takes stacks of any number of
     matrices, and `batch` is the hint. A launch says either or both; matrices of a dynamic M lie
-    behind one another. A dynamic M may be cut into groups, whose rows are not gathered.
+    behind one another. A dynamic M may be cut into groups, whose rows are not gathered. With
+    `dynamic_k` a launch says K, and `k` is the hint: of one product of matrices that have M and N
+    contiguous, as in gradients of weights, or of groups of K.
 
     `a_major` is "k" (A stored M×K) or "m" (stored K×M). `b_major` is "k" (B stored N×K) or "n"
     (stored K×N). C is stored M×N. With a `batch` C is a stack of as many matrices, one after the
@@ -115,17 +123,22 @@ class MatmulSpec(Problem):
         """The same with a known batch."""
         return replace(self, batch=batch, dynamic_batch=False)
 
+    def of_depth(self, k: int) -> MatmulSpec:
+        """The same with a known K."""
+        return replace(self, k=k, dynamic_k=False)
+
     @property
     def open_sizes(self) -> tuple[str, ...]:
         """The names of the sizes that a launch says."""
-        opened = {"m": self.dynamic_m, "batch": self.dynamic_batch}
+        opened = {"m": self.dynamic_m, "batch": self.dynamic_batch, "k": self.dynamic_k}
         return tuple(name for name, is_open in opened.items() if is_open)
 
     def of_sizes(self, *sizes: int) -> MatmulSpec:
         """The same with known sizes, as many as are open."""
         known = dict(zip(self.open_sizes, sizes, strict=True))
         found = self.of_rows(known["m"]) if "m" in known else self
-        return found.of_batch(known["batch"]) if "batch" in known else found
+        found = found.of_batch(known["batch"]) if "batch" in known else found
+        return found.of_depth(known["k"]) if "k" in known else found
 
     def mlir_text(self, epilogue: Epilogue | None = None) -> str:
         """The module that computes this matmul: linalg on tensors, or an op of `tile`.

@@ -34,7 +34,7 @@ from .problem import (
 )
 from .weights import check_weights
 
-FLAGS = ("a_stacked", "b_stacked", "ordered", "dynamic_m", "dynamic_batch")
+FLAGS = ("a_stacked", "b_stacked", "ordered", "dynamic_m", "dynamic_batch", "dynamic_k")
 
 
 def check(spec: Problem) -> None:
@@ -64,6 +64,8 @@ def check(spec: Problem) -> None:
         _check_dynamic(spec)
     if spec.dynamic_batch:
         _check_stack(spec)
+    if spec.dynamic_k:
+        _check_depth(spec)
     _check_products(spec)
     _check_quantized(spec)
     if spec.is_scaled:
@@ -173,6 +175,22 @@ def _check_stack(spec: Problem) -> None:
             rule = f"matrices of {name} must lie behind one another where the batch is dynamic"
             got = f"{stored.step} elements between them and {stored.leading} between rows"
             raise OptionError(f"spec: {rule}, got {got}; copy it, or give the batch a number")
+
+
+def _check_depth(spec: Problem) -> None:
+    """Of which products a kernel takes any K: of two matrices whose rows in memory are along it,
+    which groups may be cut into."""
+    wanted = {"a_major": "m", "b_major": "n", "batch": 0, "products": 1}
+    wanted |= {"group_axis": "k"} if spec.groups else {}
+    wanted |= {"dynamic_m": False, "is_scaled": False, "is_blockwise": False, "has_weights": False}
+    for name, value in wanted.items():
+        if getattr(spec, name) != value:
+            rule = f"a dynamic k must come with {name.removeprefix('is_')} = {value!r}"
+            raise OptionError(f"spec: {rule}, got {getattr(spec, name)!r}; give k a number")
+    if spec.sums or DTYPES[element_of(spec.a_dtype)].operand_kind == FMA:
+        got = f"sums {spec.sums!r}" if spec.sums else spec.a_dtype
+        rule = "a dynamic k must come with plain sums of what tensor cores multiply"
+        raise OptionError(f"spec: {rule}, got {got}; give k a number")
 
 
 def _check_scales(spec: Problem) -> None:

@@ -18,7 +18,8 @@ def kernel_name(spec: Problem, ops: Iterable[str] = ()) -> str:
     """Such as `matmul_bf16_4096x14336x4096_mul_add_tanh`, an identifier of C.
 
     It follows from the product and the ops behind it alone, so that equal kernels have one name.
-    Sizes are the matrices or groups, M, N and K; M may be "any", or a range as "65to128". Each kind
+    Sizes are the matrices or groups, M, N and K; M may be "any", or a range as "65to128", and K
+    may be "any". Each kind
     of op is named once, in the order in which they compute.
     """
     name = "_".join([_product(spec), _types(spec), _sizes(spec)])
@@ -44,7 +45,8 @@ def _types(spec: Problem) -> str:
 def _sizes(spec: Problem) -> str:
     stack = [spec.groups or spec.batch] if spec.groups or spec.batch else []
     matrices = ["any" if spec.dynamic_batch else each for each in stack]
-    return "x".join(map(str, [*matrices, _rows(spec), spec.n, spec.k]))
+    depth = "any" if spec.dynamic_k else spec.k
+    return "x".join(map(str, [*matrices, _rows(spec), spec.n, depth]))
 
 
 def _rows(spec: Problem) -> str:

@@ -116,9 +116,9 @@ def _grouped_text(spec: Problem, epilogue: Epilogue | None) -> str:
     if spec.ordered:
         stored["order"] = (spec.groups,)
     if spec.a_major == "m":
-        stored["a"] = (spec.k, spec.m)
+        stored["a"] = stored["a"][::-1]
     if spec.b_major == "n":
-        stored["b"] = (*stored["b"][:-2], spec.k, spec.n)
+        stored["b"] = (*stored["b"][:-2], *stored["b"][:-3:-1])
     dtypes = {"a": spec.a_dtype, "b": spec.b_dtype, "c": spec.c_dtype}
     types = {
         name: _tensor([*stored[name]], DTYPES[dtypes.get(name, "s32")].mlir) for name in stored

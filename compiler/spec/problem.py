@@ -26,7 +26,7 @@ SPEC_DTYPES = (*OPERAND_DTYPES, *OPERAND_FORMATS)
 B_DTYPES = (*SPEC_DTYPES, *(name for name in WEIGHT_DTYPES if name not in SPEC_DTYPES))
 BLOCKED, LINEAR = "blocked", "linear"
 OF_BATCHES = ("batch", "a_stacked", "b_stacked")
-OF_ANY = ("dynamic_m", "dynamic_batch")
+OF_ANY = ("dynamic_m", "dynamic_batch", "dynamic_k")
 OF_OUTPUTS = ("further", "neighbours")
 OF_SCALES = ("scale_layout",)
 OF_BLOCKWISE = ("a_scales", "b_scales")
@@ -45,6 +45,8 @@ MANY_ROWS = 2 * ROWS_HINT
 """The same of a kernel that is for many rows alone."""
 BATCH_HINT = 16
 """The batch that a schedule is chosen for where only the launch says one."""
+DEPTH_HINT, GROUP_DEPTH_HINT = 4096, 1024
+"""The same of K, and of what each group has of it."""
 ANY = "?"
 """In the place of a size that a launch says."""
 ROWS_MOST = EXTENT_MAX
@@ -77,6 +79,7 @@ class Problem:
     ordered: bool = False
     dynamic_m: bool = False
     dynamic_batch: bool = False
+    dynamic_k: bool = False
     lda: int = 0
     ldb: int = 0
     ldc: int = 0
@@ -146,8 +149,9 @@ class Problem:
         """The sizes of A, B, C or what is as large as C, with a mark for one that a launch says."""
         *stack, rows, columns = shape
         any_rows = self.dynamic_m and name != "b"
+        any_columns = self.dynamic_k and name in ("a", "b")
         opened = [ANY if self.dynamic_batch else extent for extent in stack]
-        return (*opened, ANY if any_rows else rows, columns)
+        return (*opened, ANY if any_rows else rows, ANY if any_columns else columns)
 
     def stored(self) -> dict[str, Stored]:
         """How A, B and C lie: their sizes as they are stored, with what is between rows."""
@@ -231,6 +235,11 @@ class Problem:
     def outputs(self) -> tuple[str, ...]:
         """The types of all outputs but the scales of C, C's first."""
         return element_of(self.c_dtype), *self.further
+
+
+def depth_hint(spec: Problem) -> int:
+    """The K that a schedule is chosen for where only the launch says it."""
+    return spec.groups * GROUP_DEPTH_HINT or DEPTH_HINT
 
 
 def element_of(dtype: str) -> str:

@@ -255,7 +255,10 @@ def gathered_view(whole: ir.MemRefType, rows: int) -> ir.MemRefType:
 
 
 class GroupDepthOp(Tile.Operation, name="group_depth"):
-    """`(first, count)`: group `group` has `count` of the `extent` along K, from `first` on."""
+    """`(first, count)`: group `group` has `count` of the `extent` along K, from `first` on.
+
+    The extent is -1 where a launch says it.
+    """
 
     group: ext.Operand[ir.IndexType]
     offsets: ext.Operand[ir.MemRefType]
@@ -264,8 +267,9 @@ class GroupDepthOp(Tile.Operation, name="group_depth"):
     count: ext.Result[ir.IndexType]
 
     def verify_invariants(self) -> bool:
-        if self.extent.value < 1:
-            return refuse(self, f"extent must be at least 1, got {self.extent.value}")
+        if self.extent.value < 1 and self.extent.value != DYNAMIC:
+            rule = f"extent must be at least 1, or {DYNAMIC} of any K"
+            return refuse(self, f"{rule}, got {self.extent.value}")
         return verify_offsets(self)
 
 

@@ -83,6 +83,7 @@ from ..base import (
     walk,
 )
 from ..clone import constant_of, iterations_of
+from ..dynamic_rows import is_said_depth
 from ..groups import LEVEL_ATTRIBUTE
 from ..indices import first_value
 from ..mma_uses import is_synchronous
@@ -132,7 +133,9 @@ BY_ITSELF: tuple[tuple[Any, Callable[[KernelOp, Any, Target], None]], ...] = (
 )
 """What is checked of an op wherever it stands."""
 BESIDE_ROLES = (*HANDLES, *PARTS, MarkOp)
+DIM = "memref.dim"
 ARITHMETIC = {
+    DIM: frozenset(),
     "arith.constant": frozenset({"value"}),
     "arith.cmpi": frozenset({"predicate"}),
     **{f"arith.{name}i": frozenset({"overflowFlags"}) for name in ("add", "sub", "mul")},
@@ -261,7 +264,7 @@ class Check:
         elif kind is scf.ForOp:
             _check_loop(op)
             self._block(list(members(op.body)), (*loops, op), top=False)
-        elif op.operation.name in ARITHMETIC:
+        elif self._computes(op):
             refuse_unread(op, ARITHMETIC[op.operation.name])
         elif kind not in PARTS:
             raise refused(
@@ -269,6 +272,11 @@ class Check:
                 "ops: a kernel holds ops of tile and pipe, scf.for, and arith.constant, addi, "
                 "subi, muli and cmpi, got another; take it out of the kernel",
             )
+
+    def _computes(self, op: Any) -> bool:
+        """Whether an op is arithmetic, or asks for the K that a launch says."""
+        name = op.operation.name
+        return name in ARITHMETIC and (name != DIM or is_said_depth(self.kernel, op.result))
 
     def _ours(self, op: Any, loops: tuple[Any, ...], top: bool) -> None:
         self._check_place(op, nested=bool(loops) or not top, top=top)
@@ -341,7 +349,7 @@ class Check:
         for op in self.ops:
             if isinstance(op, ROLES):
                 continue
-            if not isinstance(op, BESIDE_ROLES) and op.operation.name not in ARITHMETIC:
+            if not isinstance(op, BESIDE_ROLES) and not self._computes(op):
                 raise refused(
                     op, "roles: nothing may act beside roles, got this op; move it into one"
                 )

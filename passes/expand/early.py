@@ -61,7 +61,7 @@ def _ask(
 ) -> int:
     """Of the first round of all loops, and of so many of the innermost where its numbers are
     known."""
-    known = list(iterations_of(loops[-1]) or ())[:steps] if loops else []
+    known = list((iterations_of(loops[-1]) or range(0))[:steps]) if loops else []
     places = [op for op in kernel.body.blocks[0].operations if isinstance(op, PLACES)]
     with ir.InsertionPoint.after(places[-1]), owner.location:
         body = EarlyOp(warp=owner.first).body.blocks.append()

@@ -52,7 +52,7 @@ from ...dialects.pipe import (
 from ...dialects.target import WARP_THREADS, WARPGROUP_WARPS, Target
 from ...dialects.tile import MMAS, AccumulatorOp, ForEachTileOp, KernelOp, StagedStoreOp
 from ...dialects.tile.ahead import LoadAheadOp, ReadAheadOp
-from ...dialects.tile.groups import GroupStepsOp
+from ...dialects.tile.groups import GroupDepthOp, GroupStepsOp
 from ...dialects.tile_types import DYNAMIC, integer, integers_of
 from ..base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
 from ..clone import Mapping, clone, group_steps_of, index_constant, iterations_of, replace_in
@@ -182,7 +182,7 @@ def _take_turns(role: RoleOp, turn: int, turns: ir.Value[RingType]) -> None:
 def _skip(ring: ir.Value, count: int, body: ir.Block, turn: int) -> None:
     """Leave the slots of the other's tile to it: those of the tile before, or of the next one.
 
-    Where a tile has the K of its group, they are as many as that tile's steps.
+    Where a tile has the K of its group, or a launch says K, they are as many as that tile's steps.
     """
     loops = [loop for loop in _group_loops(body) if ring in _slots_read(loop.body)]
     if not loops:
@@ -192,8 +192,10 @@ def _skip(ring: ir.Value, count: int, body: ir.Block, turn: int) -> None:
     if len(loops) > 1 or limit.less.value or limit.least.value != 1:
         rule = "ping-pong: a tile's steps of a group of K must be those of one loop"
         raise refused(loops[0], f"{rule}, got several; run warp-specialization first")
-    other = OtherTileOp(ahead=integer(-1 if turn else 1), i=index, j=index)
-    mapping: Mapping = dict(zip(body.arguments, (other.i, other.j), strict=True))
+    mapping: Mapping = {}
+    if isinstance(defining_op(limit.count), GroupDepthOp):
+        other = OtherTileOp(ahead=integer(-1 if turn else 1), i=index, j=index)
+        mapping = dict(zip(body.arguments, (other.i, other.j), strict=True))
     made = [clone(op, mapping) for op in _behind(limit)]
     loop = scf.ForOp(index_constant(0), made[-1].results[0], index_constant(1))
     with ir.InsertionPoint(loop.body):
@@ -208,9 +210,9 @@ def _group_loops(body: ir.Block) -> list[scf.ForOp]:
 
 
 def _behind(limit: GroupStepsOp) -> list[Any]:
-    """What makes the steps of a tile of its place, in program order."""
+    """What makes the steps of a tile of its place, in program order; any K is that of all tiles."""
     depth = defining_op(limit.count)
-    return [defining_op(depth.group), depth, limit]
+    return [defining_op(depth.group), depth, limit] if isinstance(depth, GroupDepthOp) else [limit]
 
 
 def _hold_turn(body: ir.Block, turn: int, turns: ir.Value[RingType]) -> None:

@@ -65,6 +65,7 @@ from ..base import (
 )
 from ..batches import view_of_map
 from ..clone import constant_of, index_constant, iterations_of
+from ..dynamic_rows import has_dynamic_depth
 from ..groups import group_of
 from ..indices import linear_form
 from ..rings import used_shared_bytes
@@ -97,6 +98,9 @@ class SplitK:
         if group_of(kernel) is not None or walk(kernel, GroupDepthOp):
             what = "K" if group_of(kernel) is None else "rows"
             raise refused(kernel, f"split-k: {what} must be of one group, got groups; drop split-k")
+        if has_dynamic_depth(kernel):
+            rule = "split-k: K must be a number, got one that a launch says"
+            raise refused(kernel, f"{rule}; drop split-k")
         loop, store = _check_place(kernel)
         _check_steps(kernel, loop, self.parts)
         self._check_size(kernel, store, target_of(module))

@@ -26,12 +26,12 @@ from ..argument_layouts import result_strides
 from ..base import SWAPPED_ATTRIBUTE, refused, walk
 from ..batches import batch_of
 from ..clone import iterations_of
-from ..dynamic_rows import row_bounds
+from ..dynamic_rows import is_of_any_depth, row_bounds
 from ..groups import group_of
 from ..outputs import output_names
 from ..weights import stored_weights
 from .operands import Operands, beside_of, block_scales, operands_of
-from .places import read_group, read_view, steps_at, tiles_along
+from .places import read_group, read_view, steps_at, steps_of_any, tiles_along
 from .scaled import stored_tensor
 from .steps import Step, TileChoice, emit_step
 from .stores import store_outputs
@@ -154,6 +154,9 @@ def _check_dynamic(tiling: TileChoice) -> None:
     if block_scales(matmul):
         what = "a dynamic M" if matmul.c.type.rank == 2 else "a dynamic batch"
         raise refused(matmul, f"tiling: {what} has no block scales; give it a number")
+    if not dynamic["C"] and dynamic["A"] == dynamic["B"] == [0] and matmul.a.type.rank == 2:
+        _check_depth(matmul)
+        return
     if matmul.c.type.rank == 3:
         _check_stack(matmul, shapes, dynamic, tiling)
         return
@@ -162,7 +165,20 @@ def _check_dynamic(tiling: TileChoice) -> None:
         raise refused(matmul, f"{rule}, got M; transpose it before the kernel")
     if dynamic != {"A": [0], "B": [], "C": [0]} or matmul.c.type.rank != 2:
         got = ", ".join(str(type_) for type_ in shapes.values())
-        raise refused(matmul, f"tiling: M alone may be dynamic, of one matrix, got {got}")
+        rule = "tiling: M alone or K alone may be dynamic, of one matrix"
+        raise refused(matmul, f"{rule}, got {got}")
+
+
+def _check_depth(matmul: MatmulOp) -> None:
+    """A dynamic K is that of both operands, and the rows of each in memory; it may be in groups."""
+    majors = matmul.a_major.value, matmul.b_major.value
+    if majors != ("mn", "mn"):
+        rule = "tiling: A and B of a dynamic K must have M and N contiguous"
+        raise refused(matmul, f"{rule}, got majors {majors}; transpose them before the kernel")
+    grouped = isinstance(matmul, GroupedMatmulOp) and matmul.of_depth
+    if type(matmul) is not MatmulOp and not grouped:
+        rule = "tiling: K may be dynamic of one product of matrices, or in groups"
+        raise refused(matmul, f"{rule}, got {matmul.operation.name}; give K a number")
 
 
 def _check_stack(
@@ -188,9 +204,13 @@ def _check_stack(
 
 
 def _check_reads(matmul: MatmulOp, reads: str) -> None:
-    """Refuse views of what a group has of K: its steps are of whole tiles."""
-    if isinstance(matmul, GroupedMatmulOp) and matmul.of_depth and reads != "tiles":
-        rule = f"tiling: operands must be tiles where K is grouped, got {reads}"
+    """Refuse views of what a group, or a launch, has of K: its steps are of whole tiles."""
+    of_groups = isinstance(matmul, GroupedMatmulOp) and matmul.of_depth
+    of_any = type(matmul) is MatmulOp and not matmul.a.type.has_static_shape
+    of_any = of_any and not dynamic_dims(matmul.c.type)
+    if reads != "tiles" and (of_groups or of_any):
+        which = "grouped" if of_groups else "dynamic"
+        rule = f"tiling: operands must be tiles where K is {which}, got {reads}"
         raise refused(matmul, f"{rule}; leave it out")
 
 
@@ -202,6 +222,8 @@ def _build_body(tiling: TileChoice, operands: Operands) -> None:
     first, one = _index(0), _index(1)
     if operands.group_depth:
         steps = steps_at(operands.group_depth, k)
+    elif is_of_any_depth(operands.a.type):
+        steps = steps_of_any(operands.a, k)
     else:
         steps = _index(tiles_along(operands.depth, k))
     loop = scf.ForOp(first, steps, one)

@@ -30,7 +30,7 @@ from ...dialects.tile.groups import (
     GroupedMatmulOp,
     OrderedMatmulOp,
 )
-from ...dialects.tile_types import extent_of
+from ...dialects.tile_types import DYNAMIC, extent_of
 from ...dialects.verify import logical_shape
 from ..duals import B2
 from ..dynamic_rows import row_bounds
@@ -57,7 +57,7 @@ class Operands:
     a, b: the operands of the MMA, exchanged if the kernel exchanges them. beside: what the op takes
     beside them, by the names of the kernel's arguments. outputs: C, and those beside it. row,
     column: where the tile lies in these views, in tiles. depth: their K in elements; of groups of K
-    it is the most, and `group_depth` says what the group has of it.
+    it is the most, and `group_depth` says what the group has of it; -1 where a launch says it.
     """
 
     a: Any
@@ -100,7 +100,7 @@ def operands_of(
     """What the tile of this CTA is of, where all of the product's views are given."""
     a, b = reversed(a_and_b) if swap else a_and_b
     cta = CtaTileOp(i=ir.IndexType.get(), j=ir.IndexType.get())
-    depth = logical_shape(matmul.a.type, matmul.a_major.value)[1]
+    depth = max(logical_shape(matmul.a.type, matmul.a_major.value)[1], DYNAMIC)
     whole = Operands(a, b, beside, outputs, cta.i, cta.j, depth)
     if outputs[0].type.rank == 3:
         _take_matrix(matmul, whole, cta, tile[0], swap)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...dialects.mlir import ir
+from ...dialects.mlir import ir, memref
 from ...dialects.tile import CtaTileOp, ElementOp
 from ...dialects.tile.batches import BatchOp, MatrixOp, OrderedBatchOp, view_of_matrix
 from ...dialects.tile.grouped_products import BY_ATOMS, GroupAtomsOp, GroupScalesOp
@@ -18,6 +18,8 @@ from ...dialects.tile.groups import (
     gathered_view,
 )
 from ...dialects.tile_types import DYNAMIC, extent_of, integer
+from ..clone import index_constant
+from ..dynamic_rows import DEPTH_MOST
 
 
 def batch_at(
@@ -91,10 +93,19 @@ def columns_at(view: Any, depth: GroupDepthOp) -> ir.Value[Any]:
 
 def steps_at(depth: GroupDepthOp, tile_k: int) -> ir.Value:
     """How many K tiles the group has; one of zeros where it has nothing."""
-    most = tiles_along(depth.extent.value, tile_k)
-    sizes = {"depth": tile_k, "less": 0, "least": 1, "most": most}
+    extent = depth.extent.value
+    return _steps_of(depth.count, tile_k, DEPTH_MOST if extent == DYNAMIC else extent)
+
+
+def steps_of_any(view: Any, tile_k: int) -> ir.Value:
+    """How many K tiles a view [MN, K] has whose K a launch says."""
+    return _steps_of(memref.dim(view, index_constant(1)), tile_k, DEPTH_MOST)
+
+
+def _steps_of(count: ir.Value, tile_k: int, most: int) -> ir.Value:
+    sizes = {"depth": tile_k, "less": 0, "least": 1, "most": tiles_along(most, tile_k)}
     how = {name: integer(size) for name, size in sizes.items()}
-    return GroupStepsOp(count=depth.count, **how, steps=ir.IndexType.get()).steps
+    return GroupStepsOp(count=count, **how, steps=ir.IndexType.get()).steps
 
 
 def tiles_along(extent: int, tile: int) -> int:

@@ -91,10 +91,11 @@ def second_b(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return next((t for t in manifest["tensors"] if t["name"] in named), None)
 
 
-def k_of(operand: Mapping[str, Any]) -> int:
-    """Elements along K of a tensor a or b; an array of packed ones is of bytes."""
-    bits = min(8, BITS[operand["dtype"]])
-    return operand["shape"][-1] * 8 // bits
+def k_of(operand: Mapping[str, Any]) -> Any:
+    """Elements along K of a tensor a or b, the name where a launch says it; an array of packed ones
+    is of bytes."""
+    bits, extent = min(8, BITS[operand["dtype"]]), operand["shape"][-1]
+    return extent if isinstance(extent, str) else extent * 8 // bits
 
 
 def columns_of(c: Mapping[str, Any]) -> int:

@@ -17,8 +17,8 @@ from .schema import (
     Tagged,
     Text,
 )
+from .sizes import OF_GRID, SIZES, STACK
 from .sizes import SIZE as ROWS_SIZE
-from .sizes import SIZES, STACK
 
 MANIFEST_NAME = "manifest.json"
 PTX_NAME = "kernel.ptx"
@@ -32,7 +32,7 @@ SIZE_OR_NAME = Either(OneOf(SIZES), SIZE)
 TRIPLE = ListOf(SIZE, 3, 3)
 # CTAs along x or y where a launch says a size (`sizes.py`).
 FORMULA = Record(
-    {"size": OneOf(SIZES), "rows": Integer(1, 2**20), "clusters": SIZE, "ctas": SIZE},
+    {"size": OneOf(OF_GRID), "rows": Integer(1, 2**20), "clusters": SIZE, "ctas": SIZE},
     optional={"most": SIZE, "times": OneOf((STACK,)), "spare": Integer(0, 2**31 - 1)},
 )
 

@@ -23,7 +23,7 @@ from typing import Any
 from .manifest import FORMAT, BundleError, recompiled
 from .manifest_fields import MANIFEST_NAME
 from .schema import Integer, ListOf, OneOf, Record, Text
-from .sizes import SIZE, SIZES, STACK, is_dynamic, size_name, size_names, size_parameter
+from .sizes import OF_GRID, SIZE, STACK, is_dynamic, size_name, size_names, size_parameter
 
 SCHEMA_OF_SEVERAL = 4
 SCHEMA_OF_RANGES = 5
@@ -37,7 +37,7 @@ _ROWS = Integer(1, ROWS_MOST)
 _FIELDS = {
     "format": OneOf((FORMAT,)),
     "schema": OneOf((SCHEMA_OF_SEVERAL, SCHEMA_OF_RANGES, SCHEMA_OF_BANDS)),
-    "size": OneOf(SIZES),
+    "size": OneOf(OF_GRID),
     "kernels": ListOf(Record({"least": _ROWS, "most": _ROWS}), 2, KERNELS_MAX),
     "hashes": Record({MANIFEST_NAME: Text()}),
 }
@@ -164,7 +164,7 @@ def check_together(
         if not is_dynamic(each) or size_name(each) != manifest["size"]:
             rule = f"{where}.size: must be what launches of its kernels say"
             raise BundleError(recompiled(f"{rule}, got '{manifest['size']}'"))
-        if in_bands and size_names(each) != SIZES:
+        if in_bands and size_names(each) != OF_GRID:
             rule = f"{where}.bands: must be of kernels for any batch"
             raise BundleError(recompiled(f"{rule}, got one for {size_names(each)[0]} alone"))
         got = size.get("least"), size.get("most")

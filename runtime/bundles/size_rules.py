@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .sizes import SIZE, SIZES, STACK, formula_of, is_dynamic, size_names, size_parameter
+from .sizes import (
+    DEPTH,
+    OF_GRID,
+    SIZE,
+    STACK,
+    formula_of,
+    has_open_grid,
+    size_names,
+    size_parameter,
+)
 
 Tensor = Mapping[str, Any]
 
@@ -16,7 +25,7 @@ def size_contradictions(
     outputs: Sequence[Tensor],
     where: str,
 ) -> Iterator[str]:
-    """A size is dynamic everywhere or nowhere; in the grid along x or along y."""
+    """A size is dynamic everywhere or nowhere; in the grid along x or along y, unless it is K."""
     counted = [isinstance(extent, dict) for extent in manifest["grid"]]
     if counted[2] or sum(counted) > 1:
         yield f"{where}.grid: must have one formula, along x or y, got {manifest['grid']}"
@@ -26,7 +35,7 @@ def size_contradictions(
     if told != wanted:
         rule, got = f"must have {len(wanted)} of kind 'size'", f"{len(told)}"
         if len(told) == len(wanted):
-            rule, got = f"must be the {_named(wanted)} of the grid", _named(told)
+            rule, got = f"must be the {_named(wanted)} of {_where(wanted)}", _named(told)
         yield f"{where}.parameters: {rule}, got {got}"
         return
     low, high = (size_parameter(manifest).get(name) for name in ("least", "most"))
@@ -35,9 +44,11 @@ def size_contradictions(
     for name, given in _given(manifest, where):
         if given not in wanted:
             rule = "must have numbers alone where no launch says a size"
-            rule = f"must be the {_named(wanted)} of the grid" if wanted else rule
+            rule = f"must be the {_named(wanted)} of {_where(wanted)}" if wanted else rule
             yield f"{name}: {rule}, got '{given}'"
-    if wanted:
+    if DEPTH in wanted:
+        yield from _of_depth(manifest, operands, wanted, where)
+    elif wanted:
         yield from _of_grid(manifest, wanted, where)
     if STACK in wanted:
         yield from _of_stack(manifest, operands, outputs, where)
@@ -53,23 +64,41 @@ def _named(sizes: list[str]) -> str:
     return " and ".join(map(repr, sizes))
 
 
+def _where(sizes: list[str]) -> str:
+    return "the operands" if DEPTH in sizes else "the grid"
+
+
 def _wanted(
     manifest: Mapping[str, Any], operands: Sequence[Tensor], outputs: Sequence[Tensor]
 ) -> list[str]:
-    """The sizes that the first output has, if the grid has a formula."""
-    if not is_dynamic(manifest):
-        return []
+    """The sizes that the first output has, if the grid has a formula, and the K of operands."""
+    depth = [DEPTH] if any(DEPTH in each["shape"] for each in operands) else []
+    if not has_open_grid(manifest):
+        return depth
     formula, shape = formula_of(manifest), outputs[0]["shape"]
-    return [
-        name for name in SIZES if name in (formula["size"], formula.get("times")) or name in shape
-    ]
+    named = formula["size"], formula.get("times")
+    return [name for name in OF_GRID if name in named or name in shape] + depth
+
+
+def _of_depth(
+    manifest: Mapping[str, Any], operands: Sequence[Tensor], sizes: list[str], where: str
+) -> Iterator[str]:
+    """K is that of both operands and of nothing else, and no other size is dynamic beside it."""
+    if sizes != [DEPTH]:
+        yield f"{where}.parameters: must have '{DEPTH}' alone, got {_named(sizes)}"
+    names = [each["name"] for each in operands]
+    for tensor in manifest["tensors"]:
+        places = [at for at, each in enumerate(tensor["shape"]) if each == DEPTH]
+        if places != ([1] if tensor["name"] in names else []):
+            rule = f"must have '{DEPTH}' as the columns of both operands alone"
+            yield f"{where}.tensors: {tensor['name']} {rule}, got {tensor['shape']}"
 
 
 def _of_grid(manifest: Mapping[str, Any], sizes: list[str], where: str) -> Iterator[str]:
     """Rows are counted along x or y, and matrices along x, each with the tiles of its rows."""
     formula = formula_of(manifest)
     of_both = formula.get("times") == STACK
-    if of_both and (formula["size"], sizes) != (SIZE, list(SIZES)):
+    if of_both and (formula["size"], sizes) != (SIZE, list(OF_GRID)):
         yield f"{where}.grid: must be of '{SIZE}' times '{STACK}', got {manifest['grid']}"
     by_matrix = STACK in sizes and not of_both
     if by_matrix and (formula["size"] != STACK or formula["rows"] != 1):

@@ -1,10 +1,11 @@
-"""A manifest of a kernel whose M or batch, or both, a launch says: as it stands, and for one call.
+"""A manifest of a kernel whose M or batch, or both, or K a launch says: as it stands, and for one
+call.
 
-In such a manifest a size is a name, "m" or "batch", where the manifest of known sizes has a number:
-in shapes of tensors, in dims of tensor maps, in the grid (`grid_of`), and as a parameter of the
-kernel; steps between matrices of any M are so many for each row. With numbers in these places the
-manifest is one of a kernel for those sizes alone (`manifest_for`), and whatever reads manifests
-reads it so.
+In such a manifest a size is a name, "m", "batch" or "k", where the manifest of known sizes has a
+number: in shapes of tensors, in dims of tensor maps, in the grid (`grid_of`) unless it is K, and as
+a parameter of the kernel; steps between matrices of any M are so many for each row. With numbers in
+these places the manifest is one of a kernel for those sizes alone (`manifest_for`), and whatever
+reads manifests reads it so.
 """
 
 from __future__ import annotations
@@ -15,14 +16,19 @@ from typing import Any
 from ..element_types import ITEM_BYTES
 from .manifest_rules import ADDRESSES_BYTES, workspaces
 
-SIZE, STACK = "m", "batch"
-SIZES = (SIZE, STACK)
-"""The sizes that a launch may say, in the order in which it says them."""
-CALLED = {SIZE: "M", STACK: "the batch"}
+SIZE, STACK, DEPTH = "m", "batch", "k"
+SIZES = (SIZE, STACK, DEPTH)
+"""The sizes that a launch may say, in the order in which it says them; K comes alone."""
+OF_GRID = (SIZE, STACK)
+"""Those of C, which a grid has."""
+CALLED = {SIZE: "M", STACK: "the batch", DEPTH: "K"}
+DEPTH_MOST = 2**30
+"""The largest K: steps along it are counted in 32 bits, those ahead of it too."""
 REACH = 2**31
 """Rows that tiles may name, those of whole clusters behind the last row included."""
 TILES_MOST = 2**30
 """Tiles of all matrices of a stack, which are counted in 32 bits with a step behind the last."""
+BETWEEN = 64  # of K, of a step
 ROWS_OF_GRID = 65_535  # CTAs along y that a GPU launches
 
 Sizes = Mapping[str, int]
@@ -31,6 +37,11 @@ Sizes = Mapping[str, int]
 
 def is_dynamic(manifest: Mapping[str, Any]) -> bool:
     """Whether a launch says a size."""
+    return bool(size_names(manifest)) or has_open_grid(manifest)
+
+
+def has_open_grid(manifest: Mapping[str, Any]) -> bool:
+    """Whether a launch says a size of the grid."""
     return any(isinstance(extent, dict) for extent in manifest["grid"])
 
 
@@ -60,6 +71,8 @@ def most_rows(manifest: Mapping[str, Any], others: Sizes | None = None, size: st
     size = size or size_name(manifest)
     rest = dict.fromkeys(size_names(manifest), 1) | dict(others or {})
     within = ADDRESSES_BYTES // max(1, *_steps(manifest, size, rest))
+    if size == DEPTH:
+        return min(DEPTH_MOST, within)
     formula = formula_of(manifest)
     if size == STACK:
         along_y = manifest["grid"][1]
@@ -115,7 +128,7 @@ def sizes_to_check(manifest: Mapping[str, Any]) -> list[dict[str, int]]:
     the least batch, one of several matrices, and the most."""
     first, *others = size_names(manifest)
     least, most = least_rows(manifest), most_rows(manifest)
-    between = formula_of(manifest)["rows"] + 1
+    between = (formula_of(manifest)["rows"] if has_open_grid(manifest) else BETWEEN) + 1
     found = [{first: each} for each in sorted({least, min(max(least, between), most), most})]
     for name in others:
         found = [

@@ -1,4 +1,5 @@
-"""A kernel for any M, any batch, or both: the sizes that a call brings get a launch of their own.
+"""A kernel for any M, any batch, both, or any K: the sizes that a call brings get a launch of
+their own.
 
 call    each size from the first input that has it → the kernel for these, kept → its launch
 first   the manifest with the sizes in it (`bundles/sizes.py`); nothing is compiled or loaded again
@@ -11,7 +12,7 @@ from typing import Any
 
 from ..bundles.bundle import Bundle
 from ..bundles.manifest import in_order
-from ..bundles.sizes import dynamic_axis, size_names, tensor_for
+from ..bundles.sizes import DEPTH, dynamic_axis, size_names, tensor_for
 from ..errors import LaunchError
 from ..operands.results import cleared, new_zeros
 from .kernel import Kernel
@@ -20,9 +21,10 @@ SIZES_KEPT = 1024
 
 
 class DynamicKernel(Kernel):
-    """A bundle whose M each call says, by its number of rows, or its batch, or both.
+    """A bundle whose M each call says, by its number of rows, or its batch, or both, or whose K.
 
-    Without rows, or without matrices, there is nothing to launch: the output has none.
+    Without rows, or without matrices, there is nothing to launch: the output has none. Without
+    columns along K the sums are zero, as those of one column of zeros.
     """
 
     def __init__(self, bundle: Bundle, device: str | None = None, copies: bool = False):
@@ -39,6 +41,8 @@ class DynamicKernel(Kernel):
         sizes = self._sizes_of(inputs)
         if self._is_traced():
             return self._in_graph(inputs, out)
+        if 0 in sizes and self._names == (DEPTH,):
+            return self.at(1)(*self._of_zeros(inputs), out=out, stream=stream)
         if 0 in sizes:
             return self._nothing(inputs, out)
         return self.at(*sizes)(*inputs, out=out, stream=stream)
@@ -84,6 +88,16 @@ class DynamicKernel(Kernel):
             wanted = "be a stack of matrices" if rank == 3 else "have rows and columns"
             raise LaunchError(f"argument '{name}': must {wanted}, got {list(shape)}")
         return shape[axis]
+
+    def _of_zeros(self, inputs: Any) -> list[Any]:
+        """The arguments with one column of zeros along K where they have none."""
+        given, places = list(inputs), self.arguments.places_of(DEPTH)
+        types = [each["dtype"] for each in self.manifest["tensors"] if DEPTH in each["shape"]]
+        for (index, axis, _), dtype in zip(places, types, strict=True):
+            shape = [*given[index].shape]
+            shape[axis] = 1
+            given[index] = new_zeros(shape, dtype, given[index], self.arguments.names[index])
+        return given
 
     def _nothing(self, inputs: Any, out: Any) -> Any:
         """Outputs without rows or matrices."""

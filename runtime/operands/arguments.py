@@ -38,12 +38,17 @@ class Arguments:
     def place_of(self, size: str) -> tuple[int, int, int]:
         """Which argument has the dynamic size of that name first, as which of its dims, and how
         many dims it has."""
+        return self.places_of(size)[0]  # validated: a or b has it
+
+    def places_of(self, size: str) -> list[tuple[int, int, int]]:
+        """The same of all arguments that have it."""
+        found = []
         for declared, (index, turned) in zip(self._declared, self._sources, strict=True):
             if size in declared["shape"]:
                 axis, rank = declared["shape"].index(size), len(declared["shape"])
                 of_matrix = axis >= rank - 2  # a stack's own dim stays where it is
-                return index, 2 * rank - 3 - axis if turned and of_matrix else axis, rank
-        raise AssertionError(f"no input has the size {size}")  # validated: a or b has it
+                found.append((index, 2 * rank - 3 - axis if turned and of_matrix else axis, rank))
+        return found
 
     def inputs(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The kernel's inputs in the manifest's order, for one value an argument; no copies."""

@@ -30,7 +30,16 @@ from ...spec.epilogue import Epilogue
 from ..kernels.found_kernels import FoundKernels
 from ..kernels.function_keys import function_key
 from ..kernels.kernel_cache import cached_bundle
-from ..kernels.lookup import BOTH, OF_STACKS, ROWS, STACKS, How, buckets_of_rows, default_target
+from ..kernels.lookup import (
+    BOTH,
+    DEPTH,
+    OF_STACKS,
+    ROWS,
+    STACKS,
+    How,
+    buckets_of_rows,
+    default_target,
+)
 from ..kernels.row_kernels import RowKernels
 from ..operands.leading_dims import flattened, has_leading_dims, rows_of, stacks_of
 from ..operands.operands import operand_of, quick_key, spec_of
@@ -46,7 +55,7 @@ RULES = {
     STACKS: "the function must not depend on the number of matrices with batch='dynamic'",
     BOTH: "the function must not depend on the numbers of rows and matrices that are dynamic",
 }
-AXES = {ROWS: "m", STACKS: "b", BOTH: "bm"}
+AXES = {ROWS: "m", STACKS: "b", BOTH: "bm", DEPTH: ""}
 ANY = "?"
 ANY_SIZE, ANY_STACK = -1, -2
 """The size of a dim that a reshape finds, and of the first one where it would have to find two."""

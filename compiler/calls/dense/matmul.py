@@ -16,6 +16,7 @@ from ....runtime.math_policies import POLICIES
 from ....runtime.tracing import is_traced, is_watched
 from ..kernels.lookup import (
     BOTH,
+    DEPTH,
     OF_STACKS,
     ROWS,
     STACKS,
@@ -52,6 +53,7 @@ def matmul(
     preset: str | None = None,
     m: str | None = None,
     batch: str | None = None,
+    k: str | None = None,
     math: str | None = None,
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = (),
@@ -95,6 +97,8 @@ def matmul(
     batch: "dynamic" likewise takes kernels for stacks of any number of matrices: `b` is then
         [..., n, k], and `a` a matrix or as many. With `m` both are any; `a` is then read in place
         where its matrices lie behind one another.
+    k: "dynamic" takes one kernel for any K of matrices `x.T` and `y.T` of an x [k, m] and a y
+        [k, n], as gradients of weights are, without an epilogue.
     epilogue: a function (acc, *operands) of torch tensors that makes C of the sums, element by
         element, in the same kernel. acc is [..., m, n], f32 (s32 for integers); what it returns is
         rounded to C's type. It is traced, not called again: it must not depend on values. Where it
@@ -114,7 +118,9 @@ def matmul(
 
     Raises CompileError if the product cannot be compiled, DeviceError if it cannot be launched.
     """
-    if batch is not None:
+    if k is not None:
+        m = _of_any_depth(k, m or batch, out_dtype, epilogue)
+    elif batch is not None:
         m = _of_any_batch(b, batch, m, out_dtype)
     asked = out_dtype, target, pipeline, preset, m, precision
     if epilogue is None and math is None and not scale_rounding and type(operands) is tuple:
@@ -125,7 +131,7 @@ def matmul(
     _check_call(a, out, asked, math, epilogue, operands)
     if is_format(out_dtype) or scale_rounding:
         return _quantized(a, b, out, asked, scale_rounding, math, epilogue, operands)
-    if m not in (None, ROWS) and batch is None:
+    if m not in (None, ROWS) and batch is None and k is None:
         raise OptionError(f"matmul: m must be 'dynamic', got {m!r}; leave it out")
     if epilogue is not None:
         return _fused(a, b, out, asked, math, epilogue, operands)
@@ -320,9 +326,23 @@ def _fused(
 
 def _options(asked: tuple[Any, ...]) -> dict[str, Any]:
     options: dict[str, Any] = dict(zip(ASKED, asked, strict=True))
+    if options["m"] == DEPTH:
+        options |= {"m": None, "k": "dynamic"}
     if options["m"] in OF_STACKS:
         options |= {"m": ROWS if options["m"] == BOTH else None, "batch": "dynamic"}
     return options
+
+
+def _of_any_depth(k: str, other: Any, out_dtype: Any, epilogue: Any) -> str:
+    """The size that is dynamic, as kernels are asked for it; refuses what has no such kernels."""
+    if k != "dynamic":
+        raise OptionError(f"matmul: k must be 'dynamic', got {k!r}; leave it out")
+    if other is not None:
+        raise OptionError("matmul: k must be dynamic alone, got m or batch too; leave one out")
+    if is_format(out_dtype) or epilogue is not None:
+        what = f"a result of {out_dtype}" if is_format(out_dtype) else "an epilogue"
+        raise OptionError(f"matmul: k must be None for {what}, got {k!r}; leave it out")
+    return DEPTH
 
 
 def _of_any_batch(b: Any, batch: str, m: Any, out_dtype: Any) -> str:

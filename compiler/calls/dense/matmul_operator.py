@@ -19,6 +19,7 @@ from ....runtime.element_types import torch_dtype
 from ....runtime.tracing import is_traced, is_transformed, is_watched
 from ..kernels.lookup import (
     BOTH,
+    DEPTH,
     OF_STACKS,
     ROWS,
     STACKS,
@@ -79,7 +80,7 @@ def _gradients(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
     if ctx.m:  # of sums it is one number for all, which is copied for any kernel
         gradient = gradient.contiguous()
     needed, how = ctx.needs_input_grad, (ctx.target, ctx.precision)
-    m = ctx.m if ctx.m == STACKS else ""  # of the second one M is K
+    m = {STACKS: STACKS, ROWS: DEPTH}.get(ctx.m, "")  # of the second one M is K
     pairs = ((gradient, b.mT, ctx.m), (gradient.mT, a.mT, m))
     of_a, of_b = (
         _gradient(*pair, *how) if wanted else None
@@ -124,9 +125,17 @@ def _has_size(a: torch.Tensor, b: torch.Tensor, m: str) -> bool:
     """Whether kernels of any size, as `How.m` names it, take a product of a gradient."""
     if m == BOTH and not a.is_contiguous():
         return False
+    if m == DEPTH:
+        return _is_of_any_depth(a, b)
     if m in OF_STACKS:
         return all(each.is_contiguous() or each.mT.is_contiguous() for each in (a, b))
     return a.dim() == b.dim() == 2 and a.is_contiguous()
+
+
+def _is_of_any_depth(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether kernels of any K take a product: of matrices of 16 bits whose rows are along K."""
+    matrices = a.dim() == b.dim() == 2 and a.itemsize == 2
+    return matrices and a.mT.is_contiguous() and b.mT.is_contiguous()
 
 
 def product(a: torch.Tensor, b: torch.Tensor, how: How) -> torch.Tensor:
@@ -276,15 +285,18 @@ library.register_vmap("tilewright::matmul", TransformedProduct.vmap, lib=LIBRARY
 
 
 def _with_symbols(a: torch.Tensor, b: torch.Tensor, how: How) -> How:
-    """With a kernel for any M where torch says of `a` that its rows alone are a symbol, or for any
-    batch where it says so of how many matrices there are."""
+    """With a kernel for any M where torch says of `a` that its rows alone are a symbol, for any K
+    where it says so of that alone, or for any batch of how many matrices there are."""
     if b.dim() == 3:
         return how._replace(m=_symbolic_stack(a, b) or how.m)
-    if not (type(a.shape[-2]) is torch.SymInt and a.dim() == b.dim() == 2 and a.is_contiguous()):
+    if a.dim() != 2:
         return how
-    if any(type(size) is torch.SymInt for size in (a.shape[1], *b.shape)):
-        return how
-    return how._replace(m=ROWS)
+    open_ = [type(size) is torch.SymInt for size in (a.shape[0], b.shape[0], a.shape[1])]
+    if open_ == [True, False, False] and a.is_contiguous():
+        return how._replace(m=ROWS)
+    if open_ == [False, False, True] and not how.precision and _is_of_any_depth(a, b):
+        return how._replace(m=DEPTH)
+    return how
 
 
 def _symbolic_stack(a: torch.Tensor, b: torch.Tensor) -> str:

@@ -26,7 +26,14 @@ from ...pipeline import complete_pipeline
 from ...schedule.any_size.buckets import Bucket
 from ...spec import MatmulSpec
 from ..operands.leading_dims import is_empty, product_of_nothing
-from ..operands.operands import lies_as, operand_of, quick_key, spec_of
+from ..operands.operands import (
+    leading_of_depth,
+    lies_as,
+    operand_of,
+    quick_key,
+    spec_of,
+    spec_of_depth,
+)
 from ..operands.placement import ALIGNMENT_BYTES, aligned, gaps_of, placement, read_in_place
 from ..operands.precision import with_precision
 from .found_kernels import FoundKernels
@@ -34,10 +41,10 @@ from .kernel_cache import cached_bundle
 from .row_kernels import RowKernels, row_buckets
 
 DEFAULT_TARGET = "sm_100a"  # where there is no GPU
-ROWS, STACKS, BOTH = "dynamic", "stack", "both"
+ROWS, STACKS, BOTH, DEPTH = "dynamic", "stack", "both", "depth"
 """What `How.m` says of the sizes that a launch does."""
 OF_STACKS = (STACKS, BOTH)
-OPEN = {ROWS: ("m",), STACKS: ("batch",), BOTH: ("m", "batch")}
+OPEN = {ROWS: ("m",), STACKS: ("batch",), BOTH: ("m", "batch"), DEPTH: ("k",)}
 """The same as a spec names them."""
 SEEN_KEPT = 4096  # sizes, of which many may have one kernel
 ALIKE_KEPT = 4  # of the same sizes: as a weight, its transpose, and both with gradients
@@ -48,8 +55,9 @@ class How(NamedTuple):
     """What the caller asked of the compilation; empty texts leave the choice to it.
 
     `m` is "dynamic" where a kernel for any M shall be taken, "stack" where one for any batch shall,
-    and "both" where one for any of both shall, as graphs have it; `scale_rounding` is for results
-    with block scales; `sums` is as that of a spec, `precision` as `matmul` takes it.
+    "both" where one for any of both shall, and "depth" where one for any K, as graphs have it;
+    `scale_rounding` is for results with block scales; `sums` is as that of a spec, `precision` as
+    `matmul` takes it.
     """
 
     out_dtype: str = ""
@@ -159,11 +167,12 @@ def with_others(known: Any, others: tuple[Any, ...], values: Sequence[Any]) -> t
 def _find_kernel(
     a: Any, b: Any, how: How, target: str, gaps_of_c: tuple[int, int]
 ) -> Kernel | RowKernels:
-    spec = spec_of(operand_of("a", a), operand_of("b", b), how.out_dtype, gaps_of_c)
+    make = spec_of_depth if how.m == DEPTH else spec_of
+    spec = make(operand_of("a", a), operand_of("b", b), how.out_dtype, gaps_of_c)
     spec = with_precision(spec, how.precision, how.pipeline, how.preset)
     if how.sums:
         spec = replace(spec, sums=how.sums)
-    if how.m == ROWS or (how.m in OF_STACKS and spec.batch):
+    if how.m in (ROWS, DEPTH) or (how.m in OF_STACKS and spec.batch):
         return RowKernels(buckets_of_rows(spec, target, how), partial(bundle_of_rows, target))
     return open_kernel(cached_bundle(spec, target, pipeline_of(spec, target, how)))
 
@@ -240,14 +249,16 @@ def _key(a: Any, b: Any, how: How, gaps_of_c: tuple[int, int]) -> tuple[Any, ...
 
 
 def _without_open(name: str, array: Any, m: str) -> tuple[Any, ...]:
-    """What tells an operand of any rows, or a stack of any number of matrices, from others; of one
-    that no kernel reads as it lies all of it, as it is copied."""
+    """What tells an operand of any rows, a stack of any number of matrices, or an operand of any K
+    from others; of one that no kernel reads as it lies all of it, as it is copied."""
     *stack, rows, columns = array.shape
+    operand = operand_of(name, array)
+    if m == DEPTH:
+        return rows, leading_of_depth(name, operand), operand.dtype
     names = OPEN[m]
     opened = "batch" in names and bool(stack), "m" in names and name == "a"
     if not any(opened) or (stack and m == ROWS):
         return quick_key(array)
-    operand = operand_of(name, array)
     found = placement(operand.shape, operand.strides)
     if found is None or (all(opened) and found.step):
         return quick_key(array)

@@ -17,7 +17,7 @@ from ....runtime.bundles.several import bands_of
 from ....runtime.launch.kernel import Kernel
 from ....runtime.launch.loading import open_kernel
 from ...schedule.any_size.buckets import Bucket
-from ...spec import BATCH_HINT, ROWS_HINT, MatmulSpec
+from ...spec import BATCH_HINT, ROWS_HINT, MatmulSpec, depth_hint
 from .kept_choices import kept_buckets
 
 
@@ -83,6 +83,6 @@ def row_buckets(
 
 def of_any_size(spec: MatmulSpec, sizes: Sequence[str] = ("m",)) -> MatmulSpec:
     """The spec for which the kernels are chosen, whatever sizes it came with."""
-    hints = {"m": ROWS_HINT, "batch": BATCH_HINT}
+    hints = {"m": ROWS_HINT, "batch": BATCH_HINT, "k": depth_hint(spec)}
     opened: dict[str, Any] = {name: hints[name] for name in sizes}
     return replace(spec, **opened, **{f"dynamic_{name}": True for name in sizes})

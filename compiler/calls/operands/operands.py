@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ....dialects.dtypes import (
@@ -18,7 +19,7 @@ from ....dialects.dtypes import (
 from ....dialects.errors import OptionError
 from ....runtime.element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
 from ....runtime.operands.dlpack import is_foreign, read_array
-from ...spec import MatmulSpec
+from ...spec import DEPTH_HINT, MatmulSpec
 from .placement import NO_GAPS, Placement, placement
 
 
@@ -62,6 +63,36 @@ def _lies(name: str, operand: Operand, outer: str) -> dict[str, Any]:
     found = placement(operand.shape, operand.strides) or Placement(1)
     major = "k" if found.major == 1 else outer
     return {f"{name}_major": major, f"ld{name}": found.leading, f"stride_{name}": found.step}
+
+
+def spec_of_depth(
+    a: Operand, b: Operand, out_dtype: str = "", gaps_of_c: tuple[int, int] = NO_GAPS
+) -> MatmulSpec:
+    """The matmul of any K of two operands that have K as their rows in memory; OptionError where
+    they do not."""
+    lda, ldb = leading_of_depth("a", a), leading_of_depth("b", b)
+    (m, _), (n, _) = a.shape, b.shape
+    known = spec_of(
+        a._replace(shape=(m, DEPTH_HINT), strides=(1, lda or m)),
+        b._replace(shape=(n, DEPTH_HINT), strides=(1, ldb or n)),
+        out_dtype,
+        gaps_of_c,
+    )
+    lies = {"a_major": "m", "b_major": "n", "lda": lda, "ldb": ldb}
+    return replace(known, dynamic_k=True, **lies)
+
+
+def leading_of_depth(name: str, operand: Operand) -> int:
+    """Elements from a row in memory to the next, of a matrix [mn, K] whose rows are along K; 0
+    where there are no gaps, or one row."""
+    shape, strides = operand.shape, operand.strides
+    lies = len(shape) == 2 and (shape[0] <= 1 or strides[0] == 1)
+    if not lies or (shape[1] > 1 and strides[1] < shape[0]):
+        side = "m" if name == "a" else "n"
+        rule = f"{name} must be a matrix with {side} contiguous where k is dynamic"
+        got = f"strides {list(strides)} of {list(shape)}"
+        raise OptionError(f"matmul: {rule}, got {got}; pass x.T of an x [k, {side}]")
+    return 0 if shape[1] <= 1 or strides[1] == shape[0] else strides[1]
 
 
 def lies_as(name: str, operand: Operand) -> tuple[Any, ...]:

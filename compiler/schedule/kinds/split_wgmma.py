@@ -42,7 +42,7 @@ MMA_ROWS, MMA_DEPTH = 64, 16
 
 def is_alone(spec: MatmulSpec) -> bool:
     """Whether it is a plain product of two matrices of known sizes, with one output."""
-    plain = not (spec.groups or spec.dynamic_m or spec.dynamic_batch or spec.further)
+    plain = not (spec.groups or spec.open_sizes or spec.further)
     return plain and spec.batch <= 1 and not spec.grouped_columns
 
 

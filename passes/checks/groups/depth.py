@@ -1,7 +1,7 @@
-"""The rules of `check_kernel` on groups of K: what a tile's group has of it.
+"""The rules of `check_kernel` on groups of K, what a tile's group has of it, and on any K.
 
 depth       all tiles have the K of their group by the offsets that the kernel takes, of both
-            operands, and all agents take as many steps
+            operands, or that of a and b which a launch says, and all agents take as many steps
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from ....dialects.sm.threads import WarpsOp
 from ....dialects.tile import MMAS, CopyOp, KernelOp, LoadOp, TmaLoadOp, TmaMulticastOp
 from ....dialects.tile.batches import BatchOp, OrderedBatchOp
 from ....dialects.tile.groups import GroupColumnsOp, GroupDepthOp, GroupStepsOp
+from ....dialects.tile_types import extent_of
 from ...base import refused, walk
 from ...batches import argument_of, map_definition
+from ...dynamic_rows import DEPTH_MOST, has_dynamic_depth, is_said_depth
 from ...groups import columns_of_group
 from ...outputs import outputs_of
 from .other_steps import check_other_steps
@@ -37,6 +39,9 @@ def check_depth(kernel: KernelOp) -> None:
             rule = "depth: both operands must have the K of the tile's group"
             raise refused(load, f"{rule}, got all of it; take it by tile.group_columns")
     limits = walk(kernel, GroupStepsOp)
+    if has_dynamic_depth(kernel) and not limits:
+        rule = "depth: loops over a K that a launch says must end with it"
+        raise refused(kernel, f"{rule}, got numbers; bound them by tile.group_steps")
     for limit in limits:
         _check_steps(kernel, limit, limits[0])
     if limits:
@@ -48,7 +53,7 @@ def _check_offsets(kernel: KernelOp, op: GroupDepthOp, first: GroupDepthOp) -> N
     if not isinstance(batch, BatchOp) or op.group != batch.batch:
         raise refused(op, "depth: must take the batch of a tile.batch, got another index; fix it")
     arguments = list(kernel.body.blocks[0].arguments)
-    groups, depth = outputs_of(kernel)[0].type.shape[0], ir.MemRefType(arguments[0].type).shape[-1]
+    groups, depth = outputs_of(kernel)[0].type.shape[0], extent_of(arguments[0].type, 1)
     got = op.offsets.type.shape[0], op.extent.value
     if op.offsets not in arguments[2:-1] or got != (groups, depth):
         rule = f"depth: must cut the {depth} along K into {groups} groups by offsets of the kernel"
@@ -76,14 +81,25 @@ def _check_columns(kernel: KernelOp, op: GroupColumnsOp) -> None:
         raise refused(op, f"depth: must take a part of a or b, got {whole.type}; fix it")
 
 
-def _check_steps(kernel: KernelOp, op: GroupStepsOp, first: GroupStepsOp) -> None:
+def _extent_of(kernel: KernelOp, op: GroupStepsOp) -> int:
+    """The most along K that steps may have to cover: of a group, or of a launch that says it."""
+    of_any = has_dynamic_depth(kernel)
+    if of_any and not walk(kernel, GroupDepthOp):
+        if is_said_depth(kernel, op.count):
+            return DEPTH_MOST
+        raise refused(op, "depth: must count the K of a or b, got another size; fix it")
     depth = _depth_of(op.count)
     if depth is None or op.count != depth.count:
         raise refused(op, "depth: must count the part of a tile.group_depth, got another; fix it")
+    return DEPTH_MOST if of_any else depth.extent.value
+
+
+def _check_steps(kernel: KernelOp, op: GroupStepsOp, first: GroupStepsOp) -> None:
+    extent = _extent_of(kernel, op)
     tile = walk(kernel, MMAS)[0].a.type.layout.k
-    if op.depth.value != tile or (op.most.value + op.less.value) * tile < depth.extent.value:
+    if op.depth.value != tile or (op.most.value + op.less.value) * tile < extent:
         got = f"{op.most.value + op.less.value} of {op.depth.value}"
-        rule = f"depth: steps of {tile} must cover the {depth.extent.value} along K"
+        rule = f"depth: steps of {tile} must cover the {extent} along K"
         raise refused(op, f"{rule}, got {got}; take more")
     agents = walk(kernel, RoleOp | WarpsOp)
     if len(agents) > 1 and any(getattr(op, name) != getattr(first, name) for name in STEPS):

@@ -13,6 +13,7 @@ from ....dialects.mlir import ir, scf
 from ....dialects.pipe import AcquireOp, ForEachTurnOp, OtherTileOp, SkipOp, WaitOp
 from ....dialects.sm.positions import AdvancePositionOp, ReadPositionOp
 from ....dialects.tile import KernelOp
+from ....dialects.tile.groups import GroupDepthOp
 from ....dialects.tile.place import PlaceOp
 from ...base import refused, walk
 from ...clone import group_steps_of
@@ -24,7 +25,7 @@ def check_other_steps(kernel: KernelOp) -> None:
     """What all loops that end with a group of K say."""
     loops = [op for op in walk(kernel, scf.ForOp) if group_steps_of(op.upperBound) is not None]
     counted = {op.ring for loop in loops for op in walk(loop, Moves)}
-    for loop in loops:
+    for loop in loops if walk(kernel, GroupDepthOp) else ():  # else all tiles have as many steps
         _check_loop(loop)
     inside = [op.operation for loop in loops for op in walk(loop, SkipOp)]
     for skip in walk(kernel, SkipOp):

@@ -27,7 +27,13 @@ from ...batches import (
     view_of_map,
 )
 from ...duals import B2, arg_names, is_dual, operand_names
-from ...dynamic_rows import counted_extent, has_dynamic_rows, has_dynamic_stack
+from ...dynamic_rows import (
+    counted_extent,
+    has_dynamic_depth,
+    has_dynamic_rows,
+    has_dynamic_stack,
+    is_of_any_depth,
+)
 from ...groups import columns_of_group, part_of_group
 from ...indices import LinearForm, known_part, linear_form, place_of, span
 from ...outputs import SCALES as SCALES_OF_C
@@ -89,7 +95,7 @@ def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand
     if len(known) < type_.rank and not _has_dynamic_size(kernel, name, type_):
         rule = (
             f"views: {name} must have a known shape, but for rows of a, c and what is read beside c"
-            ", or matrices of stacks"
+            ", matrices of stacks, or K of a and b"
         )
         raise refused(kernel, f"{rule}, got {type_}")
     try:
@@ -114,6 +120,8 @@ def _has_dynamic_size(kernel: KernelOp, name: str, type_: ir.MemRefType) -> bool
     such."""
     dims, of_b, is_operand = dynamic_dims(type_), name in ("b", B2), name in operand_names(kernel)
     has_rows = has_dynamic_rows(kernel)
+    if has_dynamic_depth(kernel):
+        return is_operand and dims == [1] and not has_rows and _is_of_any_depth(kernel)
     if not has_dynamic_stack(kernel):
         return has_rows and dims == [0] and not of_b and type_.rank <= 2
     if not has_rows or of_b:
@@ -121,6 +129,13 @@ def _has_dynamic_size(kernel: KernelOp, name: str, type_: ir.MemRefType) -> bool
     if is_operand:
         return dims == ([0, 1] if type_.rank == 3 else [0])
     return dims == [0] or (dims == [0, 1] and type_.rank > 1)
+
+
+def _is_of_any_depth(kernel: KernelOp) -> bool:
+    """Whether K is dynamic of both operands, and the rows of each in memory."""
+    views = [ir.MemRefType(each.type) for each in list(kernel.body.blocks[0].arguments)[:2]]
+    steps = [view.get_strides_and_offset()[0] for view in views]
+    return all(map(is_of_any_depth, views)) and all(each[0] == 1 for each in steps)
 
 
 def _turned(dims: list[int]) -> list[int]:

@@ -13,10 +13,12 @@ from ....dialects.tile_types import DYNAMIC, extent_of, integers_of
 from ...base import ROWS_ATTRIBUTE, walk
 from ...batches import batch_of, is_dynamic_step
 from ...dynamic_rows import (
+    DEPTH,
     MATRICES,
     ROWS,
     counted_axis,
     has_counted_matrices,
+    has_dynamic_depth,
     has_dynamic_size,
     has_dynamic_stack,
     row_bounds,
@@ -80,6 +82,8 @@ def shape_of(kernel: KernelOp, view: ir.Value, type_: ir.MemRefType) -> list[int
     """The extents of an argument, the name of the size where a launch says one."""
     extents = [extent_of(type_, dim) for dim in range(type_.rank)]
     names = list(size_names(kernel))
+    if names == [DEPTH]:
+        return [DEPTH if extent == DYNAMIC else extent for extent in extents]
     if len(names) == 2 and not (type_.rank == 3 or _is_stack(view)):
         names = [ROWS]
     elif len(names) == 2:
@@ -108,7 +112,8 @@ def per_row(times: int) -> dict[str, Any]:
 def map_dims(kernel: KernelOp, op: TensorMapOp) -> list[int | str]:
     """The dims of a map; the last one of a stack's are its matrices."""
     dims, of_stack = list(op.map.type.dims), ir.MemRefType(op.view.type).rank == 3
-    named: list[int | str] = [ROWS if extent == DYNAMIC else extent for extent in dims]
+    name = DEPTH if has_dynamic_depth(kernel) else ROWS
+    named: list[int | str] = [name if extent == DYNAMIC else extent for extent in dims]
     if of_stack and has_dynamic_stack(kernel) and dims[-1] == DYNAMIC:
         named[-1] = MATRICES
     return named

@@ -19,7 +19,7 @@ from ... import build
 from ...base import defining_op
 from ...clone import constant_of
 from ...cluster import Cluster
-from ...dynamic_rows import MATRICES, ROWS
+from ...dynamic_rows import DEPTH, MATRICES, ROWS
 from .cta_place import CtaPlace
 
 CAST = "builtin.unrealized_conversion_cast"
@@ -45,8 +45,8 @@ class Scope(NamedTuple):
         """An extent of a view, as `extent_of` gives it: its number or what a launch says."""
         if known != DYNAMIC:
             return known
-        # check_views lets rows alone be dynamic, or matrices, with c's
-        return self._said(ROWS if ROWS in self.sizes else MATRICES)
+        # check_views lets rows alone be dynamic, or matrices, with c's, or both operands' K
+        return self._said(next(each for each in (ROWS, MATRICES, DEPTH) if each in self.sizes))
 
     @property
     def matrices(self) -> ir.Value:

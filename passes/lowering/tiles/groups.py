@@ -354,9 +354,9 @@ def columns_in(scope: Scope, value: ir.Value, columns: int) -> ir.Value | int:
     return lowered_parts(value)[-1] if of_group else scope.extent(columns)
 
 
-def lower_group_depth(_: Scope, op: GroupDepthOp) -> Values:
+def lower_group_depth(scope: Scope, op: GroupDepthOp) -> Values:
     """Where the group before it ends, and how far it is from there to its own end."""
-    zero, extent = build.constant(0), build.constant(op.extent.value)
+    zero, extent = build.constant(0), build.as_value(scope.extent(op.extent.value))
     group = build.as_i32(op.group)
 
     def end_of(number: ir.Value) -> ir.Value:
