@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..bundles.manifest import operands, output, outputs, scales, second_b
-from ..bundles.sizes import SIZE, is_dynamic
+from ..bundles.sizes import DEPTH, SIZE, size_names
 from ..element_types import torch_dtype
 from ..errors import LaunchError
 from ..judge.epilogue import evaluate
@@ -23,7 +23,7 @@ from .operands import Placed, place
 from .subjects import Product, values_of
 from .verdicts import rounded
 
-USUAL_ROWS = 72  # of a kernel for any M
+USUAL_ROWS = 72  # of a kernel for any M, and elements along K of one for any K
 
 
 class BundleSubject:
@@ -35,7 +35,7 @@ class BundleSubject:
     def __init__(self, path: Path, device: str):
         self.name, self.device = path.name, device
         self._kernel = load(path, device)
-        self.any_rows = is_dynamic(self._kernel.manifest)
+        self.any_rows = SIZE in size_names(self._kernel.manifest)
         if scales(self._kernel.manifest):
             rule = "must have operands without block scales, got scales"
             raise LaunchError(f"{path}: {rule}; `tilewright run` tries it")
@@ -56,7 +56,8 @@ class BundleSubject:
         self.dtypes = _dtypes(a, b)
         self.a_layout, self.b_layout = _layout(a), _layout(b)
         m, n = self._c["shape"]
-        self.size: Size = (USUAL_ROWS if self.any_rows else m, n, a["shape"][1])
+        k = USUAL_ROWS if a["shape"][1] == DEPTH else a["shape"][1]
+        self.size: Size = (USUAL_ROWS if self.any_rows else m, n, k)
         self._further: dict[int, dict[str, Any]] = {}
 
     @property

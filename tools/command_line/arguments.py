@@ -77,7 +77,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_problem(parser: Parser, file_help: str, dynamic: bool = False) -> None:
-    """The matmul: a file, or spec flags, with `dynamic` for any M or batch."""
+    """The matmul: a file, or spec flags, with `dynamic` for any M, batch or K."""
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help=file_help)
     parser.add_argument(
         "--trust", action="store_true", help="load a .pt2 FILE even if that may run code of it"
@@ -93,12 +93,13 @@ def add_spec(
 ) -> None:
     """The matmul by spec flags; `defaults` are sizes that need not be given.
 
-    With `dynamic` --m may be the word, for a kernel that takes any M, or --batch for any batch.
+    With `dynamic` --m may be the word, for a kernel that takes any M, --batch for any batch, or --k
+    for any K.
     """
     group = parser.add_argument_group(title)
     parser.set_defaults(**(defaults or {}))
     for name, meaning in SIZES.items():
-        any_size = dynamic and name == "m"
+        any_size = dynamic and name in ("m", "k")
         type_, more = (_open, f", or {DYNAMIC} for any") if any_size else (_integer, "")
         group.add_argument(f"--{name}", type=type_, metavar="SIZE", help=meaning + more)
     type_, more = (_open, f", or {DYNAMIC} for any") if dynamic else (_integer, "")
@@ -244,7 +245,7 @@ def _make_spec(given: dict[str, Any], parser: Parser, wanted: str) -> MatmulSpec
     missing = [f"--{name}" for name in SIZES if name not in given]
     if missing:
         parser.error(f"{wanted} must be given, got no {', '.join(missing)}")
-    from ...compiler.spec import BATCH_HINT, ROWS_HINT, MatmulSpec
+    from ...compiler.spec import BATCH_HINT, DEPTH_HINT, ROWS_HINT, MatmulSpec
 
     if given.get("batch") == 0:
         parser.error("--batch must be from 1 on, got 0; leave it out for one matrix")
@@ -252,6 +253,8 @@ def _make_spec(given: dict[str, Any], parser: Parser, wanted: str) -> MatmulSpec
         given = {**given, "m": ROWS_HINT, "dynamic_m": True}
     if given.get("batch") == DYNAMIC:
         given = {**given, "batch": BATCH_HINT, "dynamic_batch": True}
+    if given["k"] == DYNAMIC:
+        given = {**given, "k": DEPTH_HINT, "dynamic_k": True}
     if given.get("group_size") == ALL:
         given = {**given, "group_size": given["k"]}
     return MatmulSpec(**given)

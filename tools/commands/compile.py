@@ -28,6 +28,7 @@ EXAMPLES = """examples:
   tilewright compile --m 512 --n 768 --k 320 -o matmul.zip          a bundle
   tilewright compile --m dynamic --n 768 --k 320 -o any.zip         a kernel for any M
   tilewright compile --batch dynamic --m 96 --n 768 --k 320 -o any.zip      for any batch
+  tilewright compile --k dynamic --m 768 --n 3072 --a-major m --b-major n -o any.zip    for any K
   tilewright compile --m 77 --n 33 --k 51 --stop-after tiling --emit mlir
   tilewright compile matmul.mlir --print-after-all -o matmul.cubin
   tilewright compile --m 512 --n 768 --k 320 --origins -o k.sass    a listing that names ops
@@ -162,7 +163,7 @@ def _is_by_rows(source: Any, options: argparse.Namespace) -> bool:
     if options.emit != "bundle" or options.pipeline or options.preset or options.stop_after:
         return False
     if not isinstance(source, Path):
-        return source.dynamic_m or source.dynamic_batch
+        return bool(source.open_sizes)
     from ...compiler.buckets import has_any_size
 
     return has_any_size(source, options.target)

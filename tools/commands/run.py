@@ -46,8 +46,9 @@ EXAMPLES = """examples:
   tilewright run matmul.zip --device cuda
   tilewright run --m-dynamic 77 --n 768 --k 320
   tilewright run --batch-dynamic 5 --m 96 --n 96 --k 64
+  tilewright run --k-dynamic 200 --m 96 --n 72 --a-major m --b-major n
 """
-CALLED = {"m": "M", "batch": "batch"}
+CALLED = {"m": "M", "batch": "batch", "k": "K"}
 
 
 def add_command(commands: Any) -> None:
@@ -74,6 +75,12 @@ def add_command(commands: Any) -> None:
         type=positive,
         metavar="SIZE",
         help="run a kernel for any batch on so many matrices; --batch is then what to choose for",
+    )
+    group.add_argument(
+        "--k-dynamic",
+        type=positive,
+        metavar="SIZE",
+        help="run a kernel for any K on so many elements along it; --k is then what to choose for",
     )
     group.add_argument(
         "--device", default="emulator", help="emulator (the default), cuda or cuda:N"
@@ -158,12 +165,14 @@ def _obtain(
 
 def _hint_sizes(options: argparse.Namespace) -> None:
     """Sizes to choose a schedule for, where the flags say only those to run."""
-    from ...compiler.spec import BATCH_HINT, ROWS_HINT
+    from ...compiler.spec import BATCH_HINT, DEPTH_HINT, ROWS_HINT
 
     if options.m_dynamic and options.file is None and options.m is None:
         options.m = ROWS_HINT
     if options.batch_dynamic and options.file is None and options.batch is None:
         options.batch = BATCH_HINT
+    if options.k_dynamic and options.file is None and options.k is None:
+        options.k = DEPTH_HINT
 
 
 def _compile(
@@ -179,7 +188,7 @@ def _compile(
     from ..runs.references import of_kernel, of_source
 
     source = problem(options, parser, spec_beside=True)
-    opened = {"dynamic_m": options.m_dynamic, "dynamic_batch": options.batch_dynamic}
+    opened = {f"dynamic_{name}": getattr(options, f"{name}_dynamic") for name in CALLED}
     sizes = [size for size in opened.values() if size is not None]
     if sizes and not isinstance(source, Path):
         source = replace(source, **{name: size is not None for name, size in opened.items()})
