@@ -26,6 +26,8 @@ from .row_regions import AnyPrepared
 from .source import TRUTH, Input
 
 ROUNDS = 7
+REST = 2.0
+"""How many times as long as each batch of launches the GPU rests: in a model other kernels do."""
 COLD_BYTES = 256 * 2**20
 SETS_MAX = 8
 CODES = tuple(
@@ -64,7 +66,7 @@ def race(region: Region, prepared: AnyPrepared, options: Mapping[str, Any], enou
             "inductor": lambda number: theirs(*sets[number]),
         }
         with torch.no_grad(), REPORT.spending("races"):
-            found = measure_in_graphs(contenders, len(sets), ROUNDS, (APART,))[APART]
+            found = measure_in_graphs(contenders, len(sets), ROUNDS, (APART,), REST)[APART]
         return found["ours"], found["inductor"]
 
     if not any(options.values()):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
 LEAST_LAUNCHES = 16
-GRAPH_US = 20e3
+GRAPH_US, RESTING_US = 20e3, 4e3
 CHAIN, APART = "chain", "apart"
 Name = TypeVar("Name", bound="Hashable")
 
@@ -30,20 +30,25 @@ def measure_in_graphs(
     sets: int,
     rounds: int,
     clocks: Sequence[str] = (CHAIN, APART),
+    rest: float = 0,
 ) -> dict[str, dict[Name, float]]:
     """Median microseconds a launch of each name, for each of the clocks.
 
     A graph has a launch for each input set, so that a replay touches all the inputs, and at least
     `LEAST_LAUNCHES` where they take no longer than `GRAPH_US`. Graphs take turns as `interleaved`
     says.
+
+    rest: as `interleaved` has it, with graphs of `RESTING_US` at most: long products in a row run
+        at the limit of power, where other kernels are the fastest than between those of a model.
     """
     one_us = batch_us(next(iter(launches.values())), sets, sets)
-    count = max(sets, min(LEAST_LAUNCHES, int(GRAPH_US / one_us)))
+    most_us = RESTING_US if rest else GRAPH_US
+    count = max(sets, min(LEAST_LAUNCHES, int(most_us / one_us)))
     found = {}
     for clock in clocks:
         behind = _small_kernel() if clock == APART else None
         graphs = {name: _replay(each, sets, count, behind) for name, each in launches.items()}
-        times = interleaved(graphs, 1, rounds)
+        times = interleaved(graphs, 1, rounds, rest)
         found[clock] = {name: statistics.median(each) / count for name, each in times.items()}
     return found
 

@@ -32,13 +32,22 @@ CLOCK_FIELDS = {
 }
 
 
-def interleaved(launches: Mapping[Name, Launch], sets: int, rounds: int) -> dict[Name, list[float]]:
-    """Microseconds a launch for each name, `rounds` of them, taken in turns as `in_turn` says."""
-    sizes = {name: batch_size(launch, sets) for name, launch in launches.items()}
+def interleaved(
+    launches: Mapping[Name, Launch], sets: int, rounds: int, rest: float = 0
+) -> dict[Name, list[float]]:
+    """Microseconds a launch for each name, `rounds` of them, taken in turns as `in_turn` says.
+
+    rest: how many times as long as a batch took the GPU then has nothing to do, so that it is not
+        at its limit of power; batches may then be of one launch.
+    """
+    least = 1 if rest else BATCH_LAUNCHES[0]
+    sizes = {name: batch_size(launch, sets, least) for name, launch in launches.items()}
     times: dict[Name, list[float]] = {name: [] for name in launches}
     for turn in range(rounds):
         for name in in_turn(list(launches), turn):
-            times[name].append(batch_us(launches[name], sizes[name], sets))
+            found = batch_us(launches[name], sizes[name], sets)
+            times[name].append(found)
+            time.sleep(rest * found * sizes[name] * 1e-6)
     return times
 
 
@@ -52,12 +61,12 @@ def in_turn(names: list[Name], turn: int) -> list[Name]:
     return order[::-1] if turn % 2 else order
 
 
-def batch_size(launch: Launch, sets: int) -> int:
-    """How many launches make a batch of `BATCH_SECONDS`, after three that warm up."""
+def batch_size(launch: Launch, sets: int, least: int = BATCH_LAUNCHES[0]) -> int:
+    """How many launches make a batch of `BATCH_SECONDS`, `least` at least, after three that warm
+    up."""
     batch_us(launch, 3, sets)
     wanted = BATCH_SECONDS * 1e6 / batch_us(launch, 3, sets)
-    least, most = BATCH_LAUNCHES
-    return int(min(max(wanted, least), most))
+    return int(min(max(wanted, least), BATCH_LAUNCHES[1]))
 
 
 def batch_us(launch: Launch, count: int, sets: int) -> float:
