@@ -241,6 +241,7 @@ BUNDLES = (
     ("matmul.zip", {}),
     ("any.zip", {"dynamic_m": True}),
     ("any.zip", {"batch": 4, "dynamic_batch": True}),
+    ("any.zip", {"a_major": "m", "b_major": "n", "dynamic_k": True}),
 )
 """What the blocks of docs/bundle.md load, each by its fields of a spec."""
 

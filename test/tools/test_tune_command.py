@@ -61,6 +61,37 @@ def test_all_steps_in_one(gpu, tmp_path, capsys):
     assert [entry.us for entry in read_table(table)] == [30.0]
 
 
+def test_operands_in_other_orders_are_tuned_apart(gpu, tmp_path):
+    """All four, as forward, backward and both gradients of a layer multiply, serve their own."""
+    folder, table = tmp_path / "c", tmp_path / "sm_90a.json"
+    majors = ("kk", "kn", "mk", "mn")
+    shapes = ",".join(f"136x72x264{':' * bool(e)}{e}" for e in ("", *majors))
+    words = ["--shapes", shapes, "--count", "1", "--jobs", "1"]
+    assert main(["tune", "compile", str(folder), *words]) == 0
+    index = json.loads((folder / tune.INDEX).read_text())
+    names = [f"136x72x264{e}.00.zip" for e in ("", "-kn", "-mk", "-mn")]
+    assert list(index) == names, "an order that is told twice is tuned once"
+    for name, wanted in zip(names, majors, strict=True):
+        spec = index[name]["spec"]
+        assert spec["a_major"] + spec["b_major"] == wanted
+        steps = [each["strides"] for each in read_bundle(folder / name).manifest["tensors"][:2]]
+        assert [1 if each[1] == 1 else 0 for each in steps] == [e == "k" for e in wanted]
+    results = tmp_path / "r.json"
+    assert main(["tune", "measure", str(folder), "-o", str(results)]) == 0
+    assert main(["tune", "table", str(results), "-o", str(table)]) == 0
+    found = {(e.problem.a_major, e.problem.b_major) for e in read_table(table)}
+    assert found == {(a, b) for a in ("k", "mn") for b in ("k", "mn")}
+
+
+@pytest.mark.parametrize("shape", ["64x64x64:nm", "64x64x64:", "64x64x64:mn:k"])
+def test_orders_that_there_are_none_of_are_refused(shape, tmp_path, capsys):
+    words = ["tune", "compile", str(tmp_path / "c"), "--shapes", shape]
+    assert main(words) == 2
+    rule = "shapes: majors of A and B must be one of kk, kn, mk, mn"
+    cure = "leave them out where K is contiguous"
+    assert f"{rule}, got '{shape}'; {cure}" in capsys.readouterr().err
+
+
 def test_other_types_are_tuned_apart(gpu, tmp_path):
     table = tmp_path / "sm_90a.json"
     for type_ in ("e4m3", "s8", "tf32"):

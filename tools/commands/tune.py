@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 EXAMPLES = """examples:
   tilewright tune compile build/tune --shapes 1024x1024x1024,16x4096x4096
                                            again, it goes on where it was stopped; so does measure
+  tilewright tune compile build/tune --shapes 768x3072x8192:mn     the gradient of a weight
   tilewright tune measure build/tune -o build/tune.json     where the GPU is; needs no MLIR
   tilewright tune table build/tune.json -o compiler/schedule/tuned/sm_90a.json
   tilewright tune rank build/tune.json     what the estimate takes of them, and what was fastest
@@ -102,7 +103,9 @@ def _add_all(steps: Any) -> None:
 
 
 def _add_candidates(parser: Parser) -> None:
-    parser.add_argument("--shapes", required=True, metavar="MxNxK,…", help="B as N×K")
+    parser.add_argument("--shapes", required=True, metavar="MxNxK[:MAJORS],…",
+                        help="B as N×K; MAJORS are of A and B, kk (the default), kn, mk or mn: "
+                        "1024x768x8192:mn is a gradient of a weight")  # fmt: skip
     parser.add_argument("--type", default="bf16", help="of A and B (default bf16)")
     parser.add_argument("--target", default="sm_90a", help="chip or GPU (default sm_90a)")
     parser.add_argument("--count", type=positive, default=COUNT, metavar="N",

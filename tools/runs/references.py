@@ -303,8 +303,11 @@ def of_source(source: MatmulSpec | Path, sizes: Sequence[int] = ()) -> Reference
 
 
 def _of_sizes(text: str, sizes: Sequence[int]) -> str:
-    """The text of linalg with numbers where M, the batch or K is dynamic. Of the first two the batch is the
-    first dim of stacks; what has one of the two has rows, unless it is a stack of known rows."""
+    """The text of linalg with numbers where M, the batch or K is dynamic.
+
+    Of the first two the batch is the first dim of stacks; what has one of the two has rows, unless
+    it is a stack of known rows.
+    """
     if not sizes:
         return text
     *m, last = sizes

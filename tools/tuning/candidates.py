@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 INDEX = "candidates.json"
 SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
 """One text for each size, since files are named by it."""
+USUAL = "kk"
+MAJORS = ("", USUAL, "kn", "mk", "mn")
+"""How A and B lie, as behind a shape; without it K is contiguous."""
 NEXT = 20
 """Of how many times as many that are estimated next the further candidates are drawn."""
 
@@ -161,7 +164,9 @@ def compile_shape(job: Job) -> Entries:
 
 
 def _shape(spec: MatmulSpec) -> str:
-    return f"{spec.m}x{spec.n}x{spec.k}"
+    """What names a shape's files: its sizes, and the majors of A and B where one is not K."""
+    majors = spec.a_major + spec.b_major
+    return f"{spec.m}x{spec.n}x{spec.k}" + (f"-{majors}" if majors != USUAL else "")
 
 
 def _specs(shapes: str, dtype: str) -> list[MatmulSpec]:
@@ -170,12 +175,20 @@ def _specs(shapes: str, dtype: str) -> list[MatmulSpec]:
 
     specs = []
     for shape in dict.fromkeys(shapes.split(",")):
-        sizes = shape.split("x")
+        text, _, majors = shape.partition(":")
+        sizes = text.split("x")
         if len(sizes) != 3 or not all(map(SIZE.fullmatch, sizes)):
             raise OptionError(f"shapes: must be MxNxK separated by commas, got {shape!r}")
+        if majors not in MAJORS or shape.endswith(":"):
+            rule = f"majors of A and B must be one of {', '.join(MAJORS[1:])}"
+            raise OptionError(
+                f"shapes: {rule}, got {shape!r}; leave them out where K is contiguous"
+            )
         m, n, k = map(int, sizes)
-        specs.append(MatmulSpec.of_type(m, n, k, dtype))
-    return specs
+        a_major, b_major = majors or USUAL
+        plain = MatmulSpec.of_type(m, n, k, dtype)
+        specs.append(replace(plain, a_major=a_major, b_major=b_major))
+    return list(dict.fromkeys(specs))
 
 
 def of_every_kind(

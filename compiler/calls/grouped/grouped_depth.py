@@ -17,7 +17,7 @@ from ....runtime.operands.dlpack import gpu_of
 from ....runtime.operands.results import new_zeros
 from ...spec import MatmulSpec
 from ..kernels.found_kernels import FoundKernels
-from ..kernels.lookup import How, check_passes, default_target
+from ..kernels.lookup import DEPTH, How, check_passes, default_target
 from ..operands.operands import operand_of, quick_key
 from ..operands.placement import aligned
 from ..operands.precision import with_precision
@@ -44,7 +44,8 @@ def multiply_depth(
         return _of_nothing(a, b, offs, how, after)
     kept: list[Any] = []
     groups = offs.shape[0]
-    key = quick_key(a), quick_key(b), groups, gpu_of(a), how, after.key(kept), order
+    sides = [(each.shape[0], each.dtype) if how.m else quick_key(each) for each in (a, b)]
+    key = *sides, groups, gpu_of(a), how, after.key(kept), order
 
     def find() -> Grouped:
         return _find(a, b, groups, how, target, after, bool(order), kept)
@@ -55,6 +56,11 @@ def multiply_depth(
     if after.function is not None:  # a text says how arguments are stored
         a, b = a.swapaxes(0, 1), b.swapaxes(0, 1)
     return found.kernel(a, b, offs, *beside)
+
+
+def is_of_any_depth(a: Any, b: Any) -> bool:
+    """Whether kernels of any K take operands [m, k] and [n, k]: of 16 bits, K as rows in memory."""
+    return a.itemsize == 2 and a.mT.is_contiguous() and b.mT.is_contiguous()
 
 
 def with_depth_as_rows(name: str, operand: Any) -> Any:
@@ -99,6 +105,7 @@ def _find(
     names = left.dtype, right.dtype, how.out_dtype or dtype.result, dtype.accumulator
     spec = MatmulSpec(*sizes, *names, a_major="m", b_major="n", groups=groups, group_axis="k")
     spec = replace(spec, sums=how.sums, ordered=ordered)
+    how = how._replace(m=DEPTH) if how.m else how
     exact = is_f32 and unread and not asked and how.precision in ("", "tf32")
     precision = ALL_DIGITS if exact else how.precision
     spec = with_precision(spec, precision, how.pipeline, how.preset)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ....dialects.errors import CompileError, OptionError
@@ -17,7 +18,8 @@ from ...spec import MatmulSpec
 from ..dense.fused import as_argument, like_of, two_steps
 from ..kernels.function_keys import function_key
 from ..kernels.kernel_cache import cached_bundle
-from ..kernels.lookup import How, pipeline_of
+from ..kernels.lookup import How, buckets_of_rows, bundle_of_rows, pipeline_of
+from ..kernels.row_kernels import RowKernels
 
 
 class Grouped(NamedTuple):
@@ -27,7 +29,7 @@ class Grouped(NamedTuple):
     `kept` are values that its key names by their address.
     """
 
-    kernel: Kernel
+    kernel: Kernel | RowKernels
     arguments: Sequence[Argument]
     is_turned: bool
     kept: list[Any]
@@ -50,7 +52,11 @@ class After(NamedTuple):
 
 
 def find(spec: MatmulSpec, after: After, target: str, how: How, kept: list[Any]) -> Grouped:
-    """The kernel of groups of rows, or of K, with what comes after the sums."""
+    """The kernel of groups of rows, or of K, with what comes after the sums; or those of any number
+    of rows, or of any K."""
+    if how.m:
+        make = partial(bundle_of_rows, target)
+        return Grouped(RowKernels(buckets_of_rows(spec, target, how), make, True), (), False, kept)
     source: MatmulSpec | LinalgText = spec
     arguments: Sequence[Argument] = ()
     if after.function is not None:

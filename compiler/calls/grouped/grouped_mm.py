@@ -16,7 +16,7 @@ from ....runtime.element_types import is_torch
 from ....runtime.tracing import is_traced, is_transformed, is_watched
 from ..dense.fused import multiply_fused
 from ..dense.matmul import matmul
-from ..kernels.lookup import How, records_gradients
+from ..kernels.lookup import ROWS, How, records_gradients
 from ..operands.operands import (
     check_flags,
     check_operands,
@@ -26,7 +26,7 @@ from ..operands.operands import (
     result_type,
 )
 from ..operands.precision import check_precision
-from .grouped_depth import multiply_depth
+from .grouped_depth import is_of_any_depth, multiply_depth
 from .grouped_fused import After, flipped, in_two_steps
 from .grouped_rows import multiply_rows
 
@@ -46,6 +46,7 @@ def grouped_mm(
     target: str | None = None,
     pipeline: str | None = None,
     preset: str | None = None,
+    m: str | None = None,
     precision: str | None = None,
 ) -> Any:
     """Products of groups, with the signature of torch.nn.functional.grouped_mm.
@@ -77,6 +78,9 @@ def grouped_mm(
         is less than the one before it or beyond the rows. Without it such an offset counts as the
         nearest that is neither. A group of K then has nothing where its offset is less than the
         one before it, and each offset counts as the nearest from 0 to k.
+    m: "dynamic" takes kernels for any number of rows in all groups, or of k where that is grouped,
+        so that another one compiles nothing. mat_a must then be contiguous, or of 16 bits with a k
+        that is rows of both in memory; rows are not gathered, and an epilogue is a step of its own.
     target, pipeline, preset, precision: as for `matmul`. A grouped K of f32 is multiplied by
         "bf16x9" where that is tf32, whose MMA reads no K as rows.
 
@@ -98,8 +102,10 @@ def grouped_mm(
         raise OptionError(f"grouped_mm: {rule}; add it by epilogue=lambda acc, bias: acc + bias")
     if precision is not None:
         check_precision(mat_a, precision)
-    how = How(result_type(out_dtype), target or "", pipeline or "", preset or "")
+    how = How(result_type(out_dtype), target or "", pipeline or "", preset or "", m or "")
     how = how._replace(precision=precision or "")
+    if m is not None:
+        _check_any(m, mat_a, mat_b, epilogue, rows)
     if epilogue is not None and not callable(epilogue):
         got = type(epilogue).__name__
         raise OptionError(f"grouped_mm: epilogue must be a function of acc and operands, got {got}")
@@ -110,6 +116,32 @@ def grouped_mm(
         raise OptionError(f"grouped_mm: order must be 'heavy', got {order!r}; leave it out")
     after = After(epilogue, operands)
     return grouped_product(mat_a, mat_b, offs, how, after, check_offsets, rows, order or "")
+
+
+def _check_any(m: str, mat_a: Any, mat_b: Any, epilogue: Any, rows: Any) -> None:
+    """Refuse groups that no kernels for any number of rows, or of k, compute."""
+    if m != ROWS:
+        raise OptionError(f"grouped_mm: m must be 'dynamic', got {m!r}; leave it out")
+    pair = isinstance(mat_b, tuple | list)
+    ranks = len(mat_a.shape), 0 if pair else len(mat_b.shape)
+    if ranks not in ((2, 3), (2, 2)):
+        got = "a pair of mat_b" if pair else f"{list(mat_a.shape)} and {list(mat_b.shape)}"
+        rule = "m must be None but for grouped rows and k, of mat_a [rows, k] or [m, k]"
+        raise OptionError(f"grouped_mm: {rule}, got {got}; leave it out")
+    if rows is not None or epilogue is not None:
+        got = "rows" if rows is not None else "an epilogue"
+        raise OptionError(f"grouped_mm: m must be None with rows or an epilogue, got {got}")
+    if ranks == (2, 2) and not is_of_any_depth(mat_a, mat_b.swapaxes(0, 1)):
+        rule = "m='dynamic' must come with 16 bits and a k that is rows of both in memory"
+        got = f"{mat_a.dtype}, strides {list(mat_a.stride())} and {list(mat_b.stride())}"
+        raise OptionError(
+            f"grouped_mm: {rule}, got {got}; leave it out, or pass x.T of an x [k, m]"
+        )
+    if ranks == (2, 3) and not mat_a.is_contiguous():
+        got = list(mat_a.stride())
+        raise OptionError(
+            f"grouped_mm: mat_a must be contiguous with m='dynamic', got strides {got}"
+        )
 
 
 def grouped_product(
@@ -203,7 +235,7 @@ def _seen(a: Any, b: Any, offs: Any, how: How, after: After, rows: Any, order: s
     from .grouped_operator import composed
 
     def product(dtype: str) -> Any:
-        asked = dtype, how.target, how.pipeline, how.preset, how.sums, how.precision
+        asked = dtype, how.target, how.pipeline, how.preset, how.sums, how.precision, how.m
         return composed(a, b.mT, offs, rows, order, False, *asked)
 
     if after.function is None:

@@ -22,13 +22,13 @@ from ....dialects.dtypes import DTYPES
 from ....dialects.errors import OptionError
 from ....runtime.element_types import torch_dtype
 from ....runtime.tracing import is_traced, is_transformed, is_watched
-from ..kernels.lookup import How, records_gradients
+from ..kernels.lookup import ROWS, How, records_gradients
 from ..operands.operands import operand_type
 from ..operators.flops import count_flops, of_groups
-from .grouped_depth import multiply_depth
+from .grouped_depth import is_of_any_depth, multiply_depth
 from .grouped_rows import multiply_rows
 
-NO_GRADIENTS = (None,) * 8  # of what stands behind offs and rows
+NO_GRADIENTS = (None,) * 9  # of what stands behind offs and rows
 
 
 @library.custom_op("tilewright::grouped", mutates_args=())
@@ -44,12 +44,13 @@ def grouped_operator(
     pipeline: str,
     preset: str,
     sums: str,
-    precision: str = "",  # which programs that were saved before it do not say
+    precision: str = "",  # which programs that were saved before it do not say, as the next one
+    m: str = "",
 ) -> torch.Tensor:
     """mat_a [rows, k] times mat_b [groups, k, n], or [m, k] times [k, n] with a grouped K, as
     tilewright.grouped_mm; with `zeros` rows that no group has are 0. Empty texts leave the choice
     to the compiler."""
-    how = out_dtype, target, pipeline, preset, sums, precision
+    how = out_dtype, target, pipeline, preset, sums, precision, m
     with torch.no_grad():
         return _multiply(mat_a, mat_b, offs, rows, order, zeros, *how)
 
@@ -66,9 +67,10 @@ def _multiply(
     pipeline: str,
     preset: str,
     sums: str,
-    precision: str,
+    precision: str = "",
+    m: str = "",
 ) -> torch.Tensor:
-    how = How(out_dtype, target, pipeline, preset, sums=sums, precision=precision)
+    how = How(out_dtype, target, pipeline, preset, m, sums=sums, precision=precision)
     if mat_b.dim() == 2:
         return multiply_depth(mat_a, mat_b.mT, offs, how, order=order)
     out = _empty(mat_a, mat_b, rows, out_dtype).zero_() if zeros else None
@@ -97,7 +99,7 @@ def _result(mat_a: torch.Tensor, out_dtype: str) -> torch.dtype:
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
     mat_a, mat_b, offs, rows, ctx.order, _, _, *how = inputs
-    ctx.target, ctx.precision = how[0], how[-1]
+    ctx.target, ctx.precision, ctx.m = how[0], how[4], how[5]
     ctx.save_for_backward(mat_a, mat_b, offs, rows)
 
 
@@ -150,11 +152,20 @@ def _call(
     ctx: Any, mat_a: Any, mat_b: Any, offs: Any, order: str, zeros: bool, out_dtype: str
 ) -> torch.Tensor:
     how = out_dtype, ctx.target, "", "", "", ctx.precision
-    return composed(mat_a, mat_b, offs, None, order, zeros, *how)
+    m = ctx.m if _takes_any(mat_a, mat_b) else ""
+    return composed(mat_a, mat_b, offs, None, order, zeros, *how, m)
+
+
+def _takes_any(mat_a: torch.Tensor, mat_b: torch.Tensor) -> bool:
+    """Whether kernels for any number of rows, or of any K, take a product as it lies."""
+    if mat_b.dim() == 2:
+        return is_of_any_depth(mat_a, mat_b.mT)
+    return mat_a.is_contiguous()
 
 
 def composed(*inputs: Any) -> torch.Tensor:
     """The product as torch must see it: an operator, or with its derivatives."""
+    inputs = _with_symbols(*inputs)
     if is_traced():
         return grouped_operator(*inputs)
     if is_transformed():
@@ -164,6 +175,18 @@ def composed(*inputs: Any) -> torch.Tensor:
     if records_gradients(*inputs[:2]):
         return RecordedGroups.apply(*inputs)  # type: ignore[no-any-return]
     return _multiply(*inputs)
+
+
+def _with_symbols(mat_a: Any, mat_b: Any, offs: Any, rows: Any, *others: Any) -> tuple[Any, ...]:
+    """With kernels for any number of rows, or of any K, where torch says of that alone that it is a
+    symbol."""
+    *how, m = others
+    axis = 1 if mat_b.dim() == 2 else 0
+    known = mat_a.shape[1 - axis], *mat_b.shape[axis:]
+    is_open = type(mat_a.shape[axis]) is torch.SymInt and rows is None
+    if is_open and all(type(each) is int for each in known) and _takes_any(mat_a, mat_b):
+        m = ROWS
+    return mat_a, mat_b, offs, rows, *how, m
 
 
 class RecordedGroups(torch.autograd.Function):
