@@ -14,6 +14,7 @@ from ..schedule.kinds.lane_schedule import is_by_lanes, lanes_us
 from ..schedule.problem import Problem
 from ..schedule.search.choice import choose_schedule
 from ..spec import MatmulSpec
+from .convolutions import STANDS_FOR
 from .products import dtype_of, sizes_of
 from .region import Region, is_constant, name_of
 from .report import Row
@@ -28,7 +29,10 @@ def described(region: Region) -> str:
     for number, node in enumerate(region.nodes):
         names[node] = f"%{number}"
         given = [*node.args, *sorted(node.kwargs.items())]
-        lines.append(f"%{number} = {node.target}({_arguments(given, names)}): {_value(node)}")
+        stands = node.meta.get(STANDS_FOR, "")
+        lines.append(
+            f"%{number} = {node.target}{stands}({_arguments(given, names)}): {_value(node)}"
+        )
     return "\n".join([*lines, f"return {', '.join(names[each] for each in region.outputs)}"])
 
 
@@ -54,7 +58,8 @@ def row_of(node: fx.Node, reason: str = "") -> Row:
     a: Any = node.args[1 if "add" in name_of(node) else 0]
     *stack, m, n = _numbers(node)
     dtype = str(dtype_of(a)).removeprefix("torch.")
-    return Row(node.name, name_of(node), (*stack, m, n, _numbers(a)[-1]), dtype, reason=reason)
+    product = "convolution" if STANDS_FOR in node.meta else name_of(node)
+    return Row(node.name, product, (*stack, m, n, _numbers(a)[-1]), dtype, reason=reason)
 
 
 def row_of_region(region: Region, prepared: AnyPrepared) -> Row:

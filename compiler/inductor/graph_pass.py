@@ -31,6 +31,7 @@ from ..own_sources import source_digest
 from .ahead import Workers
 from .chips import chip_of
 from .collectives import collectives_of, sort_with
+from .convolutions import Convolutions
 from .describe import described, row_of, row_of_region
 from .grow import regions_of
 from .judge import Verdict, judge
@@ -92,10 +93,11 @@ def _several(passes: Any) -> list[Any]:
 def take_regions(graph: fx.Graph, settings: Settings) -> None:
     """Replace what is found and judged worth it; enter every product in the report."""
     graph.eliminate_dead_code()  # a product that nothing reads has no output
-    taken_apart = Recomposed(graph)
+    taken_apart, convolutions = Recomposed(graph), Convolutions(graph)
     try:
         moved = _taken(graph, settings)
     finally:
+        convolutions.restore()
         taken_apart.restore()
     if moved:
         sort(graph, collectives_of(graph))

@@ -18,6 +18,7 @@ import torch
 from torch import fx
 
 from ...runtime.gpu.graphs import APART, measure_in_graphs
+from .convolutions import STANDS_FOR, convolved
 from .operator import kernel_of
 from .products import aten
 from .region import Region, is_constant
@@ -88,7 +89,11 @@ def module_of(region: Region) -> fx.GraphModule:
         for each in node.all_input_nodes:
             if each not in copied and is_constant(each):
                 copied[each] = graph.node_copy(each, copied.__getitem__)
-        copied[node] = graph.node_copy(node, copied.__getitem__)
+        if STANDS_FOR in node.meta:
+            *bias, a, b = (copied[each] for each in node.all_input_nodes)
+            copied[node] = convolved(graph, node, a, b, bias[0] if bias else None)
+        else:
+            copied[node] = graph.node_copy(node, copied.__getitem__)
     graph.output(tuple(copied[each] for each in region.outputs))
     return fx.GraphModule(torch.nn.Module(), graph)
 
@@ -103,7 +108,9 @@ def products_of(region: Region) -> fx.GraphModule:
         node = product.multiplies
         if node in made:
             continue
-        if node.target in WITHOUT_ADDEND:
+        if STANDS_FOR in node.meta:
+            made[node] = convolved(graph, node, copied[product.a], copied[product.b], None)
+        elif node.target in WITHOUT_ADDEND:
             pair = (copied[product.a], copied[product.b])
             made[node] = graph.call_function(WITHOUT_ADDEND[node.target], pair)
         else:
