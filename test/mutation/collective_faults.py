@@ -1,4 +1,4 @@
-"""Planted faults in graphs with collectives, and in products that stand for something else."""
+"""Planted faults in graphs with collectives, and in products that Inductor takes apart."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from fault import Fault
 
 COLLECTIVES_TESTS = ("test/inductor/test_collectives.py",)
 RECOMPOSED_TESTS = ("test/inductor/test_recomposed.py",)
-CONVOLUTION_TESTS = ("test/inductor/test_convolutions.py",)
 
 COLLECTIVES = [
     Fault(
@@ -38,17 +37,5 @@ COLLECTIVES = [
         "            for each in rounded[:1]:",
         "            for each in rounded[1:]:",
         RECOMPOSED_TESTS,
-    ),
-    Fault(
-        "convolutions: those with a stride are products of all pixels, too",
-        "set(stride) == {1} and set(padding)",
-        "set(padding)",
-        CONVOLUTION_TESTS,
-    ),
-    Fault(
-        "convolutions: one that is left beside one that is taken stays a product",
-        "        each.value.replace_all_uses_with(view)",
-        "        view.replace_all_uses_with(each.value)",
-        CONVOLUTION_TESTS,
     ),
 ]

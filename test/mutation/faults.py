@@ -10,6 +10,7 @@ from asm_faults import ASMS
 from bundle_faults import BUNDLES
 from cluster_faults import CLUSTERS
 from collective_faults import COLLECTIVES
+from depth_faults import DEPTHS
 from emulator_faults import EMULATOR
 from exit_faults import EXITS
 from fault import Fault
@@ -450,4 +451,5 @@ FAULTS = [
     *FIRST_WAVES,
     *EXCHANGES,
     *EXITS,
+    *DEPTHS,
 ]

@@ -91,8 +91,8 @@ GRAPHS = [
     ),
     Fault(
         "grouped: nobody records the gradients of gradients",
-        "    return composed(mat_a, mat_b, offs, None, order, zeros, *how)",
-        "    return _multiply(mat_a, mat_b, offs, None, order, zeros, *how)",
+        "    return composed(mat_a, mat_b, offs, None, order, zeros, *how, m)",
+        "    return _multiply(mat_a, mat_b, offs, None, order, zeros, *how, m)",
         ("test/compiler/groups/test_grouped_operator.py",),
     ),
     Fault(

@@ -45,8 +45,8 @@ GROUPS = [
     ),
     Fault(
         "ping-pong: a consumer of groups of K skips as many slots as its own tile has steps",
-        "    mapping: Mapping = dict(zip(body.arguments, (other.i, other.j), strict=True))",
-        "    mapping: Mapping = {}",
+        "        mapping = dict(zip(body.arguments, (other.i, other.j), strict=True))",
+        "        mapping = {}",
         ("test/numerics/groups/test_groups_in_turns.py",),
     ),
     Fault(

@@ -30,12 +30,6 @@ BANDS = [
 ]
 ROWS = [
     Fault(
-        "depth: loops end a step before the last elements along K",
-        "steps = (build.as_i32(op.count) + (depth - 1)) // depth",
-        "steps = build.as_i32(op.count) // depth",
-        ("test/numerics/sizes/test_any_depth.py",),
-    ),
-    Fault(
         "launch: boxes have the rows of a tile, however few a launch says",
         'return min(sizes[each["size"]], each["most"])',
         'return each["most"]',

@@ -54,7 +54,7 @@ DEPTHS = (1, 64, 200)
 EPILOGUE = Epilogue(
     "%x",
     (EpilogueOperand("%row", "f32", "n", (N,)),),
-    ("%y = arith.mulf %x, %row : f32", "%z = arith.truncf %y : f32 to bf16"),
+    ("%y = arith.addf %x, %row : f32", "%z = arith.truncf %y : f32 to bf16"),
     "%z",
 )
 
@@ -125,7 +125,7 @@ def test_an_epilogue_comes_with_any_depth():
     row = torch.rand(N) + 0.5
     for depth in (0, 3, 90):
         a, b = (torch.randn(depth, size, dtype=torch.bfloat16) for size in (M, N))
-        wanted = (a.double().T @ b.double() * row).float()
+        wanted = (a.double().T @ b.double() + row).float()
         torch.testing.assert_close(kernel(a, b, row).float(), wanted, rtol=2e-2, atol=2e-2)
 
 

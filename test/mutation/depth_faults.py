@@ -1,0 +1,27 @@
+"""Planted faults in kernels of any K, and in convolutions that are products."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+CONVOLUTION_TESTS = ("test/inductor/test_convolutions.py",)
+DEPTHS = [
+    Fault(
+        "launch: where K is 0 no epilogue is computed",
+        "        if 0 in sizes and self._names == (DEPTH,):",
+        "        if 0 in sizes and self._names == ():",
+        ("test/numerics/sizes/test_any_depth.py",),
+    ),
+    Fault(
+        "convolutions: those with a stride are products of all pixels, too",
+        "set(stride) == {1} and set(padding)",
+        "set(padding)",
+        CONVOLUTION_TESTS,
+    ),
+    Fault(
+        "convolutions: one that is left beside one that is taken stays a product",
+        "        each.value.replace_all_uses_with(view)",
+        "        view.replace_all_uses_with(each.value)",
+        CONVOLUTION_TESTS,
+    ),
+]
