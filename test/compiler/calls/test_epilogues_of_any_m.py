@@ -17,6 +17,8 @@ N, K = 40, 48
 
 def two_kernels(spec: MatmulSpec, target: str) -> list[Bucket]:
     """One for up to 16 rows, and one for more."""
+    if spec.dynamic_k:
+        return [Bucket(spec, choose_pipeline(spec, target))]
     few = replace(spec, m=16, least_m=1, most_m=16)
     more = replace(spec, m=MANY_ROWS, least_m=17, most_m=ROWS_MOST)
     return [
