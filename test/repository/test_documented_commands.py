@@ -65,7 +65,7 @@ def given(tmp_path, monkeypatch):
 
 @pytest.mark.sweep(5)
 @pytest.mark.parametrize(("page", "commands"), blocks(), ids=lambda each: str(each)[:40])
-def test_the_commands_of_a_block_end_well(page, commands, given, ptxas_for_a_share, capfd):
+def test_the_commands_of_a_block_end_well(page, commands, given, capfd):
     for command in commands:
         status = main.main(shlex.split(command)[1:])
         assert status == 0, f"{page}: {command}\n{capfd.readouterr().err}"
