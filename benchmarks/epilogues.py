@@ -4,7 +4,7 @@
                                                   [--only gelu,silu] [--math fast]
     python benchmarks/epilogues.py count FOLDER [--json PATH]
     python benchmarks/epilogues.py run FOLDER [--shapes …] [--only …] [--rounds 15] [--json PATH]
-                                              [--no-inductor | --turns FILE]
+                                              [--no-inductor | --processes] [--seconds 600]
 
 `compile` needs no GPU, but torch to trace epilogues. It writes FOLDER/MxNxK.EPILOGUE.zip, bf16 with
 the weight as N×K, and FOLDER/MxNxK.plain.zip. A name such as residual.turns asks for a schedule of
@@ -14,8 +14,9 @@ the bytes of all its code. `run`
 needs no compiler: `runtime` importable as tilewright.runtime, torch, numpy and cuda-python. Every
 contender is compared with torch in float32 first, captured in a CUDA graph of several calls, and
 takes turns with the others; times are medians. Inductor tunes itself (max-autotune), which takes up
-to half a minute an epilogue and shape: several calls may share a GPU, each with shapes of its own,
-where `--turns` names the same file for all. One of them measures at a time.
+to half a minute an epilogue and shape. `--processes` builds each shape in a process of its own, all
+at the same time, and measures one epilogue after the other when all are built. Behind `--seconds`
+nothing more is begun by Inductor, and what is left is measured without it.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ import json
 import math
 import re
 import sys
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from contenders import captured, check_known, comparison_parser, parsed, reported, timed
 
@@ -54,6 +57,18 @@ CUBLASLT = {"relu": {"use_gelu": False}, "gelu_tanh": {"use_gelu": True}}
 """What torch asks of cublasLt's own epilogues beside that of `linear`, which adds a bias."""
 VECTORS = ("threads", "ahead", "registers")
 """Ways to read vectors: the chosen schedule with this option of `epilogue-staging`."""
+Alone = Callable[[], AbstractContextManager[Any]]
+
+
+class Built(NamedTuple):
+    """The graphs of an epilogue's contenders, and whether what they give is right."""
+
+    shape: str
+    epilogue: str
+    graphs: dict[str, tuple[Any, int]]
+    calls: dict[str, Callable[[], Any]]
+    """What the graphs are of, with the tensors that they read."""
+    right: bool
 
 
 WAYS = {
@@ -116,10 +131,12 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(epilogues()), help="epilogues, by commas")
     parser.add_argument("--math", choices=("fast", "exact"), help="policy of the functions")
     parser.add_argument("--no-inductor", action="store_true", help="leave torch.compile out")
-    parser.add_argument("--turns", metavar="FILE", help="share the GPU with calls of the same FILE")
+    parser.add_argument("--processes", action="store_true", help="build shapes at the same time")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="for Inductor to begin in")
     compiled = "target", "shapes", "only", "math"
-    run = "shapes", "only", "rounds", "json", "no_inductor", "turns"
+    run = "shapes", "only", "rounds", "json", "no_inductor", "processes", "seconds"
     options = parsed(parser, compile=compiled, count=("json",), run=run)
+    options.until = 0 if options.no_inductor else time.time() + options.seconds
     names = [*epilogues()]
     ways = [f"{name}.{way}" for name in names for way in (*WAYS, *VECTORS)]
     check_known(parser, "--only", options.only, [*names, *ways])
@@ -213,64 +230,80 @@ def instructions(path: Path) -> tuple[Counter[str], int]:
 
 def run_all(options: argparse.Namespace) -> int:
     """A table of times for each shape and epilogue."""
-    from tilewright.runtime import load
+    shapes = [
+        each
+        for each in options.shapes.split(",")
+        if (options.folder / f"{each}.{PLAIN}.zip").exists()
+    ]
+    if options.processes:
+        from built_apart import built_apart
 
-    rows = []
-    times = timed
-    if options.turns:
-        from model_times import take_turns
-
-        times = take_turns(options.turns)(timed)
-    for shape in options.shapes.split(","):
-        if (options.folder / f"{shape}.{PLAIN}.zip").exists():
-            plain = load(options.folder / f"{shape}.{PLAIN}.zip")
-            for name in options.only.split(","):
-                kernel = load(options.folder / f"{shape}.{name}.zip")
-                calls = shape, name, plain, kernel, not options.no_inductor
-                rows.append(measure(*calls, times=lambda graphs: times(graphs, options.rounds)))
+        rows = built_apart(shapes, build, measure, options)
+    else:
+        rows = [measure(case, options) for shape in shapes for case in build(shape, options)]
     for row in rows:
         row["best"] = min(row[each] for each in OTHERS if each in row)
     for against in (PLAIN, *OTHERS, "best"):
         ratios = [row[against] / row["fused"] for row in rows if against in row]
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            print(f"{against} / fused: geometric mean {mean:.3f}, least {min(ratios):.3f}")
+            said = f"of {len(ratios)}: geometric mean {mean:.3f}, least {min(ratios):.3f}"
+            print(f"{against} / fused {said}")
     return reported(rows, options.json)
 
 
-def measure(
-    shape: str, name: str, plain: Any, kernel: Any, inductor: bool, times: Callable[..., Any]
-) -> dict[str, Any]:
-    """Times in microseconds of every contender, and whether all outputs are right."""
+def build(shape: str, options: argparse.Namespace, alone: Alone = nullcontext) -> Iterator[Built]:
+    """The graphs of every contender of a shape's epilogues, each compared with torch.
+
+    What runs on the GPU does so within `alone()`; what Inductor compiles does not.
+    """
     import torch
 
+    from tilewright.runtime import load
+
     m, n, k = map(int, shape.split("x"))
-    shown, name = name, name.partition(".")[0]
-    torch.manual_seed(0)
-    x = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
-    w = torch.randn(n, k, device="cuda", dtype=torch.bfloat16) / k**0.5
-    sizes = sizes_of(name, m, n)
-    beside = [torch.randn(size, device="cuda", dtype=torch.bfloat16) for size in sizes]
-    calls = contenders(name, plain, kernel, (x, w, beside), inductor)
-    wanted = epilogues()[name](x.float() @ w.float().T, *(each.float() for each in beside))
-    right = True
-    for contender, call in calls.items():
-        if contender != PLAIN:
-            error = (call().float() - wanted).abs().max().item() / wanted.abs().max().item()
-            right &= error < 2**-6
-    taken_us = times({each: captured(call) for each, call in calls.items()})
+    with alone():
+        torch.manual_seed(0)
+        x = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
+        w = torch.randn(n, k, device="cuda", dtype=torch.bfloat16) / k**0.5
+        sums = x.float() @ w.float().T
+        plain = load(options.folder / f"{shape}.{PLAIN}.zip")
+    for shown in options.only.split(","):
+        name = shown.partition(".")[0]
+        with alone():
+            sizes = sizes_of(name, m, n)
+            beside = [torch.randn(size, device="cuda", dtype=torch.bfloat16) for size in sizes]
+            kernel = load(options.folder / f"{shape}.{shown}.zip")
+        calls = contenders(name, plain, kernel, (x, w, beside))
+        if time.time() < options.until:
+            calls["inductor"] = inductors(name, (x, w, beside))
+        with alone():
+            wanted = epilogues()[name](sums, *(each.float() for each in beside))
+            bound = 2**-6 * wanted.abs().max()
+            right = all(
+                (call().float() - wanted).abs().max() < bound
+                for contender, call in calls.items()
+                if contender != PLAIN
+            )
+            graphs = {each: captured(call) for each, call in calls.items()}
+        yield Built(shape, shown, graphs, calls, right)
+
+
+def measure(built: Built, options: argparse.Namespace) -> dict[str, Any]:
+    """Times in microseconds of every contender, and whether all outputs are right."""
+    taken_us = timed(built.graphs, options.rounds)
     told = "  ".join(f"{each} {us:8.1f}" for each, us in taken_us.items())
     cost = taken_us["fused"] / taken_us[PLAIN]
     best = min(us for each, us in taken_us.items() if each in OTHERS) / taken_us["fused"]
-    mark = "" if right else "  WRONG"
-    print(f"{shape:18} {shown:16} {told}  fused/plain {cost:.3f}  best/fused {best:.3f}{mark}")
-    return {"shape": shape, "epilogue": shown, **taken_us, "right": right}
+    ratios = f"fused/plain {cost:.3f}  best/fused {best:.3f}{'' if built.right else '  WRONG'}"
+    print(f"{built.shape:18} {built.epilogue:16} {told}  {ratios}", flush=True)
+    return {"shape": built.shape, "epilogue": built.epilogue, **taken_us, "right": built.right}
 
 
 def contenders(
-    name: str, plain: Any, kernel: Any, operands: tuple[Any, Any, list[Any]], inductor: bool
+    name: str, plain: Any, kernel: Any, operands: tuple[Any, Any, list[Any]]
 ) -> dict[str, Callable[[], Any]]:
-    """Ours with and without the epilogue, torch's operators, cublasLt's, and Inductor's kernels."""
+    """Ours with and without the epilogue, torch's operators, and cublasLt's."""
     import torch
 
     x, w, beside = operands
@@ -284,11 +317,18 @@ def contenders(
     if name in CUBLASLT:
         none = torch.zeros(w.shape[0], device=w.device, dtype=w.dtype)
         found["cublaslt"] = lambda: torch._addmm_activation(none, x, w.T, **CUBLASLT[name])
-    if inductor:
-        torch._dynamo.reset()
-        compiled = torch.compile(eager, mode="max-autotune-no-cudagraphs")
-        found["inductor"] = lambda: compiled(x, w, *beside)
     return found
+
+
+def inductors(name: str, operands: tuple[Any, Any, list[Any]]) -> Callable[[], Any]:
+    """The kernels that Inductor chose by max-autotune; they have run once."""
+    import torch
+
+    x, w, beside = operands
+    torch._dynamo.reset()
+    compiled = torch.compile(torchs(name), mode="max-autotune-no-cudagraphs", dynamic=False)
+    compiled(x, w, *beside)
+    return lambda: compiled(x, w, *beside)
 
 
 def torchs(name: str) -> Callable[..., Any]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import functools
 import statistics
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ Step = Callable[[], Any]
 TUNERS = (
     ("torch._inductor.select_algorithm", "AlgorithmSelectorCache", "benchmark_in_current_process"),
     ("torch._inductor.runtime.triton_heuristics", "CachingAutotuner", "benchmark_all_configs"),
+    ("torch._inductor.runtime.benchmarking", "InductorBenchmarker", "benchmark_gpu"),
 )
 """Where Inductor measures what it tunes."""
 
@@ -129,9 +130,10 @@ def _load(choice: Any) -> None:
         getattr(choice, "precompile", int)()
 
 
-def take_turns(path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def take_turns(path: str) -> Callable[[], AbstractContextManager[None]]:
     """Let this process measure only while no other with the same file does: models and regions,
-    and Inductor what it tunes. The decorator lets another function wait for its turn, too."""
+    and Inductor what it tunes. Within what it gives, which may be entered again, the turn is this
+    process's; as a decorator it lets a function wait for it."""
     import importlib
 
     from tilewright.compiler.inductor import race
@@ -139,29 +141,27 @@ def take_turns(path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     file = open(path, "w")  # held until the process ends
     depth = [0]
 
-    def alone(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def locked(*given: Any, **named: Any) -> Any:
-            if not depth[0]:
-                fcntl.flock(file, fcntl.LOCK_EX)
-            depth[0] += 1
-            try:
-                return function(*given, **named)
-            finally:
+    @contextlib.contextmanager
+    def turn() -> Iterator[None]:
+        if not depth[0]:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        depth[0] += 1
+        try:
+            yield
+        finally:
+            if torch.cuda.is_available():
                 torch.cuda.synchronize()
-                depth[0] -= 1
-                if not depth[0]:
-                    fcntl.flock(file, fcntl.LOCK_UN)
+            depth[0] -= 1
+            if not depth[0]:
+                fcntl.flock(file, fcntl.LOCK_UN)
 
-        return locked
-
-    race.measure_in_graphs = alone(race.measure_in_graphs)
-    Replays.with_another = alone(Replays.with_another)
+    race.measure_in_graphs = turn()(race.measure_in_graphs)
+    Replays.with_another = turn()(Replays.with_another)
     for module, name, method in TUNERS:
         tuner = getattr(importlib.import_module(module), name)
         found = vars(tuner).get(method)
         if isinstance(found, classmethod | staticmethod):
-            setattr(tuner, method, type(found)(alone(found.__func__)))
+            setattr(tuner, method, type(found)(turn()(found.__func__)))
         elif found is not None:
-            setattr(tuner, method, alone(found))
-    return alone
+            setattr(tuner, method, turn()(found))
+    return turn
