@@ -100,14 +100,19 @@ def _free(manager) -> None:
     manager.detach()  # so that a llvmlite that frees it does not free it again
 
 
-def assemble(ptx: str, *, chip: str = "sm_100a", allow_spills: bool = False) -> Assembled:
+def assemble(
+    ptx: str, *, chip: str = "sm_100a", allow_spills: bool = False, keep_order: bool = False
+) -> Assembled:
     """Assemble PTX text for `chip` with ptxas and read its resource report.
+
+    With `keep_order` arithmetic stays behind the barriers that stand before it, as ptxas has it at
+    its lowest level (docs/decisions.md).
 
     Raises CompileError when ptxas is missing, when it refuses the PTX (its first lines are quoted)
     and, unless `allow_spills`, when registers spill to local memory.
     """
     tried = []
-    for level in PTXAS_LEVELS:
+    for level in reversed(PTXAS_LEVELS) if keep_order else PTXAS_LEVELS:
         tried.append(_assemble_at(level, ptx, chip))
         if not _spills(tried[-1]):
             return tried[-1]

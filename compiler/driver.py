@@ -19,6 +19,7 @@ from ..dialects.tile import MatmulOp
 from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, PassLog, target_of, use_mma, walk
 from ..passes.dynamic_rows import bound_rows
 from ..passes.math_policy import ask_for_math
+from ..passes.schedule.ping_pong import AGENTS
 from .argument_layout import lay_out, read_arguments, tell_arguments, tell_gaps
 from .argument_shapes import reshape_arguments
 from .backend import assemble, emit_ptx
@@ -350,6 +351,13 @@ def _translate(module: ir.Module, compiled: Compiled) -> None:
         compiled.llvm_ir = llvm_ir_of(lowered.operation)
 
 
+def _takes_turns_computing(compiled: Compiled) -> bool:
+    """Whether consumers take turns and compute a function: what one computes early, before it has
+    released the last slot of its tile, the loads for the other wait for."""
+    roles = {role["name"] for role in compiled.manifest["names"]["roles"]}
+    return roles.issuperset(AGENTS) and "math" in compiled.manifest
+
+
 def _assemble(compiled: Compiled, target: str, allow_spills: bool, until: str) -> None:
     assert compiled.llvm_ir is not None
     with timed(compiled.stages, "ptx"):
@@ -357,7 +365,8 @@ def _assemble(compiled: Compiled, target: str, allow_spills: bool, until: str) -
         compiled.ptx = emit_ptx(compiled.llvm_ir, chip=target, ptx_feature=feature)
     if until == "cubin":
         with timed(compiled.stages, "ptxas"):
-            compiled.assembled = assemble(compiled.ptx, chip=target, allow_spills=allow_spills)
+            how = {"allow_spills": allow_spills, "keep_order": _takes_turns_computing(compiled)}
+            compiled.assembled = assemble(compiled.ptx, chip=target, **how)
         if compiled.assembled.serialized:
             rule = "ptxas waits for each wgmma before the next one, which may take a fifth longer"
             compiled.remarks.append(f"remark: {rule}; take another tile or other passes")

@@ -151,7 +151,8 @@ def _kind(problem: Problem) -> tuple:
 
 
 def tuned_schedule(problem: Problem, target: Target) -> Tuned | None:
-    """The entry of a chip's table that serves a problem best: the nearest in M, N and K.
+    """The entry of a chip's table that serves a problem best: the nearest in M, N and K, of several
+    for the same sizes the one whose epilogue is about as long.
 
     Where the target is a certain GPU, an entry that was measured on one. If there is none and L2 of
     that GPU holds A and B, one of another GPU: what differs between them is behind L2.
@@ -175,9 +176,10 @@ def _operand_bytes(problem: Problem) -> int:
     return problem.batch * (problem.m + problem.n) * problem.k * problem.element_bytes
 
 
-def _distance(one: Problem, other: Problem) -> float:
+def _distance(one: Problem, other: Problem) -> tuple[float, int]:
     pairs = ((one.m, other.m), (one.n, other.n), (one.k, other.k))
-    return sum(abs(mine - theirs) / mine for mine, theirs in pairs)
+    sizes = sum(abs(mine - theirs) / mine for mine, theirs in pairs)
+    return sizes, abs(one.epilogue_instructions - other.epilogue_instructions)
 
 
 def tables_of(chip: str) -> list[Path]:

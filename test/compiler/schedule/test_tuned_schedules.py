@@ -65,6 +65,18 @@ def test_a_longer_epilogue_takes_what_hides_it(tmp_path, monkeypatch, instructio
     assert chosen == together if taken else chosen.ping_pong
 
 
+@pytest.mark.parametrize(("instructions", "us"), [(0, 180.0), (2, 180.0), (4, 190.0), (6, 190.0)])
+def test_of_entries_for_the_same_sizes_that_with_an_epilogue_as_long_serves(
+    tmp_path, monkeypatch, instructions, us
+):
+    specs = [replace(SPEC, epilogue_instructions=each) for each in (0, 6, instructions)]
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    write_table(
+        tmp_path / "sm_90a.json", [entry(specs[0], ODD, 180.0), entry(specs[1], ODD, 190.0)]
+    )
+    assert tuned_schedule(Problem.of(specs[2], HOPPER), HOPPER).us == us
+
+
 @pytest.mark.parametrize(
     ("change", "serves"),
     [

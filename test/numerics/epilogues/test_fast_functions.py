@@ -85,6 +85,30 @@ def test_every_function_of_every_number_is_within_a_unit_however_the_chip_approx
         assert got[x == -torch.inf].isnan().all() or got[x == -torch.inf].abs() <= 1
 
 
+@pytest.mark.parametrize(
+    "factors", [(0.5, 0.5**0.5), (1.0, 0.5**0.5), (3.0, 1.5), (-0.5, 2.0), (9.0, 9.0)]
+)
+def test_gelus_of_other_factors_are_within_a_unit(
+    factors: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the two parts of v · (1 + erf(u)) take none of them along."""
+    outer, inner = factors
+    monkeypatch.setattr(approximations, "offset", 1.0)
+    x = torch.arange(0, 2**16, 8, dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
+    x = x[x.isfinite() & (x.abs() < 1e30)][: 28 * SIDE].reshape(-1, SIDE)
+    wide = x.double()
+    wanted = outer * wide * 2 * torch.exp(torch.special.log_ndtr(2**0.5 * inner * wide))
+
+    def epilogue(acc: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        v = acc + x
+        return outer * v * (1 + torch.erf(inner * v))
+
+    zeros = torch.zeros(SIDE, 64, dtype=torch.bfloat16)
+    how = {"epilogue": epilogue, "operands": [x], "target": "sm_90a", **SMALL}
+    got = tilewright.matmul(zeros[: len(x)], zeros, **how)
+    assert ((got.double() - wanted).abs() <= unit(wanted, torch.bfloat16)).all()
+
+
 def test_exact_functions_of_16_bits_are_those_of_float32() -> None:
     """More of them are rounded as the exact value is; nothing is approximated."""
     x = torch.linspace(-1, 6, 32 * SIDE).reshape(-1, SIDE).bfloat16()
