@@ -42,7 +42,7 @@ NORMAL_TAIL = {
     ),
 }  # fmt: skip
 """P for v in [0, 13.62], lowest power first: e errs by 2⁻¹⁰·⁶ and 2⁻¹²·⁶ of itself."""
-TAIL_ENDS = 13.62  # where e·2¹² is flushed to 0, and Φ(-v) is below half the least bf16
+TAIL_ENDS = 13.8  # where e·2¹² is flushed to 0, four times as large too, and Φ(-v) tells nothing
 TAIL_SCALE, LOGISTIC_SCALE = 12, 16
 """Powers of two: what flushes to 0 times 14, and 100, is below half the least bf16."""
 COARSE = {"bf16": "bf16", "f8E4M3FN": "bf16", "f8E5M2": "bf16", "f16": "f16"}
