@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from ....dialects.dtypes import DTYPES
 from ....dialects.legality import tile_memory
 from ....dialects.mma_units import TCGEN05_ROUNDED, TCGEN05_SPLIT, WGMMA_SPLIT
-from ....dialects.target import Target
+from ....dialects.target import WARP_THREADS, Target
 from ....dialects.terms import DEPTHS
 from ...spec import MatmulSpec
 from ..chips.chip_figures import figures
@@ -40,6 +40,7 @@ TILES = {
 }
 STAGES_MIN, STAGES_MAX = 2, 6
 F32_BYTES = 4
+STAGED_SUMS = 128  # registers of a thread, from which on ptxas spilled where TMA stores f32
 THREAD_RATE = 128  # instructions a cycle (CUDA C++ Programming Guide, arithmetic throughput)
 SPLITTING = {"bf16x9": 13, "3xtf32": 10}
 """Instructions for an element, with a share of addresses; a rounding to tf32 is four of them."""
@@ -71,6 +72,14 @@ def split_warps(tile: tuple[int, int, int], used: Target) -> int:
     warps = used.mma_warps(*tile[:2])
     assert warps is not None  # of a tile of `split_tiles`
     return warps
+
+
+def stages_sums(tile: tuple[int, int, int], c_bytes: int, used: Target) -> bool:
+    """Whether TMA may store a tile: of f32, ptxas spilled beside 128 registers of sums that come
+    from tensor memory, since all of a thread's go to shared memory as they are."""
+    m, n, _ = tile
+    sums = m * n // (split_warps(tile, used) * WARP_THREADS)
+    return not used.adds_from_tensor_memory or c_bytes < F32_BYTES or sums < STAGED_SUMS
 
 
 def split_cycles(spec: MatmulSpec, tile: tuple[int, int, int], used: Target) -> dict[str, float]:

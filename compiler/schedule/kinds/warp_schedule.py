@@ -32,7 +32,7 @@ from ..chips.chip_figures import figures
 from ..problem import Problem
 from .split_schedule import STAGES_MAX as SPLIT_STAGES_MAX
 from .split_schedule import STAGES_MIN as SPLIT_STAGES_MIN
-from .split_schedule import split_cycles, split_mma, split_tiles, split_warps
+from .split_schedule import split_cycles, split_mma, split_tiles, split_warps, stages_sums
 from .split_wgmma import narrow_tiles, parts_of, wgmma_us
 
 TILES = (
@@ -181,6 +181,8 @@ def _split_candidates(spec: MatmulSpec, target: Target) -> Iterator[WarpSchedule
         for one in _one_stage(spec, target, tile, (split_warps(tile, used), 1)):
             if swap and one.staged:
                 continue  # rows of C are columns of a tile
+            if one.staged and not stages_sums(tile, c_bytes, used):
+                continue
             one = replace(one, mma=mma, swap=swap)
             free = target.shared_bytes - RESERVED_BYTES - one.staging_bytes(c_bytes)
             free -= terms_bytes(used, tile)

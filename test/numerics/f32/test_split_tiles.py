@@ -351,6 +351,11 @@ def test_large_products_are_of_tiles_that_threads_split(sizes, target, chosen):
     assert chosen in choose_pipeline(spec_of(NINE, *sizes), target)
 
 
+@pytest.mark.parametrize("name", [NINE, THREE])
+def test_what_is_chosen_of_large_products_does_not_spill(name):
+    compile_matmul(spec_of(name, 4096, 4096, 4096), target="sm_100a")  # ptxas says what it spills
+
+
 def test_three_products_of_tiles_are_chosen_on_blackwell_alone():
     assert "mma=tcgen05.mma+3xtf32" in choose_pipeline(spec_of(THREE, 4096, 4096, 4096), "sm_100a")
     assert "mma=" not in choose_pipeline(spec_of(THREE, 4096, 4096, 4096), "sm_90a")
