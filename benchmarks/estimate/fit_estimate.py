@@ -6,15 +6,19 @@
 
 The table has the times of some twenty schedules for each of many shapes that were drawn at random:
 
-    tilewright tune compile build/times --shapes "$(python benchmarks/shape_lists.py 160 11)" \
-        --count 10 --drawn 6
-    tilewright tune measure build/times --rounds 3 -o build/times.json     where the GPU is
+    tilewright tune all --shapes "$(python benchmarks/shape_lists.py 160 11)" --rounds 3 \
+        --count 10 --drawn 6 --results build/times.json -o build/sm_90a.json
+    python benchmarks/estimate/fit_estimate.py --add build/times.json
+
+Its last 1,148 rows, of 60 shapes with few tiles and a long K, with a short K and a large C, or at
+which cuBLAS was faster, are with `--count 6 --kinds 9 --drawn 4`, `--count 8 --kinds 6 --drawn 3`
+and `--count 9 --kinds 11 --drawn 4`.
 
 A figure is moved as long as that lowers the loss: of every shape the expected slowdown of what the
 estimate takes (a soft minimum over its schedules, slow choices counted more than in proportion) and
 a little of the estimate's error. Shapes that a fold leaves out are judged by what the others teach:
-each fit begins with the figures from before this table, which know none of its times. Of an H100
-they are those of an H200, and a step away from them must be worth a little.
+each fit begins with `START`, which knows them already, so that folds say too much. Of an H100
+they begin with those of an H200, and a step away from them must be worth a little.
 
 In the column `released` is how many of a cluster's two meetings, the last and the first, were by a
 release when a row was measured. Of those in clusters so much less counts as that took longer, where
@@ -51,16 +55,17 @@ CHIP, H100 = "sm_90a", "h100"
 TABLE = Path(__file__).parent / "h200_times.csv"
 TABLES = {CHIP: TABLE, H100: TABLE.with_name("h100_times.csv")}
 START = {
-    "l2_total_rate": 8930, "unaligned_line": 3.3, "second_line": 0.0286, "outside_share": 0.053,
-    "shared_twice": 32, "shared_row": 0.1, "tma_latency": 1760, "cluster_start": 300,
-    "cluster_doubled": 340, "split_l2_rate": 8930, "split_first_rate": 1900,
-    "split_multicast": 0.68, "split_start": 420, "answered_together": 0.5, "answered_apart": 0.7,
+    "l2_total_rate": 6070, "outside_share": 0.13, "shared_twice": 101, "shared_row": 0.74,
+    "tma_latency": 2050, "cluster_start": 340, "cluster_doubled": 83, "split_l2_rate": 6000,
+    "split_first_rate": 2490, "split_share": 0.24, "split_multicast": 1, "split_start": 816,
+    "split_rate": 14.7, "split_store": 3.7, "answered_together": 0.446, "parts_write": 6.7,
+    "parts_meet": 2500,
 }  # fmt: skip
-"""Where a fit begins: as fitted to other kernels before, and a guess for what was not known.
+"""Where a fit begins: near where a search of all at once (CMA-ES) had ended, of these times, of
+times of gradients of weights, and of pairs of schedules that two versions chose.
 
 The other figures are as fitted before clusters met without a release: an H100 shares some, and
-those that decide between the tiles of groups were held to times of groups. What `--sweeps 6` finds
-is not taken yet (docs/decisions.md)."""
+those that decide between the tiles of groups were held to times of groups."""
 POSITIVE = {"cluster_start", "cluster_doubled"}
 """What is never tried as 0, from where steps are too small to lead away."""
 DIFFERING = (
@@ -74,7 +79,7 @@ NEAR = {
     "l2_total_rate": 5000, "answered_together": 0.6, "answered_apart": 0.7, "second_line": 0.037,
     "tma_latency": 2360, "unaligned_line": 3.7, "shared_row": 0.6, "cluster_start": 300,
     "cluster_doubled": 340, "split_start": 1500, "split_first_rate": 1700, "dram_rate": 3.35e6,
-    "next_tile": 250,
+    "next_tile": 250, "split_l2_rate": 9300, "split_multicast": 0.875, "split_rate": 20,
 }  # fmt: skip
 """Where a fit of those begins elsewhere than an H200's: near where one to fewer shapes ended. From
 an H200's own it ends in figures of a larger loss, by steps of one figure at a time."""
@@ -86,7 +91,10 @@ RELEASED_US = {CHIP: (0.15, 0.29), H100: (0.55, 0.74)}
 what 22 kernels without clusters differed by in the same run from their times in the table."""
 STEP_COST = 0.002
 """What a figure of an H100 that is e times an H200's must lower the loss by."""
-SHARES = {"answered_together", "second_share", "first_wave", "dram_share", "split_multicast"}
+SHARES = {
+    "answered_together", "second_share", "first_wave", "dram_share", "split_multicast",
+    "split_share",
+}  # fmt: skip
 WIDTH = 0.3
 """Of the first steps, as a logarithm."""
 FIRST = 1.0
@@ -137,21 +145,28 @@ def parse_options() -> argparse.Namespace:
 
 SCHEDULE = [each.name for each in fields(Schedule)]
 RELEASED = "released"
-COLUMNS = ("m", "n", "k", "us", RELEASED, *SCHEDULE)
+MAJORS = {"a_major": "m", "b_major": "n"}  # of a spec, where an operand is not K-major
+COLUMNS = ("m", "n", "k", "us", RELEASED, *SCHEDULE, *MAJORS)
 
 
 def add_rows(path: Path, rows: Iterable[Any]) -> None:
-    """One line more for each schedule, of bf16 with K contiguous, in the columns of today."""
+    """One line more for each schedule, of bf16, in the columns of today."""
     text = io.StringIO()
     table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     table.writeheader()
     for earlier in _lines(path) if path.exists() else []:
-        table.writerow(_cells({RELEASED: 0, **asdict(PLAIN)}) | earlier)
+        table.writerow(
+            _cells({RELEASED: 0, **asdict(PLAIN), **dict.fromkeys(MAJORS, "k")}) | earlier
+        )
     for row in rows:
         if row.schedule is None:  # of lanes, which have an estimate of their own
             continue
-        sizes = {name: getattr(row.problem, name) for name in "mnk"}
-        found = {**sizes, "us": f"{row.us:.2f}", RELEASED: 0, **asdict(row.schedule)}
+        told = {name: getattr(row.problem, name) for name in "mnk"}
+        told |= {
+            name: "k" if getattr(row.problem, name) == "k" else other
+            for name, other in MAJORS.items()
+        }
+        found = {**told, "us": f"{row.us:.2f}", RELEASED: 0, **asdict(row.schedule)}
         table.writerow(_cells(found))
     write_file(path, text.getvalue().encode())
 
@@ -184,6 +199,7 @@ def read_table(path: Path, gpu: str = H100) -> Shapes:
     shapes: Shapes = {}
     for row in _lines(path):
         spec = MatmulSpec.of_type(*(int(row[name]) for name in "mnk"), "bf16")
+        spec = replace(spec, **{name: row.get(name) or "k" for name in MAJORS})
         problem = Problem.of(spec, find_target(CHIP))
         schedule = Schedule(**{name: _from_cell(row[name]) for name in SCHEDULE if name in row})
         us = float(row["us"]) - _released_us(row.get(RELEASED) or "0", schedule, gpu)
@@ -229,12 +245,17 @@ def _names(kind: type) -> list[str]:
 
 def with_figures(values: dict[str, float], target: Target) -> None:
     """Let the estimate use these in place of the GPU's own."""
-    plain = {name: value for name, value in values.items() if name in _names(ChipFigures)}
-    split = {
-        name.removeprefix("split_"): value for name, value in values.items() if name not in plain
-    }
     original, known = ORIGINAL[target.gpu or CHIP], chip_figures.FIGURES
-    changed: dict[str, Any] = {**plain, "split": replace(original.split, **split)}
+    changed: dict[str, Any] = {
+        name: value for name, value in values.items() if name in _names(ChipFigures)
+    }
+    for kind in ("split", "parts"):
+        of_kind = {
+            name.removeprefix(f"{kind}_"): value
+            for name, value in values.items()
+            if name.startswith(f"{kind}_")
+        }
+        changed[kind] = replace(getattr(original, kind), **of_kind)
     known = chip_figures.OF_GPUS if target.gpu else known
     known[target.gpu or CHIP] = replace(original, **changed)
 

@@ -53,6 +53,29 @@ def test_rows_are_added_to_those_of_fewer_columns(fit_estimate, tmp_path):
     assert second == (problem, [(added, 3.5)])
 
 
+def test_rows_know_the_majors_of_their_operands(fit_estimate, tmp_path):
+    table, target = tmp_path / "times.csv", find_target("sm_90a")
+    specs = [MatmulSpec(72, 328, 72, a_major=a, b_major=b) for a, b in ("kk", "mk", "kn", "mn")]
+    problems, schedule = [Problem.of(each, target) for each in specs], Schedule((64, 64, 64), 5)
+    rows = [SimpleNamespace(problem=each, schedule=schedule, us=3.5) for each in problems]
+    fit_estimate.add_rows(table, rows)
+    assert list(fit_estimate.read_table(table)) == problems
+
+
+@pytest.mark.parametrize("gpu", ["sm_90a", "h100"])
+def test_figures_of_parts_are_taken_and_given_back(fit_estimate, monkeypatch, gpu):
+    for name in ("FIGURES", "OF_GPUS"):
+        monkeypatch.setattr(chip_figures, name, dict(getattr(chip_figures, name)))
+    target = find_target(gpu)
+    before = chip_figures.figures(target)
+    fit_estimate.with_figures({"parts_read": 7, "split_share": 0.5, "tma_latency": 9}, target)
+    found = chip_figures.figures(target)
+    assert (found.parts.read, found.split.share, found.tma_latency) == (7, 0.5, 9)
+    assert (found.parts.write, found.split.start) == (before.parts.write, before.split.start)
+    fit_estimate.with_figures({}, target)
+    assert chip_figures.figures(target) == before
+
+
 @pytest.mark.parametrize("gpu", ["sm_90a", "h100"])
 def test_rows_of_clusters_that_met_with_a_release_count_as_less(fit_estimate, tmp_path, gpu):
     table = tmp_path / "times.csv"

@@ -2,7 +2,7 @@
 
 import functools
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -19,7 +19,7 @@ from tilewright.runtime import read_bundle
 from tilewright.tools.commands import tune
 from tilewright.tools.main import main
 from tilewright.tools.tuning import candidates as tune_candidates
-from tilewright.tools.tuning.candidates import candidates_of, of_every_kind
+from tilewright.tools.tuning.candidates import Wanted, candidates_of, of_every_kind
 from tilewright.tools.tuning.progress import left
 
 
@@ -59,6 +59,18 @@ def test_all_steps_in_one(gpu, tmp_path, capsys):
     words = ["tune", "all", "--shapes", "64x64x64", "--count", "1", "-o", str(table)]
     assert main(words) == 0
     assert [entry.us for entry in read_table(table)] == [30.0]
+    results = tmp_path / "r.json"
+    words[3:6] = ["64x64x64,64x72x64", "--count", "2"]
+    assert main([*words, "--results", str(results)]) == 0
+    assert [entry.us for entry in read_table(table)] == [20.0, 20.0]
+    rows = json.loads(results.read_text())["rows"]
+    assert sorted((row["spec"]["n"], row["us"]) for row in rows) == [
+        (64, 20.0),
+        (64, 30.0),
+        (72, 20.0),
+        (72, 30.0),
+    ]
+    assert main(["tune", "rank", str(results)]) == 0
 
 
 def test_operands_in_other_orders_are_tuned_apart(gpu, tmp_path):
@@ -254,11 +266,28 @@ def test_results_that_are_none_are_refused_and_no_table_is_written(
 def test_each_candidate_is_of_its_own_tile_cluster_and_order(monkeypatch):
     monkeypatch.setattr(choice, "judged", functools.cache(choice.judged))
     spec, target = MatmulSpec(256, 256, 256), find_target("sm_90a")
-    found = [schedule for _, schedule in candidates_of(spec, target, 14, 6)]
+    found = [schedule for _, schedule in candidates_of(spec, target, Wanted(14, drawn=6))]
     keys = {(each.tile, each.cluster, each.scheduler, each.order) for each in found}
     assert len(keys) == len(found) == 20
-    assert found == [schedule for _, schedule in candidates_of(spec, target, 14, 6)]
-    assert found[:14] == [schedule for _, schedule in candidates_of(spec, target, 14)]
+    assert found == [schedule for _, schedule in candidates_of(spec, target, Wanted(14, drawn=6))]
+    assert found[:14] == [schedule for _, schedule in candidates_of(spec, target, Wanted(14))]
+
+
+def test_the_best_of_further_kinds_and_other_groups_are_candidates_too(monkeypatch):
+    monkeypatch.setattr(choice, "judged", functools.cache(choice.judged))
+    spec, target = MatmulSpec(4096, 4096, 1024), find_target("sm_90a")
+    few, more, grouped = (
+        [schedule for _, schedule in candidates_of(spec, target, wanted)]
+        for wanted in (Wanted(3), Wanted(3, kinds=5), Wanted(3, kinds=5, groups=(4, 32)))
+    )
+    kinds = [
+        (s.cluster, s.split_k, s.split_grid > 1, s.swap, s.scheduler, s.ping_pong) for s in more
+    ]
+    assert more[:3] == few and len(more) == 8
+    assert len(set(kinds[3:])) == 5 and not set(kinds[3:]) & set(kinds[:3])
+    others = [each for each in grouped if each not in more]
+    assert others and {each.group for each in others} == {4, 32}
+    assert all(replace(each, group=8) in more for each in others)
 
 
 @pytest.mark.parametrize(
@@ -279,13 +308,18 @@ def test_each_candidate_is_of_its_own_tile_cluster_and_order(monkeypatch):
 )
 def test_what_the_compiler_chooses_is_a_candidate_of_whatever_kind(m, type_, target):
     spec = MatmulSpec.of_type(m, 600, 712, type_)
-    found = [passes for passes, _ in of_every_kind(spec, choice.target_for(spec, target), 2)]
+    found = [
+        passes for passes, _ in of_every_kind(spec, choice.target_for(spec, target), Wanted(2))
+    ]
     assert choose_pipeline(spec, target) in found
     assert len(set(found)) == len(found)
 
 
 def test_few_rows_are_measured_by_tiles_and_by_lanes():
-    kinds = ["lanes=" in passes for passes, _ in of_every_kind(few_rows(), find_target(HOPPER), 2)]
+    kinds = [
+        "lanes=" in passes
+        for passes, _ in of_every_kind(few_rows(), find_target(HOPPER), Wanted(2))
+    ]
     assert kinds[:2] == [False, False]
     assert len(kinds) > 2 and all(kinds[2:])
 

@@ -14,7 +14,7 @@ from ...runtime.errors import DeviceError
 from ..command_line.arguments import Parser, add_json, positive
 from ..command_line.output import check_place, print_json, write_text
 from ..command_line.progress import Progress
-from ..tuning.candidates import INDEX, compile_candidates
+from ..tuning.candidates import INDEX, compile_candidates, compiled_shapes
 from ..tuning.progress import timed
 from ..tuning.ranking import print_ranked, ranked, summary
 from ..tuning.results import Results, by_shape, read_index, read_results, results_of
@@ -96,6 +96,8 @@ def _add_all(steps: Any) -> None:
     parser.add_argument(
         "--rounds", type=positive, default=9, help="batches a candidate (default 9)"
     )
+    parser.add_argument("--results", type=Path, metavar="PATH",
+                        help="where to write every time, as measure does")  # fmt: skip
     parser.add_argument("-o", "--output", type=Path, metavar="PATH", required=True,
                         help="the table; entries for other shapes in it stay")  # fmt: skip
     add_json(parser)
@@ -110,10 +112,18 @@ def _add_candidates(parser: Parser) -> None:
     parser.add_argument("--target", default="sm_90a", help="chip or GPU (default sm_90a)")
     parser.add_argument("--count", type=positive, default=COUNT, metavar="N",
                         help=f"candidates a shape (default {COUNT})")  # fmt: skip
+    parser.add_argument("--kinds", type=positive, default=0, metavar="N",
+                        help="and the best of up to N further kinds")  # fmt: skip
     parser.add_argument("--drawn", type=positive, default=0, metavar="N",
                         help="and N of those estimated next, drawn at random")  # fmt: skip
+    parser.add_argument("--groups", type=_groups, default=(), metavar="N,…",
+                        help="and other groups of tiles, as 4,16")  # fmt: skip
     parser.add_argument("--jobs", type=positive, default=os.cpu_count() or 1, metavar="N",
                         help="processes that compile (default: one a core)")  # fmt: skip
+
+
+def _groups(text: str) -> tuple[int, ...]:
+    return tuple(positive(each) for each in text.split(","))
 
 
 def _refuse_no_step(parser: Parser, options: argparse.Namespace) -> int:
@@ -147,9 +157,7 @@ def _measured(
     folder: Path, index: dict[str, Any], rounds: int, kept: Path | None
 ) -> dict[str, Any]:
     """Every shape's times; after each shape they are written to `kept`, which is gone on from."""
-    from ...runtime.launch.comparison import machine, measure_together
-
-    found: dict[str, Any] = {**machine(), "clock": "apart", "rounds": rounds, "rows": []}
+    found = _no_times(rounds)
     made = {_made(entry) for entry in index.values()}
     problems = {problem for problem, _ in made}
     earlier = _rows_of_earlier(kept, found) if kept else []
@@ -162,11 +170,25 @@ def _measured(
     }
     with Progress("measuring") as progress:
         for names in timed(groups.values(), "measuring", progress):
-            times = measure_together([folder / name for name in names], rounds)
-            rows += [{**index[name], "us": us} for name, us in zip(names, times, strict=True)]
+            rows += _timed_together(folder, {name: index[name] for name in names}, rounds)
             if kept:
                 write_text(json.dumps(found), kept)
     return found
+
+
+def _no_times(rounds: int) -> dict[str, Any]:
+    """A measurement on this machine that has no rows yet."""
+    from ...runtime.launch.comparison import machine
+
+    return {**machine(), "clock": "apart", "rounds": rounds, "rows": []}
+
+
+def _timed_together(folder: Path, entries: dict[str, Any], rounds: int) -> list[dict[str, Any]]:
+    """The entries of a shape's candidates, each with its time."""
+    from ...runtime.launch.comparison import measure_together
+
+    times = measure_together([folder / name for name in entries], rounds)
+    return [{**entry, "us": us} for entry, us in zip(entries.values(), times, strict=True)]
 
 
 def _made(entry: dict[str, Any]) -> tuple[str, str | None]:
@@ -268,10 +290,17 @@ def _rank_command(options: argparse.Namespace) -> int:
 
 
 def _all_command(options: argparse.Namespace) -> int:
+    """Measures each shape while later ones are compiled."""
     from ...runtime.scratch import scratch_folder
 
-    check_place(options.output)
+    for path in (options.output, options.results):
+        check_place(path)
+    measured = _no_times(options.rounds)
     with scratch_folder() as options.folder:
-        index = compile_candidates(options)
-        measured = _measured(options.folder, index, options.rounds, None)
+        for _, entries in compiled_shapes(options):
+            if not entries:
+                continue
+            measured["rows"] += _timed_together(options.folder, entries, options.rounds)
+            if options.results:
+                write_text(json.dumps(measured), options.results)
     return _write_table(results_of(measured), options)

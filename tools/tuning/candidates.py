@@ -35,23 +35,44 @@ MAJORS = ("", USUAL, "kn", "mk", "mn")
 """How A and B lie, as behind a shape; without it K is contiguous."""
 NEXT = 20
 """Of how many times as many that are estimated next the further candidates are drawn."""
+KIND_SLOWER = 1.35
+"""Of the least estimate: slower kinds are left out. The estimate errs by less than that."""
+GROUPED = 2
+"""Of so many schedules whose tiles are grouped other groups are tried."""
 
 Entries = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """Which candidates of a shape: how many that are estimated best, the best of how many further
+    kinds, how many drawn of those estimated next, and which groups beside the usual one."""
+
+    count: int
+    kinds: int = 0
+    drawn: int = 0
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Job:
-    """One shape to compile: how many candidates that are estimated best, how many drawn."""
+    """One shape to compile."""
 
     spec: MatmulSpec
     target: str
-    count: int
-    drawn: int
+    wanted: Wanted
     folder: Path
 
 
 def compile_candidates(options: argparse.Namespace) -> Entries:
-    """Compile the candidates of every shape into `options.folder`; the index that is written.
+    """Compile the candidates of every shape into `options.folder`; the index that is written."""
+    *_, (index, _) = compiled_shapes(options)
+    return index
+
+
+def compiled_shapes(options: argparse.Namespace) -> Iterator[tuple[Entries, Entries]]:
+    """Compile the candidates of every shape into `options.folder`: the index that is written, and
+    those of it that are new, at first none and then a shape's whenever they are compiled.
 
     Shapes whose candidates are there already are left as they are: made by the sources of today,
     and bundles that can be read. Others are compiled anew.
@@ -62,14 +83,16 @@ def compile_candidates(options: argparse.Namespace) -> Entries:
     index = read_index(path) if path.exists() else {}
     _check_earlier(path, index, specs, options.target)
     of_shapes = by_shape(index)
+    wanted = Wanted(options.count, options.kinds, options.drawn, tuple(options.groups))
     jobs = [
-        Job(spec, options.target, options.count, options.drawn, options.folder)
+        Job(spec, options.target, wanted, options.folder)
         for spec in specs
         if not _is_whole(options.folder, index, of_shapes.get(_shape(spec), []))
     ]
+    yield index, {}
     for entries in _compiled(jobs, min(options.jobs, len(jobs))):
         index = _added(path, entries)
-    return index
+        yield index, entries
 
 
 def _is_whole(folder: Path, index: Entries, names: list[str]) -> bool:
@@ -145,7 +168,7 @@ def compile_shape(job: Job) -> Entries:
 
     entries: Entries = {}
     target = target_for(job.spec, job.target)
-    chosen = of_every_kind(job.spec, target, job.count, job.drawn)
+    chosen = of_every_kind(job.spec, target, job.wanted)
     for number, (passes, told) in enumerate(chosen):
         name = f"{_shape(job.spec)}.{number:02}.zip"
         try:
@@ -192,12 +215,12 @@ def _specs(shapes: str, dtype: str) -> list[MatmulSpec]:
 
 
 def of_every_kind(
-    spec: MatmulSpec, target: Target, count: int, drawn: int = 0
+    spec: MatmulSpec, target: Target, wanted: Wanted
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """The passes of each candidate of every kind that the compiler may choose, and what is known of
     those that are tiles of a tensor core: the problem, and the schedule.
 
-    Of tiles, and where warps multiply, `count` and `drawn`; of threads and lanes all there are.
+    Of tiles, and where warps multiply, those `wanted`; of threads and lanes all there are.
     """
     from ...compiler.schedule.kinds import thread_schedule, warp_schedule
     from ...compiler.schedule.kinds.lane_schedule import lane_candidates
@@ -207,10 +230,11 @@ def of_every_kind(
         others: list[Any] = [each for each, _ in thread_schedule.candidates(spec)]
     elif warp_schedule.is_by_warps(target):
         found = [each for each, _ in warp_schedule.candidates(spec, target)]
-        others = [*found[:count], *_drawn(spec, found[count:], drawn)]
+        count = wanted.count
+        others = [*found[:count], *_drawn(spec, found[count:], wanted.drawn)]
     else:
         others = []
-        for problem, schedule in candidates_of(spec, target, count, drawn):
+        for problem, schedule in candidates_of(spec, target, wanted):
             told = {"problem": asdict(problem), "schedule": asdict(schedule)}
             yield passes_of(problem, schedule, target), told
     for other in [*others, *lane_candidates(spec, target)]:
@@ -218,24 +242,46 @@ def of_every_kind(
 
 
 def candidates_of(
-    spec: MatmulSpec, target: Target, count: int, drawn: int = 0
+    spec: MatmulSpec, target: Target, wanted: Wanted
 ) -> Iterator[tuple[Problem, Schedule]]:
-    """The tiles of a tensor core that the compiler takes today, the candidates estimated best, and
-    some of the next.
+    """The tiles of a tensor core that the compiler takes today, the candidates estimated best,
+    those of further kinds, some of the next, and those of other groups.
 
     One of those that differ in stages, staging and boxes only. The same for the same shape.
     """
     from ...compiler.schedule.problem import Problem
+    from ...compiler.schedule.schedule import GROUPED as BY_GROUPS
     from ...compiler.schedule.search.choice import choose_schedule, judged
 
     problem = Problem.of(spec, target)
     seen: dict[Schedule, Schedule] = {}
-    legal = (schedule for _, schedule in judged(problem, target)[0])
-    for schedule in (choose_schedule(spec, target), *legal):
+    legal = judged(problem, target)[0]
+    for schedule in (choose_schedule(spec, target), *(schedule for _, schedule in legal)):
         seen.setdefault(replace(schedule, stages=1, staging=None, box="2d"), schedule)
-    best, others = list(seen.values())[:count], list(seen.values())[count:]
-    for schedule in best + _drawn(spec, others, drawn):
+    best, others = list(seen.values())[: wanted.count], list(seen.values())[wanted.count :]
+    near = KIND_SLOWER * legal[0][0].total_us
+    further = _of_further_kinds(best, [each for found, each in legal if found.total_us <= near])
+    best += further[: wanted.kinds]
+    best += _drawn(spec, [each for each in others if each not in best], wanted.drawn)
+    grouped = [each for each in best if each.order == BY_GROUPS][:GROUPED]
+    regrouped = [replace(each, group=group) for each in grouped for group in wanted.groups]
+    for schedule in dict.fromkeys(best + regrouped):
         yield problem, schedule
+
+
+def _of_further_kinds(taken: list[Schedule], legal: list[Schedule]) -> list[Schedule]:
+    """The first of each kind that none of those `taken` is of."""
+    first: dict[tuple[Any, ...], Schedule] = {}
+    for schedule in (*taken, *legal):
+        first.setdefault(_kind(schedule), schedule)
+    return [each for each in first.values() if each not in taken]
+
+
+def _kind(schedule: Schedule) -> tuple[Any, ...]:
+    """What tells ways to multiply apart: clusters, parts of K, exchanged operands, consumers."""
+    over_grid, stays = schedule.split_grid > 1, schedule.scheduler != "none"
+    parts = schedule.split_k, over_grid
+    return schedule.cluster, *parts, schedule.swap, stays, schedule.ping_pong
 
 
 def _drawn(spec: MatmulSpec, others: list[Any], count: int) -> list[Any]:

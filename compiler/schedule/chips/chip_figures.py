@@ -17,13 +17,19 @@ ONE_BY_ONE = Figure(1, "-", "PTX ISA: no arithmetic on two f32 at once")
 
 @dataclass(frozen=True)
 class SplitFigures:
-    """What it costs that a cluster of CTAs splits K, each with operands of its own."""
+    """What it costs that a cluster of CTAs splits K, each with operands of its own.
+
+    `share` is of what DRAM or L2 takes, whichever is faster, that comes beside the other; `store`
+    of threads, each a part of a tile of C.
+    """
 
     first_rate: Figure
     l2_rate: Figure
+    share: Figure
     multicast: Figure
     latency: Figure
     rate: Figure
+    store: Figure
     start: Figure
 
 
@@ -175,21 +181,21 @@ HOPPER = replace(
     ),
     l2_size=Figure(60e6, "B", "H200, cudaDeviceProp.l2CacheSize"),
     dram_rate=Figure(4.5e6, "B/us", "an H200: 4.3e6 in a copy from device to device, of 4.8e6"),
-    tma_latency=Figure(2010, "cycles", f"{FITTED}: rings of 2 to 12 stages"),
+    tma_latency=Figure(2050, "cycles", f"{FITTED}: rings of 2 to 12 stages"),
     cta_start=Figure(490, "cycles", f"{FITTED}: several CTAs after another, or one persistent"),
     l2_rate=Figure(89.6, "B/cycle", f"{FITTED}; ncu calls 127 the port's peak"),
-    l2_total_rate=Figure(8000, "B/cycle", f"{FITTED}: of requests, whoever asks together"),
-    answered_together=Figure(0.8, "B/B", f"{FITTED}: clusters of 1x2, and as many CTAs alone"),
+    l2_total_rate=Figure(6070, "B/cycle", f"{FITTED}: of requests, whoever asks together"),
+    answered_together=Figure(0.446, "B/B", f"{FITTED}: clusters of 1x2, and as many CTAs alone"),
     unaligned_line=Figure(
-        3.68, "cycles", f"{FITTED}: K 2040 takes 4.9 times the requests of K 2048, says ncu"
+        3.6, "cycles", f"{FITTED}: K 2040 takes 4.9 times the requests of K 2048, says ncu"
     ),
     narrow_row=Figure(
         1.4, "cycles", "H200: MN-major tiles of 48, 80, 96 and 160 columns, K of 2048 to 8192"
     ),
-    second_line=Figure(0.0267, "cycles", f"{FITTED}: clusters of 1 to 8, K of 1000 to 1024"),
-    outside_share=Figure(0.129, "cycles", f"{FITTED}: last tiles that hang over M or N"),
-    shared_twice=Figure(103, "cycles", f"{FITTED}: clusters of 1x4, 1x8, 2x2 and 2x4"),
-    shared_row=Figure(0.5, "cycles", f"{FITTED}: few rows, K of 400 to 2400, clusters of 1 to 8"),
+    second_line=Figure(0.0275, "cycles", f"{FITTED}: clusters of 1 to 8, K of 1000 to 1024"),
+    outside_share=Figure(0.128, "cycles", f"{FITTED}: last tiles that hang over M or N"),
+    shared_twice=Figure(101, "cycles", f"{FITTED}: clusters of 1x4, 1x8, 2x2 and 2x4"),
+    shared_row=Figure(0.745, "cycles", f"{FITTED}: few rows, K of 400 to 2400, clusters of 1 to 8"),
     first_wave=Figure(1, "us/us", f"{FITTED}: orders along M and N"),
     asked_again=Figure(
         0.6, "B/B", f"{FITTED}: the same tiles alone and in clusters, orders along M and N"
@@ -232,19 +238,22 @@ HOPPER = replace(
     multicast=Figure(0, "B/B", "an H200: no tile was faster for it, what arrives is the limit"),
     copy_rate=Figure(2, "copies/cycle", "an H200: 16 and 9 B/cycle by 8 and 4 bytes"),
     shift_rate=Figure(11, "B/cycle", "an H200: 22 kernels of K 2041 to 4093, 10 to 13"),
-    cluster_start=Figure(2260, "cycles", f"{FITTED}: the same tiles in clusters and alone"),
+    cluster_start=Figure(341, "cycles", f"{FITTED}: the same tiles in clusters and alone"),
+    cluster_doubled=Figure(82.7, "cycles", f"{FITTED}: clusters of 2 to 8"),
     split=SplitFigures(
-        first_rate=Figure(2200, "B/cycle", f"{FITTED}: rows that one CTA at a time asks for"),
-        l2_rate=Figure(9300, "B/cycle", f"{FITTED}: rows that others ask for, too"),
-        multicast=Figure(0.875, "B/B", f"{FITTED}: the same, in clusters of 1x2 to 4x1"),
+        first_rate=Figure(2490, "B/cycle", f"{FITTED}: rows that one CTA at a time asks for"),
+        l2_rate=Figure(6010, "B/cycle", f"{FITTED}: rows that others ask for, too"),
+        multicast=Figure(1, "B/B", f"{FITTED}: the same, in clusters of 1x2 to 4x1"),
         latency=Figure(0.4, "cycles/CTA", f"{FITTED}: K split in 2 to 8"),
-        rate=Figure(20, "B/cycle", f"{FITTED}: f32 sums, distributed shared memory"),
-        start=Figure(830, "cycles", f"{FITTED}: K split in 2 to 8, and not"),
+        rate=Figure(14.7, "B/cycle", f"{FITTED}: f32 sums, distributed shared memory"),
+        share=Figure(0.236, "cycle/cycle", f"{FITTED}: K of 2000 to 16000 split in 2 to 8"),
+        store=Figure(3.71, "B/cycle", f"{FITTED}: threads store their part of a tile"),
+        start=Figure(816, "cycles", f"{FITTED}: K split in 2 to 8, and not"),
     ),
     parts=PartFigures(
-        write=Figure(40, "B/cycle", f"{PARTS}: f32 sums of tiles of 64x64 to 256x128"),
+        write=Figure(6.71, "B/cycle", f"{PARTS}: f32 sums of tiles of 64x64 to 256x128"),
         read=Figure(50, "B/cycle", f"{PARTS}: two to 32 parts"),
-        meet=Figure(1500, "cycles", f"{PARTS}: fences and an atomic"),
+        meet=Figure(2510, "cycles", f"{PARTS}: fences and an atomic"),
     ),
     clusters_at_once={
         ctas: Figure(at_once, "clusters", "H200, cuOccupancyMaxActiveClusters")
@@ -288,7 +297,8 @@ FIGURES = {
 }
 H100 = "an H100 SXM of 80 GB"
 ITS_TIMES = "fitted to an H100's times (benchmarks/estimate/fit_estimate.py --target h100)"
-assert HOPPER.split is not None  # above
+assert HOPPER.split is not None and HOPPER.parts is not None  # above
+AN_H200S = f"{FITTED}, before clusters met without a release"
 MET = f"{ITS_TIMES}, less what releases took at both meetings of a cluster"
 
 OF_GPUS = {
@@ -318,9 +328,18 @@ OF_GPUS = {
         ),
         split=replace(
             HOPPER.split,
-            first_rate=Figure(1635, "B/cycle", ITS_TIMES),
+            first_rate=Figure(1984, "B/cycle", f"{ITS_TIMES}, beside what L2 takes for them"),
+            l2_rate=Figure(9300, "B/cycle", AN_H200S),
+            share=Figure(1, "cycle/cycle", "an H100 was fitted with nothing overlapped"),
             multicast=Figure(0.905, "B/B", ITS_TIMES),
+            rate=Figure(20, "B/cycle", AN_H200S),
+            store=Figure(2.5, "B/cycle", "as threads store what is not split"),
             start=Figure(1500, "cycles", MET),
+        ),
+        parts=replace(
+            HOPPER.parts,
+            write=Figure(40, "B/cycle", AN_H200S),
+            meet=Figure(1500, "cycles", AN_H200S),
         ),
     )
 }

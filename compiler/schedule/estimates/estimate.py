@@ -368,13 +368,8 @@ def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> f
     """Cycles in which a cluster writes its sums, meets, reads them and stores its part of C."""
     elements = schedule.tile[0] * schedule.tile[1]
     exchanged = elements * PARTIAL_BYTES / split_figures(target).rate
-    stored = (
-        elements
-        // problem.products
-        * problem.c_bytes
-        / schedule.split_k
-        / figures(target).direct_store_rate
-    )
+    part = elements // problem.products * problem.c_bytes / schedule.split_k
+    stored = part / split_figures(target).store
     return split_figures(target).latency * schedule.split_k + exchanged + stored
 
 

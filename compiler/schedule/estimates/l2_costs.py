@@ -116,10 +116,13 @@ def most_answered(
 
 def parted_arriving(rows: float, first: float, requested: float, target: Target) -> float:
     """Cycles until a byte of K of so many rows of all parts is there, `first` of which no other CTA
-    asks for at that time: those come from DRAM, and the more parts there are the more of them. The
-    others come from L2, which takes as long for them as for their part of what is `requested`."""
-    split, later = split_figures(target), rows - first
-    return first / split.first_rate + max(later / split.l2_rate, requested * later / rows)
+    asks for at that time: those come from DRAM, and the more parts there are the more of them. L2
+    gives them all, or what is `requested`, and works in part while DRAM does. No less for more."""
+    split = split_figures(target)
+    slower, faster = first / split.first_rate, max(rows / split.l2_rate, requested)
+    if faster > slower:
+        slower, faster = faster, slower
+    return slower + split.share * faster
 
 
 def _rows_of_all(

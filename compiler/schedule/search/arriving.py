@@ -91,7 +91,7 @@ class Arriving:
             alone = whole * every.shared_least / every.l2_rate
             rows = whole - every.parts_multicast * (whole - self._least_asked(peers))
             first = self._first_rows / self.tiles
-            beyond = every.line_cycles * sum(self._beyond) / peers if rows > first else math.inf
+            beyond = every.line_cycles * sum(self._beyond) / peers
             each = parted_arriving(rows, first, beyond, every.target)
             self._soonest[peers] = Rate(each, alone)
         return self._soonest[peers]

@@ -265,7 +265,7 @@ class Face(Arriving):
         every, (m, n, _) = self.every, self.tile.tile
         problem, split = every.problem, split_figures(every.target)
         exchanged = m * n * PARTIAL_BYTES / split.rate
-        stored = m * n // problem.products * problem.c_bytes / every.chip.direct_store_rate
+        stored = m * n // problem.products * problem.c_bytes / split.store
         computed = computed_cycles(problem, self.tile, every.target)
         return every.before + split.start + exchanged, float(split.latency), stored + computed
 

@@ -114,7 +114,7 @@ def test_a_schedule_is_chosen_at_rows_that_are_compared():
 
 def test_few_rows_have_the_schedule_of_a_known_m():
     """Also A and B exchanged, and parts of K over the grid, which ask for rows of one tile."""
-    for target, n, k, wanted in (("h200", 1024, 8192, "swap"), ("sm_100a", 1024, 8192, "grid")):
+    for target, n, k, wanted in (("h100", 1024, 8192, "swap"), ("sm_100a", 1024, 8192, "grid")):
         first, few, *_ = buckets_for(any_m(n, k), target)
         assert "lanes=" in first.pipeline and first.ranges == ((1, 2),)
         assert wanted in few.pipeline and few.ranges[0][0] == few.spec.least_m == 3
@@ -157,8 +157,8 @@ def test_bounds_that_a_spec_does_not_take_are_refused(least, most, m, dynamic):
 
 def test_a_measured_schedule_serves_its_own_rows():
     """Also where another is estimated to be as fast; 96 rows would fill half of its last tile."""
-    spec = any_m(4096, 4096)
+    spec = any_m(14336, 4096)
     served = {most: each.pipeline for each in buckets_for(spec, "h200") for _, most in each.ranges}
-    measured = choose_pipeline(MatmulSpec(128, 4096, 4096), "h200")
+    measured = choose_pipeline(MatmulSpec(128, 14336, 4096), "h200")
     assert served[next(most for most in sorted(served) if most >= 128)] == measured
     assert served[next(most for most in sorted(served) if most >= 96)] != measured
