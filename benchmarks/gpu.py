@@ -1,7 +1,7 @@
 """How fast bundles run on this GPU, beside cuBLAS (torch) and Triton.
 
     python benchmarks/gpu.py FOLDER [--rounds 15] [--no-graphs] [--no-triton] [--triton-for 80]
-                             [--no-host] [--json PATH]
+                             [--no-host] [--rest 0] [--json PATH]
 
 FOLDER holds bundles that were made beforehand (benchmarks/gpu_bundles.py); `runtime` must be
 importable as tilewright.runtime, and torch, numpy and cuda-python installed; Triton is measured
@@ -12,7 +12,9 @@ normally distributed inputs, several sets of them, which together exceed L2 thre
 three clocks, each a median of batches that take turns: `apart` and `chain` replay CUDA graphs, with
 and without a small kernel behind each launch (runtime/gpu/graphs.py), and `stream` enqueues
 launches behind a backlog (runtime/gpu/timing.py). `ours, serial` is our kernel in a chain without
-dependent launch: what it loses is what the chain owes to that. Every contender's output is
+dependent launch: what it loses is what the chain owes to that. Without `--rest` the GPU is never
+idle, and long products run at the limit of its power; `--rest 2` leaves it alone twice as long as
+each batch took, as far as other kernels let it cool in a model. Every contender's output is
 compared with float64 first, and a wrong one is an error. Also: the host's time for a call that is
 given its output, and that of torch's; the first call of each kernel, with loading; clocks and power
 under load.
@@ -93,7 +95,12 @@ def main() -> None:
     rows = [row for group in groups for row in measure(group, options)]
     print(as_text(rows))
     if options.json:
-        result = {**machine(), "rounds": options.rounds, "rows": [asdict(row) for row in rows]}
+        result = {
+            **machine(),
+            "rounds": options.rounds,
+            "rest": options.rest,
+            "rows": [asdict(row) for row in rows],
+        }
         options.json.write_text(json.dumps({**result, "geometric_mean": means(rows)}, indent=1))
 
 
@@ -107,10 +114,19 @@ def parse_options() -> argparse.Namespace:
         "--triton-for", type=int, metavar="CC", help="let Triton write PTX for sm_CC, as 80"
     )
     parser.add_argument("--no-host", action="store_true", help="leave the host's times out")
+    parser.add_argument(
+        "--rest",
+        type=float,
+        default=0,
+        metavar="FACTOR",
+        help="idle time behind each batch, in times of the batch (default 0)",
+    )
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     options = parser.parse_args()
     if options.rounds < 2:
         parser.error(f"--rounds: must be 2 or more, got {options.rounds}")
+    if not 0 <= options.rest < math.inf:
+        parser.error(f"--rest: must be 0 or more, got {options.rest}")
     return options
 
 
@@ -147,8 +163,8 @@ def measure(group: dict[str, Kernel], options: argparse.Namespace) -> list[Row]:
     others = rivals(sets, options)
     for name, launch in (ours | others).items():
         check(name, launch, sets[-1], len(sets) - 1)
-    times = interleaved(ours | others, len(sets), options.rounds)
-    graphs = {} if options.no_graphs else in_graphs(group, sets, others, options.rounds)
+    times = interleaved(ours | others, len(sets), options.rounds, options.rest)
+    graphs = {} if options.no_graphs else in_graphs(group, sets, others, options)
     rows = []
     for name, kernel in group.items():
         contenders = {OURS: times[name], **{rival: times[rival] for rival in others}}
@@ -161,14 +177,14 @@ def measure(group: dict[str, Kernel], options: argparse.Namespace) -> list[Row]:
 
 
 def in_graphs(
-    group: dict[str, Kernel], sets: Sets, others: dict[str, Launch], rounds: int
+    group: dict[str, Kernel], sets: Sets, others: dict[str, Launch], options: argparse.Namespace
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Of each bundle the medians of all contenders by clock; rivals are measured once."""
     serial = {name: found for name, kernel in group.items() if (found := serialized(kernel))}
     launches = {(OURS, name): _launch_of(kernel, sets) for name, kernel in group.items()}
     launches |= {(SERIAL, name): _launch_of(kernel, sets) for name, kernel in serial.items()}
     launches |= {(rival, ""): launch for rival, launch in others.items()}
-    measured = measure_in_graphs(launches, len(sets), rounds)
+    measured = measure_in_graphs(launches, len(sets), options.rounds, rest=options.rest)
     return {
         name: {
             clock: {who: us for (who, of), us in times.items() if of in (name, "")}

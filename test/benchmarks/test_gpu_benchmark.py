@@ -123,8 +123,8 @@ def test_bundles_of_a_shape_take_turns_with_one_cublas(monkeypatch, capsys):
 
     asked = []
 
-    def interleaved(launches, sets, rounds):
-        asked.append((list(launches), sets, rounds))
+    def interleaved(launches, sets, rounds, rest):
+        asked.append((list(launches), sets, rounds, rest))
         return {name: [10.0 + at, 90.0, 11.0 + at] for at, name in enumerate(launches)}
 
     fakes = {
@@ -137,11 +137,11 @@ def test_bundles_of_a_shape_take_turns_with_one_cublas(monkeypatch, capsys):
     }
     for name, fake in fakes.items():
         monkeypatch.setattr(gpu, name, fake)
-    options = SimpleNamespace(no_triton=True, no_graphs=True, no_host=True, rounds=5)
+    options = SimpleNamespace(no_triton=True, no_graphs=True, no_host=True, rounds=5, rest=2.0)
     group = {"40x24x64.h1": kernel(40, 24, 64), "40x24x64.h2": kernel(40, 24, 64)}
     first, second = gpu.measure(group, options)
     everyone = [*group, "cublas"]
-    assert asked == [*everyone, (everyone, 3, 5)]
+    assert asked == [*everyone, (everyone, 3, 5, 2.0)]
     assert (first.us, second.us) == (
         {"tilewright": 11.0, "cublas": 13.0},
         {"tilewright": 12.0, "cublas": 13.0},
