@@ -34,11 +34,11 @@ def test_every_way_to_take_k_and_kind_of_operand(check_matmul, target, end, fiel
 @pytest.mark.parametrize("target", TARGETS)
 def test_ctas_that_start_together_share_the_larger_operand(check_matmul, target):
     """Order n shares a tile of the MMA's A, which is B where operands are exchanged."""
-    spec = MatmulSpec(1000, 320, 264)
+    spec = MatmulSpec(1000, 320, 512)
     alone = choose_schedule(spec, find_target(target))
     assert (alone.scheduler, alone.cluster_size) == ("none", 1)
     assert alone.order == ("m" if alone.swap else "n")
     assert ("order=n" in alone.pipeline()) is not alone.swap
-    wide = choose_schedule(MatmulSpec(320, 1000, 264), find_target(target))
+    wide = choose_schedule(MatmulSpec(320, 1000, 512), find_target(target))
     assert wide.order == ("n" if wide.swap else "m")
     check_matmul(MatmulSpec(200, 72, 264), pipeline=alone.pipeline(), target=target)
