@@ -34,7 +34,14 @@ from ..operands.operands import (
     spec_of,
     spec_of_depth,
 )
-from ..operands.placement import ALIGNMENT_BYTES, aligned, gaps_of, placement, read_in_place
+from ..operands.placement import (
+    ALIGNMENT_BYTES,
+    aligned,
+    check_rows_along_k,
+    gaps_of,
+    placement,
+    read_in_place,
+)
 from ..operands.precision import with_precision
 from .found_kernels import FoundKernels
 from .kernel_cache import cached_bundle
@@ -92,6 +99,9 @@ def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
             check_passes(how)
             return product_of_nothing(a, b, out, how.out_dtype)
         target = how.target or default_target(gpu_of(a))
+        if how.m == DEPTH:
+            check_rows_along_k("matmul: a", a, target)
+            check_rows_along_k("matmul: b", b, target)
         apart = how.m != BOTH
         a = read_in_place("matmul: a", a, target, apart=apart)
         b = read_in_place("matmul: b", b, target)

@@ -89,6 +89,14 @@ def read_in_place(name: str, array: Any, target: str, gaps: bool = True, apart: 
     return _copied(array, found is not None and found.major == 0 and keeps)
 
 
+def check_rows_along_k(name: str, array: Any, target: str) -> None:
+    """Refuse a type that the target's MMA does not read with rows in memory along K."""
+    chip = find_target(target)
+    if not _reads_mn(array, chip):
+        rule = f"{name} must be of a type that {chip.chip} multiplies with rows along K"
+        raise OptionError(f"{rule} where k is dynamic, got {array.dtype}; leave k out")
+
+
 def _unreadable(
     array: Any, strides: Sequence[int], found: Placement | None, target: Target
 ) -> str | None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from tilewright import matmul
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
@@ -188,3 +189,26 @@ def test_a_launch_of_more_than_can_be_counted_is_refused():
     rule = f"K must be 1 to {DEPTH_MOST}, got {DEPTH_MOST + 1}; multiply in parts"
     with pytest.raises(LaunchError, match=rule):
         bundle.at(DEPTH_MOST + 1)
+
+
+HALF, WHOLE, BYTES = torch.bfloat16, torch.float32, torch.float8_e4m3fn
+
+
+@pytest.mark.parametrize(
+    ("dtype", "how", "rule"),
+    [
+        (WHOLE, {}, "of a type that sm_100a multiplies with rows along K .*, got torch.float32"),
+        (BYTES, {"target": "sm_90a"}, "a type that sm_90a multiplies with rows along K .*e4m3fn"),
+        (HALF, {"k": 64}, "k must be 'dynamic', got 64; leave it out"),
+        (HALF, {"m": "dynamic"}, "k must be dynamic alone, got m or batch too"),
+        (HALF, {"epilogue": torch.relu}, "k must be None for an epilogue, got 'dynamic'"),
+        ("turned", {}, r"a must be a matrix with m contiguous where k is dynamic"),
+    ],
+    ids=["f32", "8 bits", "a number", "rows too", "an epilogue", "K contiguous"],
+)
+def test_a_call_that_no_kernel_of_any_depth_serves_is_refused(dtype, how, rule):
+    made = HALF if dtype == "turned" else dtype
+    a, b = torch.ones(64, 72).to(made).T, torch.ones(64, 40).to(made).T
+    a = a.contiguous() if dtype == "turned" else a
+    with pytest.raises(OptionError, match=rule):
+        matmul(a, b, **({"k": "dynamic"} | how))
