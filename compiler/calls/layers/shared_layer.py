@@ -48,7 +48,8 @@ def call(
     local = [None if each is None else each._local_tensor for each in operands]
     if cut is False or not all(each is None or _is_plain(each) for each in local):
         return operator(*operands)
-    return DTensor(compute(*local), cut, requires_grad=False)
+    with torch.no_grad():  # what is recorded is recorded of the DTensors
+        return DTensor(compute(*local), cut, requires_grad=False)
 
 
 def is_local(rules: list[Placements], operands: Sequence[Any], result: Any) -> bool:

@@ -103,3 +103,13 @@ def test_plain_tensors_are_left_to_torch(product):
     a, b = torch.randn(4, 8), torch.randn(8, 6)
     assert torch.equal(product(a, b), a @ b)
     assert product.by_torch.call_count == 1 and not product.at_once.called
+
+
+def test_nothing_is_recorded_where_only_the_local_part_requires_gradients(mesh, product):
+    """As `distribute_tensor` leaves the local part of a parameter that is frozen afterwards."""
+    b = local(mesh, 8, 6, Replicate(), Replicate())
+    b._local_tensor.requires_grad_()
+    for _ in range(2):
+        found = product(local(mesh, 4, 8, Shard(0), Replicate()), b)
+    assert product.at_once.called and not found.requires_grad
+    assert not found._local_tensor.requires_grad
