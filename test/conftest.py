@@ -4,6 +4,7 @@ import gc
 import os
 import random
 import sys
+import tempfile
 import zlib
 from pathlib import Path
 
@@ -22,6 +23,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if "PYTEST_XDIST_WORKER" in os.environ:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
+
+# Torch keeps graphs and what it knew of sizes for the next process: a test whose graph an earlier
+# run left would find that the provider never saw it.
+os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
+
+CACHE = "TILEWRIGHT_CACHE"
+"""Names the folder of kernels, which the processes of one run of tests share with no other run."""
 
 
 def pytest_addoption(parser):
@@ -44,6 +52,10 @@ def pytest_configure(config):
     # Tests make many objects and few cycles: with the default of 700 a tenth of their time goes.
     # More than 50,000 save another hundredth and leave gigabytes of finished launches lying.
     gc.set_threshold(50_000, 20, 20)
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        folder = tempfile.TemporaryDirectory(prefix="tilewright-tests-", ignore_cleanup_errors=True)
+        config.add_cleanup(folder.cleanup)
+        os.environ[CACHE] = folder.name
 
 
 def pytest_collection_finish():

@@ -84,7 +84,7 @@ def steps(function, **options):
     """What the code that Inductor writes does, one after the other."""
     torch._dynamo.reset()
     compiled = torch.compile(function, **options)
-    with config.patch(force_disable_caches=True), torch.no_grad():
+    with torch.no_grad():
         _, (code,) = run_and_get_code(compiled, X, W, V, Y)
     found = [one or "product" for one, other in STEP.findall(code)]
     assert found.count("product") > 2 and "wait_tensor" in found
@@ -118,7 +118,7 @@ def test_inductor_counts_what_our_kernels_compute(monkeypatch):
         return torch.relu(h), gathered(y), h, torch.relu(x @ v)
 
     patch = {**BY_NODES, "estimate_op_runtime": look}
-    with config.patch({**patch, "force_disable_caches": True}), torch.no_grad():
+    with config.patch(patch), torch.no_grad():
         torch._dynamo.reset()
         torch.compile(function, backend="tilewright", options={"device": "emulator"})(X, W, V, Y)
     known = 2 * 32 * 64 * 64, torch.bfloat16

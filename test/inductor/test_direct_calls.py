@@ -7,7 +7,6 @@ import re
 
 import pytest
 import torch
-from torch._inductor import config
 from torch._inductor.utils import run_and_get_code
 
 from tilewright import matmul
@@ -16,13 +15,6 @@ from tilewright.runtime.launch.kernel import Kernel
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 DIRECT, OPERATOR = "tilewright_extern_kernels_product_into(", "torch.ops.tilewright.product"
-
-
-@pytest.fixture(autouse=True)
-def graphs_compiled_anew():
-    """Inductor keeps graphs for other processes, which have no kernels of this one's cache."""
-    with config.patch(force_disable_caches=True):
-        yield
 
 
 def draw(*shape, dtype=torch.bfloat16):

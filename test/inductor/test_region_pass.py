@@ -188,7 +188,7 @@ def test_any_number_of_rows_is_one_graph_and_shared_kernels(rows):
     torch._dynamo.reset()
     options = {"device": "emulator"}
     module = torch.compile(lambda x: x @ W.T, backend="tilewright", options=options)
-    with torch.no_grad(), config.patch(force_disable_caches=True):
+    with torch.no_grad():
         for count in (5, 20):
             x = draw(count, 32)
             torch._dynamo.mark_dynamic(x, 0)
@@ -244,14 +244,8 @@ def test_backward_in_a_thread_of_its_own_has_the_provider_as_well(rows):
     x, w = (draw(32, 32).requires_grad_() for _ in range(2))
     tilewright.torch.enable(device="emulator")
     try:
-        with config.patch(force_disable_caches=True):
-            made = torch.compile(torch.mm)(x, w)
-
-        def backward():
-            with config.patch(force_disable_caches=True):
-                made.backward(torch.ones_like(made))
-
-        thread = threading.Thread(target=backward)
+        made = torch.compile(torch.mm)(x, w)
+        thread = threading.Thread(target=made.backward, args=[torch.ones_like(made)])
         thread.start()
         thread.join()
     finally:
@@ -286,10 +280,9 @@ def test_ragged_rows_are_left_with_their_reason(rows):
     compiled = torch.compile(
         linear, backend="tilewright", options={"device": "emulator", "race": False}
     )
-    with config.patch(force_disable_caches=True):
-        for count in (3, 5):
-            x = torch.nested.nested_tensor([draw(8, 32), draw(count, 32)], layout=torch.jagged)
-            assert_close(compiled(x, W).values(), linear(x.values(), W))
+    for count in (3, 5):
+        x = torch.nested.nested_tensor([draw(8, 32), draw(count, 32)], layout=torch.jagged)
+        assert_close(compiled(x, W).values(), linear(x.values(), W))
     assert {(row.taken, row.reason) for row in rows} == {
         (False, "a size is a symbol that stands for no number")
     }

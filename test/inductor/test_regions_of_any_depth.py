@@ -5,7 +5,6 @@ import torch
 import torch.nn.functional as F
 from graphs import draw
 from test_regions_of_any_rows import calls, taken
-from torch._inductor import config
 from torch.testing import assert_close
 
 from tilewright import matmul
@@ -110,10 +109,7 @@ def test_gradients_of_weights_are_compiled_once_for_every_number_of_rows(marked,
     compiled = torch.compile(
         model, backend="tilewright", options=options, dynamic=None if marked else True
     )
-    with (
-        config.patch(force_disable_caches=True),
-        torch._dynamo.config.patch(error_on_recompile=True),
-    ):
+    with torch._dynamo.config.patch(error_on_recompile=True):
         for count in (6, 20, 33):
             x = draw(count, 32, seed=count) / 4
             if marked:
