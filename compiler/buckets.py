@@ -7,20 +7,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from .driver import (
-    Compiled,
-    Source,
-    choose_pipeline,
-    compile_matmul,
-    level_and_target,
-    loaded_source,
-    read_spec,
-)
+from .chosen_pipeline import choose_pipeline
+from .compiled import Compiled
+from .driver import compile_matmul, level_and_target, read_spec
 from .levels import is_kernel
 from .schedule.any_size.buckets import Bucket, buckets_of
 from .schedule.kinds.thread_schedule import is_by_threads
 from .schedule.kinds.warp_schedule import is_by_warps
 from .schedule.search.choice import target_for
+from .sources import Source, loaded_source
 from .spec import BATCH_HINT, ROWS_HINT, MatmulSpec, depth_hint
 
 

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..dialects.context import lent_context, one_thread_at_a_time
 from ..dialects.errors import CompileError, OptionError
 from ..dialects.mlir import ir, llvm_ir_of
-from ..dialects.mma_units import ADDED
 from ..dialects.target import find_target
-from ..dialects.tile import MatmulOp
-from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, PassLog, target_of, use_mma, walk
+from ..passes.base import MMA_ATTRIBUTE, PassLog, target_of
 from ..passes.dynamic_rows import bound_rows
 from ..passes.math_policy import ask_for_math
 from ..passes.schedule.ping_pong import AGENTS
-from .argument_layout import lay_out, read_arguments, tell_arguments, tell_gaps
-from .argument_shapes import reshape_arguments
+from .argument_layout import tell_arguments
 from .backend import assemble, emit_ptx
+from .chosen_pipeline import choose_pipeline
 from .compiled import Compiled, complete_manifest
-from .importers.file_kinds import EXPORTED
-from .importers.linalg_text import LinalgText
-from .importers.mlir_files import read_mlir
-from .importers.source_text import check_text
-from .importers.torch_module import read_exported
 from .ir_text import short_text
-from .levels import check_alone, is_kernel, level_of, settle_target
+from .levels import is_kernel, level_of
 from .lowered import launch_of
 from .normalized_spec import spec_of
 from .origins import OriginMarker, keep_origins
@@ -41,23 +31,14 @@ from .pipeline import (
     check_program,
     complete_pipeline,
     mlir_errors,
-    parse_module,
     run_passes,
 )
-from .schedule.kinds.lane_schedule import is_by_lanes, lane_schedule
-from .schedule.kinds.thread_schedule import is_by_threads, thread_schedule
-from .schedule.kinds.warp_schedule import is_by_warps, warp_schedule
-from .schedule.problem import Problem
-from .schedule.search.choice import choose_schedule, in_order, target_for
-from .schedule.short_steps import passes_of
-from .schedule.tuned_pipelines import tuned_pipeline
+from .schedule.kinds.thread_schedule import thread_schedule
+from .sources import Source, blamed_on, import_source, loaded_source, open_source
 from .spec import MatmulSpec
-from .spec.kernel_name import kernel_name
 from .stages import timed
 
-IMPORTED = "func.func @main("
 KINDS = ("mlir", "llvm", "ptx", "cubin")
-Source = MatmulSpec | Path | LinalgText
 
 
 @one_thread_at_a_time
@@ -82,7 +63,7 @@ def compile_matmul(
         it goes on from there.
     target: the chip, or a GPU (`dialects.target.GPUS`) whose chip it is and for which the schedule
         is chosen; by default the chip that the file names, else sm_100a.
-    pipeline, preset: the passes as text, or the name of a preset. Without them `choose_schedule`
+    pipeline, preset: the passes as text, or the name of a preset. Without them `choose_pipeline`
         chooses, except that a kernel is lowered as it is.
     stop_after: leaves out the passes after this one, except the lowering.
     observer: hears of each pass by a `PassEvent`, behind it.
@@ -102,9 +83,9 @@ def compile_matmul(
     source = loaded_source(source, target)
     lower = until != "mlir" or stop_after is None
     stages: list[tuple[str, float]] = []
-    with _context(stages), ir.Location.unknown(), _Blame(source):
+    with _context(stages), ir.Location.unknown(), blamed_on(source):
         with timed(stages, "import"):
-            module, level, source, target = _begin(source, target)
+            module, level, source, target = open_source(source, target)
             _ask(module, math, rows)
         observer = OriginMarker(module, observer) if origins else observer
         log = PassLog(places=not isinstance(source, MatmulSpec))
@@ -148,8 +129,8 @@ def plan_passes(
     """The passes that `compile_matmul` runs with these arguments, the lowering included."""
     gpu = _gpu_of(target)
     source = loaded_source(source, target)
-    with lent_context(), ir.Location.unknown(), _Blame(source):
-        module, level, source, target = _begin(source, target)
+    with lent_context(), ir.Location.unknown(), blamed_on(source):
+        module, level, source, target = open_source(source, target)
         before = short_text(module)
         if pipeline is None and preset is None and not is_kernel(level):
             pipeline = _choose(source, module, level, gpu or target, PassLog(), [], None)
@@ -160,8 +141,34 @@ def plan_passes(
 def imported_ir(source: Source, target: str | None = None) -> str:
     """The IR of a source before any pass has run, as `compile_matmul` begins with it."""
     source = loaded_source(source, target)
-    with lent_context(), ir.Location.unknown(), _Blame(source):
-        return short_text(_begin(source, target)[0])
+    with lent_context(), ir.Location.unknown(), blamed_on(source):
+        return short_text(open_source(source, target).module)
+
+
+@one_thread_at_a_time
+def level_and_target(source: Source, target: str | None) -> tuple[str | None, str]:
+    """The pass that a source is through, None for linalg; the chip or GPU that is asked for, or the
+    chip that the source names, or the default."""
+    source = loaded_source(source, target)
+    with lent_context(), ir.Location.unknown(), blamed_on(source):
+        opened = open_source(source, target)
+        return opened.level, target or opened.chip
+
+
+@one_thread_at_a_time
+def read_spec(source: Source, target: str = "sm_100a") -> MatmulSpec:
+    """The matmul of a spec or of linalg, as `target` reads it. Refuses a kernel."""
+    source = loaded_source(source, target)
+    if isinstance(source, MatmulSpec):
+        return source
+    with lent_context(), ir.Location.unknown():
+        module = import_source(source)
+        level = level_of(module)
+        if is_kernel(level):
+            rule = "a schedule can be chosen for linalg and tile.matmul"
+            raise CompileError(f"{rule}, got a kernel, which has one", source.name)
+        run_passes(module, [] if level else [PassCall(FIRST)], PassLog())
+        return spec_of(module)
 
 
 def _ask(module: ir.Module, math: str | None, rows: tuple[int, int] | None) -> None:
@@ -177,85 +184,12 @@ def _gpu_of(target: str | None) -> str:
     return find_target(target).gpu if target is not None else ""
 
 
-def _begin(
-    source: MatmulSpec | LinalgText, target: str | None
-) -> tuple[ir.Module, str | None, MatmulSpec | LinalgText, str]:
-    """The module, how far it has come, the source with what it says of arguments, and the chip."""
-    module, level = _import(source), None
-    if isinstance(source, LinalgText) and source.is_file:
-        level = level_of(module)
-        check_alone(module, level)
-        source = read_arguments(module, source) if level else source
-    chip = settle_target(module, level, target)
-    if isinstance(source, LinalgText) and source.has_two_levels(chip):
-        use_mma(module, ADDED)
-    return module, level, source, chip
-
-
-class _Blame:
-    """Context manager: errors of a spec lose the location in the module that we wrote for it."""
-
-    def __init__(self, source: Source):
-        self.from_spec = isinstance(source, MatmulSpec)
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
-        if self.from_spec and isinstance(error, CompileError) and error.location:
-            raise CompileError(error.message) from error
-
-
 @contextmanager
 def _context(stages: list[tuple[str, float]]) -> Iterator[None]:
     start = time.perf_counter()
     with lent_context():
         stages.append(("context", time.perf_counter() - start))
         yield
-
-
-def loaded_source(source: Source, target: str | None) -> MatmulSpec | LinalgText:
-    """The spec, or a text: that of a file, or of a module with its arguments laid out."""
-    if isinstance(source, MatmulSpec):
-        return source
-    if isinstance(source, Path):
-        source = (
-            read_exported(source)
-            if source.suffix == EXPORTED
-            else LinalgText(read_mlir(source), str(source), is_file=True)
-        )
-    target = target or DEFAULT_TARGET
-    source.check_sums(target)
-    return _laid_out(source, target) if source.arguments and not source.turned else source
-
-
-@one_thread_at_a_time
-def _laid_out(source: LinalgText, target: str) -> LinalgText:
-    """The text of a torch module for a kernel that reads its arguments as they best lie."""
-    with lent_context(), ir.Location.unknown():
-        module = _import(source)
-        source = tell_gaps(reshape_arguments(source, module), module)
-        normalized = _import(source)
-        run_passes(normalized, [PassCall(FIRST)], PassLog())
-        return _named(lay_out(source, module, normalized, target), normalized)
-
-
-def _named(source: LinalgText, normalized: ir.Module) -> LinalgText:
-    """The text of a torch module with its product's name for that which the importer gives all."""
-    (matmul,) = walk(normalized, MatmulOp)
-    ops = [op.operation.name for op in matmul.epilogue.blocks[0].operations]
-    name = kernel_name(spec_of(normalized), ops)
-    return replace(source, text=source.text.replace(IMPORTED, f"func.func @{name}(", 1))
-
-
-def _import(source: MatmulSpec | LinalgText) -> ir.Module:
-    if isinstance(source, MatmulSpec):
-        return ir.Module.parse(source.mlir_text())
-    if source.is_file:
-        return parse_module(source.text, source.name)
-    check_text(source.text, source.name)
-    with mlir_errors(source.name):
-        return ir.Module.parse(source.text)
 
 
 def _choose(
@@ -280,67 +214,6 @@ def _choose(
             return thread_schedule(spec, find_target(target)).pipeline()
         names_mma = MMA_ATTRIBUTE in module.operation.attributes
         return choose_pipeline(spec, target, by_lanes=not names_mma)
-
-
-@one_thread_at_a_time
-def level_and_target(source: Source, target: str | None) -> tuple[str | None, str]:
-    """The pass that a source is through, None for linalg; the chip or GPU that is asked for, or the
-    chip that the source names, or the default."""
-    source = loaded_source(source, target)
-    with lent_context(), ir.Location.unknown(), _Blame(source):
-        _, level, _, chip = _begin(source, target)
-        return level, target or chip
-
-
-def read_spec(source: Source, target: str = "sm_100a") -> MatmulSpec:
-    """The matmul of a spec or of linalg, as `target` reads it."""
-    source = loaded_source(source, target)
-    return source if isinstance(source, MatmulSpec) else _normalized(source, spec_of)
-
-
-@one_thread_at_a_time
-def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
-    """What `read` finds in the normalized module."""
-    with lent_context(), ir.Location.unknown():
-        module = _import(source)
-        level = level_of(module)
-        if is_kernel(level):
-            rule = (
-                "a schedule can be chosen for linalg and tile.matmul, got a kernel, which has one"
-            )
-            raise CompileError(rule, source.name)
-        run_passes(module, [] if level else [PassCall(FIRST)], PassLog())
-        return read(module)
-
-
-@functools.lru_cache(4096)
-def choose_pipeline(spec: MatmulSpec, target: str, by_lanes: bool = True) -> str:
-    """The pipeline of the schedule that was measured, or that the estimates favour (`tilewright
-    explain schedule`).
-
-    by_lanes: whether threads may multiply by themselves, where a tensor core could.
-    """
-    measured = tuned_pipeline(spec, find_target(target)) if by_lanes else None
-    if measured is not None:
-        return measured.pipeline()
-    if spec.is_scaled:
-        from .schedule.kinds.scaled_schedule import scaled_schedule  # here: few kernels need it
-
-        return scaled_schedule(spec, find_target(target)).pipeline()
-    if is_by_threads(spec):
-        return thread_schedule(spec, find_target(target)).pipeline()
-    used = target_for(spec, target)
-    if spec.has_weights:
-        from .schedule.kinds.weight_schedule import weight_schedule
-
-        return weight_schedule(spec, used).pipeline()
-    if is_by_warps(used):
-        return warp_schedule(spec, used).pipeline()
-    if by_lanes and is_by_lanes(spec, used):
-        return lane_schedule(spec, used).pipeline()
-    schedule = choose_schedule(spec, used)
-    ordered = in_order(schedule, used) if spec.ordered else schedule
-    return passes_of(Problem.of(spec, used), ordered, used)
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

@@ -71,11 +71,12 @@ def judge_problem(problem: Problem, seed: int, pipeline: str | None = None) -> O
 
 
 def _compiled(text: str, target: str, pipeline: str | None) -> Any:
-    from tilewright.compiler import driver
+    from tilewright.compiler.driver import compile_matmul
+    from tilewright.compiler.importers.linalg_text import LinalgText
 
     with without_ptxas():
-        source = driver.LinalgText(text, "random.mlir")
-        return driver.compile_matmul(source, target=target, pipeline=pipeline)
+        source = LinalgText(text, "random.mlir")
+        return compile_matmul(source, target=target, pipeline=pipeline)
 
 
 @contextmanager

@@ -94,7 +94,7 @@ def _split(draw: random.Random) -> tuple[dict[str, Any], str]:
 
 def judge(seed: int) -> Outcome:
     """Go on from each pass of the whole pipeline of a case, or of a drawn prefix of it."""
-    from tilewright.compiler.driver import LinalgText
+    from tilewright.compiler.importers.linalg_text import LinalgText
     from tilewright.compiler.spec import MatmulSpec
     from tilewright.dialects.errors import CompileError
 

@@ -9,18 +9,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ....dialects.dtypes import SCALED_FORMATS
-from ....dialects.epilogue import NO_FUNCTION
 from ....dialects.errors import OptionError
-from ....runtime.math_policies import POLICIES
 from ....runtime.tracing import is_traced, is_watched
 from ..kernels.lookup import (
     BOTH,
-    DEPTH,
     OF_STACKS,
     ROWS,
-    STACKS,
-    How,
     differentiates,
     is_seen_by_torch,
     multiply,
@@ -30,16 +24,20 @@ from ..kernels.lookup import (
     seen,
 )
 from ..operands.leading_dims import flattened, has_leading_dims, is_stack, rows_of, stacks_of
-from ..operands.operands import check_dense, check_operands, check_options, operand_of, result_type
+from ..operands.operands import check_dense, check_options
 from ..operands.placement import NO_GAPS, gaps_of, is_column_major
-from ..operands.precision import check_precision
-from .quantized_product import is_format
-
-NO_STACK = (
-    "matmul: b must be a stack of matrices with batch='dynamic', got {}; "
-    "take m='dynamic' where all share b"
+from .matmul_options import (
+    ASKED,
+    NO_STACK,
+    check_call,
+    check_plain,
+    check_quantized,
+    how_of,
+    of_any_batch,
+    of_any_depth,
+    options_of,
 )
-ASKED = ("out_dtype", "target", "pipeline", "preset", "m", "precision")
+from .quantized_product import is_format
 
 
 def matmul(
@@ -119,49 +117,26 @@ def matmul(
     Raises CompileError if the product cannot be compiled, DeviceError if it cannot be launched.
     """
     if k is not None:
-        m = _of_any_depth(k, m or batch, out_dtype, epilogue)
+        m = of_any_depth(k, m or batch, out_dtype, epilogue)
     elif batch is not None:
-        m = _of_any_batch(b, batch, m, out_dtype)
+        m = of_any_batch(b, batch, m, out_dtype)
     asked = out_dtype, target, pipeline, preset, m, precision
     if epilogue is None and math is None and not scale_rounding and type(operands) is tuple:
         known = None if operands else _again(a, b, out, asked)
         if known is not None:
             return known
     check_dense("matmul", a=a, b=b, out=out)
-    _check_call(a, out, asked, math, epilogue, operands)
+    check_call(a, out, asked, math, epilogue, operands)
     if is_format(out_dtype) or scale_rounding:
         return _quantized(a, b, out, asked, scale_rounding, math, epilogue, operands)
     if m not in (None, ROWS) and batch is None and k is None:
         raise OptionError(f"matmul: m must be 'dynamic', got {m!r}; leave it out")
     if epilogue is not None:
         return _fused(a, b, out, asked, math, epilogue, operands)
-    _check_plain(b, operands)
+    check_plain(b, operands)
     if is_column_major(out):
         return _column_major(a, b, out, asked, batch)
     return _plain(a, b, out, asked)
-
-
-def _check_call(
-    a: Any,
-    out: Any,
-    asked: tuple[Any, ...],
-    math: str | None,
-    epilogue: Callable[..., Any] | None,
-    operands: Sequence[Any],
-) -> None:
-    """Refuse what no call takes, whatever its product."""
-    check_options("matmul", **_options(asked))
-    *_, precision = asked
-    if precision is not None:
-        check_precision(a, precision)
-    if math not in (None, *POLICIES):
-        raise OptionError(
-            f"matmul: math must be {' or '.join(POLICIES)}, got {math!r}; leave it out"
-        )
-    if math is not None and epilogue is None:
-        raise OptionError(f"matmul: {NO_FUNCTION}")
-    check_operands("matmul", operands)
-    _check_out(out)
 
 
 def _quantized(
@@ -175,26 +150,12 @@ def _quantized(
     operands: Sequence[Any],
 ) -> Any:
     """The product as blocks with scales."""
-    out_dtype, target, pipeline, preset, m, precision = asked
-    _check_quantized(out_dtype, m, epilogue, operands)
-    named = target or "", pipeline or "", preset or ""
-    how = How(out_dtype, *named, "", scale_rounding, math or "")
+    out_dtype, *_, m, _ = asked
+    check_quantized(out_dtype, m, epilogue, operands)
     from .quantized import multiply_quantized
 
-    how = how._replace(precision=precision or "")
+    how = how_of(asked)._replace(scale_rounding=scale_rounding, math=math or "")
     return multiply_quantized(a, b, out, how, epilogue, operands)
-
-
-def _check_plain(b: Any, operands: Sequence[Any]) -> None:
-    """Refuse what only an epilogue reads."""
-    if isinstance(b, tuple | list):
-        for each in b:
-            operand_of("b", each)
-        raise OptionError(
-            "matmul: two b are for an epilogue of both sums, got none; pass epilogue="
-        )
-    if len(operands):
-        raise OptionError("matmul: operands are those of an epilogue, got none; pass epilogue=")
 
 
 def _column_major(a: Any, b: Any, out: Any, asked: tuple[Any, ...], batch: str | None) -> Any:
@@ -205,24 +166,22 @@ def _column_major(a: Any, b: Any, out: Any, asked: tuple[Any, ...], batch: str |
     if batch is not None and not has_leading_dims(a):
         rule = "out must be row-major with batch='dynamic' where all share a"
         raise OptionError(f"matmul: {rule}, got column-major; leave batch out")
-    matmul(b, a, out=out.swapaxes(-1, -2), **_options(asked))
+    matmul(b, a, out=out.swapaxes(-1, -2), **options_of(asked))
     return out
 
 
 def _plain(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
     """The product alone: by the kernel of a call like it, of matrices, of stacks or of rows."""
-    out_dtype, target, pipeline, preset, m, precision = asked
     plain = out is None or gaps_of(out) == NO_GAPS
     kernel = recall(a, b, asked) if plain and not is_traced() else None
     if kernel is not None:
         return kernel(a, b, out=out)
+    how = how_of(asked)
     if has_leading_dims(b):
-        if not is_stack(a, b, m in OF_STACKS):
+        if not is_stack(a, b, how.m in OF_STACKS):
             return _of_stacks(a, b, out, asked)
     elif has_leading_dims(a):
         return _of_rows(a, b, out, asked)
-    how = How(result_type(out_dtype), target or "", pipeline or "", preset or "", m or "")
-    how = how._replace(precision=precision or "")
     if is_seen_by_torch(a, b):
         from .matmul_operator import product
 
@@ -245,7 +204,7 @@ def _again(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
             return out if relaunched(a, b, out, asked) else None
         known = seen(a, b, asked)
     except TypeError:  # of a list, which has no hash
-        check_options("matmul", **_options(asked))
+        check_options("matmul", **options_of(asked))
         raise
     except RuntimeError:  # of a nested tensor, which has no shape
         check_dense("matmul", a=a, b=b)
@@ -258,31 +217,6 @@ def _again(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
 
     _, target, _, _, m, precision = asked
     return again(a, b, known.kernel, target or "", precision or "", m or "")
-
-
-def _check_out(out: Any) -> None:
-    """Refuse outputs that torch would have to differentiate."""
-    given = out if isinstance(out, tuple | list) else (out,)
-    wanting = [each for each in given if getattr(each, "requires_grad", False)]
-    if wanting and sys.modules["torch"].is_grad_enabled():
-        raise OptionError("matmul: out must not require gradients, got one that does; drop out=")
-
-
-def _check_quantized(
-    out_dtype: Any, m: Any, epilogue: Callable[..., Any] | None, operands: Sequence[Any]
-) -> None:
-    """Refuse what does not go with a result that has scales of blocks."""
-    if not is_format(out_dtype):
-        known = ", ".join(SCALED_FORMATS)
-        rule = f"scale_rounding must come with an out_dtype of {known}"
-        raise OptionError(f"matmul: {rule}, got {out_dtype}; leave it out")
-    if m is not None:
-        raise OptionError(f"matmul: m must be None for a result of {out_dtype}, got {m!r}")
-    if epilogue is None and len(operands):
-        raise OptionError("matmul: operands are those of an epilogue, got none; pass epilogue=")
-    if epilogue is not None and not callable(epilogue):
-        got = type(epilogue).__name__
-        raise OptionError(f"matmul: epilogue must be a function of acc and operands, got {got}")
 
 
 def _fused(
@@ -300,19 +234,17 @@ def _fused(
     if not callable(epilogue):
         got = type(epilogue).__name__
         raise OptionError(f"matmul: epilogue must be a function of acc and operands, got {got}")
-    out_dtype, target, pipeline, preset, m, precision = asked
-    how = How(result_type(out_dtype), target or "", pipeline or "", preset or "", m or "")
-    how = how._replace(precision=precision or "", math=math or "")
+    how = how_of(asked)._replace(math=math or "")
     if not must_be_two_steps(a, b, operands):
         if any(map(is_column_major, out if isinstance(out, tuple | list) else (out,))):
             rule = "out must be row-major with an epilogue"
             raise OptionError(f"matmul: {rule}, got column-major; copy the result there")
-        if not m:
+        if not how.m:
             return multiply_fused(a, b, out, how, epilogue, operands)
         from .fused_rows import multiply_fused_rows
 
         return multiply_fused_rows(a, b, out, how, epilogue, operands)
-    options = {name: each for name, each in _options(asked).items() if name != ASKED[0]}
+    options = {name: each for name, each in options_of(asked).items() if name != ASKED[0]}
 
     def sums(dtype: str) -> list[Any]:
         if math and is_traced():  # for who fuses the function with the product
@@ -324,47 +256,9 @@ def _fused(
     return _into(out, two_steps(sums, epilogue, operands, a, how.out_dtype))
 
 
-def _options(asked: tuple[Any, ...]) -> dict[str, Any]:
-    options: dict[str, Any] = dict(zip(ASKED, asked, strict=True))
-    if options["m"] == DEPTH:
-        options |= {"m": None, "k": "dynamic"}
-    if options["m"] in OF_STACKS:
-        options |= {"m": ROWS if options["m"] == BOTH else None, "batch": "dynamic"}
-    return options
-
-
-def _of_any_depth(k: str, other: Any, out_dtype: Any, epilogue: Any) -> str:
-    """The size that is dynamic, as kernels are asked for it; refuses what has no such kernels."""
-    if k != "dynamic":
-        raise OptionError(f"matmul: k must be 'dynamic', got {k!r}; leave it out")
-    if other is not None:
-        raise OptionError("matmul: k must be dynamic alone, got m or batch too; leave one out")
-    if is_format(out_dtype) or epilogue is not None:
-        what = f"a result of {out_dtype}" if is_format(out_dtype) else "an epilogue"
-        raise OptionError(f"matmul: k must be None for {what}, got {k!r}; leave it out")
-    return DEPTH
-
-
-def _of_any_batch(b: Any, batch: str, m: Any, out_dtype: Any) -> str:
-    """The sizes that are dynamic, as kernels are asked for them; refuses what has no other
-    matrices."""
-    if batch != "dynamic":
-        raise OptionError(f"matmul: batch must be 'dynamic', got {batch!r}; leave it out")
-    if m not in (None, ROWS):
-        raise OptionError(f"matmul: m must be 'dynamic', got {m!r}; leave it out")
-    if is_format(out_dtype):
-        rule = f"batch must be None for a result of {out_dtype}"
-        raise OptionError(f"matmul: {rule}, got {batch!r}; leave it out")
-    check_dense("matmul", b=b)
-    if isinstance(b, tuple | list) or len(getattr(b, "shape", ())) < 3:
-        got = "a pair" if isinstance(b, tuple | list) else list(getattr(b, "shape", ()))
-        raise OptionError(NO_STACK.format(got))
-    return STACKS if m is None else BOTH
-
-
 def _of_rows(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
     """The product of all rows of `a` as one matrix."""
-    options = _options(asked)
+    options = options_of(asked)
     rows = rows_of("a", a)
     if out is None:
         c = matmul(rows, b, **options)
@@ -378,7 +272,7 @@ def _of_rows(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
 
 def _of_stacks(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
     """The products of a stack of several dims, as one of one."""
-    options = _options(asked)
+    options = options_of(asked)
     of_any = options.get("batch") == "dynamic"
     batch, left, right = stacks_of(a, b, of_any)
     if of_any and len(right.shape) == 2:

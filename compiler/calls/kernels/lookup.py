@@ -21,7 +21,7 @@ from ....runtime.launch.kernel import Kernel
 from ....runtime.launch.loading import open_kernel
 from ....runtime.operands.dlpack import gpu_of
 from ....runtime.tracing import is_traced, is_watched
-from ...driver import choose_pipeline
+from ...chosen_pipeline import choose_pipeline
 from ...pipeline import complete_pipeline
 from ...schedule.any_size.buckets import Bucket
 from ...spec import MatmulSpec

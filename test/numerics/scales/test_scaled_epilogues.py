@@ -6,7 +6,8 @@ from fuzz_linalg import judge_problem
 from random_linalg import Problem
 from scaled_linalg import scaled_text
 
-from tilewright.compiler.driver import LinalgText, choose_pipeline, read_spec
+from tilewright.compiler.driver import choose_pipeline, read_spec
+from tilewright.compiler.importers.linalg_text import LinalgText
 
 M, N = 140, 104
 SUMS, C = f"tensor<{M}x{N}xf32>", f"tensor<{M}x{N}xbf16>"

@@ -8,7 +8,8 @@ from fuzz_linalg import judge_problem
 from random_linalg import Problem
 from scaled_linalg import FORMS, scaled_text
 
-from tilewright.compiler.driver import LinalgText, compile_matmul
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.dialects.errors import CompileError
 
 PRODUCTS = (

@@ -1,0 +1,120 @@
+"""Sources: what is to be compiled, read as a module of MLIR and with what it says of arguments.
+
+A source is a `MatmulSpec`, which is written as linalg; a `LinalgText`, which holds MLIR, of a torch
+module as its importer wrote it; or the path of an .mlir or .pt2 file. A text may have been through
+some passes; its level is the last of them (`compiler/levels.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from ..dialects.context import lent_context, one_thread_at_a_time
+from ..dialects.errors import CompileError
+from ..dialects.mlir import ir
+from ..dialects.mma_units import ADDED
+from ..dialects.tile import MatmulOp
+from ..passes.base import DEFAULT_TARGET, PassLog, use_mma, walk
+from .argument_layout import lay_out, read_arguments, tell_gaps
+from .argument_shapes import reshape_arguments
+from .importers.file_kinds import EXPORTED
+from .importers.linalg_text import LinalgText
+from .importers.mlir_files import read_mlir
+from .importers.source_text import check_text
+from .importers.torch_module import read_exported
+from .levels import check_alone, level_of, settle_target
+from .normalized_spec import spec_of
+from .pipeline import FIRST, PassCall, mlir_errors, parse_module, run_passes
+from .spec import MatmulSpec
+from .spec.kernel_name import kernel_name
+
+IMPORTED = "func.func @main("
+"""How torch's importer names every function."""
+Source = MatmulSpec | Path | LinalgText
+
+
+def loaded_source(source: Source, target: str | None) -> MatmulSpec | LinalgText:
+    """The spec, or a text: that of a file, or of a module with its arguments laid out."""
+    if isinstance(source, MatmulSpec):
+        return source
+    if isinstance(source, Path):
+        source = (
+            read_exported(source)
+            if source.suffix == EXPORTED
+            else LinalgText(read_mlir(source), str(source), is_file=True)
+        )
+    target = target or DEFAULT_TARGET
+    source.check_sums(target)
+    return _laid_out(source, target) if source.arguments and not source.turned else source
+
+
+@one_thread_at_a_time
+def _laid_out(source: LinalgText, target: str) -> LinalgText:
+    """The text of a torch module for a kernel that reads its arguments as they best lie."""
+    with lent_context(), ir.Location.unknown():
+        module = import_source(source)
+        source = tell_gaps(reshape_arguments(source, module), module)
+        normalized = import_source(source)
+        run_passes(normalized, [PassCall(FIRST)], PassLog())
+        return _named(lay_out(source, module, normalized, target), normalized)
+
+
+def _named(source: LinalgText, normalized: ir.Module) -> LinalgText:
+    """The text of a torch module with its product's name for that which the importer gives all."""
+    (matmul,) = walk(normalized, MatmulOp)
+    ops = [op.operation.name for op in matmul.epilogue.blocks[0].operations]
+    name = kernel_name(spec_of(normalized), ops)
+    return replace(source, text=source.text.replace(IMPORTED, f"func.func @{name}(", 1))
+
+
+def import_source(source: MatmulSpec | LinalgText) -> ir.Module:
+    """The module of a source, as it is written."""
+    if isinstance(source, MatmulSpec):
+        return ir.Module.parse(source.mlir_text())
+    if source.is_file:
+        return parse_module(source.text, source.name)
+    check_text(source.text, source.name)
+    with mlir_errors(source.name):
+        return ir.Module.parse(source.text)
+
+
+class OpenedSource(NamedTuple):
+    """A source as the pipeline begins with it.
+
+    level: the last pass that it has been through, None for linalg.
+    source: as it was given, of a text with what the module says of its arguments.
+    chip: the one that was asked for, that the text names, or the default.
+    """
+
+    module: ir.Module
+    level: str | None
+    source: MatmulSpec | LinalgText
+    chip: str
+
+
+def open_source(source: MatmulSpec | LinalgText, target: str | None) -> OpenedSource:
+    """Read a source that `loaded_source` gave. Raises `CompileError` where passes refuse it."""
+    module, level = import_source(source), None
+    if isinstance(source, LinalgText) and source.is_file:
+        level = level_of(module)
+        check_alone(module, level)
+        source = read_arguments(module, source) if level else source
+    chip = settle_target(module, level, target)
+    if isinstance(source, LinalgText) and source.has_two_levels(chip):
+        use_mma(module, ADDED)
+    return OpenedSource(module, level, source, chip)
+
+
+@contextmanager
+def blamed_on(source: Source) -> Iterator[None]:
+    """Errors of a spec lose their location, which is one in the module that we wrote for it."""
+    try:
+        yield
+    except CompileError as error:
+        if isinstance(source, MatmulSpec) and error.location:
+            raise CompileError(error.message) from error
+        raise
