@@ -33,8 +33,7 @@ from ..passes.base import (
 )
 from ..passes.linalg.accepted_ops import MODULE, READ, check_attributes
 
-ORDER = {name: number for number, name in enumerate(PASSES)}
-KERNEL = ORDER["tiling"]
+FIRST_OF_KERNELS = "tiling"
 OF_MODULE = {**MODULE, ARGUMENTS_ATTRIBUTE: READ}
 OF_LOWERED = {
     name: use
@@ -49,12 +48,17 @@ def level_of(module: ir.Module) -> str | None:
     """The last pass of the pipeline whose ops the module holds; None for linalg."""
     names = {op.operation.name for op in operations(module.operation)}
     passes = [_MAKERS[name] for name in names & _MAKERS.keys()]
-    return max(passes, key=ORDER.__getitem__, default=None)
+    return max(passes, key=_place, default=None)
+
+
+def _place(name: str) -> int:
+    """Where a pass stands in the order of all; behind them where somebody has added it since."""
+    return list(PASSES).index(name)
 
 
 def is_kernel(level: str | None) -> bool:
     """Whether the module is a kernel, whose schedule somebody has chosen, for one chip."""
-    return level is not None and ORDER[level] >= KERNEL
+    return level is not None and _place(level) >= _place(FIRST_OF_KERNELS)
 
 
 def is_lowering(name: str) -> bool:
@@ -64,7 +68,7 @@ def is_lowering(name: str) -> bool:
 
 def is_left(name: str, level: str | None) -> bool:
     """Whether a pass may still run on a module of that level."""
-    return level is None or ORDER[name] > ORDER[level]
+    return level is None or _place(name) > _place(level)
 
 
 def check_left(names: list[str], level: str | None) -> None:
@@ -76,7 +80,7 @@ def check_left(names: list[str], level: str | None) -> None:
             raise OptionError(f"{rule}, got it behind; exchange them")
         lowered = lowered or (name if is_lowering(name) else "")
         if not is_left(name, level):
-            left = ", ".join(each for each in ORDER if is_left(each, level)) or "none"
+            left = ", ".join(each for each in PASSES if is_left(each, level)) or "none"
             raise OptionError(
                 f"pipeline: a module that is through {level} takes passes that come after it "
                 f"({left}), got {name}; leave it out"

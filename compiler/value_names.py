@@ -8,7 +8,7 @@ from typing import Any
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
 from ..dialects.tile.scales import ALL_MMAS
-from ..passes.base import defining_op, operations
+from ..passes.base import operations
 
 NAME_CHARACTERS = 32
 OURS = ("tile", "pipe", "sm")
@@ -101,8 +101,8 @@ class _Names:
         if op.name == "pipe.tile":
             return _of_slot(op, "index", "tile")
         if op.name == "sm.operand":
-            base = ir.OpResult(op.operands[1]).owner.operation
-            return _of_slot(base, "tile", "operand")
+            base = _maker(op.operands[1], "sm.base_descriptor")
+            return _of_slot(base, "tile", "operand") if base is not None else "operand"
         if op.name == "sm.base_descriptor":
             return _of_slot(op, "tile", "base")
         if op.name == "arith.cmpi":
@@ -127,8 +127,16 @@ def _of_pipe(op: ir.Operation) -> str:
 
 def _of_barrier(op: ir.Operation) -> str:
     """What it tells of a slot: full, empty."""
-    label = ir.StringAttr(defining_op(op.operands[0]).label).value
+    barriers = _maker(op.operands[0], "sm.barriers")
+    label = _short(barriers.attributes["label"]) if barriers is not None else ""
     return label.rpartition(".")[2] or "barrier"
+
+
+def _maker(value: ir.Value, name: str) -> ir.Operation | None:
+    """The op that a value comes from, if it is of that name."""
+    owner = value.owner
+    is_op = isinstance(owner, ir.Operation | ir.OpView)
+    return owner.operation if is_op and owner.operation.name == name else None
 
 
 def _of_slot(op: ir.Operation, number: str, what: str) -> str:

@@ -98,3 +98,12 @@ def test_long_text_is_mlirs_own():
     source = MatmulSpec(64, 64, 64).mlir_text()
     text = run_passes_on_text(source, "-", "normalize,tiling", long=True)
     assert "%arg0" in text and "!acc" not in text
+
+
+def test_a_barrier_of_mbarriers_from_elsewhere_has_a_name_too():
+    text = """func.func @f(%barriers: !sm.mbarriers<2 : i64>, %index: i32) {
+      %0 = "sm.barrier"(%barriers, %index) : (!sm.mbarriers<2 : i64>, i32) -> !llvm.ptr<3>
+      return
+    }"""
+    with lent_context(), ir.Location.unknown():
+        assert '%barrier = "sm.barrier"(' in short_text(ir.Module.parse(text))
