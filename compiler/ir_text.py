@@ -30,7 +30,11 @@ def short_text(module: ir.Module) -> str:
     if LOWERED in tops:
         return str(module)
     named = name_values(module.operation)
-    text = named.get_asm(use_name_loc_as_prefix=True)
+    return shortened(named.get_asm(use_name_loc_as_prefix=True))
+
+
+def shortened(text: str) -> str:
+    """The text of a module, whose values have names, with aliases and short regions on a line."""
     return _joined(_with_aliases(_with_names(text)))
 
 

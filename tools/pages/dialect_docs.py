@@ -15,9 +15,11 @@ from ...dialects import pipe, sm, tile
 from ...dialects.mlir import ext, ir
 from ...passes.checks.pipes import pipes
 from .docstrings import details, summary
+from .op_examples import read_examples, shown
 from .page_folder import write_folder
 
 FOLDER = Path("docs/dialects")
+EXAMPLES = Path(__file__).parent.parent.parent / FOLDER / "examples"
 HEADER = """# The dialects
 
 A kernel goes through three dialects of ours on its way from linalg to NVVM:
@@ -36,8 +38,10 @@ is the [protocol of pipes](protocol.md).
 
 A page shows an op with its operands in parentheses, its attributes in braces, its results behind
 the arrow, and its regions in parentheses at the end. `?` marks what may be left out, `*` what may
-come several times, `any` a type that the op's verifier or its pass judges. In IR, ops stand in
-MLIR's generic form, as `"tile.mma"(%acc, %a, %b, %adds)`.
+come several times, `any` a type that the op's verifier or its pass judges. Below stands an example
+in IR, where ops have MLIR's generic form. Each is cut out of a kernel that the compiler makes, and
+is complete: `tilewright opt` reads and verifies it. What the op takes are arguments of a function,
+or the ops that must make it stand before it.
 """
 FOOTER = "Written by `python -m tilewright.tools.pages.dialect_docs`; a test compares them."
 DIALECTS = ((tile, tile.Tile), (pipe, pipe.Pipe), (sm, sm.Sm))
@@ -149,7 +153,9 @@ def _type(type_: Any) -> str:
 def _operation(operation: Any) -> str:
     name = operation.OPERATION_NAME
     form = f"```text\n{_signature(name, operation._fields)}\n```\n\n" if operation._fields else ""
-    return f"## `{name}`\n\n{form}{inspect.getdoc(operation)}"
+    example = read_examples(EXAMPLES).get(name)
+    shown_example = f"\n\n```mlir\n{shown(example)}\n```" if example else ""
+    return f"## `{name}`\n\n{form}{inspect.getdoc(operation)}{shown_example}"
 
 
 def _signature(name: str, fields: list[ext.FieldDef]) -> str:

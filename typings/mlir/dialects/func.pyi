@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 
-from ..ir import Block, FunctionType, InsertionPoint, OpView, Region, StringAttr, Type
+from ..ir import Block, FunctionType, InsertionPoint, OpView, Region, StringAttr, Type, Value
 
 class FuncOp(OpView):
     def __init__(
@@ -18,3 +18,7 @@ class FuncOp(OpView):
     def type(self) -> FunctionType: ...
     @property
     def entry_block(self) -> Block: ...
+    def add_entry_block(self) -> Block: ...
+
+class ReturnOp(OpView):
+    def __init__(self, operands: Sequence[Value]) -> None: ...
