@@ -45,7 +45,8 @@ def test_processes_share_the_kernels_with_this_one(fresh_cache, compiled_here):
         (child,) = workers._children
         bundles = workers.compile_all(jobs)
     assert list(bundles) == list(jobs) and child.returncode == 0
-    assert len(compiled_here) == 2 and len(list(fresh_cache.glob("*.zip"))) == 4
+    kept = {path.stem for path in fresh_cache.glob("*.zip")}
+    assert len(compiled_here) == 2 and kept >= set(jobs)
 
 
 def test_what_a_process_leaves_undone_is_compiled_here(fresh_cache, compiled_here, monkeypatch):
