@@ -2,33 +2,17 @@
 refused where it stands, and so is what MLIR's short form does not show."""
 
 import pytest
+from linalg_texts import FILL, MAP, PRODUCT, TENSOR, normalized, refusal, returned
 
 from tilewright.compiler.pipeline import run_passes_on_text
 from tilewright.dialects.errors import CompileError
 
-TENSOR = "tensor<64x64xf32>"
-MAP = "affine_map<(i, j) -> (i, j)>"
-PRODUCT = (
-    "linalg.matmul ins(%a, %b : tensor<64x32xbf16>, tensor<32x64xbf16>)"
-    f" outs(%init : {TENSOR}) -> {TENSOR}"
-)
-FILL = f"linalg.fill ins(%zero : f32) outs(%empty : {TENSOR}) -> {TENSOR}"
-HEAD = f"""func.func @f(%a: tensor<64x32xbf16>, %b: tensor<32x64xbf16>, %x: {TENSOR}) -> {TENSOR} {{
-  %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : {TENSOR}
-  %init = {FILL}
-  %sum = {PRODUCT}
-"""
 TAKES = "attributes must be"
 UNKNOWN = (
     "not one of the ops that a kernel is made of (docs/passes/normalize.md); "
     "compute it outside the kernel"
 )
 REGION = "its region must yield its input as it is; write it as a linalg.generic"
-
-
-def returned(name, ops=""):
-    return f"{HEAD}{ops}  return {name} : {TENSOR}\n}}\n"
 
 
 def whole(ops):
@@ -48,10 +32,6 @@ def generic(body, attributes="", iterators='"parallel", "parallel"'):
 
 def element(body):
     return generic(f"{body}\n    linalg.yield %v : f32")
-
-
-def normalized(text):
-    return run_passes_on_text(text, "-", "normalize")
 
 
 def product_of(first, second, region):
@@ -282,42 +262,6 @@ def test_licences_are_dropped_and_do_not_stop_a_kernel():
     assert "fastmath" not in found
 
 
-NAME = (
-    "the name must be of ASCII letters, digits, _ and $, and must not begin with a digit or be _ "
-    "or $ alone, got "
-)
-TAKEN = "the name must be none of PTX's own, WARP_SZ and dynamic_shared, got "
-
-
-@pytest.mark.parametrize(
-    ("name", "rule"),
-    [
-        ("", f"{NAME}''"),
-        ("größe", f"{NAME}'größe'"),
-        ("a b", f"{NAME}'a b'"),
-        ("a.b", f"{NAME}'a.b'"),
-        ("a-b", f"{NAME}'a-b'"),
-        ("%a", f"{NAME}'%a'"),
-        ("1a", f"{NAME}'1a'"),
-        ("_", f"{NAME}'_'"),
-        (r"a\00", f"{NAME}'a\\x00'"),
-        (r"a\22b", f"{NAME}'a\"b'"),
-        (r"a\0A", f"{NAME}'a\\n'"),
-        ("WARP_SZ", f"{TAKEN}'WARP_SZ'"),
-        ("dynamic_shared", f"{TAKEN}'dynamic_shared'"),
-        ("x" * 1025, f"the name must have up to 1024 characters, got 1025, '{'x' * 40}…'"),
-    ],
-)
-def test_names_that_no_ptx_kernel_can_have_are_refused(name, rule):
-    text = returned("%sum").replace("@f", f'@"{name}"')
-    assert refusal(text) == f"-:1:1: error: func.func: {rule}; rename the function"
-
-
-@pytest.mark.parametrize("name", ["add", "_1", "$x", "u32", "x" * 1024])
-def test_names_that_a_ptx_kernel_can_have_are_kept(name):
-    assert name in normalized(returned("%sum").replace("@f", f'@"{name}"'))
-
-
 def chain_of(count):
     ops = "".join(f"  %c{i + 1} = arith.addf %c{i}, %x : {TENSOR}\n" for i in range(count))
     return returned(f"%c{count}", ops.replace("%c0,", "%sum,"))
@@ -358,55 +302,3 @@ def test_arguments_in_any_order_reach_the_kernel(order):
     wanted = [f"{name}: {types[name]}" for name in order.split(", ")]
     text = returned("%sum").replace(", ".join(arguments), ", ".join(wanted))
     assert '"tile.kernel"' in run_passes_on_text(text, "-", "normalize,tiling")
-
-
-INTEGERS = """func.func @f(%a: tensor<64x32xi8>, %b: tensor<32x64xi8>) -> tensor<64x64xi32> {{
-  %zero = arith.constant 0 : i32
-  %empty = tensor.empty() : tensor<64x64xi32>
-  %init = linalg.fill ins(%zero : i32) outs(%empty : tensor<64x64xi32>) -> tensor<64x64xi32>
-  {first} %a : tensor<64x32xi8> to tensor<64x32xi16>
-  {second} %p : tensor<64x32xi16> to tensor<64x32xi24>
-  %sum = linalg.matmul {{cast = #linalg.type_fn<cast_{third}>}}
-    ins(%q, %b : tensor<64x32xi24>, tensor<32x64xi8>)
-    outs(%init : tensor<64x64xi32>) -> tensor<64x64xi32>
-  return %sum : tensor<64x64xi32>
-}}
-"""
-SIGNS = {"extsi": "signed", "extui": "unsigned"}
-
-
-@pytest.mark.parametrize("first", SIGNS)
-@pytest.mark.parametrize("second", SIGNS)
-@pytest.mark.parametrize("third", SIGNS)
-def test_integers_are_extended_with_one_sign(first, second, third):
-    """Compared with what the chain makes of every byte."""
-    text = INTEGERS.format(
-        first=f"%p = arith.{first}", second=f"%q = arith.{second}", third=SIGNS[third]
-    )
-    means = {tuple(chain(byte, first, second, third) for byte in range(256))}
-    single = {tuple(chain(byte, sign) for byte in range(256)): sign for sign in SIGNS}
-    if means <= single.keys():
-        element = {"extsi": "i8", "extui": "ui8"}[single[means.pop()]]
-        assert f"%arg0: tensor<64x32x{element}>" in normalized(text)
-    else:
-        assert refusal(text) == (
-            "-:7:10: error: linalg.matmul: A must be extended once, by extf, extsi or extui, "
-            f"got {first}, {second}, {third}; extend it by one op"
-        )
-
-
-def chain(byte, *extensions):
-    """What extensions from 8 to 16, 24 and 32 bits make of a byte, as 32 bits."""
-    value, bits = byte, 8
-    for extension in extensions:
-        wider = 32 if len(extensions) == 1 else bits + 8
-        if extension == "extsi" and value >> (bits - 1):
-            value |= (1 << wider) - (1 << bits)
-        bits = wider
-    return value
-
-
-def refusal(text):
-    with pytest.raises(CompileError) as caught:
-        normalized(text)
-    return str(caught.value)

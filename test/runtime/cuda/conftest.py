@@ -11,6 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from tilewright.runtime import Bundle
+from tilewright.runtime.bundles.bundle import seal
 from tilewright.runtime.operands.dlpack import _Tensor
 
 INVALID_VALUE = 1
@@ -348,3 +350,19 @@ def no_gpu():
 @pytest.fixture
 def recorded_enums():
     return ENUMS
+
+
+@pytest.fixture
+def bundle(manifest, ptx, cubin):
+    """A bundle of a small kernel."""
+    return Bundle(seal(manifest, ptx, cubin), ptx, cubin)
+
+
+@pytest.fixture
+def arrays(gpu_array):
+    """Arrays that its kernel takes, on the first GPU."""
+    return {
+        "a": gpu_array((6, 16), (16, 1)),
+        "b": gpu_array((4, 16), (1, 4)),
+        "c": gpu_array((6, 4), (4, 1), "f32"),
+    }
