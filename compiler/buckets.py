@@ -1,5 +1,5 @@
-"""Kernels for any M or batch, one for each of the schedules that share the numbers of rows, or of
-matrices; for any K one."""
+"""Kernels for any M, batch or K, one for each of the schedules that share the numbers of rows, of
+matrices, or of elements along K."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def compile_buckets(
     begin: Callable[[Bucket], None] | None = None,
     **options: Any,
 ) -> list[Compiled]:
-    """The kernels that share all M or batches, in the order of the fewest rows of each.
+    """The kernels that share all M, batches or K, in the order of the fewest rows of each.
 
-    source: a spec or linalg of any M or batch. begin: is called with each bucket before it is
+    source: a spec or linalg of any M, batch or K. begin: is called with each bucket before it is
     compiled. options: those of `compile_matmul` but a pipeline. Raises `CompileError`.
     """
     source = loaded_source(source, target)
@@ -56,10 +56,10 @@ def has_any_size(source: Source, target: str | None) -> bool:
 
 def buckets_for(source: Source, target: str) -> list[Bucket]:
     """Each kernel with its rows and passes; of threads and of warps one kernel does for all, and
-    of any K."""
+    of groups of any K."""
     spec = read_spec(source, target)
     used = None if is_by_threads(spec) else target_for(spec, target)
-    if used is None or is_by_warps(used) or spec.dynamic_k:
+    if used is None or is_by_warps(used) or (spec.dynamic_k and spec.groups):
         hints = {"m": ROWS_HINT, "batch": BATCH_HINT, "k": depth_hint(spec)}
         spec = replace(spec, **{name: hints[name] for name in spec.open_sizes})
         return [Bucket(spec, choose_pipeline(spec, target))]

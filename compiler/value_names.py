@@ -18,6 +18,7 @@ STEMS = {
     "tile.place": "ij",
     "tile.pair_rank": "rank",
     "tile.split_rank": "part",
+    "tile.split_start": "first",
     "pipe.acquire": "slot",
     "pipe.wait": "slot",
     "sm.read_position": "at",

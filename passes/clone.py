@@ -8,7 +8,7 @@ from typing import Any
 from ..dialects.mlir import arith, ir, scf
 from ..dialects.tile_types import integer
 
-GROUP_STEPS = "tile.group_steps"
+GROUP_STEPS, SPLIT_START = "tile.group_steps", "tile.split_start"
 PURE = (
     "tile.batch",
     "tile.ordered_batch",
@@ -25,6 +25,7 @@ PURE = (
     "tile.group_depth",
     "tile.group_columns",
     GROUP_STEPS,
+    SPLIT_START,
     "tile.tile_count",
     "tile.stack_tiles",
     "tile.counted_batch",

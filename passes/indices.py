@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import OtherTileOp
-from ..dialects.tile import CtaTileOp, KernelOp, PairRankOp, SplitRankOp
+from ..dialects.tile import CtaTileOp, KernelOp, PairRankOp, SplitRankOp, SplitStartOp
 from ..dialects.tile.batches import BatchOp
 from ..dialects.tile.groups import GroupOp, tiles_of_groups
 from ..dialects.tile.place import PlaceOp
 from ..dialects.tile_types import DYNAMIC, integers_of
-from .clone import constant_of, iterations_of
+from .clone import constant_of, group_steps_of, iterations_of
 
 PLACES = (CtaTileOp, PlaceOp, OtherTileOp, BatchOp, GroupOp, PairRankOp, SplitRankOp)
+STARTS = (*PLACES, SplitStartOp)
 
 
 class LinearForm(NamedTuple):
@@ -40,7 +41,7 @@ class LinearForm(NamedTuple):
 
 def linear_form(value: ir.Value) -> LinearForm | None:
     """The form of an index; None where it is no sum of multiples."""
-    if isinstance(value.owner, ir.Block) or isinstance(value.owner.opview, PLACES):
+    if isinstance(value.owner, ir.Block) or isinstance(value.owner.opview, STARTS):
         return LinearForm({value: 1})
     known = constant_of(value)
     if known is not None:
@@ -118,6 +119,8 @@ def _values(kernel: KernelOp, value: ir.Value) -> range | None:
             return range((op.tiles if value == op.row else op.count).value)
         if isinstance(op, GroupOp):
             return _values_of_group(op, value)
+        if isinstance(op, SplitStartOp):
+            return _values_of_start(kernel, op)
         if isinstance(op, CtaTileOp | PlaceOp | OtherTileOp):
             extents = integers_of(_all_tiles(kernel, op))
             return range(extents[ir.OpResult(value).result_number])
@@ -138,6 +141,12 @@ def _values_of_group(op: GroupOp, value: ir.Value) -> range | None:
     if value != op.row or op.extent.value == DYNAMIC:
         return None
     return range(tiles_of_groups(op.extent.value, 1, op.tile.value, op.together.value))
+
+
+def _values_of_start(kernel: KernelOp, op: SplitStartOp) -> range | None:
+    """The steps with which parts of K may begin."""
+    limit, parts = group_steps_of(op.steps), integers_of(kernel.grid)[2]
+    return None if limit is None else range((parts - 1) * limit.most.value + 1)
 
 
 def differs_along(value: ir.Value, axis: int) -> bool:

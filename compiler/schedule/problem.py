@@ -176,8 +176,8 @@ class Problem:
 
     def parts_refusal(self) -> str | None:
         """Why K is split over the grid for no tile, or None where it may be."""
-        if self.grouped or self.dynamic_k:
-            return "K is not split where rows or K are grouped, or K is any number"
+        if self.grouped:
+            return "K is not split where rows or K are grouped"
         if self.swapped:
             return "sums of rows that are columns of C are added up in clusters"
         if self.further_bytes or self.quantized or self.adds_products:

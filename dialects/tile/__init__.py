@@ -33,6 +33,7 @@
     tile.store        view[i*M + r, j*N + c] = f(acc[r,c]), dropped outside the view
     tile.staged_store view[i*M + r, j*N + c] = f(acc[r,c]) through shared memory
     tile.split_rank   which part of K this CTA sums: its place along z of those that share a tile
+    tile.split_start  the step along K with which that part begins, where a launch says K
     tile.reduced_store  view[i*M + r, j*N + c] = f(sum of the cluster's acc[r,c], in rank order)
     tile.gathered_store  the same of the grid's parts of K, which meet in a tile.workspace
     tile.write_unit   buffer[row, column + c] = outputs[c] of tile.apply_epilogue, also
@@ -96,6 +97,7 @@ from .parts import (
     GatheredStoreOp,
     ReducedStoreOp,
     SplitRankOp,
+    SplitStartOp,
 )
 from .program import (
     MMAS,
@@ -158,6 +160,7 @@ __all__ = [
     "PairRankOp",
     "ReducedStoreOp",
     "SplitRankOp",
+    "SplitStartOp",
     "StagedStoreOp",
     "StoreOp",
     "TensorMapOp",

@@ -1,6 +1,7 @@
 """Ops of `tile` for a K that is split: sums meet in the cluster, or over the grid in global memory.
 
     tile.split_rank      which part of K this CTA sums
+    tile.split_start     with which step along K it begins, of a K that a launch says
     tile.reduced_store   view[i*M + r, j*N + c] = f(sum over the cluster of acc[r,c], in rank order)
     tile.workspace       this tile's part of memory that the launch gives besides the arguments
     tile.gathered_store  view[i*M + r, j*N + c] = f(sum over the grid's parts of acc[r,c], in order)
@@ -22,6 +23,18 @@ class SplitRankOp(Tile.Operation, name="split_rank"):
     """`rank`: which part of K this CTA sums; the CTAs of the grid along z share one tile of C."""
 
     rank: ext.Result[ir.IndexType]
+
+
+class SplitStartOp(Tile.Operation, name="split_start"):
+    """`first = rank * steps`: the step along K with which this CTA's part of it begins.
+
+    Every part has as many `steps`, which a `tile.group_steps` counts; those past the end of K load
+    zeros.
+    """
+
+    rank: ext.Operand[ir.IndexType]
+    steps: ext.Operand[ir.IndexType]
+    first: ext.Result[ir.IndexType]
 
 
 class ReducedStoreOp(Tile.Operation, name="reduced_store"):

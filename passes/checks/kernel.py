@@ -53,6 +53,7 @@ from ...dialects.tile import (
     KernelOp,
     LoadOp,
     MatmulOp,
+    SplitStartOp,
     TmaGatherOp,
     TmaLoadOp,
     TmaMulticastOp,
@@ -114,7 +115,7 @@ LOADS = (LoadOp, TmaLoadOp, TmaGatherOp, TmaMulticastOp, CopyOp)
 PARTS = (
     BatchOp, CountedBatchOp, OrderedBatchOp, MatrixOp, TransposedOp, GroupOp, GroupRowsOp,
     GatheredRowsOp, GroupStartsOp,
-    GroupDepthOp, GroupColumnsOp, GroupStepsOp, GroupAtomsOp, GroupScalesOp,
+    GroupDepthOp, GroupColumnsOp, GroupStepsOp, GroupAtomsOp, GroupScalesOp, SplitStartOp,
 )  # fmt: skip
 ELEMENTS = (ElementOp, StagedElementOp, HeldElementOp)
 NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, *ELEMENTS, YieldOp)

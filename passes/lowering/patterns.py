@@ -18,6 +18,7 @@ from ...dialects.tile import (
     PairMmaOp,
     PairRankOp,
     SplitRankOp,
+    SplitStartOp,
     TensorMapOp,
 )
 from ...dialects.tile.blockwise import BlockwiseMmaOp
@@ -173,6 +174,7 @@ from .tiles.tiles import (
     lower_pair_rank,
     lower_place,
     lower_split_rank,
+    lower_split_start,
     lower_tile_count,
 )
 from .wgmma.added import await_added, hold_added_sums, lower_added_wgmma, lower_blockwise_wgmma
@@ -281,6 +283,7 @@ _TCGEN05: Lowerings = {
     PrefetchBoxesOp: lower_prefetch_boxes,
     PairRankOp: lower_pair_rank,
     SplitRankOp: lower_split_rank,
+    SplitStartOp: lower_split_start,
     sm.PositionOp: lower_position,
     sm.TallyOp: lower_tally,
     TileOp: lower_tile,

@@ -33,8 +33,9 @@ from ...dialects.mma_units import ISSUED
 from ...dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, TileOp
 from ...dialects.release_steps import releases_late
 from ...dialects.target import Target
-from ...dialects.tile import AwaitMmaOp, KernelOp, MmaOp
+from ...dialects.tile import AwaitMmaOp, KernelOp, MmaOp, SplitStartOp
 from ...dialects.tile.blockwise import BlockwiseMmaOp
+from ...dialects.tile.groups import GroupStepsOp
 from ...dialects.tile_types import SmemType, integer
 from ..base import PassLog, auto_option, many, parse_positive, refused, target_of, the_kernel, walk
 from ..clone import (
@@ -78,6 +79,7 @@ class Pipelining:
             stages = self._stages(kernel, create, target)
             _pipeline(create, stages, target)
             log.did(f"{many(stages, 'stage')} of {ring_slot_bytes(create)} bytes")
+        _keep_apart(kernel)
 
     def _stages(self, kernel: KernelOp, create: CreateOp, target: Target) -> int:
         slot = ring_slot_bytes(create)
@@ -92,6 +94,13 @@ class Pipelining:
                 f"over the {free} that {target.chip} has left; use stages={fitting} or fewer",
             )
         return self.stages
+
+
+def _keep_apart(kernel: KernelOp) -> None:
+    """Let parts of a K that a launch says begin as many steps apart as loops take at least."""
+    least = max((op.less.value + op.least.value for op in walk(kernel, GroupStepsOp)), default=1)
+    for start in walk(kernel, SplitStartOp):
+        start.steps.owner.attributes["least"] = integer(least)
 
 
 def self_filled(create: CreateOp, target: Target) -> bool:

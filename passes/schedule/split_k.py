@@ -19,6 +19,14 @@ different times:
     store %acc, %c[%i, %j] {epilogue}  →    gathered_store %acc, %partials, %arrivals, %c[%i, %j]
 
 The CTA that comes last at a tile adds up all its parts; nobody waits for another.
+
+Where a launch says K, the steps of a part are counted from it, of a depth of all parts together:
+
+    for %k in 0 .. group_steps %K, T   →    %each = group_steps %K, T * S
+                                            %part = split_start %rank, %each
+                                            for %k in 0 .. %each
+
+Parts that are left without K sum zeros.
 """
 
 from __future__ import annotations
@@ -40,11 +48,12 @@ from ...dialects.tile import (
     LoadOp,
     ReducedStoreOp,
     SplitRankOp,
+    SplitStartOp,
     StoreOp,
     TmaLoadOp,
 )
 from ...dialects.tile.blockwise import BlockwiseMmaOp
-from ...dialects.tile.groups import GroupDepthOp
+from ...dialects.tile.groups import GroupDepthOp, GroupStepsOp
 from ...dialects.tile.outputs import StoreGroupsOp
 from ...dialects.tile.parts import ANY, ZERO, GatheredStoreOp, WorkspaceOp
 from ...dialects.tile.quantized import StoreQuantizedOp
@@ -64,8 +73,8 @@ from ..base import (
     walk,
 )
 from ..batches import view_of_map
-from ..clone import constant_of, index_constant, iterations_of
-from ..dynamic_rows import has_dynamic_depth
+from ..clone import constant_of, group_steps_of, index_constant, iterations_of
+from ..dynamic_rows import DEPTH_MOST, has_dynamic_depth
 from ..groups import group_of
 from ..indices import linear_form
 from ..rings import used_shared_bytes
@@ -98,15 +107,16 @@ class SplitK:
         if group_of(kernel) is not None or walk(kernel, GroupDepthOp):
             what = "K" if group_of(kernel) is None else "rows"
             raise refused(kernel, f"split-k: {what} must be of one group, got groups; drop split-k")
-        if has_dynamic_depth(kernel):
-            rule = "split-k: K must be a number, got one that a launch says"
-            raise refused(kernel, f"{rule}; drop split-k")
         loop, store = _check_place(kernel)
         _check_steps(kernel, loop, self.parts)
         self._check_size(kernel, store, target_of(module))
-        each = self._steps_each(kernel, loop, log)
+        if has_dynamic_depth(kernel):
+            each, first = "any number of", _count_steps(kernel, loop, self.parts)
+        else:
+            each = self._steps_each(kernel, loop, log)
+            first = _known_steps(kernel, loop, each)
         self._spread(kernel)
-        _take_part(kernel, loop, each)
+        _take_part(loop, first)
         (_gather if self.over == GRID else _reduce)(kernel, store, self.parts)
         log.did(f"{self.parts} parts of {each} K steps{' over the grid' * (self.over == GRID)}")
 
@@ -240,14 +250,38 @@ def _check_load(load: Any, loop: scf.ForOp, steps: int, parts: int) -> None:
         )
 
 
-def _take_part(kernel: KernelOp, loop: scf.ForOp, each: int) -> None:
-    """Let the loop run over `each` steps, and load from this CTA's first on."""
+def _rank(kernel: KernelOp) -> ir.Value:
+    """Which part this CTA sums, emitted behind its place."""
     place = walk(kernel, CtaTileOp)[0]
     with ir.InsertionPoint.after(place.operation), place.location:
-        rank = SplitRankOp(rank=ir.IndexType.get()).rank
+        return SplitRankOp(rank=ir.IndexType.get()).rank
+
+
+def _known_steps(kernel: KernelOp, loop: scf.ForOp, each: int) -> ir.Value:
+    """Let the loop run over `each` steps; the first of this CTA's."""
+    rank = _rank(kernel)
     with ir.InsertionPoint(loop), loop.operation.location:
         first = arith.muli(rank, index_constant(each))
         loop.operation.operands[1] = index_constant(each)
+    return first
+
+
+def _count_steps(kernel: KernelOp, loop: scf.ForOp, parts: int) -> ir.Value:
+    """The same of a K that a launch says: a step of all parts is as deep as theirs together."""
+    rank, limit = _rank(kernel), group_steps_of(loop.upperBound)
+    depth = limit.depth.value * parts
+    sizes = {"depth": depth, "less": 0, "least": 1, "most": -(-DEPTH_MOST // depth)}
+    index = ir.IndexType.get()
+    with ir.InsertionPoint(loop), loop.operation.location:
+        how = {name: integer(size) for name, size in sizes.items()}
+        each = GroupStepsOp(count=limit.count, **how, steps=index).steps
+        loop.operation.operands[1] = each
+        limit.operation.erase()
+        return SplitStartOp(rank=rank, steps=each, first=index).first
+
+
+def _take_part(loop: scf.ForOp, first: ir.Value) -> None:
+    """Let the loop load from this CTA's first step on."""
     with ir.InsertionPoint.at_block_begin(loop.body), loop.operation.location:
         step = arith.addi(first, loop.induction_variable)
     for load in walk(loop, LoadOp | CopyOp | TmaLoadOp):

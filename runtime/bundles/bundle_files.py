@@ -23,7 +23,7 @@ from .manifest_fields import CUBIN_NAME, MANIFEST_NAME, PTX_NAME
 LIMITS_BYTES = {MANIFEST_NAME: 2**20, PTX_NAME: 64 * 2**20, CUBIN_NAME: 64 * 2**20}
 TOTAL_LIMIT_BYTES = sum(LIMITS_BYTES.values())
 ZIP_LIMIT_BYTES = TOTAL_LIMIT_BYTES + 2**20
-PREFIX = re.compile(r"^(m|batch|)[0-9]{1,10}\.")  # of the files of one of several kernels
+PREFIX = re.compile(r"^(m|batch|k|)[0-9]{1,10}\.")  # of the files of one of several kernels
 MOST_MEMBERS = 128
 DIRECTORY_LIMIT_BYTES = 64 * 2**10
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

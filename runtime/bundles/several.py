@@ -1,4 +1,5 @@
-"""A bundle of several kernels, each for some numbers of rows or matrices, that compute the same.
+"""A bundle of several kernels, each for some numbers of rows, matrices or elements along K, that
+compute the same.
 
     manifest.json       {"format", "schema": 5, "size": "m", "kernels": [{"least", "most"}, …],
                          "ranges": [{"least", "kernel"}, …], "hashes"}
@@ -23,7 +24,7 @@ from typing import Any
 from .manifest import FORMAT, BundleError, recompiled
 from .manifest_fields import MANIFEST_NAME
 from .schema import Integer, ListOf, OneOf, Record, Text
-from .sizes import OF_GRID, SIZE, STACK, is_dynamic, size_name, size_names, size_parameter
+from .sizes import OF_GRID, SIZE, SIZES, is_dynamic, size_name, size_names, size_parameter
 
 SCHEMA_OF_SEVERAL = 4
 SCHEMA_OF_RANGES = 5
@@ -37,7 +38,7 @@ _ROWS = Integer(1, ROWS_MOST)
 _FIELDS = {
     "format": OneOf((FORMAT,)),
     "schema": OneOf((SCHEMA_OF_SEVERAL, SCHEMA_OF_RANGES, SCHEMA_OF_BANDS)),
-    "size": OneOf(OF_GRID),
+    "size": OneOf(SIZES),
     "kernels": ListOf(Record({"least": _ROWS, "most": _ROWS}), 2, KERNELS_MAX),
     "hashes": Record({MANIFEST_NAME: Text()}),
 }
@@ -117,7 +118,7 @@ def describe(manifests: Sequence[Mapping[str, Any]], bands: Bands) -> dict[str, 
         {name: size_parameter(each).get(name, ROWS_MOST) for name in ("least", "most")}
         for each in manifests
     ]
-    if size == STACK:  # no kernel knows which it is for
+    if size != SIZE:  # no kernel knows which it is for
         ends = (_ends(bands, number) for number in range(len(manifests)))
         kernels = [{"least": least, "most": most} for least, most in ends]
     told: dict[str, Any] = {"format": FORMAT, "schema": SCHEMA_OF_SEVERAL}

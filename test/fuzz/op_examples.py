@@ -62,7 +62,9 @@ TURNS = "warp-specialization,persistence{order=hilbert ctas=2},ping-pong"
 AHEAD = "tiling,tma-insertion,swizzle-selection,epilogue-staging{ahead=2},pipelining{stages=2}"
 KEPT = (SOURCES / "kept.mlir").read_text()
 RESIDUAL = (SOURCES / "residual.mlir").read_text()
+ANY_DEPTH = {"m": 512, "n": 512, "k": 256, "a_major": "m", "b_major": "n", "dynamic_k": True}
 LISTED: tuple[tuple[Any, dict[str, Any]], ...] = (
+    (ANY_DEPTH, {"pipeline": "tiling,tma-insertion,swizzle-selection,split-k{over=grid}"}),
     *(({"m": 512, "n": 512, "k": 256}, {"preset": name}) for name in ("v6", "kernel5", "kernel8")),
     *(({"m": 4096, "n": 4096, "k": 512}, {"target": chip}) for chip in CHIPS),
     *((RESIDUAL, {"target": chip}) for chip in CHIPS),

@@ -1,4 +1,4 @@
-"""Regions whose K is a symbol, as gradients of weights are: one kernel for any K in their place."""
+"""Regions whose K is a symbol, as gradients of weights are: a few kernels for any K instead."""
 
 import pytest
 import torch
@@ -10,6 +10,7 @@ from torch.testing import assert_close
 from tilewright import matmul
 from tilewright.compiler.calls.kernels import lookup
 from tilewright.compiler.inductor.operator import kernel_of
+from tilewright.compiler.schedule.any_size.buckets import DEPTH_KERNELS
 from tilewright.compiler.spec import DEPTH_HINT
 
 W, SCALE = draw(48, 32), draw(32)
@@ -53,14 +54,14 @@ def test_the_rows_of_batches_are_one_depth(rows):
         assert_close(module(x, W), of_batches(x, W), rtol=2e-2, atol=4e-2)
 
 
-def test_one_kernel_serves_every_depth(rows):
-    """Which is the same one for a graph that was traced with other rows."""
+def test_the_same_kernels_serve_every_depth(rows):
+    """Also of a graph that was traced with other rows."""
     keys = set()
     for count in (12, 40):
         module = taken(gradient, draw(count, 32), W)
         keys.add(calls(module)[1].args[1])
     (key,) = keys
-    assert len(kernel_of(key).bundle.kernels) == 1
+    assert 1 < len(kernel_of(key).bundle.kernels) <= DEPTH_KERNELS
 
 
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fault import Fault
 
+SPLIT_TESTS = ("test/numerics/sizes/test_split_depth.py",)
 CONVOLUTION_TESTS = ("test/inductor/test_convolutions.py",)
 DEPTHS = [
     Fault(
@@ -23,5 +24,18 @@ DEPTHS = [
         "        each.value.replace_all_uses_with(view)",
         "        view.replace_all_uses_with(each.value)",
         CONVOLUTION_TESTS,
+    ),
+    Fault(
+        "split-k: parts of a K that a launch says are apart by one step more than they take",
+        "        return SplitStartOp(rank=rank, steps=each, first=index).first",
+        "        each = arith.addi(each, index_constant(1))\n"
+        "        return SplitStartOp(rank=rank, steps=each, first=index).first",
+        SPLIT_TESTS,
+    ),
+    Fault(
+        "pipelining: parts of a K that a launch says may begin within what loops run ahead",
+        '        start.steps.owner.attributes["least"] = integer(least)',
+        '        start.steps.owner.attributes["least"] = integer(min(least, 1))',
+        SPLIT_TESTS,
     ),
 ]

@@ -1,4 +1,4 @@
-"""A bundle that takes any M, any batch, or both, from the command line to calls of other sizes."""
+"""A bundle of any M, any batch, both, or any K, from the command line to calls of other sizes."""
 
 import copy
 from dataclasses import dataclass
@@ -315,3 +315,24 @@ def test_a_bundle_from_the_command_line_holds_kernels_that_share_all_rows(tilewr
     for m in (5, 150):
         ran = tilewright(*run, "--m-dynamic", str(m))
         assert ran.status == 0 and ran.json["comparison"]["elements"] == 3 * m * 96
+
+
+def test_a_bundle_from_the_command_line_holds_kernels_that_share_all_k(tilewright, tmp_path):
+    """Of which each takes any K, also none: the sums are zeros then."""
+    sizes = ("--k", "dynamic", "--m", "72", "--n", "40", "--a-major", "m", "--b-major", "n")
+    told = tilewright("explain", "schedule", *sizes)
+    assert "any K" in told.out and "split-k" in told.out
+    made = tilewright("compile", *sizes, "-o", tmp_path / "any.zip", "--json")
+    assert made.status == 0, made.err
+    assert len(read_bundle(tmp_path / "any.zip").kernels) > 1
+    for k in (0, 1, 2000):
+        ran = tilewright("run", tmp_path / "any.zip", "--k-dynamic", str(k), "--json")
+        assert ran.status == 0 and ran.json["comparison"]["elements"] == 72 * 40
+        assert (ran.json["comparison"]["largest_error"] == 0) == (k == 0)
+
+
+def test_a_kernel_for_any_k_may_run_on_none(tilewright):
+    sizes = ("--m", "72", "--n", "40", "--a-major", "m", "--b-major", "n", "--c-dtype", "f32")
+    ran = tilewright("run", "--k-dynamic", "0", *sizes, "--pipeline", "tiling,split-k{over=grid}")
+    assert ran.status == 0, ran.err
+    assert "K is 0, for which a and b have one column of zeros" in ran.out

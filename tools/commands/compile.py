@@ -21,7 +21,7 @@ from ..command_line.isolated import reads_in_child
 from ..command_line.output import check_place, print_json, write_bytes, write_text
 from ..command_line.progress import Progress
 from ..explain.chosen import chosen_line
-from ..explain.rows import said_ranges
+from ..explain.rows import said_ranges, shared_size
 
 EXAMPLES = """examples:
   tilewright compile --m 512 --n 768 --k 320                        PTX on stdout
@@ -136,9 +136,9 @@ def _compile(source: Any, options: argparse.Namespace) -> list[Any]:
             nonlocal before
             before = _before(source, options) if options.print_diff else ""
             told = options.verbose or options.print_after_all or options.print_diff
-            if (bucket.spec.most_m or bucket.spec.dynamic_batch) and told:
-                what = "rows" if bucket.spec.dynamic_m else "matrices"
-                print(f"{what} {said_ranges(bucket.ranges)}", file=sys.stderr)
+            spec = bucket.spec
+            if (spec.most_m or spec.dynamic_batch or spec.dynamic_k) and told:
+                print(f"{shared_size(spec)} {said_ranges(bucket.ranges)}", file=sys.stderr)
 
         def observe(event: Any) -> None:
             nonlocal before

@@ -80,7 +80,7 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
     """Print the choice and the rejected candidates, or the estimate of a pipeline."""
     of_pipeline = estimate.is_asked(parser, options)
     spec = as_spec(problem(options, parser), options.target)
-    if (spec.dynamic_m or spec.dynamic_batch) and not of_pipeline:
+    if spec.open_sizes and not of_pipeline:
         return rows.explain_rows(spec, options.target, bool(options.json))
     from ...compiler.schedule.search.choice import explain_schedule, target_for
 

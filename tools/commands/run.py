@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from ..command_line.arguments import (
     add_reference,
     add_seed,
     compile_keywords,
+    natural,
     positive,
     problem,
     reference_of,
@@ -35,6 +37,7 @@ from ..runs.outcome import Obtained, Outcome
 if TYPE_CHECKING:
     from ...compiler.spec import MatmulSpec
 
+NOTHING = "run: K is 0, for which a and b have one column of zeros, as in a call"
 EXAMPLES = """examples:
   tilewright run --m 512 --n 768 --k 320
   tilewright run --m 77 --n 33 --k 51 --a-major m --b-major n --seed 3
@@ -78,7 +81,7 @@ def add_command(commands: Any) -> None:
     )
     group.add_argument(
         "--k-dynamic",
-        type=positive,
+        type=natural,
         metavar="SIZE",
         help="run a kernel for any K on so many elements along it; --k is then what to choose for",
     )
@@ -128,6 +131,9 @@ def _run(device: Any, parser: Parser, options: argparse.Namespace, how: dict[str
         check_sums(parser, options, bundle.ptx)
         progress.update("making inputs")
         tensors = reference.tensors(bundle.manifest, options.seed, options.identity)
+        if options.k_dynamic == 0:
+            _clear_operands(bundle.manifest, tensors)
+            obtained.remarks.append(NOTHING)
         placed = place_tensors(tensors, device.place)
         progress.update(f"running on the {device.name}")
         started = time.perf_counter()
@@ -138,6 +144,14 @@ def _run(device: Any, parser: Parser, options: argparse.Namespace, how: dict[str
         back = place_tensors(placed, "cpu")
         comparison = compare_with(reference, bundle.manifest, back, on_gpu)
     return Outcome(obtained, comparison, report, run_seconds, passes)
+
+
+def _clear_operands(manifest: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+    """Zeros in A and B, whose one column along K stands for none."""
+    from ...runtime.bundles.manifest import operands
+
+    for operand in operands(manifest):
+        tensors[operand["name"]].zero_()
 
 
 def _obtain(
@@ -171,7 +185,7 @@ def _hint_sizes(options: argparse.Namespace) -> None:
         options.m = ROWS_HINT
     if options.batch_dynamic and options.file is None and options.batch is None:
         options.batch = BATCH_HINT
-    if options.k_dynamic and options.file is None and options.k is None:
+    if options.k_dynamic is not None and options.file is None and options.k is None:
         options.k = DEPTH_HINT
 
 
@@ -189,7 +203,7 @@ def _compile(
 
     source = problem(options, parser, spec_beside=True)
     opened = {f"dynamic_{name}": getattr(options, f"{name}_dynamic") for name in CALLED}
-    sizes = [size for size in opened.values() if size is not None]
+    sizes = [max(1, size) for size in opened.values() if size is not None]
     if sizes and not isinstance(source, Path):
         source = replace(source, **{name: size is not None for name, size in opened.items()})
 
@@ -218,7 +232,7 @@ def _sized(obtained: Obtained, options: argparse.Namespace, parser: Parser) -> O
         if name not in own and given is not None:
             rule = f"{flag} must come with a kernel for any {called}"
             parser.error(f"{rule}, got {given} for one of one {called}")
-    sizes = [getattr(options, f"{name}_dynamic") for name in own]
+    sizes = [max(1, getattr(options, f"{name}_dynamic")) for name in own]
     return replace(obtained, bundle=obtained.bundle.at(*sizes)) if sizes else obtained
 
 

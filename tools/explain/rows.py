@@ -1,6 +1,6 @@
 """`tilewright explain schedule --m dynamic`: which kernels share all M, and their schedules; with
 `--batch dynamic` those that share all batches, with both those that share all
-rows of any number of matrices."""
+rows of any number of matrices, with `--k dynamic` those that share all K."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDTH = 170
 
 
 def explain_rows(spec: MatmulSpec, target: str, as_json: bool) -> int:
-    """Print the rows, or the matrices, that each kernel is for, and its passes."""
+    """Print the rows, the matrices or the K that each kernel is for, and its passes."""
     from ...compiler.buckets import buckets_for
 
     found = buckets_for(spec, target)
@@ -32,14 +32,21 @@ def explain_rows(spec: MatmulSpec, target: str, as_json: bool) -> int:
     from ..command_line.tables import print_table
 
     rows = [[said_ranges(bucket.ranges, "\n"), bucket.pipeline] for bucket in found]
-    what = "rows" if spec.dynamic_m else "matrices"
-    what += " of matrices" if len(spec.open_sizes) > 1 else ""
+    what = shared_size(spec) + (" of matrices" if len(spec.open_sizes) > 1 else "")
     m = "any M" if spec.dynamic_m else str(spec.m)
     m = f"any batch of {m}" if spec.dynamic_batch else m
-    sizes = f"{m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}, {target}"
+    k = "any K" if spec.dynamic_k else spec.k
+    sizes = f"{m}×{spec.n}×{k}, {spec.a_dtype} → {spec.c_dtype}, {target}"
     print(f"matmul     {sizes}")
     print_table([what, "pipeline"], rows, width=WIDTH)
     return 0
+
+
+def shared_size(spec: MatmulSpec) -> str:
+    """What kernels of any size share: numbers of rows, of matrices, or K."""
+    if spec.dynamic_k:
+        return "K"
+    return "rows" if spec.dynamic_m else "matrices"
 
 
 def said_ranges(ranges: Iterable[tuple[int, ...]], between: str = ", ") -> str:

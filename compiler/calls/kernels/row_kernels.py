@@ -1,6 +1,7 @@
-"""Kernels that share all numbers of rows, or of matrices, each compiled when a call first needs it.
+"""Kernels that share all numbers of rows, of matrices or along K, each compiled when a call first
+needs it.
 
-call    rows of the first input, matrices of a stack → the kernel with a range they are in
+call    rows of the first input, or its K, matrices of a stack → the kernel with a range they are in
         → `DynamicKernel` → launch
 """
 
@@ -22,7 +23,8 @@ from .kept_choices import kept_buckets
 
 
 class RowKernels:
-    """A function of arrays, for any number of rows of the first one, or of matrices of a stack.
+    """A function of arrays, for any number of rows of the first one, of matrices of a stack, or any
+    K.
 
     buckets: the kernels, in the order of their fewest rows. make: the bundle for one of them.
     """
@@ -34,6 +36,7 @@ class RowKernels:
         spec = buckets[0].spec
         stacks = spec.dynamic_batch and not spec.dynamic_m
         self._at, self._axis = int(stacks and not spec.a_stacked), 0 if stacks else -2
+        self._axis = -1 if spec.dynamic_k else self._axis
         bands = bands_of([each.ranges for each in buckets])
         self._stack = None if len(bands) == 1 else int(not spec.a_stacked)
         self._bands = [fewest for fewest, _ in bands[1:]]

@@ -22,6 +22,9 @@ Kernels for any batch share the numbers of matrices in the same way, at `STACKS_
 `STACKS_JUDGED`. None of them knows which it is for. How kernels for any M and any batch share both
 is said in `bands.py`.
 
+Kernels for any K share its numbers, at `DEPTHS_SEARCHED` and `DEPTHS_JUDGED`: the longer K is, the
+more parts of it are worth their sum. Each of them gives the product of any K.
+
 Nothing here imports MLIR.
 """
 
@@ -56,6 +59,12 @@ STACKS_SEARCHED = steps((8, 1), (16, 2), (64, 8), (256, 32), (1024, 256))
 """Matrices of a stack for which a schedule is chosen."""
 STACKS_JUDGED = steps((16, 1), (32, 2), (64, 4), (128, 8), (256, 16), (512, 32), (1024, 64))
 """The last ones of steps, in which schedules are compared."""
+DEPTHS_SEARCHED = [2**each for each in range(6, 18)]
+"""K for which a schedule is chosen."""
+DEPTHS_JUDGED = sorted([*DEPTHS_SEARCHED, *(3 * each // 2 for each in DEPTHS_SEARCHED)])
+"""The last ones of steps, in which schedules are compared."""
+DEPTH_KERNELS = 4
+"""At most so many share K: all of them are compiled where a graph has a symbol for it."""
 LESS_KNOWN = 0.12
 ALL_ROWS: Range = (1, ROWS_MOST)
 
@@ -78,7 +87,7 @@ def buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
     found, problem = [], Problem.of(spec, target)
     for schedule, ranges in shared_schedules(spec, target):
         if not spec.dynamic_m:
-            own = replace(spec, batch=ranges[0][0])
+            own = spec if spec.dynamic_k else replace(spec, batch=ranges[0][0])
             found.append(Bucket(own, passes_of(problem, schedule, target), tuple(ranges)))
             continue
         least, most = min(each[0] for each in ranges), max(each[1] for each in ranges)
@@ -120,7 +129,8 @@ def shared_schedules(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, l
     if spec.dynamic_m and spec.dynamic_batch:
         return shared_in_bands(spec, target)
     pool, losses = losses_of(spec, target)
-    kept = needed(losses, KERNELS_MAX - bool(_rows_by_lanes(spec, target)))
+    most = DEPTH_KERNELS if spec.dynamic_k else KERNELS_MAX - bool(_rows_by_lanes(spec, target))
+    kept = needed(losses, most)
     by_number = served(losses[kept], _numbers(spec)[1])
     found = [(pool[kept[number]], ranges) for number, ranges in by_number.items()]
     return sorted(found, key=lambda each: each[1][0])
@@ -129,6 +139,8 @@ def shared_schedules(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, l
 def _numbers(spec: MatmulSpec) -> tuple[list[int], list[int]]:
     """The sizes for which schedules are chosen, and at which they are compared; of rows in groups
     those that each has in the mean."""
+    if spec.dynamic_k:
+        return DEPTHS_SEARCHED, DEPTHS_JUDGED
     if not spec.dynamic_m:
         return STACKS_SEARCHED, STACKS_JUDGED
     each = max(1, spec.groups)
@@ -174,8 +186,9 @@ def _times(
     schedule: Schedule, begun: list[Problem], ended: list[Problem], many: Problem, target: Target
 ) -> list[list[float]]:
     """Microseconds where each step begins and where it ends; infinite if it ends with more than the
-    schedule takes, as the last one does where not any number of rows will do."""
-    of_any = broken_rule(many, schedule, target) is None
+    schedule takes, as the last one does where not any number of rows will do. A kernel for any K
+    takes all of them."""
+    of_any = many.dynamic_k or broken_rule(many, schedule, target) is None
     last = ended[-1]
     taken = [
         of_any or (each is not last and broken_rule(each, schedule, target) is None)

@@ -37,7 +37,9 @@ def steps(*parts: tuple[int, int]) -> list[int]:
 
 def for_rows(spec: MatmulSpec, rows: int, most: int = 0) -> MatmulSpec:
     """The spec of a kernel for up to so many rows, which counts them at each launch; of any batch
-    that of so many matrices."""
+    that of so many matrices, of any K that of such a K."""
+    if spec.dynamic_k:
+        return replace(spec, k=rows)
     if not spec.dynamic_m:
         return replace(spec, batch=rows)
     return replace(spec, m=rows, dynamic_m=True, least_m=1, most_m=most or rows)

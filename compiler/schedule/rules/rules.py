@@ -99,8 +99,8 @@ def idle_cta(problem: Problem, schedule: Schedule, target: Target) -> str | None
 
 def split_refusal(problem: Problem, target: Target) -> str | None:
     """Why CTAs of a cluster share no tile, or None where they may."""
-    if problem.grouped or problem.dynamic_k:
-        return "K is not split where rows or K are grouped, or K is any number"
+    if problem.grouped:
+        return "K is not split where rows or K are grouped"
     if problem.further_bytes:
         return f"a split K stores one output, got {1 + len(problem.further_bytes)}"
     if problem.quantized:

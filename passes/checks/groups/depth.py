@@ -1,7 +1,8 @@
 """The rules of `check_kernel` on groups of K, what a tile's group has of it, and on any K.
 
 depth       all tiles have the K of their group by the offsets that the kernel takes, of both
-            operands, or that of a and b which a launch says, and all agents take as many steps
+            operands, or that of a and b which a launch says, and all agents take as many steps;
+            of a K in parts each begins where the one before it ends
 """
 
 from __future__ import annotations
@@ -11,14 +12,25 @@ from typing import Any
 from ....dialects.mlir import ir
 from ....dialects.pipe import RoleOp
 from ....dialects.sm.threads import WarpsOp
-from ....dialects.tile import MMAS, CopyOp, KernelOp, LoadOp, TmaLoadOp, TmaMulticastOp
+from ....dialects.tile import (
+    MMAS,
+    CopyOp,
+    KernelOp,
+    LoadOp,
+    SplitRankOp,
+    SplitStartOp,
+    TmaLoadOp,
+    TmaMulticastOp,
+)
 from ....dialects.tile.batches import BatchOp, OrderedBatchOp
 from ....dialects.tile.groups import GroupColumnsOp, GroupDepthOp, GroupStepsOp
-from ....dialects.tile_types import extent_of
+from ....dialects.tile_types import extent_of, integers_of
 from ...base import refused, walk
 from ...batches import argument_of, map_definition
+from ...clone import group_steps_of
 from ...dynamic_rows import DEPTH_MOST, has_dynamic_depth, is_said_depth
 from ...groups import columns_of_group
+from ...indices import linear_form
 from ...outputs import outputs_of
 from .other_steps import check_other_steps
 
@@ -46,6 +58,7 @@ def check_depth(kernel: KernelOp) -> None:
         _check_steps(kernel, limit, limits[0])
     if limits:
         check_other_steps(kernel)
+    _check_parts(kernel, limits)
 
 
 def _check_offsets(kernel: KernelOp, op: GroupDepthOp, first: GroupDepthOp) -> None:
@@ -96,7 +109,7 @@ def _extent_of(kernel: KernelOp, op: GroupStepsOp) -> int:
 
 def _check_steps(kernel: KernelOp, op: GroupStepsOp, first: GroupStepsOp) -> None:
     extent = _extent_of(kernel, op)
-    tile = walk(kernel, MMAS)[0].a.type.layout.k
+    tile = walk(kernel, MMAS)[0].a.type.layout.k * integers_of(kernel.grid)[2]
     if op.depth.value != tile or (op.most.value + op.less.value) * tile < extent:
         got = f"{op.most.value + op.less.value} of {op.depth.value}"
         rule = f"depth: steps of {tile} must cover the {extent} along K"
@@ -105,3 +118,37 @@ def _check_steps(kernel: KernelOp, op: GroupStepsOp, first: GroupStepsOp) -> Non
     if len(agents) > 1 and any(getattr(op, name) != getattr(first, name) for name in STEPS):
         rule = "depth: all agents must take as many steps"
         raise refused(op, f"{rule}, got others than the first; give them one end")
+
+
+def _check_parts(kernel: KernelOp, limits: list[GroupStepsOp]) -> None:
+    """Each part takes so many steps as lie between its first and that of the next one."""
+    starts = walk(kernel, SplitStartOp)
+    taken = max((each.less.value + each.least.value for each in limits), default=1)
+    for op in starts:
+        steps = group_steps_of(op.steps)
+        if not has_dynamic_depth(kernel) or walk(kernel, GroupDepthOp):
+            rule = "depth: parts of K are counted where a launch says K, of one product"
+            raise refused(op, f"{rule}, got another; multiply the rank by a number")
+        if isinstance(op.rank.owner, ir.Block) or not isinstance(op.rank.owner.opview, SplitRankOp):
+            raise refused(op, "depth: must begin by a tile.split_rank, got another index; fix it")
+        if steps is None or steps.less.value or steps.least.value < taken:
+            rule = f"depth: parts must be apart by the {taken} steps or more that loops take"
+            got = "no tile.group_steps" if steps is None else f"{steps.least.value} at least"
+            raise refused(op, f"{rule}, got {got}; count them so")
+    if has_dynamic_depth(kernel) and integers_of(kernel.grid)[2] > 1:
+        for load in walk(kernel, LOADS):
+            _check_part_of(load)
+
+
+def _check_part_of(load: Any) -> None:
+    """A load's step along K is one of its own part."""
+    form = linear_form(load.j)
+    factors = {} if form is None else form.factors
+    began = [n for each, n in factors.items() if _is_start(each)]
+    if began != [1]:
+        rule = "depth: loads must begin with the first step of their part of K"
+        raise refused(load, f"{rule}, got another; add tile.split_start to the step")
+
+
+def _is_start(value: ir.Value) -> bool:
+    return not isinstance(value.owner, ir.Block) and isinstance(value.owner.opview, SplitStartOp)

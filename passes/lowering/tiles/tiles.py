@@ -8,7 +8,7 @@ from typing import Any
 from ....dialects import sm
 from ....dialects.hilbert import hilbert_curve
 from ....dialects.mlir import arith, ir, llvm
-from ....dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
+from ....dialects.tile import CtaTileOp, PairRankOp, SplitRankOp, SplitStartOp
 from ....dialects.tile.boxes import BoxRowsOp
 from ....dialects.tile.level import LEAST_ROWS, LevelRowsOp
 from ....dialects.tile.parts import WorkspaceOp
@@ -37,6 +37,11 @@ def lower_split_rank(scope: Scope, _: SplitRankOp) -> ir.Value:
     """The CTAs of a tile are those along z of a cluster, or else of the grid."""
     register = "cluster_ctaid.z" if scope.cluster.split > 1 else "ctaid.z"
     return build.as_index(build.special(register))
+
+
+def lower_split_start(_: Scope, op: SplitStartOp) -> ir.Value:
+    """The parts before it have as many steps each."""
+    return build.as_index(build.as_i32(op.rank) * build.as_i32(op.steps))
 
 
 def lower_workspace(scope: Scope, op: WorkspaceOp, pointer: ir.Value) -> ir.Value:
