@@ -11,9 +11,9 @@ from .target import WARPGROUP_THREADS
 
 ATOM_ROWS = 64  # of an MMA of a warpgroup
 
-BESIDE_SCALES = ((200, 200, 140), (180, 180, 140))
+BESIDE_SCALES = ((200, 200, 130), (180, 180, 130))
 """Registers of sums, product and scales by warpgroups, of 64 rows each and of several times that;
-ptxas spilled from 224 and 144, and from 196 on."""
+ptxas spilled from 224 and 140, and from 196 on."""
 
 
 SUMS_MAX = 192

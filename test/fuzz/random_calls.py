@@ -11,12 +11,14 @@ import random
 
 from drawn_calls import Drawn
 from held_tensors import Held
+from random_depths import depths
 from random_groups import groups_of
 from random_products import product
 from random_scaled import quantised, scaled, weights
 from random_stacks import stacks
 
-FAMILIES = (*[product] * 5, *[groups_of] * 3, *[scaled] * 2, weights, quantised, *[stacks] * 2)
+SIDES = (weights, quantised, depths)
+FAMILIES = (*[product] * 5, *[groups_of] * 3, *[scaled] * 2, *SIDES, *[stacks] * 2)
 
 
 def random_call(seed: int) -> Drawn:

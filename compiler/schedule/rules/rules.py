@@ -60,7 +60,8 @@ def accumulator_registers(problem: Problem, schedule: Schedule, target: Target) 
     if warpgroups is None:
         return legality.accumulator_registers(target, m, n)
     registers = m * n // (warpgroups * WARPGROUP_THREADS)
-    if problem.column_scales and (broken := scaled_registers(schedule, warpgroups)):
+    broken = problem.column_scales and scaled_registers(problem, schedule, target, warpgroups)
+    if broken:
         return broken
     by_tma = problem.by_tma("a") and problem.by_tma("b")
     copied = not target.has_tensor_memory and not by_tma
