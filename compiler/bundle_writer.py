@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,11 +16,12 @@ from ..runtime.atomic import write_file, write_folder
 from ..runtime.bundles.bundle import (
     MANIFEST_NAME,
     Bundle,
-    is_bundle,
+    read_bundle,
     seal,
     seal_several,
     together,
 )
+from ..runtime.bundles.manifest import BundleError
 from ..runtime.bundles.manifest_fields import CUBIN_NAME, PTX_NAME
 from ..runtime.bundles.ptx_head import with_launch
 from ..runtime.bundles.several import bands_of, prefixes_of
@@ -27,7 +29,13 @@ from ..runtime.bundles.sizes import least_rows, most_rows
 from .compiled import Compiled
 
 ZIP_MAGIC = b"PK"
+OWN_NAME = "entry"
+"""A file of an entry of a cache, beside those of its bundle."""
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+_OURS = re.compile(
+    rf"(\w+\.)?({'|'.join(map(re.escape, (MANIFEST_NAME, PTX_NAME, CUBIN_NAME)))})|{OWN_NAME}"
+)
+"""A file of a bundle, of several kernels with a prefix."""
 
 
 def write_bundle(path: str | Path, manifest: Mapping[str, Any], ptx: str, cubin: bytes) -> Bundle:
@@ -45,12 +53,24 @@ def write_bundle(path: str | Path, manifest: Mapping[str, Any], ptx: str, cubin:
 def write_entry(path: Path, bundle: Bundle, mode: int) -> Bundle:
     """Write a zip of that mode into a cache, as `write_bundle` does, but wait for no disk.
 
-    An entry that the machine's end tears is refused by its hashes when it is read.
+    It holds the name that it has there, so that `read_entry` tells one that was put in another's
+    place. An entry that the machine's end tears is refused by its hashes.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     _refuse(path, path.is_dir(), "a file")
-    write_file(path, _zipped(_contents_of_several(bundle)), mode, synced=False)
+    contents = _contents_of_several(bundle) | {OWN_NAME: path.name.encode()}
+    write_file(path, _zipped(contents), mode, synced=False)
     return replace(bundle, path=path)
+
+
+def read_entry(path: Path) -> Bundle:
+    """Read what `write_entry` wrote there; BundleError where it was written at another place."""
+    bundle = read_bundle(path)
+    with zipfile.ZipFile(path) as archive:
+        own = archive.read(OWN_NAME).decode() if OWN_NAME in archive.namelist() else "none"
+    if own != path.name:
+        raise BundleError(f"{path}: must be the kernel of that name, got '{own}'; remove it")
+    return bundle
 
 
 def write_again(path: str | Path, bundle: Bundle) -> None:
@@ -100,14 +120,42 @@ def _contents_of_several(bundle: Bundle) -> dict[str, bytes]:
 
 
 def _write(path: Path, contents: dict[str, bytes]) -> None:
+    check_replaceable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".zip":
-        _refuse(path, path.is_dir(), "a file")
-        _refuse(path, path.is_file() and not _is_zip_or_empty(path), "a bundle")
         write_file(path, _zipped(contents))
     else:
-        _refuse(path, path.exists() and not _replaceable(path), "a bundle")
         write_folder(path, contents)
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse with CompileError a place where something lies that is not a bundle's.
+
+    A bundle has files of its own names alone. An empty file or folder may be replaced, and a zip
+    that is cut short.
+    """
+    if path.suffix == ".zip":
+        _refuse(path, path.is_dir(), "a file")
+        _refuse(path, path.exists() and not _is_zip_or_empty(path), "a bundle")
+    else:
+        _refuse(path, path.exists() and not path.is_dir(), "a bundle")
+    strange = _strange_name(path)
+    if strange is not None:
+        rule = f"only a bundle can be replaced, got one with '{strange}' in it"
+        raise CompileError(f"{path}: {rule}; choose another path")
+
+
+def _strange_name(path: Path) -> str | None:
+    """What lies in a folder or zip that is no bundle's; a manifest alone may be anybody's."""
+    if path.is_dir():
+        names = sorted(each.name for each in path.iterdir())
+    elif path.is_file() and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    else:
+        return None
+    strange = next((name for name in names if not _OURS.fullmatch(name)), None)
+    return MANIFEST_NAME if names == [MANIFEST_NAME] else strange
 
 
 def as_bundle(compiled: Compiled, output: str | Path | None = None) -> Bundle:
@@ -121,10 +169,6 @@ def as_bundle(compiled: Compiled, output: str | Path | None = None) -> Bundle:
     if output is None:
         return Bundle(seal(manifest, ptx, assembled.cubin), ptx, assembled.cubin)
     return write_bundle(output, manifest, ptx, assembled.cubin)
-
-
-def _replaceable(path: Path) -> bool:
-    return path.is_dir() and (is_bundle(path) or not any(path.iterdir()))
 
 
 def _is_zip_or_empty(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 YOUNG, NEVER = 50_000, 2**31 - 1
 """Objects after which the youngest are collected, where Python's own threshold is 700."""
 _counting = threading.Lock()
+_mine = threading.local()
 _running = 0
 _thresholds = (0, 0, 0)
 
@@ -29,10 +31,24 @@ def no_full_collections() -> Iterator[None]:
             first, second, _ = _thresholds
             gc.set_threshold(max(first, YOUNG) if first else 0, second, NEVER)
         _running += 1
+    _mine.running = getattr(_mine, "running", 0) + 1
     try:
         yield
     finally:
+        _mine.running -= 1
         with _counting:
             _running -= 1
             if not _running:
                 gc.set_threshold(*_thresholds)
+
+
+def _forget_other_threads() -> None:
+    """In a child that was forked: only the thread that forked is there."""
+    global _counting, _running
+    _counting, others = threading.Lock(), _running
+    _running = getattr(_mine, "running", 0)
+    if others and not _running:
+        gc.set_threshold(*_thresholds)
+
+
+os.register_at_fork(after_in_child=_forget_other_threads)

@@ -111,9 +111,21 @@ def _dispatch(words: list[str], isolate: bool) -> int:
     elif isolate and wants_child(options):
         return run_in_child(words, options)
     else:
-        status = options.command(options)
+        status = _status_of(options)
     sys.stdout.flush()
     return status
+
+
+def _status_of(options: Any) -> int:
+    """That of a command. Code that it loads, as a model's, must not end it: with 0 nobody would
+    know that the work was not done."""
+    from ..dialects.errors import CompileError
+
+    try:
+        return options.command(options)
+    except SystemExit as error:
+        rule = f"code that is loaded must not end the program, got sys.exit({error.code!r})"
+        raise CompileError(f"{rule}; let it return") from error
 
 
 def _print_versions(as_json: bool) -> int:

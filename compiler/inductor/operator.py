@@ -17,13 +17,14 @@ import torch
 from torch import library
 
 from ...dialects.errors import CompileError
-from ...runtime.bundles.bundle import Bundle, read_bundle
+from ...runtime.bundles.bundle import Bundle
 from ...runtime.bundles.manifest import BundleError, offsets_of, second_b
 from ...runtime.element_types import torch_dtype
 from ...runtime.errors import DeviceError
 from ...runtime.launch.kernel import Kernel
 from ...runtime.launch.loading import open_kernel
 from ...runtime.private_folders import UnsafePlace, check_private_file
+from ..bundle_writer import read_entry
 from ..calls.kernels.kernel_cache import cache_folder
 from ..calls.operators.direct_calls import direct_call, is_there, register
 from ..calls.operators.flops import count_flops
@@ -60,7 +61,7 @@ def _from_disk(key: str) -> Bundle | None:
     path = cache_folder() / f"{key}.zip"
     try:
         check_private_file(path)
-        return read_bundle(path)
+        return read_entry(path)
     except (OSError, UnsafePlace, BundleError):
         return None
 

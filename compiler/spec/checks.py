@@ -34,7 +34,9 @@ from .problem import (
 )
 from .weights import check_weights
 
-FLAGS = ("a_stacked", "b_stacked", "ordered", "dynamic_m", "dynamic_batch", "dynamic_k")
+FLAGS = (
+    "a_stacked", "b_stacked", "ordered", "dynamic_m", "dynamic_batch", "dynamic_k", "zero_points",
+)  # fmt: skip
 
 
 def check(spec: Problem) -> None:
@@ -87,6 +89,9 @@ def _check_flags(spec: Problem) -> None:
     for name in FLAGS:
         if type(getattr(spec, name)) is not bool:
             raise OptionError(f"spec: {name} must be True or False, got {getattr(spec, name)!r}")
+    for name, kind in (("group_size", int), ("scale_dtype", str), ("scale_rounding", str)):
+        if type(value := getattr(spec, name)) is not kind:
+            raise OptionError(f"spec: {name} must be of type {kind.__name__}, got {value!r}")
     if not (spec.a_stacked or spec.b_stacked):
         raise OptionError("spec: a or b must be a stack, got none; multiply once")
 
@@ -97,10 +102,7 @@ def _check_beside(spec: Problem) -> None:
         got = f"{spec.epilogue_instructions!r}"
         raise OptionError(f"spec: epilogue_instructions must be 0 or more, got {got}")
     for name in BESIDE:
-        for dtype in getattr(spec, name):
-            if dtype not in DTYPES:
-                known = ", ".join(DTYPES)
-                raise OptionError(f"spec: {name} must be of {known}, got {dtype!r}")
+        _check_types_of(spec, name, tuple(DTYPES))
 
 
 def _check_quantized(spec: Problem) -> None:
@@ -128,7 +130,7 @@ def _check_quantized(spec: Problem) -> None:
 
 def _check_products(spec: Problem) -> None:
     """Of which types and forms a kernel adds up two products."""
-    if spec.products not in (1, 2):
+    if type(spec.products) is not int or spec.products not in (1, 2):
         raise OptionError(f"spec: products must be 1 or 2, got {spec.products!r}")
     wanted = {"is_scaled": False, "acc_dtype": "f32"}
     for name, value in wanted.items():
@@ -280,16 +282,25 @@ def _check_types(spec: Problem) -> None:
 
 
 def _check_further(spec: Problem) -> None:
-    """Types of C; of a manifest, in whose JSON they are a list, a tuple."""
-    if not isinstance(spec.further, tuple):
-        object.__setattr__(spec, "further", tuple(spec.further))
-    unknown = [each for each in spec.further if each not in OUTPUT_DTYPES]
-    if unknown:
-        known = ", ".join(OUTPUT_DTYPES)
-        raise OptionError(f"spec: further must be of {known}, got {unknown[0]!r}")
+    """Types of C, and how many elements of its row one of theirs is made of."""
+    _check_types_of(spec, "further", OUTPUT_DTYPES)
+    if type(spec.neighbours) is not int or not 0 <= spec.neighbours <= EXTENT_MAX:
+        got = f"{spec.neighbours!r}"
+        raise OptionError(f"spec: neighbours must be an int, 0 to {EXTENT_MAX}, got {got}")
     if len(spec.further) > FURTHER_MAX:
         got = len(spec.further)
         raise OptionError(f"spec: further must be at most {FURTHER_MAX} outputs, got {got}")
+
+
+def _check_types_of(spec: Problem, name: str, known: tuple[str, ...]) -> None:
+    """A tuple of types; of a manifest, in whose JSON it is a list, one is made."""
+    value = getattr(spec, name)
+    if not isinstance(value, tuple | list):
+        raise OptionError(f"spec: {name} must be a tuple of types, got {value!r}")
+    unknown = [each for each in value if each not in known]
+    if unknown:
+        raise OptionError(f"spec: {name} must be of {', '.join(known)}, got {unknown[0]!r}")
+    object.__setattr__(spec, name, tuple(value))
 
 
 def _check_choice(spec: Problem, name: str, choices: tuple[str, ...]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import io
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from ...runtime.collector import no_full_collections
+from ...runtime.locks import shared_lock
 from ..mlir import declare_dialect, ir, irdl, quicken
 from ..pipe import Pipe
 from ..sm import Sm
@@ -18,7 +18,7 @@ from ..tile import Tile
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-_turn = threading.RLock()
+_turn = shared_lock()
 _declarations: dict[type, bytes] = {}
 _spare: list[tuple[int, int, ir.Context]] = []
 LOANS_MAX = 64

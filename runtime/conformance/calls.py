@@ -130,7 +130,7 @@ def _threads(subject: Subject, case: Case) -> Outcome:
         for turn in range(CALLS_A_THREAD):
             try:
                 outcomes.append(_plain(subject, replace(mine, seed=mine.seed + turn)))
-            except Exception as error:  # raised again below, in the thread that asked
+            except (Exception, SystemExit) as error:  # raised again below, in the thread that asked
                 outcomes.append(error)
 
     threads = [threading.Thread(target=work, args=(mine,)) for mine in cases]
@@ -139,7 +139,7 @@ def _threads(subject: Subject, case: Case) -> Outcome:
     for thread in threads:
         thread.join()
     for each in outcomes:
-        if isinstance(each, Exception):
+        if isinstance(each, BaseException):
             raise each
     return _first_failure(outcomes)
 

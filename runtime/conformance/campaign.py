@@ -114,11 +114,11 @@ def try_case(subject: Subject, case: Case) -> Outcome:
         return Outcome(Verdict.SKIPPED, str(error))
     except MemoryError as error:
         return Outcome(Verdict.SKIPPED, first_line(error))
-    except Exception as error:  # a subject may raise anything
+    except (Exception, SystemExit) as error:  # a subject may raise anything
         return Outcome(_verdict_of(error), first_line(error))
 
 
-def _verdict_of(error: Exception) -> Verdict:
+def _verdict_of(error: BaseException) -> Verdict:
     """FAULT for what the emulator's judge or the GPU stopped, else REFUSED."""
     is_trap = isinstance(error, DeviceError) and hasattr(error, "category")
     if is_trap and getattr(error, "category", "") != "unmodelled":

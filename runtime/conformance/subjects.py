@@ -155,7 +155,7 @@ def load_function(text: str) -> Callable[..., Any]:
             _load_file(Path(module)) if module.endswith(".py") else importlib.import_module(module)
         )
         function = functools.reduce(getattr, name.split("."), loaded)
-    except Exception as error:  # a stranger's module raises anything
+    except (Exception, SystemExit) as error:  # a stranger's module raises anything
         got = f"{type(error).__name__}: {error}".splitlines()[0]
         raise LaunchError(f"{text}: must be a function that can be loaded, got {got}") from error
     if not callable(function):
@@ -192,7 +192,7 @@ def _find_shape(subject: CallableSubject) -> str:
         )
         try:
             result = subject.product(a, b).result
-        except Exception as error:  # a subject may raise anything
+        except (Exception, SystemExit) as error:  # a subject may raise anything
             refusals.append(f"[{shape}]: {type(error).__name__}: {error}".splitlines()[0])
             continue
         if tuple(result.shape) == (m, n):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from ..again import NOTHING
 from ..bundles.bundle import Bundle
 from ..bundles.manifest import in_order, workspaces
 from ..errors import DeviceError
+from ..locks import shared_lock
 from ..operands.tensors import BoundTensor, bind_all
 
 NAN_WORD = 0x7FC00001
@@ -43,7 +43,7 @@ class EmulatorProgram:
         self.bundle = bundle
         found = workspaces(bundle.manifest)
         self.workspaces = [Workspace.of(size, is_zero) for size, is_zero in found]
-        self._stream = threading.Lock() if found else nullcontext()
+        self._stream = shared_lock() if found else nullcontext()
 
     def enqueue(self, values: Sequence[Any], stream: int | None = None) -> None:
         """Run to the end: nothing here is asynchronous, and there are no streams."""

@@ -36,7 +36,7 @@ class Kernel:
         from ..operands.arguments import Arguments
 
         self.arguments = Arguments(bundle.manifest)
-        self._copies = copies
+        self._copies, self._place = copies, device
         self._device = open_device(device) if device else None
         tensors = bundle.manifest["tensors"]
         self.outputs = outputs(bundle.manifest)
@@ -53,6 +53,10 @@ class Kernel:
         if sys.modules.get("torch") is not None:
             self._operator, self._is_traced = _operator_for(self)
             self._forward = sys.modules["torch"].autograd.forward_ad
+
+    def __reduce__(self) -> Any:
+        """A copy, also in another process, is loaded from the same bundle."""
+        return Kernel, (self.bundle, self._place, self._copies)
 
     def __repr__(self) -> str:
         inputs, outputs = (

@@ -5,6 +5,7 @@ The process says on its stdout, pickled, which seed begins and how the run ended
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 import subprocess
@@ -46,7 +47,7 @@ def run_seeds(
     """Run each seed in turn in one process and return what the last one did.
 
     on_seed is called with each seed before it runs. Raises what the first run that fails raises;
-    when the time is over, a Trap of category `time-limit`.
+    when the time is over, a Trap of category `time-limit`; OSError where a trace can't be written.
     """
     request = Request(fspath(ptx_path), fspath(launch_path), seeds, options)
     for kind, value in _messages(request):
@@ -56,6 +57,8 @@ def run_seeds(
             return value
         elif kind == "failed":
             raise _unpack_error(*value)
+        elif kind == "unusable":
+            raise value
         else:
             raise RuntimeError(value)
     raise _time_over(options)
@@ -109,10 +112,14 @@ def _deadline(process: subprocess.Popen[bytes], seconds: float | None) -> Iterat
 
 
 def _ask(stream: IO[bytes], request: Request) -> None:
-    """Send the request; the stream stays open, for the process to see when this one ends."""
+    """Send the request; the stream stays open, for the process to see when this one ends.
+
+    Past the stream's buffer, which would be written once more when it is closed.
+    """
+    left = pickle.dumps(request)
     try:
-        pickle.dump(request, stream)
-        stream.flush()
+        while left:
+            left = left[os.write(stream.fileno(), left) :]
     except BrokenPipeError:
         pass  # it has ended already, and its status says why
 

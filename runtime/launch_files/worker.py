@@ -25,6 +25,8 @@ def main() -> None:
             _tell(answers, "done", _run(request, answers))
         except DeviceError as error:
             _tell(answers, "failed", pack_error(error))
+        except OSError as error:  # a file of ours: those of the launch are LaunchErrors
+            _tell(answers, "unusable", error)
         except MemoryError:
             error = too_much_memory(request.launch_path, request.options.max_memory_bytes, CURE)
             _tell(answers, "failed", pack_error(error))

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tilewright.runtime import run_launch_file
 from tilewright.runtime.emulator import Deadlock, Trap
 from tilewright.runtime.emulator.host.launch import CHECKS as EMULATOR_CHECKS
 from tilewright.runtime.launch_files import isolation
+from tilewright.runtime.launch_files.options import RunOptions
 from tilewright.runtime.launch_files.running import run_once
 from tilewright.tools.command_line.emulator_flags import CHECKS
 from tilewright.tools.main import main
@@ -152,9 +154,44 @@ def test_a_trap_is_one_line_that_names_the_file(child, command):
 
 
 def test_a_failed_run_writes_no_output(command, tmp_path):
-    folder = tmp_path / "results"
+    folder = tmp_path / "new" / "results"
     assert command(PAST_THE_END, "--out", folder)[0] == 1
-    assert list(folder.iterdir()) == []
+    assert not folder.parent.exists()
+
+
+def test_a_folder_that_can_not_be_made_is_refused_before_the_run(command, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    status, _, err, *_ = command("", "--out", tmp_path / "file" / "results")
+    rule = f"--out must be a folder that can be made, got {tmp_path}/file/results: File exists"
+    assert (status, rule in err) == (2, True)
+
+
+@pytest.mark.parametrize("flag", ["--trace", "--report-json"])
+@pytest.mark.parametrize(("number", "own"), [(0, "FILE"), (1, "--launch")])
+def test_what_is_read_is_not_written(flag, number, own, files, header, capsys):
+    paths = files(header + BODY.format(body=""), LAUNCH)
+    before = paths[number].read_bytes()
+    status, _, err = emulate(capsys, paths, flag, paths[number])
+    rule = f"{own} and {flag} must name two files, got {paths[number]} for both"
+    assert (status, rule in err, paths[number].read_bytes()) == (2, True, before)
+
+
+def test_a_trace_that_can_not_be_written_is_one_line(child, command):
+    status, _, err, *_ = command("", "--trace", "/dev/full")
+    rule = "must be usable, got No space left on device; use another path"
+    assert (status, err) == (1, f"error: /dev/full: {rule}\n")
+
+
+def test_a_process_that_ended_before_it_was_asked_is_no_broken_pipe():
+    ended = subprocess.Popen(["true"], stdin=subprocess.PIPE)
+    ended.wait()
+    with ended.stdin as stream:
+        isolation._ask(stream, isolation.Request("k.ptx", "l.json", [0], RunOptions()))
+
+
+def test_a_replay_has_the_limit_that_was_reached(command):
+    _, _, err, *_ = command(ENDLESS, "--max-steps", 50)
+    assert err.splitlines()[-1].endswith(" --max-steps 50 --seed 0")
 
 
 def test_the_first_seed_that_fails_replays(child, command):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import zipfile
 
 import pytest
@@ -45,9 +46,36 @@ def test_a_folder_that_is_no_bundle_is_not_replaced(tmp_path, manifest, ptx, cub
     with pytest.raises(CompileError) as refused:
         write_bundle(tmp_path, manifest, ptx, cubin)
     assert str(refused.value) == (
-        f"error: {tmp_path}: only a bundle can be replaced, got a folder; choose another path"
+        f"error: {tmp_path}: only a bundle can be replaced, got one with 'thesis.txt' in it;"
+        " choose another path"
     )
     assert (tmp_path / "thesis.txt").read_text() == "three years"
+
+
+@pytest.mark.parametrize("place", ["folder", "k.zip"])
+@pytest.mark.parametrize(
+    ("names", "strange"),
+    [
+        (["manifest.json"], "manifest.json"),  # which others have, too
+        (["manifest.json", "kernel.ptx", "notes.txt"], "notes.txt"),
+        (["photo.jpg"], "photo.jpg"),
+    ],
+)
+def test_what_is_no_bundles_own_is_not_lost(place, names, strange, tmp_path, manifest, ptx, cubin):
+    path = tmp_path / place
+    if path.suffix:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in names:
+                archive.writestr(name, "x")
+    else:
+        path.mkdir()
+        for name in names:
+            (path / name).write_text("x")
+    rule = f"only a bundle can be replaced, got one with '{strange}' in it"
+    with pytest.raises(CompileError, match=re.escape(f"error: {path}: {rule}; choose another")):
+        write_bundle(path, manifest, ptx, cubin)
+    found = zipfile.ZipFile(path).namelist() if path.suffix else os.listdir(path)
+    assert sorted(found) == sorted(names)
 
 
 @pytest.mark.parametrize("call", ["fsync", "rename", "replace"])

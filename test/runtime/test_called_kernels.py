@@ -1,5 +1,8 @@
 """A loaded bundle as a function: outputs that are made, arrays of any library, refusals."""
 
+import copy
+import pickle
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -51,6 +54,16 @@ class Foreign:
 def test_a_bundle_in_memory_is_loaded_as_it_is(manifest, ptx, cubin):
     bundle = Bundle(seal(manifest, ptx, cubin), ptx, cubin)
     assert load(bundle).bundle is bundle
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))]
+)
+def test_a_copy_of_a_kernel_is_one_of_the_same_bundle(again, kernel):
+    found = again(kernel)
+    a, b = inputs()
+    assert found is not kernel and found.key == kernel.key
+    assert torch.equal(found(a, b), kernel(a, b))
 
 
 def test_what_is_no_bundle_is_refused_with_what_makes_one():

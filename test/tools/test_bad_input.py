@@ -3,13 +3,16 @@
 Status 2 for a spec field, option or name that can't be taken, 1 for what does not compile.
 """
 
+import dataclasses
 import re
 
+import numpy as np
 import pytest
 
 from tilewright.compiler.driver import choose_pipeline
 from tilewright.compiler.pipeline import LOWERING_NAMES, parse_pipeline
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import OptionError
 
 SPEC = ("--m", "64", "--n", "48", "--k", "32")
 MATMUL = """func.func @f(%a: tensor<4x16xf16>, %b: tensor<8x16xf16>) -> tensor<4x8xf32> {
@@ -229,3 +232,19 @@ def test_opt_without_passes_refuses_what_does_not_verify(tilewright, tmp_path):
     tilewright("opt", source, "--passes", "normalize", "-o", left)
     left.write_text(left.read_text().replace("tensor<8x16xf16>", "tensor<8x32xf16>"))
     assert_refused(tilewright("opt", left), "tile.matmul")
+
+
+OF_NO_FIELD = (1.5, "64", "x", b"64", None, [64], {"a": 1}, np.int64(64), object(), 2**70, -1)
+
+
+@pytest.mark.parametrize("field", dataclasses.fields(MatmulSpec), ids=lambda each: each.name)
+def test_a_field_of_a_spec_has_its_own_kind_or_is_refused(field):
+    kind = {"tuple[str, ...]": "tuple"}.get(field.type, field.type)
+    for value in (*OF_NO_FIELD, "", 0, False, []):
+        try:
+            spec = MatmulSpec(**{"m": 64, "n": 32, "k": 96, field.name: value})
+        except OptionError as error:
+            assert str(error).startswith("error: spec: ") and "\n" not in str(error)
+        else:
+            assert type(getattr(spec, field.name)).__name__ == kind
+            assert isinstance(hash(spec), int)

@@ -28,6 +28,36 @@ def test_a_wrong_function_fails_with_its_smallest_case(capsys):
     assert family["smallest_failing"]["case"] == "2×2×1"
 
 
+def test_what_nobody_tried_has_not_passed(capsys):
+    assert main(["conform", f"{FAULTY}:right", "--families", "large", "--b", "nk"]) == 1
+    assert capsys.readouterr().out.endswith("NOT TRIED  0 right, 0 refused, 0 failed\n")
+
+
+LEAVING = """import sys
+def gemm(a, b): sys.exit(0)
+def later(a, b):
+    import threading
+    return a @ b.T if threading.current_thread() is threading.main_thread() else sys.exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ("import sys; sys.exit(0)", [], "error: {0}: must be a function that can be loaded, got"),
+        (LEAVING, [], "error: {0}: must multiply [m, k] by [k, n] or [n, k] of bf16, got [kn]"),
+        (LEAVING.replace("gemm", "_").replace("later", "gemm"), ["--families", "threads"], ""),
+    ],
+)
+def test_a_subject_that_ends_the_program_has_not_passed(text, words, said, tmp_path, capsys):
+    subject = f"{tmp_path / 'leaves.py'}:gemm"
+    (tmp_path / "leaves.py").write_text(text)
+    status = main(["conform", subject, *words])
+    captured = capsys.readouterr()
+    assert status == 1 or ("refused []" in captured.out and "SystemExit" in captured.out)
+    assert said.format(subject) in captured.err
+
+
 def test_the_families_are_listed(capsys):
     assert main(["conform", "--list"]) == 0
     assert "k-tails" in capsys.readouterr().out

@@ -132,6 +132,7 @@ def test_the_estimate_of_a_pipeline_is_that_of_its_kernel_and_inputs(tilewright)
         ),
         (["--preset", "nothing"], "preset: unknown name 'nothing'"),
         (["--pipeline", "tiling{tile=128x128x64}"], "an estimate must know every pass"),
+        (["--preset", "v6", "--target", "sm_90a"], "sm_90a has no 2-CTA MMAs; drop pair=true"),
     ],
 )
 def test_what_no_estimate_describes_is_refused(tilewright, flags, said):

@@ -53,6 +53,18 @@ def raising():
     return {}["no such size"]
 
 
+def leaving():
+    raise SystemExit(0)
+
+
+def left():
+    class Leaving(nn.Module):
+        def forward(self, x):
+            raise SystemExit(0)
+
+    return Leaving(), torch.empty(2, 3, device="meta")
+
+
 def broken():
     return (lambda x: x @ x), torch.empty(2, 3, device="meta")
 """
@@ -104,6 +116,8 @@ def test_a_kernel_that_computes_something_else_is_named(script, capsys, monkeypa
         ("asking", "must return (model, inputs), got TypeError: asking() missing 1 required"),
         ("raising", "must return (model, inputs), got KeyError: 'no such size'"),
         ("missing", "must be a function that can be loaded, got AttributeError"),
+        ("leaving", "must return (model, inputs), got SystemExit: 0"),
+        ("left", "code that is loaded must not end the program, got sys.exit(0); let it return"),
     ],
 )
 def test_what_is_no_model_is_refused(script, name, message, capsys):

@@ -9,6 +9,7 @@ import zipfile
 
 import pytest
 
+from tilewright.compiler import driver
 from tilewright.runtime.bundles.bundle import read_bundle
 from tilewright.tools.command_line import own_process
 
@@ -30,6 +31,22 @@ def test_a_file_that_is_no_bundle_is_not_replaced_by_one(tmp_path, tilewright):
     rule = "only a bundle can be replaced, got a file; choose another path"
     assert (found.status, found.err) == (1, f"error: {tmp_path / 'thesis.zip'}: {rule}\n")
     assert (tmp_path / "thesis.zip").read_text() == "three years"
+
+
+@pytest.mark.parametrize("command", [["compile", "--emit", "bundle"], ["run"]])
+def test_a_place_of_others_is_refused_before_the_work(command, tmp_path, tilewright, monkeypatch):
+    monkeypatch.setattr(driver, "compile_matmul", None)
+    (tmp_path / "manifest.json").write_text('{"name": "an app"}')
+    (tmp_path / "index.html").write_text("")
+    found = tilewright(*command, *SPEC, "-o", tmp_path)
+    rule = "only a bundle can be replaced, got one with 'index.html' in it; choose another path"
+    assert (found.status, found.err) == (1, f"error: {tmp_path}: {rule}\n")
+
+
+def test_a_folder_that_is_a_file_is_said_to_be_one(tmp_path, tilewright):
+    (tmp_path / "file").write_text("")
+    found = tilewright("compile", *SPEC, "-o", tmp_path / "file" / "k.ptx")
+    assert f"the folder '{tmp_path}/file' must exist, got a file; choose another" in found.err
 
 
 def test_an_empty_file_and_a_damaged_bundle_are_replaced(tmp_path, tilewright):

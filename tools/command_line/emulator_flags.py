@@ -88,11 +88,14 @@ def emulator_options(parser: Parser, options: argparse.Namespace) -> dict[str, A
 
 
 def check_files(parser: Parser, options: argparse.Namespace) -> None:
-    """Refuse files that cannot be written, and one for two things, before time is spent on them."""
+    """Refuse files that cannot be written, or are read, and one for two things, before time is
+    spent on them."""
+    read = {"FILE": "file", "--launch": "launch", "--reference": "reference"}
+    given = {flag: getattr(options, name, None) for flag, name in read.items()}
+    places = {path.resolve(): flag for flag, path in given.items() if path is not None}
     flags = {"--trace": options.trace, "--report-json": options.report_json}
     if "output" in options:
         flags["-o"] = options.output
-    places: dict[Path, str] = {}
     for flag, path in flags.items():
         if path is None or is_stream(path):
             continue

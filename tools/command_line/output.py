@@ -23,7 +23,8 @@ def deadlock_of(error: Exception) -> dict[str, Any]:
 def check_place(path: Path | None, *, bundle: bool = False) -> None:
     """Refuse with CompileError a path that can't be written, before time is spent on its content.
 
-    A bundle may replace a folder, everything else only a file.
+    A bundle may replace a folder of its own kind, as the one who writes it knows, everything else
+    only a file.
     """
     if path is None:
         return
@@ -34,7 +35,7 @@ def check_place(path: Path | None, *, bundle: bool = False) -> None:
         raise CompileError(f"{path}: {rule}")
     from ...runtime.atomic import is_stream
 
-    if is_stream(path):
+    if not bundle and is_stream(path):
         if not os.access(path, os.W_OK):
             _refuse(path, "must be writable, got what is not")
         return
@@ -42,7 +43,8 @@ def check_place(path: Path | None, *, bundle: bool = False) -> None:
     if bundle:
         folder = next((parent for parent in path.parents if parent.exists()), folder)
     if not folder.is_dir():
-        _refuse(path, f"the folder '{folder}' must exist, got none")
+        got = "a file" if folder.exists() else "none"
+        _refuse(path, f"the folder '{folder}' must exist, got {got}")
     if not os.access(folder, os.W_OK):
         _refuse(path, f"the folder '{folder}' must be writable, got one that is not")
     if path.is_dir() and not bundle:

@@ -92,7 +92,7 @@ def compile_command(parser: Parser, options: argparse.Namespace) -> int:
     if options.emit in BINARY and options.output is None:
         parser.error(f"--emit {options.emit} must come with -o PATH, got none")
     _check_unread(parser, options)
-    check_place(options.output, bundle=options.emit == "bundle")
+    _check_output(options)
     source = problem(options, parser)
     kernels = _compile(source, options)
     compiled = kernels[-1]
@@ -104,6 +104,16 @@ def compile_command(parser: Parser, options: argparse.Namespace) -> int:
     if options.json:
         print_json(_summary(kernels, options, text))
     return 0
+
+
+def _check_output(options: argparse.Namespace) -> None:
+    """Refuse a place that can't be written, before time is spent."""
+    is_bundle = options.emit == "bundle"
+    check_place(options.output, bundle=is_bundle)
+    if is_bundle:
+        from ...compiler.bundle_writer import check_replaceable
+
+        check_replaceable(options.output)
 
 
 def _check_unread(parser: Parser, options: argparse.Namespace) -> None:

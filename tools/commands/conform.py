@@ -27,6 +27,7 @@ EXAMPLES = """examples:
   tilewright conform kernel.ptx --launch launch.json
 """
 DEFAULT_MAX_SECONDS = 600.0
+PASS, FAIL, UNTRIED = "PASS", "FAIL", "NOT TRIED"
 
 
 def add_command(commands: Any) -> None:
@@ -83,7 +84,8 @@ def _add_problem(parser: Parser) -> None:
 
 
 def conform_command(parser: Parser, options: argparse.Namespace) -> int:
-    """Try the subject as the options say; 0 when no result is wrong and no rule is broken."""
+    """Try the subject as the options say; 0 when cases were tried, and no result is wrong and no
+    rule is broken."""
     families = _families(parser, options.families)
     if options.list:
         if options.subject is not None:
@@ -93,12 +95,12 @@ def conform_command(parser: Parser, options: argparse.Namespace) -> int:
         parser.error("a SUBJECT must be given, got none")
     subject = _subject(parser, options)
     results = _run(subject, families, options)
-    failed = any(result.failed for result in results)
+    verdict = _verdict(results)
     if options.json:
-        print_json({"ok": not failed, **_as_dict(subject, results)})
+        print_json({"ok": verdict == PASS, **_as_dict(subject, results)})
     else:
         _print(subject, results, options)
-    return 1 if failed else 0
+    return 0 if verdict == PASS else 1
 
 
 def _families(parser: Parser, text: str | None) -> list[Family]:
@@ -226,7 +228,14 @@ def _summary(results: Sequence[FamilyResult], seconds: float) -> str:
     unfinished = sum(each.unfinished for each in results)
     counts = f"{total[Verdict.RIGHT]} right, {total[Verdict.REFUSED]} refused, {failed} failed"
     late = f", {unfinished} not tried in {seconds:g} s" if unfinished else ""
-    return f"{'FAIL' if failed else 'PASS'}  {counts}{late}"
+    return f"{_verdict(results)}  {counts}{late}"
+
+
+def _verdict(results: Sequence[FamilyResult]) -> str:
+    """The one word about all families. What nobody tried has not passed."""
+    if any(result.failed for result in results):
+        return FAIL
+    return PASS if any(sum(result.counts.values()) for result in results) else UNTRIED
 
 
 def _as_dict(subject: Subject, results: Sequence[FamilyResult]) -> dict[str, Any]:

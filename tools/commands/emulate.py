@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -91,7 +92,7 @@ def emulate_command(parser: Parser, options: argparse.Namespace) -> int:
     """Run as the options say; 0 when the kernel ran to its end with every seed."""
     from ...runtime.emulator import Trap
 
-    _make_folder(parser, options.out)
+    _check_folder(parser, options.out)
     check_files(parser, options)
     reached: list[int] = []
     try:
@@ -128,13 +129,15 @@ def _run(options: argparse.Namespace, reached: list[int]) -> LaunchResult:
         return run_seeds(options.file, options.launch, seeds, how, on_seed)
 
 
-def _make_folder(parser: Parser, folder: Path | None) -> None:
+def _check_folder(parser: Parser, folder: Path | None) -> None:
+    """Refuse a folder that can't be made, before time is spent; it is made when there is output."""
     if folder is None:
         return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        parser.error(f"--out must be a folder that can be made, got {folder}: {error.strerror}")
+    there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+    if not there.is_dir():
+        parser.error(f"--out must be a folder that can be made, got {folder}: File exists")
+    if not os.access(there, os.W_OK):
+        parser.error(f"--out must be a folder that can be made, got {folder}: Permission denied")
 
 
 def _report(result: LaunchResult, options: argparse.Namespace) -> int:
@@ -163,6 +166,8 @@ def _write_outputs(result: LaunchResult, folder: Path | None) -> list[Summary]:
     from ...runtime.launch_files.summary import npy_bytes, summarize
 
     summaries = []
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
     for name, array in result.outputs.items():
         path = folder / f"{name}.npy" if folder else None
         if path:
@@ -176,6 +181,8 @@ def _report_failure(trap: Trap, seed: int, options: argparse.Namespace) -> int:
     verdict, _, evidence = text.partition("\n")
     words = ["tilewright", "emulate", str(options.file), "--launch", str(options.launch)]
     words += ["--check", options.check] if options.check else []
+    if options.max_steps != DEFAULT_MAX_STEPS:
+        words += ["--max-steps", str(options.max_steps)]
     words += ["--fp8-sums", options.fp8_sums] if options.fp8_sums else []
     replay = shlex.join([*words, "--seed", str(seed)])
     lines = [verdict, *evidence.splitlines(), f"replay: {replay}"]

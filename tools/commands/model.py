@@ -124,7 +124,7 @@ def _model_and_inputs(text: str, function: Callable[..., Any]) -> tuple[Any, tup
 
     try:
         made = function()
-    except Exception as error:  # a user's function raises any kind
+    except (Exception, SystemExit) as error:  # a user's function raises any kind
         got = f"{type(error).__name__}: {error}"
         raise CompileError(f"{text}: must return (model, inputs), got {got}") from error
     if not isinstance(made, tuple) or len(made) != 2 or not callable(made[0]):

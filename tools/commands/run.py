@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -86,7 +87,7 @@ def add_command(commands: Any) -> None:
         help="run a kernel for any K on so many elements along it; --k is then what to choose for",
     )
     group.add_argument(
-        "--device", default="emulator", help="emulator (the default), cuda or cuda:N"
+        "--device", type=_device, default="emulator", help="emulator (the default), cuda or cuda:N"
     )
     add_seed(group)
     group.add_argument(
@@ -100,6 +101,12 @@ def add_command(commands: Any) -> None:
     parser.set_defaults(target=None, command=functools.partial(run_command, parser))
 
 
+def _device(text: str) -> str:
+    if not re.fullmatch(r"emulator|cuda(:[0-9]+)?", text):
+        raise argparse.ArgumentTypeError(f"must be emulator, cuda or cuda:N, got '{text}'")
+    return text
+
+
 def run_command(parser: Parser, options: argparse.Namespace) -> int:
     """Run as the options say; 0 when every element is within its bound."""
     from ...runtime.launch.devices import open_device
@@ -107,7 +114,11 @@ def run_command(parser: Parser, options: argparse.Namespace) -> int:
     how = emulator_options(parser, options)
     device = open_device(options.device)
     options.chip, options.target = options.target, options.target or device.target
-    check_place(options.output, bundle=True)
+    if options.output is not None:
+        from ...compiler.bundle_writer import check_replaceable
+
+        check_place(options.output, bundle=True)
+        check_replaceable(options.output)
     outcome = _run(device, parser, options, how)
     write_report(outcome.report, options.report_json)
     if options.json:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...runtime.errors import DeviceError
-from ..command_line.arguments import Parser, add_json, positive
+from ..command_line.arguments import Parser, UsageError, add_json, positive
 from ..command_line.output import check_place, print_json, write_text
 from ..command_line.progress import Progress
 from ..tuning.candidates import INDEX, compile_candidates, compiled_shapes
@@ -289,12 +289,19 @@ def _rank_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def _check_two_places(options: argparse.Namespace) -> None:
+    for path in (options.output, options.results):
+        check_place(path)
+    if options.results and options.results.resolve() == options.output.resolve():
+        rule = "--results and -o must name two files"
+        raise UsageError(f"error: tilewright tune all: {rule}, got {options.output} for both")
+
+
 def _all_command(options: argparse.Namespace) -> int:
     """Measures each shape while later ones are compiled."""
     from ...runtime.scratch import scratch_folder
 
-    for path in (options.output, options.results):
-        check_place(path)
+    _check_two_places(options)
     measured = _no_times(options.rounds)
     with scratch_folder() as options.folder:
         for _, entries in compiled_shapes(options):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..command_line.arguments import Parser
 from ..command_line.output import print_json
+from ..command_line.progress import Progress
 
 if TYPE_CHECKING:
     from ...compiler.schedule.estimates.costs import Estimate
@@ -66,6 +67,7 @@ def _estimated(options: argparse.Namespace, spec: MatmulSpec, target: Target) ->
     from ...dialects.errors import CompileError
 
     _refuse_unread(options, target)
+    _refuse_no_kernel(options, spec)
     text = options.pipeline if options.preset is None else _preset(options.preset)
     passes = [(call.name, dict(call.options)) for call in parse_pipeline(text)]
     inputs = options.inputs or INPUTS[0]
@@ -74,6 +76,16 @@ def _estimated(options: argparse.Namespace, spec: MatmulSpec, target: Target) ->
         rule = "schedule: an estimate must know every pass and option of a kernel"
         raise CompileError(f"{rule}, got {text}; copy by TMA, and say tile, stages and cluster")
     return found
+
+
+def _refuse_no_kernel(options: argparse.Namespace, spec: MatmulSpec) -> None:
+    """Raise what a pass says of a pipeline that makes no kernel for the target: nothing would take
+    the time of an estimate."""
+    from ...compiler.driver import compile_matmul
+
+    named = {"pipeline": options.pipeline, "preset": options.preset, "target": options.target}
+    with Progress("compiling"):
+        compile_matmul(options.file or spec, until="mlir", **named)
 
 
 def _refuse_unread(options: argparse.Namespace, target: Target) -> None:

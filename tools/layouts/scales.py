@@ -6,7 +6,7 @@ import argparse
 import functools
 from typing import TYPE_CHECKING, Any
 
-from ..command_line.arguments import Parser, add_json
+from ..command_line.arguments import Parser, add_json, positive
 from ..command_line.output import check_place, print_json, write_text
 from .fragments import add_picture, terminal_width
 
@@ -35,8 +35,8 @@ def add_subject(subjects: Any) -> None:
         epilog=EXAMPLES,
     )
     parser.add_argument("--format", required=True, help="mxfp8, mxfp6, mxfp4, nvfp4, …")
-    parser.add_argument("--rows", type=int, default=128, help="rows, M or N (default 128)")
-    parser.add_argument("--k", type=int, default=128, help="elements along K (default 128)")
+    parser.add_argument("--rows", type=positive, default=128, help="rows, M or N (default 128)")
+    parser.add_argument("--k", type=positive, default=128, help="elements along K (default 128)")
     parser.add_argument(
         "--copy",
         default="32x128b.warpx4",

@@ -114,10 +114,10 @@ def explain_roofline_command(parser: Parser, options: argparse.Namespace) -> int
 
 def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
     """Refuse flags that do not go together."""
-    several = "--ladder" if options.ladder else "--presets" if options.presets else None
+    several = "--ladder" if options.ladder else "--presets" if options.presets is not None else None
     one = {"FILE": options.file, "--preset": options.preset, "--pipeline": options.pipeline}
     given = [name for name, value in one.items() if value is not None]
-    if options.ladder and options.presets:
+    if options.ladder and options.presets is not None:
         parser.error("--ladder must come without --presets, which names some of its rungs")
     if several and given:
         parser.error(f"{several} must come with spec flags alone, got {', '.join(given)}")
@@ -137,7 +137,7 @@ def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
 
 def _names(options: argparse.Namespace) -> list[str]:
     """What the kernels are called, in the order of the picture."""
-    if options.ladder or options.presets:
+    if options.ladder or options.presets is not None:
         from ..ladder.steps import preset_names
 
         return preset_names(options.presets, options.target or "sm_100a")

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...dialects.target import find_target
 from ...runtime.bundles.bundle import read_bundle
 from ...runtime.bundles.manifest import BundleError
 from ...runtime.errors import DeviceError
@@ -78,6 +79,7 @@ def compiled_shapes(options: argparse.Namespace) -> Iterator[tuple[Entries, Entr
     and bundles that can be read. Others are compiled anew.
     """
     specs = _specs(options.shapes, options.type)
+    find_target(options.target)
     options.folder.mkdir(parents=True, exist_ok=True)
     path = options.folder / INDEX
     index = read_index(path) if path.exists() else {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...runtime.bundles.schema import Positive, Record, Text
+from ...runtime.bundles.schema import ListOf, Positive, Record, Text
 from ...runtime.errors import DeviceError
 from ...runtime.regular_files import UnfitFile, read_regular
 from ...runtime.strict_json import parse_json
@@ -23,6 +23,7 @@ ENTRY = Record(
     optional={"problem": Record(), "schedule": Record()},
 )
 """What is known of a bundle without the compiler, which is not there where bundles are measured."""
+MEASUREMENT = Record({"gpu": Text(), "date": Text(), "rows": ListOf(Record(), most=10**6)})
 
 
 @dataclass(frozen=True)
@@ -82,15 +83,17 @@ def read_results(path: Path) -> Results:
     found = _read_json(path, MEASURE)
     try:
         results = results_of(found)
-    except (KeyError, TypeError, ValueError) as error:
-        raise _refused(path, MEASURE, f"{type(error).__name__}: {error}") from None
+    except ValueError as error:
+        raise _refused(path, MEASURE, str(error)) from None
     if not results.rows:
         raise _refused(path, MEASURE, "no row")
     return results
 
 
 def results_of(found: Mapping[str, Any]) -> Results:
-    """The JSON of a measurement as values; KeyError, TypeError or ValueError where it is none."""
+    """The JSON of a measurement as values; ValueError where it is none."""
+    if broken := MEASUREMENT.check(found, "results"):
+        raise ValueError(broken)
     rows = tuple(_measured(row) for row in found["rows"])
     return Results(str(found["gpu"]), str(found["date"]), rows)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from ....runtime.locks import shared_lock
 from .function_keys import LIKE_NO_OTHER
 
 KERNELS_KEPT = 1024  # in each table; a kernel's PTX has some hundred kilobytes
@@ -21,7 +21,7 @@ class FoundKernels(dict[Any, Found], Generic[Found]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._finding = threading.Lock()
+        self._finding = shared_lock()
 
     def of(self, key: Any, find: Callable[[], Found], kept: Sequence[Any] = ()) -> Found:
         """What there is for a key, or what `find` gives to the first thread that asks for it.

@@ -21,11 +21,11 @@ from typing import Any
 
 from ....dialects.errors import CompileError
 from ....dialects.target import find_target
-from ....runtime.bundles.bundle import Bundle, read_bundle
+from ....runtime.bundles.bundle import Bundle
 from ....runtime.bundles.manifest import BundleError
 from ....runtime.private_folders import UnsafePlace, check_private_file, make_private
 from ...backend import versions
-from ...bundle_writer import as_bundle, write_entry
+from ...bundle_writer import as_bundle, read_entry, write_entry
 from ...driver import compile_matmul
 from ...importers.linalg_text import LinalgText
 from ...own_sources import source_digest
@@ -61,7 +61,7 @@ def cached_bundle(
     path = cache_folder() / f"{digest(request)}.zip"
     if not _is_usable(path):
         return _compile(source, target, pipeline, math, None)
-    return _entry(path, request) or _compile(source, target, pipeline, math, path)
+    return _entry(path) or _compile(source, target, pipeline, math, path)
 
 
 def keep(key: str, bundle: Bundle) -> Bundle:
@@ -109,21 +109,16 @@ def _is_usable(path: Path) -> bool:
     return False
 
 
-def _entry(path: Path, request: Mapping[str, Any]) -> Bundle | None:
-    """The entry of a request; None if there is none, or none that can be believed."""
+def _entry(path: Path) -> Bundle | None:
+    """The entry at a place; None if there is none, or none that can be believed."""
     try:
         check_private_file(path)
-        bundle = read_bundle(path)
+        return read_entry(path)
     except FileNotFoundError:
         return None
     except (UnsafePlace, BundleError) as error:
         _warn(f"an entry is compiled again and replaced, as it was refused: {error}")
         return None
-    return bundle if _fits(bundle, request) else None
-
-
-def _fits(bundle: Bundle, request: Mapping[str, Any]) -> bool:
-    return all(bundle.manifest[name] == request[name] for name in ("spec", "target", "pipeline"))
 
 
 def _compile(

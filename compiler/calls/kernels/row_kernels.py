@@ -7,7 +7,6 @@ call    rows of the first input, or its K, matrices of a stack → the kernel wi
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from ....runtime.bundles.bundle import Bundle
 from ....runtime.bundles.several import bands_of
 from ....runtime.launch.kernel import Kernel
 from ....runtime.launch.loading import open_kernel
+from ....runtime.locks import shared_lock
 from ...schedule.any_size.buckets import Bucket
 from ...spec import BATCH_HINT, ROWS_HINT, MatmulSpec, depth_hint
 from .kept_choices import kept_buckets
@@ -43,7 +43,7 @@ class RowKernels:
         self._starts = [[least for least, _ in ranges[1:]] for _, ranges in bands]
         self._numbers = [[number for _, number in ranges] for _, ranges in bands]
         self._kernels: list[Kernel | None] = [None] * len(buckets)
-        self._making = threading.Lock()
+        self._making = shared_lock()
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
         """As `Kernel` has it; raises CompileError too."""

@@ -1,6 +1,7 @@
 """The cache of compiled kernels: what finds an entry, what doesn't, and what replaces one."""
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -8,10 +9,12 @@ import warnings
 
 import pytest
 
+from tilewright.compiler.bundle_writer import read_entry
 from tilewright.compiler.calls.kernels import kernel_cache
 from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle, describe_request, digest
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime import read_bundle
+from tilewright.runtime.bundles.manifest import BundleError
 
 SPEC = MatmulSpec(64, 32, 64)
 PIPELINE = "normalize,tiling{tile=64x32x64},lower-to-nvvm"
@@ -78,7 +81,8 @@ def test_an_entry_of_another_kernel_is_replaced(folder, compilations):
     find(other)
     (another,) = set(folder.iterdir()) - {entry}
     entry.write_bytes(another.read_bytes())
-    assert find().manifest["spec"] == SPEC.as_dict()
+    with pytest.warns(UserWarning, match="cache: an entry is compiled again and replaced, as it"):
+        assert find().manifest["spec"] == SPEC.as_dict()
     assert read_bundle(entry).manifest["spec"] == SPEC.as_dict()
     assert compilations == [SPEC, other, SPEC]
 
@@ -252,3 +256,17 @@ def test_what_killed_processes_left_is_removed_when_it_is_an_hour_old(tmp_path):
         os.utime(tmp_path / name, (1, 1))
     write_file(tmp_path / "out", b"content")
     assert sorted(os.listdir(tmp_path)) == sorted([*names[1:], "out"])
+
+
+def test_an_entry_in_the_place_of_another_is_told_and_replaced(folder, compilations):
+    """Whatever it holds: a manifest does not have the text of an epilogue."""
+    find()
+    (entry,) = folder.iterdir()
+    other = folder / f"{'0' * 64}.zip"
+    other.write_bytes(entry.read_bytes())
+    other.chmod(0o600)
+    rule = f"must be the kernel of that name, got '{entry.name}'; remove it"
+    with pytest.raises(BundleError, match=re.escape(f"{other}: {rule}")):
+        read_entry(other)
+    with pytest.warns(UserWarning, match=f"{other.name}: must be the kernel of that name"):
+        assert kernel_cache._entry(other) is None
