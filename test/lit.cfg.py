@@ -8,7 +8,7 @@ import lit.formats
 
 config.name = "tilewright"  # noqa: F821
 config.suffixes = [".mlir"]  # noqa: F821
-config.excludes = ["inputs", "golden", "found"]  # noqa: F821
+config.excludes = ["inputs", "golden", "found", "op_sources"]  # noqa: F821
 config.test_format = lit.formats.ShTest(execute_external=False)  # noqa: F821
 config.test_source_root = os.path.dirname(__file__)  # noqa: F821
 config.test_exec_root = str(Path(__file__).parent.parent / "build" / "lit")  # noqa: F821

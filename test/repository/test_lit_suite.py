@@ -21,7 +21,7 @@ from filecheck.options import parse_argv_options
 from tilewright.tools.main import main
 
 TESTS = Path(__file__).parent.parent
-LEFT_OUT = {"inputs", "golden", "found"}
+LEFT_OUT = {"inputs", "golden", "found", "op_sources"}
 FILES = [path for path in sorted(TESTS.rglob("*.mlir")) if not LEFT_OUT & set(path.parts)]
 RUN = re.compile(r"RUN: (.*)")
 
