@@ -35,7 +35,6 @@ from ..passes.linalg.check_matmul import check_matmuls
 from ..passes.lowering.barriers.pipes_to_barriers import PipesToBarriers
 from ..passes.lowering.planning.plan_memory import PlanMemory
 from ..passes.thread_rules import check_threads
-from .importers.source_text import check_text
 from .ir_text import short_text
 from .levels import check_left, is_kernel, is_left, level_of
 from .presets import PRESETS_OF, THREAD_PRESETS
@@ -322,6 +321,8 @@ def checked_text(text: str, filename: str, long: bool = False) -> str:
 
 def parse_module(text: str, filename: str) -> ir.Module:
     """The module in `text`; a file of that name with this text keeps its name in locations."""
+    from .importers.source_text import check_text
+
     check_text(text, filename)
     try:
         with mlir_errors(filename):

@@ -24,8 +24,6 @@ from .argument_shapes import reshape_arguments
 from .importers.file_kinds import EXPORTED
 from .importers.linalg_text import LinalgText
 from .importers.mlir_files import read_mlir
-from .importers.source_text import check_text
-from .importers.torch_module import read_exported
 from .levels import check_alone, level_of, settle_target
 from .normalized_spec import spec_of
 from .pipeline import FIRST, PassCall, mlir_errors, parse_module, run_passes
@@ -42,14 +40,18 @@ def loaded_source(source: Source, target: str | None) -> MatmulSpec | LinalgText
     if isinstance(source, MatmulSpec):
         return source
     if isinstance(source, Path):
-        source = (
-            read_exported(source)
-            if source.suffix == EXPORTED
-            else LinalgText(read_mlir(source), str(source), is_file=True)
-        )
+        source = _read(source)
     target = target or DEFAULT_TARGET
     source.check_sums(target)
     return _laid_out(source, target) if source.arguments and not source.turned else source
+
+
+def _read(path: Path) -> LinalgText:
+    if path.suffix != EXPORTED:
+        return LinalgText(read_mlir(path), str(path), is_file=True)
+    from .importers.torch_module import read_exported
+
+    return read_exported(path)
 
 
 @one_thread_at_a_time
@@ -77,6 +79,8 @@ def import_source(source: MatmulSpec | LinalgText) -> ir.Module:
         return ir.Module.parse(source.mlir_text())
     if source.is_file:
         return parse_module(source.text, source.name)
+    from .importers.source_text import check_text
+
     check_text(source.text, source.name)
     with mlir_errors(source.name):
         return ir.Module.parse(source.text)
