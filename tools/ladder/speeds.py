@@ -98,7 +98,8 @@ def predicted_as_timed(timed: Timed, target: str) -> Estimate | None:
 
     chip, (m, n, k) = find_target(target), timed.shape
     passes = [(call.name, dict(call.options)) for call in parse_pipeline(timed.pipeline)]
-    problem = Problem.of(MatmulSpec(m, n, k, timed.dtype, timed.dtype), chip)
+    spec = MatmulSpec(m, n, k, timed.dtype, timed.dtype, timed.c_dtype)
+    problem = Problem.of(spec, chip)
     return predict(problem, passes, chip, timed.columns, timed.inputs)
 
 

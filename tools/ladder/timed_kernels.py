@@ -23,8 +23,8 @@ MODULAR = "github.com/modular/modular, max/kernels/test/gpu/linalg/matmul_blackw
 
 @dataclass(frozen=True)
 class Timed:
-    """A kernel as it was timed: its passes, shape, columns of tensor memory, kind of inputs and
-    their type."""
+    """A kernel as it was timed: its passes, shape, columns of tensor memory, kind of inputs, their
+    type and that of C."""
 
     pipeline: str
     source: str
@@ -32,6 +32,7 @@ class Timed:
     columns: int | None = None
     inputs: str = "random"
     dtype: str = "bf16"
+    c_dtype: str = "bf16"
 
 
 _COPIED = "tma-insertion,swizzle-selection"

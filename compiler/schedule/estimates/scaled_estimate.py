@@ -153,7 +153,8 @@ def scaled_estimate(
     traits = replace(CHOSEN, inputs=inputs)
     clock = clock_under_load(problem, one, target, cycles, steps.multiply, traits)
     dram_us = _dram_us(spec, problem, one, mma, target)
-    work_us, streaming_us = _us(cycles, clock), dram_us + _us(ends, figures(target).clock)
+    work_us = _us(cycles, clock)
+    streaming_us = dram_us + _us(tensor.cold_fill + ends, figures(target).clock)
     waits = "latency" if steps.around / ring > steps.step else ""
     of_a, of_b = scaled_legality.scale_tiles(mma, schedule.tile)
     return ScaledEstimate(

@@ -16,7 +16,8 @@
     clock       the highest that the power limit leaves for the share of cycles with MMAs
 
 The total is launch + cycles by clock, or, where that is longer, launch + what DRAM moves, first
-load and epilogue. `tools/ladder/published.py` has kernels that this is held to.
+load, cold as that of all, and epilogue. `tools/ladder/published.py` has kernels that this is held
+to.
 """
 
 from __future__ import annotations
@@ -142,7 +143,8 @@ def spans_of(
     gathered = gathered_cycles(problem, schedule, target)
     residents = residents_of(problem, schedule, target, traits)
     main = main_loop(steps, schedule.stages, traits)
-    cycles = tensor_figures(target).cold_fill + (
+    cold = tensor_figures(target).cold_fill
+    cycles = cold + (
         _waves(problem, schedule, target, residents, (steps, main, epilogue))
         if schedule.scheduler == "none"
         else _persistent(problem, schedule, target, steps, epilogue)
@@ -152,7 +154,7 @@ def spans_of(
     launch = tensor_figures(target).launch
     flow = steps.k_tiles * steps.step
     work_us = launch + _us(cycles, clock) + max(0.0, moved.early_us - _us(flow, clock))
-    streaming_us = launch + moved.us + _us(steps.before + epilogue, figures(target).clock)
+    streaming_us = launch + moved.us + _us(cold + steps.before + epilogue, figures(target).clock)
     total_us = max(work_us, streaming_us)
     return Spans(total_us, work_us, streaming_us > work_us, main, residents, clock)
 

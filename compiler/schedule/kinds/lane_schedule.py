@@ -22,7 +22,7 @@ from ....dialects.layout import UNIT_BYTES
 from ....dialects.mma_units import WARP
 from ....dialects.target import WARP_THREADS, Target
 from ...spec import MatmulSpec
-from ..chips.chip_figures import figures
+from ..chips.chip_figures import figures, tensor_figures
 from ..estimates.estimate import estimate, microseconds
 from ..extents import round_up
 from ..problem import Problem
@@ -155,12 +155,13 @@ def lanes_take(spec: MatmulSpec) -> bool:
 
 
 def lanes_us(spec: MatmulSpec, target: Target) -> float:
-    """Microseconds of the schedule by lanes."""
+    """Microseconds of the schedule by lanes, with a launch where tiles are estimated with one."""
     start_us = microseconds(target, figures(target).cta_start + LATENCY)
     is_h200 = target.chip == "sm_90a" and not target.gpu
     shares, most_us = NOT_HIDDEN_BY_AN_H200 if is_h200 else NOT_HIDDEN
     computed_us = min(most_us, _computed_us(spec, target))
-    return start_us + dram_us(spec, target) + shares[spec.m - 1] * computed_us
+    around_us = start_us + dram_us(spec, target) + shares[spec.m - 1] * computed_us
+    return around_us + (tensor_figures(target).launch if target.has_tensor_memory else 0)
 
 
 def _computed_us(spec: MatmulSpec, target: Target) -> float:

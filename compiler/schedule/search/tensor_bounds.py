@@ -242,8 +242,9 @@ class TensorBounds:
         clock = clock_under_load(self.problem, branch, target, cycles, steps.mma, CHOSEN)
         flow_us = _us(steps.k_tiles * steps.step, clock)
         work_us = _us(cycles, clock) + max(0.0, early_us - flow_us)
-        streaming_us = dram_us + _us(least.ends, self._chip.clock)
-        return tensor_figures(target).launch + max(work_us, streaming_us)
+        tensor = tensor_figures(target)
+        streaming_us = dram_us + _us(tensor.cold_fill + least.ends, self._chip.clock)
+        return tensor.launch + max(work_us, streaming_us)
 
 
 def _total_us(
@@ -255,7 +256,8 @@ def _total_us(
     cycles = tensor.cold_fill + work + ends
     clock = clock_under_load(problem, side, target, cycles, mma, CHOSEN)
     dram_us = least_dram_bytes(problem, side, target) / chip.dram_rate
-    return tensor.launch + max(_us(cycles, clock), dram_us + _us(ends, chip.clock))
+    streaming_us = dram_us + _us(tensor.cold_fill + ends, chip.clock)
+    return tensor.launch + max(_us(cycles, clock), streaming_us)
 
 
 class Least(NamedTuple):

@@ -4,7 +4,10 @@ import pytest
 
 from tilewright.compiler.driver import choose_pipeline, compile_matmul
 from tilewright.compiler.importers.linalg_text import LinalgText
-from tilewright.compiler.schedule.kinds.lane_schedule import lane_schedule
+from tilewright.compiler.schedule.estimates.estimate import estimate
+from tilewright.compiler.schedule.kinds.lane_schedule import lane_schedule, lanes_us
+from tilewright.compiler.schedule.problem import Problem
+from tilewright.compiler.schedule.search.choice import choose_schedule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 
@@ -13,7 +16,6 @@ from tilewright.dialects.target import find_target
     ("fields", "lanes"),
     [
         ({"m": 1}, True),
-        ({"products": 2, "batch": 3}, True),
         ({"m": 1, "a_dtype": "f32", "b_dtype": "f32", "c_dtype": "f32"}, True),
         ({"m": 4, "n": 1024}, True),
         ({"m": 4}, False),
@@ -30,6 +32,22 @@ from tilewright.dialects.target import find_target
 def test_lanes_are_chosen_for_few_rows(fields, lanes, target):
     spec = MatmulSpec(**({"m": 1, "n": 4096, "k": 4096} | fields))
     assert ("lanes=" in choose_pipeline(spec, target)) == lanes
+
+
+@pytest.mark.parametrize(("target", "lanes"), [("h100", True), ("sm_100a", False)])
+@pytest.mark.parametrize("fields", [{"products": 2, "batch": 3}, {"n": 8192, "k": 8192}])
+def test_one_row_of_many_weights_has_lanes_where_loads_of_threads_reach_all_of_dram(
+    fields, target, lanes
+):
+    spec = MatmulSpec(**({"m": 1, "n": 4096, "k": 4096} | fields))
+    assert ("lanes=" in choose_pipeline(spec, target)) == lanes
+
+
+def test_lanes_and_tiles_are_estimated_with_the_same_launch():
+    """Where there is nothing to multiply, they differ by what each does before and behind it."""
+    spec, target = MatmulSpec(1, 16, 64), find_target("sm_100a")
+    tiles = estimate(Problem.of(spec, target), choose_schedule(spec, target), target).total_us
+    assert lanes_us(spec, target) == pytest.approx(tiles, rel=0.25)
 
 
 def test_a_module_that_names_its_mma_has_tiles():
