@@ -20,6 +20,14 @@ SIZE = ("--m", 256, "--n", 256, "--k", 256)
 OPERATIONS, MATRIX = 2 * 256**3, 2 * 256**2
 
 
+@pytest.mark.parametrize(("target", "gpu"), [("h100", "H100"), ("sm_90a", "H200")])
+def test_a_kernel_is_held_to_the_gpu_that_its_target_is(tilewright, target, gpu):
+    size = ("--m", 64, "--n", 64, "--k", 64)
+    ran = tilewright("explain", "roofline", *size, "--target", target, "--json")
+    assert ran.status == 0, ran.err
+    assert gpu in ran.json["gpu"]
+
+
 def test_the_steps_of_the_page_have_the_bytes_of_their_tiles(tilewright, tmp_path):
     """Tiles of 128x128, and a pair's of 256x256; no swizzle moves a sector for every 16 bytes.
 

@@ -152,12 +152,10 @@ def _accumulators(memory: dict[str, int]) -> str:
     if "warpgroups" in memory:
         return (
             f"{memory['accumulator_registers']} accumulator registers a thread of"
-            f" {memory['warpgroups']} warpgroups"
+            f" {_counted(memory['warpgroups'], 'warpgroup')}"
         )
-    return (
-        f"{memory['accumulators']} accumulators × {memory['accumulator_columns']} columns,"
-        f" of {memory['tmem_columns_limit']}"
-    )
+    held = _counted(memory["accumulators"], "accumulator")
+    return f"{held} × {memory['accumulator_columns']} columns, of {memory['tmem_columns_limit']}"
 
 
 def _passes_of(schedule: Schedule, spec: MatmulSpec, target: Target) -> str:
@@ -189,16 +187,31 @@ def _print_choice(choice: Choice, spec: MatmulSpec, target: Target) -> None:
         f" {_accumulators(memory)}"
     )
     print(
-        f"estimate   {estimate.total_us:.2f} us, bound by {estimate.bound}: {estimate.rounds} tiles"
-        f" a multiprocessor, each {estimate.main_loop_us:.2f} us of main loop and"
+        f"estimate   {estimate.total_us:.2f} us, bound by {estimate.bound}:"
+        f" {_counted(estimate.rounds, 'tile')} a multiprocessor, each"
+        f" {estimate.main_loop_us:.2f} us of main loop and"
         f" {estimate.epilogue_us:.2f} us of epilogue; {estimate.start_us:.2f} us to start,"
         f" {estimate.fill_us:.2f} us to the first tile, {estimate.dram_us:.2f} us of DRAM"
+        f"{', and no launch' if estimate.clock is None else ''}"
     )
     if estimate.clock is not None:
         print(
             f"load       {estimate.clock:.2f} GHz with random operands;"
-            f" {estimate.residents} CTAs share a multiprocessor"
+            f" {_counted(estimate.residents, 'CTA')} on a multiprocessor at a time; in all"
+            f" {_around_us(estimate.clock, target):.2f} us to launch and for a cold first load"
         )
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def _around_us(clock: float, target: Target) -> float:
+    """Microseconds of a kernel that no tile takes."""
+    from ...compiler.schedule.chips.chip_figures import tensor_figures
+
+    tensor = tensor_figures(target)
+    return tensor.launch + tensor.cold_fill / (clock * 1e3)
 
 
 def _print_rejected(rejected: Iterable[Rejected], every: bool) -> None:

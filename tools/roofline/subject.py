@@ -93,7 +93,7 @@ def explain_roofline_command(parser: Parser, options: argparse.Namespace) -> int
     times = _times(options, names)
     with Progress("loading the compiler") as progress:
         counts = list(_counts(parser, options, names, progress))
-        kernels = rooflines_of(counts, times, options.gpu)
+        kernels = rooflines_of(counts, times, _gpu_of(options))
         for kernel in kernels:
             _ = kernel.unit  # that it has one is checked before anything is written
     if options.svg:
@@ -291,6 +291,13 @@ def _counts_of_ptx(parser: Parser, options: argparse.Namespace, name: str) -> Co
     return counts_of(name, target, grid, report.profile)
 
 
+def _gpu_of(options: argparse.Namespace) -> str | None:
+    """The GPU that kernels are held to: the one that is named, or that the target is."""
+    from ...dialects.target import find_target
+
+    return options.gpu or (options.target and find_target(options.target).gpu) or None
+
+
 def _target_of(path: Path) -> str:
     """The chip that PTX is for: that of its `.target`."""
     from ...runtime.launch_files.running import read_ptx
@@ -303,7 +310,8 @@ def _target_of(path: Path) -> str:
 
 
 def _title(options: argparse.Namespace, kernels: list[Roofline]) -> str:
-    chip = kernels[0].ceilings.chip if options.gpu is None else kernels[0].ceilings.gpu
+    ceilings = kernels[0].ceilings
+    chip = ceilings.chip if _gpu_of(options) is None else ceilings.gpu
     if options.m is None:
         return f"{kernels[0].counts.name} on {chip}"
     return f"{options.m}×{options.n}×{options.k} on {chip}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....dialects.errors import OptionError
-from ....dialects.target import TARGETS, Target
+from ....dialects.target import GPUS, TARGETS, Target
 from .boards import BOARDS, SHARES, Board, board_of, runs_on
 from .chip_figures import Figure, figures
 
@@ -42,20 +42,19 @@ class Ceilings:
         return self.compute.get((unit, FAMILIES.get(type_, type_) if unit == TENSOR else type_))
 
 
-GPUS = {"sm_100a": "NVIDIA B200", "sm_90a": "NVIDIA H200"}
-CHIP_OF = {"b200": "sm_100a", "h200": "sm_90a"} | {name: each.chip for name, each in BOARDS.items()}
+NAMES = {"sm_100a": "NVIDIA B200", "sm_90a": "NVIDIA H200", "h100": "NVIDIA H100 SXM, 80 GB"}
+CHIP_OF = {name: each.chip for name, each in (GPUS | BOARDS).items()}
 """The chip of each GPU that can be named."""
 HBM_RATES = {
     "sm_100a": Figure(8.0e12, "B/s", "NVIDIA B200, HBM3e"),
     "sm_90a": Figure(4.8e12, "B/s", "NVIDIA H200, HBM3e"),
+    "h100": Figure(3.35e12, "B/s", "NVIDIA H100 SXM, HBM3"),
 }
-L2_RATES = {
-    "sm_100a": Figure(21e12, "B/s", "Chips and Cheese, B200: loads of what is in L2"),
-    "sm_90a": Figure(8930 * 1.98e9, "B/s", "fitted to an H200's times: 8930 bytes a cycle"),
-}
+L2_RATES = {"sm_100a": Figure(21e12, "B/s", "Chips and Cheese, B200: loads of what is in L2")}
+"""Where they were measured; elsewhere what the ports of all multiprocessors take."""
 DOUBLE_RATES = {
     "sm_100a": Figure(40e12, "FLOP/s", "NVIDIA B200, f64 on tensor cores"),
-    "sm_90a": Figure(67e12, "FLOP/s", "NVIDIA H200, f64 on tensor cores"),
+    "sm_90a": Figure(67e12, "FLOP/s", "NVIDIA H100 and H200, f64 on tensor cores"),
 }
 RATED_CLOCKS = {
     "sm_100a": Figure(
@@ -90,13 +89,14 @@ def _ceilings_on(chip: str, gpu: str) -> Ceilings:
         raise OptionError(
             f"{rule}, got {gpu}, an {CHIP_OF[gpu]}; use one of {', '.join(able) or 'none'}"
         )
-    return _of_board(BOARDS[gpu]) if gpu in BOARDS else _of_target(TARGETS[CHIP_OF[gpu]])
+    return _of_board(BOARDS[gpu]) if gpu in BOARDS else _of_target(GPUS[gpu])
 
 
 def _of_target(target: Target) -> Ceilings:
     """Of a chip whose figures are those that the estimate uses."""
     compute, memory = _compute(target), _memory(target)
-    return Ceilings(target.chip, GPUS[target.chip], target.multiprocessors, compute, memory)
+    gpu = NAMES[target.gpu or target.chip]
+    return Ceilings(target.chip, gpu, target.multiprocessors, compute, memory)
 
 
 def _clock(target: Target) -> float:
@@ -122,10 +122,11 @@ def _compute(target: Target) -> dict[tuple[str, str], Figure]:
 def _memory(target: Target) -> dict[str, Figure]:
     chip = figures(target)
     cycles = target.multiprocessors * _clock(target) * 1e9
+    ports = f"{float(chip.l2_rate):g} bytes a cycle of a multiprocessor: {chip.l2_rate.source}"
     shared = f"{float(chip.shared_rate):g} bytes a cycle: {chip.shared_rate.source}"
     found = {
-        HBM: HBM_RATES[target.chip],
-        L2: L2_RATES[target.chip],
+        HBM: HBM_RATES[target.gpu or target.chip],
+        L2: L2_RATES.get(target.chip) or Figure(chip.l2_rate * cycles, "B/s", ports),
         SHARED: Figure(chip.shared_rate * cycles, "B/s", shared),
     }
     if chip.tmem_rate is not None:

@@ -9,7 +9,7 @@ from tilewright.compiler.schedule.chips.boards import BOARDS, board_of, runs_on
 from tilewright.compiler.schedule.chips.ceilings import CHIP_OF, HBM, L2, SHARED, ceilings_of
 from tilewright.compiler.schedule.chips.chip_figures import figures
 from tilewright.dialects.errors import OptionError
-from tilewright.dialects.target import TARGETS
+from tilewright.dialects.target import TARGETS, find_target
 
 PAGE = Path(__file__).parents[3] / "docs" / "roofline.md"
 
@@ -63,13 +63,22 @@ def test_ptx_without_a_letter_runs_on_later_chips(target, chip, runs):
 @pytest.mark.parametrize(
     ("gpu", "message"),
     [
-        ("rtx9090", "gpu: unknown name 'rtx9090'; use one of b200, h200, a100, "),
-        ("a100", "gpu: must run PTX for sm_90a, got a100, an sm_80; use one of h200"),
+        ("rtx9090", "gpu: unknown name 'rtx9090'; use one of b200, h200, h100, a100, "),
+        ("a100", "gpu: must run PTX for sm_90a, got a100, an sm_80; use one of h200, h100"),
     ],
 )
 def test_a_gpu_that_cannot_run_the_kernel_is_refused(gpu, message):
     with pytest.raises(OptionError, match=re.escape(message)):
         ceilings_of("sm_90a", gpu)
+
+
+@pytest.mark.parametrize("gpu", ["h200", "h100"])
+def test_no_step_is_estimated_to_take_less_of_l2_than_the_ceiling_says(gpu):
+    """A multiprocessor takes `l2_rate` bytes a cycle at most."""
+    target = find_target(gpu)
+    chip = figures(target)
+    most = target.multiprocessors * chip.l2_rate * chip.clock * 1e9
+    assert ceilings_of("sm_90a", gpu).memory[L2] == pytest.approx(most)
 
 
 def test_the_page_names_every_gpu_with_its_ceilings():
