@@ -182,7 +182,7 @@ def _print_choice(choice: Choice, spec: MatmulSpec, target: Target) -> None:
     if choice.tuned is not None:
         print(f"measured   {choice.tuned.describe()}")
     print(
-        f"memory     {schedule.stages} stages × {memory['stage_bytes']} bytes and"
+        f"memory     {_counted(schedule.stages, 'stage')} × {memory['stage_bytes']} bytes and"
         f" {memory['staging_bytes']} of staging, of {memory['shared_bytes_limit']};"
         f" {_accumulators(memory)}"
     )
