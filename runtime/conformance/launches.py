@@ -101,6 +101,7 @@ class LaunchSubject:
         launch = _resolved(self._launch, sizes)
         given = {self._names["a"]: _raw(a), self._names["b"]: _raw(b)}
         for tensor in launch["tensors"]:
+            tensor["whole"] = tensor["name"] == self._names["c"]
             if tensor["name"] in given:
                 tensor["contents"] = given[tensor["name"]]
         return launch

@@ -32,6 +32,7 @@ def run_launch_file(
     check: str = "full",
     workers: int = 1,
     fp8_sums: str = "f32",
+    whole: bool = False,
 ) -> LaunchResult:
     """Run the kernel in the PTX file at `ptx_path` as the launch file says; returns its report and
     tensors.
@@ -40,14 +41,15 @@ def run_launch_file(
     array. seed: fixes the order of events and the poison. max_steps: warp instructions after which
     to give up. max_seconds: wall seconds after which the launch is killed; it then runs in a
     process of its own, which may hold max_memory_bytes. trace, profile, check, workers, fp8_sums:
-    as of `emulator.launch`. Raises LaunchError when a file is wrong or the two do not fit,
-    PtxSyntaxError, and Trap when the kernel breaks a rule, deadlocks or exceeds a limit.
+    as of `emulator.launch`. whole: every element of every output must
+    be written. Raises LaunchError when a file is wrong or the two do not fit, PtxSyntaxError, and
+    Trap when the kernel breaks a rule, deadlocks or exceeds a limit.
     """
     from .options import RunOptions
 
     trace = None if trace is None else fspath(trace)
     limits = max_steps, max_seconds, trace, profile, check, max_memory_bytes
-    options = RunOptions(*limits, workers, fp8_sums)
+    options = RunOptions(*limits, workers, fp8_sums, whole)
     if not isinstance(launch, Mapping):
         return _run(ptx_path, launch, seed, options)
     from .written import written

@@ -34,6 +34,10 @@ class TensorMemory:
         """A copy of the elements, shape as declared, e2m1 one a byte."""
         return self._view(self._cells()).copy()
 
+    def view(self) -> np.ndarray:
+        """The elements in the kernel's memory; of e2m1 the bytes that the tensor spans."""
+        return self.memory if self.kind.bits == PACKED_BITS else self._view(self.memory)
+
     def fill(self, values: np.ndarray) -> None:
         """Write all elements; the bytes between them stay."""
         cells = self._cells()
@@ -49,7 +53,7 @@ class TensorMemory:
     def _view(self, cells: np.ndarray) -> np.ndarray:
         dtype, declared = self.kind.dtype, self.declared
         steps = [stride * dtype.itemsize for stride in strides_of(declared)]
-        return np.ndarray(declared["shape"], dtype, cells.data, 0, steps)
+        return np.ndarray(declared["shape"], dtype, cells, 0, steps)
 
 
 def make_memories(launch: Mapping[str, Any], folder: Path) -> dict[str, TensorMemory]:

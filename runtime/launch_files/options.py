@@ -14,7 +14,7 @@ class RunOptions:
     else of the last one. profile: fill `report.profile`. check: `off`, `fast` or `full`.
     max_memory_bytes: address space of the process that `isolation` starts. workers: processes
     among which a launch divides its clusters, fp8_sums: how 8-bit floats are summed, both as of
-    `emulator.launch`."""
+    `emulator.launch`. whole: every element of every output must be written."""
 
     max_steps: int | None = None
     max_seconds: float | None = None
@@ -24,3 +24,4 @@ class RunOptions:
     max_memory_bytes: int = DEFAULT_MEMORY_BYTES
     workers: int = 1
     fp8_sums: str = "f32"
+    whole: bool = False

@@ -111,9 +111,21 @@ def _bind(
     running.arrays.awaited = [
         tensor.memory for tensor in tensors.values() if tensor.declared.get("awaited")
     ]
+    _note_parts(running, tensors, options.whole)
     binder = Binder(running, launch, tensors)
     running.bind([binder.encode(parameter) for parameter in launch["parameters"]])
     return running
+
+
+def _note_parts(running: Launch, tensors: dict[str, TensorMemory], whole: bool) -> None:
+    """Say which elements the kernel should write and read, and where elements lie."""
+    arrays = running.arrays
+    views = {name: (tensor.declared, tensor.view()) for name, tensor in tensors.items()}
+    asked = [(each["role"], view) for each, view in views.values()
+             if each.get("whole", whole and each["role"] == "output")]  # fmt: skip
+    arrays.outputs = [view for role, view in asked if role != "input"]
+    arrays.inputs = [view for role, view in asked if role == "input"]
+    arrays.views = {f"tensor '{name}'": view for name, (_, view) in views.items()}
 
 
 def _outputs(tensors: dict[str, TensorMemory]) -> dict[str, np.ndarray]:

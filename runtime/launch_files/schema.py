@@ -44,6 +44,7 @@ TENSOR = Fields(
         "offset_bytes": Integer(0, MAX_ALIGN_BYTES),
         "contents": CONTENTS,
         "awaited": OneOf((False, True)),
+        "whole": OneOf((False, True)),
     },
 )
 TENSOR_MAP = Fields(

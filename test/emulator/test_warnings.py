@@ -8,7 +8,12 @@ import pytest
 
 import tilewright.runtime.emulator
 from tilewright.runtime.emulator import LaunchError, Trap, launch
-from tilewright.runtime.emulator.checks import early_uses, unawaited_grids, unchecked_waits
+from tilewright.runtime.emulator.checks import (
+    early_uses,
+    unawaited_grids,
+    unchecked_waits,
+    unused_sums,
+)
 from tilewright.runtime.emulator.errors import short_name
 from tilewright.runtime.emulator.observe.report import Report
 
@@ -64,7 +69,7 @@ def test_each_kind_of_warning_has_a_row_in_the_docs_and_each_row_a_kind():
         early_uses.EARLY_USE,
         early_uses.UNWAITED,
     }
-    raised |= {unchecked_waits.UNCHECKED, unawaited_grids.UNAWAITED}
+    raised |= {unchecked_waits.UNCHECKED, unawaited_grids.UNAWAITED, unused_sums.UNUSED}
     assert raised == tables()[1]
 
 

@@ -10,6 +10,7 @@ from asm_faults import ASMS
 from bundle_faults import BUNDLES
 from cluster_faults import CLUSTERS
 from collective_faults import COLLECTIVES
+from coverage_faults import LEFT_OUT
 from depth_faults import DEPTHS
 from emulator_faults import EMULATOR
 from exit_faults import EXITS
@@ -452,4 +453,5 @@ FAULTS = [
     *EXCHANGES,
     *EXITS,
     *DEPTHS,
+    *LEFT_OUT,
 ]

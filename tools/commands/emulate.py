@@ -55,6 +55,9 @@ def add_command(commands: Any) -> None:
     _add_seeds(parser)
     _add_limits(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="write the outputs as DIR/NAME.npy")
+    parser.add_argument(
+        "--whole", action="store_true", help="every element of every output must be written"
+    )
     add_emulator_flags(parser)
     add_json(parser)
     parser.set_defaults(command=functools.partial(emulate_command, parser))
@@ -119,6 +122,7 @@ def _run(options: argparse.Namespace, reached: list[int]) -> LaunchResult:
         options.max_memory,
         options.workers or 1,
         options.fp8_sums or "f32",
+        options.whole,
     )
     with Progress("reading the kernel") as progress:
 
@@ -184,6 +188,7 @@ def _report_failure(trap: Trap, seed: int, options: argparse.Namespace) -> int:
     if options.max_steps != DEFAULT_MAX_STEPS:
         words += ["--max-steps", str(options.max_steps)]
     words += ["--fp8-sums", options.fp8_sums] if options.fp8_sums else []
+    words += ["--whole"] if options.whole else []
     replay = shlex.join([*words, "--seed", str(seed)])
     lines = [verdict, *evidence.splitlines(), f"replay: {replay}"]
     print("\n".join(lines), file=sys.stderr)

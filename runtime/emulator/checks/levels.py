@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from ..interface import Launch
 from ..machine.events import Listener
+from ..ptx.program import Program
 from .boxes import BoxRules
+from .coverage import Coverage
+from .early_uses import suspicions
 from .fences.shared_rules import SharedRules
 from .races import Races
 from .scale_factors import ScaleRules
 from .scale_uses import ScaleUses
 from .tensor_map_proxy import TensorMapProxy
 from .tensor_order import TensorOrder
+from .unchecked_waits import unchecked_waits
 from .unread_sums import UnreadSums
+from .unused_sums import unused_sums
 
 CHECKS = ("off", "fast", "shipped", "full")
 
@@ -29,4 +34,10 @@ def listeners(launch: Launch, check: str) -> list[Listener]:
     races = Races(launch, rules) if clocked else None
     scales = [ScaleRules(launch), ScaleUses(launch)]
     others = [BoxRules(launch), *scales, UnreadSums(launch), TensorMapProxy()]
-    return [rules, *([races] if races else []), *others, TensorOrder(launch, races)]
+    told = [rules, *([races] if races else []), *others, TensorOrder(launch, races)]
+    return [*told, Coverage(launch)] if clocked else told
+
+
+def seen_in_text(program: Program) -> tuple[tuple[str, str], ...]:
+    """(category, message) of each suspicion that a program's text gives, at any level."""
+    return (*suspicions(program), *unchecked_waits(program), *unused_sums(program))

@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...collector import no_full_collections
-from ..checks.early_uses import suspicions
-from ..checks.levels import CHECKS, listeners
+from ..checks.levels import CHECKS, listeners, seen_in_text
 from ..checks.unawaited_grids import unawaited_grids
-from ..checks.unchecked_waits import unchecked_waits
 from ..errors import LaunchError, Trap, short_name
 from ..machine.cluster import Cluster
 from ..machine.cta import Cta, StateBag
@@ -72,41 +70,40 @@ def launch(
     workers: int = 1,
     only: Sequence[Extent] | None = None,
     fp8_sums: str = SUMS[0],
+    outputs: Sequence[np.ndarray] = (),
+    inputs: Sequence[np.ndarray] = (),
+    scratch: Sequence[np.ndarray] = (),
 ) -> Report:
-    """Run kernel `entry` of a PTX module to its end and return what it did.
+    """Run kernel `entry` of a module's text `ptx` to its end and return what it did.
 
-    ptx: the text of the module.
     grid, block, cluster: CTAs, threads, and CTAs of a cluster along x, y, z; missing axes are 1.
     shared_bytes: dynamic shared memory.
     params: one value for each parameter of the kernel. A numpy array is passed by address; results
         are written in place, and no byte outside it can be touched. Others are a `TensorMap`, a
         number, or for a struct (`.param .b8 p[n]`) its `bytes`, or a dict from offsets to fields
         (arrays, tensor maps, numpy numbers, bytes).
-    seed: fixes scheduling and poison; each seed gives one legal order.
-    max_steps: warp instructions after which to give up.
+    seed: fixes scheduling and poison; max_steps: warp instructions after which to give up.
     resident: CTAs that fit on the device at the same time; a cluster always fits.
     names: of barriers and warps, for reports, as in a bundle's manifest (docs/manifest.md).
-    trace: a file for a trace that Perfetto and Chrome show (docs/emulator.md). It is also written
-        when the kernel fails.
-    profile: fill `report.profile`: bytes by memory and engine, bank conflicts, requests and
-        sectors of global memory, barriers, instructions by role.
+    trace: a file for a trace (docs/emulator.md), which is also written when the kernel fails.
+    profile: fill `report.profile`.
     awaited: arrays that a prerequisite grid works on until griddepcontrol.wait (programmatic
         dependent launch); an earlier access is a Trap.
-    check: `full`; `shipped` only warns of what libraries ship (docs/emulator.md); `fast` leaves out
-        races; `off` leaves out all rules about order and initialisation.
+    check: `full`; `shipped` only warns of what libraries ship; `fast` leaves out races; `off`
+        leaves out all rules about order and initialisation.
     workers: processes among which the clusters are divided, where these have nothing to do with
-        each other. Otherwise, and with `trace` or `profile`, one process runs them all
-        (docs/emulator.md).
+        each other. Otherwise, and with `trace` or `profile`, one process runs them all.
     only: the clusters to run, by their place in the grid of clusters; the others never start.
-    fp8_sums: `hopper` forms sums of 8-bit floats of wgmma with 14 bits, as an H100 does; `f32`
-        with those of float32 (docs/emulator.md).
+    fp8_sums: `hopper` forms sums of 8-bit floats of wgmma with 14 bits, `f32` as float32.
+    outputs, inputs, scratch: parts of arrays all of which the kernel must write, should read, and
+        should read behind its writes.
 
     Raises PtxSyntaxError, LaunchError, and Trap (`unmodelled` if something is not modelled).
     """
     program = load_program(ptx, entry)
     running = Launch(program, grid, block, cluster, shared_bytes, seed, check, fp8_sums)
     running.names = Names.of(names)
-    running.arrays.awaited = awaited
+    running.arrays.say(awaited, outputs, inputs, scratch)
     running.bind(list(params))
     how = {"trace": trace, "profile": profile, "workers": workers, "only": only}
     return running.run(max_steps, resident, **how)
@@ -334,6 +331,8 @@ class Launch(StateBag):
             self.observe(profiler)
         with tracing(self, trace), self._explained():
             self._run_clusters(max_steps, resident, workers, only)
+            if only is None:
+                self.events.finished()
             self.report.warn_of(unawaited_grids(self.report.instructions, self.arrays.awaited))
         self.report.profile = profiler and profiler.finish()
         return self.report
@@ -381,7 +380,7 @@ class Launch(StateBag):
             resident = max(resident, prod(self.grid))
         run = partial(self._run_share, resident, max_steps)
         reports = run_shares(self, clusters, workers, max_steps, run) if workers > 1 else None
-        self.report.warn_of((*suspicions(self.program), *unchecked_waits(self.program)))
+        self.report.warn_of(seen_in_text(self.program))
         if reports is None:
             run(clusters)
             return

@@ -68,16 +68,22 @@ class HostArrays:
     """The numpy arrays of a launch as regions of its global memory: one region for each array, and
     for all that share bytes.
 
-    awaited: those that a prerequisite grid works on until griddepcontrol.wait.
+    awaited: those that a prerequisite grid works on until griddepcontrol.wait. outputs, inputs,
+    scratch: see `emulator.launch`; views: arrays as matrices of elements, where a launch file says
+    what flat memory holds.
     """
 
     def __init__(self, memory: Space, first_address: int):
         self._memory = memory
         self._next = first_address
         self._known: dict[tuple, int] = {}
-        self._alive: list[np.ndarray] = []
-        self._regions: list[Region] = []
+        self._alive: list[Wanted] = []
+        self.regions: list[Region] = []
         self.awaited: Sequence[np.ndarray] = ()
+        self.outputs: Sequence[np.ndarray] = ()
+        self.inputs: Sequence[np.ndarray] = ()
+        self.scratch: Sequence[np.ndarray] = ()
+        self.views: Mapping[str, np.ndarray] = {}
 
     def address(
         self, array: np.ndarray, name: str, align: int = DEFAULT_ALIGNMENT, offset: int = 0
@@ -107,11 +113,11 @@ class HostArrays:
         region = Region(name, base, data, writable=writable, allowed=allowed)
         region.expect(any(np.may_share_memory(wanted.array, each)
                           for wanted in group for each in self.awaited))  # fmt: skip
-        self._regions.append(region)
+        self.regions.append(region)
         self._memory.add(region)
         self._next = base + len(data) + GUARD_BYTES
         for wanted in group:
-            self._alive.append(wanted.array)
+            self._alive.append(wanted)
             self._known[wanted.key] = base + overlaps.first_byte(wanted.array) - low
 
     def _base(self, group: list[Wanted], low: int) -> int:
@@ -130,7 +136,27 @@ class HostArrays:
 
     def awaited_regions(self) -> list[Region]:
         """Those that a prerequisite grid still works on."""
-        return [region for region in self._regions if region.awaited]
+        return [region for region in self.regions if region.awaited]
+
+    def say(self, awaited: Sequence[np.ndarray], *parts: Sequence[np.ndarray]) -> None:
+        """What `emulator.launch` is told of arrays; parts: outputs, inputs, scratch."""
+        self.awaited = awaited
+        filled = ([each for each in some if each.size] for some in parts)
+        self.outputs, self.inputs, self.scratch = filled
+
+    def named(self) -> list[tuple[str, np.ndarray]]:
+        """The arrays of the launch in the shape of their elements, each with its name."""
+        return list(self.views.items()) or [(each.name, each.array) for each in self._alive]
+
+    def region_of(self, array: np.ndarray) -> tuple[Region, int]:
+        """Where an array's first element lies; LaunchError for one that has not been passed."""
+        low, high = overlaps.bounds(array)
+        for region in self.regions:
+            start = overlaps.first_byte(region.data)
+            if start <= low and high <= start + len(region.data):
+                return region, overlaps.first_byte(array) - start
+        rule = "outputs, inputs and scratch must be arrays that are passed, or parts of them"
+        raise LaunchError(f"{rule}, got another one")
 
     def release(self) -> None:
         """The prerequisite grids have completed (griddepcontrol.wait)."""

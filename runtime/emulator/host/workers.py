@@ -107,6 +107,8 @@ class Results:
         for number in range(len(self._touched)):
             for region, written, touched in self._with_marks(number):
                 _copy_written(region.data, written, touched)
+                for tell in region.heard("touched_apart"):
+                    tell(touched)
 
     def _with_marks(self, number: int) -> Iterator[tuple]:
         return zip(self._regions, self._written, self._touched[number], strict=True)

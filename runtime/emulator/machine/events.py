@@ -37,6 +37,9 @@ class Listener:
     def cta_exited(self, cta: Cta) -> None:
         """The last thread of a CTA has exited."""
 
+    def finished(self) -> None:
+        """Every cluster of the grid has run to its end, and every operation."""
+
     # -- threads that meet -------------------------------------------------------------------
 
     def converged(self, warp: Warp, mask: np.ndarray) -> None:
@@ -247,6 +250,10 @@ class Watcher:
 
     def writing_box(self, region: Any, at: int, view: np.ndarray, same: Callable | None) -> None:
         """It writes one; same(): bool[bytes] of those that keep their value."""
+
+    def touched_apart(self, touched: np.ndarray) -> None:
+        """Other processes have run the launch; touched: uint8[bytes], `memory.READ` and `WRITTEN`
+        of what they did."""
 
     def reading_words(self, words: Words, what: str, span: tuple[int, int], partly: bool) -> None:
         """The async proxy reads words; partly: some of their bytes may be unwritten."""

@@ -118,6 +118,11 @@ class Region:
         self.watchers = (*self.watchers, watcher)
         self._heard = {}
 
+    def unwatch(self, watcher: Watcher) -> None:
+        """Tell one of them of no more accesses."""
+        self.watchers = tuple(each for each in self.watchers if each is not watcher)
+        self._heard = {}
+
     def heard(self, event: str) -> tuple[Callable, ...]:
         """What to call at an event, a method of `Watcher`: of those who do something then."""
         heard = self._heard.get(event)

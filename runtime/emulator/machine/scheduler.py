@@ -11,7 +11,8 @@ from math import prod
 
 from ..errors import Deadlock, Trap
 from ..interface import Cta, Launch, Split, Warp
-from .stuck import stuck_report
+from .spinning import QUIET_STEPS, Spinning
+from .stuck import spins_at, stuck_report
 from .stuck_words import first_waiter, headline, stuck_lines
 
 QUANTUM = (16, 128)
@@ -42,6 +43,8 @@ class Scheduler:
         self._active: list[Warp] = []
         self._polls = 0
         self._last_event = 0
+        self._spinning: Spinning | None = None
+        self._look_at = QUIET_STEPS
         self.ctas: list[Cta] = []
         self.steps = 0
 
@@ -53,6 +56,7 @@ class Scheduler:
                 self._start_cluster()
             elif engines.ready and (not self._active or chance() < self._bias):
                 self._launch.current_warp = None
+                self._happened()
                 engines.run_one(self._rng)
             elif self._active:
                 self._run_warp()
@@ -64,7 +68,7 @@ class Scheduler:
     def wake(self, warps: list[Warp]) -> None:
         """Those of the warps that are parked look again."""
         self._polls = 0
-        self._last_event = self.steps
+        self._happened()
         for warp in warps:
             if warp.parked:
                 warp.parked = False
@@ -88,6 +92,7 @@ class Scheduler:
         self._room = bool(self._waiting) and free >= self._cluster_size
 
     def _start_cluster(self) -> None:
+        self._happened()
         for cta in self._launch.start_cluster(self._waiting.pop()):
             self.ctas.append(cta)
             self._active.extend(cta.warps)
@@ -103,6 +108,39 @@ class Scheduler:
             self._active[pick] = self._active[-1]
             self._active.pop()
         self._check_limits()
+        if self.steps > self._look_at:
+            self._look_for_spinning(warp)
+
+    def _happened(self) -> None:
+        """Something that a thread may wait for."""
+        self._last_event = self.steps
+        self._look_at = self.steps + QUIET_STEPS
+        if self._spinning is not None:
+            self._spinning.end()
+            self._spinning = None
+
+    def _look_for_spinning(self, warp: Warp) -> None:
+        """Raise Deadlock where all that runs repeats itself; a warp has run for a quantum."""
+        if self._spinning is None:
+            self._spinning = Spinning(self._launch)
+        elif self._spinning.is_over(self._active):
+            self._spinning.end()
+            self._spinning, self._look_at = None, self.steps + max(QUIET_STEPS, self.steps // 2)
+        elif self._spinning.found(warp, self._active) and self._is_quiet():
+            raise self._spun(self._spinning)
+
+    def _is_quiet(self) -> bool:
+        """Whether nobody but the warps that run could do anything."""
+        return bool(self._active) and not self._launch.engines.ready and not self._room
+
+    def _spun(self, spinning: Spinning) -> Trap:
+        stuck = self._stuck(
+            "every thread that runs repeats the same steps, and nothing is under way that could"
+            " change what they ask for",
+            spinning,
+        )
+        warp, split = self._all_splits()[first_waiter(stuck.report)]
+        return stuck.locate(**warp.place_of(split, spins_at(spinning, warp, split)))
 
     def _guarded_run(self, warp: Warp) -> int:
         try:
@@ -125,11 +163,11 @@ class Scheduler:
 
     # -- nobody can run ----------------------------------------------------------------------
 
-    def _parked_splits(self) -> list[tuple[Warp, Split]]:
+    def _all_splits(self) -> list[tuple[Warp, Split]]:
         return [(warp, split) for cta in self.ctas for warp in cta.warps for split in warp.splits]
 
     def _poll_again(self) -> None:
-        pollers = [(warp, split) for warp, split in self._parked_splits() if split.polls]
+        pollers = [(warp, split) for warp, split in self._all_splits() if split.polls]
         self._polls += 1
         if not pollers or self._polls > POLL_ROUNDS:
             raise self._deadlock()
@@ -145,11 +183,11 @@ class Scheduler:
                 if warp.splits and all(self._diverged(split) for split in warp.splits):
                     return self._convergence_trap(warp)
         stuck = self._stuck("every thread waits and nothing is under way that could wake one")
-        warp, split = self._parked_splits()[first_waiter(stuck.report)]
+        warp, split = self._all_splits()[first_waiter(stuck.report)]
         return stuck.locate(**warp.place_of(split))
 
-    def _stuck(self, verdict: str) -> Deadlock:
-        report = stuck_report(self._launch)
+    def _stuck(self, verdict: str, spinning: Spinning | None = None) -> Deadlock:
+        report = stuck_report(self._launch, spinning)
         first = f"{headline(report)}{verdict}"
         return Deadlock("\n".join((first, *self._unstarted(), *stuck_lines(report))), report)
 

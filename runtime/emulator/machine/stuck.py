@@ -12,7 +12,9 @@ from ..errors import lane_text
 from ..interface import Cta, Launch, Split, Warp
 from ..ptx.lanes import lanes_to_int
 from ..ptx.registry import Blocked
+from .memory import Region
 from .signals import Signal
+from .spinning import Ask, Spinning
 from .waits import MbarrierWait, wait_fields
 
 Fields = dict[str, Any]
@@ -29,12 +31,19 @@ SIGNALLERS = (
 )
 """What can signal an mbarrier (PTX ISA §9.7.13.15.2: arrive-on and complete-tx)."""
 
+WRITERS = ("st.", "atom.", "red.", "st.async", "red.async", "cp.async.bulk")
+"""What can write what a loop asks for."""
+MOST_ASKS = 3
+"""Places that a line names of those that a loop reads."""
+_NO_WAY_OUT = "runs in a loop that reads no memory and never ends"
 
-def stuck_report(launch: Launch) -> Fields:
+
+def stuck_report(launch: Launch, spinning: Spinning | None = None) -> Fields:
     """`agents`: every lane set that is alive, with `waits_for` (null if it can run) and
-    `expected_from`, who should end the wait; `operations`: what is under way."""
+    `expected_from`, who should end the wait; `operations`: what is under way. spinning: of those
+    that can run it has shown that they repeat themselves."""
     return {
-        "agents": [_agent(warp, split) for warp, split in _splits(launch)],
+        "agents": [_agent(warp, split, spinning) for warp, split in _splits(launch)],
         "operations": [_operation(launch, op) for op in launch.engines.outstanding],
     }
 
@@ -46,9 +55,17 @@ def _splits(launch: Launch) -> Iterator[tuple[Warp, Split]]:
                 yield warp, split
 
 
-def _agent(warp: Warp, split: Split) -> Fields:
-    source = warp.program.source[warp.stands_at(split)]
+def spins_at(spinning: Spinning, warp: Warp, split: Split) -> int:
+    """The pc of the first instruction by which lanes that can run ask for memory, else theirs."""
+    asks = [] if split.reason else spinning.asks(warp)
+    return asks[0][0] if asks else warp.stands_at(split)
+
+
+def _agent(warp: Warp, split: Split, spinning: Spinning | None) -> Fields:
     waits = split.reason
+    if waits is None and spinning is not None:
+        return _spinner(warp, split, spinning)
+    source = warp.program.source[warp.stands_at(split)]
     return {
         "cta": list(warp.cta.index),
         "warp": warp.index,
@@ -60,6 +77,47 @@ def _agent(warp: Warp, split: Split) -> Fields:
         "expected_from": _expected_from(warp, split, waits) if waits else [],
         "last_signal": _last_signal(waits),
     }
+
+
+def _spinner(warp: Warp, split: Split, spinning: Spinning) -> Fields:
+    """Lanes that ask memory again and again."""
+    source = warp.program.source[spins_at(spinning, warp, split)]
+    asks = spinning.asks(warp)
+    return {
+        "cta": list(warp.cta.index),
+        "warp": warp.index,
+        "role": warp.launch.names.roles.get(warp.index),
+        "lanes": lane_text(lanes_to_int(split.mask)),
+        "ptx_line": source.line,
+        "ptx_text": source.text,
+        "waits_for": _asked(asks) if asks else {"kind": "loop", "text": _NO_WAY_OUT},
+        "expected_from": list(_never_run(warp.launch, WRITERS)) if asks else [],
+        "last_signal": None,
+    }
+
+
+def _asked(asks: list[Ask]) -> Fields:
+    """The memory that a loop reads, of which the fields name the first place."""
+    _, region, at, size = asks[0]
+    texts = [_ask_text(region, at, size) for _, region, at, size in asks[:MOST_ASKS]]
+    return {
+        "kind": "memory",
+        "memory": region.name,
+        "byte": at,
+        "bytes": size,
+        "value": _value(region, at, size),
+        "text": f"asks again and again for {', and for '.join(dict.fromkeys(texts))}",
+    }
+
+
+def _ask_text(region: Region, at: int, size: int) -> str:
+    place = f"0x{at:x}" if region.space == "shared" else str(at)
+    where = f"{size} bytes at byte {place} of {region.name}"
+    return f"{where}, which stay {_value(region, at, size)}"
+
+
+def _value(region: Region, at: int, size: int) -> int:
+    return int.from_bytes(region.data[at : at + min(size, 8)].tobytes(), "little")
 
 
 def _operation(launch: Launch, op: Any) -> Fields:
@@ -138,9 +196,9 @@ def _signal(launch: Launch, signal: Signal, times: int) -> Fields:
     }
 
 
-def _never_run(launch: Launch) -> Iterator[Fields]:
+def _never_run(launch: Launch, which: tuple[str, ...] = SIGNALLERS) -> Iterator[Fields]:
     for count, source in zip(launch.executed(), launch.program.source, strict=True):
-        if not count and source.opcode.startswith(SIGNALLERS):
+        if not count and source.opcode.startswith(which):
             yield {
                 "agent": "nobody yet",
                 "ptx_line": source.line,

@@ -9,6 +9,8 @@ from .shared_access import OFFSET_MASK
 from .stuck import Fields
 
 BARRIERS = ("mbarrier", "barrier", "cluster barrier")
+MEMORY = "memory"
+SPINS = (MEMORY, "loop")
 REPORT_LINES = 48
 """Lines of each part of the report; the data has all of them."""
 NOTHING_UNDER_WAY = "no asynchronous operation is outstanding"
@@ -18,17 +20,22 @@ _CTA = re.compile(r"cta \((\d+),(\d+),(\d+)\)")
 
 
 def first_waiter(report: Fields) -> int:
-    """The number of the agent that explains the report best: the first of those whose signaller
-    has exited or has never come, else the first that waits at a barrier, else 0."""
-    waiting = [n for n, agent in enumerate(report["agents"]) if _at_barrier(agent)]
+    """The number of the agent that explains the report best: the first that spins, else
+    the first of those whose signaller has exited or has never come, else the first that waits at a
+    barrier, else 0."""
+    agents = list(enumerate(report["agents"]))
+    waiting = [n for n, agent in agents if _at_barrier(agent)]
     lost = [n for n in waiting if _is_lost(_signaller(report["agents"][n]))]
-    return next(iter(lost or waiting), 0)
+    spins = [n for n, agent in agents if _spins(agent)]
+    return next(iter(spins or lost or waiting), 0)
 
 
 def headline(report: Fields) -> str:
     """Who waits for which barrier, what is missing, and who should have come."""
     agents = report["agents"]
     agent = agents[first_waiter(report)] if agents else None
+    if agent is not None and _spins(agent):
+        return f"{_who(agent)} {agent['waits_for']['text']}; "
     if agent is None or not _at_barrier(agent):
         return ""
     waits = agent["waits_for"]
@@ -40,6 +47,10 @@ def headline(report: Fields) -> str:
 
 def _at_barrier(agent: Fields) -> bool:
     return bool(agent["waits_for"]) and agent["waits_for"]["kind"] in BARRIERS
+
+
+def _spins(agent: Fields) -> bool:
+    return bool(agent["waits_for"]) and agent["waits_for"]["kind"] in SPINS
 
 
 def _signaller(agent: Fields) -> Fields | None:
@@ -122,14 +133,20 @@ def _barrier_lines(report: Fields) -> Iterator[list[str]]:
     told = set()
     for agent in report["agents"]:
         waits = agent["waits_for"]
-        key = waits and (waits["kind"], waits.get("address"), waits.get("number"), *agent["cta"])
-        if waits and waits["kind"] in BARRIERS and agent["expected_from"] and key not in told:
+        if not waits or waits["kind"] not in (*BARRIERS, MEMORY) or not agent["expected_from"]:
+            continue
+        place = waits.get("address"), waits.get("number"), waits.get("byte")
+        key = waits["kind"], *place, *agent["cta"]
+        if key not in told:
             told.add(key)
             yield list(_about_barrier(waits, agent))
 
 
 def _about_barrier(waits: Fields, agent: Fields) -> Iterator[str]:
-    yield f"{_barrier_title(waits)}: {_missing(waits)}"
+    if waits["kind"] == MEMORY:
+        yield f"byte {waits['byte']} of {waits['memory']}:"
+    else:
+        yield f"{_barrier_title(waits)}: {_missing(waits)}"
     if agent["last_signal"]:
         yield f"  its last signal was by {_signal_text(agent['last_signal'])}"
     for one in _shortened([_signal_text(each) for each in agent["expected_from"]]):

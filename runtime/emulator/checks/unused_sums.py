@@ -1,0 +1,121 @@
+"""Sums of products that nothing is done with while their neighbours are stored, seen in the text.
+
+Which of the sums a thread rounds, packs and stores is no rule of PTX: each is a sum. Where one of
+them is taken twice another is taken never, and its register reaches neither a store nor anything
+else that can be seen. Sums at the end of a list say nothing: columns that a matrix does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from ..ptx.flows import LANES, LOAD, SHUFFLE, flow_of
+from ..ptx.pending_loads import names_in, register_slots
+from ..ptx.program import Program
+
+UNUSED = "unused-sums"
+FEW = 4
+"""What is left out is told where there are so many times as many sums, or more."""
+_PURE = (LANES, SHUFFLE, LOAD)
+_OF_MMA = 4
+"""Operands of `mma.sync`: the sums, A, B and the sums before."""
+
+
+class _Step(NamedTuple):
+    """What an instruction needs for each of its results that is needed: results, sources."""
+
+    results: frozenset[int]
+    sources: frozenset[int]
+
+
+@lru_cache(maxsize=32)
+def unused_sums(program: Program) -> tuple[tuple[str, str], ...]:
+    """(category, message) of each; once a program."""
+    products = [pc for pc in range(len(program.source)) if _is_product(program, pc)]
+    return tuple(_unused(program, products)) if products else ()
+
+
+def _is_product(program: Program, pc: int) -> bool:
+    return program.source[pc].opcode.startswith(("tcgen05.ld.", "wgmma.mma_async", "mma.sync"))
+
+
+def _unused(program: Program, products: list[int]) -> Iterator[tuple[str, str]]:
+    needed = _needed(program)
+    for pc in products:
+        sums = _list_of(program, pc, 0)
+        left = [at for at, slot in enumerate(sums) if not needed & _whole([slot])]
+        is_tail = left == list(range(len(sums) - len(left), len(sums)))
+        if left and not is_tail and len(left) * FEW <= len(sums):
+            source, which = program.source[pc], ", ".join(map(str, left))
+            yield (
+                UNUSED,
+                f"ptx:{source.line}: {len(left)} of the {len(sums)} registers of `{source.opcode}`,"
+                f" number {which} (from 0), reach no store and nothing else, and the others do",
+            )
+
+
+def _list_of(program: Program, pc: int, operand: int) -> list[int]:
+    """The registers of an operand, in their order."""
+    scope = program.scope_of(pc)
+    names = names_in(program.source[pc].operands[operand])
+    return [slot for name in names for slot in sorted(register_slots(scope, name))]
+
+
+def _needed(program: Program) -> set[int]:
+    """The halves of registers from which a value gets to an instruction that does more than
+    compute: 2 * slot and, of the upper 32 bits of 64, 2 * slot + 1."""
+    needed, steps = set[int](), list[_Step]()
+    for pc, source in enumerate(program.source):
+        reads, writes = program.registers[pc]
+        guard = register_slots(program.scope_of(pc), (source.guard,))
+        if flow_of(program, pc).kind in _PURE or source.opcode.startswith("mma.sync"):
+            steps += _steps_of(program, pc, guard)
+        else:
+            own = set(writes) if source.opcode.startswith("wgmma.mma_async") else set[int]()
+            needed |= _whole((set(reads) - own) | guard)
+    return _closed(needed, steps)
+
+
+def _steps_of(program: Program, pc: int, guard: set[int]) -> Iterator[_Step]:
+    """What the results need, element by element where pairs are made, computed and taken apart."""
+    source = program.source[pc]
+    reads, writes = program.registers[pc]
+    lists = [_list_of(program, pc, at) for at in range(len(source.operands))]
+    if source.opcode.startswith("mma.sync") and len(lists) >= _OF_MMA:
+        yield _Step(_whole(lists[0]), _whole((reads - set(lists[3])) | guard))
+        for new, old in zip(lists[0], lists[3], strict=False):
+            yield _Step(_whole([new]), _whole([old]))
+    elif source.opcode == "mov.b64" and [len(each) for each in lists] == [1, 2]:
+        for half, element in enumerate(lists[1]):
+            yield _Step(frozenset({2 * lists[0][0] + half}), _whole([element, *guard]))
+    elif source.opcode == "mov.b64" and [len(each) for each in lists] == [2, 1]:
+        for half, element in enumerate(lists[0]):
+            yield _Step(_whole([element]), frozenset({2 * lists[1][0] + half}) | _whole(guard))
+    elif source.opcode.endswith(".f32x2"):
+        for half in (0, 1):
+            sources = frozenset(2 * slot + half for slot in reads)
+            yield _Step(frozenset(2 * slot + half for slot in writes), sources | _whole(guard))
+    else:
+        yield _Step(_whole(writes), _whole(reads | guard))
+
+
+def _whole(slots: Iterable[int]) -> frozenset[int]:
+    """Both halves of registers."""
+    return frozenset(2 * slot + half for slot in slots for half in (0, 1))
+
+
+def _closed(needed: set[int], steps: list[_Step]) -> set[int]:
+    """With all that leads to them."""
+    by_result: dict[int, list[_Step]] = {}
+    for step in steps:
+        for slot in step.results:
+            by_result.setdefault(slot, []).append(step)
+    work = list(needed)
+    while work:
+        for step in by_result.get(work.pop(), ()):
+            new = step.sources - needed
+            needed |= new
+            work += new
+    return needed

@@ -1,0 +1,92 @@
+"""A sum that nothing is done with, beside sums that are stored: another one was taken twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.runtime.emulator.checks.unused_sums import unused_sums
+from tilewright.runtime.emulator.host.programs import load_program
+
+HEAD = """.version 8.8
+.target {chip}
+.address_size 64
+.visible .entry k(.param .u64 out) {{
+  .reg .b64 %out, %d<4>; .reg .b32 %r<40>, %h<20>; .reg .f32 %s<20>, %t<20>; .reg .pred %p<4>;
+  ld.param.u64 %out, [out]; mov.u32 %r30, 0; mov.u32 %r31, 0;
+"""
+LOAD = """  tcgen05.ld.sync.aligned.32x32b.x8.b32 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%r30];
+  tcgen05.wait::ld.sync.aligned;
+  mov.b64 %d0, {%r0, %r1};
+  add.rn.f32x2 %d1, %d0, %d0;
+  mov.b64 {%h0, %h1}, %d1;
+  cvt.rn.bf16x2.f32 %h2, %h1, %h0;
+  cvt.rn.bf16x2.f32 %h3, %r3, %r2;
+  cvt.rn.bf16x2.f32 %h4, %r5, %r4;
+  cvt.rn.bf16x2.f32 %h5, %r7, %r6;
+  st.global.v4.b32 [%out], {%h2, %h3, %h4, %h5};
+  ret;
+"""
+MMA = """  mov.b32 %s0, 0f00000000; mov.b32 %s1, 0f00000000; mov.b32 %s2, %s0; mov.b32 %s3, %s0;
+LOOP:
+  mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%t0, %t1, %t2, %t3},
+    {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%s0, %s1, %s2, %s3};
+  mov.f32 %s0, %t0; mov.f32 %s1, %t1; mov.f32 %s2, %t2; mov.f32 %s3, %t3;
+  add.u32 %r31, %r31, 1; setp.lt.u32 %p0, %r31, 4;
+  @%p0 bra LOOP;
+  st.global.v4.f32 [%out], {%s0, %s1, %s2, %s3};
+  ret;
+"""
+WGMMA = """  mov.b64 %d0, 0; mov.b64 %d1, 0; setp.ne.u32 %p0, %r30, 0;
+  wgmma.fence.sync.aligned;
+  wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%s0, %s1, %s2, %s3}, %d0, %d1, %p0,
+    1, 1, 0, 0;
+  wgmma.commit_group.sync.aligned;
+  wgmma.wait_group.sync.aligned 0;
+  st.global.v2.f32 [%out], {%s0, %s1};
+  st.global.v2.f32 [%out+8], {%s2, %s3};
+  ret;
+"""
+
+
+def told(body: str, chip: str = "sm_100a") -> tuple[tuple[str, str], ...]:
+    return unused_sums(load_program(HEAD.format(chip=chip) + body + "}", "k"))
+
+
+@pytest.mark.parametrize(
+    ("body", "chip"), [(LOAD, "sm_100a"), (MMA, "sm_100a"), (MMA, "sm_80"), (WGMMA, "sm_90a")]
+)
+def test_sums_that_are_all_stored_say_nothing(body, chip):
+    assert told(body, chip) == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "chip", "right", "wrong", "left", "of"),
+    [
+        (LOAD, "sm_100a", "%r3, %r2;", "%r3, %r4;", 2, 8),
+        (LOAD, "sm_100a", "{%r0, %r1};", "{%r1, %r1};", 0, 8),
+        (LOAD, "sm_100a", "%h2, %h1, %h0", "%h2, %h1, %h1", 0, 8),
+        (LOAD, "sm_100a", "%h2, %h1, %h0", "%h2, %h0, %h0", 1, 8),
+        (MMA, "sm_80", "{%s0, %s1, %s2, %s3};\n  ret", "{%s0, %s0, %s2, %s3};\n  ret", 1, 4),
+        (WGMMA, "sm_90a", "{%s2, %s3};\n  ret", "{%s3, %s3};\n  ret", 2, 4),
+    ],
+)
+def test_a_sum_that_is_taken_for_another_leaves_that_one_out(body, chip, right, wrong, left, of):
+    ((category, message),) = told(body.replace(right, wrong), chip)
+    assert category == "unused-sums"
+    assert f"1 of the {of} registers of" in message and f"number {left} (from 0)" in message
+
+
+def test_the_last_sums_may_be_columns_that_do_not_exist():
+    assert told(LOAD.replace("%h5, %r7, %r6", "%h5, %r6, %r6")) == ()
+
+
+def test_many_sums_may_be_rows_that_do_not_exist():
+    half = "st.global.v2.b32 [%out], {%h3, %h5};"
+    assert told(LOAD.replace("st.global.v4.b32 [%out], {%h2, %h3, %h4, %h5};", half)) == ()
+
+
+def test_a_sum_that_decides_a_branch_is_used():
+    body = LOAD.replace("%r3, %r2;", "%r3, %r3;").replace(
+        "  ret;", "  setp.ne.u32 %p1, %r2, 0;\n  @%p1 trap;\n  ret;"
+    )
+    assert told(body) == ()

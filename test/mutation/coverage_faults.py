@@ -1,0 +1,41 @@
+"""Planted faults in what the emulator says of parts that are left out, and of loops that spin."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+COVERED = ("test/emulator/test_coverage.py",)
+SPUN = ("test/emulator/test_spinning.py",)
+
+LEFT_OUT = [
+    Fault(
+        "coverage: what a tensor copy reads is taken for written",
+        "        self._read(self._like(at, view), ...)",
+        "        self._write(self._like(at, view), ...)",
+        COVERED,
+    ),
+    Fault(
+        "coverage: a store counts for its first byte alone",
+        "    return np.asarray(marks & how != 0).all(-1)",
+        "    return np.asarray(marks & how != 0).any(-1) | True",
+        COVERED,
+    ),
+    Fault(
+        "spinning: a byte that changes does not end the look",
+        "        return self._asked.changed or sum(",
+        "        return sum(",
+        SPUN,
+    ),
+    Fault(
+        "spinning: one warp that repeats itself is enough",
+        "self._again.issuperset(running)",
+        "bool(self._again)",
+        SPUN,
+    ),
+    Fault(
+        "unused-sums: what a register was computed of needs no other",
+        "            needed |= new\n            work += new",
+        "            needed |= new",
+        ("test/emulator/test_unused_sums.py",),
+    ),
+]
