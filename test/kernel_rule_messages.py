@@ -137,7 +137,8 @@ MESSAGES = {
     ),
     "sums of another type": ("tile.mma: shapes: must sum in f32, got f16"),
     "tiles that no MMA takes": (
-        "tile.mma: shapes: no MMA of sm_100a covers 136x136x64 of bf16; take other tiles"
+        "tile.mma: shapes: must be tiles that MMAs of sm_100a cover, got 136x136x64 of bf16; take "
+        "other tiles"
     ),
     "a store of another place": (
         "tile.store: tiles: must store to the M place of its tile, got another index; fix it"

@@ -132,7 +132,8 @@ class EpilogueGatherer:
 
     def _accumulator(self, op: Any, axes: Axes) -> ir.Value:
         if axes != self.axes:
-            raise refused(op, "its result must not be transposed or broadcast by the epilogue")
+            rule = "its result must be read as it lies by the epilogue"
+            raise refused(op, f"{rule}, got it transposed or broadcast; do that behind the kernel")
         return self.block.arguments[self.sums[op.operation]]
 
     def _argument(self, value: ir.Value, axes: Axes) -> ir.Value:
@@ -196,7 +197,8 @@ class EpilogueGatherer:
             if value in inside:
                 return (yield from self._operand(*inside[value]))
             if value in list(body.arguments):
-                raise refused(generic, "the body must not read its output operand")
+                rule = "the body must read its inputs alone, got its output operand"
+                raise refused(generic, f"{rule}; pass that as an input")
             return self._scalar(value)
 
         *computed, last = list(body.operations)
@@ -221,7 +223,8 @@ class EpilogueGatherer:
         attribute = op.attributes["value"]
         known = isinstance(attribute, ir.DenseElementsAttr)
         if not known or not (dense := ir.DenseElementsAttr(attribute)).is_splat:
-            raise refused(op, "a constant of the epilogue must be a splat; pass it as an argument")
+            rule = "a constant of the epilogue must be a splat, got several values"
+            raise refused(op, f"{rule}; pass it as an argument")
         with op.location:
             value = dense.get_splat_value()
             return arith.ConstantOp(value.type, value, ip=ir.InsertionPoint(self.block)).result

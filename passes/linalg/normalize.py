@@ -291,7 +291,8 @@ def _epilogue_in(scratch: func.FuncOp, terminator: Any, products: list[Product])
     name = matmul.operation.name
     for value in returned:
         if not any(_depends(value, each) for each in block.arguments):
-            raise refused(terminator, f"the returned tensor does not depend on the {name}")
+            rule = f"each returned tensor must depend on the {name}, got one that does not"
+            raise refused(terminator, f"{rule}; return it elsewhere")
     if not all(list(each.uses) for each in block.arguments):
         raise refused(terminator, "must return what both products make, got one unread; remove it")
     count = len(list(block.operations)) - len(returned)

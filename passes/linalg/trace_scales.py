@@ -148,7 +148,8 @@ def _contracted(matmul: Any) -> Iterator[Factor]:
     if not isinstance(total.owner, ir.Block) and total.owner.name == "arith.addf":
         terms = [each for each in total.owner.operands if each != arguments[-1]]
     if len(terms) != 1:
-        raise refused(matmul, "its region must yield the output plus the product of its inputs")
+        rule = "its region must yield the output plus the product of its inputs"
+        raise refused(matmul, f"{rule}, got another sum; add one product to the output")
     maps = ir.ArrayAttr(matmul.attributes["indexing_maps"])
     whole = [tuple(ir.AffineMapAttr(each).value.results) for each in maps]
     yield from _of_body(matmul, terms[0], whole, ())

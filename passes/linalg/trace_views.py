@@ -85,7 +85,9 @@ def _sliced(op: Any, index: Index) -> Index:
         for name in ("static_offsets", "static_strides")
     )
     if len(op.operands) > 1 or len(index) != len(offsets):
-        raise refused(op, "a slice must have offsets that are numbers, and all dims of its source")
+        rule = "a slice must have offsets that are numbers, and all dims of its source"
+        got = "a dim that is dropped" if len(op.operands) == 1 else "an offset that is a value"
+        raise refused(op, f"{rule}, got {got}; slice with numbers, and reshape apart")
     return tuple(
         _composed(f"d0 * {step} + {offset}", [place])
         for place, offset, step in zip(index, offsets, steps, strict=True)

@@ -57,7 +57,8 @@ def convert(scope: Scope, ops: list[Any]) -> list[Any]:
         if kind in INSTRUCTIONS or kind in NUMBERS or (_computes(op) and kind not in lowerings):
             continue
         if kind not in BLOCKS and kind not in lowerings:
-            raise refused(op, "select-instructions has no lowering for it")
+            rule = f"select-instructions must know the op for {scope.target.mma.name}"
+            raise refused(op, f"{rule}, got {op.operation.name}; remove it, or add its lowering")
         with ir.InsertionPoint(op), op.operation.location:
             if kind in BLOCKS:
                 replaced += BLOCKS[kind](scope, op)
@@ -90,7 +91,10 @@ def _erase(scope: Scope, replaced: list[Any]) -> None:
 
 def _loop(scope: Scope, op: scf.ForOp) -> list[Any]:
     if len(op.inner_iter_args):
-        raise refused(op, "a loop of a kernel must not carry values")
+        count = len(op.inner_iter_args)
+        raise refused(
+            op, f"a loop of a kernel must carry no values, got {count}; keep them in tiles"
+        )
     return convert(scope, program(op.body))
 
 
@@ -101,7 +105,9 @@ def _while(scope: Scope, op: scf.WhileOp) -> list[Any]:
 
 def _branch(scope: Scope, op: scf.IfOp) -> list[Any]:
     if len(op.results) or len(op.elseRegion.blocks):
-        raise refused(op, "a branch of a kernel must give no values and have no else")
+        got = "values" if len(op.results) else "an else"
+        rule = "a branch of a kernel must give no values and have no else"
+        raise refused(op, f"{rule}, got {got}; write two branches")
     return convert(scope, program(op.thenRegion.blocks[0]))
 
 

@@ -50,6 +50,8 @@ from ..clone import (
 )
 from ..rings import is_operand_ring, retype_ring, ring_slot_bytes, slot_parts, used_shared_bytes
 
+NO_LOOP = "the ring must be filled in an scf.for of constant bounds"
+IN_A_LOOP = "fill it in one loop over K"
 AUTO_STAGES_MAX = 8
 
 
@@ -122,7 +124,9 @@ def _pipeline(create: CreateOp, stages: int, target: Target) -> None:
     loop = acquire.parent.opview
     steps = iterations_of(loop)
     if not steps:
-        raise refused(create, "pipelining: the ring must be filled in a loop of constant length")
+        raise refused(
+            create, f"pipelining: {NO_LOOP}, got one whose bounds are values; {IN_A_LOOP}"
+        )
     if walk(loop, AwaitMmaOp):
         _pipeline_awaiting(create, loop, stages, steps, target)
         return
@@ -152,7 +156,8 @@ def _check_place(create: CreateOp) -> None:
         )
     (loop,) = places
     if not isinstance(loop.opview, scf.ForOp):
-        raise refused(create, "pipelining: the ring must be filled in a loop of constant length")
+        got = loop.name
+        raise refused(create, f"pipelining: {NO_LOOP}, got it in {got}; {IN_A_LOOP}")
     body = [op.operation for op in loop.opview.body.operations]
     order = [body.index(ops[0].operation) for ops in users.values()]
     awaits = [body.index(op.operation) for op in walk(loop.opview, AwaitMmaOp)]

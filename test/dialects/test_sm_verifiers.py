@@ -194,5 +194,8 @@ def test_a_descriptor_that_no_op_makes_is_refused():
   %d = "sm.smem_descriptor"(%p) : (!llvm.ptr<3>) -> {made}
   %e = arith.select %true, %d, %d : {made}
   %f = "sm.advance"(%e, %i) : ({made}, i32) -> {made}"""
-    expected = "sm.advance: a descriptor must come from sm.smem_descriptor or sm.advance"
+    expected = (
+        "sm.advance: a descriptor must come from sm.smem_descriptor or sm.advance, got another "
+        "value; make it by one of them"
+    )
     assert message_of(kernel(body)) == expected

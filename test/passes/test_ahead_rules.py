@@ -69,7 +69,9 @@ def test_what_is_held_is_read_when_loops_are_written_out():
         '"tile.element"(%all) {axes = ""} : (memref<f32, 1>)',
         '"tile.held_element"(%all, %x) {axes = ""} : (memref<f32, 1>, f32)',
     )
-    with pytest.raises(CompileError, match="nothing is held before loops are written out"):
+    with pytest.raises(
+        CompileError, match="must read views before expand-loops, got what is held; read a view"
+    ):
         run_passes_on_text(text, "kernel.mlir", "epilogue-staging")
 
 

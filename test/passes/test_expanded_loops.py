@@ -159,7 +159,8 @@ def test_copies_of_scales_say_how_many_rows_and_blocks_share_one():
         (
             f"{TMA},epilogue-staging",
             insert("arith.truncf", '"sm.converge"() : () -> ()'),
-            "sm.converge: epilogue: not an op that an epilogue can take",
+            "sm.converge: epilogue: must be an op on one element (docs/passes/normalize.md), got "
+            "sm.converge; move it out",
         ),
         (
             TMA,

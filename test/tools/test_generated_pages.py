@@ -68,3 +68,10 @@ def test_the_preset_page_is_up_to_date():
 
 def test_every_preset_is_described():
     assert set(all_presets()) <= set(preset_docs.STEPS)
+
+
+def test_a_refusal_is_listed_with_the_rule_that_a_name_stands_for():
+    text = (DOCS / "passes/pipelining.md").read_text()
+    assert (
+        "- pipelining: the ring must be filled in an scf.for of constant bounds, got it in" in text
+    )

@@ -5,7 +5,6 @@ python -m tilewright.tools.pages.pass_docs [FOLDER]
 
 from __future__ import annotations
 
-import ast
 import difflib
 import importlib
 import inspect
@@ -17,12 +16,11 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from ...compiler.driver import compile_matmul
 from ...compiler.pipeline import LOWERING, PIPELINE, PassEvent
 from ...compiler.spec import MatmulSpec
-from ...dialects import legality, scaled_legality, store_legality
 from ...passes import BY_REQUEST, lowering, plan, thread_rules
 from ...passes.checks import loops, memory
 from ...passes.checks.barriers import barrier_sources, barriers, phases
@@ -49,12 +47,8 @@ from ..command_line.arguments import DEFAULT_TARGET
 from ..explain.memory import plan_of
 from .docstrings import details, summary
 from .page_folder import write_folder
+from .refusals import refusals
 
-LEGALITY = {
-    "legality": legality,
-    "scaled_legality": scaled_legality,
-    "store_legality": store_legality,
-}
 SPEC = MatmulSpec(m=256, n=256, k=256)
 # Options of the small kernel that the pages show; a pass that is not here runs with its defaults.
 OPTIONS = {
@@ -156,7 +150,7 @@ def render(pass_class: Any, pipeline: str, before: str, after: str, chip: str = 
         inspect.getdoc(pass_class),
         "## Options\n\n" + _options(pass_class),
         *_accepted(pass_class),
-        "## Refusals\n\n" + _refusals(_files(pass_class)),
+        "## Refusals\n\n" + refusals(_files(pass_class)),
         f"## On a small kernel\n\nA bf16 {SPEC.m}×{SPEC.n}×{SPEC.k} matmul{chip}, `{pipeline}`:"
         f" {HOW_SHOWN.get(pass_class.name, PRINTED)}.",
         _change(before, after),
@@ -256,73 +250,6 @@ def _files(pass_class: Any) -> list[Any]:
     }
     called = [each for each in found if each not in homes]
     return [own, *(each for each in called if (".nvvm." in each.__name__) == last)]
-
-
-def _refusals(modules: list[Any]) -> str:
-    """The messages of the errors that the pass's files raise, with … for values.
-
-    A function that ends in "refusal" returns such a message, and so do the rules of legality that
-    the files ask.
-    """
-    trees = [ast.parse(inspect.getsource(module)) for module in modules]
-    messages = [message for tree in trees for message in _messages(tree)]
-    shown = list(dict.fromkeys(message for message in messages if _says_something(message)))
-    if not shown:
-        return "None of its own."
-    return "\n".join(["A name or a value stands at each …\n", *(f"- {each}" for each in shown)])
-
-
-def _messages(tree: ast.Module) -> list[str]:
-    raised = [
-        node.args[-1] for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_refusal(node)
-    ]
-    returned = [
-        node.value
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef) and function.name.endswith("refusal")
-        for node in ast.walk(function)
-        if isinstance(node, ast.Return) and node.value is not None
-    ]
-    rules = [text for node in ast.walk(tree) if _is_rule(node) for text in _rule(node)]
-    return [_message(expression) for expression in (*raised, *returned)] + rules
-
-
-def _is_rule(node: ast.AST) -> TypeGuard[ast.Attribute]:
-    """Whether it is the name of a module of legality and one of its functions."""
-    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
-        return False
-    return node.value.id in LEGALITY and node.attr.islower()
-
-
-def _rule(node: ast.Attribute) -> list[str]:
-    """How a rule of legality says that it is broken."""
-    assert isinstance(node.value, ast.Name)
-    tree = ast.parse(inspect.getsource(getattr(LEGALITY[node.value.id], node.attr)))
-    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value]
-    return [_message(text) for text in texts]
-
-
-def _says_something(message: str) -> bool:
-    """Whether its rule has words of its own; one that another function words is listed there."""
-    rule = re.sub(r"^[\w-]+:", "", message).partition(";")[0]
-    return bool(re.search(r"\w{3}", re.sub(r"\b(got|each)\b", "", rule)))
-
-
-def _is_refusal(node: ast.Call) -> bool:
-    return (
-        isinstance(node.func, ast.Name)
-        and node.func.id in ("refused", "CompileError")
-        and bool(node.args)
-    )
-
-
-def _message(expression: ast.expr) -> str:
-    if isinstance(expression, ast.Constant):
-        return expression.value if isinstance(expression.value, str) else ""
-    if not isinstance(expression, ast.JoinedStr):
-        return ""
-    parts = [part.value if isinstance(part, ast.Constant) else "…" for part in expression.values]
-    return "".join(str(part) for part in parts)
 
 
 class Line(str):

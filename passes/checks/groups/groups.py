@@ -135,7 +135,8 @@ def _check_matrix(kernel: KernelOp, op: MatrixOp) -> None:
         raise refused(op, "groups: must take the group of a tile.group, got another index; fix it")
     by_map = isinstance(stack.type, TensorMapType)
     if not (_is_map(stack) if by_map else stack in list(kernel.body.blocks[0].arguments)):
-        raise refused(op, "groups: must take a matrix of a view or its tensor map; fix it")
+        rule = "stack must be an argument of the kernel or its tensor map"
+        raise refused(op, f"groups: {rule}, got another value; take one of them")
     count = stack.type.dims[-1] if by_map else ir.MemRefType(stack.type).shape[0]
     groups = group.offsets.type.shape[0]
     if count != groups:

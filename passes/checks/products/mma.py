@@ -70,7 +70,9 @@ def _check_plain(kernel: KernelOp, op: Any, tiles: list[Any], target: Target) ->
     by_rows = "mn" not in {layout.major for layout in layouts}
     if not _covers(target, m, n, k, a) or not (by_rows or a.bytes in target.mma.mn_major_bytes):
         raise refused(
-            op, f"shapes: no MMA of {target.chip} covers {m}x{n}x{k} of {a.name}; take other tiles"
+            op,
+            f"shapes: must be tiles that MMAs of {target.chip} cover, got {m}x{n}x{k} of {a.name}; "
+            "take other tiles",
         )
     _check_pair(kernel, op, target)
 
@@ -85,9 +87,12 @@ def _covers(target: Target, m: int, n: int, k: int, a: DType) -> bool:
 
 
 def _check_pair(kernel: KernelOp, op: Any, target: Target) -> None:
-    (m, n), pair = op.acc.type.shape, isinstance(op, PairMmaOp)
+    (_, n), pair = op.acc.type.shape, isinstance(op, PairMmaOp)
     if pair and (n % target.mma.pair_n_step or integers_of(kernel.cluster)[0] % 2):
-        raise refused(op, f"shapes: no pair shares {m}x{n} in a cluster of odd M or N; drop pairs")
+        step = target.mma.pair_n_step
+        rule = f"a pair must have an N by {step} and a cluster of an even number along M"
+        got = f"N {n} and {integers_of(kernel.cluster)[0]} along M"
+        raise refused(op, f"shapes: {rule}, got {got}; drop pairs")
 
 
 def _check_dual(op: Any, target: Target) -> None:
@@ -102,7 +107,8 @@ def check_types(op: Any, a_type: ir.Type, b_type: ir.Type, target: Target) -> DT
     require(op, weight_legality.has_weights(target), "run tiling for another", "shapes: ")
     a, b = (operand_dtype(str(each), target.mma.name) for each in (a_type, b_type))
     if a is None or b is None or mix_refusal(a, b):
-        raise refused(op, f"shapes: no MMA takes {a_type} and {b_type}")
+        rule = f"a and b must be of types that {target.mma.name} multiplies"
+        raise refused(op, f"shapes: {rule}, got {a_type} and {b_type}; convert them before")
     if str(op.acc.type.element) != DTYPES[a.accumulator].mlir:
         raise refused(
             op, f"shapes: must sum in {DTYPES[a.accumulator].mlir}, got {op.acc.type.element}"

@@ -29,11 +29,15 @@ def check_epilogue(store: Any, kernel: KernelOp, is_expanded: bool = False) -> N
     for op in block.operations:
         name = op.operation.name
         if isinstance(op, HeldElementOp) and not is_expanded:
-            raise refused(op, "epilogue: nothing is held before loops are written out; read a view")
+            raise refused(
+                op,
+                "epilogue: must read views before expand-loops, got what is held; read a view",
+            )
         if isinstance(op, ElementOp):
             check_element(kernel, op, turned)
         elif name not in SCALAR_OPS and not isinstance(op, YieldOp):
-            raise refused(op, "epilogue: not an op that an epilogue can take")
+            rule = "must be an op on one element (docs/passes/normalize.md)"
+            raise refused(op, f"epilogue: {rule}, got {name}; move it out")
         elif any(each not in known for each in op.operation.operands):
             raise refused(
                 op, "epilogue: must compute from its own values, got one from outside; move it in"

@@ -251,7 +251,8 @@ def lower_skip(rings: Rings, op: SkipOp) -> None:
     """Where the consumer waits and releases moves past the slots."""
     ring = rings.of_op(op)
     if not rings.target.awaits_mmas:
-        raise refused(op, f"pipes-to-barriers: no agents of {rings.target.chip} share a ring")
+        rule = "agents must share a ring on chips whose MMAs are awaited alone"
+        raise refused(op, f"pipes-to-barriers: {rule}, got {rings.target.chip}; drop pipe.skip")
     for place in (ring.release, ring.read):
         advance(place, op.slots.value)
 

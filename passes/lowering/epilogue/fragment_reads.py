@@ -79,7 +79,8 @@ def _count(op: ReadFragmentOp) -> int:
 def _start(op: ReadFragmentOp) -> int:
     start = constant_of(op.start)
     if start is None:
-        raise refused(op, "a piece of sums in registers must start at a constant; unroll the loop")
+        rule = "a piece of sums in registers must start at a constant, got a value"
+        raise refused(op, f"{rule}; unroll the loop")
     if start % FRAGMENT.shape[1]:
         raise refused(op, f"start must be a multiple of {FRAGMENT.shape[1]}, got {start}; round it")
     return start

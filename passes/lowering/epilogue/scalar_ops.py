@@ -50,7 +50,8 @@ def apply_epilogue(
 def _lower(op: ir.OpView, operands: list[ir.Value], width: int) -> ir.Value:
     name = op.operation.name
     if name not in SCALAR_OPS:
-        raise refused(op, "not an op that an epilogue can take")
+        rule = "must be an op on one element (docs/passes/normalize.md)"
+        raise refused(op, f"{rule}, got {name}; move it out")
     if name in APPROXIMATIONS:
         return _in_f32(APPROXIMATIONS[name], operands[0], width)
     element = op.operation.results[0].type

@@ -78,7 +78,8 @@ def _low_word(op: ir.OpView, descriptor: ir.Value) -> ir.Value:
     """What `_as_descriptor` made a descriptor of."""
     made = descriptor.owner
     if isinstance(made, ir.Block) or made.name != CAST:
-        raise refused(op, "a descriptor must come from sm.smem_descriptor or sm.advance")
+        rule = "a descriptor must come from sm.smem_descriptor or sm.advance"
+        raise refused(op, f"{rule}, got another value; make it by one of them")
     return made.operands[0]
 
 
