@@ -122,7 +122,7 @@ def test_a_signal_counts_though_a_library_made_another_error_of_it(number, told,
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("error", ["raise ImportError('of datetime')", "pass"])
+@pytest.mark.parametrize("error", ["raise ImportError('of datetime')", "pass", "raise"])
 def test_a_signal_that_a_library_swallows_ends_the_program(number, error, tmp_path):
     program = f"""
 import os, signal, sys
@@ -141,4 +141,30 @@ sys.exit(main.main())
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     interrupted = number == signal.SIGINT
     assert found.returncode == (130 if interrupted else -number)
+    assert found.stderr == ("error: interrupted\n" if interrupted else "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_waits_until_native_code_is_loaded(number):
+    """Which ends the process where Python raises in it, as MLIR's does."""
+    program = f"""
+import os, signal, sys, time
+from importlib.machinery import ExtensionFileLoader
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tilewright.tools import main
+class Loader(ExtensionFileLoader):
+    def exec_module(self, module):
+        os.kill(os.getpid(), {int(number)})
+def loading(words, isolate):
+    Loader("native", "native.so").exec_module(None)
+    print("loaded", flush=True)
+    time.sleep(60)
+main._dispatch = loading
+sys.argv = ["tilewright"]
+sys.exit(main.main())
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    interrupted = number == signal.SIGINT
+    assert found.returncode == (130 if interrupted else -number)
+    assert found.stdout == "loaded\n"
     assert found.stderr == ("error: interrupted\n" if interrupted else "")

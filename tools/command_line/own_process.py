@@ -12,7 +12,10 @@ import gc
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from importlib.machinery import ExtensionFileLoader
+from types import FrameType
 from typing import Any
 
 from .streams import drop_output, own_streams
@@ -24,6 +27,8 @@ COLLECTIONS = (300_000, 20, 20)
 first is above what the compiler and a compilation make: to visit those takes 0.06 s."""
 
 
+RETRY_SECONDS = 0.05
+"""When a signal is sent again that came while native code was being loaded."""
 _asked: list[int] = []
 """The signals that asked this program to end, of which the first one counts."""
 
@@ -46,7 +51,8 @@ def as_process(run: Callable[[], int | None], messages: int = 2) -> int:
         with _few_collections(), _signals():
             status = _status_of(run)
             sys.stdout.flush()
-            end_if_asked()
+            if status != INTERRUPTED:  # which is said
+                end_if_asked()
             return status
     except KeyboardInterrupt:
         return _say("error: interrupted", INTERRUPTED)
@@ -118,8 +124,22 @@ def _signals() -> Iterator[None]:
 
 
 def _ask(number: int, frame: Any) -> None:
+    if _loads_native(frame):  # which makes another exception of ours, or ends the process
+        again = threading.Timer(RETRY_SECONDS, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+        return
     _asked.append(number)
     end_if_asked()
+
+
+def _loads_native(frame: FrameType | None) -> bool:
+    """Whether the code that was interrupted is called by a library that is being loaded."""
+    while frame is not None:
+        if isinstance(frame.f_locals.get("self"), ExtensionFileLoader):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def end_if_asked() -> None:
