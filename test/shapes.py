@@ -29,3 +29,12 @@ def within(
         for extent, each, count in extents
     )
     return replace(spec, m=m, n=n, k=k)
+
+
+def prefixes_of(*pipelines):
+    """Of (target, passes), each target with the passes up to each of them."""
+    return [
+        (target, ",".join(passes.split(",")[:count]))
+        for target, passes in pipelines
+        for count in range(1, passes.count(",") + 2)
+    ]

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shapes import prefixes_of
 from text_kernels import bundle_of_text
 
 from tilewright.compiler.bundle_writer import as_bundle
@@ -73,11 +74,7 @@ TURNED = (
     "clustering{shape=1x2},pipelining,warp-specialization,persistence{order=n ctas=4}"
 )
 FULL = (("sm_90a", HOPPER), ("sm_100a", BLACKWELL), ("sm_100a", PAIRED), ("sm_90a", TURNED))
-PREFIXES = [
-    (target, ",".join(full.split(",")[:count]))
-    for target, full in FULL
-    for count in range(1, full.count(",") + 2)
-]
+PREFIXES = prefixes_of(*FULL)
 SPLIT = "tiling{tile=64x64x64},tma-insertion,swizzle-selection,split-k{parts=2 over=OVER}"
 OTHERS = [
     *(

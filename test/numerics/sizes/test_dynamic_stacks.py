@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from shapes import prefixes_of
 from text_kernels import bundle_of_text
 
 from tilewright.compiler.bundle_writer import as_bundle
@@ -57,16 +58,9 @@ PAIRED = (
     "tiling{tile=128x32x64 swap=true},tma-insertion,swizzle-selection,epilogue-staging,"
     "clustering{shape=2x1 pair=true},pipelining,warp-specialization,persistence{scheduler=clc}"
 )
-PREFIXES = [
-    (target, ",".join(full.split(",")[:count]))
-    for target, full in (
-        ("sm_90a", HOPPER),
-        ("sm_100a", BLACKWELL),
-        ("sm_90a", TURNED),
-        ("sm_100a", PAIRED),
-    )
-    for count in range(1, full.count(",") + 2)
-]
+PREFIXES = prefixes_of(
+    ("sm_90a", HOPPER), ("sm_100a", BLACKWELL), ("sm_90a", TURNED), ("sm_100a", PAIRED)
+)
 SPLIT = "tiling{tile=64x64x64},tma-insertion,swizzle-selection,split-k{parts=2 over=OVER}"
 OTHERS = [
     *(
