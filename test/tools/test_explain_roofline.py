@@ -228,6 +228,15 @@ def test_ptx_is_held_to_the_gpu_that_is_named(tilewright, naive):
     assert "gpu: must run PTX for sm_90a, got a100, an sm_80" in refused.err
 
 
+@pytest.mark.parametrize(
+    ("target", "gpu"), [("h100", "NVIDIA H100 SXM, 80 GB"), ("sm_90", "NVIDIA H200")]
+)
+def test_ptx_is_held_to_the_gpu_or_chip_that_is_its_target(tilewright, naive, target, gpu):
+    launch = naive.parent / "launch.json"
+    words = ("explain", "roofline", naive, "--launch", launch, "--json", "--target", target)
+    assert tilewright(*words).json["gpu"] == gpu
+
+
 CUBE = ("--m", 4096, "--n", 4096, "--k", 4096)
 
 

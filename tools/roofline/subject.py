@@ -276,6 +276,7 @@ def _counts_of_ptx(parser: Parser, options: argparse.Namespace, name: str) -> Co
     from math import prod
 
     from ...compiler.schedule.chips.ceilings import ceilings_of
+    from ...dialects.target import GPUS
     from ...runtime.launch_files.description import read_launch_file, triple
     from ...runtime.launch_files.options import RunOptions
     from ...runtime.launch_files.running import run_once
@@ -284,8 +285,9 @@ def _counts_of_ptx(parser: Parser, options: argparse.Namespace, name: str) -> Co
     problem(options, parser)
     how = RunOptions(profile=True, check="off")
     grid = prod(triple(read_launch_file(options.launch)["grid"]))
-    target = options.target or _target_of(options.file)
-    ceilings_of(target, options.gpu)
+    named = GPUS.get(options.target)
+    target = named.chip if named else options.target or _target_of(options.file)
+    ceilings_of(target, _gpu_of(options))
     report = run_once(options.file, options.launch, options.seed, how).report
     assert report.profile is not None
     return counts_of(name, target, grid, report.profile)
@@ -293,9 +295,10 @@ def _counts_of_ptx(parser: Parser, options: argparse.Namespace, name: str) -> Co
 
 def _gpu_of(options: argparse.Namespace) -> str | None:
     """The GPU that kernels are held to: the one that is named, or that the target is."""
-    from ...dialects.target import find_target
+    from ...dialects.target import GPUS
 
-    return options.gpu or (options.target and find_target(options.target).gpu) or None
+    named = GPUS.get(options.target)
+    return options.gpu or (named.gpu if named else None) or None
 
 
 def _target_of(path: Path) -> str:
