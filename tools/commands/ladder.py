@@ -195,7 +195,7 @@ def climb(name: str, spec: MatmulSpec, target: str, seed: int, check: str = DEFA
         rung.pipeline = compiled.pipeline
         rung.manifest = compiled.manifest
         _inspect(rung, compiled)
-        _run(rung, spec, compiled, seed, check)
+        _run(rung, spec, compiled, (seed, check), target)
     except (CompileError, DeviceError) as error:
         rung.error = str(error)
     return rung
@@ -211,14 +211,17 @@ def _inspect(rung: Rung, compiled: Compiled) -> None:
     rung.sass_loops = inspect_sass.role_loops(sass, entry) if sass else None
 
 
-def _run(rung: Rung, spec: MatmulSpec, compiled: Compiled, seed: int, check: str) -> None:
+def _run(
+    rung: Rung, spec: MatmulSpec, compiled: Compiled, how: tuple[int, str], target: str
+) -> None:
+    """With how: a seed, and what is checked."""
     from ...compiler.bundle_writer import as_bundle
     from ...runtime.launch.devices import open_device
     from ..ladder.bounds import bound_of
     from ..runs.references import OfSpec, compare_with
     from ..runs.report import verdict
 
-    bundle = as_bundle(compiled)
+    bundle, (seed, check) = as_bundle(compiled), how
     reference = OfSpec(spec)
     tensors = reference.tensors(bundle.manifest, seed)
     started = time.perf_counter()
@@ -226,7 +229,7 @@ def _run(rung: Rung, spec: MatmulSpec, compiled: Compiled, seed: int, check: str
     report = rung.report = device.launch(bundle, tensors, seed, check=check, profile=True)
     rung.seconds = time.perf_counter() - started
     assert report is not None and report.profile is not None
-    rung.bound = bound_of(bundle.manifest["target"], prod(bundle.manifest["grid"]), report.profile)
+    rung.bound = bound_of(target, prod(bundle.manifest["grid"]), report.profile)
     comparison = compare_with(reference, bundle.manifest, tensors)
     if not comparison.passed:
         rung.error = verdict(comparison)

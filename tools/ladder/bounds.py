@@ -33,9 +33,9 @@ class Bound:
     by: str
 
 
-def bound_of(chip: str, ctas: int, profile: Profile) -> Bound:
-    """Of a launch of so many CTAs on the GPU that the chip's target stands for."""
-    seconds = dict(_seconds(ceilings_of(chip), ctas, profile))
+def bound_of(target: str, ctas: int, profile: Profile) -> Bound:
+    """Of a launch of so many CTAs on the GPU that the target is or stands for."""
+    seconds = dict(_seconds(ceilings_of(target), ctas, profile))
     slowest = max(seconds, key=seconds.__getitem__)
     return Bound(1e6 * seconds[slowest], slowest)
 

@@ -67,11 +67,14 @@ L2_SHARE, SHARED_RATE = 32, 128
 def ceilings_of(chip: str, gpu: str | None = None) -> Ceilings:
     """The ceilings of a GPU that runs PTX for a chip, of the chip's own unless one is named.
 
-    PTX for sm_90, without its letter, is held to what is here of sm_90a.
+    A target that is a GPU has its own. PTX for sm_90, without its letter, is held to what is here
+    of sm_90a.
     `OptionError` names those that there are.
     """
     if gpu is not None:
         return _ceilings_on(chip, gpu)
+    if chip in GPUS:
+        return _of_target(GPUS[chip])
     chip = f"{chip}a" if f"{chip}a" in TARGETS else chip
     if chip not in TARGETS:
         known = ", ".join(TARGETS)

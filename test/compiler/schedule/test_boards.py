@@ -79,6 +79,7 @@ def test_no_step_is_estimated_to_take_less_of_l2_than_the_ceiling_says(gpu):
     chip = figures(target)
     most = target.multiprocessors * chip.l2_rate * chip.clock * 1e9
     assert ceilings_of("sm_90a", gpu).memory[L2] == pytest.approx(most)
+    assert ceilings_of(gpu) == ceilings_of("sm_90a", gpu)
 
 
 def test_the_page_names_every_gpu_with_its_ceilings():
