@@ -10,7 +10,7 @@ from __future__ import annotations
 from .copies.tensor_map import TensorMap
 from .errors import Deadlock, DeviceError, LaunchError, PtxSyntaxError, Trap
 from .host.launch import launch
-from .host.params import GlobalArray, TensorMapArray
+from .host.params import GlobalArray, PointerArray, TensorMapArray
 from .observe.report import Report, Suspicion
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "DeviceError",
     "GlobalArray",
     "LaunchError",
+    "PointerArray",
     "PtxSyntaxError",
     "Report",
     "Suspicion",

@@ -40,6 +40,8 @@ class Binder:
             return self._encode_map(*self._maps[parameter["tensor_map"]])
         if "tensor_map_array" in parameter:
             return self._encode_array(parameter["tensor_map_array"])
+        if "pointer_array" in parameter:
+            return self._encode_pointers(parameter["pointer_array"])
         if "scalar" in parameter:
             return _encode_scalar(parameter)
         if "hex" in parameter:
@@ -73,6 +75,11 @@ class Binder:
         for number, each in enumerate(encoded):
             self._running.events.map_placed(start + number * len(each), each)
         return start.to_bytes(8, "little")
+
+    def _encode_pointers(self, names: list[str]) -> bytes:
+        """The address of the tensors' addresses, which lie in global memory."""
+        data = np.array([self._address(name) for name in names], np.uint64)
+        return self._running.arrays.address(data, "pointers").to_bytes(8, "little")
 
     def _encode_struct(self, parameter: Mapping[str, Any]) -> bytes:
         data = bytearray(parameter["size_bytes"])

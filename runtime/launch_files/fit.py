@@ -94,5 +94,5 @@ def _map_alignment(parameter: Mapping[str, Any], variable: Variable, where: str)
 def _kind(parameter: Mapping[str, Any]) -> str:
     if "scalar" in parameter:
         return parameter["type"]
-    kinds = ("pointer", "tensor_map", "tensor_map_array", "hex", "struct")
+    kinds = ("pointer", "tensor_map", "tensor_map_array", "pointer_array", "hex", "struct")
     return next(kind for kind in kinds if kind in parameter)

@@ -18,7 +18,7 @@ Parameter = Mapping[str, Any]
 
 def size_of(parameter: Parameter) -> int:
     """Bytes of a parameter or of a struct's field."""
-    if "pointer" in parameter or "tensor_map_array" in parameter:
+    if any(kind in parameter for kind in ("pointer", "tensor_map_array", "pointer_array")):
         return POINTER_BYTES
     if "tensor_map" in parameter:
         return TENSOR_MAP_BYTES
@@ -48,10 +48,10 @@ def _value_contradictions(
         if kind in parameter and parameter[kind] not in names:
             yield f"{where}.{kind}: must be one of {quoted(names)}, got '{parameter[kind]}'"
             return
-    for j, name in enumerate(parameter.get("tensor_map_array", ())):
-        if name not in maps:
-            place = f"{where}.tensor_map_array[{j}]"
-            yield f"{place}: must be one of {quoted(maps)}, got '{name}'"
+    for kind, names in {"tensor_map_array": maps, "pointer_array": list(tensors)}.items():
+        for j, name in enumerate(parameter.get(kind, ())):
+            if name not in names:
+                yield f"{where}.{kind}[{j}]: must be one of {quoted(names)}, got '{name}'"
     if "pointer" in parameter:
         yield from offset_contradictions(parameter, tensors[parameter["pointer"]], where)
     if "scalar" in parameter:

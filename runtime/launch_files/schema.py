@@ -72,6 +72,7 @@ def _values(place: dict[str, Any]) -> dict[str, Fields]:
         "pointer": Fields({"pointer": NAME, **place}, {"offset_bytes": BYTES}),
         "tensor_map": Fields({"tensor_map": NAME, **place}),
         "tensor_map_array": Fields({"tensor_map_array": ListOf(NAME, 1, 256), **place}),
+        "pointer_array": Fields({"pointer_array": ListOf(NAME, 1, 4096), **place}),
         "scalar": Fields({"scalar": AnyNumber(), "type": OneOf(tuple(SCALAR_TYPES)), **place}),
         "hex": Fields({"hex": HEX, **place}),
     }

@@ -204,6 +204,32 @@ def test_maps_in_global_memory_are_passed_by_their_address(run, header):
     assert (out[:7] == 108 + np.arange(56).reshape(7, 8)).all() and (out[7] == 0).all()
 
 
+def test_pointers_in_global_memory_are_passed_by_their_address(run, header):
+    tensors = [
+        {"name": name, "role": "input", "dtype": "u32", "shape": [1], "contents": {"ramp": at}}
+        for name, at in (("a", 3), ("b", 100))
+    ]
+    out = {"name": "out", "role": "output", "dtype": "u32", "shape": [1]}
+    launch = {
+        "entry": "second", "grid": [1], "block": [1], "tensors": [*tensors, out],
+        "parameters": [{"pointer_array": ["a", "b"]}, {"pointer": "out"}],
+    }  # fmt: skip
+    ptx = """
+.visible .entry second(.param .u64 pointers, .param .u64 out)
+{
+  .reg .b32 %r0;
+  .reg .b64 %rd0, %rd1;
+  ld.param.u64 %rd0, [pointers];
+  ld.global.u64 %rd0, [%rd0+8];
+  ld.param.u64 %rd1, [out];
+  ld.global.u32 %r0, [%rd0];
+  st.global.u32 [%rd1], %r0;
+  ret;
+}
+"""
+    assert run(header + ptx, launch).outputs["out"] == [100]
+
+
 def test_a_tensor_map_travels_in_a_struct(dump):
     tensor = {
         "name": "a",

@@ -151,7 +151,8 @@ MAPS = [
 STRUCT = {"struct": [{"at": 0, "pointer": "a"}], "size_bytes": 8}
 PARAMETERS = [
     ({}, ": must have exactly one of the fields 'pointer', 'tensor_map', 'tensor_map_array',"
-     " 'scalar', 'hex', 'struct', got none"),
+     " 'pointer_array', 'scalar', 'hex', 'struct', got none"),
+    ({"pointer_array": ["a", "m"]}, ".pointer_array[1]: must be one of 'a', 'bytes', got 'm'"),
     ({"tensor_map_array": ["m"]}, ".tensor_map_array[0]: must be one of none, got 'm'"),
     ({"tensor_map_array": []}, ".tensor_map_array: must have 1 to 256 items, got 0"),
     ({"pointer": "c"}, ".pointer: must be one of 'a', 'bytes', got 'c'"),

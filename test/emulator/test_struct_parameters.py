@@ -6,7 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import GlobalArray, LaunchError, TensorMap, TensorMapArray, launch
+from tilewright.runtime.emulator import (
+    GlobalArray,
+    LaunchError,
+    PointerArray,
+    TensorMap,
+    TensorMapArray,
+    launch,
+)
 from tilewright.runtime.emulator.copies import tensor_map_types as tensor_types
 from tilewright.runtime.emulator.machine import swizzle
 
@@ -49,6 +56,55 @@ def test_one_array_in_two_fields_is_one_memory():
     values = np.arange(32, dtype=np.float32)
     run({0: values, 8: values, 20: np.float32(-2)})
     np.testing.assert_array_equal(values, -2.0 * np.arange(32))
+
+
+ADD_UP = """
+.version 8.8
+.target sm_90a
+.address_size 64
+
+.visible .entry add_up(.param .u64 pointers, .param .u32 count)
+{
+  .reg .pred %null, %more;
+  .reg .b32 %lane, %count;
+  .reg .b64 %pointers, %place, %own;
+  .reg .f32 %value, %sum;
+  ld.param.u64 %pointers, [pointers];
+  ld.param.u32 %count, [count];
+  mov.u32 %lane, %tid.x;
+  mul.wide.u32 %own, %lane, 4;
+  mov.f32 %sum, 0f00000000;
+NEXT:
+  ld.global.u64 %place, [%pointers];
+  setp.eq.u64 %null, %place, 0;
+  @%null bra SKIP;
+  add.u64 %place, %place, %own;
+  ld.global.f32 %value, [%place];
+  add.f32 %sum, %sum, %value;
+  st.global.f32 [%place], %sum;
+SKIP:
+  add.u64 %pointers, %pointers, 8;
+  sub.u32 %count, %count, 1;
+  setp.ne.u32 %more, %count, 0;
+  @%more bra NEXT;
+  ret;
+}
+"""
+
+
+def test_a_kernel_reads_pointers_from_global_memory():
+    first, second = np.arange(32, dtype=np.float32), np.full(32, 2, np.float32)
+    pointers = PointerArray([first, None, GlobalArray(second, offset=4), first])
+    launch(ADD_UP, "add_up", grid=1, block=32, params=[pointers, 4])
+    np.testing.assert_array_equal(second, np.arange(32) + 2)
+    np.testing.assert_array_equal(first, 2 * np.arange(32) + 2)
+
+
+def test_what_is_no_pointer_is_named():
+    with pytest.raises(LaunchError) as caught:
+        launch(ADD_UP, "add_up", grid=1, block=32, params=[PointerArray([3]), 1])
+    rule = "must be a numpy array, a GlobalArray or None, got int"
+    assert str(caught.value) == f"parameter 0 (pointers), pointer 0: {rule}"
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ GUARD_BYTES = 1 << 20
 """Unmapped bytes between the arrays of a launch."""
 DEFAULT_ALIGNMENT = 256
 TENSOR_MAP_ALIGNMENT = 64
+ADDRESS_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,14 @@ class TensorMapArray:
     """Tensor map objects in global memory, one behind the other; passed by their address."""
 
     maps: Sequence[TensorMap]
+
+
+@dataclass(frozen=True)
+class PointerArray:
+    """Addresses in global memory, 8 bytes each, as batched and grouped kernels take them; passed by
+    their own address. None is a null pointer."""
+
+    arrays: Sequence[np.ndarray | GlobalArray | None]
 
 
 @dataclass(frozen=True)
@@ -178,8 +187,8 @@ def _arrays_of(arguments: Sequence, expected: Sequence) -> Iterator[Wanted]:
 
 
 def _wanted(where: str, value: object) -> Iterator[Wanted]:
-    parts = value.values() if isinstance(value, Mapping) else getattr(value, "maps", ())
-    for part in parts:
+    parts = value.values() if isinstance(value, Mapping) else ()
+    for part in getattr(value, "maps", getattr(value, "arrays", parts)):
         yield from _wanted(where, part)
     if isinstance(value, GlobalArray) and not value.array.dtype.hasobject:
         yield Wanted(where, value.array, value.align, value.offset)
@@ -228,17 +237,16 @@ class Parameters:
             return self._struct(where, size, value)
         if isinstance(value, TensorMap):
             return self._tensor_map(where, variable, size, value)
-        if isinstance(value, TensorMapArray):
-            return self._map_array(where, variable, value)
-        if isinstance(value, np.ndarray | GlobalArray):
-            return self._pointer(where, variable, value)
+        if isinstance(value, np.ndarray | GlobalArray | TensorMapArray | PointerArray):
+            self._check_pointer(where, variable)
+            return self._field(where, value)
         if isinstance(value, bytes | bytearray | memoryview):
             return self._raw(where, size, bytes(value))
         if isinstance(value, bool | int | float | np.generic):
             return self._scalar(where, variable, value)
         raise LaunchError(
-            f"{where}: must be a numpy array, a TensorMap, a TensorMapArray, a number, bytes or a"
-            f" dict of a struct's fields, got {type(value).__name__}"
+            f"{where}: must be a numpy array, a TensorMap, a TensorMapArray, a PointerArray,"
+            f" a number, bytes or a dict of a struct's fields, got {type(value).__name__}"
         )
 
     def _tensor_map(
@@ -276,6 +284,8 @@ class Parameters:
             return self._encoded_map(where, value)
         if isinstance(value, TensorMapArray):
             return self._placed_maps(where, value)
+        if isinstance(value, PointerArray):
+            return self._placed_addresses(where, value)
         if isinstance(value, np.ndarray | GlobalArray):
             return self._address(where, value)
         if isinstance(value, np.generic):
@@ -283,13 +293,9 @@ class Parameters:
         if isinstance(value, bytes | bytearray | memoryview):
             return bytes(value)
         raise LaunchError(
-            f"{where}: must be a numpy array, a TensorMap, a TensorMapArray, bytes, or a number of"
-            f" numpy's, which has a width, got {type(value).__name__}; as np.int32(3)"
+            f"{where}: must be a numpy array, a TensorMap, a TensorMapArray, a PointerArray, bytes,"
+            f" or a number of numpy's, which has a width, got {type(value).__name__}; as np.int32(3)"
         )
-
-    def _map_array(self, where: str, variable: syntax.Variable, value: TensorMapArray) -> bytes:
-        self._check_pointer(where, variable)
-        return self._placed_maps(where, value)
 
     def _placed_maps(self, where: str, value: TensorMapArray) -> bytes:
         encoded = [self._encoded_map(where, each) for each in value.maps]
@@ -300,11 +306,14 @@ class Parameters:
             self._launch.events.map_placed(place, each)
         return raw
 
-    def _pointer(
-        self, where: str, variable: syntax.Variable, value: np.ndarray | GlobalArray
-    ) -> bytes:
-        self._check_pointer(where, variable)
-        return self._address(where, value)
+    def _placed_addresses(self, where: str, value: PointerArray) -> bytes:
+        null, addresses = bytes(ADDRESS_BYTES), []
+        for number, each in enumerate(value.arrays):
+            if each is not None and not isinstance(each, np.ndarray | GlobalArray):
+                rule = f"{where}, pointer {number}: must be a numpy array, a GlobalArray or None"
+                raise LaunchError(f"{rule}, got {type(each).__name__}")
+            addresses.append(null if each is None else self._address(where, each))
+        return self._address(where, np.frombuffer(b"".join(addresses), np.uint8).copy())
 
     @staticmethod
     def _check_pointer(where: str, variable: syntax.Variable) -> None:
@@ -319,7 +328,7 @@ class Parameters:
         if wrapped.array.dtype.hasobject:
             raise LaunchError(f"{where}: arrays of Python objects have no bytes to pass")
         address = self._launch.arrays.address(wrapped.array, where, wrapped.align, wrapped.offset)
-        return address.to_bytes(8, "little")
+        return address.to_bytes(ADDRESS_BYTES, "little")
 
     @staticmethod
     def _raw(where: str, size: int, value: bytes) -> bytes:

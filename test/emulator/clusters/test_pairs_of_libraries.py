@@ -119,7 +119,7 @@ ARRIVE = """@%first mov.u32 %place, bar; @!%first bra END; @%lead bra LEADER;
   LAST: """
 
 
-def copied(order: str, fence: str, seed: int):
+def copied(order: str, fence: str, seed: int, check: str = "full"):
     """CTA 1 writes to tensor memory and tells the leader, which replaces it in both."""
     fill = """mov.u32 %at, tile; mad.lo.u32 %at, %tid_x, 4, %at; st.shared.u32 [%at], %tid_x;
       st.shared.u32 [%at+256], %tid_x; st.shared.u32 [%at+512], %tid_x;
@@ -135,7 +135,7 @@ def copied(order: str, fence: str, seed: int):
     work = ARRIVE.format(store=store, order=order, descriptor=descriptor)
     text = KERNEL.replace(".shared .align 8 .b64 bar;", ".shared .align 8 .b64 bar, bar2;")
     text = text.format(start=fill + PLACE, work=work, end=LEAVE)
-    return launch(text, "pair", grid=2, block=64, cluster=2, seed=seed).warnings
+    return launch(text, "pair", grid=2, block=64, cluster=2, seed=seed, check=check).warnings
 
 
 @pytest.mark.parametrize(
@@ -155,3 +155,20 @@ def test_an_arrival_of_the_scope_of_a_cta_does_not():
         assert caught.value.category == "race"
         assert "tcgen05.st of warp 0 of cluster rank 1" in caught.value.message
         assert "scope .cta at the mbarrier of another CTA" in caught.value.message
+        told = {warning.category for warning in copied("", "", seed, check="shipped")}
+        assert "narrow-arrival" in told and told <= {"narrow-arrival", "unfenced"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_address_of_tensor_memory_is_read_behind_a_relaxed_barrier_of_the_cluster(seed):
+    """DeepGEMM's kernels for pairs do so (PTX ISA §9.7.13.3: .relaxed orders no memory)"""
+    text = KERNEL.replace("bar.sync 0;", "barrier.cluster.arrive.relaxed; barrier.cluster.wait;")
+    text = text.format(start=MEET + PLACE, work="", end=LEAVE)
+    with pytest.raises(Trap) as caught:
+        launch(text, "pair", grid=2, block=64, cluster=2, seed=seed)
+    assert "the write by tcgen05.alloc" in caught.value.message
+    report = launch(text, "pair", grid=2, block=64, cluster=2, seed=seed, check="shipped")
+    assert {warning.category for warning in report.warnings} == {"relaxed-alloc"}
+    text = text.replace("barrier.cluster.arrive.relaxed; barrier.cluster.wait;", "", 1)
+    with pytest.raises(Trap):
+        launch(text, "pair", grid=2, block=64, cluster=2, seed=seed, check="shipped")

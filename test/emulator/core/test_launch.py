@@ -63,8 +63,8 @@ def test_parameters_of_the_right_kind_are_accepted():
         (
             1,
             "four",
-            "parameter 1 (n): must be a numpy array, a TensorMap, a TensorMapArray, a number,"
-            " bytes or a dict of a struct's fields, got str",
+            "parameter 1 (n): must be a numpy array, a TensorMap, a TensorMapArray, a PointerArray,"
+            " a number, bytes or a dict of a struct's fields, got str",
         ),
         (
             1,

@@ -42,9 +42,10 @@ FREE = """st.shared.u32 [%r5], 7; barrier.cluster.arrive.aligned; barrier.cluste
   WRITER: {acquire} add.u32 %r8, %r8, %r4; st.shared::cluster.u32 [%r8], 9; END:"""
 
 
-def run(body: str, seed: int) -> int:
+def run(body: str, seed: int, check: str = "full") -> int:
     out = np.zeros(1, np.uint32)
-    launch(TEXT.format(body=body), "k", grid=2, block=32, cluster=2, params=[out], seed=seed)
+    launch(TEXT.format(body=body), "k", grid=2, block=32, cluster=2, params=[out], seed=seed,
+           check=check)  # fmt: skip
     return int(out[0])
 
 
@@ -92,6 +93,8 @@ def test_what_does_not_is_a_race_in_every_order(name):
         assert caught.value.category == "race"
         narrow = "relaxed" not in release
         assert ("arrive with .release.cluster" in str(caught.value)) is narrow
+        if narrow:
+            assert run(HAND_OVER.format(release=release, acquire=acquire), seed, "shipped") == 7
 
 
 @pytest.mark.parametrize("scope", ["", ".release.cta", ".release.cluster"])

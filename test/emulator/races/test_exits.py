@@ -80,6 +80,20 @@ def test_having_waited_for_each_commit_of_a_peer_is_enough(waits):
         launch(COMMITS.format(waits=waits), "k", grid=2, block=32, cluster=2, seed=seed)
 
 
+@pytest.mark.parametrize(("waits", "told"), [(SECOND, True), (FIRST, False), ("", False)])
+def test_where_libraries_go_by_the_order_of_commits_the_last_one_is_enough(waits, told):
+    """DeepGEMM's kernels for pairs wait for the last commit of their accumulators."""
+    for seed in range(4):
+        try:
+            report = launch(COMMITS.format(waits=waits), "k", grid=2, block=32, cluster=2,
+                            seed=seed, check="shipped")  # fmt: skip
+        except Trap as trap:
+            assert trap.category == "exited-cta" and not told
+        else:
+            categories = {warning.category for warning in report.warnings}
+            assert told and categories - {"empty-commit"} == {"unawaited-commit"}
+
+
 @pytest.mark.parametrize("waits", [FIRST, SECOND, ""])
 def test_no_commit_of_a_peer_is_ordered_by_another_or_by_a_cluster_barrier(waits):
     """The issuing thread comes to the cluster barrier, its commits' arrivals come when they can."""

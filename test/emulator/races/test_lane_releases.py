@@ -174,3 +174,47 @@ def test_a_barrier_of_some_lanes_orders_those():
     reads += "ld.shared.b32 %r7, [%r7];"
     in_shared(some.format("@%p3 " + STORE), reads)
     refused(in_shared, some.format(STORE), LOAD)
+
+
+ALIGNED = """.version 8.8
+.target sm_90a
+.address_size 64
+.visible .entry k()
+{{ .reg .b32 %r<8>; .reg .b64 %desc; .reg .f32 %f<4>; .reg .pred %p<4>;
+  .shared .align 1024 .b8 tile[2048]; .shared .align 16 .b8 words[128]; .shared .align 8 .b64 free;
+  mov.u32 %r0, %tid.x; and.b32 %r1, %r0, 31; mov.u32 %r2, words; mov.u32 %r3, free;
+  shl.b32 %r4, %r1, 2; add.u32 %r5, %r2, %r4; mov.u32 %r6, tile;
+  setp.eq.u32 %p0, %r0, 0; setp.eq.u32 %p1, %r1, 0; setp.ge.u32 %p2, %r0, 128;
+  @%p0 mbarrier.init.shared::cta.b64 [%r3], 4;
+  shr.u32 %r7, %r6, 4; cvt.u64.u32 %desc, %r7; add.s64 %desc, %desc, 0x0000001000080000;
+  mad.lo.u32 %r6, %r0, 16, %r6; mov.b32 %r7, 0;
+  @!%p2 st.shared.v4.b32 [%r6], {{%r7, %r7, %r7, %r7}}; @%p2 st.shared.b32 [%r5], %r0;
+  mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0;
+  fence.proxy.async.shared::cta; bar.sync 0; @%p2 bra OTHER;
+  ld.shared.b32 %r7, [%r5];
+  {products}
+  @%p1 mbarrier.arrive.shared::cta.b64 _, [%r3]; bra END;
+OTHER: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3], 0; @!%p3 bra OTHER;
+  st.shared.b32 [%r5], %r0;
+END: ret; }}
+"""
+PRODUCTS = """wgmma.fence.sync.aligned;
+  wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3}, %desc, %desc,
+    1, 1, 1, 0, 0;
+  wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"""
+
+
+def test_a_wait_for_products_of_all_lanes_orders_no_reads():
+    """DeepGEMM reads scale factors, waits for its products and releases the slot by one lane."""
+    text = ALIGNED.format(products=PRODUCTS)
+    for seed in SEEDS:
+        with pytest.raises(Trap) as caught:
+            launch(text, "k", grid=1, block=160, seed=seed)
+        assert "another lane of that warp has released since" in caught.value.message
+        report = launch(text, "k", grid=1, block=160, seed=seed, check="shipped")
+        assert {warning.category for warning in report.warnings} == {"lane-release"}
+        with pytest.raises(Trap):
+            bare = ALIGNED.format(products="")
+            launch(bare, "k", grid=1, block=160, seed=seed, check="shipped")
+    met = ALIGNED.format(products=PRODUCTS + "bar.warp.sync -1;")
+    assert not launch(met, "k", grid=1, block=160).warnings

@@ -111,6 +111,14 @@ def test_maps_that_the_host_put_into_global_memory_need_no_fence():
     assert np.array_equal(out, expected(source))
 
 
+def test_an_acquire_of_a_null_pointer_is_told_of_and_does_nothing():
+    source, out, space = tensor(), np.zeros((16, 4, 8), np.uint16), np.zeros(128, np.uint8)
+    null = "  mov.b64 %rd9, 0; fence.proxy.tensormap::generic.acquire.gpu [%rd9], 128;\n"
+    report = run(BUILD + PUBLISH + null + ACQUIRE + USE, out, source, space)
+    assert np.array_equal(out, expected(source))
+    assert [warning.category for warning in report.warnings] == ["null-fence"]
+
+
 IN_PLACE = "  @%p0 tensormap.replace.tile.global_address.global.b1024.b64 [%rd2], %rd1;\n"
 RELEASE = "  fence.proxy.tensormap::generic.release.gpu; bar.sync 0;\n"
 

@@ -60,13 +60,14 @@ class Actor:
 
 
 class Meant:
-    """What is kept of an operation. clock: what its warp knew; issuer: the warp's CTA; event: what
-    tells of its completion; lanes: those whose copies it tells of, None for all."""
+    """What is kept of an operation. clock: what its warp knew; issuer: the warp's CTA; issued: by
+    which component and when; event: what tells of its completion; lanes: those whose copies it
+    tells of, None for all."""
 
-    __slots__ = ("clock", "event", "issuer", "lanes")
+    __slots__ = ("clock", "event", "issued", "issuer", "lanes")
 
-    def __init__(self, clock: Message, issuer: Cta | None):
-        self.clock, self.issuer = clock, issuer
+    def __init__(self, clock: Message, issuer: Cta | None, issued: Event = (0, 0)):
+        self.clock, self.issuer, self.issued = clock, issuer, issued
         self.event: Event | None = None
         self.lanes: Lanes = None
 

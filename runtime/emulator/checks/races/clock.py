@@ -43,12 +43,14 @@ class Domain:
     """The components of one cluster. number: the cluster's, unique in the launch; away: by CTA
     rank, those of its warps for accesses to the shared memory of other CTAs; lanes: by a warp's
     component those of its lanes that have released alone (`lane_times`), by 1 + the lane. That of
-    a warp's copies (`CP_ASYNC`) has them for lanes whose copies were waited for alone."""
+    a warp's copies (`CP_ASYNC`) has them for lanes whose copies were waited for alone. aligned: by
+    a warp's component, from when on its accesses come behind a wgmma.wait_group of all lanes."""
 
     def __init__(self, number: int, expected: int):
         self.number = number
         self.away: dict[int, list[int]] = {}
         self.lanes: dict[int, np.ndarray] = {}
+        self.aligned: dict[int, list[int]] = {}
         self.width = -(-(expected + 1) // _STEP) * _STEP
         self._names: list[Callable[[], str]] = [lambda: "nobody"]
 

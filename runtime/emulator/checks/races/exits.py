@@ -8,7 +8,8 @@ CTAs must have started, and accesses must be over before a CTA exits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
@@ -17,17 +18,20 @@ from ...interface import Cta, EngineOp
 from .clock import HAPPENED, OVER, Domain, Event
 from .warp_clock import WarpClock
 
+ToldOf = Callable[[str], AbstractContextManager[None]]
 _RELEASING = ", where it arrives with .release"
 ARRIVAL, ACCESS = "arrival of {} at an mbarrier here", "access by {} to its shared memory"
 
 
-def note(cta: Cta, what: str, event: Event, line: int, row: int = HAPPENED) -> None:
+def note(
+    cta: Cta, what: str, event: Event, line: int, row: int = HAPPENED, commit: Event | None = None
+) -> None:
     """Another CTA has done something here, by an instruction of a PTX line; row: of the clocks, in
-    which it must be known before the exit."""
+    which it must be known before the exit; commit: when it was issued, if it is tcgen05.commit."""
     component, time = event
     done = cta.state("done from afar", dict)
     if done.get((what, component), (0, 0))[0] <= time:
-        done[what, component] = time, line, row
+        done[what, component] = time, line, row, commit
 
 
 def note_access(cta: Cta, event: Event, line: int) -> None:
@@ -61,17 +65,29 @@ def require_started(
     clock.met.add(owner)
 
 
-def check_exit(cta: Cta, domain: Domain, known: Iterable[np.ndarray]) -> None:
-    """Trap if some of it is not known to any warp of the CTA; known: the rows of their clocks."""
+def check_exit(cta: Cta, domain: Domain, known: Iterable[np.ndarray], told_of: ToldOf) -> None:
+    """Trap if some of it is not known to any warp of the CTA; known: the rows of their clocks.
+
+    told_of: as in `SharedRules`. A thread's commits arrive in their order on GPUs: DeepGEMM's
+    kernels for pairs wait for the last one alone. PTX does not say so.
+    """
     clocks = list(known)
-    for (what, component), (time, line, row) in cta.state("done from afar", dict).items():
-        if max(int(rows[row, component]) for rows in clocks) >= time:
-            continue
+    done = cta.state("done from afar", dict)
+    seen: dict[int, int] = {}
+    missing = []
+    for (what, component), (time, line, row, commit) in done.items():
+        if max(int(rows[row, component]) for rows in clocks) < time:
+            missing.append((what, component, time, line, commit))
+        elif commit is not None:
+            seen[commit[0]] = max(commit[1], seen.get(commit[0], 0))
+    for what, component, time, line, commit in missing:
         happened = max(int(rows[HAPPENED, component]) for rows in clocks) >= time
         orders = "only a relaxed arrival" if happened else "nothing"
-        raise Trap(
-            "exited-cta",
-            f"the CTA exits, and {orders} orders that behind the"
-            f" {what.format(domain.name(component))} (ptx:{line}), which may come later; wait for"
-            f" it, or come to a cluster barrier behind it{_RELEASING if happened else ''}",
-        )
+        later = commit is not None and seen.get(commit[0], 0) > commit[1]
+        with told_of("unawaited-commit") if later else nullcontext():
+            raise Trap(
+                "exited-cta",
+                f"the CTA exits, and {orders} orders that behind the"
+                f" {what.format(domain.name(component))} (ptx:{line}), which may come later; wait"
+                f" for it, or come to a cluster barrier behind it{_RELEASING if happened else ''}",
+            )

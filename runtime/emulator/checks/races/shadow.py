@@ -8,6 +8,7 @@ negative if the access was strong (PTX ISA §8.7: two strong accesses never race
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import NoReturn
 
 import numpy as np
@@ -36,6 +37,7 @@ from .reads import AgentReads, LastReads
 from .verdicts import LINE_MASK, Past, between_lanes, limit, split_when
 
 Warn = Callable[[str, str], None]
+ToldOf = Callable[[str], AbstractContextManager[None]]
 
 
 class Compared:
@@ -67,12 +69,16 @@ class SharedShadow:
     """The marks of one CTA's shared memory of ``size`` bytes; offsets are those of its window.
 
     proxy: knows the writing threads that have not executed a proxy fence since: a fence by single
-    lanes is found there. warn: told of a write that only others have fenced.
+    lanes is found there. warn: told of a write that only others have fenced. told_of: as in
+    `SharedRules`.
     """
 
-    def __init__(self, size: int, domain: Domain, name: str, proxy: SharedProxy, warn: Warn):
+    def __init__(
+        self, size: int, domain: Domain, name: str, proxy: SharedProxy, warn: Warn, told_of: ToldOf
+    ):
         self._size = -size % 16 + size
         self._domain, self._name, self._proxy, self._warn = domain, name, proxy, warn
+        self._told_of = told_of
         self._tags = proxy.tags
         self._writes = LastWrites(self._size)
         self._lanes = np.zeros(self._size, np.uint8)
@@ -242,9 +248,8 @@ class SharedShadow:
                     at = int(bytes_of(index, size)[first])
                     self._refuse(at, "read", (reader, int(when[first])), actor, what)
 
-    def _refuse(
-        self, at: int, past: str, mark: tuple[int, int], actor: Actor, what: str
-    ) -> NoReturn:
+    def _refuse(self, at: int, past: str, mark: tuple[int, int], actor: Actor, what: str) -> None:
+        """Trap, or tell of what libraries ship."""
         component, (_, line) = abs(mark[0]), split_when(mark[1])
         name = self._domain.name(component)
         if past == "write" and self._tags[at] == CLOCKED and name.startswith("warp"):
@@ -256,7 +261,10 @@ class SharedShadow:
         past_event = Past(actor, component, mark[1], lanes=lanes, lane=lane)
         if past_event.is_known(KNOWN) and self._tags[at] not in (0, CLOCKED):
             other = other.replace(" of cta", f" lane {(int(self._tags[at]) - 1) % 32} of cta")
-        raise past_event.refusal(what, place, other, ASYNC)
+        fenced = not actor.asynchronous or self._tags[at] == 0
+        shipped = past_event.is_shipped(other, fenced=fenced)
+        with self._told_of(shipped) if shipped else nullcontext():
+            raise past_event.refusal(what, place, other, ASYNC)
 
 
 def _recent(who: np.ndarray, when: np.ndarray, actor: Actor) -> np.ndarray:

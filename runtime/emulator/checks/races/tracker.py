@@ -9,6 +9,7 @@ through the mbarrier that it signals, its commit, or the wait for its group.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from math import prod
 
 import numpy as np
@@ -90,7 +91,9 @@ class Races(Meetings, Listener):
     def cta_started(self, cta: Cta) -> None:
         domain, warn = self._domain_of[cta.cluster], self._launch.warn
         size, proxy = len(cta.shared.data), self._rules.of[cta]
-        shadow = self._shadows[cta] = SharedShadow(size, domain, f"cta {cta.index}", proxy, warn)
+        shadow = self._shadows[cta] = SharedShadow(
+            size, domain, f"cta {cta.index}", proxy, warn, self._rules.told_of
+        )
         cta.shared.watch(Accesses(self, self._launch, shadow, cta))
 
     def warp_started(self, warp: Warp) -> None:
@@ -101,7 +104,7 @@ class Races(Meetings, Listener):
 
     def cta_exited(self, cta: Cta) -> None:
         known = (self._clocks[warp].wide() for warp in cta.warps)
-        check_exit(cta, self._domain_of[cta.cluster], known)
+        check_exit(cta, self._domain_of[cta.cluster], known, self._rules.told_of)
         self._forget(cta)
 
     def _forget(self, cta: Cta) -> None:
@@ -148,7 +151,9 @@ class Races(Meetings, Listener):
                 cta, offset = op.signals
                 self._require_made(warp, cta.mbarriers.get(offset), op)
             lanes = releasing(warp)
-            op.marks = Meant(self._clocks[warp].release(lanes), warp.cta)
+            clock = self._clocks[warp]
+            issued = clock.own, clock.time
+            op.marks = Meant(clock.release(lanes), warp.cta, issued)
             op.marks.event = event
             op.marks.lanes = lanes if op.joins and op.stream == (CP_ASYNC, None) else None
         elif self.operation is not None and self.operation.marks is not None:
@@ -189,6 +194,8 @@ class Races(Meetings, Listener):
         """Other warps may have issued them."""
         newest: dict[int, EngineOp] = {}
         lanes = releasing(warp)
+        if any(op.stream and op.stream[0] == "wgmma" for op in operations):
+            self._clocks[warp].align()
         for op in operations:
             if op.marks is not None and op.marks.event is not None:
                 earlier = newest.setdefault(op.marks.event[0], op)
@@ -240,7 +247,8 @@ class Races(Meetings, Listener):
                 clock.end_operation(meant.clock, event, **how)
         if meant.issuer is not target:
             time = clock.arrived(barrier, self._domain_of[target.cluster])
-            note(target, ARRIVAL, (clock.component, time), op.line)
+            commit = meant.issued if op.commits else None
+            note(target, ARRIVAL, (clock.component, time), op.line, commit=commit)
 
     def _arrival_message(self, warp: Warp, target: Cta, passes_on: str, scope: str) -> Message:
         """An arrival whose scope is a CTA synchronises with no thread of another (PTX ISA §8.7.1:
@@ -354,4 +362,6 @@ class Races(Meetings, Listener):
         kinds = (OVER, OUT) if past.access.reads else (KNOWN, OUT)
         if max(int(rows[kind, component]) for kind in kinds) >= time:
             return
-        raise tensor_race(past.access, what, warp.cta, over=int(rows[OVER, component]) >= time)
+        over = int(rows[OVER, component]) >= time
+        with self._rules.told_of("narrow-arrival") if over else nullcontext():
+            raise tensor_race(past.access, what, warp.cta, over=over)

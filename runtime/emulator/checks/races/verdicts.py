@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from ...machine.mbarrier import Mbarrier
 from ...machine.named_barrier import NamedBarrier
 from ...tensor.spans import Access
 from .actor import LINE_BITS, Actor
-from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER
+from .clock import ASYNC, ASYNC_GLOBAL, HAPPENED, KNOWN, OVER
 
 LINE_MASK = (1 << LINE_BITS) - 1
 _FENCES = {ASYNC: "fence.proxy.async.shared::cta", ASYNC_GLOBAL: "fence.proxy.async.global"}
@@ -135,6 +136,31 @@ class Past:
         row = self.actor.knows(OVER, self.cluster)
         return any(self.when < limit(row, lane) for lane in self.lanes.tolist() if lane)
 
+    def is_shipped(self, other: str, *, fenced: bool) -> str | None:
+        """The category of the warning, where libraries rely on what the order of instructions
+        makes of it on GPUs. fenced: no proxy fence of the writer is missing."""
+        if other.startswith("the write by tcgen05.alloc") and self.is_known(HAPPENED):
+            return "relaxed-alloc"
+        if other.startswith("the read") and self._was_aligned_ahead_of_release():
+            return "lane-release"
+        if other.startswith("the write") and fenced and self._is_over_alone():
+            return "narrow-arrival"
+        return None
+
+    def _is_over_alone(self) -> bool:
+        return self.is_known(OVER) and not self.is_known(KNOWN)
+
+    def _was_aligned_ahead_of_release(self) -> bool:
+        """Whether the warp has waited for its products, with all lanes, ahead of a release by
+        another lane that is known."""
+        aligned = self.actor.domain.aligned.get(self.component)
+        if self.cluster is not None or self.lanes is None or not aligned:
+            return False
+        row = self.actor.knows(OVER)
+        after = aligned[bisect_right(aligned, split_when(self.when)[0]) :]
+        released = max(limit(row, lane) for lane in self.lanes.tolist() if lane)
+        return bool(after) and after[0] << LINE_BITS < released
+
     def refusal(self, what: str, place: str, other: str, fence: int) -> Trap:
         """The Trap. what accesses which place, and the earlier access; fence: the row of the proxy
         fences of this memory."""
@@ -144,7 +170,7 @@ class Past:
                 f"{what} of {place} is ordered behind {other}, a generic one,"
                 f" {self._cause(fence, other)}",
             )
-        if other.startswith("the write") and self.is_known(OVER):
+        if other.startswith("the write") and self._is_over_alone():
             return Trap(
                 "race",
                 f"{what} of {place} follows {other} by an arrival of scope .cta at the mbarrier of"

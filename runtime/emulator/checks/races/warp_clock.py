@@ -269,6 +269,11 @@ class WarpClock:
         self._ahead.clear()
         self.tick()
 
+    def align(self) -> None:
+        """All lanes execute an instruction that synchronises no memory."""
+        self.tick()
+        self.domain.aligned.setdefault(self.own, []).append(self.time)
+
     def fence_before(self) -> None:
         """``tcgen05.fence::before_thread_sync``."""
         for known in self.known.all:

@@ -109,7 +109,8 @@ def _submit_commit(warp: Warp, lane: int, targets: list[Cta], offset: int) -> No
 def _submit_arrival(
     warp: Warp, lane: int, target: Cta, offset: int, before: tuple[Operation, ...]
 ) -> None:
-    """The arrival at one CTA; nobody can be hurt by one at the own CTA after its exit."""
+    """The arrival at one CTA, at another one behind the thread's earlier ones there, as GPUs have
+    it; nobody can be hurt by one at the own CTA after its exit."""
 
     def arrive() -> None:
         if not target.exited:
@@ -119,6 +120,12 @@ def _submit_arrival(
         return f"commit -> rank {target.rank} mbarrier 0x{offset:x}"
 
     touches = () if target is warp.cta else (target,)
+    newest = warp.cta.state("newest commits", dict)
+    earlier = newest.get((warp.index, lane, target)) if touches else None
+    if earlier is not None and not earlier.done:
+        before = (*before, earlier)
     op = EngineOp(name, arrive, before, agent="commits", touches=touches, commits=True)
     op.stream, op.joins = (TENSOR_STREAM, lane), True
+    if touches:
+        newest[warp.index, lane, target] = op
     warp.launch.engines.submit(op)
