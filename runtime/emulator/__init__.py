@@ -7,6 +7,7 @@ Semantics come from the PTX ISA; what is not modelled stops with the PTX line an
 
 from __future__ import annotations
 
+from .copies.im2col import Im2colMap
 from .copies.tensor_map import TensorMap
 from .errors import Deadlock, DeviceError, LaunchError, PtxSyntaxError, Trap
 from .host.launch import launch
@@ -17,6 +18,7 @@ __all__ = [
     "Deadlock",
     "DeviceError",
     "GlobalArray",
+    "Im2colMap",
     "LaunchError",
     "PointerArray",
     "PtxSyntaxError",

@@ -76,7 +76,11 @@ class TiledMap:
     """A tiled tensor map as the engine sees it: shape, box and layout, without the address.
 
     The arguments are those of ``TensorMap``. Raises ``LaunchError`` where the driver would refuse.
+    im2col: how copies walk over pixels, each of which is a box of the map (`im2col.Im2col`); None
+    if the map is tiled.
     """
+
+    im2col: Any = None
 
     def __init__(
         self,
@@ -91,11 +95,11 @@ class TiledMap:
         oob_fill: str | int = "zero",
     ):
         self.dtype = element_type(dtype)
-        self.dims = _integers("globalDim", dims)
-        self.strides = _integers("globalStrides", strides)
-        self.box = _integers("boxDim", box)
+        self.dims = integers("globalDim", dims)
+        self.strides = integers("globalStrides", strides)
+        self.box = integers("boxDim", box)
         steps = element_strides if element_strides is not None else [1] * len(self.dims)
-        self.element_strides = _integers("elementStrides", steps)
+        self.element_strides = integers("elementStrides", steps)
         self.swizzle = _swizzle(swizzle)
         _no_interleave(interleave)
         self.l2_promotion = _choice("l2Promotion", l2_promotion, L2_PROMOTIONS)
@@ -251,9 +255,9 @@ class TiledMap:
         return (*(slice(low, high) for low, high in reversed(inside[1:])), inner)
 
     def _check_store(self, coordinates: Sequence[int]) -> None:
-        if min(coordinates) < 0:
+        if min(coordinates) < 0 and self.im2col is None:
             raise Trap("tma", f"a tensor store needs coordinates >= 0, got {coordinates}")
-        if any(step != 1 for step in self._steps):
+        if any(step != 1 for step in self._steps) and self.im2col is None:
             raise Trap("unmodelled", "tensor store through a map with elementStrides > 1")
         if self.dtype.padded:
             raise Trap("unmodelled", f"tensor store through a map of {self.dtype.name}")
@@ -349,14 +353,15 @@ class TensorMap(TiledMap):
                          l2_promotion, oob_fill)  # fmt: skip
         if not isinstance(array, np.ndarray):
             raise _error(f"the tensor must be a numpy array, got {type(array).__name__}")
-        self.array, self.offset = array, _integers("offset", [offset])[0]
+        self.array, self.offset = array, integers("offset", [offset])[0]
 
 
 def _error(message: str) -> LaunchError:
     return LaunchError(f"tensor map: {message}")
 
 
-def _integers(name: str, values: Sequence[int]) -> tuple[int, ...]:
+def integers(name: str, values: Sequence[int]) -> tuple[int, ...]:
+    """The values of an argument; `LaunchError` if they are no integers."""
     try:
         return tuple(int(value.__index__()) for value in values)
     except (TypeError, AttributeError):

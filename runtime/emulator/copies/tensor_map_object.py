@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import LaunchError, Trap
 from ..machine import swizzle as swizzles
+from .im2col import CORNER_BITS, Im2col
 from .tensor_map import INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, TiledMap
 from .tensor_map_types import by_ptx_number
 
@@ -23,11 +24,15 @@ FIELD_BYTES = 64
 """How many of them, from the first on, hold the fields."""
 MAX_RANK = 5
 NO_MAP = "the 128 bytes at the tensor map address are no map"
-_MAGIC = b"tmap\0"
+_MAGIC, _MAGIC_IM2COL = b"tmap\0", b"tm2c\0"
 _SECTION = "PTX ISA section 9.7.9.26.1"
 _ROWS_OF_BITS = ((MAX_RANK, 33), (MAX_RANK - 1, 40), (MAX_RANK, 9), (MAX_RANK, 4))
 """Entries of dims, strides, box and steps, and the bits of each."""
-_WIDTHS = (*(bits for count, bits in _ROWS_OF_BITS for _ in range(count)), 3, 4, 2, 3, 2, 1, 2, 64)
+_SCALARS = (3, 4, 2, 3, 2, 1, 2, 64)
+_WIDTHS = (*(bits for count, bits in _ROWS_OF_BITS for _ in range(count)), *_SCALARS)
+_STRIDE_UNIT = 16
+_WIDTHS_IM2COL = (*[33] * MAX_RANK, *[36] * (MAX_RANK - 1), 9, *[4] * MAX_RANK, *_SCALARS, 11, 32)
+"""Bits of dims, strides in units of 16 bytes, channels, steps, the scalars, pixels and corners."""
 _MODE_128B = 3
 _LARGEST_STEP, _LARGEST_BOX, _LARGEST_STRIDE = (1 << 4) - 1, (1 << 9) - 1, (1 << 40) - 1
 
@@ -58,26 +63,51 @@ class MapObject:
 
     def pack(self) -> bytes:
         """The first 64 bytes."""
-        rows, scalars = astuple(self)[:4], astuple(self)[4:]
-        fields, number, at = (*(each for row in rows for each in row), *scalars), 0, 0
-        for value, bits in zip(fields, _WIDTHS, strict=True):
-            number |= value << at
-            at += bits
-        return _MAGIC + number.to_bytes(FIELD_BYTES - len(_MAGIC), "little")
+        return _packed(_MAGIC, (*self.dims, *self.strides, *self.box, *self.steps,
+                                *self._scalars()), _WIDTHS)  # fmt: skip
+
+    def pack_im2col(self, im2col: Im2col) -> bytes:
+        """The same in im2col mode."""
+        strides, bits = [stride // _STRIDE_UNIT for stride in self.strides], CORNER_BITS[self.rank]
+        corners = 0
+        for value in reversed((*im2col.lower, *im2col.upper)):
+            corners = corners << bits | value & (1 << bits) - 1
+        return _packed(_MAGIC_IM2COL, (*self.dims, *strides, self.box[0], *self.steps,
+                                       *self._scalars(), im2col.pixels, corners),
+                       _WIDTHS_IM2COL)  # fmt: skip
+
+    def _scalars(self) -> tuple[int, ...]:
+        return astuple(self)[4:]
 
     @staticmethod
     def unpack(data: bytes) -> MapObject:
         """The fields of an object; zeros are an empty map, other bytes are a ``Trap``."""
         if not any(data[:FIELD_BYTES]):
             return MapObject()
+        if data.startswith(_MAGIC_IM2COL):
+            raise Trap("tensor-map", "the map is in im2col mode, and tensormap.replace.tile is of"
+                                     f" tiled ones ({_SECTION})")  # fmt: skip
         if not data.startswith(_MAGIC):
             raise Trap("tensor-map", NO_MAP)
-        number, values = int.from_bytes(data[len(_MAGIC) : FIELD_BYTES], "little"), []
-        for bits in _WIDTHS:
-            values.append(number & (1 << bits) - 1)
-            number >>= bits
+        values = _unpacked(data, _WIDTHS)
         rows: list[Any] = [tuple(values.pop(0) for _ in range(count)) for count, _ in _ROWS_OF_BITS]
         return MapObject(*rows, *values)
+
+    @staticmethod
+    def unpack_im2col(data: bytes) -> tuple[MapObject, Im2col]:
+        """The fields of an object in im2col mode."""
+        values = _unpacked(data, _WIDTHS_IM2COL)
+        dims, strides, rest = values[:5], values[5:9], values[9:]
+        box, steps, scalars = (rest[0], 1, 1, 1, 1), tuple(rest[1:6]), rest[6:-2]
+        found = MapObject(tuple(dims), tuple(each * _STRIDE_UNIT for each in strides), box, steps,
+                          *scalars)  # fmt: skip
+        bits, corners = CORNER_BITS[found.rank], []
+        for _ in range(2 * (found.rank - 2)):
+            value = rest[-1] & (1 << bits) - 1
+            corners.append(value - (value >> bits - 1 << bits))
+            rest[-1] >>= bits
+        lower, upper = corners[: found.rank - 2], corners[found.rank - 2 :]
+        return found, Im2col(tuple(lower), tuple(upper), rest[-2])
 
     def tiled(self) -> TiledMap:
         """The map that the fields describe; ``LaunchError`` where the driver would refuse it."""
@@ -103,6 +133,22 @@ class MapObject:
         return self.mode
 
 
+def _packed(magic: bytes, values: tuple[int, ...], widths: tuple[int, ...]) -> bytes:
+    number, at = 0, 0
+    for value, bits in zip(values, widths, strict=True):
+        number |= value << at
+        at += bits
+    return magic + number.to_bytes(FIELD_BYTES - len(magic), "little")
+
+
+def _unpacked(data: bytes, widths: tuple[int, ...]) -> list[int]:
+    number, values = int.from_bytes(data[len(_MAGIC) : FIELD_BYTES], "little"), []
+    for bits in widths:
+        values.append(number & (1 << bits) - 1)
+        number >>= bits
+    return values
+
+
 def _padded(row: Row, length: int = MAX_RANK) -> Row:
     return row + (0,) * (length - len(row))
 
@@ -123,17 +169,23 @@ def encode(tiled: TiledMap, address: int) -> bytes:
         promotion=L2_PROMOTIONS.index(tiled.l2_promotion),
         address=address,
     )
-    return found.pack().ljust(TENSOR_MAP_BYTES, b"\0")
+    packed = found.pack_im2col(tiled.im2col) if tiled.im2col else found.pack()
+    return packed.ljust(TENSOR_MAP_BYTES, b"\0")
 
 
 @lru_cache(maxsize=1024)
 def decode(data: bytes) -> tuple[TiledMap, int]:
     """(map, global address) of an object; ``Trap`` if it is none or breaks a rule."""
-    found = MapObject.unpack(data)
+    im2col = None
+    if data.startswith(_MAGIC_IM2COL):
+        found, im2col = MapObject.unpack_im2col(data)
+    else:
+        found = MapObject.unpack(data)
     if not any(data[:FIELD_BYTES]):
         raise Trap("tensor-map", NO_MAP)
     try:
         tiled = found.tiled()
+        tiled.im2col = im2col
         tiled.check_address(found.address)
     except LaunchError as error:
         raise Trap("tensor-map", str(error).removeprefix("tensor map: ")) from None

@@ -293,8 +293,9 @@ class Parameters:
         if isinstance(value, bytes | bytearray | memoryview):
             return bytes(value)
         raise LaunchError(
-            f"{where}: must be a numpy array, a TensorMap, a TensorMapArray, a PointerArray, bytes,"
-            f" or a number of numpy's, which has a width, got {type(value).__name__}; as np.int32(3)"
+            f"{where}: must be a numpy array, a TensorMap, a TensorMapArray, a PointerArray,"
+            f" bytes or a number of numpy's, which has a width, got {type(value).__name__};"
+            " as np.int32(3)"
         )
 
     def _placed_maps(self, where: str, value: TensorMapArray) -> bytes:

@@ -203,11 +203,11 @@ def test_a_map_over_a_slice_reaches_the_slice_only(copies):
     assert trap.message == "the tensor map reaches bytes between the array's elements"
 
 
-def test_im2col_is_unmodelled(copies):
+def test_im2col_of_the_width_alone_is_unmodelled(copies):
     _, tensor_map = copies.small_map()
-    body = copies.load_body(2, (0, 0), 2048, fill=False).replace(".tile.", ".im2col.")
+    body = copies.load_body(2, (0, 0), 2048, fill=False).replace(".tile.", ".im2col::w.")
     trap = copies.refused(body, tensor_map)
-    assert trap.message.startswith("mode .im2col")
+    assert trap.message.startswith("mode .im2col::w of 2 dimensions")
 
 
 def test_prefetches_are_checked_hints(copies):

@@ -34,7 +34,7 @@ from ...ptx.decode import Decoded
 from ...ptx.lane_forms import NOTHING, address_of, note_lane_form, value_of
 from ...ptx.lanes import lanes_in
 from ...ptx.registry import Step, instruction
-from .tensor_operand import take_mode, take_policy, tensor_operand
+from .tensor_operand import COLUMNS, COLUMNS_STORED, take_mode, take_policy, tensor_operand
 
 _LOAD_SECTION = "9.7.9.27.1.2"
 _REDUCE_SECTION = "9.7.9.27.1.3"
@@ -128,7 +128,7 @@ def _shown(starts: tuple[tuple[int, ...], ...]) -> str:
 
 
 def _build_load(ins: Decoded) -> Step:
-    mode = take_mode(ins, "tile::gather4")
+    mode = take_mode(ins, "tile::gather4", COLUMNS)
     space = ins.required(("shared::cta", "shared::cluster"))
     ins.required(("global",))
     ins.required(("mbarrier::complete_tx::bytes",))
@@ -136,11 +136,12 @@ def _build_load(ins: Decoded) -> Step:
     group = 2 if ins.choice(("cta_group::1", "cta_group::2")) == "cta_group::2" else 1
     if multicast and space == "shared::cta":
         ins.unmodelled("modifier .multicast::cluster with .shared::cta")
-    take_policy(ins, 4 if multicast else 3)
+    behind = 4 if mode.offsets else 3
+    take_policy(ins, behind + multicast)
     ins.finish_modifiers()
     destination, barrier = ins.lane_address(0), ins.lane_address(2)
-    source = tensor_operand(ins, 1, mode)
-    ctas = ins.read_lane(3, np.uint16) if multicast else None
+    source = tensor_operand(ins, 1, mode, 3)
+    ctas = ins.read_lane(behind, np.uint16) if multicast else None
 
     def alone(warp: Warp, lane: int, to: int, at: int, ranks: int | None, *box: int) -> None:
         bound, starts = source.bound_at(warp, *box)
@@ -156,7 +157,7 @@ def _build_load(ins: Decoded) -> Step:
             ranks, to, at = ctas and ctas(warp, lane), destination(warp, lane), barrier(warp, lane)
             alone(warp, lane, to, at, ranks, *box)
 
-    chosen = value_of(ins, 3, np.uint16) if multicast else NOTHING
+    chosen = value_of(ins, behind, np.uint16) if multicast else NOTHING
     note_lane_form(ins, alone, address_of(ins, 0), address_of(ins, 2), chosen, *source.values)
     return step
 
@@ -208,7 +209,7 @@ def _submit_load(warp: Warp, load: Load) -> None:
 
 
 def _build_store(ins: Decoded, operation: str | None) -> Step:
-    mode = take_mode(ins, "tile::scatter4" if operation is None else None)
+    mode = take_mode(ins, "tile::scatter4" if operation is None else None, COLUMNS_STORED)
     ins.required(("global",))
     ins.required(("shared::cta",))
     ins.required(("bulk_group",))
@@ -305,12 +306,12 @@ def _submit_store(warp: Warp, lane: int, store: Store) -> None:
 @instruction("cp.async.bulk.prefetch.tensor", section=_PREFETCH_SECTION)
 def build_tensor_prefetch(ins: Decoded) -> Step:
     """A hint: the map and the coordinates are checked, nothing moves."""
-    mode = take_mode(ins, "tile::gather4")
+    mode = take_mode(ins, "tile::gather4", COLUMNS)
     ins.required(("L2",))
     ins.required(("global",))
-    take_policy(ins, 1)
+    take_policy(ins, 2 if mode.offsets else 1)
     ins.finish_modifiers()
-    source = tensor_operand(ins, 0, mode)
+    source = tensor_operand(ins, 0, mode, 1)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         for lane in lanes_in(mask):
