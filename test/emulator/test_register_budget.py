@@ -85,3 +85,12 @@ def test_the_hints_of_a_published_kernel_have_no_effect():
     fences = " ".join(f"fence.{order}.{scope};" for order in ("sc", "acq_rel", "acquire", "release")
                       for scope in ("cta", "cluster", "gpu", "sys"))  # fmt: skip
     run(fences + "nanosleep.u32 20; nanosleep.u32 %r0;", block=64)
+
+
+def test_warps_of_a_group_that_ask_for_different_numbers_are_told_of():
+    """CUTLASS's attention for sm_100a: an idle warp takes fewer than its warpgroup."""
+    body = """setp.lt.u32 %p1, %r0, 96; @%p1 setmaxnreg.dec.sync.aligned.u32 32;
+      @!%p1 setmaxnreg.dec.sync.aligned.u32 24;"""
+    (warning,) = run(body, block=128).warnings
+    assert warning.category == "register-counts"
+    assert "warp 2: [32], warp 3: [24]" in warning.message

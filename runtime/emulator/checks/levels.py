@@ -34,7 +34,7 @@ def listeners(launch: Launch, check: str) -> list[Listener]:
     races = Races(launch, rules) if clocked else None
     scales = [ScaleRules(launch), ScaleUses(launch)]
     others = [BoxRules(launch), *scales, UnreadSums(launch), TensorMapProxy()]
-    told = [rules, *([races] if races else []), *others, TensorOrder(launch, races)]
+    told = [rules, *([races] if races else []), *others, TensorOrder(launch, races, rules)]
     return [*told, Coverage(launch)] if clocked else told
 
 

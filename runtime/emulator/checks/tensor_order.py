@@ -7,12 +7,16 @@ tcgen05.wait), so that a missing wait is an error in every schedule.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from ..errors import Trap
 from ..interface import Cta, EngineOp, Launch, Warp
 from ..machine.events import Listener
 from ..tensor.spans import Access, Claim, Span
+from .fences.shared_rules import SharedRules
 from .fences.tensor_fences import Fences
 from .races import Races
+from .races.clock import Event
 
 _CURES = {
     "tcgen05.ld": "tcgen05.wait::ld first",
@@ -21,6 +25,8 @@ _CURES = {
     "tcgen05.cp": "tcgen05.commit it and wait for its mbarrier first",
     "tcgen05.shift": "tcgen05.commit it and wait for its mbarrier first",
 }
+_HANDED_TO = ("tcgen05.ld", "tcgen05.dealloc")
+"""What CUTLASS's attention lets follow a tcgen05.st of another warp that has not waited for it."""
 _REPLACED_A = (
     "tcgen05.mma replaces what an earlier tcgen05.mma of the thread may still read as operand A;"
     " PTX ISA §9.7.16.6.2 lists no order of the two, issue order is assumed"
@@ -41,10 +47,12 @@ class _Columns:
 
 
 class TensorOrder(Listener):
-    """races: asked for the order that clocks know, where they are on."""
+    """races: asked for the order that clocks know, where they are on; rules: say what is only told
+    of: what a tcgen05.st stored counts from its issue on where libraries hand it on unwaited."""
 
-    def __init__(self, launch: Launch, races: Races | None):
-        self._launch, self._races = launch, races
+    def __init__(self, launch: Launch, races: Races | None, rules: SharedRules):
+        self._launch, self._races, self._rules = launch, races, rules
+        self._stores: dict[Access, Event] = {}
         self._of: dict[Cta, _Columns] = {}
         self._accessed: dict[EngineOp, list[Cta]] = {}
 
@@ -69,9 +77,19 @@ class TensorOrder(Listener):
                 continue
             if not access.span.meets(claim.span):
                 continue
-            if not access.reads or access.who != claim.behind_reads_of:
+            if access.reads and access.who == claim.behind_reads_of:
+                self._launch.warn("unlisted-order", _REPLACED_A)
+                continue
+            handed = claim.what in _HANDED_TO and self._is_handed_over(access)
+            with self._rules.told_of("unwaited-store") if handed else nullcontext():
                 raise _unordered(access, claim.span, claim.what)
-            self._launch.warn("unlisted-order", _REPLACED_A)
+
+    def _is_handed_over(self, access: Access) -> bool:
+        """Whether the warp that runs is ordered behind the issue of a tcgen05.st."""
+        warp, event = self._launch.current_warp, self._stores.get(access)
+        if self._races is None or warp is None or event is None:
+            return False
+        return access.who != (warp.cta.rank, warp.index) and self._races.knows(warp, event)
 
     def columns_used(self, cta: Cta, warp: Warp, claim: Claim, fences: bool) -> None:
         how = dict(reads=claim.reads, fences=fences)
@@ -79,6 +97,9 @@ class TensorOrder(Listener):
 
     def columns_issued(self, cta: Cta, access: Access) -> None:
         self._columns(cta).accesses.append(access)
+        warp = self._launch.current_warp
+        if access.name == "tcgen05.st" and self._races is not None and warp is not None:
+            self._stores[access] = self._races.now(warp)
         if access.op is not None:
             self._accessed.setdefault(access.op, []).append(cta)
 
@@ -93,7 +114,9 @@ class TensorOrder(Listener):
             and (lines is None or access.line in lines)
         ]
         for access in done:
-            columns.fences.completed(access, published=False, event=event)
+            stored = self._stores.pop(access, None)
+            issued = stored if self._rules.lenient else None
+            columns.fences.completed(access, published=False, event=event, issued=issued)
         columns.accesses = [access for access in columns.accesses if access not in done]
 
     def completed(self, op: EngineOp) -> None:

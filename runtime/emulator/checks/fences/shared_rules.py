@@ -29,7 +29,7 @@ class SharedRules(Listener):
     """
 
     def __init__(self, launch: Launch, *, clocked: bool, lenient: bool):
-        self._launch, self._clocked, self._lenient = launch, clocked, lenient
+        self._launch, self._clocked, self.lenient = launch, clocked, lenient
         self.of: dict[Cta, SharedProxy] = {}
         self._busy: dict[EngineOp, BusySource] = {}
 
@@ -39,7 +39,7 @@ class SharedRules(Listener):
         try:
             yield
         except Trap as trap:
-            if self._lenient:
+            if self.lenient:
                 self._launch.warn(category, trap.message)
             else:
                 raise
@@ -60,7 +60,7 @@ class SharedRules(Listener):
 
     def mbarrier_made(self, warp: Warp, cta: Cta, offset: int, barrier: Any) -> None:
         self.of[cta].barrier_made(offset)
-        if self._lenient:
+        if self.lenient:
             barrier.tolerate = self._tell_of_early_arrival
         cta.shared.written[offset : offset + _WORD] = 0
 
@@ -100,7 +100,7 @@ class SharedRules(Listener):
                 f"ptx:{busy.line}: the CTA exits while this bulk store of warp {warp} lane {lane}"
                 " may still read its shared memory; cp.async.bulk.wait_group.read 0 first"
             )
-            if not self._lenient:
+            if not self.lenient:
                 shipped = "CUTLASS and DeepGEMM exit so, and GPUs keep the memory until it has been"
                 cure = "read; with check=shipped, or --check shipped, this is a warning"
                 raise Trap("bulk-group", f"{text} ({shipped} {cure})")

@@ -16,19 +16,20 @@ from ...errors import Trap
 from ...interface import Warp
 from ...tensor.spans import Access, Span
 
-_NEVER = -1
+_NEVER, _BEFORE = -1, 0
 
 
 @dataclass
 class PastAccess:
     """A completed access: when its warp published it (the time of its before-fence or commit), or
-    released it by the standard mechanisms. event: by what the race checks know it; who: its
-    warp."""
+    released it by the standard mechanisms. event: by what the race checks know it; issued: the
+    same of its issue, where that counts; who: its warp."""
 
     access: Access
     published: int = _NEVER
     released: int = _NEVER
     event: tuple[int, int] | None = None
+    issued: tuple[int, int] | None = None
     who: tuple[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,10 +52,19 @@ class Fences:
     after: dict[tuple[int, int], int] = field(default_factory=dict)
     acquires: dict[tuple[int, int], int] = field(default_factory=dict)
 
-    def completed(self, access: Access, *, published: bool, event: tuple[int, int] | None) -> None:
-        """An access is complete; ``published`` if its completion is signalled by a commit."""
+    def completed(
+        self,
+        access: Access,
+        *,
+        published: bool,
+        event: tuple[int, int] | None,
+        issued: tuple[int, int] | None = None,
+    ) -> None:
+        """An access is complete; ``published`` if its completion is signalled by a commit;
+        issued: when it was issued, if that is what others may be ordered behind."""
         self.clock += 1
         now, who = self.clock if published else _NEVER, access.who
+        released = now if issued is None else _BEFORE
         for past in self.past:
             if past.access.name == access.name and past.who == who:
                 mine = past.access.span
@@ -63,10 +73,11 @@ class Fences:
                 if joined and (same or joined == access.span):
                     same_span = joined == access.span
                     past.access = access if same_span else access._replace(span=joined)
-                    past.published = past.released = now
-                    past.event = event
+                    past.published = now
+                    past.released = released
+                    past.event, past.issued = event, issued
                     return
-        self.past.append(PastAccess(access, now, now, event))
+        self.past.append(PastAccess(access, now, released, event, issued))
 
     def before(self, warp: tuple[int, int]) -> None:
         """``fence::before_thread_sync`` by a warp."""
@@ -120,7 +131,7 @@ class Fences:
         side = self._unfenced(past, who)
         if side is None:
             return
-        if past.released == _NEVER or self.acquires.get(who, _NEVER) < past.released:
+        if past.released == _NEVER or self.acquires.get(who, _BEFORE) < past.released:
             raise _missing(side, past.access, what, span)
         self.warn(
             "unfenced",

@@ -20,6 +20,7 @@ Those up to OUT travel in messages. What is known of other clusters travels alon
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import numpy as np
 
@@ -37,6 +38,8 @@ _STEP = 32
 Event = tuple[int, int]
 """A component and a time."""
 Rows = np.ndarray
+ToldOf = Callable[[str], AbstractContextManager[None]]
+"""`SharedRules.told_of`: what breaks a rule within is a warning where libraries ship it."""
 
 
 class Domain:

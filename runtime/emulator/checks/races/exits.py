@@ -8,17 +8,16 @@ CTAs must have started, and accesses must be over before a CTA exits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable
+from contextlib import nullcontext
 
 import numpy as np
 
 from ...errors import Trap
 from ...interface import Cta, EngineOp
-from .clock import HAPPENED, OVER, Domain, Event
+from .clock import HAPPENED, OVER, Domain, Event, ToldOf
 from .warp_clock import WarpClock
 
-ToldOf = Callable[[str], AbstractContextManager[None]]
 _RELEASING = ", where it arrives with .release"
 ARRIVAL, ACCESS = "arrival of {} at an mbarrier here", "access by {} to its shared memory"
 

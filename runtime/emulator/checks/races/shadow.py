@@ -8,7 +8,7 @@ negative if the access was strong (PTX ISA §8.7: two strong accesses never race
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import NoReturn
 
 import numpy as np
@@ -17,7 +17,7 @@ from ...errors import Trap
 from ...machine.shared_access import Words
 from ..fences.proxy import CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
-from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain
+from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain, ToldOf
 from .grains import Cells, Grains, Run, Span, bytes_of, row_span, span_of
 from .lane_times import uncovered
 from .lanes_of_bytes import lane_of_each, note_lanes
@@ -37,7 +37,6 @@ from .reads import AgentReads, LastReads
 from .verdicts import LINE_MASK, Past, between_lanes, limit, split_when
 
 Warn = Callable[[str, str], None]
-ToldOf = Callable[[str], AbstractContextManager[None]]
 
 
 class Compared:

@@ -353,6 +353,12 @@ class Races(Meetings, Listener):
         """What a warp does now."""
         return self._clocks[warp].own, self._clocks[warp].time
 
+    def knows(self, warp: Warp, event: Event) -> bool:
+        """Whether a warp is ordered behind what another one has done."""
+        component, time = event
+        row = self.known(warp).wide(self._clocks[warp].domain.width)[KNOWN]
+        return int(row[component]) >= time
+
     def require_tensor(self, warp: Warp, past: PastAccess, what: str) -> None:
         """Trap if a warp's access to tensor memory is not ordered behind another warp's. Columns
         that were read may be overwritten once the reading is over."""
@@ -363,5 +369,8 @@ class Races(Meetings, Listener):
         if max(int(rows[kind, component]) for kind in kinds) >= time:
             return
         over = int(rows[OVER, component]) >= time
-        with self._rules.told_of("narrow-arrival") if over else nullcontext():
+        category = "narrow-arrival" if over else None
+        if past.issued is not None and self.knows(warp, past.issued):
+            category = "unwaited-store"
+        with self._rules.told_of(category) if category else nullcontext():
             raise tensor_race(past.access, what, warp.cta, over=over)

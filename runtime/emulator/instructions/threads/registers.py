@@ -7,6 +7,7 @@ others have given up as many. Without `.maxnreg` a thread starts with what its s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
 
@@ -63,24 +64,26 @@ class RegisterPool:
         self.asked.setdefault(warp, []).append(count)
         return True
 
-    def check_groups(self, warps: int) -> None:
-        """Trap unless the warps of every warpgroup have asked for the same, in the same order."""
+    def check_groups(self, warps: int, warn: Callable[[str, str], None]) -> None:
+        """Trap unless the warps of every warpgroup have asked as often; tell of it where they have
+        not asked for the same, as the idle warp of CUTLASS's attention for sm_100a."""
         for first in range(0, warps, WARPGROUP):
             group = range(first, min(first + WARPGROUP, warps))
             asked = [self.asked.get(warp, []) for warp in group]
-            if any(other != asked[0] for other in asked):
-                listed = ", ".join(f"warp {w}: {self.asked.get(w, [])}" for w in group)
-                raise Trap(
-                    "convergence",
-                    "all warps of a warpgroup must execute the same setmaxnreg, got " + listed,
-                )
+            if all(other == asked[0] for other in asked):
+                continue
+            listed = ", ".join(f"warp {w}: {self.asked.get(w, [])}" for w in group)
+            text = "all warps of a warpgroup must execute the same setmaxnreg, got " + listed
+            if any(len(other) != len(asked[0]) for other in asked):
+                raise Trap("convergence", text)
+            warn("register-counts", f"{text} (PTX ISA section 9.7.19.5)")
 
 
 def _pool(cta: Cta) -> RegisterPool:
     def make() -> RegisterPool:
         declared = "maxnreg" in cta.launch.program.function.directives
         pool = RegisterPool(_at_entry(cta), declared)
-        cta.at_exit(lambda: pool.check_groups(len(cta.warps)))
+        cta.at_exit(lambda: pool.check_groups(len(cta.warps), cta.launch.warn))
         return pool
 
     return cta.state("register pool", make)
