@@ -27,6 +27,7 @@ from release_faults import RELEASES
 from row_faults import BANDS, ROWS
 from scale_faults import BLOCKWISE, QUANTISED
 from shift_faults import SHIFTS
+from shipped_faults import SHIPPED
 from silicon_faults import SILICON
 from split_faults import SPLIT_TILES
 from sum_faults import SUMS
@@ -454,4 +455,5 @@ FAULTS = [
     *EXITS,
     *DEPTHS,
     *LEFT_OUT,
+    *SHIPPED,
 ]

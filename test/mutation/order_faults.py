@@ -6,8 +6,8 @@ RACES = "test/emulator/races"
 ORDERS = [
     Fault(
         "exits: who knows that a commit's operations are over knows all of its arrivals",
-        "note(target, ARRIVAL, (clock.component, time), op.line)",
-        "note(target, ARRIVAL, meant.event or (clock.component, time), op.line)",
+        "note(target, ARRIVAL, (clock.component, time), op.line, commit=commit)",
+        "note(target, ARRIVAL, meant.event or (clock.component, time), op.line, commit=commit)",
         (f"{RACES}/test_exits.py", "test/bugs"),
     ),
     Fault(

@@ -7,8 +7,8 @@ from fault import Fault
 SUMS = [
     Fault(
         "shared-rules: a CTA may leave bulk stores behind that read its shared memory",
-        "            if not self._lenient:",
-        "            if self._lenient:",
+        "            if not self.lenient:",
+        "            if self.lenient:",
         ("test/emulator/tensor_copies/test_bulk_groups.py",),
     ),
     Fault(

@@ -71,3 +71,10 @@ def test_its_issue_alone_hands_on_nothing(after):
 def test_who_is_not_ordered_behind_its_issue_is_refused_all_the_same():
     for seed in SEEDS:
         assert refused(seed, "shipped", wait="") in ("missing-wait", "uninitialised-read", "race")
+
+
+def test_its_own_warp_must_wait():
+    """PTX ISA §9.7.16.6.3: tcgen05.st and tcgen05.ld of a warp are pipelined in no order."""
+    own = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r5}, [%r4]; tcgen05.wait::ld.sync.aligned;"
+    for seed in SEEDS:
+        assert refused(seed, "shipped", before=own) == "missing-wait"

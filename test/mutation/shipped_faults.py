@@ -1,0 +1,27 @@
+"""Planted faults in what the emulator lets pass of libraries, and in columns of pixels."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+RACES = "test/emulator/races"
+SHIPPED = [
+    Fault(
+        "exits: where libraries ship it, no commit need be waited for",
+        "later = commit is not None and seen.get(commit[0], 0) > commit[1]",
+        "later = commit is not None",
+        (f"{RACES}/test_exits.py",),
+    ),
+    Fault(
+        "im2col: a column of pixels turns one short of the bounding box's end",
+        "            if at[axis] <= last[axis]:",
+        "            if at[axis] < last[axis]:",
+        ("test/emulator/tensor_copies/test_im2col.py",),
+    ),
+    Fault(
+        "tensor-order: what a warp stored last may be read by itself unwaited",
+        "return access.who != (warp.cta.rank, warp.index) and self._races.knows(warp, event)",
+        "return self._races.knows(warp, event)",
+        ("test/emulator/tensor_core/test_unwaited_stores.py",),
+    ),
+]
