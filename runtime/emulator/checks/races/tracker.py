@@ -47,7 +47,7 @@ from .places import Places
 from .prerequisites import Prerequisites
 from .releases import BarrierClock
 from .shadow import GlobalShadow, SharedShadow
-from .verdicts import late_wait, tensor_race, unmade
+from .verdicts import NARROW_ARRIVAL, UNWAITED_STORE, late_wait, tensor_race, unmade
 from .warp_clock import WarpClock
 
 _INITIALISED = "mbarrier.init"
@@ -369,8 +369,8 @@ class Races(Meetings, Listener):
         if max(int(rows[kind, component]) for kind in kinds) >= time:
             return
         over = int(rows[OVER, component]) >= time
-        category = "narrow-arrival" if over else None
+        category = NARROW_ARRIVAL if over else None
         if past.issued is not None and self.knows(warp, past.issued):
-            category = "unwaited-store"
+            category = UNWAITED_STORE
         with self._rules.told_of(category) if category else nullcontext():
             raise tensor_race(past.access, what, warp.cta, over=over)

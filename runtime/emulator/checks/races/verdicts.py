@@ -15,6 +15,10 @@ from ...tensor.spans import Access
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, HAPPENED, KNOWN, OVER
 
+RELAXED_ALLOC, LANE_RELEASE = "relaxed-alloc", "lane-release"
+NARROW_ARRIVAL, UNWAITED_STORE = "narrow-arrival", "unwaited-store"
+SHIPPED = (RELAXED_ALLOC, LANE_RELEASE, NARROW_ARRIVAL, UNWAITED_STORE)
+"""Categories of what is only told of where libraries ship it (`SharedRules.told_of`)."""
 LINE_MASK = (1 << LINE_BITS) - 1
 _FENCES = {ASYNC: "fence.proxy.async.shared::cta", ASYNC_GLOBAL: "fence.proxy.async.global"}
 _COPY = "the write by cp.async"
@@ -140,11 +144,11 @@ class Past:
         """The category of the warning, where libraries rely on what the order of instructions
         makes of it on GPUs. fenced: no proxy fence of the writer is missing."""
         if other.startswith("the write by tcgen05.alloc") and self.is_known(HAPPENED):
-            return "relaxed-alloc"
+            return RELAXED_ALLOC
         if other.startswith("the read") and self._was_aligned_ahead_of_release():
-            return "lane-release"
+            return LANE_RELEASE
         if other.startswith("the write") and fenced and self._is_over_alone():
-            return "narrow-arrival"
+            return NARROW_ARRIVAL
         return None
 
     def _is_over_alone(self) -> bool:
