@@ -43,7 +43,6 @@ from ...dialects.tile.groups import (
 from ...dialects.tile.level import LevelBoxesOp, LevelRowsOp, NarrowMmaOp, TakeColumnsOp
 from ...dialects.tile.loads import CopyTogetherOp
 from ...dialects.tile.marks import MarkOp
-from ...dialects.tile.outputs import WriteGroupOp
 from ...dialects.tile.parts import WorkspaceOp
 from ...dialects.tile.pieces import ReadFragmentOp
 from ...dialects.tile.place import CountedPlaceOp, GroupPlaceOp, PlaceOp, TileCountOp
@@ -63,17 +62,10 @@ from ...dialects.tile.sums import (
     ViewMmaOp,
 )
 from ...dialects.tile.threads import (
-    ApplyToRowOp,
     ClearUnitOp,
-    PartialOp,
     ReadMatricesOp,
     ReadRowOp,
-    ReadRowsOp,
-    ThreadColumnOp,
     ThreadLanesOp,
-    ThreadRowOp,
-    WritePartialOp,
-    WriteRowOp,
 )
 from ...dialects.tile.weights import TurnedWeightMmaOp, WeightMmaOp
 from .copies.boxes import (
@@ -96,21 +88,7 @@ from .epilogue.fragment_reads import (
 from .epilogue.marks import lower_mark
 from .epilogue.pieces import PIECES
 from .epilogue.quantized import lower_block_scale, lower_write_codes, lower_write_scales
-from .epilogue.rows import (
-    lower_apply_to_row,
-    lower_held_column,
-    lower_held_row,
-    lower_partial,
-    lower_read_matrices,
-    lower_read_row,
-    lower_read_rows,
-    lower_thread_column,
-    lower_thread_lanes,
-    lower_thread_row,
-    lower_write_group,
-    lower_write_partial,
-    lower_write_row,
-)
+from .epilogue.rows import HELD_ROWS, ROWS
 from .fma.lanes import lower_lane_fma
 from .fma.mma import lower_fma
 from .fma.sums import (
@@ -259,19 +237,10 @@ _TCGEN05: Lowerings = {
     GroupColumnsOp: lower_group_columns,
     GroupStepsOp: lower_group_steps,
     ClearUnitOp: lower_clear_unit,
-    ThreadLanesOp: lower_thread_lanes,
-    ThreadRowOp: lower_thread_row,
-    ThreadColumnOp: lower_thread_column,
-    ReadRowOp: lower_read_row,
-    ReadMatricesOp: lower_read_matrices,
-    WriteRowOp: lower_write_row,
-    ApplyToRowOp: lower_apply_to_row,
-    WriteGroupOp: lower_write_group,
+    **ROWS,
     BlockScaleOp: lower_block_scale,
     WriteCodesOp: lower_write_codes,
     WriteScalesOp: lower_write_scales,
-    WritePartialOp: lower_write_partial,
-    PartialOp: lower_partial,
     **dict.fromkeys(HANDLES, _lower_handle),
     CopyOp: lower_copy,
     CopyTogetherOp: lower_copy_together,
@@ -328,9 +297,7 @@ _WGMMA: Lowerings = {
     NarrowMmaOp: lower_narrow_wgmma,
     TakeColumnsOp: lower_take_columns,
     SetRegistersOp: lower_set_registers,
-    ThreadRowOp: lower_held_row,
-    ThreadColumnOp: lower_held_column,
-    ReadRowsOp: lower_read_rows,
+    **HELD_ROWS,
     AwaitSumsOp: await_registers,
     ReadFragmentOp: read_registers,
 }

@@ -201,3 +201,23 @@ def _parts_of_values(op: Any) -> Callable[[int, int], ir.Value]:
     return lambda start, width: (
         op.values if 1 < width == count else slice_of(op.values, start, width)
     )
+
+
+ROWS = {
+    ThreadLanesOp: lower_thread_lanes,
+    ThreadRowOp: lower_thread_row,
+    ThreadColumnOp: lower_thread_column,
+    ReadRowOp: lower_read_row,
+    ReadMatricesOp: lower_read_matrices,
+    WriteRowOp: lower_write_row,
+    ApplyToRowOp: lower_apply_to_row,
+    WriteGroupOp: lower_write_group,
+    WritePartialOp: lower_write_partial,
+    PartialOp: lower_partial,
+}
+HELD_ROWS = {
+    ThreadRowOp: lower_held_row,
+    ThreadColumnOp: lower_held_column,
+    ReadRowsOp: lower_read_rows,
+}
+"""Where a thread holds its sums in registers."""
