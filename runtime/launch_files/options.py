@@ -14,7 +14,8 @@ class RunOptions:
     else of the last one. profile: fill `report.profile`. check: `off`, `fast` or `full`.
     max_memory_bytes: address space of the process that `isolation` starts. workers: processes
     among which a launch divides its clusters, fp8_sums: how 8-bit floats are summed, both as of
-    `emulator.launch`. whole: every element of every output must be written."""
+    `emulator.launch`. whole: every element of every output must
+    be written, and of every input should be read."""
 
     max_steps: int | None = None
     max_seconds: float | None = None

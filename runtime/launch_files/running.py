@@ -122,7 +122,7 @@ def _note_parts(running: Launch, tensors: dict[str, TensorMemory], whole: bool) 
     arrays = running.arrays
     views = {name: (tensor.declared, tensor.view()) for name, tensor in tensors.items()}
     asked = [(each["role"], view) for each, view in views.values()
-             if each.get("whole", whole and each["role"] == "output")]  # fmt: skip
+             if each.get("whole", whole and each["role"] != "inout")]  # fmt: skip
     arrays.outputs = [view for role, view in asked if role != "input"]
     arrays.inputs = [view for role, view in asked if role == "input"]
     arrays.views = {f"tensor '{name}'": view for name, (_, view) in views.items()}

@@ -17,12 +17,14 @@ nobody else uses; what is multiplied by a coordinate that is 0 in this launch.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from ptx_faults import numbers, qualifiers, tokens
 from ptx_faults.kernels import DRAWN, KERNELS, compiled, verdict
@@ -102,7 +104,7 @@ def foreign(launch: Path) -> tuple[str, Judge]:
             ptx.write(text)
             ptx.flush()
             try:
-                result = run_launch_file(ptx.name, launch, seed, max_steps=MAX_STEPS)
+                result = run_launch_file(ptx.name, said, seed, max_steps=MAX_STEPS)
                 if Counter(each.category for each in result.report.warnings) - told:
                     return "a warning"
                 compare(launch, result.outputs)
@@ -113,8 +115,23 @@ def foreign(launch: Path) -> tuple[str, Judge]:
         return None
 
     ptx = launch.with_suffix(".ptx")
-    told = Counter(each.category for each in run_launch_file(ptx, launch).report.warnings)
+    said = _with_whole_tensors(ptx, launch)
+    told = Counter(each.category for each in run_launch_file(ptx, said).report.warnings)
     return ptx.read_text(), judge
+
+
+def _with_whole_tensors(ptx: Path, launch: Path) -> dict[str, Any]:
+    """The launch, which says of each tensor that the kernel writes, or reads, all of it if it
+    does: then its mutants must, too."""
+    said = json.loads(launch.read_text())
+    for tensor in said["tensors"]:
+        tensor["whole"] = True
+        try:
+            warnings = run_launch_file(ptx, said).report.warnings
+            tensor["whole"] = all(each.category != "unread-input" for each in warnings)
+        except DeviceError:
+            tensor["whole"] = False
+    return said
 
 
 if __name__ == "__main__":

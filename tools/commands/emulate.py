@@ -56,7 +56,9 @@ def add_command(commands: Any) -> None:
     _add_limits(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="write the outputs as DIR/NAME.npy")
     parser.add_argument(
-        "--whole", action="store_true", help="every element of every output must be written"
+        "--whole",
+        action="store_true",
+        help="every element of every output must be written, and of every input read",
     )
     add_emulator_flags(parser)
     add_json(parser)
