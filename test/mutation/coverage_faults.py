@@ -16,8 +16,8 @@ LEFT_OUT = [
     ),
     Fault(
         "coverage: a store counts for its first byte alone",
-        "    return np.asarray(marks & how != 0).all(-1)",
-        "    return np.asarray(marks & how != 0).any(-1) | True",
+        "    return np.asarray((marks & how != 0).all(-1))",
+        "    return np.asarray((marks & how != 0).any(-1)) | True",
         COVERED,
     ),
     Fault(

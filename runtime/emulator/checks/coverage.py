@@ -153,11 +153,11 @@ class Coverage(Listener):
 
 
 def _all_of(marks: np.ndarray, how: int) -> np.ndarray:
-    return np.asarray(marks & how != 0).all(-1)
+    return np.asarray((marks & how != 0).all(-1))
 
 
 def _any_of(marks: np.ndarray, how: int) -> np.ndarray:
-    return np.asarray(marks & how != 0).any(-1)
+    return np.asarray((marks & how != 0).any(-1))
 
 
 def _left_out(done: np.ndarray) -> np.ndarray:
