@@ -199,3 +199,26 @@ def test_a_map_of_pixels_is_not_edited_as_a_tiled_one():
     with pytest.raises(Trap, match="the map is in im2col mode"):
         launch(text(copy + body, case[4]), "k", grid=1, block=32,
                params=[mapped(drawn(case[0]), case), data, 0])  # fmt: skip
+
+
+def test_a_column_is_multicast_behind_its_offsets():
+    """The operands' order: offsets, mask of CTAs, cache policy (PTX ISA §9.7.9.27.1.2)."""
+    dims, lower, upper, steps, start, offsets, pixels = case = CASES["examples 2"]
+    tensor, out = drawn(dims), np.zeros((2, pixels, 8), np.uint16)
+    body = LOAD.replace("PREFETCH", MEET).replace(
+        "@%p0 cp.async.bulk.tensor.RANKd.shared::cta.global.im2col.mbarrier::complete_tx::bytes\n"
+        "    [%r2], [%rd0, {PLACES}], [%r3], {OFFSETS};",
+        "@%p2 cp.async.bulk.tensor.RANKd.shared::cluster.global.im2col"
+        ".mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint\n"
+        "    [%r2], [%rd0, {PLACES}], [%r3], {OFFSETS}, %h3, %rd3;",
+    )
+    assert body != LOAD.replace("PREFETCH", MEET)
+    launch(text(body, start, offsets), "k", grid=2, block=32, cluster=2,
+           params=[mapped(tensor, case), out, out[0].nbytes])  # fmt: skip
+    expected = column(tensor, lower, upper, steps, start, offsets, pixels)
+    assert np.array_equal(out, [expected, expected])
+
+
+MEET = """barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; mov.u16 %h3, 3;
+  mov.u32 %r7, %cluster_ctarank; setp.eq.and.u32 %p2, %r7, 1, %p0; mul.wide.u32 %rd3, %r7, %r1;
+  add.s64 %rd1, %rd1, %rd3; mov.b64 %rd3, 0;"""
