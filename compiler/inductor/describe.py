@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx
@@ -69,13 +69,18 @@ def row_of_region(region: Region, prepared: AnyPrepared) -> Row:
     if len(region.products) == 2:
         row.product = f"2 {row.product}"
     row.fused, row.stop, row.pipeline = region.fused(), region.stop, prepared.pipeline
-    row.estimate = functools.partial(estimated_us, prepared)
+    row.estimate = Estimate(prepared.spec, prepared.target)
     return row
 
 
-def estimated_us(prepared: AnyPrepared) -> float | None:
-    """Microseconds by the estimate; None for products that it doesn't know."""
-    return _estimated_us(prepared.spec, prepared.target)
+class Estimate(NamedTuple):
+    """Microseconds by the estimate, when it is called; None for products that it doesn't know."""
+
+    spec: MatmulSpec
+    chip: str
+
+    def __call__(self) -> float | None:
+        return _estimated_us(self.spec, self.chip)
 
 
 @functools.lru_cache(4096)

@@ -35,6 +35,7 @@ from .convolutions import Convolutions
 from .describe import described, row_of, row_of_region
 from .grow import regions_of
 from .judge import Verdict, judge
+from .kept_rows import KeptRows, kept
 from .operator import enter, region_operator
 from .products import Product, Refusal, product_of, sizes_of
 from .ranks import agreed
@@ -105,6 +106,7 @@ def take_regions(graph: fx.Graph, settings: Settings) -> None:
 
 def _taken(graph: fx.Graph, settings: Settings) -> bool:
     """Whether a region was replaced; the graph is out of order then."""
+    before = len(REPORT.rows)
     try:
         found, graphs = _judged_regions(graph, settings)
     except Exception as error:  # a fault of ours; the model runs without us
@@ -112,10 +114,12 @@ def _taken(graph: fx.Graph, settings: Settings) -> bool:
         warnings.warn(f"tilewright: a graph is left to Inductor: {reason}", stacklevel=4)
         return False
     moved: dict[fx.Node, fx.Node] = {}
-    for each in found:  # behind all verdicts: a race copies the operators as they stand
-        if each.row.taken:
-            region = graphs.original(each.region) if graphs else each.region
-            replace(graph, region, each.prepared.viewed, _launch(each.prepared), moved)
+    taken = [each for each in found if each.row.taken]
+    rows = kept(REPORT.rows[before:]) if taken else None
+    for each in taken:  # behind all verdicts: a race copies the operators as they stand
+        region = graphs.original(each.region) if graphs else each.region
+        replace(graph, region, each.prepared.viewed, _launch(each.prepared, rows), moved)
+        rows = None
     return bool(moved)
 
 
@@ -189,8 +193,8 @@ def compiled_regions(
             return found, {key: each.bundle_of(made) for key, each in wanted.items()}
 
 
-def _launch(prepared: AnyPrepared) -> Launch:
-    known = prepared.key, recipe_of(prepared)
+def _launch(prepared: AnyPrepared, rows: KeptRows | None) -> Launch:
+    known = prepared.key, recipe_of(prepared, rows)
     return lambda graph, given: call(graph, region_operator, (given, *known))
 
 

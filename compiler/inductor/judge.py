@@ -33,7 +33,7 @@ from ..own_sources import source_digest
 from ..schedule.chips.chip_figures import figures
 from ..schedule.problem import Problem
 from ..schedule.search.choice import measured_schedule
-from .describe import estimated_us
+from .describe import Estimate
 from .race import Raced, race
 from .region import Region
 from .row_regions import AnyPrepared
@@ -132,8 +132,8 @@ def _by_estimate(region: Region, prepared: AnyPrepared) -> Verdict:
     if not region.fused():
         return Verdict(False, "nothing is fused, and nothing was measured")
     alone = replace(spec, epilogue_instructions=0, further=(), products=1)
-    ours = estimated_us(prepared)
-    product = estimated_us(prepared._replace(spec=alone))
+    ours = Estimate(spec, prepared.target)()
+    product = Estimate(alone, prepared.target)()
     if ours is None or product is None:
         return Verdict(False, "no estimate is known")
     theirs = product * len(region.products) + traffic_us(region, prepared)

@@ -4,12 +4,14 @@
 
 The key is the kernel's name in the cache on disk. A graph that torch has cached calls it in another
 process, in which nothing was found or compiled, and the kernel is read from there. Where it is gone
-it is compiled anew by its recipe (`recipe.py`).
+it is compiled anew by its recipe (`recipe.py`). Rows of the report that came with the graph are
+entered at the first call.
 """
 
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +30,7 @@ from ..bundle_writer import read_entry
 from ..calls.kernels.kernel_cache import cache_folder
 from ..calls.operators.direct_calls import direct_call, is_there, register
 from ..calls.operators.flops import count_flops
+from .kept_rows import enter_kept
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")
 TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
@@ -40,7 +43,7 @@ library.define(
 )
 region_operator: Any = torch.ops.tilewright.region.default
 
-_loaded: dict[str, Kernel] = {}
+_loaded: dict[str | tuple[str, str], Kernel] = {}  # by key, and by key and recipe where called
 
 
 def enter(key: str, bundle: Bundle) -> None:
@@ -55,6 +58,16 @@ def kernel_of(key: str, recipe: str = "") -> Kernel:
     if key not in _loaded:
         enter(key, _from_disk(key) or _anew(key, recipe))
     return _loaded[key]
+
+
+def called(key: str, recipe: str) -> Kernel:
+    """The same for the first call from a graph, whose rows of the report are entered."""
+    found = _loaded[key, recipe] = kernel_of(key, recipe)
+    try:
+        enter_kept(recipe)
+    except CompileError as error:  # the kernel is there, and the model runs
+        warnings.warn(f"tilewright: a graph is missing in the report: {error}", stacklevel=3)
+    return found
 
 
 def _from_disk(key: str) -> Bundle | None:
@@ -80,7 +93,7 @@ def _anew(key: str, recipe: str) -> Bundle:
 
 @library.impl("tilewright::region", "CompositeExplicitAutograd", lib=LIBRARY)
 def _(inputs: Sequence[torch.Tensor], key: str, recipe: str) -> list[torch.Tensor]:
-    kernel = _loaded.get(key) or kernel_of(key, recipe)
+    kernel = _loaded.get((key, recipe)) or called(key, recipe)
     result = kernel(*inputs)
     return list(result) if isinstance(result, tuple) else [result]
 
@@ -89,7 +102,7 @@ def region_into(*inputs: Any, out: torch.Tensor) -> None:
     """What `tilewright::region` returns of a kernel with one output, in `out`; key and recipe come
     last."""
     *tensors, key, recipe = inputs
-    kernel = _loaded.get(key) or kernel_of(key, recipe)
+    kernel = _loaded.get((key, recipe)) or called(key, recipe)
     kernel(*tensors, out=out)
 
 

@@ -2,15 +2,15 @@
 
     specs or texts, target, pipelines, math, ranges of sizes   ↔   JSON, deflated, in base64
 
+The recipe of the first kernel of a graph holds the rows of the graph's report as well
+(`kept_rows.py`).
+
 torch keeps graphs longer than the cache may keep kernels. One that finds none compiles them anew,
 as they were chosen: nothing is searched or measured.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,17 +20,16 @@ from ..calls.kernels.kernel_cache import describe_request, digest, keep
 from ..importers.linalg_text import LinalgText
 from ..spec import MatmulSpec
 from .ahead import Job, Workers
+from .kept_rows import KeptRows, malformed, packed, tuples, unpacked
 from .row_regions import AnyPrepared, RowsPrepared
 
-BYTES_MAX = 2**24
 
-
-def recipe_of(prepared: AnyPrepared) -> str:
-    """The recipe of a region's kernels."""
+def recipe_of(prepared: AnyPrepared, rows: KeptRows | None = None) -> str:
+    """The recipe of a region's kernels, with rows of the report."""
     jobs = [[_written(source), *how] for source, *how in prepared.jobs.values()]
     bands = prepared.bands if isinstance(prepared, RowsPrepared) else None
-    text = json.dumps({"jobs": jobs, "bands": bands})
-    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    beside = {"rows": rows.as_json()} if rows else {}
+    return packed({"jobs": jobs, "bands": bands, **beside})
 
 
 def remade(key: str, recipe: str) -> Bundle:
@@ -65,26 +64,19 @@ def _written(source: MatmulSpec | LinalgText) -> dict[str, Any]:
 
 def _read(recipe: str) -> tuple[list[Job], Any]:
     """The jobs of a recipe, and the ranges of sizes of kernels that share them all."""
+    found = unpacked(recipe)
     try:
-        inflater = zlib.decompressobj()
-        text = inflater.decompress(base64.b64decode(recipe, validate=True), BYTES_MAX)
-        found = json.loads(text)
         jobs = [(_source(source), *how) for source, *how in found["jobs"]]
-        return jobs, _tuples(found["bands"])
-    except (ValueError, KeyError, TypeError, zlib.error) as error:
-        got = type(error).__name__
-        raise CompileError(f"its recipe must be as graphs hold it, got {got}: {error}") from error
+        return jobs, tuples(found["bands"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise malformed(error) from error
 
 
 def _source(written: Mapping[str, Any]) -> MatmulSpec | LinalgText:
     if "spec" in written:
-        return MatmulSpec(**{name: _tuples(value) for name, value in written["spec"].items()})
+        return MatmulSpec(**{name: tuples(value) for name, value in written["spec"].items()})
     given: dict[str, Any] = dict(written["text"])
     marked: dict[str, Any] = {
         name: frozenset(given.pop(name)) for name in ("column_major", "turned")
     }
     return LinalgText(arguments=tuple(given.pop("arguments")), **given, **marked)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,4 +1,5 @@
-"""What was done with the products of the graphs that this process compiled, and why.
+"""What was done with the products of the graphs that this process compiled or took from torch's
+cache, and why.
 
 `tilewright.torch.report()` gives it as a whole, the logger `tilewright.inductor` line by line.
 """
@@ -6,12 +7,15 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 LOGGER = logging.getLogger("tilewright.inductor")
+CACHES = ("inductor", "fxgraph_cache_hit"), ("aot_autograd", "autograd_cache_hit")
+"""Where torch counts the graphs that it took from its caches; of the second each has both."""
 
 
 @dataclass
@@ -22,7 +26,7 @@ class Row:
     reason: why it was taken or left. stop: the first operator behind it that is not part of it.
     Times are microseconds: those of the estimate, which is made when it is asked for, and of the
     race where there was one. at_least: whether Inductor's are those of its products without what
-    follows.
+    follows. cached: whether another process looked at the graph, and torch kept it.
     """
 
     name: str
@@ -39,19 +43,25 @@ class Row:
     inductor_us: float | None = None
     at_least: bool = False
     count: int = 1
+    cached: bool = False
 
     @property
     def estimate_us(self) -> float | None:
         return self.estimate()
 
     def __str__(self) -> str:
+        times = ", ".join(self._times())
+        return self.told(f" [{times}]" if times else "")
+
+    def told(self, times: str = "") -> str:
+        """The line with these times."""
         verdict = "taken" if self.taken else "left"
         sizes = "x".join(str(each) for each in self.sizes)
         fused = f" + {', '.join(self.fused)}" if self.fused else ""
         stop = f"; ends at {self.stop}" if self.stop else ""
-        times = ", ".join(self._times())
-        times = f" [{times}]" if times else ""
-        return f"{verdict} {self.product} {sizes} {self.dtype}{fused}: {self.reason}{times}{stop}"
+        kept = "; of a graph from torch's cache" if self.cached else ""
+        what = f"{self.product} {sizes} {self.dtype}{fused}"
+        return f"{verdict} {what}: {self.reason}{times}{stop}{kept}"
 
     def _times(self) -> Iterator[str]:
         theirs = "Inductor more than" if self.at_least else "Inductor"
@@ -65,12 +75,13 @@ class Report:
     """The products of all graphs, in the order in which they were looked at.
 
     seconds: what the search for regions, their kernels, Inductor's kernels to race against and the
-    races themselves took.
+    races themselves took. graphs: marks of those whose rows were entered and went with the graph.
     """
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.seconds: dict[str, float] = {}
+        self.graphs: set[str] = set()
 
     @contextmanager
     def spending(self, what: str) -> Iterator[None]:
@@ -88,7 +99,8 @@ class Report:
         LOGGER.info("%s", row)
 
     def __str__(self) -> str:
-        """A line for each kind of product, with how often it occurs."""
+        """A line for each kind of product, with how often it occurs; at the end how many graphs
+        torch took from its cache."""
         counts: dict[str, int] = {}
         for row in self.rows:
             counts[str(row)] = counts.get(str(row), 0) + row.count
@@ -96,7 +108,19 @@ class Report:
         head = f"{taken} of {sum(counts.values())} products taken"
         spent = ", ".join(f"{name} {each:.1f} s" for name, each in self.seconds.items())
         head += f" ({spent})" if spent else ""
-        return "\n".join([head, *(f"{count:4} x {line}" for line, count in counts.items())])
+        lines = [f"{count:4} x {line}" for line, count in counts.items()]
+        return "\n".join([head, *lines, *_of_torchs_cache()])
+
+
+def _of_torchs_cache() -> Iterator[str]:
+    """What is not in the rows, since nobody looked at the products of such a graph."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    counters = getattr(dynamo, "counters", {})
+    graphs = max((counters.get(of, {}).get(name, 0) for of, name in CACHES), default=0)
+    if graphs:
+        rows = "rows come with those that call a kernel, at its first call"
+        cure = "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1 looks at all of them anew"
+        yield f"torch took {graphs} graph{'s' * (graphs > 1)} from its cache: {rows}; {cure}"
 
 
 REPORT = Report()
@@ -111,3 +135,4 @@ def reset() -> None:
     """Forget all that was entered."""
     REPORT.rows.clear()
     REPORT.seconds.clear()
+    REPORT.graphs.clear()

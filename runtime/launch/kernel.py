@@ -48,6 +48,7 @@ class Kernel:
         self._programs: dict[int | None, Program] = {}
         self._recent: Any = NOTHING
         self._again: Any = NOTHING
+        self.entered: Any = None
         self._operator, self._is_traced = None, _never
         self._forward: Any = NoTangents
         if sys.modules.get("torch") is not None:
@@ -219,9 +220,9 @@ def _operator_for(kernel: Kernel) -> tuple[Callable[..., Any], Callable[[], bool
     """The operator that knows this kernel, and whether torch.compile is tracing."""
     import torch
 
-    from .torch_op import LOADED, run_kernel, run_kernel_of_several
+    from .torch_op import enter, run_kernel, run_kernel_of_several
 
-    LOADED[kernel.key] = kernel
+    kernel.entered = enter(kernel.key, kernel)
     operator = run_kernel_of_several if len(kernel.outputs) > 1 else _one(run_kernel)
     return operator, torch.compiler.is_dynamo_compiling
 

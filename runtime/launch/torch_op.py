@@ -31,6 +31,16 @@ class Callee(Protocol):
 LOADED: weakref.WeakValueDictionary[str, Callee] = weakref.WeakValueDictionary()
 
 
+def enter(key: str, kernel: Callee) -> Callee | None:
+    """Let graphs call the kernel while it lives; gives the one of this key that they call already.
+
+    Who loads the same bundle again must hold that one, so that graphs of either have it: a second
+    program with a layer of the same sizes may end sooner, or later, than the first.
+    """
+    known = LOADED.setdefault(key, kernel)
+    return None if known is kernel else known
+
+
 @library.custom_op("tilewright::run_kernel", mutates_args=())
 def run_kernel(key: str, inputs: list[torch.Tensor]) -> torch.Tensor:
     """Call the kernel of this key; raises DeviceError when the process hasn't loaded it."""
@@ -52,12 +62,12 @@ def _loaded(key: str) -> Callee:
 
 @run_kernel.register_fake
 def _(key: str, inputs: list[torch.Tensor]) -> torch.Tensor:
-    return _fake(LOADED[key].declared_outputs(inputs)[0], inputs)
+    return _fake(_loaded(key).declared_outputs(inputs)[0], inputs)
 
 
 @run_kernel_of_several.register_fake
 def _(key: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    return [_fake(declared, inputs) for declared in LOADED[key].declared_outputs(inputs)]
+    return [_fake(declared, inputs) for declared in _loaded(key).declared_outputs(inputs)]
 
 
 def _fake(declared: Mapping[str, Any], inputs: list[torch.Tensor]) -> torch.Tensor:

@@ -1,4 +1,5 @@
-"""Graphs that torch has cached: the next process finds, measures and compiles nothing."""
+"""Graphs that torch has cached: the next process finds, measures and compiles nothing, and its
+report has the rows that came with the graph."""
 
 import json
 import os
@@ -14,38 +15,60 @@ from torch._dynamo.utils import counters
 def draw(*shape):
     return torch.randn(shape, generator=torch.Generator().manual_seed(shape[0])).bfloat16()
 
-x, w = draw(16, 32), draw(48, 32)
+x, w, v = draw(16, 32), draw(48, 32), draw(40, 32).float()
+
+def model(x):
+    return torch.relu(x @ w.T), x @ w.T, x.float() @ v.T
+
 for chip in sys.argv[1:]:
     torch.compiler.reset()
     counters.clear()
-    seen = len(tilewright.torch.report().rows)
+    report = tilewright.torch.report()
+    seen = len(report.rows)
     options = {"device": "emulator", "target": chip}
-    compiled = torch.compile(torch.nn.functional.linear, backend="tilewright", options=options)
+    compiled = torch.compile(model, backend="tilewright", options=options)
     with torch.no_grad():
-        made = compiled(x, w)
-    torch.testing.assert_close(made, x @ w.T)
-    rows = len(tilewright.torch.report().rows) - seen
-    print(json.dumps({"hits": counters["inductor"]["fxgraph_cache_hit"], "rows": rows}))
+        made = compiled(x)
+    torch.testing.assert_close(made[1], x @ w.T)
+    rows = report.rows[seen:]
+    print(json.dumps({
+        "hits": counters["inductor"]["fxgraph_cache_hit"],
+        "cached": [row.cached for row in rows],
+        "rows": sorted([row.told().split("; of a graph")[0], row.count] for row in rows),
+        "estimates": sorted(row.estimate_us or 0 for row in rows),
+        "text": str(report),
+    }))
 """
+
+
+def run(folder, *chips):
+    """What a process says of each chip, with folders of caches that others share."""
+    folders = {
+        "TILEWRIGHT_CACHE": folder / "ours",
+        "TORCHINDUCTOR_CACHE_DIR": folder / "torchs",
+    }
+    given = {**os.environ, **{name: str(place) for name, place in folders.items()}}
+    del given["TORCHINDUCTOR_FORCE_DISABLE_CACHES"]
+    command = [sys.executable, "-P", "-W", "ignore", "-c", MODEL, *chips]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=given)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.slow
 def test_a_second_process_takes_the_graph_and_the_kernel_as_they_are(tmp_path):
-    folders = {
-        "TILEWRIGHT_CACHE": tmp_path / "ours",
-        "TORCHINDUCTOR_CACHE_DIR": tmp_path / "torchs",
-    }
     found, kernels = [], []
     for chips in (["sm_90a"], ["sm_90a"], ["sm_90a", "sm_100a"]):
         for kernel in (tmp_path / "ours").glob("*.zip") if len(chips) > 1 else ():
             kernel.unlink()
-        given = {**os.environ, **{name: str(folder) for name, folder in folders.items()}}
-        del given["TORCHINDUCTOR_FORCE_DISABLE_CACHES"]
-        command = [sys.executable, "-P", "-W", "ignore", "-c", MODEL, *chips]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=given)
-        assert done.returncode == 0, done.stderr
-        found += map(json.loads, done.stdout.splitlines())
+        found += run(tmp_path, *chips)
         kernels.append(len(list((tmp_path / "ours").glob("*.zip"))))
-    made, taken = {"hits": 0, "rows": 1}, {"hits": 1, "rows": 0}
-    assert found == [made, taken, taken, made]
-    assert kernels == [1, 1, 2]
+    first, *again, other = found
+    assert [each["hits"] for each in found] == [0, 1, 1, 0]
+    assert kernels == [2, 2, 4]
+    for each in first, other:
+        assert not any(each["cached"]) and "from its cache" not in each["text"].splitlines()[-1]
+    for each in again:
+        assert all(each["cached"]) and each["rows"] == first["rows"]
+        assert each["estimates"] == first["estimates"]
+        assert "torch took 1 graph from its cache" in each["text"].splitlines()[-1]

@@ -1,6 +1,7 @@
 """Models as programs of torch.export with their kernels, loaded where there is no compiler."""
 
 import copy
+import gc
 import re
 import subprocess
 import sys
@@ -125,6 +126,23 @@ def test_both_products_are_kernels_with_what_follows(exported):
     assert not [each for each in targets if each.startswith(("aten.mm", "aten.addmm"))]
     assert len(list((folder / "kernels").iterdir())) == 2
     assert_close_to_float64(tilewright.torch.load(folder)(x), layer, x)
+
+
+def test_equal_layers_share_a_kernel_and_programs_that_do_so_end_in_any_order(tmp_path):
+    torch.manual_seed(5)
+    model = nn.Sequential(*(nn.Linear(32, 32) for _ in range(3))).bfloat16().requires_grad_(False)
+    x = torch.randn(7, 32).bfloat16()
+    tilewright.torch.export(model, (x,), tmp_path / "model", target="sm_90a")
+    assert len(list((tmp_path / "model" / "kernels").iterdir())) == 1
+    first, second = (tilewright.torch.load(tmp_path / "model") for _ in range(2))
+    for each in (first, second):
+        torch.testing.assert_close(each(x), model(x), rtol=2e-2, atol=2e-2)
+    del first, each
+    gc.collect()
+    third = tilewright.torch.load(tmp_path / "model")
+    del second
+    gc.collect()
+    torch.testing.assert_close(third(x), model(x), rtol=2e-2, atol=2e-2)
 
 
 def test_a_kernel_that_is_missing_is_named(exported, tmp_path):
