@@ -1,4 +1,4 @@
-# make demo | make test | make sweep | make lint | make bench | make clean
+# make demo | make test | make sweep | make test-torch | make lint | make bench | make clean
 # PIP_FLAGS reaches pip, for example to take the CPU build of torch on Linux:
 #   make demo PIP_FLAGS="--extra-index-url https://download.pytorch.org/whl/cpu"
 PYTHON ?= python3
@@ -10,8 +10,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt $(PIP_FLAGS)
 INSTALLED := $(VENV)/installed
 LINT_TOOLS := $(VENV)/lint-tools
+# make test-torch TORCH=2.11.0: what calls torch or is called by it, with another of its releases
+TORCH ?= 2.9.1
+OTHER_VENV := .venv-torch-$(TORCH)
+TORCH_TESTS := test/inductor test/compiler/calls test/compiler/groups test/compiler/scales \
+  test/runtime test/numerics/forms
 
-.PHONY: install demo test sweep lint format bench clean
+.PHONY: install demo test sweep test-torch lint format bench clean
 
 install: $(INSTALLED)
 
@@ -37,6 +42,13 @@ test: $(INSTALLED)
 sweep: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "sweep or pairwise or array" --all $(PYTEST_FLAGS)
 
+test-torch:
+	$(PYTHON) -m venv $(OTHER_VENV)
+	grep -v '^torch==' constraints.txt > $(OTHER_VENV)/constraints.txt
+	$(OTHER_VENV)/bin/python -m pip install --quiet --constraint $(OTHER_VENV)/constraints.txt \
+	  $(PIP_FLAGS) torch==$(TORCH) --editable ".[test]"
+	$(OTHER_VENV)/bin/python -m pytest -n 2 --dist worksteal $(PYTEST_FLAGS) $(TORCH_TESTS)
+
 lint: $(LINT_TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -51,4 +63,4 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/emulator/emulator.py
 
 clean:
-	rm -rf $(VENV) build
+	rm -rf $(VENV) .venv-torch-* build

@@ -10,7 +10,8 @@ Where it is loaded nothing is compiled, and the compiler need not be installed
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from torch import fx
 
 from ...dialects.errors import CompileError
 from ...runtime.atomic import new_folder
+from ...runtime.bundles.bundle import Bundle
+from ...runtime.errors import DeviceError
 from ...runtime.launch.kernel import Kernel
 from ...runtime.launch.loading import open_kernel
 from ...runtime.launch.program import KERNELS, PROGRAM
-from ...runtime.launch.torch_op import run_kernel_of_several
+from ...runtime.launch.torch_op import loaded, run_kernel, run_kernel_of_several
 from ..bundle_writer import write_again
 from ..importers.quiet import quiet
 from .describe import row_of
@@ -33,6 +36,7 @@ from .settings import Settings
 from .symbols import numbered
 
 NAME = re.compile(r"[\w.-]+")
+ONE, SEVERAL = run_kernel._opoverload, run_kernel_of_several._opoverload
 
 
 def export(
@@ -98,9 +102,16 @@ def _device(model: torch.nn.Module, inputs: Sequence[Any]) -> torch.device:
 def _exported(
     module: torch.nn.Module, inputs: Sequence[Any], dynamic_shapes: Any
 ) -> torch.export.ExportedProgram:
+    with _in_one_message(), torch.no_grad():
+        return torch.export.export(module, tuple(inputs), dynamic_shapes=dynamic_shapes)
+
+
+@contextmanager
+def _in_one_message() -> Iterator[None]:
+    """A block whose errors, which are torch's about the model, become one of ours."""
     try:
-        with quiet(), torch.no_grad():
-            return torch.export.export(module, tuple(inputs), dynamic_shapes=dynamic_shapes)
+        with quiet():
+            yield
     except Exception as error:  # torch raises any kind
         got = f"{type(error).__name__}: {error}".splitlines()[0]
         raise CompileError(f"export: torch.export must take the model, got {got}") from error
@@ -113,7 +124,7 @@ def _taken_apart(
     from torch._inductor.decomposition import select_decomp_table
 
     program = _exported(model, inputs, dynamic_shapes)
-    with quiet():
+    with _in_one_message():
         return program.run_decompositions(select_decomp_table()).module()  # type: ignore[return-value]
 
 
@@ -142,11 +153,37 @@ def _with_kernels(module: fx.GraphModule, settings: Settings) -> dict[str, Kerne
         REPORT.add(each.row)
     if moved:
         sort(graph)
+    _take_along(graph, kernels)
     module.recompile()
     return kernels
 
 
+def _take_along(graph: fx.Graph, kernels: dict[str, Kernel]) -> None:
+    """Add the kernels that the model calls itself, as one that was loaded before does, by the keys
+    that they have where a program is loaded.
+
+    Raises CompileError for operators of ours that the compiler has and no kernel computes.
+    """
+    for node in graph.nodes:
+        if node.target in (ONE, SEVERAL):
+            kernel = open_kernel(_bundle_of(node.args[0]), copies=True)
+            kernel = kernels.setdefault(kernel.key, kernel)
+            node.args = (kernel.key, *node.args[1:])
+        elif getattr(node.target, "namespace", "") == "tilewright":
+            reasons = [row.reason for row in REPORT.rows if row.name == node.name]
+            got = ": ".join([str(node.target), *reasons[-1:]])
+            rule = "products must become kernels, since a program has no compiler"
+            cure = "leave out its options, or call a kernel that tilewright.load gives"
+            raise CompileError(f"export: {rule}, got {got}; {cure}")
+
+
+def _bundle_of(key: Any) -> Bundle:
+    try:
+        return loaded(key).bundle
+    except DeviceError as error:
+        raise CompileError(f"export: {error}") from error
+
+
 def _launch(key: str) -> Any:
-    operator: Any = torch.ops.tilewright.run_kernel_of_several.default
-    assert run_kernel_of_several is not None and NAME.fullmatch(key)
-    return lambda graph, given: call(graph, operator, (key, given))
+    assert NAME.fullmatch(key)
+    return lambda graph, given: call(graph, SEVERAL, (key, given))

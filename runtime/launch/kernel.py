@@ -72,6 +72,10 @@ class Kernel:
             f"<kernel {self.manifest['entry']} of {self.manifest['target']}: {inputs} → {outputs}>"
         )
 
+    def __deepcopy__(self, _memo: Any) -> Kernel:
+        """Itself: a call changes nothing of it, and copies of a module share what they call."""
+        return self
+
     @property
     def manifest(self) -> Mapping[str, Any]:
         """The bundle's manifest (docs/manifest.md)."""
@@ -159,7 +163,7 @@ class Kernel:
         """The caller's output, or a tuple of them."""
         if not self._several:
             return out
-        count = len(out) if isinstance(out, tuple | list) else 0
+        count = len(out) if isinstance(out, (tuple, list)) else 0
         if count != len(self.outputs):
             names = ", ".join(each["name"] for each in self.outputs)
             got = count or type(out).__name__

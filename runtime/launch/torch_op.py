@@ -16,12 +16,15 @@ from typing import Any, Protocol
 import torch
 from torch import library
 
+from ..bundles.bundle import Bundle
 from ..element_types import torch_dtype
 from ..errors import DeviceError
 
 
 class Callee(Protocol):
     """A loaded kernel: called with its inputs, it gives what its manifest declares for them."""
+
+    bundle: Bundle
 
     def declared_outputs(self, inputs: Any) -> Sequence[Mapping[str, Any]]: ...
 
@@ -44,30 +47,32 @@ def enter(key: str, kernel: Callee) -> Callee | None:
 @library.custom_op("tilewright::run_kernel", mutates_args=())
 def run_kernel(key: str, inputs: list[torch.Tensor]) -> torch.Tensor:
     """Call the kernel of this key; raises DeviceError when the process hasn't loaded it."""
-    return _loaded(key)(*inputs)
+    return loaded(key)(*inputs)
 
 
 @library.custom_op("tilewright::run_kernel_of_several", mutates_args=())
 def run_kernel_of_several(key: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
     """The same, of a kernel with any number of outputs."""
-    made = _loaded(key)(*inputs)
+    made = loaded(key)(*inputs)
     return list(made) if isinstance(made, tuple) else [made]
 
 
-def _loaded(key: str) -> Callee:
-    if key not in LOADED:
+def loaded(key: str) -> Callee:
+    """The kernel of a key; DeviceError where none of it lives."""
+    found = LOADED.get(key)
+    if found is None:
         raise DeviceError(f"kernel {key}: must be loaded, got a graph that outlived it; load it")
-    return LOADED[key]
+    return found
 
 
 @run_kernel.register_fake
 def _(key: str, inputs: list[torch.Tensor]) -> torch.Tensor:
-    return _fake(_loaded(key).declared_outputs(inputs)[0], inputs)
+    return _fake(loaded(key).declared_outputs(inputs)[0], inputs)
 
 
 @run_kernel_of_several.register_fake
 def _(key: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    return [_fake(declared, inputs) for declared in _loaded(key).declared_outputs(inputs)]
+    return [_fake(declared, inputs) for declared in loaded(key).declared_outputs(inputs)]
 
 
 def _fake(declared: Mapping[str, Any], inputs: list[torch.Tensor]) -> torch.Tensor:

@@ -2,14 +2,14 @@
 
 import torch
 import torch.nn.functional as F
-from graphs import draw
+from graphs import draw, taken_apart
 
 import tilewright
 
 X, W, W2, BIAS = draw(2, 16, 64), draw(96, 64), draw(96, 64), draw(96)
 RESIDUAL = draw(2, 16, 96)
 GELU = ["mul", "mul", "erf", "add", "mul"]
-SILU = ["neg", "exp", "add", "div"]
+SILU = taken_apart(F.silu)
 ONE = torch.tensor(0.5)
 NARROW = draw(32, 64).to(torch.float8_e4m3fn)
 

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import tilewright
+from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime.errors import DeviceError
 
@@ -143,6 +144,62 @@ def test_equal_layers_share_a_kernel_and_programs_that_do_so_end_in_any_order(tm
     del second
     gc.collect()
     torch.testing.assert_close(third(x), model(x), rtol=2e-2, atol=2e-2)
+
+
+class Calls(nn.Module):
+    """A model that calls a product of ours, or a loaded kernel."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        self.w = nn.Buffer(torch.randn(48, 64).bfloat16())
+
+    def forward(self, x):
+        return F.relu(self.function(x, self.w))
+
+
+def test_kernels_that_a_model_calls_go_with_the_program(exported, tmp_path):
+    """As in a program that was loaded, and is exported once more."""
+    folder, layer, x = exported
+    tilewright.torch.export(tilewright.torch.load(folder), (x,), tmp_path / "again")
+    bundle = as_bundle(tilewright.compile(tilewright.MatmulSpec(9, 48, 64)))
+    model, y = Calls(tilewright.load(bundle)), torch.randn(9, 64).bfloat16()
+    tilewright.torch.export(model, (y,), tmp_path / "calls", target="sm_90a")
+    torch.save([x], tmp_path / "again.in")
+    torch.save([y], tmp_path / "calls.in")
+    done = without_compiler(tmp_path / "again", tmp_path / "calls")
+    assert done.returncode == 0, done.stderr
+    assert_close_to_float64(torch.load(tmp_path / "again.out")[0], layer, x)
+    assert torch.load(tmp_path / "calls.out")[0].equal(model(y))
+
+
+def test_copies_of_a_loaded_program_have_its_kernels(exported):
+    folder, layer, x = exported
+    model = tilewright.torch.load(folder)
+    found = copy.deepcopy(model)
+    del model
+    gc.collect()
+    assert_close_to_float64(found(x), layer, x)
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        found(x.clone().requires_grad_()).sum().backward()
+
+
+def test_a_product_that_needs_the_compiler_is_refused(tmp_path):
+    model = Calls(lambda a, b: tilewright.matmul(a, b, target="sm_90a"))
+    got = r"got tilewright\.product\.default: a schedule, a chip .*; leave out its options, or "
+    with pytest.raises(CompileError, match=f"export: products must become kernels, .*{got}"):
+        tilewright.torch.export(model, (torch.ones(9, 64).bfloat16(),), tmp_path / "calls")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_torch_cannot_take_apart_is_refused_with_its_reason(tmp_path):
+    class Graded(nn.Linear):
+        def forward(self, x):
+            with torch.enable_grad():
+                return super().forward(x)
+
+    with pytest.raises(CompileError, match=r"torch\.export must take the model, got IndexError"):
+        tilewright.torch.export(Graded(8, 8), (torch.ones(2, 8),), tmp_path / "graded")
 
 
 def test_a_kernel_that_is_missing_is_named(exported, tmp_path):

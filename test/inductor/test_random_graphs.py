@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from graphs import aten_graph
 from random_graphs import Program
-from torch._inductor.decomposition import select_decomp_table
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from tilewright.compiler.calls.kernels import row_kernels
@@ -43,10 +42,8 @@ def traced(program: Program):
         )
         for value, is_open in zip(program.inputs(TRACED), program.open_dims(), strict=True)
     ]
-    with torch.no_grad(), mode:
-        module = make_fx(program.function, decomposition_table=select_decomp_table())(*fakes)
-    module.graph.eliminate_dead_code()
-    return module, mode.shape_env.guards
+    with mode:
+        return aten_graph(program.function, *fakes), mode.shape_env.guards
 
 
 def furthest(found: torch.Tensor, exact: torch.Tensor) -> float:

@@ -5,10 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
-from graphs import draw
-from torch._inductor.decomposition import select_decomp_table
+from graphs import aten_graph, draw
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     ShapeEnv,
@@ -52,9 +50,7 @@ def taken(function, values, known=(), target="sm_90a"):
         for pair in zip(values, symbols, strict=True)
     ]
     fakes += [mode.from_tensor(each, static_shapes=True) for each in known]
-    with torch.no_grad():
-        module = make_fx(function, decomposition_table=select_decomp_table())(*fakes)
-    module.graph.eliminate_dead_code()
+    module = aten_graph(function, *fakes)
     take_regions(module.graph, Settings(device="emulator", target=target, processes=1))
     module.recompile()
     return module

@@ -77,7 +77,7 @@ def check_math(epilogue: Epilogue, how: How) -> None:
 
 def bs_of(b: Any) -> tuple[Any, ...]:
     """The matrices that A is multiplied with: one, or two where the caller gives a pair."""
-    if not isinstance(b, tuple | list):
+    if not isinstance(b, (tuple, list)):
         return (b,)
     if len(b) != 2:
         raise OptionError(f"matmul: b must be one tensor or two, got {len(b)}; multiply them apart")
@@ -113,12 +113,12 @@ def two_steps(
     sums = product(dtype.accumulator)
     result = epilogue(*sums, *operands)
     wanted = getattr(torch, DTYPES[out_dtype or dtype.result].torch)
-    results = result if isinstance(result, tuple | list) else (result,)
+    results = result if isinstance(result, (tuple, list)) else (result,)
     _check_shapes(results, sums[0].shape)
     first = results[0]
     if out_dtype or not (first.is_floating_point() and first.itemsize == 1):
         first = first.to(wanted)
-    return (first, *results[1:]) if isinstance(result, tuple | list) else first
+    return (first, *results[1:]) if isinstance(result, (tuple, list)) else first
 
 
 def _check_shapes(results: Sequence[Any], shape: Sequence[Any]) -> None:
@@ -301,11 +301,11 @@ def given_outputs(out: Any, count: int) -> list[Any] | None:
     if out is None:
         return None
     if count == 1:
-        if isinstance(out, tuple | list):
+        if isinstance(out, (tuple, list)):
             rule = "out must be one array for a function of one result"
             raise OptionError(f"matmul: {rule}, got a {type(out).__name__}")
         return [out]
-    if not isinstance(out, tuple | list) or len(out) != count:
-        got = len(out) if isinstance(out, tuple | list) else type(out).__name__
+    if not isinstance(out, (tuple, list)) or len(out) != count:
+        got = len(out) if isinstance(out, (tuple, list)) else type(out).__name__
         raise OptionError(f"matmul: out must be a tuple of {count} outputs, got {got}")
     return list(out)

@@ -148,7 +148,7 @@ def _quick(array: Any, how: How, is_a: bool) -> Any:
 
 
 def _gaps(out: Any, kept: int) -> tuple[int, int]:
-    first = out[0] if isinstance(out, tuple | list) else out
+    first = out[0] if isinstance(out, (tuple, list)) else out
     return gaps_of(flattened("out", first, kept) if len(first.shape) > kept + 1 else first)
 
 

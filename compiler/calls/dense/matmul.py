@@ -236,7 +236,7 @@ def _fused(
         raise OptionError(f"matmul: epilogue must be a function of acc and operands, got {got}")
     how = how_of(asked)._replace(math=math or "")
     if not must_be_two_steps(a, b, operands):
-        if any(map(is_column_major, out if isinstance(out, tuple | list) else (out,))):
+        if any(map(is_column_major, out if isinstance(out, (tuple, list)) else (out,))):
             rule = "out must be row-major with an epilogue"
             raise OptionError(f"matmul: {rule}, got column-major; copy the result there")
         if not how.m:

@@ -66,8 +66,8 @@ def of_any_batch(b: Any, batch: str, m: Any, out_dtype: Any) -> str:
         rule = f"batch must be None for a result of {out_dtype}"
         raise OptionError(f"matmul: {rule}, got {batch!r}; leave it out")
     check_dense("matmul", b=b)
-    if isinstance(b, tuple | list) or len(getattr(b, "shape", ())) < 3:
-        got = "a pair" if isinstance(b, tuple | list) else list(getattr(b, "shape", ()))
+    if isinstance(b, (tuple, list)) or len(getattr(b, "shape", ())) < 3:
+        got = "a pair" if isinstance(b, (tuple, list)) else list(getattr(b, "shape", ()))
         raise OptionError(NO_STACK.format(got))
     return STACKS if m is None else BOTH
 
@@ -97,7 +97,7 @@ def check_call(
 
 def check_plain(b: Any, operands: Sequence[Any]) -> None:
     """Refuse what only an epilogue reads."""
-    if isinstance(b, tuple | list):
+    if isinstance(b, (tuple, list)):
         for each in b:
             operand_of("b", each)
         raise OptionError(
@@ -126,7 +126,7 @@ def check_quantized(
 
 def _check_out(out: Any) -> None:
     """Refuse outputs that torch would have to differentiate."""
-    given = out if isinstance(out, tuple | list) else (out,)
+    given = out if isinstance(out, (tuple, list)) else (out,)
     wanting = [each for each in given if getattr(each, "requires_grad", False)]
     if wanting and sys.modules["torch"].is_grad_enabled():
         raise OptionError("matmul: out must not require gradients, got one that does; drop out=")

@@ -124,6 +124,6 @@ def flipped(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def turned(acc: Any, *operands: Any) -> Any:
         found = function(acc.mT, *operands)
-        return tuple(each.mT for each in found) if isinstance(found, tuple | list) else found.mT
+        return tuple(each.mT for each in found) if isinstance(found, (tuple, list)) else found.mT
 
     return turned

@@ -91,7 +91,7 @@ def grouped_mm(
     Raises OptionError for shapes and types that do not go together, CompileError if the product
     cannot be compiled, DeviceError if it cannot be launched.
     """
-    pair = isinstance(mat_b, tuple | list)
+    pair = isinstance(mat_b, (tuple, list))
     for each in mat_b if pair else (mat_b,):
         check_tensors("grouped_mm", mat_a=mat_a, mat_b=each, **given(offs=offs, rows=rows))
     texts = {"target": target, "pipeline": pipeline, "preset": preset, "precision": precision}
@@ -122,7 +122,7 @@ def _check_any(m: str, mat_a: Any, mat_b: Any, epilogue: Any, rows: Any) -> None
     """Refuse groups that no kernels for any number of rows, or of k, compute."""
     if m != ROWS:
         raise OptionError(f"grouped_mm: m must be 'dynamic', got {m!r}; leave it out")
-    pair = isinstance(mat_b, tuple | list)
+    pair = isinstance(mat_b, (tuple, list))
     ranks = len(mat_a.shape), 0 if pair else len(mat_b.shape)
     if ranks not in ((2, 3), (2, 2)):
         got = "a pair of mat_b" if pair else f"{list(mat_a.shape)} and {list(mat_b.shape)}"
@@ -155,7 +155,7 @@ def grouped_product(
     order: str = "",
 ) -> Any:
     """`grouped_mm` of what is asked of the compilation, and what is made of the sums."""
-    if isinstance(mat_b, tuple | list):
+    if isinstance(mat_b, (tuple, list)):
         return _of_two(mat_a, mat_b, offs, how, after, check_offsets, rows)
     ranks = len(mat_a.shape), len(mat_b.shape)
     if rows is not None and ranks != (2, 3):

@@ -129,7 +129,7 @@ class Scaled(NamedTuple):
 def _lists(name: str, scale: Any, recipe: Any, swizzle: Any) -> tuple[list[Any], list[str], Any]:
     """Scales, names of recipes and of swizzles, one of each."""
     scales, recipes, swizzles = (
-        list(each) if isinstance(each, list | tuple) else [each]
+        list(each) if isinstance(each, (list, tuple)) else [each]
         for each in (scale, recipe, swizzle)
     )
     swizzles += [None] * (len(scales) - len(swizzles))

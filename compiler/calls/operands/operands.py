@@ -141,7 +141,7 @@ def operand_of(name: str, array: Any) -> Operand:
 
 def check_operands(function: str, operands: Any) -> None:
     """Refuse operands of an epilogue that are no sequence of tensors, but perhaps one of them."""
-    if not isinstance(operands, tuple | list):
+    if not isinstance(operands, (tuple, list)):
         rule = "operands must be a tuple or list of tensors"
         raise OptionError(f"{function}: {rule}, got {type(operands).__name__}")
 
@@ -167,7 +167,7 @@ def check_flags(function: str, **values: Any) -> None:
 
 def check_no_dims(function: str, contraction_dim: Any) -> None:
     """Refuse dims to add up along, as torch names them: it is K."""
-    if not isinstance(contraction_dim, tuple | list) or len(contraction_dim):
+    if not isinstance(contraction_dim, (tuple, list)) or len(contraction_dim):
         raise OptionError(f"{function}: contraction_dim must be (), got {contraction_dim}")
 
 

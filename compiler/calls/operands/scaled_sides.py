@@ -77,8 +77,8 @@ def side_of(name: str, rows: Any, scales: Any, recipes: Any, swizzles: Any, nati
 
     Raises OptionError for what a recipe does not have.
     """
-    scales, recipes = (list(e) if isinstance(e, list | tuple) else [e] for e in (scales, recipes))
-    swizzles = list(swizzles) if isinstance(swizzles, list | tuple) else [swizzles]
+    scales, recipes = (list(e) if isinstance(e, (list, tuple)) else [e] for e in (scales, recipes))
+    swizzles = list(swizzles) if isinstance(swizzles, (list, tuple)) else [swizzles]
     names = [getattr(each, "name", each) for each in swizzles]
     names += [None] * (len(scales) - len(names))
     if len(scales) != len(recipes):

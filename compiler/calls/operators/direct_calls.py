@@ -97,7 +97,7 @@ def register(operator: Any, lower: Callable[..., Any]) -> None:
 def _known(results: Any, node: torch.fx.Node) -> Any:
     """What an operator of several outputs gave, whose call Inductor can estimate: it knows the node
     and a type of neither such calls nor those of aten."""
-    first = results[0] if isinstance(results, list | tuple) else None
+    first = results[0] if isinstance(results, (list, tuple)) else None
     inputs = getattr(getattr(getattr(first, "data", None), "data", None), "inputs", None)
     if inputs:
         dtype = first.get_dtype()  # type: ignore[union-attr]

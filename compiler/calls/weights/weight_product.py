@@ -161,7 +161,7 @@ def _multiply(
         for each in found.arguments
     )
     result = found.kernel(a, *weights.tensors, *beside)
-    if not isinstance(result, tuple | list):
+    if not isinstance(result, (tuple, list)):
         return result.reshape(*leading, weights.n)
     pairs = zip(found.finish, result, strict=True)
     return tuple(each.finished(made.reshape(*leading, made.shape[-1])) for each, made in pairs)
