@@ -27,6 +27,7 @@ from ...runtime.launch.loading import open_kernel
 from ...runtime.launch.program import KERNELS, PROGRAM
 from ...runtime.launch.torch_op import loaded, run_kernel, run_kernel_of_several
 from ..bundle_writer import write_again
+from ..calls.dense.matmul_operator import composed
 from ..importers.quiet import quiet
 from .describe import row_of
 from .graph_pass import compiled_regions, leave, products_of_graph, sort
@@ -36,6 +37,7 @@ from .settings import Settings
 from .symbols import numbered
 
 NAME = re.compile(r"[\w.-]+")
+MATMUL: Any = torch.ops.tilewright.matmul.default
 ONE, SEVERAL = run_kernel._opoverload, run_kernel_of_several._opoverload
 
 
@@ -124,8 +126,9 @@ def _taken_apart(
     from torch._inductor.decomposition import select_decomp_table
 
     program = _exported(model, inputs, dynamic_shapes)
+    table: dict[Any, Any] = {**select_decomp_table(), MATMUL: composed}  # torch 2.9 keeps it whole
     with _in_one_message():
-        return program.run_decompositions(select_decomp_table()).module()  # type: ignore[return-value]
+        return program.run_decompositions(table).module()  # type: ignore[return-value]
 
 
 def _with_kernels(module: fx.GraphModule, settings: Settings) -> dict[str, Kernel]:

@@ -39,7 +39,7 @@ def load_program(path: str | Path) -> torch.nn.Module:
         rule = f"{path / KERNELS} must hold every kernel of the program"
         raise DeviceError(f"program: {rule}, got none for {min(missing)}; export it again")
     module = program.module().requires_grad_(False)
-    module.kernels_of_tilewright = kernels  # type: ignore[assignment]  # held while it lives
+    module.meta["kernels_of_tilewright"] = kernels  # held while it or a copy of it lives
     return module
 
 

@@ -198,7 +198,7 @@ def test_what_torch_cannot_take_apart_is_refused_with_its_reason(tmp_path):
             with torch.enable_grad():
                 return super().forward(x)
 
-    with pytest.raises(CompileError, match=r"torch\.export must take the model, got IndexError"):
+    with pytest.raises(CompileError, match=r"torch\.export must take the model, got \w+Error"):
         tilewright.torch.export(Graded(8, 8), (torch.ones(2, 8),), tmp_path / "graded")
 
 
