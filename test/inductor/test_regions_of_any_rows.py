@@ -148,9 +148,11 @@ def test_values_of_rows_and_of_columns_are_told_apart(rows):
 def test_scaled_products_share_any_rows(by_row, rows):
     """With one factor for a tensor, and with one for each row and column."""
 
+    def factors(x, of_columns):
+        return (x[:, :1].float().abs() + 1, of_columns) if by_row else (of_columns[:, :1],) * 2
+
     def function(x, w, of_columns, bias):
-        factor = x[:, :1].float().abs() + 1 if by_row else of_columns[:, :1]
-        columns = of_columns if by_row else of_columns[:, :1]
+        factor, columns = factors(x, of_columns)
         made = torch._scaled_mm(
             x, w.t(), factor, columns, bias=bias, out_dtype=torch.bfloat16, use_fast_accum=True
         )
@@ -164,7 +166,11 @@ def test_scaled_products_share_any_rows(by_row, rows):
     assert [row.taken for row in rows] == [True], rows[0]
     for count in (7, 33):
         x = eight_bits(count, 32, seed=count)
-        assert_close(module(x, *known), function(x, *known), rtol=2e-2, atol=2e-2)
+        w, of_columns, bias = known
+        factor, columns = factors(x, of_columns)
+        exact = (x.double() * factor) @ (w.double().T * columns) + bias
+        made = module(x, *known)
+        assert_close(made.double(), F.relu(exact), rtol=2e-2, atol=2e-2)
 
 
 def experts(x, w, v, ends):
