@@ -106,7 +106,7 @@ def test_waits_stand_where_they_stand_beside_torchs_products(function, patch, mo
     for module in ESTIMATES:
         monkeypatch.setattr(module, "get_gpu_dram_gbps", lambda: 3e3, raising=False)
         monkeypatch.setattr(module, "get_device_tflops", lambda dtype: 900.0, raising=False)
-    with config.patch(patch):
+    with config.patch({name: patch[name] for name in patch if name in config._config}):
         ours = steps(function, backend="tilewright", options={"device": "emulator"})
         assert ours == steps(function, backend="inductor")
 
