@@ -72,10 +72,6 @@ class Kernel:
             f"<kernel {self.manifest['entry']} of {self.manifest['target']}: {inputs} → {outputs}>"
         )
 
-    def __deepcopy__(self, _memo: Any) -> Kernel:
-        """Itself: a call changes nothing of it, and copies of a module share what they call."""
-        return self
-
     @property
     def manifest(self) -> Mapping[str, Any]:
         """The bundle's manifest (docs/manifest.md)."""
