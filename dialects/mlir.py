@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from .late_classes import ask_for_classes, leave_to_first_use
-
 
 class _LateNumpy(ModuleType):
     """numpy, imported when something of it is first asked for."""
@@ -47,8 +45,6 @@ def _bring_ir(package: str) -> None:
 try:
     _bring_ir("mlir")
     from mlir import ir, passmanager
-
-    leave_to_first_use("mlir.dialects")
     from mlir.dialects import _linalg_ops_gen as linalg_ops
     from mlir.dialects import (
         arith,
@@ -67,8 +63,6 @@ try:
 except ImportError:
     _bring_ir("torch_mlir")
     from torch_mlir import ir, passmanager  # of the extra `compiler`
-
-    leave_to_first_use("torch_mlir.dialects")
     from torch_mlir.dialects import _linalg_ops_gen as linalg_ops
     from torch_mlir.dialects import (
         arith,
@@ -86,8 +80,6 @@ except ImportError:
     PACKAGE = "torch-mlir"
 
 DIALECTS = arith.__name__.rpartition(".")[0]
-for each in (llvm, nvvm, math):
-    ask_for_classes(each)
 
 
 def _deferred(name: str) -> Any:
