@@ -80,6 +80,8 @@ from ..indices import linear_form
 from ..rings import used_shared_bytes
 
 CLUSTER, GRID = "cluster", "grid"
+PARTS_MAX = 65_535
+"""CTAs along z of a grid (CUDA programming guide, technical specifications)."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,9 @@ class SplitK:
         if products_of(store) > 1:
             require(kernel, legality.dual_split(target), "drop it", "split-k: ")
         if self.over == GRID:
+            if self.parts > PARTS_MAX:
+                rule = f"split-k: parts over the grid must be up to {PARTS_MAX}"
+                raise refused(kernel, f"{rule}, got {self.parts}; take fewer parts")
             return
         broken = legality.cluster_size(target, (1, 1), self.parts)
         cure = "take fewer parts" if target.cluster_max > 1 else "take over=grid"

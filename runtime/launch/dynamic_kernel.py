@@ -41,6 +41,8 @@ class DynamicKernel(Kernel):
         sizes = self._sizes_of(inputs)
         if self._is_traced():
             return self._in_graph(inputs, out)
+        if 0 in sizes:
+            self.arguments.check_sized(inputs, dict(zip(self._names, sizes, strict=True)))
         if 0 in sizes and self._names == (DEPTH,):
             return self.at(1)(*self._of_zeros(inputs), out=out, stream=stream)
         if 0 in sizes:
@@ -90,13 +92,13 @@ class DynamicKernel(Kernel):
         return shape[axis]
 
     def _of_zeros(self, inputs: Any) -> list[Any]:
-        """The arguments with one column of zeros along K where they have none."""
+        """The arguments with one column of zeros along K, where they have none."""
         given, places = list(inputs), self.arguments.places_of(DEPTH)
-        types = [each["dtype"] for each in self.manifest["tensors"] if DEPTH in each["shape"]]
-        for (index, axis, _), dtype in zip(places, types, strict=True):
-            shape = [*given[index].shape]
+        declared = [each for each in self.manifest["tensors"] if DEPTH in each["shape"]]
+        for (index, axis, _), tensor in zip(places, declared, strict=True):
+            value, shape = given[index], [*given[index].shape]
             shape[axis] = 1
-            given[index] = new_zeros(shape, dtype, given[index], self.arguments.names[index])
+            given[index] = new_zeros(shape, tensor["dtype"], value, self.arguments.names[index])
         return given
 
     def _nothing(self, inputs: Any, out: Any) -> Any:

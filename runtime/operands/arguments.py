@@ -14,10 +14,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..bundles.sizes import tensor_for
 from ..element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
 from ..errors import LaunchError
 from .copies import warn_of_copy
-from .results import new_output
+from .results import check_type, new_output
 from .tensors import check_dense, fits_strides, required_alignments
 
 
@@ -65,6 +66,19 @@ class Arguments:
             what = f"argument '{self.names[index]}'"
             raise LaunchError(f"{what}: shape must be {wanted}, got {got}")
         return value.swapaxes(-1, -2) if stack else value.T
+
+    def check_sized(self, values: Sequence[Any], sizes: Mapping[str, int]) -> None:
+        """Refuse arguments of other shapes or types than a kernel for these sizes has; raises
+        LaunchError. For calls that launch nothing, which nobody else looks at."""
+        for declared, (index, turned) in zip(self._declared, self._sources, strict=True):
+            value, wanted = values[index], tensor_for(declared, sizes)["shape"]
+            wanted = [*wanted[:-2], *wanted[:-3:-1]] if turned else wanted
+            got = list(getattr(value, "shape", wanted))
+            if got != wanted:
+                rule = f"tensor '{declared['name']}': shape must be {wanted}, got {got}"
+                raise self.explained(LaunchError(rule))
+            if is_torch(value) or type(value).__module__ == "numpy":
+                check_type(declared, value)
 
     def fitted(self, inputs: Sequence[Any], stream: int | None) -> tuple[Any, ...]:
         """The inputs, or copies of those that lie in memory as the kernel can't take them."""

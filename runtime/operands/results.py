@@ -46,18 +46,23 @@ def new_zeros(shape: Sequence[int], dtype: str, like: Any, name: str = "c") -> A
 
 def cleared(declared: Mapping[str, Any], out: Any) -> Any:
     """The output that a caller gave, set to zero; raises LaunchError where it is no such array."""
-    from .tensors import check_dtype
-
-    if is_torch(out):
-        check_dtype(declared, str(out.dtype), (TORCH_NAMES[declared["dtype"]],))
-    else:
-        name = str(getattr(out, "dtype", type(out).__name__))
-        check_dtype(declared, name, NUMPY_NAMES[declared["dtype"]])
+    check_type(declared, out)
     if list(out.shape) != declared["shape"]:
         rule = f"shape must be {declared['shape']}, got {list(out.shape)}"
         raise LaunchError(f"tensor '{declared['name']}': {rule}")
     out[...] = 0
     return out
+
+
+def check_type(declared: Mapping[str, Any], value: Any) -> None:
+    """Refuse an array of torch or numpy of another type; raises LaunchError."""
+    from .tensors import check_dtype
+
+    if is_torch(value):
+        check_dtype(declared, str(value.dtype), (TORCH_NAMES[declared["dtype"]],))
+    else:
+        name = str(getattr(value, "dtype", type(value).__name__))
+        check_dtype(declared, name, NUMPY_NAMES[declared["dtype"]])
 
 
 def written(out: Any) -> Any:

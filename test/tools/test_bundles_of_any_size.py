@@ -113,6 +113,7 @@ def test_torch_compiles_one_graph_for_all_sizes(bundles, name, shapes):
         ("m", (K,), None, f"argument 'a': must have rows and columns, got [{K}]"),
         ("m", (4, K), (5, N), f"tensor 'c': shape must be [4, {N}], got [5, {N}]"),
         ("m", (0, K), (5, N), f"tensor 'c': shape must be [0, {N}], got [5, {N}]"),
+        ("m", (0, 41), None, f"tensor 'a': shape must be [0, {K}], got [0, 41]"),
         ("batch", (2, M, 41), None, f"tensor 'a': shape must be [2, {M}, {K}], got [2, {M}, 41]"),
         ("batch", (3, M, K), None, f"tensor 'b': shape must be [3, {N}, {K}], got [2, {N}, {K}]"),
         ("batch", (M, K), None, f"argument 'a': must be a stack of matrices, got [{M}, {K}]"),
@@ -120,10 +121,7 @@ def test_torch_compiles_one_graph_for_all_sizes(bundles, name, shapes):
             *("batch", (2, M, K), (3, M, N)),
             f"tensor 'c': shape must be [2, {M}, {N}], got [3, {M}, {N}]",
         ),
-        (
-            *("batch", (0, M, K), (3, M, N)),
-            f"tensor 'c': shape must be [0, {M}, {N}], got [3, {M}, {N}]",
-        ),
+        ("batch", (0, M, K), None, f"tensor 'b': shape must be [0, {N}, {K}], got [2, {N}, {K}]"),
         ("both", (2, 9, 41), None, f"tensor 'a': shape must be [2, 9, {K}], got [2, 9, 41]"),
         ("both", (3, 9, K), None, f"tensor 'b': shape must be [3, {N}, {K}], got [2, {N}, {K}]"),
         ("both", (9, K), None, f"argument 'a': must be a stack of matrices, got [9, {K}]"),
@@ -137,6 +135,13 @@ def test_tensors_of_other_sizes_are_refused(bundles, name, a, out, said):
     with pytest.raises(LaunchError) as caught:
         load(bundles[name])(torch.zeros(a).bfloat16(), b, out=result)
     assert str(caught.value) == said
+
+
+def test_an_output_of_matrices_is_refused_where_there_are_none(bundles):
+    a, b = operands(0, M)
+    said = rf"tensor 'c': shape must be \[0, {M}, {N}\], got \[3, {M}, {N}\]"
+    with pytest.raises(LaunchError, match=said):
+        load(bundles["batch"])(a, b, out=torch.zeros(3, M, N, dtype=torch.bfloat16))
 
 
 def test_matrices_with_gaps_between_them_are_refused(bundles):

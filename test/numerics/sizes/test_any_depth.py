@@ -119,6 +119,29 @@ def test_no_depth_gives_zeros_through_the_epilogue(target):
     assert not out.any()
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "rule"),
+    [
+        ((0, M), (5, N), r"tensor 'b': shape must be \[40, 0\], got \[40, 5\]"),
+        ((5, M), (0, N), r"tensor 'b': shape must be \[40, 5\], got \[40, 0\]"),
+        ((0, M), (0, N + 1), r"tensor 'b': shape must be \[40, 0\], got \[41, 0\]"),
+        ((0, M), (0, N, 1), r"tensor 'b': shape must be \[40, 0\], got \[0, 40, 1\]"),
+    ],
+)
+def test_operands_of_another_k_are_refused_where_one_has_none(a, b, rule):
+    kernel = open_kernel(compiled("sm_90a", None))
+    given = [torch.ones(each, dtype=torch.bfloat16) for each in (a, b)]
+    with pytest.raises(LaunchError, match=rule):
+        kernel(given[0].T, given[1].T if given[1].dim() == 2 else given[1])
+
+
+def test_operands_of_another_type_are_refused_where_they_have_no_k():
+    kernel = open_kernel(compiled("sm_90a", None))
+    a, b = torch.ones(0, M, dtype=torch.bfloat16), torch.ones(0, N, dtype=torch.float16)
+    with pytest.raises(LaunchError, match=r"tensor 'b': must be torch\.bfloat16"):
+        kernel(a.T, b.T)
+
+
 def test_an_epilogue_comes_with_any_depth():
     spec = MatmulSpec(M, N, 256, a_major="m", b_major="n", dynamic_k=True)
     made = compile_matmul(from_text(spec.mlir_text(EPILOGUE)), target="sm_90a")

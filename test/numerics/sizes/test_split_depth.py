@@ -133,6 +133,13 @@ def test_a_call_takes_the_kernel_of_its_depth(target):
         torch.testing.assert_close(got, wanted, rtol=2e-2, atol=2e-2)
 
 
+def test_more_parts_than_a_grid_has_are_refused():
+    pipeline = f"{BY_TMA},split-k{{parts=65536 over=grid}}"
+    rule = "split-k: parts over the grid must be up to 65535, got 65536; take fewer parts"
+    with pytest.raises(CompileError, match=rule):
+        compile_matmul(spec_of(), target="sm_90a", pipeline=pipeline)
+
+
 @pytest.mark.parametrize(
     ("written", "instead", "rule"),
     [
