@@ -60,19 +60,25 @@ def _linear(scale: Any, rows: int, blocks: int) -> Any:
     return atoms.permute(0, 3, 2, 1, 4).reshape(shape)[:rows, :blocks]
 
 
+SCALED_MM: Any = None
+"""The product with recipes, which torch 2.9 does not have."""
+if hasattr(torch, "_scaled_mm_v2"):
+    SCALED_MM = torch.ops.aten._scaled_mm_v2.default
+
+
 class BlocksBeforeExport(TorchFunctionMode):
     """Takes products by blocks before torch asks for their shapes: of mxfp4 it asks for half as
     many scales as there are, and of linear scales for atoms (torch/_meta_registrations.py)."""
 
-    def __init__(self, product: Callable[..., Any]) -> None:
+    def __init__(self, product: Callable[..., Any] | None) -> None:
         super().__init__()
         self.product = product
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        known = (torch._scaled_mm_v2, torch.ops.aten._scaled_mm_v2.default)
-        if function in known and set(BY_BLOCKS) & {*args[3], *args[6]}:
+        is_one = SCALED_MM is not None and function in (torch._scaled_mm_v2, SCALED_MM)
+        if is_one and set(BY_BLOCKS) & {*args[3], *args[6]}:
             function = self.product
         return function(*args, **(kwargs or {}))
 

@@ -126,13 +126,13 @@ def _linalg(
     sizes: Sizes | None = None,
 ) -> str:
     from ...dialects.mlir import linalg_of_torch
-    from .torch_blocks import STAND_INS, BlocksBeforeExport, by_elements
+    from .torch_blocks import SCALED_MM, STAND_INS, BlocksBeforeExport, by_elements
     from .torch_operators import decompositions, of_modules
-    from .torch_scaled import SCALED_MM, scaled_operators
+    from .torch_scaled import scaled_operators
 
     table = decompositions() | of_modules() | scaled_operators(asked)
     elements = by_elements(values)
-    with BlocksBeforeExport(table[SCALED_MM]):
+    with BlocksBeforeExport(table.get(SCALED_MM)):
         given = {} if sizes is None else {"dynamic_shapes": _of_values(sizes, len(values))}
         text = linalg_of_torch(module, *elements, decompositions=table, **given)
     _check_dialects(text)

@@ -16,10 +16,9 @@ from typing import Any
 import torch
 
 from ...dialects.errors import CompileError
-from .torch_blocks import BY_BLOCKS, spread
+from .torch_blocks import BY_BLOCKS, SCALED_MM, spread
 
 aten: Any = torch.ops.aten
-SCALED_MM = aten._scaled_mm_v2.default
 TENSOR_WISE, ROW_WISE = 0, 1
 EXACT_SUMS, OF_BLOCKS = "exact sums", "scales of blocks"
 FLOATS = (torch.float8_e4m3fn, torch.float8_e5m2)
@@ -66,7 +65,7 @@ def scaled_operators(asked: set[str]) -> dict[Any, Callable[..., Any]]:
         wide = wide if bias is None else wide + bias.float()
         return wide.to(out_dtype)
 
-    return {aten._scaled_mm.default: first, SCALED_MM: second}
+    return {aten._scaled_mm.default: first, **({SCALED_MM: second} if SCALED_MM else {})}
 
 
 def _side(

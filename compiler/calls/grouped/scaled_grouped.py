@@ -87,7 +87,7 @@ def scaled_grouped_mm(
     how = How(result_type(output_dtype), chip, pipeline or "", preset or "")
     a = Scaled(mat_a, *_lists("a", scale_a, scale_recipe_a, swizzle_a))
     b = Scaled(mat_b, *_lists("b", scale_b, scale_recipe_b, swizzle_b))
-    if a.has_blocks or b.has_blocks:
+    if a.has_blocks() or b.has_blocks():
         if rows is not None:
             raise refused("rows must be None with scales of blocks", "some; copy the rows")
         return _by_blocks(a, b, offs, how, check_offsets)
@@ -109,7 +109,6 @@ class Scaled(NamedTuple):
     recipes: list[str]
     swizzles: list[Any]
 
-    @property
     def has_blocks(self) -> bool:
         """Whether a scale is that of a block."""
         return any(each in BLOCK_RECIPES for each in self.recipes)
@@ -151,7 +150,7 @@ def _by_blocks(a: Scaled, b: Scaled, offs: Any, how: How, check_offsets: bool) -
         raise refused("K must not be grouped with scales of blocks", "two matrices; widen them")
     if (offs is None) != (ranks == (3, 3)):
         raise refused("offs must be None for two stacks, and given else", offs)
-    if not (a.has_blocks and b.has_blocks):
+    if not (a.has_blocks() and b.has_blocks()):
         got = f"{a.recipes} and {b.recipes}"
         raise refused("both operands must have scales of blocks", got)
     if any(is_seen_by_torch(each, each) for each in (a.matrix, b.matrix)):
