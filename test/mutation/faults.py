@@ -19,6 +19,7 @@ from gpu_faults import NAMES
 from graph_faults import GRAPHS, RECIPES
 from group_faults import GROUPS, LEVEL, OF_ANY_ROWS
 from input_faults import INPUTS
+from keeping_faults import KEEPING
 from lane_faults import LANES
 from launch_faults import LAUNCHES
 from meeting_faults import MEETINGS
@@ -456,4 +457,5 @@ FAULTS = [
     *DEPTHS,
     *LEFT_OUT,
     *SHIPPED,
+    *KEEPING,
 ]
