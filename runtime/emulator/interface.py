@@ -200,6 +200,7 @@ class Warp(Protocol):
     split: Any
     splits: list[Any]
     parked: bool
+    ran: bool
 
     @property
     def launch(self) -> Launch: ...

@@ -151,6 +151,15 @@ def test_shares_of_several_processes_give_up_as_soon():
     assert stuck(body, workers=2).category == "deadlock"
 
 
+def test_a_long_stretch_that_is_no_jump_repeats_nothing():
+    """It runs at once, and then the warp stands still for as many instructions."""
+    stretch = "\n".join(f"add.u32 %q{n % 128}, %r{n % 2}, %r5;" for n in range(384))
+    count = loop(stretch, "setp.eq.u32 %p1, %r2, 200;", "add.u32 %r2, %r2, 1;")
+    body = f".reg .b32 %q<128>; mov.u32 %r2, 0;\n{count}"
+    report = launch(HEAD + body + "}", "k", grid=2, block=64, params=[np.zeros(8, np.uint32)])
+    assert report.steps > 10 * QUIET_STEPS
+
+
 def test_a_loop_that_counts_its_rounds_ends_by_itself():
     body = loop("add.u32 %r2, %r2, 1;", "setp.eq.u32 %p1, %r2, 6000;")
     report = launch(HEAD.replace("%r5, 0;", "%r5, 0; mov.u32 %r2, 0;") + body + "}", "k", grid=1,

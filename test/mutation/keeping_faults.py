@@ -1,4 +1,4 @@
-"""Planted faults in what keeps files and processes: entries of the cache, bundles, locks, signals."""
+"""Planted faults in what keeps files and processes: the cache, bundles, locks, signals."""
 
 from __future__ import annotations
 

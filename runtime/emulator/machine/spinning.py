@@ -80,7 +80,9 @@ class Spinning:
 
     def found(self, warp: Warp, running: list[Warp]) -> bool:
         """A warp has run for a quantum, and the look is not over: whether this shows that nothing
-        happens any more."""
+        happens any more. One that only counts what ran before shows nothing."""
+        if not warp.ran:
+            return False
         quantum = self._quanta[warp] = self._quanta.get(warp, 0) + 1
         first = self._states.setdefault(warp, {}).setdefault(_state(warp), quantum)
         if quantum - first >= (APART if len(warp.splits) > 1 else 1):

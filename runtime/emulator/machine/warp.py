@@ -64,7 +64,7 @@ class Warp(StateBag):
     index: the warp's number in its CTA; live: lanes not exited, as a 32-bit integer;
     split: the one that runs now; `split.mask` are its lanes before the guard; _lone: its lane, if
     it has but one; _focused: the mask of which that is known; undefined: which registers are, None
-    as long as none is.
+    as long as none is; ran: whether the last quantum was more than the rest of a stretch.
     """
 
     def __init__(self, cta: Cta, index: int, mask: np.ndarray):
@@ -85,7 +85,7 @@ class Warp(StateBag):
         self._focused: np.ndarray | None = None
         self._watching = False
         self._quanta = 0
-        self._ahead = 0
+        self._ahead, self.ran = 0, False
         self.undefined = of_new_warp(self)
         self.launch.events.warp_started(self)
 
@@ -103,7 +103,7 @@ class Warp(StateBag):
         counts against the next one.
         """
         left = budget - self._ahead
-        self._ahead = 0
+        self._ahead, self.ran = 0, left > 0
         code, stretches = self._code()
         counts, regs = self.launch.counts, self.regs
         split = self._begin_quantum()
