@@ -225,3 +225,27 @@ def test_syntax_errors_say_where_and_what_was_expected(text, message):
     with pytest.raises(PtxSyntaxError) as caught:
         parse(text)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1, 2, 0, 3", [1, 2, 0, 3]),
+        ("1, 010, 0x10, 5U, 6, 7", [1, 8, 16, 5, 6, 7]),
+        ("4, -1, 2, 2+3, 6", [4, -1, 2, 5, 6]),
+        ("9999999999999999999, 18446744073709551615, 1, 2", [10**19 - 1, 2**64 - 1, 1, 2]),
+        ("1", [1]),
+    ],
+)
+def test_tables_of_integers_are_read_in_their_order(text, values):
+    module = parse(f"{HEADER}.global .b64 table[8] = {{{text}}};\n")
+    (table,) = module.variables
+    assert [each.value for each in table.initializer] == values
+
+
+@pytest.mark.parametrize(
+    "text", ["1, 2, ,", "1, 2 3", "1, 2, 99999999999999999999, 3", "1, 2, 09, 3"]
+)
+def test_tables_of_what_is_no_integer_are_refused(text):
+    with pytest.raises(PtxSyntaxError):
+        parse(f"{HEADER}.global .b64 table[8] = {{{text}}};\n")

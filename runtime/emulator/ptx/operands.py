@@ -13,6 +13,8 @@ WARP_SZ = 32
 CASTS = (".s64", ".u64")
 """Of constant expressions; the arithmetic is that of 64 bits in both."""
 INTEGER_BITS = 64
+DECIMAL_DIGITS = 20
+"""A decimal integer of fewer has at most 64 bits."""
 SHOWN_CHARACTERS = 60
 MAX_TEXT = 2000
 """Characters of an instruction that messages show: tcgen05.ld of 128 registers has 900."""
@@ -279,9 +281,28 @@ class TokenStream:
             return [self._initial_value()]
         values = []
         while not self.accept("}"):
+            values += self._decimals()
             values += self.initializer()
             if self.text != "}":
                 self.expect(",", "`,` or `}`")
+        return values
+
+    def _decimals(self) -> list[syntax.Initial]:
+        """Plain decimal integers with a comma and another number behind, at once: modules have
+        tables of 200,000 of them."""
+        tokens, at, values = self._tokens, self._at, []
+        while (
+            tokens[at][0] == "number"
+            and (text := tokens[at][1]).isdecimal()
+            and len(text) < DECIMAL_DIGITS
+            and (text[0] != "0" or text == "0")
+            and tokens[at + 1][1] == ","
+            and tokens[at + 2][0] == "number"
+        ):
+            values.append(syntax.Integer(int(text)))
+            at += 2
+        self._at = at
+        self.kind, self.text, self.offset = tokens[at]
         return values
 
     def _initial_value(self) -> syntax.Initial:
