@@ -13,7 +13,6 @@ from tilewright.compiler.schedule import tile_extents
 from tilewright.compiler.schedule.search import choice
 from tilewright.dialects.mma_units import REGISTERS
 
-
 BY_RECIPES = [
     "groups/test_grouped_blocks.py",
     "groups/test_scaled_grouped_mm.py",
