@@ -14,6 +14,7 @@ from ..again import NOTHING
 from ..bundles.bundle import Bundle
 from ..bundles.manifest import in_order, offsets_of, operands, second_b, workspaces
 from ..errors import DeviceError
+from ..group_sizes import ORDER
 from ..locks import shared_lock
 from ..operands.tensors import BoundTensor, bind_all
 
@@ -127,8 +128,11 @@ class Workspace:
 
 
 def _results(manifest: Mapping[str, Any], bound: Mapping[str, BoundTensor]) -> list[np.ndarray]:
-    """What the kernel writes all of: outputs, but for the rows behind the last group."""
+    """What the kernel writes all of: outputs, but for the rows behind the last group, and for
+    groups that an order leaves out."""
     outputs = [_elements(each) for each in bound.values() if each.declared["role"] == "output"]
+    if ORDER in bound and not _names_each(bound[ORDER].memory):
+        return []
     offsets = offsets_of(manifest)
     if offsets is None or outputs[0].ndim == 3:  # or K is in groups, each with a matrix of c
         return outputs
@@ -136,6 +140,11 @@ def _results(manifest: Mapping[str, Any], bound: Mapping[str, BoundTensor]) -> l
     if np.any(np.diff(ends, prepend=0) < 0) or ends[-1] > len(outputs[0]):
         return []
     return [each[: ends[-1]] for each in outputs]
+
+
+def _names_each(order: np.ndarray) -> bool:
+    """Whether an order of groups names each; a number that is too large counts as the last one."""
+    return len(np.unique(np.minimum(order, order.size - 1))) == order.size
 
 
 def _needed(manifest: Mapping[str, Any], bound: Mapping[str, BoundTensor]) -> list[np.ndarray]:
