@@ -30,7 +30,11 @@ def verify_ring(op: Any, slots: set[int]) -> bool:
     ring, memory = op.ring.type, op.memory
     if not isinstance(ring, RingType):
         return refuse(op, f"must give a ring, got {ring}")
-    slots = slots | {memory.owner.opview.slots.value}
+    owner = memory.owner
+    planned = None if isinstance(owner, ir.Block) else getattr(owner.opview, "slots", None)
+    if planned is None:
+        return refuse(op, f"memory must be that of an op with slots, got {memory.type}")
+    slots = slots | {planned.value}
     if slots != {ring.stages}:
         return refuse(op, f"all parts must have {ring.stages} slots, got {sorted(slots)}")
     if memory.type not in (ring.slot, *ring.tiles[:1]):

@@ -33,6 +33,19 @@ def share_barriers(line):
     return re.sub(r'"sm.ring"\((%\w+), %\w+,', r'"sm.ring"(\1, \1,', line)
 
 
+def of_an_argument(lines):
+    """A ring whose slots would be those of an operand in global memory."""
+    name, type_ = re.search(r"\^bb0\((%\w+): (memref<[^>]*>)", first("^bb0(", lines)).groups()
+    planned = first('"sm.slot_memory"', lines)
+    memory, slot = planned.split(" = ")[0].strip(), planned.split(" -> ")[1].strip()
+    return [
+        line.replace(f"{memory})", f"{name})").replace(f"{slot}) ->", f"{type_}) ->")
+        if line == first('"sm.ring"(', lines)
+        else line
+        for line in lines
+    ]
+
+
 ROWS = {
     "more than a CTA can have": (
         change("sm.shared_memory", "bytes", 232449),
@@ -98,6 +111,10 @@ ROWS = {
     "slots that the ring does not have": (
         change("sm.slot_memory", "slots", 3),
         "sm.ring: all parts must have 2 slots, got [2, 3]",
+    ),
+    "slots that are no memory's of the CTA": (
+        of_an_argument,
+        "sm.ring: memory must be that of an op with slots, got memref<300x320xbf16, 1>",
     ),
     "more slots under way than there are": (
         change("sm.ring", "under_way", 2),
