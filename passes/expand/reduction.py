@@ -101,6 +101,14 @@ class Partials:
         """Whether a row of the tile is one of C; None where all are."""
         return None if self.whole else less(self.row_of_c(row), rows_of(self.store.view))
 
+    def any_inside(self) -> ir.Value | None:
+        """Whether the tile has a row of C; None where each has.
+
+        CTAs that fill up a cluster may have a tile behind the last row, of which nobody writes.
+        """
+        fills_up = any(size > 1 for size in integers_of(self.kernel.cluster)[:2])
+        return self.inside(constant(0)) if fills_up else None
+
     def write(
         self, values: ir.Value, row: ir.Value, column: ir.Value, neighbours: int, every: int
     ) -> None:
@@ -169,7 +177,7 @@ def expand_gathered_store(kernel: KernelOp, store: GatheredStoreOp, target: Targ
         team.meet()
         last = sm.CountArrivalOp.of(word, team.leader, parts=parts).last
         ConvergeOp()
-        with when(team.any(last)):
+        with when(both(team.any(last), partials.any_inside())):
             _store_sums(partials, Share(parts, partial(_read_parts, partials, parts)))
     store.operation.erase()
 

@@ -41,6 +41,14 @@ def test_every_part_reaches_every_element(check_matmul, target, end, tile, shape
     assert (compiled.manifest["grid"][2], compiled.manifest["cluster"][2]) == (3, 1)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_ctas_that_fill_up_a_cluster_add_nothing_up(check_matmul, target):
+    """Nobody has written sums of the tile behind the last row."""
+    text = pipeline("64x32x64", 2, "2x1")
+    compiled, _ = check_matmul(MatmulSpec(40, 40, 184), pipeline=text, target=target)
+    assert compiled.manifest["grid"] == [2, 2, 2]
+
+
 @pytest.mark.parametrize("tile", ["64x32x64", "128x64x64"])
 def test_pairs_of_ctas_have_parts_of_k(check_matmul, tile):
     end = f",clustering{{shape=2x1 pair=true}},{ROLES}"

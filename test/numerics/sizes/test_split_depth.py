@@ -36,7 +36,7 @@ FULL = [
     ("sm_90a", f"tiling{{tile=64x24x64}},copy-insertion,split-k{{parts=3 over=grid}},{ROLES}"),
     (
         "sm_100a",
-        "tiling{tile=64x32x64},tma-insertion,swizzle-selection,split-k{parts=3 over=grid},"
+        "tiling{tile=128x32x64},tma-insertion,swizzle-selection,split-k{parts=3 over=grid},"
         f"clustering{{shape=2x1 pair=true}},{ROLES}",
     ),
     ("sm_100a", f"{BY_TMA},split-k{{parts=4 over=cluster}},{ROLES}"),
