@@ -4,6 +4,7 @@
     report              what was done with each product, and why
     replace             a model whose linear layers multiply by our kernels, in place
     export, load        a model as a program with its kernels, which runs without the compiler
+    register_operators  let torch read a program of its own that has operators of ours
 
 `torch.compile(model, backend="tilewright")` needs none of them. torch is imported at the first
 call.
@@ -18,7 +19,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .compiler.inductor.report import Report
 
-__all__ = ["disable", "enable", "export", "load", "replace", "report"]
+__all__ = ["disable", "enable", "export", "load", "register_operators", "replace", "report"]
+
+OPERATORS = (
+    "compiler.calls.dense.matmul_operator",
+    "compiler.calls.grouped.grouped_operator",
+    "compiler.calls.layers.linear_operator",
+    "compiler.calls.weights.weight_operator",
+    "compiler.inductor.operator",
+    "runtime.launch.torch_op",
+)
 
 
 def enable(**options: Any) -> None:
@@ -91,3 +101,16 @@ def load(path: str | Path) -> Any:
     from .runtime.launch.program import load_program
 
     return load_program(path)
+
+
+def register_operators() -> None:
+    """Make torch know our operators, which it otherwise does from the first call on.
+
+    `torch.export.load` of a program with `matmul` in it needs them, where nothing has multiplied.
+
+    Raises ModuleNotFoundError, with the extra to install, where there is no compiler.
+    """
+    from .runtime.extras import home_of
+
+    for module in OPERATORS:
+        home_of(f"{__package__}.{module}")

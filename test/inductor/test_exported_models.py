@@ -33,6 +33,14 @@ for folder in sys.argv[1:]:
     torch.save([model(each) for each in torch.load(f"{folder}.in")], f"{folder}.out")
 """
 
+LOADED_BY_TORCH = """
+import pathlib, sys, torch, tilewright
+tilewright.torch.register_operators()
+folder = pathlib.Path(sys.argv[1])
+made = torch.export.load(folder / "program.pt2").module()(*torch.load(folder / "inputs"))
+torch.save(made, folder / "made")
+"""
+
 
 class Layer(nn.Module):
     def __init__(self):
@@ -285,3 +293,28 @@ def test_linear_layers_are_replaced_by_either_name():
     assert only is model and type(model[0]) is nn.Linear
     assert type(model[2]) is tilewright.nn.Linear
     assert type(tilewright.nn.replace(model)[0]) is tilewright.nn.Linear
+
+
+class Products(nn.Module):
+    """Operators of ours that a model calls itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(2, 48, 64).bfloat16())
+
+    def forward(self, x, ends):
+        return tilewright.matmul(x, self.w[0]) + tilewright.grouped_mm(x, self.w.mT, offs=ends)
+
+
+def test_another_process_loads_what_torch_itself_has_saved(tmp_path):
+    torch.manual_seed(4)
+    model, inputs = Products(), (torch.randn(9, 64).bfloat16(), torch.tensor([4, 9]).int())
+    program = torch.export.export(model, inputs)
+    used = {str(node.target) for node in program.graph.nodes if "tilewright" in str(node.target)}
+    assert used >= {"tilewright.grouped.default", "tilewright.matmul.default"}
+    torch.export.save(program, tmp_path / "program.pt2")
+    torch.save(inputs, tmp_path / "inputs")
+    command = [sys.executable, "-c", LOADED_BY_TORCH, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert torch.load(tmp_path / "made").equal(model(*inputs))
