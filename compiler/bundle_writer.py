@@ -6,6 +6,7 @@ import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -65,12 +66,19 @@ def write_entry(path: Path, bundle: Bundle, mode: int) -> Bundle:
 
 def read_entry(path: Path) -> Bundle:
     """Read what `write_entry` wrote there; BundleError where it was written at another place."""
-    bundle = read_bundle(path)
-    with zipfile.ZipFile(path) as archive:
-        own = archive.read(OWN_NAME).decode() if OWN_NAME in archive.namelist() else "none"
+    bundle, own = read_bundle(path), _own_name(path)
     if own != path.name:
         raise BundleError(f"{path}: must be the kernel of that name, got '{own}'; remove it")
     return bundle
+
+
+def _own_name(path: Path) -> str:
+    """The name that an entry holds, or why it holds none."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(OWN_NAME).decode() if OWN_NAME in archive.namelist() else "none"
+    except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeError):
+        return "a torn one"
 
 
 def write_again(path: str | Path, bundle: Bundle) -> None:
@@ -149,13 +157,21 @@ def _strange_name(path: Path) -> str | None:
     """What lies in a folder or zip that is no bundle's; a manifest alone may be anybody's."""
     if path.is_dir():
         names = sorted(each.name for each in path.iterdir())
-    elif path.is_file() and zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
     else:
-        return None
+        names = _names_in_zip(path)
     strange = next((name for name in names if not _OURS.fullmatch(name)), None)
     return MANIFEST_NAME if names == [MANIFEST_NAME] else strange
+
+
+def _names_in_zip(path: Path) -> list[str]:
+    """None where there is no file, or it is damaged."""
+    if not path.is_file():
+        return []
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except (zipfile.BadZipFile, UnicodeError):
+        return []
 
 
 def as_bundle(compiled: Compiled, output: str | Path | None = None) -> Bundle:
@@ -173,6 +189,8 @@ def as_bundle(compiled: Compiled, output: str | Path | None = None) -> Bundle:
 
 def _is_zip_or_empty(path: Path) -> bool:
     """Whether a file may be an older bundle, be it damaged."""
+    if not path.is_file():  # a pipe, from which a read would wait
+        return False
     with path.open("rb") as file:
         return file.read(len(ZIP_MAGIC)) in (b"", ZIP_MAGIC)
 

@@ -15,6 +15,7 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 from ...dialects.errors import CompileError
+from ...dialects.target import find_target
 from ..spec import MatmulSpec
 from .describe import Estimate
 from .report import REPORT, Row
@@ -137,12 +138,13 @@ def _row(written: dict[str, Any]) -> Row:
         raise TypeError(f"{wrong[0]} of {given[wrong[0]]!r}")
     given["sizes"] = tuple(given["sizes"])
     if spec is not None:
+        find_target(chip)  # or it is refused
         given["estimate"] = Estimate(_spec(spec), chip)
     return Row(**given, cached=True)
 
 
 def _spec(written: dict[str, Any]) -> MatmulSpec:
-    return MatmulSpec(**{name: tuples(value) for name, value in written.items()})
+    return MatmulSpec(**{name: tuples(value) for name, value in dict(written).items()})
 
 
 def tuples(value: Any) -> Any:

@@ -57,7 +57,7 @@ class Kernel:
 
     def __reduce__(self) -> Any:
         """A copy, also in another process, is loaded from the same bundle."""
-        return Kernel, (self.bundle, self._place, self._copies)
+        return type(self), (self.bundle, self._place, self._copies)
 
     def __repr__(self) -> str:
         inputs, outputs = (

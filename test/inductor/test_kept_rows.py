@@ -68,6 +68,8 @@ def test_a_recipe_without_rows_enters_none(rows):
         lambda written: written.update(reason="\x1b[2J"),
         lambda written: written.update(estimate=[{"m": 1}, "sm_90a"]),
         lambda written: written.update(estimate=3),
+        lambda written: written.update(estimate=[3, "sm_90a"]),
+        lambda written: written["estimate"].__setitem__(1, "sm_1"),
         lambda written: written["estimate"][0].update(m=-1),
     ],
 )

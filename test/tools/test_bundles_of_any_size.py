@@ -1,6 +1,7 @@
 """A bundle of any M, any batch, both, or any K, from the command line to calls of other sizes."""
 
 import copy
+import pickle
 from dataclasses import dataclass
 
 import pytest
@@ -142,6 +143,12 @@ def test_an_output_of_matrices_is_refused_where_there_are_none(bundles):
     said = rf"tensor 'c': shape must be \[0, {M}, {N}\], got \[3, {M}, {N}\]"
     with pytest.raises(LaunchError, match=said):
         load(bundles["batch"])(a, b, out=torch.zeros(3, M, N, dtype=torch.bfloat16))
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_a_copy_of_a_kernel_takes_any_size_too(bundles, again):
+    kernel, (a, b) = load(bundles["batch"]), operands(2, M)
+    assert torch.equal(again(kernel)(a, b), kernel(a, b))
 
 
 def test_matrices_with_gaps_between_them_are_refused(bundles):

@@ -33,6 +33,13 @@ def test_a_file_that_is_no_bundle_is_not_replaced_by_one(tmp_path, tilewright):
     assert (tmp_path / "thesis.zip").read_text() == "three years"
 
 
+def test_a_pipe_is_no_bundle_and_nobody_waits_for_it(tmp_path, tilewright):
+    os.mkfifo(tmp_path / "pipe.zip")
+    found = tilewright("compile", *SPEC, "--emit", "bundle", "-o", tmp_path / "pipe.zip")
+    rule = "only a bundle can be replaced, got a file; choose another path"
+    assert (found.status, found.err) == (1, f"error: {tmp_path / 'pipe.zip'}: {rule}\n")
+
+
 @pytest.mark.parametrize("command", [["compile", "--emit", "bundle"], ["run"]])
 def test_a_place_of_others_is_refused_before_the_work(command, tmp_path, tilewright, monkeypatch):
     monkeypatch.setattr(driver, "compile_matmul", None)
@@ -50,7 +57,8 @@ def test_a_folder_that_is_a_file_is_said_to_be_one(tmp_path, tilewright):
 
 
 def test_an_empty_file_and_a_damaged_bundle_are_replaced(tmp_path, tilewright):
-    for content in (b"", b"PK damaged"):
+    in_its_directory = b"PK" + b"\0" * 44 + b"PK\5\6" + b"\0" * 4 + b"\1\0\1\0\x2e" + b"\0" * 9
+    for content in (b"", b"PK damaged", in_its_directory):
         (tmp_path / "k.zip").write_bytes(content)
         assert (
             tilewright("compile", *SPEC, "--emit", "bundle", "-o", tmp_path / "k.zip").status == 0

@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from tilewright.compiler.bundle_writer import read_entry
+from tilewright.compiler.bundle_writer import OWN_NAME, read_entry
 from tilewright.compiler.calls.kernels import kernel_cache
 from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle, describe_request, digest
 from tilewright.compiler.spec import MatmulSpec
@@ -270,3 +270,17 @@ def test_an_entry_in_the_place_of_another_is_told_and_replaced(folder, compilati
         read_entry(other)
     with pytest.warns(UserWarning, match=f"{other.name}: must be the kernel of that name"):
         assert kernel_cache._entry(other) is None
+
+
+def test_an_entry_whose_name_is_torn_is_told_and_replaced(folder, compilations):
+    """No hash of the bundle's covers it."""
+    find()
+    (entry,) = folder.iterdir()
+    content = entry.read_bytes()
+    at = content.index(OWN_NAME.encode()) + len(OWN_NAME)
+    entry.write_bytes(content[:at] + bytes(8) + content[at + 8 :])
+    with pytest.warns(UserWarning, match="must be the kernel of that name, got 'a torn one'"):
+        find()
+    assert compilations == [SPEC, SPEC]
+    find()
+    assert compilations == [SPEC, SPEC]
