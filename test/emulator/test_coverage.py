@@ -58,6 +58,13 @@ def test_an_element_of_an_output_that_is_never_written_is_an_error(workers):
     )
 
 
+def test_an_element_of_which_some_bytes_are_written_is_not_written():
+    some = "st.global.b32 [%out], %value;\n  @!%most st.global.b8 [%out], %value;"
+    kernel = one_left_out("st.global.b32").replace("st.global.b32 [%out], %value;", some)
+    with pytest.raises(Trap, match=r"unwritten-output: .* 1 of 128 elements, \[1, 5\] first"):
+        run(kernel, outputs=True)
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_single_elements_beside_others_are_told_of_any_array(workers):
     (warning,) = run(one_left_out("st.global.b32"), workers=workers)
