@@ -161,6 +161,22 @@ def test_an_array_that_is_not_passed_is_refused():
         launch(KERNEL, "k", grid=ROWS, block=COLUMNS, params=[source, out], outputs=[source.copy()])
 
 
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [(5, "int"), ([5], "int in it"), (np.zeros(4), "ndarray"), (["out"], "str in it")],
+)
+def test_what_is_no_list_of_arrays_is_refused(given, got):
+    with pytest.raises(LaunchError, match=f"scratch: must be a list of numpy arrays, got {got}"):
+        launch(KERNEL, "k", grid=1, block=1, params=[0, 0], scratch=given)
+
+
+def test_an_array_that_is_not_passed_is_refused_before_anything_runs():
+    source, out = (np.ones((ROWS, COLUMNS), np.uint32) for _ in range(2))
+    with pytest.raises(LaunchError, match="must be arrays that are passed"):
+        launch(KERNEL, "k", grid=ROWS, block=COLUMNS, params=[source * 2, out], inputs=[source])
+    assert (out == 1).all()
+
+
 BOXES = """.version 8.0
 .target sm_90a
 .address_size 64

@@ -234,3 +234,25 @@ def test_a_flag_that_is_set_for_a_moment_may_be_seen(seed):
     report = launch(HEAD + body + "}", "k", grid=2, block=1, params=[np.zeros(8, np.uint32)],
                     seed=seed)  # fmt: skip
     assert report.steps > 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_wait_that_may_end_by_its_time_limit_lets_others_go_on(seed):
+    """Warp 1 gives a wait up, as try_wait allows, and sets what warp 0 asks for"""
+    body = "  setp.ne.u32 %p2, %r1, 0;\n  @!%p2 mbarrier.init.shared::cta.b64 [full], 1;\n"
+    body += "  bar.sync 0;\n  setp.lt.u32 %p0, %r1, 32;\n  @%p0 bra SPIN;\n"
+    body += "  mbarrier.try_wait.parity.shared::cta.b64 %p3, [full], 0;\n"
+    body += "  @!%p3 st.release.gpu.global.u32 [%flags+4], 1;\n  ret;\n" + loop(ASKS["acquire"])
+    flags = np.zeros(8, np.uint32)
+    launch(HEAD + body + "}", "k", grid=1, block=64, params=[flags], seed=seed, max_steps=MANY)
+    assert flags[1] == 1
+
+
+def test_a_loop_that_asks_for_a_coarse_time_ends_by_itself():
+    """Of which a register keeps the upper bits alone"""
+    read = "mov.u64 {}, %globaltimer; shr.u64 {}, {}, 16;"
+    body = f"  {read.format(*['%d2'] * 3)}\n"
+    body += loop(read.format(*["%d1"] * 3), "setp.ne.u64 %p1, %d1, %d2;")
+    report = launch(HEAD + body + "}", "k", grid=1, block=32, params=[np.zeros(8, np.uint32)],
+                    max_steps=MANY)  # fmt: skip
+    assert report.steps > QUIET_STEPS

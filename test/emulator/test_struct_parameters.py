@@ -107,6 +107,14 @@ def test_what_is_no_pointer_is_named():
     assert str(caught.value) == f"parameter 0 (pointers), pointer 0: {rule}"
 
 
+@pytest.mark.parametrize("kind", [PointerArray, TensorMapArray])
+def test_what_is_no_list_of_pointers_or_maps_is_named(kind):
+    with pytest.raises(LaunchError) as caught:
+        launch(ADD_UP, "add_up", grid=1, block=32, params=[kind(3), 1])
+    rule = f"{kind.__name__} must be of a list, got int"
+    assert str(caught.value) == f"parameter 0 (pointers): {rule}"
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

@@ -4,6 +4,7 @@ whose rows it has, and what does not fit together is refused."""
 import copy
 import json
 import os
+import pickle
 import zipfile
 from dataclasses import replace
 
@@ -64,6 +65,17 @@ def operands(m: int) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(m)
     a, b = (torch.randn(rows, K, generator=generator) for rows in (m, N))
     return a.bfloat16(), b.bfloat16()
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))]
+)
+def test_a_copy_takes_any_rows_too(again, kernels):
+    kernel = load(several(kernels), "emulator")
+    found = again(kernel)
+    assert type(found) is type(kernel)
+    for m in (3, 20):
+        assert torch.equal(found(*operands(m)), kernel(*operands(m)))
 
 
 def test_kernels_come_back_as_they_were_written(path, kernels):

@@ -88,6 +88,9 @@ class Coverage(Listener):
         for region in self._launch.arrays.regions:
             self._marks[region] = Marks(self._launch, region)
             region.watch(self._marks[region])
+        arrays = self._launch.arrays
+        for array in (*arrays.outputs, *arrays.inputs, *arrays.scratch):
+            arrays.region_of(array)
 
     def finished(self) -> None:
         arrays = self._launch.arrays

@@ -113,6 +113,7 @@ class Im2colMap(TensorMap):
         swizzle: str | int = "none", l2_promotion: str | int = "none",
         oob_fill: str | int = "zero", offset: int = 0,
     ):  # fmt: skip
+        dims = integers("globalDim", dims)
         box = (channels, *(1 for _ in dims[1:]))
         super().__init__(array, dtype, dims, strides, box, element_strides, interleave, swizzle,
                          l2_promotion, oob_fill, offset)  # fmt: skip

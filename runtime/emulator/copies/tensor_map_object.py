@@ -101,6 +101,8 @@ class MapObject:
         box, steps, scalars = (rest[0], 1, 1, 1, 1), tuple(rest[1:6]), rest[6:-2]
         found = MapObject(tuple(dims), tuple(each * _STRIDE_UNIT for each in strides), box, steps,
                           *scalars)  # fmt: skip
+        if found.rank not in CORNER_BITS:
+            raise Trap("tensor-map", NO_MAP)
         bits, corners = CORNER_BITS[found.rank], []
         for _ in range(2 * (found.rank - 2)):
             value = rest[-1] & (1 << bits) - 1

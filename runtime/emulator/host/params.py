@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,8 +150,10 @@ class HostArrays:
     def say(self, awaited: Sequence[np.ndarray], *parts: Sequence[np.ndarray]) -> None:
         """What `emulator.launch` is told of arrays; parts: outputs, inputs, scratch."""
         self.awaited = awaited
-        filled = ([each for each in some if each.size] for some in parts)
-        self.outputs, self.inputs, self.scratch = filled
+        self.outputs, self.inputs, self.scratch = (
+            _filled(name, some)
+            for name, some in zip(("outputs", "inputs", "scratch"), parts, strict=True)
+        )
 
     def named(self) -> list[tuple[str, np.ndarray]]:
         """The arrays of the launch in the shape of their elements, each with its name."""
@@ -173,6 +175,17 @@ class HostArrays:
             region.expect(False)
 
 
+def _filled(name: str, arrays: object) -> list[np.ndarray]:
+    """Those of the arrays that have elements."""
+    rule = f"{name}: must be a list of numpy arrays, got"
+    if not isinstance(arrays, list | tuple):
+        raise LaunchError(f"{rule} {type(arrays).__name__}")
+    for each in arrays:
+        if not isinstance(each, np.ndarray):
+            raise LaunchError(f"{rule} {type(each).__name__} in it")
+    return [each for each in arrays if each.size]
+
+
 def _elsewhere(wanted: Wanted) -> LaunchError:
     return LaunchError(
         f"{wanted.name}: it shares bytes with another array, so that its address cannot be"
@@ -188,7 +201,11 @@ def _arrays_of(arguments: Sequence, expected: Sequence) -> Iterator[Wanted]:
 
 def _wanted(where: str, value: object) -> Iterator[Wanted]:
     parts = value.values() if isinstance(value, Mapping) else ()
-    for part in getattr(value, "maps", getattr(value, "arrays", parts)):
+    parts = getattr(value, "maps", getattr(value, "arrays", parts))
+    if not isinstance(parts, Iterable):
+        kind, got = type(value).__name__, type(parts).__name__
+        raise LaunchError(f"{where}: {kind} must be of a list, got {got}")
+    for part in parts:
         yield from _wanted(where, part)
     if isinstance(value, GlobalArray) and not value.array.dtype.hasobject:
         yield Wanted(where, value.array, value.align, value.offset)

@@ -126,7 +126,11 @@ class Scheduler:
         elif self._spinning.is_over(self._active):
             self._spinning.end()
             self._spinning, self._look_at = None, self.steps + max(QUIET_STEPS, self.steps // 2)
-        elif self._spinning.found(warp, self._active) and self._is_quiet():
+        elif (
+            self._spinning.found(warp, self._active)
+            and self._is_quiet()
+            and not self._ask_pollers()
+        ):
             raise self._spun(self._spinning)
 
     def _is_quiet(self) -> bool:
@@ -167,15 +171,22 @@ class Scheduler:
         return [(warp, split) for cta in self.ctas for warp in cta.warps for split in warp.splits]
 
     def _poll_again(self) -> None:
+        if not self._ask_pollers():
+            raise self._deadlock()
+
+    def _ask_pollers(self) -> bool:
+        """Let those go on whose wait may end by its time limit; whether there are any, who have not
+        done so often enough."""
         pollers = [(warp, split) for warp, split in self._all_splits() if split.polls]
         self._polls += 1
         if not pollers or self._polls > POLL_ROUNDS:
-            raise self._deadlock()
+            return False
         for warp, split in pollers:
             split.parked_at = None
             if warp.parked:
                 warp.parked = False
                 self._active.append(warp)
+        return True
 
     def _deadlock(self) -> Trap:
         for cta in self.ctas:

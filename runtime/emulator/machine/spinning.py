@@ -65,6 +65,7 @@ class Spinning:
         self._states: dict[Warp, dict[int, int]] = {}
         self._quanta: dict[Warp, int] = {}
         self._again: set[Warp] = set()
+        self._clock_reads = launch.clock_reads
         self._regions = list(_memories(launch))
         for region in self._regions:
             region.watch(self._asked)
@@ -75,8 +76,10 @@ class Spinning:
             region.unwatch(self._asked)
 
     def is_over(self, running: list[Warp]) -> bool:
-        """Whether a byte has changed, or the warps that run have been asked often enough."""
-        return self._asked.changed or sum(self._quanta.values()) > ROUNDS * (len(running) + 4)
+        """Whether a byte has changed, somebody has read a clock, or the warps that run have been
+        asked often enough."""
+        moved = self._asked.changed or self._launch.clock_reads != self._clock_reads
+        return moved or sum(self._quanta.values()) > ROUNDS * (len(running) + 4)
 
     def found(self, warp: Warp, running: list[Warp]) -> bool:
         """A warp has run for a quantum, and the look is not over: whether this shows that nothing

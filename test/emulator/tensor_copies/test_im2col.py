@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.runtime.emulator import Im2colMap, LaunchError, TensorMap, Trap, launch
+from tilewright.runtime.emulator.copies.tensor_map_object import decode, encode
 
 TEXT = """.version 8.8
 .target sm_90a
@@ -222,3 +223,16 @@ def test_a_column_is_multicast_behind_its_offsets():
 MEET = """barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; mov.u16 %h3, 3;
   mov.u32 %r7, %cluster_ctarank; setp.eq.and.u32 %p2, %r7, 1, %p0; mul.wide.u32 %rd3, %r7, %r1;
   add.s64 %rd1, %rd1, %rd3; mov.b64 %rd3, 0;"""
+
+
+def test_dims_that_are_no_list_are_refused():
+    with pytest.raises(LaunchError, match="globalDim must be a sequence of integers, got 5"):
+        Im2colMap(np.zeros(4, np.uint32), "u32", 5, (), (), (), 4, 4)  # type: ignore[arg-type]
+
+
+def test_bytes_of_which_a_kernel_has_copied_a_part_are_no_map():
+    """The first field says that the map is in im2col mode, and no other has come"""
+    whole = encode(Im2colMap(np.zeros((2, 2, 32), np.uint32), "u32", (32, 2, 2), (128, 256), (0,),
+                             (0,), 32, 2), 1 << 20)  # fmt: skip
+    with pytest.raises(Trap, match="the 128 bytes at the tensor map address are no map"):
+        decode(whole[:8].ljust(len(whole), b"\0"))
