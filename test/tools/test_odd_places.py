@@ -50,6 +50,14 @@ def test_a_place_of_others_is_refused_before_the_work(command, tmp_path, tilewri
     assert (found.status, found.err) == (1, f"error: {tmp_path}: {rule}\n")
 
 
+def test_a_link_to_itself_is_no_file(tmp_path, tilewright):
+    loop = tmp_path / "loop.mlir"
+    loop.symlink_to(loop)
+    found = tilewright("run", loop)
+    rule = "must be a readable .mlir file, got Too many levels of symbolic links; check the path"
+    assert (found.status, found.err) == (1, f"error: {loop}: {rule}\n")
+
+
 def test_a_folder_that_is_a_file_is_said_to_be_one(tmp_path, tilewright):
     (tmp_path / "file").write_text("")
     found = tilewright("compile", *SPEC, "-o", tmp_path / "file" / "k.ptx")

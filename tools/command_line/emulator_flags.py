@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -92,14 +93,14 @@ def check_files(parser: Parser, options: argparse.Namespace) -> None:
     spent on them."""
     read = {"FILE": "file", "--launch": "launch", "--reference": "reference"}
     given = {flag: getattr(options, name, None) for flag, name in read.items()}
-    places = {path.resolve(): flag for flag, path in given.items() if path is not None}
+    places = {os.path.realpath(path): flag for flag, path in given.items() if path is not None}
     flags = {"--trace": options.trace, "--report-json": options.report_json}
     if "output" in options:
         flags["-o"] = options.output
     for flag, path in flags.items():
         if path is None or is_stream(path):
             continue
-        before = places.setdefault(path.resolve(), flag)
+        before = places.setdefault(os.path.realpath(path), flag)
         if before != flag:
             parser.error(f"{before} and {flag} must name two files, got {path} for both")
     check_place(options.trace)

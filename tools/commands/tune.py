@@ -292,7 +292,7 @@ def _rank_command(options: argparse.Namespace) -> int:
 def _check_two_places(options: argparse.Namespace) -> None:
     for path in (options.output, options.results):
         check_place(path)
-    if options.results and options.results.resolve() == options.output.resolve():
+    if options.results and os.path.realpath(options.results) == os.path.realpath(options.output):
         rule = "--results and -o must name two files"
         raise UsageError(f"error: tilewright tune all: {rule}, got {options.output} for both")
 
