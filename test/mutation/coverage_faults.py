@@ -22,8 +22,8 @@ LEFT_OUT = [
     ),
     Fault(
         "spinning: a byte that changes does not end the look",
-        "        return self._asked.changed or sum(",
-        "        return sum(",
+        "        moved = self._asked.changed or ",
+        "        moved = ",
         SPUN,
     ),
     Fault(

@@ -113,9 +113,9 @@ class TensorOrder(Listener):
             and access.warp == warp.index
             and (lines is None or access.line in lines)
         ]
+        stored = {access: self._stores.pop(access, None) for access in dict.fromkeys(done)}
         for access in done:
-            stored = self._stores.pop(access, None)
-            issued = stored if self._rules.lenient else None
+            issued = stored[access] if self._rules.lenient else None
             columns.fences.completed(access, published=False, event=event, issued=issued)
         columns.accesses = [access for access in columns.accesses if access not in done]
 

@@ -21,7 +21,7 @@ TEXT = """.version 8.8
   tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;
   ld.shared.b32 %r3, [%r2]; and.b32 %r4, %r0, 96; shl.b32 %r4, %r4, 16; add.u32 %r4, %r4, %r3;
   @!%p2 bra READER;
-  tcgen05.st.sync.aligned.32x32b.x1.b32 [%r4], {{%r0}};
+  tcgen05.st.sync.aligned.32x32b.x1.b32 [%r4], {{%r0}}; {again}
   {before} {arrive} {after}
   bra END;
 READER: {wait}
@@ -35,13 +35,14 @@ END: bar.sync 0; tcgen05.fence::after_thread_sync;
 """
 ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [%r1];"
 WAIT = "W: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1], 0; @!%p3 bra W;"
+AGAIN = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r4], {%r0};"
 STORED = "tcgen05.wait::st.sync.aligned;"
 FENCE = "tcgen05.fence::before_thread_sync;"
 
 
 def run(seed: int, check: str, **parts: str) -> set[str]:
     out = np.zeros(128, np.uint32)
-    parts = {"before": "", "arrive": ARRIVE, "after": "", "wait": WAIT, **parts}
+    parts = {"again": "", "before": "", "arrive": ARRIVE, "after": "", "wait": WAIT, **parts}
     report = launch(TEXT.format(**parts), "k", grid=1, block=256, params=[out], seed=seed,
                     check=check)  # fmt: skip
     assert np.array_equal(out, np.arange(128))
@@ -66,6 +67,14 @@ def test_its_issue_alone_hands_on_nothing(after):
         assert refused(seed, "full", after=after) in ("missing-wait", "missing-fence", "race")
         told = run(seed, "shipped", after=after)
         assert "unwaited-store" in told and told <= {"unwaited-store", "unfenced"}
+
+
+def test_of_two_stores_to_the_same_columns_the_last_ones_issue_counts():
+    for seed in SEEDS:
+        for place in ("again", "before"):
+            told = run(seed, "shipped", after=STORED + FENCE, **{place: AGAIN})
+            assert "unwaited-store" in told
+        assert refused(seed, "shipped", arrive=ARRIVE + AGAIN, after=STORED + FENCE) == "race"
 
 
 def test_who_is_not_ordered_behind_its_issue_is_refused_all_the_same():
