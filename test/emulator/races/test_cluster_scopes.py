@@ -133,3 +133,15 @@ def test_a_flag_between_ctas_of_a_cluster_needs_the_clusters_scope(scope, catego
         with pytest.raises(Trap) as caught:
             run(body.replace("SCOPE", scope), seed)
         assert caught.value.category == category
+
+
+def test_what_libraries_ship_hides_no_race_of_other_words():
+    """The upper lanes write anew behind the arrival, which hands on the other words alone"""
+    late = "setp.ge.u32 %p4, %r0, 16; @%p4 st.shared.u32 [%r5], 7;"
+    each = HAND_OVER.replace("ld.shared", "add.u32 %r8, %r8, %r4; ld.shared")
+    parts = {"release": ARRIVE.format(""), "acquire": WAIT.format("")}
+    for seed in range(4):
+        assert run(each.format(**parts), seed, "shipped") == 7
+        parts_late = {**parts, "release": f"{parts['release']} {late}"}
+        with pytest.raises(Trap, match="race"):
+            run(each.format(**parts_late), seed, "shipped")

@@ -172,10 +172,10 @@ class SharedShadow:
         if overwrites and unknown is not None:
             live = self._unordered((who, when), (index, size), actor, actor.rows[OVER])
             bad &= ~unknown | flags_of(live, len(bad))
-        at = harmful(bad, same)
-        if at is not None:
+        while (at := harmful(bad, same)) is not None:
             mark = int(who[at]), int(when[at])
             self._refuse(int(bytes_of(index, size)[at]), "write", mark, actor, what)
+            bad = bad & ((who != mark[0]) | (when != mark[1]))
 
     def _unordered(
         self, marks: tuple, cells: tuple[Cells, int], actor: Actor, row: np.ndarray
