@@ -65,24 +65,17 @@ def _agent(warp: Warp, split: Split, spinning: Spinning | None) -> Fields:
     waits = split.reason
     if waits is None and spinning is not None:
         return _spinner(warp, split, spinning)
-    source = warp.program.source[warp.stands_at(split)]
     return {
-        "cta": list(warp.cta.index),
-        "warp": warp.index,
-        "role": warp.launch.names.roles.get(warp.index),
-        "lanes": lane_text(lanes_to_int(split.mask)),
-        "ptx_line": source.line,
-        "ptx_text": source.text,
+        **_place(warp, split, warp.stands_at(split)),
         "waits_for": wait_fields(waits) if waits else None,
         "expected_from": _expected_from(warp, split, waits) if waits else [],
         "last_signal": _last_signal(waits),
     }
 
 
-def _spinner(warp: Warp, split: Split, spinning: Spinning) -> Fields:
-    """Lanes that ask memory again and again."""
-    source = warp.program.source[spins_at(spinning, warp, split)]
-    asks = spinning.asks(warp)
+def _place(warp: Warp, split: Split, pc: int) -> Fields:
+    """Who it is, and the line of PTX at `pc`."""
+    source = warp.program.source[pc]
     return {
         "cta": list(warp.cta.index),
         "warp": warp.index,
@@ -90,6 +83,14 @@ def _spinner(warp: Warp, split: Split, spinning: Spinning) -> Fields:
         "lanes": lane_text(lanes_to_int(split.mask)),
         "ptx_line": source.line,
         "ptx_text": source.text,
+    }
+
+
+def _spinner(warp: Warp, split: Split, spinning: Spinning) -> Fields:
+    """Lanes that ask memory again and again."""
+    asks = spinning.asks(warp)
+    return {
+        **_place(warp, split, spins_at(spinning, warp, split)),
         "waits_for": _asked(asks) if asks else {"kind": "loop", "text": _NO_WAY_OUT},
         "expected_from": list(_never_run(warp.launch, WRITERS)) if asks else [],
         "last_signal": None,
