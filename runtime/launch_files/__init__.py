@@ -41,10 +41,9 @@ def run_launch_file(
     array. seed: fixes the order of events and the poison. max_steps: warp instructions after which
     to give up. max_seconds: wall seconds after which the launch is killed; it then runs in a
     process of its own, which may hold max_memory_bytes. trace, profile, check, workers, fp8_sums:
-    as of `emulator.launch`. whole: every element of every output must
-    be written, and of every input should be read. Raises LaunchError when a file is wrong or the
-    two do not fit, PtxSyntaxError, and Trap when the kernel breaks a rule, deadlocks or exceeds a
-    limit.
+    as of `emulator.launch`. whole: every element of every output must be written, and of every
+    input should be read. Raises LaunchError when a file is wrong or the two do not fit,
+    PtxSyntaxError, and Trap when the kernel breaks a rule, deadlocks or exceeds a limit.
     """
     from .options import RunOptions
 

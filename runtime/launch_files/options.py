@@ -11,11 +11,11 @@ from ..child import DEFAULT_MEMORY_BYTES
 class RunOptions:
     """max_steps: warp instructions of each run, None for any number. max_seconds: wall seconds of
     all runs together, None for no limit. trace: a file for the trace of the run that fails, or
-    else of the last one. profile: fill `report.profile`. check: `off`, `fast` or `full`.
+    else of the last one. profile: fill `report.profile`. check: as of `emulator.launch`.
     max_memory_bytes: address space of the process that `isolation` starts. workers: processes
     among which a launch divides its clusters, fp8_sums: how 8-bit floats are summed, both as of
-    `emulator.launch`. whole: every element of every output must
-    be written, and of every input should be read."""
+    `emulator.launch`. whole: every element of every output must be written, and of every input
+    should be read."""
 
     max_steps: int | None = None
     max_seconds: float | None = None

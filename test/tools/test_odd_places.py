@@ -137,6 +137,15 @@ def test_a_signal_counts_though_a_library_made_another_error_of_it(number, told,
         own_process.end_if_asked()
 
 
+def printed_until(program, number):
+    """What a program printed that a signal ends, with one line for an interruption and no other."""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    interrupted = number == signal.SIGINT
+    assert found.returncode == (130 if interrupted else -number)
+    assert found.stderr == ("error: interrupted\n" if interrupted else "")
+    return found.stdout
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("error", ["raise ImportError('of datetime')", "pass", "raise"])
 def test_a_signal_that_a_library_swallows_ends_the_program(number, error, tmp_path):
@@ -154,10 +163,7 @@ main._dispatch = strange
 sys.argv = ["tilewright"]
 sys.exit(main.main())
 """
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    interrupted = number == signal.SIGINT
-    assert found.returncode == (130 if interrupted else -number)
-    assert found.stderr == ("error: interrupted\n" if interrupted else "")
+    printed_until(program, number)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -180,8 +186,4 @@ main._dispatch = loading
 sys.argv = ["tilewright"]
 sys.exit(main.main())
 """
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    interrupted = number == signal.SIGINT
-    assert found.returncode == (130 if interrupted else -number)
-    assert found.stdout == "loaded\n"
-    assert found.stderr == ("error: interrupted\n" if interrupted else "")
+    assert printed_until(program, number) == "loaded\n"
