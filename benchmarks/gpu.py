@@ -1,7 +1,7 @@
 """How fast bundles run on this GPU, beside cuBLAS (torch) and Triton.
 
-    python benchmarks/gpu.py FOLDER [--rounds 15] [--no-graphs] [--no-triton] [--triton-for 80]
-                             [--no-host] [--rest 0] [--json PATH]
+    python benchmarks/gpu.py FOLDER [--rounds 15] [--no-graphs | --only-apart] [--no-triton]
+                             [--triton-for 80] [--no-host] [--rest 0] [--json PATH]
 
 FOLDER holds bundles that were made beforehand (benchmarks/gpu_bundles.py); `runtime` must be
 importable as tilewright.runtime, and torch, numpy and cuda-python installed; Triton is measured
@@ -12,9 +12,10 @@ normally distributed inputs, several sets of them, which together exceed L2 thre
 three clocks, each a median of batches that take turns: `apart` and `chain` replay CUDA graphs, with
 and without a small kernel behind each launch (runtime/gpu/graphs.py), and `stream` enqueues
 launches behind a backlog (runtime/gpu/timing.py). `ours, serial` is our kernel in a chain without
-dependent launch: what it loses is what the chain owes to that. Without `--rest` the GPU is never
-idle, and long products run at the limit of its power; `--rest 2` leaves it alone twice as long as
-each batch took, as far as other kernels let it cool in a model. Every contender's output is
+dependent launch: what it loses is what the chain owes to that. `--only-apart` is for many shapes:
+that clock alone, without the host's times and the clocks under load. Without `--rest` the GPU is
+never idle, and long products run at the limit of its power; `--rest 2` leaves it alone twice as
+long as each batch took, as far as other kernels let it cool in a model. Every contender's output is
 compared with float64 first, and a wrong one is an error. Also: the host's time for a call that is
 given its output, and that of torch's; the first call of each kernel, with loading; clocks and power
 under load.
@@ -57,7 +58,8 @@ Sets = list[list[torch.Tensor]]
 class Row:
     """One bundle: sizes, medians in microseconds, what the host took, clocks under load.
 
-    us is of the clock `stream`; graphs has those of the others by clock, empty where not measured.
+    us is of the clock `stream`, or of `apart` where that alone is measured; graphs has those of the
+    others by clock, empty where not measured.
     """
 
     bundle: str
@@ -80,6 +82,12 @@ class Row:
         """How many times as fast as another contender ours is."""
         us = self.us if clock == STREAM else self.graphs[clock]
         return us[other] / us[ours]
+
+    @property
+    def clocks_read(self) -> list[str]:
+        """The clocks of this row, the strictest first."""
+        found = [clock for clock in (APART, CHAIN) if clock in self.graphs]
+        return found if found == [APART] else [*found, STREAM]
 
     @property
     def kernel(self) -> str:
@@ -108,7 +116,11 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rounds", type=int, default=15, help="batches a contender (default 15)")
-    parser.add_argument("--no-graphs", action="store_true", help="the clock `stream` alone")
+    clocks = parser.add_mutually_exclusive_group()
+    clocks.add_argument("--no-graphs", action="store_true", help="the clock `stream` alone")
+    clocks.add_argument(
+        "--only-apart", action="store_true", help="the clock `apart` alone, for many shapes"
+    )
     parser.add_argument("--no-triton", action="store_true", help="leave Triton out")
     parser.add_argument(
         "--triton-for", type=int, metavar="CC", help="let Triton write PTX for sm_CC, as 80"
@@ -163,15 +175,23 @@ def measure(group: dict[str, Kernel], options: argparse.Namespace) -> list[Row]:
     others = rivals(sets, options)
     for name, launch in (ours | others).items():
         check(name, launch, sets[-1], len(sets) - 1)
-    times = interleaved(ours | others, len(sets), options.rounds, options.rest)
-    graphs = {} if options.no_graphs else in_graphs(group, sets, others, options)
+    graphs: dict[str, dict[str, dict[str, float]]] = {}
+    if options.only_apart:
+        apart = measure_in_graphs(ours | others, len(sets), options.rounds, (APART,), options.rest)
+        times = {name: [us] for name, us in apart[APART].items()}
+    else:
+        times = interleaved(ours | others, len(sets), options.rounds, options.rest)
+        graphs = {} if options.no_graphs else in_graphs(group, sets, others, options)
     rows = []
     for name, kernel in group.items():
         contenders = {OURS: times[name], **{rival: times[rival] for rival in others}}
         rows.append(timed_row(name, kernel, contenders))
-        rows[-1].graphs = graphs.get(name, {})
         rows[-1].first_call_ms = first_ms[name]
-        add_costs(rows[-1], kernel, sets, options)
+        if options.only_apart:
+            rows[-1].graphs = {APART: rows[-1].us}
+        else:
+            rows[-1].graphs = graphs.get(name, {})
+            add_costs(rows[-1], kernel, sets, options)
         print(as_line(rows[-1]), file=sys.stderr)
     return rows
 
@@ -218,7 +238,11 @@ def timed_row(name: str, kernel: Kernel, times: dict[str, list[float]]) -> Row:
     """A row of the medians and spreads of times; what else is measured is not yet in it."""
     a, _, c = kernel.manifest["tensors"]
     medians = {each: statistics.median(found) for each, found in times.items()}
-    spread = {each: statistics.stdev(found) / medians[each] for each, found in times.items()}
+    spread = {
+        each: statistics.stdev(found) / medians[each]
+        for each, found in times.items()
+        if len(found) > 1
+    }
     (m, n), k = c["shape"], a["shape"][1]
     return Row(name, m, n, k, medians, spread, {}, math.nan, {}, kernel.manifest["pipeline"])
 
@@ -296,7 +320,7 @@ def means(rows: list[Row]) -> dict[str, float]:
 def summary(rows: list[Row]) -> list[str]:
     """Of each clock the mean, the least and how many rows are near cuBLAS or ahead."""
     found = []
-    for clock in (APART, CHAIN, STREAM) if rows[0].graphs else (STREAM,):
+    for clock in rows[0].clocks_read:
         ratios = sorted(row.ratio(CUBLAS, clock) for row in rows)
         near = sum(ratio >= NEAR for ratio in ratios) / len(ratios)
         mean = statistics.geometric_mean(ratios)
@@ -340,7 +364,10 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
 def as_text(rows: list[Row]) -> str:
     """A table in Markdown with the geometric means; without columns that would be empty."""
     unused = {"kernel"} if not any(row.kernel for row in rows) else set()
-    unused |= {APART, CHAIN, "chain, serial"} if not all(row.graphs for row in rows) else set()
+    unused |= {APART} if not all(APART in row.graphs for row in rows) else set()
+    if not all(CHAIN in row.graphs for row in rows):
+        unused |= {CHAIN, "chain, serial"}
+    unused |= {"of cuBLAS"} if rows[0].clocks_read == [APART] else set()
     unused |= {"Triton", "of Triton"} if not any(TRITON in row.us for row in rows) else set()
     unused |= {"host µs", "torch µs"} if not any(row.host_us for row in rows) else set()
     columns = {name: cell for name, cell in COLUMNS.items() if name not in unused}

@@ -2,6 +2,7 @@
 
     python benchmarks/gpu_bundles.py FOLDER [--target sm_90a]
         [--shapes 512x512x512,… | --random 60 --seed 1 | --layers] [--type bf16] [--majors kk]
+        [--jobs 1]
         [--chosen] [--preset NAME …] [--pipeline NAME=TEXT …]
     python benchmarks/gpu_bundles.py FOLDER [--target sm_90a] --comparison NAME
 
@@ -19,7 +20,10 @@ import argparse
 import itertools
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 from gpu_comparisons import COMPARISONS, Variant
@@ -37,7 +41,12 @@ from tilewright.dialects.target import GPUS, TARGETS
 def main() -> int:
     options = parse_options()
     options.folder.mkdir(parents=True, exist_ok=True)
-    made = [make(variant, options) for variant in variants(options)]
+    compiled = partial(make, options=options)
+    if options.jobs == 1:
+        made = [compiled(variant) for variant in variants(options)]
+    else:
+        with ProcessPoolExecutor(options.jobs, get_context("spawn")) as processes:
+            made = list(processes.map(compiled, variants(options)))
     return 0 if all(made) else 1
 
 
@@ -62,7 +71,11 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--comparison", choices=COMPARISONS, help="kernels of docs/appendix/hopper.md"
     )
+    parser.add_argument("--jobs", type=int, default=1, metavar="N",
+                        help="processes that compile (default 1)")  # fmt: skip
     options = parser.parse_args()
+    if options.jobs < 1:
+        parser.error(f"--jobs: must be 1 or more, got {options.jobs}")
     if options.random is not None:
         options.shapes = named_shapes(drawn(options.random, options.seed))
     elif options.layers:

@@ -137,7 +137,9 @@ def test_bundles_of_a_shape_take_turns_with_one_cublas(monkeypatch, capsys):
     }
     for name, fake in fakes.items():
         monkeypatch.setattr(gpu, name, fake)
-    options = SimpleNamespace(no_triton=True, no_graphs=True, no_host=True, rounds=5, rest=2.0)
+    options = SimpleNamespace(
+        no_triton=True, no_graphs=True, only_apart=False, no_host=True, rounds=5, rest=2.0
+    )
     group = {"40x24x64.h1": kernel(40, 24, 64), "40x24x64.h2": kernel(40, 24, 64)}
     first, second = gpu.measure(group, options)
     everyone = [*group, "cublas"]
@@ -149,6 +151,34 @@ def test_bundles_of_a_shape_take_turns_with_one_cublas(monkeypatch, capsys):
     assert (second.m, second.n, second.k, second.kernel) == (40, 24, 64, "h2")
     assert (second.first_call_ms, second.host_us) == (2.5, {})
     assert second.clocks == {"count": 300_000 // 12 + 1}
+
+
+def test_the_clock_apart_is_measured_alone_where_that_is_asked_for(monkeypatch):
+    import gpu
+
+    asked = []
+
+    def measured(launches, sets, rounds, clocks, rest):
+        asked.append((list(launches), sets, rounds, clocks, rest))
+        return {"apart": {name: 8.0 + 2 * at for at, name in enumerate(launches)}}
+
+    fakes = {
+        "count_sets": lambda tensors: 3,
+        "make_set": lambda tensors, seed: [torch.empty(1, 1)] * 3,
+        "first_call": lambda kernel, a, b, out: 2.5,
+        "check": lambda *arguments: None,
+        "measure_in_graphs": measured,
+        "machine": lambda: {"gpu": "H200"},
+    }
+    for name, fake in fakes.items():
+        monkeypatch.setattr(gpu, name, fake)
+    options = SimpleNamespace(no_triton=True, only_apart=True, no_host=True, rounds=5, rest=2.0)
+    (row,) = gpu.measure({"40x24x64": kernel(40, 24, 64)}, options)
+    assert asked == [(["40x24x64", "cublas"], 3, 5, ("apart",), 2.0)]
+    *_, head, _, line, _, said, _ = gpu.as_text([row]).split("\n")
+    assert head == "| M×N×K | µs | cuBLAS µs | TFLOP/s | cuBLAS | apart |"
+    assert line == "| 40×24×64 | 8.0 | 10.0 | 0 | 0 | 1.250 |"
+    assert said == "apart: 1.250 of cuBLAS (geometric mean), least 1.250, 100% at 0.95 or more"
 
 
 def test_there_are_enough_input_sets_to_exceed_l2(monkeypatch):
@@ -256,6 +286,15 @@ def test_bundles_are_made_and_refused_shapes_are_said(tmp_path, monkeypatch, cap
     assert [path.name for path in tmp_path.iterdir()] == ["64x64x64.zip"]
     assert read_bundle(tmp_path / "64x64x64.zip").manifest["spec"]["k"] == 64
     assert "64x64x0" in capsys.readouterr().err
+
+
+def test_several_processes_make_the_same_bundles(tmp_path, monkeypatch):
+    import gpu_bundles
+
+    arguments = ["gpu_bundles.py", str(tmp_path), "--shapes", "64x32x64,64x64x64", "--jobs", "2"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert gpu_bundles.main() == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"64x32x64.zip", "64x64x64.zip"}
 
 
 def test_presets_and_pipelines_of_a_shape_get_bundles_of_their_own(tmp_path, monkeypatch, capsys):
