@@ -109,6 +109,7 @@ class Launch(Protocol):
     counts: list[int]
     edges: list[int]
     clock_reads: int
+    barrier_changes: int
     observers: list[Any]
 
     @property

@@ -7,12 +7,12 @@ import pytest
 from tilewright.runtime.emulator import Deadlock, Trap, launch
 
 
-def run(body: str, *, block=384, directive="", seed=0):
+def run(body: str, *, block=384, directive="", **options):
     text = f""".version 8.8\n.target sm_100a\n.address_size 64
     .visible .entry k() .reqntid {block} {directive} {{
       .reg .b32 %r<9>; .reg .pred %p<4>; mov.u32 %r0, %tid.x; shr.u32 %r1, %r0, 7;
       setp.eq.u32 %p0, %r1, 0; {body} ret; }}"""
-    return launch(text, "k", grid=1, block=block, seed=seed)
+    return launch(text, "k", grid=1, block=block, **options)
 
 
 def trap_of(body: str, **options) -> Trap:
@@ -64,8 +64,8 @@ def test_a_compiler_may_give_fewer_registers_than_there_are():
         ("setmaxnreg.dec.sync.aligned.u32 100;", "operand",
          "setmaxnreg takes 24..256 in steps of 8, got 100"),
         ("setp.lt.u32 %p1, %r0, 32; @%p1 setmaxnreg.dec.sync.aligned.u32 64;", "convergence",
-         "all warps of a warpgroup must execute the same setmaxnreg, got warp 0: [64], warp 1: [],"
-         " warp 2: [], warp 3: []"),
+         "all warps of a warpgroup must execute the same setmaxnreg (PTX ISA section 9.7.19.5),"
+         " got warp 0: [64], warp 1: [], warp 2: [], warp 3: []"),
         ("setp.lt.u32 %p1, %r0, 8; @%p1 setmaxnreg.dec.sync.aligned.u32 64;", "convergence",
          "the guard of this .aligned instruction leaves out lanes 8-31"),
     ],
@@ -87,10 +87,23 @@ def test_the_hints_of_a_published_kernel_have_no_effect():
     run(fences + "nanosleep.u32 20; nanosleep.u32 %r0;", block=64)
 
 
-def test_warps_of_a_group_that_ask_for_different_numbers_are_told_of():
+DIFFERENT = """setp.lt.u32 %p1, %r0, 96; @%p1 setmaxnreg.dec.sync.aligned.u32 32;
+  @!%p1 setmaxnreg.dec.sync.aligned.u32 24;"""
+RULE = (
+    "all warps of a warpgroup must execute the same setmaxnreg (PTX ISA section 9.7.19.5), got"
+    " warp 0: [32], warp 1: [32], warp 2: [32], warp 3: [24]"
+)
+
+
+def test_warps_of_a_group_that_ask_for_different_numbers_are_an_error():
+    with pytest.raises(Trap) as caught:
+        run(DIFFERENT, block=128)
+    assert caught.value.category == "convergence"
+    assert caught.value.message.startswith(f"{RULE}; with check=shipped")
+
+
+@pytest.mark.parametrize("check", ["shipped", "fast", "off"])
+def test_where_libraries_are_run_it_is_a_warning(check):
     """CUTLASS's attention for sm_100a: an idle warp takes fewer than its warpgroup."""
-    body = """setp.lt.u32 %p1, %r0, 96; @%p1 setmaxnreg.dec.sync.aligned.u32 32;
-      @!%p1 setmaxnreg.dec.sync.aligned.u32 24;"""
-    (warning,) = run(body, block=128).warnings
-    assert warning.category == "register-counts"
-    assert "warp 2: [32], warp 3: [24]" in warning.message
+    (warning,) = run(DIFFERENT, block=128, check=check).warnings
+    assert (warning.category, warning.message) == ("register-counts", f"ptx:4: {RULE}")

@@ -22,7 +22,7 @@ LEFT_OUT = [
     ),
     Fault(
         "spinning: a byte that changes does not end the look",
-        "        moved = self._asked.changed or ",
+        "        moved = self._changes.any() or ",
         "        moved = ",
         SPUN,
     ),

@@ -1,4 +1,4 @@
-"""Planted faults in what the emulator lets pass of libraries, and in columns of pixels."""
+"""Planted faults in what the emulator lets pass of libraries, in polls and columns of pixels."""
 
 from __future__ import annotations
 
@@ -23,5 +23,17 @@ SHIPPED = [
         "return access.who != (warp.cta.rank, warp.index) and self._races.knows(warp, event)",
         "return self._races.knows(warp, event)",
         ("test/emulator/tensor_core/test_unwaited_stores.py",),
+    ),
+    Fault(
+        "polling: what changes between two rounds lets none go on",
+        "        if self._changes.any():\n            self._seen",
+        "        if False:\n            self._seen",
+        ("test/emulator/test_polling.py",),
+    ),
+    Fault(
+        "departures: what libraries ship is a warning at full, too",
+        "        if self._strict:",
+        "        if False:",
+        ("test/emulator/test_register_budget.py",),
     ),
 ]

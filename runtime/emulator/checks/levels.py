@@ -11,6 +11,7 @@ from ..machine.events import Listener
 from ..ptx.program import Program
 from .boxes import BoxRules
 from .coverage import Coverage
+from .departures import Departures
 from .early_uses import suspicions
 from .fences.shared_rules import SharedRules
 from .races import Races
@@ -27,14 +28,21 @@ CHECKS = ("off", "fast", "shipped", "full")
 
 def listeners(launch: Launch, check: str) -> list[Listener]:
     """The checks of a level, in the order in which they are told: the first verdict counts."""
+    departures = Departures(launch, strict=check == "full")
     if check == "off":
-        return []
+        return [departures]
     clocked = check in ("shipped", "full")
     rules = SharedRules(launch, clocked=clocked, lenient=check == "shipped")
     races = Races(launch, rules) if clocked else None
     scales = [ScaleRules(launch), ScaleUses(launch)]
     others = [BoxRules(launch), *scales, UnreadSums(launch), TensorMapProxy()]
-    told = [rules, *([races] if races else []), *others, TensorOrder(launch, races, rules)]
+    told = [
+        departures,
+        rules,
+        *([races] if races else []),
+        *others,
+        TensorOrder(launch, races, rules),
+    ]
     return [*told, Coverage(launch)] if clocked else told
 
 

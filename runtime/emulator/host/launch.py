@@ -162,7 +162,7 @@ class Launch(StateBag):
         self.recalls, self.traces = program.recalls, program.traces
         self.stretches, self.begun = program.stretches, dict[int, int]()
         self.observers: list[Observer] = []
-        self.clock_reads = 0
+        self.clock_reads = self.barrier_changes = 0
         self._make_memories()
         self.grid_workspace = self._make_grid_workspace()
         self._template = self._register_template()

@@ -25,8 +25,10 @@ def apply(
     barrier, events = barrier_at(target, offset), target.launch.events
     _note_signal(target.launch, barrier)
     events.mbarrier_arriving(target, barrier, passes_on, scope)
-    phase = barrier.phase
+    phase, token, bytes_ = barrier.phase, barrier.token(), barrier.tx
     result = operation(barrier)
+    if (barrier.token(), barrier.tx) != (token, bytes_):
+        target.launch.barrier_changes += 1
     events.signalled(target, offset, barrier, phase)
     if barrier.phase != phase:
         target.wake(offset)

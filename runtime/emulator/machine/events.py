@@ -63,6 +63,10 @@ class Listener:
     def grids_awaited(self, warp: Warp) -> None:
         """A warp has executed griddepcontrol.wait."""
 
+    def departed(self, error: str, warning: str, message: str) -> None:
+        """A thread has done what PTX leaves undefined, and libraries ship because GPUs bear it; the
+        categories of an error and of a warning about it."""
+
     # -- fences ------------------------------------------------------------------------------
 
     def fenced(self, warp: Warp, order: str, scope: str) -> None:

@@ -11,14 +11,13 @@ from math import prod
 
 from ..errors import Deadlock, Trap
 from ..interface import Cta, Launch, Split, Warp
+from .polling import Polling
 from .spinning import QUIET_STEPS, Spinning
 from .stuck import spins_at, stuck_report
 from .stuck_words import first_waiter, headline, stuck_lines
 
 QUANTUM = (16, 128)
 """Least and most instructions a warp runs before somebody else is picked."""
-POLL_ROUNDS = 64
-"""How often pollers ask again, with everybody else parked, before it counts as a deadlock."""
 LIVELOCK_STEPS = 20_000_000
 """Instructions without any event, after which a spin loop counts as endless."""
 ENGINE_BIAS = (0.05, 0.5, 0.95)
@@ -41,7 +40,7 @@ class Scheduler:
         self._start_chance = self._rng.choice(START_CHANCE)
         self._room = True
         self._active: list[Warp] = []
-        self._polls = 0
+        self._polling: Polling | None = None
         self._last_event = 0
         self._spinning: Spinning | None = None
         self._look_at = QUIET_STEPS
@@ -67,7 +66,9 @@ class Scheduler:
 
     def wake(self, warps: list[Warp]) -> None:
         """Those of the warps that are parked look again."""
-        self._polls = 0
+        if self._polling is not None:
+            self._polling.end()
+            self._polling = None
         self._happened()
         for warp in warps:
             if warp.parked:
@@ -178,8 +179,8 @@ class Scheduler:
         """Let those go on whose wait may end by its time limit; whether there are any, who have not
         done so often enough."""
         pollers = [(warp, split) for warp, split in self._all_splits() if split.polls]
-        self._polls += 1
-        if not pollers or self._polls > POLL_ROUNDS:
+        self._polling = self._polling or Polling(self._launch)
+        if not pollers or not self._polling.again(dict.fromkeys(warp for warp, _ in pollers)):
             return False
         for warp, split in pollers:
             split.parked_at = None

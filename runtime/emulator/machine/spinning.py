@@ -31,7 +31,7 @@ Ask = tuple[int, Region, int, int]
 """An instruction that reads: pc, memory, the first byte there, and bytes."""
 
 
-class Asked(Watcher):
+class _Asked(Watcher):
     """What the warps read while it is looked for a loop, and whether anybody changes a byte."""
 
     def __init__(self, launch: Launch):
@@ -56,29 +56,56 @@ class Asked(Watcher):
         self.changed |= not np.array_equal(region.data[at : at + len(values)], values)
 
 
-class Spinning:
-    """One look at a launch. found: every warp that runs repeats itself."""
+class Changes:
+    """What has changed in a launch since the start, or since `forget`: bytes of memory that threads
+    share, what mbarriers lack. reads: what warps have read."""
 
     def __init__(self, launch: Launch):
         self._launch = launch
-        self._asked = Asked(launch)
-        self._states: dict[Warp, dict[int, int]] = {}
-        self._quanta: dict[Warp, int] = {}
-        self._again: set[Warp] = set()
-        self._clock_reads = launch.clock_reads
+        self._asked = _Asked(launch)
         self._regions = list(_memories(launch))
         for region in self._regions:
             region.watch(self._asked)
+        self.forget()
+
+    @property
+    def reads(self) -> dict[Warp, dict[int, tuple[Region, int, int]]]:
+        return self._asked.reads
 
     def end(self) -> None:
         """Hear of no more accesses."""
         for region in self._regions:
             region.unwatch(self._asked)
 
+    def forget(self) -> None:
+        """Begin anew."""
+        self._asked.changed = False
+        self._barriers, self._clock = self._launch.barrier_changes, self._launch.clock_reads
+
+    def any(self) -> bool:
+        return self._asked.changed or self._launch.barrier_changes != self._barriers
+
+    def clock_was_read(self) -> bool:
+        return self._launch.clock_reads != self._clock
+
+
+class Spinning:
+    """One look at a launch. found: every warp that runs repeats itself."""
+
+    def __init__(self, launch: Launch):
+        self._changes = Changes(launch)
+        self._states: dict[Warp, dict[int, int]] = {}
+        self._quanta: dict[Warp, int] = {}
+        self._again: set[Warp] = set()
+
+    def end(self) -> None:
+        """Hear of no more accesses."""
+        self._changes.end()
+
     def is_over(self, running: list[Warp]) -> bool:
-        """Whether a byte has changed, somebody has read a clock, or the warps that run have been
+        """Whether something has changed, somebody has read a clock, or the warps that run have been
         asked often enough."""
-        moved = self._asked.changed or self._launch.clock_reads != self._clock_reads
+        moved = self._changes.any() or self._changes.clock_was_read()
         return moved or sum(self._quanta.values()) > ROUNDS * (len(running) + 4)
 
     def found(self, warp: Warp, running: list[Warp]) -> bool:
@@ -87,14 +114,14 @@ class Spinning:
         if not warp.ran:
             return False
         quantum = self._quanta[warp] = self._quanta.get(warp, 0) + 1
-        first = self._states.setdefault(warp, {}).setdefault(_state(warp), quantum)
+        first = self._states.setdefault(warp, {}).setdefault(state_of(warp), quantum)
         if quantum - first >= (APART if len(warp.splits) > 1 else 1):
             self._again.add(warp)
         return self._again.issuperset(running)
 
     def asks(self, warp: Warp) -> list[Ask]:
         """What a warp reads again and again, in the order of the text."""
-        return [(pc, *read) for pc, read in sorted(self._asked.reads.get(warp, {}).items())]
+        return [(pc, *read) for pc, read in sorted(self._changes.reads.get(warp, {}).items())]
 
 
 def _memories(launch: Launch) -> Iterator[Region]:
@@ -103,7 +130,7 @@ def _memories(launch: Launch) -> Iterator[Region]:
         yield cta.shared
 
 
-def _state(warp: Warp) -> int:
+def state_of(warp: Warp) -> int:
     """All of a warp that decides what it does next, as one number."""
     splits = sorted(
         (split.pc, split.mask.tobytes(), _calls(split), split.parked_at) for split in warp.splits

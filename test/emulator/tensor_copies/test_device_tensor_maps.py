@@ -111,10 +111,14 @@ def test_maps_that_the_host_put_into_global_memory_need_no_fence():
     assert np.array_equal(out, expected(source))
 
 
-def test_an_acquire_of_a_null_pointer_is_told_of_and_does_nothing():
+def test_an_acquire_of_a_null_pointer_is_an_error_and_does_nothing_on_gpus():
     source, out, space = tensor(), np.zeros((16, 4, 8), np.uint16), np.zeros(128, np.uint8)
     null = "  mov.b64 %rd9, 0; fence.proxy.tensormap::generic.acquire.gpu [%rd9], 128;\n"
-    report = run(BUILD + PUBLISH + null + ACQUIRE + USE, out, source, space)
+    body = BUILD + PUBLISH + null + ACQUIRE + USE
+    trap = trap_of(body, out, source, space)
+    assert trap.category == "address-space" and "got a null pointer" in trap.message
+    report = launch(HEADER + body + "ret; }", "k", grid=1, block=32, params=[out, source, space],
+                    check="shipped")  # fmt: skip
     assert np.array_equal(out, expected(source))
     assert [warning.category for warning in report.warnings] == ["null-fence"]
 

@@ -31,8 +31,8 @@ _OFFSETS = np.arange(_WORDS, dtype=np.uint64) * np.uint64(8)
 _COPYING = np.arange(32) < _WORDS
 _ALIGNMENT = 64
 _NULL_FENCE = (
-    "an acquire fence of a null pointer instead of a tensor map in global memory, which PTX leaves"
-    " undefined and GPUs pass over"
+    "an acquire fence of a tensor map takes an address in global memory (PTX ISA section 9.7.13.4),"
+    " got a null pointer, which GPUs pass over"
 )
 
 
@@ -152,7 +152,7 @@ def build_fence(ins: Decoded) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> None:
         for place in np.unique(address(warp)[mask]).tolist():
             if not place:
-                warp.launch.warn("null-fence", _NULL_FENCE)
+                warp.launch.events.departed("address-space", "null-fence", _NULL_FENCE)
                 continue
             data = _read(warp.generic, place)
             warp.launch.events.map_acquired(warp.cta, place, data)

@@ -7,7 +7,6 @@ others have given up as many. Without `.maxnreg` a thread starts with what its s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from ...errors import Trap
 from ...interface import Cta, Warp
+from ...machine.events import Listener
 from ...ptx.decode import Decoded
 from ...ptx.lanes import WARP_SIZE
 from ...ptx.registry import Blocked, Step, instruction
@@ -64,7 +64,7 @@ class RegisterPool:
         self.asked.setdefault(warp, []).append(count)
         return True
 
-    def check_groups(self, warps: int, warn: Callable[[str, str], None]) -> None:
+    def check_groups(self, warps: int, events: Listener) -> None:
         """Trap unless the warps of every warpgroup have asked as often; tell of it where they have
         not asked for the same, as the idle warp of CUTLASS's attention for sm_100a."""
         for first in range(0, warps, WARPGROUP):
@@ -73,17 +73,18 @@ class RegisterPool:
             if all(other == asked[0] for other in asked):
                 continue
             listed = ", ".join(f"warp {w}: {self.asked.get(w, [])}" for w in group)
-            text = "all warps of a warpgroup must execute the same setmaxnreg, got " + listed
+            rule = "all warps of a warpgroup must execute the same setmaxnreg"
+            text = f"{rule} (PTX ISA section 9.7.19.5), got {listed}"
             if any(len(other) != len(asked[0]) for other in asked):
                 raise Trap("convergence", text)
-            warn("register-counts", f"{text} (PTX ISA section 9.7.19.5)")
+            events.departed("convergence", "register-counts", text)
 
 
 def _pool(cta: Cta) -> RegisterPool:
     def make() -> RegisterPool:
         declared = "maxnreg" in cta.launch.program.function.directives
         pool = RegisterPool(_at_entry(cta), declared)
-        cta.at_exit(lambda: pool.check_groups(len(cta.warps), cta.launch.warn))
+        cta.at_exit(lambda: pool.check_groups(len(cta.warps), cta.launch.events))
         return pool
 
     return cta.state("register pool", make)
