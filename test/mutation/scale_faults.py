@@ -60,6 +60,12 @@ BLOCKWISE = [
         (SCALES,),
     ),
     Fault(
+        "split-k: MMAs with block scales of every part end K as those of the first one",
+        "(*SCALED_MMAS, BlockwiseMmaOp, WeightMmaOp)",
+        "(BlockwiseMmaOp, WeightMmaOp)",
+        ("test/numerics/scales/test_scaled_parts.py",),
+    ),
+    Fault(
         "added-wgmma: every 64 rows of a warpgroup are the product of its first",
         "[empty], zero, atom, last_apart",
         "[empty], zero, 0, last_apart",

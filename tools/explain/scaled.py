@@ -18,6 +18,8 @@ def accumulators(chosen: ScaledEstimate, target: Target) -> str:
     each, scales = target.accumulator_columns(m, n), SCALE_PLACES * chosen.scale_columns
     room = f"{target.tmem_columns} columns of tensor memory"
     needed = f"2 x {each} columns and {scales} for the scales of {SCALE_PLACES} K steps"
+    if chosen.schedule.parts > 1:
+        return f"one accumulator of {each} columns, of a part of K; the last CTA adds up all parts"
     if chosen.accumulators > 1:
         return f"two accumulators: {needed} fit the {room}; an epilogue runs beside the next tile"
     return f"one accumulator: {needed} are over the {room}; each tile waits until it is read"
@@ -27,7 +29,7 @@ def scales(chosen: ScaledEstimate, spec: MatmulSpec) -> str:
     """What those of a K step take."""
     from ...dialects.scaled_legality import SCALE_PLACES
 
-    steps = -(-spec.k // chosen.schedule.tile[2])
+    steps = -(-spec.k // (chosen.schedule.tile[2] * chosen.schedule.parts))
     where = "beside those of the step before" if chosen.places == SCALE_PLACES else "in front"
     copy, multiply = (round(each / steps) for each in (chosen.copy, chosen.multiply))
     loaded = f"{chosen.scale_bytes} bytes a CTA and K step from L2"

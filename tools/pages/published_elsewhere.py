@@ -324,8 +324,8 @@ NOTES = """
 - **Few rows of fp8 with L2 flushed**, up to 64, are estimated 11 to 27 % faster than the fastest of
   three libraries, and within 10 % where a few CTAs read 1 MB. Tiles of the libraries are not known;
   the one known kernel of such shapes, CUTLASS's, is predicted within 7 % where it is long.
-- **One row of nvfp4** with a long K takes libraries 35 to 42 % longer than the estimate of what is
-  chosen here.
+- **One row of nvfp4** with a long K takes libraries 69 to 86 % longer than the estimate of what is
+  chosen here, which splits K over the grid; without that it would be 35 to 42 %.
 
 Left out were times that a host's launches decide, times of other chips and power limits (GB200,
 B300, 750 W), and kernels that their authors call untuned, such as pyptx's pairs.

@@ -4,6 +4,7 @@
                 and the chain of one slot shared by the stages
     tile        steps; where tensor memory has one accumulator, the epilogue behind them
     kernel      start + first load + tiles × the longer of steps and epilogue + the last epilogue
+    parts of K  waves of CTAs, each from start to the sums of its part; the last adds up all parts
 
 A tile's K is 128 bytes, so MMAs, clock and DRAM are those of a problem whose elements are bytes.
 
@@ -25,7 +26,15 @@ from ..extents import expected_tiles
 from ..problem import Problem, Schedule
 from ..quantized_costs import bits_of, instructions, scale_bytes
 from ..schedule import THREADS
-from .costs import beside_cycles, computed_cycles, dram_bytes, once_bytes, vector_cycles
+from .costs import (
+    beside_cycles,
+    computed_cycles,
+    dram_bytes,
+    gathered_cycles,
+    once_bytes,
+    part_cycles,
+    vector_cycles,
+)
 from .tensor_estimate import CHOSEN, clock_under_load, mma_cycles
 
 ROW_BYTES = 128  # of a tile along K: the widest swizzle
@@ -40,7 +49,8 @@ class ScaledSchedule:
 
     C is stored in pieces of so many `columns`, the widest that a swizzle spans where there is none;
     `ahead` and `vectors` say how other operands come, as `Schedule`'s do. `stages` of the ring, 0
-    for as many as `pipelining` takes by itself.
+    for as many as `pipelining` takes by itself. With several `parts` so many CTAs or pairs of the
+    grid share a tile, each with a part of K.
     """
 
     tile: tuple[int, int, int]
@@ -49,6 +59,7 @@ class ScaledSchedule:
     ahead: int = 0
     vectors: str = THREADS
     stages: int = 0
+    parts: int = 1
 
     def label(self) -> str:
         """In words."""
@@ -58,6 +69,7 @@ class ScaledSchedule:
         parts += [f"{self.ahead} pieces ahead"] if self.ahead else []
         parts += ["vectors ahead"] if self.vectors != THREADS else []
         parts += [f"{self.stages} stages"] if self.stages else []
+        parts += [f"K split by {self.parts} over the grid"] if self.parts > 1 else []
         return ", ".join(parts)
 
     def pipeline(self) -> str:
@@ -65,9 +77,12 @@ class ScaledSchedule:
         tile = "x".join(map(str, self.tile))
         shape = "shape=2x1 pair=true" if self.pair else "shape=1x1"
         ring = f"{{stages={self.stages}}}" if self.stages else ""
+        store, last = self._staging(), ",persistence"
+        if self.parts > 1:
+            store, last = f"split-k{{parts={self.parts} over=grid}}", ""
         return (
-            f"tiling{{tile={tile}}},tma-insertion,swizzle-selection,{self._staging()},"
-            f"clustering{{{shape}}},pipelining{ring},warp-specialization,persistence"
+            f"tiling{{tile={tile}}},tma-insertion,swizzle-selection,{store},"
+            f"clustering{{{shape}}},pipelining{ring},warp-specialization{last}"
         )
 
     def _staging(self) -> str:
@@ -143,13 +158,17 @@ def scaled_estimate(
     ring = schedule.stages or min(AUTO_STAGES_MAX, fitting_stages(problem, mma, schedule, target))
     ring = max(1, ring)
     store = _store_cycles(spec, problem, one, target)
-    held, places = _held(target, mma, schedule.tile)
+    held, places = _held(target, mma, schedule)
     count = problem.k_tiles(one)
     main = count * max(steps.step, steps.around / ring)
     ends = steps.before + steps.completion + store
     each = max(main, store) if held == OVERLAPPING else main + steps.completion + store
-    waves = -(-_tiles(spec, schedule) // _at_once(schedule, sharing, target))
+    waves = -(-_tiles(spec, schedule) * schedule.parts // _at_once(schedule, sharing, target))
     cycles = tensor.cold_fill + ends + waves * each
+    if schedule.parts > 1:
+        cycles = tensor.cold_fill + waves * (ends + main) + (waves - 1) * tensor.cta_turnover
+        gathered = gathered_cycles(problem, one, target)
+        cycles, ends = cycles + gathered, ends + gathered
     traits = replace(CHOSEN, inputs=inputs)
     clock = clock_under_load(problem, one, target, cycles, steps.multiply, traits)
     dram_us = _dram_us(spec, problem, one, mma, target)
@@ -201,9 +220,13 @@ def in_bytes(spec: MatmulSpec, mma: ScaledMma, target: Target) -> Problem:
 
 
 def as_plain(schedule: ScaledSchedule, problem: Problem) -> Schedule:
-    """The same tile in bytes, in tiles that are handed out grouped by 8."""
+    """The same tile in bytes, in tiles that are handed out grouped by 8; those with parts of K each
+    have CTAs of their own."""
     m, n, _ = schedule.tile
     plain = Schedule((m, n, ROW_BYTES), 1, (1, 1), schedule.pair, "static", "grouped")
+    if schedule.parts > 1:
+        alone = {"scheduler": "none", "order": "m", "split_grid": schedule.parts}
+        return plain.but(cluster=(2, 1) if schedule.pair else (1, 1), **alone)
     columns = schedule.columns or min(n, widest_piece(problem))
     return plain.but(
         cluster=(2, 1) if schedule.pair else (1, 1),
@@ -235,7 +258,7 @@ def _steps(
     problem = in_bytes(spec, mma, target)
     multiply = mma_cycles(problem, as_plain(schedule, problem), target)
     copy = (of_a.size_bytes + of_b.size_bytes) / chip.shared_rate
-    beside = _held(target, mma, schedule.tile)[1] == scaled_legality.SCALE_PLACES
+    beside = _held(target, mma, schedule)[1] == scaled_legality.SCALE_PLACES
     multiplied = max(multiply, copy) if beside else multiply + copy
     heard = tensor.peer_signal if schedule.pair else 0.0
     completion = tensor.pair_latency + heard if schedule.pair else float(tensor.mma_latency)
@@ -264,11 +287,12 @@ def fitting_stages(
     return max(0, min(STAGES_MAX, room // slot))
 
 
-def _held(target: Target, mma: ScaledMma, tile: tuple[int, int, int]) -> tuple[int, int]:
-    """How many accumulators tensor memory holds, and the scales of how many K steps."""
+def _held(target: Target, mma: ScaledMma, schedule: ScaledSchedule) -> tuple[int, int]:
+    """How many accumulators tensor memory holds, and the scales of how many K steps; a part of K
+    has one."""
     most = scaled_legality.SCALE_PLACES
-    for held in ((OVERLAPPING, most), (1, most)):
-        if scaled_legality.scaled_tensor_memory(target, mma, tile, *held) is None:
+    for held in ((OVERLAPPING, most), (1, most))[schedule.parts > 1 :]:
+        if scaled_legality.scaled_tensor_memory(target, mma, schedule.tile, *held) is None:
             return held
     return 1, 1
 
@@ -276,7 +300,10 @@ def _held(target: Target, mma: ScaledMma, tile: tuple[int, int, int]) -> tuple[i
 def _store_cycles(spec: MatmulSpec, problem: Problem, one: Schedule, target: Target) -> float:
     """Cycles in which a tile of C is read, computed and stored: two pieces are under way."""
     (m, n, _), (columns, _) = one.tile, one.staging or (one.tile[1], 1)
-    read = m * n / tensor_figures(target).read_rate + computed_cycles(problem, one, target)
+    read = m * n / tensor_figures(target).read_rate
+    if one.split_grid > 1:
+        return read + part_cycles(problem, one, target)
+    read += computed_cycles(problem, one, target)
     read += vector_cycles(problem, one, target)
     stored = stored_cycles(spec, target, (m, n))
     staged = max(read, stored) + min(read, stored) * columns / n

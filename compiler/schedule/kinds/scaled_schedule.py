@@ -8,7 +8,8 @@ epilogue.
 
 The scales of a K step take copies to tensor memory. Where it has room for those of two K steps,
 copies run beside the MMAs of the step before, else in front of their own. Two pairs in a cluster
-could share B and its scales by multicast; `of_multicast` is what that takes.
+could share B and its scales by multicast; `of_multicast` is what that takes. Where tiles are few
+and K is long, CTAs of the grid share a tile (`split-k`).
 
 Where warps multiply by themselves, sums are in registers: a tile has up to 128 columns, and threads
 copy what it reads into a ring.
@@ -16,6 +17,7 @@ copy what it reads into a ring.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -41,9 +43,12 @@ from ..estimates.scaled_estimate import (
 )
 from ..problem import Problem
 from ..quantized_costs import bits_of, scale_bytes
+from ..rules.rules import grid_parts
 from ..rules.staging_rules import pieces_ahead, staged_store
+from ..search.candidates import PART_MARGIN, parts_in_waves
 from ..search.stagings import AHEAD_LEAST
 from ..vectors import with_vectors
+from ..waves import resident_ctas
 
 ROWS, STAGES_MIN = 128, 2
 COLUMNS = (256, 224, 192, 160, 128, 96, 64, 32)
@@ -51,7 +56,10 @@ RATES = {"mxf8f6f4": 2, "mxf4": 4, "mxf4nvf4": 4}
 """How many times the products of 16-bit operands a cycle, where warps multiply (NVIDIA RTX PRO
 6000: dense fp8 and fp4)."""
 WARP_COLUMNS, WARP_STAGES_MAX = (128, 96, 64, 32), 4
-RULE = "the least estimated time; two accumulators where tensor memory holds them beside the scales"
+RULE = (
+    "the least estimated time; two accumulators where tensor memory holds them beside the scales; "
+    f"parts of K over the grid where all else takes {PART_MARGIN} times as long"
+)
 WARP_RULE = (
     "the least estimated time; sums in registers, in a ring as many stages as shared memory and K "
     f"allow, up to {WARP_STAGES_MAX}"
@@ -99,7 +107,33 @@ def estimates(spec: MatmulSpec, target: Target) -> list[ScaledEstimate]:
         for pair in pairs
         if scaled_legality.scaled_tensor_memory(target, mma, (ROWS, n, depth)) is None
     ]
-    return sorted(found, key=lambda each: each.total_us)
+    for pair in pairs:
+        found += _in_parts(spec, target, mma, depth, pair)
+    return sorted(found, key=lambda each: each.total_us * _margin(each.schedule))
+
+
+def _margin(schedule: ScaledSchedule) -> float:
+    """As that of schedules without block scales."""
+    return PART_MARGIN if schedule.parts > 1 else 1
+
+
+def _in_parts(
+    spec: MatmulSpec, target: Target, mma: ScaledMma, depth: int, pair: bool
+) -> Iterator[ScaledEstimate]:
+    """Tiles of which CTAs of the grid share K, in as many parts as fill a few waves of them."""
+    problem = in_bytes(spec, mma, target)
+    for n in COLUMNS:
+        tile = ScaledSchedule((ROWS, n, depth), pair)
+        if scaled_legality.scaled_tensor_memory(target, mma, tile.tile) is not None:
+            continue
+        plain = as_plain(tile, problem).but(scheduler="none")
+        steps, tiles = problem.k_tiles(plain), math.prod(problem.grid(plain))
+        for _, each in parts_in_waves(steps, tiles, resident_ctas(plain, target)):
+            parted = replace(tile, parts=-(-steps // each))
+            stages = min(fitting_stages(problem, mma, parted, target), each)
+            broken = grid_parts(problem, as_plain(parted, problem), target)
+            if parted.parts > 1 and stages >= STAGES_MIN and broken is None:
+                yield scaled_estimate(spec, target, mma, replace(parted, stages=stages))
 
 
 def _best(spec: MatmulSpec, target: Target, mma: ScaledMma, tile: ScaledSchedule) -> ScaledEstimate:
@@ -189,7 +223,7 @@ def of_multicast(spec: MatmulSpec, target: Target) -> ScaledEstimate | None:
 
     Each CTA loads half as much of B and of its scales, but fewer clusters find room at a time.
     """
-    chosen = scaled_schedule(spec, target)
-    if not chosen.pair or 2 * CTAS_OF_PAIR not in figures(target).clusters_at_once:
+    chosen, places = scaled_schedule(spec, target), figures(target).clusters_at_once
+    if chosen.parts > 1 or not chosen.pair or 2 * CTAS_OF_PAIR not in places:
         return None
     return scaled_estimate(spec, target, mma_of_spec(spec), chosen, sharing=2)
