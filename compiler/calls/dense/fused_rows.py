@@ -1,11 +1,11 @@
 """`matmul(m="dynamic")` with an epilogue: a function of the sums in kernels that share all M, or
-all batches with `batch="dynamic"`, or any of both with both.
+all batches with `batch="dynamic"`, or any of both with both, or all K with `k="dynamic"`.
 
     call    what of the function's arguments is not a number of rows → its kernels, kept
     first   the function is traced at the rows that came, and at others: both must say the same
 
 The first trace tells which dims of the operands are rows of the product, or matrices. In the
-kernels' text they are "?".
+kernels' text they are "?". No function of the sums depends on K.
 """
 
 from __future__ import annotations
@@ -42,8 +42,15 @@ from ..kernels.lookup import (
 )
 from ..kernels.row_kernels import RowKernels
 from ..operands.leading_dims import flattened, has_leading_dims, rows_of, stacks_of
-from ..operands.operands import operand_of, quick_key, spec_of
-from ..operands.placement import gaps_of, placement, read_in_place
+from ..operands.operands import (
+    check_shapes,
+    leading_of_depth,
+    operand_of,
+    quick_key,
+    spec_of,
+    spec_of_depth,
+)
+from ..operands.placement import check_rows_along_k, gaps_of, placement, read_in_place
 from ..operands.precision import with_precision
 from .fused import as_argument, bs_of, check_math, given_outputs, like_of
 
@@ -56,6 +63,7 @@ RULES = {
     BOTH: "the function must not depend on the numbers of rows and matrices that are dynamic",
 }
 AXES = {ROWS: "m", STACKS: "b", BOTH: "bm", DEPTH: ""}
+NAMES = {ROWS: "m", STACKS: "batch", BOTH: "batch", DEPTH: "k"}
 ANY = "?"
 ANY_SIZE, ANY_STACK = -1, -2
 """The size of a dim that a reshape finds, and of the first one where it would have to find two."""
@@ -108,7 +116,7 @@ def multiply_fused_rows(
 
 def _own_dims(how: How) -> int:
     """How many of the last dims of the product are known."""
-    return 2 if how.m == STACKS else 1
+    return 2 if how.m in (STACKS, DEPTH) else 1
 
 
 def _kept_dims(how: How) -> int:
@@ -126,6 +134,8 @@ def _operands(
             rule = f"stacks must have at most {len(OTHER_ROWS)} dims with batch='dynamic'"
             raise OptionError(f"matmul: {rule}, got {len(batch)}")
         return left, (right,), (*batch, a.shape[-2], right.shape[-2])
+    if how.m == DEPTH:
+        return _along_k(a, rights, how)
     if any(has_leading_dims(each) for each in rights):
         got = list(rights[0].shape)
         raise OptionError(f"matmul: b must be a matrix with m='dynamic', got {got}; leave m out")
@@ -136,8 +146,26 @@ def _operands(
     return rows_of("a", a) if has_leading_dims(a) else a, rights, shape
 
 
+def _along_k(
+    a: Any, rights: tuple[Any, ...], how: How
+) -> tuple[Any, tuple[Any, ...], tuple[int, ...]]:
+    """Matrices whose rows in memory are along K."""
+    b, *others = rights
+    if others:
+        raise OptionError("matmul: b must be one matrix with k='dynamic', got a pair; leave k out")
+    target = how.target or default_target(gpu_of(a))
+    for name, each in (("a", a), ("b", b)):
+        check_rows_along_k(f"matmul: {name}", each, target)
+    check_shapes(a.shape, b.shape)
+    return a, rights, (a.shape[0], b.shape[0])
+
+
 def _quick(array: Any, how: How, is_a: bool) -> Any:
-    """What tells operands apart but for the number of rows, or of matrices."""
+    """What tells operands apart but for the number of rows, or of matrices, or K."""
+    if how.m == DEPTH:
+        name = "a" if is_a else "b"
+        operand = operand_of(name, array)
+        return operand.dtype, array.shape[0], leading_of_depth(name, operand)
     if how.m == STACKS:
         return quick_key(array)[1:], array.shape[-2:], len(array.shape)
     if how.m == BOTH:
@@ -181,13 +209,15 @@ def _find(
         for name, each in named
     )
     more = {"products": len(rights), "sums": how.sums}
-    spec = replace(spec_of(a, b, how.out_dtype, gaps or (0, 0)), **more)
+    make_spec = spec_of_depth if how.m == DEPTH else spec_of
+    spec = replace(make_spec(a, b, how.out_dtype, gaps or (0, 0)), **more)
     spec = with_precision(spec, how.precision, how.pipeline, how.preset)
     traced = _traced(spec, shape, epilogue, likes, how)
     check_math(traced.epilogue, how)
     names = ("a", *("b", "b2")[: len(rights)], *(f"operands[{e.number}]" for e in traced.arguments))
     make = partial(_bundle, traced.epilogue, names, target, how.math)
-    kernels = RowKernels(buckets_of_rows(traced.spec, target, how), make, copies=True)
+    buckets = buckets_of_rows(traced.spec, target, how)
+    kernels = RowKernels(buckets, make, copies=True, by_rows=True)
     return Found(kernels, traced.spec, traced.arguments, [])
 
 
@@ -207,6 +237,8 @@ def _traced(
 ) -> Traced:
     """The function with its rows as "?"; refused where other rows make it another."""
     first = _trace(spec, shape, epilogue, likes, how)
+    if how.m == DEPTH:
+        return first
     rows, columns = shape[: -_own_dims(how)], shape[-_own_dims(how) :]
     others = [*rows]
     long = [axis for axis, extent in enumerate(rows) if extent != 1] or [len(rows) - 1]
@@ -241,7 +273,7 @@ def _trace(
     made = import_epilogue(spec, frame, epilogue, likes, c_is_open=not how.out_dtype)
     spec, ops, arguments, returned = made
     if any(each.kind for each in returned):
-        rule, asked = "reductions are of known rows", "batch" if how.m in OF_STACKS else "m"
+        rule, asked = "reductions are of known rows", NAMES[how.m]
         raise OptionError(f"matmul: {rule}, got one with {asked}='dynamic'; reduce outside")
     return Traced(spec, ops, arguments)
 

@@ -96,7 +96,7 @@ def matmul(
         [..., n, k], and `a` a matrix or as many. With `m` both are any; `a` is then read in place
         where its matrices lie behind one another.
     k: "dynamic" takes one kernel for any K of matrices `x.T` and `y.T` of an x [k, m] and a y
-        [k, n], as gradients of weights are, without an epilogue.
+        [k, n], as gradients of weights are; an epilogue may come with it.
     epilogue: a function (acc, *operands) of torch tensors that makes C of the sums, element by
         element, in the same kernel. acc is [..., m, n], f32 (s32 for integers); what it returns is
         rounded to C's type. It is traced, not called again: it must not depend on values. Where it
@@ -117,7 +117,7 @@ def matmul(
     Raises CompileError if the product cannot be compiled, DeviceError if it cannot be launched.
     """
     if k is not None:
-        m = of_any_depth(k, m or batch, out_dtype, epilogue)
+        m = of_any_depth(k, m or batch, out_dtype)
     elif batch is not None:
         m = of_any_batch(b, batch, m, out_dtype)
     asked = out_dtype, target, pipeline, preset, m, precision

@@ -43,15 +43,15 @@ def how_of(asked: tuple[Any, ...]) -> How:
     return How(result_type(out_dtype), *named, m or "", precision=precision or "")
 
 
-def of_any_depth(k: str, other: Any, out_dtype: Any, epilogue: Any) -> str:
+def of_any_depth(k: str, other: Any, out_dtype: Any) -> str:
     """The size that is dynamic, as kernels are asked for it; refuses what has no such kernels."""
     if k != "dynamic":
         raise OptionError(f"matmul: k must be 'dynamic', got {k!r}; leave it out")
     if other is not None:
         raise OptionError("matmul: k must be dynamic alone, got m or batch too; leave one out")
-    if is_format(out_dtype) or epilogue is not None:
-        what = f"a result of {out_dtype}" if is_format(out_dtype) else "an epilogue"
-        raise OptionError(f"matmul: k must be None for {what}, got {k!r}; leave it out")
+    if is_format(out_dtype):
+        rule = f"k must be None for a result of {out_dtype}"
+        raise OptionError(f"matmul: {rule}, got {k!r}; leave it out")
     return DEPTH
 
 

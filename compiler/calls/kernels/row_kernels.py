@@ -27,16 +27,21 @@ class RowKernels:
     K.
 
     buckets: the kernels, in the order of their fewest rows. make: the bundle for one of them.
+    by_rows: of any K, whether inputs are given with K as their rows, as they lie.
     """
 
     def __init__(
-        self, buckets: list[Bucket], make: Callable[[Bucket], Bundle], copies: bool = False
+        self,
+        buckets: list[Bucket],
+        make: Callable[[Bucket], Bundle],
+        copies: bool = False,
+        by_rows: bool = False,
     ):
         self.buckets, self._make, self._copies = buckets, make, copies
         spec = buckets[0].spec
         stacks = spec.dynamic_batch and not spec.dynamic_m
         self._at, self._axis = int(stacks and not spec.a_stacked), 0 if stacks else -2
-        self._axis = -1 if spec.dynamic_k else self._axis
+        self._axis = -1 if spec.dynamic_k and not by_rows else self._axis
         bands = bands_of([each.ranges for each in buckets])
         self._stack = None if len(bands) == 1 else int(not spec.a_stacked)
         self._bands = [fewest for fewest, _ in bands[1:]]

@@ -212,10 +212,9 @@ HALF, WHOLE, BYTES = torch.bfloat16, torch.float32, torch.float8_e4m3fn
         (BYTES, {"target": "sm_90a"}, "a type that sm_90a multiplies with rows along K .*e4m3fn"),
         (HALF, {"k": 64}, "k must be 'dynamic', got 64; leave it out"),
         (HALF, {"m": "dynamic"}, "k must be dynamic alone, got m or batch too"),
-        (HALF, {"epilogue": torch.relu}, "k must be None for an epilogue, got 'dynamic'"),
         ("turned", {}, r"a must be a matrix with m contiguous where k is dynamic"),
     ],
-    ids=["f32", "8 bits", "a number", "rows too", "an epilogue", "K contiguous"],
+    ids=["f32", "8 bits", "a number", "rows too", "K contiguous"],
 )
 def test_a_call_that_no_kernel_of_any_depth_serves_is_refused(dtype, how, rule):
     made = HALF if dtype == "turned" else dtype
