@@ -145,6 +145,7 @@ class Launch(StateBag):
             raise self._error(f"fp8_sums must be one of {', '.join(SUMS)}, got {fp8_sums!r}")
         self.fp8_sums = fp8_sums
         self.events, self.tracks_writing = Events(), check != "off"
+        self._even = check == "shipped"
         self.strong: Strong | None = None
         self.mask: np.ndarray | None = None
         self.incoherent = False
@@ -389,7 +390,7 @@ class Launch(StateBag):
             self.report.add(report)
 
     def _run_share(self, resident: int, max_steps: int | None, clusters: list) -> None:
-        self.scheduler = Scheduler(self, clusters, resident, max_steps)
+        self.scheduler = Scheduler(self, clusters, resident, max_steps, self._even)
         with np.errstate(all="ignore"), no_full_collections():
             self.scheduler.run()
         self.report.steps = self.scheduler.steps

@@ -117,7 +117,8 @@ class Mbarrier:
         phase and come back with the same parity mean that same phase.
         """
         asked = self._meant_phase(parity & 1, waiters[0])
-        self._check_phase(asked)
+        if self.tolerate is None or waiters[0] not in self._waiting:
+            self._check_phase(asked)
         done = self._observe(asked)
         if not done:
             self._waiting.update(dict.fromkeys(waiters, asked))

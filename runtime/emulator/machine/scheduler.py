@@ -7,6 +7,7 @@ many as there is room for, at once or one by one; one that has not started may b
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 from ..errors import Deadlock, Trap
@@ -27,10 +28,20 @@ START_CHANCE = (0.01, 0.2, 1.0)
 
 
 class Scheduler:
-    """Runs the launch to its end. steps: warp instructions so far; ctas: the resident ones."""
+    """Runs the launch to its end. steps: warp instructions so far; ctas: the resident ones.
 
-    def __init__(self, launch: Launch, clusters: list, resident: int, max_steps: int | None):
-        self._launch, self._rng = launch, launch.rng
+    even: warps run at the same speed, as on GPUs, so that none lags that only waits.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        clusters: list,
+        resident: int,
+        max_steps: int | None,
+        even: bool = False,
+    ):
+        self._launch, self._rng, self._even = launch, launch.rng, even
         self._waiting = clusters
         self._rng.shuffle(self._waiting)
         self._cluster_size = prod(launch.cluster)
@@ -40,6 +51,8 @@ class Scheduler:
         self._start_chance = self._rng.choice(START_CHANCE)
         self._room = True
         self._active: list[Warp] = []
+        self._ran: dict[Warp, int] = {}
+        self._least = 0
         self._polling: Polling | None = None
         self._last_event = 0
         self._spinning: Spinning | None = None
@@ -73,7 +86,7 @@ class Scheduler:
         for warp in warps:
             if warp.parked:
                 warp.parked = False
-                self._active.append(warp)
+                self._begin([warp])
 
     def cta_exited(self, cta: Cta) -> None:
         """Every thread of `cta` has exited: a waiting cluster may take its place."""
@@ -96,14 +109,17 @@ class Scheduler:
         self._happened()
         for cta in self._launch.start_cluster(self._waiting.pop()):
             self.ctas.append(cta)
-            self._active.extend(cta.warps)
+            self._begin(cta.warps)
         self._look_for_room()
 
     def _run_warp(self) -> None:
-        pick = self._rng.randrange(len(self._active))
+        pick = self._pick()
         warp = self._active[pick]
         self._launch.current_warp = warp
-        self.steps += self._guarded_run(warp)
+        ran = self._guarded_run(warp)
+        self.steps += ran
+        if self._even:
+            self._ran[warp] = self._ran.get(warp, 0) + ran
         if not warp.can_run():
             warp.parked = bool(warp.splits)
             self._active[pick] = self._active[-1]
@@ -111,6 +127,24 @@ class Scheduler:
         self._check_limits()
         if self.steps > self._look_at:
             self._look_for_spinning(warp)
+
+    def _pick(self) -> int:
+        """The place of the next warp: where `even`, of one that has run the fewest steps."""
+        pick = self._rng.randrange(len(self._active))
+        if not self._even:
+            return pick
+        places = (*range(pick, len(self._active)), *range(pick))
+        steps = [self._ran.get(each, 0) for each in self._active]
+        pick = min(places, key=steps.__getitem__)
+        self._least = max(self._least, steps[pick])
+        return pick
+
+    def _begin(self, warps: Iterable[Warp]) -> None:
+        """These warps can run, and have no more to catch up with than those that did."""
+        for warp in warps:
+            self._active.append(warp)
+            if self._even:
+                self._ran[warp] = max(self._ran.get(warp, 0), self._least)
 
     def _happened(self) -> None:
         """Something that a thread may wait for."""
@@ -186,7 +220,7 @@ class Scheduler:
             split.parked_at = None
             if warp.parked:
                 warp.parked = False
-                self._active.append(warp)
+                self._begin([warp])
         return True
 
     def _deadlock(self) -> Trap:

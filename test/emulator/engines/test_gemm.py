@@ -105,7 +105,9 @@ def kernel() -> str:
     return text + END
 
 
-def multiply(text: str, m: int, n: int, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def multiply(
+    text: str, m: int, n: int, k: int, seed: int, check: str = "full", told: set | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     a = (rng.integers(-8, 9, (m, k)) / 2).astype(ml_dtypes.bfloat16)
     b = (rng.integers(-8, 9, (n, k)) / 2).astype(ml_dtypes.bfloat16)
@@ -114,8 +116,10 @@ def multiply(text: str, m: int, n: int, k: int, seed: int) -> tuple[np.ndarray, 
         TensorMap(a, "bf16", (k, m), (2 * k,), (64, 128), swizzle="128B"),
         TensorMap(b, "bf16", (k, n), (2 * k,), (64, 64), swizzle="128B"),
     ]
-    launch(text, "k", grid=(m // 128, n // 64), block=128, shared_bytes=25600,
-           params=[out, *maps, -(-k // 64), 4 * n], seed=seed)  # fmt: skip
+    report = launch(text, "k", grid=(m // 128, n // 64), block=128, shared_bytes=25600,
+                    params=[out, *maps, -(-k // 64), 4 * n], seed=seed, check=check)  # fmt: skip
+    if told is not None:
+        told.update(warning.category for warning in report.warnings)
     return out, a.astype(np.float64) @ b.astype(np.float64).T
 
 
@@ -131,3 +135,19 @@ def test_warps_that_only_wait_are_caught_when_they_lag_two_phases():
     for seed in range(8):
         with pytest.raises(Trap, match="a waiter that is late asks for a phase that lies two back"):
             multiply(text, 128, 64, 512, seed)
+
+
+def test_where_libraries_are_run_those_that_keep_up_are_right_and_told_of():
+    """TileLang's and ThunderKittens' idle producer warps wait so; who does lag is stopped"""
+    text, right = kernel().replace("  bar.sync 0;\n  xor.b32", "  xor.b32"), 0
+    for seed in range(12):
+        told = set[str]()
+        try:
+            out, expected = multiply(text, 128, 64, 512, seed, "shipped", told)
+        except Trap as trap:
+            assert trap.category in ("deadlock", "barrier-protocol", "race")
+            continue
+        assert "late-wait" in told
+        np.testing.assert_array_equal(out, expected)
+        right += 1
+    assert right

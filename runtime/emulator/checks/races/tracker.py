@@ -270,7 +270,8 @@ class Races(Meetings, Listener):
         clock = self._barriers[barrier]
         late = clock.late_waiter()
         if late is not None:
-            raise late_wait(barrier, self._domain_of[target.cluster].name(late[0]), late[1])
+            with self._rules.told_of("late-wait"):
+                raise late_wait(barrier, self._domain_of[target.cluster].name(late[0]), late[1])
         clock.complete()
 
     def phase_seen(
