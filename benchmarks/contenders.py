@@ -10,6 +10,7 @@ import argparse
 import json
 import statistics
 import sys
+import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -119,8 +120,12 @@ def captured(call: Callable[[], Any], *others: Callable[[], Any]) -> tuple[Any, 
     return graph, len(calls)
 
 
-def timed(graphs: dict[str, tuple[Any, int]], rounds: int) -> dict[str, float]:
-    """Median microseconds a call of each contender's graph, taking turns."""
+def timed(graphs: dict[str, tuple[Any, int]], rounds: int, rest: float = 0) -> dict[str, float]:
+    """Median microseconds a call of each contender's graph, taking turns.
+
+    rest: how many times as long as a graph took the GPU then has nothing to do, so that none finds
+    it at the limit of its power.
+    """
     import torch
 
     taken: dict[str, list[float]] = {name: [] for name in graphs}
@@ -131,5 +136,7 @@ def timed(graphs: dict[str, tuple[Any, int]], rounds: int) -> dict[str, float]:
             graph.replay()
             end.record()
             end.synchronize()
-            taken[name].append(1000 * begin.elapsed_time(end) / calls)
+            took_ms = begin.elapsed_time(end)
+            taken[name].append(1000 * took_ms / calls)
+            time.sleep(rest * took_ms * 1e-3)
     return {name: statistics.median(times) for name, times in taken.items()}

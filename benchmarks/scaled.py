@@ -1,7 +1,7 @@
 """How fast products of 8-bit floats with scales are, beside torch's.
 
     python benchmarks/scaled.py compile FOLDER [--target sm_90a] [--shapes 4096x7168x2048,…]
-    python benchmarks/scaled.py run FOLDER [--rounds 15] [--clocks] [--json PATH]
+    python benchmarks/scaled.py run FOLDER [--rounds 15] [--rest 0] [--clocks] [--json PATH]
     ncu --clock-control none --profile-from-start off --set full python benchmarks/scaled.py \
         once FOLDER
 
@@ -11,7 +11,9 @@ Variants are "chosen", the compiler's schedule, and tiles by name where threads 
 compiler: only `runtime` as tilewright.runtime, torch, numpy and cuda-python. Each result is
 compared with the product of dequantized operands first; torch's contender is `torch._scaled_mm` of
 the same recipe (with one scale a tensor for those without), where it has one. Each contender is
-captured in a CUDA graph of several calls; contenders take turns, and times are medians. `--clocks`
+captured in a CUDA graph of several calls; contenders take turns, and times are medians. `--rest 2`
+leaves the GPU alone twice as long as each graph took, so that none runs at the limit of its power
+because of the one before it. `--clocks`
 says the clock of the multiprocessors and the power while a contender runs on and on, which tells
 what the power limit bounds. `once` launches each contender where ncu looks, once, and prints its
 name in that order.
@@ -88,7 +90,10 @@ def parse_options() -> argparse.Namespace:
     parser = comparison_parser(__doc__, ",".join(SHAPES), ("compile", "run", "once"))
     parser.add_argument("--only", default="", metavar="TEXT", help="recipes named so in part")
     parser.add_argument("--clocks", action="store_true", help="also clock and power under load")
-    run = "rounds", "clocks", "json"
+    parser.add_argument(
+        "--rest", type=float, default=0, metavar="TIMES", help="as long as the graph before took"
+    )
+    run = "rounds", "rest", "clocks", "json"
     options = parsed(parser, compile=("target", "shapes", "only"), run=run, once=())
     if not any(options.only in name for name in RECIPES):
         parser.error(f"--only must be in one of {', '.join(RECIPES)}, got '{options.only}'")
@@ -135,7 +140,7 @@ def measure(
         error = (call().float() - wanted).abs().max().item() / wanted.abs().max().item()
         right[name] = error < TOLERANCE
     graphs = {name: captured(call) for name, call in calls.items()}
-    times = timed(graphs, options.rounds)
+    times = timed(graphs, options.rounds, options.rest)
     clocks = {name: _under(*graphs[name], us) for name, us in times.items() if options.clocks}
     base, rows = times.get("torch", float("nan")), []
     for name, us in sorted(times.items(), key=lambda pair: pair[1]):
