@@ -86,6 +86,7 @@ class Launch(Protocol):
     grid_workspace: int
     global_memory: Any
     param_memory: Any
+    own_parameters: Any
     const_memory: Any
     no_local: Any
     arrays: Any

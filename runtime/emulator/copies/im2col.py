@@ -53,6 +53,16 @@ class Im2col:
                     rule = f"{name}[{index}] of rank {rank} must be {-high}..{high - 1}"
                     raise _error(f"{rule}, got {value}")
 
+    def check_store(self, tiled: TiledMap) -> None:
+        """Trap where a GPU stops a store, whichever pixels its column has."""
+        if min(self.lower) >= 0 and max(self.upper) <= 0:
+            return
+        raise Trap(
+            "tma",
+            "a tensor store needs a bounding box within the tensor, pixelBoxLowerCorner from 0 and"
+            f" pixelBoxUpperCorner up to 0, got {self.lower} and {self.upper} (seen on an H200)",
+        )
+
     def pixels_from(
         self, tiled: TiledMap, coordinates: tuple[int, ...], offsets: tuple[int, ...]
     ) -> tuple[tuple[int, ...], ...]:

@@ -255,10 +255,10 @@ class TiledMap:
         return (*(slice(low, high) for low, high in reversed(inside[1:])), inner)
 
     def _check_store(self, coordinates: Sequence[int]) -> None:
-        if min(coordinates) < 0 and self.im2col is None:
+        if self.im2col is not None:
+            self.im2col.check_store(self)
+        if min(coordinates) < 0:
             raise Trap("tma", f"a tensor store needs coordinates >= 0, got {coordinates}")
-        if any(step != 1 for step in self._steps) and self.im2col is None:
-            raise Trap("unmodelled", "tensor store through a map with elementStrides > 1")
         if self.dtype.padded:
             raise Trap("unmodelled", f"tensor store through a map of {self.dtype.name}")
         row_bytes = self.dtype.span(self.dims[0])

@@ -145,7 +145,6 @@ class Launch(StateBag):
             raise self._error(f"fp8_sums must be one of {', '.join(SUMS)}, got {fp8_sums!r}")
         self.fp8_sums = fp8_sums
         self.events, self.tracks_writing = Events(), check != "off"
-        self._even = check == "shipped"
         self.strong: Strong | None = None
         self.mask: np.ndarray | None = None
         self.incoherent = False
@@ -163,7 +162,7 @@ class Launch(StateBag):
         self.recalls, self.traces = program.recalls, program.traces
         self.stretches, self.begun = program.stretches, dict[int, int]()
         self.observers: list[Observer] = []
-        self.clock_reads = self.barrier_changes = 0
+        self.clock_reads, self.barrier_changes, self._even = 0, 0, check == "shipped"
         self._make_memories()
         self.grid_workspace = self._make_grid_workspace()
         self._template = self._register_template()
@@ -192,6 +191,7 @@ class Launch(StateBag):
         self.global_memory, self.no_local = Space("global"), Space("local")
         self.const_memory = WindowSpace("const", CONST_WINDOW)
         self.param_memory = WindowSpace("param", PARAM_WINDOW)
+        self.own_parameters = WindowSpace("param", PARAM_WINDOW, own=True)
         variables = self.program.globals
         for variable, address in variables.placed():
             space = self.const_memory if variable.space == "const" else self.global_memory
@@ -220,9 +220,10 @@ class Launch(StateBag):
     def bind(self, params: list) -> None:
         """Encode the kernel's parameters; LaunchError names the one that is wrong."""
         data = Parameters(self).encode(params)
-        self.param_memory.add(
-            Region("the kernel's parameters", PARAM_WINDOW, data, space="param", writable=False)
-        )
+        name = "the kernel's parameters"
+        region = Region(name, PARAM_WINDOW, data, space="param", writable=False)
+        for space in (self.param_memory, self.own_parameters):
+            space.add(region)
         self.events.bound()
 
     def poison_bytes(self, size: int) -> np.ndarray:

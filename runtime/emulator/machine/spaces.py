@@ -144,15 +144,21 @@ class Space:
 
 class WindowSpace(Space):
     """`.param` or `.const`: addresses are generic ones, or without the window's base, which
-    addresses of 32 bits cannot hold."""
+    addresses of 32 bits cannot hold. own: they must be those of the space (PTX ISA §6.4.1)."""
 
-    def __init__(self, name: str, window: int):
+    def __init__(self, name: str, window: int, *, own: bool = False):
         super().__init__(name)
-        self._window = np.uint64(window)
+        self._window, self._own = np.uint64(window), own
 
     def _find(
         self, addresses: np.ndarray, width: int, count: int
     ) -> tuple[Region, np.ndarray | None, np.ndarray]:
+        if self._own and (addresses & self._window).any():
+            raise Trap(
+                "address-space",
+                f"0x{int(addresses.max()):x} is a generic address, and not one of .{self.name};"
+                f" cvta.to.{self.name} makes it one",
+            )
         return super()._find(addresses | self._window, width, count)
 
 

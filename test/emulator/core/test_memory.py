@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from memory_kernels import HEADER, run, trapped
 
-from tilewright.runtime.emulator import GlobalArray, launch
+from tilewright.runtime.emulator import GlobalArray, Trap, launch
 
 UP_TO_16_BYTES = [
     (".v2", "b8"),
@@ -284,3 +284,36 @@ def test_poison_differs_by_seed_and_is_never_zero():
         assert out.all()
         found.append(out.tobytes())
     assert len(set(found)) == 3
+
+
+ADDRESSED = """.version 8.8
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .align 8 .b8 fields[64])
+{ .reg .b64 %d<4>; .reg .b32 %r<4>; ld.param.u64 %d0, [out]; mov.b64 %d1, fields;
+  ACCESS st.global.b32 [%d0], %r1; ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    "access",
+    [
+        "ld.param.b32 %r1, [%d1+4];",
+        "cvta.param.u64 %d1, %d1; ld.b32 %r1, [%d1+4];",
+        "cvta.param.u64 %d1, %d1; cvta.to.param.u64 %d1, %d1; ld.param.b32 %r1, [%d1+4];",
+    ],
+)
+def test_a_parameter_is_read_at_its_own_address_or_a_generic_one(access):
+    out = np.zeros(1, np.uint32)
+    text = ADDRESSED.replace("ACCESS", access)
+    launch(text, "k", grid=1, block=1, params=[out, bytes(range(64))])
+    assert out[0] == 0x07060504
+
+
+def test_a_generic_address_is_none_of_a_parameter():
+    """An H200 stops there (PTX ISA §6.4.1: ld.param takes an address of .param)"""
+    access = "cvta.param.u64 %d1, %d1; ld.param.b32 %r1, [%d1+4];"
+    with pytest.raises(Trap, match=r"is a generic address, and not one of \.param") as caught:
+        launch(ADDRESSED.replace("ACCESS", access), "k", grid=1, block=1,
+               params=[np.zeros(1, np.uint32), bytes(64)])  # fmt: skip
+    assert caught.value.category == "address-space"

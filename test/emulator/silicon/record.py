@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from cuda.bindings import driver
-from silicon_case import Case, Map
+from silicon_case import Case, Im2col, Map
 from silicon_cases import all_cases
 
 POISON = 0xA5A5A5A5
@@ -59,7 +59,7 @@ def on_gpu(case: Case) -> np.ndarray:
         base = {"image": inputs[0], "out": out}[case.tensor_map.over].data_ptr()
         arguments.append(encoded(case.tensor_map, base))
     table = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
-    shape = (1, 1, 1, case.threads, 1, 1)
+    shape = (case.ctas, 1, 1, case.threads // case.ctas, 1, 1)
     stream = torch.cuda.current_stream().cuda_stream
     checked(driver.cuLaunchKernel(function, *shape, 0, stream, ctypes.addressof(table), 0))
     torch.cuda.synchronize()
@@ -67,28 +67,42 @@ def on_gpu(case: Case) -> np.ndarray:
     return out.cpu().numpy().view(np.uint32)
 
 
-def encoded(tensor_map: Map, base: int) -> ctypes.Array:
+def encoded(tensor_map: Map | Im2col, base: int) -> ctypes.Array:
     """The map's 128 bytes, by the driver; at a multiple of 64, as it wants them."""
     room = ctypes.create_string_buffer(256)
     place = (ctypes.c_char * 128).from_buffer(room, -ctypes.addressof(room) % 64)
-
-    def number(enum: str, name: str) -> int:
-        return int(getattr(getattr(driver, f"CUtensorMap{enum}"), f"CU_TENSOR_MAP_{name}"))
-
-    def numbers(type_: type, values: list[int]) -> ctypes.Array:
-        return (type_ * len(values))(*values)
-
-    fill = {"zero": "NONE", "nan": "NAN_REQUEST_ZERO_FMA"}[tensor_map.oob_fill]
-    status = ctypes.CDLL("libcuda.so.1").cuTensorMapEncodeTiled(
+    common = (
         place, number("DataType", f"DATA_TYPE_{tensor_map.dtype.upper()}"),
         len(tensor_map.dims), ctypes.c_uint64(base), numbers(ctypes.c_uint64, tensor_map.dims),
-        numbers(ctypes.c_uint64, tensor_map.strides), numbers(ctypes.c_uint32, tensor_map.box),
+        numbers(ctypes.c_uint64, tensor_map.strides),
+    )  # fmt: skip
+    fill = {"zero": "NONE", "nan": "NAN_REQUEST_ZERO_FMA"}[tensor_map.oob_fill]
+    rest = (
         numbers(ctypes.c_uint32, tensor_map.element_strides), 0,
         number("Swizzle", f"SWIZZLE_{tensor_map.swizzle.upper()}"), 0,
-        number("FloatOOBfill", f"FLOAT_OOB_FILL_{fill}"))  # fmt: skip
+        number("FloatOOBfill", f"FLOAT_OOB_FILL_{fill}"),
+    )  # fmt: skip
+    library = ctypes.CDLL("libcuda.so.1")
+    if isinstance(tensor_map, Map):
+        box = numbers(ctypes.c_uint32, tensor_map.box)
+        status = library.cuTensorMapEncodeTiled(*common, box, *rest)
+    else:
+        corners = [numbers(ctypes.c_int, each) for each in (tensor_map.lower, tensor_map.upper)]
+        counts = ctypes.c_uint32(tensor_map.channels), ctypes.c_uint32(tensor_map.pixels)
+        status = library.cuTensorMapEncodeIm2col(*common, *corners, *counts, *rest)
     if status:
-        raise RuntimeError(f"cuTensorMapEncodeTiled must take {tensor_map}, got {status}")
+        raise RuntimeError(f"the driver must take {tensor_map}, got {status}")
     return place
+
+
+def number(enum: str, name: str) -> int:
+    """A constant of the driver's."""
+    return int(getattr(getattr(driver, f"CUtensorMap{enum}"), f"CU_TENSOR_MAP_{name}"))
+
+
+def numbers(type_: type, values: list[int]) -> ctypes.Array:
+    """An array of C."""
+    return (type_ * len(values))(*values)
 
 
 def checked(answer: tuple) -> object:

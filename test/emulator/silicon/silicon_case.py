@@ -54,6 +54,23 @@ class Map:
 
 
 @dataclass(frozen=True)
+class Im2col:
+    """A map in im2col mode over `image` or `out`, with the arguments of cuTensorMapEncodeIm2col."""
+
+    over: str
+    dtype: str
+    dims: list[int]
+    strides: list[int]
+    lower: list[int]
+    upper: list[int]
+    channels: int
+    pixels: int
+    element_strides: list[int]
+    swizzle: str
+    oob_fill: str
+
+
+@dataclass(frozen=True)
 class Case:
     """One launch of one CTA: entry k(image, words, out) of `ptx`.
 
@@ -68,7 +85,8 @@ class Case:
     words: np.ndarray
     results: int
     nan_type: str | None = None
-    tensor_map: Map | None = None
+    tensor_map: Map | Im2col | None = None
+    ctas: int = 1
 
     @property
     def threads(self) -> int:

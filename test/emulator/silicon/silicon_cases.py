@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from barrier_programs import barrier_programs
+from cluster_exchanges import cluster_exchanges
+from drawn_copies import drawn_copies
+from im2col_copies import im2col_copies
 from scalar_instructions import scalar_instructions
 from silicon_case import Case
 from tensor_copies import tensor_copies
@@ -20,3 +24,7 @@ def all_cases() -> Iterator[Case]:
     yield from warp_exchanges()
     yield from matrix_moves()
     yield from tensor_copies()
+    yield from im2col_copies()
+    yield from drawn_copies()
+    yield from barrier_programs()
+    yield from cluster_exchanges()

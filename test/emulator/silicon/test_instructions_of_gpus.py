@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from silicon_case import Case
+from silicon_case import Case, Im2col
 from silicon_cases import all_cases
 
-from tilewright.runtime.emulator import TensorMap, launch
+from tilewright.runtime.emulator import Im2colMap, TensorMap, launch
 
 FOLDER = Path(__file__).parent
 RECORDED = {
@@ -34,9 +34,10 @@ def emulated(case: Case, check: str) -> np.ndarray:
     if case.tensor_map:
         described = asdict(case.tensor_map)
         array = {"image": case.image, "out": out}[described.pop("over")]
-        parameters.append(TensorMap(array, **described))
-    seed = len(case.name)
-    launch(case.ptx, "k", grid=1, block=case.threads, params=parameters, seed=seed, check=check)
+        kind = Im2colMap if isinstance(case.tensor_map, Im2col) else TensorMap
+        parameters.append(kind(array, **described))
+    launch(case.ptx, "k", grid=case.ctas, block=case.threads // case.ctas, cluster=case.ctas,
+           params=parameters, seed=len(case.name), check=check)  # fmt: skip
     return out
 
 

@@ -133,10 +133,17 @@ def test_pixels_are_rows_of_a_swizzled_box():
     assert not out[np.arange(pixels), 1 - flips].any()
 
 
+INSIDE = {
+    "every second pixel": ((16, 8, 14, 3), (0, 1), (-1, 0), (2, 2), (8, 4, 5, 0), (0, 0), 32),
+    "past the batch": CASES["past the batch"],
+    "a volume": ((8, 4, 3, 5, 2), (1, 0, 0), (0, -1, 0), (1, 1, 2), (0, 2, 1, 2, 0), (0, 0, 0), 30),
+}
+
+
 @pytest.mark.parametrize("add", [False, True])
-@pytest.mark.parametrize("name", ["examples 3", "past the batch", "a volume"])
+@pytest.mark.parametrize("name", INSIDE)
 def test_a_column_of_pixels_is_stored(name, add):
-    dims, lower, upper, steps, start, _, pixels = case = CASES[name]
+    dims, lower, upper, steps, start, _, pixels = case = INSIDE[name]
     none = (0,) * (len(dims) - 2)
     tensor = np.arange(np.prod(dims), dtype=np.uint16).reshape(dims[::-1])
     rows = np.random.default_rng(2).integers(0, 99, (pixels, 8)).astype(np.uint16)
@@ -149,6 +156,18 @@ def test_a_column_of_pixels_is_stored(name, add):
     params = [mapped(tensor, case), rows, rows.nbytes]
     launch(text(body, start), "k", grid=1, block=32, params=params)
     assert np.array_equal(tensor.reshape(-1), expected)
+
+
+@pytest.mark.parametrize(("lower", "upper"), [((-1, 0), (0, 0)), ((0, 0), (0, 1))])
+def test_a_store_through_a_bounding_box_that_reaches_outside_is_stopped(lower, upper):
+    """As by a GPU, also where the column of this store has no pixel outside"""
+    case = ((8, 5, 4, 2), lower, upper, (1, 1), (0, 1, 1, 0), (0, 0), 1)
+    rows = np.zeros((1, 8), np.uint16)
+    body = STORE.replace("INSTRUCTION", "cp.async.bulk.tensor").replace("OP", "")
+    with pytest.raises(Trap, match="needs a bounding box within the tensor") as caught:
+        launch(text(body, case[4]), "k", grid=1, block=32,
+               params=[mapped(drawn(case[0]), case), rows, rows.nbytes])  # fmt: skip
+    assert caught.value.category == "tma"
 
 
 def refused(start, offsets, made) -> str:

@@ -107,7 +107,7 @@ def _param_space(ins: Decoded, space: str, address: syntax.Address) -> tuple[str
         )
     if in_function:
         return "param", lambda warp: warp.local
-    return "param", lambda warp: warp.launch.param_memory
+    return "param", lambda warp: warp.launch.own_parameters
 
 
 class Access:

@@ -188,10 +188,12 @@ def build_cvta(ins: Decoded) -> Step:
 
 
 def _change(space: str, back: bool) -> Callable[[np.ndarray], np.ndarray]:
-    """Addresses of a space to generic ones, or back; of .param and .const both forms are taken."""
+    """Addresses of a space to generic ones, or back; those of .const are generic ones already."""
     if space in KEPT_WINDOWS and not back:
         window = np.uint64(KEPT_WINDOWS[space])
         return lambda address: address | window
+    if space == "param":
+        return lambda address: address & ~np.uint64(PARAM_WINDOW)
     if space in WINDOWS:
         sign, window = np.subtract if back else np.add, np.uint64(WINDOWS[space])
         return lambda address: sign(address, window)
