@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from ..dialects.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Instruction:
     """One instruction: `text` without its guard, indices it may jump to, whether the next runs."""
 
@@ -21,7 +22,7 @@ class Instruction:
     falls_through: bool = True
 
 
-@dataclass(frozen=True)
+@record
 class Loop:
     """Instructions of one loop in text order, `depth` 1 for an outermost one."""
 

@@ -7,9 +7,9 @@ a tensor-memory load.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from ..dialects.errors import CompileError
+from ..dialects.record import record
 from .control_flow import Instruction, Loop, innermost_loop
 
 ROLES = {
@@ -27,7 +27,7 @@ _GUARD = re.compile(r"@!?[\w$%]+\s+")
 _LEAVES = ("ret", "exit", "trap")
 
 
-@dataclass(frozen=True)
+@record
 class _Statement:
     text: str
     guarded: bool

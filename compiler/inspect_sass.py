@@ -10,10 +10,10 @@ import importlib.util
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..dialects.errors import CompileError
+from ..dialects.record import record
 from ..runtime.child import run_tool
 from ..runtime.scratch import scratch_folder
 from .control_flow import Instruction, Loop, innermost_loop
@@ -33,7 +33,7 @@ _JUMPS = ("BRA", "BRX", "JMP", "JMX")
 _LEAVES = ("EXIT", "RET", "KILL")
 
 
-@dataclass(frozen=True)
+@record
 class _Line:
     address: int
     guarded: bool

@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..dialects.context import lent_context, one_thread_at_a_time
 from ..dialects.errors import CompileError, OptionError, place_in
 from ..dialects.mlir import ir
+from ..dialects.record import record
 from ..dialects.target import find_target
 from ..dialects.tile import KernelOp
 from ..dialects.verify import MALFORMED
@@ -49,7 +50,7 @@ _PASS = re.compile(r"\s*([a-z0-9-]+)\s*(\{([^{}]*)\})?\s*")
 _OPTION = re.compile(r"([a-z_][a-z0-9_-]*)=(\S+)$")
 
 
-@dataclass(frozen=True)
+@record
 class PassCall:
     """One pass of a pipeline with its options as text."""
 

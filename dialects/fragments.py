@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
+from .record import record
 from .strided import Layout, LayoutError, Nested, right_inverse
 
 REGISTER_BITS, QUAD, ROWS = 32, 4, 8
@@ -28,7 +28,7 @@ MATRICES = (1, 2, 4)
 OPERANDS = ("a", "b", "d")
 
 
-@dataclass(frozen=True)
+@record
 class Fragment:
     """A tile of `shape` elements of `bits` bits, and where they are: `layout` as said above."""
 

@@ -13,10 +13,10 @@ descriptor strides below follow from that (PTX ISA, tcgen05 canonical layouts; s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from .dtypes import SCALE_ATOM_BLOCKS as SCALE_ATOM_BLOCKS
 from .dtypes import SCALE_ATOM_ROWS as SCALE_ATOM_ROWS
+from .record import record
 
 UNIT_BYTES = 16
 """What descriptors count in, swizzles exchange, rows of a bulk copy consist of, and the widest
@@ -46,7 +46,7 @@ def swizzle_address(swizzle: str, address: int) -> int:
     return address ^ (((address >> 7) & mask) << 4)
 
 
-@dataclass(frozen=True)
+@record
 class TileLayout:
     """An `mn` by `k` tile (elements of `element_bytes`) in one of the eight layouts, or linear.
 

@@ -51,10 +51,8 @@ try:
         ext,
         func,
         irdl,
-        llvm,
         math,
         memref,
-        nvvm,
         scf,
         vector,
     )
@@ -69,10 +67,8 @@ except ImportError:
         ext,
         func,
         irdl,
-        llvm,
         math,
         memref,
-        nvvm,
         scf,
         vector,
     )
@@ -80,6 +76,7 @@ except ImportError:
     PACKAGE = "torch-mlir"
 
 DIALECTS = arith.__name__.rpartition(".")[0]
+LLVM_BINDING = importlib.import_module(f"{DIALECTS.partition('.')[0]}._mlir_libs._mlirDialectsLLVM")
 
 
 def _deferred(name: str) -> Any:
@@ -87,7 +84,8 @@ def _deferred(name: str) -> Any:
 
     The bindings import the module of each dialect that they meet an op of, and ask it for nothing:
     the classes of ops register themselves. That of linalg also builds each named op from its
-    definition, which takes a sixth of all imports; of gpu a kernel needs one op, built by name.
+    definition, which takes a sixth of all imports; those of llvm and nvvm make 1,100 classes, which
+    takes a tenth, and ours are built by name (llvm.py, nvvm.py), as the one op of gpu's is.
     """
     spec = importlib.util.find_spec(f"{DIALECTS}.{name}")
     if spec is None or spec.loader is None or spec.name in sys.modules:
@@ -105,7 +103,20 @@ def _deferred(name: str) -> Any:
 
 
 linalg = _deferred("linalg")
-_deferred("gpu")
+for _built_by_name in ("gpu", "llvm", "nvvm"):
+    _deferred(_built_by_name)
+
+
+def upstream_class(operation: str) -> type:
+    """The bindings' class of an op, of those dialects, too, whose classes nothing has asked for."""
+    return _upstream_classes(operation.partition(".")[0])[operation]
+
+
+@functools.cache
+def _upstream_classes(dialect: str) -> dict[str, type]:
+    found = vars(importlib.import_module(f"{DIALECTS}._{dialect}_ops_gen")).values()
+    classes = [each for each in found if isinstance(each, type) and issubclass(each, ir.OpView)]
+    return {each.OPERATION_NAME: each for each in classes if hasattr(each, "OPERATION_NAME")}
 
 
 def declare_dialect(name: str) -> None:
@@ -178,9 +189,7 @@ def llvm_ir_of(operation: Any) -> str:
 @functools.cache
 def _translation() -> tuple[Any, Any]:
     """The two functions of the C API, found through the library of the binding (LLVMIR.h)."""
-    package = ir.__name__.partition(".")[0]
-    binding = importlib.import_module(f"{package}._mlir_libs._mlirDialectsLLVM")
-    library = ctypes.PyDLL(binding.__file__)
+    library = ctypes.PyDLL(LLVM_BINDING.__file__)
     translate, dispose = library.mlirTranslateModuleToLLVMIRToString, library.LLVMDisposeMessage
     translate.argtypes, translate.restype = [ctypes.c_void_p], ctypes.c_void_p
     dispose.argtypes, dispose.restype = [ctypes.c_void_p], None
@@ -219,6 +228,7 @@ def linalg_of_torch(
 
 
 __all__ = [
+    "LLVM_BINDING",
     "PACKAGE",
     "arith",
     "declare_dialect",
@@ -229,12 +239,11 @@ __all__ = [
     "linalg",
     "linalg_of_torch",
     "linalg_ops",
-    "llvm",
     "llvm_ir_of",
     "math",
     "memref",
-    "nvvm",
     "passmanager",
     "scf",
+    "upstream_class",
     "vector",
 ]

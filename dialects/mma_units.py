@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..runtime.ptx_sizes import WARP_THREADS
 from .dtypes import (
@@ -13,6 +13,7 @@ from .dtypes import (
     THREAD_DTYPES,
     TILE_SPLITS,
 )
+from .record import record
 from .terms import MOVED_UP, PLAIN, ROUNDED, TermForm
 
 TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
@@ -22,7 +23,7 @@ MBARRIER, WAIT_GROUP, ISSUED = "mbarrier", "wait_group", "issued"
 PRODUCT_SLOTS = 2  # in tensor memory: threads add one product while MMAs make the next
 
 
-@dataclass(frozen=True)
+@record
 class MmaUnit:
     """How a CTA multiplies tiles: one of the MMAs of a chip.
 

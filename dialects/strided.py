@@ -17,10 +17,10 @@ compared. All of it is arithmetic on whole numbers: no MLIR, no array library.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from math import prod
 
 from .errors import CompileError
+from .record import record
 
 Nested = int | tuple["Nested", ...]
 Mode = tuple[int, int]
@@ -37,7 +37,7 @@ def flat(nested: Nested) -> tuple[int, ...]:
     return tuple(number for part in nested for number in flat(part))
 
 
-@dataclass(frozen=True)
+@record
 class Layout:
     """A nested shape and strides of the same nesting; strides from `compact` when none are given.
 
@@ -218,7 +218,7 @@ def divide(layout: Layout, tile: Layout) -> Layout:
     return compose(layout, join(tile, complement(tile, layout.size)))
 
 
-@dataclass(frozen=True)
+@record
 class Swizzle:
     """Offsets with `bits` bits from bit `base` on exchanged by those `shift` bits further up.
 
@@ -245,7 +245,7 @@ class Swizzle:
         return f"Sw<{self.bits},{self.base},{self.shift}>"
 
 
-@dataclass(frozen=True)
+@record
 class Swizzled:
     """A swizzle of what a layout gives."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..runtime.ptx_sizes import WARP_THREADS
 from .errors import OptionError
@@ -38,6 +38,7 @@ from .mma_units import (
     MmaUnit,
     warp_grid,
 )
+from .record import record
 
 __all__ = [
     "GPUS",
@@ -54,7 +55,7 @@ WARPGROUP_WARPS = 4
 WARPGROUP_THREADS = WARPGROUP_WARPS * WARP_THREADS
 
 
-@dataclass(frozen=True)
+@record
 class Target:
     """Limits of one chip.
 

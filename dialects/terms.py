@@ -20,10 +20,11 @@ Those of `3xtf32` are two: high is the element rounded to tf32, low what is left
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from .dtypes import DTYPES, DType
 from .layout import TileLayout, widest_swizzle
+from .record import record
 
 TERM_DTYPE = DTYPES["bf16"]
 TERMS = TOP, FIRST, SECOND, THIRD = range(4)
@@ -59,7 +60,7 @@ THREE_PRODUCTS = (((LOW, HIGH), (HIGH, LOW), (HIGH, HIGH)),)
 Products = tuple[tuple[tuple[int, int], ...], ...]
 
 
-@dataclass(frozen=True)
+@record
 class TermForm:
     """What of an operand's terms lies in shared memory: how many of each tile, in how many slots,
     whether those of A do, and the type of their elements. `products` are the terms of A and of B

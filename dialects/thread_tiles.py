@@ -15,14 +15,15 @@ tile: what is read of B is read once.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from .layout import UNIT_BYTES
+from .record import record
 
 WARP_ROWS, WARP_COLUMNS = 4, 8
 
 
-@dataclass(frozen=True)
+@record
 class ThreadTile:
     """A grid of `rows` by `columns` threads, each with `m` by `n` elements in groups."""
 

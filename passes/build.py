@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..dialects import sm
+from ..dialects import llvm, sm
 from ..dialects.integers import constant as constant
 from ..dialects.integers import like
-from ..dialects.mlir import arith, ir, llvm, scf
+from ..dialects.mlir import arith, ir, scf
 from ..dialects.sm.types import CLUSTER as CLUSTER
 from ..dialects.sm.types import GLOBAL as GLOBAL
 from ..dialects.sm.types import SHARED as SHARED
 from ..dialects.sm.types import TENSOR as TENSOR
-
-NO_WRAP_FLAGS = 0
-DYNAMIC_INDEX = -(2**31)
 
 
 def i1() -> ir.Type:
@@ -110,8 +107,7 @@ def element_pointer(base: ir.Value, element: ir.Type, offset: ir.Value) -> ir.Va
     """
     if isinstance(element, ir.FloatType) and element.width < 16:
         element = ir.IntegerType.get_signless(element.width)
-    dynamic = ir.DenseI32ArrayAttr.get([DYNAMIC_INDEX])
-    return llvm.GEPOp(base.type, base, [offset], dynamic, element, NO_WRAP_FLAGS).result
+    return llvm.element_pointer(base, element, offset)
 
 
 @contextmanager

@@ -9,10 +9,10 @@ index. A module that comes in is held to it (`check_loops`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ..dialects.mlir import ir
+from ..dialects.record import record
 from ..dialects.tile import CopyOp, KernelOp
 from ..dialects.tile.pieces import ApplyEpilogueOp
 from ..dialects.tile.threads import WriteRowOp
@@ -78,7 +78,7 @@ def _axis_lies_inside(kernel: KernelOp, found: Axis) -> bool:
     return ends is not None and ends[0] >= 0 and (ends[1] + 1) * found.tile <= found.extent
 
 
-@dataclass(frozen=True)
+@record
 class Axis:
     """One axis of a view: its extent, that of a tile, and which tile of them is meant."""
 

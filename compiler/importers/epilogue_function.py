@@ -12,12 +12,13 @@ as a stack of such: `Frame` says which dims of the product become one of the ker
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...dialects.dtypes import BESIDE_DTYPES, DTYPES, OUTPUT_DTYPES
 from ...dialects.errors import CompileError
+from ...dialects.record import record
 from ...runtime.element_types import torch_dtype
 from ..spec import MatmulSpec
 from ..spec.epilogue import Epilogue, EpilogueOperand
@@ -61,7 +62,7 @@ class Returned(NamedTuple):
         return reduce(dims, keepdim=self.keepdim)
 
 
-@dataclass(frozen=True)
+@record
 class Frame:
     """The dims of the product, and those that the kernel has instead: groups of them, in order."""
 

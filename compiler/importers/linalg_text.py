@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ...dialects.errors import CompileError
+from ...dialects.record import record
 from ...dialects.target import TARGETS, find_target
 
 SHORT_SUMS = ("sm_89", "sm_90a")
@@ -14,7 +14,7 @@ TWO_LEVEL_CHIPS = tuple(name for name in SHORT_SUMS if TARGETS[name].added_mma i
 """Those of them whose threads can add what a tensor core sums of a part of K."""
 
 
-@dataclass(frozen=True)
+@record
 class LinalgText:
     """A module's text, what to call it in errors, and what its function's arguments are.
 

@@ -12,12 +12,12 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...dialects.context import one_thread_at_a_time
 from ...dialects.errors import CompileError
+from ...dialects.record import record
 from .compared_sizes import without_comparisons
 from .exported_file import is_trusted, safe_archive
 from .linalg_text import LinalgText
@@ -79,7 +79,7 @@ def import_module(
     )
 
 
-@dataclass(frozen=True)
+@record
 class _Taken:
     """What a program takes: tensors and their names, inputs first and then the state.
 

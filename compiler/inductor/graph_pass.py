@@ -115,7 +115,7 @@ def _taken(graph: fx.Graph, settings: Settings) -> bool:
         return False
     moved: dict[fx.Node, fx.Node] = {}
     taken = [each for each in found if each.row.taken]
-    rows = kept(REPORT.rows[before:]) if taken else None
+    rows = kept(str(graph), REPORT.rows[before:]) if taken else None
     for each in taken:  # behind all verdicts: a race copies the operators as they stand
         region = graphs.original(each.region) if graphs else each.region
         replace(graph, region, each.prepared.viewed, _launch(each.prepared, rows), moved)

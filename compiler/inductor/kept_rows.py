@@ -7,8 +7,8 @@ rows   ↔   JSON, in the recipe of the first kernel that the graph calls (`reci
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
-import uuid
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -62,14 +62,18 @@ class KeptRows(NamedTuple):
         return [self.mark, [_written(each) for each in self.rows]]
 
 
-def kept(rows: Sequence[Row]) -> KeptRows:
-    """The rows that this process has just entered of a graph, equal ones as one."""
+def kept(graph: str, rows: Sequence[Row]) -> KeptRows:
+    """The rows that this process has just entered of a graph, equal ones as one.
+
+    The mark follows from the graph and its rows, so that a model compiled again has the same text.
+    """
     found: dict[str, Row] = {}
     for row in rows:
         text = row.told()
         count = row.count + (found[text].count if text in found else 0)
         found[text] = Row(**{**vars(row), "count": count})
-    mark = uuid.uuid4().hex
+    told = json.dumps([_written(each) for each in found.values()])
+    mark = hashlib.sha256(f"{graph}\n{told}".encode()).hexdigest()[:32]
     REPORT.graphs.add(mark)
     return KeptRows(mark, list(found.values()))
 

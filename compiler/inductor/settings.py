@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from ...dialects.errors import OptionError
+from ...dialects.record import record
 from ...dialects.target import find_target
 from ...runtime.math_policies import POLICIES
 
 DEVICES = ("cuda", "emulator")
 
 
-@dataclass(frozen=True)
+@record
 class Settings:
     """How regions are found and judged.
 

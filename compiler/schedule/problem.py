@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS, DTYPES, FMA, ScaledFormat
 from ...dialects.errors import CompileError
 from ...dialects.layout import SLOT_ALIGNMENT, VECTOR_ALIGNMENT, TileLayout
 from ...dialects.legality import PARTIAL_BYTES
+from ...dialects.record import record
 from ...dialects.target import Target
 from ..spec import MatmulSpec
 from .extents import expected_tiles, round_up, widest_layout
@@ -21,7 +22,7 @@ SCALE_BYTES = 4  # of 128 elements of K
 GROUP_ROWS = 64  # of the least tile
 
 
-@dataclass(frozen=True)
+@record
 class Problem:
     """M×N×K with element sizes in bytes, the major axis of each operand, and what TMA asks.
 

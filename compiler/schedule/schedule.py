@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ...dialects.dynamic import joined
+from ...dialects.record import record
 
 GROUPED = "grouped"
 RASTERS = {"m": "along m", "n": "along n", "hilbert": "on a Hilbert curve"}
 THREADS, AHEAD, HELD = "threads", "ahead", "registers"  # who reads vectors, and when
 
 
-@dataclass(frozen=True)
+@record
 class Schedule:
     """One way to run a matmul. Sizes are in elements, tiles or CTAs.
 

@@ -12,16 +12,16 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...dialects.record import record
 from ...dialects.target import Target
 from ..spec import MatmulSpec
 from .tuned_schedules import PIPELINES, is_of_gpu, parsed_table, tables_of
 
 
-@dataclass(frozen=True)
+@record
 class TunedPipeline:
     """The fastest passes, their microseconds, on which GPU and when.
 

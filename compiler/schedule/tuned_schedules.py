@@ -16,11 +16,12 @@ import functools
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from ...dialects.errors import CompileError
+from ...dialects.record import record
 from ...dialects.target import GPUS, Target
 from ...runtime.atomic import write_file
 from ...runtime.bundles.schema import Integer, ListOf, Nullable, OneOf, Positive, Record, Text
@@ -86,7 +87,7 @@ TABLE = Record(
 )
 
 
-@dataclass(frozen=True)
+@record
 class Tuned:
     """One entry: the schedule that was fastest, its microseconds, on which GPU and when."""
 

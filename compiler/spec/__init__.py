@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...dialects.dtypes import DTYPES, OPERAND_DTYPES
 from ...dialects.errors import OptionError
+from ...dialects.record import record
 from .checks import check
 from .epilogue import Epilogue
 from .module_text import module_text
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@record
 class MatmulSpec(Problem):
     """C[M,N] = A[M,K] · B[N,K]ᵀ with static shapes, or of each of `batch` such matrices.
 

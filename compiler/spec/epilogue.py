@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ...dialects.dtypes import stored_dtype
 from ...dialects.epilogue import FUNCTIONS
 from ...dialects.epilogue_instructions import Step, instructions_of
+from ...dialects.record import record
 from .problem import BESIDE
 
 OF_AXES = {"n": "beside_columns", "m": "beside_rows", "": "beside_rows"}
@@ -28,7 +28,7 @@ def hints_of_beside(elements: Iterable[tuple[str, str]], rank: int) -> dict[str,
     return {name: tuple(dtypes) for name, dtypes in found.items()}
 
 
-@dataclass(frozen=True)
+@record
 class EpilogueOperand:
     """A tensor that an epilogue reads: its element's name in the body, its type, and its axes.
 
@@ -47,7 +47,7 @@ class EpilogueOperand:
         return f"tensor<{''.join(f'{size}x' for size in self.shape)}{self.type}>"
 
 
-@dataclass(frozen=True)
+@record
 class Epilogue:
     """What makes an element of C: `lines` of scalar ops on the sum and on the operands' elements.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
+from ...dialects.record import record
 
-@dataclass(frozen=True)
+
+@record
 class Stored:
     """A matrix in memory, or a stack of them: sizes as it is stored, and the steps along them.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from ...dialects.dtypes import (
@@ -17,6 +17,7 @@ from ...dialects.dtypes import (
     blocked_scale_shape,
     blockwise_scale_shape,
 )
+from ...dialects.record import record
 from ...runtime.group_sizes import rows_of_atoms
 from .memory import Stored
 
@@ -54,7 +55,7 @@ ROWS_MOST = EXTENT_MAX
 OF_GAPS = ("lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c")
 
 
-@dataclass(frozen=True)
+@record
 class Problem:
     """The fields of a `MatmulSpec`, which says what they mean and checks them."""
 

@@ -4,8 +4,9 @@ import functools
 from collections.abc import Sequence
 from typing import Any, Self
 
+from .. import llvm
 from ..layout import MAJORS, SPAN_BYTES, UNIT_BYTES, TileLayout
-from ..mlir import ext, ir, llvm
+from ..mlir import ext, ir
 from ..verify import refuse
 
 # Address spaces of LLVM for NVPTX.

@@ -12,7 +12,7 @@ import keyword
 from typing import Any
 
 from ...dialects import sm
-from ...dialects.mlir import ext, ir, scf
+from ...dialects.mlir import ext, ir, scf, upstream_class
 from ...dialects.tile import CopyOp, KernelOp
 from ..base import (
     COUNTS,
@@ -55,7 +55,7 @@ def check_instructions(module: ir.Module) -> None:
         elif kernel.operation.name == GPU_MODULE:
             for op in (kernel, *operations(kernel.operation)):
                 more = OF_LOWERED.get(op.operation.name, frozenset())
-                refuse_unread(op, _known(type(op)) | more)
+                refuse_unread(op, _known(_class_of(op)) | more)
                 _check_alignment(op)
 
 
@@ -64,7 +64,7 @@ def _check_attributes(op: Any) -> None:
         return
     written = {WHOLE} if isinstance(op, WHOLE_OPS) else set()
     written |= {SHARED} if isinstance(op, CopyOp) else set()
-    refuse_unread(op, _known(type(op)) | written)
+    refuse_unread(op, _known(_class_of(op)) | written)
     _check_alignment(op)
 
 
@@ -74,6 +74,12 @@ def _check_alignment(op: Any) -> None:
     if isinstance(said, ir.IntegerAttr) and said.value not in ALIGNMENTS:
         rule = f"alignment: must be a power of two up to {ALIGNMENTS[-1]}"
         raise refused(op, f"{rule}, got {said.value}; say that of the address")
+
+
+def _class_of(op: Any) -> type:
+    """What the bindings declare the op with, of dialects that are built by name, too."""
+    name = op.operation.name
+    return upstream_class(name) if name.startswith(("llvm.", "nvvm.")) else type(op)
 
 
 @functools.cache

@@ -36,13 +36,13 @@ Where threads store the pieces, too, all write as many as there are buffers, mee
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 from ...dialects import sm
 from ...dialects.mlir import ir, scf
 from ...dialects.pipe import AcquireOp, DrainOp
+from ...dialects.record import record
 from ...dialects.sm.threads import ConvergeOp, WarpsOp
 from ...dialects.target import Target
 from ...dialects.tile import (
@@ -93,7 +93,7 @@ SUMMED = ReducedStoreOp | GatheredStoreOp
 LOADS = TmaLoadOp | TmaGatherOp | TmaMulticastOp | CopyOp | LoadOp | ViewMmaOp
 
 
-@dataclass(frozen=True)
+@record
 class ExpandLoops:
     """`tile.for_each_tile` → `scf.for`; stores → loops over rows, or over pieces of the tile.
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...dialects.mlir import ir, llvm
+from ...dialects import llvm
+from ...dialects.mlir import ir
 from ...dialects.tile.ahead import StagedElementOp
 from ...dialects.tile.pieces import PAIR, ApplyEpilogueOp, LoadMatricesOp
 from ...dialects.verify import can_write_matrices

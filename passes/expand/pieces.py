@@ -20,7 +20,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...dialects.mlir import ir, llvm
+from ...dialects import llvm
+from ...dialects.mlir import ir
 from ...dialects.sm.types import attribute_of
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp, StagedStoreOp

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from ...dialects import sm
+from ...dialects import llvm, sm
 from ...dialects.dtypes import SCALE_ATOM_BLOCKS, SCALE_ATOM_ROWS, stored_dtype
-from ...dialects.mlir import arith, ir, llvm, vector
+from ...dialects.mlir import arith, ir, vector
+from ...dialects.record import record
 from ...dialects.sm.types import attribute_of
 from ...dialects.tile.quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
 from ...dialects.tile_types import bits_of
@@ -41,7 +42,7 @@ from .values import RowPart, magnitude
 POWERS = "f8E8M0FNU"
 
 
-@dataclass(frozen=True)
+@record
 class Quantized:
     """What a thread made of its part of a row: elements in bytes, and codes of scales, i8.
 
@@ -169,7 +170,7 @@ def bytes_of(codes: ir.Value, start: int, count: int) -> ir.Value:
     return llvm.shufflevector(type_, codes, codes, list(range(start, start + count)))
 
 
-@dataclass(frozen=True)
+@record
 class Scales:
     """Where the scales of a tile's rows go, and what pads the atoms: zeros.
 

@@ -20,13 +20,14 @@ The cluster meets once more where the kernel ends, so that no CTA's memory goes 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
-from ...dialects import sm
+from ...dialects import llvm, sm
 from ...dialects.layout import UNIT_BYTES
-from ...dialects.mlir import arith, ir, llvm
+from ...dialects.mlir import arith, ir
+from ...dialects.record import record
 from ...dialects.sm.threads import ConvergeOp
 from ...dialects.sm.types import attribute_of
 from ...dialects.target import Target
@@ -62,7 +63,7 @@ LOADS_MAX = 16  # of a thread under way: 64 registers
 CLUSTER_POINTER = "!llvm.ptr<7>"
 
 
-@dataclass(frozen=True)
+@record
 class Partials:
     """Where this CTA has its sums, from a row on, and which rows of them are rows of C.
 
@@ -212,7 +213,7 @@ def _write_pairs(partials: Partials, target: Target) -> None:
             partials.write(values, first_row + behind, column, PAIR, PAIR_EVERY)
 
 
-@dataclass(frozen=True)
+@record
 class Unit:
     """A unit to be added up: its place in the tile, and whether this thread has it."""
 
@@ -226,7 +227,7 @@ class Unit:
         return self.row if self.valid is None else arith.select(self.valid, self.row, constant(0))
 
 
-@dataclass(frozen=True)
+@record
 class Share:
     """What a CTA adds up: of `parts` sums, which `read` gives, each `every`-th row from its
     `rank`."""

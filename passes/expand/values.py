@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from ...dialects import sm
 from ...dialects.mlir import ir, vector
+from ...dialects.record import record
 from ...dialects.sm.types import attribute_of
 from ...dialects.tile.threads import ApplyToRowOp
 from ...dialects.verify import products_of
@@ -25,7 +25,7 @@ from .rows import runs
 WIDTH = 4  # elements that the epilogue takes at a time
 
 
-@dataclass(frozen=True)
+@record
 class RowPart:
     """What a thread has of a row: groups of `near` neighbours, each `every` columns behind the one
     before. Lanes beside it have those between.

@@ -14,11 +14,12 @@ columns of their own, each writes those of the piece, if it has some.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.mma_units import WARP
+from ...dialects.record import record
 from ...dialects.sm.types import attribute_of
 from ...dialects.target import WARP_THREADS, Target
 from ...dialects.tile import KernelOp, StagedStoreOp
@@ -50,7 +51,7 @@ from .quantized_pieces import write_quantized
 WARP_ATOM_M = 16  # rows of an mma.sync
 
 
-@dataclass(frozen=True)
+@record
 class Piece:
     """A piece at hand: `start` is its first column in the tile.
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...dialects.dtypes import (
@@ -32,6 +31,7 @@ from ...dialects.dynamic import joined
 from ...dialects.entry_names import name_refusal
 from ...dialects.errors import CompileError
 from ...dialects.mlir import func, ir, linalg_ops
+from ...dialects.record import record
 from ...dialects.tile import KernelOp, MatmulOp, YieldOp
 from ...dialects.tile.blockwise import BlockwiseMatmulOp
 from ...dialects.tile.duals import DualMatmulOp
@@ -53,7 +53,7 @@ MOST_EPILOGUE_OPS = 5000
 """Of one element; longer ones take minutes in LLVM and ptxas."""
 
 
-@dataclass(frozen=True)
+@record
 class Normalize:
     """linalg on tensors → one `tile.matmul` with operand layouts and epilogue region.
 

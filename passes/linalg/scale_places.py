@@ -6,7 +6,6 @@ of K, however the index is written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ...dialects.dtypes import (
@@ -19,6 +18,7 @@ from ...dialects.dtypes import (
     scale_dtype,
 )
 from ...dialects.mlir import ir
+from ...dialects.record import record
 from ..base import refused
 from .affine import Formula, dims_of, function_of
 from .trace_views import Index
@@ -26,7 +26,7 @@ from .trace_views import Index
 BLOCK_OF = {each.scale: each.block for each in SCALED_FORMATS.values()}
 
 
-@dataclass(frozen=True)
+@record
 class Factor:
     """An argument of the function that a product multiplies, at the place that `index` names.
 

@@ -10,10 +10,10 @@ may follow one another where together they are one extension of the argument's e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ...dialects.mlir import ir, linalg_ops
+from ...dialects.record import record
 from ..base import refused
 
 EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
@@ -24,7 +24,7 @@ STORED = tuple((*stack, *dims) for stack in ((), ("b",)) for dims in (("mn", "k"
 NO_PRODUCT = "its region must yield the output plus the product of its inputs"
 
 
-@dataclass(frozen=True)
+@record
 class Operand:
     """The function argument behind an operand and what its dims are: "b", "mn" and "k".
 

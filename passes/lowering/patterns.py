@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 from ...dialects import sm
-from ...dialects.mlir import ir, llvm, memref
+from ...dialects.mlir import ir, memref
 from ...dialects.pipe import SetRegistersOp, TileOp
 from ...dialects.sm.memory import MEMORY_OPS
 from ...dialects.sm.threads import ConvergeOp
@@ -202,7 +202,6 @@ INSTRUCTIONS = {
     sm.TryCancelOp,
     sm.WaitBarrierOp,
     sm.WgmmaWaitOp,
-    llvm.LoadOp,
 }
 
 

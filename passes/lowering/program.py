@@ -35,7 +35,7 @@ from .scope.thread_numbers import NUMBERS, elect, number_in, number_kernel, numb
 
 Blocks = dict[type, Callable[[Scope, Any], list[Any]]]
 
-COMPUTING = ("vector.", "math.", "llvm.shufflevector")
+COMPUTING = ("vector.", "math.", "llvm.shufflevector", "llvm.load")
 
 
 def convert_kernel(scope: Scope, ops: list[Any]) -> None:
@@ -71,7 +71,7 @@ def convert(scope: Scope, ops: list[Any]) -> list[Any]:
 
 
 def _computes(op: ir.OpView) -> bool:
-    """Whether the op only computes, of values that instructions take."""
+    """Whether the op only computes or loads, of values that instructions take."""
     return is_pure(op) or op.operation.name.startswith(COMPUTING)
 
 

@@ -8,12 +8,12 @@ The kernel keeps what a launch needs as an attribute: `launch`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ...dialects import legality, sm
 from ...dialects.epilogue import FAST
 from ...dialects.mlir import ir
+from ...dialects.record import record
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
 from ...dialects.tile.parts import WorkspaceOp
@@ -34,7 +34,7 @@ from .tiles.tiles import lower_workspace
 from .wgmma.unswitch import unswitch
 
 
-@dataclass(frozen=True)
+@record
 class SelectInstructions:
     """`tile.kernel` → `sm.kernel`: sm ops, with scf, arith, vector and llvm's loads and stores.
 

@@ -21,7 +21,7 @@ cluster; the parts of a cluster are together one of CM×CN×S CTAs, those of a g
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from ...dialects import legality, scaled_legality, store_legality
@@ -29,6 +29,7 @@ from ...dialects.layout import HALVED, SHIFTED, widest_swizzle
 from ...dialects.mlir import arith, ir
 from ...dialects.pipe import CreateOp
 from ...dialects.ragged_maps import plain_rank
+from ...dialects.record import record
 from ...dialects.target import Target
 from ...dialects.tile import (
     CopyOp,
@@ -72,7 +73,7 @@ from ..tensor_maps import load_map_type, multicast_map, multicast_refusal
 from .pipelining import self_filled
 
 
-@dataclass(frozen=True)
+@record
 class Clustering:
     """Lone CTAs → clusters that multicast operand tiles and pairs that share an MMA.
 

@@ -13,15 +13,15 @@ apart, is left out of the picture.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ...dialects.mlir import ir
+from ...dialects.record import record
 from ..base import PassLog, target_of, the_kernel
 from .tma_insertion import pipe_operands
 
 
-@dataclass(frozen=True)
+@record
 class CopyInsertion:
     """`tile.load` → `tile.copy` into a one-slot pipe.
 

@@ -22,7 +22,6 @@ vectors before the main loop (`staged_operands`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...dialects import legality, store_legality
@@ -30,6 +29,7 @@ from ...dialects.layout import TileLayout, widest_swizzle
 from ...dialects.mlir import ir
 from ...dialects.pipe import CreateOp, RingType
 from ...dialects.ragged_maps import part_map, ragged_map
+from ...dialects.record import record
 from ...dialects.sm.threads import TEAM, WARPGROUP
 from ...dialects.target import Target
 from ...dialects.tile import (
@@ -74,7 +74,7 @@ VECTORS = ("threads", "ahead", "registers")
 BUFFER_BYTES_MAX = 64 * 1024  # two CTAs of a multiprocessor can have as much
 
 
-@dataclass(frozen=True)
+@record
 class EpilogueStaging:
     """Stores by threads → pieces through swizzled shared memory, stored by TMA or by threads.
 

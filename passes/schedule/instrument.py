@@ -12,12 +12,12 @@ for each place.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar, NamedTuple
 
 from ...dialects.mlir import ir
 from ...dialects.pipe import CommitOp, RoleOp, WaitOp
+from ...dialects.record import record
 from ...dialects.tile import STORES, KernelOp
 from ...dialects.tile.marks import FIRST, LAST, MARKS, UNITS, MarkOp
 from ...dialects.tile_types import integer, integers_of
@@ -36,7 +36,7 @@ class Place(NamedTuple):
     at: ir.InsertionPoint
 
 
-@dataclass(frozen=True)
+@record
 class Instrument:
     """A kernel that writes the GPU's clock to a tensor `marks`, s32, at places of its agents.
 

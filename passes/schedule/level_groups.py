@@ -11,11 +11,11 @@ a wgmma has any multiple of 8. There is a loop along K for each multiple of `uni
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...dialects.mlir import ir
 from ...dialects.mma_units import WGMMA
+from ...dialects.record import record
 from ...dialects.sm.types import attribute_of
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp, MmaOp, SplitRankOp, TmaLoadOp
@@ -41,7 +41,7 @@ STEP = 8
 CURE = "leave level-groups out"
 
 
-@dataclass(frozen=True)
+@record
 class LevelGroups:
     """Tiles of a group of rows → equally high ones, and MMAs of as many columns."""
 

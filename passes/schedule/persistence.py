@@ -15,7 +15,6 @@ ring gets a second slot, so that the epilogue of one tile overlaps the MMAs of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...dialects import legality, scaled_legality
@@ -31,6 +30,7 @@ from ...dialects.pipe import (
     RoleOp,
     SetRegistersOp,
 )
+from ...dialects.record import record
 from ...dialects.target import WARP_THREADS, Target
 from ...dialects.tile import (
     AccumulatorOp,
@@ -65,7 +65,7 @@ CLAIMS = 2
 STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp, SetRegistersOp)
 
 
-@dataclass(frozen=True)
+@record
 class Persistence:
     """One tile a CTA → a loop over tiles around every role.
 

@@ -29,7 +29,6 @@ gives registers to the consumers.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
@@ -49,6 +48,7 @@ from ...dialects.pipe import (
     TurnType,
     WaitOp,
 )
+from ...dialects.record import record
 from ...dialects.target import WARP_THREADS, WARPGROUP_WARPS, Target
 from ...dialects.tile import MMAS, AccumulatorOp, ForEachTileOp, KernelOp, StagedStoreOp
 from ...dialects.tile.ahead import LoadAheadOp, ReadAheadOp
@@ -62,7 +62,7 @@ from .warp_specialization import CONSUMER, LOAD, load_registers, registers_left
 AGENTS = ("ping", "pong")
 
 
-@dataclass(frozen=True)
+@record
 class PingPong:
     """One consumer role → two, each with a warpgroup and every other tile.
 

@@ -25,12 +25,12 @@ Threads that add products wait for each of them, and most release it in its own 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...dialects.mlir import arith, ir, scf
 from ...dialects.mma_units import ISSUED
 from ...dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, TileOp
+from ...dialects.record import record
 from ...dialects.release_steps import releases_late
 from ...dialects.target import Target
 from ...dialects.tile import AwaitMmaOp, KernelOp, MmaOp, SplitStartOp
@@ -55,7 +55,7 @@ IN_A_LOOP = "fill it in one loop over K"
 AUTO_STAGES_MAX = 8
 
 
-@dataclass(frozen=True)
+@record
 class Pipelining:
     """One-slot operand rings → N slots, loads N-1 steps ahead of the MMAs.
 

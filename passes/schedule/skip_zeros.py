@@ -13,11 +13,11 @@ what lies behind K by themselves, since no scales are there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...dialects import short_legality
 from ...dialects.mlir import arith, ir
+from ...dialects.record import record
 from ...dialects.tile import MMAS, KernelOp
 from ...dialects.tile.short import SHORT_MMAS, SHORT_OF
 from ...dialects.tile_types import integer
@@ -26,7 +26,7 @@ from ..clone import constant_of, index_constant
 from ..short_steps import LastStep, last_step, step_of
 
 
-@dataclass(frozen=True)
+@record
 class SkipZeros:
     """`tile.mma` → `tile.short_mma`, where the last step has whole MMA instructions of zeros."""
 

@@ -31,13 +31,14 @@ Parts that are left without K sum zeros.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from ...dialects import legality
 from ...dialects.layout import TileLayout, widest_swizzle
 from ...dialects.mlir import arith, ir, scf
 from ...dialects.pipe import CreateOp, RingType, RoleOp
+from ...dialects.record import record
 from ...dialects.sm.types import GLOBAL
 from ...dialects.target import Target
 from ...dialects.tile import (
@@ -84,7 +85,7 @@ PARTS_MAX = 65_535
 """CTAs along z of a grid (CUDA programming guide, technical specifications)."""
 
 
-@dataclass(frozen=True)
+@record
 class SplitK:
     """One CTA a tile → `parts` CTAs, each with its share of the K steps.
 

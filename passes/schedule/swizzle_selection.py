@@ -11,7 +11,7 @@ lines that threads copied before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from ...dialects.layout import (
@@ -24,6 +24,7 @@ from ...dialects.layout import (
 from ...dialects.mlir import ir
 from ...dialects.pipe import CreateOp
 from ...dialects.ragged_maps import plain_rank
+from ...dialects.record import record
 from ...dialects.target import Target
 from ...dialects.tile import CopyOp, LoadOp, TmaGatherOp, TmaLoadOp, TmaMulticastOp
 from ...dialects.tile_types import SmemType, is_padded
@@ -46,7 +47,7 @@ from ..rings import is_operand_ring, retype_ring
 from ..tensor_maps import gather_map, load_map_type, multicast_map, tma_refusal
 
 
-@dataclass(frozen=True)
+@record
 class SwizzleSelection:
     """Layout none → the widest legal swizzle, K-major or MN-major.
 

@@ -16,7 +16,6 @@ the slot instead, by `tile.copy`, and a remark says so.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -32,6 +31,7 @@ from ...dialects.pipe import (
     TileOp,
     WaitOp,
 )
+from ...dialects.record import record
 from ...dialects.target import Target
 from ...dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TmaLoadOp
 from ...dialects.tile.blockwise import BlockwiseMmaOp
@@ -48,7 +48,7 @@ from ..tensor_maps import load_map_type, tma_refusal, vector_refusal
 MMA_NAMES = frozenset(each.OPERATION_NAME for each in ALL_MMAS)
 
 
-@dataclass(frozen=True)
+@record
 class TmaInsertion:
     """`tile.load` → `tile.tma_load` into a one-slot pipe.
 

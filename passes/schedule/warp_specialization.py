@@ -23,7 +23,6 @@ results. With two warpgroups it takes most of the registers that the load role d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from ...dialects import legality
@@ -43,6 +42,7 @@ from ...dialects.pipe import (
     TileOp,
     WaitOp,
 )
+from ...dialects.record import record
 from ...dialects.target import WARPGROUP_WARPS, Target
 from ...dialects.tile import (
     MMAS,
@@ -85,7 +85,7 @@ class Role(NamedTuple):
     registers: int | None = None
 
 
-@dataclass(frozen=True)
+@record
 class WarpSpecialization:
     """One program → load, mma and epilogue roles that meet only in pipes.
 

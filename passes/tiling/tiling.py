@@ -18,7 +18,6 @@ Of stacks of matrices [B,M,K], the grid has all tiles of one matrix before those
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
@@ -27,6 +26,7 @@ from ...dialects.dtypes import SCALED_KINDS
 from ...dialects.errors import CompileError
 from ...dialects.mlir import func, ir
 from ...dialects.mma_units import MMAS, WARP, warp_grid
+from ...dialects.record import record
 from ...dialects.target import WARP_THREADS, Target
 from ...dialects.terms import DEPTHS
 from ...dialects.tile import MatmulOp
@@ -88,7 +88,7 @@ def default_tile(matmul: MatmulOp, target: Target) -> tuple[int, int, int]:
     return (*DEFAULT_TILE[:2], blockwise_depth(matmul, target))
 
 
-@dataclass(frozen=True)
+@record
 class Tiling:
     """`tile.matmul` → a `tile.kernel` that computes one tile a CTA.
 

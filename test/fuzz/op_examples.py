@@ -35,6 +35,8 @@ FOLDER = Path(__file__).parent.parent.parent / "docs/dialects/examples"
 SEEDS_MAX = 3000
 TRIES = 4
 """Places of a kernel that are tried for an op."""
+INSIDE = {"tile.narrow_mma", "tile.take_columns"}
+"""Ops that a pass makes and takes away again, so that no kernel between passes has any."""
 LOWERED = "lower-to-nvvm"
 """Behind it no op of ours is left."""
 
@@ -42,6 +44,8 @@ LOWERED = "lower-to-nvvm"
 CHIPS = ("sm_100a", "sm_90a")
 REST = "tma-insertion,swizzle-selection,pipelining{stages=2}"
 LOADED = f"tiling,{REST}"
+SHARED = LOADED.replace("pipelining", "clustering{shape=2x1 pair=false},pipelining")
+HELD = "tiling,tma-insertion,swizzle-selection,epilogue-staging{columns=32 vectors=registers}"
 PAIRS = (
     "tiling,tma-insertion,swizzle-selection,clustering{shape=2x1 pair=true},pipelining{stages=2}"
 )
@@ -62,6 +66,8 @@ TURNS = "warp-specialization,persistence{order=hilbert ctas=2},ping-pong"
 AHEAD = "tiling,tma-insertion,swizzle-selection,epilogue-staging{ahead=2},pipelining{stages=2}"
 KEPT = (SOURCES / "kept.mlir").read_text()
 RESIDUAL = (SOURCES / "residual.mlir").read_text()
+BIAS = (SOURCES / "bias.mlir").read_text()
+IN_TURNS = "warp-specialization,persistence{ctas=3},ping-pong"
 ANY_DEPTH = {"m": 512, "n": 512, "k": 256, "a_major": "m", "b_major": "n", "dynamic_k": True}
 LISTED: tuple[tuple[Any, dict[str, Any]], ...] = (
     (ANY_DEPTH, {"pipeline": "tiling,tma-insertion,swizzle-selection,split-k{over=grid}"}),
@@ -104,6 +110,28 @@ LISTED: tuple[tuple[Any, dict[str, Any]], ...] = (
         {"m": 512, "n": 512, "k": 256, "dynamic_m": True},
         {"pipeline": f"{PAIRS},warp-specialization"},
     ),
+    (
+        ORDERED | {"ordered": False},
+        {"target": "sm_90a", "pipeline": f"{LOADED.replace('2', '3')},{IN_TURNS}"},
+    ),
+    (
+        {"m": 512, "n": 512, "k": 256},
+        {"target": "sm_90a", "pipeline": f"{SHARED},warp-specialization"},
+    ),
+    (
+        {"m": 512, "n": 512, "k": 256},
+        {"pipeline": f"{SHARED},warp-specialization,persistence{{ctas=2}},expand-loops{{early=2}}"},
+    ),
+    (
+        {"m": 512, "n": 512, "k": 256},
+        {"pipeline": "tiling,tma-insertion,swizzle-selection,expand-loops{reads=matrices}"},
+    ),
+    (
+        {"m": 512, "n": 500, "k": 256, "b_major": "n", "dynamic_m": True},
+        {"target": "sm_90a", "pipeline": f"{LOADED},warp-specialization"},
+    ),
+    (BIAS, {"target": "sm_90a", "pipeline": f"{HELD},pipelining{{stages=2}}"}),
+    (SCALED | {"b_scales": "1x128"}, {"target": "sm_90a"}),
 )
 """Products that are drawn seldom or never."""
 
@@ -175,15 +203,16 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="anew for every op")
     options = parser.parse_args()
     dialects = {"tile": tile.Tile, "pipe": pipe.Pipe, "sm": sm.Sm}
-    names = {op.OPERATION_NAME for each in dialects.values() for op in each.operations}
+    names = {op.OPERATION_NAME for each in dialects.values() for op in each.operations} - INSIDE
     kept = {} if options.all else {n: t for n, t in read_examples(FOLDER).items() if n in names}
     examples = dict(kept)
     collect(names, examples)
     FOLDER.mkdir(parents=True, exist_ok=True)
     for dialect in dialects:
         parts = [examples[name] for name in sorted(examples) if name.startswith(f"{dialect}.")]
-        head = f"// Examples of ops of `{dialect}`, written by `python test/fuzz/op_examples.py`.\n"
-        (FOLDER / f"{dialect}.mlir").write_text("\n".join([head, *parts]))
+        head = f"// Examples of ops of `{dialect}`, written by `python test/fuzz/op_examples.py`."
+        texts = [head, *(part.strip() for part in parts)]
+        (FOLDER / f"{dialect}.mlir").write_text("\n\n".join(texts) + "\n")
     missing = sorted(names - examples.keys())
     print(*missing, sep="\n")
     return int(bool(missing))

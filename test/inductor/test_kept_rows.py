@@ -17,8 +17,8 @@ TAKEN = Row(
 LEFT = Row("mm_1", "mm", (8, 64, 64), "float32", reason="products of float32")
 
 
-def recipe(*rows):
-    return packed({"jobs": [], "bands": None, "rows": kept(rows).as_json()})
+def recipe(*rows, graph="a graph"):
+    return packed({"jobs": [], "bands": None, "rows": kept(graph, rows).as_json()})
 
 
 def test_another_process_enters_the_rows_as_they_were_and_once(rows):
@@ -48,6 +48,15 @@ def test_a_reason_of_several_lines_becomes_one(rows):
 def test_the_process_that_looked_at_the_graph_enters_nothing_again(rows):
     enter_kept(recipe(TAKEN))
     assert rows == []
+
+
+def test_a_graph_has_the_same_text_each_time_and_no_other_graph_has_it(rows):
+    assert recipe(TAKEN) == recipe(TAKEN)
+    others = recipe(TAKEN, graph="another graph"), recipe(TAKEN, TAKEN), recipe(LEFT)
+    report.reset()
+    for text in others:
+        enter_kept(text)
+    assert [each.count for each in rows] == [1, 2, 1]
 
 
 def test_a_recipe_without_rows_enters_none(rows):

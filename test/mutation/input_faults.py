@@ -34,6 +34,6 @@ INPUTS = [
         "tune-candidates: what an earlier compiler made counts as made",
         'any(index[name].get("sources") != source_digest() for name in names):\n',
         "source_digest() is None:\n",
-        ("test/tools/test_tune_command.py",),
+        ("test/tools/test_stopped_tunes.py",),
     ),
 ]

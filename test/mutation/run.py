@@ -27,7 +27,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from faults import FAULTS, Fault
+from fault import Fault
+from faults import FAULTS
 
 TREE = Path(__file__).resolve().parents[2]
 SOURCES = ("compiler", "dialects", "passes", "runtime", "tools")

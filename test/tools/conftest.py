@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tilewright.compiler import backend
+from tilewright.runtime import read_bundle
 from tilewright.tools.main import main
 
 PROGRESS = re.compile(r"^ *\d+\.\d s  .* …\n", re.M)
@@ -45,3 +46,16 @@ def tilewright(capsys):
         return Ran(status, captured.out, PROGRESS.sub("", captured.err))
 
     return call
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU that takes 30 us for the first bundle of each shape, 20 for the next, then 25."""
+    from tilewright.runtime.launch import comparison
+
+    def measured(paths, rounds):
+        assert all(read_bundle(path) for path in paths)
+        return [30.0, 20.0, 25.0][: len(paths)]
+
+    monkeypatch.setattr(comparison, "measure_together", measured)
+    monkeypatch.setattr(comparison, "machine", lambda: {"gpu": "NVIDIA H200", "date": "2026-11-20"})

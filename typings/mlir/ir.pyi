@@ -485,6 +485,10 @@ class UnitAttr(Attribute):
     @staticmethod
     def get(context: Context | None = None) -> UnitAttr: ...
 
+class FlatSymbolRefAttr(Attribute):
+    @staticmethod
+    def get(value: str, context: Context | None = None) -> FlatSymbolRefAttr: ...
+
 class StringAttr(Attribute):
     @staticmethod
     def get(value: str | bytes, context: Context | None = None) -> StringAttr: ...

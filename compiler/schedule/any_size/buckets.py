@@ -32,9 +32,10 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ....dialects.record import record
 from ....dialects.target import Target
 from ....runtime.bundles.several import KERNELS_MAX
 from ...spec import MANY_ROWS, ROWS_MOST, MatmulSpec
@@ -69,7 +70,7 @@ LESS_KNOWN = 0.12
 ALL_ROWS: Range = (1, ROWS_MOST)
 
 
-@dataclass(frozen=True)
+@record
 class Bucket:
     """A kernel for some rows: its passes, and the ranges that it serves, with the least and the
     most rows of each; in bands of matrices with the fewest and the most of those, too.

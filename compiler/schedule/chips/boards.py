@@ -8,7 +8,7 @@ multiply floats at half the rate of workstation and server boards of the same ch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ....dialects.record import record
 
 GA100 = "NVIDIA A100 Tensor Core GPU Architecture, table 1"
 GA102 = "NVIDIA Ampere GA102 GPU Architecture, table of the GeForce RTX 3090"
@@ -20,7 +20,7 @@ GEFORCE_SHARES = {"f16": 1.0, "tf32": 0.5, "f8": 2.0, "i8": 4.0}
 """Rates of the tensor core beside that of 16 bits."""
 
 
-@dataclass(frozen=True)
+@record
 class Board:
     """A GPU. clock: boost, in GHz; mma: FLOP a cycle and multiprocessor, of 16 bits; memory: B/s.
 

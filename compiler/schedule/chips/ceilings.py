@@ -7,9 +7,8 @@ a B200 is the one that its data sheet means, since the estimate's is the highest
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ....dialects.errors import OptionError
+from ....dialects.record import record
 from ....dialects.target import GPUS, TARGETS, Target
 from .boards import BOARDS, SHARES, Board, board_of, runs_on
 from .chip_figures import Figure, figures
@@ -27,7 +26,7 @@ LANES = {"f32": 128, "f64": 64, "f16": 256, "bf16": 256}
 GUIDE = "CUDA C++ Programming Guide, arithmetic throughput: results a cycle of a multiprocessor"
 
 
-@dataclass(frozen=True)
+@record
 class Ceilings:
     """compute: operations a second by (unit, type); memory: bytes a second by level."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 
+from ....dialects.record import record
 from ....dialects.target import Target
 from .figure import Figure as Figure
 from .tensor_figures import B200, MICRO, SEMI, TRACE, TensorFigures
@@ -15,7 +16,7 @@ UNUSED = Figure(0, "-", "nothing estimates this chip by it", True)
 ONE_BY_ONE = Figure(1, "-", "PTX ISA: no arithmetic on two f32 at once")
 
 
-@dataclass(frozen=True)
+@record
 class SplitFigures:
     """What it costs that a cluster of CTAs splits K, each with operands of its own.
 
@@ -33,7 +34,7 @@ class SplitFigures:
     start: Figure
 
 
-@dataclass(frozen=True)
+@record
 class PartFigures:
     """What it costs that CTAs of the grid split K: their sums go through L2, the last one reads
     those of all.

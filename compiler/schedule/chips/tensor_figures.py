@@ -8,15 +8,16 @@ Two figures that no one measured alone are read from published times of whole ke
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
+from ....dialects.record import record
 from .figure import Figure
 
 SEMI, MICRO, TRACE = "SemiAnalysis", "B200 microbenchmarks", "traces of v5 and v6"
 KERNELS = "read from published times of kernels"
 
 
-@dataclass(frozen=True)
+@record
 class Power:
     """What the tensor cores would draw at the highest clock and without a pause, of the limit.
 
@@ -29,7 +30,7 @@ class Power:
     sustained: Figure
 
 
-@dataclass(frozen=True)
+@record
 class TensorFigures:
     """What the estimate of kernels with tcgen05.mma goes by, beside `ChipFigures`."""
 

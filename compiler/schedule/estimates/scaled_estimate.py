@@ -13,12 +13,13 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import compress
 
 from ....dialects import legality, scaled_legality, store_legality
 from ....dialects.dtypes import DTYPES, ScaledMma
 from ....dialects.layout import TileLayout, widest_swizzle
+from ....dialects.record import record
 from ....dialects.target import Target
 from ...spec import MatmulSpec, element_of
 from ..chips.chip_figures import figures, tensor_figures
@@ -43,7 +44,7 @@ AUTO_STAGES_MAX, STAGES_MAX = 8, 12  # `pipelining{stages=auto}`, and what is ev
 OVERLAPPING, CTAS_OF_PAIR = 2, 2
 
 
-@dataclass(frozen=True)
+@record
 class ScaledSchedule:
     """A tile of M×N×K elements of one CTA, and whether two CTAs share an MMA.
 
@@ -92,7 +93,7 @@ class ScaledSchedule:
         return "epilogue-staging" + (f"{{{' '.join(options)}}}" if options else "")
 
 
-@dataclass(frozen=True)
+@record
 class ScaledEstimate:
     """What a schedule takes: `waves` of tiles a CTA, each of so many cycles to multiply, to copy
     scales to tensor memory, to load A, B and scales, and to store; the time of all of them in
@@ -127,7 +128,7 @@ class ScaledEstimate:
         return "threads that copy" if self.by_threads else "L2"
 
 
-@dataclass(frozen=True)
+@record
 class Steps:
     """A K step of a CTA, in cycles: its MMAs with copies that they wait for, its load, the longest
     of all; what a slot takes until it is free again; what is before and behind all steps."""

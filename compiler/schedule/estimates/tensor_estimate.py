@@ -23,9 +23,9 @@ to.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ....dialects.record import record
 from ....dialects.target import WARP_THREADS, Target
 from ..chips.chip_figures import figures, tensor_figures
 from ..problem import LINE_BYTES, SECTOR_BYTES, Problem, Schedule
@@ -50,7 +50,7 @@ ROW_BYTES = 16  # of a box without a swizzle (PTX ISA, canonical layouts)
 ROLE_WARPS, SHARED_WARPS = 6, 4  # TMA, MMA and four that read tensor memory, or those alone
 
 
-@dataclass(frozen=True)
+@record
 class Traits:
     """What a kernel may have that the choice never makes; `inputs` are those of `Power`.
 

@@ -15,11 +15,11 @@ Nothing here imports MLIR.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 from ....dialects.dtypes import DTYPES, FMA
 from ....dialects.layout import UNIT_BYTES
 from ....dialects.mma_units import WARP
+from ....dialects.record import record
 from ....dialects.target import WARP_THREADS, Target
 from ...spec import MatmulSpec
 from ..chips.chip_figures import figures, tensor_figures
@@ -52,7 +52,7 @@ NOT_HIDDEN_BY_AN_H200 = (0.1, 0.5, 0.9, 1.2), 8.0
 """The same of an H200, whose DRAM leaves less time: 73 shapes of 0.4 to 430 MB, beside tiles."""
 
 
-@dataclass(frozen=True)
+@record
 class LaneSchedule:
     """A tile of M×N×K elements, the threads of a CTA, and how many of them share an element."""
 

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ....dialects import legality, scaled_legality
 from ....dialects.dtypes import DTYPES, OPERAND_FORMATS, ScaledMma, scaled_mma
 from ....dialects.errors import CompileError
 from ....dialects.mma_units import WARP
+from ....dialects.record import record
 from ....dialects.target import Target
 from ...spec import MatmulSpec
 from ..chips.chip_figures import figures
@@ -66,7 +67,7 @@ WARP_RULE = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class WarpScaledSchedule(ScaledSchedule):
     """The same where warps multiply by themselves: threads copy, and a ring has `stages` slots."""
 

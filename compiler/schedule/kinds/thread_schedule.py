@@ -8,9 +8,10 @@ itself and was slower on an H200 (docs/appendix/mma-sync.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ....dialects.dtypes import DTYPES, FMA
+from ....dialects.record import record
 from ....dialects.target import Target
 from ...spec import MatmulSpec
 from .lane_schedule import LaneSchedule, lane_schedule, lanes_take
@@ -18,7 +19,7 @@ from .lane_schedule import LaneSchedule, lane_schedule, lanes_take
 STAGES = 3  # of 16 KB or less: one is multiplied, two are on their way
 
 
-@dataclass(frozen=True)
+@record
 class ThreadSchedule:
     """A tile of M×N×K elements and the threads that share it."""
 

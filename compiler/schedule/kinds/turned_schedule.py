@@ -15,10 +15,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ....dialects.dtypes import DTYPES
 from ....dialects.legality import PARTIAL_BYTES, RESERVED_BYTES
+from ....dialects.record import record
 from ....dialects.target import WARP_THREADS, Target
 from ....dialects.weight_legality import weight_columns, weight_depth
 from ...spec import MatmulSpec
@@ -55,7 +55,7 @@ MEET_CYCLES, START_CYCLES = 2550, 2500
 LAUNCH_US = 1.2
 
 
-@dataclass(frozen=True)
+@record
 class TurnedSchedule:
     """A tile of N×M×K elements, the `mma` that multiplies it and the slots of its ring; with
     `grouped` threads add the products of groups.

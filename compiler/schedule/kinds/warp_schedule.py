@@ -19,12 +19,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ....dialects.dtypes import DTYPES, SPLITS
 from ....dialects.errors import CompileError
 from ....dialects.legality import RESERVED_BYTES, tile_memory
 from ....dialects.mma_units import WARP, warp_grid
+from ....dialects.record import record
 from ....dialects.split_legality import terms_bytes
 from ....dialects.target import WARP_THREADS, Target
 from ...spec import MatmulSpec
@@ -51,7 +52,7 @@ THREAD_RATE = 128
 """Instructions of threads a cycle (CUDA C++ Programming Guide, arithmetic throughput)."""
 
 
-@dataclass(frozen=True)
+@record
 class Splitting:
     """What f32 takes that is split: MMAs for one, the bytes of an element of theirs, instructions
     for an element of a fragment, and for each sum of an MMA, and K of an MMA."""
@@ -77,7 +78,7 @@ compared with."""
 OTHER_REGISTERS = 82  # of a thread, beside its sums: fragments and addresses
 
 
-@dataclass(frozen=True)
+@record
 class WarpSchedule:
     """A tile of M×N×K elements, the warps that share it, and the slots of its ring.
 
@@ -131,7 +132,7 @@ class WarpSchedule:
         return TMA_BUFFERS * self.tile[0] * (self.columns or 0) * c_bytes
 
 
-@dataclass(frozen=True)
+@record
 class WarpEstimate:
     """Microseconds of one schedule, and `bound`: what limits a step or the whole."""
 

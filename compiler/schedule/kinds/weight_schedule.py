@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 
 from ....dialects.dtypes import DTYPES
 from ....dialects.errors import CompileError
 from ....dialects.legality import PARTIAL_BYTES, RESERVED_BYTES
 from ....dialects.mma_units import WARP, fits_warps
+from ....dialects.record import record
 from ....dialects.target import TARGETS, WARP_THREADS, Target
 from ....dialects.weight_legality import weight_depth, weight_memory, weight_type
 from ...spec import MatmulSpec
@@ -56,7 +56,7 @@ PARTS, STEPS_MIN, CTAS_MAX = (1, 2, 4, 8), 3, 8
 RINGS = (3, 4, 6, 8)
 
 
-@dataclass(frozen=True)
+@record
 class WeightSchedule:
     """A tile of M×N×K elements, the warps that share it and the slots of its ring.
 
@@ -90,7 +90,7 @@ class WeightSchedule:
         return ",".join(text for text, wanted in passes.items() if wanted)
 
 
-@dataclass(frozen=True)
+@record
 class WeightEstimate:
     """What a schedule takes, in microseconds; what bounds it, and what DRAM alone would take."""
 

@@ -1,4 +1,4 @@
-// An example of each op of `pipe`, written by `python test/fuzz/op_examples.py`.
+// Examples of ops of `pipe`, written by `python test/fuzz/op_examples.py`.
 
 func.func @pipe.acquire(%ring: !pipe.ring<1 : i64, [!pipe.turn]>) {
   %slot = "pipe.acquire"(%ring) : (!pipe.ring<1 : i64, [!pipe.turn]>) -> !pipe.slot<[!pipe.turn]>
@@ -62,6 +62,14 @@ func.func @pipe.for_each_turn(%arg0: !pipe.ring<1 : i64, [!pipe.turn]>, %arg1: !
     "tile.await_mma"() {pending = 0 : i64} : () -> ()
     "pipe.release"(%arg1) : (!pipe.ring<6 : i64, [!tile.smem<tensor<128x64xbf16>, "k", "128B">, !tile.smem<tensor<128x64xbf16>, "k", "128B">]>) -> ()
   }) {group = 8 : i64, order = "grouped", tiles = [32, 32], turn = 0 : i64, turns = 2 : i64} : () -> ()
+  return
+}
+
+func.func @pipe.other_tile() {
+  "pipe.for_each_turn"() ({
+  ^bb0(%i: index, %j: index):
+    %other_tile:2 = "pipe.other_tile"() {ahead = 1 : i64} : () -> (index, index)
+  }) {group = 8 : i64, order = "grouped", tiles = [16, 4], turn = 0 : i64, turns = 2 : i64} : () -> ()
   return
 }
 

@@ -1,4 +1,4 @@
-// An example of each op of `sm`, written by `python test/fuzz/op_examples.py`.
+// Examples of ops of `sm`, written by `python test/fuzz/op_examples.py`.
 
 func.func @sm.advance(%descriptor: !sm.descriptor<{base_offset = 0 : i64, lbo = 16 : i64, sbo = 1024 : i64, swizzle = "128B", version = 1 : i64}>, %units: i32) {
   %advance = "sm.advance"(%descriptor, %units) : (!sm.descriptor<{base_offset = 0 : i64, lbo = 16 : i64, sbo = 1024 : i64, swizzle = "128B", version = 1 : i64}>, i32) -> !sm.descriptor<{base_offset = 0 : i64, lbo = 16 : i64, sbo = 1024 : i64, swizzle = "128B", version = 1 : i64}>
@@ -44,6 +44,11 @@ func.func @sm.arrive_expect_tx(%barrier: !llvm.ptr<3>) {
 
 func.func @sm.await_grids() {
   "sm.await_grids"() : () -> ()
+  return
+}
+
+func.func @sm.await_turn(%turn: i32) {
+  "sm.await_turn"(%turn) {id = 14 : i64, turns = 2 : i64} : (i32) -> ()
   return
 }
 
@@ -152,8 +157,42 @@ func.func @sm.cut_bf16(%low: f32, %high: f32) {
   return
 }
 
+func.func @sm.each_rank(%mask: i16, %arg1: !llvm.ptr<3>) {
+  "sm.each_rank"(%mask) ({
+  ^bb0(%arg2: i32):
+    %mapa = "sm.mapa"(%arg1, %arg2) : (!llvm.ptr<3>, i32) -> !llvm.ptr<7>
+    "sm.arrive"(%mapa) {scope = "cta"} : (!llvm.ptr<7>) -> ()
+  }) : (i16) -> ()
+  return
+}
+
+func.func @sm.early() {
+  "tile.kernel"() ({
+  ^bb0(%a: memref<512x256xbf16, 1>, %b: memref<512x256xbf16, 1>, %c: memref<512x512xbf16, 1>):
+    %a_map = "tile.tensor_map"(%a) : (memref<512x256xbf16, 1>) -> !tile.map<bf16, [256, 512], [512], [64, 128], "128B">
+    %b_map = "tile.tensor_map"(%b) : (memref<512x256xbf16, 1>) -> !tile.map<bf16, [256, 512], [512], [64, 64], "128B">
+    "sm.early"() ({
+      %clusterid_x = "sm.special_register"() {register = "clusterid.x"} : () -> i32
+      %c0 = arith.constant 0 : index
+      %c0_0 = arith.constant 0 : index
+      %ij:2 = "tile.place"(%clusterid_x) {group = 8 : i64, order = "grouped", tiles = [4, 4]} : (i32) -> (index, index)
+      "tile.prefetch_boxes"(%a_map, %ij#0, %c0_0) {axis = "", parts = 1 : i64, tile = !tile.smem<tensor<128x64xbf16>, "k", "128B">} : (!tile.map<bf16, [256, 512], [512], [64, 128], "128B">, index, index) -> ()
+      "tile.prefetch_boxes"(%b_map, %ij#1, %c0_0) {axis = "m", parts = 2 : i64, tile = !tile.smem<tensor<128x64xbf16>, "k", "128B">} : (!tile.map<bf16, [256, 512], [512], [64, 64], "128B">, index, index) -> ()
+      %c1 = arith.constant 1 : index
+      "tile.prefetch_boxes"(%a_map, %ij#0, %c1) {axis = "", parts = 1 : i64, tile = !tile.smem<tensor<128x64xbf16>, "k", "128B">} : (!tile.map<bf16, [256, 512], [512], [64, 128], "128B">, index, index) -> ()
+      "tile.prefetch_boxes"(%b_map, %ij#1, %c1) {axis = "m", parts = 2 : i64, tile = !tile.smem<tensor<128x64xbf16>, "k", "128B">} : (!tile.map<bf16, [256, 512], [512], [64, 64], "128B">, index, index) -> ()
+    }) {warp = 4 : i64} : () -> ()
+  }) {arg_names = ["a", "b", "c"], cluster = [2, 1, 1], grid = [2, 1, 1], sym_name = "matmul_bf16_512x512x256", threads = 192 : i64} : () -> ()
+  return
+}
+
 func.func @sm.elect() {
   %elect = "sm.elect"() : () -> i1
+  return
+}
+
+func.func @sm.expect_more(%barrier: !llvm.ptr<3>, %more: i32) {
+  "sm.expect_more"(%barrier, %more) {bytes = 0 : i64} : (!llvm.ptr<3>, i32) -> ()
   return
 }
 
@@ -177,6 +216,11 @@ func.func @sm.first_warp() {
       "sm.tmem_relinquish"() {cta_group = 2 : i64} : () -> ()
     }) : () -> ()
   }) {arg_names = ["a", "b", "c"], cluster = [2, 1, 1], grid = [8, 1, 1], sym_name = "matmul_bf16_512x512x256", threads = 192 : i64} : () -> ()
+  return
+}
+
+func.func @sm.give_turn(%turn: i32) {
+  "sm.give_turn"(%turn) {id = 14 : i64, turns = 2 : i64} : (i32) -> ()
   return
 }
 
@@ -292,6 +336,11 @@ func.func @sm.pin(%before: !llvm.struct<"f32x64", (f32, f32, f32, f32, f32, f32,
 
 func.func @sm.position() {
   %turns_fill = "sm.position"() {label = "turns.fill", stages = 1 : i64} : () -> !sm.place_in_ring
+  return
+}
+
+func.func @sm.prefetch_box(%map: !llvm.ptr, %coordinates: i32, %coordinates1: i32) {
+  "sm.prefetch_box"(%map, %coordinates, %coordinates1) {operandSegmentSizes = array<i32: 1, 2>} : (!llvm.ptr, i32, i32) -> ()
   return
 }
 

@@ -1,4 +1,4 @@
-// An example of each op of `tile`, written by `python test/fuzz/op_examples.py`.
+// Examples of ops of `tile`, written by `python test/fuzz/op_examples.py`.
 
 func.func @tile.accumulator() {
   %acc = "tile.accumulator"() : () -> !tile.acc<tensor<128x256xf32>>
@@ -474,6 +474,11 @@ func.func @tile.place(%number: i32) {
   return
 }
 
+func.func @tile.prefetch_boxes(%map: !tile.map<bf16, [256, 512], [512], [64, 128], "128B">, %i: index, %j: index) {
+  "tile.prefetch_boxes"(%map, %i, %j) {axis = "", parts = 1 : i64, tile = !tile.smem<tensor<128x64xbf16>, "k", "128B">} : (!tile.map<bf16, [256, 512], [512], [64, 128], "128B">, index, index) -> ()
+  return
+}
+
 func.func @tile.quantize(%a: tensor<1x39x224xf4E2M1FN>, %b: tensor<224x224xf6E2M3FN>, %a_scales: tensor<1x1x2x32x4x4xf8E8M0FNU>, %b_scales: tensor<2x2x32x4x4xf8E8M0FNU>) {
   %scaled_matmul = "tile.scaled_matmul"(%a, %b, %a_scales, %b_scales) ({
   ^bb0(%x: f32):
@@ -483,8 +488,23 @@ func.func @tile.quantize(%a: tensor<1x39x224xf4E2M1FN>, %b: tensor<224x224xf6E2M
   return
 }
 
+func.func @tile.read_ahead(%source: memref<512xf32, 1>, %i: index, %j: index) {
+  "tile.read_ahead"(%source, %i, %j) {axes = "n"} : (memref<512xf32, 1>, index, index) -> ()
+  return
+}
+
+func.func @tile.read_beside(%source: memref<512xf32, 1>, %row: i32, %column: i32, %inside: i1) {
+  %read_beside = "tile.read_beside"(%source, %row, %column, %inside) {axes = "n"} : (memref<512xf32, 1>, i32, i32, i1) -> vector<2xf32>
+  return
+}
+
 func.func @tile.read_fragment(%sums: !tile.acc<tensor<128x256xf32>>, %start: i32) {
   %read_fragment = "tile.read_fragment"(%sums, %start) {row = 0 : i64} : (!tile.acc<tensor<128x256xf32>>, i32) -> vector<16xf32>
+  return
+}
+
+func.func @tile.read_matrices(%sums: !tile.acc<tensor<128x128xf32>>, %lanes: i32, %start: i32) {
+  %read_matrices:2 = "tile.read_matrices"(%sums, %lanes, %start) {row = 0 : i64} : (!tile.acc<tensor<128x128xf32>>, i32, i32) -> (vector<16xf32>, vector<16xf32>)
   return
 }
 

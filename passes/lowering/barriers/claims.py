@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from ....dialects import sm
-from ....dialects.mlir import ir, llvm, scf
+from ....dialects import llvm, sm
+from ....dialects.mlir import ir, scf
 from ....dialects.pipe import ClaimOp, ForEachClaimOp
 from ....dialects.sm.memory import CLAIM_BYTES
 from ....dialects.sm.threads import FIRST, TEAM, WARP, who_runs

@@ -14,7 +14,6 @@ Whatever two threads say to each other stands in the IR from here on.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ....dialects import sm
@@ -30,6 +29,7 @@ from ....dialects.pipe import (
     TileOp,
     WaitOp,
 )
+from ....dialects.record import record
 from ....dialects.tile import AwaitMmaOp
 from ....dialects.tile.ahead import AwaitPieceOp, LoadPieceOp
 from ....dialects.tile.level import LevelLoadOp
@@ -62,7 +62,7 @@ from .rings import Rings
 from .sums import await_sums, lower_await_mma, surround_mma
 
 
-@dataclass(frozen=True)
+@record
 class PipesToBarriers:
     """`pipe.acquire`, `commit`, `wait`, `release` → `sm` ops on the barriers of the ring.
 

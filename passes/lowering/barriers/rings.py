@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from ....dialects import sm
 from ....dialects.mlir import ir
 from ....dialects.pipe import TurnType
+from ....dialects.record import record
 from ....dialects.sm.memory import (
     AheadRingOp,
     BarriersOp,
@@ -35,7 +36,7 @@ from .copy_moves import Moves, moves_of
 RINGS = (RingOp, TurnsOp, StagingOp, AheadRingOp, CopyRingOp)
 
 
-@dataclass(frozen=True)
+@record
 class Ring:
     """A ring and the positions of those who use it.
 
@@ -97,7 +98,7 @@ class Ring:
         return sm.SlotOp.of(self.op.ring, index, slot=self.op.ring.type.slot).slot
 
 
-@dataclass(frozen=True)
+@record
 class Rings:
     """All rings of a kernel by their value, and what the ops on them depend on.
 

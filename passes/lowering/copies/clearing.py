@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ....dialects import llvm
 from ....dialects.layout import UNIT_BYTES
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects.mlir import arith, ir
 from ....dialects.tile.threads import ClearUnitOp
 from ....dialects.tile_types import integers_of
 from ... import build

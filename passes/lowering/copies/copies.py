@@ -8,8 +8,9 @@ before it stores the first, so that their latencies overlap.
 
 from __future__ import annotations
 
+from ....dialects import llvm
 from ....dialects.layout import BLOCKED, LINEAR, TileLayout
-from ....dialects.mlir import ir, llvm
+from ....dialects.mlir import ir
 from ....dialects.sm.memory import TileMemoryOp
 from ....dialects.tile import CopyOp
 from ....dialects.tile_types import is_padded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ....dialects import llvm
 from ....dialects.layout import (
     ATOM_BYTES,
     HALVED,
@@ -13,7 +14,7 @@ from ....dialects.layout import (
     SCALE_COLUMN_ROWS,
     UNIT_BYTES,
 )
-from ....dialects.mlir import arith, ir, llvm, vector
+from ....dialects.mlir import arith, ir, vector
 from ....dialects.tile import CopyOp
 from ....dialects.tile.scales import SCALED_MMAS
 from ....dialects.tile_types import bits_of

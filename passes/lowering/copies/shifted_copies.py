@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from ....dialects import llvm
 from ....dialects.layout import TileLayout
-from ....dialects.mlir import arith, ir, llvm, vector
+from ....dialects.mlir import arith, ir, vector
 from ....dialects.pipe import SetRegistersOp
 from ....dialects.tile.loads import CopyTogetherOp
 from ... import build
@@ -134,7 +135,7 @@ class ShiftedCopy:
             words = self._moved_by(1, words, UNITS * WORDS + (known < WORD_BYTES))
         if known < WORD_BYTES:
             bits = self.shift % WORD_BYTES * 8
-            words = [llvm.intr_fshr(high, low, bits) for low, high in pairwise(words)]
+            words = [llvm.fshr(high, low, bits) for low, high in pairwise(words)]
         return words
 
     def _moved_by(self, count: int, words: Words, needed: int) -> Words:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ....dialects import sm
-from ....dialects.mlir import arith, ir, llvm, vector
+from ....dialects import llvm, sm
+from ....dialects.mlir import arith, ir, vector
 from ....dialects.tile import CopyOp
 from ....dialects.tile_types import element_bytes, extent_of
 from ... import build

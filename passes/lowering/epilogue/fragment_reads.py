@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ....dialects.mlir import ir, llvm
+from ....dialects import llvm
+from ....dialects.mlir import ir
 from ....dialects.target import WARP_THREADS
 from ....dialects.tile.pieces import ReadFragmentOp
 from ....dialects.tile.stores import AwaitSumsOp

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from ....dialects import sm
-from ....dialects.mlir import ir, llvm
+from ....dialects import llvm, sm
+from ....dialects.mlir import ir
 from ....dialects.sm.threads import TEAM, who_runs
 from ....dialects.tile.marks import FIRST, UNITS, MarkOp
 from ....dialects.tile_types import integers_of

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.fragments import ROWS
-from ....dialects.mlir import ir, llvm
+from ....dialects.mlir import ir
 from ....dialects.ragged_maps import plain_box
 from ....dialects.target import WARPGROUP_THREADS
 from ....dialects.tile import ElementOp

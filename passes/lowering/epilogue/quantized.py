@@ -7,9 +7,9 @@ corrects it (`expand/quantized.py`).
 
 from __future__ import annotations
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.dtypes import SCALE_ATOM_BLOCKS, SCALE_ATOM_ROWS, stored_dtype
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects.mlir import arith, ir
 from ....dialects.quantized import FRACTION_BITS, QUANTIZED, Quantized
 from ....dialects.tile.quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
 from ....dialects.tile_types import bits_of

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ....dialects import llvm
 from ....dialects.legality import PARTIAL_BYTES
-from ....dialects.mlir import ir, llvm
+from ....dialects.mlir import ir
 from ....dialects.tile.outputs import WriteGroupOp
 from ....dialects.tile.threads import (
     ApplyToRowOp,

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.epilogue import SCALAR_OPS
-from ....dialects.mlir import arith, ir, llvm, vector
+from ....dialects.mlir import arith, ir, vector
 from ....dialects.tile import ElementOp
 from ....dialects.tile.pieces import ApplyEpilogueOp
 from ....dialects.tile.threads import ApplyToRowOp, WriteRowOp

@@ -16,9 +16,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.layout import UNIT_BYTES
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects.mlir import arith, ir
 from ....dialects.tile.sums import DualLaneMmaOp, LaneMmaOp
 from ....dialects.tile_types import element_bytes, extent_of
 from ... import build

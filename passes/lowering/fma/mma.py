@@ -13,8 +13,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ....dialects import llvm
 from ....dialects.layout import BANK_LINE_BYTES, LINEAR, SPAN_BYTES, UNIT_BYTES, TileLayout
-from ....dialects.mlir import arith, ir, llvm, vector
+from ....dialects.mlir import arith, ir, vector
 from ....dialects.tile import MmaOp
 from ....dialects.tile.sums import ViewMmaOp
 from ....dialects.tile_types import SmemType
@@ -216,7 +217,7 @@ def _step(operand: Operand, first: ir.Value | None, k: int, step: int) -> list[l
 
 def fused(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
     """`a * b + c`, rounded once."""
-    return llvm.intr_fma(a, b, c)
+    return llvm.fma(a, b, c)
 
 
 def widened(value: ir.Value) -> ir.Value:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ....dialects import sm
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects import llvm, sm
+from ....dialects.mlir import arith, ir
 from ....dialects.thread_tiles import WARP_COLUMNS, WARP_ROWS, ThreadTile
 from ....dialects.tile import AccumulatorOp, KernelOp
 from ....dialects.tile.sums import (

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects import llvm
+from ....dialects.mlir import arith, ir
 from ....dialects.tile.sums import ViewMmaOp
 from ....dialects.tile_types import extent_of
 from ... import build

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ....dialects import llvm
 from ....dialects.dtypes import operand_dtype
 from ....dialects.fragments import find_fragment
-from ....dialects.mlir import ir, llvm
+from ....dialects.mlir import ir
 from ....dialects.target import Target
 from ....dialects.tile import AccumulatorOp, MmaOp
 from ....dialects.tile.sums import FinishSumsOp
@@ -63,7 +64,7 @@ class HeldBack(NamedTuple):
 
     def clear(self) -> None:
         """Hold back zeros, which add nothing."""
-        zeros = [llvm.ZeroOp(type_).result for type_ in self.types]
+        zeros = [llvm.zero(type_) for type_ in self.types]
         self.store([[zero] * len(own) for zero, own in zip(zeros, self.slots, strict=True)])
 
     def load(self) -> Words:

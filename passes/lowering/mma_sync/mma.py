@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....dialects import sm
-from ....dialects.mlir import ir, llvm
+from ....dialects import llvm, sm
+from ....dialects.mlir import ir
 from ....dialects.target import WARP_THREADS
 from ....dialects.tile import AccumulatorOp, MmaOp
 from ....dialects.tile.duals import DualMmaOp
@@ -48,7 +48,7 @@ def hold_fragments(scope: Scope, op: AccumulatorOp) -> ir.Value:
 def clear_fragments(scope: Scope, op: ClearSumsOp | MmaOp) -> None:
     """Zeros in every register."""
     held = WarpSums.of(scope, op.acc)
-    zero = llvm.ZeroOp(held.struct).result
+    zero = llvm.zero(held.struct)
     held.store([[zero for _ in row] for row in held.slots])
     back = HeldBack.of(scope, held, op.acc)
     if back is not None:

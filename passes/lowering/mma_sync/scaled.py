@@ -10,13 +10,13 @@ the word at byte r % 32 * 16 + r / 32 * 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.dtypes import ScaledMma
 from ....dialects.layout import ATOM_BYTES, SCALE_ATOM_BLOCKS, SCALE_ATOM_ROWS, UNIT_BYTES
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects.mlir import arith, ir
+from ....dialects.record import record
 from ....dialects.target import WARP_THREADS
 from ....dialects.tile.scales import ScaledMmaOp, depth_of, mma_of
 from ....dialects.tile_types import SmemType
@@ -30,7 +30,7 @@ ROWS = 32  # of an atom that lie 16 bytes apart
 WORD_BYTES = 4
 
 
-@dataclass(frozen=True)
+@record
 class Scales:
     """The scales of an operand of a warp: of `count` MMAs, `step` rows each, from `row` on.
 

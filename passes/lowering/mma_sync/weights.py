@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.dtypes import DTYPES, operand_dtype
-from ....dialects.mlir import ir, llvm, vector
+from ....dialects.mlir import ir, vector
 from ....dialects.target import WARP_THREADS
 from ....dialects.tile.weights import WeightMmaOp
 from ... import build
@@ -37,7 +37,7 @@ def lower_weight_mma(scope: Scope, op: WeightMmaOp) -> None:
     weights, a = Weights.of(op, held), _rows_of_a(op, held)
     scales = None if op.scales is None else GroupScales.of(scope, op)
     sums, k, part = held.load(), op.depth, part_of(scope.kernel, op)
-    zero = llvm.ZeroOp(held.struct).result
+    zero = llvm.zero(held.struct)
     for number, first in enumerate(range(0, k, part)):
         products = sums if scales is None else [[zero for _ in row] for row in sums]
         zeros = None if scales is None else scales.zeros(number)
@@ -127,4 +127,4 @@ def _add(
     for row, made in zip(sums, products, strict=True):
         for j, pair in enumerate(factors):
             terms = zip(parts(made[j]), pair * 2, parts(row[j]), strict=True)
-            row[j] = joined_parts(struct, [llvm.intr_fma(*each) for each in terms])
+            row[j] = joined_parts(struct, [llvm.fma(*each) for each in terms])

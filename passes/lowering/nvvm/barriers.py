@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....dialects import sm
-from ....dialects.mlir import arith, ir, llvm, nvvm, scf
+from ....dialects import llvm, nvvm, sm
+from ....dialects.mlir import arith, ir, scf
 from ....dialects.target import WARPGROUP_THREADS
 from ....dialects.tile_types import integers_of
 from ... import build
@@ -13,18 +13,7 @@ from ... import build
 ALL_LANES = -1
 DEVICE = "device"  # LLVM's name of the scope .gpu
 ANY_BARRIER = "llvm.nvvm.barrier.cta.red.or.aligned.count"
-FENCES = {
-    "tcgen05_before": nvvm.Tcgen05FenceKind.BEFORE_THREAD_SYNC,
-    "tcgen05_after": nvvm.Tcgen05FenceKind.AFTER_THREAD_SYNC,
-}
-SPECIAL_REGISTERS = {
-    "tid.x": nvvm.read_ptx_sreg_tid_x,
-    "ctaid.x": nvvm.read_ptx_sreg_ctaid_x,
-    "ctaid.y": nvvm.read_ptx_sreg_ctaid_y,
-    "ctaid.z": nvvm.read_ptx_sreg_ctaid_z,
-    "clock": nvvm.read_ptx_sreg_clock,
-    "globaltimer_lo": nvvm.read_ptx_sreg_globaltimer_lo,
-}
+FENCES = {"tcgen05_before": "before", "tcgen05_after": "after"}
 OF_CLUSTERS = ("clusterid", "cluster_ctaid")
 # Bit 24 of a shared address is bit 0 of the CTA's rank in its cluster.
 EVEN_CTA_MASK = 0xFEFFFFFF - 2**32
@@ -39,17 +28,15 @@ def wait_barrier(op: sm.WaitBarrierOp) -> None:
     spin = scf.WhileOp([], [])
     before, after = spin.regions[0].blocks.append(), spin.regions[1].blocks.append()
     with ir.InsertionPoint(before):
-        done = nvvm.mbarrier_try_wait(
-            op.barrier, op.parity, scope=_scope(op.scope.value), results=[build.i1()]
-        )
+        done = nvvm.mbarrier_try_wait(op.barrier, op.parity, _scope(op.scope.value))
         scf.ConditionOp(done ^ build.true(), [])
     with ir.InsertionPoint(after):
         scf.YieldOp([])
 
 
-def _scope(scope: str) -> nvvm.MemScopeKind | None:
+def _scope(scope: str) -> str | None:
     """The scope of an mbarrier op; the CTA's is what PTX assumes."""
-    return nvvm.MemScopeKind.CLUSTER if scope == "cluster" else None
+    return scope if scope == "cluster" else None
 
 
 def expect_tx(op: sm.ExpectTxOp) -> None:
@@ -67,7 +54,7 @@ def _bytes(op: sm.ExpectTxOp | sm.ArriveExpectTxOp) -> ir.Value:
 
 
 def arrive(op: sm.ArriveOp) -> None:
-    nvvm.mbarrier_arrive(op.barrier, scope=_scope(op.scope.value))
+    nvvm.mbarrier_arrive(op.barrier, _scope(op.scope.value))
 
 
 def fence(op: sm.FenceOp) -> None:
@@ -75,7 +62,7 @@ def fence(op: sm.FenceOp) -> None:
     if kind == "mbarrier_init":
         nvvm.fence_mbarrier_init()
     elif kind == "async_shared":
-        nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
+        nvvm.fence_proxy_async_shared()
     else:
         nvvm.tcgen05_fence(FENCES[kind])
 
@@ -87,28 +74,28 @@ def converge(_: sm.ConvergeOp) -> None:
 def await_turn(op: sm.AwaitTurnOp) -> None:
     """Those who wait and those who give are a warpgroup each."""
     number = build.as_value(op.turn + op.id.value)
-    nvvm.barrier(barrier_id=number, number_of_threads=build.constant(2 * WARPGROUP_THREADS))
+    nvvm.barrier(number, build.constant(2 * WARPGROUP_THREADS))
 
 
 def give_turn(op: sm.GiveTurnOp) -> None:
     number = build.as_value(op.turn + op.id.value)
-    nvvm.barrier_arrive(build.constant(2 * WARPGROUP_THREADS), barrier_id=number)
+    nvvm.barrier_arrive(number, build.constant(2 * WARPGROUP_THREADS))
 
 
 def named_barrier(op: sm.NamedBarrierOp) -> None:
     threads = build.constant(op.threads.value)
-    nvvm.barrier(barrier_id=build.constant(op.id.value), number_of_threads=threads)
+    nvvm.barrier(build.constant(op.id.value), threads)
 
 
 def part_barrier(op: sm.PartBarrierOp) -> None:
     number = build.as_value(op.part + op.id.value)
-    nvvm.barrier(barrier_id=number, number_of_threads=build.constant(op.threads.value))
+    nvvm.barrier(number, build.constant(op.threads.value))
 
 
 def any_barrier(op: sm.AnyBarrierOp) -> ir.Value:
     """bar.red.or.pred."""
     where = [build.constant(op.id.value), build.constant(op.threads.value)]
-    return llvm.call_intrinsic(build.i1(), ANY_BARRIER, [*where, op.flag], [], [])
+    return llvm.call_intrinsic(build.i1(), ANY_BARRIER, [*where, op.flag])
 
 
 def count_arrival(op: sm.CountArrivalOp) -> ir.Value:
@@ -117,15 +104,10 @@ def count_arrival(op: sm.CountArrivalOp) -> ir.Value:
     last, other = op.parts.value - 1, branch.else_block
     assert other is not None
     with ir.InsertionPoint(branch.then_block):
-        llvm.fence(llvm.AtomicOrdering.acq_rel, syncscope=DEVICE)
-        before = llvm.atomicrmw(
-            llvm.AtomicBinOp.uinc_wrap,
-            op.word,
-            build.constant(last),
-            llvm.AtomicOrdering.monotonic,
-            syncscope=DEVICE,
-        )
-        llvm.fence(llvm.AtomicOrdering.acq_rel, syncscope=DEVICE)
+        llvm.fence(llvm.ACQUIRE_RELEASE, DEVICE)
+        most = build.constant(last)
+        before = llvm.atomicrmw(llvm.UINC_WRAP, op.word, most, llvm.MONOTONIC, DEVICE)
+        llvm.fence(llvm.ACQUIRE_RELEASE, DEVICE)
         scf.YieldOp([build.equal(before, last)])
     with ir.InsertionPoint(other):
         scf.YieldOp([build.constant(0, build.i1())])
@@ -138,9 +120,8 @@ def cta_barrier(_: sm.CtaBarrierOp) -> None:
 
 def cluster_barrier(op: sm.ClusterBarrierOp) -> None:
     """Arriving may release, waiting acquires."""
-    arrive = nvvm.cluster_arrive if op.releases.value else nvvm.cluster_arrive_relaxed
-    arrive(aligned=True)
-    nvvm.cluster_wait(aligned=True)
+    nvvm.cluster_arrive(bool(op.releases.value))
+    nvvm.cluster_wait()
 
 
 def stated(_: sm.ResidentOp) -> None:
@@ -148,11 +129,11 @@ def stated(_: sm.ResidentOp) -> None:
 
 
 def await_grids(_: sm.AwaitGridsOp) -> None:
-    nvvm.griddepcontrol(nvvm.GridDepActionKind.wait)
+    nvvm.griddepcontrol("wait")
 
 
 def launch_dependents(_: sm.LaunchDependentsOp) -> None:
-    nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
+    nvvm.griddepcontrol("launch_dependents")
 
 
 def special_register(op: sm.SpecialRegisterOp) -> ir.Value:
@@ -160,8 +141,8 @@ def special_register(op: sm.SpecialRegisterOp) -> ir.Value:
     size: ptxas reads that from memory, and divides by it."""
     register, _, axis = op.register.value.partition(".")
     if register not in OF_CLUSTERS:
-        return SPECIAL_REGISTERS[op.register.value](results=[build.i32()])
-    ctaid = SPECIAL_REGISTERS[f"ctaid.{axis}"](results=[build.i32()])
+        return nvvm.special_register(op.register.value)
+    ctaid = nvvm.special_register(f"ctaid.{axis}")
     size = build.constant(integers_of(_kernel_around(op).cluster)["xyz".index(axis)])
     return (arith.divui if register == "clusterid" else arith.remui)(ctaid, size)
 
@@ -174,12 +155,11 @@ def _kernel_around(op: Any) -> sm.KernelOp:
 
 
 def elect(_: sm.ElectOp) -> ir.Value:
-    return nvvm.elect_sync(results=[build.i1()])
+    return nvvm.elect_sync()
 
 
 def set_registers(op: sm.SetRegistersOp) -> None:
-    action = getattr(nvvm.SetMaxRegisterAction, op.action.value)
-    nvvm.setmaxregister(op.count.value, action)
+    nvvm.setmaxregister(op.count.value, op.action.value)
 
 
 def mapa(op: sm.MapaOp) -> ir.Value:

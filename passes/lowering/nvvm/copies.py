@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from ....dialects import sm
+from ....dialects import llvm, nvvm, sm
 from ....dialects.entry_names import SHARED_MEMORY
-from ....dialects.mlir import ir, llvm, nvvm, vector
+from ....dialects.mlir import ir, vector
 from ... import build
 
-QUERY = nvvm.ClusterLaunchControlQueryType
-FIELDS = {
-    "claimed": QUERY.IS_CANCELED,
-    "x": QUERY.GET_FIRST_CTA_ID_X,
-    "y": QUERY.GET_FIRST_CTA_ID_Y,
-}
-CACHES = {"ca": nvvm.LoadCacheModifierKind.CA, "cg": nvvm.LoadCacheModifierKind.CG}
+QUERIES = {"claimed": "is_canceled", "x": "get_first_cta_id_x", "y": "get_first_cta_id_y"}
 INTRINSICS = {
     "ex2": "llvm.nvvm.ex2.approx.f32",
     "ex2.ftz": "llvm.nvvm.ex2.approx.ftz.f32",
@@ -23,94 +17,84 @@ INTRINSICS = {
 
 
 def shared_address(op: sm.SharedAddressOp) -> ir.Value:
-    base = llvm.AddressOfOp(op.pointer.type, SHARED_MEMORY).result
+    base = llvm.address_of(op.pointer.type, SHARED_MEMORY)
     return build.offset_pointer(base, op.offset)
 
 
 def table(op: sm.TableOp) -> ir.Value:
     """The address of the global that `declare_tables` made of it."""
-    return llvm.AddressOfOp(op.pointer.type, op.symbol.value).result
+    return llvm.address_of(op.pointer.type, op.symbol.value)
 
 
 def prefetch_tensor_map(op: sm.PrefetchTensorMapOp) -> None:
-    nvvm.prefetch(op.map, tensormap=True)
+    nvvm.prefetch_tensor_map(op.map)
 
 
 def prefetch_box(op: sm.PrefetchBoxOp) -> None:
-    nvvm.cp_async_bulk_tensor_prefetch(op.map, list(op.coordinates), [])
+    nvvm.bulk_tensor_prefetch(op.map, list(op.coordinates))
 
 
 def tma_load(op: sm.TmaLoadOp) -> None:
     """To this CTA, or to an address of the cluster's window, which is that of this CTA there."""
     in_cta = op.destination.value == "cta"
-    nvvm.cp_async_bulk_tensor_shared_cluster_global(
+    nvvm.bulk_tensor_load(
         op.to if in_cta else llvm.addrspacecast(build.pointer(build.CLUSTER), op.to),
         op.map,
         list(op.coordinates),
         op.barrier,
-        [],
-        is_cta_only=in_cta or None,
-        multicast_mask=op.mask,
-        group=nvvm.CTAGroupKind.CTA_2 if op.cta_group.value == 2 else None,
+        mask=op.mask,
+        in_cta=in_cta,
+        ctas=op.cta_group.value,
     )
 
 
 def tma_gather(op: sm.TmaGatherOp) -> None:
     """To this CTA, by its place in the window of the cluster, which alone LLVM has it for."""
-    nvvm.cp_async_bulk_tensor_shared_cluster_global(
+    nvvm.bulk_tensor_load(
         llvm.addrspacecast(build.pointer(build.CLUSTER), op.to),
         op.map,
         list(op.coordinates),
         op.barrier,
-        [],
-        mode=ir.Attribute.parse("#nvvm.tma_load_mode<tile_gather4>"),
-        group=nvvm.CTAGroupKind.CTA_2 if op.cta_group.value == 2 else None,
+        gathers=True,
+        ctas=op.cta_group.value,
     )
 
 
 def tma_store(op: sm.TmaStoreOp) -> None:
-    nvvm.cp_async_bulk_tensor_global_shared_cta(op.map, op.source, list(op.coordinates))
+    nvvm.bulk_tensor_store(op.map, op.source, list(op.coordinates))
 
 
 def bulk_commit(_: sm.BulkCommitOp) -> None:
-    nvvm.cp_async_bulk_commit_group()
+    nvvm.bulk_commit()
 
 
 def bulk_wait(op: sm.BulkWaitOp) -> None:
-    nvvm.cp_async_bulk_wait_group(op.pending.value, read=True)
+    nvvm.bulk_wait_read(op.pending.value)
 
 
 def cp_async(op: sm.CpAsyncOp) -> None:
-    cache = CACHES[op.cache.value]
-    nvvm.cp_async_shared_global(op.to, op.source, op.bytes.value, cache, cp_size=op.read)
+    nvvm.cp_async(op.to, op.source, op.bytes.value, op.cache.value, op.read)
 
 
 def cp_async_commit(_: sm.CpAsyncCommitOp) -> None:
-    nvvm.cp_async_commit_group()
+    nvvm.cp_async_commit()
 
 
 def cp_async_wait(op: sm.CpAsyncWaitOp) -> None:
-    nvvm.cp_async_wait_group(op.pending.value)
+    nvvm.cp_async_wait(op.pending.value)
 
 
 def stmatrix(op: sm.StmatrixOp) -> None:
     layout = "col" if isinstance(op, sm.StmatrixTransposedOp) else "row"
-    texts = (
-        f"#nvvm.mma_layout<{layout}>",
-        "#nvvm.ld_st_matrix_shape<m = 8, n = 8>",
-        "#nvvm.ld_st_matrix_elt_type<b16>",
-    )
-    nvvm.stmatrix(op.to, list(op.words), *(ir.Attribute.parse(text) for text in texts))
+    nvvm.stmatrix(op.to, list(op.words), layout)
 
 
 def try_cancel(op: sm.TryCancelOp) -> None:
-    multicast = bool(op.multicast.value) or None
-    nvvm.clusterlaunchcontrol_try_cancel(op.to, op.barrier, multicast=multicast)
+    nvvm.try_cancel(op.to, op.barrier, bool(op.multicast.value))
 
 
 def query_cancel(op: sm.QueryCancelOp) -> ir.Value:
-    kind = FIELDS[op.field.value]
-    return nvvm.clusterlaunchcontrol_query_cancel(kind, op.answer, results=[op.value.type])
+    return nvvm.query_cancel(op.value.type, QUERIES[op.field.value], op.answer)
 
 
 def approximate(op: sm.ApproximateOp) -> ir.Value:
@@ -118,14 +102,14 @@ def approximate(op: sm.ApproximateOp) -> ir.Value:
         asm = "tanh.approx.f32 $0, $1;"
         return llvm.inline_asm(op.result.type, [op.value], asm, "=f,f")
     name = INTRINSICS[op.function.value]
-    return llvm.call_intrinsic(op.result.type, name, [op.value], [], [])
+    return llvm.call_intrinsic(op.result.type, name, [op.value])
 
 
 def narrow(op: sm.NarrowOp) -> ir.Value:
     """The first operand of cvt goes to the upper half. Of 8 bits LLVM leaves satfinite unsaid."""
     to = op.to.value
     name = f"llvm.nvvm.ff.to.{to}x2.rn" + ("" if to in ("e4m3", "e5m2") else ".satfinite")
-    return llvm.call_intrinsic(op.result.type, name, [op.high, op.low], [], [])
+    return llvm.call_intrinsic(op.result.type, name, [op.high, op.low])
 
 
 def load_once(op: sm.LoadOnceOp) -> ir.Value:
@@ -133,7 +117,7 @@ def load_once(op: sm.LoadOnceOp) -> ir.Value:
     words = "!llvm.struct<(i32, i32, i32, i32)>"
     text = "ld.global.nc.L1::no_allocate.v4.b32 {$0, $1, $2, $3}, [$4];"
     loaded = llvm.inline_asm(ir.Type.parse(words), [op.address], text, "=r,=r,=r,=r,l")
-    each = [llvm.extractvalue(build.i32(), loaded, [index]) for index in range(4)]
+    each = [llvm.extractvalue(build.i32(), loaded, index) for index in range(4)]
     vector_ = ir.VectorType.get([4], build.i32())
     return llvm.bitcast(op.value.type, vector.FromElementsOp(vector_, each).result)
 

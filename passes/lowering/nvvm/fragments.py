@@ -4,62 +4,55 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....dialects import sm
+from ....dialects import llvm, nvvm, sm
 from ....dialects.dtypes import PADDED_TYPES
-from ....dialects.mlir import ir, llvm, nvvm, vector
+from ....dialects.mlir import ir, vector
 from ....dialects.sm.scales import mma_of_kind
 from ... import build
 from ..registers.register_accumulator import parts
 
-ROW, COLUMN = "#nvvm.mma_layout<row>", "#nvvm.mma_layout<col>"
-SHAPE = "#nvvm.ld_st_matrix_shape<m = 8, n = 8>"
-ELEMENT = "#nvvm.ld_st_matrix_elt_type<b16>"
-PADDED_SHAPE = "#nvvm.ld_st_matrix_shape<m = 8, n = 16>"
-PADDED_ELEMENTS = {
-    bits: f"#nvvm.ld_st_matrix_elt_type<b8x16.{name}>" for name, bits in PADDED_TYPES.items()
-}
+PADDED_ELEMENTS = {bits: f"b8x16.{name}" for name, bits in PADDED_TYPES.items()}
 
 
 def ldmatrix(op: sm.LdmatrixOp) -> ir.Value:
     """The words as a vector; the offset is an immediate of the address."""
-    return _ldmatrix(op, COLUMN if op.transposed.value else ROW, SHAPE, ELEMENT)
+    return _ldmatrix(op, "col" if op.transposed.value else "row", 8, "b16")
 
 
 def ldmatrix_padded(op: sm.LdmatrixPaddedOp) -> ir.Value:
     """The same of packed elements, which become bytes."""
-    return _ldmatrix(op, ROW, PADDED_SHAPE, PADDED_ELEMENTS[op.bits.value])
+    return _ldmatrix(op, "row", 16, PADDED_ELEMENTS[op.bits.value])
 
 
-def _ldmatrix(op: Any, *form: str) -> ir.Value:
+def _ldmatrix(op: Any, layout: str, columns: int, element: str) -> ir.Value:
     (count,) = op.words.type.shape
-    layout, shape, element = (ir.Attribute.parse(text) for text in form)
     address = build.offset_pointer(op.address, op.offset.value) if op.offset.value else op.address
     words = ", ".join(["i32"] * count)
     type_ = build.i32() if count == 1 else ir.Type.parse(f"!llvm.struct<({words})>")
-    loaded = nvvm.ldmatrix(address, count, layout, shape, element, results=[type_])
+    loaded = nvvm.ldmatrix(type_, address, count, layout, columns, element)
     each = [loaded] if count == 1 else _members(loaded, count)
     return vector.FromElementsOp(op.words.type, each).result
 
 
 def _members(struct: ir.Value, count: int) -> list[ir.Value]:
-    return [llvm.extractvalue(build.i32(), struct, [index]) for index in range(count)]
+    return [llvm.extractvalue(build.i32(), struct, index) for index in range(count)]
 
 
 def widen(op: sm.WidenOp) -> ir.Value:
     """Of two bytes, the lower one becomes the lower half."""
     name = f"llvm.nvvm.{op.dtype.value}x2.to.f16x2.rn"
-    return llvm.call_intrinsic(op.values.type, name, [op.codes], [], [])
+    return llvm.call_intrinsic(op.values.type, name, [op.codes])
 
 
 def round_tf32(op: sm.RoundTf32Op) -> ir.Value:
-    return llvm.call_intrinsic(build.i32(), "llvm.nvvm.f2tf32.rna", [op.value], [], [])
+    return llvm.call_intrinsic(build.i32(), "llvm.nvvm.f2tf32.rna", [op.value])
 
 
 def cut_bf16(op: sm.CutBf16Op) -> ir.Value:
     """The first operand of the instruction is the high half."""
     pair = ir.VectorType.get([2], ir.BF16Type.get())
     name = "llvm.nvvm.ff2bf16x2.rz"
-    made = llvm.call_intrinsic(pair, name, [op.high, op.low], [], [])
+    made = llvm.call_intrinsic(pair, name, [op.high, op.low])
     return llvm.bitcast(build.i32(), made)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....dialects import sm
-from ....dialects.mlir import ir, llvm
+from ....dialects import llvm, sm
+from ....dialects.mlir import ir
 from ... import build
 
 ALL_LANES, LAST_LANE = -1, 31
@@ -25,12 +25,12 @@ def shuffle_from(op: sm.ShuffleFromOp) -> ir.Value:
 def _shuffled(how: str, value: ir.Value, where: ir.Value, clamp: int) -> ir.Value:
     every, bound = build.constant(ALL_LANES), build.constant(clamp)
     name = f"llvm.nvvm.shfl.sync.{how}"
-    return llvm.call_intrinsic(value.type, name, [every, value, where, bound], [], [])
+    return llvm.call_intrinsic(value.type, name, [every, value, where, bound])
 
 
 def ballot(op: sm.BallotOp) -> ir.Value:
     given = [build.constant(ALL_LANES), op.flag]
-    return llvm.call_intrinsic(op.lanes.type, "llvm.nvvm.vote.ballot.sync", given, [], [])
+    return llvm.call_intrinsic(op.lanes.type, "llvm.nvvm.vote.ballot.sync", given)
 
 
 PATTERNS = {

@@ -7,14 +7,14 @@ launch needs as an attribute: `tile.launch`.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ....dialects import legality, sm
+from ....dialects import legality, llvm, sm
 from ....dialects.entry_names import SHARED_MEMORY
 from ....dialects.errors import CompileError
 from ....dialects.layout import SLOT_ALIGNMENT
-from ....dialects.mlir import ir, llvm, passmanager
+from ....dialects.mlir import ir, passmanager
+from ....dialects.record import record
 from ....dialects.sm.types import Sm
 from ....dialects.target import Target
 from ....dialects.tile_types import integers_of
@@ -67,7 +67,7 @@ PATTERNS = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class LowerToNvvm:
     """`sm.kernel` → `llvm.func` in a `gpu.module`, llvm and nvvm ops only.
 
@@ -138,34 +138,23 @@ def _gpu_module(target: Target) -> ir.Block:
 
 def _declare_globals(tables: list[sm.TableOp]) -> None:
     """Dynamic shared memory, and each table once."""
-    llvm.GlobalOp(
-        ir.Type.parse("!llvm.array<0 x i8>"),
-        SHARED_MEMORY,
-        ir.Attribute.parse("#llvm.linkage<external>"),
-        alignment=SLOT_ALIGNMENT,
-        addr_space=build.SHARED,
-    )
+    memory = ir.Type.parse("!llvm.array<0 x i8>")
+    llvm.global_(SHARED_MEMORY, memory, build.SHARED, "external", alignment=SLOT_ALIGNMENT)
     for symbol, table in {table.symbol.value: table for table in tables}.items():
         (count,) = table.values.type.shape
-        llvm.GlobalOp(
-            ir.Type.parse(f"!llvm.array<{count} x i32>"),
-            symbol,
-            ir.Attribute.parse("#llvm.linkage<internal>"),
-            value=table.values,
-            constant=True,
-            addr_space=build.GLOBAL,
-        )
+        type_ = ir.Type.parse(f"!llvm.array<{count} x i32>")
+        llvm.global_(symbol, type_, build.GLOBAL, "internal", constant=table.values)
 
 
-def _declare_function(kernel: sm.KernelOp, pdl: str) -> llvm.LLVMFuncOp:
+def _declare_function(kernel: sm.KernelOp, pdl: str) -> ir.Operation:
     types = [argument.type for argument in kernel.body.blocks[0].arguments]
     signature = ", ".join(str(type_) for type_ in types)
-    function = llvm.LLVMFuncOp(
-        kernel.sym_name,
-        ir.TypeAttr.get(ir.Type.parse(f"!llvm.func<void ({signature})>")),
-        arg_attrs=ir.ArrayAttr.get([_parameter_attributes(type_) for type_ in types]),
+    function = llvm.func(
+        kernel.sym_name.value,
+        ir.Type.parse(f"!llvm.func<void ({signature})>"),
+        [_parameter_attributes(type_) for type_ in types],
     )
-    attributes = function.operation.attributes
+    attributes = function.attributes
     for flag in ("gpu.kernel", "nvvm.kernel"):
         attributes[flag] = ir.UnitAttr.get()
     attributes["nvvm.reqntid"] = ir.DenseI32ArrayAttr.get([kernel.threads.value, 1, 1])
@@ -176,14 +165,14 @@ def _declare_function(kernel: sm.KernelOp, pdl: str) -> llvm.LLVMFuncOp:
     return function
 
 
-def _state_occupancy(function: llvm.LLVMFuncOp, ops: list[Any]) -> None:
+def _state_occupancy(function: ir.Operation, ops: list[Any]) -> None:
     """How many CTAs find room, where an op says it. Where threads change how many registers they
     have, ptxas needs to know the first number."""
     ctas = [op.ctas.value for op in ops if isinstance(op, sm.ResidentOp)]
     ctas += [1 for op in ops if isinstance(op, sm.SetRegistersOp)]
     if ctas:
         least = ir.IntegerAttr.get(build.i32(), max(ctas))
-        function.operation.attributes["nvvm.minctasm"] = least
+        function.attributes["nvvm.minctasm"] = least
 
 
 def _parameter_attributes(type_: ir.Type) -> ir.DictAttr:
@@ -241,9 +230,9 @@ def _run_upstream(module: ir.Module) -> None:
     manager.run(module.operation)
 
 
-def _move_body(kernel: sm.KernelOp, function: llvm.LLVMFuncOp) -> None:
+def _move_body(kernel: sm.KernelOp, function: ir.Operation) -> None:
     entry = kernel.body.blocks[0]
-    entry.append_to(function.body)
+    entry.append_to(function.regions[0])
     with ir.InsertionPoint(entry), kernel.location:
         llvm.return_()
     kernel.operation.erase()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....dialects import sm
+from ....dialects import llvm, nvvm, sm
 from ....dialects.dtypes import DTYPES
-from ....dialects.mlir import arith, ir, llvm, nvvm, vector
+from ....dialects.mlir import arith, ir, vector
 from ....dialects.sm.scales import mma_of_kind
 from ... import build
 from ...base import refused
@@ -19,28 +19,7 @@ from ..operands.descriptors import (
 from ..registers.register_accumulator import parts, struct_of
 
 CAST = "builtin.unrealized_conversion_cast"
-KINDS = {
-    "f16": nvvm.Tcgen05MMAKind.F16,
-    "tf32": nvvm.Tcgen05MMAKind.TF32,
-    "f8f6f4": nvvm.Tcgen05MMAKind.F8F6F4,
-    "i8": nvvm.Tcgen05MMAKind.I8,
-}
-SCALED_KINDS = {
-    "mxf8f6f4": nvvm.Tcgen05MMAKind.MXF8F6F4,
-    "mxf4": nvvm.Tcgen05MMAKind.MXF4,
-    "mxf4nvf4": nvvm.Tcgen05MMAKind.MXF4NVF4,
-}
-BLOCKS = {16: nvvm.Tcgen05MMABlockScale.BLOCK16, 32: nvvm.Tcgen05MMABlockScale.BLOCK32}
-GROUPS = {1: nvvm.CTAGroupKind.CTA_1, 2: nvvm.CTAGroupKind.CTA_2}
-COPIES = {
-    32: (nvvm.Tcgen05CpShape.SHAPE_32x128b, nvvm.Tcgen05CpMulticast.WARPX4),
-    64: (nvvm.Tcgen05CpShape.SHAPE_64x128b, nvvm.Tcgen05CpMulticast.WARPX2_01_23),
-}
-SHAPES = {
-    "32x32b": nvvm.Tcgen05LdStShape.SHAPE_32X32B,
-    "16x32bx2": nvvm.Tcgen05LdStShape.SHAPE_16X32BX2,
-    "16x256b": nvvm.Tcgen05LdStShape.SHAPE_16X256B,
-}
+COPIES = {32: ("32x128b", "warpx4"), 64: ("64x128b", "warpx2_01_23")}
 
 
 def smem_descriptor(op: sm.SmemDescriptorOp) -> ir.Value:
@@ -102,21 +81,21 @@ def mma(op: sm.MmaOp) -> None:
     """A `sm.scaling_mma`, too."""
     shift = build.constant(op.shift.value, build.i64()) if isinstance(op, sm.ScalingMmaOp) else None
     nvvm.tcgen05_mma(
-        KINDS[op.kind.value],
-        GROUPS[op.cta_group.value],
+        op.kind.value,
+        op.cta_group.value,
         _tensor_pointer(op.d),
         operand_descriptor(op, op.a, op.a_offset),
         operand_descriptor(op, op.b, op.b_offset),
         build.constant(_instruction_descriptor(op)),
         op.accumulate,
-        scale_input_d=shift,
+        shift,
     )
 
 
 def mma_of_tensor_memory(op: sm.MmaOfTensorMemoryOp) -> None:
     nvvm.tcgen05_mma(
-        KINDS["f16"],
-        GROUPS[1],
+        "f16",
+        1,
         _tensor_pointer(op.d),
         _tensor_pointer(op.a),
         operand_descriptor(op, op.b, op.b_offset),
@@ -138,16 +117,17 @@ def scaled_mma(op: sm.ScaledMmaOp) -> None:
     shape = op.m.value, op.n.value
     word = scaled_instruction_descriptor(*shape, mma, dtypes, majors, ids)
     nvvm.tcgen05_mma_block_scale(
-        SCALED_KINDS[mma.kind],
-        GROUPS[op.cta_group.value],
-        _tensor_pointer(op.d),
-        operand_descriptor(op, op.a, op.a_offset),
-        operand_descriptor(op, op.b, op.b_offset),
-        build.constant(build.signed(word)),
-        op.accumulate,
-        _tensor_pointer(op.a_scales),
-        _tensor_pointer(op.b_scales),
-        block_scale=BLOCKS[mma.block],
+        mma.kind,
+        mma.block,
+        op.cta_group.value,
+        (
+            _tensor_pointer(op.d),
+            operand_descriptor(op, op.a, op.a_offset),
+            operand_descriptor(op, op.b, op.b_offset),
+            build.constant(build.signed(word)),
+            op.accumulate,
+        ),
+        (_tensor_pointer(op.a_scales), _tensor_pointer(op.b_scales)),
     )
 
 
@@ -157,8 +137,8 @@ def tmem_copy(op: sm.TmemCopyOp) -> None:
         shape,
         _tensor_pointer(op.to),
         operand_descriptor(op, op.source, op.offset),
-        group=GROUPS[op.cta_group.value],
-        multicast=multicast,
+        op.cta_group.value,
+        multicast,
     )
 
 
@@ -167,30 +147,30 @@ def _tensor_pointer(address: ir.Value) -> ir.Value:
 
 
 def commit(op: sm.CommitOp) -> None:
-    nvvm.tcgen05_commit(op.barrier, multicast_mask=op.mask, group=GROUPS[op.cta_group.value])
+    nvvm.tcgen05_commit(op.barrier, op.mask, op.cta_group.value)
 
 
 def tmem_alloc(op: sm.TmemAllocOp) -> None:
-    nvvm.tcgen05_alloc(op.to, build.constant(op.columns.value), group=GROUPS[op.cta_group.value])
+    nvvm.tcgen05_alloc(op.to, build.constant(op.columns.value), op.cta_group.value)
 
 
 def tmem_relinquish(op: sm.TmemRelinquishOp) -> None:
-    nvvm.tcgen05_relinquish_alloc_permit(group=GROUPS[op.cta_group.value])
+    nvvm.tcgen05_relinquish_alloc_permit(op.cta_group.value)
 
 
 def tmem_dealloc(op: sm.TmemDeallocOp) -> None:
-    columns, group = build.constant(op.columns.value), GROUPS[op.cta_group.value]
-    nvvm.tcgen05_dealloc(_tensor_pointer(op.address), columns, group=group)
+    columns = build.constant(op.columns.value)
+    nvvm.tcgen05_dealloc(_tensor_pointer(op.address), columns, op.cta_group.value)
 
 
 def tmem_load(op: sm.TmemLoadOp) -> ir.Value:
-    shape, address = SHAPES[op.shape.value], _tensor_pointer(op.address)
-    return nvvm.tcgen05_ld(op.words.type, shape, address, offset=_second_half(op))
+    address = _tensor_pointer(op.address)
+    return nvvm.tcgen05_ld(op.words.type, op.shape.value, address, _second_half(op))
 
 
 def tmem_store(op: sm.TmemStoreOp) -> None:
-    shape, address = SHAPES[op.shape.value], _tensor_pointer(op.address)
-    nvvm.tcgen05_st(shape, address, op.words, offset=_second_half(op))
+    address = _tensor_pointer(op.address)
+    nvvm.tcgen05_st(op.shape.value, address, op.words, _second_half(op))
 
 
 def _second_half(op: sm.TmemLoadOp | sm.TmemStoreOp) -> ir.Value | None:
@@ -200,7 +180,7 @@ def _second_half(op: sm.TmemLoadOp | sm.TmemStoreOp) -> ir.Value | None:
 
 
 def tmem_store_wait(_: sm.TmemStoreWaitOp) -> None:
-    nvvm.tcgen05_wait(nvvm.Tcgen05WaitKind.STORE)
+    nvvm.tcgen05_wait("store")
 
 
 def tmem_wait(op: sm.TmemWaitOp) -> ir.Value:
@@ -209,7 +189,7 @@ def tmem_wait(op: sm.TmemWaitOp) -> ir.Value:
     Nothing in LLVM's IR ties a tcgen05.ld to its wait; an empty asm that takes and gives every
     register does, and emits no instruction.
     """
-    nvvm.tcgen05_wait(nvvm.Tcgen05WaitKind.LOAD)
+    nvvm.tcgen05_wait("load")
     (count,) = op.words.type.shape
     words = [vector.ExtractOp(op.words, [], [index]).result for index in range(count)]
     pinned = parts(_pinned(struct_of(words[0].type, count), words))
@@ -244,15 +224,15 @@ def ties(registers: Sequence[ir.Value]) -> str:
 
 
 def wgmma_fence(_: sm.WgmmaFenceOp) -> None:
-    nvvm.wgmma_fence_aligned()
+    nvvm.wgmma_fence()
 
 
 def wgmma_commit(_: sm.WgmmaCommitOp) -> None:
-    nvvm.wgmma_commit_group_sync_aligned()
+    nvvm.wgmma_commit()
 
 
 def wgmma_wait(op: sm.WgmmaWaitOp) -> None:
-    nvvm.wgmma_wait_group_sync_aligned(op.pending.value)
+    nvvm.wgmma_wait(op.pending.value)
 
 
 PATTERNS = {

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.dtypes import DTYPES
-from ....dialects.mlir import ir, llvm, vector
+from ....dialects.mlir import ir, vector
 from ..registers.register_accumulator import joined_parts, parts, struct_of
 from .tensor_core import operand_descriptor, ties
 

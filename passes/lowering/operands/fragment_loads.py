@@ -15,10 +15,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.fragments import REGISTER_BITS, ROWS, Fragment, find_fragment
 from ....dialects.layout import UNIT_BYTES, TileLayout
-from ....dialects.mlir import arith, ir, llvm, vector
+from ....dialects.mlir import arith, ir, vector
 from ....dialects.target import WARP_THREADS
 from ... import build
 from ...places import Place, matrix_column, matrix_row

@@ -12,11 +12,11 @@ Neighbouring ops of the same threads share a region, and so does a loop with not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ....dialects.mlir import ir
 from ....dialects.pipe import RoleOp
+from ....dialects.record import record
 from ....dialects.sm.threads import TEAM, WHO, ConvergeOp, RunOp, TeamOp, WarpsOp
 from ....dialects.tile import KernelOp
 from ....dialects.tile_types import integer
@@ -27,7 +27,7 @@ from ...thread_rules import FREE, ThreadRules, body_of, program
 ROLES_MAX = 15  # each has a named barrier, and the CTA the first of 16
 
 
-@dataclass(frozen=True)
+@record
 class AssignThreads:
     """`pipe.role` → `sm.warps`; what not all threads of a team run → `sm.run` by one of them.
 

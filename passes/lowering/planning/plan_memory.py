@@ -11,12 +11,12 @@ Tiles come first, aligned to their swizzle pattern, then barriers, which so take
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from ....dialects.mlir import ir
 from ....dialects.mma_units import PRODUCT_SLOTS
 from ....dialects.pipe import RingType
+from ....dialects.record import record
 from ....dialects.sm.memory import (
     MEMORY_OPS,
     AheadRingOp,
@@ -48,7 +48,7 @@ from ...team import team_op
 from .memory_table import summary_of
 
 
-@dataclass(frozen=True)
+@record
 class PlanMemory:
     """`pipe.create` → `sm.ring` in `sm.slot_memory` or `sm.columns`, with its `sm.barriers`.
 

@@ -7,8 +7,8 @@ are a pair, and two fragments of f32 are one of bf16 with 16 along K.
 
 from __future__ import annotations
 
-from ....dialects import sm
-from ....dialects.mlir import arith, ir, llvm, vector
+from ....dialects import llvm, sm
+from ....dialects.mlir import arith, ir, vector
 from ....dialects.terms import SHIFT
 from ... import build
 

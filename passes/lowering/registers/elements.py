@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ....dialects.mlir import arith, ir, llvm, scf, vector
+from ....dialects import llvm
+from ....dialects.mlir import arith, ir, scf, vector
 from ....dialects.tile import ElementOp
 from ....dialects.tile.ahead import HeldElementOp, ReadBesideOp
 from ....dialects.tile.duals import JoinOp
@@ -135,7 +136,7 @@ def _read_inside(
     outside = branch.else_block
     assert outside is not None  # it was asked for
     with ir.InsertionPoint(outside):
-        scf.YieldOp([llvm.mlir_zero(type_)])
+        scf.YieldOp([llvm.zero(type_)])
     return branch.results[0]
 
 

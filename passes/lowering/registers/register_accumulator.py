@@ -7,8 +7,8 @@ fragment (`places.COLUMNS`).
 
 from __future__ import annotations
 
-from ....dialects import sm
-from ....dialects.mlir import ir, llvm
+from ....dialects import llvm, sm
+from ....dialects.mlir import ir
 from ....dialects.tile_types import AccumulatorType
 from ... import build
 from ...places import ATOM_M
@@ -49,15 +49,14 @@ def parts(struct: ir.Value) -> list[ir.Value]:
     element, count = ir.Type.parse(members[0]), len(members)
     loaded = struct.owner
     if isinstance(loaded, ir.Block) or loaded.name != "llvm.load":
-        return [llvm.extractvalue(element, struct, [index]) for index in range(count)]
+        return [llvm.extractvalue(element, struct, index) for index in range(count)]
     with ir.InsertionPoint(loaded):
         return _loaded_parts(loaded.operands[0], struct.type, element, count)
 
 
 def _loaded_parts(slot: ir.Value, struct: ir.Type, element: ir.Type, count: int) -> list[ir.Value]:
-    flags = build.NO_WRAP_FLAGS
-    places = [llvm.GEPOp(slot.type, slot, [], [0, at], struct, flags) for at in range(count)]
-    return [llvm.load(element, place.result) for place in places]
+    places = [llvm.member_pointer(slot, struct, index) for index in range(count)]
+    return [llvm.load(element, place) for place in places]
 
 
 def pinned(registers: ir.Value) -> ir.Value:
@@ -85,7 +84,7 @@ def joined_registers(several: list[ir.Value], struct: ir.Type) -> ir.Value:
 
 def joined_parts(struct: ir.Type, values: list[ir.Value]) -> ir.Value:
     """The registers of an MMA, a struct of that type."""
-    held = llvm.UndefOp(struct).result
+    held = llvm.undef(struct)
     for index, value in enumerate(values):
-        held = llvm.insertvalue(held, value, [index])
+        held = llvm.insertvalue(held, value, index)
     return held

@@ -27,9 +27,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.dtypes import SPLIT_MMAS
-from ....dialects.mlir import arith, ir, llvm, vector
+from ....dialects.mlir import arith, ir, vector
 from ....dialects.terms import NINE_PRODUCTS, SHIFT, THREE_PRODUCTS
 from ... import build
 from .bf16_parts import bf16_parts
@@ -64,7 +64,7 @@ def multiply_split(
     """
     of_a, of_b = ([split.parts_of(each, k) for each in operand] for operand in words)
     for row, left in zip(sums, of_a, strict=True):
-        made = [llvm.ZeroOp(each.type).result for each in row]
+        made = [llvm.zero(each.type) for each in row]
         for number, power in enumerate(split.products):
             if number:
                 made = [_smaller(each) for each in made]

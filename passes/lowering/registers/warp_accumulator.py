@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ....dialects import llvm
 from ....dialects.fragments import mma_sync
-from ....dialects.mlir import ir, llvm
+from ....dialects.mlir import ir
 from ....dialects.tile_types import AccumulatorType
 from ... import build
 from ...duals import arguments_of_b

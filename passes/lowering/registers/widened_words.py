@@ -13,9 +13,9 @@ bf16 has 7 bits of fraction: of 8 bits the sign goes into what is subtracted, wh
 
 from __future__ import annotations
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.dtypes import DTYPES
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects.mlir import arith, ir
 from ... import build
 
 MAGIC = {"bf16": 0x4300, "f16": 0x6400}
@@ -70,7 +70,7 @@ def _of_bytes(spread: ir.Value, wide: str) -> ir.Value:
 def _spread_bytes(word: ir.Value, first: int) -> ir.Value:
     """Two neighbouring bytes of a word in the low ones of two halves, above which is 0."""
     four = ir.VectorType.get([WORD_BITS // 8], ir.IntegerType.get_signless(8))
-    held, zero = llvm.bitcast(four, word), llvm.ZeroOp(four).result
+    held, zero = llvm.bitcast(four, word), llvm.zero(four)
     places = [first, WORD_BITS // 8, first + 1, WORD_BITS // 8]
     return llvm.bitcast(build.i32(), llvm.shufflevector(four, held, zero, places))
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ....dialects import llvm
 from ....dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
 from ....dialects.held_registers import holds_scales, of_sums
-from ....dialects.mlir import arith, ir, llvm, scf
+from ....dialects.mlir import arith, ir, scf
 from ....dialects.tile import AccumulatorOp
 from ....dialects.tile.blockwise import BlockwiseMmaOp
 from ....dialects.tile_types import SmemType, integers_of

@@ -4,12 +4,13 @@ view, or from a vector in shared memory."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd
 from typing import NamedTuple
 
+from ....dialects import llvm
 from ....dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects.mlir import arith, ir
+from ....dialects.record import record
 from ... import build
 from ...groups import form_of_scales
 from ..registers.elements import slice_of
@@ -145,7 +146,7 @@ class Scales(NamedTuple):
         return arith.select(ahead, values[number], values[number + 1])
 
 
-@dataclass(frozen=True)
+@record
 class Vector:
     """The scales of the lines of a tile, in shared memory."""
 

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects import llvm
+from ....dialects.mlir import arith, ir
 from ....dialects.target import WARP_THREADS, WARPGROUP_WARPS
 from ....dialects.tile import AccumulatorOp
 from ....dialects.tile.weights import TurnedWeightMmaOp, WeightMmaOp

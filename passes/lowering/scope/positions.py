@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ....dialects import sm
-from ....dialects.mlir import arith, ir, llvm, scf
+from ....dialects import llvm, sm
+from ....dialects.mlir import arith, ir, scf
 from ....dialects.pipe import TileOp
+from ....dialects.record import record
 from ....dialects.sm.memory import BARRIER_BYTES, CLAIM_BYTES
 from ....dialects.sm.positions import PAIR, PEERS
 from ....dialects.sm.threads import WARPS_MAX
@@ -19,7 +18,7 @@ from ...team import team_op
 from .scope import Scope, known, lowered, lowered_as, lowered_parts, slot_of
 
 
-@dataclass(frozen=True)
+@record
 class Position:
     """A position in a ring of `stages` slots: its phase, and its index where there are more.
 

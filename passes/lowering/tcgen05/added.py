@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ....dialects import sm
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects import llvm, sm
+from ....dialects.mlir import arith, ir
 from ....dialects.mma_units import PRODUCT_SLOTS
 from ....dialects.sm.memory import BARRIER_BYTES, ProductColumnsOp
 from ....dialects.target import WARP_THREADS, WARPGROUP_THREADS
@@ -158,7 +158,7 @@ def add_product(scope: Scope, acc: ir.Value, which: ir.Value, factor: Factor | N
         if factor is None:
             made[at] = arith.addf(made[at], value)
         else:
-            made[at] = llvm.intr_fma(value, factor(*behind(at)), made[at])
+            made[at] = llvm.fma(value, factor(*behind(at)), made[at])
     llvm.store(joined_parts(struct, made), held.sums)
 
 
@@ -194,7 +194,7 @@ def _pieces(n: int) -> Iterator[tuple[int, int]]:
 
 
 def _clear(op: MmaOp, held: Held) -> None:
-    llvm.store(llvm.ZeroOp(struct_of_type(op.acc.type)).result, held.sums)
+    llvm.store(llvm.zero(struct_of_type(op.acc.type)), held.sums)
 
 
 def _keep(held: Held, scales: list[ir.Value]) -> None:

@@ -11,8 +11,8 @@ terms. `scale-input-d` divides what the smaller terms of bf16 have summed, which
 
 from __future__ import annotations
 
-from ....dialects import sm
-from ....dialects.mlir import ir, llvm
+from ....dialects import llvm, sm
+from ....dialects.mlir import ir
 from ....dialects.mma_units import PRODUCT_SLOTS
 from ....dialects.terms import SHIFT, TERM_SLOTS
 from ....dialects.tile import MmaOp

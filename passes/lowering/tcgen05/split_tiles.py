@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.layout import UNIT_BYTES, TileLayout
-from ....dialects.mlir import ir, llvm, vector
+from ....dialects.mlir import ir, vector
 from ....dialects.terms import FIRST, ROUNDED, TERMS, TOP, TermForm
 from ....dialects.tile import MmaOp
 from ....dialects.tile.scales import smem_operands

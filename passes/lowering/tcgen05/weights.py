@@ -21,14 +21,14 @@ product by then.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.dtypes import DTYPES, operand_dtype
 from ....dialects.layout import UNIT_BYTES, TileLayout
-from ....dialects.mlir import ir, llvm, vector
+from ....dialects.mlir import ir, vector
 from ....dialects.mma_units import PRODUCT_SLOTS
+from ....dialects.record import record
 from ....dialects.sm.memory import WeightColumnsOp
 from ....dialects.target import WARP_THREADS, WARPGROUP_THREADS, WARPGROUP_WARPS
 from ....dialects.tile import AccumulatorOp
@@ -161,7 +161,7 @@ def _fields(op: TurnedWeightMmaOp) -> dict[str, Any]:
     return {"m": m, "n": n, "k": MMA_K, "b_major": major, **types}
 
 
-@dataclass(frozen=True)
+@record
 class _Rows:
     """What a thread widens of `count` elements of K of a tile, from `first` on: one of two halves
     of its row."""
@@ -240,7 +240,7 @@ def _columns(scope: Scope) -> WeightColumnsOp:
 
 def _begin_anew(op: TurnedWeightMmaOp, held: Held) -> None:
     with build.when(begins(op)):
-        llvm.store(llvm.ZeroOp(struct_of_type(op.acc.type)).result, held.sums)
+        llvm.store(llvm.zero(struct_of_type(op.acc.type)), held.sums)
 
 
 def _add_before(scope: Scope, op: TurnedWeightMmaOp, number: ir.Value, first: bool) -> None:

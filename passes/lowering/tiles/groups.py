@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.layout import SCALE_ATOM_ROWS
-from ....dialects.mlir import arith, ir, llvm, scf
+from ....dialects.mlir import arith, ir, scf
 from ....dialects.sm.lanes import LANE_BITS
 from ....dialects.target import WARP_THREADS
 from ....dialects.tile.grouped_products import (
@@ -186,7 +186,7 @@ def _walk(scope: Scope, op: Walk, place: ir.Value) -> Values:
     lane that no more places are in front of."""
     each = groups_of_lane(op)
     lanes = sm.BallotOp.of(arith.cmpi(arith.CmpIPredicate.ule, op.at_place, place)).lanes
-    count = llvm.call_intrinsic(build.i32(), "llvm.ctpop.i32", [lanes], [], [])
+    count = llvm.call_intrinsic(build.i32(), "llvm.ctpop.i32", [lanes])
     lane = count - 1  # of lanes one behind the other, since places add up
     begin, before = (sm.ShuffleFromOp.of(at, lane).result for at in (op.at_row, op.at_place))
     start = [begin, before, *[build.constant(0)] * FOUND]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects import llvm
+from ....dialects.mlir import arith, ir
 from ....dialects.tile.batches import (
     BatchOp,
     CountedBatchOp,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.hilbert import hilbert_curve
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects.mlir import arith, ir
 from ....dialects.tile import CtaTileOp, PairRankOp, SplitRankOp, SplitStartOp
 from ....dialects.tile.boxes import BoxRowsOp
 from ....dialects.tile.level import LEAST_ROWS, LevelRowsOp

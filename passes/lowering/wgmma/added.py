@@ -11,8 +11,8 @@ multiplies while the other one adds, in turns where adding takes long (`multiply
 
 from __future__ import annotations
 
-from ....dialects import sm
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects import llvm, sm
+from ....dialects.mlir import arith, ir
 from ....dialects.tile import AccumulatorOp, MmaOp
 from ....dialects.tile.blockwise import BlockwiseMmaOp
 from ....dialects.tile.duals import DualMmaOp
@@ -100,7 +100,7 @@ def _started(scope: Scope, op: MmaOp, atom: int, turns: Turns | None) -> ir.Valu
     """The registers of an atom of this warpgroup, which its MMAs will fill."""
     if turns is not None:
         turns.wait()
-    empty, zero = llvm.UndefOp(struct_of_type(op.acc.type)).result, build.constant(0, build.i1())
+    empty, zero = llvm.undef(struct_of_type(op.acc.type)), build.constant(0, build.i1())
     (made,) = multiply(scope, op, [empty], zero, atom, last_apart=turns is not None)
     return made
 
@@ -130,4 +130,4 @@ def _before(op: MmaOp, sums: ir.Value, adds: int | None) -> ir.Value:
 def _sum(value: ir.Value, factor: ir.Value | None, before: ir.Value | None) -> ir.Value:
     if before is None:
         return value if factor is None else arith.mulf(value, factor)
-    return arith.addf(before, value) if factor is None else llvm.intr_fma(value, factor, before)
+    return arith.addf(before, value) if factor is None else llvm.fma(value, factor, before)

@@ -6,8 +6,8 @@ The N of a wgmma is a part of the instruction, so there is a loop along K for ea
 
 from __future__ import annotations
 
-from ....dialects import sm
-from ....dialects.mlir import ir, llvm, vector
+from ....dialects import llvm, sm
+from ....dialects.mlir import ir, vector
 from ....dialects.tile.level import LEAST_ROWS, NarrowMmaOp, TakeColumnsOp
 from ... import build
 from ..registers.register_accumulator import joined_parts, parts, pinned, struct_of_type
@@ -36,5 +36,5 @@ def lower_take_columns(_: Scope, op: TakeColumnsOp) -> None:
         kept = sm.KeepOp.of(llvm.bitcast(words, taken), after=words).after
         kept = llvm.bitcast(taken.type, kept)
         copies = [vector.ExtractOp(kept, [], [at]).result for at in range(count)]
-        zero = llvm.ZeroOp(held[0].type).result
+        zero = llvm.zero(held[0].type)
         llvm.store(joined_parts(struct, [*copies, *[zero] * (len(held) - count)]), slot)

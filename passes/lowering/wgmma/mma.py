@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.layout import TileLayout
-from ....dialects.mlir import ir, llvm
+from ....dialects.mlir import ir
 from ....dialects.pipe import SetRegistersOp
 from ....dialects.target import WARPGROUP_THREADS
 from ....dialects.tile import AccumulatorOp, MmaOp
@@ -47,7 +47,7 @@ def hold_registers(scope: Scope, op: AccumulatorOp) -> ir.Value:
     slots = stack_slots(op.acc.type, scope.warpgroups(op.acc.type))
     if walk(scope.kernel, NarrowMmaOp):  # MMAs write some of them, and all are stored
         for slot in slots:
-            llvm.store(llvm.ZeroOp(struct_of_type(op.acc.type)).result, slot)
+            llvm.store(llvm.zero(struct_of_type(op.acc.type)), slot)
     slots += hold_scales(scope, op)
     return lowered_as(slots, op.acc.type)
 
@@ -73,7 +73,7 @@ def multiply_columns(scope: Scope, op: MmaOp, columns: int) -> None:
     count = columns // 2
     narrow = struct_of(held[0][0].type, count)
     if constant_of(op.accumulate) == 0:
-        begin = [llvm.ZeroOp(narrow).result for _ in held]
+        begin = [llvm.zero(narrow) for _ in held]
     else:
         begin = [joined_parts(narrow, each[:count]) for each in held]
     made = multiply(scope, op, begin, op.accumulate, columns=columns)
@@ -84,7 +84,7 @@ def multiply_columns(scope: Scope, op: MmaOp, columns: int) -> None:
 def _before(op: MmaOp, whole: ir.Type, slot: ir.Value) -> ir.Value:
     """What the sums are before an MMA: zeros where it is the first of a tile."""
     if constant_of(op.accumulate) == 0:
-        return llvm.ZeroOp(whole).result
+        return llvm.zero(whole)
     return llvm.load(whole, slot)
 
 

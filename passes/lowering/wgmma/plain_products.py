@@ -7,10 +7,10 @@ pairs of every 8 columns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ....dialects import llvm
 from ....dialects.layout import CORE_ROWS, TileLayout
-from ....dialects.mlir import arith, ir, llvm, scf
+from ....dialects.mlir import arith, ir, scf
+from ....dialects.record import record
 from ... import build
 from ...places import COLUMNS, PAIR_EVERY, behind
 from ..operands.fragment_loads import element_offset
@@ -20,7 +20,7 @@ TOGETHER = 32
 """Columns that a thread sums at once: as many registers as are left beside those of MMAs."""
 
 
-@dataclass(frozen=True)
+@record
 class Tile:
     """An f32 tile in shared memory, and a thread's first line of it."""
 
@@ -64,6 +64,6 @@ def _product(a: Tile, b: Tile, columns: range) -> list[ir.Value]:
         rows = {row: a.load(row, k) for row in sorted({row for row, _ in places})}
         of_b = {column: b.load(column, k) for column in sorted({each for _, each in places})}
         held = zip(places, loop.inner_iter_args, strict=True)
-        made = [llvm.intr_fma(rows[row], of_b[column], each) for (row, column), each in held]
+        made = [llvm.fma(rows[row], of_b[column], each) for (row, column), each in held]
         scf.YieldOp(made)
     return list(loop.results)

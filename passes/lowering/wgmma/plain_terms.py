@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.layout import CORE_ROWS, UNIT_BYTES, TileLayout
-from ....dialects.mlir import arith, ir, llvm, vector
+from ....dialects.mlir import arith, ir, vector
 from ....dialects.terms import PLAIN_TERMS, TERM_DTYPE
 from ....dialects.tile_types import SmemType, integers_of
 from ... import build
@@ -57,7 +57,7 @@ class Lost:
         """What is left of a pair before it is cut for the last time."""
         for each in left:
             self.bits = arith.ori(self.bits, llvm.bitcast(build.i32(), each))
-            self.probe = llvm.intr_fma(each, build.f32(0.0), self.probe)
+            self.probe = llvm.fma(each, build.f32(0.0), self.probe)
 
     def any(self) -> ir.Value:
         """Whether an element of this thread is not the sum of its parts."""

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ....dialects import sm
-from ....dialects.mlir import arith, ir, llvm
+from ....dialects import llvm, sm
+from ....dialects.mlir import arith, ir
 from ....dialects.terms import PLAIN, PLAIN_PRODUCTS, TERM_DTYPE
 from ....dialects.tile import AccumulatorOp, MmaOp
 from ....dialects.tile.duals import DualMmaOp
@@ -123,7 +123,7 @@ def _add_before(op: MmaOp, held: Held) -> None:
         struct = struct_of_type(op.acc.type)
         with build.when(None if adds == 0 else op.accumulate ^ build.true()):
             for slot in held.sums:
-                llvm.store(llvm.ZeroOp(struct).result, slot)
+                llvm.store(llvm.zero(struct), slot)
     if adds != 0 and is_left(op):
         _add_under_way(op, held, None if adds else op.accumulate)
 
@@ -148,7 +148,7 @@ def _begin(
 ) -> ir.Value:
     """One group of MMAs of 64 rows: all nine products, the least first, from zero on."""
     sm.WgmmaFenceOp.of()
-    sums = split_registers(llvm.UndefOp(struct).result, len(tiles))
+    sums = split_registers(llvm.undef(struct), len(tiles))
     fields = {"m": ATOM_M, "k": MMA_K, "d_type": "f32", "b_major": "k"}
     fields |= {"a_type": TERM_DTYPE.name, "b_type": TERM_DTYPE.name}
     for number, (tile, b) in enumerate(zip(tiles, bs, strict=True)):

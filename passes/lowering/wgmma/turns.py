@@ -12,11 +12,11 @@ column has a scale. The last warpgroup gives the first turn as the kernel begins
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ....dialects import sm
 from ....dialects.mlir import arith, ir
+from ....dialects.record import record
 from ....dialects.sm.barriers import NAMED_BARRIERS
 from ....dialects.sm.threads import TEAMS
 from ....dialects.target import WARPGROUP_THREADS
@@ -29,7 +29,7 @@ from ..scales.block_factors import reads_ahead
 from ..scope.scope import Scope
 
 
-@dataclass(frozen=True)
+@record
 class Turns:
     """Those of an op's team: how many warpgroups there are, and which one a thread is of."""
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ....dialects import sm
+from ....dialects import llvm, sm
 from ....dialects.dtypes import operand_dtype
-from ....dialects.mlir import ir, llvm, vector
+from ....dialects.mlir import ir, vector
 from ....dialects.sm.tensor_core import PENDING_MAX
 from ....dialects.target import WARPGROUP_WARPS
 from ....dialects.tile.weights import TurnedWeightMmaOp
@@ -76,7 +76,7 @@ def lower_grouped_weight_wgmma(scope: Scope, op: TurnedWeightMmaOp) -> None:
         for atom in range(len(slots))
         for each in _cut(range(group * part, (group + 1) * part, MMA_K))
     ]
-    product: list[ir.Value] = [llvm.UndefOp(struct).result]
+    product: list[ir.Value] = [llvm.undef(struct)]
     words, raw = multiply.widened(slices[0], multiply.load(slices[0])), []
     for slice_, following in pairwise([*slices, None]):
         assert slice_ is not None
@@ -195,14 +195,14 @@ def _clear(op: TurnedWeightMmaOp, slots: list[ir.Value], struct: ir.Type) -> Non
         return
     with build.when(begins(op)):
         for slot in slots:
-            llvm.store(llvm.ZeroOp(struct).result, slot)
+            llvm.store(llvm.zero(struct), slot)
 
 
 def _add(product: ir.Value, rows: list[ir.Value], slot: ir.Value, struct: ir.Type) -> None:
     """`sums += product * scale of the row`, of 64 rows."""
     pairs = zip(parts(product), parts(llvm.load(struct, slot)), strict=True)
     made: list[ir.Value] = [
-        llvm.intr_fma(value, rows[behind(number)[0] // ROWS_APART], before)
+        llvm.fma(value, rows[behind(number)[0] // ROWS_APART], before)
         for number, (value, before) in enumerate(pairs)
     ]
     llvm.store(joined_parts(struct, made), slot)

@@ -4,9 +4,7 @@ from mlir.dialects import ext as ext
 from mlir.dialects import func as func
 from mlir.dialects import gpu as gpu
 from mlir.dialects import irdl as irdl
-from mlir.dialects import llvm as llvm
 from mlir.dialects import math as math
 from mlir.dialects import memref as memref
-from mlir.dialects import nvvm as nvvm
 from mlir.dialects import scf as scf
 from mlir.dialects import vector as vector

@@ -1,0 +1,58 @@
+"""Planted faults of how schedules are chosen, and of what a kernel reads ahead."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+NUMERICS = "test/numerics"
+
+READ_AHEAD = [
+    Fault(
+        "reads ahead: all pairs of a thread take the columns of its first",
+        "        within = _copy(op.start, copies) + (_copy(op.column, copies) + columns)",
+        "        within = _copy(op.start, copies) + _copy(op.column, copies)",
+        (f"{NUMERICS}/epilogues/test_reads_ahead.py",),
+    ),
+    Fault(
+        "pieces ahead: matrices are handed to the pairs in another order",
+        "                hold(element, pairs[number])",
+        "                hold(element, pairs[-1 - number])",
+        (f"{NUMERICS}/epilogues/test_loads_ahead.py",),
+    ),
+    Fault(
+        "marks: the start is stored before the grids in front have ended",
+        "        with ir.InsertionPoint.after(allowed), build.when(one):",
+        "        with ir.InsertionPoint(op), build.when(one):",
+        (f"{NUMERICS}/loops/test_marks.py",),
+    ),
+    Fault(
+        "early loads: the second step asks for the tiles of the first again",
+        "                values[counter] = index_constant(number)",
+        "                values[counter] = index_constant(known[0])",
+        (f"{NUMERICS}/loops/test_early_loads.py",),
+    ),
+]
+CHOICE = [
+    Fault(
+        "bounds: that of a sharing takes the slowest way from tile to tile for the fastest",
+        "            least_us = min(least_us, *found)",
+        "            least_us = max(least_us, *found)",
+        ("test/compiler/schedule/test_schedule_search.py",),
+    ),
+]
+EXCHANGES = [
+    Fault(
+        "shared layers: ranks multiply what they hold where something was to be exchanged",
+        "    return all(list(cuts) in known and _are_plain(cuts) for cuts in of_dims)",
+        "    return all(_are_plain(cuts) for cuts in of_dims)",
+        ("test/compiler/calls/test_shared_layer.py",),
+    ),
+]
+FIRST_WAVES = [
+    Fault(
+        "bounds: the first wave of a stack touches as many columns of tiles as of one matrix",
+        "columns = min(tiles / of_m, self.of_n)",
+        "columns = min(tiles / self.of_m, self.of_n)",
+        ("test/compiler/schedule/test_schedule_search.py",),
+    ),
+]

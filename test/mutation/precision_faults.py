@@ -1,0 +1,61 @@
+"""Planted faults of narrow weights, and of f32 as parts of tf32 or bf16."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+NUMERICS = "test/numerics"
+
+WEIGHTS = [
+    Fault(
+        "widened words: the sign of s8 is lost in bf16",
+        '    return _difference(arith.ori(low, magic), arith.ori(sign, magic), "bf16")',
+        '    return _difference(arith.ori(low, magic), magic, "bf16")',
+        (f"{NUMERICS}/weights/test_weights.py",),
+    ),
+    Fault(
+        "group scales: a tile's first step multiplies by the scales of the next one",
+        "            with build.when(begins(op)):\n                _ask(reads, slots, step)\n",
+        "            with build.when(begins(op)):\n                _ask(reads, slots, step + 1)\n",
+        (f"{NUMERICS}/weights/test_weights.py",),
+    ),
+    Fault(
+        "weights: the second half of an MMA's K is read from the first",
+        "for half in (0, HALF_K)]",
+        "for half in (0, 0)]",
+        (f"{NUMERICS}/weights/test_weights.py",),
+    ),
+]
+PRECISION = [
+    Fault(
+        "split-words: the low part of B is left out",
+        "PRODUCTS = (((LOW, HIGH), (HIGH, LOW), (HIGH, HIGH)),)",
+        "PRODUCTS = (((LOW, HIGH), (HIGH, HIGH)),)",
+        (f"{NUMERICS}/f32/test_split_f32.py",),
+    ),
+    Fault(
+        "split-words: what is left of an element is that of its high part",
+        "left = arith.subf(value, llvm.bitcast(value.type, high))",
+        "left = llvm.bitcast(value.type, high)",
+        (f"{NUMERICS}/f32/test_split_f32.py",),
+    ),
+    Fault(
+        "split-words: the last parts of bf16x9 are not multiplied",
+        "    ((THIRD, FIRST), (SECOND, SECOND), (FIRST, THIRD)),\n",
+        "    ((SECOND, SECOND),),\n",
+        (f"{NUMERICS}/f32/test_nine_products.py",),
+    ),
+    Fault(
+        "bf16-parts: what is left of an element is not made larger",
+        "LEFT = 2.0**SHIFT\n",
+        "LEFT = 2.0 ** (SHIFT - 1)\n",
+        (f"{NUMERICS}/f32/test_nine_products.py",),
+    ),
+    Fault(
+        "bf16-parts: an infinite operand has parts like a number",
+        "        value = arith.mulf(left, build.f32(LEFT))\n        pieces.append(value)\n",
+        "        value = arith.mulf(left, build.f32(LEFT))\n        pieces.append(value)\n"
+        "    pieces[0] = llvm.bitcast(f32, word)\n",
+        (f"{NUMERICS}/f32/test_nine_products.py",),
+    ),
+]
