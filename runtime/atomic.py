@@ -32,7 +32,7 @@ def write_file(path: Path, content: bytes, mode: int | None = None, synced: bool
     which takes a disk milliseconds, the file may be torn if the machine ends before it is on disk.
     """
     if mode is None:
-        path = _behind_links(path)
+        path = behind_links(path)
         if is_stream(path):
             _write_to_stream(path, content)
             return
@@ -46,7 +46,7 @@ def write_file(path: Path, content: bytes, mode: int | None = None, synced: bool
 
 def write_folder(path: Path, contents: Mapping[str, bytes]) -> None:
     """Write a folder of files at `path`; an existing folder is replaced by the complete new one."""
-    path = _behind_links(path)
+    path = behind_links(path)
     with _neighbour(path) as folder:
         fresh = folder / "new"
         fresh.mkdir()
@@ -89,8 +89,9 @@ def is_stream(path: Path) -> bool:
     return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
 
 
-def _behind_links(path: Path) -> Path:
-    """What links name, but not those of open files, which need not be anywhere."""
+def behind_links(path: Path) -> Path:
+    """What links name, but not those of open files, which need not be anywhere. OSError for links
+    that lead to each other."""
     for _ in range(LINKS_MAX):
         if not path.is_symlink() or _is_of_process(path):
             return path

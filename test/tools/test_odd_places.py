@@ -58,6 +58,23 @@ def test_a_link_to_itself_is_no_file(tmp_path, tilewright):
     assert (found.status, found.err) == (1, f"error: {loop}: {rule}\n")
 
 
+@pytest.mark.parametrize("flag", ["--trace", "--report-json", "-o"])
+def test_links_that_lead_nowhere_are_refused_before_the_work(
+    flag, tmp_path, tilewright, monkeypatch
+):
+    monkeypatch.setattr(driver, "compile_matmul", None)
+    (tmp_path / "there").symlink_to(tmp_path / "back")
+    (tmp_path / "back").symlink_to(tmp_path / "there")
+    (tmp_path / "far").symlink_to(tmp_path / "none" / "file")
+    found = tilewright("run", *SPEC, flag, tmp_path / "there")
+    rule = "must be usable, got Too many levels of symbolic links; use another path"
+    assert (found.status, found.err) == (1, f"error: {tmp_path / 'there'}: {rule}\n")
+    if flag == "-o":  # whose folder is made
+        return
+    found = tilewright("run", *SPEC, flag, tmp_path / "far")
+    assert f"the folder '{tmp_path / 'none'}' must exist, got none" in found.err
+
+
 def test_a_folder_that_is_a_file_is_said_to_be_one(tmp_path, tilewright):
     (tmp_path / "file").write_text("")
     found = tilewright("compile", *SPEC, "-o", tmp_path / "file" / "k.ptx")

@@ -33,8 +33,9 @@ def check_place(path: Path | None, *, bundle: bool = False) -> None:
     if str(path) == "-":
         rule = "must be a path, got what stands for stdout; leave it out"
         raise CompileError(f"{path}: {rule}")
-    from ...runtime.atomic import is_stream
+    from ...runtime.atomic import behind_links, is_stream
 
+    path = behind_links(path)
     if not bundle and is_stream(path):
         if not os.access(path, os.W_OK):
             _refuse(path, "must be writable, got what is not")
