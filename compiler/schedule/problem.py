@@ -335,5 +335,7 @@ def exchanged(problem: Problem) -> Problem:
         steps=(*problem.steps[1::-1], problem.steps[2]),
         beside_columns=problem.beside_rows,
         beside_rows=problem.beside_columns,
+        row_scales=problem.column_scales,
+        column_scales=problem.row_scales,
         swapped=not problem.swapped,
     )

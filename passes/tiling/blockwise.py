@@ -56,9 +56,15 @@ def blockwise_scales(matmul: MatmulOp) -> dict[str, ir.Value]:
     return dict(zip(NAMES, (matmul.a_scales, matmul.b_scales), strict=True))
 
 
-def blockwise_mma(matmul: BlockwiseMatmulOp, scales: list[ir.Value], where: dict[str, Any]) -> None:
-    """Emit the MMA of a K step; `scales` are the views of this matrix."""
+def blockwise_mma(
+    matmul: BlockwiseMatmulOp, scales: list[ir.Value], where: dict[str, Any], swap: bool
+) -> None:
+    """Emit the MMA of a K step; `scales` are the views of this matrix, of A's and of B's. With
+    `swap` B is the MMA's A."""
     forms = {"a_form": matmul.a_form, "b_form": matmul.b_form}
+    if swap:
+        scales = scales[::-1]
+        forms = dict(zip(forms, reversed(forms.values()), strict=True))
     rows, whole = where["acc"].type.shape, where["a"].type.layout.k == BLOCKWISE
     brought = {
         f"{name}_scales": _load_vector(view, extent, where[at], where["k"])

@@ -103,7 +103,7 @@ def _tile_step(tiling: TileChoice, operands: Operands, step: Step) -> None:
     where = step.sums() | tiles
     if isinstance(matmul, BlockwiseMatmulOp):
         scales = [beside[name] for name in block_scales(matmul)]
-        blockwise_mma(matmul, scales, where | _places(operands, step))
+        blockwise_mma(matmul, scales, where | _places(operands, step), tiling.swap)
     elif isinstance(matmul, WeightMatmulOp):
         scales = [beside[name] for name in weight_scales(matmul)]
         of_weights = {"j": row if tiling.swap else column, "k": number}

@@ -14,6 +14,7 @@ from ...dialects.mma_units import WARP
 from ...dialects.target import Target
 from ...dialects.tile import ElementOp, KernelOp, MatmulOp
 from ...dialects.tile.batches import TransposedOp, turned_view
+from ...dialects.tile.blockwise import BlockwiseMatmulOp
 from ...dialects.tile.groups import GroupedMatmulOp
 from ...dialects.tile.outputs import KeepGroupsOp, kept_by
 from ...dialects.tile.quantized import quantize_of
@@ -26,13 +27,16 @@ EXCHANGED = {"": "", "m": "n", "n": "m", "mn": "mn"}
 """What is indexed by so much of C is indexed by so much of the sums, and the other way round."""
 
 
+EXCHANGEABLE = (MatmulOp, WeightMatmulOp, GroupedMatmulOp, BlockwiseMatmulOp)
+
+
 def check_swap(matmul: MatmulOp, target: Target) -> None:
     """Refuse to exchange A and B where the rest cannot be turned."""
     block = matmul.epilogue.blocks[0]
     groups = any(isinstance(each, KeepGroupsOp) for each in kept_by(block))
     broken = None
     of_depth = isinstance(matmul, GroupedMatmulOp) and matmul.of_depth
-    if type(matmul) not in (MatmulOp, WeightMatmulOp, GroupedMatmulOp) or of_depth:
+    if type(matmul) not in EXCHANGEABLE or of_depth:
         got = "groups of K" if of_depth else matmul.operation.name
         broken = f"one product of matrices, or of groups of rows, got {got}"
     elif quantize_of(block) is not None or groups:

@@ -17,7 +17,7 @@ from ....dialects.tile import KernelOp
 from ....dialects.tile.blockwise import BlockwiseMmaOp
 from ....dialects.tile.scales import SCALED_MMAS
 from ....dialects.tile.weights import WeightMmaOp
-from ...base import refused, walk
+from ...base import is_swapped, refused, walk
 from ...batches import argument_of
 from ...clone import iterations_of
 from ...indices import linear_form, place_of
@@ -60,6 +60,7 @@ def check_steps(kernel: KernelOp) -> None:
 def _check_view(kernel: KernelOp, op: Any, number: int, name: str) -> None:
     scales, form = getattr(op, f"{name}_scales"), getattr(op, f"{name}_form").value
     arguments = list(kernel.body.blocks[0].arguments)
+    number = 1 - number if is_swapped(kernel) else number
     operand: Any = ir.MemRefType(arguments[number].type)
     type_ = ir.MemRefType(arguments[2 + number].type)
     if isinstance(scales.type, ir.MemRefType):

@@ -120,7 +120,7 @@ def _check_origin(kernel: KernelOp, op: Any) -> None:
     """Whether a's tile is loaded from a, and b's from b, and so their scales and the second b's."""
     swapped = is_swapped(kernel)
     for number, operand in _numbered(op):
-        number = 1 - number if swapped else number
+        number = number ^ 1 if swapped else number
         for view in _origins(operand):
             if view != number:
                 names = [arg_names(kernel)[each] for each in (number, view)]

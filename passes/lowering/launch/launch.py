@@ -244,7 +244,10 @@ def _access(op: Any) -> tuple[ir.Value, int]:
 def _blockwise(kernel: KernelOp) -> dict[str, Any]:
     """The forms of the scales of 128 elements of K, where operands have some."""
     for op in walk(kernel, BlockwiseMmaOp)[:1]:
-        return {"blockwise": {"a": op.a_form.value, "b": op.b_form.value}}
+        forms = [op.a_form.value, op.b_form.value]
+        if is_swapped(kernel):
+            forms.reverse()
+        return {"blockwise": dict(zip("ab", forms, strict=True))}
     return {}
 
 

@@ -23,6 +23,7 @@ from ....dialects.tile import AccumulatorOp
 from ....dialects.tile.blockwise import BlockwiseMmaOp
 from ....dialects.tile_types import SmemType, integers_of
 from ... import build
+from ...base import is_swapped
 from ...clone import constant_of
 from ...places import ATOM_M, COLUMNS, ROWS_APART, behind, column_in, held_row, row_in
 from ...team import Team
@@ -224,7 +225,8 @@ def scales_of(scope: Scope, op: BlockwiseMmaOp) -> tuple[Scales | Vector, Scales
 
 def _blocks(scope: Scope, op: BlockwiseMmaOp) -> int:
     """How many blocks of 128 K has: rows of the scales of single rows."""
-    number = 2 if op.a_form.value == BLOCKWISE_FORMS[0] else 3
+    of_a = (op.a_form.value == BLOCKWISE_FORMS[0]) != is_swapped(scope.kernel)
+    number = 2 if of_a else 3
     view = scope.kernel.body.blocks[0].arguments[number]
     return list(ir.MemRefType(view.type).shape)[-2]
 
