@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,14 @@ from ..dialects.target import find_target
 from ..dialects.tile import KernelOp
 from ..dialects.verify import MALFORMED
 from ..passes import BY_REQUEST, LOWERING, PASSES, PIPELINE
-from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass, target_of
+from ..passes.base import (
+    TARGET_ATTRIBUTE,
+    Pass,
+    PassLog,
+    make_pass,
+    target_of,
+    unchanging,
+)
 from ..passes.checks.barriers.barriers import check_barriers
 from ..passes.checks.counts import check_counts
 from ..passes.checks.expanded import check_expanded
@@ -220,6 +228,13 @@ def pass_table() -> list[dict[str, Any]]:
 def check_program(module: ir.Module) -> None:
     """Refuse a tile.matmul or kernel that breaks a rule that passes rely on, or that of pipes."""
     check_matmuls(module)
+    with ExitStack() as looked_at:
+        for kernel in _kernels(module):
+            looked_at.enter_context(unchanging(kernel))
+        _check_kernels(module)
+
+
+def _check_kernels(module: ir.Module) -> None:
     check_instructions(module)
     check_memory(module)
     kernels = _kernels(module)

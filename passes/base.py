@@ -216,6 +216,9 @@ def walk(root: Any, op_class: type | UnionType | tuple[type, ...]) -> list[Any]:
 @contextmanager
 def unchanging(root: Any) -> Iterator[None]:
     """Nothing under `root` changes inside: what `walk` looks for there is in one list."""
+    if any(kept == root.operation for kept, _ in _unchanging):
+        yield
+        return
     ops: list[tuple[str, ir.Operation]] = []
 
     def visit(operation: ir.Operation) -> ir.WalkResult:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 
+from ....dialects.errors import OptionError
 from ....dialects.record import record
 from ....dialects.target import Target
 from .figure import Figure as Figure
@@ -348,8 +349,13 @@ OF_GPUS = {
 
 
 def figures(target: Target) -> ChipFigures:
-    """The figures of the target's GPU, or of its chip's usual one."""
-    return OF_GPUS[target.gpu] if target.gpu else FIGURES[target.chip]
+    """The figures of the target's GPU, or of its chip's usual one; OptionError for one without."""
+    try:
+        return OF_GPUS[target.gpu] if target.gpu else FIGURES[target.chip]
+    except KeyError:
+        rule = f"schedule: the chip of an estimate must be one of {', '.join(FIGURES)}"
+        cure = "add its figures to compiler/schedule/chips/chip_figures.py, or name a pipeline"
+        raise OptionError(f"{rule}, got {target.chip}; {cure}") from None
 
 
 def tensor_figures(target: Target) -> TensorFigures:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from ....dialects.epilogue_instructions import FAST_SHARE
 from ....dialects.legality import PARTIAL_BYTES
-from ....dialects.record import record
 from ....dialects.target import WARPGROUP_THREADS, Target
 from ..chips.chip_figures import figures, part_figures
 from ..problem import Problem
@@ -21,7 +21,7 @@ STORING_INSTRUCTIONS = 9  # of an element that is only converted and stored (SAS
 INSTRUCTION_BYTES = 16
 
 
-@record
+@dataclass(frozen=True)
 class Estimate:
     """Microseconds of one schedule, and `bound`: what limits a step or the whole.
 

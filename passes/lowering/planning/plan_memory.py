@@ -41,7 +41,7 @@ from ....dialects.target import Target
 from ....dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
 from ....dialects.tile.sums import AddLanesOp
 from ....dialects.tile_types import integer, integers
-from ...base import PassLog, refused, target_of, the_kernel, walk
+from ...base import PassLog, refused, target_of, the_kernel, unchanging, walk
 from ...plan import MMA_DONE, PRODUCTS_DONE, Plan, ProductsPlan, RingPlan, ScalesPlan, make_plan
 from ...ring_fills import is_self_filled
 from ...team import team_op
@@ -67,7 +67,8 @@ class PlanMemory:
         if walk(kernel, MEMORY_OPS):
             raise refused(kernel, "plan-memory: memory is planned already; run it once")
         target = target_of(module)
-        plan = make_plan(kernel, target)
+        with unchanging(kernel):
+            plan = make_plan(kernel, target)
         with ir.InsertionPoint.after(team_op(kernel)), kernel.location:
             replaced = _write(kernel, plan, target)
         for op in replaced:  # not before: new ops stand in front of the first of them

@@ -1,5 +1,6 @@
 """GPUs as targets: code for their chip, schedules for themselves."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -19,6 +20,16 @@ from tilewright.dialects.errors import OptionError
 from tilewright.dialects.target import GPUS, find_target
 
 LARGE = MatmulSpec(16384, 16384, 16384)
+
+
+def test_a_chip_without_figures_has_no_estimate():
+    with pytest.raises(OptionError) as caught:
+        choose_schedule(LARGE, replace(find_target("sm_90a"), chip="sm_99"))
+    assert str(caught.value) == (
+        "error: schedule: the chip of an estimate must be one of sm_100a, sm_90a, sm_80, sm_86, "
+        "sm_89, sm_120a, got sm_99; add its figures to compiler/schedule/chips/chip_figures.py, "
+        "or name a pipeline"
+    )
 
 
 def test_an_h100_has_schedules_of_its_own_and_code_for_its_chip():
