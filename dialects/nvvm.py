@@ -78,8 +78,9 @@ def _flags(**flags: bool) -> dict[str, ir.Attribute]:
 
 
 def special_register(register: str) -> ir.Value:
-    """What a special register of 32 bits holds, such as `tid.x`."""
-    return _value(f"read.ptx.sreg.{register}", ir.IntegerType.get_signless(32))
+    """What a special register of 32 bits holds, such as `tid.x`; MLIR writes `_lo` as `.lo`."""
+    name = register.replace("_", ".")
+    return _value(f"read.ptx.sreg.{name}", ir.IntegerType.get_signless(32))
 
 
 def elect_sync() -> ir.Value:
