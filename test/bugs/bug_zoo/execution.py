@@ -20,7 +20,7 @@ BUGS = (
             0,
         ),
         "convergence",
-        says=r"must execute the same setmaxnreg, got warp 0: \[64\]",
+        says=r"must execute the same setmaxnreg \(PTX ISA section 9.7.19.5\), got warp 0: \[64\]",
     ),
     Bug(
         "33b",
