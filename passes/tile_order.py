@@ -49,7 +49,7 @@ def said_order(kernel: KernelOp) -> tuple[str, int] | None:
         wanted = f"{{group = 8 : i64, order = {ORDERS[2]!r}}}, the order one of {ORDERS}"
         raise refused(kernel, f"{ORDER_ATTRIBUTE} must be as {wanted}, got {said}")
     if broken := order_refusal(order, group):
-        raise refused(kernel, f"{ORDER_ATTRIBUTE}: {broken}; fix it")
+        raise refused(kernel, f"{ORDER_ATTRIBUTE}: {broken}; say the order of a persistence pass")
     return order, group
 
 

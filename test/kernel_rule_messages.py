@@ -141,7 +141,7 @@ MESSAGES = {
         "other tiles"
     ),
     "a store of another place": (
-        "tile.store: tiles: must store to the M place of its tile, got another index; fix it"
+        "tile.store: tiles: must store to the M place of its tile, got another index; store there"
     ),
     "a store to an operand": (
         "tile.store: views: must store to c, the last view, got another; swap it"

@@ -88,7 +88,7 @@ def _check_extents(op: Any, tiles: set[tuple[int, int]], dual: bool) -> None:
     got = tuple(integers_of(op.extents))
     if got not in wanted:
         rule = f"extents: must be those of a tile of C, {list(*wanted)}"
-        raise refused(op, f"{rule}, got {list(got)}; fix it")
+        raise refused(op, f"{rule}, got {list(got)}; say those")
 
 
 def _bits_of_columns(op: Any) -> tuple[int, int]:

@@ -116,7 +116,7 @@ def kernel():
             "group = 64",
             "group = 32",
             "tile.weight_mma: weights: scales must be those of b, 200x10, one row after the other, "
-            "got memref<200x5xbf16, 1>; fix it",
+            "got memref<200x5xbf16, 1>; give the argument that type",
         ),
         (
             "group = 64",
@@ -132,8 +132,8 @@ def kernel():
         (
             r"%j, %k, %scales",
             r"%i, %k, %scales",
-            "tile.weight_mma: weights: j must be the N place of its tile, got another index; fix "
-            "it",
+            "tile.weight_mma: weights: j must be the N place of its tile, got another index; "
+            "take the store's",
         ),
         (
             'tile.mma_unit = "mma.sync"',
@@ -173,7 +173,7 @@ def turned_kernel():
             r"%i, %k, %scales",
             r"%j, %k, %scales",
             "tile.turned_weight_mma: weights: j must be the N place of its tile, got another "
-            "index; fix it",
+            "index; take the store's",
         ),
         (
             "wgmma.mma_async\\+cvt\\+fma",

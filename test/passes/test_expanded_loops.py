@@ -90,7 +90,8 @@ def test_copies_of_scales_say_how_many_rows_and_blocks_share_one():
             (
                 f"{TMA},epilogue-staging",
                 change(name, "extents", extents),
-                f"{name}: extents: must be those of a tile of C, [128, 64], got {extents}; fix it",
+                f"{name}: extents: must be those of a tile of C, [128, 64], "
+                f"got {extents}; say those",
             )
             for name, extents in (
                 ("tile.tma_store", "[128, 32]"),
@@ -101,7 +102,7 @@ def test_copies_of_scales_say_how_many_rows_and_blocks_share_one():
             f"{TMA},epilogue-staging",
             replace("extents = [128, 64]", "extents = [128, 63]"),
             "tile.apply_epilogue: extents: must be those of a tile of C, [128, 64], got [128, 63]; "
-            "fix it",
+            "say those",
         ),
         (
             f"{TMA},epilogue-staging",
@@ -171,13 +172,14 @@ def test_copies_of_scales_say_how_many_rows_and_blocks_share_one():
         (
             TMA,
             replace("behind = 8 : i64, first = 8", "behind = 16 : i64, first = 8"),
-            "tile.write_row: written: value 8 lies 8 behind the thread's first, got 16; fix it",
+            "tile.write_row: written: value 8 lies 8 behind the thread's first, "
+            "got 16; say where it lies",
         ),
         (
             f"{TMA},epilogue-staging",
             replace("first = 2 :", "first = 1 :"),
             "tile.apply_epilogue: written: value 1 lies [0, 1] behind the thread's first, got "
-            "[8, 0]; fix it",
+            "[8, 0]; say where it lies",
         ),
         (
             f"{TMA},epilogue-staging",
@@ -191,8 +193,8 @@ def test_copies_of_scales_say_how_many_rows_and_blocks_share_one():
                 re.sub(r'("tile.tma_store"\(%\w+, %\w+), ([%\w#]+), ([%\w#]+)', r"\1, \3, \2", each)
                 for each in lines
             ],
-            "tile.tma_store: tiles: must store to the M place of its tile, got another index; fix "
-            "it",
+            "tile.tma_store: tiles: must store to the M place of its tile, got another index; "
+            "store there",
         ),
         (
             f"{TMA},epilogue-staging",

@@ -28,20 +28,22 @@ def refusal(text, tmp_path, pipeline="tma-insertion"):
         (
             '"tile.gathered_rows"(%a, %group#2, %group#3, %rows)',
             '"tile.gathered_rows"(%a, %group#1, %group#3, %rows)',
-            "groups: must take the rows of a tile.group, got others; fix it",
+            "groups: must take the rows of a tile.group, got others; take its results",
         ),
         (
             '"tile.group_rows"(%c, %group#2, %group#3) : (memref<300x40xbf16, 1>, index, index)',
             '"tile.gathered_rows"(%c, %group#2, %group#3, %rows) : (memref<300x40xbf16, 1>, index, '
             "index, memref<300xi32, 1>)",
-            "groups: must gather rows of a, got those of memref<300x40xbf16, 1>; fix it",
+            "groups: must gather rows of a, "
+            "got those of memref<300x40xbf16, 1>; take the view of a",
         ),
         (
             "%group#3, %rows) : (memref<50x72xbf16, 1>, index, index, memref<300xi32, 1>) -> "
             "memref<300x72xbf16, 1>",
             "%group#3, %offsets) : (memref<50x72xbf16, 1>, index, index, memref<3xi32, 1>) -> "
             "memref<3x72xbf16, 1>",
-            "groups: must gather by 300 numbers that the kernel takes, got memref<3xi32, 1>; fix",
+            "groups: must gather by 300 numbers that the kernel takes, got memref<3xi32, 1>; "
+            "take the argument that has them",
         ),
         (
             "memref<300xi32, 1>) -> memref<300x72xbf16, 1>",

@@ -19,7 +19,8 @@ def kernel():
         (
             "extent = 300 : i64",
             "extent = 299 : i64",
-            "groups: must cut the 300 rows of c by offsets that the kernel takes, got 299; fix it",
+            "groups: must cut the 300 rows of c by offsets that the kernel takes, "
+            "got 299; say how many rows c has",
         ),
         (
             "tile = 128 : i64",
@@ -30,17 +31,17 @@ def kernel():
         (
             '"tile.group"(%i,',
             '"tile.group"(%j,',
-            "tiles: must store to the M place of its tile, got another index; fix it",
+            "tiles: must store to the M place of its tile, got another index; store there",
         ),
         (
             "(%a, %group#2, %group#3)",
             "(%a, %group#1, %group#3)",
-            "groups: must take the rows of a tile.group, got others; fix it",
+            "groups: must take the rows of a tile.group, got others; take its results",
         ),
         (
             '"tile.matrix"(%b, %group#0)',
             '"tile.matrix"(%b, %group#1)',
-            "groups: must take the group of a tile.group, got another index; fix it",
+            "groups: must take the group of a tile.group, got another index; take its first result",
         ),
     ],
 )
@@ -65,7 +66,7 @@ def test_tiles_that_are_not_those_of_the_groups_are_refused(kernel, old, new, ru
         (
             '"tile.group"(%j,',
             '"tile.group"(%i,',
-            "tiles: must store to the N place of its tile, got another index; fix it",
+            "tiles: must store to the N place of its tile, got another index; store there",
         ),
     ],
 )
@@ -154,12 +155,12 @@ def groups_of_k():
         (
             '"tile.group_depth"(%batch#0,',
             '"tile.group_depth"(%batch#1,',
-            "depth: must take the batch of a tile.batch, got another index; fix it",
+            "depth: must take the batch of a tile.batch, got another index; take its result",
         ),
         (
             "#0, %group_depth#1)",
             "#1, %group_depth#1)",
-            "depth: must take the part of a tile.group_depth, got another; fix it",
+            "depth: must take the part of a tile.group_depth, got another; take its result",
         ),
         (
             "most = 5 : i64",

@@ -37,14 +37,15 @@ def kernel():
             (
                 "extent = 288",
                 f"extent = {extent}",
-                f"tile.scaled_mma: scales: extent must be K, 288, got {extent}; fix it",
+                f"tile.scaled_mma: scales: extent must be K, 288, got {extent}; say K",
             )
             for extent in (160, 256, 320, 576)
         ),
         (
             "%b_scales_tile_4, %j, %k)",
             "%b_scales_tile_4, %i, %k)",
-            "tile.scaled_mma: scales: j must be the N place of its tile, got another index; fix it",
+            "tile.scaled_mma: scales: j must be the N place of its tile, "
+            "got another index; take the store's",
         ),
         (
             "%b_scales_tile_4, %j, %k)",

@@ -19,7 +19,7 @@ from tilewright.dialects.errors import CompileError
         (
             '"tile.batch"(%i)',
             '"tile.batch"(%j)',
-            "tiles: must store to the M place of its tile, got another index; fix it",
+            "tiles: must store to the M place of its tile, got another index; store there",
         ),
     ],
 )

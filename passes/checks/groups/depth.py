@@ -64,17 +64,19 @@ def check_depth(kernel: KernelOp) -> None:
 def _check_offsets(kernel: KernelOp, op: GroupDepthOp, first: GroupDepthOp) -> None:
     batch: Any = None if isinstance(op.group.owner, ir.Block) else op.group.owner.opview
     if not isinstance(batch, BatchOp) or op.group != batch.batch:
-        raise refused(op, "depth: must take the batch of a tile.batch, got another index; fix it")
+        raise refused(
+            op, "depth: must take the batch of a tile.batch, got another index; take its result"
+        )
     arguments = list(kernel.body.blocks[0].arguments)
     groups, depth = outputs_of(kernel)[0].type.shape[0], extent_of(arguments[0].type, 1)
     got = op.offsets.type.shape[0], op.extent.value
     if op.offsets not in arguments[2:-1] or got != (groups, depth):
         rule = f"depth: must cut the {depth} along K into {groups} groups by offsets of the kernel"
-        raise refused(op, f"{rule}, got {got[1]} into {got[0]}; fix it")
+        raise refused(op, f"{rule}, got {got[1]} into {got[0]}; take the argument that has them")
     order = batch.order if isinstance(batch, OrderedBatchOp) else None
     if order is not None and (order not in arguments[2:-1] or order.type.shape[0] != groups):
         rule = f"depth: must take {groups} groups in an order that the kernel takes"
-        raise refused(op, f"{rule}, got {order.type}; fix it")
+        raise refused(op, f"{rule}, got {order.type}; take the argument that has it")
     if op.offsets != first.offsets:
         raise refused(op, "depth: all agents must cut K alike, got another way; give them one")
 
@@ -88,10 +90,14 @@ def _check_columns(kernel: KernelOp, op: GroupColumnsOp) -> None:
     """The part that is taken is that of the tile's group."""
     depth, whole = _depth_of(op.first), op.whole
     if depth is None or op.first != depth.first or op.count != depth.count:
-        raise refused(op, "depth: must take the part of a tile.group_depth, got another; fix it")
+        raise refused(
+            op, "depth: must take the part of a tile.group_depth, got another; take its result"
+        )
     view = whole if isinstance(whole.type, ir.MemRefType) else map_definition(op.part).view
     if argument_of(view) not in list(kernel.body.blocks[0].arguments)[:2]:
-        raise refused(op, f"depth: must take a part of a or b, got {whole.type}; fix it")
+        raise refused(
+            op, f"depth: must take a part of a or b, got {whole.type}; take the view of one of them"
+        )
 
 
 def _extent_of(kernel: KernelOp, op: GroupStepsOp) -> int:
@@ -100,10 +106,14 @@ def _extent_of(kernel: KernelOp, op: GroupStepsOp) -> int:
     if of_any and not walk(kernel, GroupDepthOp):
         if is_said_depth(kernel, op.count):
             return DEPTH_MOST
-        raise refused(op, "depth: must count the K of a or b, got another size; fix it")
+        raise refused(
+            op, "depth: must count the K of a or b, got another size; take the dim of one of them"
+        )
     depth = _depth_of(op.count)
     if depth is None or op.count != depth.count:
-        raise refused(op, "depth: must count the part of a tile.group_depth, got another; fix it")
+        raise refused(
+            op, "depth: must count the part of a tile.group_depth, got another; take its result"
+        )
     return DEPTH_MOST if of_any else depth.extent.value
 
 
@@ -130,7 +140,9 @@ def _check_parts(kernel: KernelOp, limits: list[GroupStepsOp]) -> None:
             rule = "depth: parts of K are counted where a launch says K, of one product"
             raise refused(op, f"{rule}, got another; multiply the rank by a number")
         if isinstance(op.rank.owner, ir.Block) or not isinstance(op.rank.owner.opview, SplitRankOp):
-            raise refused(op, "depth: must begin by a tile.split_rank, got another index; fix it")
+            raise refused(
+                op, "depth: must begin by a tile.split_rank, got another index; take its result"
+            )
         if steps is None or steps.less.value or steps.least.value < taken:
             rule = f"depth: parts must be apart by the {taken} steps or more that loops take"
             got = "no tile.group_steps" if steps is None else f"{steps.least.value} at least"

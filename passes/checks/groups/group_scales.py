@@ -37,16 +37,19 @@ def check_group_scales(kernel: KernelOp, op: GroupScalesOp, group: GroupOp) -> N
     arguments = list(kernel.body.blocks[0].arguments)
     if view != arguments[2] or _names(kernel)[2] != "a_scales":
         rule = "groups: must take scales of a_scales, or of its tensor map"
-        raise refused(op, f"{rule}, got {op.whole.type}; fix it")
+        raise refused(op, f"{rule}, got {op.whole.type}; take them")
     lines = BY_ATOMS if ir.MemRefType(view.type).rank == 5 else BY_ROWS
     wanted = BY_COLUMNS if blockwise else lines
     _check_atoms(op, ir.MemRefType(view.type), group)
     if op.form.value != wanted:
         rule = f"groups: lines of {view.type} must be '{wanted}'"
-        raise refused(op, f"{rule}, got '{op.form.value}'; fix it")
+        raise refused(op, f"{rule}, got '{op.form.value}'; say that")
     first = _first_of(op, group, wanted)
     if first is None or op.first != first or op.count != group.count:
-        raise refused(op, "groups: must take the scales of a tile.group, got others; fix it")
+        raise refused(
+            op,
+            "groups: must take the scales of a tile.group, got others; take its results",
+        )
 
 
 def _check_atoms(op: GroupScalesOp, view: ir.MemRefType, group: GroupOp) -> None:

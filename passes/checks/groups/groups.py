@@ -55,7 +55,7 @@ def _check_group(kernel: KernelOp, op: GroupOp, first: GroupOp) -> None:
     form = linear_form(op.i)
     if form is None or not form.is_just(op.i) or place_of(op.i) != axis or _is_row(op.i):
         rule = f"groups: must take the {'MN'[axis]} place of a tile"
-        raise refused(op, f"{rule}, got another index; fix it")
+        raise refused(op, f"{rule}, got another index; take what tile.cta_tile gives")
     reach = places_of(op)  # of places that are counted when the kernel runs, or by its launch
     if not _is_counted(op.i) and form == known_part(kernel, form):
         reach = (span(kernel, form) or (0, 0))[1] + 1
@@ -71,7 +71,7 @@ def _check_group(kernel: KernelOp, op: GroupOp, first: GroupOp) -> None:
     rows = extent_of(c, 0)
     if op.offsets not in arguments[2:-1] or op.extent.value != rows:
         rule = f"groups: must cut the {rows} rows of c by offsets that the kernel takes"
-        raise refused(op, f"{rule}, got {op.extent.value}; fix it")
+        raise refused(op, f"{rule}, got {op.extent.value}; say how many rows c has")
     _check_cut(op, first)
 
 
@@ -102,7 +102,10 @@ def _check_rows(kernel: KernelOp, op: GroupRowsOp) -> None:
         check_group_scales(kernel, op, group)
         return
     if group is None or op.first != group.first or op.count != group.count:
-        raise refused(op, "groups: must take the rows of a tile.group, got others; fix it")
+        raise refused(
+            op,
+            "groups: must take the rows of a tile.group, got others; take its results",
+        )
     whole: Any = op.whole
     by_map = isinstance(whole.type, TensorMapType)
     view = whole.owner.opview.view if by_map and _is_map(whole) else whole
@@ -111,17 +114,19 @@ def _check_rows(kernel: KernelOp, op: GroupRowsOp) -> None:
         _check_gathered(kernel, op, view, group.extent.value)
     elif view not in arguments or extent_of(view.type, 0) != group.extent.value:
         rule = f"groups: must take rows of a view of {group.extent.value}, or of its tensor map"
-        raise refused(op, f"{rule}, got {whole.type}; fix it")
+        raise refused(op, f"{rule}, got {whole.type}; take them of such a view")
 
 
 def _check_gathered(kernel: KernelOp, op: GatheredRowsOp, view: ir.Value, extent: int) -> None:
     """They are rows of a, as many numbers of which the kernel takes as c has rows."""
     a, *arguments = kernel.body.blocks[0].arguments
     if view != a:
-        raise refused(op, f"groups: must gather rows of a, got those of {view.type}; fix it")
+        raise refused(
+            op, f"groups: must gather rows of a, got those of {view.type}; take the view of a"
+        )
     if op.rows not in arguments[1:-1] or extent_of(op.rows.type, 0) != extent:
         rule = f"groups: must gather by {extent} numbers that the kernel takes"
-        raise refused(op, f"{rule}, got {op.rows.type}; fix it")
+        raise refused(op, f"{rule}, got {op.rows.type}; take the argument that has them")
 
 
 def _is_map(value: ir.Value) -> bool:
@@ -132,7 +137,10 @@ def _check_matrix(kernel: KernelOp, op: MatrixOp) -> None:
     """The matrix that is taken is that of the tile's group."""
     group, stack = _group(op.batch), op.stack
     if group is None or op.batch != group.group:
-        raise refused(op, "groups: must take the group of a tile.group, got another index; fix it")
+        raise refused(
+            op,
+            "groups: must take the group of a tile.group, got another index; take its first result",
+        )
     by_map = isinstance(stack.type, TensorMapType)
     if not (_is_map(stack) if by_map else stack in list(kernel.body.blocks[0].arguments)):
         rule = "stack must be an argument of the kernel or its tensor map"
@@ -140,4 +148,8 @@ def _check_matrix(kernel: KernelOp, op: MatrixOp) -> None:
     count = stack.type.dims[-1] if by_map else ir.MemRefType(stack.type).shape[0]
     groups = group.offsets.type.shape[0]
     if count != groups:
-        raise refused(op, f"groups: the stack must have {groups} matrices, got {count}; fix it")
+        raise refused(
+            op,
+            f"groups: the stack must have {groups} matrices, "
+            f"got {count}; give b one for each group",
+        )

@@ -44,7 +44,11 @@ def check_batch(kernel: KernelOp, op: BatchOp, first: BatchOp) -> None:
     tiles, count, size = op.tiles.value, op.count.value, integers_of(kernel.cluster)[0]
     form = linear_form(op.i)
     if form is None or not form.is_just(op.i) or place_of(op.i) != 0 or _is_row(op.i):
-        raise refused(op, "stacks: must take the M place of a tile, got another index; fix it")
+        raise refused(
+            op,
+            "stacks: must take the M place of a tile, "
+            "got another index; take what tile.cta_tile gives",
+        )
     counted = form != known_part(kernel, form)  # a launch says how many tiles there are
     reach = DYNAMIC if counted else (span(kernel, form) or (0, 0))[1] + 1
     known = tiles != DYNAMIC
@@ -72,16 +76,28 @@ def check_matrix(kernel: KernelOp, op: MatrixOp) -> None:
     """The part of a stack that is taken is that of the tile's matrix."""
     batch = None if isinstance(op.batch.owner, ir.Block) else op.batch.owner.opview
     if not isinstance(batch, BatchOp) or op.batch != batch.batch:
-        raise refused(op, "stacks: must take the batch of a tile.batch, got another index; fix it")
+        raise refused(
+            op, "stacks: must take the batch of a tile.batch, got another index; take its result"
+        )
     arguments = list(kernel.body.blocks[0].arguments)
     stack: Any = op.stack
     is_map = isinstance(stack.type, TensorMapType)
     if is_map and not isinstance(stack.owner.opview, TensorMapOp):
-        raise refused(op, "stacks: must take a matrix of a tensor map's own, got another; fix it")
+        raise refused(
+            op,
+            "stacks: must take a matrix of a tensor map's own, "
+            "got another; take the map that the kernel makes of its stack",
+        )
     if not is_map and stack not in arguments:
-        raise refused(op, "stacks: must take a matrix of a view of the kernel, got another; fix it")
+        raise refused(
+            op,
+            "stacks: must take a matrix of a view of the kernel, "
+            "got another; take an argument of the kernel",
+        )
     count = stack.type.dims[-1] if is_map else extent_of(stack.type, 0)
     if count != batch.count.value:
         raise refused(
-            op, f"stacks: the stack must have {batch.count.value} matrices, got {count}; fix it"
+            op,
+            f"stacks: the stack must have {batch.count.value} matrices, "
+            f"got {count}; give it as many",
         )

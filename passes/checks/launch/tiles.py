@@ -27,7 +27,11 @@ def check_tiles(kernel: KernelOp, places: list[CtaTileOp], loops: list[Any]) -> 
     check_bounds(kernel, has_dynamic_rows(kernel))
     _check_counted(kernel, grid)
     if grid[2] != cluster[2] and (loops or cluster[2] > 1):
-        raise refused(kernel, f"tiles: must be one cluster deep, got {grid} of {cluster}; fix it")
+        raise refused(
+            kernel,
+            "tiles: must be one cluster deep, "
+            f"got {grid} of {cluster}; give the grid the depth of a cluster",
+        )
     if len(places) + bool(loops) != 1:
         raise refused(
             kernel,
@@ -46,7 +50,9 @@ def _check_counted(kernel: KernelOp, tiles: list[int]) -> None:
     if not has_dynamic_size(kernel):
         c = list(kernel.body.blocks[0].arguments)[-1].type
         rule = "tiles: a launch says the grid of a dynamic M or batch"
-        raise refused(kernel, f"{rule}, got c of {c}; fix it")
+        raise refused(
+            kernel, f"{rule}, got c of {c}; give it a dynamic size, or the grid a number of tiles"
+        )
     if tiles.index(DYNAMIC) != counted_axis(kernel):
         axes = ("N", "M") if counted_axis(kernel) == 0 else ("M", "N")
         what = "matrices" if has_dynamic_stack(kernel) else "rows"

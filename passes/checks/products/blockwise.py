@@ -38,7 +38,7 @@ def check_blockwise_mma(kernel: KernelOp, op: Any, target: Target) -> None:
         if form is None or not form.is_just(index) or place_of(index) != axis:
             where = "MN"[axis]
             rule = f"scales: {name} must be the {where} place of its tile, got another index"
-            raise refused(op, f"{rule}; fix it")
+            raise refused(op, f"{rule}; take the store's")
 
 
 def check_steps(kernel: KernelOp) -> None:

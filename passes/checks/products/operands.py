@@ -81,12 +81,18 @@ def _check_outputs(kernel: KernelOp, count: int) -> None:
     if SCALES_OF_C in arg_names(kernel):
         scales = others.pop()
         if scales_stack(ir.MemRefType(scales.type)) is None:
-            raise refused(kernel, f"views: c_scales must be atoms, got {scales.type}; fix it")
+            raise refused(
+                kernel,
+                "views: c_scales must be atoms, "
+                f"got {scales.type}; give the argument the type of atoms",
+            )
     for number, other in enumerate(others, 1):
         wanted, got = (list(ir.MemRefType(each.type).shape)[:-1] for each in (c, other))
         if got != wanted:
             raise refused(
-                kernel, f"views: c{number} must have the rows of c, {wanted}, got {got}; fix it"
+                kernel,
+                f"views: c{number} must have the rows of c, {wanted}, "
+                f"got {got}; give it as many rows",
             )
 
 

@@ -108,12 +108,15 @@ def check_scaled_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     columns = ir.MemRefType(kernel.body.blocks[0].arguments[0].type).shape[-1]
     k = columns * 2 if mma.packed else columns
     if op.extent.value != k:
-        raise refused(op, f"scales: extent must be K, {k}, got {op.extent.value}; fix it")
+        raise refused(op, f"scales: extent must be K, {k}, got {op.extent.value}; say K")
     for value, tile in ((op.a_type.value, op.a.type), (op.b_type.value, op.b.type)):
         _check_elements(op, value, tile, mma.packed)
     form = linear_form(op.j)
     if form is None or not form.is_just(op.j) or place_of(op.j) != 1:
-        raise refused(op, "scales: j must be the N place of its tile, got another index; fix it")
+        raise refused(
+            op,
+            "scales: j must be the N place of its tile, got another index; take the store's",
+        )
 
 
 def _check_elements(op: Any, dtype: str, tile: SmemType, packed: bool) -> None:
@@ -121,7 +124,7 @@ def _check_elements(op: Any, dtype: str, tile: SmemType, packed: bool) -> None:
     wanted, layout = DTYPES["u8" if packed else dtype].mlir, tile.layout
     if str(tile.element) != wanted:
         rule = f"shapes: a tile of {dtype} must hold {wanted}"
-        raise refused(op, f"{rule}, got {tile.element}; fix it")
+        raise refused(op, f"{rule}, got {tile.element}; give the tile that type")
     narrow = DTYPES[dtype].bits < 8
     if narrow and (layout.major != "k" or (not packed and layout.swizzle != "128B")):
         got = f"{layout.major!r} and {layout.swizzle!r}"

@@ -38,7 +38,10 @@ def check_weight_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     _check_views(kernel, op, depth)
     form = linear_form(op.j)
     if form is None or not form.is_just(op.j) or place_of(op.j) != (0 if turned else 1):
-        raise refused(op, "weights: j must be the N place of its tile, got another index; fix it")
+        raise refused(
+            op,
+            "weights: j must be the N place of its tile, got another index; take the store's",
+        )
 
 
 def _check_mma(op: Any, turned: bool, depth: int, target: Target) -> None:
@@ -58,7 +61,7 @@ def _check_tiles(op: Any, target: Target) -> None:
     if str(wide.element) not in known or str(op.acc.type.element) != "f32":
         got = f"{wide.element} and sums in {op.acc.type.element}"
         rule = f"weights: {name} must hold bf16 or f16, summed in f32"
-        raise refused(op, f"{rule}, got {got}; fix it")
+        raise refused(op, f"{rule}, got {got}; give it one of those types")
     rows = target.mma_rows(m)
     fits = rows is not None and n % target.mma_n_step(rows, n) == 0 and n <= target.mma.n_max
     if not fits or target.mma_warpgroups(m, n) is None or m > target.box_max:
@@ -82,7 +85,7 @@ def _check_views(kernel: KernelOp, op: Any, depth: int) -> None:
         if argument_of(view) != arguments[number] or list(type_.shape) != wanted or not dense:
             shown = "x".join(map(str, wanted))
             rule = f"weights: {name} must be those of b, {shown}, one row after the other"
-            raise refused(op, f"{rule}, got {type_}; fix it")
+            raise refused(op, f"{rule}, got {type_}; give the argument that type")
         dtype = stored_dtype(str(type_.element_type))
         known = ("u8",) if name == ZEROS else WEIGHT_SCALES
         if dtype is None or dtype.name not in known:

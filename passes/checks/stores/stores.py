@@ -96,7 +96,11 @@ def _check_matrix(kernel: KernelOp, op: Any, stored: ir.MemRefType, target: Targ
     grouped = op.operation.name in GROUPED
     columns = getattr(op, "columns", None)
     if (columns.value if columns else stored.shape[1]) != shape[1]:
-        raise refused(op, f"views: must store the {shape[1]} columns of c, got others; fix it")
+        raise refused(
+            op,
+            f"views: must store the {shape[1]} columns of c, "
+            "got others; store to a view of all of them",
+        )
     if grouped and walk(kernel, GroupOp):
         raise refused(op, "views: rows in groups reduce no neighbours, got one; drop it")
     if grouped and target.threads_multiply:
@@ -151,7 +155,8 @@ def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: 
     if not form.is_just(index) or place_of(index) != axis:
         raise refused(
             op,
-            f"tiles: must store to the {'MN'[axis]} place of its tile, got another index; fix it",
+            f"tiles: must store to the {'MN'[axis]} place of its tile, "
+            "got another index; store there",
         )
     count = (span(kernel, form) or (0, 0))[1] + 1
     if form != known_part(kernel, form):

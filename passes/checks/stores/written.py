@@ -84,7 +84,7 @@ def _check_store(op: TmaStoreOp) -> None:
     for axis, index in zip("MN", (op.i, op.j), strict=True):
         if place_of(index) != "MN".index(axis):
             rule = f"tiles: must store to the {axis} place of its tile"
-            raise refused(op, f"{rule}, got another index; fix it")
+            raise refused(op, f"{rule}, got another index; store there")
 
 
 def _check_all_taken(read: Any, values: ir.Value) -> None:
@@ -132,7 +132,7 @@ def _check_place(kernel: KernelOp, op: Taker) -> None:
         return
     if wanted != got:
         rule = f"written: value {first} lies {wanted} behind the thread's first"
-        raise refused(op, f"{rule}, got {got}; fix it")
+        raise refused(op, f"{rule}, got {got}; say where it lies")
 
 
 def _maker(values: ir.Value) -> Any:

@@ -166,19 +166,19 @@ EDITS = {
     "all scales of 128": (BLOCKWISE, TAKEN, "%adds, %group_scales", "%adds, %a_scales"),
     "rows for atoms": (
         SCALED,
-        "groups: must take the scales of a tile.group, got others; fix it",
+        "groups: must take the scales of a tile.group, got others; take its results",
         "(%a_scales, %group_atoms",
         "(%a_scales, %group#2",
     ),
     "other offsets": (
         SCALED,
-        "groups: must take the scales of a tile.group, got others; fix it",
+        "groups: must take the scales of a tile.group, got others; take its results",
         "{extent = 300 : i64} :",
         "{extent = 299 : i64} :",
     ),
     "another form": (
         BLOCKWISE,
-        "groups: lines of memref<3x203xf32, 1> must be 'columns', got 'rows'; fix it",
+        "groups: lines of memref<3x203xf32, 1> must be 'columns', got 'rows'; say that",
         'form = "columns"',
         'form = "rows"',
     ),
