@@ -9,6 +9,7 @@ Where it is loaded nothing is compiled, and the compiler need not be installed
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ from .symbols import numbered
 
 NAME = re.compile(r"[\w.-]+")
 MATMUL: Any = torch.ops.tilewright.matmul.default
+POSITIONAL = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
 ONE, SEVERAL = run_kernel._opoverload, run_kernel_of_several._opoverload
 
 
@@ -62,6 +64,7 @@ def export(
     tuple of inputs, and for what torch cannot export. The folder appears whole or not at all.
     """
     _check(model, inputs)
+    inputs = _told_apart(inputs)
     path = Path(path)
     if path.exists():
         raise CompileError(f"export: {path} must not be there yet, got one; name a new folder")
@@ -73,7 +76,7 @@ def export(
             (folder / KERNELS).mkdir()
             module = _taken_apart(model, inputs, dynamic_shapes)
             kernels = _with_kernels(module, settings)
-            program = _exported(module, inputs, dynamic_shapes)
+            program = _exported(module, inputs, _one_by_one(model, inputs, dynamic_shapes))
             for key, kernel in kernels.items():
                 write_again(folder / KERNELS / f"{key}.zip", kernel.bundle)
             torch.export.save(program, folder / PROGRAM)
@@ -92,6 +95,19 @@ def _check(model: Any, inputs: Any) -> None:
             raise CompileError(f"export: {name} must be {what}, got {got}; wrap it in one")
 
 
+def _told_apart(inputs: Sequence[Any]) -> Sequence[Any]:
+    """The inputs with a tensor of its own for each, since torch.export takes those that are one
+    tensor for one input, and its program leaves out the others."""
+    seen: set[int] = set()
+
+    def own(each: torch.Tensor) -> torch.Tensor:
+        known = id(each) in seen
+        seen.add(id(each))
+        return each.detach() if known else each
+
+    return torch.utils._pytree.tree_map_only(torch.Tensor, own, inputs)  # type: ignore[no-any-return]
+
+
 def _device(model: torch.nn.Module, inputs: Sequence[Any]) -> torch.device:
     """Where the model runs."""
     leaves = torch.utils._pytree.tree_leaves([list(model.parameters()), list(inputs)])
@@ -106,6 +122,20 @@ def _exported(
 ) -> torch.export.ExportedProgram:
     with _in_one_message(), torch.no_grad():
         return torch.export.export(module, tuple(inputs), dynamic_shapes=dynamic_shapes)
+
+
+def _one_by_one(model: torch.nn.Module, inputs: Sequence[Any], dynamic_shapes: Any) -> Any:
+    """The sizes as the module that torch made takes them: what `*args` were is an argument each."""
+    parameters = inspect.signature(model.forward).parameters.values()
+    several = next((each for each in parameters if each.kind is each.VAR_POSITIONAL), None)
+    if several is None or not isinstance(dynamic_shapes, dict | tuple | list):
+        return dynamic_shapes
+    names = [each.name for each in parameters if each.kind in POSITIONAL][: len(inputs)]
+    of_all = dynamic_shapes
+    if isinstance(of_all, dict):
+        of_all = [of_all.get(name) for name in (*names, several.name)]
+    first, rest = of_all[: len(names)], len(inputs) - len(names)
+    return (*first, *((rest and of_all[-1]) or [None] * rest))
 
 
 @contextmanager

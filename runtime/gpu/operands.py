@@ -41,6 +41,13 @@ def recognizer(values: Sequence[Any]) -> Recognizer:
         return lambda *given: [_form(value) for value in given] == known
 
 
+def any_of(recognizers: Sequence[Recognizer]) -> Recognizer:
+    """Tells whether one of these does, which are asked in their order."""
+    if len(recognizers) == 1:
+        return recognizers[0]
+    return lambda *values: any(each(*values) for each in recognizers)
+
+
 def maker(
     declared: Sequence[Mapping[str, Any]], values: Sequence[Any], index: int
 ) -> Callable[[], Any] | None:

@@ -2,7 +2,8 @@
 
 call      `again` compares each torch tensor's shape, strides, dtype, GPU and address with the last;
           workspaces of the stream are looked up where the kernel needs some
-new       checked against the manifest; tensor maps and parameters are made, and kept by address
+new       checked against the manifest where their form is new; tensor maps are made for addresses
+          that are new, and parameters for a new set of them, and both are kept
 first     per stream: the launch configuration with its attributes
 captured  the same without dependent launch, unless kernels of ours are in front (`captures.py`)
 call      cuLaunchKernelEx
@@ -15,7 +16,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..again import NOTHING, Again, Known, extension
 from ..bundles.bundle import Bundle
@@ -27,7 +28,7 @@ from ..operands.tensors import required_alignments
 from .architecture import capability_of, runs_on, target_of, translates
 from .gpu import Gpu
 from .launch_config import describe, launch_config, waits_by_itself
-from .operands import counter, maker, nothing, pointer_of, recognizer
+from .operands import Recognizer, any_of, counter, maker, nothing, pointer_of, recognizer
 from .tensor_map import encode_arguments
 
 PORTABLE_CLUSTER = 8
@@ -35,6 +36,7 @@ PORTABLE_CLUSTER = 8
 # another one and the stream is the default one; seen with driver 580 on two H200.
 NOT_CURRENT = (201, 400)
 ARGUMENTS_KEPT = 4096  # sets of addresses; a tensor map has 128 bytes
+FORMS_KEPT = 4  # of tensors, as of a weight with gradients and without
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,13 @@ class Arguments:
     values: tuple[Any, ...]
 
 
+class Form(NamedTuple):
+    """How tensors of a call are recognized: all of them, and without the last one."""
+
+    all: Recognizer
+    inputs: Recognizer
+
+
 class CudaProgram:
     """A loaded kernel of one GPU. Raises DeviceError when the bundle was made for another one."""
 
@@ -70,10 +79,11 @@ class CudaProgram:
         self._function = self._load(bundle)
         self._alignments = required_alignments(self.manifest)
         self._needs = workspaces(self.manifest)
-        self._recognizes = nothing
+        self._forms: tuple[Form, ...] = ()
         self.again: Any = NOTHING
         self._launches: dict[tuple[Any, ...], Known] = {}
         self._arguments: dict[tuple[int, ...], Arguments] = {}
+        self._values: dict[tuple[int, int], Any] = {}  # by the parameter and an address
         self._raw_stream: Callable[[int], int] | None = None
         self._torch_captures: Callable[[], bool] | None = None
         self._configs: dict[int | None, Any] = {}
@@ -117,24 +127,32 @@ class CudaProgram:
         if self._raw_stream is None:
             self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
             self._torch_captures = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)
-            self._recognizes = nothing  # so that `again` is made with it
+            self._forms = ()  # so that `again` is made with it
         return torch.cuda.current_stream(self.gpu.index).cuda_stream
 
     def _find(self, values: Sequence[Any], stream: int) -> Known:
         """The launch that is kept for these arrays, or a new one."""
-        pairs = zip(self.manifest["tensors"], values, strict=True)
-        pointers = tuple(pointer_of(*pair, self._index, stream) for pair in pairs)
-        if not self._recognizes(*values):
-            self._recognizes = recognizer(values)
-            self.again = self._again_for(values)
+        if any(form.all(*values) for form in self._forms):
+            pointers = tuple(each.data_ptr() for each in values)
+        else:
+            pairs = zip(self.manifest["tensors"], values, strict=True)
+            pointers = tuple(pointer_of(*pair, self._index, stream) for pair in pairs)
+            self._learn(values)
         if self._needs:
             pointers += self._workspaces(stream)
         return self._launches.get((*pointers, stream)) or self._keep(pointers, stream)
 
+    def _learn(self, values: Sequence[Any]) -> None:
+        """Let `again` know tensors of this form, beside the latest others."""
+        form = Form(recognizer(values), recognizer(values[:-1]))
+        if form.all is nothing:
+            self._forms, self.again = (), NOTHING
+        else:
+            self._forms = form, *self._forms[: FORMS_KEPT - 1]
+            self.again = self._again_for(values)
+
     def _again_for(self, values: Sequence[Any]) -> Any:
-        """Launches on tensors of this form, in C where that can be."""
-        if self._recognizes is nothing:
-            return NOTHING
+        """Launches on tensors of the forms that are known, in C where that can be."""
         make = maker(self.manifest["tensors"], values, self._index)
         again: Any
         captures: Any
@@ -149,8 +167,8 @@ class CudaProgram:
         return again(
             launches=self._launches,
             failed=self._launch_again,
-            recognizes=self._recognizes,
-            recognizes_inputs=make and recognizer(values[:-1]),
+            recognizes=any_of([form.all for form in self._forms]),
+            recognizes_inputs=make and any_of([form.inputs for form in self._forms]),
             make=make,
             captures=captures,
             stream_of=self._raw_stream,
@@ -193,8 +211,8 @@ class CudaProgram:
             _check_alignment(name, address, self._alignments[name])
         check_apart(self.manifest, addresses)
         with self.gpu.driver.entered(self.where, self.gpu.context):
-            told = self.manifest["parameters"]
-            values = tuple(self._value(each, addresses, own) for each in told)
+            told = enumerate(self.manifest["parameters"])
+            values = tuple(self._value(*each, addresses, own) for each in told)
         table = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         if len(self._arguments) >= ARGUMENTS_KEPT:
             self._arguments.clear()
@@ -207,13 +225,25 @@ class CudaProgram:
         return self.gpu.workspaces.find(self.where, self._needs, stream)
 
     def _value(
-        self, declared: Mapping[str, Any], addresses: Mapping[str, int], own: Iterator[int]
+        self,
+        position: int,
+        declared: Mapping[str, Any],
+        addresses: Mapping[str, int],
+        own: Iterator[int],
     ) -> Any:
+        """A parameter; the one of a tensor is kept by the address, which many sets may share."""
         if declared["kind"] == "size":
             return ctypes.c_uint32(declared["value"])
         if declared["kind"] == "workspace":
             return ctypes.c_uint64(next(own))
-        address = addresses[declared["tensor"]]
+        key = position, addresses[declared["tensor"]]
+        if key not in self._values:
+            if len(self._values) >= ARGUMENTS_KEPT:
+                self._values.clear()
+            self._values[key] = self._of_address(declared, key[1])
+        return self._values[key]
+
+    def _of_address(self, declared: Mapping[str, Any], address: int) -> Any:
         if declared["kind"] == "pointer":
             return ctypes.c_uint64(address)
         driver = self.gpu.driver

@@ -116,6 +116,48 @@ def test_a_program_with_sizes_of_a_call_has_kernels_for_any_number_of_rows(of_an
         assert_rows(model(x), layer, x)
 
 
+class Sums(nn.Module):
+    """Of any number of inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 40).bfloat16()
+
+    def forward(self, x, *others):
+        return sum((self.layer(each) for each in others), self.layer(x))
+
+
+ROWS = {0: torch.export.Dim("rows")}
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [(ROWS, (ROWS, ROWS)), {"x": ROWS, "others": (ROWS, ROWS)}, None],
+    ids=["tuple", "names", "none"],
+)
+def test_sizes_of_any_number_of_inputs_are_given_as_torch_takes_them(sizes, tmp_path, rows):
+    """One tensor for all examples: torch.export's own program would read its last one alone."""
+    torch.manual_seed(6)
+    model, x = Sums().requires_grad_(False), torch.randn(9, 64).bfloat16()
+    tilewright.torch.export(model, (x, x, x), tmp_path / "sums", dynamic_shapes=sizes)
+    assert rows and all(row.taken for row in rows)
+    loaded = tilewright.torch.load(tmp_path / "sums")
+    for given in [x] if sizes is None else [x, torch.randn(5, 64).bfloat16()]:
+        wanted = copy.deepcopy(model).double()(
+            *(each.double() for each in (given, -given, given / 2))
+        )
+        torch.testing.assert_close(
+            loaded(given, -given, given / 2).double(), wanted, rtol=2e-2, atol=4e-2
+        )
+
+
+def test_sizes_of_one_input_alone(tmp_path):
+    torch.manual_seed(6)
+    model, x = Sums().requires_grad_(False), torch.randn(9, 64).bfloat16()
+    tilewright.torch.export(model, (x,), tmp_path / "one", dynamic_shapes=(ROWS,))
+    assert_rows(tilewright.torch.load(tmp_path / "one")(x[:4]), model, x[:4])
+
+
 def assert_rows(made, layer, x):
     wanted = copy.deepcopy(layer).double()(x.double())
     torch.testing.assert_close(made.double(), wanted, rtol=2e-2, atol=2e-2)

@@ -18,6 +18,12 @@ LAUNCHES = [
         ("test/runtime/cuda",),
     ),
     Fault(
+        "program: a parameter at the address of an earlier tensor takes that one's tensor map",
+        "        key = position, addresses[declared[\"tensor\"]]\n",
+        "        key = 0, addresses[declared[\"tensor\"]]\n",
+        ("test/runtime/cuda",),
+    ),
+    Fault(
         "captures: one of several launches in front may be another's",
         "            if not nodes or any(self._function",
         "            if not nodes or all(self._function",

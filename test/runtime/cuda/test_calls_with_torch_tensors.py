@@ -7,6 +7,7 @@ import pytest
 from tilewright.runtime import Kernel, LaunchError, element_types
 from tilewright.runtime.gpu import CudaDevice
 from tilewright.runtime.gpu.driver import Driver
+from tilewright.runtime.gpu.program import FORMS_KEPT
 
 
 @pytest.fixture
@@ -50,6 +51,31 @@ def test_torch_tensors_that_are_as_before_are_not_checked_again(
     tables = [arguments[2] for arguments in b200.arguments("cuLaunchKernelEx")]
     assert [tables.index(table) for table in tables] == [0, 1, 1, 1, 0]
     assert len(b200.encoded) == 2
+
+
+def test_tensors_of_a_few_forms_that_take_turns_are_not_checked_again(
+    b200, manifest, called, monkeypatch
+):
+    """As a weight does with gradients and without, in training and in evaluation."""
+    forms = [type(f"Form{number}", (FakeTensor,), {}) for number in range(FORMS_KEPT)]
+    calls = []
+    for form in forms:
+        _, *others = fake_tensors(manifest)
+        calls.append([form(manifest["tensors"][0], 1), *others])
+        called(calls[-1])
+    monkeypatch.setattr("tilewright.runtime.gpu.program.pointer_of", None)
+    for tensors in (*calls, *reversed(calls)):
+        called(tensors)
+    assert len(b200.arguments("cuLaunchKernelEx")) == 3 * FORMS_KEPT
+    assert len(b200.encoded) == 1
+
+
+def test_a_form_beyond_those_that_are_kept_is_checked_and_runs(b200, manifest, called):
+    for number in (*range(FORMS_KEPT + 1), 0):
+        _, *others = fake_tensors(manifest)
+        form = type(f"Form{number}", (FakeTensor,), {})
+        called([form(manifest["tensors"][0], 1), *others])
+    assert len(b200.arguments("cuLaunchKernelEx")) == FORMS_KEPT + 2
 
 
 @pytest.mark.parametrize("changed", range(3))

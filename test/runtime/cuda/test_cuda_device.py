@@ -1,5 +1,6 @@
 """The cuda device on a driver that records: what is kept, what is checked, what is refused."""
 
+import ctypes
 from types import SimpleNamespace
 
 import pytest
@@ -41,6 +42,29 @@ def test_another_address_gets_its_own_tensor_map(b200, bundle, arrays, gpu_array
     assert [each["address"] for each in b200.encoded] == [arrays["a"].address, other.address]
     tables = [arguments[2] for arguments in b200.arguments("cuLaunchKernelEx")]
     assert tables[0] == tables[2] != tables[1]
+
+
+def test_sets_of_addresses_share_the_tensor_maps_of_those_that_they_share(
+    b200, bundle, arrays, gpu_array
+):
+    """As torch hands out the memory of activations: many sets of a few addresses."""
+    program = CudaDevice(driver=Driver(b200)).open(bundle, 0)
+    other_a, other_b = gpu_array((6, 16), (16, 1)), gpu_array((4, 16), (1, 4))
+    sets = [[a, b, arrays["c"]] for a in (arrays["a"], other_a) for b in (arrays["b"], other_b)]
+    for values in (*sets, *sets):
+        program.enqueue(values, stream=5)
+    assert [each["address"] for each in b200.encoded] == [arrays["a"].address, other_a.address]
+    tables = [arguments[2] for arguments in b200.arguments("cuLaunchKernelEx")]
+    assert len(set(tables)) == 4 and tables[:4] == tables[4:]
+
+
+def test_operands_at_one_address_have_parameters_of_their_own(b200, bundle, arrays, gpu_array):
+    """As both sides of x · xᵀ: one is a tensor map here, and the other a pointer."""
+    program = CudaDevice(driver=Driver(b200)).open(bundle, 0)
+    alike = gpu_array((4, 16), (1, 4), address=arrays["a"].address)
+    program.enqueue([arrays["a"], alike, arrays["c"]], stream=5)
+    (kept,) = program._arguments.values()
+    assert [ctypes.sizeof(each) for each in kept.values] == [128, 8, 8]
 
 
 def test_each_stream_has_its_own_configuration(b200, bundle, arrays):
