@@ -19,8 +19,8 @@ LAUNCHES = [
     ),
     Fault(
         "program: a parameter at the address of an earlier tensor takes that one's tensor map",
-        "        key = position, addresses[declared[\"tensor\"]]\n",
-        "        key = 0, addresses[declared[\"tensor\"]]\n",
+        '        key = position, addresses[declared["tensor"]]\n',
+        '        key = 0, addresses[declared["tensor"]]\n',
         ("test/runtime/cuda",),
     ),
     Fault(

@@ -32,7 +32,7 @@ from faults import FAULTS
 
 TREE = Path(__file__).resolve().parents[2]
 SOURCES = ("compiler", "dialects", "passes", "runtime", "tools")
-LEFT_OUT = (".git", ".venv", "build", "*.egg-info", "__pycache__", ".pytest_cache")
+LEFT_OUT = (".git", ".venv*", "build", "*.egg-info", "__pycache__", ".pytest_cache")
 LIMIT_S = 1800
 FOUND = re.compile(r"^(?:FAILED|ERROR) (\S+::\S.*?|\S+)(?: - .*)?$", re.MULTILINE)
 HEAD = """# What the tests catch

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch.torch_version import TorchVersion
 
 import tilewright
 import tilewright.compiler.calls.dense.matmul_operator  # the operator, called by itself below
@@ -307,11 +308,17 @@ def test_a_narrow_product_of_any_rows_refuses_functions_of_their_number(
         tilewright.weight_only_mm(a, NARROW, m="dynamic", epilogue=epilogue, operands=operands)
 
 
+def traced(*row):
+    """Of an error whose constructor dynamo follows itself."""
+    old = torch.__version__ < TorchVersion("2.12")
+    return pytest.param(*row, marks=pytest.mark.skipif(old, reason="torch 2.12 first says it"))
+
+
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda a, b: matmul(a, b, precision="ieee"), f"{OF_F32}, got bf16; leave it out"),
-        (lambda a, b: matmul(a, b, math="fast"), f"matmul: {NO_FUNCTION}"),
+        traced(lambda a, b: matmul(a, b, precision="ieee"), f"{OF_F32}, got bf16; leave it out"),
+        traced(lambda a, b: matmul(a, b, math="fast"), f"matmul: {NO_FUNCTION}"),
         (lambda a, b: matmul(a, b, epilogue=summed, operands=a), "operands must be a tuple"),
         (lambda a, b: matmul(a, (b, b)), "two b are for an epilogue of both sums, got none"),
         (lambda a, b: weight_only_mm(a, b, b), "weight_only_mm: b must be int8, float8_e4m3fn"),
