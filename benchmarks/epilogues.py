@@ -5,6 +5,7 @@
     python benchmarks/epilogues.py count FOLDER [--json PATH]
     python benchmarks/epilogues.py run FOLDER [--shapes …] [--only …] [--rounds 15] [--json PATH]
                                               [--no-inductor | --processes] [--seconds 600]
+                                              [--clocks chain,apart] [--rest 0]
 
 `compile` needs no GPU, but torch to trace epilogues. It writes FOLDER/MxNxK.EPILOGUE.zip, bf16 with
 the weight as N×K, and FOLDER/MxNxK.plain.zip. A name such as residual.turns asks for a schedule of
@@ -12,11 +13,14 @@ the weight as N×K, and FOLDER/MxNxK.plain.zip. A name such as residual.turns as
 the plain one's, which is one element's share of the code that a thread executes once a tile, and
 the bytes of all its code. `run`
 needs no compiler: `runtime` importable as tilewright.runtime, torch, numpy and cuda-python. Every
-contender is compared with torch in float32 first, captured in a CUDA graph of several calls, and
-takes turns with the others; times are medians. Inductor tunes itself (max-autotune), which takes up
-to half a minute an epilogue and shape. `--processes` builds each shape in a process of its own, all
-at the same time, and measures one epilogue after the other when all are built. Behind `--seconds`
-nothing more is begun by Inductor, and what is left is measured without it.
+contender is compared with torch in float32 first, then captured in CUDA graphs of up to 16 calls,
+which take turns; times are medians. By the clock `chain` calls follow each other, by `apart` a
+kernel of one element stands behind each, which is part of the time. Without `--rest` the GPU is
+never idle, and long products run at the limit of its power; `--rest 2` leaves it alone twice as
+long as each batch took, as other kernels of a model do. Inductor tunes itself (max-autotune), which
+takes up to half a minute an epilogue and shape. `--processes` builds each shape in a process of its
+own, all at the same time, and measures one epilogue after the other when all are built. Behind
+`--seconds` nothing more is begun by Inductor, and what is left is measured without it.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from contenders import captured, check_known, comparison_parser, parsed, reported, timed
+from contenders import check_known, comparison_parser, parsed, reported
 
 SHAPES = (
     "2048x4096x1024,4096x4096x4096,8192x8192x2048,8192x4096x4096,2048x11008x4096,4096x14336x4096,"
@@ -43,15 +47,19 @@ PLAIN, PING = "plain", "ping"
 INSTRUCTION_BYTES = 16
 GELU_CUBIC = 0.044715
 OTHERS = ("eager", "cublaslt", "inductor")
+CLOCKS = ("chain", "apart")
 OPERANDS = {
     "bias": ["n"],
     "scale_bias": ["n", "n"],
     "row_scale": ["m"],
     "residual": ["mn"],
+    "gelu_gradient": ["mn"],
     "gelu_tanh_gradient": ["mn"],
 }
 """What indexes the operands of an epilogue that has some."""
-FUNCTIONS = ("gelu", "gelu_tanh", "silu", "gelu_tanh_gradient")
+GRADIENTS = {"gelu_gradient": "none", "gelu_tanh_gradient": "tanh"}
+"""Of functions, and how torch names these."""
+FUNCTIONS = ("gelu", "gelu_tanh", "silu", *GRADIENTS)
 """Epilogues that `--math` is about."""
 CUBLASLT = {"relu": {"use_gelu": False}, "gelu_tanh": {"use_gelu": True}}
 """What torch asks of cublasLt's own epilogues beside that of `linear`, which adds a bias."""
@@ -61,13 +69,11 @@ Alone = Callable[[], AbstractContextManager[Any]]
 
 
 class Built(NamedTuple):
-    """The graphs of an epilogue's contenders, and whether what they give is right."""
+    """The contenders of an epilogue, and whether what they give is right."""
 
     shape: str
     epilogue: str
-    graphs: dict[str, tuple[Any, int]]
     calls: dict[str, Callable[[], Any]]
-    """What the graphs are of, with the tensors that they read."""
     right: bool
 
 
@@ -107,8 +113,18 @@ def epilogues() -> dict[str, Callable[..., Any]]:
         "residual": lambda acc, residual: acc + residual,
         "scale_bias": lambda acc, scale, bias: acc * scale + bias,
         "row_scale": lambda acc, scale: acc * scale,
+        "gelu_gradient": gelu_gradient,
         "gelu_tanh_gradient": gelu_tanh_gradient,
     }
+
+
+def gelu_gradient(acc: Any, x: Any) -> Any:
+    """The gradient of GELU at x, times that of its result."""
+    import torch
+
+    x = x.float()
+    density = math.sqrt(0.5 / math.pi) * torch.exp(-0.5 * x * x)
+    return acc * (0.5 * (1 + torch.erf(x * math.sqrt(0.5))) + x * density)
 
 
 def gelu_tanh_gradient(acc: Any, x: Any) -> Any:
@@ -133,13 +149,25 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--no-inductor", action="store_true", help="leave torch.compile out")
     parser.add_argument("--processes", action="store_true", help="build shapes at the same time")
     parser.add_argument("--seconds", type=float, default=math.inf, help="for Inductor to begin in")
+    parser.add_argument("--clocks", default=",".join(CLOCKS), help="by commas (default both)")
+    parser.add_argument(
+        "--rest",
+        type=float,
+        default=0,
+        metavar="FACTOR",
+        help="idle time behind each batch, in times of the batch (default 0)",
+    )
     compiled = "target", "shapes", "only", "math"
     run = "shapes", "only", "rounds", "json", "no_inductor", "processes", "seconds"
+    run = *run, "clocks", "rest"
     options = parsed(parser, compile=compiled, count=("json",), run=run)
     options.until = 0 if options.no_inductor else time.time() + options.seconds
     names = [*epilogues()]
     ways = [f"{name}.{way}" for name in names for way in (*WAYS, *VECTORS)]
     check_known(parser, "--only", options.only, [*names, *ways])
+    check_known(parser, "--clocks", options.clocks, CLOCKS)
+    if not 0 <= options.rest < math.inf:
+        parser.error(f"--rest: must be 0 or more, got {options.rest}")
     return options
 
 
@@ -238,9 +266,17 @@ def run_all(options: argparse.Namespace) -> int:
     if options.processes:
         from built_apart import built_apart
 
-        rows = built_apart(shapes, build, measure, options)
+        measured = built_apart(shapes, build, measure, options)
     else:
-        rows = [measure(case, options) for shape in shapes for case in build(shape, options)]
+        measured = [measure(case, options) for shape in shapes for case in build(shape, options)]
+    rows = [row for rows in measured for row in rows]
+    for clock in options.clocks.split(","):
+        summarize(clock, [row for row in rows if row["clock"] == clock])
+    return reported(rows, options.json)
+
+
+def summarize(clock: str, rows: list[dict[str, Any]]) -> None:
+    """Print the means of what others take beside the fused kernels, by one clock."""
     for row in rows:
         row["best"] = min(row[each] for each in OTHERS if each in row)
     for against in (PLAIN, *OTHERS, "best"):
@@ -248,12 +284,11 @@ def run_all(options: argparse.Namespace) -> int:
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             said = f"of {len(ratios)}: geometric mean {mean:.3f}, least {min(ratios):.3f}"
-            print(f"{against} / fused {said}")
-    return reported(rows, options.json)
+            print(f"{clock}: {against} / fused {said}")
 
 
 def build(shape: str, options: argparse.Namespace, alone: Alone = nullcontext) -> Iterator[Built]:
-    """The graphs of every contender of a shape's epilogues, each compared with torch.
+    """The contenders of a shape's epilogues, each compared with torch.
 
     What runs on the GPU does so within `alone()`; what Inductor compiles does not.
     """
@@ -285,19 +320,28 @@ def build(shape: str, options: argparse.Namespace, alone: Alone = nullcontext) -
                 for contender, call in calls.items()
                 if contender != PLAIN
             )
-            graphs = {each: captured(call) for each, call in calls.items()}
-        yield Built(shape, shown, graphs, calls, right)
+        yield Built(shape, shown, calls, right)
 
 
-def measure(built: Built, options: argparse.Namespace) -> dict[str, Any]:
-    """Times in microseconds of every contender, and whether all outputs are right."""
-    taken_us = timed(built.graphs, options.rounds)
+def measure(built: Built, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """For each clock the microseconds of every contender, and whether all outputs are right."""
+    from tilewright.runtime.gpu.graphs import measure_in_graphs
+
+    launches = {name: lambda _, call=call: call() for name, call in built.calls.items()}
+    clocks = options.clocks.split(",")
+    found = measure_in_graphs(launches, 1, options.rounds, clocks, options.rest)
+    return [as_row(built, clock, taken_us) for clock, taken_us in found.items()]
+
+
+def as_row(built: Built, clock: str, taken_us: dict[str, float]) -> dict[str, Any]:
+    """One row of times, which is also printed."""
     told = "  ".join(f"{each} {us:8.1f}" for each, us in taken_us.items())
     cost = taken_us["fused"] / taken_us[PLAIN]
     best = min(us for each, us in taken_us.items() if each in OTHERS) / taken_us["fused"]
     ratios = f"fused/plain {cost:.3f}  best/fused {best:.3f}{'' if built.right else '  WRONG'}"
-    print(f"{built.shape:18} {built.epilogue:16} {told}  {ratios}", flush=True)
-    return {"shape": built.shape, "epilogue": built.epilogue, **taken_us, "right": built.right}
+    print(f"{built.shape:18} {built.epilogue:16} {clock:6} {told}  {ratios}", flush=True)
+    of = {"shape": built.shape, "epilogue": built.epilogue, "clock": clock}
+    return {**of, **taken_us, "right": built.right}
 
 
 def contenders(
@@ -339,9 +383,9 @@ def torchs(name: str) -> Callable[..., Any]:
     epilogue = epilogues()[name]
     if name == "bias":
         return linear
-    if name == "gelu_tanh_gradient":
+    if name in GRADIENTS:
         return lambda x, w, beside: torch.ops.aten.gelu_backward(
-            linear(x, w), beside, approximate="tanh"
+            linear(x, w), beside, approximate=GRADIENTS[name]
         )
     return lambda x, w, *beside: epilogue(linear(x, w), *beside)
 
