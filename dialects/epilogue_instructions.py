@@ -61,13 +61,28 @@ def instructions_of(steps: Iterable[Step], outputs: Iterable[str]) -> int:
 
 def _is_fast(step: Step, ops: Sequence[Step]) -> bool:
     """Whether a function has a fast form where it stands, as far as it matters here: the lowering
-    takes tanh, 1 + tanh and 1 + erf by one where all that reads them keeps a relative error."""
+    takes 1 + tanh and 1 - tanh² by one, as the slope of GELU with its erf and exp, and tanh and
+    1 + erf where all that reads them keeps a relative error."""
     if step.name not in ("math.tanh", "math.erf"):
         return True
     readers = _readers(step, ops)
     numbers = {each.result for each in ops if each.name == "arith.constant"}
-    with_one = all(each.name == "arith.addf" and numbers & {*each.operands} for each in readers)
-    return all(_keeps(each, ops) for each in (readers if with_one else [step]))
+    with_one = [
+        each for each in readers if each.name == "arith.addf" and numbers & {*each.operands}
+    ]
+    if step.name == "math.tanh" and all(
+        each in with_one or _is_taken_from_one(each, step, ops) for each in readers
+    ):
+        return True
+    if step.name == "math.erf" and any(each.name == "math.exp" for each in ops):
+        return with_one == readers
+    return all(_keeps(each, ops) for each in (readers if with_one == readers else [step]))
+
+
+def _is_taken_from_one(square: Step, step: Step, ops: Sequence[Step]) -> bool:
+    """Whether an op squares a result, and the square is taken from a number."""
+    squares = square.name == "arith.mulf" and all(each == step.result for each in square.operands)
+    return squares and all(each.name == "arith.subf" for each in _readers(square, ops))
 
 
 def _keeps(step: Step, ops: Sequence[Step]) -> bool:

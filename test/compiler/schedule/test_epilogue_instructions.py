@@ -17,6 +17,13 @@ def gradient_of_gelu(acc, x):
     return acc * (0.5 * (1 + tanh) + 0.5 * x * (1 - tanh * tanh) * (x * x * 0.107 + 0.798))
 
 
+def gradient_by_erf(acc, x):
+    """As torch takes it apart, in f32."""
+    x = x.float()
+    density = torch.exp(-0.5 * x * x) * 0.3989423
+    return acc * (0.5 * (1 + torch.erf(x * 0.5**0.5)) + x * density)
+
+
 @pytest.mark.parametrize(
     ("function", "count"),
     [
@@ -28,8 +35,13 @@ def gradient_of_gelu(acc, x):
         (lambda acc, x: F.gelu(acc, approximate="tanh") * x, 6),
         (lambda acc, x: acc * torch.sigmoid(x), 4),
         (gradient_of_gelu, 13),
+        (lambda acc, x: gradient_of_gelu(acc, x.float()), 8),
+        (gradient_by_erf, 10),
     ],
-    ids=["sum", "tanh", "tanh, a sum", "GELU", "GELU, a sum", "by tanh", "SiLU", "gradient"],
+    ids=[
+        *("sum", "tanh", "tanh, a sum", "GELU", "GELU, a sum", "by tanh", "SiLU"),
+        *("gradient, tanh of 16 bits", "gradient", "gradient by erf"),
+    ],
 )
 def test_functions_count_as_the_lowering_takes_them(function, count):
     """A function is fast where nothing is added to what it gives, and exact elsewhere."""

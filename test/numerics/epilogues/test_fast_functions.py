@@ -30,6 +30,16 @@ def functions(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return gelu(x), gelu(x, approximate="tanh"), silu(x), torch.sigmoid(x), torch.tanh(x)
 
 
+def slopes(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Those of both GELUs, as torch decomposes their gradients."""
+    normal = 0.5 * (1 + torch.erf(x * 0.5**0.5))
+    density = (2 * torch.pi) ** -0.5 * torch.exp(x * x * -0.5)
+    u = (2 / torch.pi) ** 0.5 * (x + 0.044715 * (x * x * x))
+    tanh = torch.tanh(u)
+    inner = (2 / torch.pi) ** 0.5 * (1 + 3 * 0.044715 * (x * x))
+    return normal + x * density, 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh * tanh) * inner
+
+
 def exactly(x: torch.Tensor) -> list[torch.Tensor]:
     """The same in float64 by formulas in which nothing cancels."""
     slope = (2 / torch.pi) ** 0.5
@@ -83,6 +93,85 @@ def test_every_function_of_every_number_is_within_a_unit_however_the_chip_approx
         assert got[x.isnan()].isnan().all()
         assert got[x == torch.inf].double().tolist() in ([torch.inf], [1.0])
         assert got[x == -torch.inf].isnan().all() or got[x == -torch.inf].abs() <= 1
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "f16"])
+@pytest.mark.parametrize("offset", [1.0, -1.0])
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_slopes_of_gelu_are_within_a_unit_also_about_their_zero(
+    dtype: torch.dtype, offset: float, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every bf16 number whose square is one; about the zero of f32, too."""
+    monkeypatch.setattr(approximations, "offset", offset)
+    x = torch.arange(0, 2**16, dtype=torch.int32).to(torch.int16).view(torch.bfloat16).float()
+    x = x[x.abs() < 1e9]
+    root = torch.tensor(-0.75179154, dtype=torch.float32).view(torch.int32)
+    numbers = (root + torch.arange(-64, 64, dtype=torch.int32)).view(torch.float32)
+    near = torch.cat([torch.linspace(-0.76, -0.745, 384), numbers])
+    x = torch.cat([near, x]) if dtype == torch.bfloat16 else x
+    x = x[: len(x) // SIDE * SIDE].reshape(-1, SIDE)
+    wide = x.double()
+    u = 2 * (2 / torch.pi) ** 0.5 * (wide + 0.044715 * wide**3)
+    inner = 2 * (2 / torch.pi) ** 0.5 * (1 + 3 * 0.044715 * wide * wide)
+    normal = torch.exp(torch.special.log_ndtr(wide))
+    wanted = [
+        normal + wide * (2 * torch.pi) ** -0.5 * torch.exp(wide * wide * -0.5),
+        u.sigmoid() + wide * u.sigmoid() * (-u).sigmoid() * inner,
+    ]
+    zeros = torch.zeros(SIDE, 64, dtype=torch.bfloat16)
+    how = {"out_dtype": dtype, "target": target, "operands": [x], **SMALL}
+
+    def epilogue(acc: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(each.to(dtype) for each in slopes(acc + x))
+
+    got = tilewright.matmul(zeros[: len(x)], zeros, epilogue=epilogue, **how)
+    allowed = [unit(wanted[0], dtype), unit(wanted[1], dtype) + 2**-21]
+    for each, right, most in zip(got, wanted, allowed, strict=True):
+        error = (each.double() - right).abs() / most
+        assert error.max() <= 1, (x.flatten()[error.argmax()], error.max())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "pipelining{stages=2},warp-specialization,persistence,ping-pong",
+        "pipelining{stages=2},warp-specialization",
+    ],
+    ids=["in turns", "together"],
+)
+def test_functions_of_pieces_whose_numbers_come_behind_a_meeting(kind: str) -> None:
+    """Of a staged store each piece begins at a meeting of its threads, on Hopper."""
+    staging = "tma-insertion,swizzle-selection,epilogue-staging{columns=32 buffers=2}"
+    tile = "64x64x64" if "ping-pong" in kind else "128x64x64"
+    a, b = torch.randn(2, 200, 128).bfloat16()
+    sums, x = a.double() @ b.double().T, torch.randn(200, 200).bfloat16()
+
+    def epilogue(acc: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return gelu(acc) + silu(acc) * slopes(x.float())[0]
+
+    how = {"target": "sm_90a", "pipeline": f"tiling{{tile={tile}}},{staging},{kind}"}
+    got = tilewright.matmul(a, b, epilogue=epilogue, operands=[x], **how)
+    wanted = epilogue(sums, x.double())
+    assert ((got.double() - wanted).abs() <= 2**-7 * sums.abs() + 1e-2).all()
+
+
+def test_slopes_take_one_ex2_and_others_stay_exact() -> None:
+    """Of an element: GELU's has no reciprocal, that of its tanh form one. A density of another
+    width is no slope of GELU, and erf is then as exact as any."""
+
+    def wider(acc: torch.Tensor) -> torch.Tensor:
+        density = (2 * torch.pi) ** -0.5 * torch.exp(acc * acc * -0.6)
+        return 0.5 * (1 + torch.erf(acc * 0.5**0.5)) + acc * density
+
+    counts = []
+    for function in (lambda acc: slopes(acc)[0], lambda acc: slopes(acc)[1], wider):
+        spec, made, *_ = import_epilogue(
+            MatmulSpec(64, 64, 64), Frame.of([64, 64], 0), function, []
+        )
+        source = LinalgText(spec.mlir_text(made), "matmul")
+        ptx = compile_matmul(source, target="sm_90a", until="ptx", **SMALL).ptx
+        counts.append([len(re.findall(rf"\b{name}\.approx", ptx)) // 32 for name in ("ex2", "rcp")])
+    assert counts == [[1, 0], [1, 1], [2, 1]]
 
 
 @pytest.mark.parametrize(
