@@ -13,6 +13,7 @@ from ..dialects.mlir import ir, llvm_ir_of
 from ..dialects.target import find_target
 from ..passes.base import MMA_ATTRIBUTE, PassLog, target_of
 from ..passes.dynamic_rows import bound_rows
+from ..passes.lowering.epilogue.late import LATE_MEETING
 from ..passes.math_policy import ask_for_math
 from ..passes.schedule.ping_pong import AGENTS
 from .argument_layout import tell_arguments
@@ -224,11 +225,14 @@ def _translate(module: ir.Module, compiled: Compiled) -> None:
         compiled.llvm_ir = llvm_ir_of(lowered.operation)
 
 
-def _takes_turns_computing(compiled: Compiled) -> bool:
-    """Whether consumers take turns and compute a function: what one computes early, before it has
-    released the last slot of its tile, the loads for the other wait for."""
+def _keeps_order(compiled: Compiled) -> bool:
+    """Whether consumers take turns and compute functions that no late number holds back
+    (`passes/lowering/epilogue/late.py`): what one computes early, before it has released the last
+    slot of its tile, the loads for the other wait for."""
+    assert compiled.ptx is not None
     roles = {role["name"] for role in compiled.manifest["names"]["roles"]}
-    return roles.issuperset(AGENTS) and "math" in compiled.manifest
+    computes = roles.issuperset(AGENTS) and "math" in compiled.manifest
+    return computes and LATE_MEETING not in compiled.ptx
 
 
 def _assemble(compiled: Compiled, target: str, allow_spills: bool, until: str) -> None:
@@ -238,7 +242,7 @@ def _assemble(compiled: Compiled, target: str, allow_spills: bool, until: str) -
         compiled.ptx = emit_ptx(compiled.llvm_ir, chip=target, ptx_feature=feature)
     if until == "cubin":
         with timed(compiled.stages, "ptxas"):
-            how = {"allow_spills": allow_spills, "keep_order": _takes_turns_computing(compiled)}
+            how = {"allow_spills": allow_spills, "keep_order": _keeps_order(compiled)}
             compiled.assembled = assemble(compiled.ptx, chip=target, **how)
         if compiled.assembled.serialized:
             rule = "ptxas waits for each wgmma before the next one, which may take a fifth longer"

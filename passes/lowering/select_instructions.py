@@ -26,7 +26,8 @@ from ..plan import Parameter, cluster_of, parameters_of
 from ..team import team_op
 from ..thread_rules import program
 from .epilogue.fast_functions import FastFunctions
-from .launch.epilogue import all_stores, policy_of
+from .epilogue.late import make_numbers_late
+from .launch.epilogue import all_stores, describe_math, policy_of
 from .launch.launch import launch_attribute
 from .program import convert_kernel
 from .scope.scope import Scope, lowered_as
@@ -75,9 +76,12 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
             cluster=kernel.cluster,
             launch=launch_attribute(kernel, target.mma.name),
         )
+    computes = bool(describe_math(kernel))
     if policy == FAST:
         for store in all_stores(kernel):
             FastFunctions(store.epilogue.blocks[0]).rewrite()
+    if target.issuers_store and computes:
+        make_numbers_late(kernel)
     entry = kernel.body.blocks[0]
     views, ops, sizes = len(entry.arguments), program(entry), size_names(kernel)
     scope = Scope(kernel, target, cluster_of(kernel), sizes)

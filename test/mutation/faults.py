@@ -15,6 +15,7 @@ from coverage_faults import LEFT_OUT
 from depth_faults import DEPTHS
 from emulator_faults import EMULATOR
 from exit_faults import EXITS
+from function_faults import FUNCTIONS
 from gpu_faults import NAMES
 from graph_faults import GRAPHS, RECIPES
 from group_faults import GROUPS, LEVEL, OF_ANY_ROWS
@@ -85,4 +86,5 @@ FAULTS = [
     *LEFT_OUT,
     *SHIPPED,
     *KEEPING,
+    *FUNCTIONS,
 ]

@@ -43,8 +43,16 @@ def apply_epilogue(
         elif isinstance(inner, sm.ApproximateOp):
             values[result] = _each(values[inner.value], width, inner.function.value)
         else:
-            values[result] = _lower(inner, [values[each] for each in inner.operands], width)
+            operands = [_taken(each, values, width) for each in inner.operands]
+            values[result] = _lower(inner, operands, width)
     return values[last.operands[0]]
+
+
+def _taken(value: ir.Value, values: dict[ir.Value, ir.Value], width: int) -> ir.Value:
+    """What stands for a value of the region; one from outside is the same for all elements."""
+    if value in values:
+        return values[value]
+    return vector.BroadcastOp(widened(value.type, width), value).result if width > 1 else value
 
 
 def _lower(op: ir.OpView, operands: list[ir.Value], width: int) -> ir.Value:

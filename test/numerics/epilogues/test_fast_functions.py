@@ -15,6 +15,7 @@ from tilewright.compiler.importers.epilogue_function import Frame, import_epilog
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.importers.traced_function import TensorLike
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.passes.lowering.epilogue.late import LATE_MEETING
 from tilewright.runtime.emulator.instructions.values import approximations
 
 SIDE = 256
@@ -153,6 +154,23 @@ def test_functions_of_pieces_whose_numbers_come_behind_a_meeting(kind: str) -> N
     got = tilewright.matmul(a, b, epilogue=epilogue, operands=[x], **how)
     wanted = epilogue(sums, x.double())
     assert ((got.double() - wanted).abs() <= 2**-7 * sums.abs() + 1e-2).all()
+
+
+def test_numbers_are_late_where_functions_are_computed_and_not_hidden() -> None:
+    """GELU in turns is left in its order where the other's main loop is long enough for it."""
+
+    def is_late(function: Any, k: int, tail: str = ",persistence,ping-pong") -> bool:
+        spec = MatmulSpec(256, 256, k)
+        spec, made, *_ = import_epilogue(spec, Frame.of([256, 256], 0), function, [])
+        staging = "tma-insertion,swizzle-selection,epilogue-staging{columns=64 buffers=2}"
+        roles = f"pipelining{{stages=2}},warp-specialization{tail}"
+        how = {"pipeline": f"tiling{{tile=64x64x64}},{staging},{roles}", "target": "sm_90a"}
+        ptx = compile_matmul(LinalgText(spec.mlir_text(made), "matmul"), until="ptx", **how).ptx
+        return LATE_MEETING in ptx
+
+    assert is_late(silu, 1024) and is_late(gelu, 768) and is_late(gelu, 1024, tail="")
+    assert not is_late(gelu, 1024)
+    assert not is_late(torch.relu, 256)
 
 
 def test_slopes_take_one_ex2_and_others_stay_exact() -> None:

@@ -1,0 +1,28 @@
+"""Faults of the functions of an epilogue, and of when their numbers are there."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+FAST = "test/numerics/epilogues/test_fast_functions.py"
+
+FUNCTIONS = [
+    Fault(
+        "slopes: the zero of GELU's slope is a single number of f32",
+        "literal(high)), literal(low))",
+        "literal(high)), literal(0.0))",
+        (FAST,),
+    ),
+    Fault(
+        "slopes: a density of another width is taken for that of GELU",
+        "        and math.isclose(power, -(slope.scale**2) / 2, rel_tol=ALIKE)\n",
+        "",
+        (FAST,),
+    ),
+    Fault(
+        "late-numbers: the flag of a meeting holds in no thread",
+        "made = sm.AnyBarrierOp.of(build.true(), id",
+        "made = sm.AnyBarrierOp.of(build.constant(0, build.i1()), id",
+        (FAST,),
+    ),
+]
