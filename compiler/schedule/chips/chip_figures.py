@@ -96,6 +96,8 @@ class ChipFigures:
     step_least: Figure = UNUSED
     next_tile: Figure = UNUSED
     together_share: Figure = UNUSED
+    turns_share: Figure = UNUSED
+    computed_share: Figure = ONE_BY_ONE
     group_walk: Figure = UNUSED
     group_turns: Figure = UNUSED
     second_share: Figure = UNUSED
@@ -233,7 +235,13 @@ HOPPER = replace(
     step_least=Figure(270, "cycles", f"{FITTED}: tiles of few columns, K of 64 and 128"),
     group_walk=Figure(3500, "cycles", "an H200: 128 groups, 128x256 tiles and 128x128 in turns"),
     together_share=Figure(
-        0.03, "us/us", "an H200: seven epilogues of eight shapes, tiles of 128x256 and in turns"
+        0.005, "us/us", "an H200 with rests: five epilogues of twelve shapes, tiles of 128x256"
+    ),
+    turns_share=Figure(
+        0.015, "us/us", "an H200 with rests: the same in turns, K 8192 and 14336, beside 128x256"
+    ),
+    computed_share=Figure(
+        0.8, "-", "an H200: GELU by 128x256, whose pieces are computed while others are stored"
     ),
     next_tile=Figure(540, "cycles", f"{FITTED}: several small tiles a CTA, or larger ones"),
     dram_share=Figure(0.23, "us/us", f"{FITTED}: also orders along M and grouped by 8"),

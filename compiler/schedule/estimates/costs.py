@@ -73,6 +73,8 @@ def computed_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     elements = m * n // problem.products
     instructions = problem.epilogue_instructions * chip.packed
     cycles = elements * instructions / chip.epilogue_rate
+    if not schedule.ping_pong and problem.products == 1:
+        cycles *= chip.computed_share
     return cycles + elements * (problem.products - 1) * chip.second_sum
 
 

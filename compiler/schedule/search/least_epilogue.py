@@ -14,7 +14,7 @@ from ..estimates.costs import code_cycles, computed_cycles, scale_cycles, vector
 from ..estimates.estimate import rows_by_threads
 from ..problem import LINE_BYTES, Problem, Schedule
 from ..rules.staging_rules import own_staging
-from .stagings import PING_PONG_STAGINGS, STAGINGS
+from .stagings import STAGINGS, stagings_in_turns
 
 
 def least_epilogue_cycles(problem: Problem, tile: Schedule, staged: bool, target: Target) -> float:
@@ -37,7 +37,8 @@ def _least_store_cycles(problem: Problem, tile: Schedule, staged: bool, target: 
     if problem.swapped and not staged:
         return math.inf
     in_turns = tile.ping_pong and not problem.quantized
-    widths = {staging[0] for staging in (PING_PONG_STAGINGS if in_turns else STAGINGS) if staging}
+    stagings = stagings_in_turns(problem) if in_turns else STAGINGS
+    widths = {staging[0] for staging in stagings if staging}
     widths = [width for width in widths if n % width == 0]
     if problem.swapped:  # perhaps all in one piece
         if in_turns and not widths and not own_staging(problem, tile):
