@@ -148,3 +148,9 @@ def test_numbers_of_enumerations_are_upstreams() -> None:
     assert enums.AtomicBinOp.uinc_wrap == llvm.UINC_WRAP
     assert enums.AtomicOrdering.monotonic == llvm.MONOTONIC
     assert enums.AtomicOrdering.acq_rel == llvm.ACQUIRE_RELEASE
+
+
+@pytest.mark.parametrize(("dialect", "name"), [("llvm", "load"), ("nvvm", "barrier")])
+def test_who_asks_for_the_bindings_classes_gets_them(dialect: str, name: str) -> None:
+    module = importlib.import_module(f"{DIALECTS}.{dialect}")
+    assert getattr(module, f"{name.title()}Op") is upstream_class(f"{dialect}.{name}")
