@@ -36,4 +36,16 @@ SHIPPED = [
         "        if False:",
         ("test/emulator/test_register_budget.py",),
     ),
+    Fault(
+        "verdicts: what cp.async wrote needs no proxy fence where libraries are run",
+        "if other.startswith(_COPY) and what.startswith(_PRODUCTS) and self.is_known(KNOWN):",
+        "if other.startswith(_COPY) and self.is_known(KNOWN):",
+        (f"{RACES}/test_proxy_fences.py",),
+    ),
+    Fault(
+        "scheduler: where libraries are run, a warp may fall behind the others",
+        "        if not self._even:\n            return pick",
+        "        if True:\n            return pick",
+        ("test/emulator/engines/test_gemm.py",),
+    ),
 ]

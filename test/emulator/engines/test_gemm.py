@@ -137,17 +137,11 @@ def test_warps_that_only_wait_are_caught_when_they_lag_two_phases():
             multiply(text, 128, 64, 512, seed)
 
 
-def test_where_libraries_are_run_those_that_keep_up_are_right_and_told_of():
-    """TileLang's and ThunderKittens' idle producer warps wait so; who does lag is stopped"""
-    text, right = kernel().replace("  bar.sync 0;\n  xor.b32", "  xor.b32"), 0
+def test_where_libraries_are_run_warps_keep_up_and_are_told_of():
+    """TileLang's and ThunderKittens' idle producer warps wait so"""
+    text = kernel().replace("  bar.sync 0;\n  xor.b32", "  xor.b32")
     for seed in range(12):
         told = set[str]()
-        try:
-            out, expected = multiply(text, 128, 64, 512, seed, "shipped", told)
-        except Trap as trap:
-            assert trap.category in ("deadlock", "barrier-protocol", "race")
-            continue
+        out, expected = multiply(text, 128, 64, 512, seed, "shipped", told)
         assert "late-wait" in told
         np.testing.assert_array_equal(out, expected)
-        right += 1
-    assert right

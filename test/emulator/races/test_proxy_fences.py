@@ -195,3 +195,45 @@ def test_one_lanes_wait_is_not_that_of_the_other_lanes():
         with pytest.raises(Trap) as caught:
             run(body, seed)
         assert caught.value.category in ("race", "uninitialised-read")
+
+
+PRODUCT = """.version 8.8
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 source)
+{ .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<4>; .reg .pred %p<2>;
+  .shared .align 128 .b8 tile[4096];
+  ld.param.u64 %rd0, [out]; ld.param.u64 %rd1, [source]; mov.u32 %r0, %tid.x; mov.u32 %r1, tile;
+  shl.b32 %r2, %r0, 4; add.u32 %r3, %r1, %r2; cvt.u64.u32 %rd2, %r2; add.s64 %rd3, %rd1, %rd2;
+  cp.async.cg.shared.global [%r3], [%rd3], 16;
+  cp.async.cg.shared.global [%r3+2048], [%rd3+2048], 16;
+  BEHIND bar.sync 0; cvt.u64.u32 %rd4, %r1; shr.u64 %rd4, %rd4, 4;
+  or.b64 %rd4, %rd4, 0x1000080000; add.u64 %rd5, %rd4, 128; setp.eq.u32 %p0, 0, 1;
+  wgmma.fence.sync.aligned;
+  wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16
+    {%f0, %f1, %f2, %f3}, %rd4, %rd5, %p0, 1, 1, 0, 0;
+  wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+  mul.wide.u32 %rd6, %r0, 4; add.s64 %rd6, %rd0, %rd6; st.global.f32 [%rd6], %f0; ret; }
+"""
+
+
+def multiplied(behind: str, check: str) -> set[str]:
+    source, out = np.ones((4096 // 2,), np.float16), np.zeros(128, np.float32)
+    report = launch(PRODUCT.replace("BEHIND", behind), "k", grid=1, block=128,
+                    params=[out, source], check=check)  # fmt: skip
+    assert (out == 16).all()
+    return {warning.category for warning in report.warnings}
+
+
+def test_copies_of_threads_that_a_product_reads_need_a_fence_behind_their_wait():
+    """CUTLASS's example 92 has none, and Triton 3.6 had one ahead of the wait"""
+    assert multiplied(GROUP + FENCE, "full") == set()
+    for behind in (GROUP, FENCE + GROUP):
+        with pytest.raises(Trap, match="one before the wait for the copy does not cover it"):
+            multiplied(behind, "full")
+        assert multiplied(behind, "shipped") == {"copy-fence"}
+
+
+def test_other_accesses_of_the_async_proxy_need_it_at_every_level():
+    with pytest.raises(Trap, match=r"no fence\.proxy\.async on the way behind its completion"):
+        run(COPY + GROUP + "bar.sync 0;" + STORE, 0, "shipped")

@@ -261,7 +261,7 @@ class SharedShadow:
         if past_event.is_known(KNOWN) and self._tags[at] not in (0, CLOCKED):
             other = other.replace(" of cta", f" lane {(int(self._tags[at]) - 1) % 32} of cta")
         fenced = not actor.asynchronous or self._tags[at] == 0
-        shipped = past_event.is_shipped(other, fenced=fenced)
+        shipped = past_event.is_shipped(what, other, fenced=fenced)
         with self._told_of(shipped) if shipped else nullcontext():
             raise past_event.refusal(what, place, other, ASYNC)
 

@@ -17,11 +17,13 @@ from .clock import ASYNC, ASYNC_GLOBAL, HAPPENED, KNOWN, OVER
 
 RELAXED_ALLOC, LANE_RELEASE = "relaxed-alloc", "lane-release"
 NARROW_ARRIVAL, UNWAITED_STORE = "narrow-arrival", "unwaited-store"
-SHIPPED = (RELAXED_ALLOC, LANE_RELEASE, NARROW_ARRIVAL, UNWAITED_STORE)
+COPY_FENCE = "copy-fence"
+SHIPPED = (RELAXED_ALLOC, LANE_RELEASE, NARROW_ARRIVAL, UNWAITED_STORE, COPY_FENCE)
 """Categories of what is only told of where libraries ship it (`SharedRules.told_of`)."""
 LINE_MASK = (1 << LINE_BITS) - 1
 _FENCES = {ASYNC: "fence.proxy.async.shared::cta", ASYNC_GLOBAL: "fence.proxy.async.global"}
 _COPY = "the write by cp.async"
+_PRODUCTS = ("wgmma.mma_async", "tcgen05.mma")
 _OTHERS = {ASYNC: (ASYNC_GLOBAL, "global"), ASYNC_GLOBAL: (ASYNC, "shared")}
 """By the row of a proxy fence, that of the fence of the other memory, and its name."""
 
@@ -140,9 +142,11 @@ class Past:
         row = self.actor.knows(OVER, self.cluster)
         return any(self.when < limit(row, lane) for lane in self.lanes.tolist() if lane)
 
-    def is_shipped(self, other: str, *, fenced: bool) -> str | None:
+    def is_shipped(self, what: str, other: str, *, fenced: bool) -> str | None:
         """The category of the warning, where libraries rely on what the order of instructions
-        makes of it on GPUs. fenced: no proxy fence of the writer is missing."""
+        makes of it on GPUs. what: the access; fenced: no proxy fence of the writer is missing."""
+        if other.startswith(_COPY) and what.startswith(_PRODUCTS) and self.is_known(KNOWN):
+            return COPY_FENCE
         if other.startswith("the write by tcgen05.alloc") and self.is_known(HAPPENED):
             return RELAXED_ALLOC
         if other.startswith("the read") and self._was_aligned_ahead_of_release():
