@@ -44,7 +44,7 @@ sweep: $(INSTALLED)
 
 test-torch:
 	$(PYTHON) -m venv $(OTHER_VENV)
-	grep -vE '^(torch|setuptools)==' constraints.txt > $(OTHER_VENV)/constraints.txt
+	grep -vE '^(torch|setuptools|cuda-bindings|cuda-python)==' constraints.txt > $(OTHER_VENV)/constraints.txt
 	$(OTHER_VENV)/bin/python -m pip install --quiet --constraint $(OTHER_VENV)/constraints.txt \
 	  $(PIP_FLAGS) torch==$(TORCH) --editable ".[test]"
 	$(OTHER_VENV)/bin/python -m pytest -n 2 --dist worksteal $(PYTEST_FLAGS) $(TORCH_TESTS)

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.torch_version import TorchVersion
 
 import tilewright
 from tilewright.compiler.bundle_writer import as_bundle
@@ -139,6 +140,8 @@ def test_sizes_of_any_number_of_inputs_are_given_as_torch_takes_them(sizes, tmp_
     """One tensor for all examples: torch.export's own program would read its last one alone."""
     torch.manual_seed(6)
     model, x = Sums().requires_grad_(False), torch.randn(9, 64).bfloat16()
+    if sizes and torch.__version__ < TorchVersion("2.10"):
+        pytest.skip("torch 2.9 ends in a NameError in its own run_decompositions")
     tilewright.torch.export(model, (x, x, x), tmp_path / "sums", dynamic_shapes=sizes)
     assert rows and all(row.taken for row in rows)
     loaded = tilewright.torch.load(tmp_path / "sums")
