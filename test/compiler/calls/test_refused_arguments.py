@@ -319,9 +319,9 @@ def traced(*row):
     [
         traced(lambda a, b: matmul(a, b, precision="ieee"), f"{OF_F32}, got bf16; leave it out"),
         traced(lambda a, b: matmul(a, b, math="fast"), f"matmul: {NO_FUNCTION}"),
-        (lambda a, b: matmul(a, b, epilogue=summed, operands=a), "operands must be a tuple"),
-        (lambda a, b: matmul(a, (b, b)), "two b are for an epilogue of both sums, got none"),
-        (lambda a, b: weight_only_mm(a, b, b), "weight_only_mm: b must be int8, float8_e4m3fn"),
+        traced(lambda a, b: matmul(a, b, epilogue=summed, operands=a), "operands must be a tuple"),
+        traced(lambda a, b: matmul(a, (b, b)), "two b are for an epilogue of both sums, got none"),
+        traced(lambda a, b: weight_only_mm(a, b, b), "weight_only_mm: b must be int8, float8_e4m3"),
     ],
 )
 def test_a_graph_that_must_be_whole_shows_what_was_refused(call, message):

@@ -110,7 +110,10 @@ def test_gathered_rows_of_8_bits_have_a_factor_each():
     rows, offs, row = numbers(), ends(20, 50, 96), "RowWise"
     how = {"offs": offs, "target": "sm_90a", "use_fast_accum": True}
     found = scaled_grouped_mm(table, b.mT, of_rows[rows], row, of_b, row, rows=rows, **how)
-    permuted = scaled_grouped_mm(table[rows], b.mT, of_rows[rows], row, of_b, row, **how)
+    gathered = table.view(torch.uint8)[rows].view(
+        table.dtype
+    )  # torch 2.9 gathers no floats of 8 bits
+    permuted = scaled_grouped_mm(gathered, b.mT, of_rows[rows], row, of_b, row, **how)
     assert torch.equal(found, permuted)
 
 
