@@ -70,6 +70,8 @@ SCHEDULERS = (
 # Tiles that share one of the larger operand, which is B, one after the other.
 SWAPPED_SCHEDULERS = (SCHEDULERS[0], SCHEDULERS[2], SCHEDULERS[1], *SCHEDULERS[3:])
 MMA_ROWS = 64  # the fewest of an MMA of a tensor core by tiles
+ADDED_ROWS = 32
+"""Of C at most, where threads add products: exchanged, they add no more than those."""
 STAGES = (2, 4)  # and the deepest that fits
 PAIR_ROWS = 128  # of each CTA
 LONG_K_TILES = 2  # the last of all, one and two rows of a 128-byte swizzle
@@ -87,7 +89,8 @@ def _may_swap(problem: Problem) -> bool:
     one, or a launch says it. Their columns go by 8 or 16; stores of 16 bits are transposed.
     """
     others = problem.further_bytes or problem.quantized or problem.c_bytes != 2
-    several = problem.products > 1 or problem.adds_products or problem.gathered
+    added = problem.adds_products and problem.m > ADDED_ROWS
+    several = problem.products > 1 or added or problem.gathered
     if problem.dynamic_m:
         beside = problem.beside or problem.epilogue_instructions
         gaps = any(problem.leading) or {problem.a_major, problem.b_major} != {"k"}
