@@ -181,6 +181,20 @@ def test_the_clock_apart_is_measured_alone_where_that_is_asked_for(monkeypatch):
     assert said == "apart: 1.250 of cuBLAS (geometric mean), least 1.250, 100% at 0.95 or more"
 
 
+def test_a_rival_that_is_wrong_is_told_of_and_timed(monkeypatch, capsys):
+    import gpu
+
+    def check(name, *arguments):
+        raise DeviceError(f"{name}: relative error must be below 0.01, got 0.0267")
+
+    monkeypatch.setattr(gpu, "check", check)
+    gpu.tell_of_errors("cublas", print, [[torch.empty(40, 64), None, torch.empty(40, 24)]])
+    assert capsys.readouterr().err == (
+        "40×24×64: cublas: relative error must be below 0.01, got 0.0267; it is timed "
+        "nevertheless\n"
+    )
+
+
 def test_there_are_enough_input_sets_to_exceed_l2(monkeypatch):
     import gpu
 
