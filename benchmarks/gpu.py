@@ -16,7 +16,7 @@ dependent launch: what it loses is what the chain owes to that. `--only-apart` i
 that clock alone, without the host's times and the clocks under load. Without `--rest` the GPU is
 never idle, and long products run at the limit of its power; `--rest 2` leaves it alone twice as
 long as each batch took, as far as other kernels let it cool in a model. Every contender's output is
-compared with float64 first; a wrong one of ours is an error, and one of a rival is told of. Also:
+compared with float64 first; a wrong one of ours is an error, a rival's is told of and marked. Also:
 the host's time for a call that is given its output, and that of torch's; the first call of each
 kernel, with loading; clocks and power under load.
 """
@@ -60,7 +60,7 @@ class Row:
     """One bundle: sizes, medians in microseconds, what the host took, clocks under load.
 
     us is of the clock `stream`, or of `apart` where that alone is measured; graphs has those of the
-    others by clock, empty where not measured.
+    others by clock, empty where not measured. `inexact` are rivals whose output is off.
     """
 
     bundle: str
@@ -74,6 +74,7 @@ class Row:
     clocks: dict[str, float]
     pipeline: str
     graphs: dict[str, dict[str, float]] = field(default_factory=dict)
+    inexact: list[str] = field(default_factory=list)
 
     def tflops(self, name: str) -> float:
         """10¹² floating-point operations a second."""
@@ -104,12 +105,8 @@ def main() -> None:
     rows = [row for group in groups for row in measure(group, options)]
     print(as_text(rows))
     if options.json:
-        result = {
-            **machine(),
-            "rounds": options.rounds,
-            "rest": options.rest,
-            "rows": [asdict(row) for row in rows],
-        }
+        result = {**machine(), "rounds": options.rounds, "rest": options.rest}
+        result["rows"] = [asdict(row) for row in rows]
         options.json.write_text(json.dumps({**result, "geometric_mean": means(rows)}, indent=1))
 
 
@@ -176,8 +173,7 @@ def measure(group: dict[str, Kernel], options: argparse.Namespace) -> list[Row]:
     others = rivals(sets, options)
     for name, launch in ours.items():
         check(name, launch, sets[-1], len(sets) - 1)
-    for name, launch in others.items():
-        tell_of_errors(name, launch, sets)
+    inexact = [name for name, launch in others.items() if is_inexact(name, launch, sets)]
     graphs: dict[str, dict[str, dict[str, float]]] = {}
     if options.only_apart:
         apart = measure_in_graphs(ours | others, len(sets), options.rounds, (APART,), options.rest)
@@ -189,6 +185,7 @@ def measure(group: dict[str, Kernel], options: argparse.Namespace) -> list[Row]:
     for name, kernel in group.items():
         contenders = {OURS: times[name], **{rival: times[rival] for rival in others}}
         rows.append(timed_row(name, kernel, contenders))
+        rows[-1].inexact = inexact
         rows[-1].first_call_ms = first_ms[name]
         if options.only_apart:
             rows[-1].graphs = {APART: rows[-1].us}
@@ -199,13 +196,15 @@ def measure(group: dict[str, Kernel], options: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def tell_of_errors(name: str, launch: Launch, sets: Sets) -> None:
-    """A rival is timed though it is less exact, as cuBLAS that adds up parts of K in bf16."""
+def is_inexact(name: str, launch: Launch, sets: Sets) -> bool:
+    """Whether a rival is less exact than ours may be, as cuBLAS that adds up parts of K in bf16."""
     try:
         check(name, launch, sets[-1], len(sets) - 1)
     except DeviceError as error:
         m, n = sets[-1][2].shape
         print(f"{m}×{n}×{sets[-1][0].shape[1]}: {error}; it is timed nevertheless", file=sys.stderr)
+        return True
+    return False
 
 
 def in_graphs(
@@ -359,7 +358,7 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     "M×N×K": lambda row: f"{row.m}×{row.n}×{row.k}",
     "kernel": lambda row: row.kernel,
     "µs": lambda row: f"{row.us[OURS]:.1f}",
-    "cuBLAS µs": lambda row: f"{row.us[CUBLAS]:.1f}",
+    "cuBLAS µs": lambda row: f"{row.us[CUBLAS]:.1f}{' (inexact)' * (CUBLAS in row.inexact)}",
     "TFLOP/s": lambda row: f"{row.tflops(OURS):.0f}",
     "cuBLAS": lambda row: f"{row.tflops(CUBLAS):.0f}",
     "Triton": lambda row: f"{row.tflops(TRITON):.0f}" if TRITON in row.us else "—",

@@ -181,18 +181,23 @@ def test_the_clock_apart_is_measured_alone_where_that_is_asked_for(monkeypatch):
     assert said == "apart: 1.250 of cuBLAS (geometric mean), least 1.250, 100% at 0.95 or more"
 
 
-def test_a_rival_that_is_wrong_is_told_of_and_timed(monkeypatch, capsys):
+def test_a_rival_that_is_less_exact_is_told_of_marked_and_timed(monkeypatch, capsys):
     import gpu
 
     def check(name, *arguments):
-        raise DeviceError(f"{name}: relative error must be below 0.01, got 0.0267")
+        if name == "cublas":
+            raise DeviceError("cublas: relative error must be below 0.01, got 0.0267")
 
     monkeypatch.setattr(gpu, "check", check)
-    gpu.tell_of_errors("cublas", print, [[torch.empty(40, 64), None, torch.empty(40, 24)]])
+    monkeypatch.setattr(gpu, "machine", lambda: {"gpu": "H200"})
+    sets = [[torch.empty(40, 64), None, torch.empty(40, 24)]]
+    found = row(gpu, 20.0, {"cublas": 10.0})
+    found.inexact = [name for name in ("cublas", "triton") if gpu.is_inexact(name, print, sets)]
     assert capsys.readouterr().err == (
         "40×24×64: cublas: relative error must be below 0.01, got 0.0267; it is timed "
         "nevertheless\n"
     )
+    assert "| 20.0 | 10.0 (inexact) |" in gpu.as_text([found])
 
 
 def test_there_are_enough_input_sets_to_exceed_l2(monkeypatch):
