@@ -87,6 +87,7 @@ class Case:
     nan_type: str | None = None
     tensor_map: Map | Im2col | None = None
     ctas: int = 1
+    fp8_sums: str = "f32"
 
     @property
     def threads(self) -> int:

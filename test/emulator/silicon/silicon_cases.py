@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from barrier_programs import barrier_programs
 from cluster_exchanges import cluster_exchanges
 from drawn_copies import drawn_copies
+from float_sums import float_sums
 from im2col_copies import im2col_copies
 from scalar_instructions import scalar_instructions
 from silicon_case import Case
@@ -28,3 +29,4 @@ def all_cases() -> Iterator[Case]:
     yield from drawn_copies()
     yield from barrier_programs()
     yield from cluster_exchanges()
+    yield from float_sums()

@@ -37,7 +37,7 @@ def emulated(case: Case, check: str) -> np.ndarray:
         kind = Im2colMap if isinstance(case.tensor_map, Im2col) else TensorMap
         parameters.append(kind(array, **described))
     launch(case.ptx, "k", grid=case.ctas, block=case.threads // case.ctas, cluster=case.ctas,
-           params=parameters, seed=len(case.name), check=check)  # fmt: skip
+           params=parameters, seed=len(case.name), check=check, fp8_sums=case.fp8_sums)  # fmt: skip
     return out
 
 
