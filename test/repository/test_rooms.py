@@ -1,11 +1,24 @@
 """The rooms of the house: no two import each other, and the drawing shows what is there."""
 
+import subprocess
 from pathlib import Path
 
 import draw_house
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
+ROOMS = [".ci", "benchmarks", "compiler", "dialects", "docs", "examples", "package", "passes"]
+ROOMS += ["runtime", "test", "tools", "typings"]
+PAGES = [
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "README.md",
+    "SECURITY.md",
+]
+SETTINGS = [".gitignore", ".pre-commit-config.yaml", "MANIFEST.in", "Makefile", "constraints.txt"]
+SETTINGS += ["pyproject.toml"]
 
 
 @pytest.fixture(scope="module")
@@ -32,3 +45,12 @@ def test_a_circle_would_be_found(tmp_path):
 def test_the_drawing_shows_the_rooms_that_are_there():
     page = (ROOT / "ARCHITECTURE.md").read_text()
     assert page == draw_house.with_drawing(page), "run python test/repository/draw_house.py"
+
+
+def test_nothing_else_is_kept_beside_the_rooms():
+    if not (ROOT / ".git").exists():
+        pytest.skip("no checkout of git")
+    command = ["git", "ls-files"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found = {path.split("/")[0] for path in listed.splitlines()}
+    assert found == {*ROOMS, *PAGES, *SETTINGS}
