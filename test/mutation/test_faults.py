@@ -36,12 +36,13 @@ def test_faults_are_spread_over_the_compiler_and_the_emulator(homes):
     assert max(Counter(homes).values()) <= 4
 
 
-def test_the_page_lists_every_fault_by_its_number():
+def test_the_page_lists_every_fault_by_its_number_and_place(homes):
     rows = re.findall(
-        r"^\| (\d+) \| `[^`]+` \| (.*) \| `[^`]+` \|$", PAGE.read_text(), re.MULTILINE
+        r"^\| (\d+) \| `([^`]+)` \| (.*) \| `[^`]+` \|$", PAGE.read_text(), re.MULTILINE
     )
-    assert [(int(number), what) for number, what in rows] == [
-        (number, fault.what) for number, fault in enumerate(FAULTS, 1)
+    assert [(int(number), home, what) for number, home, what in rows] == [
+        (number, home, fault.what)
+        for number, (home, fault) in enumerate(zip(homes, FAULTS, strict=True), 1)
     ]
 
 
