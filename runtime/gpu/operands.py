@@ -25,10 +25,14 @@ def recognizer(values: Sequence[Any]) -> Recognizer:
     """Tells whether as many arrays are like these torch tensors: shape, strides, dtype, GPU.
 
     By torch's own guards where they are as in torch 2.9 to 2.13: a quarter of a microsecond for
-    three tensors, where asking each from Python takes one. Other arrays are never recognized.
+    three tensors, where asking each from Python takes one. They take no tensor twice: where one is
+    given twice, as in x · xᵀ, it must be again. Other arrays are never recognized.
     """
     if not all(is_torch(value) for value in values):
         return nothing
+    first = [next(at for at, each in enumerate(values) if each is value) for value in values]
+    if len(set(first)) < len(first):
+        return _with_repeats(first, recognizer([values[at] for at in sorted(set(first))]))
     try:
         from torch._C._dynamo.guards import TensorGuards  # pyright: ignore
 
@@ -39,6 +43,21 @@ def recognizer(values: Sequence[Any]) -> Recognizer:
     except (ImportError, TypeError):
         known = [_form(value) for value in values]
         return lambda *given: [_form(value) for value in given] == known
+
+
+def _with_repeats(first: Sequence[int], recognizes: Recognizer) -> Recognizer:
+    """Tells whether arrays repeat where `first`, by position, names an earlier one, and whether the
+    others are recognized."""
+    alone = sorted(set(first))
+
+    def check(*given: Any) -> bool:
+        return (
+            len(given) == len(first)
+            and all(each is given[at] for each, at in zip(given, first, strict=True))
+            and recognizes(*[given[at] for at in alone])
+        )
+
+    return check
 
 
 def any_of(recognizers: Sequence[Recognizer]) -> Recognizer:

@@ -118,7 +118,9 @@ class Scheduler:
         self._launch.current_warp = warp
         ran = self._guarded_run(warp)
         self.steps += ran
-        if self._even:
+        if not warp.splits:
+            self._ran.pop(warp, None)
+        elif self._even:
             self._ran[warp] = self._ran.get(warp, 0) + ran
         if not warp.can_run():
             warp.parked = bool(warp.splits)

@@ -50,3 +50,16 @@ def test_another_form_is_not_recognized(recognizes, place, other):
 def test_arrays_that_are_not_torchs_are_never_recognized():
     assert recognizer([torch.zeros(3), np.zeros(3)]) is nothing
     assert not nothing(torch.zeros(3))
+
+
+@pytest.mark.parametrize("guards", [True, False])
+def test_a_tensor_that_is_given_twice_is_recognized_where_it_is_again(guards, monkeypatch):
+    """As both sides of x · xᵀ, which torch's guards never take."""
+    if not guards:
+        monkeypatch.setitem(sys.modules, "torch._C._dynamo.guards", None)
+    x, out, other = (torch.zeros(4, 4) for _ in range(3))
+    recognizes = recognizer([x, x, out])
+    assert recognizes(x, x, out) and recognizes(other, other, x)
+    assert not recognizes(x, other, out)
+    assert not recognizes(x, x, torch.zeros(4, 5)) and not recognizes(*[torch.zeros(5, 4)] * 2, out)
+    assert not recognizes(x, x) and not recognizes(x, x, out, out)
