@@ -71,6 +71,14 @@ def test_who_counts_its_rounds_gives_up_by_itself():
     run(ANSWER + polls(count) + f"GIVEN_UP: {ARRIVES} ret;\n")
 
 
+def test_who_counts_its_rounds_may_wait_beside_one_that_reads_a_clock():
+    clocked = """WAIT: mov.u32 %r6, %clock;
+      mbarrier.try_wait.parity.shared::cta.b64 %p3, [other], 0; @!%p3 bra WAIT; ret;
+    """
+    count = "add.u32 %r5, %r5, 1; setp.eq.u32 %p3, %r5, 1000; @%p3 bra GIVEN_UP;"
+    run(clocked + polls(count) + f"GIVEN_UP: {ARRIVES} ret;\n")
+
+
 def test_who_counts_in_memory_is_waited_for():
     """The other warp asks for the count"""
     seen = """SEE: ld.relaxed.gpu.global.u32 %r2, [%flags]; setp.lt.u32 %p3, %r2, 200;

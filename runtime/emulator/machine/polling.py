@@ -2,9 +2,10 @@
 
 `mbarrier.try_wait` may give up, and its thread then does something else and asks again. That may be
 what everybody waits for, however often it takes. So it goes on while something changes: a byte of
-memory, what an mbarrier lacks, or a register. Where all that polls comes back to the same state, or
-reads a clock to give up by itself, a few rounds more are allowed, for the order of the threads is
-drawn anew in each; then it is a deadlock.
+memory, what an mbarrier lacks, or a register. Where all that polls comes back to the same state, a
+few rounds more are allowed, for the order of the threads is drawn anew in each; where registers
+alone change, as of a loop that counts or reads a clock to give up by itself, some thousand. Then it
+is a deadlock.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .spinning import Changes, state_of
 SAME_ROUNDS = 64
 """Rounds that change nothing, after which waits that may end by a time limit are a deadlock."""
 COUNTED_ROUNDS = 5_000
-"""Rounds that change nothing but registers: of a loop that counts how often it asks."""
+"""Rounds that change nothing but registers."""
 
 
 class Polling:
@@ -39,7 +40,7 @@ class Polling:
             self._same = self._rounds = 0
         state = hash(tuple(state_of(warp) for warp in warps))
         self._rounds += 1
-        if state in self._seen or self._changes.clock_was_read():
+        if state in self._seen:
             self._same += 1
         self._seen.add(state)
         self._changes.forget()
