@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
+from typing import TypeVar
 
 from ..errors import Deadlock, Trap
 from ..interface import Cta, Launch, Split, Warp
@@ -26,11 +27,14 @@ ENGINE_BIAS = (0.05, 0.5, 0.95)
 START_CHANCE = (0.01, 0.2, 1.0)
 """Chance that a cluster for which there is room starts before the next warp runs; one a seed."""
 
+Taken = TypeVar("Taken")
+
 
 class Scheduler:
     """Runs the launch to its end. steps: warp instructions so far; ctas: the resident ones.
 
-    even: warps run at the same speed, as on GPUs, so that none lags that only waits.
+    even: warps run at the same speed, as on GPUs, so that none lags that only waits; _ran: then the
+    steps of each active one, by its place; _had_run: of those that are parked.
     """
 
     def __init__(
@@ -51,7 +55,8 @@ class Scheduler:
         self._start_chance = self._rng.choice(START_CHANCE)
         self._room = True
         self._active: list[Warp] = []
-        self._ran: dict[Warp, int] = {}
+        self._ran: list[int] = []
+        self._had_run: dict[Warp, int] = {}
         self._least = 0
         self._polling: Polling | None = None
         self._last_event = 0
@@ -118,14 +123,10 @@ class Scheduler:
         self._launch.current_warp = warp
         ran = self._guarded_run(warp)
         self.steps += ran
-        if not warp.splits:
-            self._ran.pop(warp, None)
-        elif self._even:
-            self._ran[warp] = self._ran.get(warp, 0) + ran
+        if self._even:
+            self._ran[pick] += ran
         if not warp.can_run():
-            warp.parked = bool(warp.splits)
-            self._active[pick] = self._active[-1]
-            self._active.pop()
+            self._end(pick)
         self._check_limits()
         if self.steps > self._look_at:
             self._look_for_spinning(warp)
@@ -135,18 +136,25 @@ class Scheduler:
         pick = self._rng.randrange(len(self._active))
         if not self._even:
             return pick
-        places = (*range(pick, len(self._active)), *range(pick))
-        steps = [self._ran.get(each, 0) for each in self._active]
-        pick = min(places, key=steps.__getitem__)
-        self._least = max(self._least, steps[pick])
-        return pick
+        fewest = min(self._ran)
+        self._least = max(self._least, fewest)
+        return self._ran.index(fewest, pick if fewest in self._ran[pick:] else 0)
 
     def _begin(self, warps: Iterable[Warp]) -> None:
         """These warps can run, and have no more to catch up with than those that did."""
         for warp in warps:
             self._active.append(warp)
             if self._even:
-                self._ran[warp] = max(self._ran.get(warp, 0), self._least)
+                self._ran.append(max(self._had_run.pop(warp, 0), self._least))
+
+    def _end(self, place: int) -> None:
+        """The warp at this place is parked, or has exited."""
+        warp = _take(self._active, place)
+        warp.parked = bool(warp.splits)
+        if self._even:
+            ran = _take(self._ran, place)
+            if warp.parked:
+                self._had_run[warp] = ran
 
     def _happened(self) -> None:
         """Something that a thread may wait for."""
@@ -260,3 +268,10 @@ class Scheduler:
             + "\n".join(f"  {line}" for line in warp.describe()),
         )
         return trap.locate(**warp.place())
+
+
+def _take(items: list[Taken], place: int) -> Taken:
+    """Take one out; the last one comes to its place."""
+    taken, items[place] = items[place], items[-1]
+    items.pop()
+    return taken
