@@ -20,6 +20,12 @@ FUNCTIONS = [
         (FAST,),
     ),
     Fault(
+        "fast functions: powers of a scale leave the range of f32",
+        "SCALES = (2.0**-10, 2.0**10)",
+        "SCALES = (0.0, math.inf)",
+        (FAST,),
+    ),
+    Fault(
         "late-numbers: the flag of a meeting holds in no thread",
         "made = sm.AnyBarrierOp.of(build.true(), id",
         "made = sm.AnyBarrierOp.of(build.constant(0, build.i1()), id",

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from ....dialects.mlir import arith, ir
 from ....dialects.mlir import math as functions
 from .values import (
+    ABSORBED,
     approximate,
     constant_of,
     factor_behind,
@@ -139,7 +140,7 @@ def slope_of_gelu(op: Any) -> Slope | None:
 def _share_of_normal(value: ir.Value) -> Slope | None:
     """That of c · (1 + erf(u))."""
     sums, half = scaled(value)
-    if name_of(sums) != "arith.addf":
+    if name_of(sums) != "arith.addf" or not ABSORBED[0] <= abs(half) <= ABSORBED[1]:
         return None
     for one, other in (op_of(sums).operands, reversed(list(op_of(sums).operands))):
         if constant_of(one) == 1 and name_of(other) == "math.erf":

@@ -11,6 +11,8 @@ from ....dialects.mlir import math as functions
 
 ABSORBED = (0.25, 4.0)
 """Constant factors that a function takes along."""
+SCALES = (2.0**-10, 2.0**10)
+"""Those of its argument: their ninth power times the least coefficient of a fit is a normal f32."""
 
 
 def op_of(value: ir.Value) -> Any:
@@ -32,7 +34,8 @@ def constant_of(value: ir.Value) -> float | None:
 
 
 def scaled(value: ir.Value) -> tuple[ir.Value, float]:
-    """(v, c) where the value is c · v."""
+    """(v, c) where the value is c · v, c within `SCALES`."""
+    least, most = SCALES
     scale = 1.0
     while True:
         name = name_of(value)
@@ -40,7 +43,7 @@ def scaled(value: ir.Value) -> tuple[ir.Value, float]:
             value, scale = op_of(value).operands[0], -scale
             continue
         factor = constant_factor(value)
-        if factor is None:
+        if factor is None or not least <= abs(scale * factor[1]) <= most:
             return value, scale
         value, scale = factor[0], scale * factor[1]
 

@@ -193,7 +193,8 @@ def test_slopes_take_one_ex2_and_others_stay_exact() -> None:
 
 
 @pytest.mark.parametrize(
-    "factors", [(0.5, 0.5**0.5), (1.0, 0.5**0.5), (3.0, 1.5), (-0.5, 2.0), (9.0, 9.0)]
+    "factors",
+    [(0.5, 0.5**0.5), (1.0, 0.5**0.5), (3.0, 1.5), (-0.5, 2.0), (9.0, 9.0), (0.5, 1e8)],
 )
 def test_gelus_of_other_factors_are_within_a_unit(
     factors: tuple[float, float], monkeypatch: pytest.MonkeyPatch
@@ -214,6 +215,28 @@ def test_gelus_of_other_factors_are_within_a_unit(
     how = {"epilogue": epilogue, "operands": [x], "target": "sm_90a", **SMALL}
     got = tilewright.matmul(zeros[: len(x)], zeros, **how)
     assert ((got.double() - wanted).abs() <= unit(wanted, torch.bfloat16)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 700.0, 1e6])
+def test_functions_of_small_and_large_scales_are_within_a_unit(scale: float) -> None:
+    """Powers of a scale that a fit's coefficients take along would leave the range of f32."""
+    x = torch.linspace(-3, 3, 2 * SIDE).reshape(-1, SIDE) / scale
+
+    def made(x: torch.Tensor, normal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        density = scale * torch.pi**-0.5 * torch.exp(x * x * -(scale**2))
+        return normal, normal + x * density
+
+    def epilogue(acc: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        v = acc + x
+        return tuple(each.half() for each in made(v, 0.5 * (1 + torch.erf(scale * v))))
+
+    zeros = torch.zeros(SIDE, 64, dtype=torch.bfloat16)
+    how = {"out_dtype": torch.float16, "target": "sm_90a", "operands": [x], **SMALL}
+    got = tilewright.matmul(zeros[: len(x)], zeros, epilogue=epilogue, **how)
+    wide = x.double()
+    wanted = made(wide, torch.exp(torch.special.log_ndtr(2**0.5 * scale * wide)))
+    for each, right in zip(got, wanted, strict=True):
+        assert ((each.double() - right).abs() <= unit(right, torch.float16)).all()
 
 
 def test_exact_functions_of_16_bits_are_those_of_float32() -> None:
