@@ -16,9 +16,14 @@ def record(made: Class) -> Class:
     It compiles the text of five methods for each class, which is a tenth of what a process does
     before its first kernel is there. These do the same for every class; only `__init__` takes
     longer, by a microsecond. Fields, defaults, `__post_init__`, `replace` and `fields` are those of
-    dataclasses.
+    dataclasses. TypeError for a field that is to be left out of one of those methods.
     """
     dataclasses.dataclass(init=False, repr=False, eq=False)(made)
+    for field in dataclasses.fields(made):
+        everywhere = field.init and field.repr and field.compare and field.hash in (None, True)
+        if not everywhere or field.kw_only:
+            rule = f"{made.__qualname__}.{field.name} must be in all methods of a record"
+            raise TypeError(f"{rule}; take a frozen dataclass")
     for method in (__init__, __repr__, __eq__, __hash__, __setattr__, __delattr__):
         if method.__name__ not in vars(made):
             setattr(made, method.__name__, method)

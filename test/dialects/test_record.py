@@ -70,6 +70,15 @@ def test_other_values_are_refused(values, named, message):
         Box(*values, **named)
 
 
+@pytest.mark.parametrize("left_out", ["init", "repr", "compare", "hash", "kw_only"])
+def test_fields_that_a_method_leaves_out_are_refused(left_out):
+    class Odd:
+        rows: int = dataclasses.field(default=1, **{left_out: left_out == "kw_only"})
+
+    with pytest.raises(TypeError, match=r"Odd\.rows must be in all methods of a record"):
+        record(Odd)
+
+
 def test_what_a_class_checks_is_checked():
     with pytest.raises(ValueError, match="no rows"):
         dataclasses.replace(Box(1), rows=0)
