@@ -95,11 +95,13 @@ def _sums_with_one(value: ir.Value) -> list[Any]:
 
 def _lacks_of_one(value: ir.Value) -> list[Any]:
     """The ops that take the square of a value from 1."""
-    squares = {
+    squares = [
         use.owner.results[0]
         for use in value.uses
-        if use.owner.name == "arith.mulf" and all(each == value for each in use.owner.operands)
-    }
+        if use.owner.name == "arith.mulf"
+        and use.operand_number == 0
+        and use.owner.operands[1] == value
+    ]
     users = [use.owner for square in squares for use in square.uses]
     return [op for op in users if op.name == "arith.subf" and constant_of(op.operands[0]) == 1]
 
