@@ -12,11 +12,11 @@ import numpy as np
 from .. import emulator
 from ..again import NOTHING
 from ..bundles.bundle import Bundle
-from ..bundles.manifest import in_order, offsets_of, operands, second_b, workspaces
+from ..bundles.manifest import in_order, workspaces
 from ..errors import DeviceError
-from ..group_sizes import ORDER
 from ..locks import shared_lock
 from ..operands.tensors import BoundTensor, bind_all
+from .whole_arrays import read_whole, written_whole
 
 NAN_WORD = 0x7FC00001
 TENSOR_MAP_FIELDS = (
@@ -78,8 +78,8 @@ class EmulatorProgram:
             seed=seed,
             awaited=memories if dependent else [],
             names=manifest.get("names"),
-            outputs=_results(manifest, bound),
-            inputs=_needed(manifest, bound),
+            outputs=written_whole(manifest, bound),
+            inputs=read_whole(manifest, bound),
             scratch=[each.words for each in self.workspaces if not each.is_zero],
             **options,
         )
@@ -125,41 +125,6 @@ class Workspace:
             at = int(np.flatnonzero(self.words)[0])
             rule = f"{where}: must leave zeros in its workspace"
             raise DeviceError(f"{rule}, got {self.words[at]} in word {at}; reset what it counts")
-
-
-def _results(manifest: Mapping[str, Any], bound: Mapping[str, BoundTensor]) -> list[np.ndarray]:
-    """What the kernel writes all of: outputs, but for the rows behind the last group, and for
-    groups that an order leaves out."""
-    outputs = [_elements(each) for each in bound.values() if each.declared["role"] == "output"]
-    if ORDER in bound and not _names_each(bound[ORDER].memory):
-        return []
-    offsets = offsets_of(manifest)
-    if offsets is None or outputs[0].ndim == 3:  # or K is in groups, each with a matrix of c
-        return outputs
-    ends = _elements(bound[offsets["name"]]).view(np.int32)
-    if np.any(np.diff(ends, prepend=0) < 0) or ends[-1] > len(outputs[0]):
-        return []
-    return [each[: ends[-1]] for each in outputs]
-
-
-def _names_each(order: np.ndarray) -> bool:
-    """Whether an order of groups names each; a number that is too large counts as the last one."""
-    return len(np.unique(np.minimum(order, order.size - 1))) == order.size
-
-
-def _needed(manifest: Mapping[str, Any], bound: Mapping[str, BoundTensor]) -> list[np.ndarray]:
-    """What the kernel reads all of: operands, unless their groups may be empty."""
-    if offsets_of(manifest) is not None:
-        return []
-    needed = [*operands(manifest), second_b(manifest)]
-    return [_elements(bound[each["name"]]) for each in needed if each]
-
-
-def _elements(tensor: BoundTensor) -> np.ndarray:
-    """A tensor's elements, as raw bits, without the gaps between them."""
-    item, declared = tensor.memory.itemsize, tensor.declared
-    strides = [step * item for step in declared["strides"]]
-    return np.lib.stride_tricks.as_strided(tensor.memory, declared["shape"], strides)
 
 
 def _parameter(

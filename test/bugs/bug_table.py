@@ -25,7 +25,8 @@ On hardware most of these give a result that is wrong now and then, or hang.
 Some mistakes contradict nothing in the kernel. The emulator does not see them, and only the result
 is wrong:
 
-- a loop that ends early;
+- a loop that ends early, where the launch does not say which [inputs](emulator.md#what-is-left-out)
+  are read whole, as bundles do;
 - a coordinate or an address that is another legal one;
 - scale factor ids in another order, so that each names a byte that was written, and each is named;
 - data permuted along K alike in both operands.

@@ -120,6 +120,13 @@ def test_scratch_that_is_written_and_never_read_is_told():
     assert run(READ_BACK.replace("@%most ld", "ld"), scratch=True) == []
 
 
+@pytest.mark.parametrize("sign", ["", "or.b32 %value, %value, 0x80000000;"])
+def test_zeros_in_scratch_need_no_reader(sign):
+    """As sums of what lies past the edge of a tile; element 0 holds 0, element 37 does not."""
+    kernel = READ_BACK.replace("37", "0").replace("  st.global", f"  {sign} st.global")
+    assert run(kernel, scratch=True) == []
+
+
 def test_scratch_that_is_read_before_it_is_written_is_an_error():
     kernel = READ_BACK.replace("@%most ld", "ld").replace("  st.global", "  @%most st.global")
     with pytest.raises(Trap, match="uninitialised-read: scratch memory") as caught:

@@ -39,3 +39,18 @@ LEFT_OUT = [
         ("test/emulator/test_unused_sums.py",),
     ),
 ]
+
+WHOLE = [
+    Fault(
+        "coverage: sums of what lies past an edge need a reader",
+        " & _adds(array)\n",
+        "\n",
+        COVERED,
+    ),
+    Fault(
+        "whole-arrays: weights of groups without rows need a reader",
+        "    filled = np.diff(ends, prepend=0) > 0",
+        "    filled = np.diff(ends, prepend=0) >= 0",
+        ("test/runtime/test_whole_arrays.py",),
+    ),
+]

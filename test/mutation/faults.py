@@ -11,7 +11,7 @@ from bundle_faults import BUNDLES
 from choice_faults import CHOICE, EXCHANGES, FIRST_WAVES, READ_AHEAD
 from cluster_faults import CLUSTERS
 from collective_faults import COLLECTIVES
-from coverage_faults import LEFT_OUT
+from coverage_faults import LEFT_OUT, WHOLE
 from depth_faults import DEPTHS
 from emulator_faults import EMULATOR
 from exit_faults import EXITS
@@ -87,4 +87,5 @@ FAULTS = [
     *SHIPPED,
     *KEEPING,
     *FUNCTIONS,
+    *WHOLE,
 ]
