@@ -127,6 +127,13 @@ def test_zeros_in_scratch_need_no_reader(sign):
     assert run(kernel, scratch=True) == []
 
 
+@pytest.mark.parametrize(("bits", "told"), [("0xffc00001", 0), ("0xff800000", 1)])
+def test_nan_in_scratch_needs_no_reader(bits, told):
+    """As sums of scales that pad their atoms; an infinity is a sum."""
+    kernel = READ_BACK.replace("  st.global", f"  mov.b32 %value, {bits};\n  st.global")
+    assert len(run(kernel, scratch=True)) == told
+
+
 def test_scratch_that_is_read_before_it_is_written_is_an_error():
     kernel = READ_BACK.replace("@%most ld", "ld").replace("  st.global", "  @%most st.global")
     with pytest.raises(Trap, match="uninitialised-read: scratch memory") as caught:

@@ -24,6 +24,8 @@ INPUT = "unread-input"
 SCRATCH = "unread-scratch"
 FEW = 2
 """What a pattern leaves out is told where all of it has so many times as many elements or more."""
+F32_INFINITY = 0xFF000000
+"""Its bits without the sign, shifted left; those of NaN are more."""
 REREAD, WEAK, EARLY = 4, 8, 16
 """Marks beside `READ` and `WRITTEN`: read behind a write of this launch; written last by a store
 that is not strong; read before any write."""
@@ -122,7 +124,8 @@ class Coverage(Listener):
 
     def _expect_used(self, array: np.ndarray) -> None:
         """Of scratch memory: what is read has been written before, and what an ordinary store has
-        written is read by somebody, unless it is 0: sums of what lies past an edge add nothing."""
+        written is read by somebody, unless it is 0 or NaN: sums of what lies past an edge, and of
+        scales that pad their atoms."""
         name, marks = self._of(array)
         early = _any_of(marks, EARLY)
         if early.any():
@@ -164,10 +167,13 @@ def _any_of(marks: np.ndarray, how: int) -> np.ndarray:
 
 
 def _adds(array: np.ndarray) -> np.ndarray:
-    """bool[*shape]: elements that are neither 0 nor -0, also of floats as raw bits."""
+    """bool[*shape]: elements that are neither 0, -0 nor NaN, also of floats as raw bits; words of
+    32 bits count as f32."""
     if array.dtype.kind in "fc":
-        return np.asarray(array != 0)
-    return np.asarray(array.view(f"u{array.itemsize}") << 1 != 0)
+        return np.asarray((array != 0) & (array == array))
+    magnitude = array.view(f"u{array.itemsize}") << 1
+    adds = magnitude != 0
+    return np.asarray(adds & (magnitude <= F32_INFINITY) if array.itemsize == 4 else adds)
 
 
 def _left_out(done: np.ndarray) -> np.ndarray:
