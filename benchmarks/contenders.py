@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import time
@@ -16,6 +17,27 @@ from pathlib import Path
 from typing import Any
 
 CALLS = 4  # in a graph of one call
+
+
+def add_rest(parser: argparse.ArgumentParser) -> None:
+    """`--rest FACTOR`: how long a GPU idles behind each batch, in times of the batch."""
+    parser.add_argument(
+        "--rest",
+        type=_factor,
+        default=0,
+        metavar="FACTOR",
+        help="idle time behind each batch, in times of the batch (default 0)",
+    )
+
+
+def _factor(text: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = math.nan
+    if not 0 <= factor < math.inf:
+        raise argparse.ArgumentTypeError(f"must be 0 or more, got {text}")
+    return factor
 
 
 def comparison_parser(

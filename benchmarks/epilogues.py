@@ -37,7 +37,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from contenders import check_known, comparison_parser, parsed, reported
+from contenders import add_rest, check_known, comparison_parser, parsed, reported
 
 SHAPES = (
     "2048x4096x1024,4096x4096x4096,8192x8192x2048,8192x4096x4096,2048x11008x4096,4096x14336x4096,"
@@ -150,13 +150,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--processes", action="store_true", help="build shapes at the same time")
     parser.add_argument("--seconds", type=float, default=math.inf, help="for Inductor to begin in")
     parser.add_argument("--clocks", default=",".join(CLOCKS), help="by commas (default both)")
-    parser.add_argument(
-        "--rest",
-        type=float,
-        default=0,
-        metavar="FACTOR",
-        help="idle time behind each batch, in times of the batch (default 0)",
-    )
+    add_rest(parser)
     compiled = "target", "shapes", "only", "math"
     run = "shapes", "only", "rounds", "json", "no_inductor", "processes", "seconds"
     run = *run, "clocks", "rest"
@@ -166,8 +160,6 @@ def parse_options() -> argparse.Namespace:
     ways = [f"{name}.{way}" for name in names for way in (*WAYS, *VECTORS)]
     check_known(parser, "--only", options.only, [*names, *ways])
     check_known(parser, "--clocks", options.clocks, CLOCKS)
-    if not 0 <= options.rest < math.inf:
-        parser.error(f"--rest: must be 0 or more, got {options.rest}")
     return options
 
 

@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from contenders import add_rest
 
 from tilewright.runtime import Kernel, load
 from tilewright.runtime.errors import DeviceError
@@ -124,19 +125,11 @@ def parse_options() -> argparse.Namespace:
         "--triton-for", type=int, metavar="CC", help="let Triton write PTX for sm_CC, as 80"
     )
     parser.add_argument("--no-host", action="store_true", help="leave the host's times out")
-    parser.add_argument(
-        "--rest",
-        type=float,
-        default=0,
-        metavar="FACTOR",
-        help="idle time behind each batch, in times of the batch (default 0)",
-    )
+    add_rest(parser)
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     options = parser.parse_args()
     if options.rounds < 2:
         parser.error(f"--rounds: must be 2 or more, got {options.rounds}")
-    if not 0 <= options.rest < math.inf:
-        parser.error(f"--rest: must be 0 or more, got {options.rest}")
     return options
 
 

@@ -27,6 +27,7 @@ from collections.abc import Callable
 from typing import Any
 
 from contenders import (
+    add_rest,
     captured,
     comparison_parser,
     loaded,
@@ -90,9 +91,7 @@ def parse_options() -> argparse.Namespace:
     parser = comparison_parser(__doc__, ",".join(SHAPES), ("compile", "run", "once"))
     parser.add_argument("--only", default="", metavar="TEXT", help="recipes named so in part")
     parser.add_argument("--clocks", action="store_true", help="also clock and power under load")
-    parser.add_argument(
-        "--rest", type=float, default=0, metavar="TIMES", help="as long as the graph before took"
-    )
+    add_rest(parser)
     run = "rounds", "rest", "clocks", "json"
     options = parsed(parser, compile=("target", "shapes", "only"), run=run, once=())
     if not any(options.only in name for name in RECIPES):

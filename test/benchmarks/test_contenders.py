@@ -1,5 +1,6 @@
 """What comparisons of kernels with torch share: bundles by name, exit status, graphs in turns."""
 
+import argparse
 import importlib
 import json
 import sys
@@ -171,3 +172,13 @@ def test_every_comparison_takes_the_shared_arguments(contenders):
     )
     assert (options.shapes, options.rounds, options.target) == ("1x2x3", 7, "sm_90a")
     assert (options.folder, options.json) == (Path("folder"), None)
+
+
+@pytest.mark.parametrize("factor", ["-1", "nan", "inf", "two"])
+def test_a_rest_that_is_no_time_is_refused(contenders, capsys, factor):
+    parser = argparse.ArgumentParser()
+    contenders.add_rest(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args([f"--rest={factor}"])
+    assert f"--rest: must be 0 or more, got {factor}" in capsys.readouterr().err
+    assert parser.parse_args(["--rest=0.5"]).rest == 0.5

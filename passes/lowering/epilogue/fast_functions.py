@@ -31,6 +31,7 @@ from ....dialects.mlir import math as functions
 from ....dialects.tile import YieldOp
 from .slopes import slope_of_gelu, with_its_slope
 from .values import (
+    LOG2_E,
     approximate,
     constant_of,
     factor_behind,
@@ -43,7 +44,6 @@ from .values import (
     smaller,
 )
 
-LOG2_E = math.log2(math.e)
 NORMAL_TAIL = {
     "bf16": (
         1.000900387763977, 1.141878604888916, 0.4744395613670349, 0.04363086074590683,

@@ -16,8 +16,8 @@ from ... import build
 from ...base import attributes_of, refused
 from ..registers.elements import widened
 from .special_functions import erf, tanh
+from .values import LOG2_E
 
-LOG2_E = 1.4426950408889634
 NARROW = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 UPPER_HALF = 0xFFFF0000  # of a word
 INFINITE = 0x7C  # of e5m2; the sign is the byte's

@@ -19,6 +19,7 @@ from ....dialects.mlir import arith, ir
 from ....dialects.mlir import math as functions
 from .values import (
     ABSORBED,
+    LOG2_E,
     approximate,
     constant_of,
     factor_behind,
@@ -31,7 +32,6 @@ from .values import (
     smaller,
 )
 
-LOG2_E = math.log2(math.e)
 ROOT = (0.7517915368080139, -1.211444945855772e-08)
 """v₀, of two numbers of f32."""
 SLOPE_TAIL = {

@@ -9,6 +9,7 @@ from ....dialects import sm
 from ....dialects.mlir import arith, ir
 from ....dialects.mlir import math as functions
 
+LOG2_E = math.log2(math.e)
 ABSORBED = (0.25, 4.0)
 """Constant factors that a function takes along."""
 SCALES = (2.0**-10, 2.0**10)
