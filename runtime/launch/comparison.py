@@ -80,11 +80,12 @@ def check(name: str, launch: Launch, tensors: list[torch.Tensor], index: int) ->
         raise DeviceError(f"{name}: relative error must be below {ERROR_MAX}, got {error:.3g}")
 
 
-def measure_together(paths: Sequence[Path], rounds: int) -> list[float]:
+def measure_together(paths: Sequence[Path], rounds: int, rest: float = 0) -> list[float]:
     """Median microseconds of bundles for the same matmul, taken in turns on the same inputs.
 
     The clock is `apart` of runtime/gpu/graphs.py: a CUDA graph with a small kernel between
     launches. Each is checked against float64 first; `DeviceError` names one that is wrong.
+    rest: how long the GPU idles behind each batch, in times of the batch.
     """
     kernels = [load(path) for path in paths]
     tensors = kernels[0].manifest["tensors"]
@@ -94,7 +95,7 @@ def measure_together(paths: Sequence[Path], rounds: int) -> list[float]:
     }
     for name, launch in launches.items():
         check(name, launch, sets[-1], len(sets) - 1)
-    times = measure_in_graphs(launches, len(sets), rounds, (APART,))[APART]
+    times = measure_in_graphs(launches, len(sets), rounds, (APART,), rest)[APART]
     return [times[str(path)] for path in paths]
 
 

@@ -53,7 +53,7 @@ def gpu(monkeypatch):
     """A GPU that takes 30 us for the first bundle of each shape, 20 for the next, then 25."""
     from tilewright.runtime.launch import comparison
 
-    def measured(paths, rounds):
+    def measured(paths, rounds, rest):
         assert all(read_bundle(path) for path in paths)
         return [30.0, 20.0, 25.0][: len(paths)]
 

@@ -61,6 +61,15 @@ def test_a_type_that_is_none_is_wrong_usage(tilewright, tmp_path):
             2,
             "error: tilewright tune measure: argument --rounds: must be an integer from 0 below",
         ),
+        *(
+            (
+                ["tune", "measure", "FOLDER", "--rest", rest],
+                2,
+                f"error: tilewright tune measure: argument --rest: "
+                f"must be a number from 0, got '{rest}'",
+            )
+            for rest in ("-1", "nan", "inf", "long")
+        ),
     ],
 )
 def test_what_can_not_be_tuned_is_said(tmp_path, capsys, words, status, message):

@@ -30,6 +30,8 @@ def test_what_was_stopped_goes_on_where_it_was(gpu, tmp_path, capsys):
     capsys.readouterr()
     assert main(["tune", "measure", str(folder), "-o", str(results), "--rounds", "3"]) == 1
     assert "must be of rounds 3, got 9; name another file" in capsys.readouterr().err
+    assert main(["tune", "measure", str(folder), "-o", str(results), "--rest", "2"]) == 1
+    assert "must be of rest 2.0, got 0; name another file" in capsys.readouterr().err
     assert main([*words, "64x64x64", "--type", "e4m3"]) == 1
     assert "must be of the same type and for sm_90a" in capsys.readouterr().err
     (folder / "64x72x64.01.zip").write_bytes(b"PK")

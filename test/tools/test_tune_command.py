@@ -180,7 +180,7 @@ def test_the_faster_of_two_kinds_is_taken_where_both_were_measured(
 ):
     from tilewright.runtime.launch import comparison
 
-    def measured(paths, rounds):
+    def measured(paths, rounds, rest):
         tiles = [50.0, 40.0]
         return [*tiles, *(lanes_us + number for number in range(len(paths) - len(tiles)))]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -285,6 +286,17 @@ def positive(text: str) -> int:
     value = natural(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be an integer from 1, got '{text}'")
+    return value
+
+
+def factor(text: str) -> float:
+    """An argument type: a number from 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number from 0, got '{text}'")
     return value
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...runtime.errors import DeviceError
-from ..command_line.arguments import Parser, UsageError, add_json, positive
+from ..command_line.arguments import Parser, UsageError, add_json, factor, positive
 from ..command_line.output import check_place, print_json, write_text
 from ..command_line.progress import Progress
 from ..tuning.candidates import INDEX, compile_candidates, compiled_shapes
@@ -68,9 +68,7 @@ def _add_measure(steps: Any) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="PATH", help="where to write it (default stdout)"
     )
-    parser.add_argument(
-        "--rounds", type=positive, default=9, help="batches a candidate (default 9)"
-    )
+    _add_clock(parser)
     parser.set_defaults(command=_measure_command)
 
 
@@ -93,15 +91,21 @@ def _add_rank(steps: Any) -> None:
 def _add_all(steps: Any) -> None:
     parser = steps.add_parser("all", help="all three, where compiler and GPU are together")
     _add_candidates(parser)
-    parser.add_argument(
-        "--rounds", type=positive, default=9, help="batches a candidate (default 9)"
-    )
+    _add_clock(parser)
     parser.add_argument("--results", type=Path, metavar="PATH",
                         help="where to write every time, as measure does")  # fmt: skip
     parser.add_argument("-o", "--output", type=Path, metavar="PATH", required=True,
                         help="the table; entries for other shapes in it stay")  # fmt: skip
     add_json(parser)
     parser.set_defaults(command=_all_command)
+
+
+def _add_clock(parser: Parser) -> None:
+    parser.add_argument(
+        "--rounds", type=positive, default=9, help="batches a candidate (default 9)"
+    )
+    help_ = "idle time behind each batch, in times of the batch (default 0)"
+    parser.add_argument("--rest", type=factor, default=0, metavar="FACTOR", help=help_)
 
 
 def _add_candidates(parser: Parser) -> None:
@@ -148,16 +152,15 @@ def _compile_command(options: argparse.Namespace) -> int:
 def _measure_command(options: argparse.Namespace) -> int:
     check_place(options.output)
     index = read_index(options.folder / INDEX)
-    measured = _measured(options.folder, index, options.rounds, options.output)
+    measured = _measured(index, options)
     write_text(json.dumps(measured), options.output)
     return 0
 
 
-def _measured(
-    folder: Path, index: dict[str, Any], rounds: int, kept: Path | None
-) -> dict[str, Any]:
-    """Every shape's times; after each shape they are written to `kept`, which is gone on from."""
-    found = _no_times(rounds)
+def _measured(index: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    """Every shape's times; after each shape they are written to the output, which is gone on
+    from."""
+    kept, found = options.output, _no_times(options)
     made = {_made(entry) for entry in index.values()}
     problems = {problem for problem, _ in made}
     earlier = _rows_of_earlier(kept, found) if kept else []
@@ -170,24 +173,26 @@ def _measured(
     }
     with Progress("measuring") as progress:
         for names in timed(groups.values(), "measuring", progress):
-            rows += _timed_together(folder, {name: index[name] for name in names}, rounds)
+            rows += _timed_together({name: index[name] for name in names}, options)
             if kept:
                 write_text(json.dumps(found), kept)
     return found
 
 
-def _no_times(rounds: int) -> dict[str, Any]:
+def _no_times(options: argparse.Namespace) -> dict[str, Any]:
     """A measurement on this machine that has no rows yet."""
     from ...runtime.launch.comparison import machine
 
-    return {**machine(), "clock": "apart", "rounds": rounds, "rows": []}
+    told = {"clock": "apart", "rounds": options.rounds, "rest": options.rest}
+    return {**machine(), **told, "rows": []}
 
 
-def _timed_together(folder: Path, entries: dict[str, Any], rounds: int) -> list[dict[str, Any]]:
+def _timed_together(entries: dict[str, Any], options: argparse.Namespace) -> list[dict[str, Any]]:
     """The entries of a shape's candidates, each with its time."""
     from ...runtime.launch.comparison import measure_together
 
-    times = measure_together([folder / name for name in entries], rounds)
+    paths = [options.folder / name for name in entries]
+    times = measure_together(paths, options.rounds, options.rest)
     return [{**entry, "us": us} for entry, us in zip(entries.values(), times, strict=True)]
 
 
@@ -205,10 +210,11 @@ def _rows_of_earlier(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]
         return []
     read_results(path)
     earlier = json.loads(path.read_text())
-    for name in ("gpu", "clock", "rounds"):
-        if earlier.get(name) != wanted[name]:
+    for name in ("gpu", "clock", "rounds", "rest"):
+        got = earlier.get(name, 0 if name == "rest" else None)
+        if got != wanted[name]:
             rule = f"a measurement that goes on must be of {name} {wanted[name]!r}"
-            raise DeviceError(f"{path}: {rule}, got {earlier.get(name)!r}; name another file")
+            raise DeviceError(f"{path}: {rule}, got {got!r}; name another file")
     return earlier["rows"]
 
 
@@ -302,12 +308,12 @@ def _all_command(options: argparse.Namespace) -> int:
     from ...runtime.scratch import scratch_folder
 
     _check_two_places(options)
-    measured = _no_times(options.rounds)
+    measured = _no_times(options)
     with scratch_folder() as options.folder:
         for _, entries in compiled_shapes(options):
             if not entries:
                 continue
-            measured["rows"] += _timed_together(options.folder, entries, options.rounds)
+            measured["rows"] += _timed_together(entries, options)
             if options.results:
                 write_text(json.dumps(measured), options.results)
     return _write_table(results_of(measured), options)
