@@ -18,6 +18,8 @@ Values = Sequence[ir.Value]
 UINC_WRAP = 15
 MONOTONIC, ACQUIRE_RELEASE = 2, 6
 DYNAMIC_INDEX = -(2**31)
+ASM_LINES = "\n\t"
+"""Between the instructions of an asm."""
 
 
 def _value(name: str, type_: ir.Type, operands: Values, **attributes: ir.Attribute) -> ir.Value:
@@ -146,6 +148,19 @@ def inline_asm(
         asm_string=ir.StringAttr.get(text),
         constraints=ir.StringAttr.get(constraints),
         **effects,
+    )
+
+
+def asm_statement(text: str, values: Values = (), constraints: str = "") -> None:
+    """An asm that gives nothing, and stays where it is."""
+    told = {"asm_string": text, "constraints": constraints}
+    ir.Operation.create(
+        "llvm.inline_asm",
+        operands=values,
+        attributes={
+            **{name: ir.StringAttr.get(each) for name, each in told.items()},
+            "has_side_effects": ir.UnitAttr.get(),
+        },
     )
 
 

@@ -49,6 +49,7 @@ OF_LLVM: dict[str, Callable[[], Any]] = {
     "fshr": lambda: llvm.fshr(*_values(I32, I32, I32)),
     "call_intrinsic": lambda: llvm.call_intrinsic(_type(I32), "llvm.ctpop.i32", _values(I32)),
     "inline_asm": lambda: llvm.inline_asm(_type(I32), _values(I32), "", "=r,r", True),
+    "asm_statement": lambda: llvm.asm_statement("", _values(I32), "r"),
     "fence": lambda: llvm.fence(llvm.ACQUIRE_RELEASE, "device"),
     "atomicrmw": lambda: llvm.atomicrmw(
         llvm.UINC_WRAP, *_values(GLOBAL, I32), llvm.MONOTONIC, "device"

@@ -25,6 +25,7 @@ from lane_faults import LANES
 from launch_faults import LAUNCHES
 from lowering_faults import LOWERING, STORED_APART
 from meeting_faults import MEETINGS
+from named_faults import NAMED
 from order_faults import ORDERS
 from pass_faults import EXCHANGED, LAYOUTS_AND_FRONT_END, PASSES
 from precision_faults import PRECISION, WEIGHTS
@@ -88,4 +89,5 @@ FAULTS = [
     *KEEPING,
     *FUNCTIONS,
     *WHOLE,
+    *NAMED,
 ]

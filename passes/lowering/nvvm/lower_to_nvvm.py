@@ -49,6 +49,7 @@ from . import (
 from . import (
     wgmma as nvvm_wgmma,
 )
+from .named_sums import Named, copied, erase_slots, named_sums, names_of
 
 TENSOR_MAP_BYTES = 128
 GPU_MODULE = "gpu.module"
@@ -96,7 +97,9 @@ class LowerToNvvm:
             _declare_globals([op for op in ops if isinstance(op, sm.TableOp)])
             function = _declare_function(kernel, pdl)
             _state_occupancy(function, ops)
-        _convert(ops, _unwanted(pdl))
+        named = named_sums(kernel)
+        _convert(ops, named, _unwanted(pdl))
+        erase_slots(named)
         _move_body(kernel, function)
         _run_upstream(module)
         log.did(f"pdl={pdl}")
@@ -201,22 +204,23 @@ def _unwanted(pdl: str) -> tuple[type, ...]:
     return (sm.LaunchDependentsOp,) if pdl == "true" else ()
 
 
-def _convert(ops: list[Any], unwanted: tuple[type, ...]) -> None:
+def _convert(ops: list[Any], named: Named, unwanted: tuple[type, ...]) -> None:
     """Put what its pattern makes in the place of each op, in program order."""
     for run in nvvm_wgmma.runs(ops):
         if isinstance(run[-1], nvvm_wgmma.Multiply):
-            nvvm_wgmma.lower_run(run)
+            nvvm_wgmma.lower_run(run, named)
         else:
-            _convert_alone(run[-1], unwanted)
+            _convert_alone(run[-1], named, unwanted)
 
 
-def _convert_alone(op: Any, unwanted: tuple[type, ...]) -> None:
+def _convert_alone(op: Any, named: Named, unwanted: tuple[type, ...]) -> None:
     pattern = PATTERNS.get(type(op))
     if pattern is None:
         return
     if not isinstance(op, unwanted):
+        registers = names_of(op.before, named) if isinstance(op, sm.PinOp) else None
         with ir.InsertionPoint(op), op.location:
-            value = pattern(op)
+            value = copied(op, registers) if registers else pattern(op)
         if value is not None:
             op.operation.results[0].replace_all_uses_with(value)
     op.operation.erase()

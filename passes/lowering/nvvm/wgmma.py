@@ -16,10 +16,10 @@ from ....dialects import llvm, sm
 from ....dialects.dtypes import DTYPES
 from ....dialects.mlir import ir, vector
 from ..registers.register_accumulator import joined_parts, parts, struct_of
+from .named_sums import Named, names_of
 from .tensor_core import operand_descriptor, ties
 
 Multiply = sm.WgmmaOp | sm.WgmmaOfRegistersOp
-SEPARATOR = "\n\t"
 PURE = ("arith.", "vector.", "llvm.extractvalue", "llvm.insertvalue", "sm.advance")
 
 
@@ -67,14 +67,15 @@ def _follows(run: list[Any], op: Any) -> bool:
     return op.d not in given or len(list(op.d.uses)) == 1
 
 
-def lower_run(run: list[Any]) -> None:
-    """One asm that gives the last registers of each chain of MMAs that hand them on."""
-    last = run[-1]
+def lower_run(run: list[Any], named: Named) -> None:
+    """One asm that gives the last registers of each chain of MMAs that hand them on; registers with
+    names are the same before and after."""
+    last, chains = run[-1], _chains(run)
+    names = [names_of(ops[0].d, named) for ops in chains]
     with ir.InsertionPoint(last), last.location:
-        chains = _chains(run)
-        made = _multiplied(run, chains)
-    for ops, registers in zip(chains, made, strict=True):
-        ops[-1].sum.replace_all_uses_with(registers)
+        made = iter(_multiplied(run, chains, names))
+    for ops, own in zip(chains, names, strict=True):
+        ops[-1].sum.replace_all_uses_with(ops[0].d if own else next(made))
     for op in reversed(run):
         op.operation.erase()
 
@@ -91,28 +92,36 @@ def _chains(run: list[Any]) -> list[list[Any]]:
     return chains
 
 
-def _multiplied(run: list[Any], chains: list[list[Any]]) -> list[ir.Value]:
-    """The registers of each chain behind all MMAs."""
-    held = [parts(chain[0].d) for chain in chains]
+def _multiplied(
+    run: list[Any], chains: list[list[Any]], names: list[list[str] | None]
+) -> list[ir.Value]:
+    """The registers of each chain without names behind all MMAs."""
+    given = [ops for ops, own in zip(chains, names, strict=True) if own is None]
+    held = [parts(ops[0].d) for ops in given]
     starts = [sum(map(len, held[:number])) for number in range(len(held))]
-    start_of = {
-        op.operation: start for chain, start in zip(chains, starts, strict=True) for op in chain
-    }
     registers = [each for several in held for each in several]
-    operands, letters, lines = list(registers), [ties(registers)], []
+    taken = iter(_named(start, len(each)) for start, each in zip(starts, held, strict=True))
+    sums_of = {
+        op.operation: sums
+        for ops, own in zip(chains, names, strict=True)
+        for sums in [own or next(taken)]
+        for op in ops
+    }
+    operands, letters, lines = list(registers), [ties(registers)] if registers else [], []
     for op in run:
-        first = len(registers) + len(operands)
         values, kinds = _read(op)
-        lines.append(_text(op, start_of[op.operation], first))
+        lines.append(_text(op, sums_of[op.operation], len(registers) + len(operands)))
         operands += values
         letters.append(kinds)
-    constraints = ",".join([*letters, "~{memory}"])
+    constraints, text = ",".join([*letters, "~{memory}"]), llvm.ASM_LINES.join(lines)
+    if not given:
+        llvm.asm_statement(text, operands, constraints)
+        return []
     struct = struct_of(registers[0].type, len(registers))
-    if len(chains) == 1:
-        struct = chains[0][0].d.type
-    text = SEPARATOR.join(lines)
+    if len(given) == 1:
+        struct = given[0][0].d.type
     made = llvm.inline_asm(struct, operands, text, constraints, has_side_effects=True)
-    return [made] if len(chains) == 1 else _apart(made, chains, starts)
+    return [made] if len(given) == 1 else _apart(made, given, starts)
 
 
 def _apart(made: ir.Value, chains: list[list[Any]], starts: list[int]) -> list[ir.Value]:
@@ -134,8 +143,8 @@ def _read(op: Any) -> tuple[list[ir.Value], str]:
     return [*a, b, op.accumulate], "r," * count + "l,b"
 
 
-def _text(op: Any, start: int, first: int) -> str:
-    """wgmma.mma_async with D in n/2 operands from `start` on; A, B and scale-d from `first` on.
+def _text(op: Any, sums: list[str], first: int) -> str:
+    """wgmma.mma_async with D in n/2 registers; A, B and scale-d are operands from `first` on.
 
     Floats have factors for A and B, and those of 16 bits in memory say which are MN-major.
     """
@@ -150,7 +159,7 @@ def _text(op: Any, start: int, first: int) -> str:
     shape, types = f"m{op.m.value}n{n}k{op.k.value}", f"{op.d_type.value}.{a.name}"
     return (
         f"wgmma.mma_async.sync.aligned.{shape}.{types}.{op.b_type.value}"
-        f" {_braced(_named(start, n // 2))}, {', '.join([*words, *factors, *transposed])};"
+        f" {_braced(sums[: n // 2])}, {', '.join([*words, *factors, *transposed])};"
     )
 
 

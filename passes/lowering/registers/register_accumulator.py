@@ -45,13 +45,18 @@ def parts(struct: ir.Value) -> list[ir.Value]:
     Those of a stack slot are loaded one by one, where the struct was: SROA would make of the whole
     one a chain of insertvalues, each of which IPSCCP goes through member by member.
     """
-    members = str(struct.type).partition("(")[2].partition(")")[0].split(", ")
-    element, count = ir.Type.parse(members[0]), len(members)
+    element, count = element_and_count(struct.type)
     loaded = struct.owner
     if isinstance(loaded, ir.Block) or loaded.name != "llvm.load":
         return [llvm.extractvalue(element, struct, index) for index in range(count)]
     with ir.InsertionPoint(loaded):
         return _loaded_parts(loaded.operands[0], struct.type, element, count)
+
+
+def element_and_count(struct: ir.Type) -> tuple[ir.Type, int]:
+    """The type of the members of such a struct, and how many it has."""
+    members = str(struct).partition("(")[2].partition(")")[0].split(", ")
+    return ir.Type.parse(members[0]), len(members)
 
 
 def _loaded_parts(slot: ir.Value, struct: ir.Type, element: ir.Type, count: int) -> list[ir.Value]:

@@ -3,9 +3,10 @@
 // RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,swizzle-selection,lower-to-nvvm' | filecheck %s --check-prefix HOPPER
 // RUN: tilewright opt %s --target sm_100a --passes 'tma-insertion,swizzle-selection,lower-to-nvvm' | filecheck %s
 
-// HOPPER:         llvm.alloca %{{.*}} x !llvm.struct<"i32x{{[0-9]+}}", (i32, i32,
-// HOPPER-COUNT-4: wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.u8 {$
-// HOPPER-SAME:    }, $137, $138, $139;", "=r,=r
+// HOPPER:         llvm.inline_asm has_side_effects ".reg .b32 %sums0_<32>;"
+// HOPPER-COUNT-4: wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.u8 {%sums
+// HOPPER-SAME:    }, $9, $10, $11;", "l,l,b
+// HOPPER:         mov.b32 $0, %sums0_0;{{.*}} "=r,=r,
 // HOPPER-NOT:     f32
 // HOPPER:         llvm.store {{.*}} : vector<2xi32>
 // CHECK-COUNT-2:  nvvm.tcgen05.mma {{.*}}tcgen05_mma_kind<i8>

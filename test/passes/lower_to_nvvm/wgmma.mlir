@@ -1,21 +1,25 @@
 // An MMA is a group of wgmma behind a fence, a K step each, in one asm; a slot is released by each
-// warp when its group is done, and results leave the registers behind an asm that LLVM can't pass.
+// warp when its group is done. The sums are in registers with names: LLVM sees none of them until
+// they are copied, behind the wait.
 // RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,swizzle-selection,lower-to-nvvm' | filecheck %s
 
 // CHECK-NOT:     tcgen05
 // CHECK-NOT:     "tile.
-// CHECK:         llvm.alloca %{{.*}} x !llvm.struct<"f32x{{[0-9]+}}", (f32, f32,
+// CHECK-NOT:     llvm.alloca %{{.*}} x !llvm.struct
+// CHECK:         llvm.inline_asm has_side_effects ".reg .b32 %sums0_<32>;"
+// CHECK:         llvm.inline_asm has_side_effects ".reg .b32 %sums1_<32>;"
 // CHECK:         nvvm.mbarrier.try_wait
 // CHECK:         nvvm.wgmma.fence.aligned
 // CHECK:         llvm.inline_asm
 // CHECK-NOT:     llvm.inline_asm
-// CHECK-COUNT-8: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16
+// CHECK-COUNT-8: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%sums{{[01]}}_0, %sums
 // CHECK-NOT:     llvm.inline_asm
 // CHECK:         nvvm.wgmma.commit.group.sync.aligned
 // CHECK:         nvvm.wgmma.wait.group.sync.aligned 0
 // CHECK:         nvvm.mbarrier.arrive
 // CHECK:         nvvm.wgmma.wait.group.sync.aligned 0
-// CHECK:         llvm.inline_asm has_side_effects "", "=f,=f,
+// CHECK:         llvm.inline_asm has_side_effects "mov.b32 $0, %sums0_0;{{.*}}mov.b32 $31, %sums0_31;", "=f,=f,
+// CHECK:         llvm.inline_asm has_side_effects "mov.b32 $0, %sums1_0;
 // CHECK:         llvm.store
 // CHECK-NOT:     nvvm.barrier
 !a = memref<256x320xbf16, 1>

@@ -1,0 +1,109 @@
+"""Sums that nobody but MMAs and pins touches, in registers that PTX has by a name of ours.
+
+    %slot = llvm.alloca x struct       →  ".reg .b32 %sums0_<64>;"
+    load %slot  sm.wgmma …  store      →  "wgmma.mma_async … {%sums0_0, %sums0_1, …}, …;"
+    load %slot  sm.pin                 →  "mov.b32 $0, %sums0_0; …", and LLVM has their values
+
+MLIR and LLVM then go through none of the sums until the MMAs are done: a thread of two 64x128 MMAs
+has 128 of them, which every asm would take and give, and every loop hand on. ptxas sees the same
+registers either way.
+
+A slot qualifies if each MMA adds to what the slot holds and leaves its sums there. Sums that
+threads add to, scale or share out keep their stack slots.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ....dialects import llvm, sm
+from ....dialects.mlir import ir
+from ...base import operations_named
+from ..registers.register_accumulator import element_and_count
+
+MULTIPLIES = ("sm.wgmma", "sm.wgmma_of_registers")
+IN_PLACE = re.compile("(lp|lm+s)*")
+"""Loads, pins, MMAs and stores of a slot, in the order of a block, where no value of the slot is
+needed behind the one that takes its place."""
+
+Named = dict[ir.Value, list[str]]
+"""The registers of each slot that has names."""
+
+
+def named_sums(kernel: Any) -> Named:
+    """Names for the slots of a kernel that qualify, and their registers declared."""
+    slots = [op for op in operations_named(kernel, "llvm.alloca") if _only_in_place(op)]
+    return {slot.result: _declared(slot, f"%sums{number}_") for number, slot in enumerate(slots)}
+
+
+def names_of(value: ir.Value, named: Named) -> list[str] | None:
+    """The registers of the slot that a value was loaded from, if they have names."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "llvm.load":
+        return None
+    return named.get(owner.operands[0])
+
+
+def copied(op: sm.PinOp, registers: list[str]) -> ir.Value:
+    """What a pin gives: copies of the registers, which LLVM can't make before this point."""
+    element, count = element_and_count(op.before.type)
+    letter = "r" if isinstance(element, ir.IntegerType) else "f"
+    moves = [f"mov.b32 ${number}, {name};" for number, name in enumerate(registers)]
+    constraints = ",".join([f"={letter}"] * count)
+    text = llvm.ASM_LINES.join(moves)
+    return llvm.inline_asm(op.before.type, [], text, constraints, has_side_effects=True)
+
+
+def erase_slots(named: Named) -> None:
+    """Drop the loads and stores of slots that have names, and the slots."""
+    for slot in named:
+        touching = [use.owner.operation for use in slot.uses]
+        for operation in sorted(touching, key=lambda each: each.name == "llvm.load"):
+            operation.erase()
+        ir.OpResult(slot).owner.erase()
+
+
+def _declared(slot: ir.Operation, prefix: str) -> list[str]:
+    _, count = element_and_count(ir.TypeAttr(slot.attributes["elem_type"]).value)
+    with ir.InsertionPoint(slot), slot.location:
+        llvm.asm_statement(f".reg .b32 {prefix}<{count}>;")
+    return [f"{prefix}{index}" for index in range(count)]
+
+
+def _only_in_place(slot: ir.Operation) -> bool:
+    if not str(slot.attributes["elem_type"]).startswith("!llvm.struct"):
+        return False
+    touches = _touches(slot.result)
+    if touches is None or not any(letter == "m" for letter in touches.values()):
+        return False
+    blocks = dict.fromkeys(operation.block for operation in touches)
+    orders = (
+        "".join(touches.get(op.operation, "") for op in list(block.operations)) for block in blocks
+    )
+    return all(IN_PLACE.fullmatch(order) for order in orders)
+
+
+def _touches(slot: ir.Value) -> dict[ir.Operation, str] | None:
+    """A letter for each op that has a value of the slot; None if another op has one."""
+    found: dict[ir.Operation, str] = {}
+    pending = [use.owner.operation for use in slot.uses]
+    while pending:
+        op = pending.pop()
+        letter = _letter(op, slot)
+        if letter is None:
+            return None
+        found[op] = letter
+        if letter in "lm":
+            uses = list(op.results[0].uses)
+            if len(uses) != 1 or (letter == "l" and uses[0].operand_number != 0):
+                return None
+            pending.append(uses[0].owner.operation)
+    return found
+
+
+def _letter(op: ir.Operation, slot: ir.Value) -> str | None:
+    if op.name == "llvm.store":
+        return "s" if op.operands[1] == slot else None
+    letters = {"llvm.load": "l", "sm.pin": "p", **dict.fromkeys(MULTIPLIES, "m")}
+    return letters.get(op.name)
