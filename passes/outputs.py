@@ -44,7 +44,12 @@ def outputs_of_store(store: Any) -> list[ir.Value]:
 
 def output_of(store: Any) -> ir.Value:
     """The output that an op stores to, by its view or by a tensor map of it."""
-    to = store.to if hasattr(store, "to") else store.view
+    to = stored_to(store)
     if isinstance(to.type, ir.MemRefType):
         return argument_of(to)
     return map_definition(to).view
+
+
+def stored_to(store: Any) -> ir.Value:
+    """The view or the tensor map by which an op stores."""
+    return store.to if hasattr(store, "to") else store.view

@@ -33,11 +33,11 @@ WHOLE_OPS = CopyOp | ApplyEpilogueOp | WriteRowOp
 def say_whole(kernel: KernelOp) -> None:
     """Give each op the attribute that is true of it, as far as its indices tell."""
     known: dict[Axis, bool] = {}
-    rows: dict[tuple[ir.Value, ir.Value], ir.Attribute] = {}  # what a row's first store says
+    first: dict[tuple[Any, ...], ir.Attribute] = {}  # what the first op of a place says
     for op in walk(kernel, WHOLE_OPS):
-        place = (op.column, op.view) if isinstance(op, WriteRowOp) else None
-        if place in rows:
-            op.operation.attributes[WHOLE] = rows[place]
+        place = _place(op)
+        if place in first:
+            op.operation.attributes[WHOLE] = first[place]
             continue
         names = ""
         for name in INDICES:
@@ -47,7 +47,14 @@ def say_whole(kernel: KernelOp) -> None:
             names += name if axis is not None and known[axis] else ""
         op.operation.attributes[WHOLE] = ir.StringAttr.get(names or "none")
         if place is not None:
-            rows[place] = said(op)
+            first[place] = said(op)
+
+
+def _place(op: Any) -> tuple[Any, ...] | None:
+    """What the many stores of a row, and of the pieces of a tile, have in common; None for one."""
+    if isinstance(op, WriteRowOp):
+        return op.column, op.view
+    return (op.to, op.i, op.j, op.extents) if isinstance(op, ApplyEpilogueOp) else None
 
 
 def is_whole(op: Any, name: str) -> bool:

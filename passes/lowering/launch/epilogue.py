@@ -16,7 +16,7 @@ from ...base import MATH_ATTRIBUTE, attributes_of, is_swapped, refused, walk
 from ...batches import argument_of, matrix_of, transposed_of
 from ...duals import B2, arg_names, is_dual
 from ...math_policy import has_functions, math_of
-from ...outputs import SCALES, output_names, output_of, outputs_of
+from ...outputs import SCALES, output_names, output_of, outputs_of, stored_to
 from ...tiling.swap import EXCHANGED
 
 
@@ -27,8 +27,11 @@ def all_stores(kernel: KernelOp) -> list[Any]:
 
 def stores(kernel: KernelOp) -> list[Any]:
     """The ops that store an accumulator, of all parts of a store the first."""
-    found: dict[Any, Any] = {}
+    parts: dict[Any, Any] = {}
     for op in all_stores(kernel):
+        parts.setdefault(stored_to(op), op)
+    found: dict[Any, Any] = {}
+    for op in parts.values():
         found.setdefault(output_of(op), op)
     return list(found.values())
 

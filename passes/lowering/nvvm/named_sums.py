@@ -33,8 +33,10 @@ Named = dict[ir.Value, list[str]]
 
 def named_sums(kernel: Any) -> Named:
     """Names for the slots of a kernel that qualify, and their registers declared."""
-    slots = [op for op in operations_named(kernel, "llvm.alloca") if _only_in_place(op)]
-    return {slot.result: _declared(slot, f"%sums{number}_") for number, slot in enumerate(slots)}
+    slots = [op for op in operations_named(kernel, "llvm.alloca") if _holds_registers(op)]
+    touches = {slot.result: _touches(slot.result) for slot in slots}
+    kept = _in_place({slot: found for slot, found in touches.items() if found is not None})
+    return {slot: _declared(slot, f"%sums{number}_") for number, slot in enumerate(kept)}
 
 
 def names_of(value: ir.Value, named: Named) -> list[str] | None:
@@ -64,24 +66,20 @@ def erase_slots(named: Named) -> None:
         ir.OpResult(slot).owner.erase()
 
 
-def _declared(slot: ir.Operation, prefix: str) -> list[str]:
-    _, count = element_and_count(ir.TypeAttr(slot.attributes["elem_type"]).value)
-    with ir.InsertionPoint(slot), slot.location:
+def _declared(slot: ir.Value, prefix: str) -> list[str]:
+    alloca = ir.OpResult(slot).owner.operation
+    _, count = element_and_count(_held(alloca))
+    with ir.InsertionPoint(alloca), alloca.location:
         llvm.asm_statement(f".reg .b32 {prefix}<{count}>;")
     return [f"{prefix}{index}" for index in range(count)]
 
 
-def _only_in_place(slot: ir.Operation) -> bool:
-    if not str(slot.attributes["elem_type"]).startswith("!llvm.struct"):
-        return False
-    touches = _touches(slot.result)
-    if touches is None or not any(letter == "m" for letter in touches.values()):
-        return False
-    blocks = dict.fromkeys(operation.block for operation in touches)
-    orders = (
-        "".join(touches.get(op.operation, "") for op in list(block.operations)) for block in blocks
-    )
-    return all(IN_PLACE.fullmatch(order) for order in orders)
+def _holds_registers(alloca: ir.Operation) -> bool:
+    return str(_held(alloca)).startswith("!llvm.struct")
+
+
+def _held(alloca: ir.Operation) -> ir.Type:
+    return ir.TypeAttr(alloca.attributes["elem_type"]).value
 
 
 def _touches(slot: ir.Value) -> dict[ir.Operation, str] | None:
@@ -96,7 +94,7 @@ def _touches(slot: ir.Value) -> dict[ir.Operation, str] | None:
         found[op] = letter
         if letter in "lm":
             uses = list(op.results[0].uses)
-            if len(uses) != 1 or (letter == "l" and uses[0].operand_number != 0):
+            if len(uses) != 1 or uses[0].operand_number != 0:
                 return None
             pending.append(uses[0].owner.operation)
     return found
@@ -107,3 +105,17 @@ def _letter(op: ir.Operation, slot: ir.Value) -> str | None:
         return "s" if op.operands[1] == slot else None
     letters = {"llvm.load": "l", "sm.pin": "p", **dict.fromkeys(MULTIPLIES, "m")}
     return letters.get(op.name)
+
+
+def _in_place(touches: dict[ir.Value, dict[ir.Operation, str]]) -> list[ir.Value]:
+    """The slots with MMAs whose touches are in such an order in each block."""
+    of_ops = {op: (slot, letter) for slot, ops in touches.items() for op, letter in ops.items()}
+    kept = [slot for slot, ops in touches.items() if "m" in ops.values()]
+    for block in dict.fromkeys(op.block for op in of_ops):
+        order = dict.fromkeys(touches, "")
+        for op in list(block.operations):
+            if op.operation in of_ops:
+                slot, letter = of_ops[op.operation]
+                order[slot] += letter
+        kept = [slot for slot in kept if IN_PLACE.fullmatch(order[slot])]
+    return kept
