@@ -27,6 +27,7 @@ from lowering_faults import LOWERING, STORED_APART
 from meeting_faults import MEETINGS
 from named_faults import NAMED
 from order_faults import ORDERS
+from partial_faults import PARTS
 from pass_faults import EXCHANGED, LAYOUTS_AND_FRONT_END, PASSES
 from precision_faults import PRECISION, WEIGHTS
 from release_faults import RELEASES
@@ -90,4 +91,5 @@ FAULTS = [
     *FUNCTIONS,
     *WHOLE,
     *NAMED,
+    *PARTS,
 ]

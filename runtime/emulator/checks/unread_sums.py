@@ -11,29 +11,39 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..interface import Cta, Launch, Warp
 from ..machine.events import Listener
 from ..tensor.spans import Access, Claim, Span
+from .partly_read_sums import PartlyReadSums, mark, read_of
 
 
 @dataclass
 class _Sums:
-    """PTX lines of the newest product, and of a tcgen05.ld that has read its sums."""
+    """PTX lines of the newest product, and of a tcgen05.ld that has read its sums; read:
+    bool[lanes, columns]."""
 
     product: int
     load: int | None = None
+    read: np.ndarray | None = None
 
 
 class UnreadSums(Listener):
-    """Warns of both. By CTA, the accumulators that products have written."""
+    """Warns of both, and of what is read in part. By CTA, the accumulators that products have
+    written."""
 
     def __init__(self, launch: Launch):
         self._launch = launch
+        self._partly = PartlyReadSums(launch)
         self._of: dict[Cta, dict[Span, _Sums]] = defaultdict(dict)
 
     def columns_issued(self, cta: Cta, access: Access) -> None:
         if access.shape is not None:
-            self._judge(self._of[cta].get(access.span), access.adds)
+            before = self._of[cta].get(access.span)
+            self._judge(before, access.adds)
+            if before is not None and access.adds is False:
+                self._gone(cta, access.span, before)
             self._of[cta][access.span] = _Sums(access.line)
 
     def _judge(self, before: _Sums | None, adds: bool | None) -> None:
@@ -61,9 +71,25 @@ class UnreadSums(Listener):
         sums = self._of[cta]
         for span in [span for span in sums if span.meets(claim.span)]:
             if claim.what == "tcgen05.ld":
-                sums[span].load = warp.program.source[warp.split.pc].line
-            else:
-                del sums[span]
+                self._loaded(sums[span], span, claim.span, warp)
+                continue
+            if claim.what == "tcgen05.dealloc":
+                self._gone(cta, span, sums[span])
+            del sums[span]
+
+    def _loaded(self, sums: _Sums, span: Span, part: Span, warp: Warp) -> None:
+        sums.load = warp.program.source[warp.split.pc].line
+        if sums.read is None:
+            sums.read = read_of(span)
+        mark(sums.read, span, part)
+
+    def _gone(self, cta: Cta, span: Span, sums: _Sums) -> None:
+        if sums.read is not None:
+            self._partly.gone(cta, span, sums.read, sums.product)
+
+    def finished(self) -> None:
+        if self._launch.report.workers == 1:
+            self._partly.tell()
 
     def columns_freed(self, cta: Cta, span: Span) -> None:
         self._of.pop(cta, None)

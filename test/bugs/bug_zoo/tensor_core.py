@@ -1,6 +1,6 @@
 """Bugs of the tensor core and its memory (ptx-facts 12 to 19, 28 to 32, 39, 40)."""
 
-from .bases import PAIR, PERSISTENT, PLAIN_CLUSTER, ROLES, SEQUENTIAL, SPLIT_CLUSTER
+from .bases import PAIR, PERSISTENT, PIECES, PLAIN_CLUSTER, ROLES, SEQUENTIAL, SPLIT_CLUSTER
 from .edits import chain, delete, insert_after, insert_before, move_before, replace, without_waiting
 from .entry import Bug
 from .written import BLOCK_SCALED
@@ -205,6 +205,15 @@ BUGS = (
         SEQUENTIAL,
         replace(LOAD_32, r"\g<1>32x32b.x32.b32 \2, \3;"),
         "uninitialised-read",
+    ),
+    Bug(
+        "19b",
+        "the lower 16 lanes of each quarter are loaded twice, the upper ones never",
+        PIECES,
+        replace(r"(add\.s32\s+%r\d+, %r\d+, )1048576;", r"\g<1>0;"),
+        "partly-read-sums",
+        warns=True,
+        says="lane 16 of column 0 first",
     ),
     Bug(
         "28a",

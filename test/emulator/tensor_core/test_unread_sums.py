@@ -49,3 +49,32 @@ def test_products_that_leave_lanes_alone_may_share_columns(tc):
     product = tc.mma("f16", extra="{%v8, %v8, %v9, %v9}, ")
     parts = [tc.FALSE, lanes.format(0, -1), product, lanes.format(-1, 0), product]
     assert told(tc, *parts, done(0, 9)) == []
+
+
+COLUMN = LOAD.replace("{%v0}", "{{%v0}}").replace("[%r14]", "[%r14+{}]")
+ROWS = "tcgen05.ld.sync.aligned.16x256b.x1.b32 {%v0, %v2, %v3, %v4}, [%r14];\n"
+LATER_ROWS = "add.u32 %r14, %r14, 1048576;\n" + ROWS
+WAIT = "tcgen05.wait::ld.sync.aligned;\n"
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["given up", "replaced"])
+@pytest.mark.parametrize(
+    ("loads", "expected"),
+    [
+        ([COLUMN.format(0), COLUMN.format(1)], []),  # the columns behind them may be an edge
+        ([COLUMN.format(0), COLUMN.format(2)], ["partly-read-sums"]),
+        ([COLUMN.format(2)], ["partly-read-sums"]),
+        ([ROWS, LATER_ROWS, WAIT], []),
+        ([ROWS, ROWS, WAIT], ["partly-read-sums"]),
+    ],
+)
+def test_sums_that_are_never_read_beside_others(tc, loads, expected, replaced):
+    end = [FENCED, "=", done(1, 9)] if replaced else []
+    assert told(tc, "=", done(0, 1), *loads, *end) == expected
+
+
+def test_a_place_that_one_tile_reads_may_be_left_out_in_another(tc):
+    first = ["=", done(0, 1), COLUMN.format(1), COLUMN.format(0), COLUMN.format(2)]
+    second = [FENCED, "=", done(1, 2), COLUMN.format(0), COLUMN.format(2)]
+    assert told(tc, *first, *second) == []
+    assert told(tc, *first[:2], *first[4:], *second) == ["partly-read-sums"]

@@ -55,10 +55,10 @@ class Domain:
         self.lanes: dict[int, np.ndarray] = {}
         self.aligned: dict[int, list[int]] = {}
         self.width = -(-(expected + 1) // _STEP) * _STEP
-        self._names: list[Callable[[], str]] = [lambda: "nobody"]
+        self._names = ["nobody"]
 
-    def component(self, name: Callable[[], str]) -> int:
-        """A new component; ``name()`` completes "the write by …"."""
+    def component(self, name: str) -> int:
+        """A new component; its name completes "the write by …"."""
         self._names.append(name)
         if len(self._names) > self.width:
             self.width += _STEP
@@ -81,7 +81,7 @@ class Domain:
 
     def name(self, component: int) -> str:
         """Who the component is."""
-        return self._names[component]()
+        return self._names[component]
 
 
 def fitted(rows: Rows, width: int) -> Rows:

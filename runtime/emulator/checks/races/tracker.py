@@ -71,7 +71,7 @@ class Races(Meetings, Listener):
         self._domain_of: dict[Cluster, Domain] = {}
         self._barriers: dict[Mbarrier, BarrierClock] = {}
         self._late_inits = LateInits()
-        self._times: dict[tuple, list[int]] = {}
+        self._times: dict[tuple[Cluster, int, int], list[int]] = {}
         self._shadows: dict[Cta, SharedShadow] = {}
         self._prerequisites: Prerequisites | None = None
         self.places = Places(self, launch)
@@ -98,9 +98,7 @@ class Races(Meetings, Listener):
 
     def warp_started(self, warp: Warp) -> None:
         domain = self._domain_of[warp.cta.cluster]
-        self._clocks[warp] = WarpClock(
-            domain, lambda: describe(warp), warp.cta.rank, lambda: warp.live
-        )
+        self._clocks[warp] = WarpClock(domain, describe(warp), warp.cta.rank, lambda: warp.live)
 
     def cta_exited(self, cta: Cta) -> None:
         known = (self._clocks[warp].wide() for warp in cta.warps)
@@ -112,7 +110,17 @@ class Races(Meetings, Listener):
         del self._shadows[cta]
         for warp in cta.warps:
             del self._clocks[warp]
+        for barrier in cta.mbarriers.values():
+            del self._barriers[barrier]
         self.forget_meetings(cta)
+        if all(each.exited for each in cta.cluster.ctas):
+            self._forget_cluster(cta.cluster)
+
+    def _forget_cluster(self, cluster: Cluster) -> None:
+        """Marks in global memory still tell of its domain, by number."""
+        del self._domain_of[cluster]
+        self._meetings.pop(cluster, None)
+        self._times = {key: times for key, times in self._times.items() if key[0] is not cluster}
 
     def bound(self) -> None:
         """Watch every array and variable of global memory that may be written."""
@@ -209,10 +217,10 @@ class Races(Meetings, Listener):
 
     def mbarrier_made(self, warp: Warp, cta: Cta, offset: int, barrier: Mbarrier) -> None:
         """The object's copies get a component of their own."""
-        key = (id(cta.cluster), cta.rank, offset)
+        key = (cta.cluster, cta.rank, offset)
         name = f"an operation that signals mbarrier 0x{offset:x} of cta {cta.index}"
         if key not in self._times:
-            self._times[key] = [self._domain_of[cta.cluster].component(lambda: name), 0]
+            self._times[key] = [self._domain_of[cta.cluster].component(name), 0]
         known = self._times[key]
         made = self._stream(warp, _INITIALISED, _INITIALISED)
         self._clocks[warp].observe(made, releasing(warp), generic=True)
@@ -224,7 +232,7 @@ class Races(Meetings, Listener):
         """A later object at the place goes on with later times."""
         self.mbarrier_used(warp, barrier, "mbarrier.inval")
         del self._barriers[barrier]
-        known = self._times.get((id(cta.cluster), cta.rank, offset))
+        known = self._times.get((cta.cluster, cta.rank, offset))
         if known is not None:
             known[1] += barrier.phase + 2
 

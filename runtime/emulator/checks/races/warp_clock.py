@@ -47,9 +47,7 @@ class WarpClock:
     when lanes had met at the newest; _ahead: lanes whose proxy fences cover more than the rows.
     """
 
-    def __init__(
-        self, domain: Domain, name: Callable[[], str], rank: int, alive: Callable[[], int]
-    ):
+    def __init__(self, domain: Domain, name: str, rank: int, alive: Callable[[], int]):
         self.domain, self._name, self._rank = domain, name, rank
         self.own, self._away = domain.component(name), 0
         self.time = 1
@@ -285,7 +283,7 @@ class WarpClock:
     def stream(self, kind: str, name: Callable[[], str]) -> Event:
         """The next event of the warp's operations of a kind; they are ordered by waits alone."""
         if kind not in self.streams:
-            self.streams[kind] = [self.domain.component(name), 0]
+            self.streams[kind] = [self.domain.component(name()), 0]
         stream = self.streams[kind]
         stream[1] += 1
         return stream[0], stream[1]
