@@ -132,9 +132,9 @@ class CudaProgram:
 
     def _find(self, values: Sequence[Any], stream: int) -> Known:
         """The launch that is kept for these arrays, or a new one."""
-        if any(form.all(*values) for form in self._forms):
-            pointers = tuple(each.data_ptr() for each in values)
-        else:
+        known = any(form.all(*values) for form in self._forms)
+        pointers = tuple(each.data_ptr() for each in values) if known else (0,)
+        if 0 in pointers:  # of memory that has been freed, or of no elements
             pairs = zip(self.manifest["tensors"], values, strict=True)
             pointers = tuple(pointer_of(*pair, self._index, stream) for pair in pairs)
             self._learn(values)

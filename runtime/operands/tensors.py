@@ -108,7 +108,7 @@ def fits_strides(declared: Mapping[str, Any], strides: Sequence[int]) -> bool:
 
 
 def check_dense(name: str, value: Any) -> None:
-    """Raise LaunchError unless a torch tensor has strides, and its memory has its values."""
+    """Raise LaunchError unless a torch tensor has strides, and memory that has its values."""
     if str(value.layout) != "torch.strided":
         raise LaunchError(f"tensor '{name}': must be dense, got {value.layout}; convert it")
     if value.is_neg():
@@ -121,6 +121,21 @@ def check_dense(name: str, value: Any) -> None:
             f"tensor '{name}': must hold its values, got torch's tensor of zeros without memory;"
             " pass what torch.zeros_like gives"
         )
+    needed, held = _bytes_of(value), value.untyped_storage().nbytes()
+    if needed > held:
+        raise LaunchError(
+            f"tensor '{name}': must have memory for its {value.numel()} elements, got a storage of"
+            f" {held} bytes where they end at byte {needed}; it has been freed or made smaller"
+        )
+
+
+def _bytes_of(value: Any) -> int:
+    """From the beginning of a torch tensor's storage to the end of its last element."""
+    if value.numel() == 0:
+        return 0
+    pairs = zip(value.shape, value.stride(), strict=True)
+    last = value.storage_offset() + sum((extent - 1) * stride for extent, stride in pairs)
+    return (last + 1) * value.element_size()
 
 
 def check_dtype(declared: Mapping[str, Any], got: str, known: Sequence[str]) -> None:

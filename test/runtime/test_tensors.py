@@ -143,3 +143,13 @@ def test_a_read_only_input_is_bound_and_stays_read_only(manifest):
 def test_a_tensor_whose_memory_lacks_its_values_is_refused(manifest, make, cure):
     said = refusal(manifest, a=make(tensors()["a"]))
     assert said.startswith("tensor 'a': must hold its values") and cure in said
+
+
+@pytest.mark.parametrize("left", [0, 2 * 95])
+def test_a_torch_tensor_whose_storage_was_freed_is_refused(left, manifest):
+    given = tensors()["a"].clone()
+    given.untyped_storage().resize_(left)
+    assert refusal(manifest, a=given) == (
+        "tensor 'a': must have memory for its 96 elements, got a storage of"
+        f" {left} bytes where they end at byte 192; it has been freed or made smaller"
+    )

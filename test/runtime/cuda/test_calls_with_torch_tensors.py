@@ -1,5 +1,6 @@
 """A kernel called with torch tensors: what is checked anew, which stream is taken, what is kept."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -187,6 +188,18 @@ class FakeTensor:
 
     def _is_zerotensor(self):
         return False
+
+    def numel(self):
+        return math.prod(self.shape)
+
+    def element_size(self):
+        return 2 if "16" in str(self.dtype) else 4
+
+    def storage_offset(self):
+        return 0
+
+    def untyped_storage(self):
+        return SimpleNamespace(nbytes=lambda: 2**20)
 
     def data_ptr(self):
         return self.address
