@@ -35,7 +35,7 @@ from .base import defining_op, refused, walk
 from .cluster import Cluster
 from .copy_width import is_asynchronous
 from .operand_terms import terms_of
-from .ring_fills import agent_of, has_copies, is_self_filled, ring_tiles, shared_fills
+from .ring_fills import agent_of, has_copies, is_self_filled, releases, ring_tiles, shared_fills
 from .rings import is_ahead_ring, is_operand_ring, lies_in_operands
 from .thread_shares import share_of
 from .weights import product_slots, widened_columns
@@ -258,8 +258,7 @@ def _place_barriers(
         return placed._replace(full=cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES))
     full, empty = (cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES) for _ in range(2))
     if placed.kind == "operands":
-        arrivals = _consumer_warps(ring) if target.releases_by_warp else 1
-        count = cluster.release_count() * arrivals
+        count = releases(ring, _consumer_warps(ring), cluster.release_count(), target)
     elif placed.kind == "claims":
         count = _claim_readers(kernel, cluster)
     else:
@@ -299,7 +298,7 @@ def _claim_readers(kernel: KernelOp, cluster: Cluster) -> int:
 
 
 def _consumer_warps(ring: ir.Value) -> int:
-    """Warps of the agent that waits: each of them releases a slot by itself."""
+    """Warps of the agent that waits."""
     return _agent_warps(next(use.owner for use in ring.uses if use.owner.name == "pipe.wait"))
 
 

@@ -1,17 +1,17 @@
-"""Who fills the slots of a ring, and with how many bytes of TMA."""
+"""Who fills the slots of a ring, with how many bytes of TMA, and who gives them back."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..dialects.mlir import ir
-from ..dialects.mma_units import ISSUED
-from ..dialects.pipe import AcquireOp
+from ..dialects.mma_units import ISSUED, WAIT_GROUP
+from ..dialects.pipe import AcquireOp, RingType
 from ..dialects.sm.threads import WarpsOp
-from ..dialects.target import Target
+from ..dialects.target import WARPGROUP_WARPS, Target
 from ..dialects.tile import CopyOp, KernelOp, TmaLoadOp
 from ..dialects.tile.loads import TmaGatherOp
-from ..dialects.tile_types import moved_bytes
+from ..dialects.tile_types import SmemType, moved_bytes
 
 
 def agent_of(op: ir.Operation | ir.OpView) -> Any:
@@ -48,6 +48,30 @@ def is_self_filled(ring: ir.Value, target: Target) -> bool:
         and all(_is_copied(tile) for tile in tiles)
         and all(isinstance(agent, KernelOp) for agent in ends)
     )
+
+
+def releases(ring: ir.Value, warps: int, ctas: int, target: Target) -> int:
+    """Arrivals by which so many warps of each of so many CTAs, whose MMAs read what one CTA has
+    loaded, give its slot back."""
+    if not target.releases_by_warp:
+        return ctas
+    together = ctas > 1 and may_release_together(ring, target)
+    return ctas * (warps // WARPGROUP_WARPS if together else warps)
+
+
+def may_release_together(ring: ir.Value, target: Target) -> bool:
+    """Whether one warp of a warpgroup may give a slot back for all four.
+
+    MMAs alone read it, and a group of them is one of the warpgroup (PTX ISA, wgmma.commit_group).
+    """
+    alone = target.mma.completion == WAIT_GROUP and not target.mma.threads_load
+    return alone and not has_vectors(ring)
+
+
+def has_vectors(ring: ir.Value) -> bool:
+    """Whether a slot has scales, which threads read."""
+    tiles = RingType(ring.type).tiles
+    return any(isinstance(tile, SmemType) and tile.layout.is_vector for tile in tiles)
 
 
 def _is_copied(tile: ir.Value) -> bool:

@@ -13,7 +13,7 @@ from ..mlir import ext, ir
 from ..pipe import SLOTS_MAX, RingType, SlotType
 from ..verify import refuse
 from .memory import BarriersType, is_claim
-from .threads import TEAM, who_runs
+from .threads import TEAM, WARP, WARPGROUP, who_runs
 from .types import SHARED, Instruction, Sm, verify_choice, verify_pointer
 
 AXES = ("m", "n")
@@ -151,12 +151,18 @@ class LeaderRankOp(Instruction, name="leader_rank"):
 
 
 class EachRankOp(Instruction, name="each_rank", traits=[ir.NoTerminatorTrait]):
-    """Runs the body for every rank of `mask`, its argument: lane r of each warp for rank r."""
+    """Runs the body for every rank of `mask`, its argument: lane r for rank r.
+
+    By "warp" those of each warp do, by "warpgroup" those of the first of every four warps.
+    """
 
     mask: ext.Operand[I16]
+    by: ir.StringAttr
     body: ext.Region
 
     def verify_invariants(self) -> bool:
+        if not verify_choice(self, "by", (WARP, WARPGROUP)):
+            return False
         if len(self.body.blocks) != 1:
             return refuse(self, f"the body must be one block, got {len(self.body.blocks)}")
         types = [str(argument.type) for argument in self.body.blocks[0].arguments]

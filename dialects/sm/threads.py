@@ -174,9 +174,7 @@ def who_runs(op: Any) -> str:
     """Who runs the place that an op stands in: one of `WHO`."""
     parent = op.operation.parent
     while parent is not None and not isinstance(parent.opview, WarpsOp):
-        if isinstance(parent.opview, RunOp):
+        if isinstance(parent.opview, RunOp) or parent.name == "sm.each_rank":
             return parent.opview.by.value
-        if parent.name == "sm.each_rank":
-            return WARP
         parent = parent.parent
     return TEAM

@@ -124,10 +124,7 @@ def _region(scope: Scope, op: RunOp) -> list[Any]:
     """An `if` for the threads that the region is for, of those that are there."""
     by = op.by.value
     if by in (WARP, WARPGROUP):
-        condition = elect(scope.target, Team.of(op).lane)
-        if by == WARPGROUP:
-            warp = Team.of(op).thread // WARP_THREADS
-            condition = build.both(condition, build.equal(warp % WARPGROUP_WARPS, 0))
+        condition = _of_warps(op, elect(scope.target, Team.of(op).lane))
     else:
         lane = Team.of(op).leader if who_runs(op) == TEAM else None
         issues = scope.place.issues if by == ISSUER else None
@@ -149,14 +146,22 @@ def _prologue(scope: Scope, op: PrologueOp) -> list[Any]:
 
 
 def _ranks(scope: Scope, op: sm.EachRankOp) -> list[Any]:
-    """Lane r of each warp runs the body where rank r is in the mask."""
+    """Lane r of each warp, or of one in four, runs the body where rank r is in the mask."""
     block, lane = op.body.blocks[0], Team.of(op).lane
     ranks = arith.extui(build.i32(), op.mask)
     # LLVM may compute what is there for lanes beyond, too.
     block.arguments[0].replace_all_uses_with(lane % scope.cluster.size)
     block.erase_argument(0)
     condition = build.equal(arith.shrui(ranks, lane) % 2, 1)
-    return _run_if(scope, condition, op)
+    return _run_if(scope, _of_warps(op, condition), op)
+
+
+def _of_warps(op: RunOp | sm.EachRankOp, condition: ir.Value) -> ir.Value | None:
+    """The condition in each warp of the team, or in the first of every four."""
+    if op.by.value != WARPGROUP:
+        return condition
+    warp = Team.of(op).thread // WARP_THREADS
+    return build.both(condition, build.equal(warp % WARPGROUP_WARPS, 0))
 
 
 def _run_if(scope: Scope, condition: ir.Value | None, op: Any) -> list[Any]:

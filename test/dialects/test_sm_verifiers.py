@@ -155,8 +155,13 @@ from sm_texts import descriptor, kernel, message_of, mma, scaling_mma
         ),
         (
             '%m = "sm.cta_mask"() {along = [], whose = "cta"} : () -> i16\n'
-            '"sm.each_rank"(%m) ({\n^bb0(%rank: i64):\n}) : (i16) -> ()',
+            '"sm.each_rank"(%m) ({\n^bb0(%rank: i64):\n}) {by = "warp"} : (i16) -> ()',
             "sm.each_rank: the body must take a rank as i32, got ['i64']",
+        ),
+        (
+            '%m = "sm.cta_mask"() {along = [], whose = "cta"} : () -> i16\n'
+            '"sm.each_rank"(%m) ({\n^bb0(%rank: i32):\n}) {by = "lane"} : (i16) -> ()',
+            "sm.each_rank: by must be one of ('warp', 'warpgroup'), got 'lane'",
         ),
         (
             '%s = "sm.slot"(%i, %i) : (i32, i32) -> i32',

@@ -30,7 +30,7 @@ from order_faults import ORDERS
 from partial_faults import PARTS
 from pass_faults import EXCHANGED, LAYOUTS_AND_FRONT_END, PASSES
 from precision_faults import PRECISION, WEIGHTS
-from release_faults import RELEASES
+from release_faults import RELEASES, SLOTS
 from row_faults import BANDS, ROWS
 from scale_faults import BLOCKWISE, QUANTISED
 from shift_faults import SHIFTS
@@ -92,4 +92,5 @@ FAULTS = [
     *WHOLE,
     *NAMED,
     *PARTS,
+    *SLOTS,
 ]

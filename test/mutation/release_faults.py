@@ -74,3 +74,12 @@ RELEASES = [
         RACES,
     ),
 ]
+
+SLOTS = [
+    Fault(
+        "ring-fills: the barrier of a CTA alone counts one arrival of a warpgroup, too",
+        "together = ctas > 1 and may_release_together(ring, target)",
+        "together = may_release_together(ring, target)",
+        ("test/passes/test_barrier_counts.py", "test/passes/test_phase_counts.py"),
+    ),
+]

@@ -56,3 +56,9 @@ def test_a_barrier_that_waits_for_another_number_is_refused(name):
 def test_consumers_that_take_turns_arrive_by_their_own_warps():
     found, _ = refusal(f"{TURNS},plan-memory", count(1, 8), "sm_90a")
     assert found == wrong("operands.empty", 4, 8)
+
+
+def test_one_warp_of_a_warpgroup_arrives_in_each_cta_of_a_cluster():
+    passes = ROLES.replace("pipelining", "clustering{shape=2x1 pair=false},pipelining")
+    found, _ = refusal(f"{passes},plan-memory", count(1, 8), "sm_90a")
+    assert found == wrong("operands.empty", 2, 8)

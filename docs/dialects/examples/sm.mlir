@@ -162,7 +162,7 @@ func.func @sm.each_rank(%mask: i16, %arg1: !llvm.ptr<3>) {
   ^bb0(%arg2: i32):
     %mapa = "sm.mapa"(%arg1, %arg2) : (!llvm.ptr<3>, i32) -> !llvm.ptr<7>
     "sm.arrive"(%mapa) {scope = "cta"} : (!llvm.ptr<7>) -> ()
-  }) : (i16) -> ()
+  }) {by = "warpgroup"} : (i16) -> ()
   return
 }
 

@@ -27,7 +27,7 @@ from ....dialects.tile import KernelOp, PairMmaOp, TmaMulticastOp
 from ....dialects.tile_types import AccumulatorType, integers_of
 from ...base import defining_op, refused, target_of, unchanging, walk
 from ...plan import MMA_DONE
-from ...ring_fills import has_copies
+from ...ring_fills import has_copies, releases
 from .ends import check_ends
 from .phases import check_phases
 
@@ -90,8 +90,7 @@ class Counts:
             return _warps(op)
         if isinstance(payload, AccumulatorType):
             return _warps(op) * (2 if self.pair else 1)
-        arrivals = _warps(op) if self.target.releases_by_warp else 1
-        return arrivals * len(self._issuers_of((0, 0)))
+        return releases(ring.ring, _warps(op), len(self._issuers_of((0, 0))), self.target)
 
     def _issuers_of(self, place: Place) -> set[Place]:
         """The CTAs whose MMAs read what the CTA at a place has loaded: their own for themselves."""

@@ -26,8 +26,8 @@ from ....dialects import sm
 from ....dialects.mlir import ir, scf
 from ....dialects.sm.memory import CLAIM_BYTES, AheadRingOp, BarriersOp, ScaleColumnsOp
 from ....dialects.sm.positions import PEERS
-from ....dialects.sm.threads import FIRST, ISSUER, TEAM, WARP, RunOp, WarpsOp, who_runs
-from ....dialects.target import WARP_THREADS
+from ....dialects.sm.threads import FIRST, ISSUER, TEAM, WARP, WARPGROUP, RunOp, WarpsOp, who_runs
+from ....dialects.target import WARP_THREADS, WARPGROUP_WARPS
 from ....dialects.tile import KernelOp
 from ....dialects.tile.boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
 from ....dialects.tile.level import LevelBoxesOp
@@ -307,6 +307,8 @@ class _Phases:
         by = "" if isinstance(op, GatherBoxesOp) else who_runs(op)
         if by == WARP:
             return self._warps()
+        if by == WARPGROUP:
+            return self._warps() // WARPGROUP_WARPS
         return self._warps() * WARP_THREADS if by == TEAM else 1
 
     def _warps(self) -> int:

@@ -21,7 +21,7 @@ from typing import Any
 from ....dialects import sm
 from ....dialects.mlir import arith, ir, scf
 from ....dialects.pipe import AcquireOp, CommitOp, DrainOp, ReleaseOp, SkipOp, TileOp, WaitOp
-from ....dialects.sm.threads import ISSUER, LANE, WARP
+from ....dialects.sm.threads import ISSUER, LANE, WARP, WARPGROUP
 from ....dialects.sm.types import attribute_of
 from ....dialects.tile.ahead import AwaitPieceOp, LoadPieceOp
 from ....dialects.tile.boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
@@ -31,7 +31,7 @@ from ....dialects.tile.stores import NextBufferOp, StagingBufferOp
 from ... import build
 from ...base import defining_op, refused
 from ...dynamic_rows import box_rows
-from ...ring_fills import loads_of_own_rows, transaction_bytes
+from ...ring_fills import has_vectors, loads_of_own_rows, may_release_together, transaction_bytes
 from . import copy_groups
 from .rings import Ring, Rings, advance, arrive_once, before, converge, peers, read, run
 
@@ -222,7 +222,7 @@ def lower_release(rings: Rings, op: ReleaseOp) -> None:
     elif ring.kind == "turns":
         _hand_over(empty)
     elif rings.target.releases_by_warp:
-        _arrive_by_warp(rings, ring, empty)
+        _arrive_from_threads(rings, ring, empty)
     else:
         _commit_mmas(rings, empty)
     advance(ring.release)
@@ -263,20 +263,23 @@ def _hand_over(barrier: ir.Value) -> None:
     converge()
 
 
-def _arrive_by_warp(rings: Rings, ring: Ring, barrier: ir.Value) -> None:
-    """One arrival of each warp, in every CTA that writes into the slot: lane r's in that of rank r.
+def _arrive_from_threads(rings: Rings, ring: Ring, barrier: ir.Value) -> None:
+    """An arrival of each warp, in every CTA that writes into the slot: lane r's in that of rank r.
 
-    `tile.await_mma` has waited for the warp's MMAs on the slot. They are all that has to be ordered
+    `tile.await_mma` has waited for the MMAs on the slot, whose groups are of the whole warpgroup:
+    where there are several CTAs, one warp arrives for all four. MMAs are all that has to be ordered
     before the arrival, so the CTA is scope enough: the cluster's costs a memory barrier a step.
-    Where threads have read the slot themselves, the lane that arrives meets the others first.
+    Where threads have read the slot themselves, each warp arrives, and its lanes meet before.
     """
-    if rings.target.mma.threads_load or ring.has_vectors:
+    if rings.target.mma.threads_load or has_vectors(ring.op.ring):
         converge()
     mask = rings.release_mask()
     if mask is None:
         arrive_once(barrier)
     else:
-        body = sm.EachRankOp.of(mask).body.blocks.append(build.i32())
+        together = may_release_together(ring.op.ring, rings.target)
+        each = sm.EachRankOp.of(mask, by=ir.StringAttr.get(WARPGROUP if together else WARP))
+        body = each.body.blocks.append(build.i32())
         with ir.InsertionPoint(body):
             build.arrive(build.in_cta(barrier, body.arguments[0]))
     converge()

@@ -26,7 +26,7 @@ from ....dialects.sm.positions import CTA, PAIR, PEERS
 from ....dialects.sm.threads import WARP, ConvergeOp, RunOp
 from ....dialects.target import Target
 from ....dialects.tile import KernelOp
-from ....dialects.tile_types import AccumulatorType, SmemType
+from ....dialects.tile_types import AccumulatorType
 from ... import build
 from ...cluster import Cluster
 from ...plan import MMA_DONE, cluster_of
@@ -73,12 +73,6 @@ class Ring:
     @property
     def stages(self) -> int:
         return self.op.ring.type.stages
-
-    @property
-    def has_vectors(self) -> bool:
-        """Whether a slot has scales, which threads read."""
-        tiles = self.op.ring.type.tiles
-        return any(isinstance(tile, SmemType) and tile.layout.is_vector for tile in tiles)
 
     @property
     def under_way(self) -> int:

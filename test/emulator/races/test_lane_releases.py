@@ -218,3 +218,13 @@ def test_a_wait_for_products_of_all_lanes_orders_no_reads():
             launch(bare, "k", grid=1, block=160, seed=seed, check="shipped")
     met = ALIGNED.format(products=PRODUCTS + "bar.warp.sync -1;")
     assert not launch(met, "k", grid=1, block=160).warnings
+
+
+@pytest.mark.parametrize("check", ["full", "shipped"])
+def test_one_warp_that_has_waited_for_products_releases_no_reads_of_the_others(check):
+    text = ALIGNED.format(products=PRODUCTS).replace("[%r3], 4;", "[%r3], 1;")
+    text = text.replace("@%p1 mbarrier.arrive", "@%p0 mbarrier.arrive")
+    for seed in SEEDS:
+        with pytest.raises(Trap) as caught:
+            launch(text, "k", grid=1, block=160, seed=seed, check=check)
+        assert caught.value.category == "race"

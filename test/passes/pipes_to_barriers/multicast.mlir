@@ -22,7 +22,7 @@
 // HOPPER-NEXT: ^bb0(%[[RANK:.*]]: i32):
 // HOPPER-NEXT: %[[REMOTE:.*]] = "sm.mapa"(%{{.*}}, %[[RANK]])
 // HOPPER-NEXT: "sm.arrive"(%[[REMOTE]]) {scope = "cta"}
-// HOPPER-NEXT: })
+// HOPPER-NEXT: }) {by = "warpgroup"}
 // HOPPER-NEXT: "sm.converge"
 !a = memref<256x256xbf16, 1>
 !b = memref<256x256xbf16, 1>

@@ -166,7 +166,7 @@ class Past:
             return False
         row = self.actor.knows(OVER)
         after = aligned[bisect_right(aligned, split_when(self.when)[0]) :]
-        released = max(limit(row, lane) for lane in self.lanes.tolist() if lane)
+        released = max((limit(row, lane) for lane in self.lanes.tolist() if lane), default=0)
         return bool(after) and after[0] << LINE_BITS < released
 
     def refusal(self, what: str, place: str, other: str, fence: int) -> Trap:
