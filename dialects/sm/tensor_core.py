@@ -165,8 +165,8 @@ class ScalingMmaOp(MmaOp, name="scaling_mma"):
 class WgmmaOp(Instruction, name="wgmma"):
     """`sum[m,n] = (accumulate ? d : 0) + a[m,k] * b[n,k]^T`, started by a warpgroup (wgmma).
 
-    `d` and `sum` are the registers that a thread has of the matrix. The operands start `a_offset`
-    and `b_offset` bytes behind their descriptors.
+    Of the matrix a thread has `n/2` of the registers `d`, from the `first` one on; `sum` has the
+    others as they are. The operands start `a_offset` and `b_offset` bytes behind their descriptors.
     """
 
     d: ext.Operand[Any]
@@ -183,11 +183,14 @@ class WgmmaOp(Instruction, name="wgmma"):
     b_major: ir.StringAttr
     a_offset: ir.IntegerAttr
     b_offset: ir.IntegerAttr
+    first: ir.IntegerAttr
     sum: ext.Result[Any]
 
     def verify_invariants(self) -> bool:
         if self.m.value != 64:
             return refuse(self, f"m must be 64, got {self.m.value}")
+        if self.first.value % 4 or not 0 <= self.first.value < 128:
+            return refuse(self, f"first must be a multiple of 4 below 128, got {self.first.value}")
         if self.sum.type != self.d.type:
             return refuse(self, f"must give a {self.d.type}, got a {self.sum.type}")
         return verify_operands(self)

@@ -31,6 +31,15 @@ def test_each_consumer_has_registers_for_each_mma_down_its_tile(consumers, pipel
         assert registers.split(", ") == [f"{prefix}{index}" for index in range(32)]
 
 
+def test_two_products_of_one_mma_each_share_the_registers_of_a_tile():
+    ptx = ptx_of(
+        MatmulSpec(64, 128, 64, products=2, epilogue_instructions=18), "tiling{tile=64x64x64}"
+    )
+    multiplied = re.findall(r"wgmma\.mma_async\S+ \{([^}]*)\}", ptx)
+    halves = [", ".join(f"%sums0_{at + index}" for index in range(16)) for at in (0, 16)]
+    assert multiplied == halves * 4
+
+
 def test_sums_that_threads_add_to_have_no_names():
     assert "%sums" not in ptx_of(MatmulSpec(256, 128, 256, **EIGHT_BITS, sums="two-level"))
 

@@ -17,7 +17,7 @@ BYTES = 'a_type = "s8", b_type = "s8", d_type = "s32", k = 32 : i64'
 
 
 def mma(gives, adds_to, offset=0, sums=SUMS, types=FLOATS):
-    fields = f'{types}, a_major = "k", b_major = "k", m = 64 : i64, n = 8 : i64'
+    fields = f'{types}, a_major = "k", b_major = "k", m = 64 : i64, n = 8 : i64, first = 0 : i64'
     offsets = f"a_offset = {offset} : i64, b_offset = {offset} : i64"
     return (
         f'  %{gives} = "sm.wgmma"(%{adds_to}, %a, %b, %true) {{{fields}, {offsets}}}'

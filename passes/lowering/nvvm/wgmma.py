@@ -151,6 +151,7 @@ def _text(op: Any, sums: list[str], first: int) -> str:
     a, n = DTYPES[op.a_type.value], op.n.value
     held = isinstance(op, sm.WgmmaOfRegistersOp)
     words = _named(first, op.a.type.shape[0] + 2 if held else 3)
+    start = 0 if held else op.first.value
     if held:
         words = [_braced(words[:-2]), *words[-2:]]
     factors = [] if a.is_integer else ["1", "1"]
@@ -159,7 +160,7 @@ def _text(op: Any, sums: list[str], first: int) -> str:
     shape, types = f"m{op.m.value}n{n}k{op.k.value}", f"{op.d_type.value}.{a.name}"
     return (
         f"wgmma.mma_async.sync.aligned.{shape}.{types}.{op.b_type.value}"
-        f" {_braced(sums[: n // 2])}, {', '.join([*words, *factors, *transposed])};"
+        f" {_braced(sums[start : start + n // 2])}, {', '.join([*words, *factors, *transposed])};"
     )
 
 

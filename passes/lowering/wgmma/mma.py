@@ -24,9 +24,7 @@ from ..operands.descriptors import encode_bytes
 from ..operands.mma_operands import advance, mma_fields, operand_descriptor, parts_of_b
 from ..registers.register_accumulator import (
     joined_parts,
-    joined_registers,
     parts,
-    split_registers,
     stack_slots,
     struct_of,
     struct_of_type,
@@ -105,27 +103,27 @@ def multiply(
     Gives the registers of the atoms, which begin as `begin`.
     """
     a = op.a.type.layout
-    fields, struct = mma_fields(op, ATOM_M), struct_of_type(op.acc.type)
-    if columns is not None:
-        struct = struct_of(op.acc.type.element, columns // 2)
+    fields = mma_fields(op, ATOM_M)
     a_first = operand_descriptor(scope, op, op.a)
     of_b = [(part, operand_descriptor(scope, op, part.tile)) for part in parts_of_b(op)]
     a_first = at_warpgroup(Team.of(op), a_first, a, scope.warpgroups(op.acc.type))
     sm.WgmmaFenceOp.of()
-    atoms = [split_registers(registers, len(of_b)) for registers in begin]
+    atoms = list(begin)
     for k in range(0, depth or a.k, fields["k"]):
         accumulate = accumulate if k == 0 else build.true()
         if last_apart and k and k + fields["k"] == a.k:
             sm.WgmmaCommitOp.of()
-        for atom, sums in enumerate(atoms, first):
-            for at, (part, b_first) in enumerate(of_b):
-                b = part.layout
-                offsets = {"a_offset": a.offset(atom * ATOM_M, k), "b_offset": b.offset(0, k)}
-                offsets |= {"n": columns or part.n, "b_major": b.major, "sum": sums[at].type}
-                operands = (sums[at], a_first, b_first, accumulate)
-                sums[at] = sm.WgmmaOp.of(*operands, **fields | offsets).sum
+        for atom, sums in enumerate(atoms):
+            own, register = {"a_offset": a.offset((first + atom) * ATOM_M, k)}, 0
+            for part, b_first in of_b:
+                n, b = columns or part.n, part.layout
+                own |= {"n": n, "b_offset": b.offset(0, k), "b_major": b.major, "first": register}
+                operands = (sums, a_first, b_first, accumulate)
+                sums = sm.WgmmaOp.of(*operands, **fields | own, sum=sums.type).sum
+                register += n // 2
+            atoms[atom] = sums
     sm.WgmmaCommitOp.of()
-    return [joined_registers(sums, struct) for sums in atoms]
+    return atoms
 
 
 def at_warpgroup(team: Team, first: ir.Value, layout: TileLayout, warpgroups: int) -> ir.Value:

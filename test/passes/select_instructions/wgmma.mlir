@@ -9,7 +9,7 @@
 // CHECK:         "sm.tma_load"{{.*}} destination = "cta"
 // CHECK:         "sm.wait_barrier"(%{{.*}}, %{{.*}}) {scope = "cta"}
 // CHECK:         "sm.wgmma_fence"
-// CHECK:         "sm.wgmma"{{.*}} {a_major = "k", a_offset = 0 : i64, a_type = "bf16", b_major = "mn", b_offset = 0 : i64, b_type = "bf16", d_type = "f32", k = 16 : i64, m = 64 : i64, n = 64 : i64}
+// CHECK:         "sm.wgmma"{{.*}} {a_major = "k", a_offset = 0 : i64, a_type = "bf16", b_major = "mn", b_offset = 0 : i64, b_type = "bf16", d_type = "f32", first = 0 : i64, k = 16 : i64, m = 64 : i64, n = 64 : i64}
 // CHECK:         "sm.wgmma"{{.*}} {a_major = "k", a_offset = 8192 : i64
 // CHECK-COUNT-6: "sm.wgmma"
 // CHECK:         "sm.wgmma_commit"
