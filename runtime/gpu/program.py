@@ -15,7 +15,9 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, NamedTuple
 
 from ..again import NOTHING, Again, Known, extension
@@ -23,13 +25,13 @@ from ..bundles.bundle import Bundle
 from ..bundles.manifest import workspaces
 from ..bundles.manifest_fields import CUBIN_NAME
 from ..errors import DeviceError, LaunchError
-from ..operands.overlaps import check_apart
+from ..operands.overlaps import Apart
 from ..operands.tensors import required_alignments
 from .architecture import capability_of, runs_on, target_of, translates
 from .gpu import Gpu
 from .launch_config import describe, launch_config, waits_by_itself
 from .operands import Recognizer, any_of, counter, maker, nothing, pointer_of, recognizer
-from .tensor_map import encode_arguments
+from .tensor_map import POINTER, encode_arguments
 
 PORTABLE_CLUSTER = 8
 # CUDA_ERROR_INVALID_CONTEXT when the thread has no context, CUDA_ERROR_INVALID_HANDLE when it has
@@ -63,7 +65,7 @@ class Arguments:
 
 
 class Form(NamedTuple):
-    """How tensors of a call are recognized: all of them, and without the last one."""
+    """How tensors of a call are recognized: all of them, and the inputs."""
 
     all: Recognizer
     inputs: Recognizer
@@ -78,6 +80,11 @@ class CudaProgram:
         self._check_gpu()
         self._function = self._load(bundle)
         self._alignments = required_alignments(self.manifest)
+        self._reads = [tensor["role"] == "input" for tensor in self.manifest["tensors"]]
+        self._check_apart = Apart(self.manifest)
+        told = enumerate(self.manifest["parameters"])
+        self._maps = [(at, each["tensor"]) for at, each in told if each["kind"] == "tensor_map"]
+        self._encodings: dict[int, list[Any]] = {}  # of tensor maps, by the parameter
         self._needs = workspaces(self.manifest)
         self._forms: tuple[Form, ...] = ()
         self.again: Any = NOTHING
@@ -107,6 +114,14 @@ class CudaProgram:
         status = self._launch_kernel(known.config, self._function, known.parameters, 0)[0]
         if status:
             self._launch_again(int(status), known)
+
+    def takes(self, inputs: Sequence[Any]) -> bool:
+        """Whether these inputs are known to lie as the kernel takes them."""
+        alignments = compress(self._alignments.values(), self._reads)
+        return any(form.inputs(*inputs) for form in self._forms) and all(
+            each.data_ptr() % bytes_of_it == 0
+            for each, bytes_of_it in zip(inputs, alignments, strict=True)
+        )
 
     def run(self, values: Sequence[Any], seed: int = 0) -> CudaReport:
         """Launch as `enqueue` does, wait, and say where it ran; raises also what failed there."""
@@ -144,7 +159,7 @@ class CudaProgram:
 
     def _learn(self, values: Sequence[Any]) -> None:
         """Let `again` know tensors of this form, beside the latest others."""
-        form = Form(recognizer(values), recognizer(values[:-1]))
+        form = Form(recognizer(values), recognizer(list(compress(values, self._reads))))
         if form.all is nothing:
             self._forms, self.again = (), NOTHING
         else:
@@ -204,13 +219,14 @@ class CudaProgram:
 
     def _prepare(self, pointers: tuple[int, ...]) -> Arguments:
         """Parameters for tensors, and then workspaces, at these addresses."""
-        names = [tensor["name"] for tensor in self.manifest["tensors"]]
-        own = iter(pointers[len(names) :])
-        addresses = dict(zip(names, pointers, strict=False))
+        own = iter(pointers[len(self._alignments) :])
+        addresses = dict(zip(self._alignments, pointers, strict=False))
         for name, address in addresses.items():
             _check_alignment(name, address, self._alignments[name])
-        check_apart(self.manifest, addresses)
-        with self.gpu.driver.entered(self.where, self.gpu.context):
+        self._check_apart(addresses)
+        is_new = any((at, addresses[name]) not in self._values for at, name in self._maps)
+        driver = self.gpu.driver
+        with driver.entered(self.where, self.gpu.context) if is_new else nullcontext():
             told = enumerate(self.manifest["parameters"])
             values = tuple(self._value(*each, addresses, own) for each in told)
         table = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
@@ -240,15 +256,19 @@ class CudaProgram:
         if key not in self._values:
             if len(self._values) >= ARGUMENTS_KEPT:
                 self._values.clear()
-            self._values[key] = self._of_address(declared, key[1])
+            self._values[key] = self._of_address(declared, *key)
         return self._values[key]
 
-    def _of_address(self, declared: Mapping[str, Any], address: int) -> Any:
+    def _of_address(self, declared: Mapping[str, Any], position: int, address: int) -> Any:
         if declared["kind"] == "pointer":
             return ctypes.c_uint64(address)
         driver = self.gpu.driver
+        if position not in self._encodings:
+            self._encodings[position] = list(encode_arguments(driver.api, declared, address))
+        arguments = self._encodings[position].copy()
+        arguments[POINTER] = address
         where = f"{self.where}: tensor map of '{declared['tensor']}'"
-        return driver.encode_tensor_map(where, encode_arguments(driver.api, declared, address))
+        return driver.encode_tensor_map(where, arguments)
 
     def _configure(self, stream: int) -> Any:
         config = launch_config(self.gpu.driver.api, self.manifest, stream)

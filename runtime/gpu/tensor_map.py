@@ -49,6 +49,9 @@ ENUMS = {
     ),
 }
 
+POINTER = 2
+"""The place of the tensor's address among the arguments, which alone differs from call to call."""
+
 
 def encode_arguments(api: Any, declared: Mapping[str, Any], pointer: int) -> tuple[Any, ...]:
     """All arguments but the map itself, in the order of the driver API; sizes as declared.

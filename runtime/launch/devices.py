@@ -23,6 +23,11 @@ class Program(Protocol):
         """Start the kernel; what uses its output must be ordered after it on the same stream."""
         ...
 
+    def takes(self, inputs: Sequence[Any]) -> bool:
+        """Whether these inputs are known to lie as the kernel takes them; False where nobody
+        knows."""
+        ...
+
     def run(self, values: Sequence[Any], seed: int = 0) -> Any:
         """Run the kernel, wait for it, and return the device's report."""
         ...

@@ -167,9 +167,9 @@ class Kernel:
         return tuple(out)
 
     def _enqueue(self, inputs: tuple[Any, ...], result: Any, stream: int | None) -> None:
-        if self._copies:
-            inputs = self.arguments.fitted(inputs, stream)
         program = self._program(inputs[0])
+        if self._copies and not program.takes(inputs):
+            inputs = self.arguments.fitted(inputs, stream)
         try:
             program.enqueue(self._beside(inputs, result), stream)
         except LaunchError as error:

@@ -73,16 +73,36 @@ def check_apart(manifest: Mapping[str, Any], addresses: Mapping[str, int]) -> No
 
     addresses: of every tensor's first element, in bytes; on a GPU they are not looked at.
     """
-    tensors = manifest["tensors"]
-    extents = {each["name"]: Extent.of(each, addresses[each["name"]]) for each in tensors}
-    outputs = [each["name"] for each in tensors if each["role"] == "output"]
-    for output in outputs:
-        for name, extent in extents.items():
-            if name == output or not extents[output].meets(extent):
-                continue
-            alone = len(outputs) == 1 and OF_EPILOGUE.fullmatch(name)
-            if not (alone and extent == extents[output]):
-                _refuse(output, name, len(outputs) > 1)
+    Apart(manifest)(addresses)
+
+
+class Apart:
+    """`check_apart` for many sets of addresses, of which few come near each other."""
+
+    def __init__(self, manifest: Mapping[str, Any]):
+        self._tensors = {each["name"]: each for each in manifest["tensors"]}
+        spans = {name: Extent.of(each, 0).end for name, each in self._tensors.items()}
+        outputs = [name for name, each in self._tensors.items() if each["role"] == "output"]
+        self._several = len(outputs) > 1
+        self._pairs = [
+            (output, spans[output], other, spans[other])
+            for output in outputs
+            for other in spans
+            if other != output
+        ]
+
+    def __call__(self, addresses: Mapping[str, int]) -> None:
+        """addresses: as for `check_apart`."""
+        for output, bytes_of_output, other, bytes_of_other in self._pairs:
+            begin, start = addresses[output], addresses[other]
+            if begin < start + bytes_of_other and start < begin + bytes_of_output:
+                self._check(output, other, addresses)
+
+    def _check(self, output: str, other: str, addresses: Mapping[str, int]) -> None:
+        written, read = (Extent.of(self._tensors[e], addresses[e]) for e in (output, other))
+        alone = not self._several and OF_EPILOGUE.fullmatch(other)
+        if written.meets(read) and not (alone and read == written):
+            _refuse(output, other, self._several)
 
 
 def _refuse(output: str, other: str, several: bool) -> None:

@@ -136,7 +136,7 @@ def test_inductor_counts_what_our_kernels_compute(monkeypatch):
     known = 2 * 32 * 64 * 64, torch.bfloat16
     direct, operator = (
         "tilewright_extern_kernels_region_into",
-        "torch.ops.tilewright.region.default",
+        "torch.ops.tilewright.region.direct",
     )
     assert counted == {direct: known, operator: known}
 

@@ -183,3 +183,22 @@ def test_a_region_of_one_output_is_called_directly():
         torch.testing.assert_close(y, torch.relu(x @ w.T))
         other = torch.randn(16, 32).bfloat16()
         torch.testing.assert_close(made(other, w), torch.relu(other @ w.T))
+
+
+def test_a_region_of_two_outputs_is_called_without_the_dispatcher():
+    torch.compiler.reset()
+    x, w = draw(16, 32), draw(48, 32)
+
+    def function(x, w):
+        y = x @ w.T
+        return y, torch.relu(y)
+
+    options = {"device": "emulator", "target": "sm_90a"}
+    made = torch.compile(function, backend="tilewright", options=options)
+    with torch.no_grad():
+        found, codes = run_and_get_code(made, x, w)
+        assert "= torch.ops.tilewright.region.direct(" in codes[0]
+        assert "region.default(" not in codes[0]
+        torch.testing.assert_close(found, function(x, w))
+        other = torch.randn(16, 32).bfloat16()
+        torch.testing.assert_close(made(other, w), function(other, w))

@@ -75,10 +75,11 @@ def value_of(node: Any) -> torch.Tensor | None:
     return found if isinstance(found, torch.Tensor) else None
 
 
-def register(operator: Any, lower: Callable[..., Any]) -> None:
+def register(operator: Any, lower: Callable[..., Any], several: str = "") -> None:
     """Let `lower(node, *arguments)` say what an operator is in Inductor's code.
 
-    It remains an operator where that gives None, and in code that is not Python.
+    Where that gives None it remains an operator, of which the code calls `several`, a name that
+    `torch` has, with the same arguments. In code that is not Python it always remains one.
     """
     from torch._inductor import lowering
     from torch._inductor.virtualized import V
@@ -89,20 +90,26 @@ def register(operator: Any, lower: Callable[..., Any]) -> None:
         graph = V.graph
         in_python = not (graph.cpp_wrapper or getattr(graph, "fx_wrapper", False))
         found = lower(graph.current_node, *given, **named) if in_python else None
-        return _known(as_operator(*given, **named), graph.current_node) if found is None else found
+        if found is not None:
+            return found
+        return _known(
+            as_operator(*given, **named), graph.current_node, several if in_python else ""
+        )
 
     lowering.register_lowering(operator, type_promotion_kind=None)(lowered)
 
 
-def _known(results: Any, node: torch.fx.Node) -> Any:
+def _known(results: Any, node: torch.fx.Node, called: str) -> Any:
     """What an operator of several outputs gave, whose call Inductor can estimate: it knows the node
-    and a type of neither such calls nor those of aten."""
+    and a type of neither such calls nor those of aten. Its code calls `called` where that is named.
+    """
     first = results[0] if isinstance(results, (list, tuple)) else None
     inputs = getattr(getattr(getattr(first, "data", None), "data", None), "inputs", None)
     if inputs:
         dtype = first.get_dtype()  # type: ignore[union-attr]
         inputs[0]._post_init_setattr("origin_node", node)
         inputs[0]._post_init_setattr("maybe_get_dtype", lambda: dtype)
+        inputs[0].python_kernel_name = called or inputs[0].python_kernel_name
     return results
 
 

@@ -79,6 +79,31 @@ def test_a_form_beyond_those_that_are_kept_is_checked_and_runs(b200, manifest, c
     assert len(b200.arguments("cuLaunchKernelEx")) == FORMS_KEPT + 2
 
 
+def test_inputs_that_lie_as_before_are_not_looked_at_for_copies(
+    b200, bundle, manifest, kernel, monkeypatch
+):
+    """But for their addresses, of which each is new."""
+    asked = []
+    monkeypatch.setattr(
+        "tilewright.runtime.operands.arguments.Arguments.fitted",
+        lambda self, inputs, stream: asked.append(stream) or inputs,
+    )
+    copying = Kernel(bundle, copies=True)
+    for offset, stream in ((0, 5), (2**20, 6), (2**21, 7)):
+        *inputs, out = fake_tensors(manifest, offset)
+        copying(*inputs, out=out, stream=stream)
+    assert asked == [5]
+    *inputs, out = fake_tensors(manifest)
+    inputs[0].address += 2
+    with pytest.raises(LaunchError, match="tensor 'a': address must be a multiple of 16 bytes"):
+        copying(*inputs, out=out, stream=8)
+    assert asked == [5, 8]
+    inputs[0].address, inputs[0].shape = 4096, (4, 8)
+    with pytest.raises(LaunchError, match="shape must be"):
+        copying(*inputs, out=out, stream=9)
+    assert asked == [5, 8, 9]
+
+
 @pytest.mark.parametrize("changed", range(3))
 def test_a_kernel_runs_again_only_on_tensors_like_those_of_its_last_call(
     b200, manifest, kernel, changed
