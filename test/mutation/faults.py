@@ -22,7 +22,7 @@ from group_faults import GROUPS, LEVEL, OF_ANY_ROWS
 from input_faults import INPUTS
 from keeping_faults import KEEPING
 from lane_faults import LANES
-from launch_faults import LAUNCHES
+from launch_faults import ADDRESSES, LAUNCHES
 from lowering_faults import LOWERING, STORED_APART
 from meeting_faults import MEETINGS
 from named_faults import NAMED
@@ -93,4 +93,5 @@ FAULTS = [
     *NAMED,
     *PARTS,
     *SLOTS,
+    *ADDRESSES,
 ]

@@ -42,3 +42,18 @@ LAUNCHES = [
         ("test/runtime/cuda",),
     ),
 ]
+
+ADDRESSES = [
+    Fault(
+        "program: inputs of a known form need no copy, wherever they begin",
+        "            each.data_ptr() % bytes_of_it == 0\n",
+        "            bytes_of_it > 0\n",
+        ("test/runtime/cuda/test_calls_with_torch_tensors.py",),
+    ),
+    Fault(
+        "overlaps: an output behind the beginning of an operand is apart from it",
+        "            if begin < start + bytes_of_other and start < begin + bytes_of_output:\n",
+        "            if begin <= start < begin + bytes_of_output:\n",
+        ("test/runtime/test_overlaps.py",),
+    ),
+]
