@@ -11,7 +11,8 @@ Variants are "chosen", the compiler's schedule, and tiles by name where threads 
 compiler: only `runtime` as tilewright.runtime, torch, numpy and cuda-python. Each result is
 compared with the product of dequantized operands first; torch's contender is `torch._scaled_mm` of
 the same recipe (with one scale a tensor for those without), where it has one. Each contender is
-captured in a CUDA graph of several calls; contenders take turns, and times are medians. `--rest 2`
+captured in a CUDA graph of several calls, each with other operands, which together exceed L2, as
+weights of a model do; contenders take turns, and times are medians. `--rest 2`
 leaves the GPU alone twice as long as each graph took, so that none runs at the limit of its power
 because of the one before it. `--clocks`
 says the clock of the multiprocessors and the power while a contender runs on and on, which tells
@@ -24,9 +25,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from contenders import (
+    CALLS,
     add_rest,
     captured,
     comparison_parser,
@@ -76,8 +79,12 @@ TILES = {
 }
 ROWS_FEW = 128  # up to so many tiles of 64 rows are tried, too; those alone below it
 UNSEEN = 3  # launches of a contender before the one that a profiler sees
+OPERAND_BYTES = 150e6  # of all sets together: three times H200's L2
 LOAD_US = 3e5  # of work, during which the clocks are read
 TOLERANCE = 2.0**-6  # of the largest element, in bf16
+
+Inputs = tuple[Any, Any, list[Any]]  # A, B and their scales
+Call = Callable[[int], Any]  # of the number of a set of them
 
 
 def main() -> int:
@@ -130,15 +137,20 @@ def measure(
 ) -> list[Any]:
     """Compare every contender with the dequantized product, then time all."""
     m, n, k = map(int, shape.split("x"))
-    a, b, scales = _inputs(shape, recipe)
-    calls, forms = _contenders(a, b, scales, recipe, kernels), RECIPES[recipe]
+    sets = [_inputs(shape, recipe, seed) for seed in range(1 + int(OPERAND_BYTES / (m + n) / k))]
+    calls, forms = _contenders(sets, recipe, kernels), RECIPES[recipe]
+    a, b, scales = sets[0]
     wide = list(map(_dequantized, (a, b), scales, forms)) if forms else [a.float(), b.float()]
     wanted = wide[0] @ wide[1].T
     right = {}
     for name, call in calls.items():
-        error = (call().float() - wanted).abs().max().item() / wanted.abs().max().item()
+        error = (call(0).float() - wanted).abs().max().item() / wanted.abs().max().item()
         right[name] = error < TOLERANCE
-    graphs = {name: captured(call) for name, call in calls.items()}
+    numbers = [number % len(sets) for number in range(max(CALLS, len(sets)))]
+    graphs = {
+        name: captured(*(partial(call, number) for number in numbers))
+        for name, call in calls.items()
+    }
     times = timed(graphs, options.rounds, options.rest)
     clocks = {name: _under(*graphs[name], us) for name, us in times.items() if options.clocks}
     base, rows = times.get("torch", float("nan")), []
@@ -159,38 +171,37 @@ def run_once(options: argparse.Namespace) -> int:
     import torch
 
     for (shape, recipe), kernels in loaded(options.folder, parts=2).items():
-        calls = _contenders(*_inputs(shape, recipe), recipe, kernels)
-        for name, call in calls.items():
+        for name, call in _contenders([_inputs(shape, recipe)], recipe, kernels).items():
             for _ in range(UNSEEN):
-                call()
+                call(0)
             torch.cuda.synchronize()
             torch.cuda.cudart().cudaProfilerStart()
-            call()
+            call(0)
             torch.cuda.synchronize()
             torch.cuda.cudart().cudaProfilerStop()
             print(f"{shape:18} {recipe:14} {name}")
     return 0
 
 
-def _inputs(shape: str, recipe: str) -> tuple[Any, Any, list[Any]]:
+def _inputs(shape: str, recipe: str, seed: int = 0) -> Inputs:
     """Random operands on the GPU, and their scales if they have some."""
     import torch
 
     m, n, k = map(int, shape.split("x"))
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     a, b = (torch.randn(rows, k, device="cuda").to(torch.float8_e4m3fn) for rows in (m, n))
     forms = RECIPES[recipe] or ()
     return a, b, [_scales(form, rows, k) for form, rows in zip(forms, (m, n), strict=False)]
 
 
-def _contenders(
-    a: Any, b: Any, scales: list[Any], recipe: str, kernels: dict[str, Any]
-) -> dict[str, Callable[[], Any]]:
-    """Our kernels and torch's."""
-    calls: dict[str, Callable[[], Any]] = {
-        name: (lambda kernel=kernel: kernel(a, b, *scales)) for name, kernel in kernels.items()
-    }
-    return calls | _torchs(a, b, scales, RECIPES[recipe], recipe)
+def _contenders(sets: list[Inputs], recipe: str, kernels: dict[str, Any]) -> dict[str, Call]:
+    """Our kernels and torch's, by the number of a set."""
+
+    def ours(kernel: Any, number: int) -> Any:
+        a, b, scales = sets[number]
+        return kernel(a, b, *scales)
+
+    return {name: partial(ours, each) for name, each in kernels.items()} | _torchs(sets, recipe)
 
 
 def _under(graph: Any, calls: int, us: float) -> dict[str, float]:
@@ -219,28 +230,31 @@ def _dequantized(values: Any, scales: Any, form: str) -> Any:
     return values.float() * each
 
 
-def _torchs(a: Any, b: Any, scales: Any, forms: Any, recipe: str) -> dict[str, Callable[[], Any]]:
+def _torchs(sets: list[Inputs], recipe: str) -> dict[str, Call]:
     """torch's contender, if it has one here; why not is said."""
     import torch
 
+    forms = RECIPES[recipe]
     if forms is None:
         one = torch.ones((), device="cuda")
         how = {"scale_a": one, "scale_b": one, "use_fast_accum": recipe == "fast"}
 
-        def call() -> Any:
+        def call(number: int) -> Any:
+            a, b, _ = sets[number]
             return torch._scaled_mm(a, b.T, out_dtype=torch.bfloat16, **how)
     else:
         kinds = torch.nn.functional.ScalingType
         recipes = [getattr(kinds, f"BlockWise{form}") for form in forms]
-        views = [scale.T for scale in scales]
 
-        def call() -> Any:
+        def call(number: int) -> Any:
+            a, b, scales = sets[number]
+            views = [scale.T for scale in scales]
             return torch.nn.functional.scaled_mm(
                 a, b.T, views[0], recipes[0], views[1], recipes[1], output_dtype=torch.bfloat16
             )
 
     try:
-        call()
+        call(0)
         torch.cuda.synchronize()
     except (RuntimeError, ValueError, AttributeError) as error:
         print(f"torch has no {recipe}: {str(error).splitlines()[0]}", file=sys.stderr)

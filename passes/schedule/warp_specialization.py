@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple
 
 from ...dialects import legality
-from ...dialects.held_registers import SUMS_MAX, of_sums
+from ...dialects.held_registers import SUMS_MAX, of_sums, scales_apart, scales_of_columns
 from ...dialects.mlir import ir, scf
 from ...dialects.mma_units import WGMMA_ADDED
 from ...dialects.pipe import (
@@ -61,9 +61,10 @@ from ...dialects.tile import (
     TmaMulticastOp,
 )
 from ...dialects.tile.ahead import LoadAheadOp, ReadAheadOp
+from ...dialects.tile.blockwise import BlockwiseMmaOp
 from ...dialects.tile.groups import GroupStepsOp
 from ...dialects.tile.parts import WorkspaceOp
-from ...dialects.tile_types import AccumulatorType, integer
+from ...dialects.tile_types import AccumulatorType, SmemType, integer
 from ..base import PassLog, defining_op, many, refused, require, target_of, the_kernel, walk
 from ..clone import Mapping, clone, erase_unused, fuse_loops, is_pure
 
@@ -147,10 +148,22 @@ def load_registers(kernel: KernelOp, target: Target) -> int:
     """Registers that a thread of the load role keeps where it is a warpgroup that gives up some."""
     if walk(kernel, CopyOp):
         return COPY_REGISTERS
-    shapes = [op.acc.type.shape for op in walk(kernel, AccumulatorOp)]
     adds = target.mma.name == WGMMA_ADDED.name
-    held = [of_sums(m, n, target.mma_warpgroups(m, n) or 1) for m, n in shapes if adds]
+    held = [_held(op, target) for op in walk(kernel, AccumulatorOp) if adds]
     return TMA_REGISTERS_MIN if max(held, default=0) > SUMS_MAX else TMA_REGISTERS
+
+
+def _held(op: AccumulatorOp, target: Target) -> int:
+    """Registers of a thread for sums, a product, and scales that multiply it in turn."""
+    m, n = op.acc.type.shape
+    warpgroups = target.mma_warpgroups(m, n) or 1
+    users = [use.owner.opview for use in op.acc.uses]
+    of_columns = any(
+        isinstance(user, BlockwiseMmaOp) and isinstance(user.b_scales.type, SmemType)
+        for user in users
+    )
+    scales = scales_of_columns(n) if of_columns and scales_apart(m, n, warpgroups) else 0
+    return of_sums(m, n, warpgroups) + scales
 
 
 def registers_left(target: Target, warps: int, taken: int) -> int:

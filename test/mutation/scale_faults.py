@@ -42,6 +42,12 @@ BLOCKWISE = [
         (SCALES,),
     ),
     Fault(
+        "block-factors: all rows of a warpgroup have the scales of its first 64",
+        "return rows[atom * ATOM_M + row], columns[column]",
+        "return rows[row], columns[column]",
+        (SCALES,),
+    ),
+    Fault(
         "block-scales: 64 columns of a tile that begins within 128 share the next block's scale",
         "build.less(start % BLOCKWISE + inside, BLOCKWISE)",
         "build.less(start % BLOCKWISE + inside, BLOCKWISE // 2)",

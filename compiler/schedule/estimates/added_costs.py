@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from ....dialects.dtypes import BLOCKWISE
-from ....dialects.held_registers import ATOM_ROWS
+from ....dialects.held_registers import ATOM_ROWS, scales_apart
 from ....dialects.target import WARPGROUP_THREADS, Target
 from ..chips.chip_figures import figures
 from ..problem import Problem, Schedule
@@ -32,6 +32,9 @@ than for 64x128 of 128x7168x16384."""
 MMA_WAIT = 100
 BESIDE = {PLAIN: (1.2, 2.0), ROWS: (2.0, 1.8), COLUMNS: (4.0, 3.8)}
 """Cycles a step for 128 rows of a column, where a warpgroup has 64 rows, and several times that."""
+APART = 3.25
+"""The same of several times 64 rows whose products are multiplied by scales of rows and then of
+columns: fitted to 256x128 and 256x112 of five shapes on an H200."""
 STRADDLING = 8  # the same of a tile whose columns are of several blocks, over those that share one
 BEHIND, FACTORS_MAX = 0.7, (226, 226, 160)
 """The same beside them where threads have no registers for the factors of their elements, which
@@ -66,6 +69,8 @@ def added_cycles(problem: Problem, schedule: Schedule, target: Target, mma: floa
         added = (ALONE[kind] + straddles) * m * n / FMA_RATE
         return added + MMA_WAIT * -(-m // ATOM_ROWS)
     each = BESIDE[kind][m > ATOM_ROWS * warpgroups]
+    if kind == COLUMNS and scales_apart(m, n, warpgroups):
+        each = APART
     if kind == ROWS and n % (BLOCKWISE // 2):
         each += STRADDLING / math.gcd(n, BLOCKWISE)
     if kind == COLUMNS and _factors_behind(m, n, warpgroups):

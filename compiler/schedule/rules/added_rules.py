@@ -97,12 +97,11 @@ def scaled_registers(
     ptxas spills from 216 for sums and a product on, which `added_registers` refuses. On an H200
     128x176 was the fastest tile so, 128x192 up to 4 % slower than the best other one."""
     m, n, k = schedule.tile
-    sums = of_sums(m, n, warpgroups)
-    held, most = sums + _of_scales(n, k), beside_scales(m, warpgroups)
+    sums, vectors = of_sums(m, n, warpgroups), k == BLOCKWISE and not _copies(problem, target)
+    held, most = sums + _of_scales(n, k), beside_scales(m, warpgroups, vectors)
     if held <= most:
         return None
-    behind = k == BLOCKWISE and not _copies(problem, target)
-    if behind and (m, warpgroups) == (2 * ATOM_ROWS, 2) and sums <= BEHIND_SUMS:
+    if vectors and (m, warpgroups) == (2 * ATOM_ROWS, 2) and sums <= BEHIND_SUMS:
         return None
     return (
         f"{held} registers of sums, products and scales of columns leave a thread of {warpgroups} "

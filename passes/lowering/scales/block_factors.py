@@ -17,7 +17,7 @@ from typing import Any
 
 from ....dialects import llvm
 from ....dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
-from ....dialects.held_registers import holds_scales, of_sums
+from ....dialects.held_registers import holds_scales, of_sums, scales_apart
 from ....dialects.mlir import arith, ir, scf
 from ....dialects.tile import AccumulatorOp
 from ....dialects.tile.blockwise import BlockwiseMmaOp
@@ -42,6 +42,7 @@ class Factors:
     rows and of columns, and their products.
 
     A thread reads those in shared memory `ahead`, while MMAs run, where it has registers for them.
+    It multiplies by them `apart` where it has none for products of scales.
     """
 
     sides: tuple[Scales | Vector, Scales | Vector]
@@ -50,6 +51,7 @@ class Factors:
     known: list[dict[int, ir.Value]]
     asking: list[Asking]
     asks_late: bool
+    apart: bool
     made: dict[tuple[ir.Value, ir.Value], ir.Value] = field(default_factory=dict)
 
     @staticmethod
@@ -76,7 +78,8 @@ class Factors:
         late = asks_late(scope, op)
         if not late:
             _ask_for_next(asking)
-        return Factors(sides, starts, reads_ahead(scope, op), known, asking, late)
+        ahead, apart = reads_ahead(scope, op), multiplies_apart(scope, op)
+        return Factors(sides, starts, ahead, known, asking, late, apart)
 
     @property
     def has_vectors(self) -> bool:
@@ -106,10 +109,14 @@ class Factors:
                 self.at(atom, *behind(number))
         _ask_for_next(self.asking)
 
-    def at(self, atom: int, row: int, column: int) -> ir.Value:
-        """The factor of an element of an atom, so many rows and columns behind the first one."""
+    def of_sides(self, atom: int, row: int, column: int) -> tuple[ir.Value, ir.Value]:
+        """The scales of an element of an atom, so many rows and columns behind the first one."""
         rows, columns = self.known
-        of_row, of_column = rows[atom * ATOM_M + row], columns[column]
+        return rows[atom * ATOM_M + row], columns[column]
+
+    def at(self, atom: int, row: int, column: int) -> ir.Value:
+        """The factor of such an element."""
+        of_row, of_column = self.of_sides(atom, row, column)
         if (of_row, of_column) not in self.made:
             self.made[of_row, of_column] = arith.mulf(of_row, of_column)
         return self.made[of_row, of_column]
@@ -164,6 +171,12 @@ def reads_ahead(scope: Scope, op: BlockwiseMmaOp) -> bool:
     columns, (m, n) = scales_of(scope, op)[1], op.acc.type.shape
     held = columns.width * len(columns.lines)
     return isinstance(columns, Scales) or holds_scales(m, n, _warpgroups(scope, op.acc), held)
+
+
+def multiplies_apart(scope: Scope, op: BlockwiseMmaOp) -> bool:
+    """Whether a product is multiplied by the scales of rows and then of columns, not by factors."""
+    columns, (m, n) = scales_of(scope, op)[1], op.acc.type.shape
+    return isinstance(columns, Vector) and scales_apart(m, n, _warpgroups(scope, op.acc))
 
 
 def asks_late(scope: Scope, op: BlockwiseMmaOp) -> bool:

@@ -67,8 +67,8 @@ def _lower(scope: Scope, op: MmaOp, factors: Factors | None) -> None:
         if atom == 0 and early and factors is not None and factors.ahead:
             factors.read_columns()
         under_way = _started(scope, op, atom, turns)
-        if atom == 0:
-            _read_ahead(factors, early)
+        if atom == 0 or (factors is not None and factors.apart):
+            _read_ahead(factors, early or atom > 0)
         if turns is not None:
             sm.WgmmaWaitOp.of(pending=1)
             turns.give()
@@ -113,10 +113,23 @@ def add_product(
     held = parts(llvm.load(struct, slot)) if adds != 0 else []
     made = []
     for number, value in enumerate(parts(product)):
-        factor = None if factors is None else factors.at(atom, *behind(number))
+        scaled, factor = _scaled(value, atom, number, factors)
         before = _before(op, held[number], adds) if held else None
-        made.append(_sum(value, factor, before))
+        made.append(_sum(scaled, factor, before))
     llvm.store(joined_parts(struct, made), slot)
+
+
+def _scaled(
+    value: ir.Value, atom: int, number: int, factors: Factors | None
+) -> tuple[ir.Value, ir.Value | None]:
+    """A register of a product and what is left to multiply it by: its factor, or the scale of its
+    column where the row's multiplies it first."""
+    if factors is None:
+        return value, None
+    if not factors.apart:
+        return value, factors.at(atom, *behind(number))
+    of_row, of_column = factors.of_sides(atom, *behind(number))
+    return arith.mulf(value, of_row), of_column
 
 
 def _before(op: MmaOp, sums: ir.Value, adds: int | None) -> ir.Value:

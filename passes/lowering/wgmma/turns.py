@@ -25,7 +25,7 @@ from ....dialects.tile_types import SmemType
 from ... import build
 from ...places import ATOM_M
 from ...team import Team
-from ..scales.block_factors import reads_ahead
+from ..scales.block_factors import multiplies_apart, reads_ahead
 from ..scope.scope import Scope
 
 
@@ -76,15 +76,16 @@ def open_turns(scope: Scope, mma: Any) -> None:
 
 
 def _warpgroups(scope: Scope, op: Any) -> int | None:
-    """How many take turns: several, where each has 64 rows and columns have scales of their own,
-    for which threads have registers while MMAs run.
+    """How many take turns: several, where columns have scales of their own, for which threads have
+    registers while MMAs run, and each has 64 rows or no factors.
 
-    On an H200 a step of 128x128 was 13 % shorter for it, and 128x160 of K 16384 a sixth. Without
-    scales of columns warpgroups that add have nothing to read: turns made them 3 to 12 % slower,
-    and 128x192, whose scales are read behind MMAs, 5 %. Of several times 64 rows ptxas held two
-    products at once, and spilled.
+    On an H200 a step of 128x128 was 13 % shorter for it, and 128x160 of K 16384 a sixth; 256x128
+    took 0 to 6 % less. Without scales of columns warpgroups that add have nothing to read: turns
+    made them 3 to 12 % slower, and 128x192, whose scales are read behind MMAs, 5 %. Of several
+    times 64 rows and factors ptxas held two products at once, and spilled.
     """
     count, rows = scope.warpgroups(op.acc.type), op.acc.type.shape[0]
     columns = isinstance(op, BlockwiseMmaOp) and isinstance(op.b_scales.type, SmemType)
-    takes = columns and count > 1 and rows == count * ATOM_M and reads_ahead(scope, op)
-    return count if takes else None
+    if not columns or count == 1 or not reads_ahead(scope, op):
+        return None
+    return count if rows == count * ATOM_M or multiplies_apart(scope, op) else None

@@ -96,18 +96,28 @@ def test_warpgroups_take_turns_from_tile_to_tile(check_matmul, staging):
     assert "bar.arrive" in compiled.ptx or "barrier.cta.arrive" in compiled.ptx
 
 
-@pytest.mark.parametrize("tile", ["128x168x128", "256x104x128"])
-def test_scales_of_columns_for_which_threads_have_no_registers_are_read_behind_mmas(
-    check_matmul, tile
-):
-    """For each 64 rows of a warpgroup; two steps, the last one a part."""
-    m, n, _ = map(int, tile.split("x"))
-    pipeline = f"tiling{{tile={tile}}}{TAILS[HOPPER]},warp-specialization"
-    compiled, _ = check_matmul(spec_of(m - 4, n, 144, FORMS[1]), target=HOPPER, pipeline=pipeline)
+def test_scales_of_columns_for_which_threads_have_no_registers_are_read_behind_mmas(check_matmul):
+    """Two steps, the last one a part."""
+    pipeline = f"tiling{{tile=128x168x128}}{TAILS[HOPPER]},warp-specialization"
+    compiled, _ = check_matmul(spec_of(124, 168, 144, FORMS[1]), target=HOPPER, pipeline=pipeline)
     last = compiled.ptx.rpartition("wgmma.mma_async")[2]
     while_it_runs, _, behind = last.partition("wgmma.wait_group.sync.aligned \t0")
     assert "ld.shared.v2" not in while_it_runs
     assert "ld.shared.v2" in behind
+
+
+def test_two_warpgroups_of_128_rows_multiply_by_scales_of_rows_and_then_of_columns(check_matmul):
+    """A thread then holds sums of two atoms, a product and 32 scales of columns, and no factors:
+    ptxas spills nothing. Three steps, the last one a part; tiles hang over."""
+    rings = "pipelining{stages=4},warp-specialization,persistence{ctas=1}"
+    pipeline = f"tiling{{tile=256x128x128}},tma-insertion{{box=2d}},swizzle-selection,{rings}"
+    spec = spec_of(316, 124, 272, FORMS[1])
+    compiled, _ = check_matmul(spec, target=HOPPER, pipeline=pipeline)
+    assert compiled.assembled.spill_store_bytes == 0
+    first, last = "wgmma.fence", "wgmma.wait_group"
+    step = compiled.ptx.rpartition(first)[0].rpartition("mbarrier.try_wait")[2]
+    assert step.partition(first)[0].count("ld.shared.v2") == 16
+    assert step.partition(last)[2].count("ld.shared") == 0
 
 
 @pytest.mark.array(
