@@ -17,23 +17,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
+from .element_names import MLIR_TYPES, STAND_IN, STOOD_FOR
 from .mlir_literals import FLOAT_TYPES, bits_of, literal
 from .traced_function import decomposed_operators, name_of, refused
 
 aten: Any = torch.ops.aten
 Axes = tuple[int | None, ...]
 
-MLIR_TYPES = {
-    torch.float32: "f32",
-    torch.bfloat16: "bf16",
-    torch.float16: "f16",
-    torch.float64: "f64",
-    torch.int32: "i32",
-    torch.int64: "i64",
-    torch.bool: "i1",
-    torch.float8_e4m3fn: "f8E4M3FN",
-    torch.float8_e5m2: "f8E5M2",
-}
 NARROW = ("f8E4M3FN", "f8E5M2")
 INFINITE_FROM = 61440.0  # of e5m2: half a step beyond its largest number
 HALVES = ("bf16", "f16")
@@ -81,9 +71,13 @@ class Use(NamedTuple):
 
 
 class Elements:
-    """The body of one graph: `lines`, and the inputs they read, in the order of `uses`."""
+    """The body of one graph: `lines`, and the inputs they read, in the order of `uses`.
 
-    def __init__(self, graph: fx.Graph):
+    converts: whether inputs of bytes come converted to `STAND_IN`.
+    """
+
+    def __init__(self, graph: fx.Graph, converts: bool = False):
+        self._converts = converts
         self.lines: list[str] = []
         self.uses: dict[Use, Scalar] = {}
         self._numbers = {node: n for n, node in enumerate(graph.find_nodes(op="placeholder"))}
@@ -101,9 +95,7 @@ class Elements:
 
     def _made(self, node: fx.Node, axes: Axes) -> Scalar:
         if node.op == "placeholder":
-            use = Use(self._numbers[node], axes)
-            scalar = Scalar(f"%in{len(self.uses)}", self.type_of(node))
-            return self.uses.setdefault(use, scalar)
+            return self._input(node, axes)
         rule = _RULES.get(node.target)
         if rule is None:
             takes = "must be elementwise operators that a kernel has"
@@ -112,6 +104,17 @@ class Elements:
             return rule(self, node, axes)
         except OverflowError as error:
             raise refused(node, f"must take {error}, in {name_of(node)}; take another") from error
+
+    def _input(self, node: fx.Node, axes: Axes) -> Scalar:
+        """An element of an input; of truth values whether what stands for it is not 0."""
+        dtype = node.meta["val"].dtype
+        stood_for = self._converts and dtype in STOOD_FOR
+        type_ = MLIR_TYPES[STAND_IN] if stood_for else self.type_of(node)
+        use = Use(self._numbers[node], axes)
+        read = self.uses.setdefault(use, Scalar(f"%in{len(self.uses)}", type_))
+        if not stood_for or dtype != torch.bool:
+            return read
+        return self.emit("arith.cmpf une,", read, self.constant(0, type_), result="i1")
 
     def type_of(self, node: fx.Node) -> str:
         """The MLIR type of a node's elements."""

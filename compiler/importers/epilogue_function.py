@@ -35,11 +35,16 @@ GROUP = 32  # neighbours in a row, of which a kernel gives one reduction
 
 
 class Argument(NamedTuple):
-    """An operand as the kernel takes it: which one, the order of its dims, the sizes after that."""
+    """An operand as the kernel takes it: which one, the order of its dims, the sizes after that.
+
+    spread: of each of those dims, and of others beside them, its size and that to which it is
+    expanded; empty where none is.
+    """
 
     number: int
     order: tuple[int, ...]
     shape: tuple[int, ...]
+    spread: tuple[tuple[int, int], ...] = ()
 
 
 class Returned(NamedTuple):
@@ -84,6 +89,7 @@ def import_epilogue(
     operands: Sequence[TensorLike],
     c_is_open: bool = False,
     groups: int = 0,
+    prepared: bool = False,
 ) -> tuple[MatmulSpec, Epilogue, list[Argument], list[Returned]]:
     """The epilogue of `spec` that a function is, and what its operands are of the function's.
 
@@ -91,7 +97,8 @@ def import_epilogue(
     back with the types of what the function returns behind C; with `c_is_open` also with that of C
     where it is one of 8 bits, which nobody asked for in so many words but the function. With
     `groups` an operand of three dims has one part for each group, of which the function sees its
-    own.
+    own. `prepared` says that the caller converts operands of bytes, and expands those that are the
+    same along some of the dims that the kernel has as one, to `Argument.spread`.
 
     Raises CompileError, at the function's line, for what is no epilogue.
     """
@@ -103,7 +110,7 @@ def import_epilogue(
     graph = trace(function, [*[sums] * products, *seen])
     returned = _results(graph, frame)
     results = [each.value for each in returned]
-    body = Elements(graph)
+    body = Elements(graph, converts=prepared)
     axes = tuple(range(len(frame.shape)))
     names = []
     kinds = tuple(each.kind for each in returned[1:])
@@ -121,6 +128,8 @@ def import_epilogue(
         _read(use, use.number - products, frame, operands[use.number - products].shape, groups)
         for use in uses
     ]
+    if not prepared:
+        refuse_spread([argument for argument, _ in found], frame, operands)
     arguments = [argument for argument, _ in found]
     read = [
         EpilogueOperand(body.uses[use].name, body.uses[use].type, axes, argument.shape)
@@ -149,8 +158,8 @@ def _read(
 ) -> tuple[Argument, str]:
     """An operand as the kernel takes it, and the kernel's dims that index it."""
     if not groups or len(shape) != 3:
-        return _argument(use, number, frame, shape), _axes(use, frame)
-    argument, axes = _argument(use, number, frame, shape[1:]), _axes(use, frame)
+        return _argument(use, number, frame), _axes(use, frame)
+    argument, axes = _argument(use, number, frame), _axes(use, frame)
     if "m" in axes:
         rule = f"operands[{number}] of three dims must have one row for each group"
         raise CompileError(f"epilogue: {rule}, got {list(shape)}; pass an operand of two dims")
@@ -244,22 +253,29 @@ def _is_own(axes: Sequence[int | None]) -> bool:
     return all(axis in (None, place) for place, axis in enumerate(axes))
 
 
-def _argument(use: Use, number: int, frame: Frame, shape: Sequence[int]) -> Argument:
-    """The operand with its dims of one element gone and each group's as one."""
+def _argument(use: Use, number: int, frame: Frame) -> Argument:
+    """The operand with its dims of one element gone and each group's as one, for which it is
+    expanded along those of a group of which it has others."""
     dims = {axis: dim for dim, axis in enumerate(use.axes) if axis is not None}
-    order: list[int] = []
-    sizes: list[int] = []
-    for group in frame.groups:
-        long = [axis for axis in group if frame.shape[axis] != 1]
-        found = [dims[axis] for axis in long if axis in dims]
-        if found and len(found) != len(long):
-            rule = f"operands[{number}] must have all of the product's dims {list(long)}"
-            raise CompileError(
-                f"epilogue: {rule} or none, got {list(shape)} for {list(frame.shape)}; expand it"
-            )
-        order += found
-        sizes += [prod(shape[dim] for dim in found)] if found else []
-    return Argument(number, tuple(order), tuple(sizes))
+    long = [[axis for axis in group if frame.shape[axis] != 1] for group in frame.groups]
+    whole = [group for group in long if dims.keys() & {*group}]
+    axes = [axis for group in whole for axis in group]
+    order = tuple(dims[axis] for axis in axes if axis in dims)
+    sizes = tuple(prod(frame.shape[axis] for axis in group) for group in whole)
+    own = [frame.shape[axis] if axis in dims else 1 for axis in axes]
+    pairs = zip(own, (frame.shape[axis] for axis in axes), strict=True)
+    return Argument(number, order, sizes, () if len(order) == len(axes) else tuple(pairs))
+
+
+def refuse_spread(
+    arguments: Sequence[Argument], frame: Frame, operands: Sequence[TensorLike]
+) -> None:
+    """Refuse operands that would have to be expanded, where nobody does."""
+    for each in arguments:
+        if each.spread:
+            rule = f"operands[{each.number}] must have all dims that the kernel has as one, or none"
+            got = f"got {list(operands[each.number].shape)} for {list(frame.shape)}"
+            raise CompileError(f"epilogue: {rule}, {got}; expand it")
 
 
 def _axes(use: Use, frame: Frame) -> str:

@@ -127,7 +127,8 @@ def _linalg(
 ) -> str:
     from ...dialects.mlir import linalg_of_torch
     from .torch_blocks import SCALED_MM, STAND_INS, BlocksBeforeExport, by_elements
-    from .torch_operators import decompositions, of_modules
+    from .torch_operators import decompositions
+    from .torch_products import of_modules
     from .torch_scaled import scaled_operators
 
     table = decompositions() | of_modules() | scaled_operators(asked)

@@ -20,10 +20,10 @@ from torch._decomp import get_decompositions
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 from torch.overrides import TorchFunctionMode
 
-from ...dialects.errors import CompileError
+from .torch_conditions import TABLE as conditions
+from .torch_conditions import is_finite
 
 aten: Any = torch.ops.aten
-PRODUCTS = tuple(getattr(aten, name).default for name in ("mm", "bmm", "convolution"))
 NARROW = (torch.bfloat16, torch.float16)
 NUMPY = {torch.bfloat16: bfloat16, torch.float16: np.float16, torch.float32: np.float32}
 ALPHA, SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946  # selu
@@ -31,28 +31,7 @@ ALPHA, SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The table, for torch.export; torch's own of GELU: torch_mlir's has sqrt(2/pi) to 3 digits."""
-    return {**get_decompositions([aten.gelu.default]), **_TABLE}
-
-
-def of_modules() -> dict[Any, Callable[..., Any]]:
-    """A further table for torch.export: what functions of sums have themselves, or not at all."""
-    known = get_decompositions([aten._to_copy.default])[aten._to_copy.default]
-
-    def to_copy(x: torch.Tensor, **options: Any) -> Any:
-        integers = options.get("dtype") in NARROW and not _is_float(x)
-        return known(x.float() if integers else x, **options)
-
-    return {**dict.fromkeys(PRODUCTS, _product), aten._to_copy.default: to_copy}
-
-
-def _product(*values: Any, **options: Any) -> Any:
-    """Left as it is. Of bytes torch keeps 8 bits of a sum, and torch_mlir ends the process."""
-    types = {each.dtype for each in values if isinstance(each, torch.Tensor)}
-    if types & {torch.int8, torch.uint8}:
-        got = " and ".join(sorted(map(str, types)))
-        rule = "a product must not keep 8 bits of its sums"
-        raise CompileError(f"{rule}, got one of {got}; take torch._int_mm")
-    return NotImplemented
+    return {**get_decompositions([aten.gelu.default]), **conditions, **_TABLE}
 
 
 _TABLE: dict[Any, Callable[..., Any]] = {}
@@ -271,6 +250,8 @@ class BeforeExport(TorchFunctionMode):
     ) -> Any:
         if function in (torch.nn.functional.softshrink, aten.softshrink.default):
             function = _softshrink
+        if function in (torch.isfinite, torch.Tensor.isfinite, aten.isfinite.default):
+            function = is_finite
         if function in PRODUCTS and not kwargs and _are_stacks(*args):
             function = torch.bmm
         return function(*args, **(kwargs or {}))
@@ -306,10 +287,10 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
 
 def _as(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Converted as torch does: of integers by way of f32."""
-    return x.to(dtype) if dtype not in NARROW or _is_float(x) else x.float().to(dtype)
+    return x.to(dtype) if dtype not in NARROW or is_float(x) else x.float().to(dtype)
 
 
-def _is_float(x: torch.Tensor) -> bool:
+def is_float(x: torch.Tensor) -> bool:
     return x.is_floating_point() or x.dtype == torch.bool
 
 

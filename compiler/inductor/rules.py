@@ -7,7 +7,8 @@ from collections.abc import Container
 import torch
 from torch import fx
 
-from ..importers.aten_elements import MLIR_TYPES, POWERS, is_known
+from ..importers.aten_elements import POWERS, is_known
+from ..importers.element_names import MLIR_TYPES
 from .frames import framed, in_frame, viewed
 from .products import aten, dtype_of, is_static, sizes_of
 from .region import CONVERT, SAME, TURNS, Known, changes, is_constant

@@ -13,11 +13,15 @@ from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy as np
+from ml_dtypes import bfloat16
+
 from ....dialects.dtypes import DTYPES
 from ....dialects.epilogue import NO_FUNCTION
 from ....dialects.errors import CompileError, OptionError
 from ....runtime.element_types import is_torch
 from ....runtime.launch.kernel import Kernel
+from ....runtime.operands.copies import warn_of_copy
 from ....runtime.operands.dlpack import gpu_of
 from ....runtime.tracing import is_traced, is_watched
 from ...importers.epilogue_function import Argument, Frame, Returned, import_epilogue
@@ -227,7 +231,7 @@ def _find(
     frame = Frame.of([*leading, spec.m // _rows(leading, spec), spec.n], spec.batch)
     likes = [like_of(*each) for each in enumerate(operands)]
     spec, made, arguments, returned = import_epilogue(
-        spec, frame, epilogue, likes, c_is_open=not how.out_dtype
+        spec, frame, epilogue, likes, c_is_open=not how.out_dtype, prepared=True
     )
     check_math(made, how)
     turned = {
@@ -248,13 +252,38 @@ def _rows(leading: Sequence[int], spec: MatmulSpec) -> int:
     return 1 if spec.batch else prod(leading)
 
 
-def as_argument(operands: Sequence[Any], argument: Argument) -> Any:
-    """The operand with its dims as the kernel has them; a view where it lies so."""
-    value, order = operands[argument.number], argument.order
+def as_argument(operands: Sequence[Any], argument: Argument, of: str = "matmul") -> Any:
+    """The operand with its dims as the kernel has them: a view where it lies so, else a copy, of
+    which a warning tells if it is large, and `of` which function."""
+    name = f"{of}: operands[{argument.number}]"
+    value, order = _read_beside(name, operands[argument.number]), argument.order
     rest = [dim for dim in range(len(value.shape)) if dim not in order]
     dims = *order, *rest
     turned = value.permute(dims) if is_torch(value) else value.transpose(dims)
-    return turned.reshape(argument.shape)
+    if argument.spread:
+        own, wanted = zip(*argument.spread, strict=True)
+        turned = turned.reshape(own)
+        turned = turned.expand(wanted) if is_torch(turned) else np.broadcast_to(turned, wanted)
+    found = turned.reshape(argument.shape)
+    if _address(found) != _address(turned):
+        warn_of_copy(name, turned, "the kernel has some of its dims as one")
+    return found
+
+
+def _address(value: Any) -> int:
+    return value.data_ptr() if is_torch(value) else value.__array_interface__["data"][0]
+
+
+def _read_beside(name: str, value: Any) -> Any:
+    """An operand of bytes in the type that stands for theirs beside the sums."""
+    from ...importers.element_names import STAND_IN, STOOD_FOR
+
+    names = [str(each).removeprefix("torch.") for each in STOOD_FOR]
+    if str(value.dtype).removeprefix("torch.") not in names:
+        return value
+    found = value.to(STAND_IN) if is_torch(value) else value.astype(bfloat16)
+    warn_of_copy(name, found, f"a kernel reads no {value.dtype} beside the sums")
+    return found
 
 
 def _call(

@@ -20,7 +20,7 @@ from ....dialects.errors import CompileError, OptionError
 from ....runtime.bundles.bundle import Bundle
 from ....runtime.element_types import torch_dtype
 from ....runtime.operands.dlpack import gpu_of
-from ...importers.epilogue_function import Argument, Frame, import_epilogue
+from ...importers.epilogue_function import Argument, Frame, import_epilogue, refuse_spread
 from ...importers.linalg_text import LinalgText
 from ...importers.open_sizes import depends_on_sizes
 from ...importers.traced_function import TensorLike
@@ -270,8 +270,10 @@ def _trace(
     how: How,
 ) -> Traced:
     frame = Frame.of(shape, int(how.m in OF_STACKS))
-    made = import_epilogue(spec, frame, epilogue, likes, c_is_open=not how.out_dtype)
+    is_open = not how.out_dtype
+    made = import_epilogue(spec, frame, epilogue, likes, c_is_open=is_open, prepared=True)
     spec, ops, arguments, returned = made
+    refuse_spread(arguments, frame, likes)
     if any(each.kind for each in returned):
         rule, asked = "reductions are of known rows", NAMES[how.m]
         raise OptionError(f"matmul: {rule}, got one with {asked}='dynamic'; reduce outside")

@@ -48,7 +48,7 @@ class After(NamedTuple):
 
     def arguments(self, found: Grouped) -> list[Any]:
         """The operands as the kernel takes them."""
-        return [as_argument(self.operands, each) for each in found.arguments]
+        return [as_argument(self.operands, each, "grouped_mm") for each in found.arguments]
 
 
 def find(spec: MatmulSpec, after: After, target: str, how: How, kept: list[Any]) -> Grouped:
@@ -66,7 +66,10 @@ def find(spec: MatmulSpec, after: After, target: str, how: How, kept: list[Any])
         likes = [like_of(*each) for each in enumerate(after.operands)]
         own = 0 if of_k else spec.groups
         spec, made, arguments, returned = import_epilogue(
-            spec, frame, after.function, likes, c_is_open=not how.out_dtype, groups=own
+            *(spec, frame, after.function, likes),
+            c_is_open=not how.out_dtype,
+            groups=own,
+            prepared=True,
         )
         if any(each.kind for each in returned):
             rule = "results must have the shape of acc where something is grouped"

@@ -157,7 +157,10 @@ def _multiply(
 
     found = _kernels.of(key, find, kept)
     beside = (
-        row_by_row(f"weight_only_mm: operands[{each.number}]", as_argument(operands, each))
+        row_by_row(
+            f"weight_only_mm: operands[{each.number}]",
+            as_argument(operands, each, "weight_only_mm"),
+        )
         for each in found.arguments
     )
     result = found.kernel(a, *weights.tensors, *beside)
@@ -212,7 +215,9 @@ def _find(
     if epilogue is None:
         bundle = cached_bundle(spec, how.target, pipeline_of(spec, how.target, how))
         return Found(open_kernel(bundle), [], [], [])
-    spec, made, arguments, returned = import_epilogue(spec, _frame(spec), epilogue, likes)
+    spec, made, arguments, returned = import_epilogue(
+        *(spec, _frame(spec), epilogue, likes), prepared=True
+    )
     if how.m:
         _check_any_rows(spec, made, epilogue, likes)
     source = LinalgText(spec.mlir_text(made), "weight_only_mm")
@@ -233,7 +238,8 @@ def _check_any_rows(
         rule = "operands must be one number or one for each column where m is dynamic"
         raise _refused(rule, "one for each row; leave m out")
     others = replace(spec, m=OTHER_ROWS[0], least_m=0, most_m=0)
-    same = import_epilogue(others, _frame(others), epilogue, likes)[1] == made
+    read = import_epilogue(others, _frame(others), epilogue, likes, prepared=True)[1]
+    same = read == made
     sums = TensorLike((others.m, others.n), torch_dtype(spec.acc_dtype))
     if not same or depends_on_sizes(epilogue, [sums, *likes], [[0], *([] for _ in likes)]):
         raise CompileError(f"epilogue: {RULES[ROWS]}, got one that does; leave m out")

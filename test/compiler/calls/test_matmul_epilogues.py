@@ -23,6 +23,7 @@ A, B = random(M, K, dtype=torch.bfloat16), random(N, K, dtype=torch.bfloat16)
 TILE, ROW, COLUMN, ONE = random(M, N), random(M, 1), random(N), random()
 NARROW = random(M, N, dtype=torch.bfloat16)
 STACK_A, STACK_B = (random(3, rows, K, dtype=torch.bfloat16) for rows in (M, N))
+STACKS_A, STACKS_B = (random(2, 3, rows, K, dtype=torch.bfloat16) for rows in (M, N))
 
 
 def assert_made(c, a, b, function, operands=()):
@@ -106,6 +107,62 @@ def test_operands_follow_the_dims_before_the_matrices(b, operands):
 
     c = matmul(STACK_A, b, epilogue=function, operands=operands)
     assert_made(c, STACK_A, b, function, operands)
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("b", [B, STACKS_B], ids=["rows of one matrix", "stacks"])
+@pytest.mark.parametrize("shape", [(M, 1), (2, 1, 1, 1), (3, 1, N), (2, 1, M, N), (3, M, 1)])
+def test_operands_are_expanded_along_some_of_the_dims_before_the_matrices(shape, b, target):
+    operands = [random(*shape)]
+    c = matmul(STACKS_A, b, target=target, epilogue=torch.add, operands=operands)
+    assert_made(c, STACKS_A, b, torch.add, operands)
+    numpy = [each.numpy() for each in operands]
+    assert c.equal(matmul(STACKS_A, b, target=target, epilogue=torch.add, operands=numpy))
+
+
+def test_an_operand_whose_axes_are_turned_is_expanded():
+    def function(acc, x):
+        return acc + x.T.unsqueeze(1)
+
+    operands = [random(N, 3)]
+    c = matmul(STACKS_A, B, epilogue=function, operands=operands)
+    assert_made(c, STACKS_A, B, function, operands)
+
+
+def masked(acc, mask, small):
+    return torch.where(mask & (acc > -1) | (acc < -9), acc, small.to(acc.dtype)).masked_fill(
+        ~mask, 2
+    )
+
+
+MASKS = TILE > 0, COLUMN > 0, ROW > 0, TILE.T.contiguous().T > 0, ONE > 0
+BYTES = torch.bool, torch.int8, torch.uint8, torch.float8_e4m3fn, torch.float8_e5m2
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+def test_operands_of_bytes_are_the_numbers_that_they_are(dtype):
+    small = torch.linspace(-130, 255, M * N).reshape(M, N).to(dtype)
+    for mask in MASKS if dtype == torch.bool else MASKS[:1]:
+        c = matmul(A, B, epilogue=masked, operands=[mask, small], out_dtype="f32")
+        assert_made(c, A, B, masked, [mask, small])
+
+
+@pytest.mark.parametrize("c", [torch.nan, torch.inf, -torch.inf, 0.0, -2.0])
+def test_conditions_are_those_of_torch_for_special_numbers(c):
+    """The sums are 0, so that nothing but `c` is in what is asked."""
+
+    def function(acc, x, y):
+        x, y = acc + x, acc + y
+        known = torch.where(torch.isfinite(x) ^ torch.isinf(y), 1.0, torch.sign(x))
+        both = torch.logical_or(torch.isnan(x), y) & ~torch.logical_and(x, y)
+        return torch.where(both, known, torch.nan_to_num(x, 3.0, 4.0, -5.0) + torch.sgn(x))
+
+    operands = [
+        torch.full((M, N), c),
+        torch.tensor([0.0, torch.nan, torch.inf, 1.0]).repeat(N // 4),
+    ]
+    found = matmul(A * 0, B, epilogue=function, operands=operands, out_dtype="f32")
+    assert torch.equal(found, function(torch.zeros(M, N), *operands))
 
 
 def test_numpy_arrays_are_taken_and_given():
@@ -193,7 +250,12 @@ REFUSED = {
         r"must make no random choice, got aten\.(bernoulli_|native_dropout); draw outside",
     ),
     "no function": (3, (), "must be a function of acc"),
-    "bytes": (lambda acc, x: acc + x, (COLUMN.bool(),), r"operands\[0\] must be of bf16, .* of i1"),
+    "integers": (lambda acc, x: acc + x, (COLUMN.long(),), r"operands\[0\] must be .* of i64"),
+    "sums of bytes": (
+        lambda acc, x: acc + (x + 1),
+        (COLUMN.to(torch.int8),),
+        "types must be float",
+    ),
     "f64": (lambda acc: (acc.double() * 2).float(), (), "compute with f32, .* got aten.mul of f64"),
     "other dims": (lambda acc: acc.reshape(N, M).reshape(M, N), (), "must keep the dims"),
 }

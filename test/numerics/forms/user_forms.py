@@ -172,6 +172,27 @@ FORMS = {
     ),
     "a product of a list": Form(lambda s, x: torch.linalg.multi_dot([x, s.turned])),
     "a stack by its transpose": Form(lambda s, x: torch.bmm(x, x.mT), ((G, M, K),)),
+    "two conditions": Form(
+        lambda s, x: (lambda y: torch.where((y > 1) & (y < 9), y, -y))(linear(s, x))
+    ),
+    "where finite": of(lambda y: torch.where(torch.isfinite(y / 0), 1.0, y), 0),
+    "baddbmm of one row": Form(
+        lambda s, x, y, r: torch.baddbmm(r, x, y), ((G, M, K), (G, K, N), (G, 1, N))
+    ),
+    "baddbmm of one matrix": Form(
+        lambda s, x, y, r: torch.baddbmm(r, x, y, beta=2, alpha=0.5),
+        ((G, M, K), (G, K, N), (1, M, N)),
+    ),
+    "addmm of a column": Form(lambda s, x, r: torch.addmm(r, x, s.turned), ((M, K), (M, 1))),
+    "a layer of a stack": Form(lambda s, x: F.linear(x, s.weight, s.bias).relu(), ((G, M, K),)),
+    "a layer of a stack, and a residual": Form(
+        lambda s, x, r: F.linear(x, s.weight, s.bias) * 2 + r, ((G, M, K), (G, M, N))
+    ),
+    "a choice of conditions": Form(
+        lambda s, x: (lambda y: torch.where((y > 1) ^ ~(y < 9) | (y == 2), y, y.sign()))(
+            linear(s, x)
+        )
+    ),
 }
 REFUSED = {
     "some rows of A": Form(lambda s, x: F.linear(x[:4], s.weight)),
@@ -197,9 +218,6 @@ REFUSED = {
         lambda s, x: torch.where(s.mask, linear(s, x), torch.zeros((), dtype=BF16))
     ),
     "times a mask": Form(lambda s, x: linear(s, x) * s.mask),
-    "two conditions": Form(
-        lambda s, x: (lambda y: torch.where((y > 1) & (y < 9), y, -y))(linear(s, x))
-    ),
     "added to an argument": Form(lambda s, x, r: r.add_(linear(s, x)), RESIDUAL),
     "addmm in place": Form(lambda s, x, r: r.addmm_(x, s.turned), RESIDUAL),
     "copied to an argument": Form(lambda s, x, r: r.copy_(linear(s, x)), RESIDUAL),
@@ -210,6 +228,8 @@ REFUSED = {
     "a sum of weights": Form(lambda s, x: F.linear(x, s.weight + s.other)),
     "cast to f16 before": Form(lambda s, x: F.linear(x.half(), s.weight.half())),
     "in f64": Form(lambda s, x: F.linear(x.double(), s.weight.double())),
+    "a product of bytes": Form(lambda s, x: x.to(torch.int8) @ s.turned.to(torch.int8)),
+    "stacks of bytes": Form(lambda s, x: x.byte() @ x.byte().mT, ((G, M, K),)),
     "to integers": Form(lambda s, x: linear(s, x).to(torch.int32)),
     "a truth of each": Form(lambda s, x: linear(s, x) > 0),
     "under autocast": Form(under_autocast, dtype=torch.float32),
@@ -227,7 +247,6 @@ REFUSED = {
     "glu": Form(lambda s, x: F.glu(linear(s, x)), relative=2.0**-5),
     "floored": Form(lambda s, x: linear(s, x) // 2),
     "fmod": Form(lambda s, x: torch.fmod(linear(s, x), 3)),
-    "where finite": of(lambda y: torch.where(torch.isfinite(y / 0), 1.0, y), 0),
     "logarithm": of(lambda y: torch.log(y.abs() + 1), 2.0**-6),
     "softplus": eighth(F.softplus),
     "sine": eighth(torch.sin),
@@ -253,9 +272,6 @@ REFUSED = {
     "the diagonal": Form(lambda s, x: (x @ x.T).diagonal()),
     "times a number of A": Form(lambda s, x: linear(s, x) * x.sum().item()),
     "by way of complex numbers": Form(lambda s, x: (linear(s, x) + 0j).real),
-    "baddbmm of one row": Form(
-        lambda s, x, y, r: torch.baddbmm(r, x, y), ((G, M, K), (G, K, N), (G, 1, N))
-    ),
     "addbmm": Form(lambda s, x, y, r: torch.addbmm(r, x, y), ((G, M, K), (G, K, N), (M, N))),
     "attention": Form(lambda s, x: F.scaled_dot_product_attention(x, x, x), ((G, M, K),)),
 }

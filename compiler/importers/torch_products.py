@@ -1,0 +1,72 @@
+"""What torch's products are in terms of those that torch_mlir imports as they are meant.
+
+For torch modules. A function that returns NotImplemented leaves the operator to torch_mlir.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._decomp import get_decompositions
+
+from ...dialects.errors import CompileError
+from .torch_operators import NARROW, is_float
+
+aten: Any = torch.ops.aten
+PLAIN = tuple(getattr(aten, name).default for name in ("mm", "bmm", "matmul", "convolution"))
+
+
+def of_modules() -> dict[Any, Callable[..., Any]]:
+    """A further table for torch.export: what functions of sums have themselves, or not at all."""
+    known = get_decompositions([aten._to_copy.default])[aten._to_copy.default]
+
+    def to_copy(x: torch.Tensor, **options: Any) -> Any:
+        integers = options.get("dtype") in NARROW and not is_float(x)
+        return known(x.float() if integers else x, **options)
+
+    return {
+        **dict.fromkeys(PLAIN, _plain),
+        **dict.fromkeys((aten.addmm.default, aten.baddbmm.default), _added),
+        **dict.fromkeys((aten.mm.dtype, aten.bmm.dtype), _of_wide_sums),
+        aten.linear.default: _linear,
+        aten._to_copy.default: to_copy,
+    }
+
+
+def _plain(*values: Any, **options: Any) -> Any:
+    """Left as it is: torch makes views of a stack times one matrix. Of bytes torch keeps 8 bits of
+    a sum, and torch_mlir ends the process."""
+    types = {each.dtype for each in values if isinstance(each, torch.Tensor)}
+    if types & {torch.int8, torch.uint8}:
+        got = " and ".join(sorted(map(str, types)))
+        rule = "a product must not keep 8 bits of its sums"
+        raise CompileError(f"{rule}, got one of {got}; take torch._int_mm")
+    return NotImplemented
+
+
+def _added(added: torch.Tensor, a: torch.Tensor, b: torch.Tensor, **factors: Any) -> Any:
+    """What is added is spread over the product before it is converted to the type of the sums: so
+    each argument is read by an op that names its dims of one element."""
+    sizes = [*a.shape[:-1], b.shape[-1]]
+    known = all(type(size) is int for size in sizes)
+    if not known or added.dim() < len(sizes) or list(added.shape) == sizes:
+        return NotImplemented
+    operator = aten.addmm.default if a.dim() == 2 else aten.baddbmm.default
+    return operator(added.expand(sizes), a, b, **factors)
+
+
+def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Any:
+    """Of a stack of rows as a product of stacks, which shares the weight. torch makes one matrix
+    of all rows, by views."""
+    if bias is None or x.dim() != 3 or weight.dim() != 2 or not x.is_floating_point():
+        return NotImplemented
+    matrices = weight.T.expand(x.shape[0], *weight.T.shape)
+    return aten.baddbmm.default(bias, x, matrices)
+
+
+def _of_wide_sums(a: torch.Tensor, b: torch.Tensor, out_dtype: torch.dtype) -> Any:
+    """The sums of bf16 or f16 as they are, which is what torch takes `out_dtype` for."""
+    product = aten.mm.default if a.dim() == 2 else aten.bmm.default
+    return product(a.to(out_dtype), b.to(out_dtype))
