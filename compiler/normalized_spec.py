@@ -12,8 +12,8 @@ from ..dialects.target import find_target
 from ..dialects.tile import ElementOp, MatmulOp
 from ..dialects.tile.blockwise import BlockwiseMatmulOp
 from ..dialects.tile.duals import DualMatmulOp
-from ..dialects.tile.grouped_products import GROUPED_PRODUCTS, groups_rows
-from ..dialects.tile.groups import GatheredMatmulOp, GroupedMatmulOp, OrderedMatmulOp
+from ..dialects.tile.grouped_products import GATHERED, GROUPED_PRODUCTS, groups_rows
+from ..dialects.tile.groups import GroupedMatmulOp, OrderedMatmulOp
 from ..dialects.tile.scales import ScaledMatmulOp
 from ..dialects.tile.weights import WeightMatmulOp
 from ..dialects.tile_types import element_bytes
@@ -93,7 +93,7 @@ def _rows_of(module: ir.Module, matmul: MatmulOp, rows: int) -> tuple[int, dict[
     """The M to choose a schedule for, and what is said of any M, where A has so many rows."""
     m = rows
     more: dict[str, Any] = {"dynamic_m": rows < 0}
-    if isinstance(matmul, GatheredMatmulOp):
+    if isinstance(matmul, GATHERED):
         m, more["gathered"] = matmul.rows.type.shape[0], rows
     if rows < 0:
         m = ROWS_HINT

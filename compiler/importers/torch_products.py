@@ -60,6 +60,9 @@ def _added(added: torch.Tensor, a: torch.Tensor, b: torch.Tensor, **factors: Any
 def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Any:
     """Of a stack of rows as a product of stacks, which shares the weight. torch makes one matrix
     of all rows, by views."""
+    if x.dim() not in (2, 3):
+        rule = "the input of a layer must be a matrix or a stack of matrices"
+        raise CompileError(f"{rule}, got {list(x.shape)}; reshape it before the call")
     if bias is None or x.dim() != 3 or weight.dim() != 2 or not x.is_floating_point():
         return NotImplemented
     matrices = weight.T.expand(x.shape[0], *weight.T.shape)

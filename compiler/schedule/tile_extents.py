@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from ...dialects.layout import UNIT_BYTES
 from ...dialects.mma_units import REGISTERS, TENSOR_MEMORY
 from ...dialects.target import Target
 from .problem import Problem
@@ -33,13 +34,16 @@ def k_extents(problem: Problem) -> tuple[int, ...]:
 def n_extents(problem: Problem, target: Target) -> tuple[int, ...]:
     """N of the tiles that are looked at.
 
-    Where A and B are exchanged, few tiles cover N by the least multiple of each step that does with
-    as many.
+    Of two products each B has half of it, in whole units of 16 bytes where B is N-major. Where A
+    and B are exchanged, few tiles cover N by the least multiple of each step that does with as
+    many.
     """
     accumulators = target.mma.accumulators
     usual = N_TILES[accumulators]
     if not problem.swapped:
-        return usual
+        contiguous = problem.products == 2 and problem.b_major == "mn"
+        step = 2 * UNIT_BYTES // problem.element_bytes if contiguous else 1
+        return tuple(each for each in usual if each % step == 0)
     extent = problem.most_m if problem.dynamic_m else problem.n
     return _covering(extent, usual, SWAPPED_STEPS[accumulators], target.mma.n_max)
 

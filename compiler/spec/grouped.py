@@ -26,8 +26,8 @@ def grouped_refusal(spec: Problem) -> str | None:
         return None
     if spec.batch:
         return f"batch must be 0 where rows are grouped, got {spec.batch}; group the rows of all"
-    beside = spec.is_scaled or spec.is_blockwise or spec.products == 2
-    if beside and (axis == "k" or gathered):
+    has_scales = spec.is_scaled or spec.is_blockwise
+    if (has_scales and (axis == "k" or gathered)) or (spec.products == 2 and axis == "k"):
         what = "two products" if spec.products == 2 else "scales of blocks"
         got = "gathered rows" if gathered else "groups of K"
         return f"{what} must be of groups of rows that follow one another, got {got}; copy the rows"

@@ -53,7 +53,8 @@ def _op_of(spec: Problem) -> tuple[str, Inputs, list[str]]:
     }
     majors = {name: getattr(spec, f"{name}_major") for name in "ab"}
     ends = {"offsets": _tensor((spec.groups,), "i32")} if spec.groups else {}
-    grouped = "grouped_" if spec.groups else ""
+    ends |= {"rows": _tensor((spec.m,), "i32")} if spec.gathered else {}
+    grouped = "gathered_" if spec.gathered else "grouped_" if spec.groups else ""
     if spec.products == 2:
         inputs["b2"], majors["b2"] = inputs["b"], majors["b"]
     attributes = [

@@ -3,6 +3,7 @@
     tile.grouped_scaled_matmul     c[r,N] = f(sum_k a[r,k] * sa[r,k/B] * b[g,N,k] * sb[g,N,k/B])
     tile.grouped_blockwise_matmul  c[r,N] = f(sum_q sa[r,q] * sb[g,N,q] * sum_k a[r,k] * b[g,N,k])
     tile.grouped_dual_matmul       c[r,N] = f(sum_k a[r,k] * b[g,N,k], sum_k a[r,k] * b2[g,N,k])
+    tile.gathered_dual_matmul      the same of the rows of a that have the numbers rows[r]
 
 for every row r of group g, as `tile.grouped_matmul` cuts them.
 
@@ -22,7 +23,15 @@ from ..tile_types import TensorMapType, Tile
 from ..verify import refuse
 from .blockwise import BlockwiseMatmulOp
 from .duals import DualMatmulOp
-from .groups import GroupedMatmulOp, GroupRowsOp, rows_of_atoms, verify_group_rows, verify_offsets
+from .groups import (
+    GatheredMatmulOp,
+    GroupedMatmulOp,
+    GroupRowsOp,
+    rows_of_atoms,
+    verify_group_rows,
+    verify_numbers,
+    verify_offsets,
+)
 from .program import MatmulOp
 from .scales import ScaledMatmulOp
 
@@ -80,6 +89,19 @@ class GroupedDualMatmulOp(DualMatmulOp, name="grouped_dual_matmul"):
         return verify_group_rows(self)
 
 
+class GatheredDualMatmulOp(GroupedDualMatmulOp, name="gathered_dual_matmul"):
+    """`c[r,N] = f(sum_k a[s,k] * b[g,N,k], sum_k a[s,k] * b2[g,N,k])` with s = rows[r].
+
+    As `tile.grouped_dual_matmul`, of the rows of `a` that `rows` names for each row r of group g.
+    """
+
+    rows: ext.Operand[ir.RankedTensorType]
+
+    def _verify_extents(self) -> bool:
+        return verify_numbers(self) and verify_group_rows(self)
+
+
+GATHERED = (GatheredMatmulOp, GatheredDualMatmulOp)
 GROUPED_PRODUCTS = (GroupedScaledMatmulOp, GroupedBlockwiseMatmulOp, GroupedDualMatmulOp)
 
 

@@ -65,10 +65,6 @@ class GroupedMatmulOp(MatmulOp, name="grouped_matmul"):
             return False
         return self._verify_types()
 
-    def rows_of_c(self, rows_of_a: int) -> int:
-        """How many rows c has where a has so many."""
-        return rows_of_a
-
     @property
     def of_depth(self) -> bool:
         """Whether K is grouped, and no rows."""
@@ -84,18 +80,13 @@ class GatheredMatmulOp(GroupedMatmulOp, name="gathered_matmul"):
     rows: ext.Operand[ir.RankedTensorType]
 
     def verify_invariants(self) -> bool:
-        numbers, i32 = self.rows.type, ir.IntegerType.get_signless(32)
-        if numbers.rank != 1 or numbers.element_type != i32:
-            return refuse(self, f"rows must be a vector of i32, got {numbers}")
+        if not verify_numbers(self):
+            return False
         if self.of_depth:
             return refuse(
                 self, "rows of a must be gathered where rows are grouped, got groups of K"
             )
         return GroupedMatmulOp.verify_invariants(self)
-
-    def rows_of_c(self, rows_of_a: int) -> int:
-        del rows_of_a
-        return self.rows.type.shape[0]
 
 
 class OrderedMatmulOp(GroupedMatmulOp, name="ordered_matmul"):
@@ -112,6 +103,14 @@ class OrderedMatmulOp(GroupedMatmulOp, name="ordered_matmul"):
         if self.order.type != self.offsets.type:
             return refuse(self, f"order must be {self.offsets.type}, got {self.order.type}")
         return GroupedMatmulOp.verify_invariants(self)
+
+
+def verify_numbers(op: Any) -> bool:
+    """Whether the numbers of gathered rows are a vector of i32."""
+    numbers, i32 = op.rows.type, ir.IntegerType.get_signless(32)
+    if numbers.rank != 1 or numbers.element_type != i32:
+        return refuse(op, f"rows must be a vector of i32, got {numbers}")
+    return True
 
 
 def verify_group_rows(op: Any) -> bool:
@@ -135,7 +134,8 @@ def _verify_sizes(op: Any) -> bool:
     n, b_k = logical_shape(op.b.type, op.b_major.value)
     if k != b_k:
         return refuse(op, f"a and b must have the same K, got {k} and {b_k}")
-    m = op.rows_of_c(m) if isinstance(op, GroupedMatmulOp) else m
+    rows = getattr(op, "rows", None)
+    m = m if rows is None else rows.type.shape[0]
     got = list(op.c.type.shape)[-2:]
     return got == [m, n] or refuse(op, f"c must be {m}x{n}, got {got}")
 

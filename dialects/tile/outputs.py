@@ -27,6 +27,7 @@ PRODUCTS = (
     "tile.grouped_scaled_matmul",
     "tile.grouped_blockwise_matmul",
     "tile.grouped_dual_matmul",
+    "tile.gathered_dual_matmul",
 )
 REDUCTIONS = ("amax", "sum")
 """Of neighbours in a row: the largest magnitude, NaN where one is; or their sum."""

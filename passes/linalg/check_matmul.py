@@ -18,6 +18,7 @@ from ...dialects.tile.blockwise import BlockwiseMatmulOp
 from ...dialects.tile.duals import DualMatmulOp
 from ...dialects.tile.grouped_products import (
     GROUPED_PRODUCTS,
+    GatheredDualMatmulOp,
     GroupedBlockwiseMatmulOp,
     GroupedDualMatmulOp,
     GroupedScaledMatmulOp,
@@ -45,6 +46,7 @@ OF_OP = {
     WeightMatmulOp: OF_WEIGHTS,
     GroupedScaledMatmulOp: OF_SCALED,
     GroupedDualMatmulOp: OF_DUAL,
+    GatheredDualMatmulOp: OF_DUAL,
     GroupedBlockwiseMatmulOp: OF_BLOCKWISE,
 }
 OF_EPILOGUE = {**EPILOGUE_OPS, "tile.element": {"axes": READ}, "tile.yield": {}}

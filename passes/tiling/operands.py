@@ -18,6 +18,7 @@ from ...dialects.tile.grouped_products import (
     BY_ATOMS,
     BY_COLUMNS,
     BY_ROWS,
+    GATHERED,
     GROUPED_PRODUCTS,
     groups_rows,
 )
@@ -25,7 +26,6 @@ from ...dialects.tile.groups import (
     OFFSETS,
     ORDER,
     ROWS,
-    GatheredMatmulOp,
     GroupDepthOp,
     GroupedMatmulOp,
     OrderedMatmulOp,
@@ -77,7 +77,7 @@ def beside_of(matmul: MatmulOp) -> dict[str, ir.Value]:
         found[B2] = matmul.b2
     if isinstance(matmul, (GroupedMatmulOp, *GROUPED_PRODUCTS)):
         found[OFFSETS] = matmul.offsets
-    if isinstance(matmul, GatheredMatmulOp):
+    if isinstance(matmul, GATHERED):
         found[ROWS] = matmul.rows
     if isinstance(matmul, OrderedMatmulOp):
         found[ORDER] = matmul.order
@@ -143,7 +143,7 @@ def _take_group(
     beside, extent = operands.beside, extent_of(operands.outputs[0].type, 0)
     group = group_at(cta.j if swap else cta.i, beside[OFFSETS], extent, tile_rows)
     a, b = (operands.b, operands.a) if swap else (operands.a, operands.b)
-    if isinstance(matmul, GatheredMatmulOp):
+    if isinstance(matmul, GATHERED):
         a = gathered_at(a, group, beside[ROWS])
     else:
         a = rows_at(a, group)

@@ -96,6 +96,7 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     if set(stack) <= {"further", "products"} and "products" in stack and groups.random() < 0.4:
         majors["a_major"] = "k"
         stack |= {"groups": groups.choice((1, 2, 5, 9))}
+        stack |= {"gathered": groups.randint(1, 120)} if groups.random() < 0.3 else {}
     made = {**sizes, **dtypes, **majors, **stack}
     suits = k_per_mma > 1 and names[3] == "f32" and not OPEN & set(stack)
     quantised = _quantised(random.Random(f"quantised {seed}"), made, target, suits)

@@ -83,6 +83,7 @@ LISTED: tuple[tuple[Any, dict[str, Any]], ...] = (
         ({"m": 1024, "n": 1024, "k": 512, "groups": 4, "gathered": 2048}, {"target": chip})
         for chip in CHIPS
     ),
+    (DUAL | {"m": 1024, "groups": 4, "gathered": 2048}, {"target": "sm_90a"}),
     *((EXACT, {"pipeline": f"tiling{{mma=tcgen05.mma+{how}}},{REST}"}) for how in SPLITS),
     *(
         (EXACT, {"target": "sm_80", "pipeline": f"tiling{{mma=mma.sync+{how}}},copy-insertion"})

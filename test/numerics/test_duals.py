@@ -68,6 +68,13 @@ def test_the_second_b_may_lie_otherwise(check_matmul, majors, target):
     check_matmul(dual(64, 40, 40, majors, "bf16"), pipeline=text, target=target)
 
 
+@pytest.mark.parametrize("n", [8, 24, 72])
+def test_the_default_schedule_has_whole_units_of_each_n_major_b(check_matmul, n):
+    """Of 8 bits 16 columns are a unit, and each B has half of a tile's columns."""
+    spec = MatmulSpec(40, n, 64, "e4m3", "e5m2", products=2, b_major="n")
+    check_matmul(spec, target="sm_100a")
+
+
 @pytest.mark.parametrize(("target", "n"), [("sm_80", 40), ("sm_120a", 24)])
 def test_the_default_schedule_of_warps_has_columns_of_both_products(check_matmul, target, n):
     """Each warp has whole MMAs of each."""

@@ -203,7 +203,7 @@ def test_a_file_of_the_modules_name_is_not_read(tmp_path, monkeypatch):
     [
         (nn.Sequential(nn.Linear(32, 32), nn.Linear(32, 16)), (16, 32), "got one of another"),
         (nn.ReLU(), (16, 32), "one linalg.matmul, got 0"),
-        (nn.Linear(32, 16), (2, 16, 32), "a 32x16 tensor, got tensor<2x16x16xf32>; give "),
+        (nn.Linear(32, 16), (2, 3, 4, 32), "a stack of matrices, got .2, 3, 4, 32.; reshape"),
         (
             nn.Sequential(nn.Linear(32, 16), nn.Softmax(-1)),
             (16, 32),

@@ -165,6 +165,16 @@ func.func @tile.gather_boxes(%map: !tile.map<bf16, [512, 2048], [1024], [64, 1],
   return
 }
 
+func.func @tile.gathered_dual_matmul(%a: tensor<2048x512xbf16>, %b: tensor<4x4096x512xbf16>, %b2: tensor<4x4096x512xbf16>, %offsets: tensor<4xi32>, %rows: tensor<1024xi32>) {
+  %gathered_dual_matmul = "tile.gathered_dual_matmul"(%a, %b, %b2, %offsets, %rows) ({
+  ^bb0(%x: f32, %arg6: f32):
+    %0 = arith.mulf %x, %arg6 : f32
+    %1 = arith.truncf %0 : f32 to bf16
+    "tile.yield"(%1) : (bf16) -> ()
+  }) {a_major = "k", b2_major = "k", b_major = "k"} : (tensor<2048x512xbf16>, tensor<4x4096x512xbf16>, tensor<4x4096x512xbf16>, tensor<4xi32>, tensor<1024xi32>) -> tensor<1024x4096xbf16>
+  return
+}
+
 func.func @tile.gathered_matmul(%a: tensor<53x46xf16>, %b: tensor<9x79x46xf16>, %offsets: tensor<9xi32>, %rows: tensor<57xi32>) {
   %gathered_matmul = "tile.gathered_matmul"(%a, %b, %offsets, %rows) ({
   ^bb0(%x: f32):

@@ -46,6 +46,22 @@ def test_rows_are_those_of_a_copy_in_their_order(offs, target):
     assert found.shape == (ROWS, N) and torch.equal(found[: offs[-1]], wanted[: offs[-1]])
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_two_products_of_gathered_rows_are_those_of_a_copy(target):
+    """Gate and up of experts, whose tokens lie as they came."""
+
+    def function(gate, up, bias):
+        return torch.relu(gate + bias) * up, gate
+
+    offs, rows = ends(0, 10, 41, 41, 90), numbers(most=TOKENS + 5) - 2
+    pair, bias = (whole(len(offs), K, N), whole(len(offs), K, N)), whole(len(offs), 1, N)
+    how = {"epilogue": function, "operands": [bias], "target": target}
+    found = grouped_mm(TABLE, pair, offs=offs, rows=rows, **how)
+    wanted = grouped_mm(TABLE[rows.clamp(0, TOKENS - 1)], pair, offs=offs, **how)
+    for one, other in zip(found, wanted, strict=True):
+        assert one.shape == (ROWS, N) and torch.equal(one[: offs[-1]], other[: offs[-1]])
+
+
 def test_128_groups_of_a_few_rows_are_gathered():
     offs = torch.arange(1, 129, dtype=torch.int32) * 3 // 2
     b, rows = whole(128, K, 16), numbers(192)

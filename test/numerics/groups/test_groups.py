@@ -100,6 +100,13 @@ def test_rows_are_gathered_wherever_they_lie(check_matmul, target, text):
 
 
 @pytest.mark.sweep(4)
+@pytest.mark.array(1, passes=[1, 2, 4, 6, 7, 8], target=BOTH)
+def test_every_prefix_gathers_rows_for_two_products(check_matmul, passes, target):
+    spec = replace(GATHERED, m=150, groups=3, products=2, c_dtype="bf16")
+    check_matmul(spec, pipeline=",".join(LADDER[:passes]), target=target)
+
+
+@pytest.mark.sweep(4)
 @pytest.mark.array(1, passes=[2, 5, 7, 8], sums=["", "two-level"], axis="mk", more=[True, False])
 def test_groups_have_outputs_behind_c_and_sums_of_two_levels(
     check_matmul, passes, sums, axis, more
