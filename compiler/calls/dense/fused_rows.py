@@ -251,11 +251,13 @@ def _traced(
         for letter, group in zip("bm" if how.m in OF_STACKS else "m", groups, strict=False)
         if letter in axis
     }
-    far = [_with_rows(each, first, number, opened, others) for number, each in enumerate(likes)]
+    far = [with_rows(each, first, number, opened, others) for number, each in enumerate(likes)]
     second = _trace(spec, (*others, *columns), epilogue, far, how)
     found, other = (any_rows(each.epilogue, each.arguments, axis) for each in (first, second))
     sums = [TensorLike((*others, *columns), torch_dtype(spec.acc_dtype))] * spec.products
-    changed = [long] * spec.products + [_changed(*each) for each in zip(likes, far, strict=True)]
+    changed = [long] * spec.products + [
+        changed_dims(*each) for each in zip(likes, far, strict=True)
+    ]
     same = (first.spec, found) == (second.spec, other)
     if not same or depends_on_sizes(epilogue, [*sums, *far], changed):
         raise CompileError(f"epilogue: {RULES[how.m]}, got one that does; leave it out")
@@ -280,7 +282,7 @@ def _trace(
     return Traced(spec, ops, arguments)
 
 
-def _with_rows(
+def with_rows(
     like: TensorLike,
     traced: Traced,
     number: int,
@@ -301,7 +303,7 @@ def _with_rows(
     return TensorLike(tuple(sizes), like.dtype)
 
 
-def _changed(one: TensorLike, other: TensorLike) -> list[int]:
+def changed_dims(one: TensorLike, other: TensorLike) -> list[int]:
     """The dims in which two operands differ."""
     pairs = enumerate(zip(one.shape, other.shape, strict=True))
     return [dim for dim, (size, another) in pairs if size != another]

@@ -10,16 +10,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ....dialects.errors import CompileError, OptionError
+from ....dialects.errors import CompileError
 from ....runtime.launch.kernel import Kernel
-from ...importers.epilogue_function import Argument, Frame, import_epilogue
+from ...importers.epilogue_function import Argument
 from ...importers.linalg_text import LinalgText
+from ...importers.traced_function import TensorLike
 from ...spec import MatmulSpec
 from ..dense.fused import as_argument, like_of, two_steps
 from ..kernels.function_keys import function_key
 from ..kernels.kernel_cache import cached_bundle
-from ..kernels.lookup import How, buckets_of_rows, bundle_of_rows, pipeline_of
+from ..kernels.lookup import ROWS, How, buckets_of_rows, bundle_of_rows, pipeline_of
 from ..kernels.row_kernels import RowKernels
+from .grouped_any import kernels_of_any_rows, trace_of_groups
 
 
 class Grouped(NamedTuple):
@@ -35,16 +37,28 @@ class Grouped(NamedTuple):
     kept: list[Any]
 
 
+def _of_any_rows(like: TensorLike, rows: int) -> Any:
+    """What an operand is but for the number of rows."""
+    open_ = len(like.shape) == 2 and like.shape[0] == rows
+    return (ROWS, *like.shape[1:], like.dtype) if open_ else like
+
+
 class After(NamedTuple):
     """What is computed of the sums, and of which operands; nothing where there is no function."""
 
     function: Callable[..., Any] | None = None
     operands: Sequence[Any] = ()
 
-    def key(self, kept: list[Any]) -> Any:
-        """Equal for functions that compute the same of operands that are alike."""
+    def key(self, kept: list[Any], rows: int = 0) -> Any:
+        """Equal for functions that compute the same of operands that are alike.
+
+        rows: how many there are, where a kernel takes any number: 1 alone is told from others.
+        """
         of_function = None if self.function is None else function_key(self.function, kept)
-        return of_function, tuple(like_of(*each) for each in enumerate(self.operands))
+        likes = (like_of(*each) for each in enumerate(self.operands))
+        if rows < 2:
+            return of_function, rows, tuple(likes)
+        return of_function, ROWS, tuple(_of_any_rows(each, rows) for each in likes)
 
     def arguments(self, found: Grouped) -> list[Any]:
         """The operands as the kernel takes them."""
@@ -54,30 +68,21 @@ class After(NamedTuple):
 def find(spec: MatmulSpec, after: After, target: str, how: How, kept: list[Any]) -> Grouped:
     """The kernel of groups of rows, or of K, with what comes after the sums; or those of any number
     of rows, or of any K."""
-    if how.m:
+    function, likes = after.function, [like_of(*each) for each in enumerate(after.operands)]
+    # A text says how arguments are stored; of a spec the loader takes b either way.
+    is_turned = spec.b_major == "n" and function is not None
+    if how.m and function is None:
         make = partial(bundle_of_rows, target)
         return Grouped(RowKernels(buckets_of_rows(spec, target, how), make, True), (), False, kept)
+    if how.m and function is not None:
+        kernels, traced = kernels_of_any_rows(spec, function, likes, target, how)
+        return Grouped(kernels, traced.arguments, is_turned, kept)
     source: MatmulSpec | LinalgText = spec
     arguments: Sequence[Argument] = ()
-    if after.function is not None:
-        shape, of_k = [spec.m, spec.n], spec.group_axis == "k"
-        stack = spec.groups if of_k else spec.batch
-        frame = Frame.of([stack, *shape] if stack else shape, stack)
-        likes = [like_of(*each) for each in enumerate(after.operands)]
-        own = 0 if of_k else spec.groups
-        spec, made, arguments, returned = import_epilogue(
-            *(spec, frame, after.function, likes),
-            c_is_open=not how.out_dtype,
-            groups=own,
-            prepared=True,
-        )
-        if any(each.kind for each in returned):
-            rule = "results must have the shape of acc where something is grouped"
-            raise OptionError(f"grouped_mm: {rule}, got a reduction; reduce outside")
+    if function is not None:
+        spec, made, arguments = trace_of_groups(spec, function, likes, how)
         source = LinalgText(spec.mlir_text(made), "grouped_mm")
     bundle = cached_bundle(source, target, pipeline_of(spec, target, how))
-    # A text says how arguments are stored; of a spec the loader takes b either way.
-    is_turned = spec.b_major == "n" and after.function is not None
     return Grouped(Kernel(bundle, copies=True), arguments, is_turned, kept)
 
 

@@ -80,7 +80,7 @@ def grouped_mm(
         one before it, and each offset counts as the nearest from 0 to k.
     m: "dynamic" takes kernels for any number of rows in all groups, or of k where that is grouped,
         so that another one compiles nothing. mat_a must then be contiguous, or of 16 bits with a k
-        that is rows of both in memory; rows are not gathered, and an epilogue is a step of its own.
+        that is rows of both in memory, without an epilogue; rows are not gathered.
     target, pipeline, preset, precision: as for `matmul`. A grouped K of f32 is multiplied by
         "bf16x9" where that is tf32, whose MMA reads no K as rows.
 
@@ -123,14 +123,16 @@ def _check_any(m: str, mat_a: Any, mat_b: Any, epilogue: Any, rows: Any) -> None
     if m != ROWS:
         raise OptionError(f"grouped_mm: m must be 'dynamic', got {m!r}; leave it out")
     pair = isinstance(mat_b, (tuple, list))
-    ranks = len(mat_a.shape), 0 if pair else len(mat_b.shape)
-    if ranks not in ((2, 3), (2, 2)):
-        got = "a pair of mat_b" if pair else f"{list(mat_a.shape)} and {list(mat_b.shape)}"
+    shapes = [list(each.shape) for each in (mat_b if pair else [mat_b])]
+    ranks = len(mat_a.shape), len(shapes[0])
+    if ranks not in ((2, 3), (2, 2)) or (pair and ranks != (2, 3)):
+        got = " and ".join(map(str, (list(mat_a.shape), *shapes)))
         rule = "m must be None but for grouped rows and k, of mat_a [rows, k] or [m, k]"
         raise OptionError(f"grouped_mm: {rule}, got {got}; leave it out")
-    if rows is not None or epilogue is not None:
-        got = "rows" if rows is not None else "an epilogue"
-        raise OptionError(f"grouped_mm: m must be None with rows or an epilogue, got {got}")
+    of_k = ranks == (2, 2) and epilogue is not None
+    if rows is not None or of_k:
+        rule = "m must be None with rows, and of a grouped k with an epilogue"
+        raise OptionError(f"grouped_mm: {rule}, got {'an epilogue' if of_k else 'rows'}")
     if ranks == (2, 2) and not is_of_any_depth(mat_a, mat_b.swapaxes(0, 1)):
         rule = "m='dynamic' must come with 16 bits and a k that is rows of both in memory"
         got = f"{mat_a.dtype}, strides {list(mat_a.stride())} and {list(mat_b.stride())}"

@@ -48,7 +48,15 @@ def multiply_rows(
     gathered = 0 if rows is None else count
     products = 1 if second is None else 2
     left = (a.shape[1], a.dtype) if how.m else quick_key(a)
-    key = left, quick_key(b), gathered, gpu_of(a), how, after.key(kept), products
+    key = (
+        left,
+        quick_key(b),
+        gathered,
+        gpu_of(a),
+        how,
+        after.key(kept, count if how.m else 0),
+        products,
+    )
     sizes = gathered, products
     found = _kernels.of(key, lambda: _find(a, b, sizes, how, target, after, kept), kept)
     beside = [*([] if rows is None else [rows]), *after.arguments(found)]

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from tilewright import grouped_mm
-from tilewright.compiler.calls.grouped import grouped_fused, grouped_operator
+from tilewright.compiler.calls.grouped import grouped_any, grouped_fused, grouped_operator
 from tilewright.compiler.calls.kernels import lookup
-from tilewright.dialects.errors import OptionError
+from tilewright.dialects.errors import CompileError, OptionError
 
 GROUPS, K, N = 3, 40, 24
 
@@ -24,7 +24,7 @@ def ends(*numbers):
 def compiled(monkeypatch):
     """The specs that are compiled, those of known sizes too."""
     found = []
-    for module in (lookup, grouped_fused):
+    for module in (lookup, grouped_any, grouped_fused):
         make = module.cached_bundle
         monkeypatch.setattr(
             module,
@@ -55,6 +55,44 @@ def test_rows_of_any_number_share_kernels(compiled):
             got[:last].float(), exact(a, b, offs)[:last], rtol=2e-2, atol=2e-2
         )
     assert compiled and all(each.dynamic_m for each in compiled)
+
+
+def weighed(acc, bias, weights, residual):
+    return torch.relu(acc + bias) * weights + residual, acc
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_rows_of_any_number_have_an_epilogue(compiled, target, turned):
+    """Of a row for each group, a value for each row, and a whole matrix."""
+    b = draw(GROUPS, N, K, seed=1).mT if turned else draw(GROUPS, K, N, seed=1)
+    bias = torch.randn(GROUPS, 1, N)
+    for offs, count in (*CALLS, (ends(8, 20, N), N), (ends(0, 1, 1), 1)):
+        a, weights, residual = draw(count, K, seed=count), torch.rand(count, 1), draw(count, N)
+        how = {"m": "dynamic", "target": target, "epilogue": weighed}
+        found = grouped_mm(a, b, offs=offs, operands=[bias, weights, residual], **how)
+        last = int(offs[-1])
+        own = bias.repeat_interleave(offs.diff(prepend=ends(0)).clamp(min=0), 0)[:, 0]
+        beside = weights[:last], residual[:last].float()
+        wanted = weighed(exact(a, b, offs)[:last], own[:last], *beside)
+        for one, other in zip(found, wanted, strict=True):
+            torch.testing.assert_close(one[:last].float(), other, rtol=2e-2, atol=2e-2)
+    assert all("?x" in each.text for each in compiled)
+
+
+def test_two_products_of_any_number_of_rows_share_kernels(compiled):
+    pair = draw(GROUPS, K, N, seed=1), draw(GROUPS, K, N, seed=2)
+    for offs, count in CALLS:
+        a, last = draw(count, K, seed=count), int(offs[-1])
+        found = grouped_mm(a, pair, offs=offs, m="dynamic", epilogue=lambda x, y: x * y)
+        wanted = (exact(a, pair[0], offs) * exact(a, pair[1], offs))[:last]
+        torch.testing.assert_close(found[:last].float(), wanted, rtol=2e-2, atol=2e-2)
+    assert all("?x" in each.text for each in compiled)
+
+
+def test_a_function_of_the_number_of_rows_is_refused():
+    with pytest.raises(CompileError, match="must not depend on the number of rows"):
+        grouped_mm(A, B, offs=OFFS, m="dynamic", epilogue=lambda acc: acc * acc.shape[0])
 
 
 def test_k_of_any_size_has_one_kernel(compiled):
@@ -125,17 +163,21 @@ A, B, OFFS = draw(20, K), draw(GROUPS, K, N), ends(3, 3, 20)
     ("given", "more", "rule"),
     [
         ((A, B), {"m": "any"}, "m must be 'dynamic', got 'any'; leave it out"),
-        ((A, B), {"rows": ends(0, 1)}, "m must be None with rows or an epilogue, got rows"),
         (
             (A, B),
-            {"epilogue": torch.relu},
-            "m must be None with rows or an epilogue, got an epilogue",
+            {"rows": ends(0, 1)},
+            "m must be None with rows, and of a grouped k with an epilogue, got rows",
         ),
         (
-            (A, (B, B)),
+            (A.T, A),
+            {"epilogue": torch.relu},
+            "m must be None with rows, and of a grouped k with an epilogue, got an epilogue",
+        ),
+        (
+            (A.T, (A, A)),
             {},
-            "m must be None but for grouped rows and k, of mat_a [rows, k] or [m, k], got a pair "
-            "of mat_b; leave it out",
+            "m must be None but for grouped rows and k, of mat_a [rows, k] or [m, k], got "
+            "[40, 20] and [20, 40] and [20, 40]; leave it out",
         ),
         (
             (draw(K, 20).T, B),
