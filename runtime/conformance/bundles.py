@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bundles.manifest import operands, output, outputs, scales, second_b
+from ..bundles.manifest import offsets_of, operands, output, outputs, scales, second_b
 from ..bundles.sizes import DEPTH, SIZE, size_names
 from ..element_types import torch_dtype
 from ..errors import LaunchError
@@ -36,8 +36,11 @@ class BundleSubject:
         self.name, self.device = path.name, device
         self._kernel = load(path, device)
         self.any_rows = SIZE in size_names(self._kernel.manifest)
-        if scales(self._kernel.manifest):
+        if scales(self._kernel.manifest) or "blockwise" in self._kernel.manifest:
             rule = "must have operands without block scales, got scales"
+            raise LaunchError(f"{path}: {rule}; `tilewright run` tries it")
+        if "weights" in self._kernel.manifest:
+            rule = "must have operands of one type, got narrow weights"
             raise LaunchError(f"{path}: {rule}; `tilewright run` tries it")
         if len(outputs(self._kernel.manifest)) > 1:
             rule = "must have one output, got several"
@@ -45,9 +48,11 @@ class BundleSubject:
         if second_b(self._kernel.manifest):
             rule = "must have one product, got two"
             raise LaunchError(f"{path}: {rule}; `tilewright run` tries it")
-        if len(output(self._kernel.manifest)["shape"]) > 2:
+        tensors = *operands(self._kernel.manifest), output(self._kernel.manifest)
+        if any(len(each["shape"]) > 2 for each in tensors):
+            got = "groups" if offsets_of(self._kernel.manifest) else "stacks"
             raise LaunchError(
-                f"{path}: must be of one matrix, got stacks; `tilewright run` tries it"
+                f"{path}: must be of one matrix, got {got}; `tilewright run` tries it"
             )
         self._tensors = {each["name"]: each for each in self._kernel.manifest["tensors"]}
         a, b = operands(self._kernel.manifest)

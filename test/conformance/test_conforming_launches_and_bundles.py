@@ -141,6 +141,32 @@ def test_a_bundle_is_held_to_its_epilogue(tmp_path):
     assert try_case(subject, Case(m, n, k)).verdict is Verdict.RIGHT
 
 
+EIGHT = ("e4m3", "e4m3", "bf16")
+
+
+@pytest.mark.parametrize(
+    ("source", "got"),
+    [
+        (MatmulSpec(40, 24, 64, groups=3), "one matrix, got groups"),
+        (MatmulSpec(40, 24, 64, batch=3), "one matrix, got stacks"),
+        (MatmulSpec(40, 24, 64, products=2), "one product, got two"),
+        (MatmulSpec(40, 24, 64, further=("f32",)), "one output, got several"),
+        (MatmulSpec(40, 24, 64, "mxfp8", "mxfp8"), "without block scales, got scales"),
+        (
+            MatmulSpec(40, 24, 128, *EIGHT, a_scales="1x128", b_scales="1x128"),
+            "without block scales, got scales",
+        ),
+        (
+            MatmulSpec(16, 24, 64, b_dtype="s4", group_size=32, scale_dtype="bf16"),
+            "one type, got narrow weights",
+        ),
+    ],
+)
+def test_a_bundle_of_another_product_is_refused(tmp_path, source, got):
+    with pytest.raises(LaunchError, match=f"{got}; `tilewright run` tries it"):
+        bundle_of(tmp_path, source)
+
+
 def test_a_bundle_of_any_m_is_tried_at_many(tmp_path):
     """One of several kernels, with what its epilogue reads beside each row."""
     from tilewright.compiler.bundle_writer import write_several
