@@ -154,6 +154,11 @@ def _groups_of_products(target: str) -> Iterator[Case]:
         dual = MatmulSpec(*GROUPS_SHAPE, groups=groups, products=2)
         yield Case("groups", f"groups-dual-{groups}", dual)
         yield Case("groups", f"groups-dual-{groups}-passes", dual, text)
+        gathered = replace(dual, gathered=90)
+        yield Case("groups", f"groups-dual-gathered-{groups}", gathered)
+        for passes in (2, 5, 7, 8):
+            name, cut = f"groups-dual-gathered-{groups}-{passes}", text.split(",")[:passes]
+            yield Case("groups", name, gathered, ",".join(cut))
         for b in ("128x128", "1x128") if target == "sm_90a" else ():
             m, n, _ = GROUPS_SHAPE
             forms = {"a_scales": "1x128", "b_scales": b, "groups": groups}

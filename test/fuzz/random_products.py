@@ -39,6 +39,9 @@ STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "less": lambda x: torch.where(x < 2.5, x, x + 1),
     "added": lambda x: torch.add(x, x.relu(), alpha=2),
     "rounded": lambda x: x.to(BF16).to(x.dtype),
+    "masked": lambda x: x.masked_fill((x > 2) & ~(x > 9), -3.0),
+    "either": lambda x: torch.where((x < -1) | (x == 4) ^ torch.isnan(x), x, -x),
+    "finite": lambda x: torch.where(torch.isfinite(x), x, torch.sign(x)),
     "inner": lambda x: torch.addcmul(x, torch.ones_like(x), x.clamp(-4, 4), value=0.5),
 }
 """Functions of which float32 has every result, of small integers."""
@@ -123,7 +126,7 @@ class Product:
         """An operand of the function; its dims have names, or are numbers."""
         sizes = {"m": m, "n": self.n, "stack": self.stack}
         found = [sizes[each] if isinstance(each, str) else each for each in shape]
-        dtype = self.draw.choice((F32, F32, BF16, F16))
+        dtype = self.draw.choice((F32, F32, BF16, F16, torch.int8, torch.bool))
         values = self.sprinkled(self.held.integers(*found, dtype=dtype, most=4))
         turned = len(found) == 2 and self.draw.random() < 0.3
         return self.held.tensor(values, (1, 0) if turned else None) if found else values

@@ -15,6 +15,7 @@ from coverage_faults import LEFT_OUT, WHOLE
 from depth_faults import DEPTHS
 from emulator_faults import EMULATOR
 from exit_faults import EXITS
+from form_faults import FORMS
 from function_faults import FUNCTIONS
 from gpu_faults import NAMES
 from graph_faults import GRAPHS, RECIPES
@@ -94,4 +95,5 @@ FAULTS = [
     *PARTS,
     *SLOTS,
     *ADDRESSES,
+    *FORMS,
 ]
