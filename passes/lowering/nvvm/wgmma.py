@@ -10,7 +10,8 @@ by themselves and 256 together. The asm is our own, since nvvm.wgmma.mma_async f
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 from ....dialects import llvm, sm
 from ....dialects.dtypes import DTYPES
@@ -67,70 +68,79 @@ def _follows(run: list[Any], op: Any) -> bool:
     return op.d not in given or len(list(op.d.uses)) == 1
 
 
+class Chain(NamedTuple):
+    """MMAs that hand their sums on, the registers of these in the asm, and what it takes them as:
+    nothing where they have names."""
+
+    ops: list[Any]
+    registers: list[str]
+    taken: list[ir.Value]
+
+
 def lower_run(run: list[Any], named: Named) -> None:
-    """One asm that gives the last registers of each chain of MMAs that hand them on; registers with
-    names are the same before and after."""
-    last, chains = run[-1], _chains(run)
-    names = [names_of(ops[0].d, named) for ops in chains]
-    with ir.InsertionPoint(last), last.location:
-        made = iter(_multiplied(run, chains, names))
-    for ops, own in zip(chains, names, strict=True):
-        ops[-1].sum.replace_all_uses_with(ops[0].d if own else next(made))
+    """One asm, from which those who read the last sums of each chain have them."""
+    with ir.InsertionPoint(run[-1]), run[-1].location:
+        chains = _chains(run, named)
+        given = _multiplied(run, chains)
+    for chain, sums in zip(chains, given, strict=True):
+        chain.ops[-1].sum.replace_all_uses_with(sums)
     for op in reversed(run):
         op.operation.erase()
 
 
-def _chains(run: list[Any]) -> list[list[Any]]:
-    """The MMAs by the registers that they add to."""
-    chains: list[list[Any]] = []
+def _chains(run: list[Any], named: Named) -> list[Chain]:
+    """The MMAs by the registers that they add to; the asm takes those without names in a row."""
+    linked: list[list[Any]] = []
     for op in run:
-        chain = next((each for each in chains if each[-1].sum == op.d), None)
-        if chain is None:
-            chains.append([op])
+        ops = next((each for each in linked if each[-1].sum == op.d), None)
+        if ops is None:
+            linked.append([op])
         else:
-            chain.append(op)
+            ops.append(op)
+    chains, first = [], 0
+    for ops in linked:
+        names = names_of(ops[0].d, named)
+        taken = [] if names else parts(ops[0].d)
+        chains.append(Chain(ops, names or _named(first, len(taken)), taken))
+        first += len(taken)
     return chains
 
 
-def _multiplied(
-    run: list[Any], chains: list[list[Any]], names: list[list[str] | None]
-) -> list[ir.Value]:
-    """The registers of each chain without names behind all MMAs."""
-    given = [ops for ops, own in zip(chains, names, strict=True) if own is None]
-    held = [parts(ops[0].d) for ops in given]
-    starts = [sum(map(len, held[:number])) for number in range(len(held))]
-    registers = [each for several in held for each in several]
-    taken = iter(_named(start, len(each)) for start, each in zip(starts, held, strict=True))
-    sums_of = {
-        op.operation: sums
-        for ops, own in zip(chains, names, strict=True)
-        for sums in [own or next(taken)]
-        for op in ops
-    }
-    operands, letters, lines = list(registers), [ties(registers)] if registers else [], []
+def _multiplied(run: list[Any], chains: list[Chain]) -> list[ir.Value]:
+    """The sums of each chain behind all MMAs."""
+    taken = [value for chain in chains for value in chain.taken]
+    sums_of = {op.operation: chain.registers for chain in chains for op in chain.ops}
+    operands, letters, lines = [*taken], [ties(taken)] if taken else [], []
     for op in run:
         values, kinds = _read(op)
-        lines.append(_text(op, sums_of[op.operation], len(registers) + len(operands)))
+        lines.append(_text(op, sums_of[op.operation], len(taken) + len(operands)))
         operands += values
         letters.append(kinds)
-    constraints, text = ",".join([*letters, "~{memory}"]), llvm.ASM_LINES.join(lines)
-    if not given:
+    text, constraints = llvm.ASM_LINES.join(lines), ",".join([*letters, "~{memory}"])
+    if not taken:
         llvm.asm_statement(text, operands, constraints)
-        return []
-    struct = struct_of(registers[0].type, len(registers))
-    if len(given) == 1:
-        struct = given[0][0].d.type
+        return [chain.ops[0].d for chain in chains]
+    without_names = [chain for chain in chains if chain.taken]
+    struct = struct_of(taken[0].type, len(taken))
+    if len(without_names) == 1:
+        struct = without_names[0].ops[0].d.type
     made = llvm.inline_asm(struct, operands, text, constraints, has_side_effects=True)
-    return [made] if len(given) == 1 else _apart(made, given, starts)
+    return _apart(made, chains, alone=len(without_names) == 1)
 
 
-def _apart(made: ir.Value, chains: list[list[Any]], starts: list[int]) -> list[ir.Value]:
-    """The registers of each chain."""
-    every, ends = parts(made), [*starts[1:], None]
-    return [
-        joined_parts(chain[0].d.type, every[start:end])
-        for chain, start, end in zip(chains, starts, ends, strict=True)
-    ]
+def _apart(made: ir.Value, chains: list[Chain], alone: bool) -> list[ir.Value]:
+    """The sums of each chain; registers with names stay what they were."""
+    rest = iter([] if alone else parts(made))
+    given = []
+    for chain in chains:
+        before = chain.ops[0].d
+        if not chain.taken:
+            given.append(before)
+        elif alone:
+            given.append(made)
+        else:
+            given.append(joined_parts(before.type, list(islice(rest, len(chain.taken)))))
+    return given
 
 
 def _read(op: Any) -> tuple[list[ir.Value], str]:
