@@ -90,6 +90,9 @@ TCGEN05 = MmaUnit(
     scaled_kinds=SCALED_KINDS,
 )
 WGMMA = MmaUnit("wgmma.mma_async", REGISTERS, WARPGROUP, WAIT_GROUP, m=(64,), mn_major_bytes=(2,))
+# The same where one warpgroup holds sums of up to 128x192: of two that take turns each has 240
+# registers a thread, and ptxas spilled none in kernels with epilogues.
+WGMMA_WIDE = replace(WGMMA, name="wgmma.mma_async+wide", accumulator_registers_max=(192, 160, 96))
 # The same where each product of tiles is summed apart, and threads add it to sums in f32: a tensor
 # core has 14 bits for sums of 8-bit floats. Threads hold both, of the product 64 rows at a time;
 # ptxas spilled from 112 of each on, with two warpgroups, where a load warp keeps 40 registers a
@@ -186,7 +189,7 @@ WIDENED = {
 """MMAs whose A are weights that threads widen, by whether threads add the products of groups."""
 MMAS = (
     TCGEN05.name, TCGEN05_ADDED.name, TCGEN05_WIDENED.name, TCGEN05_WIDENED_ADDED.name,
-    WGMMA.name, WGMMA_ADDED.name, WGMMA_WIDENED.name, WGMMA_WIDENED_ADDED.name,
+    WGMMA.name, WGMMA_WIDE.name, WGMMA_ADDED.name, WGMMA_WIDENED.name, WGMMA_WIDENED_ADDED.name,
     MMA_SYNC.name, *SPLIT_MMAS.values(), *TILE_SPLITS, FMA.name,
 )  # fmt: skip
 

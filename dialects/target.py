@@ -32,6 +32,7 @@ from .mma_units import (
     WGMMA,
     WGMMA_ADDED,
     WGMMA_SPLIT,
+    WGMMA_WIDE,
     WGMMA_WIDENED,
     WGMMA_WIDENED_ADDED,
     WIDENED,
@@ -79,8 +80,8 @@ class Target:
     mbarriers that threads sleep at (mbarrier.try_wait) and that count bytes, elect.sync, clusters
     and griddepcontrol (PTX ISA, target notes of each). `narrow_floats` is for the conversion of
     f32 to floats of 8 bits, which sm_89 brought, `small_floats` to those of 6 and 4 bits, which
-    sm_100a did (PTX ISA, cvt). With `gathers_rows` TMA copies four rows of any numbers at once
-    (PTX ISA, tile::gather4).
+    sm_100a did (PTX ISA, cvt). `packs_f32` is for FMA of two pairs of f32 at once (PTX ISA, fma).
+    With `gathers_rows` TMA copies four rows of any numbers at once (PTX ISA, tile::gather4).
     """
 
     chip: str
@@ -92,6 +93,7 @@ class Target:
     async_agents: bool = True
     narrow_floats: bool = True
     small_floats: bool = True
+    packs_f32: bool = True
     gathers_rows: bool = False
     shared_bytes: int = 232_448
     multiprocessor_shared_bytes: int = 233_472
@@ -305,6 +307,7 @@ def _before_agents(chip: str, mma: MmaUnit, kib: int, multiprocessors: int) -> T
         async_agents=False,
         narrow_floats=chip == "sm_89",
         small_floats=False,
+        packs_f32=False,
         shared_bytes=(kib - 1) * KIB,
         multiprocessor_shared_bytes=kib * KIB,
         multiprocessors=multiprocessors,
@@ -331,12 +334,13 @@ TARGETS = {
             "+ptx88",
             WGMMA,
             (
-                *(WGMMA_ADDED, WGMMA_WIDENED, WGMMA_WIDENED_ADDED, WGMMA_SPLIT),
+                *(WGMMA_WIDE, WGMMA_ADDED, WGMMA_WIDENED, WGMMA_WIDENED_ADDED, WGMMA_SPLIT),
                 *(MMA_SYNC, *MMA_SYNC_SPLIT, FMA),
             ),
             launch_control=False,
             dependent_launch=True,
             small_floats=False,
+            packs_f32=False,
             multiprocessors=132,
         ),
         _before_agents("sm_80", MMA_SYNC_WITHOUT_FP8, kib=164, multiprocessors=108),

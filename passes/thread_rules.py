@@ -34,7 +34,17 @@ from ..dialects.pipe import (
     WaitOp,
 )
 from ..dialects.sm.memory import MEMORY_OPS
-from ..dialects.sm.threads import ISSUER, LANE, TEAM, WHO, ConvergeOp, RunOp, TeamOp, WarpsOp
+from ..dialects.sm.threads import (
+    ISSUER,
+    LANE,
+    TEAM,
+    WARPGROUP,
+    WHO,
+    ConvergeOp,
+    RunOp,
+    TeamOp,
+    WarpsOp,
+)
 from ..dialects.tile import (
     AccumulatorOp,
     ForEachTileOp,
@@ -115,6 +125,10 @@ def _one_lane(_: ThreadRules, op: Any) -> str:
     return LANE
 
 
+def _loads_ahead(_: ThreadRules, op: LoadAheadOp) -> str:
+    return LANE if op.parts == 1 else WARPGROUP
+
+
 def _multiplies(rules: ThreadRules, op: Any) -> str:
     return TEAM if is_synchronous(op) else rules.issuing
 
@@ -150,7 +164,7 @@ RULES: dict[type, Callable[[ThreadRules, Any], str]] = {
     TmaLoadOp: _one_lane,
     LevelLoadOp: _one_lane,
     TmaMulticastOp: _one_lane,
-    LoadAheadOp: _one_lane,
+    LoadAheadOp: _loads_ahead,
     **dict.fromkeys(ALL_MMAS, _multiplies),
     **dict.fromkeys((AcquireOp, CommitOp), _fills),
     **dict.fromkeys((WaitOp, ReleaseOp), _empties),

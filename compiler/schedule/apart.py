@@ -11,7 +11,6 @@ from ...dialects.held_registers import ATOM_ROWS
 from ...dialects.store_legality import stored_by_warpgroups
 from ...dialects.target import Target
 from .problem import Problem, Schedule
-from .schedule import AHEAD
 
 INSTRUCTIONS_MAX = 1
 """Of an element, as `epilogue_instructions` counts: a bias, a scale or ReLU."""
@@ -21,9 +20,8 @@ def stores_apart(problem: Problem, schedule: Schedule, target: Target) -> bool:
     """Whether they do so in a schedule's kernel: where TMA stores what threads alone compute."""
     together = schedule.ping_pong or schedule.swap or schedule.split_k * schedule.split_grid > 1
     others = problem.grouped or problem.quantized or problem.further_bytes or problem.products > 1
-    brought = schedule.ahead or schedule.vectors == AHEAD
     alone = schedule.cluster_size == 1
-    if schedule.staging is None or together or others or brought or not alone:
+    if schedule.staging is None or together or others or schedule.ahead or not alone:
         return False
     if problem.epilogue_instructions > INSTRUCTIONS_MAX:
         return False

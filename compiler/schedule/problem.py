@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ...dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS, DTYPES, FMA, ScaledFormat
 from ...dialects.errors import CompileError
+from ...dialects.held_registers import ATOM_ROWS
 from ...dialects.layout import SLOT_ALIGNMENT, VECTOR_ALIGNMENT, TileLayout
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.record import record
@@ -20,6 +21,7 @@ from .schedule import AHEAD, Schedule
 LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
 SCALE_BYTES = 4  # of 128 elements of K
 GROUP_ROWS = 64  # of the least tile
+WARPGROUPS_MOST = 3  # that share a tile
 
 
 @record
@@ -261,8 +263,10 @@ class Problem:
             pieces += round_up(rows * width * each, SLOT_ALIGNMENT)
         ahead = sum(round_up(rows * columns * each, SLOT_ALIGNMENT) for each in self.beside)
         brought = self.beside_columns if schedule.vectors == AHEAD else ()
-        vectors = sum(round_up(schedule.tile[1] * each, SLOT_ALIGNMENT) for each in brought)
-        vectors *= 2 if schedule.ping_pong else 1  # of each consumer its own
+        slots = (round_up(schedule.tile[1] * each, VECTOR_ALIGNMENT) for each in brought)
+        consumers = 2 if schedule.ping_pong else 1  # each has its own, as warpgroups may have
+        warpgroups = 1 if schedule.ping_pong else max(1, min(rows // ATOM_ROWS, WARPGROUPS_MOST))
+        vectors = consumers * sum(round_up(warpgroups * each, SLOT_ALIGNMENT) for each in slots)
         return buffers * pieces + schedule.ahead * ahead + vectors
 
     def pieces(self, schedule: Schedule) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects.dynamic import joined
+from ...dialects.mma_units import WGMMA, WGMMA_WIDE
 from ...dialects.record import record
+from ...dialects.target import WARPGROUP_THREADS
 
 GROUPED = "grouped"
 RASTERS = {"m": "along m", "n": "along n", "hilbert": "on a Hilbert curve"}
@@ -56,6 +58,13 @@ class Schedule:
     def cluster_size(self) -> int:
         """CTAs of a cluster."""
         return self.cluster[0] * self.cluster[1]
+
+    @property
+    def wide(self) -> bool:
+        """Whether consumers in turns each hold more sums than a warpgroup does elsewhere."""
+        m, n, _ = self.tile
+        most = WGMMA.accumulator_registers_max[0] * WARPGROUP_THREADS
+        return self.ping_pong and m * n > most
 
     @property
     def plan(self) -> Schedule:
@@ -131,9 +140,10 @@ class Schedule:
         return f"grouped by {self.group}" if self.order == "grouped" else RASTERS[self.order]
 
     def _taken(self) -> str:
-        """Which operand is the MMA's A, and the order of CTAs that have one tile each."""
+        """By which MMA, which operand is its A, and the order of CTAs that have one tile each."""
         alone = self.scheduler == "none" and self.order == "n"
-        return " swap=true" * self.swap + " order=n" * alone
+        mma = f" mma={WGMMA_WIDE.name}" if self.wide else ""
+        return mma + " swap=true" * self.swap + " order=n" * alone
 
     def _clustering(self) -> str:
         if self.cluster_size == 1:

@@ -7,6 +7,7 @@ from ...dialects.target import Target
 from .apart import stores_apart
 from .extents import round_up
 from .problem import Problem, Schedule
+from .wide import as_used
 
 SKIP_ZEROS = "skip-zeros"
 LEAST_SHARE = 0.01
@@ -16,6 +17,7 @@ ran none slower without, and that with 0.4 % no faster."""
 
 def passes_of(problem: Problem, schedule: Schedule, target: Target) -> str:
     """The pipeline of a schedule for a problem."""
+    target = as_used(schedule, target)
     passes = schedule.pipeline(stores_apart(problem, schedule, target))
     return f"{passes},{SKIP_ZEROS}" if _has_zeros(problem, schedule, target) else passes
 

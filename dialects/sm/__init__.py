@@ -147,6 +147,7 @@ from .positions import (
     SlotOp,
     TallyOp,
     TallyType,
+    WarpgroupPositionOp,
     WriteTallyOp,
 )
 from .program import (
@@ -299,6 +300,7 @@ __all__ = [
     "TryCancelOp",
     "TurnsOp",
     "WaitBarrierOp",
+    "WarpgroupPositionOp",
     "WarpsOp",
     "WeightColumnsOp",
     "WgmmaCommitOp",

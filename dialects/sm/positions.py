@@ -40,6 +40,11 @@ class PositionOp(Instruction, name="position"):
         return stages >= 1 or refuse(self, f"stages must be at least 1, got {stages}")
 
 
+class WarpgroupPositionOp(PositionOp, name="warpgroup_position"):
+    """`position` of a thread in a ring with a slot for each of `stages` warpgroups of its team: at
+    that of its own warpgroup, whose parity changes whenever the thread goes on by a slot."""
+
+
 class ReadPositionOp(Instruction, name="read_position"):
     """`index` of the slot that the thread has come to, and the `parity` of its phase there."""
 

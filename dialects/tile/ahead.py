@@ -5,6 +5,7 @@ way of a ring of its own. One thread of those that store loads them. All of them
 loads into a slot again, so that only the arrival of a piece has a barrier.
 
 An operand with an element for each column of C arrives in one piece a tile: a row of its columns.
+Where warpgroups store by themselves, it arrives once for each of them, in a slot of its own.
 Else the threads that store read their own elements of vectors and scalars ahead, into registers.
 """
 
@@ -38,6 +39,11 @@ class LoadAheadOp(Tile.Operation, name="load_ahead"):
     def is_vector(self) -> bool:
         """Whether the operand has an element for each column of C, and one piece a tile."""
         return self.ring.type.tiles[0].layout.mn == 1
+
+    @property
+    def parts(self) -> int:
+        """How many warpgroups load by themselves, each to the slot that has its number."""
+        return parts_of_ring(self.ring)
 
     def verify_invariants(self) -> bool:
         if self.pieces.value < 1:
@@ -133,6 +139,11 @@ class HeldElementOp(ElementOp, name="held_element"):
 
     def verify_invariants(self) -> bool:
         return ElementOp.verify_invariants(self) and verify_held(self, self.values.type)
+
+
+def parts_of_ring(ring: Any) -> int:
+    """How many warpgroups have a slot of their own in a ring of vectors; 1 of other rings."""
+    return ring.type.stages if ring.type.tiles[0].layout.is_vector else 1
 
 
 def verify_vector(op: Any) -> bool:

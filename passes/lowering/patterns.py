@@ -118,6 +118,7 @@ from .scope.positions import (
     lower_tally,
     lower_tile,
     lower_tmem_base,
+    lower_warpgroup_position,
     lower_write_tally,
 )
 from .scope.scope import Scope
@@ -253,6 +254,7 @@ _TCGEN05: Lowerings = {
     SplitRankOp: lower_split_rank,
     SplitStartOp: lower_split_start,
     sm.PositionOp: lower_position,
+    sm.WarpgroupPositionOp: lower_warpgroup_position,
     sm.TallyOp: lower_tally,
     TileOp: lower_tile,
     sm.BaseDescriptorOp: lower_base_descriptor,
@@ -356,6 +358,7 @@ LOWERINGS = {
     "tcgen05.mma+bf16x9": {**_TCGEN05_ADDED, **SPLIT_TCGEN05},
     "tcgen05.mma+3xtf32": {**_TCGEN05_ADDED, **SPLIT_TCGEN05},
     "wgmma.mma_async": _WGMMA,
+    "wgmma.mma_async+wide": _WGMMA,
     "wgmma.mma_async+fma": _WGMMA_ADDED,
     "wgmma.mma_async+bf16x9": {**_WGMMA_ADDED, **SPLIT_WGMMA},
     "wgmma.mma_async+cvt": {**_WGMMA, TurnedWeightMmaOp: lower_weight_wgmma},

@@ -26,7 +26,7 @@ from ..plan import Parameter, cluster_of, parameters_of
 from ..team import team_op
 from ..thread_rules import program
 from .epilogue.fast_functions import FastFunctions
-from .epilogue.late import make_numbers_late
+from .epilogue.late import hides_functions, make_numbers_late
 from .launch.epilogue import all_stores, describe_math, policy_of
 from .launch.launch import launch_attribute
 from .program import convert_kernel
@@ -78,8 +78,9 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
         )
     computes = bool(describe_math(kernel))
     if policy == FAST:
+        by_rcp = not target.packs_f32 and hides_functions(kernel)
         for store in all_stores(kernel):
-            FastFunctions(store.epilogue.blocks[0]).rewrite()
+            FastFunctions(store.epilogue.blocks[0], by_rcp).rewrite()
     if target.issuers_store and computes:
         make_numbers_late(kernel)
     entry = kernel.body.blocks[0]

@@ -98,8 +98,8 @@ class EpilogueStaging:
     `by` says who writes and stores a piece together: the team of all threads that hold sums, or
     each warpgroup its own rows of it. Then none waits for another: one may store while another
     still multiplies, which TMA does while operands of the next tile arrive. It needs two warpgroups
-    that hold a tile, and what the epilogue reads must come to each by itself: vectors as threads
-    read them or to registers, and no pieces ahead.
+    that hold a tile, and what the epilogue reads must come to each by itself: vectors ahead come
+    once for each warpgroup, and no pieces ahead.
 
     Where TMA cannot address the rows of C, threads store C as before, and a remark says so; with
     mma.sync they store the pieces. They write as many as there are buffers before they meet and
@@ -190,15 +190,13 @@ class EpilogueStaging:
         """How many warpgroups store by themselves, 1 where all store together."""
         if self.by == TEAM:
             return 1
-        beside = {"ahead": self.ahead > 0, "vectors=ahead": self.vectors == "ahead"}
-        asked = [name for name, is_asked in beside.items() if is_asked]
         in_groups = rows_of_group(store.view) is not None
         m, n = store.acc.type.shape
         broken = store_legality.stored_by_warpgroups(target, m, n, turned, in_groups)
         require(store, broken, "use by=team", "epilogue-staging: ")
-        if asked:
-            rule = "epilogue-staging: what comes ahead is for all warpgroups together"
-            raise refused(store, f"{rule}, got by={self.by} and {asked[0]}; leave one out")
+        if self.ahead:
+            rule = "epilogue-staging: pieces ahead are for all warpgroups together"
+            raise refused(store, f"{rule}, got by={self.by} and ahead={self.ahead}; leave one out")
         return target.mma_warpgroups(m, n) or 1
 
     def _stage_quantized(

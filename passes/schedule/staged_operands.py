@@ -55,7 +55,10 @@ def load_ahead(
 
 
 def load_vectors(kernel: KernelOp, store: StagedStoreOp, log: PassLog) -> int:
-    """Bring the columns of each operand that has an element for each; how many there are."""
+    """Bring the columns of each operand that has an element for each; how many there are.
+
+    Warpgroups that store by themselves each have a slot of their own.
+    """
     count, columns = 0, tile_of_c(store)[1]
     for view, elements in _operands(store, "n").items():
         piece = TileLayout(1, columns, element_bytes(view.type.element_type), "k", LINEAR)
@@ -65,7 +68,7 @@ def load_vectors(kernel: KernelOp, store: StagedStoreOp, log: PassLog) -> int:
             log.remark(store, f"epilogue-staging: {name} is read by threads: {reason}")
             continue
         smem = SmemType.of(piece, view.type.element_type)
-        _bring(kernel, store, elements, vector_map_type(view.type, smem), (smem, 1))
+        _bring(kernel, store, elements, vector_map_type(view.type, smem), (smem, store.parts))
         count += 1
     return count
 

@@ -64,6 +64,10 @@ ORDERED = {"m": 512, "n": 512, "k": 512, "a_major": "m", "b_major": "n"} | {
 }
 TURNS = "warp-specialization,persistence{order=hilbert ctas=2},ping-pong"
 AHEAD = "tiling,tma-insertion,swizzle-selection,epilogue-staging{ahead=2},pipelining{stages=2}"
+APART = (
+    "tiling{tile=256x128x64},tma-insertion,swizzle-selection,"
+    "epilogue-staging{columns=32 vectors=ahead by=warpgroup},pipelining{stages=2}"
+)
 KEPT = (SOURCES / "kept.mlir").read_text()
 RESIDUAL = (SOURCES / "residual.mlir").read_text()
 BIAS = (SOURCES / "bias.mlir").read_text()
@@ -99,6 +103,7 @@ LISTED: tuple[tuple[Any, dict[str, Any]], ...] = (
     *((KEPT, {"target": chip}) for chip in (*CHIPS, "sm_80")),
     (RESIDUAL, {"target": "sm_90a", "pipeline": f"{AHEAD},{TURNS}"}),
     (RESIDUAL, {"target": "sm_80"}),
+    (BIAS, {"target": "sm_90a", "pipeline": APART}),
     (
         {"m": 512, "n": 512, "k": 256, "groups": 4},
         {"target": "sm_90a", "pipeline": f"{LOADED},warp-specialization,level-groups{{box=8}}"},

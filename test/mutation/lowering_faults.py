@@ -149,6 +149,20 @@ LOWERING = [
         (f"{NUMERICS}/loops/test_tile_loops.py", PREFIXES),
     ),
 ]
+OWN_SLOTS = [
+    Fault(
+        "positions: every warpgroup has the slot of the first one",
+        "return [Team.of(op).thread // WARPGROUP_THREADS, _load(at.phase)]",
+        "return [build.constant(0), _load(at.phase)]",
+        (f"{NUMERICS}/epilogues/test_loads_ahead.py",),
+    ),
+    Fault(
+        "normal tails: the pole is that of the number before its factor",
+        "literal(tail.pole / scale)",
+        "literal(tail.pole)",
+        (f"{NUMERICS}/epilogues/test_fast_functions.py",),
+    ),
+]
 STORED_APART = [
     Fault(
         "stores apart: each warpgroup stores the first one's rows of a piece",

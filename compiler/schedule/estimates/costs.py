@@ -17,7 +17,7 @@ from ..waves import tile_rounds, wave_shape
 FEW_COLUMNS = 16  # of exchanged operands, one or two of the narrowest MMAs
 COLUMNS_TOGETHER = 32  # that threads store at a time without staging
 COPY_BYTES_MIN = 4  # PTX ISA, cp.async
-STORING_INSTRUCTIONS = 9  # of an element that is only converted and stored (SASS of sm_90a)
+STORING_INSTRUCTIONS = 3  # of an element that is only converted and stored (SASS of sm_90a)
 INSTRUCTION_BYTES = 16
 
 

@@ -33,6 +33,7 @@ from ..chips.chip_figures import ChipFigures, figures, split_figures
 from ..extents import round_up
 from ..problem import LINE_BYTES, Problem, Schedule
 from ..waves import tile_rounds, wave_shape
+from ..wide import as_used
 from .added_costs import added_cycles, stored_alone
 from .costs import Estimate as Estimate
 from .costs import (
@@ -65,7 +66,7 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     if schedule.level:
         whole = schedule.of_whole_tiles
         return levelled(problem, whole, estimate(problem, whole, target))
-    problem = problem.seen_by(schedule)
+    problem, target = problem.seen_by(schedule), as_used(schedule, target)
     if target.has_tensor_memory:
         return tensor_estimate(problem, schedule, target)
     step = step_of(step_cycles(problem, schedule, target), target)

@@ -17,6 +17,7 @@ from ..chips.chip_figures import figures
 from ..problem import Problem, Schedule
 from ..tile_extents import extents_of
 from ..waves import resident_ctas, tile_rounds
+from ..wide import as_used
 from .added_rules import (
     added_cluster,
     added_columns,
@@ -43,6 +44,7 @@ from .operand_rules import (
 )
 from .scheduler_rules import alternating_consumers, launch_control, one_wave, resident_clusters
 from .staging_rules import pieces_ahead, staged_store
+from .wide_rules import wide_tiles
 
 COPIED_REGISTERS_MAX = 128  # of accumulators, beside a warpgroup that copies
 COPIED_ODD_N_MAX = 240  # of the tile there, where each element of C is stored by itself
@@ -293,6 +295,7 @@ RULES: dict[str, Rule] = {
     rule.__name__.replace("_", "-"): rule
     for rule in (
         level_tiles,
+        wide_tiles,
         *TILE_RULES,
         *CLUSTER_RULES,
         *SCHEDULER_RULES,
@@ -323,7 +326,7 @@ def broken_rule(problem: Problem, schedule: Schedule, target: Target) -> Broken 
     if schedule.level:
         broken = _first_broken((level_tiles,), problem, schedule, target)
         return broken or broken_rule(problem, schedule.of_whole_tiles, target)
-    problem = problem.seen_by(schedule)
+    problem, target = problem.seen_by(schedule), as_used(schedule, target)
     return _first_broken(tuple(RULES.values()), problem, schedule, target)
 
 
@@ -332,7 +335,7 @@ def broken_rules(problem: Problem, target: Target) -> Callable[[Schedule], Broke
     steps = [(rules, settled_by, {}) for rules, settled_by in STEPS]
 
     def broken(schedule: Schedule) -> Broken | None:
-        if schedule.level:
+        if schedule.level or schedule.wide:
             return broken_rule(problem, schedule, target)
         for rules, settled_by, answers in steps:
             settled = settled_by(schedule)

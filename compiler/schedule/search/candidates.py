@@ -36,6 +36,7 @@ from ..rules.scheduler_rules import WIDE_CLUSTER
 from ..tile_extents import M_TILES, extents_of, k_extents, n_extents
 from ..waves import resident_ctas, resident_in_clusters
 from .stagings import STAGING_ORDER, deepest, ways_to_store
+from .wide import wide_schedules
 
 # (CTAs along M and N, 2-CTA MMA), the simplest first.
 CLUSTERS = (
@@ -287,6 +288,7 @@ def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
         yield from _candidates(seen, target)
     if problem.grouped == "m":
         yield level_schedule(problem)
+    yield from wide_schedules(problem, target)
 
 
 def _candidates(problem: Problem, target: Target) -> Iterator[Schedule]:

@@ -96,7 +96,8 @@ def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
 
 
 def _overtaken(problem: Problem, tuned: Tuned, target: Target) -> bool:
-    """Whether what an epilogue adds makes another schedule faster than a measured one.
+    """Whether what an epilogue adds makes another schedule faster than a measured one, or there are
+    wide tiles in turns, which were no candidates when the entry was measured.
 
     The measured one was the faster of both with the entry's epilogue, by as much as the estimate
     says or more than nothing. So the longer epilogue must cost it more than that beyond the other.
@@ -107,6 +108,8 @@ def _overtaken(problem: Problem, tuned: Tuned, target: Target) -> bool:
     found = fastest(problem, target)
     if found is None:
         return False
+    if found.wide and not tuned.schedule.wide:
+        return True
     with_it, bare = (
         [estimate(each, one, target).total_us for one in (tuned.schedule, found)]
         for each in (problem, without)

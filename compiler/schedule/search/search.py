@@ -39,6 +39,7 @@ from .candidates import (
 )
 from .faces import Face, Faces
 from .tensor_bounds import TensorBounds, TensorFace, TensorFaces
+from .wide import wide_schedules
 
 Refined = Iterator[tuple[Rank, Schedule, Callable[[], "Refined"] | None]]
 """What something is refined to, each with its bound and, if it is no whole schedule, how to refine
@@ -63,6 +64,7 @@ def fastest(problem: Problem, target: Target) -> Schedule | None:
     for seen in sides(problem):
         wait(_faces(seen, target))
     wait(_level(problem, target))
+    wait(_wide(problem, target))
     while waiting:
         *_, schedule, refine = heapq.heappop(waiting)
         if refine is None:
@@ -81,6 +83,13 @@ def _level(problem: Problem, target: Target) -> Refined:
     level = level_schedule(problem)
     if problem.grouped == "m" and broken_rule(problem, level, target) is None:
         yield rank(estimate(problem, level, target).total_us, level), level, None
+
+
+def _wide(problem: Problem, target: Target) -> Refined:
+    """Wide tiles in turns, of which there are a few schedules."""
+    for wide in wide_schedules(problem, target):
+        if broken_rule(problem, wide, target) is None:
+            yield rank(estimate(problem, wide, target).total_us, wide), wide, None
 
 
 def _faces(problem: Problem, target: Target) -> Refined:

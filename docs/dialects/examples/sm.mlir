@@ -630,6 +630,11 @@ func.func @sm.wait_barrier(%barrier: !llvm.ptr<3>, %parity: i32) {
   return
 }
 
+func.func @sm.warpgroup_position() {
+  %warpgroup_position = "sm.warpgroup_position"() {label = "ahead.fill", stages = 2 : i64} : () -> !sm.place_in_ring
+  return
+}
+
 func.func @sm.warps(%arg0: !pipe.ring<2 : i64, [!pipe.response]>) {
   "sm.warps"() ({
     %team:3 = "sm.team"() : () -> (i32, i32, i1)

@@ -282,10 +282,11 @@ class _Phases:
         whose, own = self._hears(barrier)
         barriers, read = source_of(op, own)
         signals: Signals = Counter()
+        each = amount * self._times(op) // _slots_of_warpgroups(read)
         for rank in self._runs(op):
             for there in (to or itself)(rank):
                 hears = (whose(there), most) if most else whose(there)
-                signals[hears] += amount * self._times(op)
+                signals[hears] += each
         self._visit(read.position).add(what, barriers, signals, op)
 
     def _hears(self, barrier: ir.Value) -> tuple[Callable[[int], int], ir.Value]:
@@ -359,6 +360,12 @@ def _is_ahead(ring: Any) -> bool:
     return isinstance(ring, AheadRingOp)
 
 
+def _slots_of_warpgroups(read: sm.ReadPositionOp) -> int:
+    """At how many slots the warpgroups are that read a position, one at each; else 1."""
+    place = defining_op(read.position)
+    return place.stages.value if isinstance(place, sm.WarpgroupPositionOp) else 1
+
+
 def _is_loaded(slot: sm.SlotOp) -> bool:
     """Whether a slot is taken for TMA to load into."""
     tiles = [use.owner.opview.tile for use in slot.slot.uses]
@@ -386,6 +393,7 @@ RULES: dict[type, Callable[[Any, Any], None]] = {
     sm.SlotOp: _Phases.slot,
     **dict.fromkeys(SCALED_MMAS, _Phases.scales),
     sm.PositionOp: _Phases.place,
+    sm.WarpgroupPositionOp: _Phases.place,
     sm.TallyOp: _Phases.place,
     sm.AdvancePositionOp: _Phases.advance,
     sm.ArriveOp: _Phases.arrive,

@@ -145,5 +145,11 @@ def _check_shape(store: Any, load: LoadAheadOp) -> None:
                 *wanted, *got
             ),
         )
+    if load.parts != getattr(store, "parts", 1) and load.is_vector:
+        raise refused(
+            load,
+            f"ahead: each warpgroup that stores must have a slot of a vector, got {load.parts} for "
+            f"{store.parts}",
+        )
     if (load.i, load.j) != (store.i, store.j):
         raise refused(load, "ahead: must load the tile that the store stores, got another place")

@@ -26,6 +26,7 @@ from ....dialects.sm.positions import CTA, PAIR, PEERS
 from ....dialects.sm.threads import WARP, ConvergeOp, RunOp
 from ....dialects.target import Target
 from ....dialects.tile import KernelOp
+from ....dialects.tile.ahead import parts_of_ring
 from ....dialects.tile_types import AccumulatorType
 from ... import build
 from ...cluster import Cluster
@@ -185,10 +186,11 @@ def _with_positions(op: Any, target: Target) -> Ring:
         fill, read = position("operands.fill", stages), position("operands.read", stages)
         return Ring(op, True, fill, read, read, fill, moves=moves_of(op))
     label = op.full.owner.opview.label.value.partition(".")[0]
-    fill = position(f"{label}.fill", stages)
     if isinstance(op, AheadRingOp):
-        read = position(f"{label}.read", stages)
+        own = parts_of_ring(op.ring) > 1
+        fill, read = (position(f"{label}.{way}", stages, own) for way in ("fill", "read"))
         return Ring(op, False, fill, read, read, fill)
+    fill = position(f"{label}.fill", stages)
     release = position(f"{label}.{'release' if target.awaits_mmas else 'read'}", stages)
     read = position(f"{label}.read", stages) if target.awaits_mmas else release
     copies = has_copies(op.ring)
@@ -200,9 +202,10 @@ def _with_positions(op: Any, target: Target) -> Ring:
     return Ring(op, copies, fill, release, read, arrive, pending)
 
 
-def position(label: str, stages: int) -> ir.Value:
-    """A position in a ring of `stages` slots."""
-    made = sm.PositionOp.of(label=label, stages=stages, position=sm.PositionType.get())
+def position(label: str, stages: int, own: bool = False) -> ir.Value:
+    """A position in a ring of `stages` slots; with `own` each warpgroup stays at one of them."""
+    kind = sm.WarpgroupPositionOp if own else sm.PositionOp
+    made = kind.of(label=label, stages=stages, position=sm.PositionType.get())
     return made.position
 
 

@@ -1,14 +1,15 @@
 """Functions of an epilogue by the hardware's approximations and short fits: `math=fast`.
 
-    1 + erf(u)        |2·[u > 0] - e|,  e = 2·Φ(-|v|) = ex2(1 - P(|v|)),  v = √2·u, with one ex2
+    1 + erf(u)        |2·[u > 0] - 2·Φ(-|v|)|,  v = √2·u,  Φ(-|v|) = ex2(-P(|v|)), with one ex2,
+                      or with one rcp, too, and fewer FMA (`normal_tails.py`)
     1 + tanh(u)       2·S(2u)
     1 - tanh(u)²      by the same ex2 and rcp as 1 + tanh(u) beside it (`slopes.py`)
-    Φ(v) + v·φ(v)     |[v > 0] - (v₀ - |v|)·ex2(-Q(|v|))| of GELU's gradient (`slopes.py`)
+    Φ(v) + v·φ(v)     that of GELU's gradient (`slopes.py`)
     n / (1 + exp(w))  n·S(-w)           S(z) = 1 / (1 + ex2(-z·log₂e)), with one ex2 and one rcp
     tanh(u)           tanh.approx, within 2⁻¹¹ of the value
 
 Φ is the normal distribution, and P was fitted to -log₂ Φ(-v) by least absolute error, so that the
-relative error of e is bounded. The sums on the left cancel where u is negative; the right sides
+relative error of Φ is bounded. The sums on the left cancel where u is negative; the right sides
 don't. That is why they stand for the whole sum: the relative error of what comes out stays small
 for every u. It reaches an output as it is through products, quotients and the like alone, and
 elsewhere the exact functions are kept. 1 + tanh(u) and 1 - tanh(u)² need no such care: they are off
@@ -22,6 +23,7 @@ they flush to 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,10 +31,12 @@ from ....dialects.epilogue import KEEPING
 from ....dialects.mlir import arith, ir
 from ....dialects.mlir import math as functions
 from ....dialects.tile import YieldOp
+from .normal_tails import NORMAL, density_of, share_of
 from .slopes import slope_of_gelu, with_its_slope
 from .values import (
     LOG2_E,
     approximate,
+    by_its_base,
     constant_of,
     factor_behind,
     literal,
@@ -65,13 +69,18 @@ COARSE = {"bf16": "bf16", "f8E4M3FN": "bf16", "f8E5M2": "bf16", "f16": "f16"}
 TANH_TYPES = ("bf16", "f8E4M3FN", "f8E5M2")  # half a unit of f16 is 2⁻¹² of some numbers
 MOST_ERRORS = 2
 """Approximations whose errors add up in one output: 2 · 2⁻¹⁰·⁶ is below half a unit of bf16."""
+Tail = tuple[Callable[[float], ir.Value], ir.Value]
 
 
 @dataclass
 class FastFunctions:
-    """Rewrites one region; `errors` counts those that reach its output."""
+    """Rewrites one region; `errors` counts those that reach its output.
+
+    by_rcp: whether a reciprocal takes less time than the FMA that it saves.
+    """
 
     block: ir.Block
+    by_rcp: bool
     errors: int = 0
 
     def rewrite(self) -> None:
@@ -97,7 +106,7 @@ class FastFunctions:
         """1 + erf(u), 1 + tanh(u), or the gradient of GELU."""
         slope = slope_of_gelu(op) if str(op.result.type) == "f32" else None
         if slope is not None and self._may_err(op.result, MOST_ERRORS):
-            op.result.replace_all_uses_with(slope.made(COARSE[self._output]))
+            op.result.replace_all_uses_with(slope.made(COARSE[self._output], self.by_rcp))
         else:
             self.sum_with_one(op)
 
@@ -141,14 +150,25 @@ class FastFunctions:
         if scale < 0:
             base, scale = u, 1.0
         scale *= math.sqrt(2)
-        size = smaller(functions.absf(base), literal(TAIL_ENDS / scale))
-        first, *others = NORMAL_TAIL[COARSE[self._output]]
-        powers = [TAIL_SCALE + 1 + math.log2(factor) - first]
-        powers += [-each * scale**power for power, each in enumerate(others, 1)]
-        tail = approximate("ex2.ftz", polynomial(size, powers))
+        share, tail = self._tail_by_rcp(base, scale) if self.by_rcp else self._tail(base, scale)
         above = arith.cmpf(arith.CmpFPredicate.OGT, base, literal(0.0))
         whole = arith.select(above, literal(2 * factor), literal(0.0))
-        return functions.absf(functions.fma(tail, literal(-(2.0**-TAIL_SCALE)), whole))
+        return functions.absf(functions.fma(tail, share(-2 * factor), whole))
+
+    def _tail(self, base: ir.Value, scale: float) -> Tail:
+        """Φ(-|scale·base|) as a product; what a factor makes of one of the two."""
+        size = smaller(functions.absf(base), literal(TAIL_ENDS / scale))
+        first, *others = NORMAL_TAIL[COARSE[self._output]]
+        powers = [TAIL_SCALE - first]
+        powers += [-each * scale**power for power, each in enumerate(others, 1)]
+        falling = approximate("ex2.ftz", polynomial(size, powers))
+        return lambda factor: literal(factor * 2.0**-TAIL_SCALE), falling
+
+    def _tail_by_rcp(self, base: ir.Value, scale: float) -> Tail:
+        """The same by the density."""
+        fit, size = NORMAL[COARSE[self._output]], functions.absf(base)
+        falling = density_of(base, scale, TAIL_SCALE)
+        return lambda factor: share_of(fit, size, scale, factor * 2.0**-TAIL_SCALE), falling
 
     def _logistic_sum(self, u: ir.Value, factor: float) -> ir.Value:
         """factor · (1 + tanh(u))."""
@@ -194,7 +214,8 @@ REWRITES = {
 
 def _logistic(base: ir.Value, scale: float, factor: float) -> ir.Value:
     """factor · S(scale · base)."""
-    exponent = functions.fma(base, literal(-scale * LOG2_E), literal(-LOGISTIC_SCALE))
+    own, share = by_its_base(base, -scale * LOG2_E)
+    exponent = functions.fma(own, share, literal(-LOGISTIC_SCALE))
     under = arith.addf(approximate("ex2.ftz", exponent), literal(2.0**-LOGISTIC_SCALE))
     return arith.mulf(approximate("rcp.ftz", under), literal(factor * 2.0**-LOGISTIC_SCALE))
 

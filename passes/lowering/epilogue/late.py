@@ -53,6 +53,10 @@ MMA_BYTES = 4096
 HIDDEN = 0.85
 """Of the main loop of the other consumer, in which an epilogue is hidden: an H200 took 1.5 to 4 %
 less with GELU at -O1 for a K of 1024 to 4096, and 3 % more for one of 768."""
+SHORT = 100
+"""Cycles of a main loop for each element of a thread: an H200 took 3 to 4 % less with GELU by a
+reciprocal, side by side, for a K of 768 and 1024, and 0.5 to 1 % more for one of 2048 and more than
+with powers alone at -O1. Where the consumers share a tile it took up to 1 % more."""
 
 
 def make_numbers_late(kernel: KernelOp) -> None:
@@ -125,15 +129,30 @@ def _late(number: float, meeting: Any, numbers: Numbers) -> ir.Value:
     return numbers[digits]
 
 
+def hides_functions(kernel: KernelOp) -> bool:
+    """Whether consumers in turns have time for a second approximate function of each element, which
+    takes fewer FMA from the MMAs, and too little to compute one element after the other."""
+    return _in_turns(kernel) and 0 < _main_loop_cycles(kernel) < SHORT * _elements(kernel)
+
+
 def _left_in_order(kernel: KernelOp) -> bool:
     """Whether consumers in turns compute what is hidden best one element after the other."""
     stores = walk(kernel, ApplyEpilogueOp)
-    if not stores or not any(each.agent.value in AGENTS for each in walk(kernel, sm.WarpsOp)):
+    if not stores or not _in_turns(kernel):
         return False
     ops, functions = _ops_of(stores[0].epilogue.blocks[0])
-    elements = math.prod(walk(kernel, AccumulatorOp)[0].acc.type.shape) / WARPGROUP_THREADS
+    elements = _elements(kernel)
     dense = ops >= DENSE * MUFU_CYCLES * functions
     return dense and SERIAL * ops * elements < HIDDEN * _main_loop_cycles(kernel)
+
+
+def _in_turns(kernel: KernelOp) -> bool:
+    return any(each.agent.value in AGENTS for each in walk(kernel, sm.WarpsOp))
+
+
+def _elements(kernel: KernelOp) -> float:
+    """Of a tile, those that a thread of one warpgroup has."""
+    return math.prod(walk(kernel, AccumulatorOp)[0].acc.type.shape) / WARPGROUP_THREADS
 
 
 def _ops_of(region: ir.Block) -> tuple[int, int]:

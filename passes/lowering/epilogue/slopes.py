@@ -2,12 +2,13 @@
 
     1 - tanh(u)²      4·E·R², and beside it 1 + tanh(u) is 2·R where u is positive, else 2·E·R:
                       E = ex2(-2·|u|·log₂e), R = 1 / (1 + E), with one ex2 and one rcp
-    Φ(v) + v·φ(v)     S(-|v|) = (v₀ - |v|)·ex2(-Q(|v|)) where v is negative, else 1 - S(-|v|)
+    Φ(v) + v·φ(v)     S(-|v|) = (v₀ - |v|)·D(|v|) where v is negative, else 1 - S(-|v|)
 
 The second is the slope of GELU: Φ is the normal distribution, φ its density, and -v₀ where the
-slope is 0. Q was fitted to -log₂ S(-v) / (v₀ - v) by least absolute error, so that the relative
-error of S is bounded, also about v₀: that is taken as the sum of two numbers of f32. The sum that
-stands in the source would cancel there, and for negative v.
+slope is 0. D is ex2(-Q(|v|)), or with one rcp and fewer FMA what `normal_tails.py` has: Q was
+fitted to -log₂ D by least absolute error. So the relative error of S is bounded, also about v₀,
+which is taken as the sum of two numbers of f32. The sum that stands in the source would cancel
+there, and for negative v.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from typing import Any, NamedTuple
 
 from ....dialects.mlir import arith, ir
 from ....dialects.mlir import math as functions
+from .normal_tails import SLOPE, density_of, share_of
 from .values import (
     ABSORBED,
     LOG2_E,
     approximate,
+    by_its_base,
     constant_of,
     factor_behind,
+    factors,
     literal,
     name_of,
     op_of,
@@ -59,7 +63,8 @@ def with_its_slope(op: Any) -> bool:
     if not squares:
         return False
     base, scale = scaled(op.operands[0])
-    exponent = arith.mulf(functions.absf(base), literal(-2 * abs(scale) * LOG2_E))
+    own, share = by_its_base(base, -2 * abs(scale) * LOG2_E)
+    exponent = arith.mulf(functions.absf(own), share)
     falling = approximate("ex2.ftz", exponent)
     above = approximate("rcp.ftz", arith.addf(falling, literal(1.0)))
     below = arith.mulf(falling, above)
@@ -113,21 +118,30 @@ class Slope(NamedTuple):
     scale: float
     whole: float
 
-    def made(self, coarse: str) -> ir.Value:
+    def made(self, coarse: str, by_rcp: bool) -> ir.Value:
         """The same with the errors that results of a type may have."""
-        scale = abs(self.scale)
+        scale, (high, low) = abs(self.scale), ROOT
+        size, falling = self._by_rcp(coarse, scale) if by_rcp else self._falling(coarse, scale)
+        distance = arith.addf(functions.fma(size, literal(-scale), literal(high)), literal(low))
+        below = arith.mulf(falling, distance)
+        above = arith.subf(literal(self.whole), below)
+        order = arith.CmpFPredicate.OGT if self.scale > 0 else arith.CmpFPredicate.OLT
+        return arith.select(arith.cmpf(order, self.base, literal(0.0)), above, below)
+
+    def _falling(self, coarse: str, scale: float) -> tuple[ir.Value, ir.Value]:
+        """|base|, held where S is flushed to 0, and whole · D(scale · |base|)."""
         size = smaller(functions.absf(self.base), literal(TAIL_ENDS / scale))
         first, *others = SLOPE_TAIL[coarse]
         powers = [TAIL_SCALE - first]
         powers += [-each * scale**power for power, each in enumerate(others, 1)]
         falling = approximate("ex2.ftz", polynomial(size, powers))
-        factor = self.whole * 2.0**-TAIL_SCALE
-        high, low = ROOT
-        distance = arith.addf(functions.fma(size, literal(-scale), literal(high)), literal(low))
-        below = arith.mulf(arith.mulf(falling, literal(factor)), distance)
-        above = arith.subf(literal(self.whole), below)
-        order = arith.CmpFPredicate.OGT if self.scale > 0 else arith.CmpFPredicate.OLT
-        return arith.select(arith.cmpf(order, self.base, literal(0.0)), above, below)
+        return size, arith.mulf(falling, literal(self.whole * 2.0**-TAIL_SCALE))
+
+    def _by_rcp(self, coarse: str, scale: float) -> tuple[ir.Value, ir.Value]:
+        """The same by the density, which needs no end."""
+        size, factor = functions.absf(self.base), self.whole * 2.0**-TAIL_SCALE
+        share = share_of(SLOPE[coarse], size, scale, factor)
+        return size, arith.mulf(share, density_of(self.base, scale, TAIL_SCALE))
 
 
 def slope_of_gelu(op: Any) -> Slope | None:
@@ -155,30 +169,16 @@ def _share_of_normal(value: ir.Value) -> Slope | None:
 
 def _is_density(value: ir.Value, slope: Slope) -> bool:
     """Whether a value is whole · scale · base · φ(scale · base)."""
-    factor, others = _factors(value)
+    factor, others = factors(value)
     if len(others) != 2 or slope.base not in others:
         return False
     others.remove(slope.base)
     if name_of(others[0]) != "math.exp":
         return False
-    power, squared = _factors(op_of(others[0]).operands[0])
+    power, squared = factors(op_of(others[0]).operands[0])
     density = slope.whole * slope.scale / math.sqrt(2 * math.pi)
     return (
         squared == [slope.base, slope.base]
         and math.isclose(power, -(slope.scale**2) / 2, rel_tol=ALIKE)
         and math.isclose(factor, density, rel_tol=ALIKE)
     )
-
-
-def _factors(value: ir.Value) -> tuple[float, list[ir.Value]]:
-    """(c, others) where the value is c times the product of the others."""
-    constant = constant_of(value)
-    if constant is not None:
-        return constant, []
-    if name_of(value) == "arith.negf":
-        factor, others = _factors(op_of(value).operands[0])
-        return -factor, others
-    if name_of(value) != "arith.mulf":
-        return 1.0, [value]
-    (one, left), (other, right) = map(_factors, op_of(value).operands)
-    return one * other, left + right

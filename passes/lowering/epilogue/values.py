@@ -83,6 +83,36 @@ def put(value: ir.Value, made: ir.Value, product: Any) -> None:
     value.replace_all_uses_with(made)
 
 
+def factors(value: ir.Value) -> tuple[float, list[ir.Value]]:
+    """(c, others) where the value is c times the product of the others."""
+    constant = constant_of(value)
+    if constant is not None:
+        return constant, []
+    if name_of(value) == "arith.negf":
+        factor, others = factors(op_of(value).operands[0])
+        return -factor, others
+    if name_of(value) != "arith.mulf":
+        return 1.0, [value]
+    (one, left), (other, right) = map(factors, op_of(value).operands)
+    return one * other, left + right
+
+
+def by_its_base(value: ir.Value, factor: float) -> tuple[ir.Value, ir.Value]:
+    """(v, w) with v·w = factor·value, w of the sign of the factor. Of v + c·v³ with c > 0 it is
+    factor·(1 + c·v²), which takes one op less."""
+    if name_of(value) == "arith.addf":
+        for base, cube in (op_of(value).operands, reversed(list(op_of(value).operands))):
+            share, others = factors(cube)
+            if share > 0 and others == [base] * 3:
+                return base, square_and(base, factor * share, factor)
+    return value, literal(factor)
+
+
+def square_and(value: ir.Value, factor: float, number: float) -> ir.Value:
+    """factor·v² + number. The factor comes first, so that what is made of v can wait for it."""
+    return functions.fma(arith.mulf(value, literal(factor)), value, literal(number))
+
+
 def polynomial(value: ir.Value, coefficients: list[float]) -> ir.Value:
     """Horner's rule; the coefficient of the lowest power is the first."""
     *others, total = (literal(each) for each in coefficients)

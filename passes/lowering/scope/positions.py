@@ -9,12 +9,12 @@ from ....dialects.record import record
 from ....dialects.sm.memory import BARRIER_BYTES, CLAIM_BYTES
 from ....dialects.sm.positions import PAIR, PEERS
 from ....dialects.sm.threads import WARPS_MAX
-from ....dialects.target import WARP_THREADS
+from ....dialects.target import WARP_THREADS, WARPGROUP_THREADS
 from ....dialects.tile_types import AccumulatorType, integers_of
 from ... import build
 from ...base import defining_op
 from ...clone import constant_of
-from ...team import team_op
+from ...team import Team, team_op
 from .scope import Scope, known, lowered, lowered_as, lowered_parts, slot_of
 
 
@@ -22,12 +22,14 @@ from .scope import Scope, known, lowered, lowered_as, lowered_parts, slot_of
 class Position:
     """A position in a ring of `stages` slots: its phase, and its index where there are more.
 
-    They are in stack slots of the kernel's first block, which LLVM's mem2reg makes registers.
+    One that stays at the slot of its warpgroup has a phase alone, as where there is no other. They
+    are in stack slots of the kernel's first block, which LLVM's mem2reg makes registers.
     """
 
     stages: int
     phase: ir.Value
     index: ir.Value
+    of_warpgroup: bool = False
 
     @staticmethod
     def of(position: ir.Value) -> Position:
@@ -35,6 +37,8 @@ class Position:
         phase, *others = lowered_parts(position)
         if not others:
             return Position(1, phase, phase)
+        if len(others) == 1:
+            return Position(1, phase, phase, of_warpgroup=True)
         index, stages = others
         return Position(constant_of(stages) or 1, phase, index)
 
@@ -82,9 +86,16 @@ def lower_position(scope: Scope, op: sm.PositionOp) -> ir.Value:
     return lowered_as((phase, index, build.constant(stages)), op.position.type)
 
 
+def lower_warpgroup_position(_: Scope, op: sm.WarpgroupPositionOp) -> ir.Value:
+    """Only the phase changes."""
+    return lowered_as((_zero_slot(), build.constant(op.stages.value)), op.position.type)
+
+
 def lower_read_position(_: Scope, op: sm.ReadPositionOp) -> list[ir.Value]:
-    """A ring of one slot has but one index."""
+    """A ring of one slot has but one index; that of a warpgroup's is its number."""
     at = Position.of(op.position)
+    if at.of_warpgroup:
+        return [Team.of(op).thread // WARPGROUP_THREADS, _load(at.phase)]
     return [build.constant(0) if at.stages == 1 else _load(at.index), _load(at.phase)]
 
 

@@ -22,6 +22,17 @@ SIDE = 256
 """Columns of a matrix that holds numbers of 16 bits, each once."""
 SMALL = {"pipeline": "tiling{tile=64x64x64}"}
 """Little code is compiled in a tenth of the time."""
+TURNS = {
+    "pipeline": "tiling{tile=64x64x64},tma-insertion,swizzle-selection,"
+    "epilogue-staging{columns=32 buffers=2},pipelining{stages=2},warp-specialization,"
+    "persistence{ctas=3},ping-pong"
+}
+"""With a main loop that hides a second approximate function."""
+FORMS = {
+    "hopper": {"target": "sm_90a", **SMALL},
+    "hopper in turns": {"target": "sm_90a", **TURNS},
+    "blackwell": {"target": "sm_100a", **SMALL},
+}
 TYPES = {torch.bfloat16: (8, -126), torch.float16: (11, -14)}
 """Significant bits, and the exponent of the smallest normal number."""
 
@@ -58,28 +69,28 @@ def unit(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def computed(dtype: torch.dtype, x: torch.Tensor, **how: Any) -> tuple[torch.Tensor, ...]:
     """What a kernel makes of each x, as the sum of itself and a product that is 0."""
-    zeros = torch.zeros(SIDE, 64, dtype=torch.bfloat16)
+    zeros = torch.zeros(SIDE, 128, dtype=torch.bfloat16)
     rows = zeros[: len(x)]
 
     def epilogue(acc: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return tuple(each.to(dtype) for each in functions(acc + x))
 
-    return tilewright.matmul(
-        rows, zeros, out_dtype=dtype, epilogue=epilogue, operands=[x], **SMALL, **how
-    )
+    return tilewright.matmul(rows, zeros, out_dtype=dtype, epilogue=epilogue, operands=[x], **how)
 
 
 @pytest.mark.parametrize(
-    "dtype, target, every, offset",
+    "dtype, form, every, offset",
     [
-        (torch.bfloat16, "sm_90a", 1, 1.0),
-        (torch.bfloat16, "sm_100a", 1, 1.0),
-        (torch.float16, "sm_100a", 4, -1.0),
+        (torch.bfloat16, "hopper", 1, 1.0),
+        (torch.bfloat16, "hopper in turns", 1, 1.0),
+        (torch.bfloat16, "blackwell", 1, 1.0),
+        (torch.float16, "hopper in turns", 4, 1.0),
+        (torch.float16, "blackwell", 4, -1.0),
     ],
-    ids=["bf16", "bf16 packed", "f16"],
+    ids=["bf16", "bf16 in turns", "bf16 packed", "f16 in turns", "f16"],
 )
 def test_every_function_of_every_number_is_within_a_unit_however_the_chip_approximates(
-    dtype: torch.dtype, target: str, every: int, offset: float, monkeypatch: pytest.MonkeyPatch
+    dtype: torch.dtype, form: str, every: int, offset: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of bf16 every number, of f16 one in four; results of approximate instructions lie at an end
     of what the PTX ISA allows."""
@@ -88,7 +99,7 @@ def test_every_function_of_every_number_is_within_a_unit_however_the_chip_approx
     x = patterns.view(dtype).reshape(-1, SIDE)
     finite = x.isfinite()
     wide = torch.where(finite, x, 0).double()
-    for got, wanted in zip(computed(dtype, x, target=target), exactly(wide), strict=True):
+    for got, wanted in zip(computed(dtype, x, **FORMS[form]), exactly(wide), strict=True):
         error = (got.double() - wanted).abs()[finite] / unit(wanted, dtype)[finite]
         assert error.max() <= 1, x[finite][error.argmax()]
         assert got[x.isnan()].isnan().all()
@@ -98,9 +109,9 @@ def test_every_function_of_every_number_is_within_a_unit_however_the_chip_approx
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "f16"])
 @pytest.mark.parametrize("offset", [1.0, -1.0])
-@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("form", FORMS)
 def test_slopes_of_gelu_are_within_a_unit_also_about_their_zero(
-    dtype: torch.dtype, offset: float, target: str, monkeypatch: pytest.MonkeyPatch
+    dtype: torch.dtype, offset: float, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of every bf16 number whose square is one; about the zero of f32, too."""
     monkeypatch.setattr(approximations, "offset", offset)
@@ -119,8 +130,8 @@ def test_slopes_of_gelu_are_within_a_unit_also_about_their_zero(
         normal + wide * (2 * torch.pi) ** -0.5 * torch.exp(wide * wide * -0.5),
         u.sigmoid() + wide * u.sigmoid() * (-u).sigmoid() * inner,
     ]
-    zeros = torch.zeros(SIDE, 64, dtype=torch.bfloat16)
-    how = {"out_dtype": dtype, "target": target, "operands": [x], **SMALL}
+    zeros = torch.zeros(SIDE, 128, dtype=torch.bfloat16)
+    how = {"out_dtype": dtype, "operands": [x], **FORMS[form]}
 
     def epilogue(acc: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return tuple(each.to(dtype) for each in slopes(acc + x))
@@ -168,36 +179,43 @@ def test_numbers_are_late_where_functions_are_computed_and_not_hidden() -> None:
         ptx = compile_matmul(LinalgText(spec.mlir_text(made), "matmul"), until="ptx", **how).ptx
         return LATE_MEETING in ptx
 
-    assert is_late(silu, 1024) and is_late(gelu, 768) and is_late(gelu, 1024, tail="")
-    assert not is_late(gelu, 1024)
+    assert is_late(silu, 2048) and is_late(gelu, 1024) and is_late(gelu, 2048, tail="")
+    assert not is_late(gelu, 2048)
     assert not is_late(torch.relu, 256)
 
 
 def test_slopes_take_one_ex2_and_others_stay_exact() -> None:
-    """Of an element: GELU's has no reciprocal, that of its tanh form one. A density of another
-    width is no slope of GELU, and erf is then as exact as any."""
+    """Of an element: GELU's has no reciprocal but in turns, that of its tanh form one. A density of
+    another width is no slope of GELU, and erf is then as exact as any."""
 
     def wider(acc: torch.Tensor) -> torch.Tensor:
         density = (2 * torch.pi) ** -0.5 * torch.exp(acc * acc * -0.6)
         return 0.5 * (1 + torch.erf(acc * 0.5**0.5)) + acc * density
 
-    counts = []
-    for function in (lambda acc: slopes(acc)[0], lambda acc: slopes(acc)[1], wider):
+    def ptx_of(function: Any, form: str) -> str:
         spec, made, *_ = import_epilogue(
-            MatmulSpec(64, 64, 64), Frame.of([64, 64], 0), function, []
+            MatmulSpec(64, 64, 128), Frame.of([64, 64], 0), function, []
         )
         source = LinalgText(spec.mlir_text(made), "matmul")
-        ptx = compile_matmul(source, target="sm_90a", until="ptx", **SMALL).ptx
-        counts.append([len(re.findall(rf"\b{name}\.approx", ptx)) // 32 for name in ("ex2", "rcp")])
-    assert counts == [[1, 0], [1, 1], [2, 1]]
+        return compile_matmul(source, until="ptx", **FORMS[form]).ptx
+
+    of_gelu, of_tanh = (lambda acc, at=at: slopes(acc)[at] for at in (0, 1))
+    made = [ptx_of(each, "hopper") for each in (of_gelu, of_tanh, wider)]
+    made.append(ptx_of(of_gelu, "hopper in turns"))
+    counts = [
+        [len(re.findall(rf"\b{name}\.approx", ptx)) // 32 for name in ("ex2", "rcp")]
+        for ptx in made
+    ]
+    assert counts == [[1, 0], [1, 1], [2, 1], [1, 1]]
 
 
 @pytest.mark.parametrize(
     "factors",
     [(0.5, 0.5**0.5), (1.0, 0.5**0.5), (3.0, 1.5), (-0.5, 2.0), (9.0, 9.0), (0.5, 1e8)],
 )
+@pytest.mark.parametrize("form", ["hopper", "hopper in turns"])
 def test_gelus_of_other_factors_are_within_a_unit(
-    factors: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+    factors: tuple[float, float], form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the two parts of v · (1 + erf(u)) take none of them along."""
     outer, inner = factors
@@ -211,14 +229,15 @@ def test_gelus_of_other_factors_are_within_a_unit(
         v = acc + x
         return outer * v * (1 + torch.erf(inner * v))
 
-    zeros = torch.zeros(SIDE, 64, dtype=torch.bfloat16)
-    how = {"epilogue": epilogue, "operands": [x], "target": "sm_90a", **SMALL}
+    zeros = torch.zeros(SIDE, 128, dtype=torch.bfloat16)
+    how = {"epilogue": epilogue, "operands": [x], **FORMS[form]}
     got = tilewright.matmul(zeros[: len(x)], zeros, **how)
     assert ((got.double() - wanted).abs() <= unit(wanted, torch.bfloat16)).all()
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 700.0, 1e6])
-def test_functions_of_small_and_large_scales_are_within_a_unit(scale: float) -> None:
+@pytest.mark.parametrize("form", ["hopper", "hopper in turns"])
+def test_functions_of_small_and_large_scales_are_within_a_unit(form: str, scale: float) -> None:
     """Powers of a scale that a fit's coefficients take along would leave the range of f32."""
     x = torch.linspace(-3, 3, 2 * SIDE).reshape(-1, SIDE) / scale
 
@@ -230,8 +249,8 @@ def test_functions_of_small_and_large_scales_are_within_a_unit(scale: float) -> 
         v = acc + x
         return tuple(each.half() for each in made(v, 0.5 * (1 + torch.erf(scale * v))))
 
-    zeros = torch.zeros(SIDE, 64, dtype=torch.bfloat16)
-    how = {"out_dtype": torch.float16, "target": "sm_90a", "operands": [x], **SMALL}
+    zeros = torch.zeros(SIDE, 128, dtype=torch.bfloat16)
+    how = {"out_dtype": torch.float16, "operands": [x], **FORMS[form]}
     got = tilewright.matmul(zeros[: len(x)], zeros, epilogue=epilogue, **how)
     wide = x.double()
     wanted = made(wide, torch.exp(torch.special.log_ndtr(2**0.5 * scale * wide)))
@@ -242,7 +261,7 @@ def test_functions_of_small_and_large_scales_are_within_a_unit(scale: float) -> 
 def test_exact_functions_of_16_bits_are_those_of_float32() -> None:
     """More of them are rounded as the exact value is; nothing is approximated."""
     x = torch.linspace(-1, 6, 32 * SIDE).reshape(-1, SIDE).bfloat16()
-    exact = computed(torch.bfloat16, x, target="sm_90a", math="exact")
+    exact = computed(torch.bfloat16, x, math="exact", **FORMS["hopper"])
     for got, wanted in zip(exact, functions(x.float()), strict=True):
         assert ((got.float() - wanted).abs() <= 0.502 * unit(wanted, torch.bfloat16)).all()
 

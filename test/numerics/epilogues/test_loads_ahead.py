@@ -2,8 +2,10 @@
 
 import pytest
 
+from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
 
 pytestmark = pytest.mark.pairwise
 
@@ -126,3 +128,35 @@ def test_columns_of_a_bias_are_brought_once_a_tile(check_matmul, target, rest, n
     source = residuals(136, n, 72, ("bf16", "f32"), vectors=(1,))
     compiled, _ = check_matmul(source, target=target, pipeline=text, seed=seed)
     assert tensor_maps(compiled) == ["a", "b", "e0", "e1", "c"]
+
+
+APART = {
+    "roles": "pipelining{stages=2},warp-specialization,persistence{order=m ctas=2}",
+    "a cluster": "clustering{shape=2x1 pair=false},pipelining{stages=2},warp-specialization",
+    "one program": "pipelining{stages=2}",
+}
+
+
+@pytest.mark.sweep(4)
+@pytest.mark.array(
+    1,
+    rest=APART,
+    tile=("256x128x32", "192x128x32"),
+    types=(("bf16",), ("f32", "bf16")),
+    n=(136, 264),
+)
+def test_columns_come_to_each_warpgroup_that_stores_by_itself(
+    check_matmul, rest, tile, types, n, seed=1
+):
+    staging = "epilogue-staging{columns=16 buffers=2 vectors=ahead by=warpgroup}"
+    text = f"tiling{{tile={tile}}},{TMA},{staging},{APART[rest]}"
+    source = residuals(520, n, 72, types, vectors=range(len(types)))
+    compiled, _ = check_matmul(source, target="sm_90a", pipeline=text, seed=seed)
+    assert tensor_maps(compiled) == ["a", "b", *(f"e{at}" for at in range(len(types))), "c"]
+
+
+def test_pieces_ahead_are_for_all_warpgroups_together():
+    staging = "epilogue-staging{columns=16 ahead=2 by=warpgroup}"
+    text = f"tiling{{tile=256x128x32}},{TMA},{staging}"
+    with pytest.raises(CompileError, match="pieces ahead are for all warpgroups together, got"):
+        compile_matmul(residuals(512, 256, 64), target="sm_90a", pipeline=text)

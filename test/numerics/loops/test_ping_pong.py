@@ -117,3 +117,17 @@ def test_the_turn_is_handed_over_before_the_last_products_are_awaited(check_hopp
 def test_operands_of_other_widths(check_hopper, dtypes):
     before = "epilogue-staging{columns=16 buffers=4},"
     check_hopper(MatmulSpec(136, 72, 80, *dtypes), ping_pong("64x64x32", before=before), seed=6)
+
+
+WIDE = "mma=wgmma.mma_async+wide"
+
+
+@pytest.mark.sweep(4)
+@pytest.mark.parametrize("tile", ["128x192x32", "192x128x32", "128x160x32", "64x256x32"])
+@pytest.mark.parametrize("before", ["", STAGED])
+def test_each_consumer_may_hold_more_sums_than_a_warpgroup_does_elsewhere(
+    check_hopper, tile, before
+):
+    m, n, _ = map(int, tile.split("x"))
+    spec = MatmulSpec(2 * m + 8, 2 * n + 24, 72)
+    check_hopper(spec, ping_pong(f"{tile} {WIDE}", before=before))

@@ -1,0 +1,36 @@
+"""When tiles in turns are taken of which a warpgroup holds more sums than elsewhere."""
+
+from __future__ import annotations
+
+from ....dialects.mma_units import WGMMA, WGMMA_WIDE
+from ....dialects.target import Target
+from ..problem import Problem, Schedule
+
+INSTRUCTIONS_MAX = 7
+"""Of an epilogue, as GELU of a bias has: ptxas has to find registers for it beside 192 sums."""
+
+
+def wide_tiles(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """They read a fifth less of shared memory for an MMA than tiles of 128x128, by which these are
+    bound in turns: an H200 took 0.97 of the time where whole waves of them fit."""
+    if not schedule.wide:
+        return None
+    return wide_refusal(problem, target)
+
+
+def wide_refusal(problem: Problem, target: Target) -> str | None:
+    """Why a problem has none of them. They are chosen as they were measured."""
+    if target.mma.name not in (WGMMA.name, WGMMA_WIDE.name):
+        return "wide tiles in turns are of wgmma"
+    sizes = problem.dynamic_m or problem.dynamic_k or problem.dynamic_batch
+    several = problem.products > 1 or problem.adds_products or problem.further_bytes
+    if sizes or several or problem.grouped or problem.swapped or problem.quantized:
+        return "wide tiles in turns are for one product of known sizes, with one output"
+    if problem.element_bytes != 2 or problem.c_bytes != 2 or not all(map(problem.by_tma, "abc")):
+        return "wide tiles in turns are of operands of 16 bits that TMA addresses, as C is"
+    if len(problem.beside) > 1 or any(each > 2 for each in problem.beside) or problem.beside_rows:
+        return "beside wide tiles in turns is one operand as large as C, of 16 bits, or are columns"
+    if problem.epilogue_instructions > INSTRUCTIONS_MAX:
+        got = problem.epilogue_instructions
+        return f"wide tiles in turns leave registers for {INSTRUCTIONS_MAX} instructions, got {got}"
+    return None

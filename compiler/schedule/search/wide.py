@@ -1,0 +1,33 @@
+"""Tiles in turns of which a warpgroup holds more sums than elsewhere: those that are looked at.
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ....dialects.mma_units import WGMMA_WIDE
+from ....dialects.target import Target
+from ..problem import Problem, Schedule
+from ..rules.wide_rules import wide_refusal
+from ..schedule import AHEAD, PLAIN
+from .stagings import deepest
+
+TILES = ((128, 192), (128, 160))
+ORDERS = ("grouped", "m", "n")
+IN_TURNS = PLAIN.but(scheduler="static", staging=(32, 2), ping_pong=True)
+PIECES_AHEAD = 4
+
+
+def wide_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
+    """Those that are looked at; their ring is as deep as fits."""
+    if wide_refusal(problem, target) is not None:
+        return
+    used, k = target.using(WGMMA_WIDE.name), 128 // problem.element_bytes
+    ways = {"ahead": PIECES_AHEAD if problem.beside else 0}
+    ways |= {"vectors": AHEAD} if problem.beside_columns else {}
+    for tile in TILES:
+        one = IN_TURNS.but(tile=(*tile, k), **ways)
+        one = one.but(stages=deepest(problem, one, used))
+        yield from (one.but(order=order) for order in ORDERS)

@@ -1,0 +1,13 @@
+"""The target as a kernel uses it whose consumers in turns hold more sums than elsewhere."""
+
+from __future__ import annotations
+
+from ...dialects.mma_units import WGMMA, WGMMA_WIDE
+from ...dialects.target import Target
+from .schedule import Schedule
+
+
+def as_used(schedule: Schedule, target: Target) -> Target:
+    """The target with the MMA that a schedule's tiling names."""
+    wide = schedule.wide and target.mma.name == WGMMA.name
+    return target.using(WGMMA_WIDE.name) if wide else target

@@ -1,0 +1,79 @@
+"""When consumers in turns hold more sums than a warpgroup does elsewhere."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.nn.functional import gelu, silu
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.importers.epilogue_function import Frame, import_epilogue
+from tilewright.compiler.importers.linalg_text import LinalgText
+from tilewright.compiler.importers.traced_function import TensorLike
+from tilewright.compiler.schedule.problem import Problem, Schedule
+from tilewright.compiler.schedule.rules.rules import broken_rule
+from tilewright.compiler.schedule.search.choice import choose_schedule, explain_schedule
+from tilewright.compiler.schedule.short_steps import passes_of
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.target import find_target
+
+HOPPER = find_target("sm_90a")
+SHAPE = (8192, 8192, 2048)
+IN_TURNS = Schedule(
+    (128, 192, 64), 4, scheduler="static", order="m", staging=(32, 2), ping_pong=True
+)
+EPILOGUES = {
+    "gelu": lambda acc: gelu(acc),
+    "gelu of a bias": lambda acc, n: gelu(acc + n),
+    "scale and bias": lambda acc, n, other: acc * n + other,
+    "residual": lambda acc, mn: acc + mn,
+    "silu beside a residual": lambda acc, mn: silu(acc) + mn,
+}
+
+
+def test_they_are_chosen_where_whole_waves_of_them_fit():
+    """An H200 took 345 us with them, and 356 with the best others (with rests)."""
+    spec = MatmulSpec(*SHAPE, epilogue_instructions=1)
+    chosen = choose_schedule(spec, HOPPER)
+    assert chosen.wide and chosen.tile[:2] == (128, 192)
+    assert explain_schedule(spec, HOPPER).schedule == chosen
+    assert "mma=wgmma.mma_async+wide" in passes_of(Problem.of(spec, HOPPER), chosen, HOPPER)
+    assert not choose_schedule(MatmulSpec(4096, 4096, 14336), HOPPER).wide
+
+
+def test_others_hold_no_more_than_before():
+    assert not IN_TURNS.but(tile=(128, 128, 64)).wide
+    assert not IN_TURNS.but(ping_pong=False, tile=(256, 128, 64)).wide
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"products": 2}, "one product of known sizes, with one output"),
+        ({"groups": 16}, "one product of known sizes, with one output"),
+        ({"dynamic_m": True}, "one product of known sizes, with one output"),
+        ({"c_dtype": "f32"}, "operands of 16 bits that TMA addresses"),
+        ({"beside": ("bf16", "bf16")}, "one operand as large as C, of 16 bits, or are columns"),
+        ({"epilogue_instructions": 8}, "registers for 7 instructions, got 8"),
+    ],
+)
+def test_they_are_for_what_was_measured(change, rule):
+    problem = Problem.of(replace(MatmulSpec(*SHAPE), **change), HOPPER)
+    broken = broken_rule(problem, IN_TURNS, HOPPER)
+    assert broken is not None and broken[0] == "wide-tiles" and rule in broken[1]
+
+
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize("name", EPILOGUES)
+def test_chosen_kernels_do_not_spill(name):
+    """ptxas reports what it spills, which is an error."""
+    m, n, _ = SHAPE
+    function = EPILOGUES[name]
+    names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
+    likes = [TensorLike((m, n) if each == "mn" else (n,), torch.bfloat16) for each in names]
+    spec, made, *_ = import_epilogue(MatmulSpec(*SHAPE), Frame.of([m, n], 0), function, likes)
+    arguments = ("a", "b", *(f"e{at}" for at in range(len(likes))))
+    source = LinalgText(spec.mlir_text(made), "matmul", arguments)
+    compiled = compile_matmul(source, target="sm_90a")
+    assert "wide" in compiled.pipeline
+    assert compiled.assembled is not None and not compiled.assembled.serialized
