@@ -152,7 +152,8 @@ def output_refusal(accumulator: str, c: str) -> str | None:
     if accumulator == "f64":
         return None if c == "f64" else f"must be f64 for sums in f64, got {c}"
     if c == "f64" or (c == "s32" and accumulator != "s32"):
-        return f"must be bf16, f16 or f32 for sums in {accumulator}, got {c}"
+        taken = "bf16, f16, f32, e4m3, e5m2" + (", s32" if accumulator == "s32" else "")
+        return f"must be one of {taken} for sums in {accumulator}, got {c}"
     return None
 
 

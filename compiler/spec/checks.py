@@ -158,7 +158,9 @@ def _check_dynamic(spec: Problem) -> None:
     for name, value in wanted.items():
         if getattr(spec, name) != value:
             rule = f"a dynamic m must come with {name.removeprefix('is_')} = {value!r}"
-            raise OptionError(f"spec: {rule}, got {getattr(spec, name)!r}; give m a number")
+            cure = "leave the batch open, too, or give m a number" if name == "batch" else ""
+            got = f"got {getattr(spec, name)!r}; {cure or 'give m a number'}"
+            raise OptionError(f"spec: {rule}, {got}")
 
 
 def _check_stack(spec: Problem) -> None:

@@ -51,7 +51,10 @@ def message_of(action):
             {"b_dtype": "f32"},
             "spec: a_dtype and b_dtype must be one type, got bf16 and f32; convert one of them",
         ),
-        ({"c_dtype": "f64"}, "spec: c_dtype must be bf16, f16 or f32 for sums in f32, got f64"),
+        (
+            {"c_dtype": "f64"},
+            "spec: c_dtype must be one of bf16, f16, f32, e4m3, e5m2 for sums in f32, got f64",
+        ),
         (DOUBLES | {"c_dtype": "f32"}, "spec: c_dtype must be f64 for sums in f64, got f32"),
         (
             {"a_dtype": "f32", "b_dtype": "f64"},
@@ -62,7 +65,10 @@ def message_of(action):
             "spec: c_dtype must be one of bf16, f16, f32, s32, f64, e4m3, e5m2, mxfp8, mxfp8_e5m2, "
             "mxfp6, mxfp6_e3m2, mxfp4, nvfp4, got 'i8'",
         ),
-        ({"c_dtype": "s32"}, "spec: c_dtype must be bf16, f16 or f32 for sums in f32, got s32"),
+        (
+            {"c_dtype": "s32"},
+            "spec: c_dtype must be one of bf16, f16, f32, e4m3, e5m2 for sums in f32, got s32",
+        ),
         ({"acc_dtype": "f16"}, "spec: acc_dtype must be one of f32, s32, f64, got 'f16'"),
         ({"acc_dtype": "s32"}, "spec: acc_dtype must be f32 for bf16, got s32"),
         (INTEGERS | {"acc_dtype": "f32"}, "spec: acc_dtype must be s32 for s8, got f32"),

@@ -237,7 +237,7 @@ def _find(
     turned = {
         number
         for number, each in enumerate(arguments, start=1 + len(rights))
-        if _is_column_major(as_argument(operands, each))
+        if not each.spread and _is_column_major(_turned(operands[each.number], each))
     }
     of_b = ("b",) if len(rights) == 1 else ("b[0]", "b[1]")
     names = ("a", *of_b, *(f"operands[{each.number}]" for each in arguments))
@@ -256,10 +256,7 @@ def as_argument(operands: Sequence[Any], argument: Argument, of: str = "matmul")
     """The operand with its dims as the kernel has them: a view where it lies so, else a copy, of
     which a warning tells if it is large, and `of` which function."""
     name = f"{of}: operands[{argument.number}]"
-    value, order = _read_beside(name, operands[argument.number]), argument.order
-    rest = [dim for dim in range(len(value.shape)) if dim not in order]
-    dims = *order, *rest
-    turned = value.permute(dims) if is_torch(value) else value.transpose(dims)
+    turned = _ordered(_read_beside(name, operands[argument.number]), argument)
     if argument.spread:
         own, wanted = zip(*argument.spread, strict=True)
         turned = turned.reshape(own)
@@ -268,6 +265,18 @@ def as_argument(operands: Sequence[Any], argument: Argument, of: str = "matmul")
     if _address(found) != _address(turned):
         warn_of_copy(name, turned, "the kernel has some of its dims as one")
     return found
+
+
+def _turned(value: Any, argument: Argument) -> Any:
+    """The operand with its dims as the kernel has them, for what they tell of how it lies."""
+    return _ordered(value, argument).reshape(argument.shape)
+
+
+def _ordered(value: Any, argument: Argument) -> Any:
+    """The operand, a view, with the dims first that the kernel indexes."""
+    rest = [dim for dim in range(len(value.shape)) if dim not in argument.order]
+    dims = *argument.order, *rest
+    return value.permute(dims) if is_torch(value) else value.transpose(dims)
 
 
 def _address(value: Any) -> int:

@@ -72,6 +72,16 @@ CASES = {
         EIGHT,
         "scaled_grouped_mm: mat_a",
     ),
+    "spread": (
+        lambda other: matmul(A.unflatten(0, (4, 4)), A, epilogue=torch.add, operands=[other]),
+        integers(4, 1, M, dtype=torch.float32),
+        r"matmul: operands\[0\]",
+    ),
+    "mask": (
+        lambda mask: matmul(A, A, epilogue=lambda x, q: torch.where(q, x, 0.0), operands=[mask]),
+        integers(M, M) > 0,
+        r"matmul: operands\[0\]",
+    ),
     "dims": (lambda a: matmul(a.unflatten(0, (4, 4)).transpose(0, 1), A), A, "matmul: a"),
 }
 
@@ -82,7 +92,7 @@ def test_a_copy_is_told_of_and_gives_what_the_tensor_does(name, monkeypatch):
     call, tensor, told = CASES[name]
     wanted = call(tensor)
     with pytest.warns(CopyWarning, match=rf"{told} \[.*\] is copied in each such call"):
-        found = call(tensor if name == "dims" else apart(tensor))
+        found = call(tensor if name in ("dims", "spread", "mask") else apart(tensor))
     assert found.equal(wanted)
 
 
