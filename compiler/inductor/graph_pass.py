@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from torch import fx
+from torch._inductor import config
 from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch._inductor.virtualized import V
 
@@ -142,6 +143,8 @@ def _possible(products: list[Product]) -> list[Product]:
     for each in products:
         if V.aot_compilation:
             why = "AOTInductor's programs have no Python to call us by"
+        elif config.cpp_wrapper:
+            why = "Inductor's code in C++ (cpp_wrapper) ends at operators that give lists"
         elif not each.is_static():
             why = "a size is a symbol that stands for no number"
         else:

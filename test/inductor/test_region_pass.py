@@ -268,6 +268,14 @@ def test_programs_of_aot_inductor_keep_their_products(rows):
     assert not calls(graph) and rows[0].reason.startswith("AOTInductor's programs have no Python")
 
 
+def test_code_in_cpp_keeps_its_products(rows):
+    """Which ends the process where an operator gives a list of tensors."""
+    graph = graph_of(linear, X, W).graph
+    with torch._inductor.config.patch(cpp_wrapper=True):
+        take_regions(graph, ON_EMULATOR)
+    assert not calls(graph) and rows[0].reason.startswith("Inductor's code in C++ (cpp_wrapper)")
+
+
 def test_a_torch_without_the_hook_is_named(monkeypatch):
     monkeypatch.setattr(backend, "HOOK", "no_such_pass")
     with pytest.raises(OptionError, match=r"torch must be 2\.9 to 2\.13, whose Inductor has"):
