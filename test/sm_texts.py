@@ -47,6 +47,18 @@ def scaling_mma(**fields):
     return mma(**{"shift": 8, **fields}).replace("sm.mma", "sm.scaling_mma")
 
 
+def wgmma(**fields):
+    made = descriptor()
+    own = {**MMA, "m": 64, "d_type": '"f32"', "first": 0, **fields}
+    told = {name: value for name, value in own.items() if name not in ("kind", "cta_group")}
+    sums = "!llvm.struct<(f32, f32)>"
+    return (
+        f'%d = "sm.smem_descriptor"(%p) : (!llvm.ptr<3>) -> {made}\n%z = llvm.mlir.zero : {sums}\n'
+        f'%s = "sm.wgmma"(%z, %d, %d, %true) {{{attributes(told)}}}'
+        f" : ({sums}, {made}, {made}, i1) -> {sums}"
+    )
+
+
 def kernel(body, launch='{\\"entry\\": \\"f\\", \\"schedule\\": {}}', threads=32):
     return f"""
 "sm.kernel"() ({{

@@ -29,6 +29,7 @@ from .types import (
 SHAPES = ("32x32b", "16x32bx2", "16x256b")
 COLUMNS = (32, 64, 128, 256, 512)
 SHIFT_MAX, SCALING_KINDS = 15, ("f16", "tf32")  # PTX ISA, tcgen05.mma, scale-input-d
+THREAD_REGISTERS = 256  # no thread has more (CUDA programming guide, compute capabilities)
 PENDING_MAX = 7  # groups that wgmma.wait_group may leave (PTX ISA)
 
 
@@ -189,8 +190,9 @@ class WgmmaOp(Instruction, name="wgmma"):
     def verify_invariants(self) -> bool:
         if self.m.value != 64:
             return refuse(self, f"m must be 64, got {self.m.value}")
-        if self.first.value % 4 or not 0 <= self.first.value < 128:
-            return refuse(self, f"first must be a multiple of 4 below 128, got {self.first.value}")
+        first, most = self.first.value, THREAD_REGISTERS - self.n.value // 2
+        if first % 4 or not 0 <= first <= most:
+            return refuse(self, f"first must be a multiple of 4 up to {most}, got {first}")
         if self.sum.type != self.d.type:
             return refuse(self, f"must give a {self.d.type}, got a {self.sum.type}")
         return verify_operands(self)

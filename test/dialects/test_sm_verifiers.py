@@ -1,7 +1,7 @@
 """What one op of the dialect `sm` can know is wrong."""
 
 import pytest
-from sm_texts import descriptor, kernel, message_of, mma, scaling_mma
+from sm_texts import descriptor, kernel, message_of, mma, scaling_mma, wgmma
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,9 @@ from sm_texts import descriptor, kernel, message_of, mma, scaling_mma
         (mma(m=100), "sm.mma: m must be 64 or 128 with cta_group 1, got 100"),
         (mma(k=32), "sm.mma: bf16 is multiplied with kind f16 and k 16, got f16 and 32"),
         (mma(a_offset=8), "sm.mma: a_offset must be a multiple of 16 bytes up to 262128, got 8"),
+        (wgmma(m=128), "sm.wgmma: m must be 64, got 128"),
+        (wgmma(first=6, n=128), "sm.wgmma: first must be a multiple of 4 up to 192, got 6"),
+        (wgmma(first=196, n=128), "sm.wgmma: first must be a multiple of 4 up to 192, got 196"),
         (scaling_mma(shift=0), "sm.scaling_mma: shift must be 1 to 15, got 0"),
         (scaling_mma(shift=16), "sm.scaling_mma: shift must be 1 to 15, got 16"),
         (scaling_mma(m=100), "sm.scaling_mma: m must be 64 or 128 with cta_group 1, got 100"),
