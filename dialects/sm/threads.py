@@ -73,7 +73,8 @@ class FirstWarpOp(Sm.Operation, name="first_warp", traits=[ir.NoTerminatorTrait]
 class EarlyOp(Sm.Operation, name="early", traits=[ir.NoTerminatorTrait]):
     """What one lane of warp `warp` does before all threads meet for the first time.
 
-    Others initialise barriers meanwhile.
+    It is the lane that leads the role whose first warp that is. It initialises the barriers and
+    fills slots, or it asks L2 for tiles while another one initialises.
     """
 
     warp: ir.IntegerAttr
@@ -176,5 +177,7 @@ def who_runs(op: Any) -> str:
     while parent is not None and not isinstance(parent.opview, WarpsOp):
         if isinstance(parent.opview, RunOp) or parent.name == "sm.each_rank":
             return parent.opview.by.value
+        if isinstance(parent.opview, EarlyOp):
+            return LANE
         parent = parent.parent
     return TEAM

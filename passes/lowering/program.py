@@ -137,8 +137,10 @@ def _first_warp(scope: Scope, op: FirstWarpOp) -> list[Any]:
 
 
 def _early(scope: Scope, op: EarlyOp) -> list[Any]:
-    """The first lane of the warp."""
-    return _run_if(scope, build.equal(Team.of(op).thread, WARP_THREADS * op.warp.value), op)
+    """One lane of the warp: the leader of the role that the warp is the first of."""
+    team = Team.of(op)
+    of_warp = build.equal(team.thread // WARP_THREADS, op.warp.value)
+    return _run_if(scope, build.both(of_warp, elect(scope.target, team.lane)), op)
 
 
 def _prologue(scope: Scope, op: PrologueOp) -> list[Any]:

@@ -82,4 +82,16 @@ SLOTS = [
         "together = may_release_together(ring, target)",
         ("test/passes/test_barrier_counts.py", "test/passes/test_phase_counts.py"),
     ),
+    Fault(
+        "first-fill: the loop behind the meeting loads the first steps again",
+        "        fill.loop.operation.operands[0] = index_constant(left.start)\n",
+        "        index_constant(left.start)\n",
+        ("test/numerics/loops/test_first_fills.py",),
+    ),
+    Fault(
+        "early-loads: a lane may wait for more slots than there are before all threads meet",
+        "not 0 <= count <= slots",
+        "count < 0",
+        ("test/passes/test_early_load_rules.py",),
+    ),
 ]

@@ -143,8 +143,8 @@ ROWS = {
     "a barrier that nobody initialises": (
         ROLES,
         drop(f'"{INIT}"'),
-        "sm.barriers: init: 'operands.full' of slot 0 must be initialised in sm.prologue, got no "
-        f"{INIT}; add it",
+        "sm.barriers: init: 'operands.full' of slot 0 must be initialised in sm.prologue or "
+        f"sm.early, got no {INIT}; add it",
     ),
     "a barrier that is initialised twice": (
         ROLES,
@@ -160,7 +160,8 @@ ROWS = {
     "barriers that all lanes initialise": (
         ROLES,
         replace('by = "lane"', 'by = "warp"'),
-        f"{INIT}: init: a lane of sm.prologue must do it, got 'warp' in sm.prologue; put it there",
+        f"{INIT}: init: a lane of sm.prologue or sm.early must do it, got 'warp' in sm.prologue; "
+        "put it there",
     ),
     "barriers that are not fenced": (
         ROLES,

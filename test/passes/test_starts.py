@@ -9,12 +9,11 @@ MEETINGS = ("bar.sync", "barrier.cluster", "mbarrier")
 
 
 def start_of(spec: MatmulSpec, pipeline: str) -> str:
-    """The PTX before it waits for the grids before."""
+    """The PTX before all threads wait for the grids before."""
     ptx = compile_matmul(spec, pipeline=pipeline, target="sm_90a", until="ptx").ptx
     assert ptx is not None
-    start, _, rest = ptx.partition("griddepcontrol.wait")
-    assert rest
-    return start
+    assert "griddepcontrol.wait" in ptx
+    return ptx.rpartition("griddepcontrol.wait")[0]
 
 
 @pytest.mark.parametrize("lanes", [32, 64])

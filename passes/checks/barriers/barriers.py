@@ -28,6 +28,7 @@ from ....dialects.tile_types import AccumulatorType, integers_of
 from ...base import defining_op, refused, target_of, unchanging, walk
 from ...plan import MMA_DONE
 from ...ring_fills import has_copies, releases
+from .early_loads import check_early
 from .ends import check_ends
 from .phases import check_phases
 
@@ -43,6 +44,7 @@ def check_barriers(module: ir.Module) -> None:
             if has_phases(kernel):
                 check_phases(kernel)
                 check_ends(kernel)
+                check_early(kernel)
             else:
                 Counts(kernel, target_of(module)).check()
 

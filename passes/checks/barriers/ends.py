@@ -1,7 +1,7 @@
 """The start and the end of a kernel, once pipes are barriers.
 
-init       one lane of the prologue initialises the barrier of every slot once, with the count
-           of its `sm.barriers`, and fences that
+init       one lane of the prologue, or an early one, initialises the barrier of every slot once,
+           with the count of its `sm.barriers`, and fences that
 meeting    all threads of the CTA, or of its cluster, meet behind the prologue, before the
            program; at its end again, where there is tensor memory or a cluster
 memory     the first warp allocates tensor memory, and gives it back behind the last meeting; its
@@ -47,7 +47,7 @@ PLACES = (
     AccumulatorOp,
     MarkOp,
 )
-BEFORE = (*PLACES, PrologueOp, EarlyOp, *AROUND)
+BEFORE = (*PLACES, PrologueOp, EarlyOp, ConvergeOp, *AROUND)
 FENCED = {
     op.OPERATION_NAME
     for op in (PrologueOp, RunOp, ConvergeOp, sm.BarrierOp, sm.BarrierInitOp, sm.FenceOp)
@@ -87,12 +87,12 @@ def _check_inits(kernel: KernelOp) -> None:
                 raise refused(
                     barriers,
                     f"init: {barriers.label.value!r} of slot {slot} must be initialised in "
-                    "sm.prologue, got no sm.barrier_init; add it",
+                    "sm.prologue or sm.early, got no sm.barrier_init; add it",
                 )
 
 
 def _initialised(op: sm.BarrierInitOp, fences: list[sm.FenceOp]) -> tuple[BarriersOp, int]:
-    """The barriers and the slot whose one is initialised, by one lane of the prologue."""
+    """The barriers and the slot whose one is initialised, by one lane before the program."""
     made = defining_op(op.barrier)
     slot = constant_of(made.index) if isinstance(made, sm.BarrierOp) else None
     if slot is None or not 0 <= slot < made.barriers.type.slots:
@@ -100,11 +100,12 @@ def _initialised(op: sm.BarrierInitOp, fences: list[sm.FenceOp]) -> tuple[Barrie
             op, "init: must be of one slot's sm.barrier, its index a constant, got another; name it"
         )
     region = op.operation.parent
-    if who_runs(op) != LANE or not isinstance(region.parent.opview, PrologueOp):
+    around = region if isinstance(region.opview, EarlyOp) else region.parent
+    if who_runs(op) != LANE or not isinstance(around.opview, PrologueOp | EarlyOp):
         raise refused(
             op,
-            f"init: a lane of sm.prologue must do it, got {who_runs(op)!r} in "
-            f"{region.parent.name}; put it there",
+            f"init: a lane of sm.prologue or sm.early must do it, got {who_runs(op)!r} in "
+            f"{around.name}; put it there",
         )
     if not _is_fenced(op, fences):
         raise refused(

@@ -8,9 +8,10 @@
                same each time
     bytes      as many bytes are expected as loads, or launch control, bring while a slot is filled
 
-An agent is what `sm.warps` runs, or the kernel. Its program is read in order, loop bodies once:
-between two advances of a position it is at one slot. Who hears of an arrival is found by placing
-the op in each CTA of the cluster in turn: by masks, by `sm.mapa`, by the leader CTA's region.
+An agent is what `sm.warps` runs, behind what a lane of it does early, or the kernel. Its program is
+read in order, loop bodies once: between two advances of a position it is at one slot. Who hears of
+an arrival is found by placing the op in each CTA of the cluster in turn: by masks, by `sm.mapa`, by
+the leader CTA's region.
 Agents that pass by slots where they do nothing leave them to each other: they count once.
 """
 
@@ -46,6 +47,7 @@ from .barrier_sources import (
     source_of,
 )
 from .cta_ranks import itself, leader_of, ranks_in_mask
+from .early_loads import early_of
 
 Signals = Counter[Any]
 """By the rank of the CTA whose barrier hears; bytes of each row of a box by (rank, most rows)."""
@@ -111,6 +113,9 @@ class _Phases:
         """Each agent begins where the kernel's rings are empty."""
         outer, self.agent = self.agent, Agent(op)
         self.agents.append(self.agent)
+        early = early_of(self.kernel, op)
+        if early is not None:
+            self._walk(early.body.blocks[0])
         self._walk(op.body.blocks[0])
         self._close(self.agent, "the program")
         self.agent = outer

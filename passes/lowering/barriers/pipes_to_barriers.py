@@ -36,9 +36,10 @@ from ....dialects.tile.level import LevelLoadOp
 from ....dialects.tile.loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
 from ....dialects.tile.scales import ALL_MMAS
 from ....dialects.tile.stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
-from ...base import PassLog, many, operations, refused, target_of, the_kernel
+from ...base import PassLog, many, one_of, operations, option, refused, target_of, the_kernel
 from ...checks.barriers.barriers import has_phases
 from .claims import lower_claim, lower_for_each_claim
+from .first_fill import fill_first
 from .operand_tiles import describe_operand
 from .pipes import (
     finish_copies,
@@ -78,10 +79,15 @@ class PipesToBarriers:
     its place there (`sm.cta_place`), the first warp allocates tensor memory, and all threads of the
     CTA, or of its cluster, meet. They meet again behind it where tensor memory is given back or
     another CTA may still write here.
+
+    `first=auto` lets the lane that loads begin before all threads meet, where a CTA alone has one
+    tile and no other thread writes before: it initialises the barriers itself and fills as many
+    slots as there are (`sm.early`). `first=false` has them all meet before the first load.
     """
 
     name: ClassVar[str] = "pipes-to-barriers"
     makes: ClassVar[tuple[str, ...]] = (sm.AwaitGridsOp.OPERATION_NAME,)
+    first: str = option("auto", one_of("auto", "false"), "auto or false")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
@@ -90,7 +96,10 @@ class PipesToBarriers:
             raise refused(kernel, "pipes-to-barriers: barriers are in use already; run it once")
         rings = Rings.of(kernel, target_of(module))
         place_ends(kernel, rings)
-        log.did(f"{many(len(rings.rings), 'ring')}, {many(_lower(rings, ops), 'op')} of theirs")
+        lowered = _lower(rings, ops)
+        first = fill_first(kernel, rings) if self.first == "auto" else 0
+        begun = f", {many(first, 'step')} first" if first else ""
+        log.did(f"{many(len(rings.rings), 'ring')}, {many(lowered, 'op')} of theirs{begun}")
 
 
 def _lower(rings: Rings, ops: list[Any]) -> int:
