@@ -171,6 +171,7 @@ BROKEN = {
         Schedule((64, 16, 64), level=True),
         ["equal height", "groups of plain products"],
     ),
+    "wide-tiles": (Schedule((128, 192, 64), ping_pong=True), ["wide tiles", "wgmma"]),
     "grid-extent": (Schedule((64, 16, 64)), ["65535", "y"]),
 }
 # Those that no schedule for the first target can break.
