@@ -23,7 +23,6 @@ from .values import (
     ABSORBED,
     LOG2_E,
     approximate,
-    by_its_base,
     constant_of,
     factor_behind,
     factors,
@@ -63,8 +62,7 @@ def with_its_slope(op: Any) -> bool:
     if not squares:
         return False
     base, scale = scaled(op.operands[0])
-    own, share = by_its_base(base, -2 * abs(scale) * LOG2_E)
-    exponent = arith.mulf(functions.absf(own), share)
+    exponent = arith.mulf(functions.absf(base), literal(-2 * abs(scale) * LOG2_E))
     falling = approximate("ex2.ftz", exponent)
     above = approximate("rcp.ftz", arith.addf(falling, literal(1.0)))
     below = arith.mulf(falling, above)
