@@ -28,6 +28,8 @@ is wrong:
 - a loop that ends early, where the launch does not say which [inputs](emulator.md#what-is-left-out)
   are read whole, as bundles do;
 - a coordinate or an address that is another legal one;
+- anything in code that the launch never runs, such as the wait behind the third step of a loop that
+  is unrolled by four, where K has two: try other sizes;
 - scale factor ids in another order, so that each names a byte that was written, and each is named;
 - data permuted along K alike in both operands.
 

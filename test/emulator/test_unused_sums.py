@@ -90,3 +90,28 @@ def test_a_sum_that_decides_a_branch_is_used():
         "  ret;", "  setp.ne.u32 %p1, %r2, 0;\n  @%p1 trap;\n  ret;"
     )
     assert told(body) == ()
+
+
+SCALED = """  ld.global.f32 %s8, [%out+64]; ld.global.v2.f32 {%s9, %s10}, [%out+72];
+  ld.volatile.global.f32 %s11, [%out];
+""" + MMA.replace("  st.global.v4", "  fma.rn.f32 %s0, %s8, %s9, %s0;\n  st.global.v4")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (SCALED, []),  # of a vector one may be left, and a volatile load is for its own sake
+        (SCALED.replace("%s8, %s9, %s0", "%s10, %s9, %s0"), [7]),
+        (SCALED.replace("%s8, %s9, %s0", "%s8, %s8, %s0"), [7]),
+        (SCALED.replace("%s8, %s9, %s0", "%s0, %s0, %s0"), [7, 7]),
+    ],
+)
+def test_loads_of_which_nothing_is_used(text, lines):
+    program = load_program(HEAD.format(chip="sm_90a") + text + "}\n", "k")
+    told = [message for category, message in unused_sums(program) if category == "unused-load"]
+    assert [int(message.split(":")[1]) for message in told] == lines
+
+
+def test_loads_of_kernels_without_products_say_nothing():
+    program = load_program(HEAD.format(chip="sm_90a") + "ld.global.b32 %r0, [%out]; ret;\n}\n", "k")
+    assert unused_sums(program) == ()

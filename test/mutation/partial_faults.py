@@ -1,10 +1,11 @@
-"""Faults of what is told of sums that are read in part, and of CTAs that stay in memory."""
+"""Faults of what is told of sums and copies that are read in part, and of CTAs that have ended."""
 
 from __future__ import annotations
 
 from fault import Fault
 
 READ = ("test/emulator/tensor_core/test_unread_sums.py",)
+COPIES = ("test/emulator/test_unread_copies.py",)
 
 PARTS = [
     Fault(
@@ -18,6 +19,24 @@ PARTS = [
         "        left[:, _last(place.read.any(0)) :] = False\n",
         "        left[:, 0:] = False\n",
         READ,
+    ),
+    Fault(
+        "unread-copies: bytes behind all that are read need a reader",
+        "            left[_last(read) :] = False\n",
+        "",
+        COPIES,
+    ),
+    Fault(
+        "unread-copies: zeros need a reader",
+        " & (self._region.data[offsets] != 0)]",
+        "]",
+        COPIES,
+    ),
+    Fault(
+        "unused-sums: all of a vector that is loaded must be used",
+        "results and not needed & _whole(results):",
+        "results and not _whole(results) <= needed:",
+        ("test/emulator/test_unused_sums.py",),
     ),
     Fault(
         "tracker: what clusters have known stays when they have ended",

@@ -20,6 +20,7 @@ from .scale_uses import ScaleUses
 from .tensor_map_proxy import TensorMapProxy
 from .tensor_order import TensorOrder
 from .unchecked_waits import unchecked_waits
+from .unread_copies import UnreadCopies
 from .unread_sums import UnreadSums
 from .unused_sums import unused_sums
 
@@ -43,7 +44,7 @@ def listeners(launch: Launch, check: str) -> list[Listener]:
         *others,
         TensorOrder(launch, races, rules),
     ]
-    return [*told, Coverage(launch)] if clocked else told
+    return [*told, UnreadCopies(launch), Coverage(launch)] if clocked else told
 
 
 def seen_in_text(program: Program) -> tuple[tuple[str, str], ...]:

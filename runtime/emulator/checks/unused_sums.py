@@ -3,6 +3,7 @@
 Which of the sums a thread rounds, packs and stores is no rule of PTX: each is a sum. Where one of
 them is taken twice another is taken never, and its register reaches neither a store nor anything
 else that can be seen. Sums at the end of a list say nothing: columns that a matrix does not have.
+So it is with loads in such kernels: compilers leave none of which nothing is used.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from ..ptx.pending_loads import names_in, register_slots
 from ..ptx.program import Program
 
 UNUSED = "unused-sums"
+UNUSED_LOAD = "unused-load"
+_LOADS = ("ld.global.", "ld.shared.", "ld.shared::cta.", "ldmatrix.")
 FEW = 4
 """What is left out is told where there are so many times as many sums, or more."""
 _PURE = (LANES, SHUFFLE, LOAD)
@@ -53,6 +56,14 @@ def _unused(program: Program, products: list[int]) -> Iterator[tuple[str, str]]:
                 UNUSED,
                 f"ptx:{source.line}: {len(left)} of the {len(sums)} registers of `{source.opcode}`,"
                 f" number {which} (from 0), reach no store and nothing else, and the others do",
+            )
+    for pc, source in enumerate(program.source):
+        results = program.registers[pc][1]
+        if source.opcode.startswith(_LOADS) and results and not needed & _whole(results):
+            yield (
+                UNUSED_LOAD,
+                f"ptx:{source.line}: what `{source.opcode}` loads reaches no store and nothing"
+                " else: another value is taken in its place, or none need be loaded",
             )
 
 
