@@ -214,6 +214,11 @@ CONSTANT_FIELDS = {"elemtype": 15, **{name: count - 1 for name, (_, count) in _C
 """Fields whose new value is an immediate, and the largest."""
 
 
+_ROUNDED = (11, 12)
+"""Enumerators of tf32 and of tf32 that flushes subnormal numbers."""
+_WORDS = {2: "u32", 3: "s32"}
+
+
 def replaced(data: bytes, field: str, ordinal: int, value: int) -> bytes:
     """The fields with one of them replaced, as ``tensormap.replace.tile.field`` does it."""
     found = MapObject.unpack(data)
@@ -223,7 +228,9 @@ def replaced(data: bytes, field: str, ordinal: int, value: int) -> bytes:
         return replace(found, rank=_below(field, value, MAX_RANK) + 1).pack()
     if field == "elemtype":
         number = by_ptx_number(value)
-        return replace(found, dtype=_below(field, value if number is None else number, 16)).pack()
+        dtype = _below(field, value if number is None else number, 16)
+        _check_rounding(found.dtype, dtype)
+        return replace(found, dtype=dtype).pack()
     if field in _CHOICES:
         name, count = _CHOICES[field]
         return replace(found, **{name: _below(field, value, count)}).pack()
@@ -231,6 +238,16 @@ def replaced(data: bytes, field: str, ordinal: int, value: int) -> bytes:
     row = list(getattr(found, name))
     row[ordinal] = value if limit is None else _below(field, value, limit + 1)
     return replace(found, **{name: tuple(row)}).pack()
+
+
+def _check_rounding(old: int, new: int) -> None:
+    """An H200 stops at copies through such a map, as at an illegal instruction."""
+    if old in _ROUNDED and new in _WORDS:
+        raise Trap(
+            "tensor-map",
+            f"tensormap.replace .elemtype of a map of tf32 by {_WORDS[new]}: GPUs stop at copies"
+            " through it; make the map of another type",
+        )
 
 
 def _below(field: str, value: int, limit: int) -> int:

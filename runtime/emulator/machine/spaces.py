@@ -153,13 +153,17 @@ class WindowSpace(Space):
     def _find(
         self, addresses: np.ndarray, width: int, count: int
     ) -> tuple[Region, np.ndarray | None, np.ndarray]:
+        return super()._find(self.generic(addresses), width, count)
+
+    def generic(self, addresses: np.ndarray) -> np.ndarray:
+        """The generic addresses of those of the space."""
         if self._own and (addresses & self._window).any():
             raise Trap(
                 "address-space",
                 f"0x{int(addresses.max()):x} is a generic address, and not one of .{self.name};"
                 f" cvta.to.{self.name} makes it one",
             )
-        return super()._find(addresses | self._window, width, count)
+        return addresses | self._window
 
 
 class SharedSpace(Space):

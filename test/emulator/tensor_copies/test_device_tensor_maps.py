@@ -215,3 +215,23 @@ def test_bytes_that_are_neither_zero_nor_a_map_are_not_edited():
 def test_illegal_operands_are_refused(text, category):
     space = np.zeros(128, np.uint8)
     assert trap_of(text, np.zeros(16, np.uint8), tensor(), space).category == category
+
+
+def retyped(old: str, new: int):
+    """What comes of a map of an element type that is replaced by another in place."""
+    source = np.zeros((4, 4), np.float32)
+    maps = TensorMapArray([TensorMap(source, old, dims=(4, 4), strides=(16,), box=(4, 4))])
+    edit = f"@%p0 tensormap.replace.tile.elemtype.global.b1024.b32 [%rd2], {new};\n"
+    return run(edit + RELEASE + ACQUIRE, np.zeros(1, np.uint32), source, maps)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"), [("tf32", 2, "u32"), ("tfloat32_ftz", 3, "s32"), ("tf32", 3, "s32")]
+)
+def test_a_map_of_tf32_becomes_none_of_integers(old, new, name):
+    """An H200 stops at copies through it; others may take each other's place."""
+    with pytest.raises(Trap, match=f"of a map of tf32 by {name}: GPUs stop") as caught:
+        retyped(old, new)
+    assert caught.value.category == "tensor-map"
+    for before, after in (("f32", new), ("u32", 7), ("tf32", 7)):
+        retyped(before, after)

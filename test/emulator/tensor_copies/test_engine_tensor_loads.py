@@ -221,6 +221,14 @@ def test_prefetches_are_checked_hints(copies):
     copies.run(body, np.zeros(16, np.uint8), tensor_map)
 
 
+def test_a_prefetch_of_a_parameter_takes_an_address_of_it_and_no_generic_one(copies):
+    _, tensor_map = copies.small_map()
+    of_parameter = "cvta.to.param.u64 %rd5, %rd1; prefetch.param.tensormap [%rd5];"
+    copies.run(of_parameter, np.zeros(16, np.uint8), tensor_map)
+    trap = copies.refused("prefetch.param.tensormap [%rd1];", tensor_map)
+    assert trap.category == "address-space" and "is a generic address" in trap.message
+
+
 def test_cache_hints_are_accepted(copies):
     source, tensor_map = copies.small_map()
     out = np.zeros((16, 64), np.uint16)

@@ -29,7 +29,6 @@ from ...interface import Cta, Warp
 from ...machine.barrier_operations import apply
 from ...machine.engine import EngineOp, Move, Moves
 from ...machine.shared_access import barrier_at, check_span, count_event, locate, peer, shared_of
-from ...ptx.addresses import PARAM_WINDOW
 from ...ptx.decode import Decoded
 from ...ptx.lane_forms import NOTHING, address_of, note_lane_form, value_of
 from ...ptx.lanes import lanes_in
@@ -327,13 +326,16 @@ def build_tensor_prefetch(ins: Decoded) -> Step:
     section="9.7.9.15",
 )
 def build_prefetch_tensormap(ins: Decoded) -> Step:
-    """A hint: the address must hold a tensor map."""
+    """A hint: the address must hold a tensor map, and be one of .param where that is said."""
     ins.finish_modifiers()
     ins.expect_operands(1)
-    address, window = ins.address(0), PARAM_WINDOW if ".param" in ins.mnemonic else 0
+    address, of_parameters = ins.address(0), ".param" in ins.mnemonic
 
     def step(warp: Warp, mask: np.ndarray) -> None:
-        for value in np.unique(address(warp)[mask]).tolist():
-            bound_map(warp.cta, value | window)
+        places = np.unique(address(warp)[mask])
+        if of_parameters:
+            places = warp.launch.own_parameters.generic(places)
+        for place in places.tolist():
+            bound_map(warp.cta, place)
 
     return step
