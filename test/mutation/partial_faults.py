@@ -39,6 +39,12 @@ PARTS = [
         ("test/emulator/test_unused_sums.py",),
     ),
     Fault(
+        "unread-stores: what is stored over unread words is forgotten",
+        "            self._replaced(cta, claim.span)\n            line =",
+        "            line =",
+        ("test/emulator/tensor_core/test_unread_stores.py",),
+    ),
+    Fault(
         "tracker: what clusters have known stays when they have ended",
         "        del self._domain_of[cluster]\n",
         "",

@@ -21,6 +21,7 @@ from .tensor_map_proxy import TensorMapProxy
 from .tensor_order import TensorOrder
 from .unchecked_waits import unchecked_waits
 from .unread_copies import UnreadCopies
+from .unread_stores import UnreadStores
 from .unread_sums import UnreadSums
 from .unused_sums import unused_sums
 
@@ -36,7 +37,8 @@ def listeners(launch: Launch, check: str) -> list[Listener]:
     rules = SharedRules(launch, clocked=clocked, lenient=check == "shipped")
     races = Races(launch, rules) if clocked else None
     scales = [ScaleRules(launch), ScaleUses(launch)]
-    others = [BoxRules(launch), *scales, UnreadSums(launch), TensorMapProxy()]
+    sums = [UnreadSums(launch), UnreadStores(launch)]
+    others = [BoxRules(launch), *scales, *sums, TensorMapProxy()]
     told = [
         departures,
         rules,
