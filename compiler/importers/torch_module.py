@@ -39,25 +39,31 @@ def import_module(
     module: torch.nn.Module,
     *inputs: torch.Tensor,
     cuts: bool = False,
+    masks: bool = False,
     dynamic: Any = None,
     result_as_it_is: bool = True,
 ) -> LinalgText:
     """The module's forward on inputs like these: arguments are the inputs, then its state.
 
     cuts: where the module cuts a linear's output into parts, those of the weight are arguments.
+    masks: arguments of truth values are converted to numbers of `STAND_IN`, true where they are
+        not 0; else they are refused where an epilogue reads them.
     dynamic: sizes that only a call says, as torch.export takes them for each input; rows, the
         matrices of stacks, or both.
     result_as_it_is: whether a caller expects what the module returns, and not only its tensors.
     """
+    from .element_names import STAND_IN
     from .torch_scaled import EXACT_SUMS, OF_BLOCKS
 
     state = named_state(module)
+    values = (*inputs, *(value.detach() for value in state.values()))
+    truths = frozenset(n for n, each in enumerate(values) if masks and is_mask(each))
     taken = _Taken(
         (*named_inputs(module, inputs), *state),
-        (*inputs, *(value.detach() for value in state.values())),
+        tuple(each.to(STAND_IN) if n in truths else each for n, each in enumerate(values)),
     )
     effects = Effects(module)
-    forward = _functional(module, taken.names, len(inputs), effects)
+    forward = _functional(module, taken.names, len(inputs), effects, truths)
     asked: set[str] = set()
     with _said_of(module):
         sizes = None if dynamic is None else check_rows(inputs, dynamic)
@@ -226,16 +232,27 @@ def _is_column_major(value: torch.Tensor) -> bool:
     return value.dim() in (2, 3) and 0 < value.stride(-2) < value.stride(-1)
 
 
+def is_mask(value: torch.Tensor) -> bool:
+    """Whether a tensor has truth values, which no kernel reads as they are."""
+    return str(value.dtype) == "torch.bool"
+
+
 def _functional(
-    module: torch.nn.Module, names: tuple[str, ...], inputs: int, effects: Effects
+    module: torch.nn.Module,
+    names: tuple[str, ...],
+    inputs: int,
+    effects: Effects,
+    truths: frozenset[int],
 ) -> torch.nn.Module:
-    """A module without state, whose forward takes the other's state after its inputs."""
+    """A module without state, whose forward takes the other's state after its inputs, and numbers
+    for the `truths` among them."""
     import torch
 
     from .torch_operators import BeforeExport
 
     class Functional(torch.nn.Module):
-        def forward(self, *values: torch.Tensor) -> torch.Tensor:
+        def forward(self, *given: torch.Tensor) -> torch.Tensor:
+            values = tuple(each != 0 if n in truths else each for n, each in enumerate(given))
             named = dict(zip(names, values, strict=True))
             state = {name: named[name] for name in names[inputs:]}
             with BeforeExport(), effects.watching(named, state):

@@ -23,6 +23,9 @@ def of_modules() -> dict[Any, Callable[..., Any]]:
     known = get_decompositions([aten._to_copy.default])[aten._to_copy.default]
 
     def to_copy(x: torch.Tensor, **options: Any) -> Any:
+        dtype = options.get("dtype")
+        if x.dtype == torch.bool and dtype is not None and dtype.is_floating_point:
+            return torch.where(x, torch.ones((), dtype=dtype), torch.zeros((), dtype=dtype))
         integers = options.get("dtype") in NARROW and not is_float(x)
         return known(x.float() if integers else x, **options)
 

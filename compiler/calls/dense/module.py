@@ -9,13 +9,20 @@ from ....dialects.errors import CompileError
 from ....runtime.bundles.sizes import SIZE, STACK
 from ....runtime.errors import LaunchError
 from ....runtime.launch.loading import open_kernel
+from ....runtime.operands.copies import warn_of_copy
 from ....runtime.operands.dlpack import gpu_of
 from ....runtime.tracing import are_transformed
 from ...buckets import compile_buckets
 from ...bundle_writer import several
 from ...compiled import Compiled
 from ...driver import compile_matmul
-from ...importers.torch_module import import_module, named_inputs, named_state, type_name
+from ...importers.torch_module import (
+    import_module,
+    is_mask,
+    named_inputs,
+    named_state,
+    type_name,
+)
 from ..kernels.lookup import default_target
 from ..operands.operands import check_options
 from ..operands.precision import warn_of_tf32
@@ -74,6 +81,11 @@ class ModuleKernel:
         return self._kernel(*(self._shaped(each.detach(), n) for n, each in values), out=out)
 
     def _shaped(self, value: torch.Tensor, number: int) -> torch.Tensor:
+        if is_mask(value) and number in self._used:
+            from ...importers.element_names import STAND_IN
+
+            value = value.to(STAND_IN)
+            warn_of_copy(self._names[number], value, "a kernel reads no torch.bool")
         example, taken = self._shapes.get(number, (None, ()))
         if example is None:
             return value
@@ -186,7 +198,7 @@ def compile_module(
         raise CompileError(f"compile_module: module must be a torch.nn.Module, got {kind}")
     _refuse_named("compile_module", named)
     check_options("compile_module", target=target, pipeline=pipeline, preset=preset, math=math)
-    source = import_module(module, *inputs, cuts=True, dynamic=dynamic_shapes)
+    source = import_module(module, *inputs, cuts=True, masks=True, dynamic=dynamic_shapes)
     where = gpu_of(inputs[0]) if inputs else None
     chip = target or default_target(where)
     if dynamic_shapes is not None and not (pipeline or preset):

@@ -193,6 +193,11 @@ FORMS = {
             linear(s, x)
         )
     ),
+    "filled by a mask": Form(lambda s, x: linear(s, x).masked_fill(s.mask, -5.0)),
+    "chosen by a mask": Form(
+        lambda s, x: torch.where(s.mask, linear(s, x), torch.zeros((), dtype=BF16))
+    ),
+    "times a mask": Form(lambda s, x: linear(s, x) * s.mask),
 }
 REFUSED = {
     "some rows of A": Form(lambda s, x: F.linear(x[:4], s.weight)),
@@ -213,11 +218,6 @@ REFUSED = {
     "the transpose of A as the residual": Form(lambda s, x: x @ x + x.T, ((K, K),)),
     "a range added": Form(lambda s, x: linear(s, x) + torch.arange(N)),
     "the lower triangle": Form(lambda s, x: (x @ x.T).tril()),
-    "filled by a mask": Form(lambda s, x: linear(s, x).masked_fill(s.mask, -5.0)),
-    "chosen by a mask": Form(
-        lambda s, x: torch.where(s.mask, linear(s, x), torch.zeros((), dtype=BF16))
-    ),
-    "times a mask": Form(lambda s, x: linear(s, x) * s.mask),
     "added to an argument": Form(lambda s, x, r: r.add_(linear(s, x)), RESIDUAL),
     "addmm in place": Form(lambda s, x, r: r.addmm_(x, s.turned), RESIDUAL),
     "copied to an argument": Form(lambda s, x, r: r.copy_(linear(s, x)), RESIDUAL),
