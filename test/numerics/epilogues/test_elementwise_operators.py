@@ -43,6 +43,10 @@ EXACT = {
     "x > 0.3": lambda x: torch.where(x > 0.3, x, -x),
     "x == 0.3": lambda x: torch.where(x == 0.3, 7.0, x),
     "isnan": lambda x: torch.where(torch.isnan(x), 1.0, x),
+    "isfinite": lambda x: torch.where(torch.isfinite(x), x, 1.0),
+    "a xor b": lambda x: torch.where((x > 0.3) ^ ~(x < 1), x, -x),
+    "a and b or c": lambda x: torch.where((x > -1) & (x < 0.3) | torch.isinf(x), 7.0, x),
+    "nan_to_num": lambda x: torch.nan_to_num(x, 3.0, 5.0, -5.0),
     "masked_fill": lambda x: x.masked_fill(x <= 0, 0.1),
     "to f16": lambda x: x.to(F16),
     "to f32": lambda x: x.float() * 1.1,
@@ -84,7 +88,7 @@ CLOSE = {
     "pow 8": lambda x: x**8,
 }
 TWO = list(EXACT)[list(EXACT).index("maximum") :]
-REFUSED = ["acos", "ceil", "log", "digamma", "erfinv", "round", "isfinite"]
+REFUSED = ["acos", "ceil", "log", "digamma", "erfinv", "round"]
 
 
 class After(nn.Module):
