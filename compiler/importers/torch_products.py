@@ -66,7 +66,11 @@ def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = N
     if x.dim() not in (2, 3):
         rule = "the input of a layer must be a matrix or a stack of matrices"
         raise CompileError(f"{rule}, got {list(x.shape)}; reshape it before the call")
-    if bias is None or x.dim() != 3 or weight.dim() != 2 or not x.is_floating_point():
+    if x.dim() == 3 and type(x.shape[0]) is not int:
+        rule = "matrices of a stack may be dynamic in a product of two stacks"
+        cure = "pass all rows as one matrix, of which those may be dynamic"
+        raise CompileError(f"{rule}, got a layer of {list(x.shape)}; {cure}")
+    if bias is None or x.dim() != 3 or not x.is_floating_point():
         return NotImplemented
     matrices = weight.T.expand(x.shape[0], *weight.T.shape)
     return aten.baddbmm.default(bias, x, matrices)

@@ -166,7 +166,7 @@ def test_other_sizes_than_one_number_of_rows_are_refused(shapes, said):
 
 def test_matrices_that_share_a_weight_are_rows_of_one():
     x = torch.randn(2, 6, K).bfloat16()
-    rule = "input 0: matrices of a stack may be dynamic in a product of two stacks, got another of"
+    rule = "matrices of a stack may be dynamic in a product of two stacks, got a layer of"
     with pytest.raises(CompileError, match=rule):
         import_module(Layer().linear, x, dynamic=({0: M},))
 
