@@ -11,7 +11,7 @@ INSTRUCTIONS_MAX = 7
 
 
 def wide_tiles(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """They read a fifth less of shared memory for an MMA than tiles of 128x128, by which these are
+    """They use an eighth less of shared memory for an MMA than tiles of 128x128, by which these are
     bound in turns: an H200 took 0.97 of the time where whole waves of them fit."""
     if not schedule.wide:
         return None
