@@ -2,7 +2,7 @@
 
 No rule of PTX says that it is read. An operand, or scale factors, that are stored in other columns
 or lanes than products take them from leave these as they were. A place counts by its distance from
-the beginning of its allocation. Zeros need no reader: a kernel may clear sums that products replace.
+the beginning of its allocation. Zeros need no reader: a kernel may clear what products replace.
 """
 
 from __future__ import annotations
