@@ -128,6 +128,12 @@ def pointer_of(declared: Mapping[str, Any], value: Any, index: int, stream: int)
     return array.pointer
 
 
+def lies_nowhere(value: Any, pointer: int) -> bool:
+    """Whether a torch tensor has no elements, or a storage that has been freed: its address is then
+    as many bytes as it begins behind that of its storage."""
+    return pointer == value.storage_offset() * value.element_size()
+
+
 def _check_place(name: str, got: int | None, wanted: int) -> None:
     if got == wanted:
         return

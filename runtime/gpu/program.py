@@ -30,7 +30,16 @@ from ..operands.tensors import required_alignments
 from .architecture import capability_of, runs_on, target_of, translates
 from .gpu import Gpu
 from .launch_config import describe, launch_config, waits_by_itself
-from .operands import Recognizer, any_of, counter, maker, nothing, pointer_of, recognizer
+from .operands import (
+    Recognizer,
+    any_of,
+    counter,
+    lies_nowhere,
+    maker,
+    nothing,
+    pointer_of,
+    recognizer,
+)
 from .tensor_map import POINTER, encode_arguments
 
 PORTABLE_CLUSTER = 8
@@ -148,10 +157,11 @@ class CudaProgram:
     def _find(self, values: Sequence[Any], stream: int) -> Known:
         """The launch that is kept for these arrays, or a new one."""
         known = any(form.all(*values) for form in self._forms)
-        pointers = tuple(each.data_ptr() for each in values) if known else (0,)
-        if 0 in pointers:  # of memory that has been freed, or of no elements
+        pointers = tuple(each.data_ptr() for each in values) if known else ()
+        if not known or any(map(lies_nowhere, values, pointers)):
             pairs = zip(self.manifest["tensors"], values, strict=True)
             pointers = tuple(pointer_of(*pair, self._index, stream) for pair in pairs)
+        if not known:
             self._learn(values)
         if self._needs:
             pointers += self._workspaces(stream)
@@ -224,6 +234,8 @@ class CudaProgram:
         for name, address in addresses.items():
             _check_alignment(name, address, self._alignments[name])
         self._check_apart(addresses)
+        if len(self._values) + len(self.manifest["parameters"]) > ARGUMENTS_KEPT:
+            self._values.clear()
         is_new = any((at, addresses[name]) not in self._values for at, name in self._maps)
         driver = self.gpu.driver
         with driver.entered(self.where, self.gpu.context) if is_new else nullcontext():
@@ -254,8 +266,6 @@ class CudaProgram:
             return ctypes.c_uint64(next(own))
         key = position, addresses[declared["tensor"]]
         if key not in self._values:
-            if len(self._values) >= ARGUMENTS_KEPT:
-                self._values.clear()
             self._values[key] = self._of_address(declared, *key)
         return self._values[key]
 

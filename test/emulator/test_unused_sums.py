@@ -80,6 +80,21 @@ def test_the_last_sums_may_be_columns_that_do_not_exist():
     assert told(LOAD.replace("%h5, %r7, %r6", "%h5, %r6, %r6")) == ()
 
 
+def test_the_last_column_of_two_rows_of_wgmma_may_not_exist():
+    names = [f"%s{at}" for at in range(16)]
+    body = WGMMA.replace("m64n8k16", "m64n32k16").replace(
+        "{%s0, %s1, %s2, %s3}, %d0", "{SUMS}, %d0"
+    )
+    body = body.replace("SUMS", ", ".join(names))
+    stores = "".join(f"  st.global.f32 [%out+{4 * at}], %s{at};\n" for at in range(4, 16))
+    both = body.replace("  ret;", stores + "  ret;")
+    assert told(both, "sm_90a") == ()
+    odd = both.replace("], %s13;", "], %s12;").replace("], %s15;", "], %s14;")
+    assert told(odd, "sm_90a") == ()
+    ((category, message),) = told(odd.replace("], %s11;", "], %s12;"), "sm_90a")
+    assert category == "unused-sums" and "number 11, 13, 15 (from 0)" in message
+
+
 def test_many_sums_may_be_rows_that_do_not_exist():
     half = "st.global.v2.b32 [%out], {%h3, %h5};"
     assert told(LOAD.replace("st.global.v4.b32 [%out], {%h2, %h3, %h4, %h5};", half)) == ()
@@ -110,6 +125,23 @@ def test_loads_of_which_nothing_is_used(text, lines):
     program = load_program(HEAD.format(chip="sm_90a") + text + "}\n", "k")
     told = [message for category, message in unused_sums(program) if category == "unused-load"]
     assert [int(message.split(":")[1]) for message in told] == lines
+
+
+OF_A = "  ld.shared.b32 %r4, [%r30]; ld.shared.b32 %r5, [%r30+4];\n" + MMA
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SCALED.replace("%s8, %s9, %s0;", "%s8, %s9, %s0;\n  fma.rn.f32 %s12, %s10, %s8, %s3;")
+        .replace("ld.global.v2.f32 {%s9, %s10}, [%out+72]", "ld.global.f32 %s10, [%out+72]")
+        .replace("{%s0, %s1, %s2, %s3};\n  ret", "{%s0, %s1, %s2, %s2};\n  ret"),
+        OF_A.replace("{%s0, %s1, %s2, %s3};\n  ret", "{%s8, %s8, %s8, %s8};\n  ret"),
+    ],
+)
+def test_loads_of_columns_that_do_not_exist_say_nothing(text):
+    """A bias is added to sums that nobody needs, and an operand is multiplied for them alone."""
+    assert told(text, "sm_90a") == ()
 
 
 def test_loads_of_kernels_without_products_say_nothing():

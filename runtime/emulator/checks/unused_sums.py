@@ -3,12 +3,13 @@
 Which of the sums a thread rounds, packs and stores is no rule of PTX: each is a sum. Where one of
 them is taken twice another is taken never, and its register reaches neither a store nor anything
 else that can be seen. Sums at the end of a list say nothing: columns that a matrix does not have.
-So it is with loads in such kernels: compilers leave none of which nothing is used.
+So it is with loads in such kernels: compilers leave none of which nothing is used, but for those
+that meet sums of such columns, as a bias does, or give them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -45,11 +46,12 @@ def _is_product(program: Program, pc: int) -> bool:
 
 
 def _unused(program: Program, products: list[int]) -> Iterator[tuple[str, str]]:
-    needed = _needed(program)
+    needed, steps = _needed(program)
     for pc in products:
         sums = _list_of(program, pc, 0)
         left = [at for at, slot in enumerate(sums) if not needed & _whole([slot])]
-        is_tail = left == list(range(len(sums) - len(left), len(sums)))
+        columns = sorted(range(len(sums)), key=_column_in(program.source[pc].opcode))
+        is_tail = set(left) == set(columns[len(sums) - len(left) :])
         if left and not is_tail and len(left) * FEW <= len(sums):
             source, which = program.source[pc], ", ".join(map(str, left))
             yield (
@@ -57,14 +59,32 @@ def _unused(program: Program, products: list[int]) -> Iterator[tuple[str, str]]:
                 f"ptx:{source.line}: {len(left)} of the {len(sums)} registers of `{source.opcode}`,"
                 f" number {which} (from 0), reach no store and nothing else, and the others do",
             )
-    for pc, source in enumerate(program.source):
-        results = program.registers[pc][1]
-        if source.opcode.startswith(_LOADS) and results and not needed & _whole(results):
+    loads = [pc for pc in range(len(program.source)) if _is_left(program, pc, needed)]
+    sums = {slot for pc in products for slot in _list_of(program, pc, 0)} if loads else ()
+    of_sums = _reached(sums, steps)
+    for pc in loads:
+        if not of_sums & _reached(program.registers[pc][1], steps):
+            source = program.source[pc]
             yield (
                 UNUSED_LOAD,
                 f"ptx:{source.line}: what `{source.opcode}` loads reaches no store and nothing"
                 " else: another value is taken in its place, or none need be loaded",
             )
+
+
+def _is_left(program: Program, pc: int, needed: set[int]) -> bool:
+    """Whether it loads what is not needed."""
+    results = program.registers[pc][1]
+    is_load = program.source[pc].opcode.startswith(_LOADS)
+    return is_load and bool(results) and not needed & _whole(results)
+
+
+def _column_in(opcode: str) -> Callable[[int], tuple[int, int]]:
+    """By its place in the list, what orders a sum by its column: wgmma has two columns of a row,
+    then those of the row that is eight below."""
+    if opcode.startswith("wgmma.") and ".f16.f16.f16" not in opcode:
+        return lambda at: (at // 4, at % 2)
+    return lambda at: (at, 0)
 
 
 def _list_of(program: Program, pc: int, operand: int) -> list[int]:
@@ -74,9 +94,9 @@ def _list_of(program: Program, pc: int, operand: int) -> list[int]:
     return [slot for name in names for slot in sorted(register_slots(scope, name))]
 
 
-def _needed(program: Program) -> set[int]:
+def _needed(program: Program) -> tuple[set[int], list[_Step]]:
     """The halves of registers from which a value gets to an instruction that does more than
-    compute: 2 * slot and, of the upper 32 bits of 64, 2 * slot + 1."""
+    compute: 2 * slot and, of the upper 32 bits of 64, 2 * slot + 1. And all that compute."""
     needed, steps = set[int](), list[_Step]()
     for pc, source in enumerate(program.source):
         reads, writes = program.registers[pc]
@@ -86,7 +106,7 @@ def _needed(program: Program) -> set[int]:
         else:
             own = set(writes) if source.opcode.startswith("wgmma.mma_async") else set[int]()
             needed |= _whole((set(reads) - own) | guard)
-    return _closed(needed, steps)
+    return _closed(needed, steps), steps
 
 
 def _steps_of(program: Program, pc: int, guard: set[int]) -> Iterator[_Step]:
@@ -115,6 +135,11 @@ def _steps_of(program: Program, pc: int, guard: set[int]) -> Iterator[_Step]:
 def _whole(slots: Iterable[int]) -> frozenset[int]:
     """Both halves of registers."""
     return frozenset(2 * slot + half for slot in slots for half in (0, 1))
+
+
+def _reached(slots: Iterable[int], steps: list[_Step]) -> set[int]:
+    """The halves of registers, and of all that is computed of them."""
+    return _closed(set(_whole(slots)), [_Step(each.sources, each.results) for each in steps])
 
 
 def _closed(needed: set[int], steps: list[_Step]) -> set[int]:

@@ -104,6 +104,19 @@ def test_inputs_that_lie_as_before_are_not_looked_at_for_copies(
     assert asked == [5, 8, 9]
 
 
+@pytest.mark.parametrize("offset", [0, 64])
+def test_a_tensor_whose_storage_was_freed_since_is_refused(b200, manifest, called, offset):
+    """What begins behind its storage, as in a flat parameter, then lies at its offset."""
+    called(fake_tensors(manifest))
+    freed = fake_tensors(manifest)
+    freed[1].offset, freed[1].address, freed[1].storage = offset, 2 * offset, 0
+    for _ in range(2):
+        with pytest.raises(LaunchError, match="tensor 'b': must have memory for its 64 elements"):
+            called(freed)
+    called(fake_tensors(manifest))
+    assert len(b200.arguments("cuLaunchKernelEx")) == 2
+
+
 @pytest.mark.parametrize("changed", range(3))
 def test_a_kernel_runs_again_only_on_tensors_like_those_of_its_last_call(
     b200, manifest, kernel, changed
@@ -197,6 +210,7 @@ class FakeTensor:
         self.shape, self._strides = tuple(declared["shape"]), tuple(declared["strides"])
         self.dtype = {"bf16": "torch.bfloat16", "f32": "torch.float32"}[declared["dtype"]]
         self.index, self.address = index, offset + 4096 * ord(declared["name"])
+        self.offset, self.storage = 0, 2**20
 
     @property
     def device(self):
@@ -221,10 +235,10 @@ class FakeTensor:
         return 2 if "16" in str(self.dtype) else 4
 
     def storage_offset(self):
-        return 0
+        return self.offset
 
     def untyped_storage(self):
-        return SimpleNamespace(nbytes=lambda: 2**20)
+        return SimpleNamespace(nbytes=lambda: self.storage)
 
     def data_ptr(self):
         return self.address
