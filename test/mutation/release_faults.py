@@ -89,6 +89,18 @@ SLOTS = [
         ("test/numerics/loops/test_first_fills.py",),
     ),
     Fault(
+        "first-fill: threads that keep the fewest registers begin before the meeting, too",
+        "or not _is_of_loads(loops[0]) or _keeps_fewest(roles[0])",
+        "or not _is_of_loads(loops[0])",
+        ("test/numerics/loops/test_first_fills.py",),
+    ),
+    Fault(
+        "early-loads: barriers may be fenced behind the loads",
+        "if not any(isinstance(op, sm.FenceOp) for op in before[before.index(inits[-1]) :])",
+        "if False",
+        ("test/passes/test_early_load_rules.py",),
+    ),
+    Fault(
         "early-loads: a lane may wait for more slots than there are before all threads meet",
         "not 0 <= count <= slots",
         "count < 0",

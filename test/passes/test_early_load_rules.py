@@ -19,6 +19,12 @@ def by_another_lane(lines):
     return insert('"sm.early"', PROLOGUE, before=True)(lines)
 
 
+def fenced_last(lines):
+    """The fence is the last thing that the lane does early."""
+    fence = next(line for line in lines if "mbarrier_init" in line)
+    return insert("{warp = 4", fence, before=True)(drop("mbarrier_init")(lines))
+
+
 ROWS = {
     "more steps than slots": (
         replace("%c2 = arith.constant 2", "%c2 = arith.constant 5"),
@@ -33,6 +39,10 @@ ROWS = {
     "earlier grids that may still write": (
         drop('"sm.await_grids"'),
         f"{WAIT}earlier grids must have been awaited before, got none; await them",
+    ),
+    "barriers that are fenced behind the loads": (
+        fenced_last,
+        f"{WAIT}what was initialised must have been fenced before, got none; fence it",
     ),
     "a barrier that may not be there": (
         by_another_lane,

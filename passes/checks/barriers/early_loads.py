@@ -1,7 +1,8 @@
 """What the lane of an `sm.early` may do with barriers before all threads of its CTA have met.
 
 owner    it is of the first warp of a role, which then goes on where that lane has come to
-begins   it has initialised all barriers and waited for earlier grids, and its CTA is alone
+begins   it has initialised all barriers, fenced that and waited for earlier grids, and its CTA is
+         alone
 waits    it waits for empty slots, in one loop of as many steps as the ring has slots or fewer:
          those waits end at once, while nobody who would give a slot back has begun
 """
@@ -66,6 +67,10 @@ def _check_begins(kernel: KernelOp, early: EarlyOp) -> None:
             first,
             "early: the lane that loads must have initialised all barriers itself, got others of "
             "another; initialise them here",
+        )
+    if not any(isinstance(op, sm.FenceOp) for op in before[before.index(inits[-1]) :]):
+        raise refused(
+            first, "early: what was initialised must have been fenced before, got none; fence it"
         )
     if not any(isinstance(op, sm.AwaitGridsOp) for op in before):
         raise refused(

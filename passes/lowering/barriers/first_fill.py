@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ....dialects import sm
 from ....dialects.mlir import ir, scf
 from ....dialects.mma_units import WAIT_GROUP
-from ....dialects.pipe import TileOp
+from ....dialects.pipe import REGISTERS_MIN, SetRegistersOp, TileOp
 from ....dialects.sm.threads import LANE, EarlyOp, PrologueOp, RunOp, WarpsOp
 from ....dialects.tile import CtaTileOp, KernelOp
 from ....dialects.tile.boxes import LoadBoxesOp
@@ -81,8 +81,9 @@ def fill_first(kernel: KernelOp, rings: Rings) -> int:
 
 
 def _fill_of(kernel: KernelOp, rings: Rings) -> Fill | None:
-    """None where all threads meet first: where more than barriers is written before, or a CTA may
-    have nothing to load. Those of a cluster must meet in any case."""
+    """None where all threads meet first: where more than barriers is written before, a CTA may have
+    nothing to load, or threads that load keep the fewest registers. Those of a cluster must meet in
+    any case."""
     if rings.cluster.size > 1 or rings.target.mma.completion != WAIT_GROUP:
         return None
     prologues, roles = walk(kernel, PrologueOp), _loading(kernel)
@@ -90,7 +91,7 @@ def _fill_of(kernel: KernelOp, rings: Rings) -> Fill | None:
         return None
     loops = walk(roles[0], scf.ForOp)
     begins = group_of(kernel) is None and _begins_with_roles(kernel)
-    if not begins or len(loops) != 1 or not _is_of_loads(loops[0]):
+    if not begins or len(loops) != 1 or not _is_of_loads(loops[0]) or _keeps_fewest(roles[0]):
         return None
     numbers = iterations_of(loops[0])
     if not numbers or len(list(prologues[0].body.blocks[0].operations)) != 2:
@@ -102,6 +103,12 @@ def _fill_of(kernel: KernelOp, rings: Rings) -> Fill | None:
 
 def _loading(kernel: KernelOp) -> list[WarpsOp]:
     return [role for role in walk(kernel, WarpsOp) if walk(role, LoadBoxesOp)]
+
+
+def _keeps_fewest(role: WarpsOp) -> bool:
+    """Whether threads of a role have no registers for where they have come to: ptxas spilled what
+    those keep that load both operands and scales of both."""
+    return any(op.count.value == REGISTERS_MIN for op in walk(role, SetRegistersOp))
 
 
 def _begins_with_roles(kernel: KernelOp) -> bool:

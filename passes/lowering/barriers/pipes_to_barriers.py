@@ -81,8 +81,9 @@ class PipesToBarriers:
     another CTA may still write here.
 
     `first=auto` lets the lane that loads begin before all threads meet, where a CTA alone has one
-    tile and no other thread writes before: it initialises the barriers itself and fills as many
-    slots as there are (`sm.early`). `first=false` has them all meet before the first load.
+    tile, no other thread writes before, and that lane keeps registers enough: it initialises the
+    barriers itself and fills as many slots as there are (`sm.early`). `first=false` has them all
+    meet before the first load.
     """
 
     name: ClassVar[str] = "pipes-to-barriers"

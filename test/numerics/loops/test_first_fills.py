@@ -98,6 +98,18 @@ def test_others_load_behind_the_meeting(name):
     assert first_loads(compiled.ptx) == 0
 
 
+@pytest.mark.parametrize(
+    ("shape", "c_dtype"), [((2048, 2048, 4096), "bf16"), ((1024, 3584, 1024), "f32")]
+)
+def test_threads_that_keep_the_fewest_registers_load_behind_the_meeting(shape, c_dtype):
+    """Else ptxas spills, which is an error, in kernels that are chosen for scales of 1x128."""
+    spec = MatmulSpec(*shape, "e4m3", "e4m3", c_dtype, a_scales="1x128", b_scales="1x128")
+    compiled = compile_matmul(spec, target="sm_90a")
+    assert "persistence" not in compiled.pipeline
+    assert "setmaxnreg.dec.sync.aligned.u32 \t24" in compiled.ptx
+    assert first_loads(compiled.ptx) == 0
+
+
 def test_rows_that_a_call_says_are_loaded_first():
     spec = MatmulSpec(136, 72, 328, c_dtype="f32", dynamic_m=True)
     compiled = compile_matmul(spec, target="sm_90a", pipeline=f"{TILE},{STAGED},{ROLES}")
