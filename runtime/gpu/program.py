@@ -47,6 +47,7 @@ PORTABLE_CLUSTER = 8
 # another one and the stream is the default one; seen with driver 580 on two H200.
 NOT_CURRENT = (201, 400)
 ARGUMENTS_KEPT = 4096  # sets of addresses; a tensor map has 128 bytes
+FAR = 2**39  # bytes: more than a tensor begins behind its storage, on GPUs with less memory
 FORMS_KEPT = 4  # of tensors, as of a weight with gradients and without
 
 
@@ -158,7 +159,7 @@ class CudaProgram:
         """The launch that is kept for these arrays, or a new one."""
         known = any(form.all(*values) for form in self._forms)
         pointers = tuple(each.data_ptr() for each in values) if known else ()
-        if not known or any(map(lies_nowhere, values, pointers)):
+        if not known or (min(pointers) < FAR and any(map(lies_nowhere, values, pointers))):
             pairs = zip(self.manifest["tensors"], values, strict=True)
             pointers = tuple(pointer_of(*pair, self._index, stream) for pair in pairs)
         if not known:
