@@ -127,6 +127,13 @@ def test_loads_of_which_nothing_is_used(text, lines):
     assert [int(message.split(":")[1]) for message in told] == lines
 
 
+def test_of_a_vector_that_is_loaded_some_may_be_left():
+    stored = "  ld.global.v2.f32 {%s13, %s14}, [%out+80]; st.global.f32 [%out+96], %s13;\n" + MMA
+    assert told(stored, "sm_90a") == ()
+    ((category, _),) = told(stored.replace("], %s13;", "], %s12;"), "sm_90a")
+    assert category == "unused-load"
+
+
 OF_A = "  ld.shared.b32 %r4, [%r30]; ld.shared.b32 %r5, [%r30+4];\n" + MMA
 
 
