@@ -12,6 +12,8 @@ SCALE_BYTES, BESIDE_COPIES = 4, (160, 100)
 BEHIND_SUMS = 176
 """Registers of sums and a product beside which two warpgroups of 64 rows each read scales behind
 MMAs: 128x176."""
+BESIDE_STAGES, STAGED_COLUMNS, STAGED_BYTES = 210, 16, 2
+"""Registers of 256x120, and what of C the threads of 256x128 have registers to stage."""
 
 
 def added_columns(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -99,6 +101,8 @@ def scaled_registers(
     m, n, k = schedule.tile
     sums, vectors = of_sums(m, n, warpgroups), k == BLOCKWISE and not _copies(problem, target)
     held, most = sums + _of_scales(n, k), beside_scales(m, warpgroups, vectors)
+    if not problem.row_scales and m > warpgroups * ATOM_ROWS:
+        most = min(most, BESIDE_STAGES)  # ptxas spilled of 256x128 where scales are of 128 rows
     if held <= most:
         return None
     if vectors and (m, warpgroups) == (2 * ATOM_ROWS, 2) and sums <= BEHIND_SUMS:
@@ -106,4 +110,22 @@ def scaled_registers(
     return (
         f"{held} registers of sums, products and scales of columns leave a thread of {warpgroups} "
         f"warpgroups too few, {most} don't"
+    )
+
+
+def added_staging(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Beside the sums, product and scales of 256x128 ptxas spilled where C has 32 bits or is staged
+    in pieces of 32 columns; of 256x120 it spilled nothing."""
+    m, n, k = schedule.tile
+    adds = problem.adds_products and problem.column_scales and not target.adds_from_tensor_memory
+    if not adds or schedule.staging is None:
+        return None
+    held = of_sums(m, n, target.mma_warpgroups(m, n) or 1) + _of_scales(n, k)
+    columns, _ = schedule.staging
+    fits = columns <= STAGED_COLUMNS and problem.c_bytes <= STAGED_BYTES
+    if held <= BESIDE_STAGES or fits or m <= 2 * ATOM_ROWS:
+        return None
+    return (
+        f"{held} registers of sums, products and scales of columns leave too few to stage "
+        f"{columns} columns of {problem.c_bytes} bytes, {STAGED_COLUMNS} of {STAGED_BYTES} fit"
     )

@@ -24,6 +24,7 @@ from .added_rules import (
     added_copies,
     added_registers,
     added_ring,
+    added_staging,
     scaled_registers,
 )
 from .group_rules import (
@@ -288,7 +289,7 @@ AGENT_RULES: tuple[Rule, ...] = (
 """Those that ask of an order only who hands out tiles, and to how many consumers."""
 RASTER_RULES: tuple[Rule, ...] = (group_height, group_order, grid_extent)
 SCHEDULER_RULES = AGENT_RULES + RASTER_RULES
-STAGING_RULES: tuple[Rule, ...] = (staged_store, pieces_ahead)
+STAGING_RULES: tuple[Rule, ...] = (staged_store, pieces_ahead, added_staging)
 STAGES_RULES: tuple[Rule, ...] = (shared_memory, ring_depth, added_ring, group_ring)
 
 RULES: dict[str, Rule] = {

@@ -197,6 +197,10 @@ BROKEN_ON_HOPPER = {
     "added-copies": (Schedule((128, 192, 128)), ["192 registers", "160"]),
     "added-registers": (Schedule((256, 144, 128)), ["216 registers", "192"]),
     "added-ring": (Schedule((256, 96, 128), stages=3), ["3 stages", "4"]),
+    "added-staging": (
+        Schedule((256, 128, 128), staging=(32, 2)),
+        ["224 registers", "32 columns of 2 bytes", "16 of 2 fit"],
+    ),
 }
 
 
@@ -216,6 +220,8 @@ def test_a_broken_rule_names_its_numbers(name):
         problem = replace(problem, adds_products=True)
     if name == "added-copies":
         problem = replace(problem, row_scales=True, m=62)
+    if name == "added-staging":
+        problem = replace(problem, column_scales=True)
     if name == "reduced-groups":
         problem = replace(problem, neighbours=32)
     if name in ("group-order", "group-columns", "group-ring", "level-tiles"):

@@ -347,6 +347,23 @@ def test_scales_of_single_columns_have_the_tiles_that_an_h200_was_fastest_with(s
     assert choose_schedule(spec, target_for(spec, "sm_90a")).tile[:2] == tile
 
 
+@pytest.mark.parametrize(
+    ("shape", "rows", "c_dtype"),
+    [
+        ((4096, 11008, 2064), "128x128", "bf16"),
+        ((16385, 7168, 2064), "128x128", "bf16"),
+        ((16385, 4104, 2064), "128x128", "f32"),
+        ((6000, 14336, 4096), "1x128", "f32"),
+    ],
+)
+def test_kernels_with_scales_of_single_columns_do_not_spill(shape, rows, c_dtype):
+    """ptxas reports what it spills, which is an error."""
+    scales = {"a_scales": rows, "b_scales": "1x128"}
+    spec = MatmulSpec(*shape, "e4m3", "e4m3", c_dtype, **scales)
+    compiled = compile_matmul(spec, target="sm_90a")
+    assert compiled.assembled is not None and not compiled.assembled.serialized
+
+
 # m, n, k of gradients of weights → tile, parts of K: what an H200 was fastest with.
 GRADIENTS = [
     ((768, 3072, 8192), (192, 96, 64), 1),
