@@ -12,6 +12,8 @@ SCALE_BYTES, BESIDE_COPIES = 4, (160, 100)
 BEHIND_SUMS = 176
 """Registers of sums and a product beside which two warpgroups of 64 rows each read scales behind
 MMAs: 128x176."""
+BESIDE_GROUPS = 180
+"""Registers of sums, a product and scales beside what threads hold of groups of rows: 128x144."""
 BESIDE_STAGES, STAGED_COLUMNS, STAGED_BYTES = 210, 16, 2
 """Registers of 256x120, and what of C the threads of 256x128 have registers to stage."""
 
@@ -97,15 +99,21 @@ def scaled_registers(
 
     Where it has too few registers for these, it reads scales that TMA brings behind the MMAs. Then
     ptxas spills from 216 for sums and a product on, which `added_registers` refuses. On an H200
-    128x176 was the fastest tile so, 128x192 up to 4 % slower than the best other one."""
+    128x176 was the fastest tile so, 128x192 up to 4 % slower than the best other one. Of 256x128 it
+    spilled where a scale is of 128 rows or there is an epilogue, of groups from 128x160 on."""
     m, n, k = schedule.tile
     sums, vectors = of_sums(m, n, warpgroups), k == BLOCKWISE and not _copies(problem, target)
-    held, most = sums + _of_scales(n, k), beside_scales(m, warpgroups, vectors)
-    if not problem.row_scales and m > warpgroups * ATOM_ROWS:
-        most = min(most, BESIDE_STAGES)  # ptxas spilled of 256x128 where scales are of 128 rows
+    held = sums + _of_scales(n, k)
+    most = beside_scales(m, warpgroups, vectors)
+    behind = held > most
+    if problem.grouped and not behind:
+        most = min(most, BESIDE_GROUPS)
+    computes = problem.epilogue_instructions or problem.beside or problem.beside_columns
+    if (computes or not problem.row_scales) and m > warpgroups * ATOM_ROWS:
+        most = min(most, BESIDE_STAGES)
     if held <= most:
         return None
-    if vectors and (m, warpgroups) == (2 * ATOM_ROWS, 2) and sums <= BEHIND_SUMS:
+    if behind and vectors and (m, warpgroups) == (2 * ATOM_ROWS, 2) and sums <= BEHIND_SUMS:
         return None
     return (
         f"{held} registers of sums, products and scales of columns leave a thread of {warpgroups} "

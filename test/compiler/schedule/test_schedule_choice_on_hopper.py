@@ -348,18 +348,19 @@ def test_scales_of_single_columns_have_the_tiles_that_an_h200_was_fastest_with(s
 
 
 @pytest.mark.parametrize(
-    ("shape", "rows", "c_dtype"),
+    ("shape", "rows", "c_dtype", "groups"),
     [
-        ((4096, 11008, 2064), "128x128", "bf16"),
-        ((16385, 7168, 2064), "128x128", "bf16"),
-        ((16385, 4104, 2064), "128x128", "f32"),
-        ((6000, 14336, 4096), "1x128", "f32"),
+        ((4096, 11008, 2064), "128x128", "bf16", 0),
+        ((16385, 7168, 2064), "128x128", "bf16", 0),
+        ((16385, 4104, 2064), "128x128", "f32", 0),
+        ((6000, 14336, 4096), "1x128", "f32", 0),
+        ((4096, 11008, 2064), "1x128", "bf16", 16),
     ],
 )
-def test_kernels_with_scales_of_single_columns_do_not_spill(shape, rows, c_dtype):
+def test_kernels_with_scales_of_single_columns_do_not_spill(shape, rows, c_dtype, groups):
     """ptxas reports what it spills, which is an error."""
     scales = {"a_scales": rows, "b_scales": "1x128"}
-    spec = MatmulSpec(*shape, "e4m3", "e4m3", c_dtype, **scales)
+    spec = MatmulSpec(*shape, "e4m3", "e4m3", c_dtype, groups=groups, **scales)
     compiled = compile_matmul(spec, target="sm_90a")
     assert compiled.assembled is not None and not compiled.assembled.serialized
 
