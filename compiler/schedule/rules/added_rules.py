@@ -12,8 +12,11 @@ SCALE_BYTES, BESIDE_COPIES = 4, (160, 100)
 BEHIND_SUMS = 176
 """Registers of sums and a product beside which two warpgroups of 64 rows each read scales behind
 MMAs: 128x176."""
-BESIDE_GROUPS = 180
-"""Registers of sums, a product and scales beside what threads hold of groups of rows: 128x144."""
+BESIDE_GROUPS, WIDE_BESIDE_GROUPS, OF_THREE_BESIDE_GROUPS = 180, 160, 110
+"""Registers of sums, a product and scales beside what threads hold of groups of rows: 128x144,
+256x88 and 192x88."""
+GROUPS_OF_32_BITS = 180
+"""Registers of sums and a product beside the same and a C of 32 bits: 256x120."""
 BESIDE_STAGES, STAGED_COLUMNS, STAGED_BYTES = 210, 16, 2
 """Registers of 256x120, and what of C the threads of 256x128 have registers to stage."""
 
@@ -49,16 +52,19 @@ def added_ring(problem: Problem, schedule: Schedule, target: Target) -> str | No
 def added_registers(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """More registers than 192 of sums and products take all others: 128x224 was up to 5 % faster
     for it without scales on an H200; with them ptxas spilled, and 256x144 was slower than 256x128.
+    Of 256x128 it spilled where rows are in groups and C has 32 bits.
     """
     m, n, _ = schedule.tile
     warpgroups = target.mma_warpgroups(m, n) or 1
-    held = of_sums(m, n, warpgroups)
-    if not problem.adds_products or target.adds_from_tensor_memory or held <= SUMS_MAX:
+    held, most = of_sums(m, n, warpgroups), SUMS_MAX
+    if problem.grouped and problem.c_bytes > STAGED_BYTES and m > warpgroups * ATOM_ROWS:
+        most = GROUPS_OF_32_BITS
+    if not problem.adds_products or target.adds_from_tensor_memory or held <= most:
         return None
     scaled = problem.row_scales or problem.column_scales
     if m == warpgroups * ATOM_ROWS and not scaled:
         return None
-    return f"{held} registers of sums and products leave a thread too few, {SUMS_MAX} don't"
+    return f"{held} registers of sums and products leave a thread too few, {most} don't"
 
 
 def added_copies(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -100,16 +106,18 @@ def scaled_registers(
     Where it has too few registers for these, it reads scales that TMA brings behind the MMAs. Then
     ptxas spills from 216 for sums and a product on, which `added_registers` refuses. On an H200
     128x176 was the fastest tile so, 128x192 up to 4 % slower than the best other one. Of 256x128 it
-    spilled where a scale is of 128 rows or there is an epilogue, of groups from 128x160 on."""
+    spilled where a scale is of 128 rows or there is an epilogue, of groups from 256x96, 192x96 and
+    128x160 on."""
     m, n, k = schedule.tile
     sums, vectors = of_sums(m, n, warpgroups), k == BLOCKWISE and not _copies(problem, target)
     held = sums + _of_scales(n, k)
     most = beside_scales(m, warpgroups, vectors)
     behind = held > most
+    wide = m > warpgroups * ATOM_ROWS
     if problem.grouped and not behind:
-        most = min(most, BESIDE_GROUPS)
+        most = min(most, _beside_groups(wide, warpgroups))
     computes = problem.epilogue_instructions or problem.beside or problem.beside_columns
-    if (computes or not problem.row_scales) and m > warpgroups * ATOM_ROWS:
+    if (computes or not problem.row_scales) and wide:
         most = min(most, BESIDE_STAGES)
     if held <= most:
         return None
@@ -119,6 +127,12 @@ def scaled_registers(
         f"{held} registers of sums, products and scales of columns leave a thread of {warpgroups} "
         f"warpgroups too few, {most} don't"
     )
+
+
+def _beside_groups(wide: bool, warpgroups: int) -> int:
+    if warpgroups > 2:
+        return OF_THREE_BESIDE_GROUPS
+    return WIDE_BESIDE_GROUPS if wide else BESIDE_GROUPS
 
 
 def added_staging(problem: Problem, schedule: Schedule, target: Target) -> str | None:

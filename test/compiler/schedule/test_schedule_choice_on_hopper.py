@@ -355,6 +355,8 @@ def test_scales_of_single_columns_have_the_tiles_that_an_h200_was_fastest_with(s
         ((16385, 4104, 2064), "128x128", "f32", 0),
         ((6000, 14336, 4096), "1x128", "f32", 0),
         ((4096, 11008, 2064), "1x128", "bf16", 16),
+        ((4096, 2048, 7168), "1x128", "bf16", 4),
+        ((3000, 4320, 6096), "1x128", "f16", 2),
     ],
 )
 def test_kernels_with_scales_of_single_columns_do_not_spill(shape, rows, c_dtype, groups):
@@ -363,6 +365,12 @@ def test_kernels_with_scales_of_single_columns_do_not_spill(shape, rows, c_dtype
     spec = MatmulSpec(*shape, "e4m3", "e4m3", c_dtype, groups=groups, **scales)
     compiled = compile_matmul(spec, target="sm_90a")
     assert compiled.assembled is not None and not compiled.assembled.serialized
+
+
+def test_groups_with_a_wide_result_do_not_spill():
+    scales = {"a_scales": "1x128", "b_scales": "128x128"}
+    spec = MatmulSpec(3000, 7184, 2640, "e4m3", "e4m3", "f32", groups=2, **scales)
+    assert compile_matmul(spec, target="sm_90a").assembled is not None
 
 
 # m, n, k of gradients of weights → tile, parts of K: what an H200 was fastest with.
