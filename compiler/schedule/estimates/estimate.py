@@ -34,7 +34,6 @@ from ..extents import round_up
 from ..problem import LINE_BYTES, Problem, Schedule
 from ..waves import tile_rounds, wave_shape
 from ..wide import as_used
-from .added_costs import added_cycles, stored_alone
 from .costs import Estimate as Estimate
 from .costs import (
     beside_cycles,
@@ -50,6 +49,7 @@ from .costs import (
 from .group_costs import levelled, uneven_groups
 from .l2_costs import l2_cycles
 from .tensor_estimate import tensor_estimate
+from .two_level_costs import added_cycles, stored_alone
 
 SHARING_MAX = 8  # parts of K in a cluster: as many were measured
 SERVED_AT_ONCE = 16  # CTAs that begin with the same rows and don't wait for each other

@@ -20,7 +20,7 @@ from ....dialects.target import WARP_THREADS, Target
 from ....dialects.terms import DEPTHS
 from ...spec import MatmulSpec
 from ..chips.chip_figures import figures
-from ..estimates.added_costs import MEETING, READING
+from ..estimates.two_level_costs import MEETING, READING
 from ..extents import round_up
 
 CHOSEN = {

@@ -18,15 +18,6 @@ from ..problem import Problem, Schedule
 from ..tile_extents import extents_of
 from ..waves import resident_ctas, tile_rounds
 from ..wide import as_used
-from .added_rules import (
-    added_cluster,
-    added_columns,
-    added_copies,
-    added_registers,
-    added_ring,
-    added_staging,
-    scaled_registers,
-)
 from .group_rules import (
     MMA_ROWS,
     group_columns,
@@ -45,6 +36,15 @@ from .operand_rules import (
 )
 from .scheduler_rules import alternating_consumers, launch_control, one_wave, resident_clusters
 from .staging_rules import pieces_ahead, staged_store
+from .two_level_rules import (
+    added_cluster,
+    added_columns,
+    added_copies,
+    added_registers,
+    added_ring,
+    added_staging,
+    scaled_registers,
+)
 from .wide_rules import wide_tiles
 
 COPIED_REGISTERS_MAX = 128  # of accumulators, beside a warpgroup that copies

@@ -13,10 +13,10 @@ from ..estimates.costs import least_dram_bytes, once_bytes
 from ..estimates.estimate import SHARING_MAX, cluster_cycles, work_cycles
 from ..estimates.group_costs import uneven_groups
 from ..problem import LINE_BYTES, Problem, Schedule
-from ..rules.added_rules import added_cluster
 from ..rules.operand_rules import tma_row_pitch
 from ..rules.rules import alternating_consumers, split_refusal
 from ..rules.staging_rules import stored_by_tma
+from ..rules.two_level_rules import added_cluster
 from ..schedule import PLAIN
 from ..waves import resident_in_clusters
 from .candidates import parts_in_waves, widest_in_waves

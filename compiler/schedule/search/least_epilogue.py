@@ -9,9 +9,9 @@ import math
 
 from ....dialects.target import Target
 from ..chips.chip_figures import figures
-from ..estimates.added_costs import stored_alone
 from ..estimates.costs import code_cycles, computed_cycles, scale_cycles, vector_cycles
 from ..estimates.estimate import rows_by_threads
+from ..estimates.two_level_costs import stored_alone
 from ..problem import LINE_BYTES, Problem, Schedule
 from ..rules.staging_rules import own_staging
 from .stagings import STAGINGS, stagings_in_turns

@@ -1,4 +1,9 @@
-"""Rules for schedules whose threads add products of tiles: None where one is kept, else why not."""
+"""Rules for schedules with two-level sums: None where one is kept, else why not.
+
+The tensor core makes the products of one step of K, and threads add them to sums in f32, with or
+without scales. So a thread holds a product beside its sums: most rules here are limits of its
+registers, beyond which ptxas spilled.
+"""
 
 from __future__ import annotations
 
