@@ -22,9 +22,11 @@ class Kept:
     the model and the column that are being measured, and how often a process ended with each: the
     next call measures the model again, without a column that ended it twice. What a call had of a
     model when it ended stays until then.
+
+    interrupted: the last process was ended from outside, which is no fault of what it measured.
     """
 
-    def __init__(self, path: str | None, columns: list[str]):
+    def __init__(self, path: str | None, columns: list[str], interrupted: bool = False):
         self.path = Path(path) if path else None
         self.columns, self.rows = columns, dict[str, Row]()
         self._others: list[Row] = []
@@ -33,7 +35,7 @@ class Kept:
             return
         found = json.loads(self.path.read_text())
         self._ended = found.get("ended", {})
-        if found.get("begun"):
+        if found.get("begun") and not interrupted:
             self._ended[found["begun"]] = self._ended.get(found["begun"], 0) + 1
         for row in found["rows"]:
             if row["columns"] == columns:

@@ -21,8 +21,12 @@ again. A model during which the process ended is measured once more, without the
 it twice. Needs torch 2.9 to 2.13 and transformers for all but GPT-2; on a GPU cuda-python, and
 triton for Inductor.
 
-Several calls may share a GPU, each with models of its own, to compile at once: with `--turns FILE`
-one measures at a time. Seconds of compilation are then those of a busy machine.
+With `--processes N` so many processes share the GPU: they compile at once and measure in turns.
+Each takes models from one list, and measures `autotune` and `both` behind the other columns of all
+its models; a model's line appears before and after these. `--json` then names a folder with a file
+a model, and at the end of `--seconds` what runs is ended. With `--keep-caches` what torch tunes is
+tuned in one of them. Several calls may also share a GPU, each with models of its own, by `--turns
+FILE`. Seconds of compilation are then those of a busy machine.
 """
 
 from __future__ import annotations
@@ -31,14 +35,16 @@ import argparse
 import contextlib
 import functools
 import math
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import model_processes
 import model_times
 import torch
+from model_caches import Caches
 from model_list import CASES, QUICK, Case, Missing, in_float64
 from model_rows import DIED, OURS, Kept, headings, line_of, summary
 from torch import nn
@@ -48,18 +54,23 @@ import tilewright
 COLUMNS = ("eager", "inductor", "autotune", "ours", "both")
 BUILDING = "building"
 AUTOTUNE = "max-autotune-no-cudagraphs"
+TUNED = ("autotune", "both")
 KERNELS_TO_LOAD = 64
 
 
 def main() -> None:
     options = arguments()
     columns = options.columns.split(",")
-    if "autotune" in columns or "both" in columns:
-        model_times.load_candidates_ahead()
-    if options.turns:
-        model_times.take_turns(options.turns)
-    kept = Kept(options.json, columns)
     print(f"{'model':24}" + "".join(f"{name + ' us':>14}" for name in columns) + headings(columns))
+    found = measured_at_once(options) if options.processes else measured_in_turn(options)
+    summary(found, columns)
+
+
+def measured_in_turn(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The rows of the models that are asked for, and of those that the file had."""
+    columns = options.columns.split(",")
+    prepare(columns, options.turns)
+    kept = Kept(options.json, columns)
     started, longest = time.perf_counter(), 0.0
     for case in chosen(options):
         begun = time.perf_counter()
@@ -67,13 +78,80 @@ def main() -> None:
             print(f"{case.name:24} not measured: {options.seconds:.0f} s are over")
             continue
         if case.name not in kept:
-            kept.enter(measured(case, kept, options))
+            if found := begin(case, kept, options):
+                found.measure(columns)
             longest = max(longest, time.perf_counter() - begun)
-        print(line_of(kept[case.name], columns), flush=True)
-        if options.report:
-            for column, text in kept[case.name].get("report", {}).items():
-                print(f"{column}: {text}", flush=True)
-    summary(list(kept.rows.values()), columns)
+        show(kept[case.name], columns, options.report)
+    return list(kept.rows.values())
+
+
+def prepare(columns: list[str], turns: str | None) -> None:
+    """What a process does before it measures its first model."""
+    if set(columns) & set(TUNED):
+        model_times.load_candidates_ahead()
+    if turns:
+        model_times.take_turns(turns)
+
+
+def show(row: dict[str, Any], columns: list[str], with_report: bool) -> None:
+    print(line_of(row, columns), flush=True)
+    for column, text in row.get("report", {}).items() if with_report else ():
+        print(f"{column}: {text}", flush=True)
+
+
+def measured_at_once(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The rows of the models that are asked for, which several processes measure."""
+    columns = options.columns.split(",")
+    with tempfile.TemporaryDirectory() as folder:
+        options.json = options.json or folder
+        options.turns = options.turns or str(Path(folder) / "turns")
+        Path(options.json).mkdir(parents=True, exist_ok=True)
+        names = [case.name for case in chosen(options)]
+        missing = [name for name in names if name not in kept_of(name, options)]
+        given = [(options,)] * min(options.processes, len(missing))
+        if missing and model_processes.share(measure_some, given, missing, options.seconds):
+            for name in missing:
+                kept_of(name, options, interrupted=True)
+        kept = [kept_of(name, options).rows.get(name) for name in names]
+    for name, row in zip(names, kept, strict=True):
+        if row is None:
+            print(f"{name:24} not measured: {options.seconds:.0f} s are over, or its process ended")
+        elif name not in missing:
+            show(row, columns, options.report)
+    return [row for row in kept if row is not None]
+
+
+def kept_of(name: str, options: argparse.Namespace, interrupted: bool = False) -> Kept:
+    """The file of one model."""
+    path = Path(options.json) / f"{name.replace(' ', '-')}.json"
+    return Kept(str(path), options.columns.split(","), interrupted)
+
+
+def measure_some(left: Any, options: argparse.Namespace) -> None:
+    """Measure models that no other process has, the columns that torch tunes behind all others."""
+    columns = options.columns.split(",")
+    prepare(columns, options.turns)
+    if options.keep_caches:
+        from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+        model_processes.share_tuning(Path(cache_dir()) / "tuned")
+    # What was compiled stays until all is measured, since its graphs are replayed again.
+    limits = {"recompile_limit": 256, "accumulated_recompile_limit": 4096}
+    with torch._dynamo.config.patch(limits):
+        begun = []
+        for name in model_processes.iter_left(left):
+            case = next(each for each in CASES if each.name == name)
+            begun.append(begin(case, kept_of(name, options), options))
+            advance(begun[-1], [each for each in columns if each not in TUNED], options.report)
+        for each in begun:
+            advance(each, [column for column in columns if column in TUNED], options.report)
+
+
+def advance(model: Measurement | None, names: list[str], with_report: bool) -> None:
+    """Measure columns of a model, and show its row."""
+    if model is not None and names:
+        model.measure(names)
+        show(model.kept[model.case.name], model.kept.columns, with_report)
 
 
 def arguments() -> argparse.Namespace:
@@ -88,6 +166,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=math.inf, help="of this slice")
     parser.add_argument("--json", help="keep the figures in this file, and go on from there")
     parser.add_argument("--turns", help="a file by which calls that share a GPU measure in turns")
+    parser.add_argument("--processes", type=int, default=0, help="measure in so many, in turns")
     parser.add_argument(
         "--keep-caches", action="store_true", help="compile with what was kept before"
     )
@@ -108,91 +187,68 @@ def chosen(options: argparse.Namespace) -> list[Case]:
     return [case for case in cases if case.name in QUICK] if options.quick else cases
 
 
-def measured(case: Case, kept: Kept, options: argparse.Namespace) -> dict[str, Any]:
-    """The figures of one model, or why there are none."""
+def begin(case: Case, kept: Kept, options: argparse.Namespace) -> Measurement | None:
+    """A model that was built; None, and the reason among what is kept, where it can't be."""
     if kept.is_deadly(case.name, BUILDING):
-        return {"name": case.name, "why": DIED}
+        kept.enter({"name": case.name, "why": DIED})
+        return None
     kept.begin(case.name, BUILDING)
     try:
-        return measure(case, kept, options)
+        return Measurement(case, kept, options)
     except Missing as missing:
-        return {"name": case.name, "why": str(missing)}
+        kept.enter({"name": case.name, "why": str(missing)})
+        return None
 
 
-class Caches:
-    """Folders into which columns compile, each into an empty one; `both` goes on where `autotune`
-    left."""
-
-    def __init__(self, keep: bool):
-        self._keep, self._column = keep, ""
-        self._open = contextlib.ExitStack()
-
-    def __enter__(self) -> Caches:
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        self._open.close()
-
-    def turn_to(self, column: str) -> None:
-        """Let what follows be compiled for a column."""
-        goes_on = (self._column, column) == ("autotune", "both")
-        self._column = column
-        if self._keep or column == "eager" or goes_on:
-            return
-        from torch._inductor import config, utils
-
-        self._open.close()
-        fresh = getattr(utils, "fresh_cache", None) or utils.fresh_inductor_cache
-        self._open.enter_context(fresh())
-        self._open.enter_context(config.patch(fx_graph_cache=False))
-        self._open.callback(_set_folder, os.environ.get(FOLDER))
-        _set_folder(self._open.enter_context(tempfile.TemporaryDirectory()))
-
-
-FOLDER = "TILEWRIGHT_CACHE"
-
-
-def _set_folder(name: str | None) -> None:
-    if name is None:
-        os.environ.pop(FOLDER, None)
-    else:
-        os.environ[FOLDER] = name
-
-
-def measure(case: Case, kept: Kept, options: argparse.Namespace) -> dict[str, Any]:
+class Measurement:
     """The figures of one model; a column that fails has the reason in place of its time.
 
     They are kept after each column, so that they are there if the next one ends the process.
     """
-    on_gpu = options.device == "cuda"
-    if on_gpu:
-        loaded()
-    torch._dynamo.reset()
-    model, given = case.build("cuda" if on_gpu else "cpu", options.tiny, options.layers)
-    parts = ("us", "compile_s", "error", "report", "matmul", "spent")
-    row: dict[str, Any] = {"name": case.name, **{part: {} for part in parts}}
-    reference = exact(case, model, given)
-    replays = model_times.Replays()
-    with Caches(options.keep_caches) as caches, attention(case, model, given, row, on_gpu):
-        for column in kept.columns:
-            if kept.is_deadly(case.name, column):
-                row["us"][column] = DIED
-                continue
-            kept.begin(case.name, column)
-            caches.turn_to(column)
-            step = step_of(case, contender(column, model, options), given)
-            made = first_call(column, step, row, on_gpu)
-            if made is None:
-                continue
-            row["error"][column] = distance(made, reference)
-            if on_gpu:
-                row["us"] |= replays.with_another(column, step)
-            kept.enter(row, finished=False)
-    return row
+
+    def __init__(self, case: Case, kept: Kept, options: argparse.Namespace):
+        self.case, self.kept, self._options = case, kept, options
+        self._on_gpu = options.device == "cuda"
+        if self._on_gpu:
+            loaded(KERNELS_TO_LOAD // max(options.processes, 1))
+        if not options.processes:
+            torch._dynamo.reset()
+        device = "cuda" if self._on_gpu else "cpu"
+        self._model, self._given = case.build(device, options.tiny, options.layers)
+        parts = ("us", "compile_s", "error", "report", "matmul", "spent")
+        self.row: dict[str, Any] = {"name": case.name, **{part: {} for part in parts}}
+        self._reference = exact(case, self._model, self._given)
+        self._replays = model_times.Replays()
+        self._left = list(kept.columns)
+
+    def measure(self, names: list[str]) -> None:
+        """Measure columns, each beside all that were measured before."""
+        attends = attention(self.case, self._model, self._given, self.row, self._on_gpu)
+        with Caches(self._options.keep_caches) as caches, attends:
+            for column in names:
+                if self.kept.is_deadly(self.case.name, column):
+                    self.row["us"][column] = DIED
+                    continue
+                self.kept.begin(self.case.name, column)
+                caches.turn_to(column)
+                self._measure(column)
+        self._left = [each for each in self._left if each not in names]
+        self.kept.enter(self.row, finished=not self._left)
+
+    def _measure(self, column: str) -> None:
+        compiled = contender(column, self._model, self._options)
+        step = step_of(self.case, compiled, self._given)
+        made = first_call(column, step, self.row, self._on_gpu)
+        if made is None:
+            return
+        self.row["error"][column] = distance(made, self._reference)
+        if self._on_gpu:
+            self.row["us"] |= self._replays.with_another(column, step)
+        self.kept.enter(self.row, finished=False)
 
 
 @functools.cache
-def loaded() -> None:
+def loaded(kernels: int) -> None:
     """Let Inductor load what it loads once a process, which is the time of no model.
 
     Until its pool of processes is ready it compiles one kernel after the other in this one, and
@@ -202,7 +258,7 @@ def loaded() -> None:
 
     torch.compile(torch.sin)(torch.ones(8, device="cuda"))
     AsyncCompile.wait_pool_ready()
-    counts = [1000 * (number + 1) for number in range(KERNELS_TO_LOAD)]
+    counts = [1000 * (number + 1) for number in range(kernels)]
     torch.compile(lambda x: [x[:count].sum() for count in counts])(torch.ones(counts[-1]).cuda())
 
 

@@ -12,7 +12,15 @@ import torch
 from tilewright.compiler.inductor.report import REPORT, Row, reset
 
 FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
-NAMES = "models", "model_list", "model_rows", "model_times", "gpt2"
+NAMES = (
+    "models",
+    "model_caches",
+    "model_list",
+    "model_processes",
+    "model_rows",
+    "model_times",
+    "gpt2",
+)
 COLUMNS = ["eager", "inductor", "ours"]
 ROW = {
     "name": "llama prefill 1x8",
@@ -47,12 +55,16 @@ def measured(models, monkeypatch, *arguments):
     """The names that a call of the benchmark measures, each in no time."""
     names = []
 
-    def measure(case, kept, options):
-        names.append(case.name)
-        return {**ROW, "name": case.name}
+    class Measured:
+        def __init__(self, case, kept, options):
+            self.name, self.kept = case.name, kept
+
+        def measure(self, columns):
+            names.append(self.name)
+            self.kept.enter({**ROW, "name": self.name})
 
     monkeypatch.setattr(sys, "argv", ["models.py", *arguments])
-    monkeypatch.setattr(models, "measure", measure)
+    monkeypatch.setattr(models, "Measurement", Measured)
     models.main()
     return names
 
@@ -116,6 +128,46 @@ def test_a_column_that_ends_the_process_twice_is_named_and_left_out(models, tmp_
     third = models.Kept(path, COLUMNS)
     assert [each for each in COLUMNS if third.is_deadly(name, each)] == ["ours"]
     assert json.loads(Path(path).read_text())["begun"] == ""
+
+
+def test_a_process_that_was_ended_from_outside_counts_against_no_column(models, tmp_path):
+    path = str(tmp_path / "kept.json")
+    for _ in range(2):
+        models.Kept(path, COLUMNS).begin("vit prefill 1x197", "ours")
+        models.Kept(path, COLUMNS, interrupted=True)
+    assert not models.Kept(path, COLUMNS).is_deadly("vit prefill 1x197", "ours")
+
+
+def test_processes_keep_a_file_a_model_and_tuned_columns_come_last(models, monkeypatch, tmp_path):
+    """One process in place of several, in this one."""
+    order = []
+
+    class Measured:
+        def __init__(self, case, kept, options):
+            self.case, self.kept = case, kept
+
+        def measure(self, columns):
+            order.append((self.case.name, columns))
+            self.kept.enter({**ROW, "name": self.case.name})
+
+    def share(work, given, names, seconds):
+        work(names, *given[0])
+        return False
+
+    monkeypatch.setattr(models, "Measurement", Measured)
+    monkeypatch.setattr(models, "prepare", lambda *given: None)
+    monkeypatch.setattr(models.model_processes, "share", share)
+    monkeypatch.setattr(models.model_processes, "iter_left", iter)
+    given = ["--processes", "2", "--only", "vit", "--columns", "eager,autotune,ours"]
+    monkeypatch.setattr(sys, "argv", ["models.py", *given, "--json", str(tmp_path / "kept")])
+    models.main()
+    names = ["vit prefill 1x197", "vit prefill 32x197"]
+    first, last = ["eager", "ours"], ["autotune"]
+    assert order == [(name, columns) for columns in (first, last) for name in names]
+    files = sorted(each.name for each in (tmp_path / "kept").iterdir())
+    assert files == ["vit-prefill-1x197.json", "vit-prefill-32x197.json"]
+    models.main()
+    assert len(order) == 4
 
 
 def test_a_model_whose_making_ends_the_process_twice_is_left_out(models, tmp_path, monkeypatch):
