@@ -34,7 +34,14 @@ MEMORY = {"GLIBC_TUNABLES": f"glibc.malloc.hugetlb=1:glibc.malloc.top_pad={32 <<
 # At its highest level ptxas sometimes spills a word far below the register limit; a lower one does
 # not (docs/decisions.md).
 PTXAS_LEVELS = (3, 2, 1)
+NO_ROOM = re.compile(r"uses too (much|many)|[Rr]egister allocation failed")
+"""What ptxas says of a kernel that a chip has no room for."""
 SERIALIZED = "wgmma.mma_async instructions are serialized"
+
+
+class RoomError(CompileError):
+    """A kernel for which the chip has too few registers, or too little memory of a CTA or a thread:
+    another schedule may fit."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,8 @@ def assemble(
     its lowest level (docs/decisions.md).
 
     Raises CompileError when ptxas is missing, when it refuses the PTX (its first lines are quoted)
-    and, unless `allow_spills`, when registers spill to local memory.
+    and, unless `allow_spills`, when registers spill to local memory. Where that, or what it
+    refuses, is for want of room, it is a `RoomError`.
     """
     tried = []
     for level in reversed(PTXAS_LEVELS) if keep_order else PTXAS_LEVELS:
@@ -227,7 +235,8 @@ def _run_ptxas(ptxas: Path, ptx: str, chip: str, level: int) -> tuple[bytes, str
         log = done.stdout + done.stderr
         if done.returncode != 0:
             got = crash_of(done.returncode) if done.returncode < 0 else _first_lines(log)
-            raise CompileError(f"ptxas: the PTX must assemble for {chip}, got: {got}")
+            kind = RoomError if NO_ROOM.search(log) else CompileError
+            raise kind(f"ptxas: the PTX must assemble for {chip}, got: {got}")
         return (folder / "kernel.cubin").read_bytes(), log
 
 
@@ -286,7 +295,7 @@ def _numbers(pattern: str, log: str) -> list[int]:
 
 def _refuse_spills(assembled: Assembled) -> None:
     stores, loads = assembled.spill_store_bytes, assembled.spill_load_bytes
-    raise CompileError(
+    raise RoomError(
         f"ptxas: registers must not spill, got {stores} bytes of stores and {loads} of loads"
         " a thread; choose a smaller tile or allow spills"
     )

@@ -39,7 +39,9 @@ def compile_buckets(
         spec = each.spec
         rows = (spec.least_m, spec.most_m) if spec.most_m else None
         own = spec if isinstance(source, MatmulSpec) else source
-        made = compile_matmul(own, target=target, rows=rows, pipeline=each.pipeline, **options)
+        made = compile_matmul(
+            own, target=target, rows=rows, pipeline=each.pipeline, replaceable=True, **options
+        )
         kernels.append(replace(made, chosen=True, ranges=each.ranges))
     return kernels
 

@@ -22,8 +22,9 @@ class Compiled:
     `mlir` is there where it is the kind asked for: to print a kernel takes as long as a pass.
     `stages` holds (stage, wall seconds) in order, `remarks` what a user should read. `level` is
     the pass that the source was through already, None for linalg; `chosen` whether the compiler
-    chose the schedule. Of kernels that share all M, `ranges` are the least and the most rows of
-    each range of this one, in bands of matrices also the fewest and the most of those.
+    chose the schedule, and `given_up` the pipelines of those for which the chip had no room, in
+    whose place this one is. Of kernels that share all M, `ranges` are the least and the most rows
+    of each range of this one, in bands of matrices also the fewest and the most of those.
     """
 
     pipeline: str
@@ -33,6 +34,7 @@ class Compiled:
     stages: list[tuple[str, float]]
     level: str | None = None
     chosen: bool = False
+    given_up: tuple[str, ...] = ()
     ranges: tuple[tuple[int, ...], ...] = ()
     entry: str | None = None
     llvm_ir: str | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from ..dialects.context import lent_context, one_thread_at_a_time
@@ -17,9 +19,10 @@ from ..passes.lowering.epilogue.late import LATE_MEETING
 from ..passes.math_policy import ask_for_math
 from ..passes.schedule.ping_pong import AGENTS
 from .argument_layout import tell_arguments
-from .backend import assemble, emit_ptx
-from .chosen_pipeline import choose_pipeline
+from .backend import RoomError, assemble, emit_ptx
+from .chosen_pipeline import ANY, TENSOR_CORE, THREADS, choose_pipeline, pipelines_by_rank
 from .compiled import Compiled, complete_manifest
+from .importers.linalg_text import LinalgText
 from .ir_text import short_text
 from .levels import is_kernel, level_of
 from .lowered import launch_of
@@ -27,6 +30,7 @@ from .normalized_spec import spec_of
 from .origins import OriginMarker, keep_origins
 from .pipeline import (
     FIRST,
+    LAST,
     PassCall,
     PassEvent,
     check_program,
@@ -34,12 +38,13 @@ from .pipeline import (
     mlir_errors,
     run_passes,
 )
-from .schedule.kinds.thread_schedule import thread_schedule
 from .sources import Source, blamed_on, import_source, loaded_source, open_source
 from .spec import MatmulSpec
 from .stages import timed
 
 KINDS = ("mlir", "llvm", "ptx", "cubin")
+TRIES = 8
+"""So many schedules are compiled at most until the chip has room for one."""
 
 
 @one_thread_at_a_time
@@ -56,6 +61,7 @@ def compile_matmul(
     origins: bool = False,
     math: str | None = None,
     rows: tuple[int, int] | None = None,
+    replaceable: bool = False,
 ) -> Compiled:
     """Compile a spec, linalg on tensors, or the IR that passes left of it.
 
@@ -75,13 +81,104 @@ def compile_matmul(
     math: the policy for the error of an epilogue's functions, "fast" or "exact" (docs/math.md);
         by default that of the file, else fast where every output has 16 or 8 bits.
     rows: of a source with any M, the fewest and the most rows that a launch says.
+    replaceable: whether the compiler chose `pipeline`, so that others may come in its place.
 
-    Raises `CompileError` if the source cannot be compiled.
+    Where ptxas says that the chip has no room for a schedule that was chosen, the next one takes
+    its place, and a remark says so. Raises `CompileError` if the source cannot be compiled.
     """
     if until not in KINDS:
         raise OptionError(f"compile: until must be one of {', '.join(KINDS)}, got {until!r}")
-    gpu = _gpu_of(target)
     source = loaded_source(source, target)
+
+    def compiled_by(passes: str | None) -> Compiled:
+        how = preset, stop_after, observer, allow_spills, until, origins, math, rows
+        return _compile(source, target, passes, *how)
+
+    try:
+        return compiled_by(pipeline)
+    except RoomError as error:
+        if not (replaceable or pipeline is preset is None):
+            raise
+        others = _by_rank(source, target, math, rows)
+        found = _in_place_of(pipeline, error, others, compiled_by)
+        return replace(found, chosen=pipeline is None)
+
+
+def _in_place_of(
+    first: str | None,
+    error: RoomError,
+    others: Iterator[str],
+    compiled_by: Callable[[str], Compiled],
+) -> Compiled:
+    """The kernel of the first other schedule that fits; raises `error` where none does."""
+    refused: dict[str, CompileError] = {}
+    for passes in chain([first] if first else [], others):
+        whole = _whole(passes)
+        if not refused:
+            refused[whole] = error
+        elif len(refused) == TRIES:
+            break
+        elif whole not in refused:
+            try:
+                found = compiled_by(passes)
+            except CompileError as another:
+                refused[whole] = another
+            else:
+                found.given_up = tuple(refused)
+                found.remarks.append(_told(refused, whole))
+                return found
+    raise error
+
+
+def _whole(passes: str) -> str:
+    """The complete text of a pipeline, by which two are the same."""
+    return ",".join(str(call) for call in complete_pipeline(passes, None, None, True))
+
+
+def _told(refused: dict[str, CompileError], taken: str) -> str:
+    """The remark that names the schedules."""
+    whys = [f"{_shown(each)} ({why.message.partition(';')[0]})" for each, why in refused.items()]
+    rule = "remark: schedule: the chip must have room for what is chosen, got none for"
+    return f"{rule} {', '.join(whys)}; {_shown(taken)} is taken instead"
+
+
+def _shown(whole: str) -> str:
+    """A complete pipeline without the passes that every one has."""
+    return f"'{whole.removeprefix(f'{FIRST},').removesuffix(f',{LAST}')}'"
+
+
+def _by_rank(
+    source: MatmulSpec | LinalgText,
+    target: str | None,
+    math: str | None,
+    rows: tuple[int, int] | None,
+) -> Iterator[str]:
+    """The pipeline that is chosen for a source and those to take in its place; of a kernel none."""
+    gpu = _gpu_of(target)
+    with lent_context(), ir.Location.unknown(), blamed_on(source):
+        module, level, source, target = open_source(source, target)
+        if is_kernel(level):
+            return iter(())
+        _ask(module, math, rows)
+        run_passes(module, [] if level else [PassCall(FIRST)], PassLog())
+        return pipelines_by_rank(*_asked(source, module, gpu or target))
+
+
+def _compile(
+    source: MatmulSpec | LinalgText,
+    target: str | None,
+    pipeline: str | None,
+    preset: str | None,
+    stop_after: str | None,
+    observer: Callable[[PassEvent], None] | None,
+    allow_spills: bool,
+    until: str,
+    origins: bool,
+    math: str | None,
+    rows: tuple[int, int] | None,
+) -> Compiled:
+    """By the passes that are named, or those of one schedule that is chosen."""
+    gpu = _gpu_of(target)
     lower = until != "mlir" or stop_after is None
     stages: list[tuple[str, float]] = []
     with _context(stages), ir.Location.unknown(), blamed_on(source):
@@ -208,13 +305,18 @@ def _choose(
     else:
         check_program(module)
     with timed(stages, "schedule"):
-        spec = source if isinstance(source, MatmulSpec) else spec_of(module)
-        if spec.is_scaled:
-            return choose_pipeline(spec, target)
-        if target_of(module).threads_multiply:
-            return thread_schedule(spec, find_target(target)).pipeline()
-        names_mma = MMA_ATTRIBUTE in module.operation.attributes
-        return choose_pipeline(spec, target, by_lanes=not names_mma)
+        return choose_pipeline(*_asked(source, module, target))
+
+
+def _asked(source: Source, module: ir.Module, target: str) -> tuple[MatmulSpec, str, str]:
+    """What `choose_pipeline` is asked for a normalized module."""
+    spec = source if isinstance(source, MatmulSpec) else spec_of(module)
+    if spec.is_scaled:
+        return spec, target, ANY
+    if target_of(module).threads_multiply:
+        return spec, target, THREADS
+    names_mma = MMA_ATTRIBUTE in module.operation.attributes
+    return spec, target, TENSOR_CORE if names_mma else ANY
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

@@ -122,9 +122,13 @@ def test_gradients_of_weights_are_compiled_once_for_every_number_of_rows(marked,
 
 def test_gradients_of_calls_of_any_rows_take_it(monkeypatch):
     """In eager torch, where a new number of rows compiles nothing."""
-    compiled = []
-    make = lookup.cached_bundle
-    monkeypatch.setattr(lookup, "cached_bundle", lambda *a: compiled.append(a[0]) or make(*a))
+    compiled, make = [], lookup.cached_bundle
+
+    def noted(source, *how, **named):
+        compiled.append(source)
+        return make(source, *how, **named)
+
+    monkeypatch.setattr(lookup, "cached_bundle", noted)
     weight = draw(56, 24).requires_grad_()
     for count in (3, 20, 41):
         x = draw(count, 24, seed=count)

@@ -32,6 +32,7 @@ from partial_faults import PARTS
 from pass_faults import EXCHANGED, LAYOUTS_AND_FRONT_END, PASSES
 from precision_faults import PRECISION, WEIGHTS
 from release_faults import RELEASES, SLOTS
+from room_faults import IN_ITS_PLACE, ROOM
 from row_faults import BANDS, ROWS
 from scale_faults import BLOCKWISE, QUANTISED
 from shift_faults import SHIFTS
@@ -97,4 +98,6 @@ FAULTS = [
     *ADDRESSES,
     *FORMS,
     *OWN_SLOTS,
+    *ROOM,
+    *IN_ITS_PLACE,
 ]

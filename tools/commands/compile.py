@@ -97,7 +97,8 @@ def compile_command(parser: Parser, options: argparse.Namespace) -> int:
     kernels = _compile(source, options)
     compiled = kernels[-1]
     options.target = options.target or compiled.target
-    if options.verbose and compiled.chosen and len(kernels) == 1:
+    as_chosen = compiled.chosen and not compiled.given_up
+    if options.verbose and as_chosen and len(kernels) == 1:
         print(f"schedule: {chosen_line(source, options)}", file=sys.stderr)
     _tell_remarks(kernels)
     text = _deliver(kernels, options)

@@ -228,7 +228,8 @@ def _compile(
         parser.error("a reference must come with a kernel; the source is its own")
     reference = of_source(source, sizes) if compiled.level is None else of_kernel(asked)
     bundle = as_bundle(compiled, options.output)
-    return Obtained(bundle, reference, list(compiled.remarks), compiled.chosen)
+    as_chosen = compiled.chosen and not compiled.given_up
+    return Obtained(bundle, reference, list(compiled.remarks), as_chosen)
 
 
 def _sized(obtained: Obtained, options: argparse.Namespace, parser: Parser) -> Obtained:

@@ -31,8 +31,7 @@ from ...spec import MatmulSpec
 from ...spec.epilogue import Epilogue
 from ..kernels.found_kernels import FoundKernels
 from ..kernels.function_keys import function_key
-from ..kernels.kernel_cache import cached_bundle
-from ..kernels.lookup import How, default_target, pipeline_of, records_gradients
+from ..kernels.lookup import How, bundle_for, default_target, records_gradients
 from ..operands.leading_dims import flattened, has_leading_dims, is_empty, rows_of, stacks_of
 from ..operands.operands import check_dense, operand_of, operand_type, quick_key, spec_of
 from ..operands.placement import gaps_of, read_in_place
@@ -242,7 +241,7 @@ def _find(
     of_b = ("b",) if len(rights) == 1 else ("b[0]", "b[1]")
     names = ("a", *of_b, *(f"operands[{each.number}]" for each in arguments))
     source = LinalgText(spec.mlir_text(made), "matmul", names, column_major=frozenset(turned))
-    bundle = cached_bundle(source, target, pipeline_of(spec, target, how), how.math)
+    bundle = bundle_for(source, spec, target, how, how.math)
     finish = [each._replace(value=None) for each in returned]  # keeps no graph
     return Fused(Kernel(bundle, copies=True), spec, frame, arguments, finish, [])
 

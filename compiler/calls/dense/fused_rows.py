@@ -225,7 +225,7 @@ def _bundle(
     epilogue: Epilogue, names: tuple[str, ...], target: str, math: str, bucket: Bucket
 ) -> Bundle:
     source = LinalgText(bucket.spec.mlir_text(epilogue), "matmul", names)
-    return cached_bundle(source, target, bucket.pipeline, math)
+    return cached_bundle(source, target, bucket.pipeline, math, named=bucket.named)
 
 
 def _traced(

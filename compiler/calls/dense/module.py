@@ -23,6 +23,7 @@ from ...importers.torch_module import (
     named_state,
     type_name,
 )
+from ..kernels.kernel_cache import warn_of_room
 from ..kernels.lookup import default_target
 from ..operands.operands import check_options
 from ..operands.precision import warn_of_tf32
@@ -205,6 +206,8 @@ def compile_module(
         kernels = compile_buckets(source, target=chip, math=math)
     else:
         kernels = [compile_matmul(source, target=chip, pipeline=pipeline, preset=preset, math=math)]
+    for each in kernels:
+        warn_of_room(each)
     if not pipeline and kernels[-1].manifest["tensors"][0]["dtype"] == "tf32":
         cure = "ask torch for 'high' by set_float32_matmul_precision, or take matmul(precision=…)"
         warn_of_tf32("compile_module", cure)

@@ -24,8 +24,7 @@ from ...importers.linalg_text import LinalgText
 from ...importers.traced_function import TensorLike
 from ...spec import BLOCKED, LINEAR, MatmulSpec
 from ..kernels.found_kernels import FoundKernels
-from ..kernels.kernel_cache import cached_bundle
-from ..kernels.lookup import How, check_passes, default_target, is_seen_by_torch, pipeline_of
+from ..kernels.lookup import How, bundle_for, check_passes, default_target, is_seen_by_torch
 from ..operands.coarse_scales import laid_out
 from ..operands.operands import (
     check_flags,
@@ -245,7 +244,7 @@ def _find(
     spec = _spec_by_form(a, b, how) if a.form else _spec_by_format(a, b, how)
     spec, made, *_ = import_epilogue(spec, Frame.of([spec.m, spec.n], 0), epilogue, likes)
     source = LinalgText(spec.mlir_text(made), "scaled_mm") if likes else spec
-    bundle = cached_bundle(source, how.target, pipeline_of(spec, how.target, how))
+    bundle = bundle_for(source, spec, how.target, how)
     return Kernel(bundle, copies=True)
 
 

@@ -46,7 +46,7 @@ def kernels_of_any_rows(
 
 def _bundle(epilogue: Epilogue, target: str, bucket: Bucket) -> Bundle:
     source = LinalgText(bucket.spec.mlir_text(epilogue), "grouped_mm")
-    return cached_bundle(source, target, bucket.pipeline)
+    return cached_bundle(source, target, bucket.pipeline, named=bucket.named)
 
 
 def _traced(

@@ -18,8 +18,7 @@ from ...importers.traced_function import TensorLike
 from ...spec import MatmulSpec
 from ..dense.fused import as_argument, like_of, two_steps
 from ..kernels.function_keys import function_key
-from ..kernels.kernel_cache import cached_bundle
-from ..kernels.lookup import ROWS, How, buckets_of_rows, bundle_of_rows, pipeline_of
+from ..kernels.lookup import ROWS, How, buckets_of_rows, bundle_for, bundle_of_rows
 from ..kernels.row_kernels import RowKernels
 from .grouped_any import kernels_of_any_rows, trace_of_groups
 
@@ -82,7 +81,7 @@ def find(spec: MatmulSpec, after: After, target: str, how: How, kept: list[Any])
     if function is not None:
         spec, made, arguments = trace_of_groups(spec, function, likes, how)
         source = LinalgText(spec.mlir_text(made), "grouped_mm")
-    bundle = cached_bundle(source, target, pipeline_of(spec, target, how))
+    bundle = bundle_for(source, spec, target, how)
     return Grouped(Kernel(bundle, copies=True), arguments, is_turned, kept)
 
 

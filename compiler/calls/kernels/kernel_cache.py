@@ -26,6 +26,7 @@ from ....runtime.bundles.manifest import BundleError
 from ....runtime.private_folders import UnsafePlace, check_private_file, make_private
 from ...backend import versions
 from ...bundle_writer import as_bundle, read_entry, write_entry
+from ...compiled import Compiled
 from ...driver import compile_matmul
 from ...importers.linalg_text import LinalgText
 from ...own_sources import source_digest
@@ -47,21 +48,22 @@ def cache_folder() -> Path:
 
 @functools.lru_cache(BUNDLES_KEPT)
 def cached_bundle(
-    source: MatmulSpec | LinalgText, target: str, pipeline: str, math: str = ""
+    source: MatmulSpec | LinalgText, target: str, pipeline: str, math: str = "", named: bool = False
 ) -> Bundle:
     """The kernel of a spec or a text: from memory, else from disk, else compiled and kept there.
 
-    `pipeline` is its text, complete. An entry that is damaged, that somebody else could have
+    `pipeline` is its text, complete. The entry of one that the compiler chose, which no caller
+    `named`, may be the kernel of the schedule that comes in its place (`compile_matmul`); that is
+    warned of where it is compiled. An entry that is damaged, that somebody else could have
     written, or that says that it is something else, is compiled again and replaced. That, and a
     folder that can't be written or that others can write, is warned of, once for a kernel. Raises
     CompileError.
     """
-    target = find_target(target).chip
-    request = describe_request(source, target, pipeline, math)
-    path = cache_folder() / f"{digest(request)}.zip"
+    asked = source, target, pipeline, math, named
+    path = cache_folder() / f"{digest(describe_request(*asked))}.zip"
     if not _is_usable(path):
-        return _compile(source, target, pipeline, math, None)
-    return _entry(path) or _compile(source, target, pipeline, math, path)
+        return _compile(*asked, None)
+    return _entry(path) or _compile(*asked, path)
 
 
 def keep(key: str, bundle: Bundle) -> Bundle:
@@ -77,7 +79,7 @@ def keep(key: str, bundle: Bundle) -> Bundle:
 
 
 def describe_request(
-    source: MatmulSpec | LinalgText, target: str, pipeline: str, math: str = ""
+    source: MatmulSpec | LinalgText, target: str, pipeline: str, math: str = "", named: bool = False
 ) -> dict[str, Any]:
     """Everything that a bundle follows from: source, chip, schedule, tools, our own sources."""
     of_text = isinstance(source, LinalgText)
@@ -87,6 +89,7 @@ def describe_request(
         "target": find_target(target).chip,
         "pipeline": pipeline,
         **({"math": math} if math else {}),
+        **({"named": True} if named else {}),
         "tools": versions(),
         "sources": source_digest(),
     }
@@ -122,15 +125,28 @@ def _entry(path: Path) -> Bundle | None:
 
 
 def _compile(
-    source: MatmulSpec | LinalgText, target: str, pipeline: str, math: str, path: Path | None
+    source: MatmulSpec | LinalgText,
+    target: str,
+    pipeline: str,
+    math: str,
+    named: bool,
+    path: Path | None,
 ) -> Bundle:
-    compiled = compile_matmul(source, target=target, pipeline=pipeline, math=math or None)
+    how = {"target": target, "pipeline": pipeline, "math": math or None}
+    compiled = compile_matmul(source, **how, replaceable=not named)
+    warn_of_room(compiled)
     if path is not None:
         try:
             return write_entry(path, as_bundle(compiled), FILE_MODE)
         except (OSError, CompileError) as error:
             _warn_of_writing(path, error)
     return as_bundle(compiled)
+
+
+def warn_of_room(compiled: Compiled) -> None:
+    """Say which schedule came in the place of one that was chosen and has no room."""
+    if compiled.given_up:
+        warnings.warn(compiled.remarks[-1].removeprefix("remark: "), stacklevel=4)
 
 
 def _warn_of_writing(path: Path, error: Exception) -> None:

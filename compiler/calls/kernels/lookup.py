@@ -22,6 +22,7 @@ from ....runtime.launch.loading import open_kernel
 from ....runtime.operands.dlpack import gpu_of
 from ....runtime.tracing import is_traced, is_watched
 from ...chosen_pipeline import choose_pipeline
+from ...importers.linalg_text import LinalgText
 from ...pipeline import complete_pipeline
 from ...schedule.any_size.buckets import Bucket
 from ...spec import MatmulSpec
@@ -76,6 +77,11 @@ class How(NamedTuple):
     math: str = ""
     sums: str = ""
     precision: str = ""
+
+    @property
+    def names_passes(self) -> bool:
+        """Whether the caller leaves no choice of passes."""
+        return bool(self.pipeline or self.preset)
 
 
 class Seen(NamedTuple):
@@ -184,24 +190,32 @@ def _find_kernel(
         spec = replace(spec, sums=how.sums)
     if how.m in (ROWS, DEPTH) or (how.m in OF_STACKS and spec.batch):
         return RowKernels(buckets_of_rows(spec, target, how), partial(bundle_of_rows, target))
-    return open_kernel(cached_bundle(spec, target, pipeline_of(spec, target, how)))
+    return open_kernel(bundle_for(spec, spec, target, how))
 
 
 def bundle_of_rows(target: str, bucket: Bucket) -> Bundle:
     """One of the kernels that share all M."""
-    return cached_bundle(bucket.spec, target, bucket.pipeline)
+    return cached_bundle(bucket.spec, target, bucket.pipeline, named=bucket.named)
 
 
 def buckets_of_rows(spec: MatmulSpec, target: str, how: How) -> list[Bucket]:
     """Each kernel that shares all M, or batches, with the complete text of its passes."""
-    asked = pipeline_of(spec, target, how) if how.pipeline or how.preset else ""
+    asked = pipeline_of(spec, target, how) if how.names_passes else ""
     found = row_buckets(spec, target, asked, OPEN[how.m])
     return [replace(each, pipeline=complete_text(each.pipeline)) for each in found]
 
 
+def bundle_for(
+    source: MatmulSpec | LinalgText, spec: MatmulSpec, target: str, how: How, math: str = ""
+) -> Bundle:
+    """The kernel of a source that is the product of a spec."""
+    pipeline = pipeline_of(spec, target, how)
+    return cached_bundle(source, target, pipeline, math, named=how.names_passes)
+
+
 def pipeline_of(spec: MatmulSpec, target: str, how: How) -> str:
     """The complete text of the pipeline that is asked for, or chosen."""
-    chosen = None if how.pipeline or how.preset else choose_pipeline(spec, target)
+    chosen = None if how.names_passes else choose_pipeline(spec, target)
     return complete_text(how.pipeline or chosen, how.preset or None)
 
 
@@ -214,7 +228,7 @@ def complete_text(pipeline: str | None, preset: str | None = None) -> str:
 def check_passes(how: How) -> None:
     """Refuse a chip and passes that there are none of, where nothing is compiled for them."""
     find_target(how.target or DEFAULT_TARGET)
-    if how.pipeline or how.preset:
+    if how.names_passes:
         complete_text(how.pipeline or None, how.preset or None)
 
 

@@ -86,7 +86,7 @@ def row_buckets(
     sizes: the names of those that a launch says.
     """
     spec = of_any_size(spec, sizes)
-    return [Bucket(spec, pipeline)] if pipeline else kept_buckets(spec, target)
+    return [Bucket(spec, pipeline, named=True)] if pipeline else kept_buckets(spec, target)
 
 
 def of_any_size(spec: MatmulSpec, sizes: Sequence[str] = ("m",)) -> MatmulSpec:

@@ -22,8 +22,7 @@ from ..dense.fused import as_argument, like_of, two_steps
 from ..dense.fused_rows import OTHER_ROWS, RULES
 from ..kernels.found_kernels import FoundKernels
 from ..kernels.function_keys import function_key
-from ..kernels.kernel_cache import cached_bundle
-from ..kernels.lookup import ROWS, How, check_passes, default_target, pipeline_of
+from ..kernels.lookup import ROWS, How, bundle_for, check_passes, default_target
 from ..operands.leading_dims import rows_of
 from ..operands.operands import operand_type
 from ..operands.placement import aligned, row_by_row
@@ -213,7 +212,7 @@ def _find(
         most = {"least_m": 1, "most_m": m} if m in BUCKETS else {}
         spec = replace(spec, dynamic_m=True, **most)
     if epilogue is None:
-        bundle = cached_bundle(spec, how.target, pipeline_of(spec, how.target, how))
+        bundle = bundle_for(spec, spec, how.target, how)
         return Found(open_kernel(bundle), [], [], [])
     spec, made, arguments, returned = import_epilogue(
         *(spec, _frame(spec), epilogue, likes), prepared=True
@@ -221,7 +220,7 @@ def _find(
     if how.m:
         _check_any_rows(spec, made, epilogue, likes)
     source = LinalgText(spec.mlir_text(made), "weight_only_mm")
-    bundle = cached_bundle(source, how.target, pipeline_of(spec, how.target, how), how.math)
+    bundle = bundle_for(source, spec, how.target, how, how.math)
     finish = [each._replace(value=None) for each in returned]  # keeps no graph
     return Found(open_kernel(bundle), arguments, finish, [])
 

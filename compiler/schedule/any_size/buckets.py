@@ -75,12 +75,14 @@ class Bucket:
     """A kernel for some rows: its passes, and the ranges that it serves, with the least and the
     most rows of each; in bands of matrices with the fewest and the most of those, too.
 
-    spec: of all rows from the first range to the last one.
+    spec: of all rows from the first range to the last one. named: whether the caller named the
+        passes, in whose place no others come.
     """
 
     spec: MatmulSpec
     pipeline: str
     ranges: tuple[Range, ...] = (ALL_ROWS,)
+    named: bool = False
 
 
 def buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:

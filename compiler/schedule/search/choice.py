@@ -11,6 +11,7 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from ..rules.rules import RULES, broken_rule, broken_rules
 from ..tuned_schedules import Tuned, tuned_schedule
 from ..vectors import with_vectors
 from .candidates import candidates, rank
-from .search import fastest
+from .search import by_rank, fastest
 
 
 class Rejected(NamedTuple):
@@ -76,6 +77,12 @@ def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:
     if found is None:
         return explain_schedule(spec, target).schedule  # raises, and says why
     return found
+
+
+def schedules_by_rank(spec: MatmulSpec, target: Target) -> Iterator[Schedule]:
+    """The schedule that `choose_schedule` takes, then those to take in its place."""
+    yield choose_schedule(spec, target)
+    yield from by_rank(Problem.of(spec, target), target)
 
 
 def in_order(schedule: Schedule, target: Target) -> Schedule:

@@ -4,7 +4,7 @@
 
 Whatever waits has a bound that none of its schedules is estimated to beat (`bounds.py`), and what
 has the lowest is refined next. Its rules are asked only then. The first whole schedule that comes
-up is the choice: all that still waits is no better.
+up is the choice: all that still waits is no better. Whoever has no use for it asks for the next.
 
 Nothing here imports MLIR.
 """
@@ -53,6 +53,11 @@ ROUNDING = 1 - 1e-9
 
 def fastest(problem: Problem, target: Target) -> Schedule | None:
     """The schedule of the least rank among the candidates that keep every rule."""
+    return next(by_rank(problem, target), None)
+
+
+def by_rank(problem: Problem, target: Target) -> Iterator[Schedule]:
+    """The best schedule of each order that may be useful, the one of the least rank first."""
     numbers = itertools.count()  # of two that rank alike the first; schedules have no order
     waiting = []
 
@@ -68,9 +73,9 @@ def fastest(problem: Problem, target: Target) -> Schedule | None:
     while waiting:
         *_, schedule, refine = heapq.heappop(waiting)
         if refine is None:
-            return schedule
-        wait(refine())
-    return None
+            yield schedule
+        else:
+            wait(refine())
 
 
 def bound(least_us: float) -> Rank:

@@ -137,7 +137,7 @@ def no_compiler(monkeypatch):
     """Compiles nothing: what a cache does is told by what it asks for."""
     asked = []
 
-    def compile_(spec, target, pipeline, math, path):
+    def compile_(spec, target, pipeline, math, named, path):
         asked.append(path)
         return "compiled"
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tilewright import grouped_mm
-from tilewright.compiler.calls.grouped import grouped_any, grouped_fused, grouped_operator
+from tilewright.compiler.calls.grouped import grouped_any, grouped_operator
 from tilewright.compiler.calls.kernels import lookup
 from tilewright.dialects.errors import CompileError, OptionError
 
@@ -24,12 +24,14 @@ def ends(*numbers):
 def compiled(monkeypatch):
     """The specs that are compiled, those of known sizes too."""
     found = []
-    for module in (lookup, grouped_any, grouped_fused):
+    for module in (lookup, grouped_any):
         make = module.cached_bundle
         monkeypatch.setattr(
             module,
             "cached_bundle",
-            lambda source, *how, make=make: found.append(source) or make(source, *how),
+            lambda source, *how, make=make, **named: (
+                found.append(source) or make(source, *how, **named)
+            ),
         )
     return found
 

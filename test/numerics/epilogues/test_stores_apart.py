@@ -54,7 +54,7 @@ def test_warpgroups_of_a_chosen_schedule_store_apart():
 def test_chosen_kernels_with_scales_of_columns_do_not_spill(c_dtype):
     scales = {"a_scales": "1x128", "b_scales": "1x128"}
     spec = MatmulSpec(8192, 8192, 8192, "e4m3", "e4m3", c_dtype, **scales)
-    compile_matmul(spec, target="sm_90a")  # ptxas reports what it spills, which is an error
+    assert not compile_matmul(spec, target="sm_90a").given_up  # which is what spills
 
 
 REFUSED = {

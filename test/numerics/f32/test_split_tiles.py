@@ -353,7 +353,7 @@ def test_large_products_are_of_tiles_that_threads_split(sizes, target, chosen):
 
 @pytest.mark.parametrize("name", [NINE, THREE])
 def test_what_is_chosen_of_large_products_does_not_spill(name):
-    compile_matmul(spec_of(name, 4096, 4096, 4096), target="sm_100a")  # ptxas says what it spills
+    assert not compile_matmul(spec_of(name, 4096, 4096, 4096), target="sm_100a").given_up
 
 
 def test_three_products_of_tiles_are_chosen_on_blackwell_alone():

@@ -102,9 +102,10 @@ def test_others_load_behind_the_meeting(name):
     ("shape", "c_dtype"), [((2048, 2048, 4096), "bf16"), ((1024, 3584, 1024), "f32")]
 )
 def test_threads_that_keep_the_fewest_registers_load_behind_the_meeting(shape, c_dtype):
-    """Else ptxas spills, which is an error, in kernels that are chosen for scales of 1x128."""
+    """Else ptxas spills in kernels that are chosen for scales of 1x128, which are then given up."""
     spec = MatmulSpec(*shape, "e4m3", "e4m3", c_dtype, a_scales="1x128", b_scales="1x128")
     compiled = compile_matmul(spec, target="sm_90a")
+    assert not compiled.given_up
     assert "persistence" not in compiled.pipeline
     assert "setmaxnreg.dec.sync.aligned.u32 \t24" in compiled.ptx
     assert first_loads(compiled.ptx) == 0
