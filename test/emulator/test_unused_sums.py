@@ -76,6 +76,17 @@ def test_a_sum_that_is_taken_for_another_leaves_that_one_out(body, chip, right, 
     assert f"1 of the {of} registers of" in message and f"number {left} (from 0)" in message
 
 
+ZEROS_FIRST = MMA.replace("LOOP:", "  st.global.v2.f32 [%out+16], {%s1, %s3};\nLOOP:")
+
+
+def test_what_a_register_held_before_the_sums_is_no_use_of_them():
+    """LLVM begins several products with one register of zeros, which later holds a sum."""
+    odd_columns_left = ("v4.f32 [%out], {%s0, %s1, %s2, %s3}", "v2.f32 [%out], {%s0, %s2}")
+    assert told(ZEROS_FIRST.replace(*odd_columns_left), "sm_80") == ()
+    ((_, message),) = told(ZEROS_FIRST.replace("{%s0, %s1, %s2", "{%s0, %s0, %s2"), "sm_80")
+    assert "number 1 (from 0)" in message
+
+
 def test_the_last_sums_may_be_columns_that_do_not_exist():
     assert told(LOAD.replace("%h5, %r7, %r6", "%h5, %r6, %r6")) == ()
 

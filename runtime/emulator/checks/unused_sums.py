@@ -10,11 +10,12 @@ that meet sums of such columns, as a bias does, or give them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import NamedTuple
 
 from ..ptx.flows import LANES, LOAD, SHUFFLE, flow_of
-from ..ptx.pending_loads import names_in, register_slots
+from ..ptx.pending_loads import names_in, register_slots, successors
 from ..ptx.program import Program
 
 UNUSED = "unused-sums"
@@ -46,10 +47,11 @@ def _is_product(program: Program, pc: int) -> bool:
 
 
 def _unused(program: Program, products: list[int]) -> Iterator[tuple[str, str]]:
-    needed, steps = _needed(program)
+    steps = [_steps_at(program, pc) for pc in range(len(program.source))]
+    needed = _needed_behind(program, steps)
     for pc in products:
         sums = _list_of(program, pc, 0)
-        left = [at for at, slot in enumerate(sums) if not needed & _whole([slot])]
+        left = [at for at, slot in enumerate(sums) if not needed[pc] & _bits(_whole([slot]))]
         columns = sorted(range(len(sums)), key=_column_in(program.source[pc].opcode))
         is_tail = set(left) == set(columns[len(sums) - len(left) :])
         if left and not is_tail and len(left) * FEW <= len(sums):
@@ -59,11 +61,13 @@ def _unused(program: Program, products: list[int]) -> Iterator[tuple[str, str]]:
                 f"ptx:{source.line}: {len(left)} of the {len(sums)} registers of `{source.opcode}`,"
                 f" number {which} (from 0), reach no store and nothing else, and the others do",
             )
-    loads = [pc for pc in range(len(program.source)) if _is_left(program, pc, needed)]
-    sums = {slot for pc in products for slot in _list_of(program, pc, 0)} if loads else ()
-    of_sums = _reached(sums, steps)
+    loads = [pc for pc in range(len(program.source)) if _is_left(program, pc, needed[pc])]
+    if not loads:
+        return
+    all_steps = [each for of_one in steps for each in of_one or ()]
+    of_sums = _reached({slot for pc in products for slot in _list_of(program, pc, 0)}, all_steps)
     for pc in loads:
-        if not of_sums & _reached(program.registers[pc][1], steps):
+        if not of_sums & _reached(program.registers[pc][1], all_steps):
             source = program.source[pc]
             yield (
                 UNUSED_LOAD,
@@ -72,11 +76,11 @@ def _unused(program: Program, products: list[int]) -> Iterator[tuple[str, str]]:
             )
 
 
-def _is_left(program: Program, pc: int, needed: set[int]) -> bool:
-    """Whether it loads what is not needed."""
+def _is_left(program: Program, pc: int, needed: int) -> bool:
+    """Whether it loads what is not needed behind it."""
     results = program.registers[pc][1]
     is_load = program.source[pc].opcode.startswith(_LOADS)
-    return is_load and bool(results) and not needed & _whole(results)
+    return is_load and bool(results) and not needed & _bits(_whole(results))
 
 
 def _column_in(opcode: str) -> Callable[[int], tuple[int, int]]:
@@ -94,19 +98,56 @@ def _list_of(program: Program, pc: int, operand: int) -> list[int]:
     return [slot for name in names for slot in sorted(register_slots(scope, name))]
 
 
-def _needed(program: Program) -> tuple[set[int], list[_Step]]:
-    """The halves of registers from which a value gets to an instruction that does more than
-    compute: 2 * slot and, of the upper 32 bits of 64, 2 * slot + 1. And all that compute."""
-    needed, steps = set[int](), list[_Step]()
-    for pc, source in enumerate(program.source):
-        reads, writes = program.registers[pc]
+def _needed_behind(program: Program, steps: list[tuple[_Step, ...] | None]) -> list[int]:
+    """By pc, the halves of registers, as bits, whose values behind it get on some path to an
+    instruction that does more than compute: 2 * slot and, of the upper 32 bits of 64, 2 * slot + 1.
+
+    A register that holds sums may have held something else before, such as the zero that several
+    products begin with, so it counts where a value is read.
+    """
+    count = len(program.source)
+    following = [tuple(successors(program, pc)) for pc in range(count)]
+    effects = [_effect(program, pc, steps[pc]) for pc in range(count)]
+    ahead, behind, changed = [0] * count, [0] * count, True
+    while changed:
+        changed = False
+        for pc in reversed(range(count)):
+            out = reduce(or_, [ahead[each] for each in following[pc]], 0)
+            replaced, always, computed = effects[pc]
+            into = out & ~replaced | always
+            for results, sources in computed:
+                if results & out:
+                    into |= sources
+            changed |= into != ahead[pc]
+            ahead[pc], behind[pc] = into, out
+    return behind
+
+
+def _effect(
+    program: Program, pc: int, steps: tuple[_Step, ...] | None
+) -> tuple[int, int, list[tuple[int, int]]]:
+    """What an instruction replaces, what it needs in any case, and what for which result."""
+    reads, writes = program.registers[pc]
+    source = program.source[pc]
+    guard = register_slots(program.scope_of(pc), (source.guard,))
+    own = set(writes) if source.opcode.startswith("wgmma.mma_async") else set[int]()
+    replaced = 0 if guard else _bits(_whole(set(writes) - own))
+    if steps is None:
+        return replaced, _bits(_whole((set(reads) - own) | guard)), []
+    return replaced, 0, [(_bits(each.results), _bits(each.sources)) for each in steps]
+
+
+def _bits(numbers: Iterable[int]) -> int:
+    return reduce(or_, [1 << each for each in numbers], 0)
+
+
+def _steps_at(program: Program, pc: int) -> tuple[_Step, ...] | None:
+    """What an instruction computes of what; None if it does more."""
+    source = program.source[pc]
+    if flow_of(program, pc).kind in _PURE or source.opcode.startswith("mma.sync"):
         guard = register_slots(program.scope_of(pc), (source.guard,))
-        if flow_of(program, pc).kind in _PURE or source.opcode.startswith("mma.sync"):
-            steps += _steps_of(program, pc, guard)
-        else:
-            own = set(writes) if source.opcode.startswith("wgmma.mma_async") else set[int]()
-            needed |= _whole((set(reads) - own) | guard)
-    return _closed(needed, steps), steps
+        return tuple(_steps_of(program, pc, guard))
+    return None
 
 
 def _steps_of(program: Program, pc: int, guard: set[int]) -> Iterator[_Step]:
