@@ -3,11 +3,16 @@
 `python test/fuzz/ptx_forms.py` shows what differs; `--page` writes the page that is compared here.
 """
 
+import re
+
 import pytest
-from ptx_forms import KNOWN, PAGE, chosen, families, forms, judge, known_rows, page, row
-from ptx_mutants import TESTS
+from ptx_forms import HEAD, KNOWN, PAGE, chosen, families, forms, judge, known_rows, page, row
+from ptx_grid import text_of
+from ptx_mutants import TESTS, emulator_refuses
+from thread_forms import LEFT_OUT, compared_opcodes
 
 CHOSEN = list(chosen())
+OF_A_THREAD = [pattern for pattern, family in CHOSEN if family.name.endswith("of a thread")]
 
 
 @pytest.mark.sweep
@@ -17,6 +22,16 @@ def test_forms_are_taken_as_by_ptxas_and_counted_on_the_page(at):
     outcome = judge(pattern, family.target)
     assert outcome.unexplained() == []
     assert row(pattern, outcome) in PAGE.read_text()
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("at", range(len(OF_A_THREAD)))
+def test_forms_of_a_thread_are_compared_with_silicon_or_it_is_said_why_not(at):
+    compared = compared_opcodes()
+    for form in forms(OF_A_THREAD[at]):
+        opcode = form.partition(" ")[0]
+        if opcode not in compared and not any(re.match(each, opcode) for each in LEFT_OUT):
+            assert emulator_refuses(text_of([form], "sm_90a", "9.0", HEAD)), form
 
 
 def test_the_page_has_a_row_for_each_pattern_and_no_other():

@@ -153,6 +153,7 @@ MODIFIER_NEEDS: dict[tuple[str, ...], Need] = {
     **{("cvt", pair): Need((7, 8), 89) for pair in ("e4m3x2", "e5m2x2")},
     **{("cvt", pair): _FAMILY for pair in ("e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2")},
     **{("cvt", "satfinite", type_): Need((8, 1), 0) for type_ in ("f16", "bf16", "tf32")},
+    **{("cvt", mode, "satfinite", "tf32"): Need((8, 6), 100) for mode in ("rn", "rz")},
     ("cvt", "rs"): Need((8, 7), 100, "a", (100, 103)),
     **{("cvt", f"{pair}.bf16x2"): Need((9, 1), 0)
        for pair in ("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2")},

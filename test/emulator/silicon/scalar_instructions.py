@@ -35,7 +35,7 @@ def scalar_instructions() -> Iterator[Case]:
     """A case an instruction."""
     for line in map(_sized, lines_of(TABLE)):
         rng = generator(line)
-        words = np.stack([_interesting(rng) for _ in range(WORDS)], axis=1)
+        words = np.stack([interesting(rng, THREADS) for _ in range(WORDS)], axis=1)
         if re.search(r"{[sSh]}", line):
             words = _edges(rng, line)
         if ".oob" in line:  # what a tensor copy fills in for elements outside
@@ -72,20 +72,20 @@ def _nan_type(line: str) -> str | None:
     return type_ if arithmetic and not narrow and "f" in type_ else None
 
 
-def _interesting(rng: np.random.Generator) -> np.ndarray:
-    """uint32[THREADS]: bits, special and ordinary floats of each width, small integers."""
-    normal = rng.standard_normal(THREADS) * 2.0 ** rng.integers(-12, 13, THREADS)
-    halves = rng.standard_normal((THREADS, 2)) * 2.0 ** rng.integers(-10, 9, (THREADS, 2))
-    exponents = rng.integers(1023 - 40, 1023 + 40, THREADS) << 20
+def interesting(rng: np.random.Generator, count: int) -> np.ndarray:
+    """uint32[count]: bits, special and ordinary floats of each width, small integers."""
+    normal = rng.standard_normal(count) * 2.0 ** rng.integers(-12, 13, count)
+    halves = rng.standard_normal((count, 2)) * 2.0 ** rng.integers(-10, 9, (count, 2))
+    exponents = rng.integers(1023 - 40, 1023 + 40, count) << 20
     kinds = [
-        rng.integers(0, 1 << 32, THREADS, np.uint32),
+        rng.integers(0, 1 << 32, count, np.uint32),
         normal.astype(np.float32).view(np.uint32),
         halves.astype(np.float16).view(np.uint32)[:, 0],
-        (exponents | rng.integers(0, 1 << 20, THREADS)).astype(np.uint32),
-        rng.choice(_special_words(), THREADS),
-        rng.integers(-40, 40, THREADS).astype(np.int32).view(np.uint32),
+        (exponents | rng.integers(0, 1 << 20, count)).astype(np.uint32),
+        rng.choice(_special_words(), count),
+        rng.integers(-40, 40, count).astype(np.int32).view(np.uint32),
     ]
-    return np.choose(rng.integers(0, len(kinds), THREADS), kinds).astype(np.uint32)
+    return np.choose(rng.integers(0, len(kinds), count), kinds).astype(np.uint32)
 
 
 def _edges(rng: np.random.Generator, line: str) -> np.ndarray:

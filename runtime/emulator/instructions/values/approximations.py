@@ -69,6 +69,8 @@ def _unary(ins: Decoded, function: Callable, directed_f64: Callable | None) -> S
     wide = type_.name == "f64"
     if wide and approximate:
         _check_wide(ins, modifiers.flush)
+    if wide and modifiers.flush and ins.mnemonic == "sqrt":
+        raise ins.trap("operand", "sqrt of .f64 has no .ftz")
     flush = modifiers.flush and not wide
     read = floats.wide_reader(ins, type_, flush)
     write = floats.writer(ins, type_, mode=modifiers.mode, flush=flush)

@@ -56,15 +56,21 @@ def _saturating(function: Callable, wide: type = np.int64) -> Callable:
     return clamp
 
 
+def _saturates(ins: Decoded, type_: Type) -> bool:
+    """Whether it has .sat, which only .s32 may have."""
+    sat = ins.flag("sat")
+    if sat and type_.name != "s32":
+        raise ins.trap("type", f"{ins.mnemonic}.sat has no type .{type_.name}")
+    return sat
+
+
 def _add_or_sub(ins: Decoded, function: np.ufunc) -> Step:
     if "cc" in ins.modifiers:
         return build_carry(ins, function is np.subtract)
     if _is_float(ins):
         return floating.build_binary(ins, function)
-    type_ = integer_type(ins, *_PACKED)
-    if ins.flag("sat"):
-        if type_.name != "s32":
-            ins.unmodelled(f".sat on .{type_.name}")
+    type_ = integer_type(ins, *(_PACKED if function is np.add else ()))
+    if _saturates(ins, type_):
         return lanewise(ins, [type_] * 2, _saturating(function))
     if type_.name in _PACKED:
         return _elementwise(ins, type_, 2, function)
@@ -133,7 +139,7 @@ def build_mul(ins: Decoded) -> Step:
 def build_mad(ins: Decoded) -> Step:
     """mad{.hi,.lo,.wide}{.sat}.type d, a, b, c."""
     if _is_float(ins):
-        return floating.build_fma(ins)
+        return floating.build_mad(ins)
     if "cc" in ins.modifiers:
         return build_carry(ins, False, high_product)
     type_ = integer_type(ins)
@@ -145,10 +151,15 @@ def build_mad(ins: Decoded) -> Step:
         return lanewise(ins, [type_, type_, wide], lambda a, b, c: product(a, b) + c, wide)
     if part == "lo":
         return lanewise(ins, [TYPES[f"u{type_.bits}"]] * 3, lambda a, b, c: a * b + c)
-    if ins.flag("sat"):
+    return _high_mad(ins, type_, high_product)
+
+
+def _high_mad(ins: Decoded, type_: Type, product: Callable) -> Step:
+    """{mad,mad24}.hi{.sat}: the sum of a product's upper part and c."""
+    if _saturates(ins, type_):
         clamp = _saturating(np.add)
-        return lanewise(ins, [type_] * 3, lambda a, b, c: clamp(high_product(a, b), c))
-    return lanewise(ins, [type_] * 3, lambda a, b, c: high_product(a, b) + c)
+        return lanewise(ins, [type_] * 3, lambda a, b, c: clamp(product(a, b), c))
+    return lanewise(ins, [type_] * 3, lambda a, b, c: product(a, b) + c)
 
 
 def _low24(values: np.ndarray) -> np.ndarray:
@@ -176,9 +187,11 @@ def build_mul24(ins: Decoded) -> Step:
 
 @instruction("mad24", section="9.7.1.6")
 def build_mad24(ins: Decoded) -> Step:
-    """mad24{.hi,.lo}.{u32,s32} d, a, b, c."""
-    type_ = ins.take_type("u32", "s32")
-    product = _product24(ins.required(("lo", "hi")))
+    """mad24{.hi,.lo}{.sat}.{u32,s32} d, a, b, c."""
+    type_, part = ins.take_type("u32", "s32"), ins.required(("lo", "hi"))
+    product = _product24(part)
+    if part == "hi":
+        return _high_mad(ins, type_, product)
     return lanewise(ins, [type_] * 3, lambda a, b, c: product(a, b) + c)
 
 

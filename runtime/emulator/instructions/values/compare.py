@@ -61,10 +61,15 @@ def _integer_comparison(ins: Decoded, name: str, type_: Type) -> Callable:
     return ins.unmodelled(f"comparison .{name} on .{type_.name}")
 
 
+_FLUSHED = ("f32", "f16", "f16x2")
+
+
 def _compare(ins: Decoded, first: int) -> tuple[Callable, Type]:
     """(function regs → bool array of lanes or packed lanes, operand type)."""
     type_ = ins.take_type()
     flush = ins.flag("ftz")
+    if flush and type_.name not in _FLUSHED:
+        raise ins.trap("operand", f"{ins.mnemonic}.ftz has no type .{type_.name}")
     name = ins.required(COMPARISONS)
     compare = comparison(ins, name, type_)
     if type_.kind in "fx":
@@ -83,6 +88,8 @@ def build_setp(ins: Decoded) -> Step:
     ins.expect_operands(4 if combine else 3)
     compare, type_ = _compare(ins, 1)
     ins.finish_modifiers()
+    if type_.name in ("f16", "bf16") and isinstance(ins.operand(0), syntax.Pair):
+        raise ins.trap("operand", f"setp of .{type_.name} has one result, got two")
     if type_.name in ("f16x2", "bf16x2"):
         return _packed_setp(ins, compare, combine)
     if combine is None and not isinstance(ins.operand(0), syntax.Pair):
@@ -140,11 +147,13 @@ def build_set(ins: Decoded) -> Step:
     ins.expect_operands(4 if combine else 3)
     compare, source = _compare(ins, 1)
     type_ = ins.take_type()
+    if type_.name == "bf16" and "ftz" in ins.modifiers:
+        raise ins.trap("operand", "set.ftz has no result of type .bf16")
     ins.finish_modifiers()
     if source.name in _PACKED_TRUE:
         return _packed_set(ins, compare, combine, source, type_)
-    if type_.name not in ("u32", "s32", "u16", "s16", "f32", "f16", "bf16"):
-        ins.unmodelled(f"a result of type .{type_.name}")
+    if type_.name not in _set_results(source):
+        raise ins.trap("type", f"set of .{source.name} has no result of type .{type_.name}")
     third, write, raw = _third(ins, combine), ins.write(0, type_.raw), type_.raw
     true = raw.type(_true_bits(type_))
 
@@ -153,6 +162,14 @@ def build_set(ins: Decoded) -> Step:
         write(warp, mask, np.where(lanes, true, raw.type(0)))
 
     return step
+
+
+def _set_results(source: Type) -> tuple[str, ...]:
+    """Types of results (§9.7.6.1, §9.7.7.1)."""
+    halves = {"f16": ("f16", "bf16"), "bf16": ("bf16",)}.get(source.name)
+    if halves is not None:
+        return ("u32", "s32", "u16", "s16", *halves)
+    return ("u32", "s32", "f32", "f16", "bf16")
 
 
 _PACKED_TRUE = {"f16x2": 0x3C00, "bf16x2": 0x3F80}

@@ -8,6 +8,7 @@ from . import floats
 from .rounding import MODES
 
 INTEGER_MODES = ("rni", "rzi", "rmi", "rpi")
+_CLAMPS = ("relu", "satfinite")
 _WIDENINGS = (("f32", "f16"), ("f64", "f16"), ("f64", "f32"))
 """(target, source): exact, and so without a rounding modifier."""
 _OPTIONAL = (("f32", "bf16"), ("f64", "bf16"), ("f16", "bf16"), ("bf16", "f16"))
@@ -22,9 +23,12 @@ def check_conversion(ins: Decoded, target: Type, source: Type) -> None:
         raise ins.trap("operand", f"cvt.{target.name}.{source.name} has no .sat")
     if "ftz" in ins.modifiers and "f32" not in names:
         raise ins.trap("operand", "cvt has .ftz only from or to .f32")
-    for name in ("relu", "satfinite"):
+    for name in _CLAMPS:
         if name in ins.modifiers and not _has_clamps(ins, target, source):
             raise ins.trap("operand", f"cvt has .{name} only from .f32 to halves by .rn or .rz")
+    clamps, others = ({*names} & {*ins.modifiers} for names in (_CLAMPS, ("ftz", "sat")))
+    if clamps and others:
+        raise ins.trap("operand", f"cvt.{min(clamps)} has no .{min(others)}")
 
 
 def _has_clamps(ins: Decoded, target: Type, source: Type) -> bool:

@@ -34,8 +34,10 @@ def build_cvt(ins: Decoded) -> Step:
     ins.expect_operands(2)
     function = _conversion(ins, target, source)
     ins.finish_modifiers()
-    halves = {source.name, target.name} == {"f16", "bf16"}  # in registers of just their size
-    wider_source, wider_target = (each.kind != "x" and not halves for each in (source, target))
+    exact = "bf16" in (source.name, target.name)  # both in registers of their size, but for bytes
+    wider_source, wider_target = (
+        each.kind != "x" and (not exact or each.bits == 8) for each in (source, target)
+    )
     slot = ins.slot(1, source, relaxed=wider_source)
     result = ins.target(0, target, relaxed=wider_target)
     if result is not None:

@@ -141,6 +141,13 @@ def _fused_or(exact: Callable, *operands: np.ndarray) -> np.ndarray:
     return results
 
 
+def build_mad(ins: Decoded) -> Step:
+    """mad.rnd{.ftz}{.sat}.{f32,f64} d, a, b, c, which is fma (§9.7.3.7)."""
+    if ins.peek_type().name not in ("f32", "f64"):
+        raise ins.trap("type", f"mad has no type .{ins.peek_type().name}")
+    return build_fma(ins)
+
+
 @instruction("fma", section="9.7.3.6")
 def build_fma(ins: Decoded) -> Step:
     """fma.rnd{.ftz}{.sat}{.oob}{.relu}.type d, a, b, c: one rounding of a · b + c."""

@@ -17,11 +17,8 @@ _FIELD_MOST = 255
 """Positions and lengths of bit fields are in 0..255 (PTX ISA §9.7.1.19, §9.7.1.20)."""
 
 
-def _bitwise_type(ins: Decoded) -> Type:
-    type_ = ins.take_type()
-    if type_.name not in ("pred", "b16", "b32", "b64"):
-        ins.unmodelled(f"type .{type_.name}")
-    return type_
+def _bitwise_type(ins: Decoded, *names: str) -> Type:
+    return ins.take_type(*(names or ("pred", "b16", "b32", "b64")))
 
 
 @instruction("and", section="9.7.8.1")
@@ -51,7 +48,7 @@ def build_not(ins: Decoded) -> Step:
 @instruction("cnot", section="9.7.8.5")
 def build_cnot(ins: Decoded) -> Step:
     """cnot.type d, a: 1 if a is 0, else 0."""
-    type_ = _bitwise_type(ins)
+    type_ = _bitwise_type(ins, "b16", "b32", "b64")
     return lanewise(ins, [type_], lambda a: (a == 0).astype(type_.raw))
 
 
@@ -62,7 +59,7 @@ def _shift(ins: Decoded, type_: Type, function: Callable) -> Step:
 @instruction("shl", section="9.7.8.8")
 def build_shl(ins: Decoded) -> Step:
     """shl.type d, a, b: amounts of the width and above give 0."""
-    type_ = _bitwise_type(ins)
+    type_ = _bitwise_type(ins, "b16", "b32", "b64")
     bits, raw = np.uint32(type_.bits), type_.raw
 
     def function(a: np.ndarray, amount: np.ndarray) -> np.ndarray:
@@ -100,7 +97,7 @@ def build_shr(ins: Decoded) -> Step:
 def build_shf(ins: Decoded) -> Step:
     """shf.{l,r}.{wrap,clamp}.b32 d, a, b, c: shift {b, a} by c, the high or low word."""
     wrap = ins.required(("wrap", "clamp")) == "wrap"
-    type_ = _bitwise_type(ins)
+    type_ = ins.take_type("b32")
     left = ins.mnemonic == "shf.l"
 
     def function(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -117,7 +114,7 @@ def build_shf(ins: Decoded) -> Step:
 def build_lop3(ins: Decoded) -> Step:
     """lop3{.or,.and}.b32 d{|p}, a, b, c, lut{, q}: any function of three bits."""
     combine = ins.choice(("or", "and"))
-    type_ = _bitwise_type(ins)
+    type_ = ins.take_type("b32")
     ins.finish_modifiers()
     lut = ins.immediate(4)
     slots = [ins.slot(number, type_) for number in (1, 2, 3)]
@@ -156,7 +153,7 @@ def _lop3(operands: list[np.ndarray], lut: int) -> np.ndarray:
 @instruction("popc", section="9.7.1.14")
 def build_popc(ins: Decoded) -> Step:
     """popc.type d, a: number of one bits, as u32."""
-    type_ = _bitwise_type(ins)
+    type_ = ins.take_type("b32", "b64")
     return lanewise(ins, [type_], lambda a: np.bitwise_count(a).astype(np.uint32), TYPES["u32"])
 
 
@@ -173,7 +170,7 @@ def _leading_one(values: np.ndarray) -> np.ndarray:
 @instruction("clz", section="9.7.1.15")
 def build_clz(ins: Decoded) -> Step:
     """clz.type d, a: number of leading zeros, as u32."""
-    type_ = _bitwise_type(ins)
+    type_ = ins.take_type("b32", "b64")
     return lanewise(
         ins, [type_], lambda a: (type_.bits - 1 - _leading_one(a)).astype(np.uint32), TYPES["u32"]
     )
@@ -226,7 +223,7 @@ def _find_nth(mask: int, base: int, offset: int) -> int:
 @instruction("brev", section="9.7.1.18")
 def build_brev(ins: Decoded) -> Step:
     """brev.type d, a: bits in reverse order."""
-    type_ = _bitwise_type(ins)
+    type_ = ins.take_type("b32", "b64")
 
     def function(a: np.ndarray) -> np.ndarray:
         bits = np.unpackbits(a.view(np.uint8).reshape(len(a), -1), axis=1, bitorder="little")
@@ -263,7 +260,7 @@ def build_bfe(ins: Decoded) -> Step:
 @instruction("bfi", section="9.7.1.20")
 def build_bfi(ins: Decoded) -> Step:
     """bfi.type f, a, b, c, d: d bits of a put into b at position c (both mod 256)."""
-    type_ = _bitwise_type(ins)
+    type_ = ins.take_type("b32", "b64")
     ins.bound_constant(3, 0, _FIELD_MOST)
     ins.bound_constant(4, 0, _FIELD_MOST)
     full = (1 << type_.bits) - 1
