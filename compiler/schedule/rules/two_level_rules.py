@@ -8,18 +8,26 @@ registers, beyond which ptxas spilled.
 from __future__ import annotations
 
 from ....dialects.dtypes import BLOCKWISE
-from ....dialects.held_registers import ATOM_ROWS, SUMS_MAX, beside_scales, of_sums
+from ....dialects.held_registers import (
+    ATOM_ROWS,
+    SUMS_MAX,
+    beside_scales,
+    of_sums,
+    scales_apart,
+)
 from ....dialects.target import Target
 from ..problem import Problem, Schedule
 
 COLUMNS_MIN, STAGES_MIN = 96, 4
-SCALE_BYTES, BESIDE_COPIES = 4, (160, 100)
+SCALE_BYTES, BESIDE_COPIES, OF_GROUPS = 4, (160, 100), 20
 BEHIND_SUMS = 176
 """Registers of sums and a product beside which two warpgroups of 64 rows each read scales behind
 MMAs: 128x176."""
 BESIDE_GROUPS, WIDE_BESIDE_GROUPS, OF_THREE_BESIDE_GROUPS = 180, 160, 110
 """Registers of sums, a product and scales beside what threads hold of groups of rows: 128x144,
 256x88 and 192x88."""
+APART_BESIDE_GROUPS = 196
+"""The same where scales are multiplied one after the other and C has 16 bits or less: 256x112."""
 GROUPS_OF_32_BITS = 180
 """Registers of sums and a product beside the same and a C of 32 bits: 256x120."""
 BESIDE_STAGES, STAGED_COLUMNS, STAGED_BYTES = 210, 16, 2
@@ -80,7 +88,7 @@ def added_copies(problem: Problem, schedule: Schedule, target: Target) -> str | 
     if not problem.adds_products or warpgroups == 1 or not _copies(problem, target):
         return None
     held = of_sums(m, n, warpgroups) + (_of_scales(n, k) if problem.column_scales else 0)
-    most = BESIDE_COPIES[warpgroups - 2]
+    most = BESIDE_COPIES[warpgroups - 2] - (OF_GROUPS if problem.grouped else 0)
     if held <= most:
         return None
     return (
@@ -111,7 +119,7 @@ def scaled_registers(
     Where it has too few registers for these, it reads scales that TMA brings behind the MMAs. Then
     ptxas spills from 216 for sums and a product on, which `added_registers` refuses. On an H200
     128x176 was the fastest tile so, 128x192 up to 4 % slower than the best other one. Of 256x128 it
-    spilled where a scale is of 128 rows or there is an epilogue, of groups from 256x96, 192x96 and
+    spilled where a scale is of 128 rows or there is an epilogue, of groups 256x96, and from 192x96 and
     128x160 on."""
     m, n, k = schedule.tile
     sums, vectors = of_sums(m, n, warpgroups), k == BLOCKWISE and not _copies(problem, target)
@@ -120,7 +128,8 @@ def scaled_registers(
     behind = held > most
     wide = m > warpgroups * ATOM_ROWS
     if problem.grouped and not behind:
-        most = min(most, _beside_groups(wide, warpgroups))
+        apart = vectors and scales_apart(m, n, warpgroups) and problem.c_bytes <= STAGED_BYTES
+        most = min(most, APART_BESIDE_GROUPS if apart else _beside_groups(wide, warpgroups))
     computes = problem.epilogue_instructions or problem.beside or problem.beside_columns
     if (computes or not problem.row_scales) and wide:
         most = min(most, BESIDE_STAGES)
