@@ -19,7 +19,7 @@ from ....dialects.target import Target
 from ..problem import Problem, Schedule
 
 COLUMNS_MIN, STAGES_MIN = 96, 4
-SCALE_BYTES, BESIDE_COPIES, OF_GROUPS = 4, (160, 100), 20
+SCALE_BYTES, BESIDE_COPIES, COPIES_OF_GROUPS = 4, (160, 100), (140, 80)
 BEHIND_SUMS = 176
 """Registers of sums and a product beside which two warpgroups of 64 rows each read scales behind
 MMAs: 128x176."""
@@ -82,13 +82,14 @@ def added_registers(problem: Problem, schedule: Schedule, target: Target) -> str
 
 def added_copies(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """Threads that copy what TMA cannot keep registers that those who add would need: ptxas spilled
-    from 168 for sums, products and scales of columns in two warpgroups, and from 120 in three."""
+    from 168 for sums, products and scales of columns in two warpgroups, and from 120 in three; of
+    groups of rows from 160 on."""
     m, n, k = schedule.tile
     warpgroups = target.mma_warpgroups(m, n) or 1
     if not problem.adds_products or warpgroups == 1 or not _copies(problem, target):
         return None
     held = of_sums(m, n, warpgroups) + (_of_scales(n, k) if problem.column_scales else 0)
-    most = BESIDE_COPIES[warpgroups - 2] - (OF_GROUPS if problem.grouped else 0)
+    most = (COPIES_OF_GROUPS if problem.grouped else BESIDE_COPIES)[warpgroups - 2]
     if held <= most:
         return None
     return (
@@ -119,8 +120,8 @@ def scaled_registers(
     Where it has too few registers for these, it reads scales that TMA brings behind the MMAs. Then
     ptxas spills from 216 for sums and a product on, which `added_registers` refuses. On an H200
     128x176 was the fastest tile so, 128x192 up to 4 % slower than the best other one. Of 256x128 it
-    spilled where a scale is of 128 rows or there is an epilogue, of groups 256x96, and from 192x96 and
-    128x160 on."""
+    spilled where a scale is of 128 rows or there is an epilogue; of groups in 256x96, and from
+    192x96 and 128x160 on."""
     m, n, k = schedule.tile
     sums, vectors = of_sums(m, n, warpgroups), k == BLOCKWISE and not _copies(problem, target)
     held = sums + _of_scales(n, k)

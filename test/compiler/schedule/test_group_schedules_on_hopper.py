@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.driver import choose_pipeline, compile_matmul
 from tilewright.compiler.schedule.any_size.buckets import buckets_of
 from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem
@@ -117,3 +117,22 @@ def test_ptxas_does_not_wait_for_each_mma_of_another_width(change):
     compiled = compile_matmul(MatmulSpec(**{**LARGE, **change}), target="sm_90a")
     assert "level-groups" in compiled.pipeline
     assert not compiled.assembled.serialized
+
+
+# m, n, k, type of C, scales of B → the tile of groups of rows with scales of 128, which ptxas has
+# room for: wide ones where scales are multiplied one after the other, others beside copies.
+SCALED_GROUPS = [
+    ((8192, 8192, 5120), "bf16", "1x128", (256, 112)),
+    ((8192, 8192, 5120), "f32", "1x128", (128, 128)),
+    ((4096, 2064, 3000), "f32", "1x128", (128, 112)),
+    ((3001, 4424, 3000), "f32", "128x128", (128, 128)),
+]
+
+
+@pytest.mark.parametrize(("shape", "c_dtype", "of_b", "tile"), SCALED_GROUPS)
+def test_the_first_choice_for_groups_with_scales_does_not_spill(shape, c_dtype, of_b, tile):
+    """A pipeline that is given does not give way to the next one."""
+    scales = {"a_scales": "1x128", "b_scales": of_b}
+    spec = MatmulSpec(*shape, "e4m3", "e4m3", c_dtype, groups=4, **scales)
+    assert choose_schedule(spec, target_for(spec, "sm_90a")).tile[:2] == tile
+    compile_matmul(spec, target="sm_90a", pipeline=choose_pipeline(spec, "sm_90a"))
