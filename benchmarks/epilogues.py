@@ -3,21 +3,24 @@
     python benchmarks/epilogues.py compile FOLDER [--target sm_90a] [--shapes 4096x4096x4096,…]
                                                   [--only gelu,silu] [--math fast]
     python benchmarks/epilogues.py count FOLDER [--json PATH]
+    python benchmarks/epilogues.py prepare FOLDER [--shapes …] [--only …]
     python benchmarks/epilogues.py run FOLDER [--shapes …] [--only …] [--rounds 15] [--json PATH]
                                               [--no-inductor | --processes] [--seconds 600]
-                                              [--clocks chain,apart] [--rest 0]
+                                              [--clocks chain,apart] [--rest 0 [--busy]]
 
 `compile` needs no GPU, but torch to trace epilogues. It writes FOLDER/MxNxK.EPILOGUE.zip, bf16 with
 the weight as N×K, and FOLDER/MxNxK.plain.zip. A name such as residual.turns asks for a schedule of
 `WAYS`. `count` needs nvdisasm: it prints the instructions an element of C that a kernel has beyond
 the plain one's, which is one element's share of the code that a thread executes once a tile, and
-the bytes of all its code. `run`
+the bytes of all its code. `prepare` compiles Inductor's candidates and measures nothing
+(`inductor_ahead`), so that `run` finds them in the caches that the environment names. `run`
 needs no compiler: `runtime` importable as tilewright.runtime, torch, numpy and cuda-python. Every
 contender is compared with torch in float32 first, then captured in CUDA graphs of up to 16 calls,
 which take turns; times are medians. By the clock `chain` calls follow each other, by `apart` a
 kernel of one element stands behind each, which is part of the time. Without `--rest` the GPU is
 never idle, and long products run at the limit of its power; `--rest 2` leaves it alone twice as
-long as each batch took, as other kernels of a model do. Inductor tunes itself (max-autotune), which
+long as each batch took, as other kernels of a model do; with `--busy` each case is then measured
+without rests, too. Inductor tunes itself (max-autotune), which
 takes up to half a minute an epilogue and shape. `--processes` builds each shape in a process of its
 own, all at the same time, and measures one epilogue after the other when all are built. Behind
 `--seconds` nothing more is begun by Inductor, and what is left is measured without it.
@@ -28,16 +31,28 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
 import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from contenders import add_rest, check_known, comparison_parser, parsed, reported
+from epilogue_functions import (
+    CUBLASLT,
+    GRADIENTS,
+    TWO_OUTPUTS,
+    epilogues,
+    is_near,
+    sizes_of,
+    torchs,
+)
 
 SHAPES = (
     "2048x4096x1024,4096x4096x4096,8192x8192x2048,8192x4096x4096,2048x11008x4096,4096x14336x4096,"
@@ -45,28 +60,10 @@ SHAPES = (
 )
 PLAIN, PING = "plain", "ping"
 INSTRUCTION_BYTES = 16
-GELU_CUBIC = 0.044715
 OTHERS = ("eager", "cublaslt", "inductor")
 CLOCKS = ("chain", "apart")
-OPERANDS = {
-    "bias": ["n"],
-    "scale_bias": ["n", "n"],
-    "row_scale": ["m"],
-    "residual": ["mn"],
-    "gelu_gradient": ["mn"],
-    "gelu_tanh_gradient": ["mn"],
-    "silu_gradient": ["mn"],
-    "times": ["mn"],
-}
-"""What indexes the operands of an epilogue that has some."""
-GRADIENTS = {"gelu_gradient": "none", "gelu_tanh_gradient": "tanh", "silu_gradient": ""}
-"""Of functions, and how torch names these."""
-TWO_OUTPUTS = ("gelu_and_sums", "gelu_and_slope", "silu_and_sums")
-"""What training keeps for its gradients: the sums, or the slope that \"times\" multiplies with."""
 FUNCTIONS = ("gelu", "gelu_tanh", "silu", *GRADIENTS, *TWO_OUTPUTS)
 """Epilogues that `--math` is about."""
-CUBLASLT = {"relu": {"use_gelu": False}, "gelu_tanh": {"use_gelu": True}}
-"""What torch asks of cublasLt's own epilogues beside that of `linear`, which adds a bias."""
 VECTORS = ("threads", "ahead", "registers")
 """Ways to read vectors: the chosen schedule with this option of `epilogue-staging`."""
 Alone = Callable[[], AbstractContextManager[Any]]
@@ -104,78 +101,27 @@ def pipeline_of(way: str, chosen: str) -> str:
     return ",".join([head, roles, "persistence{order=grouped group=8}", *last])
 
 
-def epilogues() -> dict[str, Callable[..., Any]]:
-    """Functions of the sums, and of operands of `OPERANDS`."""
-    from torch.nn import functional
-
-    return {
-        "bias": lambda acc, bias: acc + bias,
-        "relu": lambda acc: functional.relu(acc),
-        "gelu": lambda acc: functional.gelu(acc),
-        "gelu_tanh": lambda acc: functional.gelu(acc, approximate="tanh"),
-        "silu": lambda acc: functional.silu(acc),
-        "residual": lambda acc, residual: acc + residual,
-        "scale_bias": lambda acc, scale, bias: acc * scale + bias,
-        "row_scale": lambda acc, scale: acc * scale,
-        "gelu_gradient": gelu_gradient,
-        "gelu_tanh_gradient": gelu_tanh_gradient,
-        "silu_gradient": silu_gradient,
-        "times": lambda acc, slope: acc * slope,
-        "gelu_and_sums": lambda acc: (functional.gelu(acc), acc),
-        "gelu_and_slope": lambda acc: (functional.gelu(acc), gelu_slope(acc)),
-        "silu_and_sums": lambda acc: (functional.silu(acc), acc),
-    }
-
-
-def gelu_gradient(acc: Any, x: Any) -> Any:
-    """The gradient of GELU at x, times that of its result."""
-    return acc * gelu_slope(x.float())
-
-
-def gelu_slope(x: Any) -> Any:
-    """The slope of GELU at x."""
-    import torch
-
-    density = math.sqrt(0.5 / math.pi) * torch.exp(-0.5 * x * x)
-    return 0.5 * (1 + torch.erf(x * math.sqrt(0.5))) + x * density
-
-
-def silu_gradient(acc: Any, x: Any) -> Any:
-    """The gradient of SiLU at x, times that of its result."""
-    import torch
-
-    sigmoid = torch.sigmoid(x.float())
-    return acc * (sigmoid * (1 + x.float() * (1 - sigmoid)))
-
-
-def gelu_tanh_gradient(acc: Any, x: Any) -> Any:
-    """The gradient of GELU (tanh) at x, times that of its result."""
-    import torch
-
-    x = x.float()
-    slope = math.sqrt(2 / math.pi) * (1 + 3 * GELU_CUBIC * x * x)
-    tanh = torch.tanh(math.sqrt(2 / math.pi) * (x + GELU_CUBIC * x * x * x))
-    return acc * (0.5 * (1 + tanh) + 0.5 * x * (1 - tanh * tanh) * slope)
-
-
 def main() -> int:
     options = parse_options()
-    return {"compile": compile_all, "count": count_all, "run": run_all}[options.what](options)
+    what = {"compile": compile_all, "count": count_all, "prepare": prepare_all, "run": run_all}
+    return what[options.what](options)
 
 
 def parse_options() -> argparse.Namespace:
-    parser = comparison_parser(__doc__, SHAPES, ("compile", "count", "run"))
+    parser = comparison_parser(__doc__, SHAPES, ("compile", "count", "prepare", "run"))
     parser.add_argument("--only", default=",".join(epilogues()), help="epilogues, by commas")
     parser.add_argument("--math", choices=("fast", "exact"), help="policy of the functions")
     parser.add_argument("--no-inductor", action="store_true", help="leave torch.compile out")
     parser.add_argument("--processes", action="store_true", help="build shapes at the same time")
     parser.add_argument("--seconds", type=float, default=math.inf, help="for Inductor to begin in")
     parser.add_argument("--clocks", default=",".join(CLOCKS), help="by commas (default both)")
+    parser.add_argument("--busy", action="store_true", help="with rests, then without them, too")
     add_rest(parser)
     compiled = "target", "shapes", "only", "math"
     run = "shapes", "only", "rounds", "json", "no_inductor", "processes", "seconds"
-    run = *run, "clocks", "rest"
-    options = parsed(parser, compile=compiled, count=("json",), run=run)
+    run = *run, "clocks", "rest", "busy"
+    prepared = "shapes", "only"
+    options = parsed(parser, compile=compiled, count=("json",), prepare=prepared, run=run)
     options.until = 0 if options.no_inductor else time.time() + options.seconds
     names = [*epilogues()]
     ways = [f"{name}.{way}" for name in names for way in (*WAYS, *VECTORS)]
@@ -223,12 +169,6 @@ def source_of(m: int, n: int, k: int, name: str) -> Any:
     return LinalgText(spec.mlir_text(made), "matmul", names)
 
 
-def sizes_of(name: str, m: int, n: int) -> list[tuple[int, ...]]:
-    """The shapes of an epilogue's operands, as the function of torch takes them."""
-    sizes = {"mn": (m, n), "n": (n,), "m": (m, 1)}
-    return [sizes[each] for each in OPERANDS.get(name, [])]
-
-
 def count_all(options: argparse.Namespace) -> int:
     """A table of instructions for each kernel of a shape beside the plain one."""
     found = {path.stem: instructions(path) for path in sorted(options.folder.glob("*.zip"))}
@@ -269,6 +209,33 @@ def instructions(path: Path) -> tuple[Counter[str], int]:
     return Counter(each.text.split()[0] for each in program), copies * m * n // threads
 
 
+def prepare_all(options: argparse.Namespace) -> int:
+    """Inductor's candidates of all shapes and epilogues, by a process for each shape."""
+    shapes = options.shapes.split(",")
+    with ProcessPoolExecutor(len(shapes), multiprocessing.get_context("spawn")) as pool:
+        for shape, count in zip(
+            shapes, pool.map(prepare, shapes, repeat(options.only)), strict=True
+        ):
+            print(f"{shape:18} candidates of {count} epilogues", file=sys.stderr)
+    return 0
+
+
+def prepare(shape: str, only: str) -> int:
+    """Those of a shape; of how many epilogues Inductor has some."""
+    import torch
+    from inductor_ahead import compiled_ahead, stop_before_measuring
+
+    stop_before_measuring()
+    m, n, k = map(int, shape.split("x"))
+    x, w = (torch.empty(each, k, device="cuda", dtype=torch.bfloat16) for each in (m, n))
+    count = 0
+    for name in dict.fromkeys(each.partition(".")[0] for each in only.split(",")):
+        sizes = sizes_of(name, m, n)
+        beside = [torch.empty(size, device="cuda", dtype=torch.bfloat16) for size in sizes]
+        count += compiled_ahead(lambda name=name, beside=beside: inductors(name, (x, w, beside)))
+    return count
+
+
 def run_all(options: argparse.Namespace) -> int:
     """A table of times for each shape and epilogue."""
     shapes = [
@@ -283,7 +250,7 @@ def run_all(options: argparse.Namespace) -> int:
     else:
         measured = [measure(case, options) for shape in shapes for case in build(shape, options)]
     rows = [row for rows in measured for row in rows]
-    for clock in options.clocks.split(","):
+    for clock in dict.fromkeys(row["clock"] for row in rows):
         summarize(clock, [row for row in rows if row["clock"] == clock])
     return reported(rows, options.json)
 
@@ -333,21 +300,16 @@ def build(shape: str, options: argparse.Namespace, alone: Alone = nullcontext) -
         yield Built(shape, shown, calls, right)
 
 
-def is_near(made: Any, wanted: Any) -> bool:
-    """Whether all outputs are what float32 gives, as far as bf16 tells."""
-    if isinstance(wanted, tuple):
-        return all(is_near(*pair) for pair in zip(made, wanted, strict=True))
-    return bool((made.float() - wanted).abs().max() < 2**-6 * wanted.abs().max())
-
-
 def measure(built: Built, options: argparse.Namespace) -> list[dict[str, Any]]:
     """For each clock the microseconds of every contender, and whether all outputs are right."""
     from tilewright.runtime.gpu.graphs import measure_in_graphs
 
     launches = {name: lambda _, call=call: call() for name, call in built.calls.items()}
-    clocks = options.clocks.split(",")
-    found = measure_in_graphs(launches, 1, options.rounds, clocks, options.rest)
-    return [as_row(built, clock, taken_us) for clock, taken_us in found.items()]
+    clocks, rows = options.clocks.split(","), []
+    for rest, kind in ((options.rest, ""), *(((0, " busy"),) if options.busy else ())):
+        found = measure_in_graphs(launches, 1, options.rounds, clocks, rest)
+        rows += [as_row(built, clock + kind, taken_us) for clock, taken_us in found.items()]
+    return rows
 
 
 def as_row(built: Built, clock: str, taken_us: dict[str, float]) -> dict[str, Any]:
@@ -356,7 +318,7 @@ def as_row(built: Built, clock: str, taken_us: dict[str, float]) -> dict[str, An
     cost = taken_us["fused"] / taken_us[PLAIN]
     best = min(us for each, us in taken_us.items() if each in OTHERS) / taken_us["fused"]
     ratios = f"fused/plain {cost:.3f}  best/fused {best:.3f}{'' if built.right else '  WRONG'}"
-    print(f"{built.shape:18} {built.epilogue:16} {clock:6} {told}  {ratios}", flush=True)
+    print(f"{built.shape:18} {built.epilogue:16} {clock:10} {told}  {ratios}", flush=True)
     of = {"shape": built.shape, "epilogue": built.epilogue, "clock": clock}
     return {**of, **taken_us, "right": built.right}
 
@@ -390,23 +352,6 @@ def inductors(name: str, operands: tuple[Any, Any, list[Any]]) -> Callable[[], A
     compiled = torch.compile(torchs(name), mode="max-autotune-no-cudagraphs", dynamic=False)
     compiled(x, w, *beside)
     return lambda: compiled(x, w, *beside)
-
-
-def torchs(name: str) -> Callable[..., Any]:
-    """The same by torch's own operators; a bias is one of its linear."""
-    import torch
-    from torch.nn.functional import linear
-
-    epilogue = epilogues()[name]
-    if name == "bias":
-        return linear
-    if name == "silu_gradient":
-        return lambda x, w, beside: torch.ops.aten.silu_backward(linear(x, w), beside)
-    if name in GRADIENTS:
-        return lambda x, w, beside: torch.ops.aten.gelu_backward(
-            linear(x, w), beside, approximate=GRADIENTS[name]
-        )
-    return lambda x, w, *beside: epilogue(linear(x, w), *beside)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import functools
 import math
 from dataclasses import replace
 
-from .layout import UNIT_BYTES, TileLayout, widest_swizzle
+from .layout import SPAN_BYTES, UNIT_BYTES, TileLayout, widest_swizzle
 from .mma_units import MMA_SYNC, WARP
 from .target import Target, targets_with
 
@@ -61,6 +61,14 @@ def staged_piece(m: int, n: int, columns: int, item_bytes: int) -> str | None:
         return None
     got = f"{columns} columns of {item_bytes} bytes"
     return f"columns must divide the tile's {n} and be 16, 32, 64 or 128 bytes, got {got}"
+
+
+def columns_beside(columns: int, c_bytes: int, item_bytes: int) -> int:
+    """Columns of a piece of an output beside C: those of C's where they fit a span, else as many
+    bytes as that has."""
+    if columns * item_bytes <= max(SPAN_BYTES.values()):
+        return columns
+    return max(1, columns * c_bytes // max(c_bytes, item_bytes))
 
 
 def staged_blocks(piece_bytes: int, bits: int, block: int) -> str | None:

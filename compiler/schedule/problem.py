@@ -12,6 +12,7 @@ from ...dialects.held_registers import ATOM_ROWS
 from ...dialects.layout import SLOT_ALIGNMENT, VECTOR_ALIGNMENT, TileLayout
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.record import record
+from ...dialects.store_legality import columns_beside
 from ...dialects.target import Target
 from ..spec import MatmulSpec
 from .extents import expected_tiles, round_up, widest_layout
@@ -146,6 +147,10 @@ class Problem:
         """Bytes of so many neighbours in a row of C."""
         return columns * self.c_bits // 8
 
+    def output_bytes(self, elements: int) -> int:
+        """Bytes of so many elements of C, and of as many of each other output."""
+        return self.row_bytes(elements) + elements * sum(self.further_bytes)
+
     def contiguous(self, tensor: str) -> int:
         """Elements of one stored row of tensor "a", "b" or "c"."""
         return self._stored(tensor)[1]
@@ -259,7 +264,7 @@ class Problem:
         rows, (columns, buffers) = schedule.tile[0], schedule.staging
         pieces = round_up(rows * self.row_bytes(columns), SLOT_ALIGNMENT)
         for each in self.further_bytes:
-            width = max(1, columns * self.c_bytes // max(self.c_bytes, each))  # as many bytes
+            width = columns_beside(columns, self.c_bytes, each)
             pieces += round_up(rows * width * each, SLOT_ALIGNMENT)
         ahead = sum(round_up(rows * columns * each, SLOT_ALIGNMENT) for each in self.beside)
         brought = self.beside_columns if schedule.vectors == AHEAD else ()
@@ -275,8 +280,9 @@ class Problem:
         return columns // schedule.staging[0] if schedule.staging else 0
 
     def moved_bytes(self) -> int:
-        """Bytes of all matrices of C, and of other operands as large."""
-        return self.batch * self.m * self.n // self.products * (self.c_bytes + sum(self.beside))
+        """Bytes of all matrices of C, and of other operands and outputs as large."""
+        each = self.c_bytes + sum(self.beside) + sum(self.further_bytes)
+        return self.batch * self.m * self.n // self.products * each
 
     @property
     def most_rows(self) -> int:

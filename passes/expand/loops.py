@@ -21,6 +21,9 @@
                                     sm.run by "lane": tile.tma_store %buffer, start; sm.bulk_commit
                                     tile.next_buffer
 
+    several tile.staged_store     the pieces of all that begin with the same columns are written
+    of the same sums        →       between two meetings, and TMA stores them as one group
+
     tile.load_ahead                 tile.load_piece of the first pieces; of a store that reads them
                             →       %piece = tile.await_piece before f, and behind the last meeting
                                     tile.load_piece of a later one (`expand/ahead.py`)
@@ -60,7 +63,7 @@ from ...dialects.tile import (
 from ...dialects.tile.marks import MarkOp
 from ...dialects.tile.outputs import StoreGroupsOp
 from ...dialects.tile.quantized import StoreQuantizedOp
-from ...dialects.tile.staged_quantized import stored_tile
+from ...dialects.tile.staged_quantized import StagedQuantizedOp, stored_tile
 from ...dialects.tile.stores import NextBufferOp, StagingBufferOp, TmaStoreOp
 from ...dialects.tile.sums import ViewMmaOp
 from ...dialects.tile_types import integers, integers_of
@@ -148,7 +151,7 @@ class ExpandLoops:
         for owner in walk(kernel, WarpsOp) or [kernel]:
             with end_of(owner), owner.location:
                 _end(kernel, owner)
-        pieces = [_expand(kernel, store, target) for store in stores]
+        pieces = [_expand(kernel, together, target) for together in _together(stores)]
         expand_load_ahead(kernel)
         end_reads(kernel)
         self._expand_stores_by_threads(kernel, target)
@@ -222,48 +225,88 @@ def _filled_rings(owner: Any) -> list[ir.Value]:
     return [ring for ring in rings if is_operand_ring(ring.owner.opview)]
 
 
-def _expand(kernel: KernelOp, store: StagedStoreOp, target: Target) -> int:
-    """The number of pieces."""
-    if stored_by_threads(store):
-        return expand_pieces(kernel, store, target)
-    (_, n), columns = stored_tile(store), store.staging.type.tiles[0].layout.k
-    with ir.InsertionPoint(store), store.location:
-        sums = awaited(store)
-        piece = partial(Piece, kernel, target, store, sums)
-        vectors = await_pieces([load for load in loads_of(store) if load.is_vector])
+def _together(stores: list[StagedStoreOp]) -> list[list[StagedStoreOp]]:
+    """Neighbours that store the same sums by TMA in pieces of the same columns, as the outputs of a
+    product are; each other store by itself."""
+    found: list[list[StagedStoreOp]] = []
+    for store in stores:
+        if found and _goes_with(store, found[-1][-1]):
+            found[-1].append(store)
+        else:
+            found.append([store])
+    return found
+
+
+def _goes_with(store: StagedStoreOp, before: StagedStoreOp) -> bool:
+    if store.operation.block != before.operation.block or _form_of(store) != _form_of(before):
+        return False
+    block = [op.operation for op in before.operation.block.operations]
+    return block.index(store.operation) == block.index(before.operation) + 1
+
+
+def _form_of(store: StagedStoreOp) -> tuple[Any, ...]:
+    """What is equal for stores whose pieces go to memory together."""
+    if stored_by_threads(store) or isinstance(store, StagedQuantizedOp):
+        return (store.operation,)
+    ring = store.staging.type
+    return store.acc, store.i, store.j, ring.tiles[0].layout.k, ring.stages, store.parts
+
+
+def _expand(kernel: KernelOp, stores: list[StagedStoreOp], target: Target) -> int:
+    """Write out stores whose pieces go to memory together; the number of pieces."""
+    first = stores[0]
+    if stored_by_threads(first):
+        return expand_pieces(kernel, first, target)
+    (_, n), columns = stored_tile(first), first.staging.type.tiles[0].layout.k
+    with ir.InsertionPoint(first), first.location:
+        made = [partial(Piece, kernel, target, store, awaited(store)) for store in stores]
+        loads = [load for store in stores for load in loads_of(store)]
+        vectors = await_pieces([load for load in loads if load.is_vector])
         if target.has_tensor_memory:
             loop = scf.ForOp(*(constant(bound) for bound in (0, n, columns)))
             with ir.InsertionPoint(loop.body):
-                _pass_on(store, piece, loop.induction_variable, vectors)
+                _pass_on(stores, made, loop.induction_variable, vectors)
                 scf.YieldOp([])
-            hand_back(store)
+            hand_back(first)
         else:
             for start in range(0, n, columns):
-                _pass_on(store, piece, constant(start), vectors)
-            expand_reads(kernel, store)
-    store.operation.erase()
-    return n // columns
+                _pass_on(stores, made, constant(start), vectors)
+            for store in stores:
+                expand_reads(kernel, store)
+    for store in stores:
+        store.operation.erase()
+    return len(stores) * (n // columns)
 
 
 def _pass_on(
-    store: StagedStoreOp, piece: Callable[..., Piece], start: ir.Value, vectors: Mapping
+    stores: list[StagedStoreOp],
+    pieces: list[Callable[..., Piece]],
+    start: ir.Value,
+    vectors: Mapping,
 ) -> None:
-    """A piece on its way through the buffer whose turn it is; `vectors` are there for all."""
-    team, ring, parts = Team.of(store), store.staging, store.parts
-    loads = [load for load in loads_of(store) if not load.is_vector]
-    buffer = StagingBufferOp(staging=ring, buffer=ring.type.tiles[0]).buffer
+    """A piece of each store on its way through the buffer whose turn it is; `vectors` are there for
+    all pieces."""
+    first = stores[0]
+    team, parts, stages = Team.of(first), first.parts, first.staging.type.stages
+    loads = [load for store in stores for load in loads_of(store) if not load.is_vector]
+    rings = [store.staging for store in stores]
+    buffers = [StagingBufferOp(staging=each, buffer=each.type.tiles[0]).buffer for each in rings]
     with by_one_lane(parts):
-        sm.BulkWaitOp.of(pending=ring.type.stages - 1)
+        sm.BulkWaitOp.of(pending=stages - 1)
     team.meet(parts)
-    piece(buffer, start, vectors | await_pieces(loads)).write()
-    where = {"map": store.to, "i": store.i, "j": store.j, "start": start}
+    beside = vectors | await_pieces(loads)
+    for piece, buffer in zip(pieces, buffers, strict=True):
+        piece(buffer, start, beside).write()
     sm.FenceOp.of(kind="async_shared")
     team.meet(parts)
     with by_one_lane(parts):
-        TmaStoreOp(buffer=buffer, extents=integers(list(stored_tile(store))), **where)
+        for store, buffer in zip(stores, buffers, strict=True):
+            where = {"map": store.to, "i": store.i, "j": store.j, "start": start}
+            TmaStoreOp(buffer=buffer, extents=integers(list(stored_tile(store))), **where)
         sm.BulkCommitOp.of()
         load_later(loads, start)
-    NextBufferOp(staging=ring)
+    for ring in rings:
+        NextBufferOp(staging=ring)
 
 
 def is_expanded(kernel: Any) -> bool:

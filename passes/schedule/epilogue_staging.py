@@ -78,12 +78,13 @@ BUFFER_BYTES_MAX = 64 * 1024  # two CTAs of a multiprocessor can have as much
 class EpilogueStaging:
     """Stores by threads → pieces through swizzled shared memory, stored by TMA or by threads.
 
-    `columns` is the width of a piece; auto is one swizzle span. Outputs beside c whose elements are
-    wider have as many fewer. Of exchanged operands it is any multiple of 8 that divides the tile's,
-    with tensor memory a power of two; auto is the widest up to 64. `buffers` says how many pieces
-    may be under way at once; auto is 2 for TMA. `write` says how threads write a piece; auto is
-    stmatrix for elements of 16 bits, on chips that have it. Elements with block scales are packed
-    bytes in a piece; threads store their scales.
+    `columns` is the width of a piece; auto is one swizzle span. Outputs beside c have pieces as
+    wide, which are written and stored together. If their elements are wider, and such a piece would
+    be more than a span, it has as many fewer columns. Of exchanged operands it is any multiple of 8
+    that divides the tile's, with tensor memory a power of two; auto is the widest up to 64.
+    `buffers` says how many pieces may be under way at once; auto is 2 for TMA. `write` says how
+    threads write a piece; auto is stmatrix for elements of 16 bits, on chips that have it. Elements
+    with block scales are packed bytes in a piece; threads store their scales.
 
     `ahead` is how many pieces of each other operand as large as C are on their way to shared memory
     at once; the first are while the main loop of their tile runs. 0 lets threads read the operand
@@ -243,10 +244,10 @@ class EpilogueStaging:
         return "matrices" if fits else "rows"
 
     def _columns(self, kernel: KernelOp, item_bytes: int) -> int:
-        """Those asked for; fewer for outputs whose elements are wider than those of c."""
+        """Those asked for; of outputs with wider elements than those of c what fits a span."""
         c_bytes = element_bytes(ir.MemRefType(outputs_of(kernel)[0].type).element_type)
         assert self.columns is not None
-        return max(1, self.columns * c_bytes // max(c_bytes, item_bytes))
+        return store_legality.columns_beside(self.columns, c_bytes, item_bytes)
 
     def _why_not_turned(self, store: StoreOp, target: Target) -> str | None:
         """Why rows of a view whose columns are contiguous are not staged, None where they are."""

@@ -78,9 +78,15 @@ LOWERING = [
     ),
     Fault(
         "expand-loops: a buffer is written while its last store reads it",
-        "        sm.BulkWaitOp.of(pending=ring.type.stages - 1)",
-        "        sm.BulkWaitOp.of(pending=ring.type.stages)",
+        "        sm.BulkWaitOp.of(pending=stages - 1)",
+        "        sm.BulkWaitOp.of(pending=stages)",
         (PREFIXES, f"{NUMERICS}/epilogues/test_staged_stores.py"),
+    ),
+    Fault(
+        "expand-loops: of outputs stored together one alone goes on to its next buffer",
+        "    for ring in rings:\n        NextBufferOp(staging=ring)",
+        "    for ring in rings[:1]:\n        NextBufferOp(staging=ring)",
+        (f"{NUMERICS}/epilogues/test_several_outputs.py",),
     ),
     Fault(
         "pieces: stmatrix exchanges the second and third of four matrices",

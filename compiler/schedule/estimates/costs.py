@@ -92,7 +92,8 @@ def code_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     elements = m * n / problem.products / (warpgroups * WARPGROUP_THREADS)
     computed = problem.epilogue_instructions / (FAST_SHARE if problem.c_bytes <= 2 else 1)
     copies = 2 if schedule.ping_pong else 1
-    code = copies * elements * (STORING_INSTRUCTIONS + computed) * INSTRUCTION_BYTES
+    stored = STORING_INSTRUCTIONS * (1 + len(problem.further_bytes))
+    code = copies * elements * (stored + computed) * INSTRUCTION_BYTES
     return code / figures(target).code_rate if code > held else 0
 
 

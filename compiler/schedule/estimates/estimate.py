@@ -336,9 +336,9 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
 
 
 def _store_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles in which a tile of C is stored; two staging buffers overlap both halves."""
+    """Cycles in which a tile of each output is stored; two staging buffers overlap both halves."""
     m, n, _ = schedule.tile
-    stored_bytes = problem.row_bytes(m * n // problem.products)
+    stored_bytes = problem.output_bytes(m * n // problem.products)
     if schedule.staging is None:
         scales, rows = scale_cycles(problem, schedule, target), rows_by_threads(problem, m)
         return rows / m * stored_bytes / figures(target).direct_store_rate + scales
@@ -361,10 +361,11 @@ def _stored_lines(problem: Problem, schedule: Schedule) -> int:
     """Parts of lines that TMA stores of a tile: rows of its pieces, or columns of all its rows."""
     m, n, _ = schedule.tile
     n //= problem.products
+    items = problem.c_bytes, *problem.further_bytes
     if problem.swapped:
-        return n * -(-m * problem.c_bytes // LINE_BYTES)
+        return n * sum(-(-m * each // LINE_BYTES) for each in items)
     columns, _ = schedule.staging or (n, 1)
-    return m * (n // columns) * -(-columns * problem.c_bytes // LINE_BYTES)
+    return m * (n // columns) * sum(-(-columns * each // LINE_BYTES) for each in items)
 
 
 def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:

@@ -352,7 +352,7 @@ def epilogue_cycles(
         return read + part_cycles(problem, schedule, target)
     read += scale_cycles(problem, schedule, target)
     read += vector_cycles(problem, schedule, target)
-    stored_bytes = problem.row_bytes(m * n // problem.products)
+    stored_bytes = problem.output_bytes(m * n // problem.products)
     if schedule.staging is None:
         stored = stored_bytes / figures(target).direct_store_rate
         beside = beside_cycles(problem, schedule, target, 0)

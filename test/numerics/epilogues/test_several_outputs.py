@@ -51,6 +51,39 @@ def test_threads_and_tma_each_store_what_they_can(check_matmul, c, further, rows
     check_matmul(spec, target="sm_120a")
 
 
+HOPPER, BLACKWELL = "sm_90a", "sm_100a"
+LOADS = "tma-insertion,swizzle-selection"
+LOOPS = "pipelining{stages=3},warp-specialization,persistence{order=m ctas=2}"
+TOGETHER = {
+    "one buffer": (HOPPER, "64x64x32", "columns=32 buffers=1", LOOPS),
+    "two buffers": (HOPPER, "128x64x32", "columns=32 buffers=2", LOOPS),
+    "by warpgroup": (HOPPER, "256x128x32", "columns=32 buffers=2 by=warpgroup", LOOPS),
+    "in turns": (HOPPER, "64x64x32", "columns=32 buffers=4", f"{LOOPS},ping-pong"),
+    "tensor memory": (BLACKWELL, "128x64x32", "columns=32 buffers=2", LOOPS),
+}
+
+
+@pytest.mark.parametrize("way", TOGETHER)
+def test_outputs_of_equal_pieces_are_stored_together(check_matmul, way):
+    """Each group of copies that TMA reads has a piece of every output."""
+    target, tile, staging, loops = TOGETHER[way]
+    pipeline = f"tiling{{tile={tile}}},{LOADS},epilogue-staging{{{staging}}},{loops}"
+    spec = MatmulSpec(300, 200, 72, further=("f32", "f16"))
+    compiled, _ = check_matmul(spec, target=target, pipeline=pipeline)
+    stored, groups = (
+        compiled.ptx.count(name) for name in ("2d.global.shared::cta", "bulk.commit_group")
+    )
+    assert stored == 3 * groups
+
+
+def test_wider_elements_have_pieces_of_their_own_where_a_span_has_no_room(check_matmul):
+    pipeline = f"tiling{{tile=64x64x32}},{LOADS},epilogue-staging{{columns=64 buffers=2}}"
+    spec = MatmulSpec(130, 128, 72, further=("f32", "f16"))
+    compiled, _ = check_matmul(spec, target=HOPPER, pipeline=pipeline)
+    assert compiled.ptx.count("2d.global.shared::cta") == 1 + 2 + 1
+    assert compiled.ptx.count("bulk.commit_group") == 1 + 2 + 1
+
+
 def test_stacks_have_several_outputs(check_matmul):
     spec = MatmulSpec(70, 72, 40, batch=3, b_stacked=False, further=("f32",))
     compiled, _ = check_matmul(spec)
