@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dialects.mlir import ir
-from ..dialects.tile import KernelOp
+from ..dialects.tile import KernelOp, StagedStoreOp
 from ..dialects.tile.quantized import StoreQuantizedOp
 from ..dialects.tile.staged_quantized import StagedQuantizedOp
 from .batches import argument_of, map_definition
@@ -53,3 +53,35 @@ def output_of(store: Any) -> ir.Value:
 def stored_to(store: Any) -> ir.Value:
     """The view or the tensor map by which an op stores."""
     return store.to if hasattr(store, "to") else store.view
+
+
+def stored_by_threads(store: StagedStoreOp) -> bool:
+    """Whether threads store the pieces; else TMA does."""
+    return isinstance(store.to.type, ir.MemRefType)
+
+
+def stored_together(stores: list[StagedStoreOp]) -> list[list[StagedStoreOp]]:
+    """Neighbours that store the same sums by TMA in pieces of the same columns, as the outputs of a
+    product are; each other store by itself."""
+    found: list[list[StagedStoreOp]] = []
+    for store in stores:
+        if found and _goes_with(store, found[-1][-1]):
+            found[-1].append(store)
+        else:
+            found.append([store])
+    return found
+
+
+def _goes_with(store: StagedStoreOp, before: StagedStoreOp) -> bool:
+    if store.operation.block != before.operation.block or _form_of(store) != _form_of(before):
+        return False
+    block = [op.operation for op in before.operation.block.operations]
+    return block.index(store.operation) == block.index(before.operation) + 1
+
+
+def _form_of(store: StagedStoreOp) -> tuple[Any, ...]:
+    """What is equal for stores whose pieces go to memory together."""
+    if stored_by_threads(store) or isinstance(store, StagedQuantizedOp):
+        return (store.operation,)
+    ring = store.staging.type
+    return store.acc, store.i, store.j, ring.tiles[0].layout.k, ring.stages, store.parts

@@ -274,6 +274,12 @@ class Problem:
         vectors = consumers * sum(round_up(warpgroups * each, SLOT_ALIGNMENT) for each in slots)
         return buffers * pieces + schedule.ahead * ahead + vectors
 
+    def stored_together(self, schedule: Schedule) -> bool:
+        """Whether pieces of all outputs have the same columns, and go to memory together."""
+        columns = schedule.staging[0] if schedule.staging else 0
+        widths = (columns_beside(columns, self.c_bytes, each) for each in self.further_bytes)
+        return not self.neighbours and all(width == columns for width in widths)
+
     def pieces(self, schedule: Schedule) -> int:
         """Pieces of a staged tile of C, 0 where it isn't staged."""
         columns = schedule.tile[1] // self.products

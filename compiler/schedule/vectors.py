@@ -32,7 +32,7 @@ def with_vectors(problem: Problem, schedule: Schedule, target: Target) -> Schedu
 
 def _cheapest(problem: Problem, schedule: Schedule, target: Target) -> str:
     split = schedule.split_k * schedule.split_grid > 1
-    others = problem.grouped or problem.further_bytes or problem.quantized
+    others = problem.grouped or problem.quantized or not problem.stored_together(schedule)
     odd = problem.swapped and problem.n % NEIGHBOURS  # elsewhere TMA stores whole units
     if schedule.staging is None or split or others or odd:
         return THREADS

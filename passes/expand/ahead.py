@@ -28,9 +28,9 @@ def expand_load_ahead(kernel: KernelOp) -> None:
         op.operation.erase()
 
 
-def loads_of(store: StagedStoreOp) -> list[LoadAheadOp]:
-    """What starts the loads of the pieces that a store reads, before they are written out."""
-    rings = dict.fromkeys(op.piece for op in walk(store, StagedElementOp))
+def loads_of(stores: list[StagedStoreOp]) -> list[LoadAheadOp]:
+    """What starts the loads of the pieces that stores read, before they are written out."""
+    rings = dict.fromkeys(op.piece for store in stores for op in walk(store, StagedElementOp))
     return [load for ring in rings for load in _loads_into(ring)]
 
 

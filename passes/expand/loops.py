@@ -63,13 +63,14 @@ from ...dialects.tile import (
 from ...dialects.tile.marks import MarkOp
 from ...dialects.tile.outputs import StoreGroupsOp
 from ...dialects.tile.quantized import StoreQuantizedOp
-from ...dialects.tile.staged_quantized import StagedQuantizedOp, stored_tile
+from ...dialects.tile.staged_quantized import stored_tile
 from ...dialects.tile.stores import NextBufferOp, StagingBufferOp, TmaStoreOp
 from ...dialects.tile.sums import ViewMmaOp
 from ...dialects.tile_types import integers, integers_of
 from ..base import PassLog, many, one_of, option, parse_count, refused, target_of, the_kernel, walk
 from ..build import constant
 from ..clone import Mapping
+from ..outputs import stored_by_threads, stored_together
 from ..rings import is_operand_ring
 from ..shared_scales import say_shared
 from ..team import Team, by_one_lane
@@ -80,7 +81,7 @@ from .copies import expand_copies
 from .early import expand_early
 from .groups import expand_groups
 from .matrices import store_matrices
-from .pieces import expand_pieces, stored_by_threads
+from .pieces import expand_pieces
 from .reads import end_reads, expand_reads
 from .reduction import expand_gathered_store, expand_reduced_store
 from .rows import awaited, expand_store, hand_back, store_columns
@@ -151,7 +152,7 @@ class ExpandLoops:
         for owner in walk(kernel, WarpsOp) or [kernel]:
             with end_of(owner), owner.location:
                 _end(kernel, owner)
-        pieces = [_expand(kernel, together, target) for together in _together(stores)]
+        pieces = [_expand(kernel, together, target) for together in stored_together(stores)]
         expand_load_ahead(kernel)
         end_reads(kernel)
         self._expand_stores_by_threads(kernel, target)
@@ -225,33 +226,6 @@ def _filled_rings(owner: Any) -> list[ir.Value]:
     return [ring for ring in rings if is_operand_ring(ring.owner.opview)]
 
 
-def _together(stores: list[StagedStoreOp]) -> list[list[StagedStoreOp]]:
-    """Neighbours that store the same sums by TMA in pieces of the same columns, as the outputs of a
-    product are; each other store by itself."""
-    found: list[list[StagedStoreOp]] = []
-    for store in stores:
-        if found and _goes_with(store, found[-1][-1]):
-            found[-1].append(store)
-        else:
-            found.append([store])
-    return found
-
-
-def _goes_with(store: StagedStoreOp, before: StagedStoreOp) -> bool:
-    if store.operation.block != before.operation.block or _form_of(store) != _form_of(before):
-        return False
-    block = [op.operation for op in before.operation.block.operations]
-    return block.index(store.operation) == block.index(before.operation) + 1
-
-
-def _form_of(store: StagedStoreOp) -> tuple[Any, ...]:
-    """What is equal for stores whose pieces go to memory together."""
-    if stored_by_threads(store) or isinstance(store, StagedQuantizedOp):
-        return (store.operation,)
-    ring = store.staging.type
-    return store.acc, store.i, store.j, ring.tiles[0].layout.k, ring.stages, store.parts
-
-
 def _expand(kernel: KernelOp, stores: list[StagedStoreOp], target: Target) -> int:
     """Write out stores whose pieces go to memory together; the number of pieces."""
     first = stores[0]
@@ -260,8 +234,7 @@ def _expand(kernel: KernelOp, stores: list[StagedStoreOp], target: Target) -> in
     (_, n), columns = stored_tile(first), first.staging.type.tiles[0].layout.k
     with ir.InsertionPoint(first), first.location:
         made = [partial(Piece, kernel, target, store, awaited(store)) for store in stores]
-        loads = [load for store in stores for load in loads_of(store)]
-        vectors = await_pieces([load for load in loads if load.is_vector])
+        vectors = await_pieces([load for load in loads_of(stores) if load.is_vector])
         if target.has_tensor_memory:
             loop = scf.ForOp(*(constant(bound) for bound in (0, n, columns)))
             with ir.InsertionPoint(loop.body):
@@ -271,8 +244,7 @@ def _expand(kernel: KernelOp, stores: list[StagedStoreOp], target: Target) -> in
         else:
             for start in range(0, n, columns):
                 _pass_on(stores, made, constant(start), vectors)
-            for store in stores:
-                expand_reads(kernel, store)
+            expand_reads(kernel, stores)
     for store in stores:
         store.operation.erase()
     return len(stores) * (n // columns)
@@ -288,7 +260,7 @@ def _pass_on(
     all pieces."""
     first = stores[0]
     team, parts, stages = Team.of(first), first.parts, first.staging.type.stages
-    loads = [load for store in stores for load in loads_of(store) if not load.is_vector]
+    loads = [load for load in loads_of(stores) if not load.is_vector]
     rings = [store.staging for store in stores]
     buffers = [StagingBufferOp(staging=each, buffer=each.type.tiles[0]).buffer for each in rings]
     with by_one_lane(parts):

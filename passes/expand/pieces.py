@@ -62,11 +62,6 @@ class Edges(NamedTuple):
         return both(below, None if self.columns is None else less(column, self.columns))
 
 
-def stored_by_threads(store: StagedStoreOp) -> bool:
-    """Whether threads store the pieces; else TMA does."""
-    return isinstance(store.to.type, ir.MemRefType)
-
-
 def expand_pieces(kernel: KernelOp, store: StagedStoreOp, target: Target) -> int:
     """Write out one store; the number of pieces."""
     n, ring = tile_of_c(store)[1], store.staging.type

@@ -33,13 +33,14 @@ def reads_for(kernel: KernelOp, store: Any) -> list[ReadAheadOp]:
     return [op for op in walk(kernel, ReadAheadOp) if (op.i, op.j) == place]
 
 
-def expand_reads(kernel: KernelOp, store: StagedStoreOp) -> None:
-    """Write out what the epilogues of a store's pieces read ahead."""
+def expand_reads(kernel: KernelOp, stores: list[StagedStoreOp]) -> None:
+    """Write out what the epilogues of the pieces of stores that go together read ahead."""
+    store, tos = stores[0], [each.to for each in stores]
     for ahead in reads_for(kernel, store):
         known: dict[Form, ir.Value] = {}
         copies: Mapping = {}
         for op in walk(kernel, ApplyEpilogueOp):
-            if (op.i, op.j, op.to) != (store.i, store.j, store.to):
+            if (op.i, op.j) != (store.i, store.j) or op.to not in tos:
                 continue
             for element in plain_reads(op, ahead):
                 form = _form_of(op, ahead.axes.value)

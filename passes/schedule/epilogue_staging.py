@@ -63,7 +63,7 @@ from ..base import (
 )
 from ..batches import drop_unused, map_of_view, step_bytes, transposed_of
 from ..groups import rows_of_group
-from ..outputs import outputs_of
+from ..outputs import outputs_of, stored_by_threads, stored_together
 from ..rings import used_shared_bytes
 from ..tensor_maps import map_type, tma_refusal
 from .stage_quantized import piece_of, refusal, say_refused, stage_quantized
@@ -88,7 +88,9 @@ class EpilogueStaging:
 
     `ahead` is how many pieces of each other operand as large as C are on their way to shared memory
     at once; the first are while the main loop of their tile runs. 0 lets threads read the operand
-    from global memory, as they do, with a remark, where TMA cannot address its rows.
+    from global memory, as they do, with a remark, where TMA cannot address its rows. Outputs that
+    are written together read the same piece; what an output with pieces of its own reads, too, is
+    read by threads.
 
     `vectors` says how operands with an element a column, a row or for all are read. Threads read
     them when they store, and wait for global memory in each piece. With ahead TMA brings the
@@ -131,6 +133,8 @@ class EpilogueStaging:
         staged = sum(
             self._stage(kernel, store, target_of(module), log) for store in walk(kernel, StoreOp)
         )
+        for together in stored_together(walk(kernel, StagedStoreOp)):
+            self._bring_operands(kernel, together, target_of(module), log)
         for store in walk(kernel, StoreQuantizedOp):
             staged += self._stage_quantized(kernel, store, target_of(module), log)
         drop_unused(kernel)
@@ -169,23 +173,24 @@ class EpilogueStaging:
             _check_room(kernel, store, buffers * layout.slot_bytes, target)
         write = self._write(store, layout, target)
         parts = 1 if reason else self._parts(store, target, turned)
-        new = _staged(kernel, store, layout, (buffers, 0 if reason else parts), write)
-        if not reason:
-            self._bring_operands(kernel, new, target, log)
+        _staged(kernel, store, layout, (buffers, 0 if reason else parts), write)
         return True
 
     def _bring_operands(
-        self, kernel: KernelOp, store: StagedStoreOp, target: Target, log: PassLog
+        self, kernel: KernelOp, stores: list[StagedStoreOp], target: Target, log: PassLog
     ) -> None:
-        """What the epilogue reads beside the sums, as far as it is asked to come ahead of it."""
-        brought = self.ahead and load_ahead(kernel, store, self.ahead, target, log)
-        brought |= self.vectors == "ahead" and load_vectors(kernel, store, log)
+        """What epilogues of stores that go together read beside the sums, as far as it is asked to
+        come ahead of them."""
+        if stored_by_threads(stores[0]):
+            return
+        brought = self.ahead and load_ahead(kernel, stores, self.ahead, target, log)
+        brought |= self.vectors == "ahead" and load_vectors(kernel, stores, log)
         if self.vectors == "registers":
-            read_ahead(kernel, store, target, VECTOR_AXES, log)
+            read_ahead(kernel, stores, target, VECTOR_AXES, log)
         elif self.vectors == "ahead" and holds_sums(target):
-            read_ahead(kernel, store, target, ("", "m"), log)
+            read_ahead(kernel, stores, target, ("", "m"), log)
         if brought:
-            _check_pieces(kernel, store, target)
+            _check_pieces(kernel, stores[0], target)
 
     def _parts(self, store: StoreOp, target: Target, turned: bool) -> int:
         """How many warpgroups store by themselves, 1 where all store together."""
@@ -294,7 +299,7 @@ def _why_not_by_tma(store: StoreOp, piece: TileLayout, target: Target) -> str | 
 
 def _staged(
     kernel: KernelOp, store: StoreOp, piece: TileLayout, many: tuple[int, int], write: str
-) -> StagedStoreOp:
+) -> None:
     """The store through a ring, in the place of one by threads alone.
 
     `many` are the buffers, and the parts that TMA stores, 0 where threads do.
@@ -310,7 +315,6 @@ def _staged(
         new = StagedStoreOp(acc=store.acc, write=ir.StringAttr.get(write), **where)
     store.epilogue.blocks[0].append_to(new.epilogue)
     store.operation.erase()
-    return new
 
 
 def _check_pairs(kernel: KernelOp) -> None:

@@ -21,14 +21,15 @@ from ...dialects.mlir import ir
 from ...dialects.mma_units import WARP
 from ...dialects.pipe import CreateOp, RingType
 from ...dialects.target import Target
-from ...dialects.tile import MMAS, ElementOp, KernelOp, StagedStoreOp
+from ...dialects.tile import MMAS, ElementOp, KernelOp, StagedStoreOp, StoreOp
 from ...dialects.tile.ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
+from ...dialects.tile.outputs import StoreGroupsOp
+from ...dialects.tile.quantized import StoreQuantizedOp
 from ...dialects.tile_types import SmemType, TensorMapType, element_bytes, integer
 from ...dialects.verify import tile_of_c
 from ..base import PassLog, walk
 from ..batches import argument_of, map_of_view, step_bytes
 from ..groups import rows_of_group
-from ..outputs import outputs_of
 from ..places import PAIR
 from ..tensor_maps import map_type, tma_refusal, vector_map_type
 
@@ -36,13 +37,14 @@ BOX_MAX = 256  # elements along an axis (cuTensorMapEncodeTiled, boxDim)
 
 
 def load_ahead(
-    kernel: KernelOp, store: StagedStoreOp, slots: int, target: Target, log: PassLog
+    kernel: KernelOp, stores: list[StagedStoreOp], slots: int, target: Target, log: PassLog
 ) -> int:
-    """Bring each such operand of a store through a ring of so many slots; how many there are."""
-    count = 0
-    for view, elements in _operands(store, "mn").items():
+    """Bring each such operand of stores that go together through a ring of so many slots; how many
+    there are."""
+    count, store = 0, stores[0]
+    for view, elements in _operands(stores, "mn").items():
         piece = piece_of(store, view.type)
-        reason = _refusal(kernel, view, piece, target)
+        reason = _apart(kernel, view, stores) or _refusal(view, piece, target)
         if reason:
             name = _name(kernel, view)
             log.remark(store, f"epilogue-staging: {name} is read by threads: {reason}")
@@ -54,15 +56,16 @@ def load_ahead(
     return count
 
 
-def load_vectors(kernel: KernelOp, store: StagedStoreOp, log: PassLog) -> int:
+def load_vectors(kernel: KernelOp, stores: list[StagedStoreOp], log: PassLog) -> int:
     """Bring the columns of each operand that has an element for each; how many there are.
 
     Warpgroups that store by themselves each have a slot of their own.
     """
+    store = stores[0]
     count, columns = 0, tile_of_c(store)[1]
-    for view, elements in _operands(store, "n").items():
+    for view, elements in _operands(stores, "n").items():
         piece = TileLayout(1, columns, element_bytes(view.type.element_type), "k", LINEAR)
-        reason = _vector_refusal(kernel, view, piece)
+        reason = _apart(kernel, view, stores) or _vector_refusal(view, piece)
         if reason:
             name = _name(kernel, view)
             log.remark(store, f"epilogue-staging: {name} is read by threads: {reason}")
@@ -74,12 +77,17 @@ def load_vectors(kernel: KernelOp, store: StagedStoreOp, log: PassLog) -> int:
 
 
 def read_ahead(
-    kernel: KernelOp, store: StagedStoreOp, target: Target, all_axes: Iterable[str], log: PassLog
+    kernel: KernelOp,
+    stores: list[StagedStoreOp],
+    target: Target,
+    all_axes: Iterable[str],
+    log: PassLog,
 ) -> None:
     """Let threads read what they need of vectors and scalars of these axes into registers."""
+    store = stores[0]
     for axes in all_axes:
-        for view in _operands(store, axes):
-            reason = _held_refusal(view, axes, target)
+        for view in _operands(stores, axes):
+            reason = _apart(kernel, view, stores) or _held_refusal(view, axes, target)
             if reason:
                 name = _name(kernel, view)
                 log.remark(store, f"epilogue-staging: {name} is read by the store: {reason}")
@@ -97,21 +105,27 @@ def _held_refusal(view: Any, axes: str, target: Target) -> str | None:
     return "each matrix has its own" if argument_of(view) != view else None
 
 
-def _operands(store: Any, axes: str) -> dict[Any, list[ElementOp]]:
+def _apart(kernel: KernelOp, view: Any, stores: list[StagedStoreOp]) -> str | None:
+    """Why a view does not come ahead of stores: others read it, too, which do not go with them."""
+    kernel_stores = walk(kernel, StoreOp | StagedStoreOp | StoreGroupsOp | StoreQuantizedOp)
+    others = [each for each in kernel_stores if each not in stores]
+    reads = (each.source for store in others for each in walk(store, ElementOp))
+    return "another output that is stored by itself reads it" if view in reads else None
+
+
+def _operands(stores: list[StagedStoreOp], axes: str) -> dict[Any, list[ElementOp]]:
     """The reads of each view that is indexed by these axes."""
     found: dict[Any, list[ElementOp]] = {}
-    for element in walk(store, ElementOp):
+    for element in (each for store in stores for each in walk(store, ElementOp)):
         if element.axes.value == axes and not isinstance(element, StagedElementOp):
             found.setdefault(element.source, []).append(element)
     return found
 
 
-def _vector_refusal(kernel: KernelOp, view: Any, piece: TileLayout) -> str | None:
+def _vector_refusal(view: Any, piece: TileLayout) -> str | None:
     """Why TMA does not bring a tile's columns of a view."""
     if argument_of(view) != view:
         return "each matrix has its own"
-    if len(outputs_of(kernel)) > 1:
-        return "several outputs are stored, each by itself"
     if piece.k > BOX_MAX:
         return f"a box has {BOX_MAX} elements, and a tile {piece.k} columns"
     broken = piece.size_bytes % UNIT_BYTES
@@ -125,12 +139,10 @@ def piece_of(store: StagedStoreOp, view: ir.MemRefType) -> TileLayout:
     return replace(plain, swizzle=widest_swizzle(plain))
 
 
-def _refusal(kernel: KernelOp, view: Any, piece: TileLayout, target: Target) -> str | None:
+def _refusal(view: Any, piece: TileLayout, target: Target) -> str | None:
     """Why TMA does not bring pieces of a view."""
     if rows_of_group(view) is not None:
         return "its rows are those of a group"
-    if len(outputs_of(kernel)) > 1:
-        return "several outputs are stored, each by itself"
     return (
         piece.fits()
         or tma_refusal(view.type, piece, target)

@@ -88,14 +88,14 @@ def own_staging(problem: Problem, schedule: Schedule) -> tuple[int, int] | None:
 
 
 def pieces_ahead(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """TMA brings other operands to one output's staged store, whose rows are of one matrix."""
+    """TMA brings other operands to staged stores that go together, of rows of one matrix."""
     if not schedule.ahead:
         scattered = problem.swapped and problem.beside and schedule.staging
         return "threads would read columns of what is as large as C" if scattered else None
     if problem.grouped:
         return "rows of groups are read by threads"
-    if problem.further_bytes:
-        return f"pieces are for the store of one output, got {1 + len(problem.further_bytes)}"
+    if not problem.stored_together(schedule):
+        return f"pieces are for stores that go together, got {1 + len(problem.further_bytes)}"
     rows, columns = problem.m, problem.n // problem.products
     rows, columns = (columns, rows) if problem.swapped else (rows, columns)
     pitches = (legality.row_pitch(target, columns * each, rows) for each in problem.beside)

@@ -1,8 +1,9 @@
 """Pieces of other operands that come ahead of the store that reads them: rules of `check_kernel`.
 
-ahead    a store by TMA reads what one tile.load_ahead before it starts to load: of its own tile, in
-         pieces like its own, by a ring and a map that nothing else uses; threads that hold sums in
-         registers read vectors and scalars ahead of a store by TMA that reads them, each once
+ahead    a store by TMA, or stores of outputs that go together, read what one tile.load_ahead before
+         them starts to load: of their own tile, in pieces like theirs, by a ring and a map that
+         nothing else uses; threads that hold sums in registers read vectors and scalars ahead of a
+         store by TMA that reads them, each once
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ....dialects.verify import tile_of_c
 from ...base import refused, walk
 from ...batches import argument_of, map_definition, transposed_of, view_of_map
 from ...expand.reads import plain_reads
+from ...outputs import stored_together
 from ...schedule.staged_operands import ends_in_pair, holds_sums
 from ...tensor_maps import map_type, turned_map, vector_map_type
 from ..products.operands import check_map
@@ -46,7 +48,11 @@ def check_read_ahead(kernel: KernelOp, op: ReadAheadOp, target: Target) -> None:
         for each in walk(kernel, ReadAheadOp)
         if (each.source, each.axes.value, each.i, each.j) == what
     ]
-    stores = [store for store in walk(kernel, StagedStoreOp) if _reads(store, op)]
+    stores = [
+        together
+        for together in stored_together(walk(kernel, StagedStoreOp))
+        if any(_reads(store, op) for store in together)
+    ]
     if len(stores) != 1 or len(others) != 1:
         raise refused(
             op,
@@ -105,7 +111,8 @@ def _load_of(store: Any, element: StagedElementOp) -> LoadAheadOp:
     """The one load into the ring of an element, before the store."""
     users = [use.owner.opview for use in element.piece.uses]
     loads = [user for user in users if isinstance(user, LoadAheadOp)]
-    others = [user for user in users if user not in loads and _store_of(user) != store.operation]
+    own = [each.operation for each in _with(store)]
+    others = [user for user in users if user not in loads and _store_of(user) not in own]
     if len(loads) != 1 or others:
         raise refused(
             store,
@@ -117,6 +124,13 @@ def _load_of(store: Any, element: StagedElementOp) -> LoadAheadOp:
     if not same:
         raise refused(loads[0], "ahead: must stand beside the store and before it; move it")
     return loads[0]
+
+
+def _with(store: Any) -> list[Any]:
+    """A store and those that go to memory together with it."""
+    ops = list(store.operation.block.operations)
+    stores = [op for op in ops if isinstance(op, StagedStoreOp)]
+    return next((each for each in stored_together(stores) if store in each), [store])
 
 
 def _store_of(op: Any) -> ir.Operation | None:
