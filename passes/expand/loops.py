@@ -266,9 +266,9 @@ def _pass_on(
     with by_one_lane(parts):
         sm.BulkWaitOp.of(pending=stages - 1)
     team.meet(parts)
-    beside = vectors | await_pieces(loads)
+    beside, read = vectors | await_pieces(loads), {}
     for piece, buffer in zip(pieces, buffers, strict=True):
-        piece(buffer, start, beside).write()
+        piece(buffer, start, beside, read).write()
     sm.FenceOp.of(kind="async_shared")
     team.meet(parts)
     with by_one_lane(parts):

@@ -14,7 +14,9 @@ columns of their own, each writes those of the piece, if it has some.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 from ...dialects.mlir import ir
@@ -55,7 +57,8 @@ WARP_ATOM_M = 16  # rows of an mma.sync
 class Piece:
     """A piece at hand: `start` is its first column in the tile.
 
-    `beside` are those of other operands, by the rings that they came through.
+    `beside` are those of other operands, by the rings that they came through. `read` are the sums
+    of tensor memory that other pieces of the same columns have read before, by where they lie.
     """
 
     kernel: KernelOp
@@ -65,6 +68,7 @@ class Piece:
     buffer: ir.Value[SmemType]
     start: ir.Value
     beside: Mapping = field(default_factory=dict)
+    read: dict[Any, ir.Value] = field(default_factory=dict)
 
     def write(self) -> None:
         """Write it in the way that the store says."""
@@ -99,6 +103,12 @@ class Piece:
         where = {"sums": self.sums, "row": attribute_of(row), "values": values}
         starts = starts_of(self.store, start, apart)
         return joined([ReadFragmentOp(start=at, **where).values for at in starts])
+
+    def once(self, where: Any, read: Callable[[], ir.Value]) -> ir.Value:
+        """Sums of tensor memory that outputs stored together need, which the first of them reads."""
+        if where not in self.read:
+            self.read[where] = read()
+        return self.read[where]
 
     def apply(
         self, values: ir.Value, row: ir.Value, column: ir.Value, first: int, count: int
@@ -151,20 +161,26 @@ class Piece:
 def _write_rows(piece: Piece) -> None:
     """Every thread has a row of tensor memory, and writes it in 16-byte units."""
     sums, (m, _), columns = piece.sums, piece.shape, piece.columns
-    read = TmemRead.of(_atom_m(piece), columns, cluster_of(piece.kernel).pair)
+    form = TmemRead.of(_atom_m(piece), columns, cluster_of(piece.kernel).pair)
     lanes, row, column = ThreadLanesOp().lanes, ThreadRowOp(sums=sums).row, None
-    if read.layout != "D":  # there a thread has all columns
-        neighbours = attribute_of(read.registers)
+    if form.layout != "D":  # there a thread has all columns
+        neighbours = attribute_of(form.registers)
         column = ThreadColumnOp(sums=sums, neighbours=neighbours).column
-    values = ir.VectorType.get([read.registers], sums.type.element)
-    for first in range(0, m, read.atom_m):
+    values = ir.VectorType.get([form.registers], sums.type.element)
+    for first in range(0, m, form.atom_m):
         at_row = row + first
-        for chunk in range(0, columns, read.columns):
+        for chunk in range(0, columns, form.columns):
             where = {"sums": sums, "lanes": lanes, "row": attribute_of(first), "values": values}
-            starts = starts_of(piece.store, piece.start + chunk)
-            part = joined([ReadRowOp(start=start, **where).values for start in starts])
+            read = partial(_read_columns, piece, where, chunk)
+            part = piece.once(("rows", first, chunk), read)
             at = constant(chunk) if column is None else column + chunk
             _write_units(piece, part, at_row, at)
+
+
+def _read_columns(piece: Piece, where: dict[str, Any], chunk: int) -> ir.Value:
+    """Those from a column of the piece on, of each product."""
+    starts = starts_of(piece.store, piece.start + chunk)
+    return joined([ReadRowOp(start=start, **where).values for start in starts])
 
 
 def _write_units(piece: Piece, values: ir.Value, row: ir.Value, column: ir.Value) -> None:
@@ -184,8 +200,10 @@ def _write_matrices(piece: Piece) -> None:
     warp = thread // WARP_THREADS
     for atom in range(0, m, atom_m):
         for half in range(0, warp_rows, MATRIX_LANES):
-            values = piece.read_fragment(piece.start, atom + half, piece.columns, n)
-            first = warp * warp_rows + (atom + half)
+            row = atom + half
+            read = partial(piece.read_fragment, piece.start, row, piece.columns, n)
+            values = piece.once(("matrices", row), read)
+            first = warp * warp_rows + row
             piece.write_fragment(values, first)
 
 
