@@ -105,7 +105,7 @@ class Piece:
         return joined([ReadFragmentOp(start=at, **where).values for at in starts])
 
     def once(self, where: Any, read: Callable[[], ir.Value]) -> ir.Value:
-        """Sums of tensor memory that outputs stored together need, which the first of them reads."""
+        """Sums of tensor memory that outputs stored together need: the first of them reads."""
         if where not in self.read:
             self.read[where] = read()
         return self.read[where]

@@ -6,6 +6,7 @@ from ....dialects.mma_units import WGMMA, WGMMA_WIDE
 from ....dialects.target import Target
 from ..problem import Problem, Schedule
 
+OUTPUTS_MAX = 2
 INSTRUCTIONS_MAX = 7
 """Of an epilogue, as GELU of a bias has: ptxas has to find registers for it beside 192 sums."""
 
@@ -23,10 +24,13 @@ def wide_refusal(problem: Problem, target: Target) -> str | None:
     if target.mma.name not in (WGMMA.name, WGMMA_WIDE.name):
         return "wide tiles in turns are of wgmma"
     sizes = problem.dynamic_m or problem.dynamic_k or problem.dynamic_batch
-    several = problem.products > 1 or problem.adds_products or problem.further_bytes
+    several = problem.products > 1 or problem.adds_products or problem.neighbours
     if sizes or several or problem.grouped or problem.swapped or problem.quantized:
-        return "wide tiles in turns are for one product of known sizes, with one output"
-    if problem.element_bytes != 2 or problem.c_bytes != 2 or not all(map(problem.by_tma, "abc")):
+        return "wide tiles in turns are for one product of known sizes, with whole outputs"
+    outputs = problem.c_bytes, *problem.further_bytes
+    if any(each != 2 for each in (problem.element_bytes, *outputs)) or len(outputs) > OUTPUTS_MAX:
+        return f"wide tiles in turns are of operands and up to {OUTPUTS_MAX} outputs of 16 bits"
+    if not all(map(problem.by_tma, "abc")):
         return "wide tiles in turns are of operands of 16 bits that TMA addresses, as C is"
     if len(problem.beside) > 1 or any(each > 2 for each in problem.beside) or problem.beside_rows:
         return "beside wide tiles in turns is one operand as large as C, of 16 bits, or are columns"
