@@ -57,9 +57,9 @@ TURNS_AHEAD = 1
 """So many slots more than it has the ring of consumers in turns stands for, where rows are grouped:
 fitted to an H100's times of 64x256 with four and five stages, of eleven shapes."""
 TURNS_BESIDE = 0.5
-"""The same where pieces of a residual, or of a second output, lie in the place of stages: of 128x128
-and twelve shapes an H200 took as long with five stages as with six without it, and 4 % longer with
-four; with two outputs and five stages it took 0.94 to 1.005 of six."""
+"""The same where pieces of a residual, or of a second output, lie in the place of stages: of
+128x128 and twelve shapes an H200 took as long with five stages as with six without it, and 4 %
+longer with four; with two outputs and five stages it took 0.96 to 1.005 of six."""
 
 
 def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
@@ -361,7 +361,7 @@ def rows_by_threads(problem: Problem, rows: int) -> int:
 
 
 def _stored_lines(problem: Problem, schedule: Schedule) -> int:
-    """Parts of lines that TMA stores of a tile of C: rows of its pieces, or columns of all its rows.
+    """Parts of lines of C that TMA stores of a tile: rows of pieces, or columns of all its rows.
 
     Those of other outputs hide behind them: an H200 took no longer with pieces of 32 columns of two
     outputs than with pieces of 64, which are half as many.
