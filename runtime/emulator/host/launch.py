@@ -395,6 +395,4 @@ class Launch(StateBag):
         with np.errstate(all="ignore"), no_full_collections():
             self.scheduler.run()
         self.report.steps = self.scheduler.steps
-        for source, count in zip(self.program.source, self.executed(), strict=True):
-            if count:
-                self.report.instructions[source.opcode] += count
+        self.report.note_executed(self.program, self.executed())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from ..errors import short_name
+from ..ptx.program import Program
 from .profile import Profile
+from .unreached import unreached
 
 MAX_PRINTED = 1 << 20
 _LINE = re.compile(r"ptx:(\d+)")
@@ -40,7 +42,9 @@ class Report:
     """instructions: warp instructions by full opcode; memory_bytes: by (space, `read`|`write`);
     engines: what the asynchronous engines did, by name (`tma load bytes`, `mma flops` …);
     waits: try_wait/test_wait asked, and those that answered False; steps: warp instructions;
-    warnings: things that are legal to run but suspicious; origins: where the PTX lines that
+    warnings: things that are legal to run but suspicious; unreached: by PTX line, the instructions
+    that order threads or operations and that no warp has executed: of them the launch says nothing,
+    which is no fault; origins: where the PTX lines that
     they cite are from (`.loc`); printed: what vprintf wrote, one call after the other; profile:
     more of all this, if it was asked for; workers: the processes that ran it."""
 
@@ -52,6 +56,7 @@ class Report:
     waits_suspended: int = 0
     steps: int = 0
     warnings: list[Suspicion] = field(default_factory=list)
+    unreached: dict[int, str] | None = None
     origins: list[str] = field(default_factory=list)
     printed: str = ""
     profile: Profile | None = None
@@ -71,6 +76,7 @@ class Report:
         self.waits += other.waits
         self.waits_suspended += other.waits_suspended
         self.steps += other.steps
+        self.note_unreached(other.unreached or {})
         for warning in other.warnings:
             self.warn(warning.category, warning.message, warning.count)
         self.note_printed(other.printed)
@@ -90,6 +96,18 @@ class Report:
         for category, message in suspicions:
             self.warn(category, message)
 
+    def note_executed(self, program: Program, executed: Sequence[int]) -> None:
+        """Count the instructions of a part of the launch; executed: how often each has run."""
+        for source, count in zip(program.source, executed, strict=True):
+            if count:
+                self.instructions[source.opcode] += count
+        self.note_unreached(unreached(program, executed))
+
+    def note_unreached(self, lines: dict[int, str]) -> None:
+        """Note what a part of the launch has not reached: in the end, what none of them has."""
+        known = lines if self.unreached is None else self.unreached
+        self.unreached = {line: text for line, text in known.items() if line in lines}
+
     def note_printed(self, text: str) -> None:
         """Keep what a thread has printed, up to the size of the device's own buffer."""
         self.printed = (self.printed + text)[:MAX_PRINTED]
@@ -105,6 +123,9 @@ class Report:
             "engines": dict(sorted(self.engines.items())),
             "barrier_waits": {"asked": self.waits, "suspended": self.waits_suspended},
             "warnings": [asdict(warning) for warning in self.warnings],
+            "unreached": [
+                {"line": line, "text": text} for line, text in (self.unreached or {}).items()
+            ],
             "origins": self.origins,
             "printed": self.printed,
             **({"profile": self.profile.as_dict()} if self.profile else {}),
@@ -122,6 +143,9 @@ class Report:
         lines.append(f"  barrier waits: {self.waits}, answered false: {self.waits_suspended}")
         lines += [f"  warning: {warning}" for warning in self.warnings]
         lines += [f"    {origin}" for origin in self.origins]
+        lines += [
+            f"  not reached: ptx:{line}: `{text}`" for line, text in (self.unreached or {}).items()
+        ]
         lines += [f"  printed: {text}" for text in self.printed.splitlines()]
         lines += [str(self.profile)] if self.profile else []
         return "\n".join(lines)
