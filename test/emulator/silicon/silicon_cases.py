@@ -12,6 +12,7 @@ from im2col_copies import im2col_copies
 from scalar_instructions import scalar_instructions
 from silicon_case import Case
 from tensor_copies import tensor_copies
+from thread_forms import thread_forms
 from warp_exchanges import matrix_moves, warp_exchanges
 from warp_products import warp_products
 from warpgroup_products import warpgroup_products
@@ -30,3 +31,4 @@ def all_cases() -> Iterator[Case]:
     yield from barrier_programs()
     yield from cluster_exchanges()
     yield from float_sums()
+    yield from thread_forms()

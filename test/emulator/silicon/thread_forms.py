@@ -20,6 +20,10 @@ PER_KERNEL, THREADS, WORDS = 32, 256, 8
 LEFT_OUT = {
     r"(sin|cos|lg2|ex2|tanh|rsqrt)\.|.*\.(approx|full)": "approximate: PTX gives bounds",
     r"cvt\..*(\.[su]8\.bf16|bf16\.[su]8)": "ptxas wants registers of 8 bits",
+    r"cvt\.\w+(\.ftz)?(\.sat)?\.f16\.f32": "an H200 rounds away from zero by .rm and .rp what .ftz"
+    " takes for zero; single kernels here compare the others",
+    r"set\..*\.b?f16": "ptxas leaves something above the 16 bits of a result; single kernels here"
+    " compare some",
     r"fns\.": "ptxas makes a loop of it, which gives something else for offsets beyond the word",
     r"mov\.|isspacep\.": "other kernels here use it throughout",
 }
@@ -243,16 +247,12 @@ setp.<eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan><.and|.or|.xor>.ftz.f16x
 set.<eq|ne>.<u32|s32|f32|f16|bf16>.<b16|b32|b64> q, a, b
 set.<eq|ne|lt|le|gt|ge|lo|ls|hi|hs>.<u32|s32|f32|f16|bf16>.<u16|u32|u64> q, a, b
 set.<eq|ne|lt|le|gt|ge>.<u32|s32|f32|f16|bf16>.<s16|s32|s64> q, a, b
-set.<eq|lt|ge|equ|neu|leu|gtu|num|nan>.<u32|s32|u16|s16|f16|bf16>.f16 q, a, b
 set.<eq|lt|ge|equ|neu|leu|gtu|num|nan><|.ftz>.<u32|s32|f16x2>.f16x2 q, a, b
-set.<eq|lt|ge|equ|neu|leu|gtu|num|nan>.<u32|s32|u16|s16|bf16>.bf16 q, a, b
 set.<eq|lt|ge|equ|neu|leu|gtu|num|nan>.<u32|s32|bf16x2>.bf16x2 q, a, b
 set.<eq|lt|ge|equ|neu|leu|gtu|num|nan>.<u32|s32|f32|f16|bf16>.<f32|f64> q, a, b
 set.<eq|lt|ge|equ|neu|leu|gtu|num|nan>.ftz.<u32|s32|u16|s16|f16>.f16 q, a, b
 set.<eq|lt|ge|equ|neu|leu|gtu|num|nan>.ftz.<u32|s32|f32|f16>.f32 q, a, b
-set.<lt|geu><.and|.or|.xor>.<u32|s32|u16|s16|f16|bf16>.f16 q, a, b, P
 set.<lt|geu><.and|.or|.xor><|.ftz>.<u32|s32|f16x2>.f16x2 q, a, b, P
-set.<lt|geu><.and|.or|.xor>.<u32|s32|u16|s16|bf16>.bf16 q, a, b, P
 set.<lt|geu><.and|.or|.xor>.<u32|s32|bf16x2>.bf16x2 q, a, b, P
 set.<lt|geu><.and|.or|.xor>.<u32|s32|f32|f16|bf16>.<f32|f64> q, a, b, P
 set.lt<.and|.or|.xor>.<u32|s32|f32|f16|bf16>.<s64|u16|s16|s32> q, a, b, P
@@ -283,7 +283,6 @@ cvt<|.rni|.rzi|.rmi|.rpi><|.ftz><|.sat>.f32.f32 q, a
 cvt<|.sat>.f64.f16 q, a
 cvt<|.ftz><|.sat>.f64.f32 q, a
 cvt<|.rni|.rzi|.rmi|.rpi><|.sat>.f64.f64 q, a
-cvt<.rn|.rz|.rm|.rp><|.ftz><|.sat>.f16.f32 q, a
 cvt<.rn|.rz|.rm|.rp><|.sat>.f16.f64 q, a
 cvt<.rn|.rz|.rm|.rp><|.ftz>.bf16.f32 q, a
 cvt<.rn|.rz|.rm|.rp>.bf16.f64 q, a
