@@ -7,6 +7,7 @@ ptxas computes with all before the first piece is stored, so that shared memory 
 
 from __future__ import annotations
 
+from ...dialects.held_registers import of_sums, scales_of_columns
 from ...dialects.layout import UNIT_BYTES
 from ...dialects.legality import RESERVED_BYTES
 from ...dialects.mma_units import WARP
@@ -19,6 +20,7 @@ OTHER_REGISTERS = 48  # of a thread, beside its sums and what it holds of vector
 REGISTERS_MAX = 255
 LOAD_REGISTERS = 40  # that a thread of the load role keeps
 REGISTER_BYTES = 4
+BESIDE_VECTORS = 210  # registers of sums, a product and scales, as 256x120 has
 NEIGHBOURS = 2  # columns that a thread has together
 SHARING_COLUMNS = 4  # threads that have a row of an MMA's sums
 
@@ -34,11 +36,21 @@ def _cheapest(problem: Problem, schedule: Schedule, target: Target) -> str:
     split = schedule.split_k * schedule.split_grid > 1
     others = problem.grouped or problem.quantized or not problem.stored_together(schedule)
     odd = problem.swapped and problem.n % NEIGHBOURS  # elsewhere TMA stores whole units
-    if schedule.staging is None or split or others or odd:
+    if schedule.staging is None or split or others or odd or _full(problem, schedule, target):
         return THREADS
     if _brought(problem, schedule.but(vectors=AHEAD), target):
         return AHEAD
     return HELD if _held(problem, schedule, target) else THREADS
+
+
+def _full(problem: Problem, schedule: Schedule, target: Target) -> bool:
+    """Whether sums, products and scales of columns leave a thread no register for more: of 256x128
+    ptxas spilled where vectors came by TMA."""
+    if not problem.column_scales or target.adds_from_tensor_memory:
+        return False
+    m, n, _ = schedule.tile
+    held = of_sums(m, n, target.mma_warpgroups(m, n) or 1) + scales_of_columns(n)
+    return held > BESIDE_VECTORS
 
 
 def _held(problem: Problem, schedule: Schedule, target: Target) -> bool:

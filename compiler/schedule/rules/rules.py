@@ -37,6 +37,7 @@ from .operand_rules import (
 from .scheduler_rules import alternating_consumers, launch_control, one_wave, resident_clusters
 from .staging_rules import pieces_ahead, staged_store
 from .two_level_rules import (
+    added_alone,
     added_cluster,
     added_columns,
     added_copies,
@@ -257,6 +258,7 @@ TILE_RULES: tuple[Rule, ...] = (
     mma_shape,
     accumulator_registers,
     added_columns,
+    added_alone,
     added_registers,
     added_copies,
     wasted_tile,

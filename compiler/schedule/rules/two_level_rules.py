@@ -7,6 +7,8 @@ registers, beyond which ptxas spilled.
 
 from __future__ import annotations
 
+import math
+
 from ....dialects.dtypes import BLOCKWISE
 from ....dialects.held_registers import (
     ATOM_ROWS,
@@ -19,15 +21,15 @@ from ....dialects.target import Target
 from ..problem import Problem, Schedule
 
 COLUMNS_MIN, STAGES_MIN = 96, 4
+ALONE_ROWS = 128
+"""Of C, or of a group in the mean, for which one warpgroup for a tile may be enough."""
 SCALE_BYTES, BESIDE_COPIES, COPIES_OF_GROUPS = 4, (160, 100), (140, 80)
 BEHIND_SUMS = 176
 """Registers of sums and a product beside which two warpgroups of 64 rows each read scales behind
 MMAs: 128x176."""
 BESIDE_GROUPS, WIDE_BESIDE_GROUPS, OF_THREE_BESIDE_GROUPS = 180, 160, 110
 """Registers of sums, a product and scales beside what threads hold of groups of rows: 128x144,
-256x88 and 192x88."""
-APART_BESIDE_GROUPS = 196
-"""The same where scales are multiplied one after the other and C has 16 bits or less: 256x112."""
+256x88 and 192x88. 256x88 also beside a bias."""
 GROUPS_OF_32_BITS = 180
 """Registers of sums and a product beside the same and a C of 32 bits: 256x120."""
 BESIDE_STAGES, STAGED_COLUMNS, STAGED_BYTES = 210, 16, 2
@@ -43,6 +45,20 @@ def added_columns(problem: Problem, schedule: Schedule, target: Target) -> str |
     if not problem.adds_products or wide:
         return None
     return f"MMAs of {n} columns read shared memory all the time, those of {COLUMNS_MIN} don't"
+
+
+def added_alone(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """One warpgroup multiplies or adds: with scales of single columns an H200 took 1.2 to 1.6 times
+    as long by tiles of 64x128 as by those of two, where there are tiles for all of its
+    multiprocessors."""
+    m, n, _ = schedule.tile
+    if not (problem.adds_products and problem.column_scales) or target.adds_from_tensor_memory:
+        return None
+    several = math.prod(problem.grid(schedule)) > 2 * target.multiprocessors
+    alone = (target.mma_warpgroups(m, n) or 1) == 1
+    if not alone or problem.m <= ALONE_ROWS or not several:
+        return None
+    return f"one warpgroup of {m}x{n} multiplies or adds, two do both at once"
 
 
 def added_cluster(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -120,19 +136,21 @@ def scaled_registers(
     Where it has too few registers for these, it reads scales that TMA brings behind the MMAs. Then
     ptxas spills from 216 for sums and a product on, which `added_registers` refuses. On an H200
     128x176 was the fastest tile so, 128x192 up to 4 % slower than the best other one. Of 256x128 it
-    spilled where a scale is of 128 rows or there is an epilogue; of groups in 256x96, and from
-    192x96 and 128x160 on."""
+    spilled where a scale is of 128 rows; beside a bias in 256x96; of groups in 256x96, and from
+    192x96 and 128x160 on. Of groups 256x112 spilled nothing, but was 6 to 12 % slower than 128x128
+    on an H200."""
     m, n, k = schedule.tile
     sums, vectors = of_sums(m, n, warpgroups), k == BLOCKWISE and not _copies(problem, target)
     held = sums + _of_scales(n, k)
     most = beside_scales(m, warpgroups, vectors)
     behind = held > most
     wide = m > warpgroups * ATOM_ROWS
+    apart = vectors and scales_apart(m, n, warpgroups)
     if problem.grouped and not behind:
-        apart = vectors and scales_apart(m, n, warpgroups) and problem.c_bytes <= STAGED_BYTES
-        most = min(most, APART_BESIDE_GROUPS if apart else _beside_groups(wide, warpgroups))
-    computes = problem.epilogue_instructions or problem.beside or problem.beside_columns
-    if (computes or not problem.row_scales) and wide:
+        most = min(most, _beside_groups(wide, warpgroups))
+    elif problem.beside_columns and wide and not apart:
+        most = min(most, WIDE_BESIDE_GROUPS)
+    if wide and not problem.row_scales:
         most = min(most, BESIDE_STAGES)
     if held <= most:
         return None

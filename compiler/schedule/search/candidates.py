@@ -87,17 +87,20 @@ def sides(problem: Problem) -> list[Problem]:
 
 def _may_swap(problem: Problem) -> bool:
     """Whether a tile's rows may run along N, and do better: M is no even number of whole MMAs, nor
-    one, or a launch says it. Their columns go by 8 or 16; stores of 16 bits are transposed.
+    one, or a launch says it; or columns alone have scales of their own, which then are those of
+    rows. Their columns go by 8 or 16; stores of 16 bits are transposed.
     """
     others = problem.further_bytes or problem.quantized or problem.c_bytes != 2
-    added = problem.adds_products and problem.m > ADDED_ROWS
+    scales = problem.column_scales and not problem.row_scales
+    added = problem.adds_products and problem.m > ADDED_ROWS and not scales
     several = problem.products > 1 or added or problem.gathered
     if problem.dynamic_m:
         beside = problem.beside or problem.epilogue_instructions
         gaps = any(problem.leading) or {problem.a_major, problem.b_major} != {"k"}
         others = others or beside or gaps or not problem.most_m
     even = problem.m == MMA_ROWS or problem.m % (2 * MMA_ROWS) == 0
-    return not (others or several or problem.grouped) and (problem.dynamic_m or not even)
+    gains = problem.dynamic_m or not even or scales
+    return not (others or several or problem.grouped) and gains
 
 
 def tiles(problem: Problem, target: Target) -> Iterator[tuple[int, int, int]]:

@@ -120,9 +120,10 @@ def test_ptxas_does_not_wait_for_each_mma_of_another_width(change):
 
 
 # m, n, k, type of C, scales of B → the tile of groups of rows with scales of 128, which ptxas has
-# room for: wide ones where scales are multiplied one after the other, others beside copies.
+# room for; 64x128 and 256x112 took an H200 6 to 27 % longer than 128x128.
 SCALED_GROUPS = [
-    ((8192, 8192, 5120), "bf16", "1x128", (256, 112)),
+    ((8192, 8192, 5120), "bf16", "1x128", (128, 128)),
+    ((4096, 4096, 7168), "bf16", "1x128", (128, 128)),
     ((8192, 8192, 5120), "f32", "1x128", (128, 128)),
     ((4096, 2064, 3000), "f32", "1x128", (128, 112)),
     ((3001, 4424, 3000), "f32", "128x128", (128, 128)),

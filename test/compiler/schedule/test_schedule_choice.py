@@ -193,6 +193,7 @@ BROKEN_ON_HOPPER = {
     "group-ring": (Schedule((64, 256, 64), 5, ping_pong=True), ["5 stages", "than 4"]),
     "level-tiles": (Schedule((256, 128, 64), 4, swap=True, level=True), ["256", "60 and 512"]),
     "added-columns": (Schedule((256, 80, 128)), ["80 columns", "96"]),
+    "added-alone": (Schedule((64, 128, 128)), ["one warpgroup of 64x128", "two do both"]),
     "added-cluster": (Schedule((128, 128, 128), cluster=(2, 1)), ["clusters on an H200"]),
     "added-copies": (Schedule((128, 192, 128)), ["192 registers", "160"]),
     "added-registers": (Schedule((256, 144, 128)), ["216 registers", "192"]),
@@ -220,8 +221,8 @@ def test_a_broken_rule_names_its_numbers(name):
         problem = replace(problem, adds_products=True)
     if name == "added-copies":
         problem = replace(problem, row_scales=True, m=62)
-    if name == "added-staging":
-        problem = replace(problem, column_scales=True)
+    if name in ("added-staging", "added-alone"):
+        problem = replace(problem, column_scales=True, m=4096, n=4096)
     if name == "reduced-groups":
         problem = replace(problem, neighbours=32)
     if name in ("group-order", "group-columns", "group-ring", "level-tiles"):
