@@ -24,12 +24,17 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
 
-# Torch keeps graphs and what it knew of sizes for the next process: a test whose graph an earlier
-# run left would find that the provider never saw it.
-os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
+# Torch keeps graphs and what it knew of sizes for the next process: a test whose graph another test
+# left would find that the provider never saw it. What it compiles from C++ is kept for the run.
+GRAPH_CACHES = (
+    "TORCHINDUCTOR_FX_GRAPH_CACHE",
+    "TORCHINDUCTOR_AUTOGRAD_CACHE",
+    "TORCH_DYNAMO_AUTOMATIC_DYNAMIC_LOCAL_PGO",
+)
+os.environ.update(dict.fromkeys(GRAPH_CACHES, "0"))
 
-CACHE = "TILEWRIGHT_CACHE"
-"""Names the folder of kernels, which the processes of one run of tests share with no other run."""
+CACHES = {"TILEWRIGHT_CACHE": "ours", "TORCHINDUCTOR_CACHE_DIR": "torchs"}
+"""Name the folders of kernels, which the processes of one run of tests share with no other run."""
 
 
 def pytest_addoption(parser):
@@ -55,7 +60,7 @@ def pytest_configure(config):
     if "PYTEST_XDIST_WORKER" not in os.environ:
         folder = tempfile.TemporaryDirectory(prefix="tilewright-tests-", ignore_cleanup_errors=True)
         config.add_cleanup(folder.cleanup)
-        os.environ[CACHE] = folder.name
+        os.environ.update({name: f"{folder.name}/{of}" for name, of in CACHES.items()})
 
 
 def pytest_collection_finish():

@@ -42,13 +42,9 @@ for chip in sys.argv[1:]:
 
 
 def run(folder, *chips):
-    """What a process says of each chip, with folders of caches that others share."""
-    folders = {
-        "TILEWRIGHT_CACHE": folder / "ours",
-        "TORCHINDUCTOR_CACHE_DIR": folder / "torchs",
-    }
-    given = {**os.environ, **{name: str(place) for name, place in folders.items()}}
-    del given["TORCHINDUCTOR_FORCE_DISABLE_CACHES"]
+    """What a process says of each chip, with a cache of graphs, which no other test has."""
+    graphs = dict.fromkeys(("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE"), "1")
+    given = {**os.environ, **graphs, "TILEWRIGHT_CACHE": str(folder / "ours")}
     command = [sys.executable, "-P", "-W", "ignore", "-c", MODEL, *chips]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=given)
     assert done.returncode == 0, done.stderr
