@@ -8,7 +8,7 @@ from tilewright.compiler.spec import MatmulSpec
 
 PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
 FORMATS = ("mxfp8_e5m2", "mxfp6_e3m2", "nvfp4")
-"""The others: test/compiler/test_matmul_quantized.py."""
+"""The others: test/compiler/scales/test_matmul_quantized.py."""
 PAIRS = "tiling{tile=64x64x64},tma-insertion,swizzle-selection,clustering{shape=2x1 pair=true}"
 
 
