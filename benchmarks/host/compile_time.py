@@ -44,6 +44,12 @@ KERNELS = {
     "kernel8": {"preset": "kernel8"},
     "sm_100a": {"target": "sm_100a"},
     "sm_90a": {"target": "sm_90a"},
+    "in turns": {
+        "target": "sm_90a",
+        "pipeline": "normalize,tiling{tile=128x128x64},tma-insertion{box=2d},swizzle-selection,"
+        "epilogue-staging{columns=32 buffers=4},pipelining{stages=6},warp-specialization,"
+        "persistence{order=grouped group=8},ping-pong,lower-to-nvvm",
+    },
 }
 CHIPS = ("sm_90a", "sm_100a")
 BEFORE, AFTER = "context to normalize", "LLVM IR and PTX"

@@ -42,6 +42,7 @@ from split_faults import SPLIT_TILES
 from sum_faults import SUMS
 from thread_faults import STARTS, THREADS
 from turned_faults import TURNED
+from twin_faults import TWINS
 from undefined_faults import UNDEFINED
 
 FAULTS = [
@@ -100,4 +101,5 @@ FAULTS = [
     *OWN_SLOTS,
     *ROOM,
     *IN_ITS_PLACE,
+    *TWINS,
 ]

@@ -83,8 +83,7 @@ def give_turn(op: sm.GiveTurnOp) -> None:
 
 
 def named_barrier(op: sm.NamedBarrierOp) -> None:
-    threads = build.constant(op.threads.value)
-    nvvm.barrier(build.constant(op.id.value), threads)
+    meet(op, build.constant(op.id.value))
 
 
 def part_barrier(op: sm.PartBarrierOp) -> None:
@@ -92,10 +91,17 @@ def part_barrier(op: sm.PartBarrierOp) -> None:
     nvvm.barrier(number, build.constant(op.threads.value))
 
 
-def any_barrier(op: sm.AnyBarrierOp) -> ir.Value:
-    """bar.red.or.pred."""
-    where = [build.constant(op.id.value), build.constant(op.threads.value)]
-    return llvm.call_intrinsic(build.i1(), ANY_BARRIER, [*where, op.flag])
+def any_barrier(op: sm.AnyBarrierOp) -> ir.Value | None:
+    return meet(op, build.constant(op.id.value))
+
+
+def meet(op: sm.NamedBarrierOp | sm.AnyBarrierOp, number: ir.Value) -> ir.Value | None:
+    """At the barrier of that number: barrier.sync, or bar.red.or.pred and what it gives."""
+    threads = build.constant(op.threads.value)
+    if isinstance(op, sm.AnyBarrierOp):
+        return llvm.call_intrinsic(build.i1(), ANY_BARRIER, [number, threads, op.flag])
+    nvvm.barrier(number, threads)
+    return None
 
 
 def count_arrival(op: sm.CountArrivalOp) -> ir.Value:

@@ -1,7 +1,8 @@
 """Lowers an `sm.kernel` to a gpu.module of llvm and nvvm ops only, each op by a pattern of its own.
 
-Upstream passes then take scf, arith and vector to the llvm dialect. The function keeps what a
-launch needs as an attribute: `tile.launch`.
+Two roles that run the same program, as consumers in turns do, become one before. Upstream passes
+then take scf, arith and vector to the llvm dialect. The function keeps what a launch needs as an
+attribute: `tile.launch`.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from . import (
     wgmma as nvvm_wgmma,
 )
 from .named_sums import Named, copied, erase_slots, named_sums, names_of
+from .twin_roles import fold_twin_roles
 
 TENSOR_MAP_BYTES = 128
 GPU_MODULE = "gpu.module"
@@ -92,6 +94,7 @@ class LowerToNvvm:
         _tell_lowered(module)
         with ir.InsertionPoint(kernel), kernel.location:
             functions = _gpu_module(target)
+        folded = fold_twin_roles(kernel)
         ops = walk(kernel, Sm.Operation)
         with ir.InsertionPoint(functions), kernel.location:
             _declare_globals([op for op in ops if isinstance(op, sm.TableOp)])
@@ -102,7 +105,7 @@ class LowerToNvvm:
         erase_slots(named)
         _move_body(kernel, function)
         _run_upstream(module)
-        log.did(f"pdl={pdl}")
+        log.did(f"pdl={pdl}" + (", 2 roles in one program" if folded else ""))
 
     def _pdl(self, target: Target) -> str:
         if self.pdl != "auto":
