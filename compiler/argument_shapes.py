@@ -5,7 +5,8 @@ have, and without dims of one element, which no op then indexes.
       linalg.generic … (d0, 0) …      →      linalg.generic … (d0) …
 
 Scales of rows are [m, 1] and [1, n] in torch, and those of tensors may be [1]. Scales of blocks may
-have any shape of as many elements, which is viewed as atoms.
+have any shape of as many elements, which is viewed as atoms. What only the epilogue reads, by any
+chain of elementwise ops, loses such dims also where those have loops of one step.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..dialects.mlir import func, ir
 from ..passes.base import walk
 from .importers.linalg_text import LinalgText
 
+PRODUCTS = ("linalg.matmul", "linalg.batch_matmul")
 VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
@@ -53,7 +55,8 @@ def _dropped(argument: Any) -> bool:
     kept = [dim for dim, extent in enumerate(given.shape) if extent != 1]
     taken = ir.RankedTensorType.get([given.shape[dim] for dim in kept], given.element_type)
     uses = [(use.owner.operation, use.operand_number) for use in argument.uses]
-    if not uses or not all(_is_without(*use, taken, kept) for use in uses):
+    beside = not _is_multiplied(argument)
+    if not uses or not all(_is_without(*use, taken, kept, beside) for use in uses):
         return False
     argument.set_type(taken)
     for user, number in uses:
@@ -67,7 +70,23 @@ def _dropped(argument: Any) -> bool:
     return True
 
 
-def _is_without(user: Any, number: int, taken: ir.Type, kept: list[int]) -> bool:
+def _is_multiplied(value: Any) -> bool:
+    """Whether a product reads a value, or what is made of it."""
+    found, waiting = {value}, [value]
+    while waiting:
+        for use in waiting.pop().uses:
+            user = use.owner.operation
+            if user.name in PRODUCTS:
+                return True
+            made = [each for each in user.results if each not in found]
+            found.update(made)
+            waiting += made
+    return False
+
+
+def _is_without(
+    user: Any, number: int, taken: ir.Type, kept: list[int], beside: bool = False
+) -> bool:
     """Whether an op reads an operand in a way that its dims of one element have no part in."""
     if user.name == "tensor.collapse_shape":
         return user.results[0].type == taken
@@ -75,7 +94,7 @@ def _is_without(user: Any, number: int, taken: ir.Type, kept: list[int]) -> bool
         return False
     dims = enumerate(user.attributes["indexing_maps"][number].value.results)
     return all(
-        dim in kept or isinstance(each.maybe_downcast(), ir.AffineConstantExpr)
+        dim in kept or beside or isinstance(each.maybe_downcast(), ir.AffineConstantExpr)
         for dim, each in dims
     )
 

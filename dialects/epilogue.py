@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..runtime.math_policies import EXACT as EXACT
 from ..runtime.math_policies import FAST as FAST
 from ..runtime.math_policies import FUNCTIONS as FUNCTIONS
+from ..runtime.math_policies import LOGARITHMS as LOGARITHMS
 from ..runtime.math_policies import POLICIES as POLICIES
 
 SCALAR_OPS = (
@@ -25,13 +26,22 @@ SCALAR_OPS = (
     "arith.truncf",
     "arith.extf",
     "math.absf",
+    "math.ceil",
     "math.erf",
     "math.exp",
     "math.exp2",
+    "math.floor",
     "math.fma",
+    "math.log",
+    "math.log10",
+    "math.log1p",
+    "math.log2",
+    "math.round",
+    "math.roundeven",
     "math.rsqrt",
     "math.sqrt",
     "math.tanh",
+    "math.trunc",
 )
 
 

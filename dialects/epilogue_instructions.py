@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from .epilogue import FAST_OUTPUTS, KEEPING, SCALAR_OPS
+from .epilogue import FAST_OUTPUTS, KEEPING, LOGARITHMS, SCALAR_OPS
 
 MOVES = ("arith.constant", "arith.extf", "arith.truncf", "arith.sitofp")
 """Ops that a product without an epilogue has too, or that become part of another."""
@@ -15,6 +15,8 @@ INSTRUCTIONS = {
     "arith.divf": 9,
     "math.exp": 6,
     "math.exp2": 4,
+    **dict.fromkeys(LOGARITHMS, 18),
+    "math.round": 6,
     "math.sqrt": 8,
     "math.rsqrt": 4,
     "math.tanh": 28,
@@ -28,6 +30,7 @@ FAST_INSTRUCTIONS = {
     **dict.fromkeys(MOVES, 0),
     "arith.divf": 2,
     "math.exp": 3,
+    **dict.fromkeys(LOGARITHMS, 10),
     "math.tanh": 4,
     "math.erf": 11,
 }
@@ -61,8 +64,10 @@ def instructions_of(steps: Iterable[Step], outputs: Iterable[str]) -> int:
 
 def _is_fast(step: Step, ops: Sequence[Step]) -> bool:
     """Whether a function has a fast form where it stands, as far as it matters here: the lowering
-    takes 1 + tanh and 1 - tanh² by one, as the slope of GELU with its erf and exp, and tanh and
-    1 + erf where all that reads them keeps a relative error."""
+    takes 1 + tanh and 1 - tanh² by one, as the slope of GELU with its erf and exp, and tanh,
+    logarithms and 1 + erf where all that reads them keeps a relative error."""
+    if step.name in LOGARITHMS:
+        return _keeps(step, ops)
     if step.name not in ("math.tanh", "math.erf"):
         return True
     readers = _readers(step, ops)

@@ -204,25 +204,19 @@ _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c
 )
 
 
-def linalg_of_torch(
-    module: Any, *inputs: Any, decompositions: Mapping[Any, Any], dynamic_shapes: Any = None
-) -> str:
-    """A torch module as linalg on tensors, with the lines of Python: the text of an MLIR module.
+def linalg_of_torch(program: Any, *, decompositions: Mapping[Any, Any]) -> str:
+    """What torch.export gave as linalg on tensors, with the lines of Python: the text of an MLIR
+    module.
 
     By torch_mlir's importer, whichever wheel MLIR itself is from; `decompositions` go before its
-    own, `dynamic_shapes` are those of torch.export. Raises what torch.export and the importer
-    raise: any exception.
+    own. Raises what it raises: any exception.
     """
     from torch_mlir import fx
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
     table = {**get_decomposition_table(), **decompositions}
     imported = fx.export_and_import(
-        module,
-        *inputs,
-        output_type="linalg-on-tensors",
-        decomposition_table=table,
-        dynamic_shapes=dynamic_shapes,
+        program, output_type="linalg-on-tensors", decomposition_table=table
     )
     return imported.operation.get_asm(enable_debug_info=True)
 

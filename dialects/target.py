@@ -123,7 +123,10 @@ class Target:
 
         `OptionError` names those that the chip has.
         """
-        if name == ADDED and self.added_mma is not None:
+        if name == ADDED:
+            if self.added_mma is None:
+                rule = "sums: two-level sums are of wgmma and tcgen05.mma"
+                raise OptionError(f"{rule}, got {self.chip}; leave them out")
             name = self.added_mma.name
         if name == self.mma.name:
             return self

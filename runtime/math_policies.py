@@ -1,4 +1,5 @@
 """The policies for the error of an epilogue's functions, and which functions those are."""
 
 FAST, EXACT = POLICIES = ("fast", "exact")
-FUNCTIONS = ("math.erf", "math.exp", "math.exp2", "math.tanh")
+LOGARITHMS = ("math.log", "math.log10", "math.log1p", "math.log2")
+FUNCTIONS = ("math.erf", "math.exp", "math.exp2", *LOGARITHMS, "math.powf", "math.tanh")

@@ -36,6 +36,14 @@ UNARY = {
     aten.exp.default: "math.exp",
     aten.exp2.default: "math.exp2",
     aten.erf.default: "math.erf",
+    aten.log.default: "math.log",
+    aten.log10.default: "math.log10",
+    aten.log1p.default: "math.log1p",
+    aten.log2.default: "math.log2",
+    aten.ceil.default: "math.ceil",
+    aten.floor.default: "math.floor",
+    aten.round.default: "math.roundeven",
+    aten.trunc.default: "math.trunc",
     aten.tanh.default: "math.tanh",
     aten.sqrt.default: "math.sqrt",
     aten.rsqrt.default: "math.rsqrt",
@@ -51,8 +59,6 @@ FILLED = {
     aten.full.default: None,
     aten.scalar_tensor.default: None,
 }
-POWERS = (0.5, 1, 2, 3)
-"""Exponents of which kernels compute powers."""
 SAME = (aten.alias.default, aten.clone.default, aten.detach.default, aten.lift_fresh_copy.default)
 
 
@@ -291,21 +297,6 @@ def _sigmoid(body: Elements, node: fx.Node, axes: Axes, type_: str) -> Scalar:
 @_in_opmath
 def _relu(body: Elements, node: fx.Node, axes: Axes, type_: str) -> Scalar:
     return body.emit("arith.maximumf", _only(body, node, axes, type_), body.constant(0, type_))
-
-
-@_rule(aten.pow.Tensor_Scalar)
-@_in_opmath
-def _power(body: Elements, node: fx.Node, axes: Axes, type_: str) -> Scalar:
-    x, exponent = _only(body, node, axes, type_), node.args[1]
-    if exponent == 1:  # of the gradient of a square
-        return x
-    if exponent in (2, 3):
-        square = body.emit("arith.mulf", x, x)
-        return square if exponent == 2 else body.emit("arith.mulf", square, x)
-    if exponent == 0.5:
-        return body.emit("math.sqrt", x)
-    known = ", ".join(map(str, POWERS))
-    raise refused(node, f"powers must be of {known}, got {exponent}; compute it outside")
 
 
 def _only(body: Elements, node: fx.Node, axes: Axes, type_: str) -> Scalar:

@@ -131,6 +131,8 @@ def _linalg(
     asked: set[str],
     sizes: Sizes | None = None,
 ) -> str:
+    import torch
+
     from ...dialects.mlir import linalg_of_torch
     from .torch_blocks import SCALED_MM, STAND_INS, BlocksBeforeExport, by_elements
     from .torch_operators import decompositions
@@ -141,11 +143,24 @@ def _linalg(
     elements = by_elements(values)
     with BlocksBeforeExport(table.get(SCALED_MM)):
         given = {} if sizes is None else {"dynamic_shapes": _of_values(sizes, len(values))}
-        text = linalg_of_torch(module, *elements, decompositions=table, **given)
+        program = torch.export.export(module, elements, strict=False, **given)
+        _check_extents(program)
+        text = linalg_of_torch(program, decompositions=table)
     _check_dialects(text)
     text = text if sizes is None else without_comparisons(text, names_of(sizes))
     packed = any(each is not value for each, value in zip(values, elements, strict=True))
     return text.replace(*STAND_INS) if packed else text
+
+
+def _check_extents(program: torch.export.ExportedProgram) -> None:
+    """Refuse tensors without elements, of which torch_mlir ends the process."""
+    for node in program.graph.nodes:
+        shape = getattr(node.meta.get("val"), "shape", ())
+        if any(type(extent) is int and extent == 0 for extent in shape):
+            rule = "tensors must have elements"
+            raise CompileError(
+                f"{rule}, got {list(shape)} of {node.name}; call matmul, which takes sizes of 0"
+            )
 
 
 def _check_dialects(text: str) -> None:

@@ -22,16 +22,17 @@ from torch.overrides import TorchFunctionMode
 
 from .torch_conditions import TABLE as conditions
 from .torch_conditions import is_finite
+from .torch_functions import TABLE as functions
+from .torch_opmath import NARROW, in_f32, of_one_float
 
 aten: Any = torch.ops.aten
-NARROW = (torch.bfloat16, torch.float16)
 NUMPY = {torch.bfloat16: bfloat16, torch.float16: np.float16, torch.float32: np.float32}
 ALPHA, SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946  # selu
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The table, for torch.export; torch's own of GELU: torch_mlir's has sqrt(2/pi) to 3 digits."""
-    return {**get_decompositions([aten.gelu.default]), **conditions, **_TABLE}
+    return {**get_decompositions([aten.gelu.default]), **conditions, **functions, **_TABLE}
 
 
 _TABLE: dict[Any, Callable[..., Any]] = {}
@@ -43,29 +44,6 @@ def _operator(*overloads: Any) -> Callable[[Callable[..., Any]], Callable[..., A
         return function
 
     return enter
-
-
-def _in_f32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of bf16 or f16 in f32, rounded once."""
-
-    @functools.wraps(function)
-    def wide(x: torch.Tensor, *others: Any, **options: Any) -> Any:
-        if x.dtype not in NARROW:
-            return function(x, *others, **options)
-        tensors = [each for each in others if isinstance(each, torch.Tensor)]
-        if any(each.dtype != x.dtype for each in tensors):
-            return NotImplemented
-        others = tuple(each.float() if isinstance(each, torch.Tensor) else each for each in others)
-        result = function(x.float(), *others, **options)
-        return result if result is NotImplemented else result.to(x.dtype)
-
-    return wide
-
-
-def _of_one_float(*values: Any) -> bool:
-    """Whether all are floats of one type: torch promotes others first."""
-    dtypes = {each.dtype for each in values}
-    return len(dtypes) == 1 and dtypes.pop().is_floating_point
 
 
 @_operator(aten.expand.default)
@@ -80,28 +58,28 @@ def _expand(x: torch.Tensor, sizes: Any, **options: Any) -> Any:
 
 @_operator(aten.maximum.default, aten.clamp_min.Tensor)
 def _maximum(a: torch.Tensor, b: torch.Tensor) -> Any:
-    if not _of_one_float(a, b):
+    if not of_one_float(a, b):
         return NotImplemented
     return torch.where(a >= b, a, torch.where(a != a, a, b))
 
 
 @_operator(aten.minimum.default, aten.clamp_max.Tensor)
 def _minimum(a: torch.Tensor, b: torch.Tensor) -> Any:
-    if not _of_one_float(a, b):
+    if not of_one_float(a, b):
         return NotImplemented
     return torch.where(a <= b, a, torch.where(a != a, a, b))
 
 
 @_operator(aten.fmax.default)
 def _fmax(a: torch.Tensor, b: torch.Tensor) -> Any:
-    if not _of_one_float(a, b):
+    if not of_one_float(a, b):
         return NotImplemented
     return torch.where(a >= b, a, torch.where(b != b, a, b))
 
 
 @_operator(aten.fmin.default)
 def _fmin(a: torch.Tensor, b: torch.Tensor) -> Any:
-    if not _of_one_float(a, b):
+    if not of_one_float(a, b):
         return NotImplemented
     return torch.where(a <= b, a, torch.where(b != b, a, b))
 
@@ -109,7 +87,7 @@ def _fmin(a: torch.Tensor, b: torch.Tensor) -> Any:
 @_operator(aten.clamp.default)
 def _clamp(x: torch.Tensor, low: Any = None, high: Any = None) -> Any:
     """Bounds are numbers of x's type; x where it is NaN."""
-    if not _of_one_float(x):
+    if not of_one_float(x):
         return NotImplemented
     if any(bound != bound for bound in (low, high)):
         return torch.full_like(x, torch.nan)
@@ -145,38 +123,38 @@ def _hardtanh(x: torch.Tensor, low: Any = -1, high: Any = 1) -> Any:
 
 
 @_operator(aten.hardsigmoid.default)
-@_in_f32
+@in_f32
 def _hardsigmoid(x: torch.Tensor) -> Any:
-    if not _of_one_float(x):
+    if not of_one_float(x):
         return NotImplemented
     return _clamp(x + 3, 0, 6) / 6
 
 
 @_operator(aten.hardswish.default)
-@_in_f32
+@in_f32
 def _hardswish(x: torch.Tensor) -> Any:
-    if not _of_one_float(x):
+    if not of_one_float(x):
         return NotImplemented
     return x * _clamp(x + 3, 0, 6) / 6
 
 
 @_operator(aten.reciprocal.default)
 def _reciprocal(x: torch.Tensor) -> Any:
-    return torch.ones_like(x) / x if _of_one_float(x) else NotImplemented
+    return torch.ones_like(x) / x if of_one_float(x) else NotImplemented
 
 
 @_operator(aten.expm1.default)
-@_in_f32
+@in_f32
 def _expm1(x: torch.Tensor) -> Any:
     """e^x - 1 without cancellation: 2t / (1 - t) with t = tanh(x / 2), unless t is near 1."""
-    if not _of_one_float(x):
+    if not of_one_float(x):
         return NotImplemented
     t = torch.tanh(x * 0.5)
     return torch.where(x > 1, torch.exp(x) - 1, (t + t) / (1 - t))
 
 
 @_operator(aten.elu.default)
-@_in_f32
+@in_f32
 def _elu(x: torch.Tensor, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
     t = torch.tanh(x * (0.5 * input_scale))  # as in expm1, where x is negative
     return torch.where(x > 0, x * scale, (t + t) / (1 - t) * (alpha * scale))
@@ -193,12 +171,12 @@ def _celu(x: torch.Tensor, alpha: Any = 1) -> Any:
 
 
 @_operator(aten.leaky_relu.default)
-@_in_f32
+@in_f32
 def _leaky_relu(x: torch.Tensor, slope: Any = 0.01) -> Any:
     return torch.where(x > 0, x, x * slope)
 
 
-@_in_f32
+@in_f32
 def _softshrink(x: torch.Tensor, size: Any = 0.5) -> Any:
     return torch.where(x > size, x - size, torch.where(x < -size, x + size, x * 0))
 
@@ -210,7 +188,7 @@ def _hardshrink(x: torch.Tensor, size: Any = 0.5) -> Any:
 
 
 @_operator(aten.threshold.default)
-@_in_f32
+@in_f32
 def _threshold(x: torch.Tensor, limit: Any, value: Any) -> Any:
     return torch.where(x <= limit, value, x)
 

@@ -12,7 +12,9 @@ import torch
 from torch._decomp import get_decompositions
 
 from ...dialects.errors import CompileError
-from .torch_operators import NARROW, is_float
+from .torch_functions import TABLE as functions
+from .torch_operators import is_float
+from .torch_opmath import NARROW
 
 aten: Any = torch.ops.aten
 PLAIN = tuple(getattr(aten, name).default for name in ("mm", "bmm", "matmul", "convolution"))
@@ -33,6 +35,8 @@ def of_modules() -> dict[Any, Callable[..., Any]]:
         **dict.fromkeys(PLAIN, _plain),
         **dict.fromkeys((aten.addmm.default, aten.baddbmm.default), _added),
         **dict.fromkeys((aten.mm.dtype, aten.bmm.dtype), _of_wide_sums),
+        **dict.fromkeys((aten.floor_divide.default, aten.floor_divide.Scalar), _rounded_down),
+        **dict.fromkeys((aten.div.Tensor_mode, aten.div.Scalar_mode), _quotient),
         aten.linear.default: _linear,
         aten._to_copy.default: to_copy,
     }
@@ -49,15 +53,39 @@ def _plain(*values: Any, **options: Any) -> Any:
     return NotImplemented
 
 
-def _added(added: torch.Tensor, a: torch.Tensor, b: torch.Tensor, **factors: Any) -> Any:
-    """What is added is spread over the product before it is converted to the type of the sums: so
-    each argument is read by an op that names its dims of one element."""
+def _rounded_down(*values: Any) -> Any:
+    """torch takes fmod for the last digit, torch_mlir the floor of a rounded quotient."""
+    raise CompileError("a quotient must not be rounded down, got one; round it outside")
+
+
+def _quotient(x: torch.Tensor, y: Any, *, rounding_mode: Any = None) -> Any:
+    if rounding_mode == "floor":
+        return _rounded_down(x, y)
+    return functions[aten.div.Tensor_mode](x, y, rounding_mode=rounding_mode)
+
+
+def _added(
+    added: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> Any:
+    """Rounded once, as cuBLAS and oneDNN do: beta · added joins the sums in f32.
+
+    What is added is spread over the product before it is converted to the type of the sums: so
+    each argument is read by an op that names its dims of one element.
+    """
     sizes = [*a.shape[:-1], b.shape[-1]]
     known = all(type(size) is int for size in sizes)
-    if not known or added.dim() < len(sizes) or list(added.shape) == sizes:
-        return NotImplemented
-    operator = aten.addmm.default if a.dim() == 2 else aten.baddbmm.default
-    return operator(added.expand(sizes), a, b, **factors)
+    spread = known and added.dim() >= len(sizes) and list(added.shape) != sizes
+    if spread:
+        added = added.expand(sizes)
+    if a.dtype not in NARROW:
+        operator = aten.addmm.default if a.dim() == 2 else aten.baddbmm.default
+        return operator(added, a, b, beta=beta, alpha=alpha) if spread else NotImplemented
+    sums = _of_wide_sums(a, b, torch.float32)
+    if alpha != 1:
+        sums = sums * alpha
+    if beta != 0:
+        sums = sums + (added.float() if beta == 1 else added.float() * beta)
+    return sums.to(a.dtype)
 
 
 def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Any:
@@ -70,8 +98,10 @@ def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = N
         rule = "matrices of a stack may be dynamic in a product of two stacks"
         cure = "pass all rows as one matrix, of which those may be dynamic"
         raise CompileError(f"{rule}, got a layer of {list(x.shape)}; {cure}")
-    if bias is None or x.dim() != 3 or not x.is_floating_point():
+    if bias is None or not x.is_floating_point():
         return NotImplemented
+    if x.dim() == 2:
+        return aten.addmm.default(bias, x, weight.T) if x.dtype in NARROW else NotImplemented
     matrices = weight.T.expand(x.shape[0], *weight.T.shape)
     return aten.baddbmm.default(bias, x, matrices)
 

@@ -167,5 +167,5 @@ def decomposed_operators() -> dict[Any, Any]:
     from .torch_operators import decompositions
 
     aten: Any = torch.ops.aten
-    torchs = ("silu", "rsub", "square", "addcmul", "lerp", "mish", "softplus", "logit", "glu")
+    torchs = ("silu", "rsub", "square", "addcmul", "lerp", "glu")
     return {**get_decompositions([getattr(aten, name) for name in torchs]), **decompositions()}

@@ -7,8 +7,9 @@ from collections.abc import Container
 import torch
 from torch import fx
 
-from ..importers.aten_elements import POWERS, is_known
+from ..importers.aten_elements import is_known
 from ..importers.element_names import MLIR_TYPES
+from ..importers.torch_functions import is_power, is_taken
 from .frames import framed, in_frame, viewed
 from .products import aten, dtype_of, is_static, sizes_of
 from .region import CONVERT, SAME, TURNS, Known, changes, is_constant
@@ -40,8 +41,10 @@ def refusal_of(
     if not _is_elementwise(node):
         pointwise = torch.Tag.pointwise in getattr(node.target, "tags", ())
         return "is computed in no kernel" if pointwise else "is not elementwise"
-    if node.target is aten.pow.Tensor_Scalar and node.args[1] not in POWERS:
+    if node.target is aten.pow.Tensor_Scalar and not is_power(node.args[1]):
         return f"has the exponent {node.args[1]}, which no kernel computes"
+    if not is_taken(node.target, node.args, node.kwargs):
+        return "has arguments with which no kernel computes it"
     if not is_static(node):
         return "has sizes that are symbols"
     if dtype_of(node) not in MLIR_TYPES:

@@ -25,7 +25,7 @@ REGISTERS = (
 )
 CTAS_MAX = 32  # on a multiprocessor (CUDA C++ Programming Guide, compute capabilities)
 ACTIONS = ("increase", "decrease")
-APPROXIMATIONS = ("ex2", "ex2.ftz", "rcp.ftz", "rsqrt", "tanh")
+APPROXIMATIONS = ("ex2", "ex2.ftz", "lg2", "rcp.ftz", "rsqrt", "tanh")
 NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
 F32 = ir.F32Type
 CLUSTER_MAX = 16  # CTAs, on any chip

@@ -59,6 +59,7 @@ EPILOGUE_OPS: dict[str, Attributes] = {
     "arith.sitofp": ROUNDING,
     "arith.truncf": {**ROUNDING, **FASTMATH},
     "math.fpowi": FASTMATH,
+    "math.powf": FASTMATH,
 }
 STRUCTURE_OPS: dict[str, Attributes] = {
     "func.func": {

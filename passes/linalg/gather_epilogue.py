@@ -20,6 +20,10 @@ Step = Generator[tuple[ir.Value, Axes], Any, ir.Value]
 CONVERSIONS = ("arith.constant", "arith.truncf", "arith.sitofp")
 READABLE = tuple((*stack, *axes) for stack in ("", "b") for axes in ("", "m", "n", "mn"))
 POWER, POWERS = "math.fpowi", range(1, 9)
+POWER_OF_TWO, EXP2 = "math.powf", "math.exp2"
+TAKEN = (*SCALAR_OPS, POWER, POWER_OF_TWO)
+ONE = ""
+"""The axis of a dim of one element, which all rows or columns read."""
 EXACT = (
     *CONVERSIONS,
     "arith.cmpf",
@@ -44,9 +48,9 @@ def _is_exact(op: Any) -> bool:
 
 
 def _inputs(op: Any) -> list[ir.Value]:
-    """The operands that an epilogue computes; an exponent is none of them."""
-    operands = list(op.operands)
-    return operands[:1] if op.operation.name == POWER else operands
+    """The operands that an epilogue computes; a constant exponent or base is none of them."""
+    operands, name = list(op.operands), op.operation.name
+    return operands[name == POWER_OF_TWO :][:1] if name in (POWER, POWER_OF_TWO) else operands
 
 
 def _integer(value: ir.Value) -> int | None:
@@ -55,6 +59,16 @@ def _integer(value: ir.Value) -> int | None:
         return None
     attribute = value.owner.attributes["value"]
     return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def _float(value: ir.Value) -> float | None:
+    """What a constant float is, or each element of a constant tensor; None if it is none."""
+    if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
+        return None
+    attribute = value.owner.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        attribute = attribute.get_splat_value()
+    return attribute.value if isinstance(attribute, ir.FloatAttr) else None
 
 
 def _element_type(value: ir.Value) -> ir.Type:
@@ -67,6 +81,37 @@ def _check_types(op: Any) -> None:
     for value in (*_inputs(op), *op.operation.results):
         if str(_element_type(value)) not in takes:
             raise refused(op, f"must be of {', '.join(takes)} here, got {_element_type(value)}")
+
+
+def _dims_of_operand(attribute: ir.Attribute, operand: Any, op: Any) -> tuple[int, ...]:
+    """The loop dims that an input's map names, in order; -1 of a dim of one element."""
+    results = ir.AffineMapAttr(attribute).value.results
+    firsts = [
+        dim
+        for dim, each in enumerate(results)
+        if isinstance(each.maybe_downcast(), ir.AffineConstantExpr) and operand.type.shape[dim] == 1
+    ]
+    if not firsts:
+        return map_dims(attribute, op)
+    dims = [result for dim, result in enumerate(results) if dim not in firsts]
+    named = iter(map_dims(ir.AffineMapAttr.get(ir.AffineMap.get(_loops(op), 0, dims)), op))
+    return tuple(-1 if dim in firsts else next(named) for dim in range(len(results)))
+
+
+def _told(axes: Axes) -> list[str]:
+    return [axis or "0" for axis in axes]
+
+
+def _loops(op: Any) -> int:
+    return len(op.attributes["iterator_types"])
+
+
+def _as_exp2(op: Any) -> str:
+    """The name of the op that a power of two is."""
+    base = _float(op.operands[0])
+    if base != 2:
+        raise refused(op, f"the base must be the constant 2, got {base}; compute it outside")
+    return EXP2
 
 
 class EpilogueGatherer:
@@ -140,7 +185,7 @@ class EpilogueGatherer:
         if axes not in READABLE:
             raise refused(
                 self.matmul,
-                f"an epilogue operand must be indexed [], [m], [n] or [m, n], got {list(axes)} "
+                f"an epilogue operand must be indexed [], [m], [n] or [m, n], got {_told(axes)} "
                 f"for {value.type}; transpose it before the kernel",
             )
         element = ir.RankedTensorType(value.type).element_type
@@ -162,7 +207,8 @@ class EpilogueGatherer:
     def _generic(self, op: Any, axes: Axes, number: int) -> Step:
         """The result of that number."""
         maps, count = list(op.attributes["indexing_maps"]), len(op.operation.results)
-        sources = [map_dims(map_, op) for map_ in maps[:-count]]
+        inputs = zip(maps[:-count], op.operands, strict=False)
+        sources = [_dims_of_operand(map_, operand, op) for map_, operand in inputs]
         target = map_dims(maps[len(sources) + number], op)
         check_parallel(op)
         if sorted(target) != list(range(len(op.attributes["iterator_types"]))):
@@ -173,7 +219,7 @@ class EpilogueGatherer:
         body = op.regions[0].blocks[0]
         inside = {}
         for argument, operand, dims in zip(body.arguments, op.operands, sources, strict=False):
-            inside[argument] = operand, tuple(axis_of[dim] for dim in dims)
+            inside[argument] = operand, tuple(axis_of.get(dim, ONE) for dim in dims)
         return (yield from self._body(op, body, inside, number))
 
     def _operand(self, operand: ir.Value, axes: Axes) -> Step:
@@ -230,7 +276,7 @@ class EpilogueGatherer:
             return arith.ConstantOp(value.type, value, ip=ir.InsertionPoint(self.block)).result
 
     def _elementwise(self, op: Any, axes: Axes) -> Step:
-        if op.operation.name not in (*SCALAR_OPS, POWER):
+        if op.operation.name not in TAKEN:
             raise refused(
                 op, "not an elementwise op that an epilogue can take; write it as a linalg.generic"
             )
@@ -280,7 +326,7 @@ class EpilogueGatherer:
 
     def _clone(self, op: Any, operands: list[ir.Value], wide: bool = False) -> ir.Value:
         name = op.operation.name
-        if name not in (*SCALAR_OPS, POWER):
+        if name not in TAKEN:
             raise CompileError(
                 f"{name}: not an op that an epilogue can take; use one of {', '.join(SCALAR_OPS)}",
                 location_of(op),
@@ -288,6 +334,8 @@ class EpilogueGatherer:
         _check_types(op)
         if name == POWER:
             return self._power(op, operands[0])
+        if name == POWER_OF_TWO:
+            name = _as_exp2(op)
         scalar = _element_type(op.operation.results[0])
         if wide and _is_narrow(scalar):
             scalar = ir.F32Type.get(scalar.context)

@@ -9,7 +9,7 @@ that are numbers; `nan` says where the result may be none, and where it certainl
 are NaN.
 
 Sources: IEEE 754 for the correctly rounded operations; PTX ISA, "Floating Point Instructions"
-(div.full, sqrt.approx, rsqrt.approx, ex2.approx, tanh.approx), for the others.
+(div.full, sqrt.approx, rsqrt.approx, lg2.approx, ex2.approx, tanh.approx), for the others.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ..math_policies import LOGARITHMS
 
 HALF_ULP = 2.0**-24
 SMALLEST_NORMAL = 2.0**-126
@@ -36,6 +38,7 @@ RELATIVE_ERRORS = {
     "math.fma": HALF_ULP,
     "math.exp2": 8 * HALF_ULP,
     "math.exp": 16 * HALF_ULP,
+    **dict.fromkeys(LOGARITHMS, 8 * HALF_ULP),
     "math.sqrt": 4 * HALF_ULP,
     "math.rsqrt": 4 * HALF_ULP,
     "math.tanh": 4 * HALF_ULP,
@@ -175,6 +178,24 @@ def root(a: Interval) -> Interval:
     """√x, NaN of what is below 0."""
     low = np.sqrt(np.where((a.low < 0) & (a.high >= 0), 0.0, a.low))
     return Interval(low, np.sqrt(a.middle), np.sqrt(a.high), a.nan | (a.low < 0))
+
+
+def logarithm(
+    function: Callable[[np.ndarray], np.ndarray], least: float
+) -> Callable[..., Interval]:
+    """A logarithm of `least` and more, where it is -∞; NaN below."""
+
+    def of(a: Interval) -> Interval:
+        low = function(np.where((a.low < least) & (a.high >= least), least, a.low))
+        return Interval(low, function(a.middle), function(a.high), a.nan | (a.low < least))
+
+    return of
+
+
+def away_from_zero(values: np.ndarray) -> np.ndarray:
+    """The nearest integers, of two the one further from 0."""
+    whole = np.trunc(values)
+    return np.where(np.abs(values - whole) >= 0.5, whole + np.sign(values), whole)
 
 
 def wrapped(values: np.ndarray) -> np.ndarray:
@@ -334,6 +355,15 @@ FLOAT_OPERATIONS: dict[str, Callable[..., Interval]] = {
     "math.tanh": lambda a: a.map(np.tanh),
     "math.sqrt": root,
     "math.rsqrt": reciprocal_root,
+    "math.log": logarithm(np.log, 0.0),
+    "math.log10": logarithm(np.log10, 0.0),
+    "math.log1p": logarithm(np.log1p, -1.0),
+    "math.log2": logarithm(np.log2, 0.0),
+    "math.ceil": lambda a: a.map(np.ceil),
+    "math.floor": lambda a: a.map(np.floor),
+    "math.round": lambda a: a.map(away_from_zero),
+    "math.roundeven": lambda a: a.map(np.rint),
+    "math.trunc": lambda a: a.map(np.trunc),
     "math.fma": fused_multiply_add,
 }
 """What an op of MLIR's arith or math on floats gives before it is rounded (`rounded`)."""

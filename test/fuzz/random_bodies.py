@@ -12,7 +12,8 @@ CONSTANTS = {
     "i32": ("0", "1", "-1", "2147483647", "-2147483648", "12345"),
 }  # fmt: skip
 UNARY = ("arith.negf", "math.absf", "math.exp", "math.exp2", "math.tanh", "math.erf", "math.sqrt",
-         "math.rsqrt")  # fmt: skip
+         "math.rsqrt", "math.log", "math.log2", "math.log10", "math.log1p", "math.floor",
+         "math.ceil", "math.trunc", "math.round", "math.roundeven")  # fmt: skip
 BINARY = ("arith.addf", "arith.addf", "arith.subf", "arith.mulf", "arith.mulf", "arith.divf",
           "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")  # fmt: skip
 PREDICATES = ("oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule",

@@ -243,3 +243,37 @@ def test_special_functions_keep_their_bounds_over_all_of_f32(name, target):
     error = (result.double() - expected).abs()
     assert (error[normal] <= half_ulps * 2.0**-24 * expected[normal].abs()).all()
     assert (error[~normal & ~expected.isnan()] <= 2.0**-126).all()
+
+
+ADDED = {
+    "addmm": (lambda c, a, b: torch.addmm(c, a, b), (72, 40)),
+    "addmm with factors": (lambda c, a, b: torch.addmm(c, a, b, beta=0.3, alpha=1.7), (72, 40)),
+    "addmm of a row": (lambda c, a, b: torch.addmm(c, a, b, beta=0.3), (40,)),
+    "linear": (lambda c, a, b: nn.functional.linear(a, b.T, c), (40,)),
+    "linear of a stack": (lambda c, a, b: nn.functional.linear(a.view(2, 36, 88), b.T, c), (40,)),
+    "baddbmm": (
+        lambda c, a, b: torch.baddbmm(c, a.view(2, 36, 88), b.expand(2, 88, 40)),
+        (2, 36, 40),
+    ),
+}
+
+
+@pytest.mark.sweep(3)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "f16"])
+@pytest.mark.parametrize("name", ADDED)
+def test_what_is_added_joins_the_sums_before_they_are_rounded(name, dtype):
+    """Within 2^-14 besides: a second rounding shows in every fourth element."""
+    function, sizes = ADDED[name]
+
+    class Added(nn.Module):
+        def forward(self, c, a, b):
+            return function(c, a, b)
+
+    torch.manual_seed(3)
+    a, b = torch.randn(72, 88, dtype=dtype), torch.randn(88, 40, dtype=dtype)
+    given = (torch.randn(sizes, dtype=dtype) * 16, a, b)
+    wanted = function(*(each.double() for each in given))
+    got = compile_module(Added(), *given)(*given)
+    bits = {torch.bfloat16: 8, torch.float16: 11}[dtype]
+    unit = torch.ldexp(torch.ones_like(wanted), torch.frexp(wanted)[1] - bits)
+    assert ((got.double() - wanted).abs() <= 0.51 * unit + 2.0**-14).all()

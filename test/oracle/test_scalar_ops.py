@@ -54,6 +54,16 @@ def or_other(function):
     return lambda x, y: y if math.isnan(x) else x if math.isnan(y) else function(x, y)
 
 
+def logarithm(name):
+    least = -1 if name == "math.log1p" else 0
+    function = getattr(math, name.removeprefix("math."))
+    return lambda x: NAN if math.isnan(x) or x < least else -INF if x == least else function(x)
+
+
+def whole(function):
+    return lambda x: x if not math.isfinite(x) else math.copysign(function(x), x)
+
+
 BINARY = {
     "arith.addf": lambda x, y: x + y,
     "arith.subf": lambda x, y: x - y,
@@ -73,6 +83,12 @@ UNARY = {
     "math.tanh": math.tanh,
     "math.sqrt": lambda x: NAN if x < 0 else math.sqrt(x),
     "math.rsqrt": lambda x: math.copysign(INF, x) if x == 0 else NAN if x < 0 else 1 / math.sqrt(x),
+    **{name: logarithm(name) for name in ("math.log", "math.log10", "math.log1p", "math.log2")},
+    "math.ceil": whole(math.ceil),
+    "math.floor": whole(math.floor),
+    "math.round": whole(lambda x: math.copysign(math.floor(abs(x) + 0.5), x)),
+    "math.roundeven": whole(round),
+    "math.trunc": whole(math.trunc),
 }
 
 
@@ -103,7 +119,7 @@ def test_every_float_op_is_in_a_test():
     assert set(OTHER_OPS) == {
         *("arith.constant", "arith.truncf", "arith.extf", "arith.cmpf", "arith.cmpi"),
         *("arith.select", "arith.andi", "arith.ori", "arith.xori", "arith.sitofp", "arith.uitofp"),
-        *("arith.extsi", "arith.extui", "arith.trunci", "math.fpowi"),
+        *("arith.extsi", "arith.extui", "arith.trunci", "math.fpowi", "math.powf"),
     }
 
 

@@ -198,10 +198,14 @@ def test_relu_written_as_compare_and_select_widens_only_around_zero():
         ("math.tanh", np.tanh),
         ("math.sqrt", np.sqrt),
         ("math.rsqrt", lambda x: 1 / np.sqrt(x)),
+        ("math.log", np.log),
+        ("math.log1p", np.log1p),
+        ("math.floor", np.floor),
+        ("math.roundeven", np.rint),
     ],
 )
 def test_unary_operations_contain_every_point(name, numpy_function):
-    samples = np.linspace(0.25, 1.5, 101) if "sqrt" in name else np.linspace(-1.5, 1.0, 101)
+    samples = np.linspace(0.25, 1.5, 101) if name in POSITIVE else np.linspace(-1.5, 1.0, 101)
     ends = Interval(samples.min(), np.median(samples), samples.max())
     result = evaluate(program((name, (0,), {})), [ends], {})
     images = numpy_function(samples)
@@ -211,6 +215,7 @@ def test_unary_operations_contain_every_point(name, numpy_function):
     assert result.high - result.low <= (images.max() - images.min()) * 1.01 + 1e-3
 
 
+POSITIVE = ("math.sqrt", "math.rsqrt", "math.log", "math.log1p")
 NUMBERS = st.floats(-1000, 1000, width=32)
 TRIPLES = st.lists(NUMBERS, min_size=3, max_size=3).map(sorted)
 BINARY = {

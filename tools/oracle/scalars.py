@@ -223,6 +223,15 @@ def _power(op: Any, base: Interval, exponent: np.ndarray) -> Interval:
     return result if type_ == "f32" else _perhaps_rounded(result, type_)
 
 
+def _power_of_two(op: Any, base: Interval, exponent: Interval) -> Interval:
+    if (base.low != 2).any() or (base.high != 2).any():
+        refuse(op, "power of another number than 2")
+    exact = intervals.FLOAT_OPERATIONS["math.exp2"](exponent)
+    result = intervals.rounded("math.exp2", exact, exponent)
+    type_ = element_type(op.results[0].type)
+    return result if type_ == "f32" else _perhaps_rounded(result, type_)
+
+
 OTHER_OPS: dict[str, Callable[..., Value]] = {
     "arith.constant": constant,
     "arith.truncf": _truncated,
@@ -239,6 +248,7 @@ OTHER_OPS: dict[str, Callable[..., Value]] = {
     "arith.extui": _extended(signed=False),
     "arith.trunci": _cut,
     "math.fpowi": _power,
+    "math.powf": _power_of_two,
 }
 
 

@@ -7,6 +7,7 @@
     Φ(v) + v·φ(v)     that of GELU's gradient (`slopes.py`)
     n / (1 + exp(w))  n·S(-w)           S(z) = 1 / (1 + ex2(-z·log₂e)), with one ex2 and one rcp
     tanh(u)           tanh.approx, within 2⁻¹¹ of the value
+    log(u)            near 1 by a polynomial of four terms, else by lg2.approx
 
 Φ is the normal distribution, and P was fitted to -log₂ Φ(-v) by least absolute error, so that the
 relative error of Φ is bounded. The sums on the left cancel where u is negative; the right sides
@@ -25,14 +26,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from ....dialects.epilogue import KEEPING
+from ....dialects.epilogue import KEEPING, LOGARITHMS
 from ....dialects.mlir import arith, ir
 from ....dialects.mlir import math as functions
 from ....dialects.tile import YieldOp
 from .normal_tails import NORMAL, density_of, share_of
 from .slopes import slope_of_gelu, with_its_slope
+from .special_functions import FAST_LOG_OVER_F, logarithm
 from .values import (
     LOG2_E,
     approximate,
@@ -144,6 +147,13 @@ class FastFunctions:
         if self._output in TANH_TYPES and self._may_err(op.result, 1):
             op.result.replace_all_uses_with(approximate("tanh", op.operands[0]))
 
+    def logarithm(self, op: Any) -> None:
+        """log(u) and its like."""
+        if self._may_err(op.result, 1):
+            lg2 = partial(approximate, "lg2")
+            name, value = op.operation.name, op.operands[0]
+            op.result.replace_all_uses_with(logarithm(name, value, lg2, FAST_LOG_OVER_F))
+
     def _normal(self, u: ir.Value, factor: float) -> ir.Value:
         """factor · (1 + erf(u))."""
         base, scale = scaled(u)
@@ -209,6 +219,7 @@ REWRITES = {
     "arith.addf": FastFunctions.total,
     "arith.divf": FastFunctions.quotient,
     "math.tanh": FastFunctions.tanh,
+    **dict.fromkeys(LOGARITHMS, FastFunctions.logarithm),
 }
 
 

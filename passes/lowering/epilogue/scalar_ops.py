@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ....dialects import llvm, sm
-from ....dialects.epilogue import SCALAR_OPS
+from ....dialects.epilogue import LOGARITHMS, SCALAR_OPS
 from ....dialects.mlir import arith, ir, vector
 from ....dialects.tile import ElementOp
 from ....dialects.tile.pieces import ApplyEpilogueOp
@@ -15,11 +15,12 @@ from ....dialects.tile.threads import ApplyToRowOp, WriteRowOp
 from ... import build
 from ...base import attributes_of, refused
 from ..registers.elements import widened
-from .special_functions import erf, tanh
+from .special_functions import erf, logarithm, tanh
 from .values import LOG2_E
 
 NARROW = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 UPPER_HALF = 0xFFFF0000  # of a word
+WHOLE = ("math.ceil", "math.floor", "math.round", "math.roundeven", "math.trunc")
 INFINITE = 0x7C  # of e5m2; the sign is the byte's
 
 
@@ -60,8 +61,8 @@ def _lower(op: ir.OpView, operands: list[ir.Value], width: int) -> ir.Value:
     if name not in SCALAR_OPS:
         rule = "must be an op on one element (docs/passes/normalize.md)"
         raise refused(op, f"{rule}, got {name}; move it out")
-    if name in APPROXIMATIONS:
-        return _in_f32(APPROXIMATIONS[name], operands[0], width)
+    if name in OF_F32:
+        return _in_f32(OF_F32[name], operands[0], width)
     element = op.operation.results[0].type
     if str(element) in NARROW:
         return _narrow(op, operands, width)
@@ -212,10 +213,29 @@ def _approximate(value: ir.Value, function: str) -> ir.Value:
     return sm.ApproximateOp.of(value=value, function=function, result=value.type).result
 
 
-APPROXIMATIONS: dict[str, Callable[[ir.Value, int], ir.Value]] = {
+def _logarithm(name: str) -> Callable[[ir.Value, int], ir.Value]:
+    def of(value: ir.Value, width: int) -> ir.Value:
+        return logarithm(name, value, partial(_each, width=width, function="lg2"))
+
+    return of
+
+
+def _rounding(name: str) -> Callable[[ir.Value, int], ir.Value]:
+    """To a whole number, of any width."""
+
+    def rounded(value: ir.Value, width: int) -> ir.Value:
+        return ir.Operation.create(name, results=[value.type], operands=[value]).results[0]
+
+    return rounded
+
+
+OF_F32: dict[str, Callable[[ir.Value, int], ir.Value]] = {
     "math.erf": lambda value, width: erf(value, *_helpers(width)),
     "math.exp": _exp,
     "math.exp2": _exp2,
+    **{name: _logarithm(name) for name in LOGARITHMS},
     "math.rsqrt": _rsqrt,
     "math.tanh": lambda value, width: tanh(value, *_helpers(width)),
+    **{name: _rounding(name) for name in WHOLE},
 }
+"""Ops that are computed in f32, of any type."""

@@ -11,6 +11,7 @@ QUERIES = {"claimed": "is_canceled", "x": "get_first_cta_id_x", "y": "get_first_
 INTRINSICS = {
     "ex2": "llvm.nvvm.ex2.approx.f32",
     "ex2.ftz": "llvm.nvvm.ex2.approx.ftz.f32",
+    "lg2": "llvm.nvvm.lg2.approx.f",
     "rcp.ftz": "llvm.nvvm.rcp.approx.ftz.f",
     "rsqrt": "llvm.nvvm.rsqrt.approx.f",
 }

@@ -33,6 +33,13 @@ EXACT = {
     "clamp_min": lambda x: torch.clamp_min(x, 0.3),
     "clamp_max": lambda x: torch.clamp(x, max=0.3),
     "sign": torch.sign,
+    "floor": torch.floor,
+    "ceil": torch.ceil,
+    "trunc": torch.trunc,
+    "round": torch.round,
+    "frac": torch.frac,
+    "x ** -1": lambda x: x**-1,
+    "towards 0": lambda x: torch.div(x, 3, rounding_mode="trunc"),
     "square": torch.square,
     "reciprocal": torch.reciprocal,
     "3 / x": lambda x: 3 / x,
@@ -84,11 +91,28 @@ CLOSE = {
     "tanhshrink": F.tanhshrink,
     "sqrt": torch.sqrt,
     "rsqrt": torch.rsqrt,
+    "log": torch.log,
+    "log2": torch.log2,
+    "log10": torch.log10,
+    "log1p": torch.log1p,
+    "softplus": F.softplus,
+    "softplus, beta": lambda x: F.softplus(x, 2.5, 10),
+    "mish": F.mish,
+    "logsigmoid": F.logsigmoid,
+    "logit": lambda x: torch.logit(x, 0.01),
+    "logaddexp": lambda x: torch.logaddexp(x, -x),
+    "xlogy": lambda x: torch.xlogy(x, x.abs()),
+    "exp2": torch.exp2,
+    "2 ** x": lambda x: 2**x,
+    "1.5 ** x": lambda x: 1.5**x,
+    "pow -2": lambda x: x**-2,
+    "pow -0.5": lambda x: x**-0.5,
+    "round, decimals": lambda x: torch.round(x, decimals=2),
     "pow 3": lambda x: x**3,
     "pow 8": lambda x: x**8,
 }
 TWO = list(EXACT)[list(EXACT).index("maximum") :]
-REFUSED = ["acos", "ceil", "log", "digamma", "erfinv", "round"]
+REFUSED = ["acos", "sinh", "sin", "digamma", "erfinv", "atan"]
 
 
 class After(nn.Module):

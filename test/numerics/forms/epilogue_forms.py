@@ -146,6 +146,20 @@ EPILOGUES = {
         "%r: T[C]",
         lambda x, y, e: e - x @ y,
     ),
+    "a row of one, spread by a zero": Form(
+        f"{AB}, e: T[{N}xf32]",
+        SUM + f"  %e1 = tensor.empty() : T[1x{N}xf32]\n"
+        f"  %row = linalg.broadcast ins(%e : T[{N}xf32]) outs(%e1 : T[1x{N}xf32])"
+        " dimensions = [0]\n"
+        + generic(
+            f"%sum C; %row 1x{N}xf32",
+            [MN, "affine_map<(i, j) -> (0, j)>"],
+            "%u: f32, %f: f32, %w: f32",
+            "%v = arith.addf %u, %f : f32\n    linalg.yield %v : f32",
+        ),
+        "%r: T[C]",
+        lambda x, y, e: x @ y + e,
+    ),
     "negf": tensor_op("arith.negf %sum", np.negative),
     "absf": tensor_op("math.absf %sum", np.abs),
     "exp": on_sums(
@@ -187,6 +201,32 @@ EPILOGUES = {
         lambda s: 1 / np.sqrt(np.abs(s) + 0.5),
         1e-5,
     ),
+    "log": on_sums(
+        "%t = math.absf %u : f32\n    %v = math.log1p %t : f32", lambda s: np.log1p(np.abs(s)), 1e-5
+    ),
+    "a power of two": on_sums(
+        "%c = arith.constant 0.125 : f32\n"
+        "    %t = arith.mulf %u, %c : f32\n"
+        "    %two = arith.constant 2.0 : f32\n"
+        "    %v = math.powf %two, %t : f32",
+        lambda s: np.exp2(s / 8),
+        1e-5,
+    ),
+    **{
+        name: on_sums(
+            "%c = arith.constant 0.125 : f32\n"
+            "    %t = arith.mulf %u, %c : f32\n"
+            f"    %v = math.{name} %t : f32",
+            formula,
+        )
+        for name, formula in (
+            ("floor", lambda s: np.floor(s / 8)),
+            ("ceil", lambda s: np.ceil(s / 8)),
+            ("trunc", lambda s: np.trunc(s / 8)),
+            ("roundeven", lambda s: np.rint(s / 8)),
+            ("round", lambda s: np.sign(s) * np.floor(np.abs(s / 8) + 0.5)),
+        )
+    },
     "fma": on_sums("%v = math.fma %u, %u, %u : f32", lambda s: s * s + s),
     "a square": on_sums(
         "%c = arith.constant 2 : i32\n    %v = math.fpowi %u, %c : f32, i32", np.square

@@ -138,6 +138,14 @@ ELEMENTS = {
     "neg": of(torch.neg, 0),
     "square": of(torch.square),
     "pow 3": of(lambda s: s**3),
+    "exp2": eighth(torch.exp2),
+    "log": of(lambda s: torch.log(s.abs() + 0.5)),
+    "softplus": of(F.softplus),
+    "mish": of(F.mish),
+    "logsigmoid": of(F.logsigmoid),
+    "floor": of(lambda s: torch.floor(s / 4), 0),
+    "round": of(lambda s: torch.round(s / 4), 0),
+    "pow -2": of(lambda s: (s.abs() + 0.5) ** -2, relative=2.0**-6),
     "sqrt": of(lambda s: torch.sqrt(s.abs())),
     "rsqrt": of(lambda s: torch.rsqrt(s.abs() + 0.5)),
     "reciprocal": of(lambda s: torch.reciprocal(s.abs() + 0.5)),
@@ -161,6 +169,16 @@ BESIDE = {
     "a factor of each row": Form(lambda s, x: linear(s, x) * s.rows),
     "one factor": Form(lambda s, x: linear(s, x) * s.one),
     "a bias of shape [1, N]": Form(lambda s, x: linear(s, x) + s.bias.unsqueeze(0)),
+    "a function of a row of one": Form(
+        lambda s, x, r: torch.where(r > 0, linear(s, x), -r), ((M, K), (1, N))
+    ),
+    "a function of a column of one": Form(
+        lambda s, x, r: linear(s, x) * (F.relu(r) + 1), ((M, K), (M, 1))
+    ),
+    "one row and a residual": Form(lambda s, x, r: linear(s, x) + r, ((1, K), (1, N))),
+    "one number of each matrix": Form(
+        lambda s, x, y, r: torch.bmm(x, y) * r, ((G, M, K), (G, K, N), (G, 1, 1))
+    ),
     "addcmul": Form(lambda s, x, r: torch.addcmul(linear(s, x), r, s.bias, value=0.5), RESIDUAL),
     "addcdiv": Form(
         lambda s, x, r: torch.addcdiv(linear(s, x), r, s.bias.abs() + 1), RESIDUAL, relative=2.0**-6
@@ -176,7 +194,6 @@ REFUSED = {
     "einsum": Form(lambda s, x: torch.einsum("mk,nk->mn", x, s.weight)),
     "einsum of other letters": Form(lambda s, x: torch.einsum("ba,cb->ac", x, s.weight), ((K, M),)),
     "unsqueezed and squeezed": Form(lambda s, x: (x.unsqueeze(0) @ s.turned).squeeze(0)),
-    "exp2": eighth(torch.exp2),
     "largest of rows": Form(lambda s, x: (linear(s, x), linear(s, x).abs().amax(-1))),
     "softmax": of(lambda s: F.softmax(s, -1)),
     "dropout": Form(lambda s, x: F.dropout(linear(s, x), 0.5, training=True)),
@@ -186,8 +203,9 @@ REFUSED = {
     "sorted": of(lambda s: s.sort(-1).values),
     "the sums turned": of(lambda s: s.T),
     "flipped": of(lambda s: s.flip(0)),
-    "floor": of(torch.floor),
     "remainder": of(lambda s: torch.remainder(s, 3)),
+    "no element": Form(lambda s, x, y: (x @ y).relu(), ((M, K), (K, 0))),
+    "no element in between": Form(lambda s, x: linear(s, x)[:0]),
     "two products in a row": Form(lambda s, x: F.linear(x, s.weight) @ s.other),
     "every other column of A": Form(lambda s, x: F.linear(x[:, ::2], s.weight[:, : K // 2])),
     "random numbers": of(lambda s: s + torch.rand_like(s)),

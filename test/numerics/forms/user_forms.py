@@ -198,8 +198,14 @@ FORMS = {
         lambda s, x: torch.where(s.mask, linear(s, x), torch.zeros((), dtype=BF16))
     ),
     "times a mask": Form(lambda s, x: linear(s, x) * s.mask),
+    "logarithm": of(lambda y: torch.log(y.abs() + 1), 2.0**-6),
+    "softplus": eighth(F.softplus),
+    "a root as a power": of(lambda y: y.abs() ** 0.5, 2.0**-6),
+    "a negative power": of(lambda y: (y.abs() + 1) ** -1, 2.0**-6),
 }
 REFUSED = {
+    "rounded down": of(lambda y: torch.div(y, 3, rounding_mode="floor")),
+    "a broken power": of(lambda y: y.abs() ** 0.3),
     "some rows of A": Form(lambda s, x: F.linear(x[:4], s.weight)),
     "some columns of both": Form(lambda s, x: F.linear(x[:, :16], s.weight[:, :16])),
     "some rows of the weight": Form(lambda s, x: F.linear(x, s.weight[8:24])),
@@ -247,11 +253,7 @@ REFUSED = {
     "glu": Form(lambda s, x: F.glu(linear(s, x)), relative=2.0**-5),
     "floored": Form(lambda s, x: linear(s, x) // 2),
     "fmod": Form(lambda s, x: torch.fmod(linear(s, x), 3)),
-    "logarithm": of(lambda y: torch.log(y.abs() + 1), 2.0**-6),
-    "softplus": eighth(F.softplus),
     "sine": eighth(torch.sin),
-    "a root as a power": of(lambda y: y.abs() ** 0.5, 2.0**-6),
-    "a negative power": of(lambda y: (y.abs() + 1) ** -1, 2.0**-6),
     "the power 0": of(lambda y: y**0, 0),
     "copysign": Form(lambda s, x, r: torch.copysign(linear(s, x), r), RESIDUAL),
     "times a vector": Form(lambda s, x: s.weight @ x, ((K,),)),

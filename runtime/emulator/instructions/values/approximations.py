@@ -25,10 +25,11 @@ BOUNDS = {
     "sqrt": 2.0**-23,
     "rsqrt": 2.0**-22.9,
     "ex2": 2.0**-22,
+    "lg2": 2.0**-22,
     "tanh": 2.0**-11,
 }
 """Largest relative errors of f32 (PTX ISA, Precision of each instruction; a unit in the last place
-is at most 2^-23 of the value)."""
+is at most 2^-23 of the value). That of lg2 is absolute from 0.5 to 2."""
 
 
 def _off(ins: Decoded, type_: Type, function: Callable) -> Callable:
@@ -41,7 +42,10 @@ def _off(ins: Decoded, type_: Type, function: Callable) -> Callable:
         result = function(a)
         if not offset:
             return result
-        return np.where(np.isfinite(a) & (a != 0), result * (1 + offset * bound), result)
+        moved = result * (1 + offset * bound)
+        if ins.mnemonic == "lg2":
+            moved = np.where((a > 0.5) & (a < 2), result + offset * bound, moved)
+        return np.where(np.isfinite(a) & (a != 0), moved, result)
 
     return compute
 
