@@ -247,7 +247,7 @@ def _check_load(load: Any, loop: scf.ForOp, steps: int, parts: int) -> None:
             load, "split-k: must load step k of K in iteration k, got another; index it by the loop"
         )
     view = view_of_map(load.map) if isinstance(load, TmaLoadOp) else load.view.type
-    extent, tile = view.shape[1], load.tile.type.layout.k
+    extent, tile = (view.shape[0], 1) if of_vector else (view.shape[1], load.tile.type.layout.k)
     if steps % parts and steps * tile < extent:
         raise refused(
             load,

@@ -172,6 +172,18 @@ def test_other_ways_to_the_sums(check_matmul, what, target):
     check_matmul(spec_of(*sizes, forms), target=target, pipeline=pipeline)
 
 
+@pytest.mark.parametrize("over", ["cluster", "grid"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_steps_behind_k_are_zeros_whatever_the_number_of_columns(check_matmul, target, over):
+    """Five steps in parts of two: scales of single columns lie by steps, and are loaded by them."""
+    pipeline = (
+        f"tiling{{tile=64x16x128}},tma-insertion,swizzle-selection,split-k{{parts=3 over={over}}},"
+        "pipelining{stages=2},warp-specialization"
+    )
+    for forms in FORMS[1:]:
+        check_matmul(spec_of(20, 120, 600, forms), target=target, pipeline=pipeline)
+
+
 @pytest.mark.parametrize(
     ("target", "types", "more"),
     [
