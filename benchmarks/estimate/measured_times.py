@@ -95,7 +95,7 @@ def _as_cell(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value).replace(" ", "")
 
 
-def read_table(path: Path, gpu: str = H100) -> Times:
+def read_table(path: Path, gpu: str) -> Times:
     """The schedules and their microseconds, by problem; a column that is not there is the default.
 
     Those in clusters are of `gpu`, as if all meetings had been without releases.

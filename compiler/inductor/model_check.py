@@ -88,6 +88,7 @@ def _enter(part: Part, bundle: Bundle | CompileError) -> None:
         part.row.reason = f"does not compile: {bundle}"
     else:
         part.bundle, part.row.taken, part.row.reason = bundle, True, "compiles"
+        part.row.pipeline = bundle.manifest["pipeline"]  # of what came in a schedule's place, too
 
 
 def verify(part: Part, rows: int) -> Checked | None:

@@ -36,7 +36,7 @@ def test_rows_are_added_to_those_of_fewer_columns(measured_times, tmp_path):
     problem = Problem.of(MatmulSpec(70, 328, 72), find_target("sm_90a"))
     added = Schedule((128, 80, 64), 5, swap=True, staging=(32, 2))
     measured_times.add_rows(table, [SimpleNamespace(problem=problem, schedule=added, us=3.5)])
-    (first, second) = measured_times.read_table(table).items()
+    (first, second) = measured_times.read_table(table, "sm_90a").items()
     assert first[0].m == 14 and first[1] == [(Schedule((64, 16, 128), 10), 7.26)]
     assert second == (problem, [(added, 3.5)])
 
@@ -47,7 +47,7 @@ def test_rows_know_the_majors_of_their_operands(measured_times, tmp_path):
     problems, schedule = [Problem.of(each, target) for each in specs], Schedule((64, 64, 64), 5)
     rows = [SimpleNamespace(problem=each, schedule=schedule, us=3.5) for each in problems]
     measured_times.add_rows(table, rows)
-    assert list(measured_times.read_table(table)) == problems
+    assert list(measured_times.read_table(table, "sm_90a")) == problems
 
 
 @pytest.mark.parametrize("gpu", ["sm_90a", "h100"])
@@ -70,4 +70,4 @@ def test_columns_that_no_schedule_has_are_refused(measured_times, tmp_path):
     table = tmp_path / "times.csv"
     table.write_text("m,n,k,us,colour\n")
     with pytest.raises(ValueError, match="colour"):
-        measured_times.read_table(table)
+        measured_times.read_table(table, "sm_90a")
