@@ -27,6 +27,7 @@ PRIOR = 1.0
 """So many schedules that are not off at all stand beside the others."""
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+Numbers = np.ndarray[Any, np.dtype[np.int_]]
 
 
 def main() -> None:
@@ -82,7 +83,7 @@ def features(problem: Problem, schedule: Schedule, found: Estimate, target: Targ
     ]
 
 
-def corrections(places: Array, off: Array, shape: Array, width: float) -> Array:
+def corrections(places: Array, off: Array, shape: Numbers, width: float) -> Array:
     """What schedules of other shapes say that each estimate's logarithm is off by."""
     found, squares = np.zeros(len(off)), (places**2).sum(1)
     for begin in range(0, len(off), CHUNK):
@@ -93,7 +94,7 @@ def corrections(places: Array, off: Array, shape: Array, width: float) -> Array:
     return found
 
 
-def judged(compared: Array, us: Array, shape: Array) -> str:
+def judged(compared: Array, us: Array, shape: Numbers) -> str:
     """How well one chooses by these numbers."""
     ratios = []
     for number in range(shape[-1] + 1):

@@ -15,7 +15,7 @@ ROOM = [
     ),
     Fault(
         "two-level rules: threads that copy leave two warpgroups as many registers as TMA does",
-        "    most = BESIDE_COPIES[warpgroups - 2]\n",
+        "    most = (COPIES_OF_GROUPS if problem.grouped else BESIDE_COPIES)[warpgroups - 2]\n",
         "    most = BESIDE_COPIES[warpgroups - 2] + 99\n",
         GIVEN_UP,
     ),

@@ -43,6 +43,7 @@ from .two_level_rules import (
     added_copies,
     added_registers,
     added_ring,
+    added_scales,
     added_staging,
     scaled_registers,
 )
@@ -261,6 +262,7 @@ TILE_RULES: tuple[Rule, ...] = (
     added_alone,
     added_registers,
     added_copies,
+    added_scales,
     wasted_tile,
     reduced_groups,
     group_columns,

@@ -162,13 +162,17 @@ def test_another_process_finds_the_kernel_that_came_in_its_place(room, calls):
 SCALED = {"a_scales": "1x128", "b_scales": "1x128"}
 COARSE = {"a_scales": "1x128", "b_scales": "128x128"}
 SPILLED = {
-    "sums and products": MatmulSpec(4096, 7168, 2048, "e4m3", "e4m3", "f32", **COARSE),
-    "beside copies": MatmulSpec(4095, 2111, 7168, "e4m3", "e4m3", **SCALED),
-    "staging": MatmulSpec(4096, 7168, 2048, "e4m3", "e4m3", "f32", **SCALED),
-    "groups": MatmulSpec(8192, 3072, 1536, "e4m3", "e4m3", groups=8, **SCALED),
+    "sums and products": ("sm_90a", (4096, 7168, 2048), {"c_dtype": "f32"} | COARSE),
+    "beside copies": ("sm_90a", (4095, 2111, 7168), SCALED),
+    "staging": ("sm_90a", (4096, 7168, 2048), {"c_dtype": "f32"} | SCALED),
+    "groups": ("sm_90a", (8192, 3072, 1536), {"groups": 8} | SCALED),
+    "tensor memory beside copies": ("sm_100a", (4095, 7168, 2048), SCALED),
+    "tensor memory and groups": ("sm_100a", (4096, 7168, 2048), {"groups": 8} | SCALED),
 }
 
 
 @pytest.mark.parametrize("name", SPILLED)
 def test_ptxas_has_room_for_what_is_chosen_at_first(name):
-    assert not compile_matmul(SPILLED[name], target="sm_90a").given_up
+    target, sizes, more = SPILLED[name]
+    spec = MatmulSpec(*sizes, "e4m3", "e4m3", **more)
+    assert not compile_matmul(spec, target=target).given_up

@@ -173,6 +173,7 @@ BROKEN = {
     ),
     "wide-tiles": (Schedule((128, 192, 64), ping_pong=True), ["wide tiles", "wgmma"]),
     "grid-extent": (Schedule((64, 16, 64)), ["65535", "y"]),
+    "added-scales": (Schedule((128, 192, 128)), ["192 columns", "176"]),
 }
 # Those that no schedule for the first target can break.
 BROKEN_ON_HOPPER = {
@@ -223,6 +224,9 @@ def test_a_broken_rule_names_its_numbers(name):
         problem = replace(problem, row_scales=True, m=62)
     if name in ("added-staging", "added-alone"):
         problem = replace(problem, column_scales=True, m=4096, n=4096)
+    if name == "added-scales":
+        problem = replace(problem, column_scales=True)
+        target = target.using(target.added_mma.name)
     if name == "reduced-groups":
         problem = replace(problem, neighbours=32)
     if name in ("group-order", "group-columns", "group-ring", "level-tiles"):
