@@ -160,3 +160,45 @@ def test_pieces_ahead_are_for_all_warpgroups_together():
     text = f"tiling{{tile=256x128x32}},{TMA},{staging}"
     with pytest.raises(CompileError, match="pieces ahead are for all warpgroups together, got"):
         compile_matmul(residuals(512, 256, 64), target="sm_90a", pipeline=text)
+
+
+KEPT = {
+    "alone": ("64x64x64", "", "pipelining{stages=2},warp-specialization"),
+    "roles": (
+        "64x64x64",
+        "",
+        "pipelining{stages=2},warp-specialization,persistence{order=m ctas=2}",
+    ),
+    "by warpgroup": ("192x128x32", " by=warpgroup", "pipelining{stages=2},warp-specialization"),
+    "in turns": ("64x64x64", "", HOPPER["turns"]),
+    "one program": ("64x64x64", "", "pipelining{stages=2}"),
+}
+
+
+@pytest.mark.parametrize("way", KEPT)
+@pytest.mark.parametrize("types", [("bf16",), ("f32", "bf16")])
+@pytest.mark.parametrize("shape", [(136, 136), (256, 128)])
+def test_full_operands_are_kept_in_registers(check_matmul, way, types, shape):
+    """Threads read what they store beside, before the main loop; TMA brings none of it."""
+    tile, by, rest = KEPT[way]
+    staging = f"epilogue-staging{{columns=32 buffers=2 full=registers{by}}}"
+    text = f"tiling{{tile={tile}}},{TMA},{staging},{rest}"
+    source = residuals(*shape, 72, types[-1:] if by else types)  # ptxas spills with both
+    compiled, _ = check_matmul(source, target="sm_90a", pipeline=text)
+    assert tensor_maps(compiled) == ["a", "b", "c"]
+    first_read = compiled.ptx.index("ld.global")
+    assert first_read < compiled.ptx.index("wgmma.mma_async")
+
+
+@pytest.mark.parametrize(
+    ("staging", "rule"),
+    [
+        ("full=registers ahead=2", "comes to registers or in pieces ahead, got both"),
+        ("full=registers", "full is for operands as large as C, got an epilogue without one"),
+    ],
+)
+def test_full_operands_are_kept_where_there_are_some(staging, rule):
+    text = f"tiling{{tile=64x64x64}},{TMA},epilogue-staging{{columns=32 {staging}}}"
+    vectors = () if "ahead" in staging else (0,)
+    with pytest.raises(CompileError, match=rule):
+        compile_matmul(residuals(128, 128, 64, vectors=vectors), target="sm_90a", pipeline=text)
