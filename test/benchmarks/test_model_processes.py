@@ -66,6 +66,26 @@ def test_a_kernel_is_known_by_its_source_whatever_its_number(processes, tmp_path
     assert first != key("def triton_poi_fused_add_3(x): return x + 1", "XBLOCK", "YBLOCK")
 
 
+def test_a_kernel_without_a_file_is_tuned_by_each_process(processes, tmp_path, monkeypatch):
+    from torch._inductor import codecache
+    from torch._inductor.runtime import triton_heuristics
+
+    tuner = triton_heuristics.CachingAutotuner
+    best = SimpleNamespace(config=SimpleNamespace(kwargs={"XBLOCK": 8}, num_warps=4, num_stages=1))
+    monkeypatch.setattr(tuner, "coordinate_descent_tuning", lambda self, *given: best)
+    update = codecache.CacheBase.update_local_cache
+    monkeypatch.setattr(codecache.CacheBase, "update_local_cache", update)
+    folder = tmp_path / "tuned"
+    processes.share_tuning(folder)
+    without = SimpleNamespace(filename=None)
+    assert tuner.coordinate_descent_tuning(without, best) is best
+    assert list(folder.iterdir()) == []
+    source = tmp_path / "kernel.py"
+    source.write_text("def triton_poi_fused_add_3(x): return x + 1")
+    assert tuner.coordinate_descent_tuning(SimpleNamespace(filename=source), best) is best
+    assert len(list(folder.iterdir())) == 1
+
+
 def test_products_that_two_processes_measured_are_both_kept(processes):
     first = {"mm": {"a": {"high": 1}, "b": 2}, "bmm": 3}
     second = {"mm": {"a": {"highest": 4}, "b": 5}}
