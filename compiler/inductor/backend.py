@@ -11,9 +11,11 @@ from torch import fx
 
 from ...dialects.errors import OptionError
 from .graph_pass import RegionPass
+from .joint_pass import JointPass
 from .settings import NAMES, split_options
 
 HOOK = "post_grad_custom_post_pass"
+JOINT_HOOK = "joint_custom_post_pass"
 TORCHS = "2.9 to 2.13"
 
 
@@ -36,6 +38,7 @@ def tilewright(
     settings, rest = split_options(options)
     patches = {**(list_mode_options(mode) if mode else {}), **rest}
     patches[HOOK] = RegionPass(settings, patches.get(HOOK, hook()))
+    patches[JOINT_HOOK] = JointPass(patches.get(JOINT_HOOK, hook(JOINT_HOOK)))
     return compile_fx(module, inputs, config_patches=patches, **others)
 
 
@@ -48,30 +51,35 @@ def enable(**options: Any) -> None:
     if unknown:
         rule = f"options must be of {', '.join(NAMES)}"
         raise OptionError(f"torch: {rule}, got {sorted(unknown)[0]}; set it in torch.compile")
-    before = hook()
-    if isinstance(before, RegionPass):
-        before = before.before
-    _set_hook(RegionPass(settings, before))
+    region, joint = _before(HOOK), _before(JOINT_HOOK)
+    _set_hook(HOOK, RegionPass(settings, region))
+    _set_hook(JOINT_HOOK, JointPass(joint))
 
 
 def disable() -> None:
     """Take the provider out of torch.compile again."""
-    found = hook()
-    if isinstance(found, RegionPass):
-        _set_hook(found.before)
+    for name in (HOOK, JOINT_HOOK):
+        _set_hook(name, _before(name))
 
 
-def hook() -> Any:
+def _before(name: str) -> Any:
+    """What Inductor calls at one of its places beside the provider."""
+    found = hook(name)
+    return found.before if isinstance(found, RegionPass | JointPass) else found
+
+
+def hook(name: str = "") -> Any:
     """What Inductor calls on its graphs now; OptionError where this torch has no such place."""
     from torch._inductor import config
 
-    if not hasattr(config, HOOK):
-        rule = f"torch must be {TORCHS}, whose Inductor has {HOOK}"
+    name = name or HOOK
+    if not hasattr(config, name):
+        rule = f"torch must be {TORCHS}, whose Inductor has {name}"
         raise OptionError(f"torch: {rule}, got {torch.__version__}; install one of them")
-    return getattr(config, HOOK)
+    return getattr(config, name)
 
 
-def _set_hook(found: Any) -> None:
+def _set_hook(name: str, found: Any) -> None:
     """Let Inductor call a pass in every thread.
 
     Settings are a thread's own since torch 2.13, and torch compiles backward in a thread that it
@@ -79,7 +87,7 @@ def _set_hook(found: Any) -> None:
     """
     from torch._inductor import config
 
-    setattr(config, HOOK, found)
-    entry = getattr(config, "_config", {}).get(HOOK)
+    setattr(config, name, found)
+    entry = getattr(config, "_config", {}).get(name)
     if entry is not None and isinstance(entry.user_override, ContextVar):
         entry.default = found

@@ -12,7 +12,6 @@ Whatever goes wrong in a region leaves it to Inductor, and one warning names it.
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -35,6 +34,7 @@ from .collectives import collectives_of, sort_with
 from .convolutions import Convolutions
 from .describe import described, row_of, row_of_region
 from .grow import regions_of
+from .joint_pass import named_with, several
 from .judge import Verdict, judge
 from .kept_rows import KeptRows, kept
 from .operator import enter, region_operator
@@ -70,26 +70,14 @@ class RegionPass(CustomGraphPass):
         self.before = before
 
     def __call__(self, graph: fx.Graph) -> None:
-        for each in _several(self.before):
+        for each in several(self.before):
             each(graph)
         take_regions(graph, self.settings)
 
     def uuid(self) -> Any:
         """What torch keys its cache of graphs by: our sources, tools and settings."""
-        before = []
-        for each in _several(self.before):
-            found = each.uuid() if hasattr(each, "uuid") else None
-            if found is None:
-                return None
-            before.append(repr(found))
-        parts = [source_digest(), repr(sorted(versions().items())), self.settings.key(), *before]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _several(passes: Any) -> list[Any]:
-    if passes is None:
-        return []
-    return list(passes) if isinstance(passes, list | tuple) else [passes]
+        parts = [source_digest(), repr(sorted(versions().items())), self.settings.key()]
+        return named_with(self.before, *parts)
 
 
 def take_regions(graph: fx.Graph, settings: Settings) -> None:

@@ -18,7 +18,7 @@ from exit_faults import EXITS
 from form_faults import FORMS
 from function_faults import FUNCTIONS
 from gpu_faults import NAMES
-from graph_faults import GRAPHS, RECIPES
+from graph_faults import GRAPHS, JOINED, RECIPES
 from group_faults import GROUPS, LEVEL, OF_ANY_ROWS
 from input_faults import INPUTS
 from keeping_faults import KEEPING
@@ -102,4 +102,5 @@ FAULTS = [
     *ROOM,
     *IN_ITS_PLACE,
     *TWINS,
+    *JOINED,
 ]

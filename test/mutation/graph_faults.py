@@ -115,6 +115,15 @@ GRAPHS = [
     ),
 ]
 
+JOINED = [
+    Fault(
+        "joint-pass: what no product of backward reads counts as saved",
+        "        else user in backward and product_of(user) is not None",
+        "        else product_of(user) is not None",
+        ("test/inductor/test_joint_pass.py",),
+    ),
+]
+
 RECIPES = [
     Fault(
         "recipe: what is compiled anew may be another kernel than the key's",
