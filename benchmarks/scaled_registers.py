@@ -2,13 +2,14 @@
 
     python benchmarks/scaled_registers.py [--shapes 4096x2112x7168,…] [--recipes 1x128-1x128,…]
         [--columns 128-192] [--ways REGEX] [--rejected] [--processes 2] [--csv PATH]
+        [--target sm_100a]
 
 It needs no GPU. Of each tile and each way to store and to hand out tiles one schedule is compiled
-for `sm_90a` by ptxas, the one that is estimated to be fastest. A schedule that keeps all rules and
-spills is one that might be chosen and then refused: those are printed first, and the exit status is
-1 where there are any. `--ways` takes a part of them, as "x128 staged in turn$". `--rejected` also
-compiles what the rules on registers reject, and prints what of that does not spill: the estimate
-never sees it.
+by ptxas, for `sm_90a` if no other target is named: the one that is estimated to be fastest. A
+schedule that keeps all rules and spills is one that might be chosen and then given up for another:
+those are printed first, and the exit status is 1 where there are any. `--ways` takes a part of
+them, as "x128 staged in turn$". `--rejected` also compiles what the rules on registers reject, and
+prints what of that does not spill: the estimate never sees it.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from typing import Any, NamedTuple
 from scaled import RECIPES
 
 SHAPES = ("4096x2112x7168", "4095x2111x7168")
-RULES = ("accumulator-registers", "added-registers", "added-copies")
-TARGET = "sm_90a"
+RULES = ("accumulator-registers", "added-registers", "added-copies", "added-scales")
+TARGETS = ("sm_90a", "sm_100a")
 
 
 class Job(NamedTuple):
@@ -39,6 +40,7 @@ class Job(NamedTuple):
     rule: str
     way: str
     pipeline: str
+    target: str
 
 
 class Found(NamedTuple):
@@ -76,6 +78,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rejected", action="store_true")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--csv", type=Path)
+    parser.add_argument("--target", choices=TARGETS, default=TARGETS[0])
     return parser.parse_args()
 
 
@@ -101,7 +104,7 @@ def _jobs(options: argparse.Namespace) -> Iterator[Job]:
     for recipe in options.recipes:
         for shape in options.shapes:
             spec = spec_of(recipe, shape)
-            target = target_for(spec, TARGET)
+            target = target_for(spec, options.target)
             problem = Problem.of(spec, target)
             legal, broken = judged(problem, target)
             pairs = [("", schedule) for _, schedule in legal]
@@ -115,7 +118,7 @@ def _jobs(options: argparse.Namespace) -> Iterator[Job]:
                 if asked and way not in seen:
                     seen.add(way)
                     pipeline = passes_of(problem, schedule, target)
-                    yield Job(recipe, shape, rule, way, pipeline)
+                    yield Job(recipe, shape, rule, way, pipeline, options.target)
 
 
 def _way(schedule: Any) -> str:
@@ -134,7 +137,7 @@ def assembled(job: Job) -> Found:
     from tilewright.dialects.errors import CompileError
 
     spec = spec_of(job.recipe, job.shape)
-    how = {"target": TARGET, "pipeline": job.pipeline, "allow_spills": True}
+    how = {"target": job.target, "pipeline": job.pipeline, "allow_spills": True}
     try:
         said = compile_matmul(spec, **how).assembled
     except CompileError as error:
