@@ -375,19 +375,43 @@ def random_problem(seed: int) -> Problem:
 
 
 def scaled_problem(seed: int) -> Problem:
-    """A product of elements and scales of any formats that go together, in any form."""
+    """A product of elements and scales of any formats that go together, in any form; as often as
+    not with what follows."""
     draw = random.Random(f"scaled {seed}")
     a = draw.choice(tuple(ELEMENTS))
     b = draw.choice([each for each in ELEMENTS if (each == "nvfp4") == (a == "nvfp4")])
-    block = 16 if a == "nvfp4" else 32
+    coarse = "128" in f"{a} {b}"  # whose scales are in no atoms
+    block = 16 if a == "nvfp4" else 128 if coarse else 32
     m, n, k = (draw.randint(1, 150), draw.randint(1, 60), block * draw.randint(1, 260 // block))
     majors = [draw.choice("kkm") if each.startswith("mxfp8") else "k" for each in (a, b)]
-    text = scaled_text(
-        *(m, n, k, a, b),
-        form=draw.choice(FORMS),
-        layout=draw.choice(("blocked", "linear")),
-        c=draw.choice(("f32", "bf16", "f16")),
-        a_major=majors[0],
-        b_major="n" if majors[1] == "m" else "k",
-    )
+    how = {"form": draw.choice(FORMS), "layout": draw.choice(("blocked", "linear"))}
+    how |= {"layout": "linear"} if coarse else {}
+    c = draw.choice(("f32", "bf16", "f16"))
+    b_major = "n" if majors[1] == "m" else "k"
+    after = _after_sums(Writer(seed), m, n, c) if draw.random() < 0.5 else ("", "")
+    text = scaled_text(m, n, k, a, b, c=c, a_major=majors[0], b_major=b_major, after=after, **how)
     return Problem(text, "sm_100a")
+
+
+def _after_sums(writer: Writer, m: int, n: int, c: str) -> tuple[str, str]:
+    """Arguments as long as a row or a column of C, or as large as it, and one generic of a random
+    body that makes C of them and of the sums."""
+    draw, shapes = writer.draw, {"m": f"{m}", "n": f"{n}", "m, n": f"{m}x{n}"}
+    read = [(draw.choice(tuple(shapes)), draw.choice(FLOATS)) for _ in range(draw.randint(0, 2))]
+    inputs = [(f"%i{at}", f"tensor<{shapes[axes]}x{kind}>") for at, (axes, kind) in enumerate(read)]
+    body = Body(writer, [("%v", "f32"), *[(f"%b{at}", kind) for at, (_, kind) in enumerate(read)]])
+    result = body.result(("%v", "f32"), c)
+    maps = [f"affine_map<(m, n) -> ({axes})>" for axes in ("m, n", *(a for a, _ in read), "m, n")]
+    names = ", ".join(("%sum", *(name for name, _ in inputs)))
+    types = ", ".join((f"tensor<{m}x{n}xf32>", *(type_ for _, type_ in inputs)))
+    scalars = "".join(f", %b{at}: {kind}" for at, (_, kind) in enumerate(read))
+    made = f"tensor<{m}x{n}x{c}>"
+    ops = f"""
+  %e = tensor.empty() : {made}
+  %c = linalg.generic {{indexing_maps = [{", ".join(maps)}],
+      iterator_types = ["parallel", "parallel"]}} ins({names} : {types}) outs(%e : {made}) {{
+  ^bb0(%v: f32{scalars}, %o: {c}):
+{body.text()}
+    linalg.yield {result} : {c}
+  }} -> {made}"""
+    return "".join(f", {name}: {type_}" for name, type_ in inputs), ops

@@ -95,17 +95,20 @@ class Side:
 
 
 def scaled_text(
-    m, n, k, a="mxfp8", b="", *, form="fused", layout="blocked", c="f32", a_major="k", b_major="k"
-):
-    """The module of C[m,n] = (a · scales)[m,k] · (b · scales)[n,k]ᵀ in a form of `FORMS`."""
+    m, n, k, a="mxfp8", b="", *, form="fused", layout="blocked", c="f32", a_major="k", b_major="k",
+    after=("", ""),
+):  # fmt: skip
+    """The module of C[m,n] = (a · scales)[m,k] · (b · scales)[n,k]ᵀ in a form of `FORMS`; `after`:
+    further arguments, and ops that make %c of %sum."""
     one = Side("a", "m", a, m, k, a_major, layout)
     other = Side("b", "n", b or a, n, k, b_major, layout)
     sums = f"tensor<{m}x{n}xf32>"
     body = _fused(one, other, sums) if form == "fused" else _steps(one, other, sums, form)
-    result = ""
-    if c != "f32":
+    more, result = after
+    if c != "f32" and not result:
         result = f"\n  %c = arith.truncf %sum : {sums} to tensor<{m}x{n}x{c}>"
     arguments = f"%a: {one.stored}, %b: {other.stored}, %sa: {one.scales}, %sb: {other.scales}"
+    arguments += more
     return f"""func.func @f({arguments}) -> tensor<{m}x{n}x{c}> {{
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : {sums}
