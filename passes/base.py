@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from itertools import count
+from operator import itemgetter
 from types import UnionType
 from typing import Any, ClassVar, Protocol, get_args
 
@@ -37,7 +39,10 @@ IN_EPILOGUES = frozenset({"tile.element", "sm.approximate"})
 """Ops for which `walk` looks there, too."""
 GO_ON, PASS_BY = ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
 _CHOICES: dict[Callable[[str], Any], tuple[str, ...]] = {}
-_unchanging: list[tuple[ir.Operation, list[tuple[str, ir.Operation]]]] = []
+Listed = dict[str, list[tuple[int, ir.Operation]]]
+"""Ops by their names, each with its place among all."""
+_PLACE = itemgetter(0)
+_unchanging: list[tuple[ir.Operation, Listed]] = []
 
 
 @dataclass
@@ -200,7 +205,8 @@ def walk(root: Any, op_class: type | UnionType | tuple[type, ...]) -> list[Any]:
     names, found = _names_of(op_class), []
     for kept, ops in _unchanging:
         if kept == root.operation:
-            return [each.opview for name, each in ops if name in names]
+            listed = [each for name in names & ops.keys() for each in ops[name]]
+            return [op.opview for _, op in sorted(listed, key=_PLACE)]
     skipped = frozenset() if names & IN_EPILOGUES else SMALL_STORES
 
     def visit(operation: ir.Operation) -> ir.WalkResult:
@@ -215,18 +221,20 @@ def walk(root: Any, op_class: type | UnionType | tuple[type, ...]) -> list[Any]:
 
 @contextmanager
 def unchanging(root: Any) -> Iterator[None]:
-    """Nothing under `root` changes inside: what `walk` looks for there is in one list."""
+    """Nothing under `root` changes inside: what `walk` looks for there is listed by its name."""
     if any(kept == root.operation for kept, _ in _unchanging):
         yield
         return
-    ops: list[tuple[str, ir.Operation]] = []
+    ops: Listed = {}
+    places = count()
 
     def visit(operation: ir.Operation) -> ir.WalkResult:
-        ops.append((operation.name, operation))
+        ops.setdefault(operation.name, []).append((next(places), operation))
         return GO_ON
 
     root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    _unchanging.append((root.operation, ops[1:]))
+    del ops[root.operation.name][0]
+    _unchanging.append((root.operation, ops))
     try:
         yield
     finally:
