@@ -191,7 +191,7 @@ def count_all(options: argparse.Namespace) -> int:
 def instructions(path: Path) -> tuple[Counter[str], int]:
     """How often each opcode stands in the SASS, and the elements of C that a thread has of a tile.
 
-    Code of an epilogue is unrolled: it stands once for each element.
+    Code of an epilogue is unrolled: it stands once for each element. Consumers share theirs.
     """
     from tilewright.compiler.inspect_sass import disassemble, parse_kernel
     from tilewright.runtime.bundles.bundle import read_bundle
@@ -205,8 +205,7 @@ def instructions(path: Path) -> tuple[Counter[str], int]:
     warps = {role["name"]: role["warps"] for role in manifest["names"]["roles"]}
     threads = 32 * warps.get("consumer", warps.get(PING, 0))
     program = parse_kernel(sass, manifest["entry"])
-    copies = 2 if PING in warps else 1  # of the code, one for each consumer
-    return Counter(each.text.split()[0] for each in program), copies * m * n // threads
+    return Counter(each.text.split()[0] for each in program), m * n // threads
 
 
 def prepare_all(options: argparse.Namespace) -> int:
