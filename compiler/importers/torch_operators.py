@@ -22,6 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from .torch_conditions import TABLE as conditions
 from .torch_conditions import is_finite
+from .torch_einsum import as_product
 from .torch_functions import TABLE as functions
 from .torch_opmath import NARROW, in_f32, of_one_float
 
@@ -221,7 +222,7 @@ def _addcdiv(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, value: Any = 
 
 class BeforeExport(TorchFunctionMode):
     """For what torch.export takes apart whatever the table says: soft shrinkage, with a bound that
-    it rounds to bf16, and products of stacks, into views whose sizes are computed."""
+    it rounds to bf16, products of stacks, into views whose sizes are computed, and einsum."""
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -230,6 +231,10 @@ class BeforeExport(TorchFunctionMode):
             function = _softshrink
         if function in (torch.isfinite, torch.Tensor.isfinite, aten.isfinite.default):
             function = is_finite
+        if function is torch.einsum and not kwargs:
+            product = as_product(*args)
+            if product is not NotImplemented:
+                return product
         if function in PRODUCTS and not kwargs and _are_stacks(*args):
             function = torch.bmm
         return function(*args, **(kwargs or {}))

@@ -76,6 +76,18 @@ PRODUCTS = {
     "linear with a bias": Form(lambda s, x: F.linear(x, s.weight, s.bias)),
     "linear of f16": Form(lambda s, x: F.linear(x, s.weight, s.bias), dtype=F16),
     "linear of f32": Form(lambda s, x: F.linear(x, s.weight, s.bias), dtype=F32),
+    "einsum": Form(lambda s, x: torch.einsum("mk,nk->mn", x, s.weight)),
+    "einsum of other letters": Form(
+        lambda s, x: torch.einsum("ba, cb -> ac", x, s.weight), ((K, M),)
+    ),
+    "einsum, turned": Form(lambda s, x: torch.einsum("km,nk->nm", x, s.weight), ((K, M),)),
+    "einsum of stacks": Form(
+        lambda s, x, y: torch.einsum("bmk,bnk->bmn", x, y), ((G, M, K), (G, N, K))
+    ),
+    "einsum of stacks, turned": Form(
+        lambda s, x, y: F.relu(torch.einsum("bkm,bnk->bnm", x, y)), ((G, K, M), (G, N, K))
+    ),
+    "einsum of a layer": Form(lambda s, x: torch.einsum("bmk,nk->bmn", x, s.weight), ((G, M, K),)),
     "times a transpose": Form(lambda s, x: x @ s.weight.T),
     "times a matrix": Form(lambda s, x: x @ s.turned),
     "mm": Form(lambda s, x: torch.mm(x, s.turned)),
@@ -191,8 +203,10 @@ BESIDE = {
 }
 FORMS = {**PRODUCTS, **ELEMENTS, **BESIDE}
 REFUSED = {
-    "einsum": Form(lambda s, x: torch.einsum("mk,nk->mn", x, s.weight)),
-    "einsum of other letters": Form(lambda s, x: torch.einsum("ba,cb->ac", x, s.weight), ((K, M),)),
+    "einsum with a sum": Form(lambda s, x: torch.einsum("mk,nk->m", x, s.weight)),
+    "einsum of heads": Form(
+        lambda s, x, y: torch.einsum("bmhk,bnhk->bhmn", x, y), ((G, M, 2, K), (G, N, 2, K))
+    ),
     "unsqueezed and squeezed": Form(lambda s, x: (x.unsqueeze(0) @ s.turned).squeeze(0)),
     "largest of rows": Form(lambda s, x: (linear(s, x), linear(s, x).abs().amax(-1))),
     "softmax": of(lambda s: F.softmax(s, -1)),
