@@ -19,6 +19,13 @@ from .torch_opmath import NARROW
 aten: Any = torch.ops.aten
 PLAIN = tuple(getattr(aten, name).default for name in ("mm", "bmm", "matmul", "convolution"))
 
+GROUPED = tuple(
+    getattr(aten, name).default
+    for name in ("_grouped_mm", "_scaled_grouped_mm", "_scaled_grouped_mm_v2")
+    if hasattr(aten, name)
+)
+"""Products of groups of rows or of K, as torch has them; 2.9 lacks the last one."""
+
 
 def of_modules() -> dict[Any, Callable[..., Any]]:
     """A further table for torch.export: what functions of sums have themselves, or not at all."""
@@ -38,6 +45,7 @@ def of_modules() -> dict[Any, Callable[..., Any]]:
         **dict.fromkeys((aten.floor_divide.default, aten.floor_divide.Scalar), _rounded_down),
         **dict.fromkeys((aten.div.Tensor_mode, aten.div.Scalar_mode), _quotient),
         aten.linear.default: _linear,
+        **dict.fromkeys(GROUPED, _grouped),
         aten._to_copy.default: to_copy,
     }
 
@@ -86,6 +94,13 @@ def _added(
     if beta != 0:
         sums = sums + (added.float() if beta == 1 else added.float() * beta)
     return sums.to(a.dtype)
+
+
+def _grouped(*_: Any, **__: Any) -> Any:
+    """linalg has no product of groups."""
+    rule = "a product must be of matrices or of stacks of them, got one of groups"
+    cure = "call tilewright.grouped_mm with an epilogue"
+    raise CompileError(f'{rule}; {cure}, or use torch.compile(backend="tilewright")')
 
 
 def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Any:

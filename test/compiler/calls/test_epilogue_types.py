@@ -118,3 +118,16 @@ def test_a_product_that_keeps_bytes_is_refused(dtype):
     a, b = (torch.ones(rows, 16, dtype=dtype) for rows in (24, 8))
     with pytest.raises(CompileError, match="OfSums: a product must not keep 8 bits of its sums"):
         compile_module(OfSums(lambda sums: sums), a, b)
+
+
+class OfGroups(torch.nn.Module):
+    def forward(self, a, b, offs):
+        return torch.nn.functional.relu(torch._grouped_mm(a, b, offs=offs))
+
+
+def test_a_module_with_a_product_of_groups_says_what_has_one():
+    a, b = torch.zeros(24, 16, dtype=BF16), torch.zeros(2, 16, 8, dtype=BF16)
+    offs = torch.tensor([10, 24], dtype=torch.int32)
+    rule = "OfGroups: a product must be of matrices or of stacks of them, got one of groups; call "
+    with pytest.raises(CompileError, match=f"{rule}tilewright.grouped_mm"):
+        compile_module(OfGroups(), a, b, offs)
