@@ -4,7 +4,8 @@
 `ptx_faults`, or of a launch file of `test/foreign`, shows those that the emulator does not see in
 several orders of events, and counts the verdicts. A number is made one more, one less, and each of
 its bits is flipped. `--parts` names other parts: modifiers of opcodes, guards, registers, whole
-instructions that are left out or exchanged with the next one. As many are drawn of each.
+instructions that are left out, doubled, moved or exchanged with the next one, and labels of
+branches. As many are drawn of each.
 
 `wrong elements` is the verdict of the reference where the emulator says nothing.
 
@@ -43,6 +44,10 @@ PARTS: dict[str, Callable[[str], Iterator]] = {
     "guards": tokens.guards,
     "registers": tokens.registers,
     "exchanged": tokens.exchanged,
+    "doubled": tokens.doubled,
+    "moved": tokens.moved,
+    "swapped": tokens.swapped,
+    "labels": tokens.labels,
 }
 WRONG = "wrong elements"
 

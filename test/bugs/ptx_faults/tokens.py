@@ -1,7 +1,8 @@
-"""Instructions of a text of PTX left out, exchanged, with another guard or another register."""
+"""Instructions of PTX left out, doubled, moved, or with other guards, registers or labels."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -10,6 +11,11 @@ INSTRUCTION = re.compile(r"^\s*(?:@!?%\w+\s+)?[a-z]\w*(?:\.[\w:]+)*(?:\s[^;]*)?;
 GUARD = re.compile(r"^(?P<before>\s*)@(?P<negated>!?)(?P<guard>%\w+)\s+")
 REGISTER = re.compile(r"%(?P<kind>[a-z]+)(?P<number>\d+)\b")
 NEAR = (-2, -1, 1, 2)
+FAR = (-12, -5, -3, 3, 5, 12)
+"""Lines by which an instruction is moved."""
+BRANCH = re.compile(r"\bbra(?:\.uni)?\s+(?P<label>\$?\w+);")
+LABEL = re.compile(r"^\s*(?P<label>[\w$]+):")
+MOVES_ON = re.compile(r"\s*(?:@!?%\w+\s+)?(?:bra|ret|exit|trap)\b")
 
 
 class Mutant(NamedTuple):
@@ -42,8 +48,50 @@ def _instructions(text: str) -> Iterator[tuple[int, str]]:
 def left_out(text: str) -> Iterator[Mutant]:
     """Every instruction but for those that end or move the thread."""
     for line, shown in _instructions(text):
-        if not re.match(r"\s*(?:@!?%\w+\s+)?(?:bra|ret|exit|trap)\b", shown):
+        if not MOVES_ON.match(shown):
             yield Mutant(line, [""], text)
+
+
+def doubled(text: str) -> Iterator[Mutant]:
+    """Every such instruction twice."""
+    for line, shown in _instructions(text):
+        if not MOVES_ON.match(shown):
+            yield Mutant(line, [f"{shown} {shown.strip()}"], text)
+
+
+def moved(text: str) -> Iterator[Mutant]:
+    """Every such instruction some lines up or down, past others and no label or branch."""
+    instructions = dict(_instructions(text))
+    for line, shown in instructions.items():
+        for step in FAR:
+            low, high = sorted((line, line + step))
+            passed = [instructions.get(each, "bra") for each in range(low, high + 1)]
+            if not any(MOVES_ON.match(each) for each in passed):
+                rest = passed[1:] if step > 0 else passed[:-1]
+                yield Mutant(low, [*rest, shown] if step > 0 else [shown, *rest], text)
+
+
+def swapped(text: str) -> Iterator[Mutant]:
+    """Every two registers of an instruction that stand side by side, the other way round."""
+    for line, shown in _instructions(text):
+        found = list(REGISTER.finditer(GUARD.sub(lambda each: " " * len(each[0]), shown)))
+        for one, other in itertools.pairwise(found):
+            if one[0] != other[0] and one["kind"] == other["kind"]:
+                between = shown[one.end() : other.start()]
+                changed = shown[: one.start()] + other[0] + between + one[0] + shown[other.end() :]
+                yield Mutant(line, [changed], text)
+
+
+def labels(text: str) -> Iterator[Mutant]:
+    """Every branch to the labels that stand before and behind its own."""
+    known = [found["label"] for each in text.splitlines() if (found := LABEL.match(each))]
+    for line, shown in _instructions(text):
+        found = BRANCH.search(shown)
+        if found and found["label"] in known:
+            at = known.index(found["label"])
+            for other in {*known[max(at - 1, 0) : at], *known[at + 1 : at + 2]}:
+                changed = shown[: found.start("label")] + other + shown[found.end("label") :]
+                yield Mutant(line, [changed], text)
 
 
 def guards(text: str) -> Iterator[Mutant]:

@@ -14,8 +14,9 @@ from silicon_case import Case
 from tensor_copies import tensor_copies
 from thread_forms import thread_forms
 from warp_exchanges import matrix_moves, warp_exchanges
-from warp_products import warp_products
+from warp_products import other_products, warp_products
 from warpgroup_products import warpgroup_products
+from wmma_products import wmma_products
 
 
 def all_cases() -> Iterator[Case]:
@@ -32,3 +33,5 @@ def all_cases() -> Iterator[Case]:
     yield from cluster_exchanges()
     yield from float_sums()
     yield from thread_forms()
+    yield from other_products()
+    yield from wmma_products()

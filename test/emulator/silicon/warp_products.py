@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -39,6 +40,14 @@ MORE = (
 SATURATING = (
     ("m16n8k32", "s32.s8.u8.s32"), ("m8n8k16", "s32.u8.u8.s32"), ("m16n8k64", "s32.s4.u4.s32"),
 )  # fmt: skip
+EVERY = (
+    (("f16",), ("m16n8k8", "m16n8k16"), ("f16", "f32")),
+    (("bf16",), ("m16n8k8", "m16n8k16"), ("f32",)),
+    (("e4m3", "e5m2"), ("m16n8k16", "m16n8k32"), ("f16", "f32")),
+    (("s8", "u8"), ("m8n8k16", "m16n8k16", "m16n8k32"), ("s32",)),
+    (("s4", "u4"), ("m8n8k32", "m16n8k32", "m16n8k64"), ("s32",)),
+)
+"""Types of A and of B, shapes and types of sums; tf32, single bits and f64 stand above."""
 SLOTS = 20  # registers between the operands
 
 
@@ -61,6 +70,34 @@ def warp_products() -> Iterator[Case]:
                 opcode = f"mma.{flag}.sync.aligned.{shape}.row.col.{types}"
                 legal = SINGLE if "tf32" in types else codes
                 yield _case(opcode, shape, types, selector, legal)
+
+
+def other_products() -> Iterator[Case]:
+    """Dense ones of every form that stands in no list above, and those of m8n8k4 of f16."""
+    known = {case.name for case in warp_products()}
+    for types, shapes, sums in EVERY:
+        for a, b, shape, d in itertools.product(types, types, shapes, sums):
+            flags = ("", "satfinite.") if d == "s32" else ("",)
+            for flag in flags:
+                opcode = f"mma.sync.aligned.{shape}.row.col.{flag}{d}.{a}.{b}.{d}"
+                case = _case(opcode, shape, f"{d}.{a}.{b}.{d}", any_sums=bool(flag))
+                if case.name not in known:
+                    yield case
+    for a, b in itertools.product(("row", "col"), repeat=2):
+        for d, c in (("f16", "f16"), ("f32", "f16"), ("f32", "f32")):
+            yield _quads(f"mma.sync.aligned.m8n8k4.{a}.{b}.{d}.f16.f16.{c}", d, c)
+
+
+def _quads(opcode: str, d: str, c: str) -> Case:
+    """One of 8 rows and columns for each of four groups of eight lanes."""
+    rng, counts = generator(opcode), {"f16": 4, "f32": 8}
+    sizes = (("f16", 2), ("f16", 2), (c, counts[c]))
+    parts = [drawn(rng, type_, count, 32) for type_, count in sizes]
+    body, operands = _operands([part.shape[1] for part in parts], wide=False)
+    body += f"{opcode} {registers(RESULT, counts[d])}, {operands};\n"
+    words = np.concatenate(parts, axis=1)
+    text = kernel(body, words.shape[1], counts[d])
+    return Case(opcode, text, np.zeros(4, np.uint8), words, counts[d])
 
 
 def _case(
