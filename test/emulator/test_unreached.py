@@ -24,11 +24,17 @@ MEET:
   setp.lt.u32 %p1, %r1, 2;
   @%p1 bra DONE;
   fence.acq_rel.gpu;
-  ld.acquire.gpu.global.u32 %r3, [%d1];
+  membar.gl;
   add.u32 %r3, %r3, 1;
 DONE:
   ret; }
 """
+
+
+def test_what_acquires_or_releases_orders_too():
+    text = KERNEL.replace("membar.gl", "atom.global.add.acq_rel.gpu.u32 %r3, [%d1], 1")
+    found = launch(text, "k", grid=1, block=32, params=[np.zeros(1, np.uint32)] * 2)
+    assert "atom.global.add.acq_rel.gpu.u32 %r3, [%d1], 1" in (found.unreached or {}).values()
 
 
 def report(rounds: list[int], workers: int = 1):
@@ -43,13 +49,14 @@ def report(rounds: list[int], workers: int = 1):
     ("rounds", "left"),
     [
         ([0, 0], ["mbarrier.init.shared::cta.b64 [full], 32", "bar.sync 0", "fence.acq_rel.gpu",
-                  "ld.acquire.gpu.global.u32 %r3, [%d1]"]),
-        ([0, 1], ["fence.acq_rel.gpu", "ld.acquire.gpu.global.u32 %r3, [%d1]"]),
+                  "membar.gl"]),
+        ([0, 1], ["fence.acq_rel.gpu", "membar.gl"]),
         ([2, 0], []),
     ],
 )  # fmt: skip
 def test_what_no_warp_of_any_cta_has_executed_is_named(rounds, left, workers):
     found = report(rounds, workers)
+    assert found.workers == workers
     assert list((found.unreached or {}).values()) == left
     assert [each["text"] for each in found.as_dict()["unreached"]] == left
     shown = [line for line in str(found).splitlines() if "not reached" in line]

@@ -41,6 +41,7 @@ from silicon_faults import SILICON
 from split_faults import SPLIT_TILES
 from sum_faults import SUMS
 from thread_faults import STARTS, THREADS
+from told_faults import TOLD
 from turned_faults import TURNED
 from twin_faults import TWINS
 from undefined_faults import UNDEFINED
@@ -103,4 +104,5 @@ FAULTS = [
     *IN_ITS_PLACE,
     *TWINS,
     *JOINED,
+    *TOLD,
 ]

@@ -11,7 +11,7 @@ never, and an operand whose elements are of another type than the tensor map say
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,7 @@ class Boxes:
     def __init__(self, size: int):
         self.numbers = np.zeros(size >> _WORD_SHIFT, np.uint32)
         self._starts = np.zeros(size >> _WORD_SHIFT, np.int64)
+        self._fills, self._filled = np.zeros(size >> _WORD_SHIFT, np.uint32), 0
         self.unread = np.zeros(size >> _WORD_SHIFT, bool)
         self._places: dict[int, tuple[Words, Box]] = {}
         self._known: dict[Box, int] = {}
@@ -80,6 +81,8 @@ class Boxes:
         partial = self._partial(place)
         self._places[place] = words, box
         self.unread[words] = True
+        self._filled += 1
+        self._fills[words] = self._filled
         if not again:
             self._note(words, box)
         self._intact.add(place)
@@ -98,6 +101,14 @@ class Boxes:
         if old is not box and old != box:
             return False
         return place in self._intact or bool((self.numbers[words] == self._known[box]).all())
+
+    def fill_at(self, offset: int) -> int:
+        """Which tensor copy filled the word at an offset, counted from 1; 0 if none has, or it was
+        written since."""
+        self._settle()
+        word = offset >> _WORD_SHIFT
+        inside = word < len(self.numbers) and self.numbers[word]
+        return int(self._fills[word]) if inside else 0
 
     def overwrite(self, words: Words) -> None:
         """Something has written these words; perhaps the copy that fills them next."""
@@ -197,6 +208,7 @@ class BoxRules(Listener):
         self._of: dict[Cta, Boxes] = {}
         self._met: Met | None = None
         self._two_axes: dict[tuple, bool] = {}
+        self._multiplied: dict[Cta, dict[Hashable, dict[tuple, tuple]]] = {}
 
     def box_written(self, cta: Cta, words: Words, box: Callable[[], Box]) -> None:
         boxes = self._of.get(cta) or self._watch(cta)
@@ -210,6 +222,7 @@ class BoxRules(Listener):
         return boxes
 
     def _check_rest(self, cta: Cta) -> None:
+        self._multiplied.pop(cta, None)
         for box in self._of.pop(cta).partial():
             self._warn_unread(box)
 
@@ -290,6 +303,26 @@ class BoxRules(Listener):
             f" {box.elements}",
         )
         return False
+
+    def product_issued(
+        self, cta: Cta, line: int, sums: Hashable, adds: bool, operands: tuple | None
+    ) -> None:
+        """Warn of a product of the same bytes onto the same sums as an earlier one."""
+        known = self._multiplied.setdefault(cta, {}).setdefault(sums, {})
+        if not adds:
+            known.clear()
+        boxes = self._of.get(cta)
+        if operands is None or boxes is None:
+            return
+        fills = tuple(boxes.fill_at(each.start) for each in operands)
+        before = known.get(operands)
+        if before is not None and before[0] == fills and all(fills):
+            self._launch.warn(
+                "repeated-product",
+                f"ptx:{line}: this product adds to its sums once more what the one of"
+                f" ptx:{before[1]} has added: the same bytes of A and of B",
+            )
+        known[operands] = fills, line
 
     def operand_gathered(self, cta: Cta, matrix: Callable[[], np.ndarray], what: str) -> None:
         """Note NaN that was filled in along all of K, where it reaches every sum."""

@@ -6,7 +6,7 @@ changes what it is told of; a check that finds a rule broken raises Trap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -156,6 +156,12 @@ class Listener:
     ) -> None:
         """The tensor core reads these words as a shared memory descriptor says; elements: their
         type, by PTX name, or "" where bytes are copied."""
+
+    def product_issued(
+        self, cta: Cta, line: int, sums: Hashable, adds: bool, operands: tuple[Any, Any] | None
+    ) -> None:
+        """An instruction at a PTX line multiplies; sums: names its accumulator; operands: the
+        shared memory descriptors of A and B, None where A lies elsewhere."""
 
     def operand_gathered(self, cta: Cta, matrix: Callable[[], np.ndarray], what: str) -> None:
         """They have been read; matrix: makes the operand of them."""

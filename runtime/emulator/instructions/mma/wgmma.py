@@ -276,6 +276,9 @@ def _submit(
         stream=("wgmma", None),
     )
     parts.append(warp.launch.engines.submit(product.op))
+    if len(parts) == _GROUP:
+        operands = (a, b) if isinstance(a, SharedDescriptor) else None
+        warp.launch.events.product_issued(warp.cta, line, (warp.index, slots), adds, operands)
     for number, slot in enumerate(slots):
         warp.regs[slot] = Pending(product, number)
     products_of(warp).open.append(product)

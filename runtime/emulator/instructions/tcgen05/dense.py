@@ -252,6 +252,7 @@ def submit(warp: Warp, lane: int, multiply_: Multiply) -> None:
     access = Access("tcgen05.mma", sums.span, *where, rank=warp.cta.rank, adds=adds)
     for cta in multiply_.ctas:
         _order(cta, multiply_, access, warp)
+    multiply_.announce(line)
     leader.last, leader.copies = op, []
     tensor_engine(warp.cta).note_issue(warp.index, lane, warp.launch.engines.submit(op))
     count_product(warp.cta, multiply_)

@@ -136,6 +136,12 @@ class Multiply:
         shape = ("A", *self.d_shape)
         return Claim(span, "tcgen05.mma operand A", against, shape, reads=not self.shifts)
 
+    def announce(self, line: int) -> None:
+        """Tell that it is issued, by a PTX line."""
+        operands = (self.a, self.b) if isinstance(self.a, SharedDescriptor) else None
+        leader = self.ctas[0]
+        leader.launch.events.product_issued(leader, line, self.d, self.add, operands)
+
     def shift_a(self) -> None:
         """Let A's rows move down by one, but for the last of each 32 lanes."""
         assert isinstance(self.a, Place)

@@ -57,6 +57,7 @@ class Series:
             access = Access("tcgen05.mma", span, *where, rank=rank, adds=True)
             for cta in part.ctas:
                 events.columns_issued(cta, access)
+        part.announce(line)
         count_product(warp.cta, part)
         return True
 
