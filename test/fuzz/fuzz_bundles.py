@@ -182,13 +182,13 @@ def _sealed_values(draw: random.Random) -> bytes:
 def _changed(draw: random.Random) -> Any:
     manifest = json.loads(members()["manifest.json"])
     for _ in range(draw.choice((1, 1, 1, 2, 5))):
-        places = list(_places(manifest))
-        holder, key = draw.choice(places)
+        held = list(places(manifest))
+        holder, key = draw.choice(held)
         change = draw.random()
         if change < 0.1:
             del holder[key]
         elif change < 0.3:
-            other, name = draw.choice(places)
+            other, name = draw.choice(held)
             holder[key] = json.loads(json.dumps(other[name]))
         elif change < 0.5 and type(holder[key]) is int:
             holder[key] += draw.choice((-1, 1, holder[key], 16))
@@ -197,12 +197,12 @@ def _changed(draw: random.Random) -> Any:
     return manifest
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
+def places(value: Any) -> list[tuple[Any, Any]]:
     """Every place that holds a value, as (list or object, key)."""
     keys = list(value) if isinstance(value, dict) else range(len(value))
     found = [(value, key) for key in keys]
     inner = [value[key] for key in keys if isinstance(value[key], dict | list)]
-    return found + [place for each in inner for place in _places(each)]
+    return found + [place for each in inner for place in places(each)]
 
 
 def _with_manifest(manifest: Any) -> bytes:

@@ -1,5 +1,5 @@
 """Planted faults in what the emulator tells of products that are repeated and of what a launch has
-not reached, and in which forms of `set` it takes."""
+not reached, in which forms of `set` it takes, and in maps whose type a kernel replaces."""
 
 from __future__ import annotations
 
@@ -23,5 +23,11 @@ TOLD = [
         '    return ("u32", "s32", "f32", "f16", "bf16")\n',
         '    return ("u32", "s32", "f32", "f16", "bf16", "u16", "s16")\n',
         ("test/fuzz/test_ptx_forms.py",),
+    ),
+    Fault(
+        "tensor maps: one of tf32 that is made one of f32 does not round",
+        "    return _OF_ROUNDED.get(new, new)\n",
+        "    return new\n",
+        ("test/emulator/tensor_copies/test_device_tensor_maps.py",),
     ),
 ]

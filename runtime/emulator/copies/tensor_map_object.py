@@ -216,6 +216,8 @@ CONSTANT_FIELDS = {"elemtype": 15, **{name: count - 1 for name, (_, count) in _C
 
 _ROUNDED = (11, 12)
 """Enumerators of tf32 and of tf32 that flushes subnormal numbers."""
+_OF_ROUNDED = {7: 11, 10: 12}
+"""What an H200 makes of f32, and of f32 that flushes, in their place: it goes on rounding."""
 _WORDS = {2: "u32", 3: "s32"}
 
 
@@ -229,8 +231,7 @@ def replaced(data: bytes, field: str, ordinal: int, value: int) -> bytes:
     if field == "elemtype":
         number = by_ptx_number(value)
         dtype = _below(field, value if number is None else number, 16)
-        _check_rounding(found.dtype, dtype)
-        return replace(found, dtype=dtype).pack()
+        return replace(found, dtype=_still_rounded(found.dtype, dtype)).pack()
     if field in _CHOICES:
         name, count = _CHOICES[field]
         return replace(found, **{name: _below(field, value, count)}).pack()
@@ -240,14 +241,18 @@ def replaced(data: bytes, field: str, ordinal: int, value: int) -> bytes:
     return replace(found, **{name: tuple(row)}).pack()
 
 
-def _check_rounding(old: int, new: int) -> None:
-    """An H200 stops at copies through such a map, as at an illegal instruction."""
-    if old in _ROUNDED and new in _WORDS:
+def _still_rounded(old: int, new: int) -> int:
+    """The type that copies have where another one takes the place of tf32, of which PTX says
+    nothing. An H200 stops at copies of integers, as at an illegal instruction."""
+    if old not in _ROUNDED:
+        return new
+    if new in _WORDS:
         raise Trap(
             "tensor-map",
             f"tensormap.replace .elemtype of a map of tf32 by {_WORDS[new]}: GPUs stop at copies"
             " through it; make the map of another type",
         )
+    return _OF_ROUNDED.get(new, new)
 
 
 def _below(field: str, value: int, limit: int) -> int:

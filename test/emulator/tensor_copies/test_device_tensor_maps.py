@@ -235,3 +235,28 @@ def test_a_map_of_tf32_becomes_none_of_integers(old, new, name):
     assert caught.value.category == "tensor-map"
     for before, after in (("f32", new), ("u32", 7), ("tf32", 7)):
         retyped(before, after)
+
+
+LOADED = """mov.b32 %r9, 0;
+@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 64;
+@%p0 cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes
+  [tile], [%rd2, {%r9, %r9}], [bar];
+bar.sync 0;
+AGAIN: mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
+@!%p1 bra AGAIN;
+@%p0 ld.shared.u32 %r9, [tile]; @%p0 st.global.u32 [%rd0], %r9;
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [("tf32", 7, 0x3922E000), ("tfloat32_ftz", 8, 0x3922E000), ("f32", 7, 0x3922E4FF),
+     ("f32", 11, 0x3922E000)],
+)  # fmt: skip
+def test_a_map_of_tf32_goes_on_rounding_as_one_of_f32(old, new, word):
+    """So on an H200, which gave these words."""
+    source, out = np.full((4, 4), 0x3922E4FF, np.uint32), np.zeros(1, np.uint32)
+    maps = TensorMapArray([TensorMap(source, old, dims=(4, 4), strides=(16,), box=(4, 4))])
+    edit = f"@%p0 tensormap.replace.tile.elemtype.global.b1024.b32 [%rd2], {new};\n"
+    run(edit + RELEASE + ACQUIRE + LOADED, out, source, maps)
+    assert out[0] == word
