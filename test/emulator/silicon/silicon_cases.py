@@ -9,6 +9,7 @@ from cluster_exchanges import cluster_exchanges
 from drawn_copies import drawn_copies
 from float_sums import float_sums
 from im2col_copies import im2col_copies
+from memory_forms import memory_forms
 from scalar_instructions import scalar_instructions
 from silicon_case import Case
 from tensor_copies import tensor_copies
@@ -35,3 +36,4 @@ def all_cases() -> Iterator[Case]:
     yield from thread_forms()
     yield from other_products()
     yield from wmma_products()
+    yield from memory_forms()

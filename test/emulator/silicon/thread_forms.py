@@ -20,10 +20,7 @@ PER_KERNEL, THREADS, WORDS = 32, 256, 8
 LEFT_OUT = {
     r"(sin|cos|lg2|ex2|tanh|rsqrt)\.|.*\.(approx|full)": "approximate: PTX gives bounds",
     r"cvt\..*(\.[su]8\.bf16|bf16\.[su]8)": "ptxas wants registers of 8 bits",
-    r"cvt\.\w+(\.ftz)?(\.sat)?\.f16\.f32": "an H200 rounds away from zero by .rm and .rp what .ftz"
-    " takes for zero; single kernels here compare the others",
-    r"set\..*\.b?f16": "ptxas leaves something above the 16 bits of a result; single kernels here"
-    " compare some",
+    r"cvt\.r[mp]\.ftz(\.sat)?\.f16\.f32": "an H200 rounds away from zero what .ftz takes for zero",
     r"fns\.": "ptxas makes a loop of it, which gives something else for offsets beyond the word",
     r"mov\.|isspacep\.": "other kernels here use it throughout",
 }
@@ -46,11 +43,12 @@ _OPERANDS = (
         f"and.b32 %r20, %r8, {1 << bit}; setp.ne.u32 %p{number}, %r20, 0; "
         for bit, number in enumerate((6, 1, 2, 3))
     )
-    + "\nmov.b64 %d7, 0; mov.b16 %h7, 0; mov.b32 %r7, 0; mov.b32 %r22, 0; mov.b32 %r23, 0;\n"
+    + "\nmov.b64 %d7, 0; mov.b16 %h7, 0; mov.b16 %h8, 0;"
+    + " mov.b32 %r7, 0; mov.b32 %r22, 0; mov.b32 %r23, 0;\n"
 )
 _NOT_ZERO = {"h": "or.b16 %h2, %h2, 1; ", "r": "or.b32 %r2, %r2, 1; ", "d": "or.b64 %d2, %d2, 1; "}
 _STORED = {
-    "h": "cvt.u32.u16 %r20, %h7; mov.b32 %r21, 0; ",
+    "h": "mov.b32 %r20, {%h7, %h8}; mov.b32 %r21, 0; ",
     "r": "mov.b32 %r20, %r7; mov.b32 %r21, 0; ",
     "d": "mov.b64 {%r20, %r21}, %d7; ",
     "p": "selp.u32 %r20, 1, 0, %p7; mov.b32 %r21, 0; ",
@@ -299,4 +297,10 @@ cvt.rn.satfinite<|.relu>.<e4m3x2|e5m2x2>.f16x2 q, a
 cvt.rn<|.relu>.f16x2.<e4m3x2|e5m2x2> q, a
 cvt.pack.sat.<u16|s16>.s32 q, a, b
 cvt.pack.sat.<u8|s8|u4|s4|u2|s2>.s32.b32 q, a, b, c
+set.<eq|lt|ge|equ|neu|leu|gtu|num|nan>.<u32|s32|u16|s16|f16|bf16>.f16 q, a, b
+set.<eq|lt|ge|equ|neu|leu|gtu|num|nan>.<u32|s32|u16|s16|bf16>.bf16 q, a, b
+set.<lt|geu><.and|.or|.xor>.<u32|s32|u16|s16|f16|bf16>.f16 q, a, b, P
+set.<lt|geu><.and|.or|.xor>.<u32|s32|u16|s16|bf16>.bf16 q, a, b, P
+cvt<.rn|.rz><|.ftz><|.sat>.f16.f32 q, a
+cvt<.rm|.rp><|.sat>.f16.f32 q, a
 """
