@@ -3,8 +3,12 @@
 import re
 
 import pytest
+import torch
 
 from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.importers.epilogue_function import Frame, import_epilogue
+from tilewright.compiler.importers.linalg_text import LinalgText
+from tilewright.compiler.importers.traced_function import TensorLike
 from tilewright.compiler.pipeline import run_passes_on_text
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.passes.base import PassLog
@@ -54,6 +58,19 @@ def test_each_meets_at_a_barrier_of_its_own_and_begins_with_its_own_tile():
 def test_steps_that_a_launch_tells_leave_two_programs():
     any_k = MatmulSpec(256, 192, 200, dynamic_k=True, a_major="m", b_major="n")
     assert mmas_of(ptx_of(TURNS, any_k)) == 2 * mmas_of(ptx_of(ONE, any_k))
+
+
+def test_pieces_of_a_residual_that_come_ahead_leave_two_programs():
+    rows = [SPEC.m, SPEC.n]
+    like = TensorLike(rows, torch.bfloat16)
+    spec, made, *_ = import_epilogue(SPEC, Frame.of(rows, 0), torch.add, [like])
+    source = LinalgText(spec.mlir_text(made), "matmul", ("a", "b", "residual"))
+    ahead = ONE.replace("buffers=2", "buffers=2 ahead=2")
+    one, two = (
+        compile_matmul(source, target="sm_90a", pipeline=pipeline, until="ptx").ptx
+        for pipeline in (ahead, f"{ahead},ping-pong")
+    )
+    assert mmas_of(two) == 2 * mmas_of(one) > 0
 
 
 def edit(text: str, old: str, new: str, role: int) -> str:
