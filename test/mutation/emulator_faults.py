@@ -29,7 +29,7 @@ EMULATOR = [
     ),
     Fault(
         "proxy: operands in words that nobody fenced are read",
-        "        tags = self.tags.reshape(-1, 8)[words]\n        if tags.any():",
+        "        tags = self.tags.reshape(-1, 8)[words]\n        if any_of(tags):",
         "        tags = self.tags.reshape(-1, 8)[words]\n        if False:",
         ("test/emulator/engines/test_proxy.py", *RACES),
     ),

@@ -7,8 +7,8 @@ from fault import Fault
 MEETINGS = [
     Fault(
         "warp-exchange: lanes meet others at instructions of any kind",
-        "            if reason.exchange.kind == self.kind and lanes.any():",
-        "            if lanes.any():",
+        "            if reason.exchange.kind == self.kind and any_of(lanes):",
+        "            if any_of(lanes):",
         ("test/emulator/core/test_warp.py",),
     ),
     Fault(

@@ -45,7 +45,7 @@ RELEASES = [
     ),
     Fault(
         "shadow: copies are over for all lanes when each lane has waited for its own",
-        "        if own.any():\n            component, time = event\n",
+        "        if any_of(own):\n            component, time = event\n",
         "        if False:\n            component, time = event\n",
         RACES,
     ),

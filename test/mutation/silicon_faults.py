@@ -25,8 +25,8 @@ SILICON = [
     ),
     Fault(
         "spaces: a parameter is read at a generic address",
-        "        if self._own and (addresses & self._window).any():",
-        "        if False and (addresses & self._window).any():",
+        "        if self._own and any_of(addresses & self._window):",
+        "        if False and any_of(addresses & self._window):",
         ("test/emulator/core/test_memory.py",),
     ),
 ]

@@ -31,8 +31,8 @@ UNDEFINED = [
     ),
     Fault(
         "undefined: a guard may be so",
-        "        if guard in self._lanes and (self._lanes[guard] & mask).any():",
-        "        if guard in self._lanes and not mask.any():",
+        "        if guard in self._lanes and any_of(self._lanes[guard] & mask):",
+        "        if guard in self._lanes and not any_of(mask):",
         ("test/emulator/test_undefined_registers.py",),
     ),
     Fault(

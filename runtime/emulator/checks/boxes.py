@@ -24,6 +24,7 @@ from ..machine.events import Listener, Watcher
 from ..machine.memory import Region
 from ..machine.shared_access import Words
 from ..tensor.descriptor import SharedDescriptor
+from ..truth import all_of
 from .box_axes import share_a_dimension, start_of
 
 _WORD_SHIFT = 3
@@ -100,7 +101,7 @@ class Boxes:
             return False
         if old is not box and old != box:
             return False
-        return place in self._intact or bool((self.numbers[words] == self._known[box]).all())
+        return place in self._intact or all_of(self.numbers[words] == self._known[box])
 
     def fill_at(self, offset: int) -> int:
         """Which tensor copy filled the word at an offset, counted from 1; 0 if none has, or it was
@@ -134,7 +135,7 @@ class Boxes:
             return None
         numbers = self.numbers[words]
         whole = (numbers == self._known[box]) | (numbers == 0)
-        return box if whole.all() else None
+        return box if all_of(whole) else None
 
     def partial(self) -> list[Box]:
         """At the CTA's exit: the boxes still there of which operands have read a part."""
@@ -190,7 +191,7 @@ class Boxes:
 
 def _distinct(numbers: np.ndarray) -> list[int]:
     first = numbers.item(0)
-    return [first] if (numbers == first).all() else np.unique(numbers).tolist()
+    return [first] if all_of(numbers == first) else np.unique(numbers).tolist()
 
 
 def _extent(words: Words) -> tuple[int, int]:

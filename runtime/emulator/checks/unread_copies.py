@@ -16,6 +16,7 @@ from ..interface import Cta, Launch, Warp
 from ..machine.events import Listener, Watcher
 from ..machine.memory import Region
 from ..machine.shared_access import WORD, Words
+from ..truth import any_of
 
 CATEGORY = "unread-copy"
 FEW = 2
@@ -102,7 +103,7 @@ class _Pending(Watcher):
         operation = self._launch.engines.current
         if operation is None:
             return
-        if self._words[words].any():
+        if any_of(self._words[words]):
             low, high = span
             unread = np.zeros_like(self._words, bool)
             unread[words] = True
@@ -135,4 +136,4 @@ def _whole_words(size: int) -> int:
 
 def _last(read: np.ndarray) -> int:
     """The last index that is true, 0 if there is none."""
-    return int(np.flatnonzero(read)[-1]) if read.any() else 0
+    return int(np.flatnonzero(read)[-1]) if any_of(read) else 0

@@ -31,6 +31,7 @@ from ..machine.shared_access import (
 from ..machine.swizzle import PATTERN_BYTES, Swizzle
 from ..ptx.addresses import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from ..ptx.values import bf16_to_f32, f32_to_bf16
+from ..truth import all_of, any_of
 from .tensor_map import Part, TiledMap
 from .tensor_map_object import FIELD_BYTES, TENSOR_MAP_BYTES, decode
 
@@ -129,7 +130,7 @@ def read_box(
     words = plan.words + offset // WORD
     counts = inside.reshape(rows, -1, WORD).any(axis=2)
     box = np.zeros(words.shape, np.uint64)
-    if counts.any():
+    if any_of(counts):
         box[counts] = read_words(cta, words[counts], what, span)
     return box.view(np.uint8)
 
@@ -244,7 +245,7 @@ def _reach(cta: Cta, bound: BoundMap, part: Part | None, access: str) -> Reach |
     region = cta.launch.global_memory.region_at(address)
     reach = Reach(region, part, region.check_range(address, part.span, access))
     allowed = region.allowed
-    if allowed is not None and not part.view(allowed, reach.start).all():
+    if allowed is not None and not all_of(part.view(allowed, reach.start)):
         raise Trap("out-of-bounds", "the tensor map reaches bytes between the array's elements")
     if region.touched is not None:
         marks = part.view(region.touched, reach.start)

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..truth import all_of
+
 _WORK = 1 << 16
 """How long numpy may think about whether two strided arrays share a byte."""
 
@@ -61,7 +63,7 @@ def image(arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
     for array in arrays:
         if array.size:
             _mark(allowed, first_byte(array) - low, array)
-    return flat, None if allowed.all() else allowed
+    return flat, None if all_of(allowed) else allowed
 
 
 def _mark(allowed: np.ndarray, first: int, array: np.ndarray) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import Trap
 from ..interface import Warp
+from ..truth import all_of
 from .events import Watcher
 
 UINT = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
@@ -271,7 +272,7 @@ class Region:
             return
         for address in addresses.tolist():
             at = address - self.base
-            if not self.allowed[at : at + size].all():
+            if not all_of(self.allowed[at : at + size]):
                 raise Trap(
                     "out-of-bounds",
                     f"{self.space} {access} of {size} bytes at"

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import Trap
 from ..ptx.addresses import WINDOW_SIZE
+from ..truth import any_of
 from .memory import NEAR_BYTES, UINT, Issuer, Region
 
 _OWN_ADDRESSES = 1 << 32
@@ -157,7 +158,7 @@ class WindowSpace(Space):
 
     def generic(self, addresses: np.ndarray) -> np.ndarray:
         """The generic addresses of those of the space."""
-        if self._own and (addresses & self._window).any():
+        if self._own and any_of(addresses & self._window):
             raise Trap(
                 "address-space",
                 f"0x{int(addresses.max()):x} is a generic address, and not one of .{self.name};"

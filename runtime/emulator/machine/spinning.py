@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..interface import Launch, Split, Warp
+from ..truth import any_of
 from .events import Watcher
 from .memory import Region
 
@@ -50,7 +51,7 @@ class _Asked(Watcher):
     ) -> None:
         offsets = region.offsets(addresses)
         new = np.ascontiguousarray(values).view(np.uint8).reshape(len(offsets), -1)
-        self.changed |= bool((region.data[offsets[:, None] + np.arange(size)] != new).any())
+        self.changed |= any_of(region.data[offsets[:, None] + np.arange(size)] != new)
 
     def writing(self, region: Region, at: int, values: np.ndarray) -> None:
         self.changed |= not np.array_equal(region.data[at : at + len(values)], values)

@@ -24,6 +24,7 @@ from ..ptx.pending_loads import names_in, register_slots
 from ..ptx.registry import Step, Yield
 from ..ptx.shuffles import shuffle_source
 from ..ptx.unwritten import live_registers, never_written
+from ..truth import all_of, any_of
 
 _OFFSET = np.uint64(0xFF_FFFF)
 """Of a shared address the place in the CTA's window, without the rank."""
@@ -155,14 +156,14 @@ class Undefined:
     def _check_guard(self, pc: int, mask: np.ndarray) -> None:
         """Trap where a guard is undefined in lanes that come to an instruction."""
         guard = flow_of(self._program, pc).guard
-        if guard in self._lanes and (self._lanes[guard] & mask).any():
+        if guard in self._lanes and any_of(self._lanes[guard] & mask):
             raise self._used(guard, pc, mask)
 
     def _spread(self, pc: int, mask: np.ndarray) -> tuple[np.ndarray, Trap | None]:
         """The lanes in which the results will be undefined; Trap where the values count."""
         flow = flow_of(self._program, pc)
         named = [slot for slots in flow.sources for slot in slots if slot in self._lanes]
-        met = [slot for slot in named if (self._lanes[slot] & mask).any()]
+        met = [slot for slot in named if any_of(self._lanes[slot] & mask)]
         if not met:
             return _NO_LANE, None
         counts = flow.sources[0] if flow.kind == STORE else named
@@ -184,7 +185,7 @@ class Undefined:
 
     def _set(self, slot: int, mask: np.ndarray, lanes: np.ndarray, read: Trap | None) -> None:
         now = self._lanes.get(slot, _NO_LANE) & ~mask | lanes & mask
-        if not now.any():
+        if not any_of(now):
             self._lanes.pop(slot, None)
             return
         self._lanes[slot] = now
@@ -221,7 +222,7 @@ class Undefined:
     def _shuffled(self, pc: int, flow: Flow, mask: np.ndarray) -> np.ndarray:
         """The lanes of `shfl` that read from an undefined one."""
         value, amounts, bounds, members = flow.sources
-        if self._of(amounts + bounds + members).any() or not mask.all():
+        if any_of(self._of(amounts + bounds + members)) or not all_of(mask):
             return mask
         _, _, *operands, _ = self._program.source[pc].operands
         b, c = (

@@ -21,6 +21,7 @@ from ..ptx.lanes import FULL, canonical, guarded, lanes_in, lanes_to_int
 from ..ptx.lanewise import Stretch
 from ..ptx.recall import Recall
 from ..ptx.registry import CONTROL, JUMP, SWITCH, Blocked, Yield
+from ..truth import any_of
 from .cta import KEYED, StateBag
 from .spaces import GenericSpace
 from .undefined import NO_STRETCHES, Undefined, of_new_warp
@@ -331,7 +332,7 @@ class Warp(StateBag):
         back, stack = self.split.pc + 1, self.split.stack
         entered = [(pc, lanes, (back, kept, stack)) for pc, lanes, kept in targets]
         self._move(mask, entered[0][0], entered[0][2])
-        moved = next(split for split in self.splits if split.mask[mask].any())
+        moved = next(split for split in self.splits if any_of(split.mask[mask]))
         moved.mask = canonical(entered[0][1])
         self.splits += [Split(pc, lanes, inner) for pc, lanes, inner in entered[1:]]
 
@@ -344,7 +345,7 @@ class Warp(StateBag):
         """The lanes of `mask` jump to several places: (pc, lanes) for each."""
         stack = self.split.stack
         self._move(mask, targets[0][0], stack)
-        moved = next(split for split in self.splits if split.mask[mask].any())
+        moved = next(split for split in self.splits if any_of(split.mask[mask]))
         moved.mask = canonical(targets[0][1])
         self.splits += [Split(pc, lanes, stack) for pc, lanes in targets[1:]]
 
@@ -354,7 +355,7 @@ class Warp(StateBag):
         source, gone = self.program.source[split.pc], lanes_to_int(mask)
         split.mask = split.mask & ~mask
         split.pc += 1
-        if not split.mask.any():
+        if not any_of(split.mask):
             self.splits.remove(split)
         if self.live == gone:
             self.launch.events.warp_exiting(self)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import Trap, lane_text
 from ..interface import Warp
+from ..truth import any_of
 from . import syntax
 from .accesses import MemoryAccess
 from .lanes import FULL, WARP_SIZE, first_lane, lanes_to_int
@@ -91,7 +92,7 @@ class Decoded(OperandSlots):
         def uniform(warp: Warp, mask: np.ndarray) -> int:
             values = read(warp)
             first = values[first_lane(mask)]
-            if ((values != first) & mask).any():
+            if any_of((values != first) & mask):
                 raise Trap(
                     "convergence",
                     f"{what} must be the same in all lanes, got"

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
+from ..truth import any_of
+
 
 @dataclass(frozen=True)
 class Type:
@@ -114,7 +116,7 @@ def two_sum_odd(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     error = (a - (total - shifted)) + (b - shifted)
     bits = total.view(np.int64)
     fix = (error != 0) & (bits & 1 == 0) & np.isfinite(total)
-    if not fix.any():
+    if not any_of(fix):
         return total
     step = np.where((error > 0) == (total > 0), 1, -1)
     return np.where(fix, bits + step, bits).view(np.float64)

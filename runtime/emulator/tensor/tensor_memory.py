@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Trap, UnwrittenRead
+from ..truth import all_of
 from .accumulator import Accumulator
 
 LANES = 128
@@ -211,7 +212,7 @@ class TensorMemory:
         if not self._tracks or self.forgiving or _corners(rows, columns) in self._whole:
             return
         whole = self.written[rows, columns] == WRITTEN
-        if not whole.all():
+        if not all_of(whole):
             self._report_unwritten(whole, rows.start, columns.start, what)
 
     def mark_written(self, rows: slice, columns: slice) -> None:
@@ -227,7 +228,7 @@ class TensorMemory:
             return
         rows, first, count = used
         written = by_row(self.written[:, columns], rows)[..., first : first + count] != 0
-        if not written.all():
+        if not all_of(written):
             quarter, row, byte = (int(at) for at in np.argwhere(~written)[0])
             lane, column = QUARTER * quarter + row % QUARTER, columns.start + row // QUARTER
             raise self._unwritten(lane, column, f"{what}: byte {first + byte} of a word")
@@ -236,7 +237,7 @@ class TensorMemory:
         """Words at absolute (lane, column) index arrays [..., registers, threads], of several for a
         register by the first axes; unwritten ones are a ``Trap``."""
         whole = self.written[lanes, columns] == WRITTEN if self._tracks else _ALL
-        if not whole.all() and not self.forgiving:
+        if not all_of(whole) and not self.forgiving:
             at = tuple(np.argwhere(~whole)[0])
             parts = whole.reshape(-1, *whole.shape[-2:]).all(0).T
             lane, column = np.broadcast_to(lanes, whole.shape)[at], columns[at]

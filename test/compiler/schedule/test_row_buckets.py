@@ -1,5 +1,6 @@
 """Which rows share a kernel: all of them have one, and one that does well there."""
 
+import functools
 import itertools
 from dataclasses import replace
 
@@ -27,6 +28,10 @@ TARGETS = ("h100", "sm_90a", "sm_100a")
 SHAPES = [(4096, 4096), (5120, 3072), (1024, 8192), (96, 200)]
 
 
+shared_for = functools.cache(shared_schedules)
+"""Once for the tests of this file: each takes a second."""
+
+
 def any_m(n: int, k: int, **more) -> MatmulSpec:
     return MatmulSpec(4096, n, k, dynamic_m=True, **more)
 
@@ -50,7 +55,7 @@ def test_kernels_share_all_rows_in_ranges_that_follow_each_other(n, k, target):
 def test_no_row_between_the_ends_of_ranges_is_served_much_slower(target, n, k):
     """Rows that are none of those that the kernels were compared at, as the choice takes each."""
     chip = find_target(target)
-    shared = shared_schedules(any_m(n, k), chip)
+    shared = shared_for(any_m(n, k), chip)
     served = sorted(((rows[1], each) for each, own in shared for rows in own), key=lambda e: e[0])
     for m in (21, 100, 155, 300, 437, 700, 1100, 1555, 2600, 3333, 4700, 5000, 6000, 7111, 9999):
         own = MatmulSpec(m, n, k, dynamic_m=True, least_m=1, most_m=m)
@@ -64,7 +69,7 @@ def test_a_schedule_is_left_out_where_the_others_do_as_well():
     """Each one that is kept is needed somewhere, and what is served is nearly the best there."""
     chip = find_target("h200")
     pool, losses = losses_of(any_m(96, 200), chip)
-    shared = shared_schedules(any_m(96, 200), chip)
+    shared = shared_for(any_m(96, 200), chip)
     assert len(shared) < len(pool) and len(JUDGED) == losses.shape[1]
     kept = [pool.index(schedule) for schedule, _ in shared]
     assert losses[kept].min(0).max() <= 1 + LOSS
@@ -79,7 +84,7 @@ def test_a_schedule_is_left_out_where_the_others_do_as_well():
 def test_parts_of_k_over_the_grid_serve_rows_of_several_tiles():
     """As many as multiprocessors have tiles, as with a known M; of Hopper clusters have them."""
     chip, spec = find_target("sm_100a"), any_m(1024, 8192)
-    shared = shared_schedules(spec, chip)
+    shared = shared_for(spec, chip)
     parted = [(each, rows) for each, own in shared if each.split_grid > 1 for rows in own]
     several = [(each, rows) for each, rows in parted if rows[0] > each.tile[0]]
     assert several and all(most < ROWS_MOST for _, (_, most) in parted)
@@ -89,7 +94,7 @@ def test_parts_of_k_over_the_grid_serve_rows_of_several_tiles():
         best = estimate(Problem.of(known, chip), choose_schedule(known, chip), chip).total_us
         assert estimate(Problem.of(for_rows(spec, m), chip), taken, chip).total_us <= 1.01 * best
     hopper = find_target("h200")
-    assert all(each.split_grid == 1 for each, _ in shared_schedules(spec, hopper))
+    assert all(each.split_grid == 1 for each, _ in shared_for(spec, hopper))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from ...errors import Trap
 from ...interface import Warp
 from ...machine.shared_access import Words, numbers
 from ...ptx.lanes import FULL
+from ...truth import any_of
 
 Key = TypeVar("Key", int, tuple[int, int])
 
@@ -138,7 +139,7 @@ class SharedProxy:
         hit = self._barriers[offsets] | self._barriers[offsets + (size - 1)]
         if size > _BARRIER_BYTES:
             hit |= self._barriers[offsets + _BARRIER_BYTES]
-        if hit.any():
+        if any_of(hit):
             at = int(offsets[hit.argmax()])
             raise Trap(
                 "barrier-protocol",
@@ -190,7 +191,7 @@ class SharedProxy:
 
     def _check_sources(self, offsets: np.ndarray, size: int) -> None:
         for source in self.sources:
-            if ((offsets < source.high) & (offsets + size > source.low)).any():
+            if any_of((offsets < source.high) & (offsets + size > source.low)):
                 raise source.violation(f"a store of {size} bytes")
 
     def check_idle(self, low: int, high: int, what: str) -> None:
@@ -209,13 +210,13 @@ class SharedProxy:
         """Trap if an async-proxy access to 8-byte ``words`` meets an unfenced generic write; `what`
         says who does what to them."""
         tags = self.tags.reshape(-1, 8)[words]
-        if tags.any():
+        if any_of(tags):
             at = int(numbers(words).ravel()[tags.reshape(-1, 8).any(1).argmax()]) * 8
             raise self._violation(at + int((self.tags[at : at + 8] != 0).argmax()), what)
 
     def check_span(self, low: int, high: int, what: str) -> None:
         """Same for the bytes [``low``, ``high``)."""
-        if self.unfenced and self.tags[low:high].any():
+        if self.unfenced and any_of(self.tags[low:high]):
             raise self._violation(low + int((self.tags[low:high] != 0).argmax()), what)
 
     def written_words(self, words: Words) -> None:
@@ -231,7 +232,7 @@ class SharedProxy:
     def read(self, warp: Warp, offsets: np.ndarray, size: int) -> None:
         """A generic read by a warp of the CTA: note it if it meets a response."""
         for offset, readers in self._responses.items():
-            if ((offsets < offset + 16) & (offsets + size > offset)).any():
+            if any_of((offsets < offset + 16) & (offsets + size > offset)):
                 readers.add(warp.index)
 
     def check_response(self, offset: int) -> None:
@@ -274,7 +275,7 @@ class SharedProxy:
     def barrier_in(self, low: int, high: int) -> bool:
         """Whether an async-proxy access of the bytes [``low``, ``high``) meets a barrier."""
         meets = low < self._barrier_high and self._barrier_low < high
-        return meets and bool(self._barriers[low:high].any())
+        return meets and any_of(self._barriers[low:high])
 
     def _violation(self, offset: int, what: str) -> Trap:
         warp, lane = divmod(int(self.tags[offset]) - 1, 32)

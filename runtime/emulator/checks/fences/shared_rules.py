@@ -14,6 +14,7 @@ from ...interface import Cta, EngineOp, Launch, Warp
 from ...machine.events import Listener, Watcher
 from ...machine.memory import Region
 from ...machine.shared_access import Words, numbers
+from ...truth import all_of, any_of
 from .proxy import BusySource, SharedProxy
 
 _WORD = 8
@@ -180,15 +181,15 @@ class _Initialised(Watcher):
             return
         if region.written_cells(size)[index].tobytes() != _ones(size * len(index)):
             starts = region.offsets(addresses).tolist()
-            bad = [at for at in starts if not self._written[at : at + size].all()]
-            late = [at for at in bad if self._claimed[at : at + size].any()]
+            bad = [at for at in starts if not all_of(self._written[at : at + size])]
+            late = [at for at in bad if any_of(self._claimed[at : at + size])]
             if late:
                 raise Trap("uninitialised-read", self._never_written(late[0], size))
             unwritten = region.written_cells(size)[index].view(np.uint8).reshape(-1, size) == 0
             raise UnwrittenRead(self._never_written(bad[0], size), self, unwritten)
 
     def reading(self, region: Region, at: int, size: int) -> None:
-        if not self._written[at : at + size].all():
+        if not all_of(self._written[at : at + size]):
             raise Trap("uninitialised-read", self._never_written(at, size))
 
     def _never_written(self, at: int, size: int) -> str:
@@ -209,7 +210,7 @@ class _Initialised(Watcher):
         if self._written[low:high].tobytes() == _ones(high - low):
             return
         marks = self._written[: len(self._written) // _WORD * _WORD].view(np.uint64)[words]
-        if not marks.any() if partly else not (marks == _ALL_WRITTEN).all():
+        if not any_of(marks) if partly else not all_of(marks == _ALL_WRITTEN):
             at = int(numbers(words)[marks != _ALL_WRITTEN].flat[0]) * _WORD
             at += int((self._written[at : at + _WORD] == 0).argmax())
             text = f"{what} reads shared offset 0x{at:x}, never written{self._stored(at, 1)}"

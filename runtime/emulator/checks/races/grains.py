@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...truth import all_of, any_of
+
 WORD = 8
 WIDEST = 128
 """Bytes of the widest cells, and more."""
@@ -139,7 +141,7 @@ class Grains:
     def coarse(self, cells: Cells, size: int) -> list[np.ndarray] | None:
         """The numbers of the words that the cells consist of, perhaps a view; None if a word is
         split, or cells are smaller than words."""
-        if size < WORD or (self._split is not None and _at(self._split, cells, size).any()):
+        if size < WORD or (self._split is not None and any_of(_at(self._split, cells, size))):
             return None
         return [_at(numbers, cells, size) for numbers in self._words]
 
@@ -156,7 +158,7 @@ class Grains:
         if self._split is None:
             return [numbers[at >> 3] for numbers in self._words]
         split = self._split[at >> 3]
-        if split.all():
+        if all_of(split):
             return [own[at] for own in self._bytes]
         both = zip(self._bytes, self._words, strict=True)
         return [np.where(split, own[at], numbers[at >> 3]) for own, numbers in both]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...ptx.lanes import WARP_SIZE
+from ...truth import all_of
 from .clock import KNOWN, OUT, TRAVELLING, Domain, Message, Rows, fitted, merged, raise_to
 
 Lanes = tuple[int, ...] | None
@@ -73,7 +74,7 @@ class Known:
         pairs = [(other.rows, self.rows)]
         pairs += [(rows, self.others[number]) for number, rows in other.others.items()]
         return all(
-            (one <= fitted(two, one.shape[1])[:, : one.shape[1]]).all() for one, two in pairs
+            all_of(one <= fitted(two, one.shape[1])[:, : one.shape[1]]) for one, two in pairs
         )
 
 
@@ -161,7 +162,7 @@ class LanesKnown:
 
 def _is_in(rows: Rows, others: Rows) -> bool:
     width = rows.shape[1]
-    return bool((rows <= fitted(others, width)[:, :width]).all())
+    return all_of(rows <= fitted(others, width)[:, :width])
 
 
 def _both(rows: Rows, others: Rows) -> Rows:

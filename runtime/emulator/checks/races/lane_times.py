@@ -12,6 +12,7 @@ import numpy as np
 
 from ...interface import Warp
 from ...ptx.lanes import FULL, WARP_SIZE, lanes_in, lanes_to_int
+from ...truth import any_of
 from .clock import Domain
 from .verdicts import mark_of
 
@@ -54,4 +55,4 @@ def uncovered(
             of_it = bad & (who == component)
             limits = mark_of(_times(table, row)[lanes[of_it]] + 1)
             bad[of_it] = when[of_it] >= limits
-    return bad if bad.any() else None
+    return bad if any_of(bad) else None

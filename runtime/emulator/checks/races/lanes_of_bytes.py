@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import Trap
+from ...truth import any_of
 from .actor import Actor
 from .grains import WORD, Block, Cells, bytes_of
 
@@ -37,7 +38,7 @@ def require_agreement(
     rows = values.reshape(len(offsets), -1)
     one, other = order[met], order[met + 1]
     differ = (rows[one] != rows[other]).any(axis=1)
-    if differ.any():
+    if any_of(differ):
         first = int(differ.argmax())
         pair = [int(each[first]) for each in (one, other)]
         names = "two lanes"
@@ -55,5 +56,5 @@ def note_lanes(known: np.ndarray, index: Cells, size: int, actor: Actor) -> None
     at, lanes = bytes_of(index, size), lane_of_each(actor, index, size)
     known[at] = lanes
     several = known[at] != lanes
-    if several.any():
+    if any_of(several):
         known[at[several]] = 0

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...truth import all_of, any_of
 from .actor import Actor
 from .clock import ASYNC_GLOBAL, KNOWN, Domain
 from .lane_times import uncovered
@@ -30,7 +31,7 @@ def conflicts(
     who: np.ndarray, when: np.ndarray, actor: Actor, kind: int, apart: Lanes | None = None
 ) -> Iterator[np.ndarray]:
     """bool[marks] of each cluster's that a row of what the actor knows does not cover."""
-    if not who.any():
+    if not any_of(who):
         return
     clusters = np.abs(who) >> CLUSTER_SHIFT
     for number in np.unique(clusters[who != 0]).tolist():
@@ -58,7 +59,7 @@ def harmful(bad: np.ndarray | None, same: Same | None) -> int | None:
         return None
     if same is not None:
         bad = bad & ~same()
-    return int(bad.argmax()) if bad.any() else None
+    return int(bad.argmax()) if any_of(bad) else None
 
 
 def flags_of(bad: np.ndarray | None, count: int) -> np.ndarray:
@@ -75,7 +76,7 @@ def unordered(
         marks = who, when & LINE_MASK
         who = actor.reaches.weakened(marks, number, actor.when & LINE_MASK, actor.home)
     first = int(who.flat[0])
-    if (who == first).all():
+    if all_of(who == first):
         if first == 0 or (actor.strong and first < 0) or int(when.max()) < limit(row, abs(first)):
             return None
         return when.reshape(-1) >= limit(row, abs(first))
@@ -84,4 +85,4 @@ def unordered(
         row = np.pad(row, (0, int(components.max()) + 1 - len(row)))
     bad = when >= (row[components] + 1) << LINE_BITS
     bad &= (who > 0) if actor.strong else (who != 0)
-    return bad.reshape(-1) if bad.any() else None
+    return bad.reshape(-1) if any_of(bad) else None

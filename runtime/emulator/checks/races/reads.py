@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...truth import all_of, any_of
 from .actor import Actor
 from .grains import WORD, Block, Cells, Grains, Span, bytes_of, meet, span_of, words_of
 from .lanes_of_bytes import lanes_of_units
@@ -163,8 +164,8 @@ class LastReads:
             cells, unit = words, WORD
         who, when, lanes = marks
         others = (who != own) & (who != 0)
-        if others.all():
+        if all_of(others):
             before.put(cells, unit, who, when, lanes)
-        elif others.any():
+        elif any_of(others):
             cells = cells.index().reshape(who.shape) if isinstance(cells, Block) else cells
             before.put(cells[others], unit, who[others], when[others], lanes[others])

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...errors import Trap
 from ...machine.shared_access import Words
+from ...truth import all_of, any_of
 from ..fences.proxy import CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain, ToldOf
@@ -54,7 +55,7 @@ class Compared:
         """Whether a read of the cells of ``size`` bytes needs no order behind their writes."""
         if self._last is None or actor.strong or actor.asynchronous:
             return False
-        return bool(self._last[bytes_of(index, size)].all())
+        return all_of(self._last[bytes_of(index, size)])
 
     def written(self, index: Cells, size: int, actor: Actor) -> None:
         """The cells have been written."""
@@ -134,7 +135,7 @@ class SharedShadow:
         who, when = self._writes.fine(index, size)
         written = self._lanes[bytes_of(index, size)] == np.repeat(lanes, size)
         own = (written & (who == stream)).reshape(-1, size).all(axis=1)
-        if own.any():
+        if any_of(own):
             component, time = event
             line = int(when[np.repeat(own, size).argmax()]) & LINE_MASK
             self._writes.put(index[own], size, component, time << LINE_BITS | line)
@@ -189,7 +190,7 @@ class SharedShadow:
     @staticmethod
     def _in_order(who: np.ndarray, when: np.ndarray, actor: Actor, visible: np.ndarray) -> bool:
         """Whether no byte needs a closer look."""
-        if actor.lanes is not None and not actor.strong and _recent(who, when, actor).any():
+        if actor.lanes is not None and not actor.strong and any_of(_recent(who, when, actor)):
             return False
         return unordered(who, when, actor, visible) is None
 
@@ -199,7 +200,7 @@ class SharedShadow:
             return
         waiting = self._tags[bytes_of(index, size)]
         threads = (waiting != 0) & (waiting != CLOCKED)
-        if not threads.any():
+        if not any_of(threads):
             return
         first = int(threads.argmax())
         warp, lane = divmod(int(waiting[first]) - 1, 32)
@@ -215,7 +216,7 @@ class SharedShadow:
         """Trap for a write of another lane of the warp since its lanes last came together."""
         who, when, same = past
         recent = _recent(who, when, actor)
-        if not recent.any():
+        if not any_of(recent):
             return
         writers = self._lanes[bytes_of(index, size)]
         recent &= (writers != 0) & (writers != lane_of_each(actor, index, size))
@@ -317,7 +318,7 @@ class GlobalShadow:
             return
         own, since = self._sign(actor), (actor.together + 1) << LINE_BITS
         by_words = writes.coarse(*cells)
-        if by_words and not ((by_words[0] == own) & (by_words[1] >= since)).any():
+        if by_words and not any_of((by_words[0] == own) & (by_words[1] >= since)):
             return
         who, when = writes.fine(*cells)
         writers = self._lanes[bytes_of(*cells)]
@@ -338,7 +339,7 @@ class GlobalShadow:
         if writes.is_blank(*cells):
             return
         who, when = writes.fine(*cells)
-        if who.any():
+        if any_of(who):
             first = int((who != 0).argmax())
             other, line = self._writer(int(who[first])), split_when(int(when[first]))[1]
             raise Trap(

@@ -17,6 +17,7 @@ from ...ptx.decode import Decoded
 from ...ptx.lanes import FULL
 from ...ptx.registry import Step, instruction
 from ...ptx.values import TYPES, Type, bf16_to_f32
+from ...truth import any_of
 from ..values.common import bit_type
 from ..values.floats import ELEMENT
 from ..values.rounding import flush_f32, to_bf16, to_f16
@@ -222,7 +223,7 @@ def _build_vector(ins: Decoded, first: int, count: int) -> Step:
 
 def _check_vector(addresses: np.ndarray, size: int) -> None:
     bad = addresses % np.uint64(size) != 0
-    if bad.any():
+    if any_of(bad):
         raise Trap("misaligned", f"a vector of {size} bytes must be aligned to its size, got "
                                  f"0x{int(addresses[bad][0]):x}")  # fmt: skip
 

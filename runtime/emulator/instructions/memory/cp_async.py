@@ -24,6 +24,7 @@ from ...ptx import syntax
 from ...ptx.decode import Decoded
 from ...ptx.lanes import WARP_SIZE
 from ...ptx.registry import Blocked, Step, instruction
+from ...truth import any_of
 from ..threads.mbarrier import take_space
 from .memory import PREFETCH
 
@@ -129,7 +130,7 @@ class Copy:
         data = np.zeros((len(self.to), self.size), np.uint8)
         memory = self.cta.launch.global_memory
         whole = self.amounts == self.size
-        if whole.any():
+        if any_of(whole):
             words = memory.load(self.source[whole], _WORD, self.size // _WORD)
             data[whole] = np.ascontiguousarray(words).view(np.uint8).reshape(-1, self.size)
         for thread in np.flatnonzero(~whole & (self.amounts > 0)):
@@ -178,7 +179,7 @@ def _amounts(ins: Decoded, size: int) -> Callable:
 
     def amounts(warp: Warp, mask: np.ndarray) -> np.ndarray:
         values = read(warp).astype(np.int64)
-        if (values[mask] > size).any():
+        if any_of(values[mask] > size):
             raise Trap("operand", f"the src-size of cp.async must be at most {size}, got "
                                   f"{int(values[mask].max())}")  # fmt: skip
         return values
@@ -229,7 +230,7 @@ def _count(warp: Warp, read: int, written: int) -> None:
 
 def _check_aligned(addresses: np.ndarray, size: int) -> None:
     bad = addresses % np.uint64(size) != 0
-    if bad.any():
+    if any_of(bad):
         raise Trap("misaligned", f"the source of cp.async must be aligned to {size} bytes, got "
                                  f"0x{int(addresses[bad][0]):x}")  # fmt: skip
 

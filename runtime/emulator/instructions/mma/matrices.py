@@ -17,6 +17,7 @@ from ...ptx.decode import Decoded
 from ...ptx.lanes import FULL, LANE_IDS, TOGETHER, WARP_SIZE
 from ...ptx.registry import Blocked, Step, instruction
 from ...tensor.element_formats import padded_codes
+from ...truth import all_of
 from ..memory.memory import space_of
 from ..threads.convergence import take_aligned
 
@@ -131,7 +132,7 @@ def build_stmatrix(ins: Decoded) -> Step:
     ins.expect_operands(2)
     address, read = ins.address(0), ins.read_vector(1, form.registers * count, np.uint32)
     lanes = LANE_IDS < form.rows * count
-    who = FULL if lanes.all() else lanes
+    who = FULL if all_of(lanes) else lanes
     key, size = (name, "write"), 16 * form.rows * count
     to_rows = form.to_rows
     assert to_rows is not None  # forms of stores have it

@@ -28,6 +28,7 @@ from ...tensor.tensor_core import check_row, gather_plan, operand_layout, operan
 from ...tensor.wgmma_descriptor import decode_shared
 from ...tensor.wgmma_registers import Pending, WarpProducts, numbers_of, owner_of
 from ...tensor.wgmma_sparse import Metadata, take_metadata
+from ...truth import any_of
 from .dense import saturated, warp_rows
 from .wgmma_form import FLOAT8, K_BYTES, WgmmaForm, take_form, with_immediates
 
@@ -186,7 +187,7 @@ def build_mma_async(ins: Decoded) -> Step:
 
 def _uniform(values: np.ndarray, mask: np.ndarray) -> bool:
     first = bool(values[first_lane(mask)])
-    if (values[mask] != first).any():
+    if any_of(values[mask] != first):
         raise Trap("convergence", "scale-d of wgmma.mma_async must be the same in all lanes")
     return first
 

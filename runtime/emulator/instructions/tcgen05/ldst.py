@@ -20,6 +20,7 @@ from ...ptx.registry import Blocked, Step, instruction
 from ...tensor.spans import Access, Claim, Span
 from ...tensor.tensor_engine import TensorEngine, tensor_engine, track
 from ...tensor.tensor_memory import SHAPES, Shape, TensorMemory, register_map, split_address
+from ...truth import any_of
 from ..threads.convergence import take_aligned
 
 _NUMBERS = tuple(f"x{1 << power}" for power in range(8))
@@ -164,7 +165,7 @@ def _tensor_address(ins: Decoded, at: int):
 
     def uniform(warp: Warp, mask: np.ndarray) -> int:
         values = address(warp)[mask]
-        if (values != values[0]).any():
+        if any_of(values != values[0]):
             raise Trap("convergence", f"the address of {ins.mnemonic} differs between lanes")
         return int(values[0])
 

@@ -16,6 +16,7 @@ from ...ptx import syntax
 from ...ptx.decode import Decoded
 from ...ptx.lanes import WARP_SIZE, lanes_to_int
 from ...ptx.registry import Blocked, Step, instruction
+from ...truth import all_of, any_of
 
 BARRIERS = 16
 
@@ -179,7 +180,7 @@ def build_cluster_arrive(ins: Decoded) -> Step:
         if check is not None and (blocked := check(warp, mask)) is not None:
             return blocked
         pending = warp.state("cluster arrivals", lambda: np.zeros(WARP_SIZE, np.int64))
-        if pending[mask].any():
+        if any_of(pending[mask]):
             raise Trap(
                 "protocol",
                 "barrier.cluster.arrive must be followed by"
@@ -204,7 +205,7 @@ def build_cluster_wait(ins: Decoded) -> Step:
         if check is not None and (blocked := check(warp, mask)) is not None:
             return blocked
         pending = warp.state("cluster arrivals", lambda: np.zeros(WARP_SIZE, np.int64))
-        if not pending[mask].all():
+        if not all_of(pending[mask]):
             raise Trap("protocol", "barrier.cluster.wait without barrier.cluster.arrive")
         cluster = warp.cta.cluster
         if cluster.generation < int(pending[mask].max()):

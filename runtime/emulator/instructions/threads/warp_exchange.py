@@ -19,6 +19,7 @@ from ...ptx.decode import Decoded
 from ...ptx.lanes import FULL, canonical, lanes_to_int
 from ...ptx.operand_slots import Where
 from ...ptx.registry import CONTROL, Blocked, Step
+from ...truth import any_of
 
 _ALL = 0xFFFFFFFF
 Send = Callable[[Warp], np.ndarray]
@@ -85,7 +86,7 @@ class Exchange:
             if split is warp.split or not isinstance(reason, Waiting):
                 continue
             lanes = reason.exchange.lanes_of(warp, split.mask, wanted)
-            if reason.exchange.kind == self.kind and lanes.any():
+            if reason.exchange.kind == self.kind and any_of(lanes):
                 found.append(Party(split, reason.exchange, lanes))
         return found
 
@@ -95,7 +96,7 @@ class Exchange:
         for party in (party for parties in complete.values() for party in parties[1:]):
             _go_on(warp, party.split, party.lanes)
         behind = mask & ~met
-        if not behind.any():
+        if not any_of(behind):
             if all(len(parties) == 1 for parties in complete.values()):
                 return None
             warp.split.pc += 1
@@ -145,7 +146,7 @@ def _meet(warp: Warp, parties: list[Party]) -> None:
 def _go_on(warp: Warp, split: Split, lanes: np.ndarray) -> None:
     """The lanes of a split go behind its instruction; the others of it stay there."""
     staying = split.mask & ~lanes
-    if staying.any():
+    if any_of(staying):
         warp.splits.append(NewSplit(split.pc + 1, canonical(lanes), split.stack))
         split.mask = canonical(staying)
     else:

@@ -11,6 +11,7 @@ import numpy as np
 from ...ptx.decode import Decoded
 from ...ptx.registry import Step, instruction
 from ...ptx.values import TYPES, Type, two_sum_odd
+from ...truth import any_of
 from . import double_fma, floats
 from .common import bit_type, lanewise
 from .rounding import MODES, canonical_nan, exact_lanes, zero_sum_down
@@ -136,7 +137,7 @@ def _fused_or(exact: Callable, *operands: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         results = double_fma.fused(*operands)
     others = ~double_fma.is_tame(*operands)
-    if others.any():
+    if any_of(others):
         results[others] = exact(*(operand[others] for operand in operands))
     return results
 

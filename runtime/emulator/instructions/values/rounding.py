@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from ...ptx.values import BF16_NAN, F16_NAN, F32_NAN, f32_to_bf16, round_to_odd_f32
+from ...truth import any_of
 
 MODES = ("rn", "rz", "rm", "rp")
 F64_NAN = 0x7FFFFFFFFFFFFFFF
@@ -40,7 +41,7 @@ def to_f32(values: np.ndarray, mode: str = "rn") -> np.ndarray:
     if mode != "rn":
         nearest = _nudge(nearest, values, mode)
     nan = nearest != nearest
-    if nan.any():
+    if any_of(nan):
         nearest.view(np.uint32)[nan] = F32_NAN
     return nearest
 
@@ -52,7 +53,7 @@ def to_f16(values: np.ndarray, mode: str = "rn") -> np.ndarray:
         nearest = _nudge(nearest, values, mode)
     bits = nearest.view(np.uint16)
     nan = values != values
-    return np.where(nan, np.uint16(F16_NAN), bits) if nan.any() else bits
+    return np.where(nan, np.uint16(F16_NAN), bits) if any_of(nan) else bits
 
 
 def to_bf16(values: np.ndarray, mode: str = "rn") -> np.ndarray:
@@ -201,7 +202,7 @@ def _sqrt_directed(value: float, nearest: float, mode: str) -> float:
 
 def canonical_nan(bits: np.ndarray, nan: np.ndarray) -> np.ndarray:
     """Patterns with the lanes of `nan` replaced by the format's canonical NaN."""
-    if not nan.any():
+    if not any_of(nan):
         return bits
     pattern = {2: F16_NAN, 4: F32_NAN, 8: F64_NAN}[bits.itemsize]
     return np.where(nan, bits.dtype.type(pattern), bits)
