@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 
-def any_of(array: np.ndarray) -> bool:
+def any_of(array: np.ndarray | np.generic) -> bool:
     """Whether an element is not zero."""
     return bool(np.count_nonzero(array))
 
 
-def all_of(array: np.ndarray) -> bool:
+def all_of(array: np.ndarray | np.generic) -> bool:
     """Whether no element is zero."""
     return bool(np.count_nonzero(array) == array.size)
