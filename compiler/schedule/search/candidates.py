@@ -33,6 +33,7 @@ from ..rules.rules import (
     wasted_tile,
 )
 from ..rules.scheduler_rules import WIDE_CLUSTER
+from ..rules.staging_rules import WHOLE_SECTORS
 from ..tile_extents import M_TILES, extents_of, k_extents, n_extents
 from ..waves import resident_ctas, resident_in_clusters
 from .stagings import STAGING_ORDER, deepest, ways_to_store
@@ -90,8 +91,9 @@ def _may_swap(problem: Problem) -> bool:
     one, or a launch says it; or columns alone have scales of their own, which then are those of
     rows. Their columns go by 8 or 16; stores of 16 bits are transposed.
     """
-    others = problem.further_bytes or problem.quantized or problem.c_bytes != 2
     scales = problem.column_scales and not problem.row_scales
+    stored = problem.c_bytes == 2 or (scales and problem.c_bytes == WHOLE_SECTORS)
+    others = problem.further_bytes or problem.quantized or not stored
     added = problem.adds_products and problem.m > ADDED_ROWS and not scales
     several = problem.products > 1 or added or problem.gathered
     if problem.dynamic_m:

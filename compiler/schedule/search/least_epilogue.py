@@ -13,7 +13,7 @@ from ..estimates.costs import code_cycles, computed_cycles, scale_cycles, vector
 from ..estimates.estimate import rows_by_threads
 from ..estimates.two_level_costs import stored_alone
 from ..problem import LINE_BYTES, Problem, Schedule
-from ..rules.staging_rules import own_staging
+from ..rules.staging_rules import own_staging, scatters_columns
 from .stagings import STAGINGS, stagings_in_turns
 
 
@@ -34,13 +34,13 @@ def _least_store_cycles(problem: Problem, tile: Schedule, staged: bool, target: 
     pack, store = stored_bytes / chip.shared_rate, stored_bytes / chip.tma_store_rate
     beside_bytes = m * n * sum(problem.beside)
     ahead = beside_bytes / chip.shared_rate
-    if problem.swapped and not staged:
+    if scatters_columns(problem) and not staged:
         return math.inf
     in_turns = tile.ping_pong and not problem.quantized
     stagings = stagings_in_turns(problem) if in_turns else STAGINGS
     widths = {staging[0] for staging in stagings if staging}
     widths = [width for width in widths if n % width == 0]
-    if problem.swapped:  # perhaps all in one piece
+    if scatters_columns(problem):  # perhaps all in one piece
         if in_turns and not widths and not own_staging(problem, tile):
             return math.inf
         requests = n * -(-m * problem.c_bytes // LINE_BYTES)

@@ -348,10 +348,18 @@ def test_scales_of_single_columns_have_the_tiles_that_an_h200_was_fastest_with(s
 
 
 @pytest.mark.parametrize("chip", ["sm_90a", "sm_100a"])
-@pytest.mark.parametrize("shape", [(4096, 7168, 2048), (2048, 5120, 5120), (8192, 8192, 8192)])
-def test_scales_of_single_columns_alone_become_those_of_rows(shape, chip):
+@pytest.mark.parametrize(
+    ("shape", "c_dtype"),
+    [
+        ((4096, 7168, 2048), "bf16"),
+        ((2048, 5120, 5120), "bf16"),
+        ((8192, 8192, 8192), "bf16"),
+        ((4096, 4096, 7168), "f32"),
+    ],
+)
+def test_scales_of_single_columns_alone_become_those_of_rows(shape, c_dtype, chip):
     """A thread has two rows of each 64, and a quarter of the columns."""
-    spec = MatmulSpec(*shape, "e4m3", "e4m3", a_scales="128x128", b_scales="1x128")
+    spec = MatmulSpec(*shape, "e4m3", "e4m3", c_dtype, a_scales="128x128", b_scales="1x128")
     assert choose_schedule(spec, target_for(spec, chip)).swap
     spec = replace(spec, a_scales="1x128", b_scales="128x128")
     assert not choose_schedule(spec, target_for(spec, chip)).swap
