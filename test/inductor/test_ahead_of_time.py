@@ -22,6 +22,7 @@ except RuntimeError as error:
     print(error)
 tilewright.torch.register_operators()
 kept = tilewright.torch.load(folder / "program")
+print("has the kernels", file=sys.stderr, flush=True)
 torch.save(load(str(folder / "model.pt2"))(torch.load(folder / "x")), folder / "made")
 """
 
@@ -52,7 +53,7 @@ def test_another_process_runs_what_aotinductor_compiled(tmp_path):
             program, package_path=str(path), inductor_configs=QUICK
         )
     torch.save(x, tmp_path / "x")
-    command = [sys.executable, "-P", "-c", LOADED, str(tmp_path)]
+    command = [sys.executable, "-X", "faulthandler", "-P", "-c", LOADED, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Could not find schema for tilewright::" in done.stdout, "before they are registered"
