@@ -6,7 +6,6 @@ from ...dialects.short_legality import short_steps
 from ...dialects.target import Target
 from .apart import stores_apart
 from .extents import round_up
-from .kept_operands import keeps_operands
 from .problem import Problem, Schedule
 from .wide import as_used
 
@@ -19,9 +18,7 @@ ran none slower without, and that with 0.4 % no faster."""
 def passes_of(problem: Problem, schedule: Schedule, target: Target) -> str:
     """The pipeline of a schedule for a problem."""
     target = as_used(schedule, target)
-    keeps = keeps_operands(problem, schedule, target)
-    one = schedule.but(ahead=0) if keeps else schedule
-    passes = schedule.pipeline(stores_apart(problem, one, target), keeps)
+    passes = schedule.pipeline(stores_apart(problem, schedule, target))
     return f"{passes},{SKIP_ZEROS}" if _has_zeros(problem, schedule, target) else passes
 
 

@@ -63,10 +63,10 @@ def _held(problem: Problem, schedule: Schedule, target: Target) -> bool:
     columns = n // problem.products // SHARING_COLUMNS
     held = -(-columns * sum(problem.beside_columns) // REGISTER_BYTES)
     consumers = 2 if schedule.ping_pong else warpgroups
-    return sums + held + OTHER_REGISTERS <= registers_of(consumers, target)
+    return sums + held + OTHER_REGISTERS <= _registers(consumers, target)
 
 
-def registers_of(consumers: int, target: Target) -> int:
+def _registers(consumers: int, target: Target) -> int:
     """Registers of a thread of so many warpgroups, when those beside them have given up theirs."""
     if consumers == 1:
         return REGISTERS_MAX

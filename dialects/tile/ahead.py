@@ -20,7 +20,6 @@ from ..verify import boxes_swizzle, refuse
 from .program import ElementOp
 
 VECTOR_AXES = ("", "m", "n")
-HELD_AXES = (*VECTOR_AXES, "mn")
 
 
 class LoadAheadOp(Tile.Operation, name="load_ahead"):
@@ -101,8 +100,8 @@ class StagedElementOp(ElementOp, name="staged_element"):
 class ReadAheadOp(Tile.Operation, name="read_ahead"):
     """Each thread reads here what the stores of tile `(i, j)` need of `source` in its epilogue.
 
-    `axes`, as in `tile.element`, are "m", "n" or "" of vectors and scalars, "mn" of what is as
-    large as C. The threads are those that store, and keep what they have read in registers.
+    It is a vector or a scalar: `axes`, as in `tile.element`, are "m", "n" or "". The threads are
+    those that store, and keep what they have read in registers.
     """
 
     source: ext.Operand[Any]
@@ -117,8 +116,8 @@ class ReadAheadOp(Tile.Operation, name="read_ahead"):
 class ReadBesideOp(Tile.Operation, name="read_beside"):
     """`values`: elements of `source` beside those of C from (row, column) on, in a thread.
 
-    By axes "n" and "mn" they are neighbours, else one. Where `inside` is false the place is outside
-    of C, and what is given counts for nothing.
+    By axes "n" they are neighbours, else one. Where `inside` is false the place is outside of C,
+    and what is given counts for nothing.
     """
 
     source: ext.Operand[Any]
@@ -148,10 +147,10 @@ def parts_of_ring(ring: Any) -> int:
 
 
 def verify_vector(op: Any) -> bool:
-    """Whether the source of an op has the dims that its axes say."""
+    """Whether the source of an op is a vector or a scalar, as its axes say."""
     axes, source = op.axes.value, op.source.type
-    if axes not in HELD_AXES:
-        return refuse(op, f"axes must be one of {HELD_AXES}, got {axes!r}")
+    if axes not in VECTOR_AXES:
+        return refuse(op, f"axes must be one of {VECTOR_AXES}, got {axes!r}")
     fits = isinstance(source, ir.ShapedType) and source.rank == len(axes)
     return fits or refuse(op, f"the source must have rank {len(axes)} for {axes!r}, got {source}")
 

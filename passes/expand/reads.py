@@ -19,7 +19,7 @@ from ...dialects.tile.pieces import ApplyEpilogueOp
 from ...dialects.tile_types import integers_of
 from ...dialects.verify import tile_of_c
 from ..base import walk
-from ..build import as_i32, both, constant, less, true
+from ..build import as_i32, constant, less, true
 from ..clone import Mapping, clone, is_pure
 from ..dynamic_rows import rows_of
 from ..whole import extents_of_store, lies_inside
@@ -59,9 +59,9 @@ def end_reads(kernel: KernelOp) -> None:
 def _form_of(op: ApplyEpilogueOp, axes: str) -> Form:
     """What tells the place that is read from others of the tile."""
     rows, columns = integers_of(op.behind)
-    row = (_form(op.row), rows) if "m" in axes else ()
-    column = (_form(op.start), _form(op.column), columns) if "n" in axes else ()
-    return *row, *column
+    if axes == "m":
+        return _form(op.row), rows
+    return (_form(op.start), _form(op.column), columns) if axes else ()
 
 
 def _form(value: ir.Value) -> Form:
@@ -84,14 +84,13 @@ def _read(
     (m, n), (rows, columns) = tile_of_c(store), integers_of(op.behind)
     row = column = constant(0)
     inside, values = true(), ahead.source.type.element_type
-    if "m" in ahead.axes.value:
+    if ahead.axes.value == "m":
         row = as_i32(ahead.i) * m + (_copy(op.row, copies) + rows)
         inside = _inside(kernel, store, "i", row, rows_of(ahead.source))
-    if "n" in ahead.axes.value:
+    if ahead.axes.value == "n":
         within = _copy(op.start, copies) + (_copy(op.column, copies) + columns)
         column = as_i32(ahead.j) * n + within
-        end = extents_of_store(store, store.to.type)[1]
-        inside = both(inside, _inside(kernel, store, "j", column, end))
+        inside = _inside(kernel, store, "j", column, extents_of_store(store, store.to.type)[1])
         values = ir.VectorType.get(ir.VectorType(op.outputs.type).shape, values)
     return ReadBesideOp(
         source=ahead.source,

@@ -71,7 +71,6 @@ from .staged_operands import holds_sums, load_ahead, load_vectors, read_ahead
 
 TMA_BUFFERS = 2
 VECTORS = ("threads", "ahead", "registers")
-FULL = ("threads", "registers")
 BUFFER_BYTES_MAX = 64 * 1024  # two CTAs of a multiprocessor can have as much
 
 
@@ -99,9 +98,6 @@ class EpilogueStaging:
     they need of the others before the main loop, and keep it. With registers they do so of columns,
     too.
 
-    `full` says where threads keep an operand as large as C that does not come in pieces: nowhere,
-    they read it when they store, or in registers, which they fill before the main loop.
-
     `by` says who writes and stores a piece together: the team of all threads that hold sums, or
     each warpgroup its own rows of it. Then none waits for another: one may store while another
     still multiplies, which TMA does while operands of the next tile arrive. It needs two warpgroups
@@ -120,7 +116,6 @@ class EpilogueStaging:
     write: str = option("auto", one_of("auto", *WRITES), "auto, rows or matrices")
     vectors: str = option("threads", one_of(*VECTORS), "threads, ahead or registers")
     ahead: int = option(0, parse_count, "0 or a number of pieces on their way at once")
-    full: str = option("threads", one_of(*FULL), "threads or registers")
     by: str = option(TEAM, one_of(TEAM, WARPGROUP), "team or warpgroup")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
@@ -147,12 +142,8 @@ class EpilogueStaging:
 
     def _check_reads(self, kernel: KernelOp) -> None:
         """Refuse options about operands that no store of the kernel reads, or reads otherwise."""
-        full = self.full != FULL[0]
-        if full and self.ahead:
-            rule = "epilogue-staging: what is as large as C comes to registers or in pieces ahead"
-            raise refused(kernel, f"{rule}, got both; leave ahead or full out")
-        given = {"ahead": self.ahead > 0, "vectors": self.vectors != VECTORS[0], "full": full}
-        values = {"ahead": self.ahead, "vectors": self.vectors, "full": self.full}
+        given = {"ahead": self.ahead > 0, "vectors": self.vectors != VECTORS[0]}
+        values = {"ahead": self.ahead, "vectors": self.vectors}
         asked = [name for name, is_given in given.items() if is_given]
         for store in walk(kernel, StoreQuantizedOp) if asked else ():
             rule = f"epilogue-staging: {asked[0]} is for a C without block scales"
@@ -160,10 +151,11 @@ class EpilogueStaging:
         axes = {
             each.axes.value for store in walk(kernel, StoreOp) for each in walk(store, ElementOp)
         }
-        read = {"ahead": "mn" in axes, "vectors": bool(axes - {"mn"}), "full": "mn" in axes}
+        read = {"ahead": "mn" in axes, "vectors": bool(axes - {"mn"})}
         for name in (each for each in asked if not read[each]):
-            vectors = "with an element a column, a row or for all"
-            what = vectors if name == "vectors" else "as large as C"
+            what = (
+                "as large as C" if name == "ahead" else "with an element a column, a row or for all"
+            )
             rule = f"epilogue-staging: {name} is for operands {what}"
             raise refused(kernel, f"{rule}, got an epilogue without one; leave {name} out")
 
@@ -197,8 +189,6 @@ class EpilogueStaging:
             read_ahead(kernel, stores, target, VECTOR_AXES, log)
         elif self.vectors == "ahead" and holds_sums(target):
             read_ahead(kernel, stores, target, ("", "m"), log)
-        if self.full == "registers":
-            read_ahead(kernel, stores, target, ("mn",), log)
         if brought:
             _check_pieces(kernel, stores[0], target)
 

@@ -28,7 +28,7 @@ from ...dialects.tile.quantized import StoreQuantizedOp
 from ...dialects.tile_types import SmemType, TensorMapType, element_bytes, integer
 from ...dialects.verify import tile_of_c
 from ..base import PassLog, walk
-from ..batches import argument_of, map_of_view, step_bytes, transposed_of
+from ..batches import argument_of, map_of_view, step_bytes
 from ..groups import rows_of_group
 from ..places import PAIR
 from ..tensor_maps import map_type, tma_refusal, vector_map_type
@@ -100,10 +100,8 @@ def _held_refusal(view: Any, axes: str, target: Target) -> str | None:
     """Why threads do not keep what they need of a view in registers."""
     if not holds_sums(target):
         return "no warpgroup holds the sums"
-    if transposed_of(view) is not None:
-        return "its rows are columns of the sums"
     if ends_in_pair(view, axes):
-        return f"its {view.type.shape[-1]} columns end between two that a thread has"
+        return f"its {view.type.shape[0]} columns end between two that a thread has"
     return "each matrix has its own" if argument_of(view) != view else None
 
 
@@ -195,7 +193,7 @@ def _name(kernel: KernelOp, view: Any) -> str:
 
 def ends_in_pair(view: Any, axes: str) -> bool:
     """Whether columns end between two neighbours: those of a C with exchanged operands may."""
-    return "n" in axes and view.type.shape[-1] % PAIR != 0
+    return axes == "n" and view.type.shape[0] % PAIR != 0
 
 
 def holds_sums(target: Target) -> bool:

@@ -89,12 +89,6 @@ LOWERING = [
         (f"{NUMERICS}/epilogues/test_several_outputs.py",),
     ),
     Fault(
-        "expand-reads: of a full operand a thread keeps one row for both that it has",
-        '    row = (_form(op.row), rows) if "m" in axes else ()',
-        '    row = (_form(op.row),) if "m" in axes else ()',
-        (f"{NUMERICS}/epilogues/test_loads_ahead.py",),
-    ),
-    Fault(
         "pieces: stmatrix exchanges the second and third of four matrices",
         "    row = op.row + lane % ROWS + matrix_row(origins, number)",
         "    row = op.row + lane % ROWS + number // 2 * ROWS",

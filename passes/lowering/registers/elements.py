@@ -108,7 +108,7 @@ def read_beside(_: Scope, op: ReadBesideOp) -> ir.Value:
 
 def held_elements(op: HeldElementOp, width: int) -> ir.Value:
     """`width` neighbours of what has been read before; the one of a row or of all for each."""
-    if "n" in op.axes.value:
+    if op.axes.value == "n":
         (count,) = op.values.type.shape
         if count != width:
             raise refused(op, f"must hold the {width} neighbours of the outputs, got {count}")

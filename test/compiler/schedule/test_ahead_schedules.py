@@ -12,7 +12,6 @@ from tilewright.compiler.importers.traced_function import TensorLike
 from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.search.choice import choose_schedule
-from tilewright.compiler.schedule.short_steps import passes_of
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 
@@ -30,38 +29,6 @@ def test_a_residual_comes_by_tma_and_its_pieces_have_room(target):
     assert problem.staging_bytes(found) == alone.staging_bytes(found) + pieces
     used = found.stages * problem.stage_bytes(found) + problem.staging_bytes(found)
     assert used <= target.shared_bytes
-
-
-def kept(change):
-    """The staging of a shared tile that brings a residual in pieces, as it is compiled."""
-    spec = replace(MatmulSpec(1024, 4096, 4096, beside=("bf16",)), **change)
-    schedule = Schedule((128, 256, 64), 4, staging=(32, 2), ahead=2)
-    return passes_of(Problem.of(spec, HOPPER), schedule, HOPPER)
-
-
-def test_warpgroups_that_share_a_tile_keep_a_residual_in_registers():
-    """ptxas assembled 11 tiles of whole and ragged products without a spill."""
-    assert "epilogue-staging{columns=32 buffers=2 full=registers by=warpgroup}" in kept({})
-    spec = MatmulSpec(1024, 4096, 4096, beside=("bf16",))
-    assert kept({}) == passes_of(Problem.of(spec, HOPPER), choose_schedule(spec, HOPPER), HOPPER)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"beside": ("f32",)},
-        {"beside": ("bf16", "bf16")},
-        {"further": ("bf16",)},
-        {"epilogue_instructions": 6},
-        {"beside_columns": ("bf16",)},
-        {"batch": 3},
-        {"dynamic_m": True},
-        {"n": 4095, "ldc": 4096},
-    ],
-    ids=str,
-)
-def test_others_bring_its_pieces(change):
-    assert "ahead=2" in kept(change)
 
 
 def test_threads_read_rows_that_tma_cannot_address():
