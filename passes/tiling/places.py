@@ -44,8 +44,11 @@ def batch_at(
 
 
 def matrix_at(view: Any, batch: ir.Value) -> ir.Value[Any]:
-    """The view of the tile's matrix."""
-    return MatrixOp(stack=view, batch=batch, matrix=view_of_matrix(view.type)).matrix
+    """The view of the tile's matrix; the same for all that read it."""
+    users = (use.owner.opview for use in view.uses)
+    known = (user for user in users if isinstance(user, MatrixOp) and user.batch == batch)
+    found = next(known, None)
+    return (found or MatrixOp(stack=view, batch=batch, matrix=view_of_matrix(view.type))).matrix
 
 
 def group_at(place: ir.Value, offsets: Any, extent: int, tile_rows: int) -> GroupOp:

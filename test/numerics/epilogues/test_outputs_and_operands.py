@@ -22,15 +22,16 @@ WAYS = {
 }
 
 
-def source(m, n, k, second=torch.bfloat16, full=True):
-    """`(silu(z), z)` of z = acc + bias, and + residual if `full`."""
+def source(m, n, k, second=torch.bfloat16, full=True, stack=()):
+    """`(silu(z), z)` of z = acc + bias, and + residual if `full`; `stack` is how many matrices."""
 
     def epilogue(acc, bias, *residual):
         z = acc + bias + residual[0] if residual else acc + bias
         return torch.nn.functional.silu(z), z.to(second)
 
-    likes = [TensorLike((n,), torch.bfloat16)] + [TensorLike((m, n), torch.bfloat16)] * full
-    spec, made, *_ = import_epilogue(MatmulSpec(m, n, k), Frame.of([m, n], 0), epilogue, likes)
+    likes = [TensorLike((n,), torch.bfloat16)] + [TensorLike((*stack, m, n), torch.bfloat16)] * full
+    spec, frame = MatmulSpec(m, n, k, batch=sum(stack)), Frame.of([*stack, m, n], len(stack))
+    spec, made, *_ = import_epilogue(spec, frame, epilogue, likes)
     names = ("a", "b", *(f"e{number}" for number in range(len(likes))))
     return LinalgText(spec.mlir_text(made), "matmul", names)
 
@@ -54,6 +55,16 @@ def test_what_two_outputs_read_comes_once(check_matmul, way, vectors, second):
     compiled, _ = check_matmul(two, target=target, pipeline=pipeline)
     brought = ["e0"] * (vectors == "ahead") + ["e1"] * (not by)
     assert sorted(tensor_maps(compiled)) == sorted(["a", "b", *brought, "c", "c1"])
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_two_outputs_read_the_same_matrix_of_a_stack_once(check_matmul, target):
+    tile = "64x64x32" if target == "sm_90a" else "128x64x32"
+    staging = "epilogue-staging{columns=32 buffers=2 ahead=2}"
+    stacks = source(150, 72, 72, stack=(2,))
+    pipeline = f"tiling{{tile={tile}}},{TMA},{staging},{LOOPS}"
+    compiled, _ = check_matmul(stacks, target=target, pipeline=pipeline)
+    assert sorted(tensor_maps(compiled)) == ["a", "b", "c", "c1", "e1"]
 
 
 def test_what_an_output_of_other_pieces_reads_too_comes_by_threads():
