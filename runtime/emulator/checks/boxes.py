@@ -24,6 +24,7 @@ from ..machine.events import Listener, Watcher
 from ..machine.memory import Region
 from ..machine.shared_access import Words
 from ..tensor.descriptor import SharedDescriptor
+from ..tensor.spans import Claim, Span
 from ..truth import all_of
 from .box_axes import share_a_dimension, start_of
 
@@ -305,8 +306,21 @@ class BoxRules(Listener):
         )
         return False
 
+    def columns_used(self, cta: Cta, warp: Warp, claim: Claim, fences: bool) -> None:
+        """Sums that threads store begin anew."""
+        if claim.what == "tcgen05.st":
+            for sums, known in self._multiplied.get(cta, {}).items():
+                if isinstance(sums, Span) and sums.meets(claim.span):
+                    known.clear()
+
     def product_issued(
-        self, cta: Cta, line: int, sums: Hashable, adds: bool, operands: tuple | None
+        self,
+        cta: Cta,
+        line: int,
+        sums: Hashable,
+        adds: bool,
+        operands: tuple | None,
+        form: Hashable,
     ) -> None:
         """Warn of a product of the same bytes onto the same sums as an earlier one."""
         known = self._multiplied.setdefault(cta, {}).setdefault(sums, {})
@@ -316,14 +330,14 @@ class BoxRules(Listener):
         if operands is None or boxes is None:
             return
         fills = tuple(boxes.fill_at(each.start) for each in operands)
-        before = known.get(operands)
+        before = known.get((operands, form))
         if before is not None and before[0] == fills and all(fills):
             self._launch.warn(
                 "repeated-product",
                 f"ptx:{line}: this product adds to its sums once more what the one of"
                 f" ptx:{before[1]} has added: the same bytes of A and of B",
             )
-        known[operands] = fills, line
+        known[operands, form] = fills, line
 
     def operand_gathered(self, cta: Cta, matrix: Callable[[], np.ndarray], what: str) -> None:
         """Note NaN that was filled in along all of K, where it reaches every sum."""

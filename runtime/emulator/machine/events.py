@@ -158,10 +158,18 @@ class Listener:
         type, by PTX name, or "" where bytes are copied."""
 
     def product_issued(
-        self, cta: Cta, line: int, sums: Hashable, adds: bool, operands: tuple[Any, Any] | None
+        self,
+        cta: Cta,
+        line: int,
+        sums: Hashable,
+        adds: bool,
+        operands: tuple[Any, Any] | None,
+        form: Hashable,
     ) -> None:
-        """An instruction at a PTX line multiplies; sums: names its accumulator; operands: the
-        shared memory descriptors of A and B, None where A lies elsewhere."""
+        """An instruction at a PTX line multiplies; sums: names its accumulator, in tensor memory by
+        its `tensor.spans.Span`; adds: to what an earlier product has left there; operands: the
+        shared memory descriptors of A and B, None where A lies elsewhere; form: whatever else says
+        what is multiplied."""
 
     def operand_gathered(self, cta: Cta, matrix: Callable[[], np.ndarray], what: str) -> None:
         """They have been read; matrix: makes the operand of them."""

@@ -107,7 +107,7 @@ class WarpProducts:
     """The operations of one warp: not committed, and in groups from old to new.
 
     fenced: the arrays of all registers at the last wgmma.fence; staged: whether that belongs to the
-    operations that are not committed; issued: how many so far.
+    operations that are not committed; issued: how many so far; last: the newest one by its slots.
     """
 
     open: list[Product] = field(default_factory=list)
@@ -115,6 +115,7 @@ class WarpProducts:
     fenced: list[Any] = field(default_factory=list)
     staged: bool = False
     issued: int = 0
+    last: dict[tuple[int, ...], Product] = field(default_factory=dict)
 
     def fence(self, registers: list) -> None:
         """wgmma.fence: accesses to the registers so far are ordered."""

@@ -278,12 +278,28 @@ def _submit(
     )
     parts.append(warp.launch.engines.submit(product.op))
     if len(parts) == _GROUP:
-        operands = (a, b) if isinstance(a, SharedDescriptor) else None
-        warp.launch.events.product_issued(warp.cta, line, (warp.index, slots), adds, operands)
+        _announce(warp, product, adds and _goes_on(warp, slots, old))
+    products_of(warp).last[slots] = product
     for number, slot in enumerate(slots):
         warp.regs[slot] = Pending(product, number)
     products_of(warp).open.append(product)
     count_event(warp.cta, "wgmma flops", 2 * _WARP_M * form.n * form.k)
+
+
+def _announce(warp: Warp, product: WarpProduct, adds: bool) -> None:
+    a, form, events = product.a, product.form, warp.launch.events
+    operands = (a, product.b) if isinstance(a, SharedDescriptor) else None
+    sums = warp.index // _GROUP, product.slots
+    events.product_issued(warp.cta, product.line, sums, adds, operands, form)
+
+
+def _goes_on(warp: Warp, slots: tuple[int, ...], old: list) -> bool:
+    """Whether the registers of D hold what the last product left there, and nothing else, such as
+    the zeros with which many compilers let sums begin."""
+    last = products_of(warp).last.get(slots)
+    if last is None or owner_of(old) is last:
+        return last is not None
+    return last.done and all(one is two for one, two in zip(old, last.results, strict=True))
 
 
 def _check_written(warp: Warp, slots: tuple[int, ...]) -> None:

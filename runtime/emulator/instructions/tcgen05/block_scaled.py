@@ -6,7 +6,7 @@ the CTA (pair). Each CTA holds the factors of its own rows of A and those of all
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 
@@ -70,6 +70,10 @@ class ScaledMultiply(Multiply):
     scaling: Scaling
     a_factors: int
     b_factors: int
+
+    @property
+    def form(self) -> tuple[Hashable, ...]:
+        return *super().form, self.scaling, self.a_factors, self.b_factors
 
     @property
     def column_groups(self) -> int:

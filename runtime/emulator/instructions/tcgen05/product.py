@@ -5,6 +5,7 @@ The operands are read when the operation runs, which is later than its issue.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -140,7 +141,14 @@ class Multiply:
         """Tell that it is issued, by a PTX line."""
         operands = (self.a, self.b) if isinstance(self.a, SharedDescriptor) else None
         leader = self.ctas[0]
-        leader.launch.events.product_issued(leader, line, self.d, self.add, operands)
+        events, sums = leader.launch.events, self.sums.span
+        events.product_issued(leader, line, sums, self.add, operands, self.form)
+
+    @property
+    def form(self) -> tuple[Hashable, ...]:
+        """What says what is multiplied, but for the operands' places."""
+        disabled = None if self.disabled is None else self.disabled.tobytes()
+        return self.descriptor, self.scale, disabled
 
     def shift_a(self) -> None:
         """Let A's rows move down by one, but for the last of each 32 lanes."""
@@ -304,6 +312,10 @@ class StationaryMultiply(Multiply):
     @property
     def _may_wait(self) -> bool:
         return False
+
+    @property
+    def form(self) -> tuple[Hashable, ...]:
+        return *super().form, self.mask
 
     def _read_b(self) -> np.ndarray:
         zero = zero_columns(self.mask, self.descriptor.m, self.descriptor.n)
