@@ -56,10 +56,11 @@ def import_module(
     from .torch_scaled import EXACT_SUMS, OF_BLOCKS
 
     state = named_state(module)
+    names = (*named_inputs(module, inputs), *state)
     values = (*inputs, *(value.detach() for value in state.values()))
     truths = frozenset(n for n, each in enumerate(values) if masks and is_mask(each))
     taken = _Taken(
-        (*named_inputs(module, inputs), *state),
+        names,
         tuple(each.to(STAND_IN) if n in truths else each for n, each in enumerate(values)),
     )
     effects = Effects(module)

@@ -170,6 +170,19 @@ def test_arguments_that_are_not_read_as_they_are_meant(call, message):
     assert message in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        (((A,),), "Linear: input 0 must be a torch.Tensor, got tuple"),
+        ((A, None), "Linear: input 1 must be a torch.Tensor, got NoneType"),
+    ],
+)
+def test_inputs_of_a_module_that_are_no_tensors(inputs, message):
+    with pytest.raises(CompileError) as refused:
+        compile_module(LINEAR, *inputs)
+    assert str(refused.value).endswith(message)
+
+
 NOTHING = A[:0]
 OF_NOTHING = {
     "product": lambda **how: matmul(NOTHING, B, **how),
