@@ -82,7 +82,8 @@ def code_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles in which the threads of a multiprocessor fetch what computes a tile of C, where that
     and the same of other consumers is more than the cache of instructions holds.
 
-    Sums in registers have code of their own each; consumers in turns each have a copy of it.
+    Sums in registers have code of their own each. Consumers in turns count as if each had a copy,
+    as they had when this was measured; no GPU has timed such kernels since they share it.
     """
     held = figures(target).code_bytes
     warpgroups = target.mma_warpgroups(*schedule.tile[:2])
