@@ -62,9 +62,7 @@ def share_tuning(folder: str | Path) -> None:
     descend, update = tuner.coordinate_descent_tuning, products.update_local_cache
 
     def descended(self: Any, launcher: Any, *given: Any, **named: Any) -> Any:
-        if (
-            self.filename is None
-        ):  # of a kernel that was never in a file, as candidates for products
+        if self.filename is None:  # never in a file, as candidates for products
             return descend(self, launcher, *given, **named)
         path = Path(folder) / f"{_key(self, launcher)}.json"
         if path.exists():
