@@ -47,6 +47,8 @@ def stored_by_warpgroups(
     holds = not target.has_tensor_memory and target.mma.issuer != WARP
     if not holds or warpgroups < 2:
         return f"two warpgroups must hold a tile for each to store its rows, got {m}x{n} sums"
+    if target.adds_from_tensor_memory:
+        return "rows of a warpgroup must lie in line, got those of products from tensor memory"
     if turned:
         return "rows of a warpgroup must lie in line, got exchanged operands"
     return "the rows of a tile must be of one matrix, got those of a group" if in_groups else None

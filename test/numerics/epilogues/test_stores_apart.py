@@ -1,7 +1,10 @@
 """Stores of warpgroups that share a tile: each its own rows, by itself."""
 
+from dataclasses import replace
+
 import pytest
 
+from tilewright.compiler.chosen_pipeline import choose_pipeline
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
@@ -74,3 +77,17 @@ def test_on_blackwell_one_warpgroup_has_all_sums():
     text = f"tiling{{tile=128x128x64}},{TMA},epilogue-staging{{by=warpgroup}}"
     with pytest.raises(CompileError, match="use by=team"):
         compile_matmul(MatmulSpec(512, 512, 256), target="sm_100a", pipeline=text)
+
+
+@pytest.mark.parametrize("beside", ["beside_columns", "beside_rows"])
+def test_warpgroups_that_share_lanes_of_tensor_memory_store_together(beside):
+    """The rows of a warpgroup lie apart there."""
+    scales = {"a_scales": "1x128", "b_scales": "128x128"}
+    spec = MatmulSpec(4096, 1536, 1536, "e4m3", "e4m3", **scales)
+    hints = {"epilogue_instructions": 1, beside: ("f32",)}
+    chosen = choose_pipeline(replace(spec, **hints), "sm_100a")
+    assert "epilogue-staging" in chosen and "by=warpgroup" not in chosen
+    text = f"tiling{{tile=128x128x128}},{TMA},epilogue-staging{{by=warpgroup}}"
+    rule = "rows of a warpgroup must lie in line, got those of products from tensor memory"
+    with pytest.raises(CompileError, match=rule):
+        compile_matmul(spec, target="sm_100a", pipeline=text)
