@@ -107,7 +107,12 @@ def _taken(graph: fx.Graph, settings: Settings) -> bool:
     rows = kept(str(graph), REPORT.rows[before:]) if taken else None
     for each in taken:  # behind all verdicts: a race copies the operators as they stand
         region = graphs.original(each.region) if graphs else each.region
-        replace(graph, region, each.prepared.viewed, _launch(each.prepared, rows), moved)
+        try:
+            replace(graph, region, each.prepared.viewed, _launch(each.prepared, rows), moved)
+        except CompileError as error:
+            each.row.taken, each.row.reason = False, str(error)
+            graph.eliminate_dead_code()
+            continue
         rows = None
     return bool(moved)
 

@@ -369,3 +369,24 @@ def test_what_processes_choose_ahead_is_what_kernels_are_asked_for(monkeypatch):
     (first, before), (second, between) = ahead
     assert asked == [*first, *second] and (before, between) == (0, len(first))
     assert [len(first), len(second)] == [1, 2]
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_a_size_that_only_the_region_gives_is_no_size_of_its_kernel(more, rows):
+    """Its node stands behind the region. One such size is what is left of all elements; with more
+    the region is left, as it was."""
+
+    def pairs(x, w):
+        count = x.shape[0]
+        sums = (x[:, None] + x[None]).reshape(count**2, -1) @ w.T
+        known = sums.view(count, -1, w.shape[0])
+        rest = known.shape[1]
+        if more:
+            return sums.view(count * count * rest // (count * rest), rest, -1).relu()
+        return known.relu() + known.new_ones(rest, 1)
+
+    module = taken(pairs, draw(6, 32), W)
+    assert [(row.fused[:1], row.taken) for row in rows] == [(["relu"], not more)]
+    assert len(calls(module)) == (not more)
+    x = draw(8, 32, seed=1)
+    assert_close(module(x, W), pairs(x, W), rtol=2e-2, atol=2e-2)
