@@ -7,9 +7,10 @@
     pow(b, x)         exp2(log2(b) · x)          logaddexp(a, b) max + log1p(exp(-abs(a - b)))
     frac(x)           x - trunc(x)               xlogy(x, y)     x · log(y), 0 where x is
 
-Sources: aten/src/ATen/native/cuda, PowKernel.cu, ActivationSoftplusKernel.cu, ActivationMishKernel,
-ActivationLogSigmoidKernel.cu, UnarySpecialOpsKernel.cu, LogAddExpKernel.cu. A function that returns
-NotImplemented leaves the operator to torch_mlir, or to a refusal.
+Sources: aten/src/ATen/native/cuda, PowKernel.cu, BinaryDivTruncKernel.cu, ActivationMishKernel,
+ActivationSoftplusKernel.cu, ActivationLogSigmoidKernel.cu, UnarySpecialOpsKernel.cu,
+LogAddExpKernel.cu. A function that returns NotImplemented leaves the operator to torch_mlir, or to
+a refusal.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ def _power(x: torch.Tensor, exponent: Any) -> Any:
 @of_floats
 @in_f32
 def _exponential(x: torch.Tensor, base: Any) -> Any:
+    if base == 1:
+        return torch.ones_like(x)  # also of infinities and NaN
     if base == 2:
         return torch.exp2(x)
     return torch.exp2(x * log2(base))
@@ -125,10 +128,22 @@ def _round(x: torch.Tensor, *, decimals: int) -> Any:
 
 
 @of_floats
+def _quotient(x: Any, y: Any, *, rounding_mode: Any = None) -> Any:
+    """Towards 0: rounded down, torch takes fmod for the last digit, which no kernel has.
+
+    A quotient by a tensor is rounded to its type first, as a number x is; one by a number is not.
+    """
+    if rounding_mode != "trunc":
+        return NotImplemented
+    if not isinstance(y, torch.Tensor) or y.dim() == 0:
+        return _whole_quotient(x, y)
+    dividend = x if isinstance(x, torch.Tensor) else torch.full_like(y, x)
+    return torch.trunc(dividend / y)
+
+
 @in_f32
-def _quotient(x: torch.Tensor, y: Any, *, rounding_mode: Any = None) -> Any:
-    """Towards 0: rounded down, torch takes fmod for the last digit, which no kernel has."""
-    return torch.trunc(x / y) if rounding_mode == "trunc" else NotImplemented
+def _whole_quotient(x: torch.Tensor, y: Any) -> torch.Tensor:
+    return torch.trunc(x / y)
 
 
 def is_taken(target: Any, args: Any, options: Any) -> bool:

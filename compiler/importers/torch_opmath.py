@@ -15,15 +15,15 @@ def in_f32(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of bf16 or f16 in f32, rounded once."""
 
     @functools.wraps(function)
-    def wide(x: torch.Tensor, *others: Any, **options: Any) -> Any:
-        if x.dtype not in NARROW:
-            return function(x, *others, **options)
-        tensors = [each for each in others if isinstance(each, torch.Tensor)]
-        if any(each.dtype != x.dtype for each in tensors):
+    def wide(*values: Any, **options: Any) -> Any:
+        dtypes = [each.dtype for each in values if isinstance(each, torch.Tensor)]
+        if dtypes[0] not in NARROW:
+            return function(*values, **options)
+        if any(each != dtypes[0] for each in dtypes):
             return NotImplemented
-        others = tuple(each.float() if isinstance(each, torch.Tensor) else each for each in others)
-        result = function(x.float(), *others, **options)
-        return result if result is NotImplemented else result.to(x.dtype)
+        wider = [each.float() if isinstance(each, torch.Tensor) else each for each in values]
+        result = function(*wider, **options)
+        return result if result is NotImplemented else result.to(dtypes[0])
 
     return wide
 

@@ -75,7 +75,8 @@ def _quotient(x: torch.Tensor, y: Any, *, rounding_mode: Any = None) -> Any:
 def _added(
     added: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> Any:
-    """Rounded once, as cuBLAS and oneDNN do: beta · added joins the sums in f32.
+    """Rounded once, as cuBLAS and oneDNN do: beta · added joins the sums in f32. With a beta of 0
+    torch reads nothing of what is added, be it NaN; torch_mlir multiplies it.
 
     What is added is spread over the product before it is converted to the type of the sums: so
     each argument is read by an op that names its dims of one element.
@@ -85,10 +86,10 @@ def _added(
     spread = known and added.dim() >= len(sizes) and list(added.shape) != sizes
     if spread:
         added = added.expand(sizes)
-    if a.dtype not in NARROW:
+    if a.dtype not in NARROW and beta != 0:
         operator = aten.addmm.default if a.dim() == 2 else aten.baddbmm.default
         return operator(added, a, b, beta=beta, alpha=alpha) if spread else NotImplemented
-    sums = _of_wide_sums(a, b, torch.float32)
+    sums = _of_wide_sums(a, b, torch.float32 if a.dtype in NARROW else a.dtype)
     if alpha != 1:
         sums = sums * alpha
     if beta != 0:

@@ -277,3 +277,20 @@ def test_what_is_added_joins_the_sums_before_they_are_rounded(name, dtype):
     bits = {torch.bfloat16: 8, torch.float16: 11}[dtype]
     unit = torch.ldexp(torch.ones_like(wanted), torch.frexp(wanted)[1] - bits)
     assert ((got.double() - wanted).abs() <= 0.51 * unit + 2.0**-14).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=["bf16", "f32"])
+@pytest.mark.parametrize("sizes", [(40, 24), (24,), (2, 40, 24)])
+def test_with_a_beta_of_0_nothing_of_what_is_added_is_read(sizes, dtype):
+    """So that NaN in it is none of the result's, as in torch."""
+
+    class Added(nn.Module):
+        def forward(self, c, a, b):
+            added = torch.baddbmm if a.dim() == 3 else torch.addmm
+            return added(c, a, b, beta=0, alpha=2)
+
+    torch.manual_seed(4)
+    stack = sizes[:-2] if len(sizes) > 1 else ()
+    a, b = (torch.randn(*stack, *size).round().to(dtype) for size in ((40, 16), (16, 24)))
+    given = torch.full(sizes, torch.nan, dtype=dtype), a, b
+    assert torch.equal(compile_module(Added(), *given)(*given), 2 * (a @ b))

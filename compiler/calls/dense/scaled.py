@@ -101,6 +101,9 @@ def scaled_mm(
     if len(mat_a.shape) != 2 or len(mat_b.shape) != 2:
         shapes = f"{list(mat_a.shape)} and {list(mat_b.shape)}"
         raise OptionError(f"scaled_mm: mat_a and mat_b must be matrices, got {shapes}")
+    if mat_a.shape[1] != mat_b.shape[0]:
+        got = f"{mat_a.shape[1]} and {mat_b.shape[0]}"
+        raise OptionError(f"scaled_mm: mat_a and mat_b must have the same k, got {got}")
     chip = target or default_target(gpu_of(mat_a))
     matrices, scales = (mat_a, mat_b.T), (scale_a, scale_b)
     recipes, swizzles = (scale_recipe_a, scale_recipe_b), (swizzle_a, swizzle_b)
@@ -224,9 +227,6 @@ def _of_nothing(
 ) -> Any:
     """The product where a size is 0: no elements, or what factors and bias make of zeros."""
     check_passes(how)
-    if a.rows.shape[1] != b.rows.shape[1]:
-        got = f"{a.rows.shape[1]} and {b.rows.shape[1]}"
-        raise OptionError(f"scaled_mm: mat_a and mat_b must have the same k, got {got}")
     shape = a.rows.shape[0], b.rows.shape[0]
     made = epilogue(new_zeros(shape, "f32", a.rows), *operands)
     return in_blocks(made, how) if is_format(how.out_dtype) else made.to(torch_dtype(how.out_dtype))

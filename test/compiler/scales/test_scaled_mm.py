@@ -115,6 +115,11 @@ ONE, ROW_BIAS = torch.tensor(1.0), random(M, 1)
 MX_SIDE = (MX_ATOMS, BLOCK)
 REFUSED = {
     "a wrong number of scales": ((A, B.t(), random(2), TENSOR, ONE, TENSOR), {}, r"must be \[\]"),
+    "another K": (
+        (A, B, ONE, TENSOR, ONE, TENSOR),
+        {},
+        r"mat_a and mat_b must have the same k, got 96 and 56",
+    ),
     "columns for rows": ((A, B.t(), random(1, M), ROW, ONE, TENSOR), {}, r"must be \[40, 1\]"),
     "narrow scales": ((A, B.t(), ONE.half(), TENSOR, ONE, TENSOR), {}, "must be float32"),
     "K of 96 for blocks of 128": ((A, B.t(), ONE, FINE, ONE, TENSOR), {}, "multiple of the 128 "),

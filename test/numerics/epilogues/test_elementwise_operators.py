@@ -40,6 +40,8 @@ EXACT = {
     "frac": torch.frac,
     "x ** -1": lambda x: x**-1,
     "towards 0": lambda x: torch.div(x, 3, rounding_mode="trunc"),
+    "3 / x towards 0": lambda x: torch.div(3.0, x, rounding_mode="trunc"),
+    "1 ** x": lambda x: torch.where(x > 0.3, x, 1.0**x),
     "square": torch.square,
     "reciprocal": torch.reciprocal,
     "3 / x": lambda x: 3 / x,
@@ -67,6 +69,7 @@ EXACT = {
     "rsub": torch.rsub,
     "mul": torch.mul,
     "div": torch.div,
+    "div towards 0": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
     "where": lambda x, y: torch.where(x >= y, x, y),
 }
 """Those whose every rounding the ISA fixes; the others are approximations.
