@@ -115,3 +115,20 @@ def test_roles_whose_threads_are_not_behind_each_other_stay(selected, old, new):
     assert count
     _, said = lowered(changed)
     assert "roles" not in said
+
+
+def again(text: str) -> str:
+    """Let each consumer run its loop over tiles in another loop."""
+    head = r"^( +)scf\.for %\w+ (= [^\n]*\{)\n"
+    loop = re.compile(head + r"((?:(?!^\1\}\n)[^\n]*\n)*?[^\n]*wgmma.*?)^\1\}\n", re.M | re.S)
+    changed, count = loop.subn(
+        lambda found: f"{found[1]}scf.for %again {found[2]}\n{found[0]}{found[1]}}}\n", text
+    )
+    assert count == 2
+    return changed
+
+
+def test_a_loop_that_runs_again_leaves_two_programs(selected):
+    """The second consumer would move on in its ring once more each time."""
+    _, said = lowered(again(selected))
+    assert "roles" not in said

@@ -75,6 +75,7 @@ class Twins:
         self._touches: tuple[Touches, Touches] = ({}, {})
         self._starts: list[list[ir.Operation]] = []
         self._loops: dict[int, tuple[ir.Operation, range]] = {}
+        self._whole = first
         self._computed: set[ir.Operation] = set()
         self._slots: set[ir.Operation] = set()
         self._pair_blocks(first, second)
@@ -192,13 +193,15 @@ class Twins:
     def _with_its_start_last(self, touches: list[Touch]) -> tuple[list[Touch], list[Touch]]:
         """The touches, with those that a loop begins with at its end; and these.
 
-        Only of a word that nobody reads behind the loop, which then has moved on once more.
+        Only of a word that nobody reads behind the loop, which then has moved on once more. A loop
+        that runs again would read it: its programs stay two.
         """
         block = touches[0].block
         start = [touch for touch in touches if (touch.block, touch.behind) == (block, 0)]
-        _, inside = self._loops.get(block, (None, ()))
+        loop, inside = self._loops.get(block, (None, ()))
         if not all(touch.block in inside for touch in touches) or not start:
             return touches, []
+        _require(loop is not None and loop.block == self._whole)
         end = len(self._starts[block]) - 1
         own = [touch for touch in touches if touch.block == block and touch.behind]
         own += [touch._replace(behind=end) for touch in start]
