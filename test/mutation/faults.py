@@ -24,7 +24,7 @@ from input_faults import INPUTS
 from keeping_faults import KEEPING
 from lane_faults import LANES
 from launch_faults import ADDRESSES, LAUNCHES
-from lowering_faults import LOWERING, OWN_SLOTS, STORED_APART
+from lowering_faults import LOWERING, OWN_SLOTS, SHARED_LANES, STORED_APART
 from meeting_faults import MEETINGS
 from named_faults import NAMED
 from order_faults import ORDERS
@@ -105,4 +105,5 @@ FAULTS = [
     *TWINS,
     *JOINED,
     *TOLD,
+    *SHARED_LANES,
 ]

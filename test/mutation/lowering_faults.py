@@ -177,3 +177,11 @@ STORED_APART = [
         (f"{NUMERICS}/epilogues/test_stores_apart.py",),
     ),
 ]
+SHARED_LANES = [
+    Fault(
+        "stores apart: warpgroups that share lanes of tensor memory store by themselves",
+        '    if target.adds_from_tensor_memory:\n        return "rows of a warpgroup',
+        '    if False:\n        return "rows of a warpgroup',
+        (f"{NUMERICS}/epilogues/test_stores_apart.py",),
+    ),
+]

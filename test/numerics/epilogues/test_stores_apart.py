@@ -6,7 +6,9 @@ import pytest
 
 from tilewright.compiler.chosen_pipeline import choose_pipeline
 from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.compiler.spec.epilogue import Epilogue, EpilogueOperand
 from tilewright.dialects.errors import CompileError
 
 pytestmark = pytest.mark.pairwise
@@ -91,3 +93,20 @@ def test_warpgroups_that_share_lanes_of_tensor_memory_store_together(beside):
     rule = "rows of a warpgroup must lie in line, got those of products from tensor memory"
     with pytest.raises(CompileError, match=rule):
         compile_matmul(spec, target="sm_100a", pipeline=text)
+
+
+@pytest.mark.parametrize("scales", [("1x128", "128x128"), ("128x128", "1x128")])
+def test_products_from_tensor_memory_beside_vectors_are_right_as_large_ones_are_chosen(
+    check_matmul, scales
+):
+    """The schedule chosen for 4096x1536x1536, on a product with the same passes."""
+
+    fields = {"a_scales": scales[0], "b_scales": scales[1]}
+    large = MatmulSpec(4096, 1536, 1536, "e4m3", "e4m3", **fields)
+    hints = {"epilogue_instructions": 1, "beside_columns": ("f32",)}
+    chosen = choose_pipeline(replace(large, **hints), "sm_100a")
+    small = replace(large, m=300, n=400, k=256)
+    added = ("%y = arith.addf %x, %p : f32", "%c = arith.truncf %y : f32 to bf16")
+    bias = Epilogue("%x", (EpilogueOperand("%p", "f32", "n", (small.n,)),), added, "%c")
+    source = LinalgText(small.mlir_text(bias), "biased")
+    check_matmul(source, target="sm_100a", pipeline=chosen)
