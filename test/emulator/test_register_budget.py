@@ -54,6 +54,24 @@ def test_a_compiler_may_give_fewer_registers_than_there_are():
     assert trap.message == "setmaxnreg.inc to 240 registers a thread, which has 248"
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_request_for_more_gives_nothing_up(seed):
+    """`.inc` to 40 is right where threads start with 40 at most: then nobody gives up what the
+    other warpgroups ask for."""
+    trap = trap_of(SPLIT.format(dec=40, inc=232).replace(".dec", ".inc"), seed=seed)
+    assert isinstance(trap, Deadlock)
+    assert "waits for 6144 registers, 0 are given up" in str(trap)
+
+
+def test_ctas_that_share_a_multiprocessor_share_its_registers():
+    """§11.4.5 .minnctapersm: 256 threads start with 128, of which 104 can be given up; where more
+    threads are asked for than fit, it says nothing."""
+    two = ".minnctapersm 2"
+    run(SPLIT.format(dec=24, inc=232), block=256, directive=two)
+    assert isinstance(trap_of(SPLIT.format(dec=24, inc=240), block=256, directive=two), Deadlock)
+    run(SPLIT.format(dec=40, inc=232), directive=".minnctapersm 16")
+
+
 @pytest.mark.parametrize(
     ("body", "category", "message"),
     [

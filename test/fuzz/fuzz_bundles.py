@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import copy
 import io
 import json
 import random
@@ -20,6 +21,7 @@ import tempfile
 import time
 import warnings
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -181,20 +183,38 @@ def _sealed_values(draw: random.Random) -> bytes:
 
 def _changed(draw: random.Random) -> Any:
     manifest = json.loads(members()["manifest.json"])
+    change_values(manifest, draw, (0.1, 0.3, 0.5))
+    return manifest
+
+
+def change_values(
+    said: Any,
+    draw: random.Random,
+    odds: tuple[float, float, float],
+    named: float = 0.0,
+    names: Sequence[str] = (),
+    factors: Sequence[int] = (1,),
+) -> None:
+    """Change values of an object in place: some are left out, taken from elsewhere, counted up or
+    down (where they are integers), or become one of VALUES, by these odds, each on top of the one
+    before. Up to `named`, another of `names` is given a value. Counting adds a multiple, too."""
+    left_out, copied, counted = odds
     for _ in range(draw.choice((1, 1, 1, 2, 5))):
-        held = list(places(manifest))
+        held = list(places(said))
         holder, key = draw.choice(held)
         change = draw.random()
-        if change < 0.1:
+        if change < left_out:
             del holder[key]
-        elif change < 0.3:
+        elif change < copied:
             other, name = draw.choice(held)
             holder[key] = json.loads(json.dumps(other[name]))
-        elif change < 0.5 and type(holder[key]) is int:
-            holder[key] += draw.choice((-1, 1, holder[key], 16))
+        elif change < counted and type(holder[key]) is int:
+            first, *others = (factor * holder[key] for factor in factors)
+            holder[key] += draw.choice((-1, 1, first, 16, *others))
+        elif change < named and isinstance(holder, dict):
+            holder[draw.choice(names)] = copy.deepcopy(draw.choice(VALUES))
         else:
-            holder[key] = draw.choice(VALUES)
-    return manifest
+            holder[key] = copy.deepcopy(draw.choice(VALUES))
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
@@ -220,7 +240,7 @@ def _zipped(entries: Any, method: int) -> bytes:
 
 def main() -> int:
     """Judge the bundles of `--count` seeds from `--seed` on."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

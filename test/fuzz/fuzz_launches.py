@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fuzz_bundles import MOST_SECONDS, VALUES, Outcome, places
+from fuzz_bundles import MOST_SECONDS, Outcome, change_values
 
 TESTS = Path(__file__).parents[1]
 sys.path.insert(0, str(TESTS / "bugs"))
@@ -30,6 +30,7 @@ from ptx_faults import numbers, qualifiers, tokens  # noqa: E402
 MOST_BYTES = 60_000
 """Of the PTX of launches that are damaged."""
 MOST_STEPS = 30_000
+NAMES = ("shape", "role", "x", "whole", "")
 PARTS = (
     *(tokens.left_out, tokens.doubled, tokens.moved, tokens.swapped, tokens.labels),
     *(tokens.guards, tokens.registers, tokens.exchanged, numbers.mutants, qualifiers.mutants),
@@ -55,7 +56,7 @@ def judge(seed: int, damages_ptx: bool = False) -> Outcome:
     if damages_ptx:
         ptx = _damaged(ptx, draw)
     else:
-        _change(said, draw)
+        change_values(said, draw, (0.15, 0.35, 0.6), 0.7, NAMES, factors=(1, -1))
     started = time.perf_counter()
     outcome = _run(seed, ptx, said)
     if (seconds := time.perf_counter() - started) > MOST_SECONDS:
@@ -67,24 +68,6 @@ def _damaged(ptx: str, draw: random.Random) -> str:
     for _ in range(draw.choice((1, 1, 2, 4))):
         ptx = draw.choice(list(draw.choice(PARTS)(ptx)) or list(tokens.left_out(ptx))).faulty
     return ptx
-
-
-def _change(said: Any, draw: random.Random) -> None:
-    for _ in range(draw.choice((1, 1, 1, 2, 5))):
-        held = list(places(said))
-        holder, key = draw.choice(held)
-        change = draw.random()
-        if change < 0.15:
-            del holder[key]
-        elif change < 0.35:
-            other, name = draw.choice(held)
-            holder[key] = json.loads(json.dumps(other[name]))
-        elif change < 0.6 and type(holder[key]) is int:
-            holder[key] += draw.choice((-1, 1, holder[key], 16, -holder[key]))
-        elif change < 0.7 and isinstance(holder, dict):
-            holder[draw.choice(("shape", "role", "x", "whole", ""))] = draw.choice(VALUES)
-        else:
-            holder[key] = draw.choice(VALUES)
 
 
 def _run(seed: int, ptx: str, said: Any) -> Outcome:

@@ -21,6 +21,7 @@ from gpu_faults import NAMES
 from graph_faults import GRAPHS, JOINED, RECIPES
 from group_faults import GROUPS, LEVEL, OF_ANY_ROWS
 from input_faults import INPUTS
+from judge_faults import JUDGES
 from keeping_faults import KEEPING
 from lane_faults import LANES
 from launch_faults import ADDRESSES, LAUNCHES
@@ -106,4 +107,5 @@ FAULTS = [
     *JOINED,
     *TOLD,
     *SHARED_LANES,
+    *JUDGES,
 ]

@@ -88,6 +88,8 @@ def test_packed_halves_compare_into_two_predicates(execute, floats, formats):
         b,
         out=np.uint32,
     )
+    alone = execute("setp.le.f16x2 %p, %a, %b; selp.u32 %d, 1, 0, %p;", a, b, out=np.uint32)
+    assert (alone == (got & 1)).all(), "ptxas takes one predicate, too: of the lower half"
     for low, high, low_b, high_b, d in zip(*(v.tolist() for v in (*parts, got)), strict=True):
         assert d == (
             float_comparison("le", form.decode(low), form.decode(low_b))

@@ -2,7 +2,8 @@
 
 Registers move between the warps of a CTA through a pool: a warp that asks for more waits until
 others have given up as many. Without `.maxnreg` a thread starts with what its share of the
-64 Ki registers allows, in steps of 8; the compiler may have given it fewer.
+64 Ki registers allows, in steps of 8; the compiler may have given it fewer. A first `.inc` says
+that it did, where its count is lower: `.inc` gives nothing up.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ...ptx.registry import Blocked, Step, instruction
 from .convergence import take_aligned
 
 FILE_REGISTERS = 65536
+SM_THREADS = 2048
 MAX_REGISTERS = 255
 LEAST, MOST, UNIT = 24, 256, 8
 WARPGROUP = 4
@@ -31,7 +33,10 @@ def _at_entry(cta: Cta) -> int:
     directives = cta.launch.program.function.directives
     if "maxnreg" in directives:
         return int(directives["maxnreg"][0])
-    threads = -(-prod(cta.launch.block) // WARP_SIZE) * WARP_SIZE
+    block = directives.get("reqntid") or directives.get("maxntid") or cta.launch.block
+    threads = -(-prod(block) // WARP_SIZE) * WARP_SIZE
+    together = threads * max(directives.get("minnctapersm") or (1,))
+    threads = together if threads <= together <= SM_THREADS else threads
     return min(FILE_REGISTERS // threads, MAX_REGISTERS) // UNIT * UNIT
 
 
@@ -54,6 +59,11 @@ class RegisterPool:
     def known(self, warp: int) -> bool:
         """Whether `of` is certain."""
         return self.declared or bool(self.asked.get(warp))
+
+    def grows(self, warp: int, count: int) -> None:
+        """Learn from a right `.inc` that no thread started with more."""
+        if not self.known(warp):
+            self.at_entry = min(self.at_entry, count)
 
     def change(self, warp: int, count: int) -> bool:
         """Give a warp `count` registers a thread; False while the pool has too few."""
@@ -110,6 +120,8 @@ def build_setmaxnreg(ins: Decoded) -> Step:
         pool = _pool(warp.cta)
         if direction == "dec" or pool.known(warp.index):
             _check_direction(direction, pool.of(warp.index), count)
+        if direction == "inc":
+            pool.grows(warp.index, count)
         if not pool.change(warp.index, count):
             return Blocked("registers", lambda: _wanting(pool, warp.index, count))
         if direction == "dec":

@@ -127,14 +127,13 @@ def _general_setp(ins: Decoded, compare: Callable, combine: str | None) -> Step:
 
 
 def _packed_setp(ins: Decoded, compare: Callable, combine: str | None) -> Step:
+    """p of the lower half, q of the upper. The ISA has both; ptxas takes p alone, too, as here."""
     third, writes = _third(ins, combine), _destinations(ins)
-    if len(writes) != 2:
-        ins.unmodelled("a packed comparison with one destination")
 
     def step(warp, mask):
         halves = compare(warp.regs).reshape(-1, 2)
         results = [third(warp, halves[:, 0].copy()), third(warp, halves[:, 1].copy())]
-        for write, value in zip(writes, results, strict=True):
+        for write, value in zip(writes, results, strict=False):
             write(warp, mask, value)
 
     return step
