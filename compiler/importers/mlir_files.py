@@ -11,6 +11,11 @@ from ...runtime.regular_files import UnfitFile, read_regular
 LIMIT_BYTES = 64 * 2**20
 RULE = "must be a readable .mlir file"
 NO_TEXT = "bytes that are not UTF-8"
+OTHERS = {
+    ".ptx": "PTX; run it by `tilewright emulate` with a launch file",
+    ".py": "Python; `tilewright model check` takes a model, `tilewright conform` a function",
+}
+"""What others name by mistake, by suffix, and which command takes it."""
 
 
 def read_mlir(path: Path) -> str:
@@ -18,6 +23,8 @@ def read_mlir(path: Path) -> str:
 
     A pipe or a device is refused unopened: reading it might never end.
     """
+    if path.suffix in OTHERS:
+        raise CompileError(f"{path}: {RULE}, got {OTHERS[path.suffix]}")
     try:
         return read_regular(path, LIMIT_BYTES).decode()
     except UnfitFile as error:

@@ -307,5 +307,9 @@ def _check_types_of(spec: Problem, name: str, known: tuple[str, ...]) -> None:
 
 def _check_choice(spec: Problem, name: str, choices: tuple[str, ...]) -> None:
     value = getattr(spec, name)
-    if value not in choices:
-        raise OptionError(f"spec: {name} must be one of {', '.join(choices)}, got {value!r}")
+    if value in choices:
+        return
+    known = [each for each in choices if each]
+    several = "one of " if len(known) > 1 else ""
+    cure = ", or left out" if "" in choices else ""
+    raise OptionError(f"spec: {name} must be {several}{', '.join(known)}{cure}, got {value!r}")

@@ -141,18 +141,18 @@ class EpilogueStaging:
         log.did(f"{many(staged, 'store')} staged{_in_buffers(kernel)}")
 
     def _check_reads(self, kernel: KernelOp) -> None:
-        """Refuse options about operands that no store of the kernel reads, or reads otherwise."""
-        given = {"ahead": self.ahead > 0, "vectors": self.vectors != VECTORS[0]}
-        values = {"ahead": self.ahead, "vectors": self.vectors}
-        asked = [name for name, is_given in given.items() if is_given]
+        """Refuse options that no store of the kernel has a use for, as those about operands that
+        none reads."""
+        usual = {"ahead": 0, "vectors": VECTORS[0], "by": TEAM, "write": "auto"}
+        asked = [name for name, value in usual.items() if getattr(self, name) != value]
         for store in walk(kernel, StoreQuantizedOp) if asked else ():
             rule = f"epilogue-staging: {asked[0]} is for a C without block scales"
-            raise refused(store, f"{rule}, got {values[asked[0]]}; leave it out")
+            raise refused(store, f"{rule}, got {getattr(self, asked[0])}; leave it out")
         axes = {
             each.axes.value for store in walk(kernel, StoreOp) for each in walk(store, ElementOp)
         }
         read = {"ahead": "mn" in axes, "vectors": bool(axes - {"mn"})}
-        for name in (each for each in asked if not read[each]):
+        for name in (each for each in asked if not read.get(each, True)):
             what = (
                 "as large as C" if name == "ahead" else "with an element a column, a row or for all"
             )
@@ -172,7 +172,7 @@ class EpilogueStaging:
         if not reason:
             _check_room(kernel, store, buffers * layout.slot_bytes, target)
         write = self._write(store, layout, target)
-        parts = 1 if reason else self._parts(store, target, turned)
+        parts = self._parts(store, target, turned, by_threads=bool(reason))
         _staged(kernel, store, layout, (buffers, 0 if reason else parts), write)
         return True
 
@@ -182,6 +182,9 @@ class EpilogueStaging:
         """What epilogues of stores that go together read beside the sums, as far as it is asked to
         come ahead of them."""
         if stored_by_threads(stores[0]):
+            if self.ahead or self.vectors != VECTORS[0]:
+                rule = "threads read what the epilogue reads: they store the pieces, too"
+                log.remark(stores[0], f"epilogue-staging: {rule}")
             return
         brought = self.ahead and load_ahead(kernel, stores, self.ahead, target, log)
         brought |= self.vectors == "ahead" and load_vectors(kernel, stores, log)
@@ -192,10 +195,13 @@ class EpilogueStaging:
         if brought:
             _check_pieces(kernel, stores[0], target)
 
-    def _parts(self, store: StoreOp, target: Target, turned: bool) -> int:
-        """How many warpgroups store by themselves, 1 where all store together."""
+    def _parts(self, store: StoreOp, target: Target, turned: bool, by_threads: bool) -> int:
+        """How many warpgroups let TMA store by themselves, 1 where all threads store together."""
         if self.by == TEAM:
             return 1
+        if by_threads:
+            rule = "epilogue-staging: pieces that threads store are stored by all of them"
+            raise refused(store, f"{rule}, got by={self.by}; use by=team")
         in_groups = rows_of_group(store.view) is not None
         m, n = store.acc.type.shape
         broken = store_legality.stored_by_warpgroups(target, m, n, turned, in_groups)

@@ -13,22 +13,26 @@ import os
 import sys
 import traceback
 import warnings
+from contextlib import nullcontext
 from tempfile import TemporaryDirectory
 from unittest import mock
 
 from fuzz_linalg import Outcome, judge_all, without_ptxas
 from held_tensors import difference
+from large_schedules import of_large_products
 from random_calls import random_call
 
 
-def judge(seed: int) -> Outcome:
-    """Make the call of a seed, with kernels of its own."""
+def judge(seed: int, large: bool = True) -> Outcome:
+    """Make the call of a seed, with kernels of its own; `large` lets schedules that the compiler
+    chooses be those of larger products."""
     from tilewright.compiler.calls.kernels.kernel_cache import VARIABLE
     from tilewright.dialects.errors import CompileError
     from tilewright.runtime.errors import LaunchError
 
     try:
-        with TemporaryDirectory() as cache, without_ptxas(), warnings.catch_warnings():
+        schedules = of_large_products(seed) if large else nullcontext()
+        with TemporaryDirectory() as cache, without_ptxas(), warnings.catch_warnings(), schedules:
             warnings.simplefilter("ignore")
             with mock.patch.dict(os.environ, {VARIABLE: cache}):
                 return _judged(seed)

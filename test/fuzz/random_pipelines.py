@@ -163,3 +163,10 @@ def _cut(draw: random.Random, calls: list[Call]) -> None:
 
 
 CHANGES = (_drop, _repeat, _swap, *[_insert] * 3, *[_option] * 5, _cut)
+
+
+def cut(draw: random.Random, text: str) -> str:
+    """The first passes of a pipeline."""
+    calls = _parsed(text)
+    _cut(draw, calls)
+    return _text(calls)

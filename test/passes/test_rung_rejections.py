@@ -304,8 +304,17 @@ def test_options_that_nothing_in_the_kernel_reads(call, message):
     assert f"tile.kernel: {name}: {message}" in found and "leave " in found
 
 
-@pytest.mark.parametrize("option", ["ahead=2", "vectors=ahead"])
-def test_options_of_other_operands_with_a_c_of_blocks(option):
+@pytest.mark.parametrize("option", ["ahead=2", "vectors=ahead", "by=warpgroup", "write=matrices"])
+def test_options_that_no_c_of_blocks_has_a_use_for(option):
     spec = MatmulSpec(128, 128, 128, "bf16", "bf16", "mxfp8")
     with pytest.raises(CompileError, match="is for a C without block scales, got"):
         compile_matmul(spec, pipeline=f"{TMA},epilogue-staging{{{option}}}")
+
+
+def test_pieces_that_threads_store_are_stored_together():
+    """A row of 124 elements is no whole number of units of 16 bytes, which TMA would store."""
+    spec, passes = MatmulSpec(128, 124, 64), "tiling{tile=128x128x64 mma=mma.sync},copy-insertion"
+    with pytest.raises(
+        CompileError, match="are stored by all of them, got by=warpgroup; use by=team"
+    ):
+        compile_matmul(spec, pipeline=f"{passes},epilogue-staging{{by=warpgroup}}")

@@ -87,6 +87,11 @@ def test_what_is_no_spec_or_option_is_wrong_usage(command, words, fragment, tile
         ((*SPEC, "--pipeline", "tiling{tile=128x128x40}"), "tile K must be a multiple of 16"),
         ((*SPEC, "--pipeline", "tma-insertion"), "run tiling first"),
         (("nowhere.mlir",), "nowhere.mlir: must be a readable .mlir file"),
+        (("k.ptx",), "must be a readable .mlir file, got PTX; run it by `tilewright emulate` with"),
+        (
+            ("model.py",),
+            "got Python; `tilewright model check` takes a model",
+        ),
     ],
 )
 def test_what_the_compiler_refuses_is_one_line(command, words, fragment, tilewright, tmp_path):
@@ -119,6 +124,12 @@ def test_bytes_that_are_no_text_are_refused(command, tilewright, tmp_path):
     source = tmp_path / "noise.mlir"
     source.write_bytes(bytes(range(128, 256)))
     assert_refused(tilewright(command[0], source, *command[1:]), "must be a readable .mlir file")
+
+
+def test_a_bundle_has_no_name_of_another_kind(tilewright, tmp_path):
+    ran = tilewright("run", *SPEC, "-o", tmp_path / "k.ptx")
+    assert_refused(ran, "-o must name a folder or a .zip, which a bundle is, got", status=2)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_as_a_file_is_refused(tilewright, tmp_path):

@@ -9,6 +9,16 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
+SUFFIXES = {
+    ".mlir": "mlir",
+    ".ll": "llvm",
+    ".ptx": "ptx",
+    ".sass": "sass",
+    ".cubin": "cubin",
+    ".zip": "bundle",
+}
+"""What `tilewright compile` writes into a file, by its name."""
+
 
 def deadlock_of(error: Exception) -> dict[str, Any]:
     """`deadlock`: who waits for what and for whom, if that is what the error is.

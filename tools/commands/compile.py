@@ -18,7 +18,7 @@ from ..command_line.arguments import (
 )
 from ..command_line.ir_diff import ir_diff
 from ..command_line.isolated import reads_in_child
-from ..command_line.output import check_place, print_json, write_bytes, write_text
+from ..command_line.output import SUFFIXES, check_place, print_json, write_bytes, write_text
 from ..command_line.progress import Progress
 from ..explain.chosen import chosen_line
 from ..explain.rows import said_ranges, shared_size
@@ -43,14 +43,6 @@ UNTIL = {
     "bundle": "cubin",
 }
 BINARY = ("cubin", "bundle")
-SUFFIXES = {
-    ".mlir": "mlir",
-    ".ll": "llvm",
-    ".ptx": "ptx",
-    ".sass": "sass",
-    ".cubin": "cubin",
-    ".zip": "bundle",
-}
 
 
 def add_command(commands: Any) -> None:

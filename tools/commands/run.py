@@ -31,7 +31,7 @@ from ..command_line.emulator_flags import (
     write_report,
 )
 from ..command_line.isolated import reads_in_child
-from ..command_line.output import check_place, print_json
+from ..command_line.output import SUFFIXES, check_place, print_json
 from ..command_line.progress import Progress
 from ..runs.outcome import Obtained, Outcome
 
@@ -117,6 +117,7 @@ def run_command(parser: Parser, options: argparse.Namespace) -> int:
     if options.output is not None:
         from ...compiler.bundle_writer import check_replaceable
 
+        _check_bundle_name(parser, options.output)
         check_place(options.output, bundle=True)
         check_replaceable(options.output)
     outcome = _run(device, parser, options, how)
@@ -128,6 +129,13 @@ def run_command(parser: Parser, options: argparse.Namespace) -> int:
 
         print_outcome(outcome, options)
     return 0 if outcome.comparison.passed else 1
+
+
+def _check_bundle_name(parser: Parser, path: Path) -> None:
+    """Refuse a name by which `tilewright compile` writes something else."""
+    if SUFFIXES.get(path.suffix, "bundle") != "bundle":
+        rule = "-o must name a folder or a .zip, which a bundle is"
+        parser.error(f"{rule}, got {path}; `tilewright compile -o {path}` writes that")
 
 
 def _run(device: Any, parser: Parser, options: argparse.Namespace, how: dict[str, Any]) -> Outcome:
