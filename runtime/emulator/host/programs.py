@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ...collector import no_full_collections
 from ..instructions import load_all
 from ..ptx.binding import decode
 from ..ptx.lane_trace import find_traces
@@ -18,6 +19,11 @@ from ..tensor.load_uses import wait_at_first_uses
 def load_program(text: str, entry: str) -> Program:
     """The decoded kernel of a PTX text; kept, since a program holds nothing of a launch."""
     load_all()
+    with no_full_collections():  # of all that is made here nearly everything stays
+        return _loaded(text, entry)
+
+
+def _loaded(text: str, entry: str) -> Program:
     program = decode(parse(text), entry)
     program.text = text
     wait_at_first_uses(program)

@@ -8,7 +8,8 @@ register of an f16 D holds two neighbours of a row. A in registers has the fragm
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from ...ptx.values import TYPES
 from ...tensor.descriptor import SharedDescriptor
 from ...tensor.element_formats import BITS
 from ...tensor.short_sums import SUMS, short_sum
-from ...tensor.tensor_core import check_row, gather_plan, operand_layout, operand_matrix
+from ...tensor.tensor_core import Layout, check_row, gather_plan, operand_layout, operand_matrix
 from ...tensor.wgmma_descriptor import decode_shared
 from ...tensor.wgmma_registers import Pending, WarpProducts, numbers_of, owner_of
 from ...tensor.wgmma_sparse import Metadata, take_metadata
@@ -111,16 +112,12 @@ class WarpProduct:
     def _gather(self, descriptor: SharedDescriptor, rows: int, which: int) -> np.ndarray:
         form, name = self.form, "AB"[which]
         type_ = form.b if which else form.a
-        transposed = form.transposed[which]
-        layout = operand_layout(descriptor, rows, form.depths[which], BITS[type_], transposed, name)
-        plan, what = gather_plan(layout), f"wgmma.mma_async operand {name}"
-        check_row(layout, what)
-        span = descriptor.start + plan.low, descriptor.start + plan.high
-        _check_inside(self.cta, span, what)
-        index = plan.words + descriptor.start // WORD
-        self.cta.launch.events.operand_read(self.cta, index, descriptor, what, type_)
-        words = read_words(self.cta, index, what, span)
-        return operand_matrix(words, layout, type_)
+        at = _place_of(
+            descriptor, rows, form.depths[which], BITS[type_], form.transposed[which], name
+        )
+        _check_inside(self.cta, at.span, at.what)
+        self.cta.launch.events.operand_read(self.cta, at.words, descriptor, at.what, type_)
+        return operand_matrix(read_words(self.cta, at.words, at.what, at.span), at.layout, type_)
 
     def _accumulator(self) -> np.ndarray | None:
         """Numbers [16, n] of the registers of D, None for zero."""
@@ -132,6 +129,29 @@ class WarpProduct:
         if self.form.d == "f32" and old.sums is not None and old.sums.dtype == np.float32:
             return old.sums  # what its registers hold
         return numbers_of(old.results, self.form.d)
+
+
+class _Place(NamedTuple):
+    """Where an operand lies: its words, and the bytes [low, high) that they span."""
+
+    layout: Layout
+    words: np.ndarray
+    span: tuple[int, int]
+    what: str
+
+
+@lru_cache(maxsize=1024)
+def _place_of(
+    descriptor: SharedDescriptor, rows: int, depth: int, bits: int, transposed: bool, name: str
+) -> _Place:
+    """The same words for whoever reads the operand: checks know again what they have judged."""
+    layout = operand_layout(descriptor, rows, depth, bits, transposed, name)
+    what = f"wgmma.mma_async operand {name}"
+    check_row(layout, what)
+    plan = gather_plan(layout)
+    words = plan.words + descriptor.start // WORD
+    words.flags.writeable = False
+    return _Place(layout, words, (descriptor.start + plan.low, descriptor.start + plan.high), what)
 
 
 def _check_inside(cta: Cta, span: tuple[int, int], what: str) -> None:
