@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..dialects.context import lent_context, one_thread_at_a_time
-from ..dialects.errors import CompileError
+from ..dialects.errors import CompileError, OptionError
 from ..dialects.mlir import ir
 from ..dialects.mma_units import ADDED
 from ..dialects.tile import MatmulOp
@@ -32,18 +32,29 @@ from .spec.kernel_name import kernel_name
 
 IMPORTED = "func.func @main("
 """How torch's importer names every function."""
-Source = MatmulSpec | Path | LinalgText
+Source = MatmulSpec | Path | str | LinalgText
+SOURCES = "compile: source must be a MatmulSpec, a path or a LinalgText"
 
 
 def loaded_source(source: Source, target: str | None) -> MatmulSpec | LinalgText:
     """The spec, or a text: that of a file, or of a module with its arguments laid out."""
     if isinstance(source, MatmulSpec):
         return source
-    if isinstance(source, Path):
-        source = _read(source)
+    if isinstance(source, str | Path):
+        source = _read(_path_of(source))
+    if not isinstance(source, LinalgText):
+        got = f"{type(source).__name__}; compile_module takes a module of torch"
+        raise OptionError(f"{SOURCES}, got {got}")
     target = target or DEFAULT_TARGET
     source.check_sums(target)
     return _laid_out(source, target) if source.arguments and not source.turned else source
+
+
+def _path_of(source: str | Path) -> Path:
+    """What names a file, and is not what one holds."""
+    if "{" in str(source):
+        raise OptionError(f"{SOURCES}, got the text of a module; make a LinalgText of it")
+    return Path(source)
 
 
 def _read(path: Path) -> LinalgText:

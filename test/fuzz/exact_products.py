@@ -56,7 +56,8 @@ class ExactProduct:
         self.spec, self.draw = spec, random.Random(f"exact {seed}")
         self.made = np.random.default_rng(seed)
         self.arrays: dict[str, torch.Tensor] = {}
-        sums, self.rows_written = self._sums()
+        with np.errstate(invalid="ignore"):  # infinities times zeros, where there are such
+            sums, self.rows_written = self._sums()
         self.wanted = {"c": spec.c_dtype} | {f"c{n}": e for n, e in enumerate(spec.further, 1)}
         self.results = dict(zip(self.wanted, self._results(sums), strict=True))
         self.quantised = self._quantised() if spec.quantized else {}

@@ -26,6 +26,8 @@ OPERANDS = (torch.float32, torch.float32, torch.bfloat16, torch.float16)
 SPECIAL_TYPES = ("bf16", "f16", "f32", "tf32", "e5m2", "e4m3")
 TENSOR = ("sm_100a", "sm_90a")
 INFINITE = SPECIAL_TYPES[:-1]
+WIDE = ("bf16", "f16", "f32")
+"""Types of C that have infinities, and no rule of their own for them."""
 
 
 class Operand(NamedTuple):
@@ -66,7 +68,8 @@ def draw_fused(draw: random.Random) -> Drawn:
         target = draw.choice(TENSOR)
     stack = spec.groups if spec.groups and spec.group_axis == "k" else spec.batch
     opened = {"m": spec.dynamic_m, "stack": spec.dynamic_batch}
-    how = {"reduces": False, "without": [name for name, is_open in opened.items() if is_open]}
+    how: dict[str, Any] = {"reduces": False, "signed_zeros": not spec.quantized}
+    how |= {"without": [name for name, is_open in opened.items() if is_open]}
     function, shapes = drawn_function(draw, spec.n, stack, spec.products == 2, **how)
     operands = [Operand(shape, draw.choice(OPERANDS)) for shape in shapes.values()]
     sizes = {"m": spec.m, "stack": stack}
@@ -74,7 +77,7 @@ def draw_fused(draw: random.Random) -> Drawn:
     shape = [spec.m, spec.n]
     frame = Frame.of([stack, *shape] if stack else shape, stack)
     spec, made, read, _ = import_epilogue(spec, frame, function, likes, prepared=True)
-    special = draw.random() < 0.25 and not spec.quantized and spec.c_dtype in INFINITE
+    special = draw.random() < 0.25 and not spec.quantized and spec.c_dtype in WIDE
     read = [(each.number, each.shape) for each in read]
     return Drawn(spec, spec.mlir_text(made), target, function, operands, read, special)
 

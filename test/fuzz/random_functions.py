@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
+from held_tensors import Held
 
 BF16, F16, F32, F64 = torch.bfloat16, torch.float16, torch.float32, torch.float64
 
@@ -29,6 +30,23 @@ STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 """Functions of which float32 has every result, of small integers."""
 
 
+def function_beside(
+    draw: random.Random, held: Held, sizes: dict[str, int], **how: Any
+) -> tuple[dict[str, Any], Callable[..., Any], str]:
+    """A function of the sums as calls take it, with its operands; the same of sums in float64; and
+    what it is in words. `sizes` are m, n and, of a stack, how many matrices."""
+    duals, stack = how.pop("duals", False), sizes.get("stack", 0)
+    function, shapes = drawn_function(draw, sizes["n"], stack, duals, reduces=False, **how)
+    given = []
+    for shape in shapes.values():
+        found = [sizes[each] if isinstance(each, str) else each for each in shape]
+        values = held.integers(*found, dtype=draw.choice((F32, F32, BF16, F16)))
+        given.append(held.tensor(values) if found else values)
+    wide = [each.double() for each in given]
+    options = {"epilogue": function, "operands": given}
+    return options, lambda *sums: function(*sums, *wide), f" epilogue {function.__doc__}"
+
+
 def drawn_function(
     draw: random.Random,
     n: int,
@@ -36,10 +54,12 @@ def drawn_function(
     duals: bool,
     reduces: bool = True,
     without: Collection[str] = (),
+    signed_zeros: bool = True,
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
     """A function of the sums, also of those in float64, and the shapes of its operands.
 
-    reduces: whether it may reduce rows. without: names of sizes that no operand has.
+    reduces: whether it may reduce rows. without: names of sizes that no operand has. signed_zeros:
+    whether C may have zeros of either sign, of which ReLU gives what it likes.
     """
     kinds = ["bias", "rows", "one", "residual", "column"] + ["matrix"] * (stack > 0)
     shapes_of = {
@@ -73,6 +93,7 @@ def drawn_function(
         made = made.clamp(-64, 64) if clamp else made
         for name in names:
             made = STEPS[name](made)
+        made = made if signed_zeros else made + 0.0
         if further in ("", "sums"):
             return (made, acc) if further else made
         if further == "rounded":

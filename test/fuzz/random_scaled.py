@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from drawn_calls import BF16, E4M3, E5M2, F16, F32, Drawn, extent, order_of, schedule, told
 from held_tensors import Held
+from random_functions import function_beside
 
 BLOCKS = {"mxfp8": "BlockWise1x32", "mxfp4": "BlockWise1x32", "nvfp4": "BlockWise1x16"}
 BLOCKED = "SWIZZLE_32_4_4"
@@ -123,17 +124,23 @@ def quantised(draw: random.Random, held: Held) -> Drawn:
     a, b = (held.tensor(held.integers(rows, k, dtype=dtype)) for rows in (m, n))
     options: dict[str, Any] = {"target": target, "out_dtype": form}
     options["pipeline"] = _pipeline(draw, target, 32 if dtype == E4M3 else 16)
-    options |= {"epilogue": torch.relu} if draw.random() < 0.4 else {}
+    said, made_by = told(options), ""
     sums = a.double() @ b.double().T + 0.0  # no negative zeros, whose bits would count
-    pair = scales.quantize(options.get("epilogue", torch.clone)(sums).float(), form)
+    if draw.random() < 0.6:
+        more, function, made_by = function_beside(draw, held, {"m": m, "n": n}, signed_zeros=False)
+        options, sums = options | more, function(sums)
+    first, *others = sums if isinstance(sums, tuple) else (sums,)
+    pair = scales.quantize(first.float(), form)
     wanted = pair.data, scales.to_blocked(pair.scales)
 
     def call() -> list[tuple[Any, torch.Tensor]]:
         made = matmul(a, b, **options)
+        made, *beside = made if others else (made,)
         pairs = zip((made.data, made.scales), wanted, strict=True)
-        return [(found.view(torch.uint8), each.view(torch.uint8)) for found, each in pairs]
+        found = [(each.view(torch.uint8), other.view(torch.uint8)) for each, other in pairs]
+        return found + list(zip(beside, others, strict=True))
 
-    return Drawn(f"quantised {m}x{n}x{k} {dtype} {options}", [call], held)
+    return Drawn(f"quantised {m}x{n}x{k} {dtype} {said}{made_by}", [call], held)
 
 
 def weights(draw: random.Random, held: Held) -> Drawn:
@@ -158,19 +165,23 @@ def weights(draw: random.Random, held: Held) -> Drawn:
     if draw.random() < 0.4:
         options["m"] = "dynamic"
         rows += [draw.choice((1, 2, 16, 17, 65)) for _ in range(2)]
-    bias = held.tensor(held.integers(n, dtype=F32)) if draw.random() < 0.4 else None
-    if bias is not None:
-        options |= {"epilogue": torch.add, "operands": [bias]}
+    said, made, function = told(options), "", None
+    if draw.random() < 0.6:
+        without = ("m",) if "m" in options else ()
+        more, function, made = function_beside(draw, held, {"m": rows[0], "n": n}, without=without)
+        options |= more
     a_type = draw.choice((BF16, F16))
 
     def call(count: int) -> list[tuple[Any, torch.Tensor]]:
         order = order_of([count, k], draw.random() < 0.2)
         a = held.tensor(held.integers(count, k, dtype=a_type), order)
-        expected = a.double() @ real.T + (0 if bias is None else bias.double())
-        return [(weight_only_mm(a, stored, scale, **options), expected)]
+        sums = a.double() @ real.T
+        expected = sums if function is None else function(sums)
+        wanted = expected if isinstance(expected, tuple) else (expected,)
+        found = weight_only_mm(a, stored, scale, **options)
+        return list(zip(found if isinstance(found, tuple) else (found,), wanted, strict=True))
 
-    said = {name: each for name, each in told(options).items() if name != "operands"}
-    text = f"weights {rows}x{n}x{k} {a_type} {dtype} group={group} {said}"
+    text = f"weights {rows}x{n}x{k} {a_type} {dtype} group={group} {said}{made}"
     return Drawn(text, [lambda count=count: call(count) for count in rows], held)
 
 

@@ -220,12 +220,25 @@ def test_tiles_are_counted_with_a_step_behind_the_last_one_in_32_bits():
         compile_matmul(spec, pipeline=pipeline, until="mlir")
 
 
-def test_a_file_that_is_not_there_is_named():
-    found = message_of(lambda: compile_matmul(Path("nowhere.mlir")))
+@pytest.mark.parametrize("path", [Path("nowhere.mlir"), "nowhere.mlir"])
+def test_a_file_that_is_not_there_is_named(path):
+    found = message_of(lambda: compile_matmul(path))
     assert found == (
         "error: nowhere.mlir: must be a readable .mlir file, got No such file or directory;"
         " check the path"
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "got"),
+    [
+        ("func.func @f() { return }", "the text of a module; make a LinalgText of it"),
+        (3, "int; compile_module takes a module of torch"),
+    ],
+)
+def test_what_is_no_source_is_told_so(source, got):
+    rule = "error: compile: source must be a MatmulSpec, a path or a LinalgText"
+    assert message_of(lambda: compile_matmul(source)) == f"{rule}, got {got}"
 
 
 def test_a_file_that_does_not_parse_says_where(tmp_path):
