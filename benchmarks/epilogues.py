@@ -17,7 +17,9 @@ the bytes of all its code. `prepare` compiles Inductor's candidates and measures
 needs no compiler: `runtime` importable as tilewright.runtime, torch, numpy and cuda-python. Every
 contender is compared with torch in float32 first, then captured in CUDA graphs of up to 16 calls,
 which take turns; times are medians. By the clock `chain` calls follow each other, by `apart` a
-kernel of one element stands behind each, which is part of the time. Without `--rest` the GPU is
+kernel of one element stands behind each, which is part of the time. The last lines compare the
+fastest other with the product alone, ours or torch's, whichever is faster: no fused kernel gains
+more while products take as long as they do. Without `--rest` the GPU is
 never idle, and long products run at the limit of its power; `--rest 2` leaves it alone twice as
 long as each batch took, as other kernels of a model do; with `--busy` each case is then measured
 without rests, too. Inductor tunes itself (max-autotune), which
@@ -58,7 +60,9 @@ SHAPES = (
     "2048x4096x1024,4096x4096x4096,8192x8192x2048,8192x4096x4096,2048x11008x4096,4096x14336x4096,"
     "4096x4096x14336,8192x8192x8192,1024x4096x4096,512x14336x4096,16384x4096x1024,4096x1024x4096"
 )
-PLAIN, PING = "plain", "ping"
+PLAIN, PRODUCT, PING = "plain", "product", "ping"
+FREE = (PLAIN, PRODUCT, "fused")
+"""Contenders of which the fastest takes as long as a product whose epilogue costs nothing."""
 INSTRUCTION_BYTES = 16
 OTHERS = ("eager", "cublaslt", "inductor")
 CLOCKS = ("chain", "apart")
@@ -66,6 +70,8 @@ FUNCTIONS = ("gelu", "gelu_tanh", "silu", *GRADIENTS, *TWO_OUTPUTS)
 """Epilogues that `--math` is about."""
 VECTORS = ("threads", "ahead", "registers")
 """Ways to read vectors: the chosen schedule with this option of `epilogue-staging`."""
+OWN = "own"
+"""A way to load a residual: the chosen schedule without `slot-reuse`, to slots of its own."""
 Alone = Callable[[], AbstractContextManager[Any]]
 
 
@@ -94,6 +100,8 @@ def pipeline_of(way: str, chosen: str) -> str:
     if way in VECTORS:
         plain = re.sub(r" vectors=\w+", "", chosen)
         return re.sub(r"(epilogue-staging\{[^}]*)", rf"\1 vectors={way}", plain)
+    if way == OWN:
+        return chosen.replace(",slot-reuse", "")
     tile, ahead, stages, *last = WAYS[way].split()
     staging = f"epilogue-staging{{columns=32 buffers=2 ahead={ahead}}}"
     head = f"tiling{{tile={tile}}},tma-insertion,swizzle-selection,{staging}"
@@ -124,7 +132,7 @@ def parse_options() -> argparse.Namespace:
     options = parsed(parser, compile=compiled, count=("json",), prepare=prepared, run=run)
     options.until = 0 if options.no_inductor else time.time() + options.seconds
     names = [*epilogues()]
-    ways = [f"{name}.{way}" for name in names for way in (*WAYS, *VECTORS)]
+    ways = [f"{name}.{way}" for name in names for way in (*WAYS, *VECTORS, OWN)]
     check_known(parser, "--only", options.only, [*names, *ways])
     check_known(parser, "--clocks", options.clocks, CLOCKS)
     return options
@@ -258,12 +266,15 @@ def summarize(clock: str, rows: list[dict[str, Any]]) -> None:
     """Print the means of what others take beside the fused kernels, by one clock."""
     for row in rows:
         row["best"] = min(row[each] for each in OTHERS if each in row)
+        row["free"] = min(row[each] for each in FREE if each in row)
     for against in (PLAIN, *OTHERS, "best"):
         ratios = [row[against] / row["fused"] for row in rows if against in row]
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             said = f"of {len(ratios)}: geometric mean {mean:.3f}, least {min(ratios):.3f}"
             print(f"{clock}: {against} / fused {said}")
+    free = math.exp(sum(math.log(row["best"] / row["free"]) for row in rows) / len(rows))
+    print(f"{clock}: best / product alone of {len(rows)}: geometric mean {free:.3f}")
 
 
 def build(shape: str, options: argparse.Namespace, alone: Alone = nullcontext) -> Iterator[Built]:
@@ -294,7 +305,9 @@ def build(shape: str, options: argparse.Namespace, alone: Alone = nullcontext) -
         with alone():
             wanted = epilogues()[name](sums, *(each.float() for each in beside))
             right = all(
-                is_near(call(), wanted) for contender, call in calls.items() if contender != PLAIN
+                is_near(call(), wanted)
+                for contender, call in calls.items()
+                if contender not in (PLAIN, PRODUCT)
             )
         yield Built(shape, shown, calls, right)
 
@@ -335,6 +348,7 @@ def contenders(
         PLAIN: lambda: plain(x, w),
         "fused": lambda: kernel(x, w, *taken),
         "eager": lambda: eager(x, w, *beside),
+        PRODUCT: lambda: torch.nn.functional.linear(x, w),
     }
     if name in CUBLASLT:
         none = torch.zeros(w.shape[0], device=w.device, dtype=w.dtype)

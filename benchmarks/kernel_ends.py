@@ -1,11 +1,12 @@
 """What a kernel does before its first MMA and after its last, by clocks that it reads itself.
 
     python benchmarks/kernel_ends.py compile FOLDER [--target sm_90a] [--shapes 1024x1024x1024,…]
-                                                    [--pipeline TEXT]
-    python benchmarks/kernel_ends.py run FOLDER [--rounds 9] [--json PATH]
+                                                    [--pipeline TEXT] [--epilogue residual]
+    python benchmarks/kernel_ends.py run FOLDER [--epilogue residual] [--rounds 9] [--json PATH]
 
 `compile` needs no GPU. Of each shape it writes FOLDER/MxNxK.plain.zip, and the same kernel with the
-pass `instrument` by each of its clocks. `run` needs torch and no compiler. A kernel of one element
+pass `instrument` by each of its clocks; with `--epilogue` one of those that `epilogues.py` names.
+`run` needs torch and no compiler. A kernel of one element
 stands in front of each launch, and inputs exceed L2. A row has the median over CTAs of each phase,
 in microseconds, then the median over launches:
 
@@ -28,7 +29,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from contenders import comparison_parser, parsed
+from contenders import check_known, comparison_parser, parsed
+from epilogue_functions import epilogues, sizes_of
+from epilogues import source_of
 
 SHAPES = (
     "512x512x512,1024x1024x1024,64x4096x4096,16x4096x4096,300x5000x1100,2048x4096x512,"
@@ -50,19 +53,22 @@ def main() -> int:
 def parse_options() -> argparse.Namespace:
     parser = comparison_parser(__doc__, SHAPES, rounds=9)
     parser.add_argument("--pipeline", help="of all shapes (default: the chosen one of each)")
-    run = "shapes", "rounds", "json"
-    return parsed(parser, compile=("target", "shapes", "pipeline"), run=run)
+    parser.add_argument("--epilogue", default=PLAIN, help="what follows the product (default none)")
+    run = "shapes", "rounds", "json", "epilogue"
+    compiled = "target", "shapes", "pipeline", "epilogue"
+    options = parsed(parser, compile=compiled, run=run)
+    check_known(parser, "--epilogue", options.epilogue, [PLAIN, *epilogues()])
+    return options
 
 
 def compile_all(options: argparse.Namespace) -> int:
     """Three bundles of each shape."""
     from tilewright.compiler.bundle_writer import as_bundle
     from tilewright.compiler.driver import compile_matmul
-    from tilewright.compiler.spec import MatmulSpec
 
     options.folder.mkdir(parents=True, exist_ok=True)
     for shape in options.shapes.split(","):
-        spec = MatmulSpec(*map(int, shape.split("x")))
+        spec = source_of(*map(int, shape.split("x")), options.epilogue)
         plain = compile_matmul(spec, target=options.target, pipeline=options.pipeline)
         as_bundle(plain, options.folder / f"{shape}.{PLAIN}.zip")
         schedule = plain.pipeline.partition(",lower-to-nvvm")[0]
@@ -100,23 +106,24 @@ def measure(shape: str, options: argparse.Namespace) -> dict[str, Any]:
     kernels = {each: load(path) for each, path in files.items()}
     copies = max(2, min(16, int(3 * L2_BYTES / (2 * (m * k + n * k)))))
     torch.manual_seed(0)
+    sizes = [(m, k), (n, k), *sizes_of(options.epilogue, m, n)]
     sets = [
-        (
-            torch.randn(m, k, device="cuda", dtype=torch.bfloat16),
-            torch.randn(n, k, device="cuda", dtype=torch.bfloat16) / k**0.5,
-        )
+        [torch.randn(size, device="cuda", dtype=torch.bfloat16) for size in sizes]
         for _ in range(copies)
     ]
+    for _, b, *_ in sets:
+        b /= k**0.5
+    functions = {PLAIN: lambda sums: sums} | epilogues()
     right, found = True, {}
     for unit in (CYCLES, TIMER):
         names, shape_of_marks = marks_of(files[unit])
         marks = [torch.zeros(shape_of_marks, device="cuda", dtype=torch.int32) for _ in sets]
         calls = [
-            lambda a=a, b=b, own=own, kernel=kernels[unit]: kernel(a, b, own)
-            for (a, b), own in zip(sets, marks, strict=True)
+            lambda tensors=tensors, own=own, kernel=kernels[unit]: kernel(*tensors, own)
+            for tensors, own in zip(sets, marks, strict=True)
         ]
-        a, b = sets[0]
-        wanted = a.float() @ b.float().T
+        a, b, *beside = (each.float() for each in sets[0])
+        wanted = functions[options.epilogue](a @ b.T, *beside)
         error = (calls[0]().float() - wanted).abs().max().item() / wanted.abs().max().item()
         right &= error < 2**-6
         graph = apart(calls)
@@ -128,7 +135,7 @@ def measure(shape: str, options: argparse.Namespace) -> dict[str, Any]:
         found[unit] = {
             name: statistics.median(each[name] for each in launches) for name in launches[0]
         }
-    plain = [lambda a=a, b=b: kernels[PLAIN](a, b) for a, b in sets]
+    plain = [lambda tensors=tensors: kernels[PLAIN](*tensors) for tensors in sets]
     rate = found[CYCLES]["inside"] / found[TIMER]["inside"]  # cycles a nanosecond
     row = {name: found[CYCLES][name] / rate / 1e3 for name in PHASES[1:]}
     row |= {"ramp": found[TIMER]["ramp"] / 1e3, "whole": found[TIMER]["whole"] / 1e3}

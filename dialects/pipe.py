@@ -6,7 +6,7 @@
     pipe.wait      waits until the consumer's next slot is full and gives it to read
     pipe.release   the oldest slot waited for is empty once what was started on it has finished
     pipe.tile      one payload tile of a slot
-    pipe.drain     waits until all slots are empty
+    pipe.drain     waits until the producer's next slots are empty
     pipe.skip      leaves slots to another consumer of the ring
     pipe.claim     takes over clusters that have not been launched yet, and puts them into a ring
     pipe.for_each_claim  runs a body for this CTA's tile and for those of every claimed cluster
@@ -155,9 +155,19 @@ class SkipOp(Pipe.Operation, name="skip"):
 
 
 class DrainOp(Pipe.Operation, name="drain"):
-    """The producer waits until every slot is empty: what others do to the ring has then come in."""
+    """The producer waits until its next `slots` slots are empty: who read them has left them.
+
+    With all slots, what others do to the ring has then come in.
+    """
 
     ring: ext.Operand[RingType]
+    slots: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        stages, slots = self.ring.type.stages, self.slots.value
+        return 1 <= slots <= stages or refuse(
+            self, f"slots must be from 1 to the ring's {stages}, got {slots}"
+        )
 
 
 class TileOp(Pipe.Operation, name="tile"):

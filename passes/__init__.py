@@ -33,6 +33,7 @@ from .schedule.persistence import Persistence
 from .schedule.ping_pong import PingPong
 from .schedule.pipelining import Pipelining
 from .schedule.skip_zeros import SkipZeros
+from .schedule.slot_reuse import SlotReuse
 from .schedule.split_k import SplitK
 from .schedule.swizzle_selection import SwizzleSelection
 from .schedule.tma_insertion import TmaInsertion
@@ -53,6 +54,7 @@ PIPELINE = (
     WarpSpecialization,  # after pipelining: it puts the loop back together for each role
     Persistence,  # after clustering: tiles go to clusters
     PingPong,  # after persistence: each of two consumers takes every other tile of the loop
+    SlotReuse,  # after warp-specialization, whose load role goes on behind its K steps
     SkipZeros,  # after all that make MMAs others: pairs have no short MMAs
     LevelGroups,  # the same
     Instrument,  # last: what a kernel tells of is its agents as they are
@@ -67,6 +69,7 @@ LOWERING = (
     LowerToNvvm,  # last: an op, a pattern; then upstream's passes
 )
 # Passes that the default pipeline leaves out: for few tiles and a long K, for many and a short K,
-# for a K that ends within a tile, for chips without TMA, for people who ask where time goes.
-BY_REQUEST = (SplitK, PingPong, SkipZeros, LevelGroups, CopyInsertion, Instrument)
+# for a residual of a CTA's one tile, for a K that ends within a tile, for chips without TMA, for
+# people who ask where time goes.
+BY_REQUEST = (SplitK, PingPong, SlotReuse, SkipZeros, LevelGroups, CopyInsertion, Instrument)
 PASSES = {pass_class.name: pass_class for pass_class in (*PIPELINE, *LOWERING)}

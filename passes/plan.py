@@ -34,6 +34,7 @@ from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, inte
 from .base import defining_op, refused, walk
 from .cluster import Cluster
 from .copy_width import is_asynchronous
+from .left_slots import drain_of, start_left
 from .operand_terms import terms_of
 from .ring_fills import agent_of, has_copies, is_self_filled, releases, ring_tiles, shared_fills
 from .rings import is_ahead_ring, is_operand_ring, lies_in_operands
@@ -175,7 +176,8 @@ def _place_parts(kernel: KernelOp, added: AddLanesOp, cursor: _Cursor) -> tuple[
 
 
 def _place_rings(kernel: KernelOp, plan: Plan, cursor: _Cursor) -> None:
-    """Give each ring its bytes; buffers that may lie in operands begin where these do."""
+    """Give each ring its bytes; buffers that may lie in operands begin where these do, pieces that
+    come later where slots are left."""
     creates = sorted(walk(kernel, CreateOp), key=_alignment, reverse=True)
     again = [create for create in creates if lies_in_operands(create.ring)]
     operands = [create for create in creates if again and is_operand_ring(create)]
@@ -183,11 +185,11 @@ def _place_rings(kernel: KernelOp, plan: Plan, cursor: _Cursor) -> None:
         plan.rings[create.ring] = _place_tiles(create, cursor)
     ends = [cursor.end]
     for create in again:
-        over = _Cursor()
+        over = _Cursor(start_left(create.ring, plan.rings))
         plan.rings[create.ring] = _place_tiles(create, over)
         ends.append(over.end)
     cursor.end = max(ends)
-    for create in creates:
+    for create in sorted(creates, key=lambda each: drain_of(each.ring) is not None):
         placed = plan.rings.pop(create.ring, None) or _place_tiles(create, cursor)
         plan.rings[create.ring] = placed
 
@@ -206,8 +208,8 @@ def _padded(used_bytes: int, plan: Plan, target: Target) -> int:
 class _Cursor:
     """Hands out aligned byte ranges, one after the other."""
 
-    def __init__(self) -> None:
-        self.end = 0
+    def __init__(self, start: int = 0) -> None:
+        self.end = start
 
     def take(self, size_bytes: int, alignment: int) -> int:
         start = -(-self.end // alignment) * alignment

@@ -11,6 +11,7 @@ from ..dialects.tile import KernelOp, LoadOp, StagedStoreOp
 from ..dialects.tile.ahead import LoadAheadOp
 from ..dialects.tile_types import SmemType
 from .base import target_of, walk
+from .left_slots import drain_of
 from .operand_terms import kernel_term_bytes
 
 
@@ -61,8 +62,11 @@ def lies_in_operands(ring: ir.Value) -> bool:
     """Whether the buffers of a ring may lie where operands lay.
 
     Those of a store by threads may that stands in the kernel itself: the CTA has read all operands
-    when it comes to it, and nothing fills their slots any more.
+    when it comes to it, and nothing fills their slots any more. So may pieces of other operands
+    that are loaded when slots are left (`slot-reuse`).
     """
+    if drain_of(ring) is not None:
+        return True
     users = [use.owner.opview for use in ring.uses]
     return bool(users) and all(
         isinstance(user, StagedStoreOp)

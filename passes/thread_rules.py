@@ -4,7 +4,8 @@ tma_load, tma_multicast, claim,
 load_ahead                           one lane
 mma, pair_mma                        the team where its registers hold the sums, or where it
                                      copied the operands; else a lane, of a pair the issuer
-acquire, commit    of sums           as their MMAs
+acquire, commit,
+drain              of sums           as their MMAs
                    of operands       one lane; the team where its threads copy
 wait, release      of operands       as their MMAs
                    of sums           the team
@@ -26,6 +27,7 @@ from ..dialects.pipe import (
     ClaimOp,
     CommitOp,
     CreateOp,
+    DrainOp,
     ForEachClaimOp,
     ForEachTurnOp,
     ReleaseOp,
@@ -166,7 +168,7 @@ RULES: dict[type, Callable[[ThreadRules, Any], str]] = {
     TmaMulticastOp: _one_lane,
     LoadAheadOp: _loads_ahead,
     **dict.fromkeys(ALL_MMAS, _multiplies),
-    **dict.fromkeys((AcquireOp, CommitOp), _fills),
+    **dict.fromkeys((AcquireOp, CommitOp, DrainOp), _fills),
     **dict.fromkeys((WaitOp, ReleaseOp), _empties),
     TileOp: _as_its_slot,
     MarkOp: _as_before,

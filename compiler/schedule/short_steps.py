@@ -6,10 +6,11 @@ from ...dialects.short_legality import short_steps
 from ...dialects.target import Target
 from .apart import stores_apart
 from .extents import round_up
+from .left_slots import reuses_slots
 from .problem import Problem, Schedule
 from .wide import as_used
 
-SKIP_ZEROS = "skip-zeros"
+SKIP_ZEROS, SLOT_REUSE = "skip-zeros", "slot-reuse"
 LEAST_SHARE = 0.01
 """Of the MMAs along K so many must be of zeros: of twelve shapes with 0.4 to 15 % of them an H200
 ran none slower without, and that with 0.4 % no faster."""
@@ -19,6 +20,7 @@ def passes_of(problem: Problem, schedule: Schedule, target: Target) -> str:
     """The pipeline of a schedule for a problem."""
     target = as_used(schedule, target)
     passes = schedule.pipeline(stores_apart(problem, schedule, target))
+    passes += f",{SLOT_REUSE}" if reuses_slots(problem, schedule, target) else ""
     return f"{passes},{SKIP_ZEROS}" if _has_zeros(problem, schedule, target) else passes
 
 

@@ -344,6 +344,15 @@ class AheadRingOp(Sm.Operation, name="ahead_ring"):
         return verify_ring(self, {self.full.type.slots})
 
 
+class LeftRingOp(AheadRingOp, name="left_ring"):
+    """The same in slots `within` the memory of A and B that nothing fills any more.
+
+    Who loads has waited until they are empty.
+    """
+
+    within: ext.Operand[Any]
+
+
 class CopyRingOp(Sm.Operation, name="copy_ring"):
     """`ring` of the slots in `memory`, which the threads that read them fill by their own copies.
 
@@ -372,6 +381,7 @@ MEMORY_OPS = (
     | TurnsOp
     | StagingOp
     | AheadRingOp
+    | LeftRingOp
     | CopyRingOp
 )
 

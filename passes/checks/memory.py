@@ -23,6 +23,7 @@ from ...dialects.sm.memory import (
     BarriersOp,
     ColumnsOp,
     CopyRingOp,
+    LeftRingOp,
     ProductColumnsOp,
     RingOp,
     ScaleColumnsOp,
@@ -41,7 +42,9 @@ from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp, LoadOp, MmaOp
 from ...dialects.tile.scales import smem_operands
 from ...dialects.tile.stores import AwaitSumsOp, PartPlaceOp, StagingBufferOp
+from ...dialects.tile_types import integers_of
 from ..base import defining_op, operations, refused, target_of, walk
+from ..left_slots import drain_of, left_of
 from ..operand_terms import terms_of
 from ..rings import lies_in_operands, slot_parts
 from ..weights import product_slots, widened_columns
@@ -85,8 +88,14 @@ def _check_places(kernel: KernelOp, planned: list[Any]) -> None:
 
 
 def _rings(op: BarriersOp | SlotMemoryOp) -> list[Any]:
-    uses = op.operation.results[0].uses
-    return [use for use in uses if isinstance(use.owner.opview, RINGS)]
+    (value,) = op.operation.results
+    rings = [use for use in value.uses if isinstance(use.owner.opview, RINGS)]
+    return [use for use in rings if not _is_within(use.owner.opview, value)]
+
+
+def _is_within(ring: Any, memory: ir.Value) -> bool:
+    """Whether the ring has slots in that memory of another one."""
+    return isinstance(ring, LeftRingOp) and ring.within == memory
 
 
 def _check_unplaced(ops: list[Any], target: Target) -> None:
@@ -155,15 +164,37 @@ def _check_bytes(planned: list[Any], target: Target) -> None:
     size, most = asked.bytes.value, target.shared_bytes
     if size > most:
         raise refused(asked, f"inside: a CTA can have {most} bytes, got {size}; use fewer slots")
+    left = [op for op in planned if isinstance(op, LeftRingOp)]
+    for ring in left:
+        _check_left(ring)
+    pieces = [defining_op(ring.memory) for ring in left]
     again = [op for op in planned if isinstance(op, SlotMemoryOp) and _lies_in_operands(op)]
-    _check_apart([op for op in planned if op not in again])
-    others = [op for op in planned if op not in again and not _holds_operands(op)]
+    _check_apart([op for op in planned if op not in [*again, *pieces]])
+    others = [op for op in planned if op not in [*again, *pieces] and not _holds_operands(op)]
     for each in again:  # stores follow each other, and all threads meet between them
         _check_apart([each, *others])
     for _, end, op in _ranges(planned):
         if end > size:
             raise refused(op, f"inside: must end by byte {size}, got {end}; ask for more bytes")
     _check_columns([op for op in planned if isinstance(op, COLUMNS)], target)
+
+
+def _check_left(ring: LeftRingOp) -> None:
+    """Pieces in slots that A or B have left lie in bytes of these, and where the drain says."""
+    operands, memory = defining_op(ring.within), defining_op(ring.memory)
+    ((start, end, _),) = memory.places()
+    if not any(first <= start and end <= last for first, last, _ in operands.places()):
+        rule = "apart: pieces in slots of operands must lie in those of one of them"
+        raise refused(memory, f"{rule}, got bytes {start} to {end - 1}; move them")
+    drain = drain_of(ring.ring)
+    if drain is None:
+        return
+    place = left_of(drain, ring.ring)
+    offset, tile = integers_of(operands.offsets)[place.tile], operands.memory.type.tiles[place.tile]
+    wanted = offset + place.first * tile.layout.slot_bytes
+    if start != wanted:
+        rule = f"apart: pieces lie where slot {place.first} is left, at byte {wanted}"
+        raise refused(memory, f"{rule}, got {start}; move them")
 
 
 def _check_apart(planned: list[Any]) -> None:

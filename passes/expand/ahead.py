@@ -1,6 +1,7 @@
 """Loads of pieces ahead of the store that reads them, written out.
 
 load_ahead %map → %ring[%i, %j]   →   of each slot: load_piece %map → %ring[%i, %j*pieces + …]
+of slots that A and B have left   →   in some K steps before: prefetch_boxes of a piece
 of a piece of the store           →   %piece = await_piece %ring
                                       … what the threads read of it and write, and meet …
                                       if there is one: load_piece of as many pieces later
@@ -11,21 +12,67 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...dialects.mlir import ir
+from ...dialects.mlir import ir, scf
+from ...dialects.pipe import DrainOp
 from ...dialects.tile import KernelOp, StagedStoreOp
 from ...dialects.tile.ahead import AwaitPieceOp, LoadAheadOp, LoadPieceOp, StagedElementOp
+from ...dialects.tile.boxes import PrefetchBoxesOp
+from ...dialects.tile_types import integer
 from ..base import walk
 from ..build import as_i32, as_index, constant, less, when
-from ..clone import Mapping, constant_of, index_constant
+from ..clone import Mapping, clone, constant_of, index_constant, iterations_of
+from ..left_slots import agent_around, drain_before
 
 
 def expand_load_ahead(kernel: KernelOp) -> None:
     """The first pieces of each tile."""
     for op in walk(kernel, LoadAheadOp):
+        drain = drain_before(op)
+        if drain is not None:
+            _ask_early(op, drain)
         with ir.InsertionPoint(op), op.location:
             for number in range(min(op.ring.type.stages, op.pieces.value)):
                 _load(op, constant(number))
         op.operation.erase()
+
+
+def _ask_early(op: LoadAheadOp, drain: DrainOp) -> None:
+    """Ask L2 for a piece in each of some K steps in the middle, once the ring has been full.
+
+    Slots are left shortly before the store: all pieces from DRAM at once would take longer.
+    """
+    around = op.operation.block
+    loops = walk(agent_around(op), scf.ForOp)
+    numbers = iterations_of(loops[0]) if len(loops) == 1 else None
+    stages, pieces = drain.ring.type.stages, op.pieces.value
+    if numbers is None or (numbers.start, numbers.step) != (0, 1):
+        return
+    if loops[0].operation.block != around or len(numbers) < stages + pieces:
+        return
+    start = max(stages, (len(numbers) - pieces) // 2)
+    asking = _cut(loops[0], start)
+    if start + pieces < len(numbers):
+        _cut(asking, start + pieces)
+    with ir.InsertionPoint.at_block_begin(asking.body), op.location:
+        number = as_i32(asking.induction_variable) - start
+        PrefetchBoxesOp(
+            map=op.map,
+            i=op.i,
+            j=_column(op, number),
+            tile=ir.TypeAttr.get(op.ring.type.tiles[0]),
+            axis=ir.StringAttr.get(""),
+            parts=integer(1),
+        )
+
+
+def _cut(loop: scf.ForOp, number: int) -> scf.ForOp:
+    """End a loop at a value of its counter; the loop of the others, behind it."""
+    with ir.InsertionPoint(loop), loop.location:
+        bound = index_constant(number)
+    with ir.InsertionPoint.after(loop), loop.location:
+        rest = clone(loop, {})
+    loop.operation.operands[1] = rest.operands[0] = bound
+    return rest.opview
 
 
 def loads_of(stores: list[StagedStoreOp]) -> list[LoadAheadOp]:
@@ -57,6 +104,10 @@ def load_later(loads: list[LoadAheadOp], start: ir.Value) -> None:
 
 
 def _load(op: LoadAheadOp, number: ir.Value) -> Any:
-    column = as_index(as_i32(op.j) * op.pieces.value + number)
     row = index_constant(0) if op.is_vector else op.i
-    return LoadPieceOp(map=op.map, ring=op.ring, i=row, j=column)
+    return LoadPieceOp(map=op.map, ring=op.ring, i=row, j=_column(op, number))
+
+
+def _column(op: LoadAheadOp, number: ir.Value) -> ir.Value:
+    """A piece of the tile, counted from the first of C on."""
+    return as_index(as_i32(op.j) * op.pieces.value + number)

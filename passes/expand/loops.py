@@ -66,7 +66,7 @@ from ...dialects.tile.quantized import StoreQuantizedOp
 from ...dialects.tile.staged_quantized import stored_tile
 from ...dialects.tile.stores import NextBufferOp, StagingBufferOp, TmaStoreOp
 from ...dialects.tile.sums import ViewMmaOp
-from ...dialects.tile_types import integers, integers_of
+from ...dialects.tile_types import integer, integers, integers_of
 from ..base import PassLog, many, one_of, option, parse_count, refused, target_of, the_kernel, walk
 from ..build import constant
 from ..clone import Mapping
@@ -210,7 +210,7 @@ def _end(kernel: KernelOp, owner: Any) -> None:
     m, n, _ = integers_of(kernel.cluster)
     for ring in _filled_rings(owner) if m * n > 1 else ():
         with by_one_lane():
-            DrainOp(ring=ring)
+            DrainOp(ring=ring, slots=integer(ring.type.stages))
     if walk(kernel, ReducedStoreOp) and not walk(owner, ReducedStoreOp):
         ConvergeOp()
         sm.ClusterBarrierOp.of(releases=True)
@@ -220,7 +220,7 @@ def _end(kernel: KernelOp, owner: Any) -> None:
             sm.BulkWaitOp.of(pending=0)
 
 
-def _filled_rings(owner: Any) -> list[ir.Value]:
+def _filled_rings(owner: Any) -> list[ir.Value[Any]]:
     """The rings whose operand tiles the agent fills."""
     rings = dict.fromkeys(acquire.ring for acquire in walk(owner, AcquireOp))
     return [ring for ring in rings if is_operand_ring(ring.owner.opview)]

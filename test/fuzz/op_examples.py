@@ -102,6 +102,7 @@ LISTED: tuple[tuple[Any, dict[str, Any]], ...] = (
     *((ORDERED, {"target": chip}) for chip in CHIPS),
     *((KEPT, {"target": chip}) for chip in (*CHIPS, "sm_80")),
     (RESIDUAL, {"target": "sm_90a", "pipeline": f"{AHEAD},{TURNS}"}),
+    (RESIDUAL, {"target": "sm_90a", "pipeline": f"{AHEAD},warp-specialization,slot-reuse"}),
     (RESIDUAL, {"target": "sm_80"}),
     (BIAS, {"target": "sm_90a", "pipeline": APART}),
     (

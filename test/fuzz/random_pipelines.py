@@ -49,6 +49,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "ctas": ("auto", "1", "2", "7", "300"),
     },
     "ping-pong": {},
+    "slot-reuse": {},
     "skip-zeros": {},
     "level-groups": {"unit": ("8", "16", "24"), "box": ("8", "32", "64")},
     "expand-loops": {"reads": ("rows", "matrices"), "early": ("0", "1", "2", "8")},

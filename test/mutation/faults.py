@@ -25,7 +25,7 @@ from judge_faults import JUDGES
 from keeping_faults import KEEPING
 from lane_faults import LANES
 from launch_faults import ADDRESSES, LAUNCHES
-from lowering_faults import LOWERING, OWN_SLOTS, SHARED_LANES, STORED_APART
+from lowering_faults import LEFT_SLOTS, LOWERING, OWN_SLOTS, SHARED_LANES, STORED_APART
 from meeting_faults import MEETINGS
 from named_faults import NAMED
 from order_faults import ORDERS
@@ -108,4 +108,5 @@ FAULTS = [
     *TOLD,
     *SHARED_LANES,
     *JUDGES,
+    *LEFT_SLOTS,
 ]

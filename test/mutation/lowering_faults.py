@@ -185,3 +185,17 @@ SHARED_LANES = [
         (f"{NUMERICS}/epilogues/test_stores_apart.py",),
     ),
 ]
+LEFT_SLOTS = [
+    Fault(
+        "pipes: a drain waits for one slot less",
+        "    for _ in range(op.slots.value):",
+        "    for _ in range(op.slots.value - 1):",
+        (f"{NUMERICS}/epilogues/test_loads_ahead.py",),
+    ),
+    Fault(
+        "left places: slots that nobody has read may be left, too",
+        "    if steps < stages:\n        return None\n",
+        "",
+        ("test/passes/test_left_slot_rules.py",),
+    ),
+]

@@ -12,7 +12,7 @@ from tilewright.dialects.target import GPUS, TARGETS
 PASS_NAMES = (
     "normalize, tiling, tma-insertion, copy-insertion, swizzle-selection, split-k, "
     "epilogue-staging, clustering, pipelining, warp-specialization, persistence, "
-    "ping-pong, skip-zeros, level-groups, instrument, assign-threads, plan-memory, "
+    "ping-pong, slot-reuse, skip-zeros, level-groups, instrument, assign-threads, plan-memory, "
     "expand-loops, pipes-to-barriers, select-instructions"
 )
 PRESET_NAMES = (

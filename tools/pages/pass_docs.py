@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from ...compiler.driver import compile_matmul
+from ...compiler.importers.linalg_text import LinalgText
 from ...compiler.pipeline import LOWERING, PIPELINE, PassEvent
 from ...compiler.spec import MatmulSpec
+from ...compiler.spec.epilogue import Epilogue, EpilogueOperand
 from ...passes import BY_REQUEST, lowering, plan, thread_rules
 from ...passes.checks import loops, memory
 from ...passes.checks.barriers import barrier_sources, barriers, phases
@@ -64,13 +66,20 @@ OTHER_CHIPS = {
     "ping-pong": ("sm_90a", {"clustering": "shape=2x1"}),
     "copy-insertion": ("sm_80", {}),
     "level-groups": ("sm_90a", {"clustering": "shape=1x1", "tiling": "tile=128x128x64 swap=true"}),
+    "slot-reuse": ("sm_90a", {"epilogue-staging": "columns=16 buffers=2 ahead=1"}),
     "skip-zeros": ("sm_90a", {"clustering": "shape=2x1", "tiling": "tile=128x64x96"}),
 }
+ADDED = ("%y = arith.addf %x, %r : f32", "%c = arith.truncf %y : f32 to bf16")
+RESIDUAL = Epilogue("%x", (EpilogueOperand("%r", "f32", "mn", (SPEC.m, SPEC.n)),), ADDED, "%c")
 # Products that passes need, where they are not the default's, and what a page calls them.
 OTHER_SPECS = {
     "level-groups": (MatmulSpec(m=256, n=256, k=256, groups=4), " of 4 groups of rows"),
+    "slot-reuse": (LinalgText(SPEC.mlir_text(RESIDUAL), "matmul"), " with a residual"),
 }
-INSTEAD_OF = {"copy-insertion": "tma-insertion"}
+INSTEAD_OF = {
+    "copy-insertion": ("tma-insertion",),
+    "slot-reuse": ("clustering", "persistence"),
+}
 ALL = (*PIPELINE, *LOWERING)
 # Modules whose refusals are a pass's, too.
 CALLS = {
@@ -101,9 +110,9 @@ INDEX_HEADER = """# The passes
 
 Each pass takes the IR that the one before it leaves. From `tiling` on, that IR is a kernel which
 computes the right product, so the pipeline may stop after any of these passes. `split-k`,
-`ping-pong`, `skip-zeros` and `level-groups` run only where a schedule or a pipeline names them,
-`instrument` where people do, and `copy-insertion` takes the place of `tma-insertion` for chips
-without TMA.
+`ping-pong`, `slot-reuse`, `skip-zeros` and `level-groups` run only where a schedule or a pipeline
+names them, `instrument` where people do, and `copy-insertion` takes the place of `tma-insertion`
+for chips without TMA.
 
 The page of a pass has the IR before and after in short, its options, what it refuses, and what it
 changes on a small kernel."""
@@ -134,7 +143,7 @@ def render_all() -> dict[str, str]:
 def _render_for_other_chip(pass_class: Any, run: list[str]) -> str:
     chip, options = OTHER_CHIPS[pass_class.name]
     options = {**OPTIONS, **options}
-    run = [name for name in run if name != INSTEAD_OF.get(pass_class.name)]
+    run = [name for name in run if name not in INSTEAD_OF.get(pass_class.name, ())]
     spec, what = OTHER_SPECS.get(pass_class.name, (SPEC, ""))
     before, after = _modules(run, options, chip, spec)[len(run) - 2 : len(run)]
     return render(pass_class, _pipeline(run, options), before, after, f"{what} for `{chip}`")
@@ -200,7 +209,7 @@ def _modules(
     names: list[str],
     options: Mapping[str, str] = OPTIONS,
     chip: str = DEFAULT_TARGET,
-    spec: MatmulSpec = SPEC,
+    spec: MatmulSpec | LinalgText = SPEC,
 ) -> list[str]:
     """The IR after each of the passes."""
     texts: list[str] = []

@@ -9,6 +9,7 @@ from ....dialects.epilogue_instructions import FAST_SHARE
 from ....dialects.legality import PARTIAL_BYTES
 from ....dialects.target import WARPGROUP_THREADS, Target
 from ..chips.chip_figures import figures, part_figures
+from ..left_slots import reuses_slots
 from ..problem import Problem
 from ..quantized_costs import scale_bytes
 from ..schedule import THREADS, Schedule
@@ -113,8 +114,9 @@ def beside_cycles(problem: Problem, schedule: Schedule, target: Target, piece: f
     """Cycles that other operands as large as C add to the epilogue of a tile.
 
     Threads read them from global memory, or from pieces in shared memory. Those that are ahead
-    have come while the main loop ran. Each later one is waited for as long as its slot's load takes
-    beyond the time of as many pieces, each of `piece` cycles.
+    have come while the main loop ran, and so have all in slots that A and B left. Each later one is
+    waited for as long as its slot's load takes beyond the time of as many pieces, each of `piece`
+    cycles.
     """
     if not problem.beside:
         return 0
@@ -122,6 +124,8 @@ def beside_cycles(problem: Problem, schedule: Schedule, target: Target, piece: f
     read = m * n // problem.products * sum(problem.beside)
     if not schedule.ahead:
         return read / figures(target).beside_rate
+    if reuses_slots(problem, schedule, target):
+        return read / figures(target).shared_rate
     slots = schedule.ahead // (2 if schedule.ping_pong else 1)
     late = max(0, problem.pieces(schedule) - slots)
     around = (figures(target).piece_latency + piece) / slots

@@ -21,7 +21,7 @@ func.func @pipe.create() {
 }
 
 func.func @pipe.drain(%ring: !pipe.ring<8 : i64, [!tile.smem<tensor<128x64xbf16>, "k", "128B">, !tile.smem<tensor<64x64xbf16>, "k", "128B">]>) {
-  "pipe.drain"(%ring) : (!pipe.ring<8 : i64, [!tile.smem<tensor<128x64xbf16>, "k", "128B">, !tile.smem<tensor<64x64xbf16>, "k", "128B">]>) -> ()
+  "pipe.drain"(%ring) {slots = 2 : i64} : (!pipe.ring<8 : i64, [!tile.smem<tensor<128x64xbf16>, "k", "128B">, !tile.smem<tensor<64x64xbf16>, "k", "128B">]>) -> ()
   return
 }
 

@@ -11,15 +11,17 @@ from __future__ import annotations
 from typing import Any
 
 from ....dialects.mlir import ir
+from ....dialects.pipe import AcquireOp, DrainOp
 from ....dialects.sm.threads import RunOp
 from ....dialects.target import Target
 from ....dialects.tile import KernelOp, StagedStoreOp
 from ....dialects.tile.ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
-from ....dialects.tile_types import TensorMapType
+from ....dialects.tile_types import TensorMapType, integers_of
 from ....dialects.verify import tile_of_c
 from ...base import refused, walk
 from ...batches import argument_of, map_definition, transposed_of, view_of_map
 from ...expand.reads import plain_reads
+from ...left_slots import agent_around, drain_before, place_in, steps_before
 from ...outputs import stored_together
 from ...schedule.staged_operands import ends_in_pair, holds_sums
 from ...tensor_maps import map_type, turned_map, vector_map_type
@@ -120,10 +122,40 @@ def _load_of(store: Any, element: StagedElementOp) -> LoadAheadOp:
             f"and {len(others)} other users; give it a ring",
         )
     place = _in_program(loads[0])
+    drain = drain_before(loads[0])
+    if drain is not None:
+        _check_left(loads[0], drain)
+        return loads[0]
     same = place.block == store.operation.block and place.is_before_in_block(store.operation)
     if not same:
         raise refused(loads[0], "ahead: must stand beside the store and before it; move it")
     return loads[0]
+
+
+def _check_left(load: LoadAheadOp, drain: DrainOp) -> None:
+    """Slots of operands must be left where pieces are loaded into them."""
+    place, agent = _in_program(load), agent_around(load)
+    later = [op for op in walk(agent, AcquireOp) if not _stands_before(op, place, agent)]
+    one = place.parent == agent.operation and not isinstance(agent, KernelOp)
+    kernel = agent.operation.parent.opview
+    if not one or later or integers_of(kernel.cluster) != [1, 1, 1]:
+        rule = "ahead: a role of a CTA with one tile and no cluster loads into slots that are left"
+        raise refused(load, f"{rule}, behind what fills them, got another; give pieces a ring")
+    steps = steps_before(agent, drain.ring)
+    left = None if steps is None else place_in(drain.ring, steps, load.ring)
+    needed = None if left is None else left.drained
+    got = drain.slots.value, load.ring.type.stages
+    if needed is None or got != (needed, load.pieces.value):
+        rule = f"ahead: {needed or 'more than all'} slots must be left for {load.pieces.value}"
+        raise refused(load, f"{rule} pieces, got {got[0]} for {got[1]}; drain as many")
+
+
+def _stands_before(op: Any, place: ir.Operation, agent: Any) -> bool:
+    """Whether an op of an agent runs before a place in its program."""
+    inner = op.operation
+    while inner.parent != agent.operation:
+        inner = inner.parent
+    return inner == place or inner.is_before_in_block(place)
 
 
 def _with(store: Any) -> list[Any]:

@@ -91,7 +91,7 @@ def _fill_of(kernel: KernelOp, rings: Rings) -> Fill | None:
         return None
     loops = walk(roles[0], scf.ForOp)
     begins = group_of(kernel) is None and _begins_with_roles(kernel)
-    if not begins or len(loops) != 1 or not _is_of_loads(loops[0]) or _keeps_fewest(roles[0]):
+    if not begins or not _in_a_row(loops) or not _is_of_loads(loops[0]) or _keeps_fewest(roles[0]):
         return None
     numbers = iterations_of(loops[0])
     if not numbers or len(list(prologues[0].body.blocks[0].operations)) != 2:
@@ -99,6 +99,11 @@ def _fill_of(kernel: KernelOp, rings: Rings) -> Fill | None:
     (advance,) = walk(loops[0], sm.AdvancePositionOp)
     slots = defining_op(advance.position).stages.value
     return Fill(roles[0], loops[0], numbers, min(slots, len(numbers)))
+
+
+def _in_a_row(loops: list[scf.ForOp]) -> bool:
+    """Whether there is a loop, and others only behind it."""
+    return bool(loops) and all(each.operation.block == loops[0].operation.block for each in loops)
 
 
 def _loading(kernel: KernelOp) -> list[WarpsOp]:

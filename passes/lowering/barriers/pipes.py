@@ -298,9 +298,9 @@ def _arrive_at_issuer(rings: Rings, barrier: ir.Value, writes: bool = False) -> 
 
 
 def lower_drain(rings: Rings, op: DrainOp) -> None:
-    """Wait until every slot is empty: no other CTA's commit is then on its way to this one."""
+    """Wait until so many slots are empty; of all, no other CTA's commit is then on its way here."""
     ring = rings.of_op(op)
-    for _ in range(ring.stages):
+    for _ in range(op.slots.value):
         index, parity = read(ring.fill)
         rings.wait(ring.empty(index), before(parity))
         advance(ring.fill)

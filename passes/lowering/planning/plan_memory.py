@@ -24,6 +24,7 @@ from ....dialects.sm.memory import (
     BarriersType,
     ColumnsOp,
     CopyRingOp,
+    LeftRingOp,
     ProductColumnsOp,
     RingOp,
     ScaleColumnsOp,
@@ -41,7 +42,8 @@ from ....dialects.target import Target
 from ....dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
 from ....dialects.tile.sums import AddLanesOp
 from ....dialects.tile_types import integer, integers
-from ...base import PassLog, refused, target_of, the_kernel, unchanging, walk
+from ...base import PassLog, defining_op, refused, target_of, the_kernel, unchanging, walk
+from ...left_slots import drain_of
 from ...plan import MMA_DONE, PRODUCTS_DONE, Plan, ProductsPlan, RingPlan, ScalesPlan, make_plan
 from ...ring_fills import is_self_filled
 from ...team import team_op
@@ -170,6 +172,10 @@ def _ring(
         return StagingOp(memory=memory, ring=ring.type).ring
     if placed.kind == "ahead":
         full = _barriers(f"{label}.full", placed.full, placed.stages, placed.full_count)
+        drain = drain_of(ring)
+        if drain is not None:
+            within = defining_op(drain.ring).memory
+            return LeftRingOp(full=full, memory=memory, within=within, ring=ring.type).ring
         return AheadRingOp(full=full, memory=memory, ring=ring.type).ring
     if is_self_filled(ring, target):
         return CopyRingOp(memory=memory, ring=ring.type).ring

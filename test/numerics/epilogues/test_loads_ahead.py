@@ -160,3 +160,61 @@ def test_pieces_ahead_are_for_all_warpgroups_together():
     text = f"tiling{{tile=256x128x32}},{TMA},{staging}"
     with pytest.raises(CompileError, match="pieces ahead are for all warpgroups together, got"):
         compile_matmul(residuals(512, 256, 64), target="sm_90a", pipeline=text)
+
+
+LEFT_TILES = {"sm_90a": ("128x32x64", "64x48x64"), "sm_100a": ("128x32x64", "64x64x64")}
+
+
+def left_pipeline(tile, stages, swap=False):
+    turned = " swap=true" if swap else ""
+    staged = "epilogue-staging{columns=16 ahead=1}"
+    roles = f"pipelining{{stages={stages}}},warp-specialization,slot-reuse"
+    return f"tiling{{tile={tile}{turned}}},{TMA},{staged},{roles}"
+
+
+@pytest.mark.sweep(8)
+@pytest.mark.array(
+    1,
+    target=LEFT_TILES,
+    number=(0, 1),
+    stages=(3, 4),
+    k=(256, 328, 448, 576),
+    dtype=("bf16", "f32"),
+    swap=(False, True),
+)
+def test_a_residual_in_left_slots_is_added(
+    check_matmul, target, number, stages, k, dtype, swap, seed=1
+):
+    """The first slots and later ones, with and without what L2 is asked for."""
+    text = left_pipeline(LEFT_TILES[target][number], stages, swap)
+    check_matmul(residuals(136, 72, k, (dtype,)), target=target, pipeline=text, seed=seed)
+
+
+def test_l2_is_asked_for_pieces_where_steps_are_left():
+    """One piece a step of the eight in the middle; 10 steps are too few for 3 slots and 8."""
+    text = left_pipeline("128x128x64", 3)
+    for k, asked in ((1024, 1), (640, 0)):
+        compiled = compile_matmul(residuals(256, 256, k), target="sm_90a", pipeline=text)
+        assert compiled.ptx.count("prefetch.tensor.") == asked
+
+
+def test_a_chosen_schedule_of_one_tile_loads_early_and_late():
+    """Operands before the CTA meets, as the load role alone loads; the residual with all others."""
+    compiled = compile_matmul(residuals(1024, 4096, 4096), target="sm_90a")
+    assert compiled.pipeline.endswith("warp-specialization,slot-reuse,lower-to-nvvm")
+    first, *roles = compiled.ptx.split("setmaxnreg")
+    loads = [part.count("shared::cta.global.tile") for part in (first, *roles)]
+    assert loads == [2, 0, 3 * 2 + 8]  # steps before those that ask L2, these, and behind them
+
+
+@pytest.mark.parametrize(
+    ("sizes", "target"),
+    [
+        ((2048, 4096, 1024), "sm_90a"),  # CTAs with several tiles
+        ((1024, 4096, 4096), "sm_100a"),  # which no GPU has timed
+        ((384, 1024, 4096), "sm_90a"),  # K in parts, whose sums threads store
+    ],
+)
+def test_other_schedules_have_pieces_of_their_own(sizes, target):
+    compiled = compile_matmul(residuals(*sizes), target=target, until="mlir")
+    assert "slot-reuse" not in compiled.pipeline

@@ -1,0 +1,42 @@
+"""Whether a residual of a CTA's one tile comes in slots that A and B have left (`slot-reuse`).
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+from ...dialects.layout import SLOT_ALIGNMENT
+from ...dialects.left_places import place_left
+from ...dialects.mma_units import WGMMA
+from ...dialects.target import Target
+from .extents import round_up
+from .problem import Problem, Schedule
+
+
+def reuses_slots(problem: Problem, schedule: Schedule, target: Target) -> bool:
+    """Whether it does: wherever the pass takes a schedule, as far as a GPU has timed such ones.
+
+    An H200 took 0.92 to 0.99 of the time so in eleven shapes, and in none of them longer.
+    """
+    one_tile = schedule.scheduler == "none" and schedule.cluster_size == 1
+    split = schedule.split_k * schedule.split_grid > 1
+    if not schedule.ahead or not one_tile or split or schedule.swap:
+        return False
+    if target.mma.name != WGMMA.name or not _is_plain(problem):
+        return False
+    rows, columns, _ = schedule.tile
+    bytes_ = problem.pieces(schedule) * round_up(
+        rows * (columns // problem.pieces(schedule)) * problem.beside[0], SLOT_ALIGNMENT
+    )
+    slots = [problem.a_tile_bytes(schedule), problem.b_tile_bytes(schedule)]
+    slot_bytes = [round_up(each, SLOT_ALIGNMENT) for each in slots]
+    steps = problem.k_tiles(schedule)
+    return place_left(slot_bytes, schedule.stages, steps, bytes_) is not None
+
+
+def _is_plain(problem: Problem) -> bool:
+    """Whether one product of known sizes has one operand beside it, and TMA brings A and B."""
+    known = not (problem.dynamic_m or problem.dynamic_batch or problem.dynamic_k)
+    one = len(problem.beside) == 1 and problem.products == 1 and not problem.further_bytes
+    by_tma = problem.by_tma("a") and problem.by_tma("b")
+    return known and one and by_tma and not (problem.grouped or problem.quantized)
