@@ -17,4 +17,10 @@ JUDGES = [
         "",
         ("test/emulator/test_register_budget.py",),
     ),
+    Fault(
+        "tcgen05: instructions that nobody reaches may be of the other .cta_group",
+        "    if len(first) > 1:\n        (before, _), (group, each)",
+        "    if len(first) > 2:\n        (before, _), (group, each)",
+        ("test/emulator/engines/test_tensor_memory.py",),
+    ),
 ]

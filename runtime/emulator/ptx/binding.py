@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from ..errors import LaunchError, Trap
 from . import registry, syntax
 from .decode import Decoded
 from .program import Program
 from .requirements import unmet
 from .values import TYPES
+
+GROUP = re.compile(r"tcgen05\..*?\bcta_group::(\d)")
 
 
 def bind_all(program: Program) -> None:
@@ -16,7 +20,23 @@ def bind_all(program: Program) -> None:
     while len(program.code) < len(program.source):
         program.code.append(_bind(program, len(program.code)))
     program.refuse_recursion()
+    _check_groups(program)
     program.shared.finish()
+
+
+def _check_groups(program: Program) -> None:
+    """All tcgen05 instructions of a kernel have one .cta_group, those that nobody reaches, too
+    (§9.7.16.7.1)."""
+    first: dict[str, syntax.Instruction] = {}
+    for each in program.source:
+        if (group := GROUP.match(each.opcode)) is not None:
+            first.setdefault(group[1], each)
+    if len(first) > 1:
+        (before, _), (group, each) = first.items()
+        rule = "all tcgen05 instructions of a kernel must use the same .cta_group"
+        raise Trap("tmem", f"{rule}, got {group} after {before}").locate(
+            kernel=program.entry, line=each.line, text=each.text
+        )
 
 
 def _bind(program: Program, pc: int) -> tuple:

@@ -36,19 +36,8 @@ class TensorEngine:
         self.issued: dict[tuple[int, int], list[EngineOp]] = {}
         self.products: list[Access] = []
         self._most = _PRODUCTS
-        self.group: int | None = None
         self.requests: dict[str, int] = {}
         self.kept: dict[str, Any] = {}
-
-    def use_group(self, group: int) -> None:
-        """Every tcgen05 instruction of a kernel must have the same .cta_group."""
-        if self.group not in (None, group):
-            raise Trap(
-                "tmem",
-                f"all tcgen05 instructions of a kernel must use the same .cta_group, got {group} "
-                f"after {self.group}",
-            )
-        self.group = group
 
     def outstanding(self, warp: int, lane: int) -> tuple[EngineOp, ...]:
         """Operations of a thread that are not done."""

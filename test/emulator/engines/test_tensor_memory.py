@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.runtime.emulator import launch
 from tilewright.runtime.emulator.errors import Trap
 from tilewright.runtime.emulator.tensor.tensor_memory import SHAPES, TensorMemory, register_map
 
@@ -147,3 +148,17 @@ def test_unwritten_words_are_not_read_and_a_fresh_allocation_is_unwritten():
     assert refused(memory.gather, lanes[:, :1], columns[:, :1], "tcgen05.ld")[1] == (
         "tcgen05.ld: tensor memory lane 3 column 5 was never written"
     )
+
+
+TWO_GROUPS = """.version 8.8\n.target sm_100a\n.address_size 64
+.visible .entry k() { .shared .b32 s; .reg .b32 %r0; .reg .pred %p0;
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [s], 32; ld.shared.b32 %r0, [s];
+tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r0, 32; ret;
+tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned; ret; }"""
+
+
+def test_instructions_of_both_groups_are_refused_where_nobody_reaches_them():
+    """§9.7.16.7.1; ptxas refuses them, too"""
+    launch(TWO_GROUPS.replace("::2", "::1"), "k", grid=1, block=32)
+    rule = "all tcgen05 instructions of a kernel must use the same .cta_group, got 2 after 1"
+    assert refused(lambda: launch(TWO_GROUPS, "k", grid=1, block=32)) == ("tmem", rule)

@@ -58,7 +58,6 @@ def _check_columns(ins: Decoded) -> None:
 def _allocate(cta: Cta, group: int, columns: int) -> int | None:
     """Start column, or None while it must wait (for room, or for the other CTA of the pair)."""
     engine = tensor_engine(cta)
-    engine.use_group(group)
     if group == 1:
         return engine.memory.allocate(columns)
     engine.memory.check_allocation(columns)
@@ -121,7 +120,6 @@ def build_dealloc(ins: Decoded) -> Step:
         if blocked := converged(warp, mask):
             return blocked
         place = address(warp, mask), columns(warp, mask)
-        tensor_engine(warp.cta).use_group(group)
         everything = Span(0, LANES, place[0] & 0xFFFF, (place[0] & 0xFFFF) + place[1])
         claim = Claim(everything, "tcgen05.dealloc", ())
         warp.launch.events.columns_used(warp.cta, warp, claim, False)
@@ -178,16 +176,15 @@ def _deallocate(cta: Cta, address: int, columns: int) -> None:
 
 @instruction("tcgen05.relinquish_alloc_permit", section=_ALLOC_SECTION)
 def build_relinquish(ins: Decoded) -> Step:
-    group, converged = take_group(ins), take_aligned(ins)
+    take_group(ins)
+    converged = take_aligned(ins)
     ins.finish_modifiers()
     ins.expect_operands(0)
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
         if blocked := converged(warp, mask):
             return blocked
-        engine = tensor_engine(warp.cta)
-        engine.use_group(group)
-        engine.memory.relinquish()
+        tensor_engine(warp.cta).memory.relinquish()
         return None
 
     return step

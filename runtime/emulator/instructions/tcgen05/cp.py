@@ -168,7 +168,6 @@ def _submit(warp: Warp, lane: int, copy: Copy) -> None:
 def _order(cta: Cta, copy: Copy, op: EngineOp, warp: Warp) -> None:
     engine = tensor_engine(cta)
     line = warp.program.source[warp.split.pc].line
-    engine.use_group(len(copy.ctas))
     engine.memory.check_columns(copy.column, copy.shape.columns, "tcgen05.cp")
     span = Span(0, LANES, copy.column, copy.column + copy.shape.columns)
     access = Access("tcgen05.cp", span, line, warp.index, op, rank=warp.cta.rank)

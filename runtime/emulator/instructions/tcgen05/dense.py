@@ -282,7 +282,6 @@ def _check_a(multiply_: Multiply, a: Place) -> None:
 def _order(cta: Cta, multiply_: Multiply, access: Access, warp: Warp) -> None:
     """Check columns and ordering in one CTA and note what the operation will touch there."""
     engine = tensor_engine(cta)
-    engine.use_group(multiply_.group)
     sums = multiply_.sums
     engine.memory.check_columns(multiply_.d.column, multiply_.d_columns, sums.what)
     cta.launch.events.columns_claimed(cta, sums._replace(behind_reads_of=access.who))

@@ -63,7 +63,7 @@ def build_wait(ins: Decoded) -> Step:
 
 @instruction("tcgen05.commit", section=_COMMIT_SECTION)
 def build_commit(ins: Decoded) -> Step:
-    group = take_group(ins)
+    take_group(ins)
     ins.required(("mbarrier::arrive::one",))
     space = ins.choice(("shared::cluster",), "generic")
     multicast = ins.flag("multicast::cluster")
@@ -76,7 +76,6 @@ def build_commit(ins: Decoded) -> Step:
         ins.bound_constant(1, 0, 0xFFFF)
 
     def alone(warp: Warp, lane: int, at: int, ranks: int | None = None) -> None:
-        tensor_engine(warp.cta).use_group(group)
         target, offset = locate(warp.cta, at, space)
         reached = 1 << target.rank if ranks is None else ranks
         targets = [peer(warp.cta, rank) for rank in range(16) if reached >> rank & 1]

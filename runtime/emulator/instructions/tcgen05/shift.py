@@ -89,7 +89,6 @@ def _submit(warp: Warp, lane: int, shift: Shift) -> None:
 
 def _order(cta: Cta, shift: Shift, op: EngineOp, warp: Warp) -> None:
     engine, events = tensor_engine(cta), cta.launch.events
-    engine.use_group(len(shift.ctas))
     engine.memory.check_columns(shift.span.column, _COLUMNS, _NAME)
     claim = Claim(shift.span, _NAME, _UNORDERED)
     events.columns_claimed(cta, claim)
