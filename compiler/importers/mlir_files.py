@@ -13,6 +13,7 @@ RULE = "must be a readable .mlir file"
 NO_TEXT = "bytes that are not UTF-8"
 OTHERS = {
     ".ptx": "PTX; run it by `tilewright emulate` with a launch file",
+    ".zip": "what may be a bundle, which is compiled already; `tilewright run` takes one",
     ".py": "Python; `tilewright model check` takes a model, `tilewright conform` a function",
 }
 """What others name by mistake, by suffix, and which command takes it."""

@@ -132,6 +132,11 @@ def test_a_bundle_has_no_name_of_another_kind(tilewright, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_bundle_is_not_compiled_again(tilewright):
+    fragment = "must be a readable .mlir file, got what may be a bundle, which is compiled already"
+    assert_refused(tilewright("compile", "any.zip"), fragment)
+
+
 def test_a_folder_as_a_file_is_refused(tilewright, tmp_path):
     assert_refused(tilewright("compile", tmp_path), "must be a readable .mlir file")
     assert_refused(
