@@ -1,7 +1,7 @@
 """How fast groups of rows are multiplied, beside torch's own grouped_mm and a dense product.
 
     python benchmarks/grouped.py compile FOLDER [--target sm_90a] [--shapes 8192x8192x5120x16,…]
-    python benchmarks/grouped.py run FOLDER [--rounds 15] [--json PATH]
+    python benchmarks/grouped.py run FOLDER [--rounds 15] [--roofline] [--json PATH]
 
 `compile` needs no GPU. It writes FOLDER/MxNxKxGROUPS.VARIANT.zip for each of the schedules below;
 "chosen" is the compiler's. `run` needs no compiler: `runtime` importable as tilewright.runtime,
@@ -20,6 +20,8 @@ e4m3 with an f32 for 128 elements of K of each row and of 128x128 elements of a 
 has in `scaled_mm` alone: "dense" is that. One in g takes
 the rows of groups from fewer tokens by random numbers; there "permuted" is a copy in that order by
 torch, then our kernel of plain groups, and "torch" the same copy, then torch's.
+
+`--roofline` also says what tensor cores and DRAM take at least, beside half of torch's time.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from contenders import (
     timed,
     write_bundle,
 )
+from roofline_of_groups import Product, limits
 
 SHAPES = (
     "8192x8192x5120x16", "65536x1536x2048x128", "2048x1536x65536x128k", "8192x8192x5120x16s",
@@ -109,7 +112,8 @@ def parse_options() -> argparse.Namespace:
     parser = comparison_parser(__doc__, ",".join(SHAPES), of_shapes="MxNxKxGROUPS,…")
     parser.add_argument("--only", default="", help="variants, by commas (default all)")
     parser.add_argument("--kinds", default="uniform,ragged,skewed", help=", ".join(KINDS))
-    run = "kinds", "rounds", "json"
+    parser.add_argument("--roofline", action="store_true", help="also what the chip allows")
+    run = "kinds", "rounds", "json", "roofline"
     options = parsed(parser, compile=("target", "shapes", "only"), run=run)
     if options.only:
         names = *VARIANTS, *itertools.chain(*OTHERS.values())
@@ -223,12 +227,14 @@ def run_all(options: argparse.Namespace) -> int:
         row
         for (shape,), kernels in loaded(options.folder).items()
         for kind in options.kinds.split(",")
-        for row in measure(shape, kind, kernels, options.rounds)
+        for row in measure(shape, kind, kernels, options)
     ]
     return reported(rows, options.json)
 
 
-def measure(shape: str, kind: str, kernels: dict[str, Any], rounds: int) -> list[dict[str, Any]]:
+def measure(
+    shape: str, kind: str, kernels: dict[str, Any], options: argparse.Namespace
+) -> list[dict[str, Any]]:
     """Compare every kernel with torch, then time all."""
     import torch
 
@@ -251,7 +257,8 @@ def measure(shape: str, kind: str, kernels: dict[str, Any], rounds: int) -> list
         contenders[name]()
         error = (out.float() - wanted).abs().max().item() / wanted.abs().max().item()
         right[name] = error < 2**-7
-    times = timed({name: captured(call) for name, call in contenders.items()}, rounds)
+    graphs = {name: captured(call) for name, call in contenders.items()}
+    times = timed(graphs, options.rounds)
     operations, rows = 2 * m * n * k, []
     for name, us in sorted(times.items(), key=lambda pair: pair[1]):
         tera, against = operations / us / 1e6, times.get("torch", math.nan) / us
@@ -259,6 +266,9 @@ def measure(shape: str, kind: str, kernels: dict[str, Any], rounds: int) -> list
         print(f"{shape:20} {kind:8} {name:18} {us:9.1f} us {tera:7.1f} TF {against:6.3f}x{mark}")
         row = {"shape": shape, "groups": kind, "name": name, "us": us, "tflops": tera}
         rows.append(row | {"against_torch": against, "right": right.get(name, True)})
+    if options.roofline and {"torch", "chosen"} <= times.keys():
+        sizes = Product(m, n, k, groups, operands[0].element_size(), letter == "k")
+        print(f"{shape:20} {kind:8} {limits(sizes, *graphs['torch'], times)}")
     return rows
 
 

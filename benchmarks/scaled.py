@@ -1,13 +1,15 @@
 """How fast products of 8-bit floats with scales are, beside torch's.
 
     python benchmarks/scaled.py compile FOLDER [--target sm_90a] [--shapes 4096x7168x2048,…]
+        [--c-dtype f32]
     python benchmarks/scaled.py run FOLDER [--rounds 15] [--rest 0] [--clocks] [--json PATH]
     ncu --clock-control none --profile-from-start off --set full python benchmarks/scaled.py \
         once FOLDER
 
 `compile` needs no GPU. It writes FOLDER/MxNxK.RECIPE.VARIANT.zip: recipes are scales of 128 by
 their forms, and "fast" and "two-level" for products without scales, by how sums are formed.
-Variants are "chosen", the compiler's schedule, and tiles by name where threads add. `run` needs no
+Variants are "chosen", the compiler's schedule, and tiles by name where threads add, of a C of f32
+also such whose threads store it without staging. `run` needs no
 compiler: only `runtime` as tilewright.runtime, torch, numpy and cuda-python. Each result is
 compared with the product of dequantized operands first; torch's contender is `torch._scaled_mm` of
 the same recipe (with one scale a tensor for those without), where it has one. Each contender is
@@ -48,6 +50,7 @@ SHAPES = (
 RECIPES = {
     "1x128-128x128": ("1x128", "128x128"),
     "1x128-1x128": ("1x128", "1x128"),
+    "128x128-1x128": ("128x128", "1x128"),
     "two-level": None,
     "fast": None,
 }
@@ -59,7 +62,8 @@ def _tiles(
     tile: str, stages: int, columns: int = 64, cluster: str = "", tail: str = TAIL, parts: int = 0
 ) -> str:
     """The pipeline of a variant."""
-    head = HEAD if parts else f"{HEAD},epilogue-staging{{columns={columns} buffers=2}}"
+    staged = columns and not parts
+    head = f"{HEAD},epilogue-staging{{columns={columns} buffers=2}}" if staged else HEAD
     more = f"clustering{{shape={cluster}}}," if cluster else ""
     more += f"split-k{{parts={parts}}}," if parts else ""
     return f"tiling{{tile={tile}x128}},{head},{more}pipelining{{stages={stages}}},{tail}"
@@ -77,10 +81,19 @@ TILES = {
     "64x64": _tiles("64x64", 11, tail=ALONE),
     "64x128-split2": _tiles("64x128", 6, tail=ALONE, parts=2),
 }
+TILES_OF_32_BITS = {
+    "128x128": _tiles("128x128", 5, 32),
+    "128x128-threads": _tiles("128x128", 6, 0),
+    "256x96": _tiles("256x96", 4, 16),
+    "256x112": _tiles("256x112", 4, 16),
+    "256x112-threads": _tiles("256x112", 4, 0),
+    "256x128-threads": _tiles("256x128", 4, 0),
+}
 ROWS_FEW = 128  # up to so many tiles of 64 rows are tried, too; those alone below it
 UNSEEN = 3  # launches of a contender before the one that a profiler sees
 OPERAND_BYTES = 150e6  # of all sets together: three times H200's L2
 LOAD_US = 3e5  # of work, during which the clocks are read
+TORCH_DTYPES = {"bf16": "bfloat16", "f32": "float32"}
 TOLERANCE = 2.0**-6  # of the largest element, in bf16
 
 Inputs = tuple[Any, Any, list[Any]]  # A, B and their scales
@@ -98,9 +111,10 @@ def parse_options() -> argparse.Namespace:
     parser = comparison_parser(__doc__, ",".join(SHAPES), ("compile", "run", "once"))
     parser.add_argument("--only", default="", metavar="TEXT", help="recipes named so in part")
     parser.add_argument("--clocks", action="store_true", help="also clock and power under load")
+    parser.add_argument("--c-dtype", choices=[*TORCH_DTYPES], default="bf16")
     add_rest(parser)
     run = "rounds", "rest", "clocks", "json"
-    options = parsed(parser, compile=("target", "shapes", "only"), run=run, once=())
+    options = parsed(parser, compile=("target", "shapes", "only", "c_dtype"), run=run, once=())
     if not any(options.only in name for name in RECIPES):
         parser.error(f"--only must be in one of {', '.join(RECIPES)}, got '{options.only}'")
     return options
@@ -117,9 +131,11 @@ def compile_all(options: argparse.Namespace) -> int:
             forms = RECIPES[recipe]
             more = dict(zip(("a_scales", "b_scales"), forms, strict=True)) if forms else {}
             more |= {"sums": "two-level"} if recipe == "two-level" else {}
-            spec = MatmulSpec(*map(int, shape.split("x")), "e4m3", "e4m3", **more)
+            types = "e4m3", "e4m3", options.c_dtype
+            spec = MatmulSpec(*map(int, shape.split("x")), *types, **more)
             adds = recipe != "fast"
-            tiles = {name: each for name, each in TILES.items() if adds and suits(name, spec.m)}
+            tried = TILES if options.c_dtype == "bf16" else TILES_OF_32_BITS
+            tiles = {name: each for name, each in tried.items() if adds and suits(name, spec.m)}
             for name, pipeline in {"chosen": None, **tiles}.items():
                 path = options.folder / f"{shape}.{recipe}.{name}.zip"
                 made = write_bundle(spec, path, options.target, pipeline)
@@ -201,7 +217,9 @@ def _contenders(sets: list[Inputs], recipe: str, kernels: dict[str, Any]) -> dic
         a, b, scales = sets[number]
         return kernel(a, b, *scales)
 
-    return {name: partial(ours, each) for name, each in kernels.items()} | _torchs(sets, recipe)
+    c_dtype = next(iter(kernels.values())).outputs[0]["dtype"]
+    made = {name: partial(ours, each) for name, each in kernels.items()}
+    return made | _torchs(sets, recipe, c_dtype)
 
 
 def _under(graph: Any, calls: int, us: float) -> dict[str, float]:
@@ -230,18 +248,18 @@ def _dequantized(values: Any, scales: Any, form: str) -> Any:
     return values.float() * each
 
 
-def _torchs(sets: list[Inputs], recipe: str) -> dict[str, Call]:
+def _torchs(sets: list[Inputs], recipe: str, c_dtype: str) -> dict[str, Call]:
     """torch's contender, if it has one here; why not is said."""
     import torch
 
-    forms = RECIPES[recipe]
+    forms, out = RECIPES[recipe], getattr(torch, TORCH_DTYPES[c_dtype])
     if forms is None:
         one = torch.ones((), device="cuda")
         how = {"scale_a": one, "scale_b": one, "use_fast_accum": recipe == "fast"}
 
         def call(number: int) -> Any:
             a, b, _ = sets[number]
-            return torch._scaled_mm(a, b.T, out_dtype=torch.bfloat16, **how)
+            return torch._scaled_mm(a, b.T, out_dtype=out, **how)
     else:
         kinds = torch.nn.functional.ScalingType
         recipes = [getattr(kinds, f"BlockWise{form}") for form in forms]
@@ -250,7 +268,7 @@ def _torchs(sets: list[Inputs], recipe: str) -> dict[str, Call]:
             a, b, scales = sets[number]
             views = [scale.T for scale in scales]
             return torch.nn.functional.scaled_mm(
-                a, b.T, views[0], recipes[0], views[1], recipes[1], output_dtype=torch.bfloat16
+                a, b.T, views[0], recipes[0], views[1], recipes[1], output_dtype=out
             )
 
     try:
