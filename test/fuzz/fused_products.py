@@ -1,7 +1,7 @@
 """Products of any kind with a function of their sums, held to numpy bit by bit.
 
     drawn = draw_fused(random.Random(1))    # a spec and a function
-    drawn.source()                          # the module that computes it
+    drawn.text                              # the module that computes it
     FusedProduct(drawn, spec, seed)         # its arrays, and what they should become
 
 The kinds are those of `wide_specs`; functions are those of `random_functions`. The text of the

@@ -13,11 +13,12 @@ from __future__ import annotations
 import random
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import fuzz_specs
 from fused_products import Drawn, FusedProduct, draw_fused
-from fuzz_linalg import Outcome, judge_all, without_ptxas
+from fuzz_linalg import Outcome, judge_all
 from fuzz_pipelines import SECONDS, limited
 from large_schedules import large_schedule
 from random_pipelines import changed, cut, of_nothing
@@ -61,31 +62,21 @@ def judge(seed: int) -> Outcome:
     from tilewright.compiler.bundle_writer import as_bundle
     from tilewright.compiler.driver import compile_matmul
     from tilewright.compiler.importers.linalg_text import LinalgText
-    from tilewright.dialects.errors import CompileError
 
-    try:
-        with limited(SECONDS), without_ptxas():
-            drawn, _, pipeline = random_case(seed)
-            source = LinalgText(drawn.text, "fused.mlir")
-            bundle = as_bundle(compile_matmul(source, target=drawn.target, pipeline=pipeline))
-            spec, sizes = fuzz_specs._of_a_size(drawn.spec, seed)
-            bundle = bundle.at(*sizes)
-    except CompileError as error:
-        return Outcome(seed, "refused", str(error))
-    except Exception as error:
-        return Outcome(seed, "internal error", f"{type(error).__name__}: {error}")
-    try:
-        with limited(SECONDS):
-            found = _wrong(drawn, spec, bundle, seed)
-    except Exception as error:
-        return Outcome(seed, "failed at run", f"{type(error).__name__}: {error}")
-    return Outcome(seed, "wrong", found) if found else Outcome(seed, "right")
+    def make() -> tuple[Any, Any]:
+        drawn, _, pipeline = random_case(seed)
+        source = LinalgText(drawn.text, "fused.mlir")
+        bundle = as_bundle(compile_matmul(source, target=drawn.target, pipeline=pipeline))
+        spec, sizes = fuzz_specs.of_a_size(drawn.spec, seed)
+        return (drawn, spec), bundle.at(*sizes)
+
+    return fuzz_specs.judge_made(seed, make, _wrong, partial(limited, SECONDS))
 
 
-def _wrong(drawn: Drawn, spec: Any, bundle: Any, seed: int) -> str:
+def _wrong(case: tuple[Drawn, Any], bundle: Any, seed: int) -> str:
     from tilewright.runtime.launch.devices import open_device
 
-    exact = FusedProduct(drawn, spec, seed)
+    exact = FusedProduct(*case, seed)
     open_device("emulator").launch(bundle, exact.arrays, seed, check="full")
     return exact.wrong()
 

@@ -312,21 +312,35 @@ def judge_spec(
     from tilewright.compiler import driver
     from tilewright.compiler.bundle_writer import as_bundle
     from tilewright.compiler.spec import MatmulSpec
+
+    def make() -> tuple[Any, Any]:
+        spec = MatmulSpec(**fields)
+        bundle = as_bundle(driver.compile_matmul(spec, **options))
+        spec, sizes = of_a_size(spec, seed)
+        return spec, bundle.at(*sizes)
+
+    return judge_made(seed, make, wrong, limited)
+
+
+def judge_made(
+    seed: int,
+    make: Callable[[], tuple[Any, Any]],
+    wrong: Callable[[Any, Any, int], str],
+    limited: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Outcome:
+    """The same of a case and its bundle, which `make` compiles: `wrong(case, bundle, seed)`."""
     from tilewright.dialects.errors import CompileError
 
     try:
         with limited(), without_ptxas():
-            spec = MatmulSpec(**fields)
-            bundle = as_bundle(driver.compile_matmul(spec, **options))
-            spec, sizes = _of_a_size(spec, seed)
-            bundle = bundle.at(*sizes)
+            case, bundle = make()
     except CompileError as error:
         return Outcome(seed, "refused", str(error))
     except Exception as error:
         return Outcome(seed, "internal error", f"{type(error).__name__}: {error}")
     try:
         with limited():
-            found = wrong(spec, bundle, seed)
+            found = wrong(case, bundle, seed)
     except Exception as error:
         return Outcome(seed, "failed at run", f"{type(error).__name__}: {error}")
     return Outcome(seed, "wrong", found) if found else Outcome(seed, "right")
@@ -346,7 +360,7 @@ def _wrong(spec: Any, bundle: Any, seed: int) -> str:
     return "" if found.passed else str(found)
 
 
-def _of_a_size(spec: Any, seed: int) -> tuple[Any, tuple[int, ...]]:
+def of_a_size(spec: Any, seed: int) -> tuple[Any, tuple[int, ...]]:
     """The spec of what is launched, and its open sizes: M is the hint, of any batch too one of the
     kernel's, a batch the hint or any other small one."""
     draw = random.Random(seed)

@@ -54,7 +54,7 @@ def run(folder, *chips):
 
 
 def forget_graphs():
-    """Of an earlier run of the test in this session: what is compiled from C++ stays."""
+    """Of an earlier run of the same test: what is compiled from C++ stays."""
     for graphs in ("fxgraph", "aotautograd"):
         shutil.rmtree(Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]) / graphs, ignore_errors=True)
 
