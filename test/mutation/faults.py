@@ -34,7 +34,7 @@ from pass_faults import EXCHANGED, LAYOUTS_AND_FRONT_END, PASSES
 from precision_faults import PRECISION, WEIGHTS
 from release_faults import RELEASES, SLOTS
 from room_faults import IN_ITS_PLACE, ROOM
-from row_faults import BANDS, ROWS
+from row_faults import BANDS, FIRST_ROWS, ROWS
 from scale_faults import BLOCKWISE, QUANTISED
 from shift_faults import SHIFTS
 from shipped_faults import SHIPPED
@@ -109,4 +109,5 @@ FAULTS = [
     *SHARED_LANES,
     *JUDGES,
     *LEFT_SLOTS,
+    *FIRST_ROWS,
 ]

@@ -180,3 +180,11 @@ ROWS = [
         ("test/compiler/test_literals.py",),
     ),
 ]
+FIRST_ROWS = [
+    Fault(
+        "buckets: the first rows that lanes take share the kernel of the most of them",
+        "[_by_lanes(spec, each, target) for each in range(1, rows + 1)]",
+        "[replace(_by_lanes(spec, rows, target), ranges=((1, rows),))]",
+        ("test/compiler/schedule/test_row_buckets.py",),
+    ),
+]

@@ -118,11 +118,15 @@ def test_a_schedule_is_chosen_at_rows_that_are_compared():
 
 
 def test_few_rows_have_the_schedule_of_a_known_m():
-    """Also A and B exchanged, and parts of K over the grid, which ask for rows of one tile."""
+    """One by lanes for each number that these take, then also A and B exchanged, and parts of K
+    over the grid, which ask for rows of one tile."""
     for target, n, k, wanted in (("h100", 1024, 8192, "swap"), ("sm_100a", 1024, 8192, "grid")):
-        first, few, *_ = buckets_for(any_m(n, k), target)
-        assert "lanes=" in first.pipeline and first.ranges == ((1, 2),)
-        assert wanted in few.pipeline and few.ranges[0][0] == few.spec.least_m == 3
+        *lanes, few = buckets_for(any_m(n, k), target)[:5]
+        for m, each in enumerate(lanes, 1):
+            assert each.ranges == ((m, m),) and each.spec.least_m == each.spec.most_m == m
+            assert each.pipeline.startswith(f"tiling{{tile={m}x")
+            assert each.pipeline == choose_pipeline(MatmulSpec(m, n, k), target)
+        assert wanted in few.pipeline and few.ranges[0][0] == few.spec.least_m == 5
         known = [MatmulSpec(m, n, k) for m in SEARCHED if m <= few.ranges[0][1]]
         assert few.pipeline in [choose_pipeline(each, target) for each in known]
 

@@ -199,6 +199,12 @@ def test_every_prefix_runs_for_few_rows_that_are_those_of_one_tile(target, pipel
     assert is_right(compile_dynamic(target, pipeline, (1, 16), text), m)
 
 
+@pytest.mark.parametrize("m", (1, 3))
+def test_lanes_multiply_one_number_of_rows_that_a_launch_says(m):
+    pipeline = f"tiling{{tile={m}x2x512 mma=fma operands=global threads=64 lanes=64}}"
+    assert is_right(compile_dynamic("sm_90a", pipeline, (m, m), PLAIN), m)
+
+
 @pytest.mark.sweep(12)
 @pytest.mark.parametrize("m", (1, 16, 17, 77))
 @pytest.mark.parametrize("beside", [False, True])
