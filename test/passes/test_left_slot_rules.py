@@ -34,6 +34,14 @@ def moved(text):
     return "\n".join([*rest[:begin], *late, *rest[begin:]])
 
 
+def inside(text):
+    """The load role drains and loads in each of its steps."""
+    lines = text.splitlines()
+    at = next(number for number, line in enumerate(lines) if "pipe.drain" in line)
+    end = lines.pop(at - 1)
+    return "\n".join([*lines[: at + 1], end, *lines[at + 1 :]])
+
+
 LOADED_LATE = (
     "ahead: a role of a CTA with one tile and no cluster loads into slots that are left, "
     "behind what fills them, got another; give pieces a ring"
@@ -54,6 +62,10 @@ BY_HAND = {
     ),
     "steps behind it": (
         moved,
+        LOADED_LATE,
+    ),
+    "in every step": (
+        inside,
         LOADED_LATE,
     ),
     "a cluster": (

@@ -190,6 +190,13 @@ def test_a_residual_in_left_slots_is_added(
     check_matmul(residuals(136, 72, k, (dtype,)), target=target, pipeline=text, seed=seed)
 
 
+def test_operands_that_threads_copy_leave_no_slots():
+    """Rows of 648 bytes, which TMA cannot address."""
+    text = left_pipeline("64x64x64", 3)
+    with pytest.raises(CompileError, match="as often as the kernel says, got copies by threads"):
+        compile_matmul(residuals(136, 72, 324), target="sm_90a", pipeline=text, until="mlir")
+
+
 def test_l2_is_asked_for_pieces_where_steps_are_left():
     """One piece a step of the eight in the middle; 10 steps are too few for 3 slots and 8."""
     text = left_pipeline("128x128x64", 3)
