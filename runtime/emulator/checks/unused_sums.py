@@ -129,7 +129,7 @@ def _effect(
     """What an instruction replaces, what it needs in any case, and what for which result."""
     reads, writes = program.registers[pc]
     source = program.source[pc]
-    guard = register_slots(program.scope_of(pc), (source.guard,))
+    guard = register_slots(program.scope_of(pc), source.guard)
     own = set(writes) if source.opcode.startswith("wgmma.mma_async") else set[int]()
     replaced = 0 if guard else _bits(_whole(set(writes) - own))
     if steps is None:
@@ -145,7 +145,7 @@ def _steps_at(program: Program, pc: int) -> tuple[_Step, ...] | None:
     """What an instruction computes of what; None if it does more."""
     source = program.source[pc]
     if flow_of(program, pc).kind in _PURE or source.opcode.startswith("mma.sync"):
-        guard = register_slots(program.scope_of(pc), (source.guard,))
+        guard = register_slots(program.scope_of(pc), source.guard)
         return tuple(_steps_of(program, pc, guard))
     return None
 
@@ -154,7 +154,8 @@ def _steps_of(program: Program, pc: int, guard: set[int]) -> Iterator[_Step]:
     """What the results need, element by element where pairs are made, computed and taken apart."""
     source = program.source[pc]
     reads, writes = program.registers[pc]
-    lists = [_list_of(program, pc, at) for at in range(len(source.operands))]
+    in_parts = source.opcode == "mov.b64" or source.opcode.startswith("mma.sync")
+    lists = [_list_of(program, pc, at) for at in range(len(source.operands) if in_parts else 0)]
     if source.opcode.startswith("mma.sync") and len(lists) >= _OF_MMA:
         yield _Step(_whole(lists[0]), _whole((reads - set(lists[3])) | guard))
         for new, old in zip(lists[0], lists[3], strict=False):
@@ -175,7 +176,10 @@ def _steps_of(program: Program, pc: int, guard: set[int]) -> Iterator[_Step]:
 
 def _whole(slots: Iterable[int]) -> frozenset[int]:
     """Both halves of registers."""
-    return frozenset(2 * slot + half for slot in slots for half in (0, 1))
+    halves = set[int]()
+    for slot in slots:
+        halves |= {2 * slot, 2 * slot + 1}
+    return frozenset(halves)
 
 
 def _reached(slots: Iterable[int], steps: list[_Step]) -> set[int]:

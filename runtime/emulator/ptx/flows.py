@@ -43,12 +43,13 @@ def _flow(program: Program, pc: int) -> Flow:
     source, scope = program.source[pc], program.scope_of(pc)
     kind = _kind(source.opcode, source.opcode.split(".")[0])
     reads, writes = program.registers[pc]
-    guard = tuple(register_slots(scope, (source.guard,)))
-    of_operands = (register_slots(scope, (each,)) & reads for each in source.operands)
-    if kind == STORE:
-        sources = tuple(of_operands)
+    guard = tuple(register_slots(scope, source.guard))
+    if kind in (STORE, LANES, SHUFFLE):
+        first = 0 if kind == STORE else 1
+        operands = source.operands[first:]
+        sources = tuple(register_slots(scope, each) & reads for each in operands)
     else:
-        sources = tuple(of_operands)[1:] if kind in (LANES, SHUFFLE) else (reads,)
+        sources = (reads,)
     return Flow(
         kind,
         source.opcode,

@@ -90,8 +90,8 @@ def named_slots(program: Program, pc: int) -> set[int]:
 
 def register_slots(scope: Any, operands: Any) -> set[int]:
     """The registers that operands name."""
-    found = set()
-    for name in names_in(operands):
+    found = set[int]()
+    for name in () if operands is None else names_in(operands):
         if vector := scope.vector(name):
             found |= register_slots(scope, vector.elements)
         elif register := scope.register(name):
@@ -99,17 +99,25 @@ def register_slots(scope: Any, operands: Any) -> set[int]:
     return found
 
 
-def names_in(item: Any) -> Iterator[str]:
+def names_in(item: Any) -> list[str]:
     """All names and other texts in operands."""
-    if isinstance(item, str):
-        yield item
-        return
-    for each in item if isinstance(item, tuple) else _parts(item):
-        yield from names_in(each)
+    found: list[str] = []
+    _collect(item, found)
+    return found
 
 
-def _parts(item: Any) -> Iterator[Any]:
-    return (getattr(item, name) for name in _field_names(type(item)))
+def _collect(item: Any, found: list[str]) -> None:
+    kind = type(item)
+    if kind is syntax.Symbol:
+        found.append(item.name)
+    elif kind is tuple:
+        for each in item:
+            _collect(each, found)
+    elif isinstance(item, str):
+        found.append(item)
+    else:
+        for name in _field_names(kind):
+            _collect(getattr(item, name), found)
 
 
 @cache

@@ -46,7 +46,7 @@ def _live(program: Program) -> list[int]:
 def _of(program: Program, pc: int) -> tuple[int, int]:
     """The registers that an instruction reads, and those that it leaves as they are, as bits."""
     reads, writes = program.registers[pc]
-    guard = register_slots(program.scope_of(pc), (program.source[pc].guard,))
+    guard = register_slots(program.scope_of(pc), program.source[pc].guard)
     return _bits(reads | guard), ~(0 if guard else _bits(writes))
 
 
