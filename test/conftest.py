@@ -32,6 +32,8 @@ GRAPH_CACHES = (
     "TORCH_DYNAMO_AUTOMATIC_DYNAMIC_LOCAL_PGO",
 )
 os.environ.update(dict.fromkeys(GRAPH_CACHES, "0"))
+# What the processor says it has is not tried by compiling and loading a program for each of it.
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 
 CACHES = {"TILEWRIGHT_CACHE": "ours", "TORCHINDUCTOR_CACHE_DIR": "torchs"}
 """Name the folders of kernels, which the processes of one run of tests share with no other run."""

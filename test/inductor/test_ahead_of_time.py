@@ -11,7 +11,11 @@ from torch import nn
 import tilewright
 
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="AOTInductor needs g++")
-QUICK = {"aot_inductor.compile_wrapper_opt_level": "O0", "cpp_cache_precompile_headers": False}
+QUICK = {
+    "aot_inductor.compile_wrapper_opt_level": "O0",
+    "aot_inductor.precompile_headers": False,
+    "cpp_cache_precompile_headers": False,
+}
 LOADED = """
 import pathlib, sys, torch, tilewright
 folder = pathlib.Path(sys.argv[1])
