@@ -16,7 +16,7 @@ from ..schedule.search.choice import choose_schedule
 from ..spec import MatmulSpec
 from .convolutions import STANDS_FOR
 from .products import dtype_of, sizes_of
-from .region import Region, is_constant, name_of
+from .region import Region, is_constant, name_of, truth_behind
 from .report import Row
 from .row_regions import AnyPrepared
 
@@ -25,7 +25,9 @@ def described(region: Region) -> str:
     """Equal for regions for which one kernel does: operators, sizes, types and strides."""
     names = {node: f"${number}" for number, node in enumerate(region.reads)}
     names |= {each.a: "$0" for each in region.products}
+    of_bools = [node for node in region.operands if truth_behind(node) is not node]
     lines = [f"{names[node]}: {_value(node)}" for node in dict.fromkeys(region.reads)]
+    lines += [f"{names[node]}: converted from a bool" for node in of_bools]
     for number, node in enumerate(region.nodes):
         names[node] = f"%{number}"
         given = [*node.args, *sorted(node.kwargs.items())]

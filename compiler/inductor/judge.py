@@ -34,8 +34,9 @@ from ..schedule.chips.chip_figures import figures
 from ..schedule.problem import Problem
 from ..schedule.search.choice import measured_schedule
 from .describe import Estimate
+from .products import is_truth
 from .race import Raced, race
-from .region import Region
+from .region import Region, bytes_of, truth_behind
 from .row_regions import AnyPrepared
 from .settings import Settings
 
@@ -136,18 +137,27 @@ def _by_estimate(region: Region, prepared: AnyPrepared) -> Verdict:
     product = Estimate(alone, prepared.target)()
     if ours is None or product is None:
         return Verdict(False, "no estimate is known")
+    ours += memory_us(3 * _converted(region), prepared)  # bytes that are read, numbers written
     theirs = product * len(region.products) + traffic_us(region, prepared)
     reason = f"by estimate {theirs / ours:.2f} of Inductor's speed"
     return Verdict(ours <= theirs * (1 - LEAST_GAIN), reason)
 
 
+def _converted(region: Region) -> int:
+    """How many elements of bools are converted for the region's kernel."""
+    return sum(each.meta["val"].numel() for each in region.operands if is_truth(truth_behind(each)))
+
+
 def traffic_us(region: Region, prepared: AnyPrepared) -> float:
-    """What a kernel behind the product reads and writes, at the rate of the memory."""
+    """What a kernel behind the product reads and writes."""
     values = [each.node for each in region.products] + region.operands + region.outputs
-    moved = sum(node.meta["val"].numel() * node.meta["val"].itemsize for node in values)
+    return memory_us(sum(map(bytes_of, values)), prepared)
+
+
+def memory_us(moved: int, prepared: AnyPrepared) -> float:
+    """So many bytes at the rate of the memory."""
     target = find_target(prepared.target)
     try:
-        cycles = moved / figures(target).dram_rate
+        return moved / figures(target).dram_rate
     except (CompileError, AttributeError):
         return 0.0
-    return cycles

@@ -6,6 +6,9 @@ products of a model, and on inputs that together exceed the L2 cache.
 Where Inductor does not tune products, it calls aten's and computes in another kernel what follows.
 A region whose kernel beats aten's products alone is raced against no more than those: compiling the
 rest would take the host longer than all else.
+
+Our kernels read no bools. So converting one, as a mask of dropout, is a part of our time, and not
+of Inductor's, whose kernels read the bool itself.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ from torch import fx
 from ...runtime.gpu.graphs import APART, measure_in_graphs
 from .convolutions import STANDS_FOR, convolved
 from .operator import kernel_of
-from .products import aten
-from .region import Region, is_constant
+from .products import aten, dtype_of
+from .region import Region, is_constant, truth_behind
 from .report import REPORT
 from .row_regions import AnyPrepared
 from .source import TRUTH, Input
@@ -55,15 +58,15 @@ def race(region: Region, prepared: AnyPrepared, options: Mapping[str, Any], enou
     options: those of Inductor. enough: the share of the other's time that ours may take to be as
     good as chosen.
     """
-    sets = _sets([each.meta["val"] for each in region.reads])
+    sets = _sets([each.meta["val"] for each in _drawn(region)])
     if region.products[0].offsets is not None:
         sets = [_with_even_groups(each) for each in sets]
     kernel = kernel_of(prepared.key)
-    given = [[_taken(each[e.number], e) for e in prepared.inputs] for each in sets]
+    given = [[_before(region, each, e) for e in prepared.inputs] for each in sets]
 
     def against(theirs: Callable[..., Any]) -> tuple[float, float]:
         contenders: dict[str, Callable[[int], Any]] = {
-            "ours": lambda number: kernel(*given[number]),
+            "ours": lambda number: kernel(*(each() for each in given[number])),
             "inductor": lambda number: theirs(*sets[number]),
         }
         with torch.no_grad(), REPORT.spending("races"):
@@ -83,7 +86,10 @@ def race(region: Region, prepared: AnyPrepared, options: Mapping[str, Any], enou
 def module_of(region: Region) -> fx.GraphModule:
     """The region's operators as a module of what it reads."""
     graph = fx.Graph()
-    copied = {node: graph.placeholder(f"read{n}") for n, node in enumerate(region.reads)}
+    copied = {node: graph.placeholder(f"read{n}") for n, node in enumerate(_drawn(region))}
+    for node in region.operands:
+        if node not in copied:  # the conversion of a bool
+            copied[node] = graph.node_copy(node, copied.__getitem__)
     copied |= {each.a: copied[region.reads[0]] for each in region.products}
     for node in region.nodes:
         for each in node.all_input_nodes:
@@ -96,6 +102,12 @@ def module_of(region: Region) -> fx.GraphModule:
             copied[node] = graph.node_copy(node, copied.__getitem__)
     graph.output(tuple(copied[each] for each in region.outputs))
     return fx.GraphModule(torch.nn.Module(), graph)
+
+
+def _drawn(region: Region) -> list[fx.Node]:
+    """What a race begins with: what the region reads, and for conversions of bools these."""
+    first = len(region.reads) - len(region.operands)
+    return [*region.reads[:first], *map(truth_behind, region.operands)]
 
 
 def products_of(region: Region) -> fx.GraphModule:
@@ -168,6 +180,8 @@ def _random(value: torch.Tensor) -> torch.Tensor:
     place: Any = {"dtype": value.dtype, "device": value.device}
     apart = [1 if step == 0 else size for size, step in zip(sizes, strides, strict=True)]
     made = torch.empty_strided(apart, strides, **place)
+    if value.dtype is torch.bool:
+        return made.copy_(torch.rand(apart, device=value.device) < 0.5).expand(sizes)
     if not value.dtype.is_floating_point:
         return made.zero_().expand(sizes)
     if value.dtype in CODES:  # of numbers around 1
@@ -189,6 +203,18 @@ def _with_even_groups(values: list[torch.Tensor]) -> list[torch.Tensor]:
 def _number(size: Any) -> int:
     """A size; of a symbol the one that torch traced with."""
     return size if type(size) is int else int(size.node.hint)
+
+
+def _before(
+    region: Region, values: Sequence[torch.Tensor], given: Input
+) -> Callable[[], torch.Tensor]:
+    """What gives one argument of the kernel before each launch: a view that is there, or the
+    conversion of a bool."""
+    value, dtype = values[given.number], dtype_of(region.reads[given.number])
+    if value.dtype is torch.bool:
+        return lambda: _taken(value.to(dtype), given)
+    taken = _taken(value, given)
+    return lambda: taken
 
 
 def _taken(value: torch.Tensor, given: Input) -> torch.Tensor:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx
 
 from .collectives import Waits
 from .halves import way_to, whole
-from .products import Product, aten
+from .products import Product, aten, is_truth
 
 VIEWS = (aten.reshape.default, aten.view.default, aten._unsafe_view.default, aten.alias.default)
 VIEWS_OF_ONE = (aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default)
@@ -121,6 +121,13 @@ def is_same(node: fx.Node) -> bool:
 def is_constant(node: fx.Node) -> bool:
     """Whether a value is one number, which the kernel holds itself."""
     return node.target in CONSTANTS and not node.all_input_nodes
+
+
+def truth_behind(node: fx.Node) -> fx.Node:
+    """The bool of which a value is a conversion, as masks of dropout are in backward; else the
+    value itself."""
+    source: Any = node.args[0] if node.target is CONVERT else node
+    return source if is_truth(source) else node
 
 
 def changes(node: fx.Node) -> bool:

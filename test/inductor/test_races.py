@@ -14,6 +14,7 @@ from torch.testing import assert_close
 
 from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle
 from tilewright.compiler.inductor import graph_pass, judge, operator, race
+from tilewright.compiler.inductor.describe import described
 from tilewright.compiler.inductor.graph_pass import take_regions
 from tilewright.compiler.inductor.race import Raced
 from tilewright.compiler.inductor.settings import Settings
@@ -109,6 +110,46 @@ def test_a_regions_products_are_atens_without_what_is_added(function, values, ex
     reads = [known[each.name] for each in region.reads]
     for made, wanted in zip(race.products_of(region)(*reads), expected, strict=True):
         assert_close(made, wanted)
+
+
+def masked(x, w, mask):
+    return F.linear(x, w) * mask * 2
+
+
+def masked_by_its_conversion(x, w, mask):
+    """As backward has a mask of dropout that forward saved."""
+    return F.linear(x, w) * mask.to(x.dtype) * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "sizes"), [(masked, (48,)), (masked_by_its_conversion, (16, 48))]
+)
+def test_ours_converts_a_bool_each_time_and_inductor_reads_it(function, sizes, monkeypatch):
+    region, prepared = entered(function, X, W, draw(*sizes) > 0)
+    theirs, converted = [], []
+    monkeypatch.setattr(race, "by_inductor", lambda module, *known: theirs.append(known) or module)
+    to = torch.Tensor.to
+
+    def counted(value, dtype, *others):
+        converted.append((value.dtype, dtype))
+        return to(value, dtype, *others)
+
+    monkeypatch.setattr(torch.Tensor, "to", counted)
+    made = clock(monkeypatch, (2.0, 2.0), (2.0, 3.0))
+    assert race.race(region, prepared, NOT_TUNED, 0.99) == Raced(2.0, 3.0)
+    assert converted.count((torch.bool, torch.bfloat16)) == 2, "once in each of two measurements"
+    assert [each.dtype for each in theirs[0][0]][2] is torch.bool
+    assert_close(made[1][0], made[1][1][0])
+    assert 0.2 < (made[1][0] == 0).float().mean() < 0.8, "a mask that is drawn"
+
+
+def test_only_of_bools_a_conversion_is_told_from_what_is_there():
+    """Equal texts share the times of a race."""
+    mask = draw(16, 48)
+    (one,), (other,) = (regions(masked_by_its_conversion, X, W, m) for m in (mask > 0, mask))
+    assert described(one).replace("$2: converted from a bool\n", "") == described(other)
+    assert described(one) != described(other)
+    assert [judge._converted(each) for each in (one, other)] == [16 * 48, 0]
 
 
 def values_of(module, values):

@@ -18,7 +18,7 @@ from exit_faults import EXITS
 from form_faults import FORMS
 from function_faults import FUNCTIONS
 from gpu_faults import NAMES
-from graph_faults import GRAPHS, JOINED, RECIPES
+from graph_faults import GRAPHS, JOINED, RACES, RECIPES
 from group_faults import GROUPS, LEVEL, OF_ANY_ROWS
 from input_faults import INPUTS
 from judge_faults import JUDGES
@@ -110,4 +110,5 @@ FAULTS = [
     *JUDGES,
     *LEFT_SLOTS,
     *FIRST_ROWS,
+    *RACES,
 ]

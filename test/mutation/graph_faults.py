@@ -138,3 +138,18 @@ RECIPES = [
         ("test/inductor/test_kept_rows.py",),
     ),
 ]
+
+RACES = [
+    Fault(
+        "race: a bool is converted before the clock runs",
+        "        return lambda: _taken(value.to(dtype), given)\n",
+        "        value = value.to(dtype)\n",
+        ("test/inductor/test_races.py",),
+    ),
+    Fault(
+        "described: what is converted from a bool shares a race with what is there",
+        '    lines += [f"{names[node]}: converted from a bool" for node in of_bools]\n',
+        "    lines += []\n",
+        ("test/inductor/test_races.py",),
+    ),
+]
