@@ -31,8 +31,8 @@ CLUSTERS = [
     ),
     Fault(
         "freed-pairs: one CTA may free what the other still takes",
-        "    if taken and all(int(happened[component]) >= time for component, time in taken):\n",
-        "    if taken or not taken:\n",
+        "    if peer.state(_TAKEN, list) and not _unknown(peer, happened):\n",
+        "    if peer:\n",
         ("test/emulator/races/test_freed_pairs.py",),
     ),
     Fault(

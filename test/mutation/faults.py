@@ -20,6 +20,7 @@ from function_faults import FUNCTIONS
 from gpu_faults import NAMES
 from graph_faults import GRAPHS, JOINED, RACES, RECIPES
 from group_faults import GROUPS, LEVEL, OF_ANY_ROWS
+from hidden_faults import HIDDEN
 from input_faults import INPUTS
 from judge_faults import JUDGES
 from keeping_faults import KEEPING
@@ -111,4 +112,5 @@ FAULTS = [
     *LEFT_SLOTS,
     *FIRST_ROWS,
     *RACES,
+    *HIDDEN,
 ]

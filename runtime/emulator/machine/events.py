@@ -209,6 +209,9 @@ class Listener:
     def columns_allocated(self, warp: Warp, cta: Cta, offset: int) -> None:
         """tcgen05.alloc writes its result to 4 bytes of shared memory."""
 
+    def permit_given_up(self, warp: Warp) -> None:
+        """A warp executes tcgen05.relinquish_alloc_permit for its CTA."""
+
 
 EVENTS = tuple(name for name in vars(Listener) if not name.startswith("_"))
 

@@ -91,6 +91,22 @@ def test_a_map_built_from_zeros_in_shared_memory_is_used_from_global_memory():
     assert np.array_equal(out, expected(source))
 
 
+MEETS = "  bar.warp.sync 0xffffffff;\n"
+
+
+def test_a_map_is_published_behind_a_meeting_with_the_lane_that_built_it():
+    body = BUILD.replace(MEETS, "") + PUBLISH + ACQUIRE + USE
+    trap = trap_of(body, np.zeros((16, 4, 8), np.uint16), tensor(), np.zeros(128, np.uint8))
+    assert trap.category == "race" and "lanes of a warp need bar.warp.sync" in trap.message
+
+
+def test_lanes_that_all_build_a_map_alike_need_no_meeting():
+    source, out, space = tensor(), np.zeros((16, 4, 8), np.uint16), np.zeros(128, np.uint8)
+    build = BUILD.replace(MEETS, "").replace("  @!%p0 bra BUILT;\n", "")
+    run(build + PUBLISH + ACQUIRE + USE, out, source, space)
+    assert np.array_equal(out, expected(source))
+
+
 def test_the_second_half_of_an_object_counts_for_nothing():
     """Grouped kernels of the CuTe DSL copy the first 64 bytes of a map alone"""
     source, out, space = tensor(), np.zeros((16, 4, 8), np.uint16), np.zeros(128, np.uint8)

@@ -175,6 +175,21 @@ def test_alloc_after_relinquish_traps(tc):
     assert trap.message == "tcgen05.alloc after tcgen05.relinquish_alloc_permit of the same CTA"
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_another_warp_gives_up_the_permit_behind_the_alloc(tc, seed):
+    text = tc.kernel("")
+    own = "  @%p1 tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n"
+    other = own.replace("@%p1", "@!%p1")
+    launched = {"grid": 1, "block": 128, "shared_bytes": tc.SHARED_BYTES, "seed": seed,
+                "params": [np.zeros(16, np.uint8), 0, np.zeros(4, np.uint32), 0, 0, 0]}  # fmt: skip
+    with pytest.raises(Trap) as caught:
+        launch(text.replace(own, other), "k", **launched)
+    assert caught.value.category == "tmem"
+    assert "relinquish_alloc_permit" in caught.value.message
+    launch(text.replace(own, "").replace("ld.shared.u32 %r12", other + "ld.shared.u32 %r12"),
+           "k", **launched)  # fmt: skip
+
+
 def test_an_alloc_that_can_never_be_served_is_a_deadlock(tc):
     alloc = "@%p1 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 512;\n"
     text = tc.kernel("").replace("@%p1 tcgen05.relinquish_alloc_permit", alloc + "@%p1 tcgen05.reli"

@@ -39,7 +39,7 @@ from .clock import (
     Message,
 )
 from .exits import ARRIVAL, check_exit, note
-from .freed_pairs import check_freed, note_taken
+from .freed_pairs import check_freed, check_permit, note_taken
 from .lane_times import lanes_apart, releasing
 from .late_inits import LateInits
 from .meetings import Meetings
@@ -345,6 +345,9 @@ class Races(Meetings, Listener):
 
     def pair_freed(self, warp: Warp, peer: Cta) -> None:
         check_freed(warp, peer, self._clocks[warp].row(HAPPENED))
+
+    def permit_given_up(self, warp: Warp) -> None:
+        check_permit(warp, self._clocks[warp].row(HAPPENED))
 
     def columns_allocated(self, warp: Warp, cta: Cta, offset: int) -> None:
         """The result of tcgen05.alloc, of which the async proxy needs no fence."""

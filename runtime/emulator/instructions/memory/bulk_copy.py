@@ -148,6 +148,8 @@ def build_to_shared(
     """A copy into shared memory, from global memory or from that of the issuing CTA."""
     ins.required(("mbarrier::complete_tx::bytes",))
     multicast = from_global and ins.flag("multicast::cluster")
+    if multicast and space == "shared::cta":
+        ins.unmodelled("modifier .multicast::cluster with .shared::cta")
     operands = 5 if multicast else 4
     take_policy(ins, operands) if from_global else ins.expect_operands(operands)
     ins.finish_modifiers()

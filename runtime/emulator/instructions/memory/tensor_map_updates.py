@@ -20,6 +20,7 @@ from ...interface import Warp
 from ...machine.spaces import Space
 from ...ptx.addresses import GLOBAL_BASE
 from ...ptx.decode import Decoded
+from ...ptx.lanes import TOGETHER
 from ...ptx.registry import Blocked, Step, instruction
 from ..threads.convergence import take_aligned
 from .memory import SCOPES, space_of
@@ -47,13 +48,24 @@ def _read(space: Space, address: int) -> bytes:
     return space.load(np.uint64(address) + _OFFSETS, 8).tobytes()
 
 
-def _write(warp: Warp, lane: int, space: Space, address: int, old: bytes, new: bytes) -> None:
-    """Store the words that differ."""
-    mask = np.arange(32) == lane
+def _read_together(warp: Warp, address: int) -> bytes:
+    """A map in shared memory that all lanes read: one of them has not seen what another wrote
+    until they meet."""
+    warp.launch.mask = TOGETHER
+    data = _read(warp.cta.shared_space, address)
+    warp.launch.mask = None
+    return data
+
+
+def _write(
+    warp: Warp, lanes: np.ndarray, space: Space, address: int, old: bytes, new: bytes
+) -> None:
+    """Store the words that differ, by each of the lanes."""
+    count = int(lanes.sum())
     before, after = np.frombuffer(old, np.uint64), np.frombuffer(new, np.uint64)
     for word in np.flatnonzero(before != after):
-        place = np.array([address + 8 * int(word)], np.uint64)
-        space.store(place, after[word : word + 1], 8, 1, (warp, mask))
+        place = np.full(count, address + 8 * int(word), np.uint64)
+        space.store(place, np.full(count, after[word]), 8, 1, (warp, lanes))
 
 
 @instruction("tensormap.replace.tile", section="9.7.9.26.1")
@@ -75,10 +87,12 @@ def build_replace(ins: Decoded) -> Step:
     address, value = ins.address(0), ins.read(at, np.dtype(f"u{bits // 8}"))
 
     def step(warp: Warp, mask: np.ndarray) -> None:
-        for lane in np.flatnonzero(mask):
-            place, new = int(address(warp)[lane]), int(value(warp)[lane])
+        places, values = address(warp), value(warp)
+        changes = zip(places[mask].tolist(), values[mask].tolist(), strict=True)
+        for place, new in dict.fromkeys(changes):
+            lanes = mask & (places == place) & (values == new)
             old = _read(of(warp), place)
-            _write(warp, int(lane), of(warp), place, old, replaced(old, field, ordinal, new))
+            _write(warp, lanes, of(warp), place, old, replaced(old, field, ordinal, new))
             if place >= GLOBAL_BASE:
                 warp.launch.events.map_edited(warp, place)
 
@@ -115,7 +129,7 @@ def build_copy(ins: Decoded) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
         if blocked := converged(warp, mask):
             return blocked
-        to, data = target(warp), _read(warp.cta.shared_space, source(warp))
+        to, data = target(warp), _read_together(warp, source(warp))
         _check_aligned(to)
         words, places = np.frombuffer(data, np.uint64), np.uint64(to) + _OFFSETS
         warp.launch.global_memory.store(places, words, 8, 1, (warp, _COPYING))

@@ -188,6 +188,8 @@ def build_mma_async(ins: Decoded) -> Step:
     slots = _accumulator_slots(ins, form)
     slots_of_a = _slots_of_a(ins) if from_registers else ()
     read_a = None if from_registers else ins.read_uniform(1, np.uint64, "the descriptor of A")
+    if ins.operand_is_immediate(3):
+        ins.bound_constant(3, 0, 1)
     b, enabled = ins.read_uniform(2, np.uint64, "the descriptor of B"), ins.read_predicate(3)
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:

@@ -185,6 +185,7 @@ def build_relinquish(ins: Decoded) -> Step:
         if blocked := converged(warp, mask):
             return blocked
         tensor_engine(warp.cta).memory.relinquish()
+        warp.launch.events.permit_given_up(warp)
         return None
 
     return step
