@@ -1,13 +1,15 @@
 """How long it takes to choose a schedule for shapes that were not seen before.
 
-    python benchmarks/choosing.py [--kinds] [--drawn 200 --seed 1] [--target sm_90a,…] [--json]
+    python benchmarks/choosing.py [--kinds] [--first] [--drawn 200 --seed 1] [--target sm_90a,…]
+        [--json]
     python benchmarks/choosing.py --choices PATH [--drawn 200 --seed 1] [--target …]
 
 Shapes are drawn as `shape_lists.py` has it, in bf16; with --kinds each is of one of `KINDS`, as
 drawn. A figure is CPU time in milliseconds, the least of the repeats: the median of all shapes,
-what nine of ten stay under, the most and its shape. Nothing is remembered from one shape to the
-next, and the tables of measured schedules are asked as in any compilation. With --choices the
-schedules are written instead, also for `KINDS`, so that two trees can be compared.
+what nine of ten stay under, the most and its shape. What a process remembers of other sizes of the
+same types, layouts and epilogue is remembered here (`schedule/search/kinds.py`); with --first each
+is the first of its kind. The tables of measured schedules are asked as in any compilation. With
+--choices the schedules are written instead, also for `KINDS`, so that two trees can be compared.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any
 
 from shape_lists import drawn
 
+from tilewright.compiler.schedule.search import kinds
 from tilewright.compiler.schedule.search.choice import choose_schedule, target_for
 from tilewright.compiler.spec import MatmulSpec
 
@@ -54,12 +57,12 @@ def main() -> None:
     if options.choices:
         options.choices.write_text(json.dumps(choices(shapes, options), indent=1))
         return
-    kinds = kinds_of(shapes, options.seed if options.kinds else None)
+    asked = kinds_of(shapes, options.seed if options.kinds else None)
     found = {
         chip: figures(
             {
                 f"{shape} {kind or ''}": choosing_ms(spec_of(shape, kind), chip, options)
-                for shape, kind in kinds
+                for shape, kind in asked
             }
         )
         for chip in options.target.split(",")
@@ -76,6 +79,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--target", default="sm_90a,sm_100a")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--kinds", action="store_true", help="each shape of a kind as drawn")
+    parser.add_argument("--first", action="store_true", help="each is the first of its kind")
     parser.add_argument("--choices", type=Path, metavar="PATH", help="write what is chosen")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
@@ -109,6 +113,8 @@ def choosing_ms(spec: MatmulSpec, chip: str, options: argparse.Namespace) -> flo
     """The least CPU milliseconds in which the schedule of a shape is chosen."""
     target, runs = target_for(spec, chip), []
     for _ in range(options.repeat):
+        if options.first:
+            kinds.forget()
         started = time.process_time()
         choose_schedule(spec, target)
         runs.append(time.process_time() - started)

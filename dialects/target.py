@@ -130,13 +130,7 @@ class Target:
             name = self.added_mma.name
         if name == self.mma.name:
             return self
-        units = (self.mma, *self.other_mmas)
-        for unit in self.other_mmas:
-            if unit.name == name:
-                others = tuple(each for each in units if each is not unit)
-                return replace(self, mma=unit, other_mmas=others)
-        known = ", ".join(unit.name for unit in units)
-        raise OptionError(f"mma: {self.chip} has none called {name!r}; use one of {known}")
+        return _used(self, name)
 
     @property
     def has_tensor_memory(self) -> bool:
@@ -292,6 +286,18 @@ class Target:
             return None if grid is None else grid[0] * grid[1]
         warpgroups = self.mma_warpgroups(tile_m, tile_n)
         return None if warpgroups is None else WARPGROUP_WARPS * warpgroups
+
+
+@functools.lru_cache(64)
+def _used(target: Target, name: str) -> Target:
+    """With another of its MMAs; always one object, by which a search asks for what is known."""
+    units = (target.mma, *target.other_mmas)
+    for unit in target.other_mmas:
+        if unit.name == name:
+            others = tuple(each for each in units if each is not unit)
+            return replace(target, mma=unit, other_mmas=others)
+    known = ", ".join(unit.name for unit in units)
+    raise OptionError(f"mma: {target.chip} has none called {name!r}; use one of {known}")
 
 
 KIB = 1024

@@ -22,7 +22,7 @@ def reuses_slots(problem: Problem, schedule: Schedule, target: Target) -> bool:
     split = schedule.split_k * schedule.split_grid > 1
     if not schedule.ahead or not one_tile or split or schedule.swap:
         return False
-    if target.mma.name != WGMMA.name or not _is_plain(problem):
+    if not may_reuse_slots(problem, target):
         return False
     rows, columns, _ = schedule.tile
     bytes_ = problem.pieces(schedule) * round_up(
@@ -34,8 +34,10 @@ def reuses_slots(problem: Problem, schedule: Schedule, target: Target) -> bool:
     return place_left(slot_bytes, schedule.stages, steps, bytes_) is not None
 
 
-def _is_plain(problem: Problem) -> bool:
+def may_reuse_slots(problem: Problem, target: Target) -> bool:
     """Whether one product of known sizes has one operand beside it, and TMA brings A and B."""
+    if target.mma.name != WGMMA.name or problem.swapped:
+        return False
     known = not (problem.dynamic_m or problem.dynamic_batch or problem.dynamic_k)
     one = len(problem.beside) == 1 and problem.products == 1 and not problem.further_bytes
     by_tma = problem.by_tma("a") and problem.by_tma("b")

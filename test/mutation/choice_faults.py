@@ -40,6 +40,20 @@ CHOICE = [
         ("test/compiler/schedule/test_schedule_search.py",),
     ),
 ]
+REMEMBERED = [
+    Fault(
+        "kinds: groups of few rows are stored as those of many",
+        '    rows = min(problem.m, TILE_ROWS_MOST) if problem.grouped == "m" else 0\n',
+        "    rows = 0\n",
+        ("test/compiler/schedule/test_search_kinds.py",),
+    ),
+    Fault(
+        "stores: clusters have those of CTAs alone",
+        "        lone = alone and order.cluster_size == 1  # whose",
+        "        lone = alone  # whose",
+        ("test/compiler/schedule/test_search_kinds.py",),
+    ),
+]
 EXCHANGES = [
     Fault(
         "shared layers: ranks multiply what they hold where something was to be exchanged",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from asm_faults import ASMS
 from bundle_faults import BUNDLES
-from choice_faults import CHOICE, EXCHANGES, FIRST_WAVES, READ_AHEAD
+from choice_faults import CHOICE, EXCHANGES, FIRST_WAVES, READ_AHEAD, REMEMBERED
 from cluster_faults import CLUSTERS
 from collective_faults import COLLECTIVES
 from coverage_faults import LEFT_OUT, WHOLE
@@ -113,4 +113,5 @@ FAULTS = [
     *FIRST_ROWS,
     *RACES,
     *HIDDEN,
+    *REMEMBERED,
 ]

@@ -107,6 +107,12 @@ def pieces_ahead(problem: Problem, schedule: Schedule, target: Target) -> str | 
         return "rows of groups are read by threads"
     if not problem.stored_together(schedule):
         return f"pieces are for stores that go together, got {1 + len(problem.further_bytes)}"
+    return pitches_ahead(problem, target)
+
+
+@functools.lru_cache(64)
+def pitches_ahead(problem: Problem, target: Target) -> str | None:
+    """TMA addresses what is as large as C by rows of whole units."""
     rows, columns = problem.m, problem.n // problem.products
     rows, columns = (columns, rows) if problem.swapped else (rows, columns)
     pitches = (legality.row_pitch(target, columns * each, rows) for each in problem.beside)

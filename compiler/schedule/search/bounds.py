@@ -24,7 +24,6 @@ from ..estimates.estimate import (
     Order,
     Step,
     epilogue_cycles,
-    own_cycles,
     refilled,
     spans_of,
     start_cycles,
@@ -71,7 +70,7 @@ class TileBounds:
         self._stages = stages_beside(0, self._stage_bytes, target)
         self._steps_of: dict[tuple[tuple[int, int], int, int, str], Step] = {}
         self._rings: dict[bool, Rings] = {}
-        self._stores = Stores(problem, target, epilogue_cycles)
+        self._stores = Stores(problem, target, epilogue_cycles, face.every.kind)
         self.orders = face.orders
 
     @functools.cached_property
@@ -82,7 +81,7 @@ class TileBounds:
     @functools.cached_property
     def _own(self) -> dict[str, float]:
         """Cycles a step that each of its own resources takes."""
-        return own_cycles(self.problem, self.tile, self.target)
+        return self._face.own_cycles(self.tile.tile[2])
 
     @functools.cached_property
     def is_legal(self) -> bool:

@@ -20,6 +20,7 @@ from ..rules.two_level_rules import added_cluster
 from ..schedule import PLAIN
 from ..waves import resident_in_clusters
 from .candidates import parts_in_waves, widest_in_waves
+from .kinds import Kind
 
 ONE, IN_TURN = PLAIN, PLAIN.but(scheduler="static")
 PING_PONG = IN_TURN.but(ping_pong=True)
@@ -31,6 +32,7 @@ class Common:
 
     def __init__(self, problem: Problem, target: Target) -> None:
         self.problem, self.target, self.chip = problem, target, figures(target)
+        self.kind = Kind(problem, target)
         measured = self.chip.parts is not None and self.chip.split is not None
         self.parted = measured and problem.parts_refusal() is None
         self.staged = stored_by_tma(problem, target) is None

@@ -44,9 +44,10 @@ class Faces(Common):
 
     def of(self, tile: Schedule, depths: Sequence[int]) -> Face | None:
         """That of tiles of several K, the least first; None where threads can't hold sums."""
-        if accumulator_registers(self.problem, tile, self.target):
-            return None
-        return Face(self, tile, depths)
+        problem, target = self.problem, self.target
+        asked = "registers", tile.tile[:2]
+        broken = self.kind.of(asked, accumulator_registers, problem, tile, target)
+        return None if broken else Face(self, tile, depths)
 
 
 class Face(Arriving):
@@ -65,10 +66,11 @@ class Face(Arriving):
         self.most_split = min(SHARING_MAX, target.multiprocessors // (self.of_m * self.of_n))
         self.most_split = self.most_split if every.splits else 1
         self.parted = every.parted and not self.crowded
-        self.epilogue = least_epilogue_cycles(problem, tile, every.staged, target)
+        self.epilogue = self._least_epilogue(tile)
         self.dram_us = every.least_dram_us(tile)
         self._part_bytes = every.part_bytes(depths)
-        self.held = held_slots(problem, tile, target)
+        asked = "held", tile.tile[:2]
+        self.held = every.kind.of(asked, held_slots, problem, tile, target)
         self.several = (IN_TURN, PING_PONG) if every.may_alternate(tile) else (IN_TURN,)
         self._in_clusters: dict[tuple[int, int], tuple[float, int]] = {}
         self._again_us: dict[tuple[int, int], float] = {}
@@ -78,9 +80,7 @@ class Face(Arriving):
         self._sums: Sums | None = None
         self._split_ends: tuple[float, float, float] | None = None
         self._most_steps = -(-problem.k // depths[0])
-        m, n, _ = tile.tile
-        longest = own_cycles(problem, tile.but(tile=(m, n, depths[-1])), target)
-        *_, second, slowest = sorted(longest.values())
+        *_, second, slowest = sorted(self.own_cycles(depths[-1]).values())
         k_bytes = depths[-1] * problem.element_bytes
         self._faster, self._slower = second / k_bytes, slowest / k_bytes
 
@@ -91,15 +91,26 @@ class Face(Arriving):
     @functools.cached_property
     def _least_in_turns(self) -> float:
         """Of consumers in turns, each of which has the code of it, and stores by TMA."""
-        every, in_turns = self.every, self.tile.but(ping_pong=True)
-        return least_epilogue_cycles(every.problem, in_turns, every.staged, every.target)
+        return self._least_epilogue(self.tile.but(ping_pong=True))
+
+    def _least_epilogue(self, tile: Schedule) -> float:
+        every, asked = self.every, ("epilogue", tile.tile[:2], tile.ping_pong)
+        how = every.problem, tile, every.staged, every.target
+        return every.kind.of(asked, least_epilogue_cycles, *how)
+
+    def own_cycles(self, depth: int) -> dict[str, float]:
+        """Cycles of a step with so much of K that each resource of a multiprocessor takes."""
+        every, tile = self.every, (*self.tile.tile[:2], depth)
+        how = every.problem, self.tile.but(tile=tile), every.target
+        return every.kind.of(("own", tile), own_cycles, *how)
 
     def stores_of(self, order: Schedule) -> list[LeastStore]:
         """What ways to store ask for at least, whatever K a tile takes."""
         if order.ping_pong not in self._stores:
             every, tile = self.every, self.tile.but(ping_pong=order.ping_pong)
-            found = least_of_stores(every.problem, tile, every.target, epilogue_cycles)
-            self._stores[order.ping_pong] = found
+            how = every.problem, tile, every.target, epilogue_cycles
+            asked = "stores", tile.tile[:2], tile.ping_pong
+            self._stores[order.ping_pong] = every.kind.of(asked, least_of_stores, *how)
         return self._stores[order.ping_pong]
 
     def order_of(self, order: Schedule) -> Order:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import groupby
-from operator import itemgetter, le
+from operator import attrgetter, itemgetter, le
 from typing import Any
 
 from ....dialects.target import Target
@@ -39,7 +39,7 @@ from .candidates import (
 )
 from .faces import Face, Faces
 from .tensor_bounds import TensorBounds, TensorFace, TensorFaces
-from .wide import wide_schedules
+from .wide import wide_floor_us, wide_schedules
 
 Refined = Iterator[tuple[Rank, Schedule, Callable[[], "Refined"] | None]]
 """What something is refined to, each with its bound and, if it is no whole schedule, how to refine
@@ -92,9 +92,17 @@ def _level(problem: Problem, target: Target) -> Refined:
 
 def _wide(problem: Problem, target: Target) -> Refined:
     """Wide tiles in turns, of which there are a few schedules."""
-    for wide in wide_schedules(problem, target):
-        if broken_rule(problem, wide, target) is None:
-            yield rank(estimate(problem, wide, target).total_us, wide), wide, None
+    for tile, schedules in groupby(wide_schedules(problem, target), key=attrgetter("tile")):
+        one, *others = schedules
+        floor_us = wide_floor_us(problem, tile, target)
+        yield bound(floor_us), one, partial(_judged, problem, target, (one, *others))
+
+
+def _judged(problem: Problem, target: Target, schedules: Iterable[Schedule]) -> Refined:
+    """Those that keep the rules."""
+    for one in schedules:
+        if broken_rule(problem, one, target) is None:
+            yield rank(estimate(problem, one, target).total_us, one), one, None
 
 
 def _faces(problem: Problem, target: Target) -> Refined:

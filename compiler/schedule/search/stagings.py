@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from ....dialects.legality import RESERVED_BYTES
 from ....dialects.target import Target
+from ..left_slots import may_reuse_slots
 from ..problem import Problem, Schedule
 from ..rules.rules import STAGING_RULES, keeps
 from ..rules.staging_rules import own_staging
@@ -88,6 +89,9 @@ def _any_ahead(problem: Problem, one: Schedule, target: Target) -> Iterator[tupl
     most = consumers * problem.pieces(one) if problem.beside else 0
     few = min(AHEAD_LEAST * consumers, most)
     if few and keeps(STAGING_RULES, problem, one.but(ahead=few), target):
+        if may_reuse_slots(problem, target):  # where none is waited for
+            yield few, most
+            return
         while few <= most:
             yield few, min(2 * few - consumers, most)
             few *= 2

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ....dialects.target import Target
 from ..problem import Problem, Schedule
 from .candidates import leaves
+from .kinds import Kind
 from .stagings import STAGES_MAX, least_stores
 
 Cycles = Callable[[Problem, Schedule, Target], float]
@@ -33,20 +34,27 @@ class Stored(NamedTuple):
 
 
 class Stores:
-    """Those of tiles of one size, with the `cycles` that an estimate says of a schedule."""
+    """Those of tiles of one size, with the `cycles` that an estimate says of a schedule; problems
+    of a `kind` have the same."""
 
-    def __init__(self, problem: Problem, target: Target, cycles: Cycles) -> None:
-        self._problem, self._target, self._cycles = problem, target, cycles
+    def __init__(self, problem: Problem, target: Target, cycles: Cycles, kind: Kind) -> None:
+        self._problem, self._target, self._cycles, self._kind = problem, target, cycles, kind
         self._known: dict[tuple[object, ...], list[Stored]] = {}
 
     def of(self, order: Schedule, rounds: int) -> list[Stored]:
         """Those that keep the rules, for CTAs of so many tiles."""
         alone, steps = order.scheduler == "none", self._problem.k_tiles(order)
         steps = min(STAGES_MAX, steps if alone else steps * rounds)
-        asked = alone, steps, order.pair, order.ping_pong, order.split_k, order.split_grid
-        if asked not in self._known:
-            self._known[asked] = self._found(order)
-        return self._known[asked]
+        lone = alone and order.cluster_size == 1  # whose residual may come in slots of A and B
+        asked = alone, lone, steps, order.pair, order.ping_pong, order.split_k, order.split_grid
+        if asked in self._known:
+            return self._known[asked]
+        found = self._known[asked] = (
+            self._found(order)
+            if order.split_grid > 1  # whose rows that C has tell
+            else self._kind.of(("leaves", order.tile, asked), self._found, order)
+        )
+        return found
 
     def _found(self, order: Schedule) -> list[Stored]:
         found, cycles = [], {}

@@ -40,6 +40,7 @@ from ..rules.staging_rules import stored_by_tma
 from ..schedule import PLAIN
 from ..waves import tile_rounds
 from .candidates import PART_MARGIN, STAGES, boxes_of
+from .kinds import Kind
 from .least_parts import Sums, least_of_parts, most_at_once
 from .stagings import fitting_stages, stages_beside
 from .stores import LeastStore, Stored, Stores, holds_more, least_of_stores
@@ -52,13 +53,13 @@ class TensorFaces:
     """The faces of a problem."""
 
     def __init__(self, problem: Problem, target: Target) -> None:
-        self.problem, self.target = problem, target
+        self.problem, self.target, self.kind = problem, target, Kind(problem, target)
 
     def of(self, tile: Schedule, depths: Sequence[int]) -> TensorFace | None:
         """That of tiles of several K, the least first; None where tensor memory can't hold sums."""
         if accumulator_registers(self.problem, tile, self.target):
             return None
-        return TensorFace(self.problem, tile, depths, self.target)
+        return TensorFace(self.problem, tile, depths, self.target, self.kind)
 
 
 class TensorFace:
@@ -68,9 +69,10 @@ class TensorFace:
     """
 
     def __init__(
-        self, problem: Problem, tile: Schedule, depths: Sequence[int], target: Target
+        self, problem: Problem, tile: Schedule, depths: Sequence[int], target: Target, kind: Kind
     ) -> None:
         self.problem, self.target, self.tile, self.depths = problem, target, tile, depths
+        self.kind = kind
         pair = [tile.but(cluster=(2, 1), pair=True)] if target.mma.pairs else []
         self.sides = (tile, *pair)
         parted = figures(target).parts is not None and problem.parts_refusal() is None
@@ -82,12 +84,12 @@ class TensorFace:
 
     def stores_of(self, branch: Schedule) -> list[LeastStore]:
         """What ways to store ask for at least, whatever K a tile takes."""
-        parts = branch.split_grid > 1
+        parts, how = branch.split_grid > 1, (self.problem, branch, self.target, epilogue_cycles)
         if (branch.pair, parts) not in self._stores:
             self._stores[branch.pair, parts] = (
                 [LeastStore(0, epilogue_cycles(self.problem, branch, self.target))]
                 if parts
-                else least_of_stores(self.problem, branch, self.target, epilogue_cycles)
+                else self.kind.of(("stores", branch.tile[:2], branch.pair), least_of_stores, *how)
             )
         return self._stores[branch.pair, parts]
 
@@ -166,7 +168,7 @@ class TensorBounds:
         self._chip, (m, n, _) = figures(face.target), face.tile.tile
         self._tile = face.tile.but(tile=(m, n, depth))
         self._of_sharings: dict[tuple[tuple[int, int], bool, int], Least] = {}
-        self._stores = Stores(self.problem, self.target, epilogue_cycles)
+        self._stores = Stores(self.problem, self.target, epilogue_cycles, face.kind)
         self.orders = face.orders
 
     @functools.cached_property

@@ -9,6 +9,9 @@ from collections.abc import Iterator
 
 from ....dialects.mma_units import WGMMA_WIDE
 from ....dialects.target import Target
+from ..chips.chip_figures import figures
+from ..estimates.costs import once_bytes
+from ..estimates.estimate import combined_us, microseconds, tensor_core_cycles
 from ..problem import Problem, Schedule
 from ..rules.wide_rules import wide_refusal
 from ..schedule import AHEAD, PLAIN
@@ -31,3 +34,13 @@ def wide_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
         one = IN_TURNS.but(tile=(*tile, k), **ways)
         one = one.but(stages=deepest(problem, one, used))
         yield from (one.but(order=order) for order in ORDERS)
+
+
+def wide_floor_us(problem: Problem, tile: tuple[int, int, int], target: Target) -> float:
+    """What no schedule of such tiles is estimated to beat, in microseconds: their MMAs, and what
+    DRAM moves at least."""
+    one, used = IN_TURNS.but(tile=tile), target.using(WGMMA_WIDE.name)
+    steps = problem.ctas(one) / target.multiprocessors * problem.k_tiles(one)
+    mma_us = microseconds(target, steps * tensor_core_cycles(problem, one, used))
+    dram_us = once_bytes(problem) / figures(target).dram_rate
+    return combined_us(target, mma_us, dram_us, mma_us, dram_us)
