@@ -29,7 +29,7 @@ from .sizes import OF_GRID, SIZE, SIZES, is_dynamic, size_name, size_names, size
 SCHEMA_OF_SEVERAL = 4
 SCHEMA_OF_RANGES = 5
 SCHEMA_OF_BANDS = 6
-KERNELS_MAX = 32
+KERNELS_MAX = 64
 RANGES_MAX = 512
 BANDS_MAX = 64
 ROWS_MOST = 2**31 - 1

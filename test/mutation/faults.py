@@ -35,7 +35,7 @@ from pass_faults import EXCHANGED, LAYOUTS_AND_FRONT_END, PASSES
 from precision_faults import PRECISION, WEIGHTS
 from release_faults import RELEASES, SLOTS
 from room_faults import IN_ITS_PLACE, ROOM
-from row_faults import BANDS, FIRST_ROWS, ROWS
+from row_faults import BANDS, FIRST_ROWS, ONE_NUMBER, ROWS
 from scale_faults import BLOCKWISE, QUANTISED
 from shift_faults import SHIFTS
 from shipped_faults import SHIPPED
@@ -114,4 +114,5 @@ FAULTS = [
     *RACES,
     *HIDDEN,
     *REMEMBERED,
+    *ONE_NUMBER,
 ]

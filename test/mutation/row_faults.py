@@ -188,3 +188,11 @@ FIRST_ROWS = [
         ("test/compiler/schedule/test_row_buckets.py",),
     ),
 ]
+ONE_NUMBER = [
+    Fault(
+        "scope: a kernel knows the fewest rows of a launch, whatever the most are",
+        "return least if least == most else self._said(size)",
+        "return least if most < ROWS_MOST else self._said(size)",
+        DYNAMIC,
+    ),
+]

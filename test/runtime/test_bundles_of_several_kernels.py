@@ -261,8 +261,8 @@ MOST = {"least": 65, "most": ROWS_MOST}
 @pytest.mark.parametrize(
     ("kernels_said", "said"),
     [
-        ([MOST], "kernels: must have 2 to 32 items, got 1"),
-        ([MOST] * 33, "kernels: must have 2 to 32 items, got 33"),
+        ([MOST], "kernels: must have 2 to 64 items, got 1"),
+        ([MOST] * 65, "kernels: must have 2 to 64 items, got 65"),
         ([{"least": 2, "most": 64}, MOST], "kernels: must go on from 1 rows, got 2"),
         ([{"least": 1, "most": 63}, MOST], "kernels: must go on from 64 rows, got 65"),
         ([{"least": 1, "most": 65}, MOST], "kernels: must go on from 66 rows, got 65"),

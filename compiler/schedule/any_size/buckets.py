@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -69,6 +70,8 @@ DEPTHS_JUDGED = sorted([*DEPTHS_SEARCHED, *(3 * each // 2 for each in DEPTHS_SEA
 DEPTH_KERNELS = 4
 """At most so many share K: all of them are compiled where a graph has a symbol for it."""
 LESS_KNOWN = 0.12
+NEAR = 1.3
+"""A schedule is compared where a step begins, too, if it is no slower than that where it ends."""
 ALL_ROWS: Range = (1, ROWS_MOST)
 
 
@@ -183,8 +186,12 @@ def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndar
     measured = [measured_schedule(problem, target) for problem in problems]
     pool = list(dict.fromkeys([*chosen, *(each.schedule for each in measured if each)]))
     many = Problem.of(for_rows(spec, _many_rows(spec), ROWS_MOST), target)
-    times = np.array([_times(each, begun, problems, many, target) for each in pool])
-    losses = (times / times.min(0)).max(1)
+    ends = np.array([_times(each, problems, many, target) for each in pool])
+    near = ends <= NEAR * ends.min(0)
+    pairs = zip(pool, near, strict=True)
+    begins = np.array([_times_where(taken, each, begun, target) for each, taken in pairs])
+    losses = ends / ends.min(0)
+    np.maximum(losses, begins / begins.min(0), out=losses, where=near)
     losses /= losses.min(0)  # no schedule may be the best one at both ends of a step
     for column, entry in enumerate(measured):
         if entry is not None:
@@ -193,22 +200,22 @@ def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndar
     return pool, losses
 
 
-def _times(
-    schedule: Schedule, begun: list[Problem], ended: list[Problem], many: Problem, target: Target
-) -> list[list[float]]:
-    """Microseconds where each step begins and where it ends; infinite if it ends with more than the
-    schedule takes, as the last one does where not any number of rows will do. A kernel for any K
-    takes all of them."""
+def _times(schedule: Schedule, ended: list[Problem], many: Problem, target: Target) -> list[float]:
+    """Microseconds where each step ends; infinite if that is more than the schedule takes, as the
+    last one is where not any number of rows will do. A kernel for any K takes all of them."""
     of_any = many.dynamic_k or broken_rule(many, schedule, target) is None
     last = ended[-1]
     taken = [
         of_any or (each is not last and broken_rule(each, schedule, target) is None)
         for each in ended
     ]
+    return _times_where(taken, schedule, ended, target)
+
+
+def _times_where(
+    taken: Iterable[bool], schedule: Schedule, problems: list[Problem], target: Target
+) -> list[float]:
     return [
-        [
-            estimate(each, schedule, target).total_us if takes else math.inf
-            for each, takes in zip(side, taken, strict=True)
-        ]
-        for side in (begun, ended)
+        estimate(each, schedule, target).total_us if takes else math.inf
+        for each, takes in zip(problems, taken, strict=True)
     ]

@@ -19,7 +19,7 @@ from ... import build
 from ...base import defining_op
 from ...clone import constant_of
 from ...cluster import Cluster
-from ...dynamic_rows import DEPTH, MATRICES, ROWS
+from ...dynamic_rows import DEPTH, MATRICES, ROWS, ROWS_MOST, row_bounds
 from .cta_place import CtaPlace
 
 CAST = "builtin.unrealized_conversion_cast"
@@ -46,7 +46,9 @@ class Scope(NamedTuple):
         if known != DYNAMIC:
             return known
         # check_views lets rows alone be dynamic, or matrices, with c's, or both operands' K
-        return self._said(next(each for each in (ROWS, MATRICES, DEPTH) if each in self.sizes))
+        size = next(each for each in (ROWS, MATRICES, DEPTH) if each in self.sizes)
+        least, most = row_bounds(self.kernel) if size == ROWS else (1, ROWS_MOST)
+        return least if least == most else self._said(size)
 
     @property
     def matrices(self) -> ir.Value:

@@ -202,7 +202,15 @@ def test_every_prefix_runs_for_few_rows_that_are_those_of_one_tile(target, pipel
 @pytest.mark.parametrize("m", (1, 3))
 def test_lanes_multiply_one_number_of_rows_that_a_launch_says(m):
     pipeline = f"tiling{{tile={m}x2x512 mma=fma operands=global threads=64 lanes=64}}"
-    assert is_right(compile_dynamic("sm_90a", pipeline, (m, m), PLAIN), m)
+    bundle = compile_dynamic("sm_90a", pipeline, (m, m), PLAIN)
+    assert is_right(bundle, m)
+    assert "_param_3]" not in bundle.ptx  # one number of rows needs no word of a launch
+
+
+def test_tiles_of_one_number_of_rows_that_a_launch_says_are_known():
+    pipeline = f"tiling{{tile=64x24x64}},{STAGED},pipelining,warp-specialization"
+    bundle = compile_dynamic("sm_90a", pipeline, (7, 7), PLAIN)
+    assert is_right(bundle, 7) and "_param_3]" not in bundle.ptx
 
 
 @pytest.mark.sweep(12)
