@@ -45,27 +45,24 @@ def lay_out(source: LinalgText, module: ir.Module, normalized: ir.Module, chip: 
 
 
 def tell_gaps(source: LinalgText, module: ir.Module) -> LinalgText:
-    """The source whose arguments that are every so manyth row of a weight lie so.
+    """The source whose arguments that are parts or views of others, with gaps, lie so.
 
     `module` is the source, parsed, which is changed.
     """
-    steps = {number: part.step for number, (_, part) in enumerate(source.parts) if part}
-    if max(steps.values(), default=1) == 1:
+    if not any(source.strides):
         return source
     (function,) = walk(module, func.FuncOp)
-    layouts = [
-        _layout(type_, steps.get(number, 1)) for number, type_ in enumerate(function.type.inputs)
-    ]
+    pairs = zip(function.type.inputs, source.strides, strict=True)
+    layouts = [_layout(type_, strides) for type_, strides in pairs]
     function.operation.attributes["arg_attrs"] = ir.ArrayAttr.get(layouts)
     return replace(source, text=module.operation.get_asm(enable_debug_info=True))
 
 
-def _layout(type_: Any, step: int) -> ir.Attribute:
-    """The attributes of an argument whose rows are so many rows of a dense matrix apart."""
-    if step == 1 or type_.rank != 2:
+def _layout(type_: Any, strides: tuple[int, ...]) -> ir.Attribute:
+    """The attributes of an argument with these strides; none of one that has lost dims."""
+    if not strides or type_.rank != len(strides):
         return ir.DictAttr.get({})
-    strides = ir.StridedLayoutAttr.get(0, [step * type_.shape[1], 1])
-    return ir.DictAttr.get({LAYOUT_ATTRIBUTE: strides})
+    return ir.DictAttr.get({LAYOUT_ATTRIBUTE: ir.StridedLayoutAttr.get(0, list(strides))})
 
 
 def tell_arguments(module: ir.Module, source: Any) -> None:
@@ -135,6 +132,11 @@ def _turn(function: func.FuncOp, number: int) -> None:
         linalg.transpose(argument, outs=[empty], permutation=order)
     transpose = block.operations[1].operation
     argument.replace_all_uses_except(transpose.results[0], transpose)
+    told = function.operation.attributes
+    if "arg_attrs" in told:
+        layouts = list(ir.ArrayAttr(told["arg_attrs"]))
+        layouts[number] = ir.DictAttr.get({})
+        told["arg_attrs"] = ir.ArrayAttr.get(layouts)
     inputs = [each.type for each in block.arguments]
     type_ = ir.FunctionType.get(inputs, function.type.results)
     function.operation.attributes["function_type"] = ir.TypeAttr.get(type_)

@@ -22,8 +22,10 @@ class LinalgText:
     column_major: the arguments whose examples lie with the first of two axes contiguous. turned:
     those that the text's function takes transposed (`argument_layout`). exact_sums: torch was not
     allowed to sum products of 8-bit floats with fewer bits than f32 has (`use_fast_accum`). parts:
-    what each argument is of the module's inputs and state, and which part of that (`torch_parts`);
-    empty where they are those themselves.
+    what each argument is of the module's inputs and state, and which part or view of that
+    (`torch_parts`, `view_chains`); empty where they are those themselves. results: how the module's
+    results are made of what the function returns (`torch_views`); empty where they are that.
+    strides: of each argument those that the kernel shall read it with, none where it has no gaps.
     """
 
     text: str
@@ -34,6 +36,8 @@ class LinalgText:
     turned: frozenset[int] = frozenset()
     exact_sums: bool = False
     parts: tuple[tuple[str, Any], ...] = ()
+    results: tuple[Any, ...] = ()
+    strides: tuple[tuple[int, ...], ...] = ()
 
     def has_two_levels(self, target: str) -> bool:
         """Whether threads of the target shall add the sums of parts of K, in f32."""

@@ -52,19 +52,10 @@ def import_module(
         matrices of stacks, or both.
     result_as_it_is: whether a caller expects what the module returns, and not only its tensors.
     """
-    from .element_names import STAND_IN
     from .torch_scaled import EXACT_SUMS, OF_BLOCKS
 
-    state = named_state(module)
-    names = (*named_inputs(module, inputs), *state)
-    values = (*inputs, *(value.detach() for value in state.values()))
-    truths = frozenset(n for n, each in enumerate(values) if masks and is_mask(each))
-    taken = _Taken(
-        names,
-        tuple(each.to(STAND_IN) if n in truths else each for n, each in enumerate(values)),
-    )
     effects = Effects(module)
-    forward = _functional(module, taken.names, len(inputs), effects, truths)
+    taken, forward = _without_state(module, inputs, effects, masks)
     asked: set[str] = set()
     with _said_of(module):
         sizes = None if dynamic is None else check_rows(inputs, dynamic)
@@ -86,6 +77,57 @@ def import_module(
     )
 
 
+@one_thread_at_a_time
+def import_without_views(module: torch.nn.Module, *inputs: torch.Tensor) -> LinalgText | None:
+    """The same of a module with views around its product: those of its inputs are arguments, and
+    those of its results are told. None where there are none.
+
+    Raises CompileError where there are others.
+    """
+    import torch
+
+    from .torch_scaled import EXACT_SUMS
+    from .torch_views import without_views
+
+    effects = Effects(module)
+    taken, forward = _without_state(module, inputs, effects, masks=True)
+    asked: set[str] = set()
+    with _said_of(module):
+        program = torch.export.export(forward, taken.values, strict=False)
+        effects.check(True)
+        viewed = without_views(program, taken.values)
+        if viewed is None:
+            return None
+        taken = taken.cut_into(viewed.arguments)
+        text = _linalg(viewed.module, taken.values, asked)
+    return LinalgText(
+        text,
+        type_name(module),
+        taken.names,
+        column_major=taken.column_major,
+        exact_sums=EXACT_SUMS in asked,
+        parts=taken.parts,
+        results=tuple(viewed.results),
+    )
+
+
+def _without_state(
+    module: torch.nn.Module, inputs: Sequence[torch.Tensor], effects: Effects, masks: bool
+) -> tuple[_Taken, torch.nn.Module]:
+    """What a module takes and keeps, and a module that takes all of that."""
+    from .element_names import STAND_IN
+
+    state = named_state(module)
+    names = (*named_inputs(module, inputs), *state)
+    values = (*inputs, *(value.detach() for value in state.values()))
+    truths = frozenset(n for n, each in enumerate(values) if masks and is_mask(each))
+    taken = _Taken(
+        names,
+        tuple(each.to(STAND_IN) if n in truths else each for n, each in enumerate(values)),
+    )
+    return taken, _functional(module, names, len(inputs), effects, truths)
+
+
 @record
 class _Taken:
     """What a program takes: tensors and their names, inputs first and then the state.
@@ -102,7 +144,7 @@ class _Taken:
         parts = tuple((self.names[number], part) for number, part in arguments)
         given = dict(zip(self.names, self.values, strict=True))
         return _Taken(
-            tuple(f"{name}[{part}]" if part else name for name, part in parts),
+            tuple(part.named(name) if part else name for name, part in parts),
             tuple(part.of(given[name]) if part else given[name] for name, part in parts),
             parts,
         )
@@ -121,7 +163,7 @@ def _said_of(module: torch.nn.Module) -> Iterator[None]:
         with quiet(), _hearing(heard):
             yield
     except CompileError as error:
-        raise CompileError(f"{type_name(module)}: {error.message}") from error
+        raise CompileError(f"{type_name(module)}: {error.message}", error.location) from error
     except Exception as error:  # torch and torch_mlir raise any kind
         raise CompileError(f"{type_name(module)}: {_why(error, heard)}") from error
 

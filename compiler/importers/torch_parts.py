@@ -43,6 +43,10 @@ class Part(NamedTuple):
         """Those rows of a tensor, a view."""
         return value[self.start : self.start + self.step * (self.count - 1) + 1 : self.step]
 
+    def named(self, name: str) -> str:
+        """Those rows of an argument of that name, as Python has it."""
+        return f"{name}[{self}]"
+
     def __str__(self) -> str:
         stop = self.start + self.step * (self.count - 1) + 1
         return f"{self.start}:{stop}" + (f":{self.step}" if self.step > 1 else "")

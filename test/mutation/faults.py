@@ -47,6 +47,7 @@ from told_faults import TOLD
 from turned_faults import TURNED
 from twin_faults import TWINS
 from undefined_faults import UNDEFINED
+from view_faults import VIEWS
 
 FAULTS = [
     *LAYOUTS_AND_FRONT_END,
@@ -115,4 +116,5 @@ FAULTS = [
     *HIDDEN,
     *REMEMBERED,
     *ONE_NUMBER,
+    *VIEWS,
 ]

@@ -16,8 +16,10 @@ from ...buckets import compile_buckets
 from ...bundle_writer import several
 from ...compiled import Compiled
 from ...driver import compile_matmul
+from ...importers.linalg_text import LinalgText
 from ...importers.torch_module import (
     import_module,
+    import_without_views,
     is_mask,
     named_inputs,
     named_state,
@@ -27,6 +29,7 @@ from ..kernels.kernel_cache import warn_of_room
 from ..kernels.lookup import default_target
 from ..operands.operands import check_options
 from ..operands.precision import warn_of_tf32
+from .module_views import arguments_of, results_of, with_strides
 
 if TYPE_CHECKING:
     import torch
@@ -49,8 +52,10 @@ class ModuleKernel:
         kernels: Sequence[Compiled],
         inputs: Sequence[Any],
         parts: Sequence[tuple[str, Any]] = (),
+        results: Sequence[Any] = (),
     ):
         self.module, self.compiled, self._parts = module, (compiled := kernels[-1]), parts
+        self._results = results
         self._names = compiled.manifest["arguments"]
         used = [each for each in compiled.manifest["tensors"] if each["role"] == "input"]
         numbers = [each["argument"]["index"] for each in used]
@@ -78,8 +83,13 @@ class ModuleKernel:
         DeviceError for tensors of other shapes, types or places.
         """
         _refuse_named(type_name(self.module), named)
-        values = enumerate(self._taken(inputs))
-        return self._kernel(*(self._shaped(each.detach(), n) for n, each in values), out=out)
+        values = [self._shaped(each.detach(), n) for n, each in enumerate(self._taken(inputs))]
+        if not self._results:
+            return self._kernel(*values, out=out)
+        if out is not None:
+            rule = "out must be None where a module returns views of its kernel's result"
+            raise CompileError(f"{type_name(self.module)}: {rule}, got one; copy what is returned")
+        return results_of(self._kernel(*values), self._results)
 
     def _shaped(self, value: torch.Tensor, number: int) -> torch.Tensor:
         if is_mask(value) and number in self._used:
@@ -132,11 +142,7 @@ class ModuleKernel:
         values = named_inputs(self.module, inputs) | named_state(self.module)
         if not self._parts:
             return values
-        taken = [(name, part) for name, part in self._parts if name in values]
-        return {
-            f"{name}[{part}]" if part else name: part.of(values[name]) if part else values[name]
-            for name, part in taken
-        }
+        return arguments_of(self._parts, values)
 
 
 def _asks_mode(module: torch.nn.Module) -> bool:
@@ -199,19 +205,38 @@ def compile_module(
         raise CompileError(f"compile_module: module must be a torch.nn.Module, got {kind}")
     _refuse_named("compile_module", named)
     check_options("compile_module", target=target, pipeline=pipeline, preset=preset, math=math)
-    source = import_module(module, *inputs, cuts=True, masks=True, dynamic=dynamic_shapes)
     where = gpu_of(inputs[0]) if inputs else None
     chip = target or default_target(where)
-    if dynamic_shapes is not None and not (pipeline or preset):
-        kernels = compile_buckets(source, target=chip, math=math)
-    else:
-        kernels = [compile_matmul(source, target=chip, pipeline=pipeline, preset=preset, math=math)]
+
+    def compiled(source: LinalgText) -> list[Compiled]:
+        source = _in_place(source, module, inputs, chip)
+        return [compile_matmul(source, target=chip, pipeline=pipeline, preset=preset, math=math)]
+
+    try:
+        source = import_module(module, *inputs, cuts=True, masks=True, dynamic=dynamic_shapes)
+        if dynamic_shapes is not None and not (pipeline or preset):
+            kernels = compile_buckets(source, target=chip, math=math)
+        else:
+            kernels = compiled(source)
+    except CompileError:
+        viewed = import_without_views(module, *inputs) if dynamic_shapes is None else None
+        if viewed is None:
+            raise
+        source, kernels = viewed, compiled(viewed)
     for each in kernels:
         warn_of_room(each)
     if not pipeline and kernels[-1].manifest["tensors"][0]["dtype"] == "tf32":
         cure = "ask torch for 'high' by set_float32_matmul_precision, or take matmul(precision=…)"
         warn_of_tf32("compile_module", cure)
-    return ModuleKernel(module, kernels, inputs, source.parts)
+    return ModuleKernel(module, kernels, inputs, source.parts, source.results)
+
+
+def _in_place(
+    source: LinalgText, module: torch.nn.Module, inputs: Sequence[torch.Tensor], chip: str
+) -> LinalgText:
+    """The source that says how the parts and views that it takes lie in the examples."""
+    values = named_inputs(module, inputs) | named_state(module)
+    return with_strides(source, arguments_of(source.parts, values), chip)
 
 
 def _refuse_named(where: str, named: Mapping[str, Any]) -> None:

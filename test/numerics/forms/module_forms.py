@@ -201,13 +201,17 @@ BESIDE = {
     "sums and a function of them": Form(lambda s, x: (F.relu(linear(s, x)), linear(s, x))),
     "sums in two types": Form(lambda s, x: (linear(s, x), linear(s, x).float())),
 }
-FORMS = {**PRODUCTS, **ELEMENTS, **BESIDE}
+VIEWS = {
+    "unsqueezed and squeezed": Form(lambda s, x: (x.unsqueeze(0) @ s.turned).squeeze(0)),
+    "the sums turned": of(lambda s: s.T),
+    "every other column of A": Form(lambda s, x: F.linear(x[:, ::2], s.weight[:, : K // 2])),
+}
+FORMS = {**PRODUCTS, **ELEMENTS, **BESIDE, **VIEWS}
 REFUSED = {
     "einsum with a sum": Form(lambda s, x: torch.einsum("mk,nk->m", x, s.weight)),
     "einsum of heads": Form(
         lambda s, x, y: torch.einsum("bmhk,bnhk->bhmn", x, y), ((G, M, 2, K), (G, N, 2, K))
     ),
-    "unsqueezed and squeezed": Form(lambda s, x: (x.unsqueeze(0) @ s.turned).squeeze(0)),
     "largest of rows": Form(lambda s, x: (linear(s, x), linear(s, x).abs().amax(-1))),
     "softmax": of(lambda s: F.softmax(s, -1)),
     "dropout": Form(lambda s, x: F.dropout(linear(s, x), 0.5, training=True)),
@@ -215,13 +219,11 @@ REFUSED = {
     "cumsum": of(lambda s: s.cumsum(-1)),
     "argmax": of(lambda s: s.argmax(-1)),
     "sorted": of(lambda s: s.sort(-1).values),
-    "the sums turned": of(lambda s: s.T),
     "flipped": of(lambda s: s.flip(0)),
     "remainder": of(lambda s: torch.remainder(s, 3)),
     "no element": Form(lambda s, x, y: (x @ y).relu(), ((M, K), (K, 0))),
     "no element in between": Form(lambda s, x: linear(s, x)[:0]),
     "two products in a row": Form(lambda s, x: F.linear(x, s.weight) @ s.other),
-    "every other column of A": Form(lambda s, x: F.linear(x[:, ::2], s.weight[:, : K // 2])),
     "random numbers": of(lambda s: s + torch.rand_like(s)),
     "a sum of squares": of(lambda s: (s * s).sum()),
     "no product": Form(lambda s, x: F.relu(x)),

@@ -1,0 +1,37 @@
+"""Planted faults in how views around the product of a torch module are read."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+OF_MODULES = "test/compiler/test_views_of_modules.py"
+
+VIEWS = [
+    Fault(
+        "view-chains: a slice of dims in another order is one of the dim at its place",
+        "inner = Chain(self.shape, self.steps[:-1]).slice((order[dim], start, step, count))",
+        "inner = Chain(self.shape, self.steps[:-1]).slice((dim, start, step, count))",
+        (OF_MODULES,),
+    ),
+    Fault(
+        "viewed-products: a part of the columns begins with the first one",
+        "                found = found.slice((dim - self.outer, *part))\n",
+        "                found = found.slice((dim - self.outer, 0, *part[1:]))\n",
+        (OF_MODULES,),
+    ),
+    Fault(
+        "viewed-graph: an example that repeats elements is taken for a view that does",
+        "        view = _without_repeats(view, stacks_alone=multiplied)\n",
+        "        given = self._values[number].stride()\n"
+        "        for dim in (n for n, step in enumerate(given) if not step and not view.steps):\n"
+        "            view = view.slice((dim, 0, 1, 1))\n"
+        "        view = _without_repeats(view, stacks_alone=multiplied)\n",
+        (OF_MODULES,),
+    ),
+    Fault(
+        "torch-views: operands of an elementwise operator may show the product in any two orders",
+        "        if len(chains) > 1 or len(shapes) > 1:\n",
+        "        if len(shapes) > 1:\n",
+        (OF_MODULES,),
+    ),
+]
