@@ -70,3 +70,12 @@ FIRST_WAVES = [
         ("test/compiler/schedule/test_schedule_search.py",),
     ),
 ]
+
+PARTS_OF_RESIDUALS = [
+    Fault(
+        "estimate: a residual costs nothing where parts of K are added over a cluster",
+        "        computed += beside_cycles(problem, schedule, target, 0)\n",
+        "        computed += 0\n",
+        ("test/compiler/schedule/test_ahead_schedules.py",),
+    ),
+]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from asm_faults import ASMS
 from bundle_faults import BUNDLES
-from choice_faults import CHOICE, EXCHANGES, FIRST_WAVES, READ_AHEAD, REMEMBERED
+from choice_faults import CHOICE, EXCHANGES, FIRST_WAVES, PARTS_OF_RESIDUALS, READ_AHEAD, REMEMBERED
 from cluster_faults import CLUSTERS
 from collective_faults import COLLECTIVES
 from coverage_faults import LEFT_OUT, WHOLE
@@ -117,4 +117,5 @@ FAULTS = [
     *REMEMBERED,
     *ONE_NUMBER,
     *VIEWS,
+    *PARTS_OF_RESIDUALS,
 ]

@@ -322,7 +322,8 @@ def shared_bytes_per_step(problem: Problem, schedule: Schedule, target: Target) 
 def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles from the accumulator to global memory: those of the function, and of the stores.
 
-    Where rows are grouped, the way to the next tile counts too: other consumers hide it.
+    Where rows are grouped, the way to the next tile counts too: other consumers hide it. Parts of K
+    over a cluster each read and compute their part of the tile.
     """
     if schedule.split_grid > 1:
         return part_cycles(problem, schedule, target)
@@ -330,6 +331,7 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     computed = max(fetched, computed_cycles(problem, schedule, target))
     computed += figures(target).group_walk if problem.grouped == "m" else 0
     if schedule.split_k > 1:
+        computed += beside_cycles(problem, schedule, target, 0)
         return computed / schedule.split_k + _reduction_cycles(problem, schedule, target)
     cycles = computed + _store_cycles(problem, schedule, target)
     cycles *= stored_alone(problem, schedule, target)

@@ -9,7 +9,8 @@ from tilewright.compiler.driver import read_spec
 from tilewright.compiler.importers.epilogue_function import Frame, import_epilogue
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.importers.traced_function import TensorLike
-from tilewright.compiler.schedule.estimates.estimate import estimate
+from tilewright.compiler.schedule.chips.chip_figures import figures
+from tilewright.compiler.schedule.estimates.estimate import epilogue_cycles, estimate
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.search.choice import choose_schedule
 from tilewright.compiler.spec import MatmulSpec
@@ -60,3 +61,15 @@ def test_a_function_and_its_text_say_which_operands_are_as_large_as_c():
     assert spec.beside == ("f32", "bf16")
     names = ("a", "b", "e0", "e1", "e2")
     assert read_spec(LinalgText(spec.mlir_text(made), "matmul", names)) == spec
+
+
+def test_threads_of_each_part_of_k_read_its_part_of_a_residual():
+    """384x1024x4096 with a bias and a residual, of BERT: an H200 took 14.0 us with K split over a
+    cluster, and 11.6 without; with the bias alone 11.1 and 11.8."""
+    spec = MatmulSpec(384, 1024, 4096, epilogue_instructions=1, beside_columns=("bf16",))
+    specs = spec, replace(spec, beside=("bf16",))
+    split, whole = (choose_schedule(each, HOPPER) for each in specs)
+    assert (split.split_k, whole.split_k) == (2, 1)
+    biased, both = (epilogue_cycles(Problem.of(each, HOPPER), split, HOPPER) for each in specs)
+    read = split.tile[0] * split.tile[1] * 2 / figures(HOPPER).beside_rate
+    assert both - biased == pytest.approx(read / split.split_k)
