@@ -19,6 +19,7 @@ STEMS = {
     "tile.pair_rank": "rank",
     "tile.split_rank": "part",
     "tile.split_start": "first",
+    "tile.rotated_step": "step",
     "pipe.acquire": "slot",
     "pipe.wait": "slot",
     "sm.read_position": "at",

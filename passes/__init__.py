@@ -28,6 +28,7 @@ from .schedule.clustering import Clustering
 from .schedule.copy_insertion import CopyInsertion
 from .schedule.epilogue_staging import EpilogueStaging
 from .schedule.instrument import Instrument
+from .schedule.k_rotation import KRotation
 from .schedule.level_groups import LevelGroups
 from .schedule.persistence import Persistence
 from .schedule.ping_pong import PingPong
@@ -55,6 +56,7 @@ PIPELINE = (
     Persistence,  # after clustering: tiles go to clusters
     PingPong,  # after persistence: each of two consumers takes every other tile of the loop
     SlotReuse,  # after warp-specialization, whose load role goes on behind its K steps
+    KRotation,  # after warp-specialization, whose load role has one loop along K
     SkipZeros,  # after all that make MMAs others: pairs have no short MMAs
     LevelGroups,  # the same
     Instrument,  # last: what a kernel tells of is its agents as they are
@@ -69,7 +71,16 @@ LOWERING = (
     LowerToNvvm,  # last: an op, a pattern; then upstream's passes
 )
 # Passes that the default pipeline leaves out: for few tiles and a long K, for many and a short K,
-# for a residual of a CTA's one tile, for a K that ends within a tile, for chips without TMA, for
-# people who ask where time goes.
-BY_REQUEST = (SplitK, PingPong, SlotReuse, SkipZeros, LevelGroups, CopyInsertion, Instrument)
+# for a residual of a CTA's one tile, for few rows, for a K that ends within a tile, for chips
+# without TMA, for people who ask where time goes.
+BY_REQUEST = (
+    SplitK,
+    PingPong,
+    SlotReuse,
+    KRotation,
+    SkipZeros,
+    LevelGroups,
+    CopyInsertion,
+    Instrument,
+)
 PASSES = {pass_class.name: pass_class for pass_class in (*PIPELINE, *LOWERING)}

@@ -26,6 +26,7 @@ PURE = (
     "tile.group_columns",
     GROUP_STEPS,
     SPLIT_START,
+    "tile.rotated_step",
     "tile.tile_count",
     "tile.stack_tiles",
     "tile.counted_batch",

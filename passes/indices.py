@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import OtherTileOp
-from ..dialects.tile import CtaTileOp, KernelOp, PairRankOp, SplitRankOp, SplitStartOp
+from ..dialects.tile import (
+    CtaTileOp,
+    KernelOp,
+    PairRankOp,
+    RotatedStepOp,
+    SplitRankOp,
+    SplitStartOp,
+)
 from ..dialects.tile.batches import BatchOp
 from ..dialects.tile.groups import GroupOp, tiles_of_groups
 from ..dialects.tile.place import PlaceOp
@@ -17,7 +24,7 @@ from ..dialects.tile_types import DYNAMIC, integers_of
 from .clone import constant_of, group_steps_of, iterations_of
 
 PLACES = (CtaTileOp, PlaceOp, OtherTileOp, BatchOp, GroupOp, PairRankOp, SplitRankOp)
-STARTS = (*PLACES, SplitStartOp)
+STARTS = (*PLACES, SplitStartOp, RotatedStepOp)
 
 
 class LinearForm(NamedTuple):
@@ -121,6 +128,8 @@ def _values(kernel: KernelOp, value: ir.Value) -> range | None:
             return _values_of_group(op, value)
         if isinstance(op, SplitStartOp):
             return _values_of_start(kernel, op)
+        if isinstance(op, RotatedStepOp):
+            return range(op.steps.value)
         if isinstance(op, CtaTileOp | PlaceOp | OtherTileOp):
             extents = integers_of(_all_tiles(kernel, op))
             return range(extents[ir.OpResult(value).result_number])

@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 
 from ..dialects.dtypes import operand_dtype
 from ..dialects.mlir import arith, ir
-from ..dialects.tile import KernelOp, SplitRankOp
+from ..dialects.tile import KernelOp, MmaOp, PairMmaOp, SplitRankOp
 from ..dialects.tile.groups import GroupDepthOp
 from ..dialects.tile_types import DYNAMIC
 from .base import walk
 from .clone import constant_of
 
 COUNTED_BY = arith.CmpIPredicate.ne
+ORDERLESS = (MmaOp, PairMmaOp)
+"""MMAs that do not know which step along K they multiply (`k-rotation`)."""
 
 
 class LastStep(NamedTuple):

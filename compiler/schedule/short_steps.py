@@ -8,6 +8,7 @@ from .apart import stores_apart
 from .extents import round_up
 from .left_slots import reuses_slots
 from .problem import Problem, Schedule
+from .rotation import rotation_of
 from .wide import as_used
 
 SKIP_ZEROS, SLOT_REUSE = "skip-zeros", "slot-reuse"
@@ -21,7 +22,10 @@ def passes_of(problem: Problem, schedule: Schedule, target: Target) -> str:
     target = as_used(schedule, target)
     passes = schedule.pipeline(stores_apart(problem, schedule, target))
     passes += f",{SLOT_REUSE}" if reuses_slots(problem, schedule, target) else ""
-    return f"{passes},{SKIP_ZEROS}" if _has_zeros(problem, schedule, target) else passes
+    if _has_zeros(problem, schedule, target):
+        return f"{passes},{SKIP_ZEROS}"
+    rotation = rotation_of(problem, schedule, target)
+    return f"{passes},{rotation}" if rotation else passes
 
 
 def _has_zeros(problem: Problem, schedule: Schedule, target: Target) -> bool:

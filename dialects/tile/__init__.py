@@ -18,6 +18,7 @@
     tile.load         t[r,k] = view[i*R + r, j*K + k], zero outside the view
     tile.tensor_map   how TMA sees a view: dims, strides, box, swizzle
     tile.tma_load     t[r,k] = view[i*R + r, j*K + k] by TMA, zero outside the view
+    tile.rotated_step the step along K that a CTA loads in its place: others begin with others
     tile.tma_multicast  the same, each of several CTAs loading a part for all of them
     tile.copy         t[r,k] = view[i*R + r, j*K + k] by the producer's threads, likewise
     tile.copy_together  such copies of a slot, whose bytes threads shift in registers
@@ -88,6 +89,7 @@ from . import (
 from .loads import (
     CopyOp,
     LoadOp,
+    RotatedStepOp,
     TensorMapOp,
     TmaGatherOp,
     TmaLoadOp,
@@ -159,6 +161,7 @@ __all__ = [
     "PairMmaOp",
     "PairRankOp",
     "ReducedStoreOp",
+    "RotatedStepOp",
     "SplitRankOp",
     "SplitStartOp",
     "StagedStoreOp",

@@ -137,3 +137,25 @@ class TmaMulticastOp(Tile.Operation, name="tma_multicast"):
 
     def verify_invariants(self) -> bool:
         return verify_parts(self)
+
+
+class RotatedStepOp(Tile.Operation, name="rotated_step"):
+    """`step = (k + place / together * by) mod steps`: with which step along K others begin.
+
+    CTAs whose places differ by less than `together`, a multiple of which they lie behind, take the
+    steps in the same order.
+    """
+
+    k: ext.Operand[ir.IndexType]
+    place: ext.Operand[ir.IndexType]
+    steps: ir.IntegerAttr
+    together: ir.IntegerAttr
+    by: ir.IntegerAttr
+    step: ext.Result[ir.IndexType]
+
+    def verify_invariants(self) -> bool:
+        for name in ("steps", "together", "by"):
+            value = getattr(self, name).value
+            if value < 1:
+                return refuse(self, f"{name} must be at least 1, got {value}")
+        return True

@@ -53,6 +53,7 @@ from ...dialects.tile import (
     KernelOp,
     LoadOp,
     MatmulOp,
+    RotatedStepOp,
     SplitStartOp,
     TmaGatherOp,
     TmaLoadOp,
@@ -101,6 +102,7 @@ from .products.blockwise import check_steps
 from .products.level import check_level
 from .products.mma import check_mma
 from .products.operands import check_load, check_views
+from .products.rotation import check_rotation
 from .products.shares import check_shares, check_view_mma
 from .products.swapped import check_swapped
 from .stores.ahead import check_ahead, check_load_ahead, check_read_ahead
@@ -116,6 +118,7 @@ PARTS = (
     BatchOp, CountedBatchOp, OrderedBatchOp, MatrixOp, TransposedOp, GroupOp, GroupRowsOp,
     GatheredRowsOp, GroupStartsOp,
     GroupDepthOp, GroupColumnsOp, GroupStepsOp, GroupAtomsOp, GroupScalesOp, SplitStartOp,
+    RotatedStepOp,
 )  # fmt: skip
 ELEMENTS = (ElementOp, StagedElementOp, HeldElementOp)
 NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, *ELEMENTS, YieldOp)
@@ -195,6 +198,7 @@ class Check:
         self._results()
         check_stacks(self.kernel)
         check_steps(self.kernel)
+        check_rotation(self.kernel)
         if self.roles:
             self._beside_roles()
             check_names(self.roles)

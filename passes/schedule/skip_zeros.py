@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from ...dialects import short_legality
 from ...dialects.mlir import arith, ir
 from ...dialects.record import record
-from ...dialects.tile import MMAS, KernelOp
+from ...dialects.tile import MMAS, KernelOp, RotatedStepOp
 from ...dialects.tile.short import SHORT_MMAS, SHORT_OF
 from ...dialects.tile_types import integer
 from ..base import PassLog, refused, require, target_of, the_kernel, walk
@@ -37,6 +37,9 @@ class SkipZeros:
         kernel = the_kernel(module, self.name)
         mmas = walk(kernel, MMAS)
         require(kernel, short_legality.short_steps(target_of(module)), CURE, f"{self.name}: ")
+        for step in walk(kernel, RotatedStepOp):
+            rule = "skip-zeros: the step that comes last must be that with the end of K"
+            raise refused(step, f"{rule}, got steps that begin elsewhere; drop k-rotation")
         depths = {_shorten(kernel, mma) for mma in mmas}
         log.did(f"{', '.join(map(str, sorted(depths)))} elements in the last step along K")
 

@@ -103,6 +103,7 @@ LISTED: tuple[tuple[Any, dict[str, Any]], ...] = (
     *((KEPT, {"target": chip}) for chip in (*CHIPS, "sm_80")),
     (RESIDUAL, {"target": "sm_90a", "pipeline": f"{AHEAD},{TURNS}"}),
     (RESIDUAL, {"target": "sm_90a", "pipeline": f"{AHEAD},warp-specialization,slot-reuse"}),
+    ({"m": 64, "n": 96, "k": 128}, {"pipeline": f"{LOADED},warp-specialization,k-rotation"}),
     (RESIDUAL, {"target": "sm_80"}),
     (BIAS, {"target": "sm_90a", "pipeline": APART}),
     (

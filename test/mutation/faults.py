@@ -26,7 +26,14 @@ from judge_faults import JUDGES
 from keeping_faults import KEEPING
 from lane_faults import LANES
 from launch_faults import ADDRESSES, LAUNCHES
-from lowering_faults import LEFT_SLOTS, LOWERING, OWN_SLOTS, SHARED_LANES, STORED_APART
+from lowering_faults import (
+    LEFT_SLOTS,
+    LOWERING,
+    OWN_SLOTS,
+    ROTATIONS,
+    SHARED_LANES,
+    STORED_APART,
+)
 from meeting_faults import MEETINGS
 from named_faults import NAMED
 from order_faults import ORDERS
@@ -118,4 +125,5 @@ FAULTS = [
     *ONE_NUMBER,
     *VIEWS,
     *PARTS_OF_RESIDUALS,
+    *ROTATIONS,
 ]

@@ -199,3 +199,23 @@ LEFT_SLOTS = [
         ("test/passes/test_left_slot_rules.py",),
     ),
 ]
+ROTATIONS = [
+    Fault(
+        "rotated steps: behind the last comes none",
+        "    return build.as_index(arith.select(build.less(step, steps), step, step - steps))",
+        "    return build.as_index(step)",
+        (f"{NUMERICS}/loops/test_rotated_steps.py",),
+    ),
+    Fault(
+        "rotation: CTAs of a cluster may begin with different steps",
+        "    if together % extent:",
+        "    if False:",
+        ("test/passes/test_rotation_rules.py",),
+    ),
+    Fault(
+        "skip-zeros: the step that comes last may be another than that with the end of K",
+        "        for step in walk(kernel, RotatedStepOp):",
+        "        for step in ():",
+        ("test/passes/test_rotation_rules.py",),
+    ),
+]

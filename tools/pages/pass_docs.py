@@ -110,9 +110,9 @@ INDEX_HEADER = """# The passes
 
 Each pass takes the IR that the one before it leaves. From `tiling` on, that IR is a kernel which
 computes the right product, so the pipeline may stop after any of these passes. `split-k`,
-`ping-pong`, `slot-reuse`, `skip-zeros` and `level-groups` run only where a schedule or a pipeline
-names them, `instrument` where people do, and `copy-insertion` takes the place of `tma-insertion`
-for chips without TMA.
+`ping-pong`, `slot-reuse`, `k-rotation`, `skip-zeros` and `level-groups` run only where a schedule
+or a pipeline names them, `instrument` where people do, and `copy-insertion` takes the place of
+`tma-insertion` for chips without TMA.
 
 The page of a pass has the IR before and after in short, its options, what it refuses, and what it
 changes on a small kernel."""

@@ -541,6 +541,11 @@ func.func @tile.reduced_store(%view: memref<200x64xbf16, 1>) {
   return
 }
 
+func.func @tile.rotated_step(%k: index, %place: index) {
+  %step = "tile.rotated_step"(%k, %place) {by = 1 : i64, steps = 2 : i64, together = 4 : i64} : (index, index) -> index
+  return
+}
+
 func.func @tile.scaled_matmul(%a: tensor<24x32xf4E2M1FN>, %b: tensor<35x32xf6E2M3FN>, %a_scales: tensor<1x1x32x4x4xf8E8M0FNU>, %b_scales: tensor<1x1x32x4x4xf8E8M0FNU>) {
   %scaled_matmul = "tile.scaled_matmul"(%a, %b, %a_scales, %b_scales) ({
   ^bb0(%x: f32):

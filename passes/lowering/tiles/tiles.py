@@ -8,7 +8,7 @@ from typing import Any
 from ....dialects import llvm, sm
 from ....dialects.hilbert import hilbert_curve
 from ....dialects.mlir import arith, ir
-from ....dialects.tile import CtaTileOp, PairRankOp, SplitRankOp, SplitStartOp
+from ....dialects.tile import CtaTileOp, PairRankOp, RotatedStepOp, SplitRankOp, SplitStartOp
 from ....dialects.tile.boxes import BoxRowsOp
 from ....dialects.tile.level import LEAST_ROWS, LevelRowsOp
 from ....dialects.tile.parts import WorkspaceOp
@@ -42,6 +42,14 @@ def lower_split_rank(scope: Scope, _: SplitRankOp) -> ir.Value:
 def lower_split_start(_: Scope, op: SplitStartOp) -> ir.Value:
     """The parts before it have as many steps each."""
     return build.as_index(build.as_i32(op.rank) * build.as_i32(op.steps))
+
+
+def lower_rotated_step(_: Scope, op: RotatedStepOp) -> ir.Value:
+    """The first step is computed once a tile, and less than one round is added to it."""
+    steps = op.steps.value
+    first = build.as_i32(op.place) // op.together.value * (op.by.value % steps) % steps
+    step = build.as_i32(op.k) + first
+    return build.as_index(arith.select(build.less(step, steps), step, step - steps))
 
 
 def lower_workspace(scope: Scope, op: WorkspaceOp, pointer: ir.Value) -> ir.Value:

@@ -1,0 +1,46 @@
+"""Whether CTAs of few rows begin with different steps along K (`k-rotation`).
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+from ...dialects.mma_units import WGMMA
+from ...dialects.target import Target
+from .problem import Problem, Schedule
+
+ROWS = range(17, 65)
+PITCH_BYTES = 8192
+"""Rows of the weights as far apart, or a multiple of it, hold the same columns in the same slice of
+L2 or channel of DRAM for many CTAs at a time."""
+TOGETHER, BY = 4, 4
+"""CTAs that begin alike, and how many steps further on the next ones do."""
+
+
+def rotation_of(problem: Problem, schedule: Schedule, target: Target) -> str:
+    """The pass with its options, as a pipeline has it; nothing where it is not known to gain.
+
+    An H200 took 0.94 to 1.00 of the time so for 17 to 64 rows of weights with such rows, and none
+    longer (docs/appendix/few-rows.md); with other rows of weights it took 1.00 to 1.01.
+    """
+    if target.mma.name != WGMMA.name or not _is_plain(problem) or problem.m not in ROWS:
+        return ""
+    if problem.pitch_bytes("b")[0] % PITCH_BYTES or not _in_one_wave(schedule):
+        return ""
+    axis = 0 if schedule.swap else 1
+    together = max(TOGETHER, schedule.cluster[axis])
+    return f"k-rotation{{along={'mn'[axis]} together={together} by={BY}}}"
+
+
+def _is_plain(problem: Problem) -> bool:
+    """Whether it is one product of known sizes and 16 bits, both operands with K contiguous."""
+    known = not (problem.dynamic_m or problem.dynamic_batch or problem.dynamic_k)
+    one = problem.products == problem.batch == 1 and not (problem.grouped or problem.quantized)
+    by_tma = problem.by_tma("a") and problem.by_tma("b")
+    majors = (problem.a_major, problem.b_major) == ("k", "k")
+    return known and one and by_tma and majors and problem.element_bytes == 2
+
+
+def _in_one_wave(schedule: Schedule) -> bool:
+    """Whether each CTA has one tile, and all of K."""
+    return schedule.scheduler == "none" and schedule.split_k * schedule.split_grid == 1

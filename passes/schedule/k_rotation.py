@@ -1,0 +1,110 @@
+"""Lets CTAs begin with different steps along K.
+
+    role "load" { for %k in 0 .. K {           role "load" { for %k in 0 .. K {
+      load %a[%i, %k]                    →       %step = rotated_step %k, %j
+      load %b[%j, %k] } }                        load %a[%i, %step]
+                                                 load %b[%j, %step] } }
+
+CTAs of few rows start together, and each reads the same columns of other rows of the weights, a
+power of two bytes apart, and the same part of A. Where some begin further on, they ask for other
+parts at a time. MMAs multiply what a slot holds, in any order.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ...dialects.mlir import ir, scf
+from ...dialects.pipe import CommitOp, RoleOp
+from ...dialects.record import record
+from ...dialects.tile import (
+    MMAS,
+    KernelOp,
+    RotatedStepOp,
+    TmaLoadOp,
+    TmaMulticastOp,
+)
+from ...dialects.tile_types import integer
+from ..base import PassLog, one_of, option, parse_positive, refused, the_kernel, walk
+from ..clone import group_steps_of, iterations_of
+from ..indices import linear_form, place_of
+from ..short_steps import ORDERLESS
+from .warp_specialization import LOAD
+
+CURE = "leave k-rotation out"
+AXES = "mn"
+
+
+@record
+class KRotation:
+    """A load role's steps from 0 on → from a step on that the CTA's place says.
+
+    The pass comes behind warp-specialization. `along` is the axis whose places say it: CTAs with
+    places from a multiple of `together` to the next begin alike, those behind them `by` steps
+    further on, and behind the last step comes the first.
+    """
+
+    name: ClassVar[str] = "k-rotation"
+    along: str = option("n", one_of("n", "m"), "n or m")
+    together: int = option(4, parse_positive, "a number of tiles")
+    by: int = option(1, parse_positive, "a number of steps along K")
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        loop = _loop(kernel)
+        steps, counter = _steps(loop), loop.induction_variable
+        others = [op for op in walk(kernel, MMAS) if type(op) not in ORDERLESS]
+        if others:
+            rule = "k-rotation: MMAs must be tile.mma or tile.pair_mma, which know no step"
+            raise refused(others[0], f"{rule}, got another; {CURE}")
+        with ir.InsertionPoint.at_block_begin(loop.body), loop.operation.location:
+            numbers = {"together": self.together, "by": self.by, "steps": steps}
+            how = {name: integer(number) for name, number in numbers.items()}
+            place = _place(loop, self.along)
+            step = RotatedStepOp(k=counter, place=place, **how, step=ir.IndexType.get()).step
+        _take(loop, counter, step)
+        log.did(f"{steps} steps along K, {self.by} further on every {self.together} tiles")
+
+
+def _loop(kernel: KernelOp) -> scf.ForOp:
+    """The loop along K of the role that loads."""
+    roles = [role for role in walk(kernel, RoleOp) if role.agent.value == LOAD]
+    if not roles:
+        raise refused(kernel, "k-rotation: needs a load role, got none; run warp-specialization")
+    loops = [loop for loop in walk(roles[0], scf.ForOp) if _commits(loop)]
+    if len(loops) != 1 or len(_commits(loops[0])) != len(walk(roles[0], CommitOp)):
+        rule = "k-rotation: the load role must fill slots in one loop along K"
+        raise refused(roles[0], f"{rule}, got {len(loops)}; {CURE}")
+    return loops[0]
+
+
+def _commits(loop: scf.ForOp) -> list[CommitOp]:
+    return [op for op in walk(loop, CommitOp) if op.operation.parent == loop.operation]
+
+
+def _steps(loop: scf.ForOp) -> int:
+    steps = iterations_of(loop)
+    known = group_steps_of(loop.upperBound) is None
+    if steps is None or not known or (steps.start, steps.step) != (0, 1):
+        rule = "k-rotation: steps along K must be counted from 0 by 1 to a known end"
+        raise refused(loop, f"{rule}, got others; {CURE}")
+    return len(steps)
+
+
+def _place(loop: scf.ForOp, along: str) -> ir.Value:
+    """The place along an axis of the tile that the loop loads."""
+    axis = AXES.index(along)
+    for load in walk(loop, TmaLoadOp | TmaMulticastOp):
+        form = linear_form(load.i)
+        for value in form.factors if form is not None else ():
+            if place_of(value) == axis:
+                return value
+    rule = f"k-rotation: TMA must load rows by their tile's place along {along}"
+    raise refused(loop, f"{rule}, got other loads; {CURE}")
+
+
+def _take(loop: scf.ForOp, counter: ir.Value, step: ir.Value) -> None:
+    """Let the loop's ops read the step in the place of the counter."""
+    for use in list(counter.uses):
+        if use.owner != step.owner:
+            use.owner.operands[use.operand_number] = step
