@@ -94,6 +94,10 @@ def _check_flags(spec: Problem) -> None:
             raise OptionError(f"spec: {name} must be of type {kind.__name__}, got {value!r}")
     if not (spec.a_stacked or spec.b_stacked):
         raise OptionError("spec: a or b must be a stack, got none; multiply once")
+    for name in ("a_stacked", "b_stacked"):
+        if not (spec.batch or spec.dynamic_batch or getattr(spec, name)):
+            rule = f"{name} must be True where there is no batch"
+            raise OptionError(f"spec: {rule}, got False; leave it out")
 
 
 def _check_beside(spec: Problem) -> None:

@@ -104,6 +104,10 @@ def test_ping_pong_consumers_take_tiles_of_different_matrices(check_matmul):
             {"a_stacked": False, "b_stacked": False},
             "error: spec: a or b must be a stack, got none; multiply once",
         ),
+        (
+            {"batch": 0, "b_stacked": False},
+            "error: spec: b_stacked must be True where there is no batch, got False; leave it out",
+        ),
     ],
 )
 def test_a_stack_that_is_none_is_refused(change, message):
