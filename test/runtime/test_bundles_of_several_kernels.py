@@ -16,7 +16,7 @@ from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 from tilewright.runtime import BundleError, LaunchError, load, read_bundle
 from tilewright.runtime.bundles.bundle import manifest_hash, sha256
-from tilewright.runtime.bundles.several import validate_several
+from tilewright.runtime.bundles.several import KERNELS_MAX, validate_several
 
 N, K = 40, 72
 BOUNDS = ((1, 16), (17, 64), (65, ROWS_MOST))
@@ -119,6 +119,18 @@ def shared():
         )
         for (tile, least, most), ranges in zip(tiles, SHARED, strict=True)
     ]
+
+
+def test_as_many_kernels_as_may_share_sizes_come_back(tmp_path, kernels):
+    """Each for one number of rows, by the same code; the last for all others."""
+    ranges = [*((m, m) for m in range(1, KERNELS_MAX)), (KERNELS_MAX, ROWS_MOST)]
+    several = []
+    for least, most in ranges:
+        manifest = copy.deepcopy(kernels[-1].manifest)
+        manifest["parameters"][-1] |= {"least": least, "most": most}
+        several.append(replace(kernels[-1], manifest=manifest))
+    bundle = read_bundle(write_several(tmp_path / "kernels.zip", several).path)
+    assert len(bundle.kernels) == KERNELS_MAX and bundle.at(KERNELS_MAX - 1).manifest["grid"]
 
 
 def test_a_kernel_may_serve_several_ranges(tmp_path, shared):
