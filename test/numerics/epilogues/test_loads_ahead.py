@@ -197,6 +197,13 @@ def test_operands_that_threads_copy_leave_no_slots():
         compile_matmul(residuals(136, 72, 324), target="sm_90a", pipeline=text, until="mlir")
 
 
+def test_a_residual_in_left_slots_is_added_where_steps_begin_elsewhere(check_matmul, seed=1):
+    """Loops that are cut where L2 is asked for pieces count the same steps together."""
+    text = f"{left_pipeline('64x48x64', 3)},k-rotation{{together=1 by=3}}"
+    compiled, _ = check_matmul(residuals(64, 72, 576), target="sm_90a", pipeline=text, seed=seed)
+    assert compiled.ptx.count("prefetch.tensor.") == 1
+
+
 def test_l2_is_asked_for_pieces_where_steps_are_left():
     """One piece a step of the eight in the middle; 10 steps are too few for 3 slots and 8."""
     text = left_pipeline("128x128x64", 3)
