@@ -182,6 +182,7 @@ INSTRUCTIONS = {
     ConvergeOp,
     sm.ClusterBarrierOp,
     sm.CommitOp,
+    sm.CompilerFenceOp,
     sm.CpAsyncCommitOp,
     sm.CpAsyncWaitOp,
     sm.CtaBarrierOp,
