@@ -1,5 +1,6 @@
 """The pass as a whole: kernels in the place of regions, and what happens when there are none."""
 
+import logging
 import re
 import threading
 import warnings
@@ -67,6 +68,18 @@ def test_two_layers_give_what_eager_gives_from_two_kernels(rows, monkeypatch):
         "kernels",
     ]
     assert said == [str(row) for row in rows]
+
+
+def test_torch_logs_can_ask_for_the_lines():
+    """As TORCH_LOGS=tilewright does, which takes packages and no modules within them."""
+    assert not LOGGER.isEnabledFor(logging.INFO)
+    torch._logging.set_logs(modules={"tilewright": logging.INFO})
+    try:
+        assert LOGGER.isEnabledFor(logging.INFO)
+    finally:
+        torch._logging.set_logs()
+        logging.getLogger("tilewright").setLevel(logging.NOTSET)
+    assert not LOGGER.isEnabledFor(logging.INFO)
 
 
 def test_what_nothing_reads_is_no_region(rows):
