@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -110,7 +110,7 @@ def _in_place_of(
     others: Iterator[str],
     compiled_by: Callable[[str], Compiled],
 ) -> Compiled:
-    """The kernel of the first other schedule that fits; raises `error` where none does."""
+    """The kernel of the first other schedule that fits; raises `RoomError` where none does."""
     refused: dict[str, CompileError] = {}
     for passes in chain([first] if first else [], others):
         whole = _whole(passes)
@@ -127,7 +127,8 @@ def _in_place_of(
                 found.given_up = tuple(refused)
                 found.remarks.append(_told(refused, whole))
                 return found
-    raise error
+    others_too = f"; nor is there room for {_shown_with_whys([*refused.items()][1:])}"
+    raise RoomError(f"{error.message}{others_too if len(refused) > 1 else ''}", error.location)
 
 
 def _whole(passes: str) -> str:
@@ -137,9 +138,12 @@ def _whole(passes: str) -> str:
 
 def _told(refused: dict[str, CompileError], taken: str) -> str:
     """The remark that names the schedules."""
-    whys = [f"{_shown(each)} ({why.message.partition(';')[0]})" for each, why in refused.items()]
     rule = "remark: schedule: the chip must have room for what is chosen, got none for"
-    return f"{rule} {', '.join(whys)}; {_shown(taken)} is taken instead"
+    return f"{rule} {_shown_with_whys(refused.items())}; {_shown(taken)} is taken instead"
+
+
+def _shown_with_whys(refused: Iterable[tuple[str, CompileError]]) -> str:
+    return ", ".join(f"{_shown(each)} ({why.message.partition(';')[0]})" for each, why in refused)
 
 
 def _shown(whole: str) -> str:

@@ -41,7 +41,7 @@ from partial_faults import PARTS
 from pass_faults import EXCHANGED, LAYOUTS_AND_FRONT_END, PASSES
 from precision_faults import PRECISION, WEIGHTS
 from release_faults import RELEASES, SLOTS
-from room_faults import IN_ITS_PLACE, ROOM
+from room_faults import BESIDE_SUMS, IN_ITS_PLACE, ROOM
 from row_faults import ASKED, BANDS, FIRST_ROWS, ONE_NUMBER, ROWS
 from scale_faults import BLOCKWISE, QUANTISED
 from shift_faults import SHIFTS
@@ -127,4 +127,5 @@ FAULTS = [
     *PARTS_OF_RESIDUALS,
     *ROTATIONS,
     *ASKED,
+    *BESIDE_SUMS,
 ]

@@ -58,3 +58,17 @@ IN_ITS_PLACE = [
         GIVEN_UP,
     ),
 ]
+BESIDE_SUMS = [
+    Fault(
+        "tensor rules: what an epilogue reads takes no registers beside sums from tensor memory",
+        "        most = min(most, _most_columns(COLUMNS_BESIDE[scales], problem, target))\n",
+        "        most = max(most, _most_columns(COLUMNS_BESIDE[scales], problem, target))\n",
+        GIVEN_UP,
+    ),
+    Fault(
+        "chosen: what is emitted is of the schedule that has no room",
+        '        found = compile_(source, **how | {"until": "cubin"} | unseen)\n',
+        "        found = compile_(source, **how | unseen)\n",
+        GIVEN_UP,
+    ),
+]

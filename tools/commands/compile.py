@@ -20,7 +20,7 @@ from ..command_line.ir_diff import ir_diff
 from ..command_line.isolated import reads_in_child
 from ..command_line.output import SUFFIXES, check_place, print_json, write_bytes, write_text
 from ..command_line.progress import Progress
-from ..explain.chosen import chosen_line
+from ..explain.chosen import chosen_line, compile_taken
 from ..explain.rows import said_ranges, shared_size
 
 EXAMPLES = """examples:
@@ -158,7 +158,7 @@ def _compile(source: Any, options: argparse.Namespace) -> list[Any]:
         keywords |= {"observer": observe, "until": UNTIL[options.emit]}
         if several:
             return compile_buckets(source, begin=begin, **_without_schedule(keywords))
-        return [compile_matmul(source, **keywords)]
+        return [compile_taken(compile_matmul, source, keywords)]
 
 
 def _is_by_rows(source: Any, options: argparse.Namespace) -> bool:

@@ -12,7 +12,7 @@ from ..command_line.arguments import Parser, add_json, add_problem, problem
 from ..command_line.isolated import reads_in_child
 from ..command_line.output import print_json
 from ..explain import estimate, kinds, memory, rows
-from ..explain.chosen import as_spec
+from ..explain.chosen import as_spec, given_way
 from ..layouts import fragments, scales, swizzle
 from ..roofline import subject as roofline
 
@@ -79,7 +79,8 @@ def _refuse_no_subject(parser: Parser, options: argparse.Namespace) -> int:
 def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int:
     """Print the choice and the rejected candidates, or the estimate of a pipeline."""
     of_pipeline = estimate.is_asked(parser, options)
-    spec = as_spec(problem(options, parser), options.target)
+    source = problem(options, parser)
+    spec = as_spec(source, options.target)
     if spec.open_sizes and not of_pipeline:
         return rows.explain_rows(spec, options.target, bool(options.json))
     from ...compiler.schedule.search.choice import explain_schedule, target_for
@@ -89,11 +90,14 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
         return estimate.explain_estimate(options, spec, target)
     if kinds.explain_kind(spec, target, bool(options.json)):
         return 0
-    choice = explain_schedule(spec, target)
+    choice, taken = explain_schedule(spec, target), given_way(source, options.target)
     if options.json:
-        print_json(_as_dict(choice, spec, target))
+        gave_way = {"given_up": taken.given_up, "taken": taken.pipeline} if taken else {}
+        print_json(_as_dict(choice, spec, target) | gave_way)
     else:
         _print_choice(choice, spec, target)
+        if taken:
+            print(f"room       {taken.remarks[-1].removeprefix('remark: schedule: ')}")
         _print_rejected(choice.rejected, every=options.all)
     return 0
 

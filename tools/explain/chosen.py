@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ...compiler.compiled import Compiled
     from ...compiler.spec import MatmulSpec
 
 TARGET = "sm_100a"
@@ -38,6 +40,41 @@ def chosen_line(source: MatmulSpec | Path, options: argparse.Namespace) -> str:
     label = (measured or choose(spec, target)).label()
     cut = f", cut after {options.stop_after}" if options.stop_after else ""
     return f"{label}{cut}; why: {_explain_command(source, options.target)}"
+
+
+def compile_taken(compile_: Callable[..., Compiled], source: Any, how: dict[str, Any]) -> Compiled:
+    """The kernel up to the kind that is asked for, of a schedule that is chosen the one for which
+    ptxas finds room; of the first one where no ptxas is there, or has room for any."""
+    from ...dialects.errors import CompileError
+
+    named = how["pipeline"] or how["preset"] or how["stop_after"]
+    if named or how["until"] == "cubin":
+        return compile_(source, **how)
+    ends_before = how["until"] == "mlir"
+    try:
+        unseen = {"observer": None} if ends_before else {}
+        found = compile_(source, **how | {"until": "cubin"} | unseen)
+    except CompileError:
+        return compile_(source, **how)
+    if not ends_before:
+        return found
+    taken = {"pipeline": found.pipeline} if found.given_up else {}
+    again = compile_(source, **how | taken)
+    again.given_up, again.chosen, again.remarks = found.given_up, found.chosen, found.remarks
+    return again
+
+
+def given_way(source: MatmulSpec | Path, target: str) -> Compiled | None:
+    """The kernel in whose favour the chosen schedule gives way, as ptxas has no room for it; None
+    where it does not, or no ptxas is there."""
+    from ...compiler.driver import compile_matmul
+    from ...dialects.errors import CompileError
+
+    try:
+        found = compile_matmul(source, target=target)
+    except CompileError:
+        return None
+    return found if found.given_up else None
 
 
 def as_spec(source: MatmulSpec | Path, target: str) -> MatmulSpec:

@@ -36,6 +36,7 @@ from .operand_rules import (
 )
 from .scheduler_rules import alternating_consumers, launch_control, one_wave, resident_clusters
 from .staging_rules import pieces_ahead, staged_store
+from .tensor_rules import added_scales
 from .two_level_rules import (
     added_alone,
     added_cluster,
@@ -43,7 +44,6 @@ from .two_level_rules import (
     added_copies,
     added_registers,
     added_ring,
-    added_scales,
     added_staging,
     scaled_registers,
 )

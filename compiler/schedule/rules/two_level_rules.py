@@ -35,11 +35,6 @@ GROUPS_OF_32_BITS = 180
 BESIDE_STAGES, STAGED_COLUMNS, STAGED_BYTES = 210, 16, 2
 """Registers of 256x120, and what of C the threads of 256x128 have registers to stage."""
 
-SCALED_COLUMNS = {True: (176, 144, 128, 128), False: (256, 192, 176, 144)}
-"""The most columns of tiles of 128 rows whose products come from tensor memory, where each column
-has a scale and where 128 have one: alone, of groups of rows, beside threads that copy, and of
-groups with a C of 32 bits."""
-
 
 def added_columns(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """Where threads add products, wide MMAs leave shared memory to loads and to scales."""
@@ -119,29 +114,12 @@ def added_copies(problem: Problem, schedule: Schedule, target: Target) -> str | 
     )
 
 
-def added_scales(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Threads that add scaled products from tensor memory hold scales beside them: ptxas
-    spilled with more columns than `SCALED_COLUMNS`."""
-    if not target.adds_from_tensor_memory or not (problem.row_scales or problem.column_scales):
-        return None
-    alone, of_groups, beside_copies, of_32_bits = SCALED_COLUMNS[problem.column_scales]
-    most = of_groups if problem.grouped else alone
-    if problem.grouped and problem.c_bytes > STAGED_BYTES:
-        most = of_32_bits
-    if _are_copied(problem, target):
-        most = min(most, beside_copies)
-    columns = schedule.tile[1]
-    if columns <= most:
-        return None
-    return f"{columns} columns leave a thread too few registers beside scales, {most} don't"
-
-
 def _copies(problem: Problem, target: Target) -> bool:
     """Whether threads copy operands or scales beside sums in registers."""
-    return not target.adds_from_tensor_memory and _are_copied(problem, target)
+    return not target.adds_from_tensor_memory and are_copied(problem, target)
 
 
-def _are_copied(problem: Problem, target: Target) -> bool:
+def are_copied(problem: Problem, target: Target) -> bool:
     """Whether threads copy operands or scales."""
     sides = (problem.row_scales, problem.m), (problem.column_scales, problem.n)
     scales = any(has and size * SCALE_BYTES % target.tma_alignment_bytes for has, size in sides)

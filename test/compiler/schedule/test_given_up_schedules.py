@@ -3,6 +3,7 @@
 import re
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -13,10 +14,15 @@ from tilewright.compiler.backend import Assembled, RoomError
 from tilewright.compiler.calls.kernels import kernel_cache, lookup
 from tilewright.compiler.chosen_pipeline import choose_pipeline, pipelines_by_rank
 from tilewright.compiler.driver import TRIES, compile_matmul
+from tilewright.compiler.importers.epilogue_function import Frame, import_epilogue
+from tilewright.compiler.importers.linalg_text import LinalgText
+from tilewright.compiler.importers.traced_function import TensorLike
 from tilewright.compiler.pipeline import complete_pipeline
 from tilewright.compiler.schedule.any_size.buckets import Bucket
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 from tilewright.dialects.errors import CompileError
+from tilewright.tools.explain.chosen import compile_taken
+from tilewright.tools.main import main
 
 SPEC = MatmulSpec(64, 96, 128)
 SPILLS = "ptxas: registers must not spill, got 8 bytes of stores and 4 of loads a thread"
@@ -61,6 +67,33 @@ def test_the_next_schedule_is_taken_and_a_remark_names_both(room, target):
     )
 
 
+@pytest.mark.parametrize(
+    ("until", "count"), [("mlir", 0), ("mlir", 1), ("llvm", 1), ("ptx", 1), ("ptx", 2)]
+)
+def test_what_is_shown_is_of_the_schedule_that_is_taken(room, until, count, monkeypatch):
+    monkeypatch.setattr(driver, "TRIES", 2)
+    room(count)
+    how: dict[str, Any] = {"target": "sm_90a", "pipeline": None, "preset": None}
+    how |= {"stop_after": None, "until": until, "observer": None}
+    shown = compile_taken(compile_matmul, SPEC, how)
+    taken = [*pipelines_by_rank(SPEC, "sm_90a")][count % 2]  # the first, if none has room
+    text = {"mlir": "mlir", "llvm": "llvm_ir", "ptx": "ptx"}[until]
+    expected = compile_matmul(SPEC, target="sm_90a", pipeline=taken, until=until)
+    assert getattr(shown, text) == getattr(expected, text)
+    assert len(shown.given_up) == sum("room" in each for each in shown.remarks) == count % 2
+
+
+def test_what_is_explained_tells_what_comes_in_its_place(room, capsys):
+    sizes = ["--m", "64", "--n", "96", "--k", "128", "--target", "sm_90a"]
+    told = []
+    for count in (0, 1):
+        room(count)
+        assert main(["explain", "schedule", *sizes]) == 0
+        told.append([each for each in capsys.readouterr().out.splitlines() if "room" in each])
+    second = [*pipelines_by_rank(SPEC, "sm_90a")][1]
+    assert not told[0] and told[1][0].endswith(f"; '{second}' is taken instead")
+
+
 def test_linalg_gets_the_next_one_too(room, tmp_path):
     room(1)
     path = tmp_path / "m.mlir"
@@ -94,9 +127,12 @@ def test_passes_that_the_caller_names_are_refused_as_before(room, how):
 
 def test_after_so_many_schedules_the_first_one_is_refused(room):
     given = room(99)
-    with pytest.raises(CompileError, match=re.escape(SPILLS)):
+    with pytest.raises(CompileError, match=re.escape(SPILLS)) as refused:
         compile_matmul(MatmulSpec(512, 512, 128), target="sm_90a")
     assert len(given) == TRIES
+    _, *others = [*pipelines_by_rank(MatmulSpec(512, 512, 128), "sm_90a")][:TRIES]
+    every = ", ".join(f"'{each}' ({SPILLS})" for each in others)
+    assert refused.value.message.endswith(f"; nor is there room for {every}")
 
 
 def test_each_has_other_sums_than_all_before_it():
@@ -169,6 +205,15 @@ SPILLED = {
     "tensor memory beside copies": ("sm_100a", (4095, 7168, 2048), SCALED),
     "tensor memory and groups": ("sm_100a", (4096, 7168, 2048), {"groups": 8} | SCALED),
 }
+
+
+def test_tensor_memory_leaves_room_for_what_an_epilogue_reads():
+    """Of 128x256 ptxas spills, where a vector of rows and one of columns are read beside sums."""
+    spec = MatmulSpec(4096, 2112, 2048, "e4m3", "e4m3", sums="two-level")
+    row, column = TensorLike((4096, 1), torch.float32), TensorLike((2112,), torch.float32)
+    frame = Frame.of([4096, 2112], 0)
+    spec, made, *_ = import_epilogue(spec, frame, lambda x, r, c: x * r * c, [row, column])
+    assert not compile_matmul(LinalgText(spec.mlir_text(made), "matmul"), target="sm_100a").given_up
 
 
 @pytest.mark.parametrize("name", SPILLED)
