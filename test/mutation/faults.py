@@ -39,7 +39,7 @@ from named_faults import NAMED
 from order_faults import ORDERS
 from partial_faults import PARTS
 from pass_faults import EXCHANGED, LAYOUTS_AND_FRONT_END, PASSES
-from precision_faults import PRECISION, WEIGHTS
+from precision_faults import PRECISION, SETTINGS, WEIGHTS
 from release_faults import RELEASES, SLOTS
 from room_faults import BESIDE_SUMS, IN_ITS_PLACE, ROOM
 from row_faults import ASKED, BANDS, FIRST_ROWS, ONE_NUMBER, ROWS
@@ -128,4 +128,5 @@ FAULTS = [
     *ROTATIONS,
     *ASKED,
     *BESIDE_SUMS,
+    *SETTINGS,
 ]

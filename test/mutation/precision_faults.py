@@ -59,3 +59,17 @@ PRECISION = [
         (f"{NUMERICS}/f32/test_nine_products.py",),
     ),
 ]
+SETTINGS = [
+    Fault(
+        "precision: calls of f32 are known by what they ask for, whatever torch's setting became",
+        "    asked = settled(a, How(*how))",
+        "    asked = How(*how)",
+        ("test/compiler/calls/test_matmul_of_other_types.py",),
+    ),
+    Fault(
+        "precision: torch's setting is no default",
+        '    return ALL_DIGITS if asks_for_all_digits(torch) else "tf32"',
+        '    return "tf32"',
+        ("test/compiler/calls/test_matmul_of_other_types.py",),
+    ),
+]

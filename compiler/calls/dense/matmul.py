@@ -26,6 +26,7 @@ from ..kernels.lookup import (
 from ..operands.leading_dims import flattened, has_leading_dims, is_stack, rows_of, stacks_of
 from ..operands.operands import check_dense, check_options
 from ..operands.placement import NO_GAPS, gaps_of, is_column_major
+from ..operands.precision import set_precision
 from .matmul_options import (
     ASKED,
     NO_STACK,
@@ -65,7 +66,7 @@ def matmul(
     records gradients, and torch.compile keeps the call as one operator.
 
     a, b: torch tensors, numpy arrays, or anything with DLPack, of bf16, f16, f32 (multiplied as
-        tf32, with `mma=fma` in the pipeline as it is), f64 (as it is), float8_e4m3fn, float8_e5m2,
+        `precision` says), f64 (as it is), float8_e4m3fn, float8_e5m2,
         int8 or uint8. Either major order is taken as it lies,
         where the target's MMA reads the type so (pass `w.T` for a `w` stored k × n), rows and
         matrices with gaps between them, too. Other strides, gaps of other than multiples of 16
@@ -111,8 +112,9 @@ def matmul(
     precision: of f32 operands: "tf32" multiplies them on a tensor core, by 10 fraction bits;
         "3xtf32" does so three times, by two tf32 that make up each of them, within 2^-20 of each
         product; "bf16x9" nine times, by the three bf16 that are each of them, with errors as those
-        of f32; "ieee" as they are, by the threads' fma. Without it they are tf32, with a
-        PrecisionWarning where torch's own setting (torch.backends.cuda.matmul) asks for more.
+        of f32; "ieee" as they are, by the threads' fma. Without it torch's own setting decides
+        (torch.backends.cuda.matmul, torch.set_float32_matmul_precision): "bf16x9" where it leaves
+        out no digits, which is its default, else "tf32". Passes that are named are those of tf32.
 
     Raises CompileError if the product cannot be compiled, DeviceError if it cannot be launched.
     """
@@ -127,6 +129,8 @@ def matmul(
             return known
     check_dense("matmul", a=a, b=b, out=out)
     check_call(a, out, asked, math, epilogue, operands)
+    if precision is None:  # `_again` knows no product of f32 by this, since a setting may change
+        asked = *asked[:-1], set_precision(a, pipeline, preset)
     if is_format(out_dtype) or scale_rounding:
         return _quantized(a, b, out, asked, scale_rounding, math, epilogue, operands)
     if m not in (None, ROWS) and batch is None and k is None:

@@ -29,8 +29,8 @@ from ..kernels.lookup import (
     multiply,
     recall,
     records_gradients,
-    remember,
     seen,
+    settled,
 )
 from ..operands.leading_dims import has_leading_dims, is_stack, rows_of, stacks_of
 from ..operands.operands import operand_type, result_shape
@@ -59,9 +59,9 @@ def _(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
     known = seen(a, b, how)
     if known is not None:
         return known.kernel(a, b)
-    result = call_kernel(a, b, None, How(*how))
-    remember(a, b, how, How(*how))
-    return result
+    asked = settled(a, How(*how))
+    known = None if asked == how else seen(a, b, asked)  # of f32, whose precision a setting decides
+    return known.kernel(a, b) if known else multiply(a, b, None, asked, asked)
 
 
 @library.register_fake("tilewright::product", lib=LIBRARY)
@@ -112,8 +112,8 @@ def _gradient(
     Where a launch says the size of the product, it says that of its gradients, if those have it.
     """
     m = m if _has_size(a, b, m) else ""
-    asked = None, target or None, None, None, m or None, precision or None
-    how = How(target=target, precision=precision, m=m)
+    how = settled(a, How(target=target, precision=precision, m=m))
+    asked = None, target or None, None, None, m or None, how.precision or None
     kernel = None if is_traced() else recall(a, b, asked)
     if kernel is not None:
         return kernel(a, b)

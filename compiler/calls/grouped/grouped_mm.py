@@ -25,7 +25,7 @@ from ..operands.operands import (
     given,
     result_type,
 )
-from ..operands.precision import check_precision
+from ..operands.precision import check_precision, set_precision
 from .grouped_depth import is_of_any_depth, multiply_depth
 from .grouped_fused import After, flipped, in_two_steps
 from .grouped_rows import multiply_rows
@@ -103,7 +103,7 @@ def grouped_mm(
     if precision is not None:
         check_precision(mat_a, precision)
     how = How(result_type(out_dtype), target or "", pipeline or "", preset or "", m or "")
-    how = how._replace(precision=precision or "")
+    how = how._replace(precision=precision or set_precision(mat_a, pipeline, preset) or "")
     if m is not None:
         _check_any(m, mat_a, mat_b, epilogue, rows)
     if epilogue is not None and not callable(epilogue):

@@ -22,7 +22,7 @@ from ....dialects.dtypes import DTYPES
 from ....dialects.errors import OptionError
 from ....runtime.element_types import torch_dtype
 from ....runtime.tracing import is_traced, is_transformed, is_watched
-from ..kernels.lookup import ROWS, How, records_gradients
+from ..kernels.lookup import ROWS, How, records_gradients, settled
 from ..operands.operands import operand_type
 from ..operators.flops import count_flops, of_groups
 from .grouped_depth import is_of_any_depth, multiply_depth
@@ -71,6 +71,7 @@ def _multiply(
     m: str = "",
 ) -> torch.Tensor:
     how = How(out_dtype, target, pipeline, preset, m, sums=sums, precision=precision)
+    how = settled(mat_a, how)
     if mat_b.dim() == 2:
         return multiply_depth(mat_a, mat_b.mT, offs, how, order=order)
     out = _empty(mat_a, mat_b, rows, out_dtype).zero_() if zeros else None

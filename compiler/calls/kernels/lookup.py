@@ -43,7 +43,7 @@ from ..operands.placement import (
     placement,
     read_in_place,
 )
-from ..operands.precision import with_precision
+from ..operands.precision import set_precision, with_precision
 from .found_kernels import FoundKernels
 from .kernel_cache import cached_bundle
 from .row_kernels import RowKernels, row_buckets
@@ -98,7 +98,7 @@ _seen: dict[Any, tuple[Seen, ...]] = {}
 
 def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
     """The product itself, without gradients."""
-    gaps = gaps_of(out)
+    gaps, how = gaps_of(out), settled(a, how)
     kernel = _kernels.get(_key(a, b, how, gaps))
     if kernel is None:
         if is_empty(a, b):
@@ -118,7 +118,13 @@ def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
 
 def kernel_for(a: Any, b: Any, out: Any, how: How) -> Kernel | RowKernels | None:
     """The kernel that `call_kernel` took for these, None where one of them was copied."""
-    return _kernels.get(_key(a, b, how, gaps_of(out)))
+    return _kernels.get(_key(a, b, settled(a, how), gaps_of(out)))
+
+
+def settled(a: Any, how: How) -> How:
+    """With the precision that torch's setting asks for at this moment, where the call has none."""
+    precision = how.precision or set_precision(a, how.pipeline, how.preset)
+    return how._replace(precision=precision) if precision else how
 
 
 def multiply(a: Any, b: Any, out: Any, asked: tuple[Any, ...], how: How) -> Any:
@@ -162,7 +168,10 @@ def relaunched(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> bool:
 
 
 def remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
-    """Let `seen` know operands that a kernel takes as they are."""
+    """Let `seen` know operands that a kernel takes as they are.
+
+    Of f32 `asked` has a precision, as a setting that decides it may change.
+    """
     if not (_is_plain(type(a)) and _is_plain(type(b))):
         return
     kernel = kernel_for(a, b, None, how)

@@ -20,6 +20,8 @@ from .torch_precision import asks_for_all_digits
 PRECISIONS = ("tf32", *SPLITS, "ieee")
 TYPES = {"ieee": "f32", **{name: name for name in SPLITS}}
 """What operands of f32 are, by the precision that is asked for; else tf32."""
+ALL_DIGITS = "bf16x9"
+"""The precision where none is asked for and torch's setting leaves out no digits."""
 
 
 def check_precision(a: Any, precision: str) -> None:
@@ -31,24 +33,48 @@ def check_precision(a: Any, precision: str) -> None:
     _check_type(operand_type("a", str(a.dtype)) if is_tensor else operand_of("a", a).dtype)
 
 
+def set_precision(a: Any, pipeline: str | None, preset: str | None) -> str | None:
+    """What torch's setting asks of a product with an `a` of f32, where the call asks for nothing.
+
+    None where `a` is of another type or is traced, and where the caller names passes, which are
+    those of one type. Arrays of others than torch are multiplied as its tensors are, and as by
+    default where torch is not imported.
+    """
+    if pipeline or preset or is_traced():
+        return None
+    torch = sys.modules.get("torch")
+    dtype = getattr(a, "dtype", None)
+    if torch is not None and type(dtype) is torch.dtype:
+        is_f32 = dtype is torch.float32
+    else:
+        is_f32 = str(dtype) == "float32"
+    if not is_f32:
+        return None
+    return ALL_DIGITS if asks_for_all_digits(torch) else "tf32"
+
+
 def with_precision(
     spec: MatmulSpec, precision: str, pipeline: str = "", preset: str = ""
 ) -> MatmulSpec:
-    """The spec with f32 as it is where that is asked for; else a warning, where torch asks.
+    """The spec with f32 multiplied as it is asked for, by the call or by torch's setting.
 
-    precision, pipeline, preset: as `matmul` takes them, "" where nothing is asked for.
+    precision, pipeline, preset: as `matmul` takes them, "" where nothing is asked for. Of passes
+    that are named torch's setting changes none: then a warning says what it asks for.
     """
     if spec.a_dtype != "tf32":
         if precision:
             _check_type(spec.a_dtype)
         return spec
+    named = bool(pipeline or preset)
+    if not (precision or named) and asks_for_all_digits(sys.modules.get("torch")):
+        precision = ALL_DIGITS
     exact = TYPES.get(precision)
     if exact is not None:
         return replace(spec, a_dtype=exact, b_dtype=exact)
     if precision:
         _check_unit(pipeline, preset)
         return spec
-    if not pipeline:
+    if preset:
         cure = "pass precision='bf16x9' or 'ieee' for all, '3xtf32' for nearly all, or 'tf32'"
         warn_of_tf32("matmul", cure)
     return spec
@@ -56,8 +82,7 @@ def with_precision(
 
 def warn_of_tf32(function: str, cure: str) -> None:
     """Say that operands of f32 are multiplied as tf32, where torch's own setting asks for more."""
-    torch = sys.modules.get("torch")
-    if torch and asks_for_all_digits(torch):
+    if asks_for_all_digits(sys.modules.get("torch")):
         rule = f"{function}: f32 operands are multiplied as tf32, by 10 fraction bits"
         warnings.warn(PrecisionWarning(f"{rule}, where torch multiplies all; {cure}"), stacklevel=3)
 

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from tilewright import CompileError, grouped_mm
-from tilewright.runtime.errors import PrecisionWarning
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 OFFS = torch.tensor([10, 10, 50], dtype=torch.int32)
@@ -60,10 +59,18 @@ def test_gradients_have_the_precision_of_their_product_or_more(precision):
         assert least <= error(each, other) <= most
 
 
-def test_a_warning_says_that_torch_multiplies_more_digits():
+@pytest.mark.parametrize("setting", ["highest", "high"])
+def test_torchs_setting_is_the_default(setting):
+    _, _, product = FORMS["rows"]
     a, b = torch.randn(50, 40), torch.randn(3, 40, 24)
-    with pytest.warns(PrecisionWarning, match="multiplied as tf32, by 10 fraction bits"):
-        grouped_mm(a, b, offs=OFFS, target="sm_90a")
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(setting)
+    try:
+        found = grouped_mm(a, b, offs=OFFS, target="sm_90a")
+    finally:
+        torch.set_float32_matmul_precision(before)
+    least, most = FINE if setting == "highest" else COARSE
+    assert least <= error(found, product(a.double(), b.double())) <= most
 
 
 @pytest.mark.parametrize(
