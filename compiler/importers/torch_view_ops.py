@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -45,7 +46,8 @@ def shape_of(node: fx.Node) -> Shape:
 
 def refusal(node: fx.Node, rule: str, cure: str = "compute it outside") -> CompileError:
     """The error that names a node, and the line of Python that asks for it."""
-    frames = FRAME.findall(node.meta.get("stack_trace") or "")
+    found = FRAME.findall(node.meta.get("stack_trace") or "")
+    frames = [each for each in found if Path(each[0]).parent != Path(__file__).parent]
     place = ":".join(frames[-1]) if frames else None
     what = name_of(node).replace("::", ".") or node.name
     return CompileError(f"{what}: {rule}; {cure}", place)

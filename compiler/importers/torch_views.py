@@ -49,6 +49,8 @@ def without_views(program: torch.export.ExportedProgram, values: Sequence[Any]) 
 
     Raises CompileError, with the line of Python, for what is not read.
     """
+    if any(_changes(node) for node in program.graph.nodes):
+        program = program.run_decompositions({})  # by operators that change nothing in place
     reader = Reader(program, values)
     if not all(isinstance(each, fx.Node) for each in reader.returned):
         return None
@@ -111,8 +113,7 @@ class Reader:
         """Note by which chain a node shows rows and columns of the product, if it does."""
         if node.op != "call_function":
             return
-        schema = getattr(node.target, "_schema", None)
-        if schema is not None and schema.is_mutable:
+        if _changes(node):
             raise refusal(node, "must change no tensor in place beside views", "compute another")
         inner = [each for each in node.all_input_nodes if each in self.chains or _is_cut(each)]
         if name_of(node) in PRODUCTS:
@@ -179,6 +180,12 @@ class Reader:
             if part is not None and part.reached is not None:  # no more than that is computed
                 return root, back.then(part.reached), part.shown
         return root, back, shown
+
+
+def _changes(node: fx.Node) -> bool:
+    """Whether an operator changes a tensor in place."""
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and schema.is_mutable
 
 
 def _is_cut(node: fx.Node) -> bool:

@@ -229,7 +229,52 @@ def _with_added(node: fx.Node, _: IsCopied) -> Product:
     return Product(node, left, right, spread, shape, Chain(shape))
 
 
+def _einsum(node: fx.Node, _: IsCopied) -> Product:
+    """Of two operands: letters of both and of the result are stacks, those of both alone are K."""
+    equation, given = str(node.args[0]).replace(" ", ""), node.args[1]
+    terms, out = (*equation.split("->"), "")[:2]
+    left, *others = pairs = list(zip(terms.split(","), given, strict=False))
+    sizes = [dict(zip(letters, shape_of(each), strict=False)) for letters, each in pairs]
+    if not _is_product(out, [letters for letters, _ in pairs], sizes):
+        rule = (
+            "must be of two operands, each letter once in each and of one size, and summed in both"
+        )
+        raise refusal(node, f"{rule}, got {equation}")
+    (right,) = others
+    if out[-1:] in [*left[0]] and out[-1:] not in [*right[0]]:
+        left, right = right, left  # so that the result has its columns last
+    size = sizes[0] | sizes[1]
+    stack = "".join(each for each in out if each in left[0] and each in right[0])
+    rows, columns = (
+        "".join(c for c in out if c in own and c not in stack) for own, _ in (left, right)
+    )
+    depth = "".join(each for each in left[0] if each not in out)
+
+    def operand(given: tuple[str, fx.Node], first: str, last: str) -> Operand:
+        order = tuple(given[0].index(each) for each in stack + first + last)
+        shape = tuple(prod(size[each] for each in group) for group in (stack, first, last))
+        chain = Chain(tuple(size[each] for each in given[0])).permute(order)
+        return given[1], chain.reshape(shape if stack else shape[1:])
+
+    a, b = operand(left, rows, depth), operand(right, depth, columns)
+    shape = (*a[1].result[:-1], b[1].result[-1])
+    made = stack + rows + columns
+    shown = Chain(shape).reshape(tuple(size[each] for each in made))
+    return Product(node, a, b, None, shape, shown.permute(tuple(made.index(c) for c in out)))
+
+
+def _is_product(out: str, terms: list[str], sizes: list[dict[str, int]]) -> bool:
+    """Whether an einsum multiplies two operands and sums only what both have."""
+    if len(terms) != 2 or not all(each.isalpha() for each in terms) or not (out + "a").isalpha():
+        return False
+    left, right = map(set, terms)
+    once = all(len({*each}) == len(each) for each in (*terms, out))
+    whole = (left ^ right) <= {*out} <= (left | right) and (left & right) - {*out}
+    return bool(once and whole and all(sizes[0][c] == sizes[1][c] for c in left & right))
+
+
 PRODUCTS: dict[str, Callable[[fx.Node, IsCopied], Product]] = {
+    "aten::einsum": _einsum,
     "aten::linear": _layer,
     **dict.fromkeys(("aten::mm", "aten::bmm", "aten::matmul"), _multiplied),
     **dict.fromkeys(("aten::addmm", "aten::baddbmm"), _with_added),

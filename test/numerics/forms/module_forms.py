@@ -202,6 +202,10 @@ BESIDE = {
     "sums in two types": Form(lambda s, x: (linear(s, x), linear(s, x).float())),
 }
 VIEWS = {
+    "einsum of heads": Form(
+        lambda s, x, y: torch.einsum("bmhk,bnhk->bhmn", x, y), ((G, M, 2, K), (G, N, 2, K))
+    ),
+    "relu in place of a view": of(lambda s: F.relu_(s.view(M, 2, -1)).add_(1), 0),
     "unsqueezed and squeezed": Form(lambda s, x: (x.unsqueeze(0) @ s.turned).squeeze(0)),
     "the sums turned": of(lambda s: s.T),
     "every other column of A": Form(lambda s, x: F.linear(x[:, ::2], s.weight[:, : K // 2])),
@@ -209,9 +213,6 @@ VIEWS = {
 FORMS = {**PRODUCTS, **ELEMENTS, **BESIDE, **VIEWS}
 REFUSED = {
     "einsum with a sum": Form(lambda s, x: torch.einsum("mk,nk->m", x, s.weight)),
-    "einsum of heads": Form(
-        lambda s, x, y: torch.einsum("bmhk,bnhk->bhmn", x, y), ((G, M, 2, K), (G, N, 2, K))
-    ),
     "largest of rows": Form(lambda s, x: (linear(s, x), linear(s, x).abs().amax(-1))),
     "softmax": of(lambda s: F.softmax(s, -1)),
     "dropout": Form(lambda s, x: F.dropout(linear(s, x), 0.5, training=True)),
