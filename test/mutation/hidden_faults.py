@@ -26,3 +26,24 @@ HIDDEN = [
         MAPS,
     ),
 ]
+
+PLACES_OF_RANKS = [
+    Fault(
+        "spaces: loads and stores take addresses of rank 0 for their own unnoticed",
+        "        if self._told and any_of(plain):\n",
+        "        if False:\n",
+        ("test/emulator/clusters/test_cluster_memory.py",),
+    ),
+    Fault(
+        "shared-access: arrivals take addresses of rank 0 for their own unnoticed",
+        "        if rank != cta.rank:\n            cta.warn",
+        "        if False:\n            cta.warn",
+        ("test/emulator/clusters/test_cluster_memory.py",),
+    ),
+    Fault(
+        "checks: a matrix may be shared where there is no batch",
+        "        if not (spec.batch or spec.dynamic_batch or getattr(spec, name)):\n",
+        "        if False:\n",
+        ("test/numerics/sizes/test_batches.py",),
+    ),
+]

@@ -58,7 +58,7 @@ class Cta(StateBag):
         self.index, self.number, self.rank = index, number, rank
         self.shared_base = rank << 24
         self.shared = self._make_shared()
-        self.shared_space = SharedSpace(self.shared, own_only=True)
+        self.shared_space = SharedSpace(self.shared, own_only=True, told=self.warn_of_rank)
         self.cluster_space = SharedSpace(self.shared, own_only=False)
         self.generic = self._make_generic()
         self.mbarriers: dict[int, Any] = {}
@@ -71,6 +71,14 @@ class Cta(StateBag):
         self.exit_checks: list[Callable[[], None]] = []
         self.exited = False
         launch.events.cta_started(self)
+
+    def warn_of_rank(self, address: int) -> None:
+        """Tell of an address of `.shared::cta` that is one of rank 0's, and taken as an offset."""
+        self.launch.warn(
+            "rank-of-address",
+            f"0x{address:x} is an address of cluster rank 0, and .shared::cta reaches the own byte"
+            f" there, of rank {self.rank}; take .shared::cluster for that of rank 0",
+        )
 
     def _make_shared(self) -> Region:
         size = SHARED_FIRST_OFFSET + self.launch.shared_bytes

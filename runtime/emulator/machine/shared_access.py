@@ -38,6 +38,8 @@ def locate(cta: Cta, address: int, space: str) -> tuple[Cta, int]:
                 f"0x{address:x} is in the shared memory of cluster rank {rank}; .shared::cta "
                 f"reaches rank {cta.rank}, the own CTA, only",
             )
+        if rank != cta.rank:
+            cta.warn_of_rank(address)
         return cta, offset
     return peer(cta, rank), offset
 

@@ -6,7 +6,7 @@ Source: PTX ISA §5.1 (state spaces, generic addressing).
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -171,20 +171,23 @@ class SharedSpace(Space):
     """Shared memory as one CTA sees it (PTX ISA §5.1.7).
 
     A shared address is `rank << 24 | offset`. With `own_only` it is `.shared::cta`: the CTA's own
-    bytes, which also answer to the plain offset. Without, it is `.shared::cluster`, to which the
-    CTA adds the regions of its peers.
+    bytes, which also answer to the plain offset, of which `told` hears: it may be meant for rank 0.
+    Without, it is `.shared::cluster`, to which the CTA adds the regions of its peers.
     """
 
-    def __init__(self, own: Region, *, own_only: bool):
+    def __init__(self, own: Region, *, own_only: bool, told: Callable[[int], None] | None = None):
         super().__init__("shared")
-        self.own, self.own_only = own, own_only
+        self.own, self.own_only, self._told = own, own_only, told
         self.add(own)
 
     def _translate(self, addresses: np.ndarray) -> np.ndarray:
         """Plain offsets of the own CTA become own-window addresses."""
         if not self.own_only or not self.own.base:
             return addresses
-        return np.where(addresses < 1 << 24, addresses + np.uint64(self.own.base), addresses)
+        plain = addresses < 1 << 24
+        if self._told and any_of(plain):
+            self._told(int(addresses[plain][0]))
+        return np.where(plain, addresses + np.uint64(self.own.base), addresses)
 
     def _find(
         self, addresses: np.ndarray, width: int, count: int

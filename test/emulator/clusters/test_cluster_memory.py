@@ -7,6 +7,7 @@ import pytest
 
 PEER = "xor.b32 %r8, %r3, 1; mapa.shared::cluster.u32 %r9, %r2, %r8;"
 PEER_BAR = "xor.b32 %r8, %r3, 1; mapa.shared::cluster.u32 %r10, %r1, %r8;"
+FIRST_BAR = "mapa.shared::cluster.u32 %r10, %r1, %r8;"
 OUT = """
   shl.b32 %r4, %r3, 5; add.u32 %r4, %r4, %r0; mul.wide.u32 %rd2, %r4, 4; add.s64 %rd2, %rd0, %rd2;
   st.global.u32 [%rd2], %r14;
@@ -127,6 +128,24 @@ def test_red_async_adds_in_the_peer(clusters):
     )
     clusters.run(body + OUT, out)
     assert (out == 7 + 31 * 16).all()
+
+
+LOCAL = {
+    "ld": "ld.shared::cta.u32 %r13, [%r9]",
+    "arrival": "mbarrier.arrive.shared::cta.b64 _, [%r10]",
+}
+
+
+@pytest.mark.parametrize("access", LOCAL.values(), ids=LOCAL)
+def test_an_address_of_rank_0_in_another_cta_is_told_of(clusters, access):
+    first = PEER.replace("xor.b32 %r8, %r3, 1", "mov.u32 %r8, 0") + FIRST_BAR
+    made = "@%p0 mbarrier.init.shared::cta.b64 [%r1], 1; @%p0 st.shared.u32 [%r2], 5;"
+    body = made + clusters.CLUSTER_SYNC + first + f"@%p0 {access};"
+    report = clusters.run(body + clusters.CLUSTER_SYNC, np.zeros((2, 32), np.uint32))
+    (warning,) = report.warnings
+    assert (warning.category, warning.count) == ("rank-of-address", 1)
+    own = body.replace("%r8, 0;", "%r8, %r3;")
+    assert not clusters.run(own + clusters.CLUSTER_SYNC, np.zeros((2, 32), np.uint32)).warnings
 
 
 def test_an_asynchronous_store_signals_the_cta_it_writes(clusters):
