@@ -32,8 +32,11 @@ def error(found, wanted):
     return float((found.double() - wanted).abs().max() / wanted.abs().max())
 
 
-@pytest.mark.array(precision=["tf32", "3xtf32", "bf16x9", "ieee"], form=list(FORMS))
-@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.array(
+    precision=["tf32", "3xtf32", "bf16x9", "ieee"],
+    form=list(FORMS),
+    target=["sm_90a", "sm_100a"],
+)
 def test_a_product_of_groups_errs_by_what_is_asked_for(precision, form, target):
     """A grouped K is multiplied by all digits where tf32 cannot be read as rows."""
     shape_a, shape_b, wanted = FORMS[form]

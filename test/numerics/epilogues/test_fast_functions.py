@@ -107,9 +107,7 @@ def test_every_function_of_every_number_is_within_a_unit_however_the_chip_approx
         assert got[x == -torch.inf].isnan().all() or got[x == -torch.inf].abs() <= 1
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "f16"])
-@pytest.mark.parametrize("offset", [1.0, -1.0])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.array(form=list(FORMS), dtype=[torch.bfloat16, torch.float16], offset=[1.0, -1.0])
 def test_slopes_of_gelu_are_within_a_unit_also_about_their_zero(
     dtype: torch.dtype, offset: float, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,11 +207,11 @@ def test_slopes_take_one_ex2_and_others_stay_exact() -> None:
     assert counts == [[1, 0], [1, 1], [2, 1], [1, 1]]
 
 
-@pytest.mark.parametrize(
-    "factors",
-    [(0.5, 0.5**0.5), (1.0, 0.5**0.5), (3.0, 1.5), (-0.5, 2.0), (9.0, 9.0), (0.5, 1e8)],
+@pytest.mark.array(
+    1,
+    factors=[(0.5, 0.5**0.5), (1.0, 0.5**0.5), (3.0, 1.5), (-0.5, 2.0), (9.0, 9.0), (0.5, 1e8)],
+    form=["hopper", "hopper in turns"],
 )
-@pytest.mark.parametrize("form", ["hopper", "hopper in turns"])
 def test_gelus_of_other_factors_are_within_a_unit(
     factors: tuple[float, float], form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,8 +233,7 @@ def test_gelus_of_other_factors_are_within_a_unit(
     assert ((got.double() - wanted).abs() <= unit(wanted, torch.bfloat16)).all()
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1e-3, 700.0, 1e6])
-@pytest.mark.parametrize("form", ["hopper", "hopper in turns"])
+@pytest.mark.array(1, scale=[1e-6, 1e-3, 700.0, 1e6], form=["hopper", "hopper in turns"])
 def test_functions_of_small_and_large_scales_are_within_a_unit(form: str, scale: float) -> None:
     """Powers of a scale that a fit's coefficients take along would leave the range of f32."""
     x = torch.linspace(-3, 3, 2 * SIDE).reshape(-1, SIDE) / scale
