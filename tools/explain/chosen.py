@@ -66,13 +66,14 @@ def compile_taken(compile_: Callable[..., Compiled], source: Any, how: dict[str,
 
 def given_way(source: MatmulSpec | Path, target: str) -> Compiled | None:
     """The kernel in whose favour the chosen schedule gives way, as ptxas has no room for it; None
-    where it does not, or no ptxas is there."""
-    from ...compiler.driver import compile_matmul
+    where it does not, or neither ptxas nor what compiles is there."""
     from ...dialects.errors import CompileError
 
     try:
+        from ...compiler.driver import compile_matmul
+
         found = compile_matmul(source, target=target)
-    except CompileError:
+    except (CompileError, ModuleNotFoundError):
         return None
     return found if found.given_up else None
 
