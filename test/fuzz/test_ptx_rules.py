@@ -70,6 +70,8 @@ createpolicy.fractional.global.L2::evict_first.b64 %d0, 1.0
 bar.sync.aligned 1|barrier.sync.aligned 1|bar.red.popc.aligned.u32 %r0, 1, %p
 barrier.red.popc.aligned.u32 %r0, 1, %p|bar.arrive.aligned 1, 64|st.volatile.local.b32 [%d0], %r0
 ld.volatile.local.b32 %r0, [%d0]|red.global.add.noftz.f32 [%d0], %f0
+red.global.min.noftz.f16x2 [%d0], %r0|atom.global.max.noftz.bf16 %h0, [%d0], %h1
+red.global.min.noftz.v2.f16 [%d0], {%h0,%h1}|atom.global.add.noftz.bf16 %h0, [%d0], %h1
 """
 MODULES = [
     ".global .b32 a;\n.global .b32 a;",

@@ -20,7 +20,7 @@ from function_faults import FUNCTIONS
 from gpu_faults import NAMES
 from graph_faults import GRAPHS, JOINED, RACES, RECIPES
 from group_faults import GROUPS, LEVEL, OF_ANY_ROWS
-from hidden_faults import HIDDEN, PLACES_OF_RANKS
+from hidden_faults import HIDDEN, LONE_HALVES, PLACES_OF_RANKS
 from input_faults import INPUTS
 from judge_faults import JUDGES
 from keeping_faults import KEEPING
@@ -130,4 +130,5 @@ FAULTS = [
     *BESIDE_SUMS,
     *SETTINGS,
     *PLACES_OF_RANKS,
+    *LONE_HALVES,
 ]

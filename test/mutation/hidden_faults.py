@@ -47,3 +47,12 @@ PLACES_OF_RANKS = [
         ("test/numerics/sizes/test_batches.py",),
     ),
 ]
+
+LONE_HALVES = [
+    Fault(
+        "atomic: the least and the largest of halves may be taken one by one",
+        '    if operation in ("min", "max") and type_.name in _HALVES:\n',
+        "    if False:\n",
+        ("test/fuzz/test_ptx_rules.py",),
+    ),
+]

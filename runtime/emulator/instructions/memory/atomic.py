@@ -153,6 +153,9 @@ def _build(ins: Decoded, first: int) -> Step:
     space = ins.choice(_SPACES)
     if (operation, type_.name) == ("add", "s64") or (operation == "exch" and first == 0):
         raise ins.trap("operand", f"{ins.mnemonic} has no .{operation}.{type_.name}")
+    if operation in ("min", "max") and type_.name in _HALVES:
+        rule = f"{ins.mnemonic}.{operation} of .{type_.name} takes a vector (.v2, .v4 or .v8)"
+        raise ins.trap("operand", rule)
     _check_denormals(ins, operation, type_)
     _expect(ins, first + 2 + (operation == "cas"))
     combine = combination(ins, operation, type_)
