@@ -98,7 +98,23 @@ class Reader:
             _result(roots.index((root, back)), chain, node)
             for (root, back, chain), node in zip(shown, self.returned, strict=True)
         ]
+        self._check(Viewed(module, graph.arguments, results))
         return Viewed(module, graph.arguments, results)
+
+    def _check(self, viewed: Viewed) -> None:
+        """Hold what the new module gives to the types and shapes that torch gave the old one."""
+        given = (chain or Chain(tuple(self.values[n].shape)) for n, chain in viewed.arguments)
+        types = (self.values[number].dtype for number, _ in viewed.arguments)
+        pairs = zip(given, types, strict=True)
+        made = viewed.module(
+            *(torch.empty(chain.result, dtype=dtype, device="meta") for chain, dtype in pairs)
+        )
+        outputs = made if isinstance(made, tuple) else (made,)
+        for result, node in zip(viewed.results, self.returned, strict=True):
+            own, found = node.meta["val"], outputs[result.output]
+            if found.dtype != own.dtype or tuple(found.shape) != result.chain.shape:
+                rule = f"must have the type that torch gives it, {own.dtype} {[*own.shape]}"
+                raise refusal(node, f"{rule}, got {found.dtype} {[*found.shape]}")
 
     def _reachable(self) -> list[fx.Node]:
         """What the results are computed from, in the graph's order."""

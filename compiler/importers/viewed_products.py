@@ -24,6 +24,8 @@ aten: Any = torch.ops.aten
 IsCopied = Callable[[fx.Node, Chain], bool]
 """Whether a chain of a node's is a copy."""
 Operand = tuple[fx.Node, Chain]
+WIDE = ("aten::mm", "aten::bmm")
+"""Products that may have a wider type than their operands."""
 Writes = Callable[[fx.Node, Chain], fx.Node]
 
 
@@ -87,7 +89,11 @@ class Product:
             target = aten.baddbmm.default if stacked else aten.addmm.default
             added = beside(*self.added)
             return graph.call_function(target, (added, *taken), dict(self.node.kwargs))
-        return graph.call_function(aten.bmm.default if stacked else aten.mm.default, tuple(taken))
+        product = aten.bmm if stacked else aten.mm
+        if name_of(self.node) in WIDE:  # a type of the sums may be given behind the operands
+            overload = getattr(product, getattr(self.node.target, "_overloadname", "default"))
+            return graph.call_function(overload, (*taken, *self.node.args[2:]))
+        return graph.call_function(product.default, tuple(taken))
 
 
 @record
@@ -156,7 +162,10 @@ def _beside(chain: Chain, others: Shape, first: bool) -> Chain:
 
 
 def product_of(node: fx.Node, is_copied: IsCopied) -> Product:
-    """The product that a node is."""
+    """The product that a node is. Raises CompileError for one with a type of its own."""
+    overload = getattr(node.target, "_overloadname", "default")
+    if overload not in ("default", "dtype") or (overload == "dtype" and name_of(node) not in WIDE):
+        raise refusal(node, f"must be the plain product, got {node.target}")
     return PRODUCTS[name_of(node)](node, is_copied)
 
 

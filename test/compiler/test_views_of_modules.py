@@ -14,7 +14,7 @@ from tilewright.compiler.importers.view_chains import Chain
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime.errors import CopyWarning
 
-BF16 = torch.bfloat16
+BF16, F32 = torch.bfloat16, torch.float32
 
 
 class Applied(nn.Module):
@@ -77,6 +77,21 @@ def test_a_part_that_a_function_is_of_is_all_that_is_computed():
     assert kernel.compiled.manifest["tensors"][-1]["shape"] == [2, 12, 16]
     assert kernel.tensors["b"] == "input 1.reshape(3, 2, 8, 32)[1:2].reshape(16, 32)"
     assert torch.equal(kernel(*values), scaled(*values))
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+def test_a_product_keeps_the_wider_type_that_it_is_asked_for(stacked):
+    def product(x, y):
+        several = torch.bmm if stacked else torch.mm
+        x, y = (x, y) if stacked else (x[0], y[0])
+        return several(x.mT, y.transpose(1, 2) if stacked else y.T, out_dtype=F32).flatten()
+
+    values = integers(2, 32, 8), integers(2, 24, 32, seed=1)
+    if not stacked:
+        values = tuple(torch.cat([each, each]) for each in values)
+    wanted = (values[0].double().mT @ values[1].double().mT)[: 2 if stacked else 1].flatten()
+    found = compiled(product, *values)(*values)
+    assert found.dtype == F32 and torch.equal(found.double(), wanted)
 
 
 def test_inputs_may_lie_otherwise_than_examples_that_repeat_elements():

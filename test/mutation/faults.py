@@ -54,7 +54,7 @@ from told_faults import TOLD
 from turned_faults import TURNED
 from twin_faults import TWINS
 from undefined_faults import UNDEFINED
-from view_faults import VIEWS
+from view_faults import VIEWS, WIDER
 
 FAULTS = [
     *LAYOUTS_AND_FRONT_END,
@@ -131,4 +131,5 @@ FAULTS = [
     *SETTINGS,
     *PLACES_OF_RANKS,
     *LONE_HALVES,
+    *WIDER,
 ]

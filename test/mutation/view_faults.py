@@ -35,3 +35,11 @@ VIEWS = [
         (OF_MODULES,),
     ),
 ]
+WIDER = [
+    Fault(
+        "viewed-products: a product that is asked for f32 has the type of its operands",
+        "            return graph.call_function(overload, (*taken, *self.node.args[2:]))\n",
+        "            return graph.call_function(product.default, tuple(taken))\n",
+        (OF_MODULES,),
+    ),
+]
