@@ -39,7 +39,7 @@ from named_faults import NAMED
 from order_faults import ORDERS
 from partial_faults import PARTS
 from pass_faults import EXCHANGED, LAYOUTS_AND_FRONT_END, PASSES
-from precision_faults import PRECISION, SETTINGS, WEIGHTS
+from precision_faults import ELSEWHERE, PRECISION, SETTINGS, WEIGHTS
 from release_faults import RELEASES, SLOTS
 from room_faults import BESIDE_SUMS, IN_ITS_PLACE, ROOM
 from row_faults import ASKED, BANDS, FIRST_ROWS, ONE_NUMBER, ROWS
@@ -132,4 +132,5 @@ FAULTS = [
     *PLACES_OF_RANKS,
     *LONE_HALVES,
     *WIDER,
+    *ELSEWHERE,
 ]

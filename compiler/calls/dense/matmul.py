@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....dialects.errors import OptionError
+from ....runtime.operands.copies import warn_of_copy
 from ....runtime.tracing import is_traced, is_watched
 from ..kernels.lookup import (
     BOTH,
@@ -25,7 +26,7 @@ from ..kernels.lookup import (
 )
 from ..operands.leading_dims import flattened, has_leading_dims, is_stack, rows_of, stacks_of
 from ..operands.operands import check_dense, check_options
-from ..operands.placement import NO_GAPS, gaps_of, is_column_major
+from ..operands.placement import NO_GAPS, gaps_of, is_column_major, why_unwritten
 from ..operands.precision import set_precision
 from .matmul_options import (
     ASKED,
@@ -81,7 +82,9 @@ def matmul(
         one weight are `(w[:n], w[n:])`, its alternating rows `(w[0::2], w[1::2])`; both are read in
         place. A second one that lies otherwise than the first is copied.
     out: [..., m, n], row-major or column-major, with gaps or without; it is written and returned.
-        It may be one of `operands`. Without it a new one is made.
+        It may be one of `operands`. Without it a new one is made. Where no kernel writes a tensor
+        as it lies, as at addresses that are no multiples of 16 bytes, the result is copied there,
+        with a CopyWarning from 1 MiB on.
     out_dtype: "bf16", "f16", "f32", "f64", "s32", "e4m3", "e5m2" (too large a sum becomes the
         largest number), or torch's; by default that of `a`, bf16 for floats of 8 bits, and s32 for
         integers. Or the name of a block-scaled format, as "mxfp8" or "nvfp4": the kernel quantises
@@ -138,6 +141,9 @@ def matmul(
     if epilogue is not None:
         return _fused(a, b, out, asked, math, epilogue, operands)
     check_plain(b, operands)
+    reason = None if is_seen_by_torch(a, b) else why_unwritten(out, by_rows=False)
+    if reason:
+        return _copied_there(out, reason, _plain(a, b, None, asked))
     if is_column_major(out):
         return _column_major(a, b, out, asked, batch)
     return _plain(a, b, out, asked)
@@ -240,6 +246,10 @@ def _fused(
         raise OptionError(f"matmul: epilogue must be a function of acc and operands, got {got}")
     how = how_of(asked)._replace(math=math or "")
     if not must_be_two_steps(a, b, operands):
+        reason = why_unwritten(out, by_rows=True)
+        if reason:
+            result = _fused(a, b, None, asked, math, epilogue, operands)
+            return _copied_there(out, reason, result)
         if any(map(is_column_major, out if isinstance(out, (tuple, list)) else (out,))):
             rule = "out must be row-major with an epilogue"
             raise OptionError(f"matmul: {rule}, got column-major; copy the result there")
@@ -290,6 +300,16 @@ def _of_stacks(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
     is_one = len(left.shape) == len(right.shape) == 2
     matmul(left, right, out=place[0] if is_one else place, **options)
     return out
+
+
+def _copied_there(out: Any, reason: str, result: Any) -> Any:
+    """The result in an output that no kernel writes, which a warning tells of if it is large."""
+    made = result[0] if isinstance(result, tuple) else result
+    if made.device != out.device:
+        rule = f"out must be on {made.device}"
+        raise OptionError(f"matmul: {rule}, got one on {out.device}; pass another")
+    warn_of_copy("matmul: out", out, reason)
+    return _into(out, result)
 
 
 def _into(out: Any, result: Any) -> Any:

@@ -167,6 +167,36 @@ def is_column_major(out: Any) -> bool:
     return found is not None and found.major == 0
 
 
+def why_unwritten(out: Any, by_rows: bool) -> str | None:
+    """Why no kernel writes an output of torch where it lies, though a copy of the result fits.
+
+    None where one does, and where elements share memory or the array is another's, whose launch is
+    refused. by_rows: whether it must be row-major.
+    """
+    if not is_torch(out) or out.dim() < 2 or 0 in out.shape or _overlaps(out):
+        return None
+    if out.data_ptr() % ALIGNMENT_BYTES:
+        return f"its address is no multiple of {ALIGNMENT_BYTES} bytes"
+    if out.dim() > 3:
+        return None
+    found = _placed(out)
+    if found is None:
+        return f"strides {list(out.stride())} are those of no matrix that a kernel writes"
+    if by_rows and found.major == 0:
+        return "it is column-major, and an epilogue writes rows"
+    return None
+
+
+def _overlaps(tensor: Any) -> bool:
+    """Whether two elements may share memory."""
+    end = 0
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size > 1 and stride <= end:
+            return True
+        end += stride * (size - 1)
+    return False
+
+
 def _placed(array: Any) -> Placement | None:
     strides = _strides(array)
     if strides is None or len(strides) not in (2, 3):

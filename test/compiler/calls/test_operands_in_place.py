@@ -8,7 +8,7 @@ import torch
 from tilewright import matmul
 from tilewright.compiler.calls.kernels import lookup
 from tilewright.compiler.calls.operands.placement import Placement, placement
-from tilewright.runtime.errors import CopyWarning
+from tilewright.runtime.errors import CopyWarning, DeviceError
 from tilewright.runtime.operands import copies
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
@@ -104,3 +104,35 @@ def test_copies_of_large_operands_are_told_of(make, message, monkeypatch):
         c = matmul(a, b, out_dtype="f32")
     assert told[0].filename == __file__
     assert c.equal(a.float() @ b.float().T)
+
+
+OUTPUTS = {
+    "an odd address": lambda: torch.full((24 * 40 + 1,), 7, dtype=torch.bfloat16)[1:].view(24, 40),
+    "gaps along rows": lambda: torch.full((48, 80), 7, dtype=torch.bfloat16)[::2, ::2],
+    "columns": lambda: torch.full((40, 24), 7, dtype=torch.bfloat16).T,
+}
+
+
+@pytest.mark.parametrize("place", list(OUTPUTS))
+def test_an_output_that_no_kernel_writes_gets_a_copy_of_the_result(place, monkeypatch):
+    """Also in the place of what the epilogue reads; what lies between its elements stays."""
+    monkeypatch.setattr(copies, "SILENT_BYTES", 0)
+    a, b, c = integers(24, 64), integers(40, 64), OUTPUTS[place]()
+    before = c.clone()
+    options = {"epilogue": lambda acc, c: acc + c, "operands": [c]}
+    with pytest.warns(CopyWarning, match=r"matmul: out \[24x40\] is copied in each such call"):
+        assert matmul(a, b, out=c, **options) is c
+    assert c.double().equal(a.double() @ b.double().T + before.double())
+    if place != "columns":  # which kernels without an epilogue write
+        matmul(a, b, out=c)
+    assert place == "columns" or c.double().equal(a.double() @ b.double().T)
+    base = c._base
+    assert base is not None
+    assert int((base == 7).sum()) >= base.numel() - c.numel()
+
+
+def test_an_output_whose_elements_share_memory_is_refused():
+    with pytest.raises(
+        DeviceError, match=r"strides \(in elements\) must be \[40, 1\], got \[0, 1\]"
+    ):
+        matmul(integers(24, 64), integers(40, 64), out=integers(40).expand(24, 40))

@@ -92,8 +92,12 @@ def of_groups(**options):
             "out must be one array for a function of one result, got a tuple",
         ),
         (
-            lambda: matmul(A, B, epilogue=summed, operands=[ONE], out=torch.empty(16, 8).T),
+            lambda: matmul(A, B, epilogue=lambda acc: (acc, acc), out=(torch.empty(16, 8).T,) * 2),
             "out must be row-major with an epilogue, got column-major; copy the result there",
+        ),
+        (
+            lambda: matmul(A, B, out=torch.empty(129)[1:].view(8, 16)),
+            "out must be [8, 16] of torch.bfloat16, got [8, 16] of torch.float32; pass another",
         ),
         (lambda: grouped_mm([A], STACK, offs=ENDS), "mat_a must be a torch tensor, got list"),
         (lambda: grouped_mm(A, STACK, offs=[8]), "offs must be a torch tensor, got list"),
