@@ -138,7 +138,7 @@ class CutAndWhole(Halves):
 
 
 def test_an_output_that_is_cut_and_read_whole_is_refused():
-    with pytest.raises(CompileError, match="not one of the ops that a kernel is made of"):
+    with pytest.raises(CompileError, match="aten.flip: must be elementwise where it reads"):
         compile_module(CutAndWhole(), torch.randn(16, 72).bfloat16())
 
 
@@ -203,7 +203,6 @@ def test_a_file_of_the_modules_name_is_not_read(tmp_path, monkeypatch):
     [
         (nn.Sequential(nn.Linear(32, 32), nn.Linear(32, 16)), (16, 32), "got one of another"),
         (nn.ReLU(), (16, 32), "one linalg.matmul, got 0"),
-        (nn.Linear(32, 16), (2, 3, 4, 32), "a stack of matrices, got .2, 3, 4, 32.; reshape"),
         (
             nn.Sequential(nn.Linear(32, 16), nn.Softmax(-1)),
             (16, 32),
@@ -211,7 +210,7 @@ def test_a_file_of_the_modules_name_is_not_read(tmp_path, monkeypatch):
         ),
         (nn.Linear(48, 16), (16, 32), "Linear: torch must be able to export it, got: "),
     ],
-    ids=["two", "none", "batch", "softmax", "shapes"],
+    ids=["two", "none", "softmax", "shapes"],
 )
 def test_what_is_no_matmul_with_an_epilogue_is_refused(module, shape, rule):
     with pytest.raises(CompileError, match=rule):

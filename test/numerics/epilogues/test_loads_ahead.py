@@ -226,7 +226,7 @@ def test_a_chosen_schedule_of_one_tile_loads_early_and_late():
     [
         ((2048, 4096, 1024), "sm_90a"),  # CTAs with several tiles
         ((1024, 4096, 4096), "sm_100a"),  # which no GPU has timed
-        ((384, 1024, 4096), "sm_90a"),  # K in parts, whose sums threads store
+        ((256, 1024, 8192), "sm_90a"),  # K in parts, whose sums threads store
     ],
 )
 def test_other_schedules_have_pieces_of_their_own(sizes, target):
