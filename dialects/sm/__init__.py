@@ -47,7 +47,6 @@
     sm.any_barrier        some warps meet, and learn whether a flag holds in one of their threads
     sm.count_arrival      counts a thread in global memory, and says who comes last
     sm.await_grids        waits for the grids before; sm.launch_dependents lets those after start
-    sm.compiler_fence     keeps loads before it there; no instruction
 
     sm.tma_load           a box of a tensor into shared memory; sm.tma_store out of it
     sm.bulk_commit        a group of TMA stores; sm.bulk_wait waits for groups to have been read
@@ -87,7 +86,6 @@ from .barriers import (
     AwaitTurnOp,
     BarrierInitOp,
     ClusterBarrierOp,
-    CompilerFenceOp,
     CountArrivalOp,
     CtaBarrierOp,
     ExpectMoreOp,
@@ -214,7 +212,6 @@ __all__ = [
     "ClusterBarrierOp",
     "ColumnsOp",
     "CommitOp",
-    "CompilerFenceOp",
     "ConvergeOp",
     "CopyRingOp",
     "CountArrivalOp",

@@ -210,11 +210,6 @@ class AwaitGridsOp(Instruction, name="await_grids"):
     """Waits for the grids that this one depends on, where it is launched before they end."""
 
 
-class CompilerFenceOp(Instruction, name="compiler_fence"):
-    """Keeps loads before it from being moved behind it, where their values are asked for; no
-    instruction of its own."""
-
-
 class LaunchDependentsOp(Instruction, name="launch_dependents"):
     """Lets the grids that depend on this one start, once every CTA has come here or ended."""
 

@@ -253,8 +253,6 @@ def _store_sums(partials: Partials, share: Share) -> None:
         numbers = [first + index * threads for index in range(batch)]
         units = [_unit_at(partials, number, share, None if whole else count) for number in numbers]
         values = [_read_products(partials, unit, share) for unit in units]
-        if any(unit.valid is not None for unit in units):
-            sm.CompilerFenceOp.of()  # or LLVM moves each unit's loads to where it is stored
         for unit, parts in zip(units, values, strict=True):
             _store_sum(partials, unit, parts)
 

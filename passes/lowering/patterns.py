@@ -182,7 +182,6 @@ INSTRUCTIONS = {
     ConvergeOp,
     sm.ClusterBarrierOp,
     sm.CommitOp,
-    sm.CompilerFenceOp,
     sm.CpAsyncCommitOp,
     sm.CpAsyncWaitOp,
     sm.CtaBarrierOp,

@@ -67,14 +67,3 @@ def test_loaded_registers_are_used_only_after_wait_ld(m_tile, n):
             loaded.clear()
         used = loaded & set(re.findall(r"%r\d+\b", line))
         assert not used, f"{line.strip()} uses {used} before tcgen05.wait::ld"
-
-
-@pytest.mark.parametrize("dynamic_m", [False, True])
-def test_a_unit_of_every_part_of_k_is_asked_for_before_one_is_stored(dynamic_m):
-    """Rows behind the last one of C are not stored, so that LLVM would load each unit there."""
-    spec = MatmulSpec(100, 64, 1024, dynamic_m=dynamic_m)
-    pipeline = "tiling{tile=64x64x64},tma-insertion,swizzle-selection,split-k{parts=2}"
-    ptx = compile_matmul(spec, target="sm_90a", pipeline=pipeline, until="ptx").ptx
-    found = re.findall(r"ld\.shared::cluster|st\.global", ptx)
-    loads = found.count("ld.shared::cluster")
-    assert loads == 8 and found[:loads] == ["ld.shared::cluster"] * loads

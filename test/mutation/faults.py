@@ -42,7 +42,7 @@ from pass_faults import EXCHANGED, LAYOUTS_AND_FRONT_END, PASSES
 from precision_faults import ELSEWHERE, PRECISION, SETTINGS, WEIGHTS
 from release_faults import RELEASES, SLOTS
 from room_faults import BESIDE_SUMS, IN_ITS_PLACE, ROOM
-from row_faults import ASKED, BANDS, FIRST_ROWS, ONE_NUMBER, ROWS
+from row_faults import BANDS, FIRST_ROWS, ONE_NUMBER, ROWS
 from scale_faults import BLOCKWISE, QUANTISED
 from shift_faults import SHIFTS
 from shipped_faults import SHIPPED
@@ -126,7 +126,6 @@ FAULTS = [
     *VIEWS,
     *PARTS_OF_RESIDUALS,
     *ROTATIONS,
-    *ASKED,
     *BESIDE_SUMS,
     *SETTINGS,
     *PLACES_OF_RANKS,

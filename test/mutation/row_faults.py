@@ -196,11 +196,3 @@ ONE_NUMBER = [
         DYNAMIC,
     ),
 ]
-ASKED = [
-    Fault(
-        "reduction: units of a thread are loaded one by one, where each is stored",
-        "        if any(unit.valid is not None for unit in units):\n",
-        "        if False:\n",
-        ("test/backend/test_ptx_order.py",),
-    ),
-]

@@ -103,11 +103,6 @@ func.func @sm.commit(%barrier: !llvm.ptr<3>) {
   return
 }
 
-func.func @sm.compiler_fence() {
-  "sm.compiler_fence"() : () -> ()
-  return
-}
-
 func.func @sm.converge() {
   "sm.converge"() : () -> ()
   return

@@ -138,11 +138,6 @@ def await_grids(_: sm.AwaitGridsOp) -> None:
     nvvm.griddepcontrol("wait")
 
 
-def compiler_fence(_: sm.CompilerFenceOp) -> None:
-    """An empty asm that LLVM takes to write memory."""
-    llvm.asm_statement("", constraints="~{memory}")
-
-
 def launch_dependents(_: sm.LaunchDependentsOp) -> None:
     nvvm.griddepcontrol("launch_dependents")
 
@@ -202,7 +197,6 @@ PATTERNS = {
     sm.CtaBarrierOp: cta_barrier,
     sm.ClusterBarrierOp: cluster_barrier,
     sm.AwaitGridsOp: await_grids,
-    sm.CompilerFenceOp: compiler_fence,
     sm.LaunchDependentsOp: launch_dependents,
     sm.SpecialRegisterOp: special_register,
     sm.ElectOp: elect,
