@@ -1,5 +1,6 @@
 """What every test may use: a GPU, a cache, and golden files; and which of large families run."""
 
+import functools
 import gc
 import os
 import random
@@ -14,6 +15,9 @@ from hypothesis import settings
 
 ASSEMBLED = 8
 """The kernels of one test in so many go through ptxas, with `--all` those of every test."""
+
+CALLS_CHECKED = 4
+"""One test of calls in so many looks for races, with `--all` every one."""
 
 # Hundreds of tests start a process of ours, which would compile all sources anew for a second.
 sys.dont_write_bytecode = False
@@ -148,6 +152,15 @@ def ptxas_for_a_share(request, monkeypatch):
     if not sampling.in_share(request, "ptxas", ASSEMBLED):
         nothing = Assembled(b"", 0, 0, 0, 0, 0, "")
         monkeypatch.setattr(driver, "assemble", lambda *_, **__: nothing)
+
+
+@pytest.fixture
+def races_for_a_share(request, monkeypatch):
+    """Leaves the search for races out of most tests whose calls run on the emulator by default."""
+    from tilewright.runtime import emulator
+
+    if not sampling.in_share(request, "races", CALLS_CHECKED):
+        monkeypatch.setattr(emulator, "launch", functools.partial(emulator.launch, check="fast"))
 
 
 @pytest.fixture

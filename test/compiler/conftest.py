@@ -26,6 +26,11 @@ BY_RECIPES = [
 collect_ignore = BY_RECIPES if version("torch").startswith("2.9.") else []
 
 
+@pytest.fixture(autouse=True)
+def without_most_searches_for_races(races_for_a_share):
+    """Kernels are those of `test/numerics`: what is tested here is how they are called."""
+
+
 @pytest.fixture
 def no_tables(monkeypatch):
     """The estimate decides: measured schedules have tests of their own."""

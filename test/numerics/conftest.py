@@ -1,7 +1,11 @@
 """One way to say: compile this, run it on poisoned outputs, compare every element."""
 
+from functools import partial
+
 import pytest
 from sampling import in_share
+
+from tilewright.runtime import emulator
 
 RACES_CHECKED = 2
 """One test in so many looks for races, too, and every one that goes over seeds, or with `--all`."""
@@ -17,6 +21,12 @@ def checked_level(request):
     """What the emulator checks in a test."""
     about_orders = "seed" in request.fixturenames
     return "full" if about_orders or in_share(request, "races", RACES_CHECKED) else "fast"
+
+
+@pytest.fixture(autouse=True)
+def calls_check_as_much(checked_level, monkeypatch):
+    """What a call of a function checks, which cannot be told."""
+    monkeypatch.setattr(emulator, "launch", partial(emulator.launch, check=checked_level))
 
 
 @pytest.fixture

@@ -141,7 +141,7 @@ def run_bits():
         cubin = compiled.assembled.cubin
         bundle = Bundle(seal(compiled.manifest, compiled.ptx, cubin), compiled.ptx, cubin)
         tensors = make_tensors(bundle.manifest, 0, None)
-        open_device("emulator").launch(bundle, tensors, seed)
+        open_device("emulator").launch(bundle, tensors, seed, check="full")
         return tensors["c"].numpy().tobytes()
 
     return run
