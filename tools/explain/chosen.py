@@ -45,6 +45,7 @@ def chosen_line(source: MatmulSpec | Path, options: argparse.Namespace) -> str:
 def compile_taken(compile_: Callable[..., Compiled], source: Any, how: dict[str, Any]) -> Compiled:
     """The kernel up to the kind that is asked for, of a schedule that is chosen the one for which
     ptxas finds room; of the first one where no ptxas is there, or has room for any."""
+    from ...compiler.backend import find_ptxas
     from ...dialects.errors import CompileError
 
     named = how["pipeline"] or how["preset"] or how["stop_after"]
@@ -52,6 +53,7 @@ def compile_taken(compile_: Callable[..., Compiled], source: Any, how: dict[str,
         return compile_(source, **how)
     ends_before = how["until"] == "mlir"
     try:
+        find_ptxas()  # first, since an observer would hear of all passes twice
         unseen = {"observer": None} if ends_before else {}
         found = compile_(source, **how | {"until": "cubin"} | unseen)
     except CompileError:

@@ -83,6 +83,16 @@ def test_what_is_shown_is_of_the_schedule_that_is_taken(room, until, count, monk
     assert len(shown.given_up) == sum("room" in each for each in shown.remarks) == count % 2
 
 
+def test_without_a_ptxas_the_first_choice_is_shown_and_told_of_once(monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_PTXAS", "/nowhere")
+    heard = []
+    how: dict[str, Any] = {"target": "sm_90a", "pipeline": None, "preset": None}
+    how |= {"stop_after": None, "until": "ptx", "observer": lambda event: heard.append(event.name)}
+    shown = compile_taken(compile_matmul, SPEC, how)
+    assert shown.pipeline == whole(choose_pipeline(SPEC, "sm_90a"))
+    assert heard.count("tiling") == 1
+
+
 def test_what_is_explained_tells_what_comes_in_its_place(room, capsys):
     sizes = ["--m", "64", "--n", "96", "--k", "128", "--target", "sm_90a"]
     told = []
