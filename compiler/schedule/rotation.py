@@ -13,6 +13,10 @@ ROWS = range(17, 65)
 PITCH_BYTES = 8192
 """Rows of the weights as far apart, or a multiple of it, hold the same columns in the same slice of
 L2 or channel of DRAM for many CTAs at a time."""
+WEIGHTS_MOST = 10_240
+"""Rows of weights: with 12,288 and more it took 0.98 to 1.02 of the time."""
+A_MOST = 1.5
+"""Rows of A beside those of weights in a tile: with twice as many it took 1.00 to 1.02."""
 TOGETHER, BY = 4, 4
 """CTAs that begin alike, and how many steps further on the next ones do."""
 
@@ -20,14 +24,16 @@ TOGETHER, BY = 4, 4
 def rotation_of(problem: Problem, schedule: Schedule, target: Target) -> str:
     """The pass with its options, as a pipeline has it; nothing where it is not known to gain.
 
-    An H200 took 0.94 to 1.00 of the time so for 17 to 64 rows of weights with such rows, and none
-    longer (docs/appendix/few-rows.md); with other rows of weights it took 1.00 to 1.01.
+    An H200 took 0.94 to 1.01 of the time so for 17 to 64 rows of weights with such rows; with other
+    rows of weights it took 1.00 to 1.01 (docs/appendix/few-rows.md).
     """
     if target.mma.name != WGMMA.name or not _is_plain(problem) or problem.m not in ROWS:
         return ""
     if problem.pitch_bytes("b")[0] % PITCH_BYTES or not _in_one_wave(schedule):
         return ""
     axis = 0 if schedule.swap else 1
+    if problem.n > WEIGHTS_MOST or problem.m > A_MOST * schedule.tile[axis]:
+        return ""
     together = max(TOGETHER, schedule.cluster[axis])
     return f"k-rotation{{along={'mn'[axis]} together={together} by={BY}}}"
 

@@ -41,6 +41,8 @@ def test_every_step_is_multiplied_once(check_matmul, target, what, seed=1):
         ((17, 4096, 4096), "k-rotation{along=n together=4 by=4}"),
         ((17, 6144, 4096), "k-rotation{along=m together=4 by=4}"),  # A and B exchanged
         ((16, 4096, 4096), ""),
+        ((64, 4096, 4096), ""),  # tiles of 64x32, most of which is A
+        ((24, 12288, 4096), ""),  # weights with more rows than gained
         ((32, 4096, 2048), ""),  # rows of weights 4 kB apart
     ],
 )
