@@ -22,7 +22,8 @@ class SplitFigures:
     """What it costs that a cluster of CTAs splits K, each with operands of its own.
 
     `share` is of what DRAM or L2 takes, whichever is faster, that comes beside the other; `store`
-    of threads, each a part of a tile of C.
+    of threads, each a part of a tile of C; `beside` their reading of a part of a residual, behind
+    the sums of all.
     """
 
     first_rate: Figure
@@ -32,6 +33,7 @@ class SplitFigures:
     latency: Figure
     rate: Figure
     store: Figure
+    beside: Figure
     start: Figure
 
 
@@ -258,6 +260,7 @@ HOPPER = replace(
         rate=Figure(14.7, "B/cycle", f"{FITTED}: f32 sums, distributed shared memory"),
         share=Figure(0.236, "cycle/cycle", f"{FITTED}: K of 2000 to 16000 split in 2 to 8"),
         store=Figure(3.71, "B/cycle", f"{FITTED}: threads store their part of a tile"),
+        beside=Figure(1.6, "B/cycle", "an H200: parts of 2 to 13 kB in 17 shapes, most 1.3 to 2"),
         start=Figure(816, "cycles", f"{FITTED}: K split in 2 to 8, and not"),
     ),
     parts=PartFigures(

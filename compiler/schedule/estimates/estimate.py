@@ -331,7 +331,6 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     computed = max(fetched, computed_cycles(problem, schedule, target))
     computed += figures(target).group_walk if problem.grouped == "m" else 0
     if schedule.split_k > 1:
-        computed += beside_cycles(problem, schedule, target, 0)
         return computed / schedule.split_k + _reduction_cycles(problem, schedule, target)
     cycles = computed + _store_cycles(problem, schedule, target)
     cycles *= stored_alone(problem, schedule, target)
@@ -382,6 +381,8 @@ def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> f
     exchanged = elements * PARTIAL_BYTES / split_figures(target).rate
     part = elements // problem.products * problem.c_bytes / schedule.split_k
     stored = part / split_figures(target).store
+    read = elements // problem.products * sum(problem.beside) / schedule.split_k
+    stored += read / split_figures(target).beside
     return split_figures(target).latency * schedule.split_k + exchanged + stored
 
 

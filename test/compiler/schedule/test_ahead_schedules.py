@@ -9,7 +9,7 @@ from tilewright.compiler.driver import read_spec
 from tilewright.compiler.importers.epilogue_function import Frame, import_epilogue
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.importers.traced_function import TensorLike
-from tilewright.compiler.schedule.chips.chip_figures import figures
+from tilewright.compiler.schedule.chips.chip_figures import split_figures
 from tilewright.compiler.schedule.estimates.estimate import epilogue_cycles, estimate
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.search.choice import choose_schedule
@@ -71,5 +71,5 @@ def test_threads_of_each_part_of_k_read_its_part_of_a_residual():
     split, whole = (choose_schedule(each, HOPPER) for each in specs)
     assert (split.split_k, whole.split_k) == (2, 1)
     biased, both = (epilogue_cycles(Problem.of(each, HOPPER), split, HOPPER) for each in specs)
-    read = split.tile[0] * split.tile[1] * 2 / figures(HOPPER).beside_rate
+    read = split.tile[0] * split.tile[1] * 2 / split_figures(HOPPER).beside
     assert both - biased == pytest.approx(read / split.split_k)
