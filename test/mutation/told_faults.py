@@ -22,7 +22,7 @@ TOLD = [
         "compare: set of f32 has results of 16 bits",
         '    return ("u32", "s32", "f32", "f16", "bf16")\n',
         '    return ("u32", "s32", "f32", "f16", "bf16", "u16", "s16")\n',
-        ("test/fuzz/test_ptx_forms.py",),
+        ("test/emulator/core/test_compare.py",),
     ),
     Fault(
         "tensor maps: one of tf32 that is made one of f32 does not round",

@@ -159,3 +159,11 @@ def test_ordering_of_untyped_operands_is_refused(trap_of, integers):
     """PTX ISA §9.7.6.2: bit-size types compare for equality only"""
     trap = trap_of("setp.lt.b32 %p, %a, %a;" + SELECT, integers(32, 1))
     assert trap.category == "unmodelled"
+
+
+@pytest.mark.parametrize("type_", ["u16", "s16"])
+def test_set_of_single_precision_has_no_results_of_16_bits(trap_of, type_):
+    """PTX ISA §9.7.6.1 set, as ptxas takes it: halves alone give them"""
+    ones = np.ones(32, np.float32)
+    trap = trap_of(f".reg .b16 %h; set.lt.{type_}.f32 %h, %a, %b; mov.u32 %d, 0;", ones, ones)
+    assert trap.category == "type"
