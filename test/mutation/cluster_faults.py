@@ -31,7 +31,7 @@ CLUSTERS = [
     ),
     Fault(
         "freed-pairs: one CTA may free what the other still takes",
-        "    if peer.state(_TAKEN, list) and not _unknown(peer, happened):\n",
+        "    if taken and not _unknown(taken, happened):\n",
         "    if peer:\n",
         ("test/emulator/races/test_freed_pairs.py",),
     ),

@@ -9,7 +9,7 @@ MAPS = ("test/emulator/tensor_copies/test_device_tensor_maps.py",)
 HIDDEN = [
     Fault(
         "freed-pairs: a warp gives up the permit while another may still allocate",
-        "    if _unknown(warp.cta, happened):\n",
+        "    if _unknown(warp.cta.state(_TAKEN, dict), happened):\n",
         "    if False:\n",
         ("test/emulator/tensor_core/test_engine_tensor_refusals.py",),
     ),
@@ -49,6 +49,12 @@ PLACES_OF_RANKS = [
 ]
 
 LONE_HALVES = [
+    Fault(
+        "freed-pairs: two warps allocate other sizes in the order that the run happens to take",
+        "    if _unknown((other for other in taken if taken[other] != columns), happened):\n",
+        "    if False:\n",
+        ("test/emulator/races/test_sizes_of_allocations.py",),
+    ),
     Fault(
         "atomic: the least and the largest of halves may be taken one by one",
         '    if operation in ("min", "max") and type_.name in _HALVES:\n',

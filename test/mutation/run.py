@@ -2,13 +2,15 @@
 
     python test/mutation/run.py                                  all, one after another
     python test/mutation/run.py --processes 60                   on a machine with many cores
-    python test/mutation/run.py --only 3 17                      some of them, by their numbers
+    python test/mutation/run.py --only stmatrix 'layout: SBO'    those whose text has one of these
+    python test/mutation/run.py --unlisted                       those that docs/mutation.md lacks
     python test/mutation/run.py --processes 60 --write docs/mutation.md
     python test/mutation/run.py --tree OLD                       another tree, with its own tests
 
-Nothing is changed in place. It needs what the tests need and no network. In the end the tests
-that found something run once more without any fault, and have to pass. Exit status 1: a fault was
-missed.
+Nothing is changed in place but the page: `--write`, and `--unlisted` without it, renews the rows of
+the faults that ran, and leaves out those of faults that there are no more. It needs what the tests
+need and no network. In the end the tests that found something run once more without any fault, and
+have to pass. Exit status 1: a fault was missed.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from fault import Fault
 from faults import FAULTS
 
 TREE = Path(__file__).resolve().parents[2]
+PAGE = Path("docs", "mutation.md")
 SOURCES = ("compiler", "dialects", "passes", "runtime", "tools")
 LEFT_OUT = (".git", ".venv*", "build", "*.egg-info", "__pycache__", ".pytest_cache")
 LIMIT_S = 1800
@@ -39,13 +42,14 @@ HEAD = """# What the tests catch
 
 Faults are planted in copies of the sources, one at a time: in the layouts, the passes, the
 lowering and the emulator. Tests of `make test` that concern the file then run until one fails.
-Of {faults} faults {caught} are caught.
 
-This table is written by `python test/mutation/run.py --processes 60 --write docs/mutation.md`, and
-`--only N` repeats a row. The texts that are exchanged stand in `test/mutation/`.
+`python test/mutation/run.py --unlisted` adds the rows that are missing, `--only 'FAULT'` repeats
+one, and `--processes 60 --write docs/mutation.md` writes all anew. The texts that are exchanged
+stand in `test/mutation/`.
 
-| | planted in | fault | first test that fails |
-|---|---|---|---|"""
+| planted in | fault | first test that fails |
+|---|---|---|"""
+ROW = re.compile(r"^\| `([^`]+)` \| (.*) \| (?:`.+`|\*\*none\*\*) \|$", re.MULTILINE)
 NO_END = f"no end within {LIMIT_S} s"
 
 
@@ -164,9 +168,8 @@ def in_a_copy(tree: Path, work: Callable[[Path], Outcome]) -> Outcome:
         return work(copy)
 
 
-def try_fault(number: int, tree: Path) -> Outcome:
+def try_fault(fault: Fault, tree: Path) -> Outcome:
     """Plant one fault, run its tests, and say at once what came of it."""
-    fault = FAULTS[number - 1]
 
     def work(copy: Path) -> Outcome:
         plant(fault, copy)
@@ -175,25 +178,36 @@ def try_fault(number: int, tree: Path) -> Outcome:
 
     outcome = in_a_copy(tree, work)
     verdict = f"caught by {outcome.caught_by}" if outcome.caught_by else "MISSED"
-    print(f"{number:2} {outcome.seconds:6.0f} s  {fault.what}: {verdict}", flush=True)
+    print(f"{outcome.seconds:6.0f} s  {fault.what}: {verdict}", flush=True)
     return outcome
 
 
-def table(outcomes: dict[int, Outcome], tree: Path) -> str:
-    """The page of results."""
-    caught = sum(outcome.caught_by is not None for outcome in outcomes.values())
-    lines, texts = [HEAD.format(faults=len(outcomes), caught=caught)], texts_of(tree)
-    for number, outcome in sorted(outcomes.items()):
-        fault = FAULTS[number - 1]
-        home = home_of(fault, texts)
-        caught_by = f"`{outcome.caught_by}`" if outcome.caught_by else "**none**"
-        lines.append(
-            f"| {number} | `{home}` | {fault.what} | {caught_by.replace('|', chr(92) + '|')} |"
-        )
+def rows_of(page: str) -> dict[tuple[str, str], str]:
+    """The rows of a page by the file and the fault that they are of."""
+    return {(found[1], found[2]): found[0] for found in ROW.finditer(page)}
+
+
+def row(home: Path, fault: Fault, outcome: Outcome) -> str:
+    caught_by = f"`{outcome.caught_by}`" if outcome.caught_by else "**none**"
+    return f"| `{home.as_posix()}` | {fault.what} | {caught_by.replace('|', chr(92) + '|')} |"
+
+
+def table(outcomes: dict[Fault, Outcome], page: str, homes: dict[Fault, Path]) -> str:
+    """The page with the rows of these outcomes, and those that it has of other faults."""
+    lines, kept = [HEAD], rows_of(page)
+    for fault, home in homes.items():
+        if fault in outcomes:
+            lines.append(row(home, fault, outcomes[fault]))
+        elif of_before := kept.get((home.as_posix(), fault.what)):
+            lines.append(of_before)
     return "\n".join([*lines, ""])
 
 
-def passes_without_faults(outcomes: dict[int, Outcome], tree: Path) -> bool:
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8") if page.exists() else ""
+
+
+def passes_without_faults(outcomes: dict[Fault, Outcome], tree: Path) -> bool:
     """Whether every test that found something passes on the tree as it is."""
     tests = {outcome.caught_by for outcome in outcomes.values()} - {None, NO_END}
     if not tests:
@@ -205,7 +219,9 @@ def passes_without_faults(outcomes: dict[int, Outcome], tree: Path) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", type=int, nargs="+", default=range(1, len(FAULTS) + 1))
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--only", nargs="+", default=[""], metavar="WORDS")
+    which.add_argument("--unlisted", action="store_true")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--tree", type=Path, default=TREE)
     parser.add_argument("--write", type=Path)
@@ -213,16 +229,24 @@ def main() -> int:
     tree = options.tree.resolve()
     if not (tree / "pyproject.toml").is_file():
         parser.error(f"--tree must be a checkout with a pyproject.toml, got {options.tree}")
+    if options.unlisted and not options.write:
+        options.write = tree / PAGE
+    faults = [each for each in FAULTS if any(words in each.what for words in options.only)]
+    if not faults:
+        parser.error(f"--only must be words of a fault, got {options.only}")
     texts = texts_of(tree)
-    for number in options.only:
-        home_of(FAULTS[number - 1], texts)
+    homes = {each: home_of(each, texts) for each in (FAULTS if options.write else faults)}
+    if options.unlisted:
+        listed = rows_of(text_of(options.write))
+        faults = [each for each in FAULTS if (homes[each].as_posix(), each.what) not in listed]
     with ThreadPoolExecutor(options.processes) as pool:
-        outcomes = pool.map(lambda number: try_fault(number, tree), options.only)
-        found = dict(zip(options.only, outcomes, strict=True))
-    missed = [number for number, outcome in found.items() if outcome.caught_by is None]
+        outcomes = pool.map(lambda fault: try_fault(fault, tree), faults)
+        found = dict(zip(faults, outcomes, strict=True))
+    missed = [fault.what for fault, outcome in found.items() if outcome.caught_by is None]
     print(f"{len(found) - len(missed)} of {len(found)} caught; missed: {missed or 'none'}")
     if options.write:
-        options.write.write_text(table(found, tree), encoding="utf-8")
+        page = table(found, text_of(options.write), homes)
+        options.write.write_text(page, encoding="utf-8")
     return int(bool(missed) or not passes_without_faults(found, tree))
 
 

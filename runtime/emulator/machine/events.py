@@ -206,7 +206,7 @@ class Listener:
     def pair_freed(self, warp: Warp, peer: Cta) -> None:
         """A warp executes tcgen05.dealloc together with the other CTA of its pair."""
 
-    def columns_allocated(self, warp: Warp, cta: Cta, offset: int) -> None:
+    def columns_allocated(self, warp: Warp, cta: Cta, offset: int, columns: int) -> None:
         """tcgen05.alloc writes its result to 4 bytes of shared memory."""
 
     def permit_given_up(self, warp: Warp) -> None:

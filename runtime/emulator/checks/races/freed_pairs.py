@@ -7,6 +7,8 @@ two. So this is told of.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ...errors import Trap
@@ -17,14 +19,25 @@ from .clock import Event
 _TAKEN = "tensor memory taken"
 
 
-def note_taken(cta: Cta, event: Event) -> None:
-    """A warp of a CTA has been given tensor memory."""
-    cta.state(_TAKEN, list).append(event)
+def note_taken(cta: Cta, event: Event, columns: int, happened: np.ndarray) -> None:
+    """A warp of a CTA has been given tensor memory.
+
+    Trap where another warp took another size and neither is behind the other: in one of the two
+    orders the sizes increase, which PTX ISA section 9.7.16.7.1 forbids.
+    """
+    taken = cta.state(_TAKEN, dict)
+    if _unknown((other for other in taken if taken[other] != columns), happened):
+        raise Trap(
+            "tmem",
+            f"nothing orders this tcgen05.alloc of {columns} columns and one of another size by"
+            " another warp, and sizes may not increase; let one warp allocate, the largest first",
+        )
+    taken[event] = columns
 
 
-def _unknown(cta: Cta, happened: np.ndarray) -> bool:
-    """Whether the CTA has been given memory of which a row of a clock does not know."""
-    return any(int(happened[component]) < time for component, time in cta.state(_TAKEN, list))
+def _unknown(taken: Iterable[Event], happened: np.ndarray) -> bool:
+    """Whether there are allocations of which a row of a clock does not know."""
+    return any(int(happened[component]) < time for component, time in taken)
 
 
 def check_permit(warp: Warp, happened: np.ndarray) -> None:
@@ -32,7 +45,7 @@ def check_permit(warp: Warp, happened: np.ndarray) -> None:
 
     Nothing may be allocated behind it (PTX ISA section 9.7.16.7.1).
     """
-    if _unknown(warp.cta, happened):
+    if _unknown(warp.cta.state(_TAKEN, dict), happened):
         raise Trap(
             "tmem",
             "nothing orders this tcgen05.relinquish_alloc_permit behind a tcgen05.alloc of another"
@@ -45,7 +58,8 @@ def check_freed(warp: Warp, peer: Cta, happened: np.ndarray) -> None:
 
     happened: the row of the warp's clock.
     """
-    if peer.state(_TAKEN, list) and not _unknown(peer, happened):
+    taken = peer.state(_TAKEN, dict)
+    if taken and not _unknown(taken, happened):
         return
     warp.launch.warn(
         "early-dealloc",

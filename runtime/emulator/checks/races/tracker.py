@@ -349,7 +349,7 @@ class Races(Meetings, Listener):
     def permit_given_up(self, warp: Warp) -> None:
         check_permit(warp, self._clocks[warp].row(HAPPENED))
 
-    def columns_allocated(self, warp: Warp, cta: Cta, offset: int) -> None:
+    def columns_allocated(self, warp: Warp, cta: Cta, offset: int, columns: int) -> None:
         """The result of tcgen05.alloc, of which the async proxy needs no fence."""
         clock, actor = self._clocks[warp], self.actor(warp)
         assert actor is not None  # a warp is one
@@ -358,7 +358,7 @@ class Races(Meetings, Listener):
         actor.own, actor.when = event[0], event[1] << LINE_BITS | line_of(warp)
         what = "the result of tcgen05.alloc"
         self._shadows[cta].write(np.array([offset // 4]), 4, actor, what)
-        note_taken(cta, (clock.own, clock.time))
+        note_taken(warp.cta, (clock.own, clock.time), columns, clock.row(HAPPENED))
         clock.tick()
 
     def now(self, warp: Warp) -> Event:

@@ -37,10 +37,14 @@ def build_alloc(ins: Decoded) -> Step:
         to = int(address(warp)[first_lane(mask)])
         if group == 2:
             warp.launch.events.pair_asked(warp, _peer(warp.cta), "tcgen05.alloc.cta_group::2")
-        start = _allocate(warp.cta, group, columns(warp, mask))
+        asked = columns(warp, mask)
+        start = _allocate(warp.cta, group, asked)
         if start is None:
             return waiting
-        _write_result(warp, to, "generic" if space == "generic" else "shared::cta", start)
+        target, offset = locate(warp.cta, to, space)
+        check_span(target, offset, 4, 4, "tcgen05.alloc")
+        warp.launch.events.columns_allocated(warp, target, offset, asked)
+        _write_result(target, offset, start)
         return None
 
     return step
@@ -96,10 +100,7 @@ def _grant_pair(cta: Cta, other: Cta, columns: int) -> int | None:
     return start
 
 
-def _write_result(warp: Warp, to: int, space: str, start: int) -> None:
-    target, offset = locate(warp.cta, to, space)
-    check_span(target, offset, 4, 4, "tcgen05.alloc")
-    warp.launch.events.columns_allocated(warp, target, offset)
+def _write_result(target: Cta, offset: int, start: int) -> None:
     target.shared.data[offset : offset + 4] = np.frombuffer(start.to_bytes(4, "little"), np.uint8)
     if target.shared.written is not None:
         target.shared.written[offset : offset + 4] = 0xFF
