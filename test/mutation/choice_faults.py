@@ -71,6 +71,21 @@ FIRST_WAVES = [
     ),
 ]
 
+TILES_OF_A_KIND = [
+    Fault(
+        "faces: tiles of any K leave as many registers beside scales",
+        '        asked = "registers", tile.tile\n',
+        '        asked = "registers", tile.tile[:2]\n',
+        ("test/compiler/schedule/test_search_kinds.py",),
+    ),
+    Fault(
+        "stores: tiles of few steps have the stages of those of many",
+        '("leaves", order.tile, min(STAGES_MAX, of_tile), asked)',
+        '("leaves", order.tile, asked)',
+        ("test/compiler/schedule/test_search_kinds.py",),
+    ),
+]
+
 PARTS_OF_RESIDUALS = [
     Fault(
         "estimate: a residual costs nothing where parts of K are added over a cluster",

@@ -45,7 +45,7 @@ class Faces(Common):
     def of(self, tile: Schedule, depths: Sequence[int]) -> Face | None:
         """That of tiles of several K, the least first; None where threads can't hold sums."""
         problem, target = self.problem, self.target
-        asked = "registers", tile.tile[:2]
+        asked = "registers", tile.tile
         broken = self.kind.of(asked, accumulator_registers, problem, tile, target)
         return None if broken else Face(self, tile, depths)
 
@@ -109,7 +109,7 @@ class Face(Arriving):
         if order.ping_pong not in self._stores:
             every, tile = self.every, self.tile.but(ping_pong=order.ping_pong)
             how = every.problem, tile, every.target, epilogue_cycles
-            asked = "stores", tile.tile[:2], tile.ping_pong
+            asked = "stores", tile.tile, tile.ping_pong
             self._stores[order.ping_pong] = every.kind.of(asked, least_of_stores, *how)
         return self._stores[order.ping_pong]
 

@@ -43,8 +43,8 @@ class Stores:
 
     def of(self, order: Schedule, rounds: int) -> list[Stored]:
         """Those that keep the rules, for CTAs of so many tiles."""
-        alone, steps = order.scheduler == "none", self._problem.k_tiles(order)
-        steps = min(STAGES_MAX, steps if alone else steps * rounds)
+        alone, of_tile = order.scheduler == "none", self._problem.k_tiles(order)
+        steps = min(STAGES_MAX, of_tile if alone else of_tile * rounds)
         lone = alone and order.cluster_size == 1  # whose residual may come in slots of A and B
         asked = alone, lone, steps, order.pair, order.ping_pong, order.split_k, order.split_grid
         if asked in self._known:
@@ -52,7 +52,9 @@ class Stores:
         found = self._known[asked] = (
             self._found(order)
             if order.split_grid > 1  # whose rows that C has tell
-            else self._kind.of(("leaves", order.tile, asked), self._found, order)
+            else self._kind.of(
+                ("leaves", order.tile, min(STAGES_MAX, of_tile), asked), self._found, order
+            )
         )
         return found
 

@@ -89,7 +89,7 @@ class TensorFace:
             self._stores[branch.pair, parts] = (
                 [LeastStore(0, epilogue_cycles(self.problem, branch, self.target))]
                 if parts
-                else self.kind.of(("stores", branch.tile[:2], branch.pair), least_of_stores, *how)
+                else self.kind.of(("stores", branch.tile, branch.pair), least_of_stores, *how)
             )
         return self._stores[branch.pair, parts]
 

@@ -12,12 +12,15 @@ from tilewright.dialects.target import TARGETS
 
 SCALES = {"a_dtype": "e4m3", "b_dtype": "e4m3", "a_scales": "1x128", "b_scales": "1x128"}
 RESIDUAL = {"beside": ("bf16",), "epilogue_instructions": 1}
+OF_ROWS = {"b_scales": "128x128", "c_dtype": "e4m3", "beside_rows": ("f32",)}
 # Two sizes each, of another kind but for the first.
 OTHERS = {
     "the same kind": ((4096, 4096, 4096), (1000, 2048, 1000), {}),
     "threads copy rows": ((2048, 4096, 4098), (4095, 4096, 4095), {"a_major": "m"}),
     "rows of groups": ((2000, 4098, 4096), (240, 4098, 4096), {"groups": 8}),
     "scales that threads copy": ((4096, 2112, 7168), (4095, 2112, 7168), SCALES),
+    "steps shorter than scales": ((512, 256, 32), (4096, 4096, 4096), SCALES),
+    "fewer steps than stages": ((4096, 7168, 4096), (4096, 7168, 160), SCALES | OF_ROWS),
     "threads store C": ((1000, 1000, 512), (1000, 1001, 512), {}),
     "what is beside C lies apart": ((1000, 1008, 512), (1000, 1016, 512), {"beside": ("e4m3",)}),
     "slots for a residual": ((1024, 2048, 4096), (1024, 2048, 4160), RESIDUAL),
