@@ -33,7 +33,9 @@ GATHERED_ROWS = 4
 GATHERED_BYTES = 128
 LAYOUTS = (*SPAN_BYTES, LINEAR, *OF_SCALES)
 ORDERS = ("m", "n", "grouped", "hilbert")
-GROUP_DEFAULT, GROUP_MAX = 8, 2**31 - 1
+NUMBER_MAX = 2**31 - 1
+"""What kernels count by in 32 bits."""
+GROUP_DEFAULT, GROUP_MAX = 8, NUMBER_MAX
 
 
 def refuse(op: ext.Operation, rule: str) -> bool:

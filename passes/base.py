@@ -37,6 +37,8 @@ SMALL_STORES = frozenset({"tile.apply_epilogue", "tile.apply_to_row", "tile.writ
 """Ops that stand in a tile many times, each with an epilogue that `walk` leaves out."""
 IN_EPILOGUES = frozenset({"tile.element", "sm.approximate"})
 """Ops for which `walk` looks there, too."""
+ATTRIBUTE_MAX = 2**63 - 1
+"""The largest number of an attribute of 64 bits."""
 GO_ON, PASS_BY = ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
 _CHOICES: dict[Callable[[str], Any], tuple[str, ...]] = {}
 Listed = dict[str, list[tuple[int, ir.Operation]]]
@@ -161,8 +163,8 @@ def parse_count(text: str) -> int:
 
 
 def parse_positive(text: str) -> int:
-    """A positive integer, in digits alone."""
-    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
+    """A positive integer that an attribute holds, in digits alone."""
+    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text) <= ATTRIBUTE_MAX:
         raise ValueError(text)
     return int(text)
 

@@ -3,6 +3,7 @@
 from ..mlir import ext, ir
 from ..tile_types import SmemType, TensorMapType, Tile, has_own_rows
 from ..verify import (
+    NUMBER_MAX,
     refuse,
     verify_boxes,
     verify_copy,
@@ -156,6 +157,6 @@ class RotatedStepOp(Tile.Operation, name="rotated_step"):
     def verify_invariants(self) -> bool:
         for name in ("steps", "together", "by"):
             value = getattr(self, name).value
-            if value < 1:
-                return refuse(self, f"{name} must be at least 1, got {value}")
+            if not 1 <= value <= NUMBER_MAX:
+                return refuse(self, f"{name} must be 1 to {NUMBER_MAX}, got {value}")
         return True

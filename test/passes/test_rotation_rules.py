@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import run_passes_on_text
+from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 
 KERNEL = (Path(__file__).parent / "k_rotation" / "few_rows.mlir").read_text()
@@ -17,6 +19,12 @@ REFUSED = {
     f"{ROLES},k-rotation,k-rotation": "rotation: k must be the counter of the loop around",
     f"{CLUSTER},k-rotation{{together=3}}": (
         "rotation: the 2 CTAs of a cluster along n must begin alike, got together 3"
+    ),
+    f"{ROLES},k-rotation{{together=4294967296}}": (
+        "tile.rotated_step: together must be 1 to 2147483647, got 4294967296"
+    ),
+    f"{ROLES},k-rotation{{by={2**63}}}": (
+        "k-rotation: option by must be a number of steps along K, got '9223372036854775808'"
     ),
 }
 BY_HAND = {
@@ -32,7 +40,7 @@ BY_HAND = {
         ("%i, %step)", "%i, %k)"),
         "rotation: all ops of the loop must take the step in the place of its counter",
     ),
-    "no groups": (("together = 4", "together = 0"), "together must be at least 1, got 0"),
+    "no groups": (("together = 4", "together = 0"), "together must be 1 to 2147483647, got 0"),
 }
 
 
@@ -55,6 +63,31 @@ def test_steps_by_hand_must_make_up_k(what):
     with pytest.raises(CompileError) as error:
         run(text.replace(old, new), "assign-threads")
     assert rule in str(error.value)
+
+
+def test_steps_by_hand_do_not_beat_mmas_that_know_the_last_one():
+    """A step that names itself, taken by hand where the MMA of the last step multiplies less."""
+    text = run(KERNEL.replace("x320xbf16", "x264xbf16"), f"{ROLES},skip-zeros")
+    role = text.index('"pipe.acquire"')
+    loads = text[role:].replace(", %k)", ", %step)")
+    line = '%step = "tile.rotated_step"(%k, %j) {by = 1 : i64, steps = 5 : i64, together = 1 : i64}'
+    start = text.rindex("%slot", 0, role)
+    by_hand = f"{text[:start]}{line} : (index, index) -> index\n{text[start:role]}{loads}"
+    with pytest.raises(CompileError, match="rotation: MMAs must be tile.mma or tile.pair_mma"):
+        run(by_hand, "assign-threads")
+
+
+@pytest.mark.parametrize(("along", "place"), [("m", "%i"), ("n", "%j")])
+def test_the_place_is_that_along_the_axis_that_is_named(along, place):
+    text = run(KERNEL, f"{ROLES},k-rotation{{along={along}}}")
+    assert f'"tile.rotated_step"(%k, {place})' in text
+
+
+def test_groups_of_k_have_steps_that_are_not_counted():
+    spec = MatmulSpec(64, 64, 320, a_major="m", b_major="n", groups=3, group_axis="k")
+    text = f"tiling{{tile=64x64x64}},{ROLES},k-rotation"
+    with pytest.raises(CompileError, match="k-rotation: steps along K must be counted from 0"):
+        compile_matmul(spec, target="sm_90a", pipeline=text, until="mlir")
 
 
 def test_zeros_are_not_skipped_in_a_step_that_is_not_the_last():

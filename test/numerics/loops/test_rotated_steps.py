@@ -1,8 +1,13 @@
 """CTAs that begin with different steps along K: each still multiplies all of them, once."""
 
+from dataclasses import replace
+
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.schedule.problem import Problem
+from tilewright.compiler.schedule.rotation import rotation_of
+from tilewright.compiler.schedule.search.choice import choose_schedule, target_for
 from tilewright.compiler.spec import MatmulSpec
 
 TMA = "tma-insertion,swizzle-selection"
@@ -50,3 +55,13 @@ def test_few_rows_of_far_weights_begin_elsewhere(sizes, rotation):
     compiled = compile_matmul(MatmulSpec(*sizes), target="h200", until="mlir")
     assert rotation in compiled.pipeline
     assert bool(rotation) == ("k-rotation" in compiled.pipeline)
+
+
+def test_ctas_of_a_chosen_cluster_begin_alike():
+    """Also where a cluster has more of them than begin alike else."""
+    spec, target = MatmulSpec(17, 4096, 4096), target_for(MatmulSpec(17, 4096, 4096), "h200")
+    chosen = choose_schedule(spec, target)
+    for extent, together in ((1, 4), (2, 4), (8, 8)):
+        schedule = replace(chosen, cluster=(1, extent))
+        told = rotation_of(Problem.of(spec, target), schedule, target)
+        assert told == f"k-rotation{{along=n together={together} by=4}}"
