@@ -218,4 +218,22 @@ ROTATIONS = [
         "        for step in ():",
         ("test/passes/test_rotation_rules.py",),
     ),
+    Fault(
+        "k-rotation: places along N count, whichever axis is named",
+        "    axis = AXES.index(along)\n",
+        "    axis = 1\n",
+        ("test/passes/test_rotation_rules.py",),
+    ),
+    Fault(
+        "rotation: more CTAs of a chosen cluster than begin alike",
+        "max(TOGETHER, schedule.cluster[axis])",
+        "TOGETHER",
+        (f"{NUMERICS}/loops/test_rotated_steps.py",),
+    ),
+    Fault(
+        "rotated_step: counts may have more than 32 bits",
+        "if not 1 <= value <= NUMBER_MAX:",
+        "if value < 1:",
+        ("test/passes/test_rotation_rules.py",),
+    ),
 ]
