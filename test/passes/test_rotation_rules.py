@@ -73,7 +73,7 @@ def test_steps_by_hand_do_not_beat_mmas_that_know_the_last_one():
     line = '%step = "tile.rotated_step"(%k, %j) {by = 1 : i64, steps = 5 : i64, together = 1 : i64}'
     start = text.rindex("%slot", 0, role)
     by_hand = f"{text[:start]}{line} : (index, index) -> index\n{text[start:role]}{loads}"
-    with pytest.raises(CompileError, match="rotation: MMAs must be tile.mma or tile.pair_mma"):
+    with pytest.raises(CompileError, match=r"MMAs must be tile\.mma or tile\.pair_mma"):
         run(by_hand, "assign-threads")
 
 
