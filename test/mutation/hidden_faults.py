@@ -41,6 +41,12 @@ PLACES_OF_RANKS = [
         ("test/emulator/clusters/test_cluster_memory.py",),
     ),
     Fault(
+        "cp-async: copies take addresses of rank 0 for their own unnoticed",
+        "addresses[addresses & ~_OFFSET_MASK != region.base]",
+        "addresses[addresses > _OFFSET_MASK]",
+        ("test/emulator/clusters/test_cluster_memory.py",),
+    ),
+    Fault(
         "checks: a matrix may be shared where there is no batch",
         "        if not (spec.batch or spec.dynamic_batch or getattr(spec, name)):\n",
         "        if False:\n",

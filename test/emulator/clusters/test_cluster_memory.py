@@ -133,6 +133,7 @@ def test_red_async_adds_in_the_peer(clusters):
 LOCAL = {
     "ld": "ld.shared::cta.u32 %r13, [%r9]",
     "arrival": "mbarrier.arrive.shared::cta.b64 _, [%r10]",
+    "copy": "cp.async.ca.shared::cta.global [%r9], [%rd0], 4",
 }
 
 
@@ -140,7 +141,7 @@ LOCAL = {
 def test_an_address_of_rank_0_in_another_cta_is_told_of(clusters, access):
     first = PEER.replace("xor.b32 %r8, %r3, 1", "mov.u32 %r8, 0") + FIRST_BAR
     made = "@%p0 mbarrier.init.shared::cta.b64 [%r1], 1; @%p0 st.shared.u32 [%r2], 5;"
-    body = made + clusters.CLUSTER_SYNC + first + f"@%p0 {access};"
+    body = made + clusters.CLUSTER_SYNC + first + f"@%p0 {access}; cp.async.wait_all;"
     report = clusters.run(body + clusters.CLUSTER_SYNC, np.zeros((2, 32), np.uint32))
     (warning,) = report.warnings
     assert (warning.category, warning.count) == ("rank-of-address", 1)

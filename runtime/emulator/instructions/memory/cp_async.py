@@ -238,7 +238,7 @@ def _check_aligned(addresses: np.ndarray, size: int) -> None:
 def _claim(warp: Warp, mask: np.ndarray, addresses: np.ndarray, size: int) -> np.ndarray:
     """Window offsets int64[k] of checked destinations, which count as unwritten from now on."""
     region = warp.cta.shared
-    for address in addresses[addresses > _OFFSET_MASK].tolist():
+    for address in addresses[addresses & ~_OFFSET_MASK != region.base].tolist():
         locate(warp.cta, address, "shared::cta")
     own = (addresses & _OFFSET_MASK) + np.uint64(region.base)
     if region.index(own, size) is None:
