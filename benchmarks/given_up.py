@@ -86,7 +86,10 @@ def drawn(draw: random.Random) -> tuple[Fields, str]:
     if form == "batch" and kind != "scaled":
         fields |= {"batch": 4}
     names = [name for name in EPILOGUES if name.startswith("two") == ("products" in fields)]
-    return fields, draw.choice(names)
+    name = draw.choice(names)
+    if kind == "scaled":  # whose rows are not gathered
+        fields.pop("gathered", None)
+    return fields, "none" if "groups" in fields and name == "largest magnitude" else name
 
 
 def _two_outputs(x: Any, bias: Any) -> Any:
