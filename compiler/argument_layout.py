@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..dialects.mlir import func, ir, linalg
+from ..dialects.mma_units import MmaUnit
 from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
 from ..dialects.tile.duals import DualMatmulOp
@@ -30,10 +31,12 @@ def lay_out(source: LinalgText, module: ir.Module, normalized: ir.Module, chip: 
     `module` is the source, parsed, which is changed; `normalized` another one of it, by the pass.
     """
     (matmul,) = walk(normalized, MatmulOp)
+    target = find_target(chip)
+    mma = (target.using(source.mma) if source.mma else target).mma
     turned = frozenset(
         number
         for number, majors in _majors(matmul).items()
-        if _is_better_turned(number in source.column_major, majors, matmul, chip)
+        if _is_better_turned(number in source.column_major, majors, matmul, mma)
     )
     if not turned:
         return source
@@ -112,8 +115,8 @@ def _majors(matmul: MatmulOp) -> dict[int, set[str]]:
     return majors
 
 
-def _is_better_turned(column_major: bool, majors: set[str], matmul: MatmulOp, chip: str) -> bool:
-    if element_bytes(matmul.a.type.element_type) in find_target(chip).mma.mn_major_bytes:  # as B's
+def _is_better_turned(column_major: bool, majors: set[str], matmul: MatmulOp, mma: MmaUnit) -> bool:
+    if element_bytes(matmul.a.type.element_type) in mma.mn_major_bytes:  # as B's
         return column_major
     return majors == {"mn"}
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..dialects.context import lent_context, one_thread_at_a_time
+from ..dialects.dtypes import SPLIT_MMAS
 from ..dialects.errors import CompileError, OptionError
 from ..dialects.mlir import ir
 from ..dialects.mma_units import ADDED
@@ -32,6 +33,8 @@ from .spec.kernel_name import kernel_name
 
 IMPORTED = "func.func @main("
 """How torch's importer names every function."""
+EXACT_MMA = SPLIT_MMAS["bf16x9"]
+"""That of all digits of f32, on every chip."""
 Source = MatmulSpec | Path | str | LinalgText
 SOURCES = "compile: source must be a MatmulSpec, a path or a LinalgText"
 
@@ -73,7 +76,17 @@ def _laid_out(source: LinalgText, target: str) -> LinalgText:
         source = tell_gaps(reshape_arguments(source, module), module)
         normalized = import_source(source)
         run_passes(normalized, [PassCall(FIRST)], PassLog())
+        source = _with_digits(source, normalized)
         return _named(lay_out(source, module, normalized, target), normalized)
+
+
+def _with_digits(source: LinalgText, normalized: ir.Module) -> LinalgText:
+    """The text of a torch module, which names the MMA of all digits of f32 where torch asks so."""
+    (matmul,) = walk(normalized, MatmulOp)
+    if not source.all_digits or str(matmul.a.type.element_type) != "f32":
+        return source
+    use_mma(normalized, EXACT_MMA)
+    return replace(source, mma=EXACT_MMA)
 
 
 def _named(source: LinalgText, normalized: ir.Module) -> LinalgText:
@@ -94,7 +107,10 @@ def import_source(source: MatmulSpec | LinalgText) -> ir.Module:
 
     check_text(source.text, source.name)
     with mlir_errors(source.name):
-        return ir.Module.parse(source.text)
+        module = ir.Module.parse(source.text)
+    if source.mma:
+        use_mma(module, source.mma)
+    return module
 
 
 class OpenedSource(NamedTuple):

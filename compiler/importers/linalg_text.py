@@ -26,6 +26,8 @@ class LinalgText:
     (`torch_parts`, `view_chains`); empty where they are those themselves. results: how the module's
     results are made of what the function returns (`torch_views`); empty where they are that.
     strides: of each argument those that the kernel shall read it with, none where it has no gaps.
+    all_digits: whether torch may leave out no digits of operands of f32. mma: the MMA by which the
+    kernel then multiplies them; "" is the chip's own.
     """
 
     text: str
@@ -38,6 +40,8 @@ class LinalgText:
     parts: tuple[tuple[str, Any], ...] = ()
     results: tuple[Any, ...] = ()
     strides: tuple[tuple[int, ...], ...] = ()
+    all_digits: bool = False
+    mma: str = ""
 
     def has_two_levels(self, target: str) -> bool:
         """Whether threads of the target shall add the sums of parts of K, in f32."""

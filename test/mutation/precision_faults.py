@@ -81,3 +81,11 @@ ELSEWHERE = [
         ("test/compiler/calls/test_operands_in_place.py",),
     ),
 ]
+OF_MODULES = [
+    Fault(
+        "module: f32 of a torch module is multiplied as tf32, whatever torch's setting asks for",
+        "        source = replace(_in_place(source, module, inputs, chip), all_digits=exact)",
+        "        source = _in_place(source, module, inputs, chip)",
+        ("test/compiler/calls/test_matmul_of_other_types.py",),
+    ),
+]

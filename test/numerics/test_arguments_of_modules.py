@@ -67,11 +67,6 @@ def named(cases):
 def test_a_call_takes_the_modules_own_inputs(name, dtype):
     function, *axes = FORMS[name]
     values = [integers(each, seed, dtype) for seed, each in enumerate(axes)]
-    if name in ("square", "operand twice") and dtype == F32:
-        # Both uses of one memory can't have K contiguous.
-        with pytest.raises(CompileError, match="B must have K contiguous for tf32"):
-            compile_module(Applied(function), *values)
-        return
     kernel = compile_module(Applied(function), *values)
     assert torch.equal(kernel(*values).double(), expected(function, values))
 
@@ -90,8 +85,17 @@ def test_the_kernel_of_a_module_reads_operands_as_the_examples_lie():
     assert [each.get("argument") for each in tensors] == [
         {"index": 0, "transposed": False}, {"index": 1, "transposed": True}, None,
     ]  # fmt: skip
-    wide = compile_module(Applied(function), a.float(), b.float()).compiled.manifest["tensors"]
-    assert [each["strides"] for each in wide] == [[K, 1], [K, 1], [N, 1]]
+    split = compile_module(Applied(function), a.float(), b.float()).compiled.manifest["tensors"]
+    assert [each["strides"] for each in split] == [[1, M], [K, 1], [N, 1]]
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        tf32 = compile_module(Applied(function), a.float(), b.float()).compiled.manifest["tensors"]
+        with pytest.raises(CompileError, match="B must have K contiguous for tf32"):
+            compile_module(Applied(lambda a: a @ a), integers("mm", 0, F32))
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert [each["strides"] for each in tf32] == [[K, 1], [K, 1], [N, 1]]
 
 
 def layouts(value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ....dialects.errors import CompileError
@@ -11,7 +12,7 @@ from ....runtime.errors import LaunchError
 from ....runtime.launch.loading import open_kernel
 from ....runtime.operands.copies import warn_of_copy
 from ....runtime.operands.dlpack import gpu_of
-from ....runtime.tracing import are_transformed
+from ....runtime.tracing import are_transformed, is_traced
 from ...buckets import compile_buckets
 from ...bundle_writer import several
 from ...compiled import Compiled
@@ -29,6 +30,7 @@ from ..kernels.kernel_cache import warn_of_room
 from ..kernels.lookup import default_target
 from ..operands.operands import check_options
 from ..operands.precision import warn_of_tf32
+from ..operands.torch_precision import asks_for_all_digits
 from .module_views import arguments_of, results_of, with_strides
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class ModuleKernel:
         parts: Sequence[tuple[str, Any]] = (),
         results: Sequence[Any] = (),
     ):
+        import torch
+
         self.module, self.compiled, self._parts = module, (compiled := kernels[-1]), parts
         self._results = results
         self._names = compiled.manifest["arguments"]
@@ -71,6 +75,8 @@ class ModuleKernel:
             if _is_viewed(examples[number].shape, shape)
         }
         self._kernel = open_kernel(several(kernels), copies=True)
+        is_tf32 = compiled.chosen and used[0]["dtype"] == "tf32"
+        self._may_lack_digits = is_tf32 and not asks_for_all_digits(torch)
         self._inputs = len(inputs)
         self._modes = [(each, each.training) for each in module.modules() if _asks_mode(each)]
 
@@ -120,6 +126,8 @@ class ModuleKernel:
                 rule = f"{type_name(each)} must be in {MODES[training]} mode, as it was compiled"
                 got = f"got {MODES[each.training]} mode"
                 raise CompileError(f"{where}: {rule}, {got}; compile the module again")
+        if self._may_lack_digits and not is_traced():
+            warn_of_tf32(where, "compile the module again, whose kernel is of another setting")
         values = self._values(inputs)
         missing = [name for name in self._names if name not in values]
         if missing:
@@ -187,7 +195,8 @@ def compile_module(
         and buffers are inputs of the kernel as well, not constants.
     target: the chip; by default that of the GPU on which the inputs lie, else sm_100a, for the
         emulator.
-    pipeline, preset, math: as for `matmul`.
+    pipeline, preset, math: as for `matmul`, also in what they say of f32, of which torch's setting
+        decides when the module is compiled.
     dynamic_shapes: sizes that only a call says, as torch.export takes them: a tuple with
         `{0: Dim("m")}` for each input whose rows are that number, None for others. Kernels for any
         M then share the calls. Of stacks `{0: Dim("batch")}` is the number of matrices, and
@@ -208,13 +217,16 @@ def compile_module(
     where = gpu_of(inputs[0]) if inputs else None
     chip = target or default_target(where)
 
+    exact = not (pipeline or preset) and asks_for_all_digits(torch)
+
     def compiled(source: LinalgText) -> list[Compiled]:
-        source = _in_place(source, module, inputs, chip)
+        source = replace(_in_place(source, module, inputs, chip), all_digits=exact)
         return [compile_matmul(source, target=chip, pipeline=pipeline, preset=preset, math=math)]
 
     try:
         source = import_module(module, *inputs, cuts=True, masks=True, dynamic=dynamic_shapes)
         if dynamic_shapes is not None and not (pipeline or preset):
+            source = replace(source, all_digits=exact)
             kernels = compile_buckets(source, target=chip, math=math)
         else:
             kernels = compiled(source)
@@ -226,7 +238,7 @@ def compile_module(
     for each in kernels:
         warn_of_room(each)
     if not pipeline and kernels[-1].manifest["tensors"][0]["dtype"] == "tf32":
-        cure = "ask torch for 'high' by set_float32_matmul_precision, or take matmul(precision=…)"
+        cure = "leave the preset out, or ask torch for 'high' by set_float32_matmul_precision"
         warn_of_tf32("compile_module", cure)
     return ModuleKernel(module, kernels, inputs, source.parts, source.results)
 

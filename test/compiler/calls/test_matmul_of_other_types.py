@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 from tilewright import compile_module, matmul
 from tilewright.compiler.calls.dense.matmul_operator import matmul_operator
@@ -194,17 +195,44 @@ def test_passes_that_are_named_keep_tf32_and_a_preset_tells_of_it():
         matmul(a, b, precision="bf16x6")
 
 
+MODULES = {
+    "layer": (F.linear, (8, 48), None),
+    "any M": (F.linear, (8, 48), ({0: torch.export.Dim("m")}, None)),
+    "views": (lambda x, w: F.linear(x.flatten(0, 1), w).view(2, 4, 16), (2, 4, 48), None),
+}
+
+
+class Applied(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs):
+        return self.function(*inputs)
+
+
 @pytest.mark.parametrize("setting", ["highest", "high"])
-def test_a_module_tells_of_them_too(setting):
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(setting)
-    try:
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", PrecisionWarning)
-            compile_module(torch.nn.Linear(48, 16), random(8, 48))
-    finally:
-        torch.set_float32_matmul_precision(before)
-    assert [each.category is PrecisionWarning for each in told] == [True] * (setting == "highest")
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_has_the_digits_that_torchs_setting_asks_for(name, setting, set_precision):
+    function, sizes, dynamic = MODULES[name]
+    x, weight = random(*sizes), random(16, 48)
+    set_precision(setting)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrecisionWarning)
+        kernel = compile_module(Applied(function), x, weight, dynamic_shapes=dynamic)
+        c = kernel(x, weight)
+    assert is_exact(c.view(8, 16), x.view(8, 48), weight) == (setting == "highest")
+
+
+def test_a_module_tells_of_digits_that_torch_asks_for_when_it_is_called(set_precision):
+    x, module = random(8, 48), torch.nn.Linear(48, 16).requires_grad_(False)
+    set_precision("high")
+    kernel = compile_module(module, x)
+    set_precision("highest")
+    with pytest.warns(PrecisionWarning, match="Linear: f32 operands .* compile the module again"):
+        kernel(x)
+    with pytest.warns(PrecisionWarning, match="compile_module: f32 operands .* leave the preset"):
+        compile_module(module, x, preset="kernel2")
 
 
 @pytest.mark.parametrize(("setting", "k"), [("ieee", 56), ("none", 64), ("tf32", 72)])
