@@ -61,7 +61,10 @@ def read_view(node: fx.Node) -> tuple[fx.Node, Chain] | None:
     source: Any = node.args[0] if node.args else None
     if not isinstance(source, fx.Node) or name not in READERS:
         return None
-    if not hasattr(source.meta.get("val"), "shape") or not hasattr(node.meta.get("val"), "shape"):
+    given, made = source.meta.get("val"), node.meta.get("val")
+    if not hasattr(given, "shape") or not hasattr(made, "shape"):
+        return None
+    if given.dtype != made.dtype:  # its bits, read as another type
         return None
     whole = Chain(shape_of(source))
     found = READERS[name](whole, node)

@@ -131,6 +131,14 @@ REFUSED = {
         lambda x, w: F.linear(x, w).view(8, 16).flatten() @ w.view(128, 1),
         "aten.matmul: a product must be of what is given, got one of another product",
     ),
+    "bits of the product": (
+        lambda x, w: (F.linear(x, w).view(torch.int16) + 1).view(BF16).view(8, 2, 8),
+        "aten.view: must be elementwise where it reads the product",
+    ),
+    "bits of an input": (
+        lambda x, w: F.linear(x, w).view(8, 2, 8) * x.view(torch.int16)[:, None],
+        "aten.view: must be a view, or elementwise, of arguments",
+    ),
 }
 
 

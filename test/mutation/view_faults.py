@@ -43,3 +43,11 @@ WIDER = [
         (OF_MODULES,),
     ),
 ]
+BITS = [
+    Fault(
+        "torch-view-ops: bits that are read as another type are the same numbers",
+        "    if given.dtype != made.dtype:",
+        "    if False:",
+        (OF_MODULES,),
+    ),
+]
