@@ -12,7 +12,7 @@ from tilewright import compile_module
 from tilewright.compiler.importers.torch_view_ops import read_view
 from tilewright.compiler.importers.view_chains import Chain
 from tilewright.dialects.errors import CompileError
-from tilewright.runtime.errors import CopyWarning
+from tilewright.runtime.errors import CopyWarning, LaunchError
 
 BF16, F32 = torch.bfloat16, torch.float32
 
@@ -102,6 +102,13 @@ def test_inputs_may_lie_otherwise_than_examples_that_repeat_elements():
     examples = values[0][:1].expand(2, 8, 32), values[1], values[2][:1].expand(16, 24)
     kernel = compiled(product, *examples)
     assert torch.equal(kernel(*values), product(*values))
+
+
+def test_views_are_of_tensors_of_the_examples_shapes_alone():
+    values = integers(2, 8, 32), integers(24, 32, seed=1)
+    kernel = compiled(lambda x, w: F.linear(x[:, -4:], w).view(2, 4, 4, 6), *values)
+    with pytest.raises(LaunchError, match=r"'input 0': shape must be \[2, 8, 32\], got \[2, 9, 32"):
+        kernel(integers(2, 9, 32), values[1])
 
 
 def test_a_large_copy_is_told_of():

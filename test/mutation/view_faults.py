@@ -50,4 +50,10 @@ BITS = [
         "    if False:",
         (OF_MODULES,),
     ),
+    Fault(
+        "module: a view that was read of one shape is taken of another",
+        "            if name in values and tuple(values[name].shape) != shape:",
+        "            if False:",
+        (OF_MODULES,),
+    ),
 ]

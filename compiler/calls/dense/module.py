@@ -67,6 +67,8 @@ class ModuleKernel:
             each["name"]: self._names[number] for each, number in zip(used, numbers, strict=True)
         }
         self._used = sorted(set(numbers))
+        given = named_inputs(module, inputs) | named_state(module)
+        self._whole = {name: tuple(given[name].shape) for name, part in parts if part}
         examples = list(self._values(inputs).values())
         taken = zip(numbers, map(_argument_shape, used), strict=True)
         self._shapes = {  # of those that the kernel takes in another shape
@@ -150,6 +152,10 @@ class ModuleKernel:
         values = named_inputs(self.module, inputs) | named_state(self.module)
         if not self._parts:
             return values
+        for name, shape in self._whole.items():
+            if name in values and tuple(values[name].shape) != shape:
+                rule = f"shape must be {[*shape]}, got {[*values[name].shape]}"
+                raise LaunchError(f"argument '{name}': {rule}")
         return arguments_of(self._parts, values)
 
 
