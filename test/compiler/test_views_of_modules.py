@@ -111,6 +111,17 @@ def test_views_are_of_tensors_of_the_examples_shapes_alone():
         kernel(integers(2, 9, 32), values[1])
 
 
+def test_one_weight_by_two_names_must_stay_one():
+    module = nn.Sequential(nn.Linear(32, 24, bias=False, dtype=BF16)).requires_grad_(False)
+    module.again = module[0].weight
+    module.forward = lambda x: F.linear(x, module[0].weight) * F.linear(x, module.again)
+    kernel, x = compile_module(module, integers(8, 32)), integers(8, 32)
+    assert torch.equal(kernel(x), module(x))
+    module.again = nn.Parameter(integers(24, 32, seed=1), requires_grad=False)
+    with pytest.raises(CompileError, match=r"again and 0\.weight must be one tensor"):
+        kernel(x)
+
+
 def test_a_large_copy_is_told_of():
     def product(x, w):
         return F.linear(x.transpose(0, 1).reshape(-1, 4096), w)

@@ -56,4 +56,10 @@ BITS = [
         "            if False:",
         (OF_MODULES,),
     ),
+    Fault(
+        "module: one weight by two names may become two",
+        "        if self._tied and not is_traced() and not self._tied <= _tied(self.module):",
+        "        if False:",
+        (OF_MODULES,),
+    ),
 ]

@@ -80,6 +80,7 @@ class ModuleKernel:
         is_tf32 = compiled.chosen and used[0]["dtype"] == "tf32"
         self._may_lack_digits = is_tf32 and not asks_for_all_digits(torch)
         self._inputs = len(inputs)
+        self._tied = _tied(module)
         self._modes = [(each, each.training) for each in module.modules() if _asks_mode(each)]
 
     def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
@@ -128,6 +129,10 @@ class ModuleKernel:
                 rule = f"{type_name(each)} must be in {MODES[training]} mode, as it was compiled"
                 got = f"got {MODES[each.training]} mode"
                 raise CompileError(f"{where}: {rule}, {got}; compile the module again")
+        if self._tied and not is_traced() and not self._tied <= _tied(self.module):
+            names = " and ".join(sorted(self._tied - _tied(self.module))[0])
+            rule = f"{names} must be one tensor, as when it was compiled, got two"
+            raise CompileError(f"{where}: {rule}; compile the module again")
         if self._may_lack_digits and not is_traced():
             warn_of_tf32(where, "compile the module again, whose kernel is of another setting")
         values = self._values(inputs)
@@ -163,6 +168,17 @@ def _asks_mode(module: torch.nn.Module) -> bool:
     """Whether a module's own forward reads its mode, as those of Dropout and BatchNorm do."""
     code = getattr(type(module).forward, "__code__", None)
     return code is not None and "training" in code.co_names
+
+
+def _tied(module: torch.nn.Module) -> set[tuple[str, str]]:
+    """The pairs of names of one parameter or buffer, of which the kernel takes the first."""
+    named = [
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ]
+    first: dict[int, str] = {}
+    pairs = {(first.setdefault(id(value), name), name) for name, value in named}
+    return {pair for pair in pairs if pair[0] != pair[1]}
 
 
 def _argument_shape(declared: Mapping[str, Any]) -> list[Any]:
