@@ -36,9 +36,9 @@ def module_text(spec: Problem, epilogue: Epilogue | None) -> str:
 def _module_text(spec: Problem, epilogue: Epilogue | None) -> str:
     """The text in the form that has an op for the product: linalg where it has one, else tile."""
     reduces = _reduces(epilogue)
-    if reduces and (spec.groups or spec.dynamic_m):
-        rule = "reductions are of matrices of known sizes, or stacks"
-        raise OptionError(f"spec: {rule}, got groups or any M; reduce outside")
+    if reduces and spec.groups:
+        rule = "reductions are of matrices, or stacks"
+        raise OptionError(f"spec: {rule}, got groups; reduce outside")
     if _is_product(spec, epilogue):
         return product_text(spec, epilogue)
     if spec.groups:

@@ -20,7 +20,7 @@ from ....dialects.errors import CompileError, OptionError
 from ....runtime.bundles.bundle import Bundle
 from ....runtime.element_types import torch_dtype
 from ....runtime.operands.dlpack import gpu_of
-from ...importers.epilogue_function import Argument, Frame, import_epilogue, refuse_spread
+from ...importers.epilogue_function import Argument, Frame, Returned, import_epilogue, refuse_spread
 from ...importers.linalg_text import LinalgText
 from ...importers.open_sizes import depends_on_sizes
 from ...importers.traced_function import TensorLike
@@ -70,20 +70,24 @@ ANY_SIZE, ANY_STACK = -1, -2
 
 
 class Found(NamedTuple):
-    """The kernels, what they compute and take after a and b, and objects that a key names."""
+    """The kernels, what they compute and take after a and b, what is left to do of reductions, and
+    objects that a key names."""
 
     kernels: RowKernels
     spec: MatmulSpec
     arguments: list[Argument]
+    finish: list[Returned]
     kept: list[Any]
 
 
 class Traced(NamedTuple):
-    """A function at some rows: the spec with its outputs, its ops, and what it reads."""
+    """A function at some rows: the spec with its outputs, its ops, what it reads, and what is left
+    to do of its reductions."""
 
     spec: MatmulSpec
     epilogue: Epilogue
     arguments: list[Argument]
+    finish: list[Returned]
 
 
 _found: FoundKernels[Found] = FoundKernels()
@@ -218,7 +222,7 @@ def _find(
     make = partial(_bundle, traced.epilogue, names, target, how.math)
     buckets = buckets_of_rows(traced.spec, target, how)
     kernels = RowKernels(buckets, make, copies=True, by_rows=True)
-    return Found(kernels, traced.spec, traced.arguments, [])
+    return Found(kernels, traced.spec, traced.arguments, traced.finish, [])
 
 
 def _bundle(
@@ -258,10 +262,10 @@ def _traced(
     changed = [long] * spec.products + [
         changed_dims(*each) for each in zip(likes, far, strict=True)
     ]
-    same = (first.spec, found) == (second.spec, other)
+    same = (first.spec, found, first.finish) == (second.spec, other, second.finish)
     if not same or depends_on_sizes(epilogue, [*sums, *far], changed):
         raise CompileError(f"epilogue: {RULES[how.m]}, got one that does; leave it out")
-    return Traced(first.spec, *found)
+    return Traced(first.spec, *found, first.finish)
 
 
 def _trace(
@@ -276,10 +280,11 @@ def _trace(
     made = import_epilogue(spec, frame, epilogue, likes, c_is_open=is_open, prepared=True)
     spec, ops, arguments, returned = made
     refuse_spread(arguments, frame, likes)
-    if any(each.kind for each in returned):
-        rule, asked = "reductions are of known rows", NAMES[how.m]
+    if how.m != ROWS and any(each.kind for each in returned):
+        rule, asked = "reductions are of known matrices and K", NAMES[how.m]
         raise OptionError(f"matmul: {rule}, got one with {asked}='dynamic'; reduce outside")
-    return Traced(spec, ops, arguments)
+    finish = [each._replace(value=None) for each in returned]  # keeps no graph
+    return Traced(spec, ops, arguments, finish)
 
 
 def with_rows(
@@ -342,6 +347,8 @@ def _call(
     out: Any,
 ) -> Any:
     spec = found.spec
+    if out is not None and any(each.kind for each in found.finish):
+        raise OptionError("matmul: out must be None where a result is a reduction, got one")
     given = given_outputs(out, len(spec.outputs))
     for each in given or ():
         if list(each.shape) != list(shape):
@@ -365,4 +372,7 @@ def _call(
     result = found.kernels(*stored, *arguments, out=place)
     if out is not None:
         return out
-    return tuple(each.reshape(shape) for each in result) if several else result.reshape(shape)
+    if not several:
+        return result.reshape(shape)
+    pairs = zip(found.finish, result, strict=True)
+    return tuple(each.finished(made.reshape(*shape[:-1], made.shape[-1])) for each, made in pairs)

@@ -122,6 +122,30 @@ def test_gradients_are_those_of_two_steps(compiled):
     assert is_close(weight.grad, (sums > 0).double().T @ a.double())
 
 
+def reduced(acc, bias):
+    z = acc + bias
+    return z, z.sum(-1), z.abs().amax(-1, keepdim=True), z.abs().max()
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_rows_are_reduced_as_they_are_said(compiled, target):
+    """Neighbours in a row by the kernel of its bucket, then what that gives of each row, or all."""
+    weight, bias = drawn(N, K), drawn(N)
+    for rows in ((5,), (1,), (2, 9), (33,)):
+        a = drawn(*rows, K)
+        found = matmul(a, weight, m="dynamic", target=target, epilogue=reduced, operands=[bias])
+        z = a.double() @ weight.double().T + bias.double()
+        wanted = z, z.sum(-1), z.abs().amax(-1, keepdim=True), z.abs().max()
+        assert all(map(is_close, found, wanted))
+    assert len(compiled) == 2
+
+
+def test_reductions_of_any_rows_take_no_out():
+    out = torch.zeros(4, N, dtype=torch.bfloat16), torch.zeros(4)
+    with pytest.raises(OptionError, match="out must be None where a result is a reduction"):
+        matmul(drawn(4, K), drawn(N, K), m="dynamic", out=out, epilogue=lambda x: (x, x.sum(-1)))
+
+
 @pytest.mark.parametrize(
     ("function", "beside", "said"),
     [
@@ -129,7 +153,7 @@ def test_gradients_are_those_of_two_steps(compiled):
         (lambda acc: acc * (2 if acc.shape[0] > 5000 else 1), (), "must not depend on the number"),
         (lambda acc: acc + acc.numel() // 10**6, (), "must not depend on the number of rows"),
         (lambda acc: acc * (len(acc) in (7, 9)), (), "must not depend on the number of rows"),
-        (lambda acc: (acc, acc.sum(-1)), (), "reductions are of known rows"),
+        (lambda acc: (acc, acc.sum(0)), (), "must not depend|reduce outside"),
         (lambda acc, other: acc + other, [(5, N)], "broadcast a dimension of length 5"),
     ],
 )
