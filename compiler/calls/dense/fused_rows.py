@@ -76,7 +76,7 @@ class Found(NamedTuple):
     kernels: RowKernels
     spec: MatmulSpec
     arguments: list[Argument]
-    finish: list[Returned]
+    finish: tuple[Returned, ...]
     kept: list[Any]
 
 
@@ -87,7 +87,7 @@ class Traced(NamedTuple):
     spec: MatmulSpec
     epilogue: Epilogue
     arguments: list[Argument]
-    finish: list[Returned]
+    finish: tuple[Returned, ...] = ()
 
 
 _found: FoundKernels[Found] = FoundKernels()
@@ -283,7 +283,7 @@ def _trace(
     if how.m != ROWS and any(each.kind for each in returned):
         rule, asked = "reductions are of known matrices and K", NAMES[how.m]
         raise OptionError(f"matmul: {rule}, got one with {asked}='dynamic'; reduce outside")
-    finish = [each._replace(value=None) for each in returned]  # keeps no graph
+    finish = tuple(each._replace(value=None) for each in returned)  # keeps no graph
     return Traced(spec, ops, arguments, finish)
 
 

@@ -79,7 +79,7 @@ def find(spec: MatmulSpec, after: After, target: str, how: How, kept: list[Any])
     source: MatmulSpec | LinalgText = spec
     arguments: Sequence[Argument] = ()
     if function is not None:
-        spec, made, arguments = trace_of_groups(spec, function, likes, how)
+        spec, made, arguments, _ = trace_of_groups(spec, function, likes, how)
         source = LinalgText(spec.mlir_text(made), "grouped_mm")
     bundle = bundle_for(source, spec, target, how)
     return Grouped(Kernel(bundle, copies=True), arguments, is_turned, kept)
