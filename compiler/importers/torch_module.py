@@ -82,10 +82,9 @@ def import_without_views(module: torch.nn.Module, *inputs: torch.Tensor) -> Lina
     """The same of a module with views around its product: those of its inputs are arguments, and
     those of its results are told. None where there are none.
 
+    None also where torch cannot export it, as the plain import has said then, or said better.
     Raises CompileError where there are others.
     """
-    import torch
-
     from .torch_scaled import EXACT_SUMS
     from .torch_views import without_views
 
@@ -93,7 +92,9 @@ def import_without_views(module: torch.nn.Module, *inputs: torch.Tensor) -> Lina
     taken, forward = _without_state(module, inputs, effects, masks=True)
     asked: set[str] = set()
     with _said_of(module):
-        program = torch.export.export(forward, taken.values, strict=False)
+        program = _exported(forward, taken.values)
+        if program is None:
+            return None
         effects.check(True)
         viewed = without_views(program, taken.values)
         if viewed is None:
@@ -109,6 +110,18 @@ def import_without_views(module: torch.nn.Module, *inputs: torch.Tensor) -> Lina
         parts=taken.parts,
         results=tuple(viewed.results),
     )
+
+
+def _exported(
+    forward: torch.nn.Module, values: Sequence[Any]
+) -> torch.export.ExportedProgram | None:
+    """What torch exports, None where it cannot."""
+    import torch
+
+    try:
+        return torch.export.export(forward, tuple(values), strict=False)
+    except Exception:  # any kind
+        return None
 
 
 def _without_state(

@@ -16,8 +16,11 @@ def test_doubles_are_multiplied_as_they_are():
     assert np.abs(c - wanted).max() < 1e-13
 
 
-@pytest.mark.parametrize(("pipeline", "digits"), [("tiling{tile=3x3x3 mma=fma}", 24), (None, 11)])
-def test_single_precision_is_tf32_unless_threads_multiply(pipeline, digits):
+@pytest.mark.parametrize(
+    ("pipeline", "digits"),
+    [("tiling{tile=3x3x3 mma=fma}", 24), ("tiling{tile=64x8x8}", 11), (None, 24)],
+)
+def test_single_precision_is_tf32_only_where_passes_say_so(pipeline, digits):
     a = np.full((1, 8), 1 + 2.0**-20, np.float32)
     c = tilewright.matmul(a, np.eye(8, dtype=np.float32), pipeline=pipeline)
     assert (c == a).all() == (digits == 24)
