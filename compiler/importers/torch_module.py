@@ -12,6 +12,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ def import_module(
         matrices of stacks, or both.
     result_as_it_is: whether a caller expects what the module returns, and not only its tensors.
     """
-    from .torch_scaled import EXACT_SUMS, OF_BLOCKS
+    from .torch_scaled import OF_BLOCKS
 
     effects = Effects(module)
     taken, forward = _without_state(module, inputs, effects, masks)
@@ -67,14 +68,7 @@ def import_module(
             if cut := _cut(forward, taken.values):
                 taken = taken.cut_into(cut.arguments)
                 text = _linalg(cut.module, taken.values, asked)
-    return LinalgText(
-        text,
-        type_name(module),
-        taken.names,
-        column_major=taken.column_major,
-        exact_sums=EXACT_SUMS in asked,
-        parts=taken.parts,
-    )
+    return _source(text, module, taken, asked)
 
 
 @one_thread_at_a_time
@@ -85,7 +79,6 @@ def import_without_views(module: torch.nn.Module, *inputs: torch.Tensor) -> Lina
     None also where torch cannot export it, as the plain import has said then, or said better.
     Raises CompileError where there are others.
     """
-    from .torch_scaled import EXACT_SUMS
     from .torch_views import without_views
 
     effects = Effects(module)
@@ -101,6 +94,13 @@ def import_without_views(module: torch.nn.Module, *inputs: torch.Tensor) -> Lina
             return None
         taken = taken.cut_into(viewed.arguments)
         text = _linalg(viewed.module, taken.values, asked)
+    return replace(_source(text, module, taken, asked), results=tuple(viewed.results))
+
+
+def _source(text: str, module: torch.nn.Module, taken: _Taken, asked: set[str]) -> LinalgText:
+    """The text with what its arguments are, and how exact its sums must be."""
+    from .torch_scaled import EXACT_SUMS
+
     return LinalgText(
         text,
         type_name(module),
@@ -108,7 +108,6 @@ def import_without_views(module: torch.nn.Module, *inputs: torch.Tensor) -> Lina
         column_major=taken.column_major,
         exact_sums=EXACT_SUMS in asked,
         parts=taken.parts,
-        results=tuple(viewed.results),
     )
 
 

@@ -123,7 +123,7 @@ def test_both_give_what_numpy_gives(seed):
     ],
 )  # fmt: skip
 def test_a_line_that_is_left_out_is_named(run, text, line, verdicts):
-    """`full],16` expects 4 bytes too many in place of none."""
+    """`full],16` is not left out, but expects 4 bytes more than come."""
     label = line.split()[0] if line[0] in "WM" else ""
     broken = text.replace(line, "full],20" if line == "full],16" else label)
     assert broken != text
