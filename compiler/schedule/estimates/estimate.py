@@ -332,14 +332,14 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     computed += figures(target).group_walk if problem.grouped == "m" else 0
     if schedule.split_k > 1:
         return computed / schedule.split_k + _reduction_cycles(problem, schedule, target)
-    cycles = computed + _store_cycles(problem, schedule, target)
+    cycles = computed + store_cycles(problem, schedule, target)
     cycles *= stored_alone(problem, schedule, target)
     cycles += vector_cycles(problem, schedule, target)
     piece = cycles / max(1, problem.pieces(schedule))
     return cycles + beside_cycles(problem, schedule, target, piece)
 
 
-def _store_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+def store_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles in which a tile of each output is stored; two staging buffers overlap both halves."""
     m, n, _ = schedule.tile
     stored_bytes = problem.output_bytes(m * n // problem.products)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..estimates.costs import gathered_cycles
@@ -56,7 +56,7 @@ class _Cta(NamedTuple):
 class TileBounds:
     """The bounds of a tile's ways, its sharings and their orders, in microseconds.
 
-    The ways and sharings have the deepest ring that fits.
+    The ways and sharings have the deepest ring that fits beside each way to store.
     """
 
     def __init__(self, face: Face, depth: int) -> None:
@@ -108,7 +108,7 @@ class TileBounds:
         if parts > 1:
             arriving = face.arriving(face.peers_of_split(parts), parts)
         step = self._together(self._k_bytes * arriving)
-        return self._of(way, step, rounds, self._best_rings)
+        return self._of(way, step, rounds)
 
     def of_sharing(self, branch: Schedule) -> float:
         """Of schedules in a cluster."""
@@ -118,12 +118,12 @@ class TileBounds:
         else:
             rounds = tile_rounds(self.problem, branch, self.target)
             step = self._step(branch).cycles
-        return self._of(branch, step, rounds, self._rings_of)
+        return self._of(branch, step, rounds)
 
     def of_order(self, order: Schedule, known: Order) -> float:
         """Of schedules of a sharing that hand out tiles so."""
         step = self._step(order).cycles
-        return self._of(order, step, known.rounds, self._rings_of, known)
+        return self._of(order, step, known.rounds, known)
 
     def known_of(self, order: Schedule) -> tuple[Any, Order]:
         """What its schedules have in common, after what tells them from those of others: of groups
@@ -168,16 +168,8 @@ class TileBounds:
             second = arriving
         return slowest + self._chip.second_share * second
 
-    def _of(
-        self,
-        branch: Schedule,
-        step: float,
-        rounds: int,
-        rings: Callable[[Schedule], Rings],
-        known: Order | None = None,
-    ) -> float:
-        """With steps of so many cycles, and one of an order's `rings`; in any order, and with the
-        least of DRAM, unless known."""
+    def _of(self, branch: Schedule, step: float, rounds: int, known: Order | None = None) -> float:
+        """With steps of so many cycles; in any order, and with the least of DRAM, unless known."""
         parted = branch.split_k * branch.split_grid > 1
         one = known or self._least_known(branch, rounds)
         before = start_cycles(branch, self.target) + one.fill
@@ -185,12 +177,12 @@ class TileBounds:
             return self._of_shared(branch, step, rounds, before, one)
         cta, least_us = _Cta(rounds, step, before), math.inf
         if known:
-            return self._in_order(cta, branch, rings(branch), known)
+            return self._in_order(cta, branch, known)
         if rounds == 1 or self.problem.grouped != "m":  # which have no waves (`one_wave`)
-            least_us = self._in_order(cta, ONE, rings(ONE), one)
+            least_us = self._in_order(cta, ONE, one)
         if rounds > 1:
             known = self._least_known(branch, rounds, in_turn=True)
-            found = [self._in_order(cta, each, rings(each), known) for each in self._face.several]
+            found = [self._in_order(cta, each, known) for each in self._face.several]
             least_us = min(least_us, *found)
         return least_us
 
@@ -215,10 +207,6 @@ class TileBounds:
             return steps * step
         return max(steps * step, refilled(steps, ring, step, latency))
 
-    def _best_rings(self, order: Schedule) -> Rings:
-        """The deepest, beside the best way to store."""
-        return ((self._stages, self._face.least_epilogue_of(order)),)
-
     def _rings_of(self, order: Schedule) -> Rings:
         """Those beside each way to store, but for ways that take longer and leave no more room."""
         if order.ping_pong not in self._rings:
@@ -229,11 +217,11 @@ class TileBounds:
             self._rings[order.ping_pong] = tuple(found.items())
         return self._rings[order.ping_pong]
 
-    def _in_order(self, cta: _Cta, order: Schedule, rings: Rings, known: Order) -> float:
-        """With the best of these rings."""
+    def _in_order(self, cta: _Cta, order: Schedule, known: Order) -> float:
+        """With the best of its rings."""
         least_us, (rounds, step, before) = math.inf, cta
         every = self._face.every
-        for stages, epilogue in rings:
+        for stages, epilogue in self._rings_of(order):
             main = self._main(self._steps, step, rounds, stages)
             tile = main, epilogue, before
             work = every.work_of(order, rounds, tile)

@@ -95,7 +95,7 @@ class Face(Arriving):
 
     def _least_epilogue(self, tile: Schedule) -> float:
         every, asked = self.every, ("epilogue", tile.tile[:2], tile.ping_pong)
-        how = every.problem, tile, every.staged, every.target
+        how = every.problem, tile, every.target
         return every.kind.of(asked, least_epilogue_cycles, *how)
 
     def own_cycles(self, depth: int) -> dict[str, float]:

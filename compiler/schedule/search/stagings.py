@@ -35,7 +35,7 @@ Staging = tuple[int, int] | None
 
 def ways_to_store(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedule]:
     """Every way to store; of those by TMA also with other operands ahead, the least first."""
-    stagings = _stagings(problem, base)
+    stagings = stagings_of(problem, base)
     stagings = (*stagings, *_one_buffer(problem, base, stagings, target))
     for staging in stagings:
         one = with_vectors(problem, base.but(staging=staging, stages=1), target)
@@ -45,7 +45,7 @@ def ways_to_store(problem: Problem, base: Schedule, target: Target) -> Iterator[
         yield one
 
 
-def _stagings(problem: Problem, base: Schedule) -> tuple[Staging, ...]:
+def stagings_of(problem: Problem, base: Schedule) -> tuple[Staging, ...]:
     """Those of tiles of as many rows and columns, but for the one with a single buffer."""
     if own := own_staging(problem, base):
         return None, own
@@ -69,7 +69,7 @@ def least_stores(
     """
     legal = [
         one
-        for one in (base.but(staging=staging) for staging in _stagings(problem, base))
+        for one in (base.but(staging=staging) for staging in stagings_of(problem, base))
         if keeps(STAGING_RULES[:1], problem, one, target)
     ]
     if not (base.ping_pong or problem.beside or problem.quantized or not target.issuers_store):
