@@ -139,6 +139,9 @@ def accumulator_columns(target: Target, m: int, n: int, buffers: int = 1) -> str
 def pair_tile(target: Target, m: int, n: int) -> str | None:
     """What one CTA of a 2-CTA MMA computes (PTX ISA, tcgen05, shapes of .cta_group::2)."""
     if not target.mma.pairs:
+        others = [unit.name for unit in target.other_mmas if unit.pairs]
+        if others:
+            return f"only {' and '.join(others)} is of two CTAs, got {target.mma.name}"
         return f"{target.chip} has no 2-CTA MMAs"
     if target.mma_rows(m) is None or (m > 128 and m % 128):
         return f"a pair needs 64, 128 or 256 rows a CTA, got {m}"

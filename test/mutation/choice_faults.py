@@ -34,6 +34,18 @@ READ_AHEAD = [
 ]
 CHOICE = [
     Fault(
+        "estimate: a program without roles stores a tile while it multiplies the next",
+        "        return steps.start + rounds * (steps.fill + main + epilogue)",
+        "        return steps.start + rounds * max(steps.fill + main, epilogue)",
+        ("test/tools/test_published_elsewhere.py",),
+    ),
+    Fault(
+        "pairs: a chip is said to have none where another of its MMAs has",
+        "        others = [unit.name for unit in target.other_mmas if unit.pairs]",
+        "        others = []",
+        ("test/passes/test_chip_rejections.py",),
+    ),
+    Fault(
         "bounds: that of a sharing takes the slowest way from tile to tile for the fastest",
         "            least_us = min(least_us, *found)",
         "            least_us = max(least_us, *found)",

@@ -6,6 +6,7 @@ import pytest
 
 from tilewright.compiler.presets import PRESETS
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.tools.ladder.other_ladders import other_rungs
 
 pytestmark = pytest.mark.pairwise
 
@@ -25,6 +26,14 @@ def test_odd_shapes(check_matmul, preset, shape):
 @pytest.mark.parametrize("preset", PRESETS)
 def test_whole_tiles(check_matmul, preset):
     check_matmul(MatmulSpec(256, 256, 128), preset=preset)
+
+
+@pytest.mark.sweep(32)
+@pytest.mark.parametrize("rung", other_rungs(), ids=lambda rung: f"{rung.ladder.name} {rung.name}")
+def test_rungs_of_further_ladders(check_matmul, rung):
+    own = "32x32" in rung.choices[0]
+    shape = (70, 40, 72) if own else (136, 264, 288 if "nvfp4" in rung.name else 72)
+    check_matmul(MatmulSpec(*shape, **rung.spec), pipeline=rung.choices[0], seed=7)
 
 
 @pytest.mark.sweep(16)

@@ -39,6 +39,19 @@ def test_what_a_target_lacks_is_refused_by_its_name(pipeline, message):
     assert message_of(pipeline, target="sm_90a") == f"error: {message}"
 
 
+@pytest.mark.parametrize(
+    ("mma", "name", "spec"),
+    [
+        (" mma=mma.sync", "mma.sync", None),
+        ("", "tcgen05.mma+fma", MatmulSpec(64, 64, 128, "e4m3", "e4m3", sums="two-level")),
+    ],
+)
+def test_an_mma_without_pairs_is_told_from_a_chip_without_them(mma, name, spec):
+    pipeline = f"tiling{{tile=64x64x32{mma}}},tma-insertion,clustering{{shape=2x1 pair=true}}"
+    rule = f"clustering: only tcgen05.mma is of two CTAs, got {name}"
+    assert message_of(pipeline, spec) == f"error: tile.mma: {rule}; drop pair=true"
+
+
 COPIES = "tiling{tile=64x64x32},copy-insertion"
 HAVE = "sm_100a, sm_90a or sm_120a"
 

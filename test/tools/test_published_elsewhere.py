@@ -1,10 +1,15 @@
 """The estimate for a B200 beside times from which none of its figures was read."""
 
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import pytest
 
+from tilewright.tools.ladder.other_ladders import TILUS, other_rungs
+from tilewright.tools.ladder.speeds import predicted_as_timed
+from tilewright.tools.ladder.timed_kernels import Timed
+from tilewright.tools.pages import other_ladder_docs
 from tilewright.tools.pages import published_elsewhere as page
 from tilewright.tools.pages.published_elsewhere import (
     LONG,
@@ -64,3 +69,51 @@ def test_what_is_chosen_is_near_the_fastest_kernel_of_a_library(errors):
     others = [error for one, error in errors.items() if not one.is_known]
     assert len(others) == 91 and abs(median(others)) <= 0.10
     assert sum(abs(error) <= 0.25 for error in others) >= 0.8 * len(others)
+
+
+@pytest.fixture(scope="module")
+def ladders():
+    """(rung, error) of the rungs of further ladders whose time is published and predicted."""
+    found = [(rung, rung.fastest()[1]) for rung in other_rungs()]
+    return [(rung, us / rung.published_us - 1) for rung, us in found if us and rung.published_us]
+
+
+def test_the_page_of_ladders_has_what_is_predicted_now():
+    kept = DOCS / "appendix/blackwell-ladders.md"
+    command = f"python -m tilewright.tools.pages.other_ladder_docs > docs/appendix/{kept.name}"
+    assert kept.read_text() == other_ladder_docs.render(), f"run {command}"
+
+
+def test_rungs_with_roles_are_within_a_sixth(ladders):
+    off = [abs(error) for rung, error in ladders if "warp-spec" in rung.choices[0]]
+    assert len(off) == 13 and max(off) <= 1 / 6 and median(off) <= 0.08
+
+
+def test_only_rungs_whose_steps_wait_are_further_off(ladders):
+    waits = [(rung, error) for rung, error in ladders if "warp-spec" not in rung.choices[0]]
+    assert [rung.name for rung, _ in waits] == ["0", "4", "v1", "v2", "6"]
+    assert all(-0.6 <= error <= 0.25 for _, error in waits)
+
+
+def test_the_clock_that_a_profiler_held_is_taken():
+    """That at which cuBLAS would have all tensor cores at work (Tilus' plot_perf.py)."""
+    assert TILUS.clock == pytest.approx(1.366, abs=0.001)
+    v6 = next(rung for rung in other_rungs() if rung.ladder is TILUS and rung.name == "v6")
+    passes, us = v6.fastest()
+    timed = Timed(passes, "", TILUS.shape, None, "random", "f16", "f16", TILUS.clock)
+    assert predicted_as_timed(timed, "sm_100a").clock == TILUS.clock
+    slower = predicted_as_timed(replace(timed, clock=TILUS.clock / 2), "sm_100a").total_us
+    assert slower == pytest.approx(2 * us, rel=0.01)
+
+
+def test_one_program_stores_a_tile_before_it_loads_for_the_next():
+    """So long main loops and epilogues add up, and roles hide the shorter one."""
+    text = next(rung for rung in other_rungs() if rung.name == "4" and "JAX" in rung.ladder.name)
+    (passes,) = text.choices
+    roles = passes.replace(",persistence", ",warp-specialization,persistence")
+    at = "", text.ladder.shape, None, "random", "f16", "f16", 1.5
+    alone = predicted_as_timed(Timed(passes, *at), "sm_100a")
+    beside = predicted_as_timed(Timed(roles, *at), "sm_100a")
+    tile = alone.fill_us + alone.main_loop_us + alone.epilogue_us
+    assert alone.rounds == beside.rounds == 7
+    assert alone.total_us == pytest.approx(7 * tile, rel=0.03) and alone.total_us > beside.total_us

@@ -24,7 +24,7 @@ MODULAR = "github.com/modular/modular, max/kernels/test/gpu/linalg/matmul_blackw
 @dataclass(frozen=True)
 class Timed:
     """A kernel as it was timed: its passes, shape, columns of tensor memory, kind of inputs, their
-    type and that of C."""
+    type and that of C, and the clock in GHz where the author's profiler held one."""
 
     pipeline: str
     source: str
@@ -33,6 +33,7 @@ class Timed:
     inputs: str = "random"
     dtype: str = "bf16"
     c_dtype: str = "bf16"
+    clock: float = 0
 
 
 _COPIED = "tma-insertion,swizzle-selection"

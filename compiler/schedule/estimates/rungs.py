@@ -43,11 +43,12 @@ def predict(
     target: Target,
     columns: int | None = None,
     inputs: str = "random",
+    clock: float = 0,
 ) -> Estimate | None:
     """Of the kernel that passes, by name with options, make; None where it is not described.
 
-    `columns` and `inputs` are those of `Traits`, for kernels of others. Copies by threads are not
-    described, nor options that a pass chooses itself, nor a chip without figures.
+    `columns`, `inputs` and `clock` are those of `Traits`, for kernels of others. Copies by threads
+    are not described, nor options that a pass chooses itself, nor a chip without figures.
     """
     calls = dict(passes)
     described = "tma-insertion" in calls and set(calls) <= KNOWN
@@ -65,6 +66,7 @@ def predict(
             columns=columns,
             half_sectors=calls.get("expand-loops", {}).get("reads") == "matrices",
             inputs=inputs,
+            clock=clock,
         )
         return tensor_estimate(problem, schedule, target, traits)
     if schedule.stages > 1 and "swizzle-selection" in calls:

@@ -55,7 +55,8 @@ class Traits:
     """What a kernel may have that the choice never makes; `inputs` are those of `Power`.
 
     `roles`: a warp for loads and one for MMAs. `columns`: of tensor memory that a CTA takes, where
-    that is not what its accumulators need. `half_sectors`: a warp stores rows of 16 bytes.
+    that is not what its accumulators need. `half_sectors`: a warp stores rows of 16 bytes. `clock`:
+    GHz that a profiler held, 0 where the power limit decides.
     """
 
     swizzled: bool = True
@@ -63,6 +64,7 @@ class Traits:
     columns: int | None = None
     half_sectors: bool = False
     inputs: str = "random"
+    clock: float = 0
 
 
 CHOSEN = Traits()
@@ -147,7 +149,7 @@ def spans_of(
     cycles = cold + (
         _waves(problem, schedule, target, residents, (steps, main, epilogue))
         if schedule.scheduler == "none"
-        else _persistent(problem, schedule, target, steps, epilogue)
+        else _persistent(problem, schedule, target, (steps, main, epilogue), traits)
     )
     cycles, epilogue = cycles + gathered, epilogue + gathered
     clock = clock_under_load(problem, schedule, target, cycles, steps.mma, traits)
@@ -175,6 +177,8 @@ def clock_under_load(
 
     Of the limit it is what the rest takes, and the tensor cores for their share of all cycles.
     """
+    if traits.clock:
+        return traits.clock
     tensor = tensor_figures(target)
     at_work = problem.ctas(schedule) * problem.k_tiles(schedule) * mma
     share = at_work / (target.multiprocessors * cycles)
@@ -330,12 +334,22 @@ def _waves(
 
 
 def _persistent(
-    problem: Problem, schedule: Schedule, target: Target, steps: Steps, epilogue: float
+    problem: Problem,
+    schedule: Schedule,
+    target: Target,
+    parts: tuple[Steps, float, float],
+    traits: Traits,
 ) -> float:
-    """Cycles of the tiles of one CTA, whose ring of slots runs on from tile to tile."""
+    """Cycles of the tiles of one CTA, whose ring of slots runs on from tile to tile.
+
+    One program for all agents stores a tile before it loads for the next.
+    """
+    steps, main, epilogue = parts
+    rounds = tile_rounds(problem, schedule, target)
+    if not traits.roles:
+        return steps.start + rounds * (steps.fill + main + epilogue)
     period = steps.k_tiles * max(steps.step, steps.ring / schedule.stages)
     query = (figures(target).clc_query or 0) if schedule.scheduler == "clc" else 0
-    rounds = tile_rounds(problem, schedule, target)
     return steps.before + rounds * max(period, epilogue, query) + epilogue
 
 
