@@ -29,6 +29,7 @@ from ..passes.base import (
     target_of,
     unchanging,
 )
+from ..passes.checks.attribute_forms import check_attribute_forms
 from ..passes.checks.barriers.barriers import check_barriers
 from ..passes.checks.counts import check_counts
 from ..passes.checks.expanded import check_expanded
@@ -351,6 +352,7 @@ def parse_module(text: str, filename: str) -> ir.Module:
             filename,
         ) from error
     check_counts(module)
+    check_attribute_forms(module)
     return module
 
 

@@ -217,6 +217,10 @@ def _check_steps(kernel: KernelOp, loop: scf.ForOp, parts: int) -> None:
     if steps is None or (steps.start, steps.step) != (0, 1):
         got = "bounds that are not known" if steps is None else f"{steps.start} by {steps.step}"
         raise refused(loop, f"split-k: must count from 0 in steps of 1, got {got}; renumber it")
+    limit = group_steps_of(loop.upperBound)
+    if limit is not None and limit.less.value:
+        got = f"an end {limit.less.value} before"
+        raise refused(loop, f"split-k: must take all steps along K, got {got}; let less be 0")
     for mma in (mma for kind in MMAS for mma in walk(kernel, kind)):
         if mma.operation.parent != loop.operation or not _starts_at(mma.accumulate, counter):
             raise refused(

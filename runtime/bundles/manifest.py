@@ -20,12 +20,12 @@ from .manifest_rules import (
     launch_contradictions,
     map_contradictions,
     memory_contradictions,
-    name_contradictions,
     operation_contradictions,
     pointer_contradictions,
     workspace_contradictions,
     workspaces,
 )
+from .name_rules import name_contradictions
 from .schema import (
     OneOf,
     Record,
@@ -198,7 +198,8 @@ def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     names = list(tensors)
     yield from _epilogue_contradictions(manifest["epilogue"], names, f"{where}.epilogue")
     yield from _output_contradictions(manifest, names, f"{where}.outputs")
-    yield from name_contradictions(manifest, f"{where}.names")
+    shared, block = manifest["dynamic_shared_bytes"], manifest["block"]
+    yield from name_contradictions(manifest.get("names"), shared, block, f"{where}.names")
     yield from _origin_contradictions(manifest.get("origins", []), f"{where}.origins")
 
 

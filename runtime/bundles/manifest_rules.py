@@ -13,7 +13,6 @@ from typing import Any
 from ..element_types import DTYPES, ITEM_BYTES, PADDED_TYPES
 from ..group_sizes import OFFSETS, is_ragged, tiles_of_groups
 from ..math_policies import LOGARITHMS
-from ..ptx_sizes import BARRIER_BYTES, WARP_THREADS
 
 # CUDA C++ Programming Guide, table of technical specifications per compute capability (9.0, 10.0).
 EXTENTS = {"grid": (2**31 - 1, 65_535, 65_535), "block": (1024, 1024, 64), "cluster": (16, 16, 16)}
@@ -189,20 +188,3 @@ def operation_contradictions(operation: Mapping[str, Any], where: str) -> Iterat
     if name == "arith.truncf" and attributes.get("type") not in NARROWER:
         got_type = attributes.get("type")
         yield f"{where}.attributes.type: must be bf16 or f16, got {got_type!r:.60}"
-
-
-def name_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
-    """Barriers lie in dynamic shared memory, roles are warps of the block."""
-    names, shared = manifest.get("names"), manifest["dynamic_shared_bytes"]
-    if names is None:
-        return
-    for i, barrier in enumerate(names["barriers"]):
-        end = barrier["offset_bytes"] + BARRIER_BYTES * barrier["count"]
-        if end > shared:
-            rule = f"must end within the {shared} bytes of dynamic shared memory"
-            yield f"{where}.barriers[{i}]: {rule}, got {end}"
-    warps = -(-prod(manifest["block"]) // WARP_THREADS)
-    for i, role in enumerate(names["roles"]):
-        if role["first_warp"] + role["warps"] > warps:
-            last = role["first_warp"] + role["warps"]
-            yield f"{where}.roles[{i}]: must end within the {warps} warps of the block, got {last}"

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..bundles.name_rules import name_contradictions
 from ..errors import LaunchError
 from ..regular_files import UnfitFile, read_regular
 from ..strict_json import parse_json
-from .parameter_rules import parameter_contradictions
+from .parameter_rules import parameter_contradictions, unread_contradictions
 from .rules import quoted
 from .schema import LAUNCH
 from .tensor_rules import map_contradictions, tensor_contradictions
@@ -60,6 +61,9 @@ def _contradictions(launch: Mapping[str, Any]) -> Iterator[str]:
     names = [each["name"] for each in maps]
     yield from parameter_contradictions(launch["parameters"], known, names)
     yield from _grid_contradictions(launch)
+    shared, block = launch.get("shared_bytes", 0), launch["block"]
+    yield from name_contradictions(launch.get("names"), shared, block, "names")
+    yield from unread_contradictions(launch["parameters"], tensors, maps)
 
 
 def _twice(entries: list[Any], where: str) -> Iterator[str]:

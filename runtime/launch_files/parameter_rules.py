@@ -40,6 +40,25 @@ def parameter_contradictions(
             yield from _struct_contradictions(parameter, where)
 
 
+def unread_contradictions(
+    parameters: list[Parameter], tensors: list[Tensor], maps: list[Mapping[str, Any]]
+) -> Iterator[str]:
+    """Each map is in a parameter, and each tensor there or under a map: nothing reads another."""
+    held = [each for one in parameters for each in (one, *one.get("struct", ()))]
+    mapped = _named(held, "tensor_map", "tensor_map_array")
+    pointed = _named(held, "pointer", "pointer_array") | {each["tensor"] for each in maps}
+    for where, entries, read in (("tensors", tensors, pointed), ("tensor_maps", maps, mapped)):
+        for i, each in enumerate(entries):
+            if each["name"] not in read:
+                yield f"{where}[{i}].name: must be in a parameter, got '{each['name']}' in none"
+
+
+def _named(parameters: list[Parameter], one: str, several: str) -> set[str]:
+    """What parameters of these two kinds name."""
+    alone = {each[one] for each in parameters if one in each}
+    return alone | {name for each in parameters for name in each.get(several, ())}
+
+
 def _value_contradictions(
     parameter: Parameter, tensors: Mapping[str, Tensor], maps: list[str], where: str
 ) -> Iterator[str]:

@@ -69,7 +69,10 @@ def with_map(**fields):
             with_parameter(1, {"pointer": "a"}),
             "parameters[1]: must be 4 bytes for n, got 8 (pointer)",
         ),
-        (with_parameter(2, {"hex": "00"}), "parameters[2]: must be 128 bytes for m, got 1 (hex)"),
+        (
+            with_parameter(2, {"tensor_map_array": ["m"]}),
+            "parameters[2]: must be 128 bytes for m, got 8 (tensor_map_array)",
+        ),
         (
             with_parameter(3, {"struct": [], "size_bytes": 64}),
             "parameters[3]: must be 128 bytes for s, got 64 (struct)",
@@ -141,8 +144,9 @@ def test_a_text_that_is_no_ptx_names_the_file_and_the_line(run, header):
 
 
 def test_an_instruction_that_is_not_modelled_names_its_line(run, header):
+    launch = {"entry": "k", "grid": [1], "block": [32], "tensors": [], "parameters": []}
     with pytest.raises(Trap, match=r"ptx:4: error: kernel k: `vset\.u32 1`: unmodelled: "):
-        run(header + ".visible .entry k() { vset.u32 1; ret; }", {**LAUNCH, "parameters": []})
+        run(header + ".visible .entry k() { vset.u32 1; ret; }", launch)
 
 
 @pytest.mark.parametrize("missing", ["kernel.ptx", "launch.json"])

@@ -62,6 +62,7 @@ LAUNCH = {
                 {"at": 0, "tensor_map": "m"},
                 {"at": 128, "scalar": 3, "type": "s16"},
                 {"at": 130, "hex": "ff"},
+                {"at": 136, "pointer_array": ["c", "d"]},
             ],
             "size_bytes": 192,
         },

@@ -206,6 +206,34 @@ def test_a_wrong_parameter_is_refused_with_its_path(parameter, message, run, cop
     assert found == f"parameters[1]{message}"
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ([(["tensors", 1, "name"], "c"), (["parameters", 1], {"pointer": "a"})],
+         "tensors[1].name: must be in a parameter, got 'c' in none"),
+        ([(["tensor_maps"], [A_MAP])],
+         "tensor_maps[0].name: must be in a parameter, got 'm' in none"),
+    ],
+)  # fmt: skip
+def test_what_no_parameter_names_is_refused(changes, message, run, copying):
+    assert refusal(run, copying, changes) == message
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"barriers": [{"name": "x", "offset_bytes": 8, "count": 1}]},
+         "barriers[0]: must end within the 0 bytes of dynamic shared memory, got 16"),
+        ({"roles": [{"name": "x", "first_warp": 0, "warps": 2}]},
+         "roles[0]: must end within the 1 warps of the block, got 2"),
+        ({"roles": [{"name": "x", "first_warp": 0, "warps": 1}] * 2},
+         "roles[1]: must not overlap names.roles[0], got 0 to 1 beside 0 to 1"),
+    ],
+)  # fmt: skip
+def test_names_of_places_that_there_are_not_are_refused(names, message, run, copying):
+    assert refusal(run, copying, [(["names"], names)]) == f"names.{message}"
+
+
 def test_two_tensor_maps_need_two_names(run, copying):
     found = refusal(run, copying, [(["tensor_maps"], [A_MAP, A_MAP])])
     assert found == "tensor_maps[1].name: must differ from 'm', got 'm'"

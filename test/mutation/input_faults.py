@@ -6,6 +6,36 @@ from fault import Fault
 
 INPUTS = [
     Fault(
+        "split-k: steps that a loop leaves out are summed all the same",
+        'if limit is not None and limit.less.value:\n        got = f"an end',
+        'if limit is None and limit is not limit:\n        got = f"an end',
+        ("test/numerics/sizes/test_split_depth.py",),
+    ),
+    Fault(
+        "parameter-rules: what no parameter of a launch file names is passed over",
+        '            if each["name"] not in read:\n',
+        '            if each["name"] not in read and not entries:\n',
+        ("test/emulate/test_launch_schema.py",),
+    ),
+    Fault(
+        "name-rules: warps and barriers may have two names",
+        "if start < last and first < end:",
+        "if start < last < first < end:",
+        ("test/emulate/test_launch_schema.py",),
+    ),
+    Fault(
+        "attribute-forms: a number is cut to 32 bits",
+        "abs(each.value) > NUMBER_MAX:",
+        "abs(each.value) > NUMBER_MAX**4:",
+        ("test/passes/test_attribute_forms.py",),
+    ),
+    Fault(
+        "attribute-forms: truths and integers of other widths are taken for numbers",
+        "str(each.type) != wanted:",
+        'str(each.type) == "f32":',
+        ("test/passes/test_attribute_forms.py",),
+    ),
+    Fault(
         "trace-scales: scales of f32 may be rounded, or lose their sign, before a product",
         "    if scale.steps:\n        got = ",
         "    if not scale.steps and name in ():\n        got = ",

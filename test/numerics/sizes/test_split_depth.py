@@ -140,6 +140,15 @@ def test_more_parts_than_a_grid_has_are_refused():
         compile_matmul(spec_of(), target="sm_90a", pipeline=pipeline)
 
 
+def test_steps_that_a_loop_leaves_out_are_not_split(tmp_path):
+    text = compile_matmul(spec_of(), pipeline="tiling", stop_after="tiling", until="mlir").mlir
+    path = tmp_path / "edited.mlir"
+    path.write_text(text.replace("less = 0 :", "less = 2 :"))
+    rule = "split-k: must take all steps along K, got an end 2 before; let less be 0"
+    with pytest.raises(CompileError, match=rule):
+        compile_matmul(path, pipeline="split-k{over=grid}", until="mlir")
+
+
 @pytest.mark.parametrize(
     ("written", "instead", "rule"),
     [
