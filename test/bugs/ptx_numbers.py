@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ptx_faults import numbers, qualifiers, tokens
+from ptx_faults import numbers, qualifiers, tokens, weakened
 from ptx_faults.kernels import DRAWN, KERNELS, compiled, verdict
 from ptx_faults.shadows import beside
 
@@ -48,6 +48,7 @@ PARTS: dict[str, Callable[[str], Iterator]] = {
     "moved": tokens.moved,
     "swapped": tokens.swapped,
     "labels": tokens.labels,
+    "weakened": weakened.weakened,
 }
 WRONG = "wrong elements"
 

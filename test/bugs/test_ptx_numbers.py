@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from ptx_faults import qualifiers
+from ptx_faults import qualifiers, weakened
 from ptx_faults.kernels import compiled, verdict
 from ptx_faults.numbers import mutants, numbers
 from ptx_faults.shadows import beside
@@ -43,6 +43,16 @@ def test_qualifiers_are_replaced_one_at_a_time():
     lines = [each.faulty.splitlines()[0] for each in qualifiers.mutants(text) if each.line == 1]
     assert "\t@%p1 fence.acq_rel.cta;" in lines and "\t@%p1 fence.relaxed.gpu;" in lines
     assert [each.opcode for each in qualifiers.mutants(text) if each.line == 2] == ["max.s32"]
+
+
+def test_an_instruction_that_orders_is_weakened():
+    text = "\t@%p1 mbarrier.arrive.shared::cta.b64 _, [%r1];\n\tfence.acq_rel.gpu;\n\tret;\n"
+    changed = [(each.line, each.lines[0].strip()) for each in weakened.weakened(text)]
+    assert changed == [
+        (1, "@%p1 mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%r1];"),
+        (2, "fence.release.gpu;"),
+        (2, "fence.acquire.gpu;"),
+    ]
 
 
 KERNEL = """.version 8.6

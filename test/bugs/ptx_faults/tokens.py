@@ -39,7 +39,7 @@ class Mutant(NamedTuple):
         return f"line {self.line}: {shown}: {' '.join(each.strip() for each in self.lines)}"
 
 
-def _instructions(text: str) -> Iterator[tuple[int, str]]:
+def instructions(text: str) -> Iterator[tuple[int, str]]:
     for line, shown in enumerate(text.splitlines(), 1):
         if INSTRUCTION.match(shown.partition("//")[0]):
             yield line, shown.partition("//")[0].rstrip()
@@ -47,25 +47,25 @@ def _instructions(text: str) -> Iterator[tuple[int, str]]:
 
 def left_out(text: str) -> Iterator[Mutant]:
     """Every instruction but for those that end or move the thread."""
-    for line, shown in _instructions(text):
+    for line, shown in instructions(text):
         if not MOVES_ON.match(shown):
             yield Mutant(line, [""], text)
 
 
 def doubled(text: str) -> Iterator[Mutant]:
     """Every such instruction twice."""
-    for line, shown in _instructions(text):
+    for line, shown in instructions(text):
         if not MOVES_ON.match(shown):
             yield Mutant(line, [f"{shown} {shown.strip()}"], text)
 
 
 def moved(text: str) -> Iterator[Mutant]:
     """Every such instruction some lines up or down, past others and no label or branch."""
-    instructions = dict(_instructions(text))
-    for line, shown in instructions.items():
+    known = dict(instructions(text))
+    for line, shown in known.items():
         for step in FAR:
             low, high = sorted((line, line + step))
-            passed = [instructions.get(each, "bra") for each in range(low, high + 1)]
+            passed = [known.get(each, "bra") for each in range(low, high + 1)]
             if not any(MOVES_ON.match(each) for each in passed):
                 rest = passed[1:] if step > 0 else passed[:-1]
                 yield Mutant(low, [*rest, shown] if step > 0 else [shown, *rest], text)
@@ -73,7 +73,7 @@ def moved(text: str) -> Iterator[Mutant]:
 
 def swapped(text: str) -> Iterator[Mutant]:
     """Every two registers of an instruction that stand side by side, the other way round."""
-    for line, shown in _instructions(text):
+    for line, shown in instructions(text):
         found = list(REGISTER.finditer(GUARD.sub(lambda each: " " * len(each[0]), shown)))
         for one, other in itertools.pairwise(found):
             if one[0] != other[0] and one["kind"] == other["kind"]:
@@ -85,7 +85,7 @@ def swapped(text: str) -> Iterator[Mutant]:
 def labels(text: str) -> Iterator[Mutant]:
     """Every branch to the labels that stand before and behind its own."""
     known = [found["label"] for each in text.splitlines() if (found := LABEL.match(each))]
-    for line, shown in _instructions(text):
+    for line, shown in instructions(text):
         found = BRANCH.search(shown)
         if found and found["label"] in known:
             at = known.index(found["label"])
@@ -96,7 +96,7 @@ def labels(text: str) -> Iterator[Mutant]:
 
 def guards(text: str) -> Iterator[Mutant]:
     """Every guard negated, and taken away."""
-    for line, shown in _instructions(text):
+    for line, shown in instructions(text):
         found = GUARD.match(shown)
         if found:
             rest = shown[found.end() :]
@@ -108,7 +108,7 @@ def guards(text: str) -> Iterator[Mutant]:
 def registers(text: str) -> Iterator[Mutant]:
     """Every register exchanged for those of its class with the next numbers."""
     known = {found[0] for found in REGISTER.finditer(text)}
-    for line, shown in _instructions(text):
+    for line, shown in instructions(text):
         for found in REGISTER.finditer(shown):
             for step in NEAR:
                 other = f"%{found['kind']}{int(found['number']) + step}"
@@ -119,7 +119,7 @@ def registers(text: str) -> Iterator[Mutant]:
 
 def exchanged(text: str) -> Iterator[Mutant]:
     """Every two instructions that stand one behind the other, the other way round."""
-    instructions = dict(_instructions(text))
-    for line, shown in instructions.items():
-        if line + 1 in instructions:
-            yield Mutant(line, [instructions[line + 1], shown], text)
+    known = dict(instructions(text))
+    for line, shown in known.items():
+        if line + 1 in known:
+            yield Mutant(line, [known[line + 1], shown], text)
