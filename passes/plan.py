@@ -1,9 +1,9 @@
-"""Where everything lies in a CTA's shared memory, and what the kernel takes as parameters."""
+"""Where everything lies in a CTA's shared memory and tensor memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..dialects.layout import LINEAR, SLOT_ALIGNMENT, TileLayout
 from ..dialects.mlir import ir, scf
@@ -23,10 +23,8 @@ from ..dialects.tile import (
     LoadOp,
     MmaOp,
     PairMmaOp,
-    TensorMapOp,
     TmaMulticastOp,
 )
-from ..dialects.tile.ahead import StagedElementOp
 from ..dialects.tile.loads import TmaGatherOp
 from ..dialects.tile.scales import SCALED_MMAS
 from ..dialects.tile.sums import WARP_LANES, AddLanesOp
@@ -67,14 +65,6 @@ class RingPlan(NamedTuple):
     full_count: int = 1
     empty_count: int = 1
     under_way: int = 0
-
-
-class Parameter(NamedTuple):
-    """One kernel parameter: a tensor map (`map` is its op) or a pointer to a tensor."""
-
-    tensor: str
-    argument: ir.Value
-    map: TensorMapOp | None = None
 
 
 class ScalesPlan(NamedTuple):
@@ -120,7 +110,6 @@ class Plan:
     buffers: dict[ir.Value, int] = field(default_factory=dict)
     rings: dict[ir.Value[RingType], RingPlan] = field(default_factory=dict)
     accumulators: dict[ir.Value, int] = field(default_factory=dict)
-    parameters: list[Parameter] = field(default_factory=list)
     cluster: Cluster = field(default_factory=Cluster)
     mma_done: int | None = None
     tmem_address: int = 0
@@ -381,21 +370,3 @@ def _steps_under_way(kernel: KernelOp) -> int:
     (mma,) = walk(kernel, SCALED_MMAS)[:1]
     slot = defining_op(mma.a_scales)
     return defining_op(slot.slot).ring.type.stages if isinstance(slot, TileOp) else 1
-
-
-def parameters_of(kernel: KernelOp) -> list[Parameter]:
-    """Tensor maps and pointers in the order of the kernel's arguments."""
-    parameters = []
-    names = [ir.StringAttr(name).value for name in kernel.arg_names]
-    for name, argument in zip(names, kernel.body.blocks[0].arguments, strict=True):
-        users = [use.owner.opview for use in argument.uses if _takes(use.owner.opview)]
-        maps = [user for user in users if isinstance(user, TensorMapOp)]
-        parameters += [Parameter(name, argument, map_) for map_ in maps]
-        if len(maps) < len(users):
-            parameters.append(Parameter(name, argument))
-    return parameters
-
-
-def _takes(user: Any) -> bool:
-    """Whether an op that names a view takes its map or address as a parameter."""
-    return user.operation.name != "memref.dim" and not isinstance(user, StagedElementOp)

@@ -35,7 +35,7 @@ from ..dialects.pipe import (
     TurnType,
     WaitOp,
 )
-from ..dialects.sm.memory import MEMORY_OPS
+from ..dialects.sm.ring_memory import MEMORY_OPS
 from ..dialects.sm.threads import (
     ISSUER,
     LANE,

@@ -117,21 +117,15 @@ from .copies import (
 from .fragments import CutBf16Op, LdmatrixOp, LdmatrixPaddedOp, MmaSyncOp, RoundTf32Op, WidenOp
 from .lanes import BallotOp, ShuffleFromOp, ShuffleOp, ShuffleUpOp
 from .memory import (
-    AheadRingOp,
     BarriersOp,
     ColumnsOp,
-    CopyRingOp,
-    LeftRingOp,
     ProductColumnsOp,
-    RingOp,
     ScaleColumnsOp,
     SharedMemoryOp,
     SlotMemoryOp,
-    StagingOp,
     TensorMemoryOp,
     TermsOp,
     TileMemoryOp,
-    TurnsOp,
     WeightColumnsOp,
 )
 from .positions import (
@@ -166,6 +160,7 @@ from .program import (
     SpecialRegisterOp,
     TableOp,
 )
+from .ring_memory import AheadRingOp, CopyRingOp, LeftRingOp, RingOp, StagingOp, TurnsOp
 from .scales import ScaledMmaOp, ScaledMmaSyncOp, TmemCopyOp
 from .tensor_core import (
     AdvanceOp,

@@ -40,7 +40,7 @@ from ...dialects.pipe import (
     RoleOp,
     SetRegistersOp,
 )
-from ...dialects.sm.memory import MEMORY_OPS
+from ...dialects.sm.ring_memory import MEMORY_OPS
 from ...dialects.sm.threads import ConvergeOp, RunOp, TeamOp, WarpsOp
 from ...dialects.target import WARP_THREADS, WARPGROUP_WARPS, Target
 from ...dialects.tile import (

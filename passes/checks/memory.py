@@ -18,26 +18,28 @@ from typing import Any
 from ...dialects.mlir import ir
 from ...dialects.pipe import CreateOp
 from ...dialects.sm.memory import (
-    MEMORY_OPS,
-    AheadRingOp,
     BarriersOp,
     ColumnsOp,
-    CopyRingOp,
-    LeftRingOp,
     ProductColumnsOp,
-    RingOp,
     ScaleColumnsOp,
     SharedMemoryOp,
     SlotMemoryOp,
-    StagingOp,
     TensorMemoryOp,
     TermsOp,
     TileMemoryOp,
-    TurnsOp,
     WeightColumnsOp,
     byte_size,
 )
 from ...dialects.sm.positions import SlotOp
+from ...dialects.sm.ring_memory import (
+    MEMORY_OPS,
+    AheadRingOp,
+    CopyRingOp,
+    LeftRingOp,
+    RingOp,
+    StagingOp,
+    TurnsOp,
+)
 from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp, LoadOp, MmaOp
 from ...dialects.tile.scales import smem_operands

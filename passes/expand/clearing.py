@@ -19,7 +19,8 @@ from typing import get_args
 from ...dialects import sm
 from ...dialects.layout import UNIT_BYTES
 from ...dialects.mlir import ir, scf
-from ...dialects.sm.memory import MEMORY_OPS, SlotMemoryOp
+from ...dialects.sm.memory import SlotMemoryOp
+from ...dialects.sm.ring_memory import MEMORY_OPS
 from ...dialects.sm.threads import PrologueOp, WarpsOp
 from ...dialects.sm.types import attribute_of
 from ...dialects.target import Target

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from ...dialects.mlir import ir, scf
-from ...dialects.sm.memory import MEMORY_OPS
+from ...dialects.sm.ring_memory import MEMORY_OPS
 from ...dialects.sm.threads import EarlyOp, RunOp, TeamOp, WarpsOp
 from ...dialects.sm.types import attribute_of
 from ...dialects.tile import KernelOp, TensorMapOp, TmaLoadOp, TmaMulticastOp

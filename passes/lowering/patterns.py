@@ -8,7 +8,7 @@ from typing import Any, get_args
 from ...dialects import sm
 from ...dialects.mlir import ir, memref
 from ...dialects.pipe import SetRegistersOp, TileOp
-from ...dialects.sm.memory import MEMORY_OPS
+from ...dialects.sm.ring_memory import MEMORY_OPS
 from ...dialects.sm.threads import ConvergeOp
 from ...dialects.tile import (
     AccumulatorOp,

@@ -22,7 +22,8 @@ from ...dialects.tile_types import integers_of
 from .. import build
 from ..base import PassLog, many, require, target_of, the_kernel, walk
 from ..dynamic_rows import size_names
-from ..plan import Parameter, cluster_of, parameters_of
+from ..kernel_parameters import Parameter, parameters_of
+from ..plan import cluster_of
 from ..team import team_op
 from ..thread_rules import program
 from .epilogue.fast_functions import FastFunctions

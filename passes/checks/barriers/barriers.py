@@ -20,7 +20,8 @@ from typing import Any
 from ....dialects.mlir import ir
 from ....dialects.pipe import ClaimOp, ForEachClaimOp
 from ....dialects.sm.barriers import AwaitGridsOp
-from ....dialects.sm.memory import AheadRingOp, BarriersOp, ColumnsOp, RingOp, TurnsOp, is_claim
+from ....dialects.sm.memory import BarriersOp, ColumnsOp, is_claim
+from ....dialects.sm.ring_memory import AheadRingOp, RingOp, TurnsOp
 from ....dialects.sm.threads import ISSUER, TEAM, WarpsOp, who_runs
 from ....dialects.target import WARP_THREADS, Target
 from ....dialects.tile import KernelOp, PairMmaOp, TmaMulticastOp

@@ -15,7 +15,8 @@ from typing import Any, get_args
 
 from ....dialects import sm
 from ....dialects.mlir import ir
-from ....dialects.sm.memory import MEMORY_OPS, BarriersOp, TensorMemoryOp
+from ....dialects.sm.memory import BarriersOp, TensorMemoryOp
+from ....dialects.sm.ring_memory import MEMORY_OPS
 from ....dialects.sm.threads import (
     LANE,
     ConvergeOp,

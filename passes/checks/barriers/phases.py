@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from ....dialects import sm
 from ....dialects.mlir import ir, scf
-from ....dialects.sm.memory import CLAIM_BYTES, AheadRingOp, BarriersOp, ScaleColumnsOp
+from ....dialects.sm.memory import CLAIM_BYTES, BarriersOp, ScaleColumnsOp
 from ....dialects.sm.positions import PEERS
+from ....dialects.sm.ring_memory import AheadRingOp
 from ....dialects.sm.threads import FIRST, ISSUER, TEAM, WARP, WARPGROUP, RunOp, WarpsOp, who_runs
 from ....dialects.target import WARP_THREADS, WARPGROUP_WARPS
 from ....dialects.tile import KernelOp
@@ -48,38 +48,7 @@ from .barrier_sources import (
 )
 from .cta_ranks import itself, leader_of, ranks_in_mask
 from .early_loads import early_of
-
-Signals = Counter[Any]
-"""By the rank of the CTA whose barrier hears; bytes of each row of a box by (rank, most rows)."""
-
-
-@dataclass
-class Visit:
-    """What an agent does at one slot: waits, and by barriers the arrivals and bytes of each CTA."""
-
-    waits: dict[ir.Value, Any] = field(default_factory=dict)
-    arrivals: dict[ir.Value, Signals] = field(default_factory=dict)
-    expected: dict[ir.Value, Signals] = field(default_factory=dict)
-    brought: dict[ir.Value, Signals] = field(default_factory=dict)
-    signals: dict[ir.Value, Any] = field(default_factory=dict)
-    last: Any = None
-
-    def add(self, what: str, barriers: ir.Value, signals: Signals, op: Any) -> None:
-        """Count arrivals, or bytes expected or brought."""
-        counts = getattr(self, what).setdefault(barriers, Counter())
-        counts.update(signals)
-        self.signals.setdefault(barriers, op)
-        self.last = op
-
-
-@dataclass
-class Agent:
-    """What an agent does at the slots of each position: visits under way, and how one is done."""
-
-    op: Any
-    open: dict[ir.Value, Visit] = field(default_factory=dict)
-    done: dict[ir.Value, Visit] = field(default_factory=dict)
-    passes_by: set[ir.Value] = field(default_factory=set)
+from .visits import Agent, Signals, Visit, most_of, only_empties
 
 
 def check_phases(kernel: KernelOp) -> None:
@@ -214,7 +183,7 @@ class _Phases:
         if visit is None:
             self.agent.passes_by.add(place)
             return
-        if _only_empties(visit):
+        if only_empties(visit):
             return
         self._check_bytes(visit)
         known = self.agent.done.setdefault(place, visit)
@@ -224,7 +193,7 @@ class _Phases:
                 raise refused(
                     op,
                     f"arrivals: {label_of(barriers)!r} must get as many at each slot, got "
-                    f"{_most(there)} at one and {_most(here)} here; arrive alike",
+                    f"{most_of(there)} at one and {most_of(here)} here; arrive alike",
                 )
 
     def _check_bytes(self, visit: Visit) -> None:
@@ -376,15 +345,6 @@ def _is_loaded(slot: sm.SlotOp) -> bool:
     tiles = [use.owner.opview.tile for use in slot.slot.uses]
     users = [use.owner.opview for tile in tiles for use in tile.uses]
     return bool(users) and all(isinstance(user, LoadBoxesOp | GatherBoxesOp) for user in users)
-
-
-def _only_empties(visit: Visit) -> bool:
-    """Whether the agent only waits until the slot is empty, as before it ends."""
-    return not visit.signals and all(is_empty(barriers) for barriers in visit.waits)
-
-
-def _most(signals: Signals) -> int:
-    return max(signals.values(), default=0)
 
 
 RULES: dict[type, Callable[[Any, Any], None]] = {

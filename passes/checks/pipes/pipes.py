@@ -24,7 +24,7 @@ from typing import Any
 
 from ....dialects.mlir import ir
 from ....dialects.pipe import ClaimOp, ClaimType, CreateOp, ForEachClaimOp, ForEachTurnOp, RoleOp
-from ....dialects.sm.memory import CopyRingOp, RingOp, TurnsOp
+from ....dialects.sm.ring_memory import CopyRingOp, RingOp, TurnsOp
 from ....dialects.sm.threads import WarpsOp
 from ....dialects.tile import KernelOp
 from ...base import attributes_of, refused, target_of

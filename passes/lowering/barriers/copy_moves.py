@@ -13,7 +13,7 @@ from typing import Any
 
 from ....dialects.mlir import ir, scf
 from ....dialects.pipe import AcquireOp, CommitOp, ReleaseOp, WaitOp
-from ....dialects.sm.memory import CopyRingOp
+from ....dialects.sm.ring_memory import CopyRingOp
 from ...clone import iterations_of
 from ...thread_rules import members
 

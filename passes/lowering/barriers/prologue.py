@@ -25,20 +25,14 @@ from typing import Any, get_args
 from ....dialects import sm
 from ....dialects.mlir import ir
 from ....dialects.mma_units import WAIT_GROUP
-from ....dialects.sm.memory import (
-    MEMORY_OPS,
-    AheadRingOp,
-    BarriersOp,
-    CopyRingOp,
-    StagingOp,
-    TensorMemoryOp,
-)
+from ....dialects.sm.memory import BarriersOp, TensorMemoryOp
+from ....dialects.sm.ring_memory import MEMORY_OPS, AheadRingOp, CopyRingOp, StagingOp
 from ....dialects.sm.threads import LANE, EarlyOp, FirstWarpOp, PrologueOp
 from ....dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
 from ....dialects.tile.marks import MarkOp
 from ... import build
 from ...base import defining_op, walk
-from ...plan import parameters_of
+from ...kernel_parameters import parameters_of
 from ...tmem_users import TmemMeeting
 from .rings import Rings, barrier_of, converge, run
 

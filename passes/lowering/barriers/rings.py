@@ -11,18 +11,9 @@ from ....dialects import sm
 from ....dialects.mlir import ir
 from ....dialects.pipe import TurnType
 from ....dialects.record import record
-from ....dialects.sm.memory import (
-    AheadRingOp,
-    BarriersOp,
-    CopyRingOp,
-    ProductColumnsOp,
-    RingOp,
-    ScaleColumnsOp,
-    StagingOp,
-    TurnsOp,
-    is_claim,
-)
+from ....dialects.sm.memory import BarriersOp, ProductColumnsOp, ScaleColumnsOp, is_claim
 from ....dialects.sm.positions import CTA, PAIR, PEERS
+from ....dialects.sm.ring_memory import AheadRingOp, CopyRingOp, RingOp, StagingOp, TurnsOp
 from ....dialects.sm.threads import WARP, ConvergeOp, RunOp
 from ....dialects.target import Target
 from ....dialects.tile import KernelOp

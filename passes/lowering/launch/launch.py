@@ -8,7 +8,8 @@ from typing import Any
 from ....dialects.dtypes import PADDED_TYPES, DType, operand_dtype, scaled_dtype, stored_dtype
 from ....dialects.mlir import ir
 from ....dialects.sm.copies import TryCancelOp
-from ....dialects.sm.memory import CopyRingOp, RingOp, SharedMemoryOp, TensorMemoryOp, TermsOp
+from ....dialects.sm.memory import SharedMemoryOp, TensorMemoryOp, TermsOp
+from ....dialects.sm.ring_memory import CopyRingOp, RingOp
 from ....dialects.tile import MMAS, ElementOp, KernelOp, TensorMapOp
 from ....dialects.tile.blockwise import BlockwiseMmaOp
 from ....dialects.tile.groups import GroupDepthOp, GroupOp
@@ -34,8 +35,9 @@ from ...batches import argument_of, transposed_of
 from ...copy_width import UNIT_BYTES
 from ...duals import arg_names, arguments_of_b, operand_names
 from ...dynamic_rows import has_dynamic_size
+from ...kernel_parameters import Parameter, parameters_of
 from ...outputs import SCALES, outputs_of
-from ...plan import Parameter, cluster_of, parameters_of
+from ...plan import cluster_of
 from ..epilogue.pieces import alignment_bytes
 from ..scales.block_scales import SCALE_BYTES
 from .epilogue import describe_epilogues, describe_math, stores

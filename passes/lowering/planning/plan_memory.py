@@ -18,25 +18,27 @@ from ....dialects.mma_units import PRODUCT_SLOTS
 from ....dialects.pipe import RingType
 from ....dialects.record import record
 from ....dialects.sm.memory import (
-    MEMORY_OPS,
-    AheadRingOp,
     BarriersOp,
     BarriersType,
     ColumnsOp,
-    CopyRingOp,
-    LeftRingOp,
     ProductColumnsOp,
-    RingOp,
     ScaleColumnsOp,
     SharedMemoryOp,
     SlotMemoryOp,
-    StagingOp,
     TensorMemoryOp,
     TensorMemoryType,
     TermsOp,
     TileMemoryOp,
-    TurnsOp,
     WeightColumnsOp,
+)
+from ....dialects.sm.ring_memory import (
+    MEMORY_OPS,
+    AheadRingOp,
+    CopyRingOp,
+    LeftRingOp,
+    RingOp,
+    StagingOp,
+    TurnsOp,
 )
 from ....dialects.target import Target
 from ....dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
