@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
+from ...dialects.errors import CompileError
 from ...dialects.target import find_target
 from ..schedule.estimates.estimate import estimate
 from ..schedule.kinds.lane_schedule import is_by_lanes, lanes_us
@@ -95,7 +96,7 @@ def _estimated_us(spec: MatmulSpec, chip: str) -> float | None:
             return lanes_us(spec, target)
         problem = Problem.of(spec, target)
         return estimate(problem, choose_schedule(spec, target), target).total_us
-    except (ArithmeticError, LookupError, ValueError, TypeError):
+    except (ArithmeticError, LookupError, ValueError, TypeError, CompileError):
         return None
 
 

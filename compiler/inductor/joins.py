@@ -114,7 +114,7 @@ def _go_together(first: Product, second: Product) -> bool:
     """Whether one kernel makes both: the same A, and B of one form."""
     if second.offsets is not None or first.node.target is not second.node.target:
         return False
-    if first.blocks or second.blocks:
+    if first.blocks or second.blocks or first.precision != second.precision:
         return False
     if first.part and first.multiplies is not second.multiplies:
         return False

@@ -35,7 +35,8 @@ class Product(NamedTuple):
     operator.
     b_is_nk: whether the operator takes b as [.., n, k]. blocks: the scales of blocks of A and of B,
     in atoms, with the names of both's formats. math: how exact the functions behind it are, as its
-    call asks.
+    call asks. precision: how operands of f32 are multiplied, as its call asks; "" by torch's
+    setting.
     """
 
     node: fx.Node
@@ -52,6 +53,7 @@ class Product(NamedTuple):
     blocks: tuple[fx.Node, ...] = ()
     formats: tuple[str, ...] = ()
     math: str = ""
+    precision: str = ""
 
     @property
     def multiplies(self) -> fx.Node:
@@ -269,9 +271,10 @@ def _ours(node: fx.Node) -> Product | str:
     """tilewright's own product, as its linear layers and `matmul` leave it in a graph."""
     a, b, *how = node.args
     asked = How(*how)  # type: ignore[arg-type]
-    if node.kwargs or any(asked._replace(out_dtype="", math="")):
+    if node.kwargs or any(asked._replace(out_dtype="", math="", precision="")):
         return "a schedule, a chip or a kernel for any M is asked for"
-    return Product(node, a, b, b_is_nk=True, math=asked.math)  # type: ignore[arg-type]
+    how = {"math": asked.math, "precision": asked.precision}
+    return Product(node, a, b, b_is_nk=True, **how)  # type: ignore[arg-type]
 
 
 _READERS[product_operator] = _ours

@@ -24,6 +24,7 @@ from ..calls.kernels.kernel_cache import describe_request, digest
 from ..calls.kernels.lookup import How, pipeline_of
 from ..calls.operands.operands import Operand, operand_of, result_type, spec_of
 from ..calls.operands.placement import why_copied
+from ..calls.operands.precision import with_precision
 from ..importers.epilogue_function import Argument, Frame, import_epilogue
 from ..importers.linalg_text import LinalgText, adds_two_levels, short_sums_rule, sums_are_short
 from ..importers.traced_function import TensorLike
@@ -134,6 +135,7 @@ def parts_of(region: Region, target: str) -> Parts:
     a, *bs = _matrices(region, target)
     spec = spec_of(a, bs[0], result_type(dtype_of(region.outputs[0])))
     sums = TWO_LEVEL if _sums_two_levels(region, target) else ""
+    spec = with_precision(spec, region.products[0].precision)
     spec = replace(spec, products=len(region.products), sums=sums)
     if _is_plain(region):
         return Parts(spec, _inputs(region, spec, False))

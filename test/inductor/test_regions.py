@@ -22,11 +22,14 @@ from patterns import (
 )
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from tilewright.compiler.calls.dense.matmul_operator import product_operator
+from tilewright.compiler.calls.kernels.lookup import How
 from tilewright.compiler.inductor.describe import described
 from tilewright.compiler.inductor.grow import Others, in_circle, regions_of
 from tilewright.compiler.inductor.products import Refusal, product_of
 from tilewright.compiler.inductor.region import Region
 from tilewright.compiler.inductor.region_function import takes_a_bias
+from tilewright.compiler.inductor.source import prepare
 
 
 @pytest.mark.parametrize("name", PATTERNS)
@@ -330,3 +333,31 @@ def leads_back(region, owner):
                 reached.add(user)
                 waiting.append(user)
     return False
+
+
+@pytest.mark.parametrize(
+    ("setting", "asked", "types"),
+    [
+        ("highest", ("", ""), ["bf16x9"]),
+        ("high", ("", ""), ["tf32"]),
+        ("highest", ("tf32", "tf32"), ["tf32"]),
+        ("high", ("3xtf32", "ieee"), ["3xtf32", "f32"]),
+    ],
+)
+def test_our_own_product_of_f32_has_the_digits_of_its_call_or_of_torchs_setting(
+    setting, asked, types
+):
+    def gated(x, w, v):
+        """As Dynamo records calls, which do not know the setting."""
+        gate = product_operator(x, w, *How(precision=asked[0]))
+        return F.silu(gate) * product_operator(x, v, *How(precision=asked[1]))
+
+    sizes = (32, 48), (16, 48), (16, 48)
+    values = [draw(*each, dtype=torch.float32, seed=n) for n, each in enumerate(sizes)]
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(setting)
+    try:
+        found = [prepare(each, "sm_100a").spec for each in regions(gated, *values)]
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert [each.a_dtype for each in found] == types

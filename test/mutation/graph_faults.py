@@ -10,6 +10,18 @@ NUMBERS = "test/inductor/test_region_numerics.py"
 
 GRAPHS = [
     Fault(
+        "source: a region of our own product of f32 has the digits of tf32 whatever is asked for",
+        "    spec = with_precision(spec, region.products[0].precision)\n",
+        "",
+        (REGIONS,),
+    ),
+    Fault(
+        "module: a graph is not told that torch asks for more digits than its kernel multiplies",
+        "_warned_of_digits._dynamo_marked_constant = True",
+        "_warned_of_digits._no_mark = True",
+        ("test/compiler/calls/test_matmul_of_other_types.py",),
+    ),
+    Fault(
         "grow: what depends on an operator outside through another one counts as independent",
         "                self._known[each] = any(self._known[e] for e in reads)",
         "                self._known[each] = False",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import torch
 
 
+ANEW = "compile the module again, whose kernel is of another setting"
 MODES = {True: "training", False: "evaluation"}
 
 
@@ -133,8 +134,8 @@ class ModuleKernel:
             names = " and ".join(sorted(self._tied - _tied(self.module))[0])
             rule = f"{names} must be one tensor, as when it was compiled, got two"
             raise CompileError(f"{where}: {rule}; compile the module again")
-        if self._may_lack_digits and not is_traced():
-            warn_of_tf32(where, "compile the module again, whose kernel is of another setting")
+        if self._may_lack_digits:
+            _warned_of_digits(where)
         values = self._values(inputs)
         missing = [name for name in self._names if name not in values]
         if missing:
@@ -162,6 +163,19 @@ class ModuleKernel:
                 rule = f"shape must be {[*shape]}, got {[*values[name].shape]}"
                 raise LaunchError(f"argument '{name}': {rule}")
         return arguments_of(self._parts, values)
+
+
+def _warned_of_digits(where: str) -> bool:
+    """Say at a call, or of a graph where torch traces one, that torch's setting asks for more.
+
+    Graphs are of one setting: for another one torch traces anew.
+    """
+    warn_of_tf32(where, ANEW)
+    return True
+
+
+# What torch.compiler.assume_constant_result sets: torch.compile calls it when it traces a graph.
+_warned_of_digits._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _asks_mode(module: torch.nn.Module) -> bool:

@@ -235,6 +235,21 @@ def test_a_module_tells_of_digits_that_torch_asks_for_when_it_is_called(set_prec
         compile_module(module, x, preset="kernel2")
 
 
+def test_a_module_tells_so_of_each_graph_that_torch_traces(set_precision):
+    """A graph is of one setting, and torch traces another one for each."""
+    x, module = random(8, 48), torch.nn.Linear(48, 16).requires_grad_(False)
+    set_precision("high")
+    kernel = compile_module(module, x)
+    layer = torch.compile(lambda x: kernel(x) * 2, backend="aot_eager", fullgraph=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrecisionWarning)
+        layer(x)
+        set_precision("highest")
+        with pytest.warns(PrecisionWarning, match="Linear: f32 operands .* module again"):
+            layer(x)
+        layer(x)
+
+
 @pytest.mark.parametrize(("setting", "k"), [("ieee", 56), ("none", 64), ("tf32", 72)])
 def test_the_setting_by_backend_counts(setting, k):
     """Where it is set, the older one cannot be asked: torch refuses to mix them."""
