@@ -285,6 +285,7 @@ class Problem:
         columns = schedule.tile[1] // self.products
         return columns // schedule.staging[0] if schedule.staging else 0
 
+    @functools.cached_property
     def moved_bytes(self) -> int:
         """Bytes of all matrices of C, and of other operands and outputs as large."""
         each = self.c_bytes + sum(self.beside) + sum(self.further_bytes)

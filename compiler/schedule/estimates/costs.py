@@ -181,7 +181,7 @@ def few_columns(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 
 def _dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
-    once, c = once_bytes(problem), problem.moved_bytes()
+    once, c = once_bytes(problem), problem.moved_bytes
     operands, chip = once - c, figures(target)
     again = asked_again_bytes(problem, schedule, target)
     if operands <= chip.l2_size:
@@ -205,7 +205,7 @@ def first_wave_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
 
 def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """No order of a schedule's tiles, in whatever clusters, moves less: waves that are squares."""
-    once, c = once_bytes(problem), problem.moved_bytes()
+    once, c = once_bytes(problem), problem.moved_bytes
     if once - c <= figures(target).l2_size:
         return once
     m, n, _ = schedule.tile
@@ -231,4 +231,4 @@ def asked_again_bytes(problem: Problem, schedule: Schedule, target: Target) -> f
 def once_bytes(problem: Problem) -> int:
     """Bytes of A, B and C, and of other operands as large as C."""
     operands = (problem.m + problem.n) * problem.k * problem.element_bytes
-    return problem.batch * operands + problem.moved_bytes()
+    return problem.batch * operands + problem.moved_bytes

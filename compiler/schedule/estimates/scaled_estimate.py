@@ -371,7 +371,7 @@ def _dram_us(
 ) -> float:
     """What DRAM alone would take: operands as they are stored, with their scales."""
     moved = dram_bytes(problem, one.plan, target)
-    c = problem.moved_bytes()
+    c = problem.moved_bytes
     in_shared = once_bytes(problem) - c
     stored = (
         problem.batch

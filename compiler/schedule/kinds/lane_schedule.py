@@ -178,7 +178,7 @@ def dram_us(spec: MatmulSpec, target: Target) -> float:
     """Those in which DRAM moves everything once."""
     problem = Problem.of(spec, target)
     operands = (problem.m + problem.n) * problem.k * problem.element_bytes
-    moved = problem.batch * operands + problem.moved_bytes()
+    moved = problem.batch * operands + problem.moved_bytes
     return moved / (REACHED * figures(target).dram_rate)
 
 

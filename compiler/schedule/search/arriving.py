@@ -5,6 +5,7 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -58,10 +59,10 @@ class Arriving:
         problem = every.problem
         self.every, self.tile = every, tile
         self.of_m, self.of_n = problem.tiles(tile)
-        self.tiles = math.prod(problem.grid(tile))
+        self.tiles = problem.batch * self.of_m * self.of_n
+        if problem.grouped == "m":
+            self.tiles = math.prod(problem.grid(tile))
         self.rows, self.columns = min(tile.tile[0], problem.m), min(tile.tile[1], problem.n)
-        self._first_rows = every.first_rows * few_columns(problem, tile, every.target)
-        self._outside = self._rows_outside()
         self._waves: dict[tuple[tuple[int, int], int], Wave] = {}
         self._rates: dict[int, list[Rate]] = {}
         self._soonest: dict[int, Rate] = {}
@@ -218,7 +219,13 @@ class Arriving:
             return 0.0
         return self.every.zero_cycles * (outside_a / shape[1] + outside_b / shape[0])
 
-    def _rows_outside(self) -> tuple[float, float]:
+    @functools.cached_property
+    def _first_rows(self) -> float:
+        """Rows that come from DRAM first, as they count there."""
+        return self.every.first_rows * few_columns(self.every.problem, self.tile, self.every.target)
+
+    @functools.cached_property
+    def _outside(self) -> tuple[float, float]:
         """Rows of A and of B of each CTA that are zeros, no fewer; a single tile has none."""
         (m, n, _), problem, by_tma = self.tile.tile, self.every.problem, self.every.by_tma
         a = m - problem.m / self.of_m if by_tma[0] and self.of_m > 1 else 0.0

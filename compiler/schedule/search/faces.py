@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ....dialects.legality import PARTIAL_BYTES
 from ..chips.chip_figures import split_figures
@@ -44,34 +45,61 @@ class Faces(Common):
 
     def of(self, tile: Schedule, depths: Sequence[int]) -> Face | None:
         """That of tiles of several K, the least first; None where threads can't hold sums."""
-        problem, target = self.problem, self.target
-        asked = "registers", tile.tile
-        broken = self.kind.of(asked, accumulator_registers, problem, tile, target)
-        return None if broken else Face(self, tile, depths)
+        own = self.kind.of(("face", tile.tile, depths), _own_of, self, tile, depths)
+        return None if own is None else Face(self, tile, depths, own)
+
+
+class Own(NamedTuple):
+    """What tiles have of their own, whatever the sizes of the problem: cycles of the epilogue with
+    a way to store that takes no longer than any, slots of a ring that are released a step late, and
+    cycles for a byte of K of the two resources of a multiprocessor that it takes the most of."""
+
+    epilogue: float
+    held: int
+    second: float
+    slowest: float
+
+
+def _own_of(every: Common, tile: Schedule, depths: Sequence[int]) -> Own | None:
+    """That of tiles of several K; None where threads can't hold sums."""
+    problem, target, deepest = every.problem, every.target, depths[-1]
+    if accumulator_registers(problem, tile, target):
+        return None
+    *_, second, slowest = sorted(_own_cycles(every, tile, deepest).values())
+    k_bytes = deepest * problem.element_bytes
+    held = held_slots(problem, tile, target)
+    return Own(_least_epilogue(every, tile), held, second / k_bytes, slowest / k_bytes)
+
+
+def _least_epilogue(every: Common, tile: Schedule) -> float:
+    asked = "epilogue", tile.tile[:2], tile.ping_pong
+    return every.kind.of(asked, least_epilogue_cycles, every.problem, tile, every.target)
+
+
+def _own_cycles(every: Common, tile: Schedule, depth: int) -> dict[str, float]:
+    deep = tile.but(tile=(*tile.tile[:2], depth))
+    return every.kind.of(("own", deep.tile), own_cycles, every.problem, deep, every.target)
 
 
 class Face(Arriving):
     """One of them, `crowded` where there are more tiles than run at once.
 
     `most_split` are the most CTAs of a cluster that share a tile; it may be `parted` over the grid.
-    `several` are the ways from tile to tile of a CTA that differ in their time, `held` the slots of
-    a ring that are released a step late.
+    `held` are the slots of a ring that are released a step late.
     """
 
-    def __init__(self, every: Common, tile: Schedule, depths: Sequence[int]) -> None:
+    def __init__(self, every: Common, tile: Schedule, depths: Sequence[int], own: Own) -> None:
         super().__init__(every, tile)
-        problem, target = every.problem, every.target
+        multiprocessors = every.target.multiprocessors
         self.depths = depths
-        self.crowded = self.tiles > target.multiprocessors
-        self.most_split = min(SHARING_MAX, target.multiprocessors // (self.of_m * self.of_n))
-        self.most_split = self.most_split if every.splits else 1
+        self.crowded = self.tiles > multiprocessors
+        self.most_split = 1
+        if every.splits:
+            self.most_split = min(SHARING_MAX, multiprocessors // (self.of_m * self.of_n))
         self.parted = every.parted and not self.crowded
-        self.epilogue = self._least_epilogue(tile)
+        self.epilogue, self.held, self._faster, self._slower = own
         self.dram_us = every.least_dram_us(tile)
         self._part_bytes = every.part_bytes(depths)
-        asked = "held", tile.tile[:2]
-        self.held = every.kind.of(asked, held_slots, problem, tile, target)
-        self.several = (IN_TURN, PING_PONG) if every.may_alternate(tile) else (IN_TURN,)
         self._in_clusters: dict[tuple[int, int], tuple[float, int]] = {}
         self._again_us: dict[tuple[int, int], float] = {}
         self._orders: dict[tuple[object, ...], Order] = {}
@@ -79,10 +107,12 @@ class Face(Arriving):
         self._stores: dict[bool, list[LeastStore]] = {}
         self._sums: Sums | None = None
         self._split_ends: tuple[float, float, float] | None = None
-        self._most_steps = -(-problem.k // depths[0])
-        *_, second, slowest = sorted(self.own_cycles(depths[-1]).values())
-        k_bytes = depths[-1] * problem.element_bytes
-        self._faster, self._slower = second / k_bytes, slowest / k_bytes
+        self._most_steps = -(-every.problem.k // depths[0])
+
+    @functools.cached_property
+    def several(self) -> tuple[Schedule, ...]:
+        """The ways from tile to tile of a CTA that differ in their time."""
+        return (IN_TURN, PING_PONG) if self.every.may_alternate(self.tile) else (IN_TURN,)
 
     def least_epilogue_of(self, order: Schedule) -> float:
         """Cycles of the epilogue with a way to store that takes no longer than any."""
@@ -91,18 +121,11 @@ class Face(Arriving):
     @functools.cached_property
     def _least_in_turns(self) -> float:
         """Of consumers in turns, each of which has the code of it, and stores by TMA."""
-        return self._least_epilogue(self.tile.but(ping_pong=True))
-
-    def _least_epilogue(self, tile: Schedule) -> float:
-        every, asked = self.every, ("epilogue", tile.tile[:2], tile.ping_pong)
-        how = every.problem, tile, every.target
-        return every.kind.of(asked, least_epilogue_cycles, *how)
+        return _least_epilogue(self.every, self.tile.but(ping_pong=True))
 
     def own_cycles(self, depth: int) -> dict[str, float]:
         """Cycles of a step with so much of K that each resource of a multiprocessor takes."""
-        every, tile = self.every, (*self.tile.tile[:2], depth)
-        how = every.problem, self.tile.but(tile=tile), every.target
-        return every.kind.of(("own", tile), own_cycles, *how)
+        return _own_cycles(self.every, self.tile, depth)
 
     def stores_of(self, order: Schedule) -> list[LeastStore]:
         """What ways to store ask for at least, whatever K a tile takes."""

@@ -6,6 +6,7 @@ Nothing here imports MLIR.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from ....dialects.target import Target
 from ..chips.chip_figures import figures
@@ -13,7 +14,7 @@ from ..estimates.costs import code_cycles, computed_cycles, vector_cycles
 from ..estimates.estimate import store_cycles
 from ..estimates.two_level_costs import stored_alone
 from ..problem import Problem, Schedule
-from ..rules.staging_rules import pitches_ahead, staged_store
+from ..rules.staging_rules import pitches_ahead, staged_store, stored_by_tma
 from .stagings import stagings_of
 
 
@@ -23,13 +24,22 @@ def least_epilogue_cycles(problem: Problem, tile: Schedule, target: Target) -> f
     cycles += figures(target).group_walk if problem.grouped == "m" else 0
     alone, least = stored_alone(problem, tile, target), math.inf
     beside = _beside_cycles(problem, tile, target)
-    for staging in stagings_of(problem, tile):
-        one = tile.but(staging=staging)
-        if staged_store(problem, one, target) is None:
-            stored = alone * (cycles + store_cycles(problem, one, target))
-            around = 0 if staging else vector_cycles(problem, one, target)
-            least = min(least, stored + around + beside[staging is not None])
+    for one in _stored(problem, tile, target):
+        stored = alone * (cycles + store_cycles(problem, one, target))
+        around = 0 if one.staging else vector_cycles(problem, one, target)
+        least = min(least, stored + around + beside[one.staging is not None])
     return least
+
+
+def _stored(problem: Problem, tile: Schedule, target: Target) -> Iterator[Schedule]:
+    """The tile with each legal way to store, of which most are none for want of whole pieces."""
+    columns = tile.tile[1] // problem.products
+    staged = stored_by_tma(problem, target) is None
+    for staging in stagings_of(problem, tile):
+        if staging is None or (staged and columns % staging[0] == 0):
+            one = tile.but(staging=staging)
+            if staged_store(problem, one, target) is None:
+                yield one
 
 
 def _beside_cycles(problem: Problem, tile: Schedule, target: Target) -> tuple[float, float]:

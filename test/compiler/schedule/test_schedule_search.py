@@ -6,10 +6,12 @@ import pytest
 
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules.rules import broken_rule
+from tilewright.compiler.schedule.schedule import PLAIN
 from tilewright.compiler.schedule.search import search
 from tilewright.compiler.schedule.search.bounds import TileBounds
 from tilewright.compiler.schedule.search.candidates import candidates, sides
 from tilewright.compiler.schedule.search.choice import choose_schedule, explain_schedule, target_for
+from tilewright.compiler.schedule.search.faces import Faces
 from tilewright.compiler.schedule.search.search import fastest
 from tilewright.compiler.schedule.search.tensor_bounds import TensorBounds
 from tilewright.compiler.spec import MatmulSpec
@@ -78,6 +80,20 @@ def test_no_tile_has_a_lower_bound_than_the_floor_of_its_face(name, chip):
 
 
 @pytest.mark.usefixtures("no_tables", "fewer_tiles")
+@pytest.mark.parametrize("name", ["waves", "beside", "two-outputs", "two-products", "exchanged"])
+def test_the_least_epilogue_is_that_of_the_best_way_to_store(name):
+    """The closer it is, the fewer tiles are looked at."""
+    spec = MatmulSpec(**PROBLEMS[name])
+    target = target_for(spec, "sm_90a")
+    for seen in sides(Problem.of(spec, target)):
+        faces = Faces(seen, target)
+        for m, n in ((64, 64), (64, 192), (128, 256), (256, 128)):
+            face = faces.of(PLAIN.but(tile=(m, n, 64), swap=seen.swapped), (64,))
+            stores = face.stores_of(PLAIN) if face else []
+            if face and stores:
+                assert face.epilogue == pytest.approx(min(cycles for _, cycles in stores))
+
+
 @pytest.mark.parametrize(("chip", "name"), [("sm_100a", "vectors"), ("sm_90a", "few-tiles")])
 def test_the_search_finds_what_the_whole_list_has_first(name, chip):
     spec = MatmulSpec(**PROBLEMS[name])
