@@ -37,7 +37,7 @@ def compile_buckets(
         if begin is not None:
             begin(each)
         spec = each.spec
-        rows = (spec.least_m, spec.most_m) if spec.most_m else None
+        rows = (spec.least_m, spec.most_m, max(1, spec.multiple_m)) if spec.most_m else None
         own = spec if isinstance(source, MatmulSpec) else source
         made = compile_matmul(
             own, target=target, rows=rows, pipeline=each.pipeline, replaceable=True, **options

@@ -26,7 +26,7 @@ from ..runtime.bundles.manifest import BundleError
 from ..runtime.bundles.manifest_fields import CUBIN_NAME, PTX_NAME
 from ..runtime.bundles.ptx_head import with_launch
 from ..runtime.bundles.several import bands_of, prefixes_of
-from ..runtime.bundles.sizes import least_rows, most_rows
+from ..runtime.bundles.sizes import most_rows, multiple_of, size_parameter
 from .compiled import Compiled
 
 ZIP_MAGIC = b"PK"
@@ -100,12 +100,14 @@ def several(kernels: Sequence[Compiled], path: Path | None = None) -> Bundle:
         return together(bundles, (), path)
     pairs = zip(kernels, bundles, strict=True)
     rows = [each.ranges or (_rows_of(made),) for each, made in pairs]
-    return together(bundles, bands_of(rows), path)
+    multiples = [multiple_of(each.manifest) for each in bundles]
+    return together(bundles, bands_of(rows, multiples), path)
 
 
 def _rows_of(bundle: Bundle) -> tuple[int, int]:
     """The rows of a kernel that is told no ranges."""
-    return least_rows(bundle.manifest), most_rows(bundle.manifest)
+    told = size_parameter(bundle.manifest)
+    return told.get("least", 1), told.get("most") or most_rows(bundle.manifest)
 
 
 def _contents(bundle: Bundle, prefix: str = "") -> dict[str, bytes]:

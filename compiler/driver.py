@@ -60,7 +60,7 @@ def compile_matmul(
     until: str = "cubin",
     origins: bool = False,
     math: str | None = None,
-    rows: tuple[int, int] | None = None,
+    rows: tuple[int, ...] | None = None,
     replaceable: bool = False,
 ) -> Compiled:
     """Compile a spec, linalg on tensors, or the IR that passes left of it.
@@ -80,7 +80,8 @@ def compile_matmul(
         (`compiler/origins.py`). Nothing else of the PTX changes.
     math: the policy for the error of an epilogue's functions, "fast" or "exact" (docs/math.md);
         by default that of the file, else fast where every output has 16 or 8 bits.
-    rows: of a source with any M, the fewest and the most rows that a launch says.
+    rows: of a source with any M, the fewest and the most rows that a launch says, and a number that
+        they are multiples of, if not of 1.
     replaceable: whether the compiler chose `pipeline`, so that others may come in its place.
 
     Where ptxas says that the chip has no room for a schedule that was chosen, the next one takes
@@ -155,7 +156,7 @@ def _by_rank(
     source: MatmulSpec | LinalgText,
     target: str | None,
     math: str | None,
-    rows: tuple[int, int] | None,
+    rows: tuple[int, ...] | None,
 ) -> Iterator[str]:
     """The pipeline that is chosen for a source and those to take in its place; of a kernel none."""
     gpu = _gpu_of(target)
@@ -179,7 +180,7 @@ def _compile(
     until: str,
     origins: bool,
     math: str | None,
-    rows: tuple[int, int] | None,
+    rows: tuple[int, ...] | None,
 ) -> Compiled:
     """By the passes that are named, or those of one schedule that is chosen."""
     gpu = _gpu_of(target)
@@ -273,12 +274,12 @@ def read_spec(source: Source, target: str = "sm_100a") -> MatmulSpec:
         return spec_of(module)
 
 
-def _ask(module: ir.Module, math: str | None, rows: tuple[int, int] | None) -> None:
+def _ask(module: ir.Module, math: str | None, rows: tuple[int, ...] | None) -> None:
     """Let the module say what is asked of it: how exact functions are, how many rows may come."""
     if math is not None:
         ask_for_math(module, math)
     if rows is not None:
-        bound_rows(module, rows)
+        bound_rows(module, *rows)
 
 
 def _gpu_of(target: str | None) -> str:

@@ -21,7 +21,7 @@ from ..dialects.verify import logical_shape
 from ..passes.argument_layouts import argument_strides, result_strides
 from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, ROWS_ATTRIBUTE, target_of, walk
 from ..passes.batches import is_dynamic_step
-from ..passes.dynamic_rows import row_bounds
+from ..passes.dynamic_rows import row_bounds, rows_multiple
 from .scaled_source import c_dtype_of, outputs_of, scaled_spec_of
 from .spec import (
     BATCH_HINT,
@@ -97,6 +97,8 @@ def _rows_of(module: ir.Module, matmul: MatmulOp, rows: int) -> tuple[int, dict[
         m, more["gathered"] = matmul.rows.type.shape[0], rows
     if rows < 0:
         m = ROWS_HINT
+    if rows_multiple(matmul) > 1:
+        more["multiple_m"] = rows_multiple(matmul)
     if ROWS_ATTRIBUTE in module.operation.attributes:
         least, most = row_bounds(matmul)
         m = most if most < ROWS_MOST else max(least, MANY_ROWS)

@@ -231,6 +231,16 @@ def row_pitch(target: Target, pitch_bytes: int, rows: int) -> str | None:
     return f"its row pitch must be a multiple of {unit} bytes, got {pitch_bytes}"
 
 
+def open_pitch(target: Target, element_bytes: int, multiple: int) -> str | None:
+    """Rows as long as a launch says, a multiple of so many elements, as a tensor map can say them
+    (cuTensorMapEncodeTiled, strides)."""
+    unit = target.tma_alignment_bytes
+    if multiple * element_bytes % unit == 0:
+        return None
+    rule = f"its rows, which a launch says the length of, must be multiples of {unit} bytes"
+    return f"{rule}, got any multiple of {multiple * element_bytes}"
+
+
 def stack_pitch(target: Target, step_bytes: int) -> str | None:
     """The bytes from matrix to matrix that a tensor map can say, 0 where there is one matrix."""
     unit = target.tma_alignment_bytes

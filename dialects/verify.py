@@ -94,10 +94,15 @@ def verify_tensor_map(op: ext.Operation, map_type: TensorMapType) -> bool:
         )
     if any(not 1 <= extent <= 256 for extent in _fullest(dims, box)):
         return refuse(op, f"box extents must be 1 to 256 elements, got {box}")
-    if any(stride % 16 or abs(stride) >= 2**40 for stride in strides):
+    long_as_m = bool(strides) and dims[0] == DYNAMIC  # a pass knows what M is a multiple of
+    if any((stride % 16 and not long_as_m) or abs(stride) >= 2**40 for stride in strides):
         return refuse(op, f"strides must be multiples of 16 bytes below 2^40, got {strides}")
     counted = [at for at, stride in enumerate(strides) if stride < 0]
-    if counted and (counted != [len(strides) - 1] or dims[1] != DYNAMIC):
+    of_stack = [len(strides) - 1] if len(dims) > 2 and dims[-1] == DYNAMIC else []
+    if long_as_m and counted != [0, *of_stack]:
+        rule = "strides of rows of any length must be so many for each element"
+        return refuse(op, f"{rule}, got {strides} for dims {dims}")
+    if not long_as_m and counted and (counted != [len(strides) - 1] or dims[1] != DYNAMIC):
         rule = "strides must not be negative, but the last one of matrices with any number of rows"
         return refuse(op, f"{rule}, got {strides} for dims {dims}")
     swizzle = map_type.swizzle

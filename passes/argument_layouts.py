@@ -4,7 +4,8 @@
 
 The attribute is MLIR's own, of an argument or a result: the layout of the buffer that stands for
 the tensor (MLIR, bufferization dialect). Without it a tensor is dense. Steps are in elements.
-Those between matrices with any number of rows are as many rows, `strided<[?, 136, 1]>`.
+Those between matrices with any number of rows are as many rows, `strided<[?, 136, 1]>`, and those
+between rows in memory of any length are that, `strided<[?, 1]>`.
 """
 
 from __future__ import annotations
@@ -51,8 +52,10 @@ def check_layouts(function: func.FuncOp) -> None:
 
 
 def dense_strides(shape: Sequence[int]) -> list[int]:
-    """The steps along the dims of a tensor without gaps."""
-    return [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    """The steps along the dims of a tensor without gaps, `?` over dims that only a launch knows."""
+    any_step = ir.ShapedType.get_dynamic_stride_or_offset()
+    inner = [shape[axis + 1 :] for axis in range(len(shape))]
+    return [any_step if min(each, default=1) < 0 else prod(each) for each in inner]
 
 
 def _strides(function: func.FuncOp, which: str, number: int, type_: Any) -> list[int] | None:
@@ -99,7 +102,9 @@ def is_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
     Matrices of any number of rows may be `?` apart, which is then as many rows.
     """
-    any_rows = list(shape[:2]) == [ANY_NUMBER, ANY_NUMBER]
+    if len(shape) > 1 and shape[-1] == ANY_NUMBER and is_dynamic_step(strides[-2]):
+        strides = [*strides[:-2], ANY_NUMBER, strides[-1]]  # rows in memory are those of C
+    any_rows = list(shape[:1]) == [ANY_NUMBER] and ANY_NUMBER in shape[1:]
     if any_rows and is_dynamic_step(strides[0]):
         return is_apart(shape[1:], strides[1:])
     if strides[-1:] not in ([], [1]):

@@ -22,6 +22,7 @@ DEFAULT_TARGET = "sm_100a"
 TARGET_ATTRIBUTE = "tile.target"
 MMA_ATTRIBUTE = "tile.mma_unit"  # its kernel multiplies by another MMA of its chip
 ROWS_ATTRIBUTE = "tile.rows"  # the fewest and the most rows that a launch says
+MULTIPLE_ATTRIBUTE = "tile.rows_multiple"  # of which those are multiples
 MATH_ATTRIBUTE = "tile.math"  # how exact its functions are (`math_policy.py`)
 ARGUMENTS_ATTRIBUTE = "tile.arguments"  # a torch module's names of them
 CONTAINER_ATTRIBUTE = "gpu.container_module"  # MLIR's own: it holds a gpu.module

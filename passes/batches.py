@@ -130,7 +130,10 @@ def steps_of(stack: Any) -> tuple[int, int]:
 def step_of(stack: ir.MemRefType) -> int:
     """Elements from a matrix to the next; of any number of rows as many times those of a row."""
     strides, _ = stack.get_strides_and_offset()
-    return rows_times(strides[1]) if is_dynamic_step(strides[0]) else strides[0]
+    if not is_dynamic_step(strides[0]):
+        return strides[0]
+    long_as_rows = len(strides) == 3 and is_dynamic_step(strides[2])
+    return rows_times(stack.shape[2] if long_as_rows else strides[1])
 
 
 def is_dynamic_step(stride: int) -> bool:

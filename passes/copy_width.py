@@ -7,8 +7,9 @@ import math
 from ..dialects.layout import CORE_ROWS, LINEAR, UNIT_BYTES, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp
-from ..dialects.tile_types import is_padded
+from ..dialects.tile_types import extent_of, is_padded
 from .batches import step_bytes
+from .dynamic_rows import rows_multiple
 from .groups import columns_of_group, gathered_of
 
 # cp.async copies 4, 8 or 16 bytes (PTX ISA, cp.async).
@@ -28,8 +29,10 @@ def copy_bytes(layout: TileLayout, value: ir.Value[ir.MemRefType]) -> int:
         return UNIT_BYTES
     inner = 1 if layout.major == "k" else 0
     strides, _ = view.get_strides_and_offset()
-    lengths = (strides[1 - inner], view.shape[inner], layout.contiguous)
-    sizes = (length * layout.element_bytes for length in lengths)
+    row = value.owner.owner if isinstance(value.owner, ir.Block) else value.owner
+    lengths = strides[1 - inner], extent_of(view, inner)
+    known = [rows_multiple(row) if length < 0 else length for length in lengths]
+    sizes = (length * layout.element_bytes for length in (*known, layout.contiguous))
     return math.gcd(UNIT_BYTES, *sizes, step_bytes(value))
 
 

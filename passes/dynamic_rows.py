@@ -11,6 +11,9 @@ such a number but that it is positive: each tile may hang over the last row. No 
 matrix, `memref<?x64x128xbf16, 1>`. Where a launch says both, `memref<?x?x128xbf16, 1>`, matrices
 lie behind one another: the step from one to the next is as many rows as there are.
 
+Where A has M contiguous, what a launch says is also how long its rows in memory are, along K:
+`memref<?x128xbf16, strided<[1, ?]>, 1>`. The module says of which number M is a multiple.
+
 K may be any number where its elements are the rows of A and B in memory, as in gradients of
 weights: `memref<128x?xbf16, strided<[1, 128]>, 1>`. TMA and copies give zeros behind the last one.
 """
@@ -29,8 +32,8 @@ from ..dialects.tile.groups import GroupStartsOp
 from ..dialects.tile.loads import TmaLoadOp
 from ..dialects.tile.place import CountedPlaceOp, PlaceOp, TileCountOp
 from ..dialects.tile.sums import ViewMmaOp
-from ..dialects.tile_types import DYNAMIC, extent_of, integers, integers_of
-from .base import ROWS_ATTRIBUTE, is_swapped, refused, walk
+from ..dialects.tile_types import DYNAMIC, extent_of, integer, integers, integers_of
+from .base import MULTIPLE_ATTRIBUTE, ROWS_ATTRIBUTE, is_swapped, refused, walk
 from .batches import batch_of, map_definition
 from .build import as_i32, constant, i32
 from .clone import constant_of, index_constant
@@ -114,12 +117,27 @@ def row_bounds(op: Any) -> tuple[int, int]:
     return bounds[0], bounds[1]
 
 
+def rows_multiple(op: Any) -> int:
+    """Of which number the rows are multiples that a launch says, by the module of an op."""
+    module = module_of(op)
+    if MULTIPLE_ATTRIBUTE not in module.attributes:
+        return 1
+    attribute, (least, most) = module.attributes[MULTIPLE_ATTRIBUTE], row_bounds(op)
+    found = ir.IntegerAttr(attribute).value if isinstance(attribute, ir.IntegerAttr) else 0
+    if not 1 <= found <= most or most // found * found < least:
+        rule = f"{MULTIPLE_ATTRIBUTE} must be a number of which rows from {least} to {most} are"
+        raise refused(module, f"{rule} multiples, got {attribute}; name one")
+    return found
+
+
 def check_bounds(op: Any, dynamic: bool) -> None:
     """Refuse bounds that no rows have, or that are none."""
     row_bounds(op)
-    if not dynamic and ROWS_ATTRIBUTE in module_of(op).attributes:
-        rule = f"{ROWS_ATTRIBUTE} is of a module whose c has any number of rows"
-        raise refused(op, f"{rule}, got a known one; drop it")
+    rows_multiple(op)
+    for name in (ROWS_ATTRIBUTE, MULTIPLE_ATTRIBUTE):
+        if not dynamic and name in module_of(op).attributes:
+            rule = f"{name} is of a module whose c has any number of rows"
+            raise refused(op, f"{rule}, got a known one; drop it")
 
 
 def module_of(op: Any) -> ir.Operation:
@@ -130,9 +148,11 @@ def module_of(op: Any) -> ir.Operation:
     return module
 
 
-def bound_rows(module: Any, rows: tuple[int, int]) -> None:
-    """Let the module say the fewest and the most rows of a launch."""
-    module.operation.attributes[ROWS_ATTRIBUTE] = integers(list(rows))
+def bound_rows(module: Any, least: int, most: int, multiple: int = 1) -> None:
+    """Let the module say the fewest and the most rows of a launch, and their multiple."""
+    module.operation.attributes[ROWS_ATTRIBUTE] = integers([least, most])
+    if multiple > 1:
+        module.operation.attributes[MULTIPLE_ATTRIBUTE] = integer(multiple)
 
 
 def least_rows(op: Any) -> int:

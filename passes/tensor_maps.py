@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..dialects import legality, store_legality
-from ..dialects.dynamic import up_to
+from ..dialects.dynamic import rows_times, up_to
 from ..dialects.layout import ATOM_BYTES, LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.target import Target
@@ -27,29 +27,44 @@ from ..dialects.tile_types import (
     moved_bytes,
 )
 from ..dialects.verify import boxes_swizzle, scale_box
+from .batches import is_dynamic_step
 
 
-def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
-    """Why TMA can't copy tiles of `view` (cuTensorMapEncodeTiled), or None when it can."""
+def tma_refusal(
+    view: ir.MemRefType, layout: TileLayout, target: Target, multiple: int = 1
+) -> str | None:
+    """Why TMA can't copy tiles of `view` (cuTensorMapEncodeTiled), or None when it can.
+
+    multiple: of which number the rows are multiples that a launch says.
+    """
     if layout.is_of_scales:
         return legality.tma(target) or _scales_refusal(view)
     if layout.swizzle == LINEAR:
         return "its tile is linear, as threads read it"
-    return _rows_refusal(view, layout, target)
+    return _rows_refusal(view, layout, target, multiple)
 
 
-def vector_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
+def vector_refusal(
+    view: ir.MemRefType, layout: TileLayout, target: Target, multiple: int = 1
+) -> str | None:
     """Why TMA can't copy vectors out of the rows of `view`, or None when it can."""
+    del multiple  # such rows are of scales, or of C
     broken = legality.tma(target) or _rows_refusal(view, layout, target)
     if broken or layout.k <= target.box_max:
         return broken
     return f"a box can have {target.box_max} elements, the tile has {layout.k}"
 
 
-def _rows_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
+def _rows_refusal(
+    view: ir.MemRefType, layout: TileLayout, target: Target, multiple: int = 1
+) -> str | None:
     """What a view breaks of the rules for rows of boxes."""
     contiguous, rows, pitch_bytes = _geometry(view, layout.major)
-    broken = legality.tma(target) or legality.row_pitch(target, pitch_bytes, rows)
+    broken = legality.tma(target)
+    if pitch_bytes < 0:
+        broken = broken or legality.open_pitch(target, -pitch_bytes, multiple)
+    else:
+        broken = broken or legality.row_pitch(target, pitch_bytes, rows)
     broken = broken or legality.box_rows(target, layout.rows)
     if is_padded(view.element_type):
         broken = broken or legality.padded_rows(contiguous, pitch_bytes)
@@ -82,11 +97,13 @@ def map_type(
         return scale_map(view, smem)
     rank = 2 if layout.is_vector else rank
     contiguous, rows, pitch_bytes = _geometry(view, layout.major)
-    pitch_bytes = pitch_bytes if rows != 1 else _round_up(pitch_bytes, 16)
+    if rows == 1 and pitch_bytes > 0:
+        pitch_bytes = _round_up(pitch_bytes, 16)
     span = layout.span
-    if rank == 3 and contiguous % span:
+    if rank == 3 and (contiguous == DYNAMIC or contiguous % span):
+        known = "any number of" if contiguous == DYNAMIC else str(contiguous)
         remark(
-            f"2d boxes instead of 3d: {contiguous} contiguous elements are not a multiple of "
+            f"2d boxes instead of 3d: {known} contiguous elements are not a multiple of "
             f"the {span} of one chunk"
         )
         rank = 2
@@ -190,12 +207,14 @@ def _scales_refusal(view: ir.MemRefType) -> str | None:
 def _geometry(view: ir.MemRefType, major: str) -> tuple[int, int, int]:
     """(contiguous extent, rows, row pitch in bytes) of a logical [MN, K] view; rows may be dynamic.
 
+    The pitch of rows that are as long as a launch says is negative, as a map's strides have it.
     Strides alone can't tell the contiguous axis: both are 1 when M or N is.
     """
     strides, _ = view.get_strides_and_offset()
     inner = 1 if major == "k" else 0
-    pitch = strides[1 - inner] * bits_of(view.element_type) // 8
-    return extent_of(view, inner), extent_of(view, 1 - inner), pitch
+    pitch = rows_times(1) if is_dynamic_step(strides[1 - inner]) else strides[1 - inner]
+    pitch_bytes = pitch * bits_of(view.element_type) // 8
+    return extent_of(view, inner), extent_of(view, 1 - inner), pitch_bytes
 
 
 def _round_up(value: int, unit: int) -> int:

@@ -97,7 +97,8 @@ class Outline(NamedTuple):
         for bucket in buckets:
             job = _source(bucket, self.epilogue, first), self.target, bucket.pipeline, self.math
             jobs[digest(describe_request(*job))] = job
-        bands = bands_of([each.ranges for each in buckets])
+        multiples = [each.spec.multiple_m for each in buckets]
+        bands = bands_of([each.ranges for each in buckets], multiples)
         known = first.spec, self.target, buckets[0].pipeline, self.math
         return RowsPrepared(*known, first.inputs, self.viewed, jobs, bands)
 

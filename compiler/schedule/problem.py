@@ -42,7 +42,9 @@ class Problem:
     Where it `adds_products`, threads add those of tiles to sums in f32; with `row_scales` each row
     of C has its own, with `column_scales` each column. `swapped`: A is B, and C lies by columns;
     `gathered`: threads copy A. With `dynamic_m` a launch says M, up to `most_m` where that is not
-    0; `m` is a hint. With `dynamic_batch` it says the batch, with `dynamic_k` K.
+    0; `m` is a hint. Rows of A in memory may then be as long as M, a multiple of `pitch_unit`
+    elements, which is 0 where their length is known. With `dynamic_batch` it says the batch, with
+    `dynamic_k` K.
     """
 
     m: int
@@ -75,6 +77,7 @@ class Problem:
     row_scales: bool = False
     dynamic_batch: bool = False
     dynamic_k: bool = False
+    pitch_unit: int = 0
 
     def __hash__(self) -> int:
         """Of the sizes: that of all fields takes longer than much of what is looked up."""
@@ -123,12 +126,16 @@ class Problem:
             row_scales=spec.a_scales == BLOCKWISE_FORMS[0],
             dynamic_batch=spec.dynamic_batch,
             dynamic_k=spec.dynamic_k,
+            pitch_unit=max(1, spec.multiple_m) if spec.is_long_as_m else 0,
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:
         """(bytes from row to row, rows) of tensor "a", "b" or "c" as it is stored."""
         rows, contiguous = self._stored(tensor)
         pitch = self.leading["abc".index(tensor)] or contiguous
+        if self.pitch_unit and tensor == ("b" if self.swapped else "a"):
+            unit = self.pitch_unit  # rows of any length are of an odd one here
+            rows, pitch = max(2, rows), round_up(pitch, unit) if unit > 1 else pitch | 1
         return pitch * self._item_bits(tensor) // 8, rows
 
     def step_bytes(self, tensor: str) -> int:

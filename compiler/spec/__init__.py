@@ -46,12 +46,13 @@ class MatmulSpec(Problem):
     """C[M,N] = A[M,K] · B[N,K]ᵀ with static shapes, or of each of `batch` such matrices.
 
     With `dynamic_m` the kernel takes any M, and each launch says it; `m` is a hint, the M that the
-    schedule is chosen for. An A of a dynamic M has K contiguous. M is from `least_m` to `most_m`
-    where those are not 0. With `dynamic_batch` likewise the kernel takes stacks of any number of
-    matrices, and `batch` is the hint. A launch says either or both; matrices of a dynamic M lie
-    behind one another. A dynamic M may be cut into groups, whose rows are not gathered. With
-    `dynamic_k` a launch says K, and `k` is the hint: of one product of matrices that have M and N
-    contiguous, as in gradients of weights, or of groups of K.
+    schedule is chosen for. Where A has M contiguous its rows in memory are then without gaps. M is
+    from `least_m` to `most_m` where those are not 0, and a multiple of `multiple_m`. With
+    `dynamic_batch` likewise the kernel takes stacks of any number of matrices, and `batch` is the
+    hint. A launch says either or both; matrices of a dynamic M lie behind one another. A dynamic M
+    may be cut into groups, whose rows are not gathered. With `dynamic_k` a launch says K, and `k`
+    is the hint: of one product of matrices that have M and N contiguous, as in gradients of
+    weights, or of groups of K.
 
     `a_major` is "k" (A stored M×K) or "m" (stored K×M). `b_major` is "k" (B stored N×K) or "n"
     (stored K×N). C is stored M×N. With a `batch` C is a stack of as many matrices, one after the
@@ -118,7 +119,7 @@ class MatmulSpec(Problem):
 
     def of_rows(self, m: int) -> MatmulSpec:
         """The same with a known M."""
-        return replace(self, m=m, dynamic_m=False, least_m=0, most_m=0)
+        return replace(self, m=m, dynamic_m=False, least_m=0, most_m=0, multiple_m=0)
 
     def of_batch(self, batch: int) -> MatmulSpec:
         """The same with a known batch."""

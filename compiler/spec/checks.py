@@ -62,6 +62,7 @@ def check(spec: Problem) -> None:
     if broken:
         raise OptionError(f"spec: {broken}")
     _check_bounds(spec)
+    _check_multiple(spec)
     if spec.dynamic_m:
         _check_dynamic(spec)
     if spec.dynamic_batch:
@@ -154,10 +155,21 @@ def _check_bounds(spec: Problem) -> None:
         raise OptionError(f"spec: {rule}, got {least!r} and {most!r} for {spec.m}; leave them out")
 
 
+def _check_multiple(spec: Problem) -> None:
+    """Of which number the rows of a launch are multiples, as some of those from the fewest to the
+    most are."""
+    number, most = spec.multiple_m, spec.most_m or EXTENT_MAX
+    known = type(number) is int and (spec.dynamic_m or not number) and 0 <= number <= most
+    if not known or (number and most // number * number < max(1, spec.least_m)):
+        rule = "multiple_m must be a number that rows of a dynamic m are multiples of, or 0"
+        raise OptionError(f"spec: {rule}, got {number!r}; leave it out")
+
+
 def _check_dynamic(spec: Problem) -> None:
     """Of which products a kernel takes any M: matrices, or stacks of any number of them, which lie
     behind one another where they have M rows."""
-    wanted = {"a_major": "k", "group_axis": "m", "gathered": 0, "is_scaled": False}
+    wanted = {"group_axis": "m", "gathered": 0, "is_scaled": False}
+    wanted |= {"lda": 0} if spec.a_major == "m" else {}
     wanted |= {"stride_a": 0, "stride_c": 0} if spec.dynamic_batch else {"batch": 0}
     for name, value in wanted.items():
         if getattr(spec, name) != value:

@@ -30,6 +30,8 @@ def module_text(spec: Problem, epilogue: Epilogue | None) -> str:
         said.append(f'tile.mma_unit = "{unit}"')
     if spec.most_m:
         said.append(f"tile.rows = [{spec.least_m}, {spec.most_m}]")
+    if spec.multiple_m:
+        said.append(f"tile.rows_multiple = {spec.multiple_m}")
     return f"module attributes {{{', '.join(said)}}} {{{text}}}\n" if said else text
 
 
@@ -52,7 +54,8 @@ def _linalg_text(spec: Problem, epilogue: Epilogue | None) -> str:
     stack = shapes["c"][:-2]
     a = _Operand.of("a", "m", shapes["a"], spec.a_dtype, spec.a_major, stack)
     b = _Operand.of("b", "n", shapes["b"], spec.b_dtype, spec.b_major, stack)
-    rows, empty = _open_sizes({"a": shapes["a"], "b": shapes["b"]}, {"a": a.stored, "b": b.stored})
+    stored = {"a": a.stored, "b": b.stored}
+    rows, empty = _open_sizes({"a": shapes["a"], "b": shapes["b"]}, stored, spec.a_major)
     sums = DTYPES[spec.acc_dtype].mlir
     sizes = "x".join(map(str, shapes["c"]))
     accumulator = f"tensor<{sizes}x{sums}>"
@@ -82,7 +85,9 @@ func.func @{kernel_name(spec, ops_of(epilogue))}({arguments}) -> {returned} {{
 """
 
 
-def _open_sizes(shapes: dict[str, tuple[Any, ...]], types: dict[str, str]) -> tuple[str, str]:
+def _open_sizes(
+    shapes: dict[str, tuple[Any, ...]], types: dict[str, str], a_major: str
+) -> tuple[str, str]:
     """The ops that ask tensors for sizes that a launch says, those of C, and their names."""
     lines, names = [], []
     of_stack = next((name for name, shape in shapes.items() if shape[:-2] == (ANY,)), None)
@@ -91,7 +96,8 @@ def _open_sizes(shapes: dict[str, tuple[Any, ...]], types: dict[str, str]) -> tu
         lines += [f"%{MATRICES} = tensor.dim %{of_stack}, %first : {types[of_stack]}"]
         names += [f"%{MATRICES}"]
     if shapes["a"][-2] == ANY:
-        lines += [f"%at = arith.constant {len(shapes['a']) - 2} : index"]
+        axis = len(shapes["a"]) - (2 if a_major == "k" else 1)
+        lines += [f"%at = arith.constant {axis} : index"]
         lines += [f"%{ROWS} = tensor.dim %a, %at : {types['a']}"]
         names += [f"%{ROWS}"]
     return "".join(f"{line}\n  " for line in lines), ", ".join(names)

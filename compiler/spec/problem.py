@@ -40,6 +40,7 @@ OF_PRODUCTS = ("products",)
 BESIDE = ("beside", "beside_columns", "beside_rows")
 OF_EPILOGUES = ("epilogue_instructions", *BESIDE)
 OF_ROWS = ("least_m", "most_m")
+OF_MULTIPLES = ("multiple_m",)
 ROWS_HINT = 4096
 """The M that a schedule is chosen for where only the launch says one."""
 MANY_ROWS = 2 * ROWS_HINT
@@ -101,6 +102,7 @@ class Problem:
     zero_points: bool = False
     least_m: int = 0
     most_m: int = 0
+    multiple_m: int = 0
 
     @property
     def quantized(self) -> ScaledFormat | None:
@@ -128,6 +130,11 @@ class Problem:
         return self.b_dtype in WEIGHT_DTYPES and self.a_dtype in WIDE_DTYPES
 
     @property
+    def is_long_as_m(self) -> bool:
+        """Whether a launch says how long A's rows in memory are, which lie along K."""
+        return self.dynamic_m and self.a_major == "m" and not self.lda
+
+    @property
     def adds_products(self) -> bool:
         """Whether threads add the products of parts of K, in f32."""
         return self.is_blockwise or self.sums == TWO_LEVEL
@@ -153,6 +160,12 @@ class Problem:
         any_columns = self.dynamic_k and name in ("a", "b")
         opened = [ANY if self.dynamic_batch else extent for extent in stack]
         return (*opened, ANY if any_rows else rows, ANY if any_columns else columns)
+
+    def open_stored(self, name: str) -> tuple[int | str, ...]:
+        """The sizes of A or B as it is stored, with a mark for one that a launch says."""
+        *stack, rows, columns = self.open_shape(name, self.shapes()[name])
+        turned = getattr(self, f"{name}_major") != "k"
+        return (*stack, columns, rows) if turned else (*stack, rows, columns)
 
     def stored(self) -> dict[str, Stored]:
         """How A, B and C lie: their sizes as they are stored, with what is between rows."""
@@ -219,6 +232,7 @@ class Problem:
             *(name for name in OF_EPILOGUES if not found[name]),
             *(name for name in OF_ANY if not found[name]),
             *(() if self.most_m else OF_ROWS),
+            *(() if self.multiple_m else OF_MULTIPLES),
             *(() if self.scale_rounding else ("scale_rounding",)),
             *(() if self.is_blockwise else OF_BLOCKWISE),
             *(() if self.sums else ("sums",)),

@@ -46,9 +46,8 @@ func.func @{name}({arguments}) -> {_returned(outputs, layouts["c"])} {{
 
 def _op_of(spec: Problem) -> tuple[str, Inputs, list[str]]:
     """The op's name, the types of what it multiplies, and its attributes."""
-    stored = spec.stored()
     inputs = {
-        name: _tensor(spec.open_shape(name, stored[name].shape), DTYPES[element_of(dtype)].mlir)
+        name: _tensor(spec.open_stored(name), DTYPES[element_of(dtype)].mlir)
         for name, dtype in (("a", spec.a_dtype), ("b", spec.b_dtype))
     }
     majors = {name: getattr(spec, f"{name}_major") for name in "ab"}

@@ -18,6 +18,7 @@ from ..argument_layouts import LAYOUT_ATTRIBUTE
 from ..base import (
     MATH_ATTRIBUTE,
     MMA_ATTRIBUTE,
+    MULTIPLE_ATTRIBUTE,
     ROWS_ATTRIBUTE,
     TARGET_ATTRIBUTE,
     attributes_of,
@@ -108,6 +109,7 @@ MODULE: Attributes = {
     MMA_ATTRIBUTE: READ,
     MATH_ATTRIBUTE: READ,
     ROWS_ATTRIBUTE: READ,
+    MULTIPLE_ATTRIBUTE: READ,
     "sym_name": Use("ignored: the module's name"),
     **VISIBILITY,
 }
@@ -185,7 +187,8 @@ def _shortened(value: ir.Attribute) -> str:
 def _check_type(op: Any, type_: ir.Type) -> None:
     """Tensors must be ranked, and mean no more than their shape and elements say.
 
-    Their first dim may be dynamic, of a matrix or of a stack, and of a stack the second one, too.
+    Their first dim may be dynamic, of a matrix or of a stack, and of a stack the second one, too;
+    of operands that have M contiguous the last one is the rows.
     """
     if not isinstance(type_, ir.ShapedType):
         return
@@ -193,6 +196,7 @@ def _check_type(op: Any, type_: ir.Type) -> None:
         raise refused(op, f"values must be scalars or tensors without an encoding, got {type_}")
     if type_.has_static_shape:
         return
-    if type_.rank > 3 or dynamic_dims(type_) not in ([0], [0, 1]):
+    of_rows = [[0], [0, 1]], [[1], [0, 2]]
+    if type_.rank > 3 or dynamic_dims(type_) not in (*of_rows[0], of_rows[1][type_.rank == 3]):
         rule = "shapes must be static and positive, but for a stack's length and rows of matrices"
         raise refused(op, f"{rule}, got {type_}")

@@ -40,7 +40,7 @@ from ...dialects.tile.sums import ViewMmaOp
 from ...dialects.tile_types import integer
 from ..base import PassLog, many, one_of, option, refused, require, target_of, the_kernel, walk
 from ..batches import argument_of, drop_unused, map_of_view, step_bytes
-from ..dynamic_rows import least_rows
+from ..dynamic_rows import least_rows, rows_multiple
 from ..groups import gathered_of
 from ..shared_scales import padding_read
 from ..tensor_maps import load_map_type, tma_refusal, vector_refusal
@@ -73,8 +73,9 @@ class TmaInsertion:
     ) -> ir.Value | None:
         """The map of the load's view, or None, with a remark, where TMA can't address it."""
         refusal = vector_refusal if _is_vector_of_scales(load) else tma_refusal
-        reason = refusal(load.view.type, load.tile.type.layout, target)
-        reason = reason or legality.stack_pitch(target, step_bytes(load.view))
+        multiple = rows_multiple(load)
+        reason = refusal(load.view.type, load.tile.type.layout, target, multiple)
+        reason = reason or legality.stack_pitch(target, multiple * step_bytes(load.view))
         if gathered_of(load.view) is not None:
             reason = reason or "its rows lie anywhere"
         if load.tile.type.layout.is_of_scales:

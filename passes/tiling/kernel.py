@@ -160,10 +160,8 @@ def _check_dynamic(tiling: TileChoice) -> None:
     if matmul.c.type.rank == 3:
         _check_stack(matmul, shapes, dynamic, tiling)
         return
-    if matmul.a_major.value == "mn":
-        rule = "tiling: A of a dynamic M must have K contiguous"
-        raise refused(matmul, f"{rule}, got M; transpose it before the kernel")
-    if dynamic != {"A": [0], "B": [], "C": [0]} or matmul.c.type.rank != 2:
+    rows_of_a = 1 if matmul.a_major.value == "mn" else 0
+    if dynamic != {"A": [rows_of_a], "B": [], "C": [0]} or matmul.c.type.rank != 2:
         got = ", ".join(str(type_) for type_ in shapes.values())
         rule = "tiling: M alone or K alone may be dynamic, of one matrix"
         raise refused(matmul, f"{rule}, got {got}")
@@ -186,7 +184,8 @@ def _check_stack(
 ) -> None:
     """Of a stack the number of matrices is dynamic, of any number of rows or of known ones."""
     stacked = {name: [0] if type_.rank == 3 else [] for name, type_ in shapes.items()}
-    with_rows = {**stacked, "C": [0, 1], "A": [*stacked["A"], matmul.a.type.rank - 2]}
+    rows_of_a = matmul.a.type.rank - (1 if matmul.a_major.value == "mn" else 2)
+    with_rows = {**stacked, "C": [0, 1], "A": [*stacked["A"], rows_of_a]}
     grouped = isinstance(matmul, (GroupedMatmulOp, *GROUPED_PRODUCTS))
     if grouped or dynamic not in (stacked, with_rows):
         got = ", ".join(str(type_) for type_ in shapes.values())
@@ -194,9 +193,6 @@ def _check_stack(
         raise refused(matmul, f"{rule}, got {got}; give the others numbers")
     if dynamic == stacked:
         return
-    if matmul.a_major.value == "mn":
-        rule = "tiling: A of a dynamic M must have K contiguous"
-        raise refused(matmul, f"{rule}, got M; transpose it before the kernel")
     most, rows = row_bounds(matmul)[1], tiling.tile[1]
     if tiling.swap and most > rows:
         rule = f"tiling: swap of stacks of any M must have all rows in a tile of {rows}"

@@ -68,7 +68,7 @@ TENSOR_MAP = Record(
 )
 POINTER = Record({"tensor": Text(), "alignment_bytes": SIZE})
 SIZE_PARAMETER = Record(
-    {"size": OneOf(SIZES)}, optional={"value": SIZE, "least": ROWS, "most": ROWS}
+    {"size": OneOf(SIZES)}, optional={"value": SIZE, "least": ROWS, "most": ROWS, "multiple": ROWS}
 )
 OF_MATRIX = (["m", "n"], ["m"], ["n"], [])
 AXES = OneOf(tuple([*stack, *axes] for stack in ([], ["b"]) for axes in OF_MATRIX))

@@ -12,23 +12,38 @@ has one, from where the one before it ends.
 
 In schema 6 numbers of matrices have bands, each with ranges of rows of its own: "bands": [{"least",
 "ranges"}, …]. There the names of a kernel's files begin with its number.
+
+In schema 7 there are bands for rows that are multiples of a number, and bands for all others:
+"bands": [{"least", "multiple", "ranges"}, …]. Rows have the bands of the largest multiple that they
+are. So kernels can rely on the alignment of an A with M contiguous where it has one.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from .manifest import FORMAT, BundleError, recompiled
 from .manifest_fields import MANIFEST_NAME
 from .schema import Integer, ListOf, OneOf, Record, Text
-from .sizes import OF_GRID, SIZE, SIZES, is_dynamic, size_name, size_names, size_parameter
+from .sizes import (
+    OF_GRID,
+    SIZE,
+    SIZES,
+    is_dynamic,
+    multiple_of,
+    size_name,
+    size_names,
+    size_parameter,
+)
 
 SCHEMA_OF_SEVERAL = 4
 SCHEMA_OF_RANGES = 5
 SCHEMA_OF_BANDS = 6
+SCHEMA_OF_MULTIPLES = 7
+IN_BANDS = (SCHEMA_OF_BANDS, SCHEMA_OF_MULTIPLES)
 KERNELS_MAX = 64
 RANGES_MAX = 512
 BANDS_MAX = 64
@@ -37,7 +52,7 @@ ALIKE = ("target", "tensors", "epilogue", "outputs", "arguments", "math")
 _ROWS = Integer(1, ROWS_MOST)
 _FIELDS = {
     "format": OneOf((FORMAT,)),
-    "schema": OneOf((SCHEMA_OF_SEVERAL, SCHEMA_OF_RANGES, SCHEMA_OF_BANDS)),
+    "schema": OneOf((SCHEMA_OF_SEVERAL, SCHEMA_OF_RANGES, *IN_BANDS)),
     "size": OneOf(SIZES),
     "kernels": ListOf(Record({"least": _ROWS, "most": _ROWS}), 2, KERNELS_MAX),
     "hashes": Record({MANIFEST_NAME: Text()}),
@@ -45,17 +60,26 @@ _FIELDS = {
 _RANGE = Record({"least": _ROWS, "kernel": Integer(0, KERNELS_MAX - 1)})
 _RANGES = ListOf(_RANGE, 2, RANGES_MAX)
 _BAND = Record({"least": _ROWS, "ranges": ListOf(_RANGE, 1, RANGES_MAX)})
+_MULTIPLE = Integer(1, 256)
+_BAND_OF_MULTIPLES = Record(
+    {"least": _ROWS, "multiple": _MULTIPLE, "ranges": ListOf(_RANGE, 1, RANGES_MAX)}
+)
 _HEADS = {
     SCHEMA_OF_SEVERAL: Record(_FIELDS),
     SCHEMA_OF_RANGES: Record(_FIELDS | {"ranges": _RANGES}),
     SCHEMA_OF_BANDS: Record(
         _FIELDS | {"size": OneOf((SIZE,)), "bands": ListOf(_BAND, 2, BANDS_MAX)}
     ),
+    SCHEMA_OF_MULTIPLES: Record(
+        _FIELDS | {"size": OneOf((SIZE,)), "bands": ListOf(_BAND_OF_MULTIPLES, 2, BANDS_MAX)}
+    ),
 }
 Ranges = tuple[tuple[int, int], ...]
 """Where each range of rows begins, and the number of its kernel; it ends where the next begins."""
-Bands = tuple[tuple[int, Ranges], ...]
-"""Where each band of matrices begins, and its ranges; one band is for any number of matrices."""
+Band = tuple[int, Ranges] | tuple[int, Ranges, int]
+Bands = tuple[Band, ...]
+"""Where each band of matrices begins, its ranges, and of which number their rows are multiples if
+not of any; one band is for any number of matrices."""
 
 
 def is_of_several(manifest: Any) -> bool:
@@ -66,7 +90,7 @@ def is_of_several(manifest: Any) -> bool:
 
 def prefix_of(manifest: Mapping[str, Any], number: int) -> str:
     """What the names of the files of one of a manifest's kernels begin with."""
-    if manifest["schema"] == SCHEMA_OF_BANDS:
+    if manifest["schema"] in IN_BANDS:
         return f"{number}."
     return f"{manifest['size']}{manifest['kernels'][number]['least']}."
 
@@ -76,25 +100,55 @@ def prefixes_of(manifest: Mapping[str, Any]) -> list[str]:
     return [prefix_of(manifest, number) for number in range(len(manifest["kernels"]))]
 
 
-def bands_of(kernels: Sequence[Iterable[tuple[int, ...]]]) -> Bands:
+def bands_of(kernels: Sequence[Iterable[tuple[int, ...]]], multiples: Sequence[int] = ()) -> Bands:
     """The ranges in order, of those that each kernel has, from the least to the most rows; behind
-    these there may be the fewest and the most matrices of a band."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    these there may be the fewest and the most matrices of a band.
+
+    multiples: of which number the rows of each kernel are multiples, 0 or 1 for any.
+    """
+    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for number, own in enumerate(kernels):
+        multiple = max(1, multiples[number]) if multiples else 1
         for least, _, *matrices in own:
-            found.setdefault(matrices[0] if matrices else 1, []).append((least, number))
-    return tuple((fewest, tuple(sorted(ranges))) for fewest, ranges in sorted(found.items()))
+            band = -multiple, matrices[0] if matrices else 1
+            found.setdefault(band, []).append((least, number))
+    return tuple(
+        _band(fewest, tuple(sorted(ranges)), -multiple)
+        for (multiple, fewest), ranges in sorted(found.items())
+    )
+
+
+def _band(fewest: int, ranges: Ranges, multiple: int) -> Band:
+    return (fewest, ranges, multiple) if multiple > 1 else (fewest, ranges)
+
+
+def multiple_of_band(band: Band) -> int:
+    """Of which number the rows of a band are multiples."""
+    return band[2] if len(band) > 2 else 1
+
+
+def by_multiples(bands: Bands) -> list[tuple[int, Bands]]:
+    """The bands of the rows that are multiples of each number, the largest number first."""
+    runs = groupby(bands, key=multiple_of_band)
+    return [(multiple, tuple(own)) for multiple, own in runs]
 
 
 def number_of(bands: Bands, rows: int, matrices: int = 1) -> int:
     """The number of the kernel for so many rows, of so many matrices."""
-    band = bisect_right(bands, matrices, key=lambda each: each[0]) - 1
-    ranges = bands[max(0, band)][1]
+    fitting = (own for multiple, own in by_multiples(bands) if rows % multiple == 0)
+    found = next(fitting, bands)
+    band = bisect_right(found, matrices, key=lambda each: each[0]) - 1
+    ranges = found[max(0, band)][1]
     return ranges[max(0, bisect_right(ranges, rows, key=lambda each: each[0]) - 1)][1]
 
 
 def told_bands(manifest: Mapping[str, Any]) -> Bands:
     """The ranges that a manifest of several kernels says."""
+    if manifest["schema"] == SCHEMA_OF_MULTIPLES:
+        return tuple(
+            _band(each["least"], _told(each["ranges"]), each["multiple"])
+            for each in manifest["bands"]
+        )
     if manifest["schema"] == SCHEMA_OF_BANDS:
         return tuple((each["least"], _told(each["ranges"])) for each in manifest["bands"])
     if manifest["schema"] == SCHEMA_OF_RANGES:
@@ -123,12 +177,18 @@ def describe(manifests: Sequence[Mapping[str, Any]], bands: Bands) -> dict[str, 
         kernels = [{"least": least, "most": most} for least, most in ends]
     told: dict[str, Any] = {"format": FORMAT, "schema": SCHEMA_OF_SEVERAL}
     told |= {"size": size, "kernels": kernels}
-    if len(bands) > 1:
+    if any(multiple_of_band(each) > 1 for each in bands):
+        told["schema"] = SCHEMA_OF_MULTIPLES
+        told["bands"] = [
+            {"least": each[0], "multiple": multiple_of_band(each), "ranges": _as_told(each[1])}
+            for each in bands
+        ]
+    elif len(bands) > 1:
         told["schema"] = SCHEMA_OF_BANDS
-        told["bands"] = [{"least": least, "ranges": _as_told(own)} for least, own in bands]
+        told["bands"] = [{"least": each[0], "ranges": _as_told(each[1])} for each in bands]
     elif bands != told_bands(told):
         told["schema"] = SCHEMA_OF_RANGES
-        told["ranges"] = [each for _, ranges in bands for each in _as_told(ranges)]
+        told["ranges"] = [each for band in bands for each in _as_told(band[1])]
     hashes = {
         prefix + MANIFEST_NAME: each["hashes"][MANIFEST_NAME]
         for prefix, each in zip(prefixes_of(told), manifests, strict=True)
@@ -139,7 +199,7 @@ def describe(manifests: Sequence[Mapping[str, Any]], bands: Bands) -> dict[str, 
 def _ends(bands: Bands, kernel: int) -> tuple[int, int]:
     """The first and the last row of all ranges of a kernel."""
     found = []
-    for _, ranges in bands:
+    for _, ranges, *_ in bands:
         ends = [*(least - 1 for least, _ in ranges[1:]), ROWS_MOST]
         pairs = zip(ranges, ends, strict=True)
         found += [(least, most) for (least, number), most in pairs if number == kernel]
@@ -160,7 +220,8 @@ def check_together(
 ) -> None:
     """Refuse kernels that are for other rows than told, or compute something else."""
     in_bands = manifest["schema"] == SCHEMA_OF_BANDS
-    for kernel, each in zip(manifest["kernels"], manifests, strict=True):
+    multiples = _multiples(told_bands(manifest))
+    for number, (kernel, each) in enumerate(zip(manifest["kernels"], manifests, strict=True)):
         told, size = (kernel["least"], kernel["most"]), size_parameter(each)
         if not is_dynamic(each) or size_name(each) != manifest["size"]:
             rule = f"{where}.size: must be what launches of its kernels say"
@@ -168,6 +229,10 @@ def check_together(
         if in_bands and size_names(each) != OF_GRID:
             rule = f"{where}.bands: must be of kernels for any batch"
             raise BundleError(recompiled(f"{rule}, got one for {size_names(each)[0]} alone"))
+        if multiples[number] != {multiple_of(each)}:
+            rule = f"{where}.bands: must be of the multiples that kernel {number} takes"
+            told_multiples = " and ".join(map(str, sorted(multiples[number])))
+            raise BundleError(recompiled(f"{rule}, {multiple_of(each)}, got {told_multiples}"))
         got = size.get("least"), size.get("most")
         if told != got and manifest["size"] == SIZE:
             rule = f"{where}.kernels: must be of {told[0]} to {told[1]} rows as the kernel is"
@@ -176,6 +241,15 @@ def check_together(
             if each.get(name) != manifests[0].get(name):
                 rule = f"{where}.kernels: all must have the same {name}"
                 raise BundleError(recompiled(f"{rule}, got another from {kernel['least']} rows on"))
+
+
+def _multiples(bands: Bands) -> dict[int, set[int]]:
+    """Of which numbers the rows are multiples that each kernel serves."""
+    found: dict[int, set[int]] = {}
+    for band in bands:
+        for _, number in band[1]:
+            found.setdefault(number, set()).add(multiple_of_band(band))
+    return found
 
 
 def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
@@ -205,14 +279,18 @@ def _uneven(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     """Bands and their ranges in order from one on, and kernels in the order of their first ranges,
     whose rows those of each are."""
     kernels, bands = manifest["kernels"], told_bands(manifest)
-    in_bands = manifest["schema"] == SCHEMA_OF_BANDS
+    in_bands = manifest["schema"] in IN_BANDS
     place = f"{where}.bands" if in_bands else f"{where}.ranges"
-    if in_bands:
-        yield from _out_of_order([least for least, _ in bands], place, "1 matrix")
-    for number, (_, ranges) in enumerate(bands):
+    for _, alike in by_multiples(bands) if in_bands else ():
+        yield from _out_of_order([each[0] for each in alike], place, "1 matrix")
+    multiples = [multiple for multiple, _ in by_multiples(bands)]
+    if multiples[-1] != 1 or any(low >= high for high, low in pairwise(multiples)):
+        rule = "must begin with those of the largest multiple, and end with those of 1"
+        yield f"{place}: {rule}, got {', '.join(map(str, multiples))}"
+    for number, (_, ranges, *_) in enumerate(bands):
         own = f"{place}[{number}].ranges" if in_bands else place
         yield from _out_of_order([least for least, _ in ranges], own, "1 row")
-    order = list(dict.fromkeys(number for _, ranges in bands for _, number in ranges))
+    order = list(dict.fromkeys(number for band in bands for _, number in band[1]))
     if order != list(range(len(kernels))):
         rule = f"must name each of {len(kernels)} kernels, in the order of their first ranges"
         yield f"{place}: {rule}, got {', '.join(map(str, order))}"

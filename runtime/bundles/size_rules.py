@@ -12,6 +12,7 @@ from .sizes import (
     STACK,
     formula_of,
     has_open_grid,
+    multiple_of,
     size_names,
     size_parameter,
 )
@@ -41,6 +42,11 @@ def size_contradictions(
     low, high = (size_parameter(manifest).get(name) for name in ("least", "most"))
     if low is not None and high is not None and low > high:
         yield f"{where}.parameters: must have least up to most of a size, got {low} and {high}"
+    if any("multiple" in each and each["size"] != SIZE for each in _sizes(manifest)):
+        yield f"{where}.parameters: must have multiple of the size '{SIZE}' alone"
+    multiple = multiple_of(manifest)
+    if high is not None and high // multiple * multiple < (low or 1):
+        yield f"{where}.parameters: must have a multiple of {multiple} from least to most of a size"
     for name, given in _given(manifest, where):
         if given not in wanted:
             rule = "must have numbers alone where no launch says a size"
@@ -57,7 +63,11 @@ def size_contradictions(
         if (SIZE in tensor["shape"][-2:-1]) != has_rows:
             rule = f"must {'have' if has_rows else 'not have'} '{SIZE}' as its rows"
             yield f"{where}.tensors: {tensor['name']} {rule}, got {tensor['shape']}"
-    yield from _of_steps(manifest, where)
+    yield from _of_steps(manifest, a, where)
+
+
+def _sizes(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [each for each in manifest["parameters"] if each["kind"] == "size"]
 
 
 def _named(sizes: list[str]) -> str:
@@ -107,22 +117,35 @@ def _of_grid(manifest: Mapping[str, Any], sizes: list[str], where: str) -> Itera
         yield f"{where}.grid: must count each of a batch along x, got {manifest['grid']}"
 
 
-def _of_steps(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
-    """The step between matrices of any M is so many for each row, in a tensor and in its map."""
+def _of_steps(manifest: Mapping[str, Any], a: Tensor, where: str) -> Iterator[str]:
+    """The step between matrices of any M, and along K where M is contiguous in a, is so many for
+    each row, in a tensor and in its map."""
+    rule = "must have a step for each row between matrices of any M, or along the columns of an a"
+    rule += " that has M contiguous, and nowhere else"
+    turned = _is_long_as_m(a)
     for tensor in manifest["tensors"]:
-        counted = [isinstance(each, dict) for each in tensor["strides"]]
-        both = tensor["shape"][:2] == [STACK, SIZE]
-        if counted != [both, *(False for _ in counted[1:])][: len(counted)]:
-            rule = "must have a step for each row between matrices of any M, and nowhere else"
-            yield f"{where}.tensors: {tensor['name']} {rule}, got {tensor['strides']}"
+        steps, both = tensor["strides"], tensor["shape"][:2] == [STACK, SIZE]
+        wanted = [both, *(False for _ in steps[1:])][: len(steps)]
+        if turned and tensor is a:
+            wanted[-1] = True
+        if [isinstance(each, dict) for each in steps] != wanted:
+            yield f"{where}.tensors: {tensor['name']} {rule}, got {steps}"
     for number, parameter in enumerate(manifest["parameters"]):
-        dims = parameter.get("dims", ())
-        steps = [isinstance(each, dict) for each in parameter.get("strides_bytes", ())]
-        both = STACK in dims and SIZE in dims
-        if any(steps[:-1]) or (steps and steps[-1] != both):
-            rule = "must have a step for each row between matrices of any M, and nowhere else"
+        dims, steps = parameter.get("dims", ()), parameter.get("strides_bytes", ())
+        wanted = [False for _ in steps]
+        if wanted and turned and parameter["tensor"] == a["name"]:
+            wanted[0] = True
+        if STACK in dims and SIZE in dims:
+            wanted[-1] = True
+        if [isinstance(each, dict) for each in steps] != wanted:
             place = f"{where}.parameters[{number}].strides_bytes"
-            yield f"{place}: {rule}, got {parameter['strides_bytes']}"
+            yield f"{place}: {rule}, got {steps}"
+
+
+def _is_long_as_m(a: Tensor) -> bool:
+    """Whether a has M contiguous, so that its rows in memory are as long as a launch says."""
+    has_rows = a["shape"][-2:-1] == [SIZE]
+    return has_rows and a["strides"][-2:-1] == [1] and isinstance(a["strides"][-1], dict)
 
 
 def _given(manifest: Mapping[str, Any], where: str) -> Iterator[tuple[str, str]]:

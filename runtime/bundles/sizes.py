@@ -3,7 +3,8 @@ call.
 
 In such a manifest a size is a name, "m", "batch" or "k", where the manifest of known sizes has a
 number: in shapes of tensors, in dims of tensor maps, in the grid (`grid_of`) unless it is K, and as
-a parameter of the kernel; steps between matrices of any M are so many for each row. With numbers in
+a parameter of the kernel; steps between matrices of any M are so many for each row, as are those
+along K where M is contiguous. With numbers in
 these places the manifest is one of a kernel for those sizes alone (`manifest_for`), and whatever
 reads manifests reads it so.
 """
@@ -70,13 +71,19 @@ def most_rows(manifest: Mapping[str, Any], others: Sizes | None = None, size: st
     told: its tensors lie in an address space, and its tiles can be counted."""
     size = size or size_name(manifest)
     rest = dict.fromkeys(size_names(manifest), 1) | dict(others or {})
+    found = _most_rows(manifest, size, rest)
+    return found - found % multiple_of(manifest) if size == SIZE else found
+
+
+def _most_rows(manifest: Mapping[str, Any], size: str, rest: Sizes) -> int:
+    """The same, whatever it is a multiple of."""
     within = ADDRESSES_BYTES // max(1, *_steps(manifest, size, rest))
     if size == DEPTH:
         return min(DEPTH_MOST, within)
     formula = formula_of(manifest)
     if size == STACK:
         along_y = manifest["grid"][1]
-        tiles = grid_of({**formula, "most": REACH}, rest | {STACK: 1}) * along_y
+        tiles = grid_of({**formula, "most": REACH}, {**rest, STACK: 1}) * along_y
         return max(1, min(TILES_MOST // tiles, within))
     within = min(within, size_parameter(manifest).get("most", within))
     if formula["size"] != SIZE:
@@ -97,16 +104,25 @@ def _steps(manifest: Mapping[str, Any], size: str, sizes: Sizes) -> list[int]:
     for each in manifest["tensors"]:
         strides = _strides(each["strides"], sizes)
         if size in each["shape"]:
-            step = strides[each["shape"].index(size)]
+            axis = each["shape"].index(size)
+            step = strides[axis]
             if size == SIZE and len(each["shape"]) > 1 and STACK in each["shape"]:
                 step *= sizes[STACK]
+            if size == SIZE and isinstance(each["strides"][-1], dict):  # so long are rows along K
+                step *= each["shape"][-1]
             found.append(step * ITEM_BYTES[each["dtype"]])
     return found
 
 
 def least_rows(manifest: Mapping[str, Any]) -> int:
     """The fewest rows, or matrices, that a kernel of any takes."""
-    return size_parameter(manifest).get("least", 1)
+    multiple = multiple_of(manifest)
+    return -(-size_parameter(manifest).get("least", 1) // multiple) * multiple
+
+
+def multiple_of(manifest: Mapping[str, Any]) -> int:
+    """Of which number the rows of a launch are multiples."""
+    return size_parameter(manifest).get("multiple", 1)
 
 
 def refusal(manifest: Mapping[str, Any], sizes: Sizes) -> str | None:
@@ -120,6 +136,10 @@ def refusal(manifest: Mapping[str, Any], sizes: Sizes) -> str | None:
             beside = f" of M = {sizes[SIZE]}" if name == STACK and SIZE in sizes else ""
             rule = f"{CALLED[name]}{beside} must be {least} to {most}"
             return f"{rule}, got {sizes[name]}; {cure}"
+    multiple = multiple_of(manifest)
+    if SIZE in sizes and sizes[SIZE] % multiple:
+        rule = f"M must be a multiple of {multiple}"
+        return f"{rule}, got {sizes[SIZE]}; take a kernel for any M, or give a with K contiguous"
     return None
 
 
@@ -129,6 +149,7 @@ def sizes_to_check(manifest: Mapping[str, Any]) -> list[dict[str, int]]:
     first, *others = size_names(manifest)
     least, most = least_rows(manifest), most_rows(manifest)
     between = (formula_of(manifest)["rows"] if has_open_grid(manifest) else BETWEEN) + 1
+    between -= between % multiple_of(manifest) if first == SIZE else 0
     found = [{first: each} for each in sorted({least, min(max(least, between), most), most})]
     for name in others:
         found = [

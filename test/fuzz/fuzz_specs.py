@@ -81,7 +81,6 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     rows = random.Random(f"rows {seed}")
     if "batch" not in stack and rows.random() < 0.3:
         stack |= {"dynamic_m": True, **_bounds(rows, sizes["m"])}
-        majors["a_major"] = "k"
     elif names[3] == "f32" and k_per_mma > 1 and rows.random() < 0.3:
         stack |= _two_products(rows, sizes, majors)
     any_of = random.Random(f"any batch {seed}")
@@ -89,7 +88,6 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         stack |= {"dynamic_batch": True}
         if any_of.random() < 0.5:
             stack |= {"dynamic_m": True, **_bounds(any_of, sizes["m"])}
-            majors["a_major"] = "k"
     groups = random.Random(f"groups {seed}")
     if set(stack) <= {"further"} and groups.random() < 0.3:
         stack |= _groups(groups, majors, two_level=target == "sm_90a" and names[0] == "e4m3")

@@ -7,18 +7,19 @@ from fault import Fault
 BOTH = ("test/numerics/sizes/test_any_rows_and_matrices.py",)
 DYNAMIC = ("test/numerics/sizes/test_dynamic_rows.py",)
 STACKS = ("test/numerics/sizes/test_dynamic_stacks.py",)
+LONG = ("test/numerics/sizes/test_columns_of_any_rows.py",)
 SEVERAL = ("test/runtime/test_bundles_of_several_kernels.py",)
 BANDS = [
     Fault(
         "bundles: the first matrices of a band have the kernels of the one before it",
-        "bisect_right(bands, matrices, key",
-        "bisect_right(bands, matrices - 1, key",
+        "bisect_right(found, matrices, key",
+        "bisect_right(found, matrices - 1, key",
         ("test/runtime/test_bundles_of_bands.py",),
     ),
     Fault(
         "matmul: the first matrices of a band have the kernels of the one before it",
-        "band = bisect_right(self._bands, matrices)",
-        "band = bisect_right(self._bands, matrices - 1)",
+        "band = bisect_right(table.bands, matrices)",
+        "band = bisect_right(table.bands, matrices - 1)",
         ("test/compiler/calls/test_matmul_of_any_rows_and_batch.py",),
     ),
     Fault(
@@ -49,8 +50,8 @@ ROWS = [
     ),
     Fault(
         "matmul: the first rows of a range go to the one before it",
-        "[bisect_right(self._starts[band], rows)]",
-        "[bisect_right(self._starts[band], rows - 1)]",
+        "[bisect_right(table.starts[band], rows)]",
+        "[bisect_right(table.starts[band], rows - 1)]",
         ("test/compiler/calls/test_matmul_of_any_m.py",),
     ),
     Fault(
@@ -202,5 +203,37 @@ REDUCED_ROWS = [
         "return Traced(spec, ops, arguments, finish)",
         "return Traced(spec, ops, arguments, tuple(each._replace(kind=None) for each in finish))",
         ("test/compiler/calls/test_epilogues_of_any_m.py",),
+    ),
+]
+LONG_ROWS = [
+    Fault(
+        "bundles: rows have the kernels of a multiple that they are none of",
+        "if rows % multiple == 0)\n    found = next",
+        "if rows >= multiple)\n    found = next",
+        LONG,
+    ),
+    Fault(
+        "matmul: rows have the kernels of a multiple that they are none of",
+        "if rows % multiple == 0:\n                table = other",
+        "if rows >= multiple:\n                table = other",
+        ("test/compiler/calls/test_columns_of_any_m.py",),
+    ),
+    Fault(
+        "legality: TMA addresses rows of any length that a launch says",
+        "if multiple * element_bytes % unit == 0:",
+        "if multiple * element_bytes > 0:",
+        LONG,
+    ),
+    Fault(
+        "copies: threads copy as many bytes at once as rows of known length allow",
+        "known = [rows_multiple(row) if length < 0 else length for length in lengths]",
+        "known = [8 if length < 0 else length for length in lengths]",
+        LONG,
+    ),
+    Fault(
+        "stacks: matrices of an A with M contiguous are as far apart as those of one column",
+        "rows_times(stack.shape[2] if long_as_rows else strides[1])",
+        "rows_times(1 if long_as_rows else strides[1])",
+        LONG,
     ),
 ]

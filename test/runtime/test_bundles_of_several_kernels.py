@@ -306,7 +306,7 @@ def test_ranges_of_rows_that_leave_some_out_are_refused(kernels_said, said):
     [
         (lambda m: m.update(schema=5), "must have the field 'ranges', got none"),
         (lambda m: m.update(schema=6), "must have the field 'bands', got none"),
-        (lambda m: m.update(schema=7), "schema: must be 2 or 3, got 7"),
+        (lambda m: m.update(schema=8), "schema: must be 2 or 3, got 8"),
         (lambda m: m.update(size="n"), "size: must be 'm' or 'batch' or 'k', got 'n'"),
         (lambda m: m.update(format="zip"), "format: must be 'tilewright-bundle', got 'zip'"),
         (lambda m: m["kernels"].pop(), "kernels: must go on from 65 rows, got 2147483648"),

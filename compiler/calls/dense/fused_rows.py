@@ -34,6 +34,7 @@ from ..kernels.lookup import (
     BOTH,
     DEPTH,
     OF_STACKS,
+    OPEN,
     ROWS,
     STACKS,
     How,
@@ -176,7 +177,10 @@ def _quick(array: Any, how: How, is_a: bool) -> Any:
         known = array.shape[-1:] if is_a else array.shape[-2:]
         operand = operand_of("a" if is_a else "b", array)
         return placement(operand.shape, operand.strides), operand.dtype, known, len(array.shape)
-    return (quick_key(array)[1:], array.shape[1]) if is_a else quick_key(array)
+    if not is_a:
+        return quick_key(array)
+    operand = operand_of("a", array)
+    return placement(operand.shape, operand.strides), operand.dtype, array.shape[1]
 
 
 def _gaps(out: Any, kept: int) -> tuple[int, int]:
@@ -207,11 +211,9 @@ def _find(
     gaps: tuple[int, int] | None,
 ) -> Found:
     target = how.target or default_target(gpu_of(left))
-    named = (("a", left), ("b", rights[0]))
-    a, b = (
-        operand_of(name, read_in_place(f"matmul: {name}", each, target, apart=how.m != BOTH))
-        for name, each in named
-    )
+    a = read_in_place("matmul: a", left, target, apart=how.m != BOTH, any_rows="m" in OPEN[how.m])
+    b = read_in_place("matmul: b", rights[0], target, apart=how.m != BOTH)
+    a, b = operand_of("a", a), operand_of("b", b)
     more = {"products": len(rights), "sums": how.sums}
     make_spec = spec_of_depth if how.m == DEPTH else spec_of
     spec = replace(make_spec(a, b, how.out_dtype, gaps or (0, 0)), **more)

@@ -41,6 +41,8 @@ from .matmul_options import (
 )
 from .quantized_product import is_format
 
+ANY_ROWS = "a kernel for any number of rows"
+
 
 def matmul(
     a: Any,
@@ -95,7 +97,8 @@ def matmul(
         a schedule. The kernel is kept in memory and on disk.
     m: "dynamic" takes kernels for any number of rows, so that another one compiles nothing: a few
         share all M, each for a range of rows and compiled when it is first needed. `a` is then
-        [..., m, k] with K contiguous, and `b` a matrix.
+        [..., m, k], and `b` a matrix. An `a` with M contiguous and gaps is copied, with a
+        CopyWarning.
     batch: "dynamic" likewise takes kernels for stacks of any number of matrices: `b` is then
         [..., n, k], and `a` a matrix or as many. With `m` both are any; `a` is then read in place
         where its matrices lie behind one another.
@@ -141,7 +144,11 @@ def matmul(
     if epilogue is not None:
         return _fused(a, b, out, asked, math, epilogue, operands)
     check_plain(b, operands)
-    reason = None if is_seen_by_torch(a, b) else why_unwritten(out, by_rows=False)
+    by_rows = ANY_ROWS if m in (ROWS, BOTH) else ""
+    is_seen = is_seen_by_torch(a, b)
+    if is_seen and by_rows and is_column_major(out):
+        return _into(out, _plain(a, b, None, asked))
+    reason = None if is_seen else why_unwritten(out, by_rows)
     if reason:
         return _copied_there(out, reason, _plain(a, b, None, asked))
     if is_column_major(out):
@@ -170,8 +177,8 @@ def _quantized(
 
 def _column_major(a: Any, b: Any, out: Any, asked: tuple[Any, ...], batch: str | None) -> Any:
     """The product as its transpose, b · aᵀ, whose output is row-major."""
-    if asked[ASKED.index("m")] == BOTH:
-        rule = "out must be row-major where rows and matrices are dynamic"
+    if asked[ASKED.index("m")] in (ROWS, BOTH):
+        rule = "out must be row-major with m='dynamic', or a torch tensor, to which rows are copied"
         raise OptionError(f"matmul: {rule}, got column-major; leave m out")
     if batch is not None and not has_leading_dims(a):
         rule = "out must be row-major with batch='dynamic' where all share a"
@@ -246,7 +253,7 @@ def _fused(
         raise OptionError(f"matmul: epilogue must be a function of acc and operands, got {got}")
     how = how_of(asked)._replace(math=math or "")
     if not must_be_two_steps(a, b, operands):
-        reason = why_unwritten(out, by_rows=True)
+        reason = why_unwritten(out, "an epilogue")
         if reason:
             result = _fused(a, b, None, asked, math, epilogue, operands)
             return _copied_there(out, reason, result)

@@ -123,13 +123,11 @@ def _gradient(
 
 def _has_size(a: torch.Tensor, b: torch.Tensor, m: str) -> bool:
     """Whether kernels of any size, as `How.m` names it, take a product of a gradient."""
-    if m == BOTH and not a.is_contiguous():
-        return False
     if m == DEPTH:
         return _is_of_any_depth(a, b)
     if m in OF_STACKS:
         return all(each.is_contiguous() or each.mT.is_contiguous() for each in (a, b))
-    return a.dim() == b.dim() == 2 and a.is_contiguous()
+    return a.dim() == b.dim() == 2 and (a.is_contiguous() or a.mT.is_contiguous())
 
 
 def _is_of_any_depth(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -292,7 +290,7 @@ def _with_symbols(a: torch.Tensor, b: torch.Tensor, how: How) -> How:
     if a.dim() != 2:
         return how
     open_ = [type(size) is torch.SymInt for size in (a.shape[0], b.shape[0], a.shape[1])]
-    if open_ == [True, False, False] and a.is_contiguous():
+    if open_ == [True, False, False] and (a.is_contiguous() or a.mT.is_contiguous()):
         return how._replace(m=ROWS)
     if open_ == [False, False, True] and not how.precision and _is_of_any_depth(a, b):
         return how._replace(m=DEPTH)
@@ -305,7 +303,7 @@ def _symbolic_stack(a: torch.Tensor, b: torch.Tensor) -> str:
     if any(type(size) is torch.SymInt for size in (a.shape[-1], *b.shape[-2:])):
         return ""
     if type(a.shape[-2]) is torch.SymInt:
-        lies = a.is_contiguous() and (b.is_contiguous() or b.mT.is_contiguous())
+        lies = all(each.is_contiguous() or each.mT.is_contiguous() for each in (a, b))
         return BOTH if lies else ""
     if type(b.shape[0]) is not torch.SymInt:
         return ""

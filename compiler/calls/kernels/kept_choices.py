@@ -29,7 +29,7 @@ from ...spec import ROWS_MOST, MatmulSpec
 from .kernel_cache import FILE_MODE, cache_folder, digest
 
 FOLDER = "choices"
-SIZES = ("m", "least_m", "most_m", "batch", "k")
+SIZES = ("m", "least_m", "most_m", "multiple_m", "batch", "k")
 """What the specs of kernels that share all sizes differ in."""
 _SIZE = Integer(0, ROWS_MOST)
 _RANGE = ListOf(ListOf(_SIZE, 2, 2), 1, 2)

@@ -108,8 +108,8 @@ def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
         if how.m == DEPTH:
             check_rows_along_k("matmul: a", a, target)
             check_rows_along_k("matmul: b", b, target)
-        apart = how.m != BOTH
-        a = read_in_place("matmul: a", a, target, apart=apart)
+        any_rows = "m" in OPEN.get(how.m, ())
+        a = read_in_place("matmul: a", a, target, apart=how.m != BOTH, any_rows=any_rows)
         b = read_in_place("matmul: b", b, target)
         key = _key(a, b, how, gaps)
         kernel = _kernels.of(key, lambda: _find_kernel(a, b, how, target, gaps))

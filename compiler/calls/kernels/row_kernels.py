@@ -10,10 +10,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....runtime.bundles.bundle import Bundle
-from ....runtime.bundles.several import bands_of
+from ....runtime.bundles.several import Bands, bands_of, by_multiples
 from ....runtime.launch.kernel import Kernel
 from ....runtime.launch.loading import open_kernel
 from ....runtime.locks import shared_lock
@@ -27,7 +27,7 @@ class RowKernels:
     K.
 
     buckets: the kernels, in the order of their fewest rows. make: the bundle for one of them.
-    by_rows: of any K, whether inputs are given with K as their rows, as they lie.
+    by_rows: whether inputs that have M or N contiguous are given with K as their rows, as they lie.
     """
 
     def __init__(
@@ -41,12 +41,13 @@ class RowKernels:
         spec = buckets[0].spec
         stacks = spec.dynamic_batch and not spec.dynamic_m
         self._at, self._axis = int(stacks and not spec.a_stacked), 0 if stacks else -2
-        self._axis = -1 if spec.dynamic_k and not by_rows else self._axis
-        bands = bands_of([each.ranges for each in buckets])
-        self._stack = None if len(bands) == 1 else int(not spec.a_stacked)
-        self._bands = [fewest for fewest, _ in bands[1:]]
-        self._starts = [[least for least, _ in ranges[1:]] for _, ranges in bands]
-        self._numbers = [[number for _, number in ranges] for _, ranges in bands]
+        rows_last = spec.is_long_as_m if by_rows else spec.dynamic_k
+        self._axis = -1 if rows_last else self._axis
+        bands = bands_of([e.ranges for e in buckets], [e.spec.multiple_m for e in buckets])
+        tables = [(multiple, _Table.of(own)) for multiple, own in by_multiples(bands)]
+        (_, self._table), self._of_multiples = tables[-1], tables[:-1]
+        one_band = all(len(table.bands) == 0 for _, table in tables)
+        self._stack = None if one_band else int(not spec.a_stacked)
         self._kernels: list[Kernel | None] = [None] * len(buckets)
         self._making = shared_lock()
 
@@ -65,8 +66,13 @@ class RowKernels:
 
     def for_sizes(self, rows: int, matrices: int = 1) -> Kernel:
         """The kernel for so many rows, or matrices; of both for so many of each."""
-        band = bisect_right(self._bands, matrices)
-        number = self._numbers[band][bisect_right(self._starts[band], rows)]
+        table = self._table
+        for multiple, other in self._of_multiples:
+            if rows % multiple == 0:
+                table = other
+                break
+        band = bisect_right(table.bands, matrices)
+        number = table.numbers[band][bisect_right(table.starts[band], rows)]
         return self._kernels[number] or self._find(number)
 
     def _find(self, number: int) -> Kernel:
@@ -76,6 +82,23 @@ class RowKernels:
                 bundle = self._make(self.buckets[number])
                 found = self._kernels[number] = open_kernel(bundle, copies=self._copies)
         return found
+
+
+class _Table(NamedTuple):
+    """Which kernel sizes have: where bands of matrices begin behind the first, and ranges of rows
+    in each behind its first, and the numbers of kernels."""
+
+    bands: list[int]
+    starts: list[list[int]]
+    numbers: list[list[int]]
+
+    @staticmethod
+    def of(bands: Bands) -> _Table:
+        """Of bands of rows that are multiples of one number."""
+        tables = [each[1] for each in bands]
+        starts = [[least for least, _ in ranges[1:]] for ranges in tables]
+        numbers = [[number for _, number in ranges] for ranges in tables]
+        return _Table([each[0] for each in bands[1:]], starts, numbers)
 
 
 def row_buckets(

@@ -64,11 +64,19 @@ def _stacked(shape: Sequence[int], strides: Sequence[int], one: Placement) -> Pl
     return one._replace(step=step) if apart or between else None
 
 
-def read_in_place(name: str, array: Any, target: str, gaps: bool = True, apart: bool = True) -> Any:
+def read_in_place(
+    name: str,
+    array: Any,
+    target: str,
+    gaps: bool = True,
+    apart: bool = True,
+    any_rows: bool = False,
+) -> Any:
     """The array, or a copy without gaps where the target's kernels don't read it as it lies.
 
     gaps: whether the kernel that is meant reads arrays with gaps at all. apart: whether it reads
-    matrices of a stack that do not lie behind one another.
+    matrices of a stack that do not lie behind one another. any_rows: whether it is one for any
+    number of rows, which are then the length of what lies along K where they are contiguous.
     """
     if is_torch(array) and array.layout is not sys.modules["torch"].strided:
         raise OptionError(f"{name} must be dense, got {array.layout}; convert it")
@@ -82,6 +90,8 @@ def read_in_place(name: str, array: Any, target: str, gaps: bool = True, apart: 
         reason = f"strides {list(strides)} have gaps, which this kind of product does not read"
     if reason is None and not apart and found is not None and found.step:
         reason = f"matrices of any number of rows lie behind one another, got strides {[*strides]}"
+    if reason is None and any_rows and found is not None and found.major == 0 and found.leading:
+        reason = f"any number of rows that are contiguous have no gaps, got strides {[*strides]}"
     if reason is None:
         return array
     warn_of_copy(name, array, reason)
@@ -167,11 +177,11 @@ def is_column_major(out: Any) -> bool:
     return found is not None and found.major == 0
 
 
-def why_unwritten(out: Any, by_rows: bool) -> str | None:
+def why_unwritten(out: Any, by_rows: str = "") -> str | None:
     """Why no kernel writes an output of torch where it lies, though a copy of the result fits.
 
     None where one does, and where elements share memory or the array is another's, whose launch is
-    refused. by_rows: whether it must be row-major.
+    refused. by_rows: what writes only row-major ones.
     """
     if not is_torch(out) or out.dim() < 2 or 0 in out.shape or _overlaps(out):
         return None
@@ -183,7 +193,7 @@ def why_unwritten(out: Any, by_rows: bool) -> str | None:
     if found is None:
         return f"strides {list(out.stride())} are those of no matrix that a kernel writes"
     if by_rows and found.major == 0:
-        return "it is column-major, and an epilogue writes rows"
+        return f"it is column-major, and {by_rows} writes rows"
     return None
 
 

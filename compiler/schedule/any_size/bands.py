@@ -31,7 +31,7 @@ from ..estimates.estimate import estimate
 from ..problem import Problem, Schedule
 from ..rules.rules import broken_rule
 from ..search.choice import choose_schedule
-from .sharing import Range, for_rows, needed, served, steps
+from .sharing import Range, for_rows, kernels_of, needed, served, steps
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,13 +50,14 @@ def shared_in_bands(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, li
     order of the first ones."""
     pool = kept_schedules(spec, target)
     losses = losses_in_bands(pool, spec, target)
-    tables = [served(losses[:, band], ROWS) for band in range(len(STACKS))]
+    rows = _multiples(ROWS, spec)
+    tables = [served(losses[:, band], rows) for band in range(len(STACKS))]
     found: dict[int, list[Range]] = {}
     fewest = 1
     for table, run in groupby(zip(tables, [*STACKS[:-1], ROWS_MOST], strict=True), lambda e: e[0]):
         most = list(run)[-1][1]
         for number, ranges in sorted(table.items(), key=lambda each: each[1][0]):
-            found.setdefault(number, []).extend((*rows, fewest, most) for rows in ranges)
+            found.setdefault(number, []).extend((*own, fewest, most) for own in ranges)
         fewest = most + 1
     return [(pool[number], ranges) for number, ranges in found.items()]
 
@@ -65,13 +66,14 @@ def kept_schedules(spec: MatmulSpec, target: Target) -> list[Schedule]:
     """The schedules that are needed among those that are chosen at some sizes."""
     import numpy as np  # here: a kernel of one M is compiled without it, a sixth sooner
 
-    specs = [_spec_of(spec, *sizes) for sizes in SEARCHED]
+    rows = _multiples(sorted({rows for rows, _ in SEARCHED}), spec)
+    specs = [_spec_of(spec, *sizes) for sizes in SEARCHED if sizes[0] in rows]
     pool = list(dict.fromkeys(choose_schedule(each, target) for each in specs))
     problems = [Problem.of(each, target) for each in specs]
-    takes = _takes(pool, spec, target, sorted({rows for rows, _ in SEARCHED}))
+    takes = _takes(pool, spec, target, rows)
     pairs = zip(pool, takes, strict=True)
     losses = np.array([_times(schedule, problems, taken, target) for schedule, taken in pairs])
-    return [pool[number] for number in needed(losses / losses.min(0))]
+    return [pool[number] for number in needed(losses / losses.min(0), kernels_of(spec))]
 
 
 def losses_in_bands(pool: Sequence[Schedule], spec: MatmulSpec, target: Target) -> np.ndarray:
@@ -79,18 +81,19 @@ def losses_in_bands(pool: Sequence[Schedule], spec: MatmulSpec, target: Target) 
     `ROWS`; infinite where it is against a rule."""
     import numpy as np
 
+    rows = _multiples(ROWS, spec)
     begun = product(
-        [1, *(each + 1 for each in STACKS[:-1])], [1, *(each + 1 for each in ROWS[:-1])]
+        [1, *(each + 1 for each in STACKS[:-1])], [1, *(each + 1 for each in rows[:-1])]
     )
-    sides = list(begun), list(product(STACKS, ROWS))
+    sides = list(begun), list(product(STACKS, rows))
     problems = [
         [
-            Problem.of(_spec_of(spec, rows, matrices, most), target)
-            for (matrices, rows), (_, most) in zip(side, sides[-1], strict=True)
+            Problem.of(_spec_of(spec, m, matrices, most), target)
+            for (matrices, m), (_, most) in zip(side, sides[-1], strict=True)
         ]
         for side in sides
     ]
-    takes = _takes(pool, spec, target, ROWS)
+    takes = _takes(pool, spec, target, rows)
     times = np.array(
         [
             [_times(schedule, side, taken, target) for side in problems]
@@ -99,7 +102,12 @@ def losses_in_bands(pool: Sequence[Schedule], spec: MatmulSpec, target: Target) 
     )
     losses = (times / times.min(0)).max(1)
     losses /= losses.min(0)  # no schedule may be the best one at both ends of a step
-    return losses.reshape(len(pool), len(STACKS), len(ROWS))
+    return losses.reshape(len(pool), len(STACKS), len(rows))
+
+
+def _multiples(rows: Sequence[int], spec: MatmulSpec) -> list[int]:
+    """Those of the numbers that a launch of the spec may say."""
+    return [each for each in rows if each % max(1, spec.multiple_m) == 0]
 
 
 def _spec_of(spec: MatmulSpec, rows: int, matrices: int, most: int = 0) -> MatmulSpec:

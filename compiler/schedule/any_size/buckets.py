@@ -37,9 +37,10 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from ....dialects import legality
+from ....dialects.dtypes import DTYPES
 from ....dialects.record import record
 from ....dialects.target import Target
-from ....runtime.bundles.several import KERNELS_MAX
 from ...spec import MANY_ROWS, ROWS_MOST, MatmulSpec
 from ..estimates.estimate import estimate
 from ..kinds.lane_schedule import ROWS_MOST as ROWS_MOST_BY_LANES
@@ -49,7 +50,7 @@ from ..rules.rules import broken_rule
 from ..search.choice import choose_schedule, measured_schedule
 from ..short_steps import passes_of
 from .bands import shared_in_bands
-from .sharing import Range, for_rows, needed, served, steps
+from .sharing import Range, for_rows, kernels_of, needed, served, steps
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,7 +92,19 @@ class Bucket:
 
 
 def buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
-    """The kernels, in the order of the fewest rows of each; tensor cores multiply tiles."""
+    """The kernels, in the order of the fewest rows of each; tensor cores multiply tiles.
+
+    Of an A with M contiguous they are those for the M whose rows in memory TMA can address, then
+    those for all others.
+    """
+    if spec.multiple_m or not spec.is_long_as_m or legality.tma(target):
+        return _buckets_of(spec, target)
+    unit = target.tma_alignment_bytes // DTYPES[spec.a_dtype].bytes
+    return [*_buckets_of(replace(spec, multiple_m=unit), target), *_buckets_of(spec, target)]
+
+
+def _buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
+    """Those of any M, or of its multiples."""
     found, problem = [], Problem.of(spec, target)
     for schedule, ranges in shared_schedules(spec, target):
         if not spec.dynamic_m:
@@ -122,7 +135,7 @@ def _by_lanes(spec: MatmulSpec, rows: int, target: Target) -> Bucket:
 
 def _rows_by_lanes(spec: MatmulSpec, target: Target) -> int:
     """How many of the first rows have kernels by lanes."""
-    if spec.dynamic_batch or not spec.dynamic_m:
+    if spec.dynamic_batch or not spec.dynamic_m or spec.multiple_m:
         return 0
     each = range(1, ROWS_MOST_BY_LANES + 1)
     return sum(1 for _ in takewhile(lambda m: is_by_lanes(spec.of_rows(m), target), each))
@@ -143,7 +156,7 @@ def shared_schedules(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, l
     if spec.dynamic_m and spec.dynamic_batch:
         return shared_in_bands(spec, target)
     pool, losses = losses_of(spec, target)
-    most = DEPTH_KERNELS if spec.dynamic_k else KERNELS_MAX - _rows_by_lanes(spec, target)
+    most = DEPTH_KERNELS if spec.dynamic_k else kernels_of(spec) - _rows_by_lanes(spec, target)
     kept = needed(losses, most)
     by_number = served(losses[kept], _numbers(spec)[1])
     found = [(pool[kept[number]], ranges) for number, ranges in by_number.items()]
@@ -158,8 +171,9 @@ def _numbers(spec: MatmulSpec) -> tuple[list[int], list[int]]:
     if not spec.dynamic_m:
         return STACKS_SEARCHED, STACKS_JUDGED
     each = max(1, spec.groups)
+    multiple = max(1, spec.multiple_m)
     searched, judged = (
-        [rows * each for rows in numbers if rows * each < ROWS_MOST]
+        [rows * each for rows in numbers if rows * each < ROWS_MOST and rows % multiple == 0]
         for numbers in (SEARCHED, JUDGED)
     )
     return searched, judged

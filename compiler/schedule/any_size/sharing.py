@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 LOSS = 0.03
 TIE = 0.005  # a kernel goes on to serve fewer rows where another is faster by no more than this
+OTHERS_MAX = 16
+"""Kernels of an A with M contiguous, for the M that TMA can't address: threads copy A in them."""
 WORST = 4  # the power of a loss by which schedules are missed: the largest loss counts most
 
 Range = tuple[int, ...]
@@ -43,6 +45,13 @@ def for_rows(spec: MatmulSpec, rows: int, most: int = 0) -> MatmulSpec:
     if not spec.dynamic_m:
         return replace(spec, batch=rows)
     return replace(spec, m=rows, dynamic_m=True, least_m=1, most_m=most or rows)
+
+
+def kernels_of(spec: MatmulSpec) -> int:
+    """The most kernels of a bundle; those for multiples of M are most of it where it has some."""
+    if spec.multiple_m:
+        return KERNELS_MAX - OTHERS_MAX
+    return OTHERS_MAX if spec.is_long_as_m else KERNELS_MAX
 
 
 def needed(losses: np.ndarray, most: int = KERNELS_MAX) -> list[int]:

@@ -98,7 +98,7 @@ def _may_swap(problem: Problem) -> bool:
     several = problem.products > 1 or added or problem.gathered
     if problem.dynamic_m:
         beside = problem.beside or problem.epilogue_instructions
-        gaps = any(problem.leading) or {problem.a_major, problem.b_major} != {"k"}
+        gaps = any(problem.leading) or problem.b_major != "k"
         others = others or beside or gaps or not problem.most_m
     even = problem.m == MMA_ROWS or problem.m % (2 * MMA_ROWS) == 0
     gains = problem.dynamic_m or not even or scales

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....dialects import legality
 from ....dialects.dtypes import operand_dtype, scaled_dtype, stored_dtype
 from ....dialects.layout import TileLayout
 from ....dialects.mlir import ir
@@ -17,7 +18,7 @@ from ....dialects.tile.duals import DUAL_MMAS
 from ....dialects.tile.sums import DualLaneMmaOp
 from ....dialects.tile_types import TensorMapType, dynamic_dims, integers_of
 from ...argument_layouts import any_extents, is_apart
-from ...base import refused, walk
+from ...base import refused, require, target_of, walk
 from ...batches import (
     loaded_argument,
     map_definition,
@@ -33,6 +34,8 @@ from ...dynamic_rows import (
     has_dynamic_rows,
     has_dynamic_stack,
     is_of_any_depth,
+    module_of,
+    rows_multiple,
 )
 from ...groups import columns_of_group, part_of_group
 from ...indices import LinearForm, known_part, linear_form, place_of, span
@@ -222,6 +225,10 @@ def check_map(
     if columns_of_group(map_) is not None and not is_ragged(found):
         rule = "views: a map of what a group has of K must end with it"
         raise refused(op, f"{rule}, got dims {found.dims}; take a ragged map")
+    if whole.strides[:1] < [0]:
+        target, multiple = target_of(module_of(op).opview), rows_multiple(op)
+        broken = legality.open_pitch(target, -whole.strides[0], multiple)
+        require(op, broken, "copy it by threads, or say tile.rows_multiple", "views: ")
     wanted = (whole.element, whole.dims, whole.strides)
     got = (found.element, found.dims, found.strides)
     if wanted != got:

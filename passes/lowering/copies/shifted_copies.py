@@ -163,14 +163,14 @@ class ShiftedCopy:
             rows = _over(first, layout.rows, height - 1)
         if source.whole_columns:
             return rows
-        columns = _over(source.first_column, layout.contiguous, source.contiguous)
+        columns = _over(source.first_column, layout.contiguous, source.known_columns)
         return columns if rows is None else arith.ori(rows, columns)
 
     def _masks(self) -> Words:
         """Ones for the bytes of each word that are columns of the view."""
         source, item = self.source, self.layout.element_bytes
         first = source.first_column * item + self.unit * UNIT_BYTES
-        valid = build.constant(source.contiguous * item) - first
+        valid = build.constant(source.known_columns * item) - first
         masks = []
         for index in range(UNITS * WORDS):
             more = arith.maxsi(valid - index * WORD_BYTES, build.constant(0))

@@ -9,7 +9,7 @@ from ....dialects.mlir import arith, ir, vector
 from ....dialects.tile import CopyOp
 from ....dialects.tile_types import element_bytes, extent_of
 from ... import build
-from ...batches import step_bytes
+from ...batches import is_dynamic_step, step_bytes
 from ...copy_width import UNIT_BYTES, copy_bytes
 from ...whole import INDICES, is_whole
 from ..scope.scope import Scope, lowered_parts
@@ -28,8 +28,8 @@ class Source:
     element: ir.Type
     element_bytes: int
     rows: int | ir.Value
-    contiguous: int
-    pitch: int
+    contiguous: int | ir.Value
+    pitch: int | ir.Value
     width: int
     first_row: ir.Value
     first_column: ir.Value
@@ -46,14 +46,14 @@ class Source:
         inner = 1 if layout.major == "k" else 0
         tile_indices = [build.as_i32(index) for index in (op.i, op.j)]
         rows = depth_in(op.view, scope.extent(extent_of(view, 1 - inner)))
-        contiguous = view.shape[inner]
+        contiguous = scope.extent(extent_of(view, inner))
         return Source(
             pointer=lowered_parts(op.view)[0],
             element=_carrier(view.element_type),
             element_bytes=layout.element_bytes,
             rows=rows,
             contiguous=contiguous,
-            pitch=strides[1 - inner],
+            pitch=contiguous if is_dynamic_step(strides[1 - inner]) else strides[1 - inner],
             width=copy_bytes(layout, op.view) // layout.element_bytes,
             first_row=row_of_whole(op.view, tile_indices[1 - inner] * layout.rows),
             first_column=tile_indices[inner] * layout.contiguous,
@@ -66,7 +66,8 @@ class Source:
 
     @property
     def pitch_bytes(self) -> int:
-        """From row to row."""
+        """From row to row of a view that is copied by shifted units: else a launch may say it."""
+        assert isinstance(self.pitch, int)
         return self.pitch * self.element_bytes
 
     @property
@@ -76,9 +77,15 @@ class Source:
         return self.rows
 
     @property
+    def known_columns(self) -> int:
+        """The elements of a row of such a view."""
+        assert isinstance(self.contiguous, int)
+        return self.contiguous
+
+    @property
     def size_bytes(self) -> int:
         """From the first element of the tensor to the end of the last one."""
-        return (self.known_rows - 1) * self.pitch_bytes + self.contiguous * self.element_bytes
+        return (self.known_rows - 1) * self.pitch_bytes + self.known_columns * self.element_bytes
 
     @property
     def units_under_way(self) -> int:
@@ -125,7 +132,8 @@ class Source:
         row = self.first_row + row
         inside = None if self.whole_rows else build.less(row, self.rows)
         row = row if self.view is None else placed_row(self.view, row)
-        return build.widen(row + self.skipped_rows) * self.pitch, inside
+        pitch = self.pitch if isinstance(self.pitch, int) else build.widen(self.pitch)
+        return build.widen(row + self.skipped_rows) * pitch, inside
 
     def _also_in_row(self, inside: ir.Value | None, column: ir.Value) -> ir.Value | None:
         if self.whole_columns:

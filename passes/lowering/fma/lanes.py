@@ -29,6 +29,7 @@ from ..scope.scope import Scope, lowered_parts
 from ..tiles.groups import placed_row, row_of_whole
 from .mma import first_sums, fused, widened
 from .sums import ThreadSums
+from .views import strides_in
 
 
 class Rows(NamedTuple):
@@ -40,6 +41,7 @@ class Rows(NamedTuple):
     rows: list[ir.Value]
     width: int
     once: bool
+    strides: tuple[int | ir.Value, int | ir.Value]
 
     def load(self, place: Place, count: int) -> list[list[ir.Value]]:
         """Of each row what loads give of `count` neighbours from a place on."""
@@ -49,8 +51,7 @@ class Rows(NamedTuple):
         ]
 
     def _load(self, row: ir.Value, k: ir.Value) -> ir.Value:
-        (pitch, step), _ = self.type.get_strides_and_offset()
-        element = self.type.element_type
+        element, (pitch, step) = self.type.element_type, self.strides
         offset = build.widen(row) * pitch + build.widen(k) * step
         pointer = build.element_pointer(self.pointer, element, offset)
         if self.width == 1:
@@ -136,7 +137,8 @@ def _rows(
     first = row_of_whole(view, build.as_i32(index) * extent + place)
     last = build.as_value(scope.extent(extent_of(type_, 0)) - 1)
     rows = [placed_row(view, arith.minui(first + start, last)) for start in starts]
-    return Rows(type_, lowered_parts(view)[0], rows, _width(view, each), once)
+    strides = strides_in(scope, type_)
+    return Rows(type_, lowered_parts(view)[0], rows, _width(view, each), once, strides)
 
 
 def _width(view: ir.Value[ir.MemRefType], each: int) -> int:

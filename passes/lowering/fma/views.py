@@ -14,6 +14,7 @@ from ....dialects.mlir import arith, ir
 from ....dialects.tile.sums import ViewMmaOp
 from ....dialects.tile_types import extent_of
 from ... import build
+from ...batches import is_dynamic_step
 from ..scope.scope import Scope, lowered_parts
 from ..tiles.groups import placed_row, row_of_whole
 from .mma import first_sums, fused, widened
@@ -26,17 +27,15 @@ class View(NamedTuple):
     type: ir.MemRefType
     pointer: ir.Value
     rows: Sequence[ir.Value]
+    strides: tuple[int | ir.Value, int | ir.Value]
 
     def read(self, k: ir.Value, inside: ir.Value | None) -> list[ir.Value]:
         """One element of each row; zero where `inside` is false."""
-        strides, _ = self.type.get_strides_and_offset()
-        return [widened(self._read(row, k, strides, inside)) for row in self.rows]
+        return [widened(self._read(row, k, inside)) for row in self.rows]
 
-    def _read(
-        self, row: ir.Value, k: ir.Value, strides: list[int], inside: ir.Value | None
-    ) -> ir.Value:
-        element = self.type.element_type
-        offset = build.widen(row) * strides[0] + build.widen(k) * strides[1]
+    def _read(self, row: ir.Value, k: ir.Value, inside: ir.Value | None) -> ir.Value:
+        element, (pitch, step) = self.type.element_type, self.strides
+        offset = build.widen(row) * pitch + build.widen(k) * step
         pointer = build.element_pointer(self.pointer, element, offset)
         value = llvm.load(element, pointer)
         if inside is None:
@@ -78,4 +77,13 @@ def _view(
     first = row_of_whole(view, build.as_i32(index) * extent + place)
     last = build.as_value(scope.extent(extent_of(type_, 0)) - 1)
     rows = [placed_row(view, arith.minui(first + start, last)) for start in starts]
-    return View(type_, lowered_parts(view)[0], rows)
+    return View(type_, lowered_parts(view)[0], rows, strides_in(scope, type_))
+
+
+def strides_in(scope: Scope, view: ir.MemRefType) -> tuple[int | ir.Value, int | ir.Value]:
+    """Elements from row to row of a view, and along K; i64 where a launch says how many."""
+    (pitch, step), _ = view.get_strides_and_offset()
+    if not is_dynamic_step(step):
+        return pitch, step
+    rows = scope.extent(extent_of(view, 0))
+    return pitch, rows if isinstance(rows, int) else build.widen(rows)

@@ -11,7 +11,7 @@ from ....dialects.tile.loads import TensorMapOp
 from ....dialects.tile.place import PlaceOp
 from ....dialects.tile_types import DYNAMIC, extent_of, integers_of
 from ...base import ROWS_ATTRIBUTE, walk
-from ...batches import batch_of, is_dynamic_step
+from ...batches import batch_of, is_dynamic_step, step_of
 from ...dynamic_rows import (
     DEPTH,
     MATRICES,
@@ -22,14 +22,17 @@ from ...dynamic_rows import (
     has_dynamic_size,
     has_dynamic_stack,
     row_bounds,
+    rows_multiple,
     size_names,
 )
 from ...groups import group_of, spare_rows
 
 
 def size_parameters(kernel: KernelOp) -> list[dict[str, Any]]:
-    """M, with its bounds where the module says some, and the matrices of a stack."""
+    """M, with its bounds and multiple where the module says some, and the matrices of a stack."""
     found: list[dict[str, Any]] = [{"kind": "size", "size": name} for name in size_names(kernel)]
+    if found and rows_multiple(kernel) > 1:
+        found[0]["multiple"] = rows_multiple(kernel)
     if found and ROWS_ATTRIBUTE in kernel.operation.parent.attributes:
         found[0] |= dict(zip(("least", "most"), row_bounds(kernel), strict=True))
     return found
@@ -97,11 +100,15 @@ def _is_stack(view: ir.Value) -> bool:
 
 
 def strides_of(view: ir.MemRefType) -> list[Any]:
-    """Those of an argument; between matrices of any number of rows as many times a row's."""
-    first, *others = view.get_strides_and_offset()[0] or [1]
-    if not others and view.rank == 0:
+    """Those of an argument; between matrices of any number of rows as many times a row's, and
+    between rows in memory of any length that."""
+    if view.rank == 0:
         return []
-    return [per_row(others[0]) if is_dynamic_step(first) else first, *others]
+    strides = view.get_strides_and_offset()[0]
+    found: list[Any] = [per_row(1) if is_dynamic_step(each) else each for each in strides]
+    if view.rank == 3 and is_dynamic_step(strides[0]):
+        found[0] = per_row(-step_of(view))
+    return found
 
 
 def per_row(times: int) -> dict[str, Any]:

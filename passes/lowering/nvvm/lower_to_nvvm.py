@@ -24,6 +24,7 @@ from ...base import (
     CONTAINER_ATTRIBUTE,
     MATH_ATTRIBUTE,
     MMA_ATTRIBUTE,
+    MULTIPLE_ATTRIBUTE,
     ROWS_ATTRIBUTE,
     PassLog,
     one_of,
@@ -129,7 +130,7 @@ def _the_kernel(module: ir.Module) -> sm.KernelOp:
 def _tell_lowered(module: ir.Module) -> None:
     """What passes ask of the module is in its instructions now, or in `tile.launch`."""
     attributes = module.operation.attributes
-    for name in (MMA_ATTRIBUTE, MATH_ATTRIBUTE, ROWS_ATTRIBUTE):
+    for name in (MMA_ATTRIBUTE, MATH_ATTRIBUTE, ROWS_ATTRIBUTE, MULTIPLE_ATTRIBUTE):
         if name in attributes:
             del attributes[name]
     attributes[CONTAINER_ATTRIBUTE] = ir.UnitAttr.get()

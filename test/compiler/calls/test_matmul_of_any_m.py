@@ -85,12 +85,6 @@ def test_another_m_is_refused(options, said):
         matmul(*operands(4), **options)
 
 
-def test_a_column_major_operand_is_refused():
-    a, b = operands(4)
-    with pytest.raises(OptionError, match="a dynamic m must come with a_major = 'k'"):
-        matmul(a.T.contiguous().T, b, m="dynamic")
-
-
 @pytest.mark.parametrize("function", [None, torch.relu])
 def test_rows_that_no_kernel_reads_as_they_lie_are_copied_in_every_call(compiled, function):
     generator = torch.Generator().manual_seed(6)
