@@ -272,8 +272,8 @@ def curve_tiles(tiles: Sequence[int]) -> str | None:
 
 def grid_extents(target: Target, grid: Sequence[int]) -> str | None:
     """The extents of a grid that can be launched (CUDA programming guide)."""
-    limits = (target.grid_x_max, target.grid_y_max)
-    for axis, extent, limit in zip("MN", grid, limits, strict=False):
+    limits = (target.grid_x_max, target.grid_y_max, target.grid_y_max)
+    for axis, extent, limit in zip("MNz", grid, limits, strict=False):
         if extent > limit:
             return f"a grid can have {limit} CTAs along {axis}, got {extent}"
     return None

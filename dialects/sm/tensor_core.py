@@ -195,7 +195,12 @@ class WgmmaOp(Instruction, name="wgmma"):
             return refuse(self, f"first must be a multiple of 4 up to {most}, got {first}")
         if self.sum.type != self.d.type:
             return refuse(self, f"must give a {self.d.type}, got a {self.sum.type}")
-        return verify_operands(self)
+        if not verify_operands(self):
+            return False
+        k, dtype = self.k.value, DTYPES[self.a_type.value]
+        if k != dtype.k_per_mma:
+            return refuse(self, f"k must be {dtype.k_per_mma} for {dtype.name}, got {k}")
+        return True
 
 
 class WgmmaOfRegistersOp(Instruction, name="wgmma_of_registers"):

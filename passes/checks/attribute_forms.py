@@ -16,7 +16,8 @@ from ...dialects.verify import NUMBER_MAX
 from ..base import operations, refuse_unread, refused
 
 TRUTHS = frozenset({"releases", "multicast"})
-INTEGER, TRUTH = "i64", "i1"
+TEXTS = frozenset({"along", "arg_names"})
+NUMBER = "write a number without a type"
 BARE = frozenset({"scf.yield", "func.return"})
 
 
@@ -32,21 +33,20 @@ def check_attribute_forms(module: ir.Module) -> None:
 
 @functools.cache
 def _integers(op_class: Any) -> tuple[str, ...]:
-    """The attributes that an op of ours declares as an integer or as a list."""
+    """The attributes that an op of ours declares as an integer, or as a list of some."""
     fields = getattr(op_class, "_fields", ())
     declared = [each for each in fields if isinstance(each, ext.AttributeDef)]
-    return tuple(
-        each.name for each in declared if each.constraint in (ir.IntegerAttr, ir.ArrayAttr)
-    )
+    kinds = (ir.IntegerAttr, ir.ArrayAttr)
+    names = (each.name for each in declared if each.constraint in kinds)
+    return tuple(name for name in names if name not in TEXTS)
 
 
 def _check(op: Any, name: str, said: Any) -> None:
-    is_truth = name in TRUTHS
-    wanted = TRUTH if is_truth else INTEGER
+    wanted, cure = ("i1", "write true or false") if name in TRUTHS else ("i64", NUMBER)
     for each in said if isinstance(said, ir.ArrayAttr) else [said]:
-        if isinstance(each, ir.IntegerAttr | ir.BoolAttr) and str(each.type) != wanted:
-            cure = "write true or false" if is_truth else "write a number without a type"
+        is_integer = isinstance(each, ir.IntegerAttr | ir.BoolAttr)
+        if not is_integer or str(each.type) != wanted:
             raise refused(op, f"attributes: {name} must be of {wanted}, got {each}; {cure}")
-        if isinstance(each, ir.IntegerAttr) and abs(each.value) > NUMBER_MAX:
+        if abs(int(each.value)) > NUMBER_MAX:
             rule = f"attributes: {name} must be at most {NUMBER_MAX}, as kernels count in 32 bits"
             raise refused(op, f"{rule}, got {each.value}; write a smaller one")

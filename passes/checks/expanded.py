@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects.mlir import ir
+from ...dialects.sm.memory import StagingOp
 from ...dialects.sm.threads import WarpsOp
 from ...dialects.target import Target
 from ...dialects.tile import CtaTileOp, KernelOp
+from ...dialects.tile.ahead import AwaitPieceOp, LoadPieceOp
 from ...dialects.tile.boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile.stores import TmaStoreOp
 from ...dialects.tile.sums import ViewMmaOp
 from ...dialects.tile_types import bits_of, integers_of
-from ..base import operations, refused, walk
+from ..base import defining_op, operations, refused, walk
 from ..batches import loaded_argument, view_of_map
 from ..duals import first_other, is_dual
 from ..tile_order import check_order
@@ -24,10 +26,11 @@ from .groups.stacks import check_stacks
 from .kernel import LOADS, MMAS
 from .launch.launch import check_registers, check_source
 from .launch.roles import check_roles
-from .launch.tiles import check_tiles
+from .launch.tiles import check_counted, check_tiles
 from .products.blockwise import check_steps
 from .products.mma import check_mma
 from .products.operands import check_load, check_views
+from .products.shares import check_view_mma
 from .products.swapped import check_swapped
 from .stores.ahead import check_piece
 from .stores.epilogue import check_epilogue
@@ -52,6 +55,7 @@ def _check_places(kernel: KernelOp, target: Target) -> None:
     roles, places = walk(kernel, WarpsOp), walk(kernel, CtaTileOp)
     check_roles(kernel, roles)
     check_registers(kernel, roles, target)
+    check_counted(kernel, integers_of(kernel.grid))
     if places:
         check_tiles(kernel, places[:1], [])  # who asks for tiles early finds the same place anew
 
@@ -65,12 +69,23 @@ def _check_ops(kernel: KernelOp, target: Target) -> None:
             check_load(kernel, op, target)
     for op in walk(kernel, MMAS):
         check_mma(kernel, op, target)
+    for op in walk(kernel, ViewMmaOp):
+        check_view_mma(kernel, op, target)
+    for op in walk(kernel, LoadPieceOp | AwaitPieceOp):
+        _check_ring(op)
     tiles = {op.acc.type.shape for op in walk(kernel, (*MMAS, ViewMmaOp))}
     for op in operations(kernel.operation):
         if hasattr(op, "epilogue"):
             check_epilogue(op, kernel, is_expanded=True)
         if hasattr(op, "extents"):
             _check_extents(op, tiles, is_dual(kernel))
+
+
+def _check_ring(op: Any) -> None:
+    """Pieces that are on their way have a ring with barriers, unlike those that are stored."""
+    if isinstance(defining_op(op.ring), StagingOp):
+        rule = "ahead: the ring must have barriers, got that of sm.staging"
+        raise refused(op, f"{rule}; take that of the loads")
 
 
 def _is_of_epilogue(kernel: KernelOp, op: Any) -> bool:

@@ -29,8 +29,10 @@ def spec_contradictions(
         if isinstance(size, int) and (got := spec.get(name)) != size:
             yield f"{where}.{name}: must be the {size} of the tensors, got {got!r:.60}"
     for name, tensor in zip("abc", (*operands, output), strict=True):
-        dtype = spec.get(f"{name}_dtype")
-        if dtype in ITEM_BYTES and tensor["dtype"] not in (dtype, DTYPES[dtype].mlir):
+        dtype = spec.get(f"{name}_dtype", "")
+        if not isinstance(dtype, str):
+            yield f"{where}.{name}_dtype: must be a text, got {dtype!r:.60}"
+        elif dtype in ITEM_BYTES and tensor["dtype"] not in (dtype, DTYPES[dtype].mlir):
             yield f"{where}.{name}_dtype: must be the tensor's {tensor['dtype']}, got '{dtype}'"
 
 

@@ -81,6 +81,7 @@ from sm_texts import descriptor, kernel, message_of, mma, scaling_mma, wgmma
         (mma(k=32), "sm.mma: bf16 is multiplied with kind f16 and k 16, got f16 and 32"),
         (mma(a_offset=8), "sm.mma: a_offset must be a multiple of 16 bytes up to 262128, got 8"),
         (wgmma(m=128), "sm.wgmma: m must be 64, got 128"),
+        (wgmma(k=32), "sm.wgmma: k must be 16 for bf16, got 32"),
         (wgmma(first=6, n=128), "sm.wgmma: first must be a multiple of 4 up to 192, got 6"),
         (wgmma(first=196, n=128), "sm.wgmma: first must be a multiple of 4 up to 192, got 196"),
         (scaling_mma(shift=0), "sm.scaling_mma: shift must be 1 to 15, got 0"),

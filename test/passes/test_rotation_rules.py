@@ -40,6 +40,14 @@ BY_HAND = {
         ("%i, %step)", "%i, %k)"),
         "rotation: all ops of the loop must take the step in the place of its counter",
     ),
+    "tiles further than is counted": (
+        (
+            '"tile.tma_load"(%a_map, %a_tile, %i, %step)',
+            "%many = arith.constant 20000000 : index\n%far = arith.muli %step, %many : index\n"
+            '"tile.tma_load"(%a_map, %a_tile, %i, %far)',
+        ),
+        "indices: tiles of 64 must start below 2147483648, got 0 to 80000000; shorten the loop",
+    ),
     "no groups": (("together = 4", "together = 0"), "together must be 1 to 2147483647, got 0"),
 }
 

@@ -128,6 +128,10 @@ def test_a_kernel_launched_early_must_wait(tmp_path, manifest, ptx, cubin):
             "spec.k: must be the 16 of the tensors, got '16'",
         ),
         (
+            lambda m: m["spec"].update(a_dtype=["bf16"]),
+            "spec.a_dtype: must be a text, got ['bf16']",
+        ),
+        (
             lambda m: m["spec"].update(c_dtype="bf16"),
             "spec.c_dtype: must be the tensor's f32, got 'bf16'",
         ),

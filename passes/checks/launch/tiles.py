@@ -25,7 +25,7 @@ def check_tiles(kernel: KernelOp, places: list[CtaTileOp], loops: list[Any]) -> 
     """The tiles that the CTAs of a kernel compute: at its places, or in its loops over tiles."""
     grid, cluster = integers_of(kernel.grid), integers_of(kernel.cluster)
     check_bounds(kernel, has_dynamic_rows(kernel))
-    _check_counted(kernel, grid)
+    check_counted(kernel, grid)
     if grid[2] != cluster[2] and (loops or cluster[2] > 1):
         raise refused(
             kernel,
@@ -42,7 +42,7 @@ def check_tiles(kernel: KernelOp, places: list[CtaTileOp], loops: list[Any]) -> 
         _check_loop(kernel, loop, loops[0])
 
 
-def _check_counted(kernel: KernelOp, tiles: list[int]) -> None:
+def check_counted(kernel: KernelOp, tiles: list[int]) -> None:
     """A launch says how many tiles there are along the rows of C, or of its matrices, if those are
     dynamic."""
     if DYNAMIC not in tiles:
@@ -63,7 +63,7 @@ def _check_counted(kernel: KernelOp, tiles: list[int]) -> None:
 def _check_loop(kernel: KernelOp, loop: Any, first: Any) -> None:
     grid, cluster = integers_of(kernel.grid), integers_of(kernel.cluster)
     tiles = integers_of(loop.tiles)
-    _check_counted(kernel, tiles)
+    check_counted(kernel, tiles)
     pairs = zip(tiles, cluster, strict=False)
     known = [size if extent == DYNAMIC else extent for extent, size in pairs]
     if len(known) != 2 or min(known) < 1 or any(map(int.__mod__, known, cluster[:2])):

@@ -19,6 +19,7 @@ from ....dialects.tile.sums import (
 )
 from ....dialects.tile_types import AccumulatorType
 from ... import build
+from ...base import refused
 from ...team import Team, team_op
 from ...thread_shares import share_of
 from ..registers.elements import joined
@@ -141,6 +142,9 @@ def lower_add_lanes(scope: Scope, op: AddLanesOp) -> None:
 
 def lower_sums_row(scope: Scope, op: SumsRowOp) -> ir.Value:
     sums = ThreadSums.of(scope, op.acc)
+    if op.number.value >= sums.share.m:
+        rule = f"sums: number must be below the {sums.share.m} rows that a thread has"
+        raise refused(op, f"{rule}, got {op.number.value}; read one of them")
     first = op.number.value * sums.share.n
     slots = sums.slots[first : first + sums.share.n]
     return joined([llvm.load(sums.element, slot) for slot in slots])

@@ -16,7 +16,7 @@ from ....dialects.target import Target
 from ....dialects.tile import KernelOp
 from ....dialects.tile_types import DYNAMIC, AccumulatorType
 from ... import build
-from ...base import defining_op
+from ...base import defining_op, refused
 from ...clone import constant_of
 from ...cluster import Cluster
 from ...dynamic_rows import DEPTH, MATRICES, ROWS, ROWS_MOST, row_bounds
@@ -135,6 +135,9 @@ def known(value: ir.Value) -> ir.Value | int:
 def slot_of(op: Any) -> tuple[Any, ir.Value | int]:
     """(the op that made its ring, its index) of the slot that an op is on."""
     slot = defining_op(op.slot)
+    if not isinstance(slot, sm.SlotOp):
+        rule = "slots: must be of a slot that sm.slot gives"
+        raise refused(op, f"{rule}, got that of {slot.operation.name}; take a slot of a ring")
     return defining_op(slot.ring), known(slot.index)
 
 
