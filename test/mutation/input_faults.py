@@ -43,8 +43,8 @@ INPUTS = [
     ),
     Fault(
         "attribute-forms: a number is cut to 32 bits",
-        "abs(each.value) > NUMBER_MAX:",
-        "abs(each.value) > NUMBER_MAX**4:",
+        "abs(int(each.value)) > NUMBER_MAX:",
+        "abs(int(each.value)) > NUMBER_MAX**4:",
         ("test/passes/test_attribute_forms.py",),
     ),
     Fault(

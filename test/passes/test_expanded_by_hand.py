@@ -68,8 +68,8 @@ def text_of(name):
         ),
         (
             "ahead",
-            "extents = [128, 64]",
-            "extents = [128, 64.0]",
+            "{extents = [128, 64]}",
+            "{extents = [128, 64.0]}",
             "attributes: extents must be of i64, got 6.400000e+01 : f64; write a number",
         ),
         (
