@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects.mlir import ir
-from ...dialects.sm.memory import StagingOp
+from ...dialects.sm.ring_memory import StagingOp
 from ...dialects.sm.threads import WarpsOp
 from ...dialects.target import Target
 from ...dialects.tile import CtaTileOp, KernelOp
