@@ -237,3 +237,23 @@ LONG_ROWS = [
         LONG,
     ),
 ]
+FIRST_STEPS = [
+    Fault(
+        "buckets: few rows begin elsewhere by more kernels than a bundle holds",
+        'ways = ways if len(ways) - 1 <= room else {"": ranges}',
+        "ways = dict(ways)",
+        ("test/numerics/loops/test_rotated_steps.py",),
+    ),
+    Fault(
+        "sharing: the first row behind those that begin elsewhere has no kernel",
+        "(last + 1, most)",
+        "(last + 2, most)",
+        ("test/numerics/loops/test_rotated_steps.py",),
+    ),
+    Fault(
+        "rotation: rows of any M begin elsewhere, however few rows of weights a tile has",
+        "range(ROWS.start, min(ROWS.stop, most + 1))",
+        "range(ROWS.start, ROWS.stop)",
+        ("test/numerics/loops/test_rotated_steps.py",),
+    ),
+]

@@ -46,11 +46,12 @@ from ..estimates.estimate import estimate
 from ..kinds.lane_schedule import ROWS_MOST as ROWS_MOST_BY_LANES
 from ..kinds.lane_schedule import is_by_lanes, lane_schedule
 from ..problem import Problem, Schedule
+from ..rotation import rotation_of_rows
 from ..rules.rules import broken_rule
 from ..search.choice import choose_schedule, measured_schedule
 from ..short_steps import passes_of
 from .bands import shared_in_bands
-from .sharing import Range, for_rows, kernels_of, needed, served, steps
+from .sharing import Range, cut_ranges, for_rows, kernels_of, needed, served, steps
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,17 +106,44 @@ def buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
 
 def _buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
     """Those of any M, or of its multiples."""
-    found, problem = [], Problem.of(spec, target)
-    for schedule, ranges in shared_schedules(spec, target):
-        if not spec.dynamic_m:
-            own = spec if spec.dynamic_k else replace(spec, batch=ranges[0][0])
-            found.append(Bucket(own, passes_of(problem, schedule, target), tuple(ranges)))
-            continue
-        least, most = min(each[0] for each in ranges), max(each[1] for each in ranges)
-        m = most if most < ROWS_MOST else max(least, _many_rows(spec))
-        own = replace(spec, m=m, dynamic_m=True, least_m=least, most_m=most)
-        found.append(Bucket(own, passes_of(problem, schedule, target), tuple(ranges)))
+    problem, shared = Problem.of(spec, target), shared_schedules(spec, target)
+    if not spec.dynamic_m:
+        return [
+            Bucket(_of_size(spec, ranges), passes_of(problem, schedule, target), tuple(ranges))
+            for schedule, ranges in shared
+        ]
+    found: list[Bucket] = []
+    room = kernels_of(spec) - _rows_by_lanes(spec, target) - len(shared)
+    for schedule, ranges in shared:
+        ways = _by_rotation(problem, schedule, ranges, target)
+        ways = ways if len(ways) - 1 <= room else {"": ranges}
+        room -= len(ways) - 1
+        passes = passes_of(problem, schedule, target)
+        found += [_of_rows(spec, passes + more, own) for more, own in ways.items()]
+    if not spec.dynamic_batch:  # whose bands come first
+        found.sort(key=lambda each: each.ranges[0])
     return _with_lanes(spec, target, found)
+
+
+def _of_size(spec: MatmulSpec, ranges: list[Range]) -> MatmulSpec:
+    """That of a kernel for any batch or K, none of which knows which it is for."""
+    return spec if spec.dynamic_k else replace(spec, batch=ranges[0][0])
+
+
+def _of_rows(spec: MatmulSpec, passes: str, ranges: list[Range]) -> Bucket:
+    least, most = min(each[0] for each in ranges), max(each[1] for each in ranges)
+    m = most if most < ROWS_MOST else max(least, _many_rows(spec))
+    own = replace(spec, m=m, dynamic_m=True, least_m=least, most_m=most)
+    return Bucket(own, passes, tuple(ranges))
+
+
+def _by_rotation(
+    problem: Problem, schedule: Schedule, ranges: list[Range], target: Target
+) -> dict[str, list[Range]]:
+    """The ranges of a schedule by what comes behind its passes: few rows may begin elsewhere."""
+    passes, rows = rotation_of_rows(problem, schedule, target)
+    inside, outside = cut_ranges(ranges, rows)
+    return {more: own for more, own in ((f",{passes}", inside), ("", outside)) if own}
 
 
 def _with_lanes(spec: MatmulSpec, target: Target, found: list[Bucket]) -> list[Bucket]:

@@ -95,3 +95,19 @@ def served(losses: np.ndarray, judged: Sequence[int]) -> dict[int, list[Range]]:
         found.setdefault(number, []).append((least, most))
         least = most + 1
     return found
+
+
+def cut_ranges(ranges: Sequence[Range], rows: range) -> tuple[list[Range], list[Range]]:
+    """What of some ranges lies within other rows, and what does not."""
+    if not rows:
+        return [], list(ranges)
+    inside, outside = [], []
+    for least, most, *bands in ranges:
+        first, last = max(least, rows[0]), min(most, rows[-1])
+        if first > last:
+            outside.append((least, most, *bands))
+            continue
+        inside.append((first, last, *bands))
+        around = (least, first - 1), (last + 1, most)
+        outside += [(*each, *bands) for each in around if each[0] <= each[1]]
+    return inside, outside
