@@ -60,7 +60,7 @@ def scaled_columns(target: Target, n: int) -> str | None:
     return f"tile N must be a multiple of {SCALED_STEP} up to {most} with block scales, got {n}"
 
 
-def scaled_depth(target: Target, mma: ScaledMma, k: int) -> str | None:
+def scaled_depth(mma: ScaledMma, k: int) -> str | None:
     """A tile's K is whole atoms of scales."""
     if k % mma.unit == 0 and mma.operand_bytes(k) <= SCALED_BYTES_MAX:
         return None

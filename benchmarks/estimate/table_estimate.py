@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewright.compiler.schedule.chips import chip_figures
-from tilewright.compiler.schedule.chips.chip_figures import ChipFigures, figures
+from tilewright.compiler.schedule.chips.chip_figures import figures
+from tilewright.compiler.schedule.chips.figure_sets import ChipFigures
 from tilewright.compiler.schedule.estimates import costs, estimate, l2_costs
 from tilewright.compiler.schedule.problem import LINE_BYTES, Problem, Schedule
 from tilewright.compiler.schedule.search.candidates import margin, rank

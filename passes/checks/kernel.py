@@ -347,7 +347,7 @@ class Check:
             )
         self.ended.add(op.acc)
         check_store(self.kernel, op, self.target)
-        check_ahead(self.kernel, op)
+        check_ahead(op)
         check_epilogue(op, self.kernel)
 
     def _beside_roles(self) -> None:

@@ -62,7 +62,7 @@ class KRotation:
             how = {name: integer(number) for name, number in numbers.items()}
             place = _place(loop, self.along)
             step = RotatedStepOp(k=counter, place=place, **how, step=ir.IndexType.get()).step
-        _take(loop, counter, step)
+        _take(counter, step)
         log.did(f"{steps} steps along K, {self.by} further on every {self.together} tiles")
 
 
@@ -103,7 +103,7 @@ def _place(loop: scf.ForOp, along: str) -> ir.Value:
     raise refused(loop, f"{rule}, got other loads; {CURE}")
 
 
-def _take(loop: scf.ForOp, counter: ir.Value, step: ir.Value) -> None:
+def _take(counter: ir.Value, step: ir.Value) -> None:
     """Let the loop's ops read the step in the place of the counter."""
     for use in list(counter.uses):
         if use.owner != step.owner:

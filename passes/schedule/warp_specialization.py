@@ -104,7 +104,7 @@ class WarpSpecialization:
         roles = _roles(kernel, target)
         if target.has_tensor_memory:
             for accumulator in walk(kernel, AccumulatorOp):
-                _pipe_accumulator(kernel, accumulator)
+                _pipe_accumulator(accumulator)
         block = kernel.body.blocks[0]
         program = [op for op in list(block.operations) if not _stays(op)]
         for role in roles:
@@ -191,7 +191,7 @@ def _check(kernel: KernelOp) -> None:
         )
 
 
-def _pipe_accumulator(kernel: KernelOp, accumulator: AccumulatorOp) -> None:
+def _pipe_accumulator(accumulator: AccumulatorOp) -> None:
     """Replace an accumulator by a slot: filled by the MMAs, read by the store."""
     users = [use.owner.opview for use in accumulator.acc.uses]
     stores = [user for user in users if isinstance(user, STORES)]

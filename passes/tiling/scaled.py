@@ -66,7 +66,7 @@ def check_scaled_tile(matmul: ScaledMatmulOp, tile: Tile, mma: ScaledMma, target
     m, n, k = tile
     require(matmul, scaled_legality.scaled_rows(target, m))
     require(matmul, scaled_legality.scaled_columns(target, n))
-    require(matmul, scaled_legality.scaled_depth(target, mma, k))
+    require(matmul, scaled_legality.scaled_depth(mma, k))
     for (value, major), name in zip(matmul.sides, "AB", strict=True):
         dtype = _dtype(value)
         if dtype.bits < 8 and major.value != "k":

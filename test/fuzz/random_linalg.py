@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from random_bodies import BINARY, CONSTANTS, FLOATS, MODES, UNARY, Body
+from random_bodies import BINARY, CONSTANTS, FLOATS, MODES, UNARY, Body, after_sums
 from scaled_linalg import ELEMENTS, FORMS, scaled_text
 
 TARGETS = ("sm_100a", "sm_100a", "sm_90a")
@@ -388,30 +388,6 @@ def scaled_problem(seed: int) -> Problem:
     how |= {"layout": "linear"} if coarse else {}
     c = draw.choice(("f32", "bf16", "f16"))
     b_major = "n" if majors[1] == "m" else "k"
-    after = _after_sums(Writer(seed), m, n, c) if draw.random() < 0.5 else ("", "")
+    after = after_sums(Writer(seed), m, n, c) if draw.random() < 0.5 else ("", "")
     text = scaled_text(m, n, k, a, b, c=c, a_major=majors[0], b_major=b_major, after=after, **how)
     return Problem(text, "sm_100a")
-
-
-def _after_sums(writer: Writer, m: int, n: int, c: str) -> tuple[str, str]:
-    """Arguments as long as a row or a column of C, or as large as it, and one generic of a random
-    body that makes C of them and of the sums."""
-    draw, shapes = writer.draw, {"m": f"{m}", "n": f"{n}", "m, n": f"{m}x{n}"}
-    read = [(draw.choice(tuple(shapes)), draw.choice(FLOATS)) for _ in range(draw.randint(0, 2))]
-    inputs = [(f"%i{at}", f"tensor<{shapes[axes]}x{kind}>") for at, (axes, kind) in enumerate(read)]
-    body = Body(writer, [("%v", "f32"), *[(f"%b{at}", kind) for at, (_, kind) in enumerate(read)]])
-    result = body.result(("%v", "f32"), c)
-    maps = [f"affine_map<(m, n) -> ({axes})>" for axes in ("m, n", *(a for a, _ in read), "m, n")]
-    names = ", ".join(("%sum", *(name for name, _ in inputs)))
-    types = ", ".join((f"tensor<{m}x{n}xf32>", *(type_ for _, type_ in inputs)))
-    scalars = "".join(f", %b{at}: {kind}" for at, (_, kind) in enumerate(read))
-    made = f"tensor<{m}x{n}x{c}>"
-    ops = f"""
-  %e = tensor.empty() : {made}
-  %c = linalg.generic {{indexing_maps = [{", ".join(maps)}],
-      iterator_types = ["parallel", "parallel"]}} ins({names} : {types}) outs(%e : {made}) {{
-  ^bb0(%v: f32{scalars}, %o: {c}):
-{body.text()}
-    linalg.yield {result} : {c}
-  }} -> {made}"""
-    return "".join(f", {name}: {type_}" for name, type_ in inputs), ops

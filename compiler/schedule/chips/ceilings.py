@@ -11,7 +11,8 @@ from ....dialects.errors import OptionError
 from ....dialects.record import record
 from ....dialects.target import GPUS, TARGETS, Target
 from .boards import BOARDS, SHARES, Board, board_of, runs_on
-from .chip_figures import Figure, figures
+from .chip_figures import figures
+from .figure import Figure
 
 TENSOR, THREADS = "tensor core", "threads"
 HBM, L2, SHARED, TENSOR_MEMORY = "HBM", "L2", "shared memory", "tensor memory"

@@ -29,7 +29,8 @@ from typing import NamedTuple
 from ....dialects.legality import PARTIAL_BYTES
 from ....dialects.release_steps import releases_late
 from ....dialects.target import Target
-from ..chips.chip_figures import ChipFigures, figures, split_figures
+from ..chips.chip_figures import figures, split_figures
+from ..chips.figure_sets import ChipFigures
 from ..extents import round_up
 from ..problem import LINE_BYTES, Problem, Schedule
 from ..waves import tile_rounds, wave_shape

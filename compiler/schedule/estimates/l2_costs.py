@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 
 from ....dialects.target import Target
-from ..chips.chip_figures import ChipFigures, figures, split_figures
+from ..chips.chip_figures import figures, split_figures
+from ..chips.figure_sets import ChipFigures
 from ..problem import LINE_BYTES, Problem, Schedule
 from ..waves import resident_ctas
 from .costs import few_columns

@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ....dialects.target import Target
-from ..chips.chip_figures import FIGURES, Figure, figures
+from ..chips.chip_figures import FIGURES, figures
+from ..chips.figure import Figure
 from ..problem import Problem
 from ..schedule import THREADS, Schedule
 from ..waves import resident_ctas

@@ -16,8 +16,9 @@ import math
 from ....dialects.dtypes import DTYPES
 from ....dialects.target import WARP_THREADS, Target
 from ...spec import MatmulSpec
-from ..chips.chip_figures import ChipFigures, figures, tensor_figures
+from ..chips.chip_figures import figures, tensor_figures
 from ..chips.figure import Figure
+from ..chips.figure_sets import ChipFigures
 from ..chips.tensor_figures import MICRO, SEMI
 
 PAIR_INSTRUCTIONS = {

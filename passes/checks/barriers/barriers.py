@@ -74,7 +74,7 @@ class Counts:
                 _compare(ring.empty, self._claims(ring))
                 continue
             for op in commits:
-                _compare(ring.full, self._full(ring, op))
+                _compare(ring.full, self._full(op))
             for op in releases:
                 _compare(ring.empty, self._empty(ring, op))
             if isinstance(ring, RingOp):
@@ -83,7 +83,7 @@ class Counts:
             _compare(ring.full, 1)
         self._check_done()
 
-    def _full(self, ring: Any, op: Any) -> int:
+    def _full(self, op: Any) -> int:
         by_warp = who_runs(op) == TEAM
         return _warps(op) * (2 if self.pair else 1) if by_warp else 1
 

@@ -100,7 +100,7 @@ def check_scaled_mma(kernel: KernelOp, op: Any, target: Target) -> None:
         scaled_legality.scaled_pair(m, pair),
         scaled_legality.scaled_rows(target, m),
         scaled_legality.scaled_columns(target, n),
-        scaled_legality.scaled_depth(target, mma, tile[2]),
+        scaled_legality.scaled_depth(mma, tile[2]),
     ):
         require(op, broken, where="shapes: ")
     if str(op.acc.type.element) != "f32":

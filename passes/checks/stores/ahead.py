@@ -72,7 +72,7 @@ def _reads(store: StagedStoreOp, op: ReadAheadOp) -> bool:
     return behind and tile == (op.i, op.j) and bool(plain_reads(store, op))
 
 
-def check_ahead(kernel: KernelOp, store: Any) -> None:
+def check_ahead(store: Any) -> None:
     """What the epilogue of a store reads of such rings."""
     elements = walk(store, StagedElementOp)
     if elements and not isinstance(getattr(store, "to", store).type, TensorMapType):
