@@ -65,6 +65,7 @@ def until_next_mma(steps: list[str], name: str) -> list[list[str]]:
     ]
 
 
+@pytest.mark.sweep(2)
 def test_threads_that_copy_fence_the_async_proxy_and_then_meet(steps):
     for following in until_next_mma(steps, "copy"):
         if "copy" not in following:

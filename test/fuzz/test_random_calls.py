@@ -9,7 +9,7 @@ from random_calls import random_call
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
-@pytest.mark.sweep(24)
+@pytest.mark.sweep(39)
 @pytest.mark.parametrize("seed", range(192))
 def test_a_random_call_is_right_or_refused(seed):
     outcome = judge(seed, large=False)

@@ -5,7 +5,7 @@ import pytest
 from fuzz_fused import describe, judge
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("seed", range(96))
 def test_a_fused_product_is_right_or_refused(seed):
     outcome = judge(seed)

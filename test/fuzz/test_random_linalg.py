@@ -40,7 +40,7 @@ def test_a_random_spec_and_pipeline_is_refused_or_right(seed):
     assert not outcome.is_fault, outcome
 
 
-@pytest.mark.covers(40, of=fuzz_specs.scaled_properties)
+@pytest.mark.covers(24, of=fuzz_specs.scaled_properties)
 @pytest.mark.parametrize("product", fuzz_specs.SCALED_PRODUCTS)
 @pytest.mark.parametrize("seed", range(10))
 def test_a_random_block_scaled_spec_is_refused_or_right(product, seed):

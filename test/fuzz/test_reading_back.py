@@ -7,7 +7,7 @@ import pytest
 import read_back
 
 
-@pytest.mark.sweep(67)
+@pytest.mark.sweep(100)
 @pytest.mark.parametrize("seed", range(200))
 def test_what_is_printed_after_any_pass_gives_the_same_kernel(seed):
     outcome = read_back.judge(seed)
@@ -21,6 +21,7 @@ WRITTEN_OUT = [
 ]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("fields", "target"), WRITTEN_OUT)
 def test_stores_of_packed_elements_are_read_again(fields, target, monkeypatch):
     monkeypatch.setattr(read_back, "drawn", lambda _: (fields, {"target": target}))

@@ -100,7 +100,7 @@ def steps(function, **options):
     return found
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(9)
 @pytest.mark.parametrize("patch", [{}, BY_NODES, BY_GRAPH], ids=["as they stand", "nodes", "graph"])
 @pytest.mark.parametrize("function", [gathering_beside, sequence_parallel, gradients_scattered])
 def test_waits_stand_where_they_stand_beside_torchs_products(function, patch, monkeypatch):

@@ -62,6 +62,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("form", ["last", "one", "several"])
 @pytest.mark.parametrize(("function", "values", "fused"), CASES)

@@ -131,6 +131,7 @@ class Sums(nn.Module):
 ROWS = {0: torch.export.Dim("rows")}
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "sizes",
     [(ROWS, (ROWS, ROWS)), {"x": ROWS, "others": (ROWS, ROWS)}, None],

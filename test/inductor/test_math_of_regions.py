@@ -15,6 +15,7 @@ from tilewright.compiler.inductor.source import prepare
 A, B = draw(24, 32), draw(16, 32)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "of_call, of_all, said",
     [

@@ -86,7 +86,7 @@ def of_slices(x, weight):
     return torch.relu(F.linear(x[:, 1:], weight))
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize(
     ("function", "shapes", "known"),

@@ -31,6 +31,7 @@ def of_batches(x, w):
     return y.reshape(-1, 48).mT @ x.reshape(-1, 32)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize(
     ("function", "known", "fused"),

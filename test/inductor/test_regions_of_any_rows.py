@@ -108,7 +108,7 @@ def scaled_rows(x, w):
 ERF, SILU = ["mul", "mul", "erf", "add", "mul"], taken_apart(F.silu)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize(
     ("function", "known", "shapes", "fused"),
@@ -178,6 +178,7 @@ def experts(x, w, v, ends):
     return torch._grouped_mm(h, v, ends) * x
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("turned", [False, True])
 def test_groups_share_any_rows(target, turned, rows):

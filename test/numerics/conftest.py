@@ -7,7 +7,7 @@ from sampling import in_share
 
 from tilewright.runtime import emulator
 
-RACES_CHECKED = 2
+RACES_CHECKED = 4
 """One test in so many looks for races, too, and every one that goes over seeds, or with `--all`."""
 
 

@@ -166,6 +166,7 @@ def test_a_function_of_both_sums_gives_several_tensors(target):
     assert all(torch.equal(*pair) for pair in zip(out, made, strict=True))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a"])
 def test_what_is_made_of_both_sums_is_reduced_over_rows(target):
     """The largest magnitude scales the result to 8 bits, the sum of squares norms it."""

@@ -32,7 +32,7 @@ def pipeline(tile, end):
     return HEAD.format(tile=tile) + ENDS[end]
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(9)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize(("tile", "shape"), [
@@ -43,6 +43,7 @@ def test_every_pass_takes_exchanged_operands(check_matmul, target, end, tile, sh
     assert compiled.manifest["schedule"]["swapped"] is True
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("target", "tile", "asked", "columns"),
     [

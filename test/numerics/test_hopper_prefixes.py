@@ -46,6 +46,7 @@ def pipeline(tile, box="2d", force="widest"):
     )
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(tile=TILES, prefix=BEGINNINGS, a_major="km", b_major="kn")
 def test_prefix_is_right_for_every_layout_and_tile(check_hopper, prefix, tile, a_major, b_major):
     spec = MatmulSpec(*a_few_tiles(tile), a_major=a_major, b_major=b_major, c_dtype="f32")

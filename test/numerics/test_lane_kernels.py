@@ -36,6 +36,7 @@ def test_lanes_share_elements_of_any_layout(
     check_matmul(spec, pipeline=f"tiling{{{LANES} tile={tile}}}", target=target)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("fields", "tile"),
     [

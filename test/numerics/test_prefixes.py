@@ -31,6 +31,7 @@ def test_the_prefixes_are_those_of_the_default_pipeline():
     assert {"pipelining", "clustering", "warp-specialization", "persistence"} < set(PREFIXES)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(prefix=PREFIXES, tile=TILES, a_major="km", b_major="kn", identity=("a", "b"))
 def test_prefix_is_right_for_every_layout_and_tile(
     check_matmul, prefix, a_major, b_major, tile, identity

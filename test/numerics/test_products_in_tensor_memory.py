@@ -32,6 +32,7 @@ def test_tiles_may_be_handed_out(check_matmul):
     check_matmul(spec_of(140, 40, 272, FORMS[1]), target=TARGET, pipeline=pipeline)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("majors", "types"),
     [("mn", ("e5m2", "e4m3")), ("kn", ("bf16", "bf16")), ("mk", ("f16", "f16"))],
@@ -43,6 +44,7 @@ def test_operands_that_lie_along_m_and_n(check_matmul, majors, types):
     check_matmul(spec_of(144, 80, 320, FORMS[2], **more), target=TARGET, pipeline=pipeline)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("forms", FORMS[:2])
 @pytest.mark.parametrize(
     "pipeline", [None, f"tiling{{tile=128x32x128}}{TAIL},persistence{{ctas=2}}"]

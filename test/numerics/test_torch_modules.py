@@ -108,6 +108,7 @@ class Interleaved(Halves):
         return nn.functional.silu(gate) * up
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("kind", "target", "weights", "strides"),
     [
@@ -257,7 +258,7 @@ ADDED = {
 }
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "f16"])
 @pytest.mark.parametrize("name", ADDED)
 def test_what_is_added_joins_the_sums_before_they_are_rounded(name, dtype):
@@ -278,6 +279,7 @@ def test_what_is_added_joins_the_sums_before_they_are_rounded(name, dtype):
     assert ((got.double() - wanted).abs() <= 0.51 * unit + 2.0**-14).all()
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=["bf16", "f32"])
 @pytest.mark.parametrize("sizes", [(40, 24), (24,), (2, 40, 24)])
 def test_with_a_beta_of_0_nothing_of_what_is_added_is_read(sizes, dtype):

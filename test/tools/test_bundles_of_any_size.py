@@ -230,6 +230,7 @@ def test_run_refuses_a_size_that_a_kernel_knows(bundles, tilewright):
     assert "--m-dynamic must come with a kernel for any M, got 3 for one of one M" in other.err
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("name", "more"),
     [

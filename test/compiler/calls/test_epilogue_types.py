@@ -72,6 +72,7 @@ CASES = {
 }
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_100a", "sm_80"])
 @pytest.mark.parametrize("name", CASES)
 def test_operands_are_promoted_as_torch_does(name, target):
@@ -103,6 +104,7 @@ OF_MODULES = {
 }
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", OF_MODULES)
 def test_operands_in_a_module_are_promoted_as_torch_does(name):
     function, operands = OF_MODULES[name]

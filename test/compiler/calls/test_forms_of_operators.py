@@ -80,6 +80,7 @@ OF_ANY = {"m": ("dynamic", MATRICES["rows"]), "batch": ("stack", STACKS["stacks"
           "both": ("both", STACKS["stacks"]), "k": ("dynamic", MATRICES["rows"])}  # fmt: skip
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("form", MATRICES | STACKS)
 def test_product(form):
     opcheck(OURS.product.default, (*(MATRICES | STACKS)[form], *NO_HOW), form)
@@ -88,6 +89,7 @@ def test_product(form):
 RECORDED = ("columns", "gaps", "no depth", "f64", *STACKS, *LEADING)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("form", RECORDED)
 def test_matmul(form):
     a, b = (MATRICES | STACKS | LEADING)[form]
@@ -95,6 +97,7 @@ def test_matmul(form):
     library.opcheck(OURS.matmul.default, (*recorded, *NO_HOW))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("size", OF_ANY)
 def test_product_of_any_size(size):
     how, (a, b) = OF_ANY[size]
@@ -117,6 +120,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("form", LAYERS)
 def test_linear_and_its_gradients(form):
     x, weight, bias = LAYERS[form]
@@ -138,6 +142,7 @@ ROWS = {"rows": (draw(16, 64), ""), "no rows": (draw(0, 64), ""), "gaps": (halve
         "any rows": (draw(2, 8, 64), "dynamic")}  # fmt: skip
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     ("kind", "form"), [("int8", "rows"), ("uint4", "rows"), *(("int4", form) for form in ROWS)]
 )
@@ -174,6 +179,7 @@ OF_ROWS = {
 }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("form", OF_ROWS)
 def test_grouped(form):
     a, b, *others = OF_ROWS[form]

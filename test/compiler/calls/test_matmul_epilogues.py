@@ -109,6 +109,7 @@ def test_operands_follow_the_dims_before_the_matrices(b, operands):
     assert_made(c, STACK_A, b, function, operands)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.pairwise
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("b", [B, STACKS_B], ids=["rows of one matrix", "stacks"])

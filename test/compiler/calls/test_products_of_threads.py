@@ -77,6 +77,7 @@ def test_one_step_along_k_leaves_registers_for_its_operands(dtype, rows, k, a_ma
     assert f"tile={tile}" in compiled.pipeline
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("k", [1, 16, 24, 33])
 def test_short_products_of_threads_have_every_digit(k):
     a, b = (RANDOM.standard_normal((rows, k), np.float32) for rows in (33, 41))

@@ -34,6 +34,7 @@ def test_stacks_are_multiplied_matrix_by_matrix(a, b, shapes):
 LEADING = [(), (1,), (3,), (2, 3), (2, 1), (1, 3), (1, 1), (2, 1, 3), (0,), (2, 0)]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(1, a=LEADING, b=[each for each in LEADING if each], how=["plain", "function"])
 def test_dims_before_the_matrices_broadcast_as_torchs_do(a, b, how):
     a, b = integers(*a, 5, 24), integers(*b, 8, 24)
@@ -53,6 +54,7 @@ def test_dims_before_the_matrices_broadcast_as_torchs_do(a, b, how):
         assert (matmul(*as_numpy, precision="ieee") == expected.float().numpy()).all()
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "options", [{}, {"batch": "dynamic"}, {"batch": "dynamic", "m": "dynamic"}]
 )

@@ -29,6 +29,7 @@ def ends(*values):
 TABLE = whole(TOKENS, K)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "offs",

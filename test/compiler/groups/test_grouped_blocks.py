@@ -134,6 +134,7 @@ def blocks_of_128(matrix, rows):
     return data.reshape(matrix.shape), lies, worth.reshape(matrix.shape)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("of_matrix", [True, False])
 def test_threads_multiply_by_scales_of_128(of_matrix, target):

@@ -145,6 +145,7 @@ def test_gradients_have_the_groups_of_the_product_whatever_the_offsets(gathered)
         assert torch.equal(mine, wanted) and wanted.any()
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("form", ["rows", "gathered", "k"])
 def test_second_derivatives_are_those_of_products_by_torch(form):
     """Of small whole numbers, which f64 sums exactly; rows 4 and 5 of six belong to no group."""

@@ -32,6 +32,7 @@ def error(found, wanted):
     return float((found.double() - wanted).abs().max() / wanted.abs().max())
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(
     precision=["tf32", "3xtf32", "bf16x9", "ieee"],
     form=list(FORMS),

@@ -63,6 +63,7 @@ def weighed(acc, bias, weights, residual):
     return torch.relu(acc + bias) * weights + residual, acc
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("turned", [False, True])
 def test_rows_of_any_number_have_an_epilogue(compiled, target, turned):

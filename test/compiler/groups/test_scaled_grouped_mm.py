@@ -41,6 +41,7 @@ def wanted_rows(of_b=OF_B):
     return torch.cat([rows @ (B[g].double() * of_b[g][:, None]).T for g, rows in enumerate(scaled)])
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("target", "fast"), BOTH_WAYS)
 def test_rows_of_a_and_columns_of_each_matrix_have_factors(target, fast):
     how = {"offs": OFFS, "target": target, "use_fast_accum": fast}

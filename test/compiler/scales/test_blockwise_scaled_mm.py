@@ -36,6 +36,7 @@ def dequantized(values, scales, kind):
     return values.double() * spread[: values.shape[0], : values.shape[1]]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("of_a", "of_b"), [(ROWS, SQUARES), (ROWS, ROWS), (SQUARES, ROWS)], ids=lambda kind: kind.name
 )

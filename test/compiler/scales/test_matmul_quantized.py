@@ -28,6 +28,7 @@ def codes(tensor):
     return tensor.contiguous().view(torch.uint8)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("form", "rounding"),
     [("mxfp8", "rceil"), ("mxfp6", ""), ("mxfp4", "even"), ("nvfp4", "normal")],

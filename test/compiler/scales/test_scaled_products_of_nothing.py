@@ -44,6 +44,7 @@ def test_a_scaled_product_of_nothing_is_its_bias(sizes, form, target):
     assert found.dtype == torch.float32 and found.equal(BIAS[:n].expand(m, n))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("form", ["mxfp8", "mxfp6", "mxfp4", "nvfp4"])
 def test_a_product_without_k_is_quantised_as_any_other(form):
     """Beside that of zeros, for which there is a kernel."""

@@ -45,6 +45,7 @@ def close(result, a, wide, digits=2.0**-8):
     return bool(((result.double() - exact).abs() <= allowed).all())
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("kind", "group"), list(zip(KINDS, (32, 64, 128, 32, 128), strict=True)))
 def test_a_product_is_that_of_dequantized_weights(kind, group):
     (b, scales, zeros), wide = drawn(kind, group)

@@ -45,7 +45,7 @@ def any_sizes(n: int, k: int) -> MatmulSpec:
     return MatmulSpec(4096, n, k, dynamic_m=True, batch=BATCH_HINT, dynamic_batch=True)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize(("n", "k"), [(1024, 1024), (128, 768), (200, 4096)])
 def test_kernels_share_all_rows_of_all_numbers_of_matrices(n, k, target, monkeypatch):

@@ -111,6 +111,7 @@ def test_the_estimate_of_equal_heights_is_below_that_of_whole_tiles_by_what_a_la
     assert 0.88 < ratio < 0.96  # 0.93 was measured
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("change", [{}, {"dynamic_m": True, "n": 2304}])
 def test_ptxas_does_not_wait_for_each_mma_of_another_width(change):
     """Where registers of one width began those of another, it did for every third kernel."""
@@ -130,6 +131,7 @@ SCALED_GROUPS = [
 ]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("shape", "c_dtype", "of_b", "tile"), SCALED_GROUPS)
 def test_the_first_choice_for_groups_with_scales_does_not_spill(shape, c_dtype, of_b, tile):
     """A pipeline that is given does not give way to the next one."""

@@ -51,6 +51,7 @@ def test_kernels_share_all_rows_in_ranges_that_follow_each_other(n, k, target):
     assert [each.spec.least_m for each in buckets] == sorted(each.spec.least_m for each in buckets)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("target", "n", "k"), [("h200", 1024, 8192), ("sm_100a", 1024, 8192)])
 def test_no_row_between_the_ends_of_ranges_is_served_much_slower(target, n, k):
     """Rows that are none of those that the kernels were compared at, as the choice takes each."""

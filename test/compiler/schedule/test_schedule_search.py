@@ -45,6 +45,7 @@ CHIPS = ("sm_100a", "sm_90a", "h100")
 ROUNDED = 1 - 1e-12
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_nothing_ranks_before_the_bound_of_what_it_came_from(name, chip):
@@ -79,6 +80,7 @@ def test_no_tile_has_a_lower_bound_than_the_floor_of_its_face(name, chip):
     assert bounded > 10
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.usefixtures("no_tables", "fewer_tiles")
 @pytest.mark.parametrize("name", ["waves", "beside", "two-outputs", "two-products", "exchanged"])
 def test_the_least_epilogue_is_that_of_the_best_way_to_store(name):
@@ -101,6 +103,7 @@ def test_the_search_finds_what_the_whole_list_has_first(name, chip):
     assert choose_schedule(spec, target) == explain_schedule(spec, target).schedule
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.usefixtures("fewer_tiles")
 @pytest.mark.parametrize("chip", CHIPS)
 def test_the_search_refines_a_small_part_of_what_there_is(chip, monkeypatch):

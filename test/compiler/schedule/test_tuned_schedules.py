@@ -52,6 +52,7 @@ def test_a_measured_schedule_goes_before_the_estimate(table):
     )
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("instructions", "taken"), [(0, True), (6, False)])
 def test_a_longer_epilogue_takes_what_hides_it(tmp_path, monkeypatch, instructions, taken):
     """Two warpgroups share the tile that was measured, and none multiplies while they compute."""

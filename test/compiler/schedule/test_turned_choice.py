@@ -18,6 +18,7 @@ def is_turned(spec, chip="sm_90a"):
     return isinstance(weight_schedule(spec, target_for(spec, chip)), TurnedSchedule)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("chip", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize(("weights", "group"), [("s4", 128), ("s8", 4096), ("e4m3", 0)])
 def test_many_rows_go_by_exchanged_operands_and_few_by_mma_sync(weights, group, chip):

@@ -69,7 +69,7 @@ def test_they_are_for_what_was_measured(change, rule):
     assert broken is not None and broken[0] == "wide-tiles" and rule in broken[1]
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", EPILOGUES)
 def test_chosen_kernels_do_not_spill(name):
     """ptxas reports what it spills, which is an error."""

@@ -64,7 +64,7 @@ func.func @f(%a: {a}, %b: {b}{arguments}) -> {c} {{
 EVERY = (("m", "f32"), ("mn", "bf16"), ("n", "f32"), ("", "f32"), ("mn", "f32"))
 
 
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(30)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def computed(dtype: torch.dtype, x: torch.Tensor, **how: Any) -> tuple[torch.Ten
     return tilewright.matmul(rows, zeros, out_dtype=dtype, epilogue=epilogue, operands=[x], **how)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "dtype, form, every, offset",
     [
@@ -107,6 +108,7 @@ def test_every_function_of_every_number_is_within_a_unit_however_the_chip_approx
         assert got[x == -torch.inf].isnan().all() or got[x == -torch.inf].abs() <= 1
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(form=list(FORMS), dtype=[torch.bfloat16, torch.float16], offset=[1.0, -1.0])
 def test_slopes_of_gelu_are_within_a_unit_also_about_their_zero(
     dtype: torch.dtype, offset: float, form: str, monkeypatch: pytest.MonkeyPatch
@@ -141,6 +143,7 @@ def test_slopes_of_gelu_are_within_a_unit_also_about_their_zero(
         assert error.max() <= 1, (x.flatten()[error.argmax()], error.max())
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "kind",
     [
@@ -207,6 +210,7 @@ def test_slopes_take_one_ex2_and_others_stay_exact() -> None:
     assert counts == [[1, 0], [1, 1], [2, 1], [1, 1]]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(
     1,
     factors=[(0.5, 0.5**0.5), (1.0, 0.5**0.5), (3.0, 1.5), (-0.5, 2.0), (9.0, 9.0), (0.5, 1e8)],
@@ -233,6 +237,7 @@ def test_gelus_of_other_factors_are_within_a_unit(
     assert ((got.double() - wanted).abs() <= unit(wanted, torch.bfloat16)).all()
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(1, scale=[1e-6, 1e-3, 700.0, 1e6], form=["hopper", "hopper in turns"])
 def test_functions_of_small_and_large_scales_are_within_a_unit(form: str, scale: float) -> None:
     """Powers of a scale that a fit's coefficients take along would leave the range of f32."""
@@ -263,6 +268,7 @@ def test_exact_functions_of_16_bits_are_those_of_float32() -> None:
         assert ((got.float() - wanted).abs() <= 0.502 * unit(wanted, torch.bfloat16)).all()
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", ["gelu", "gelu_tanh", "silu", "bias"])
 def test_two_elements_go_together_where_the_chip_takes_two(name: str) -> None:
     """On sm_100a no f32 is multiplied or added by itself."""

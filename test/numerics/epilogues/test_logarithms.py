@@ -63,6 +63,7 @@ def check(got: torch.Tensor, wanted: torch.Tensor, allowed: torch.Tensor) -> Non
     assert error.max() <= 1, wanted[finite][error.argmax()]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "dtype, offset, target",
     [(BF16, 1.0, "sm_90a"), (BF16, -1.0, "sm_100a"), (F16, -1.0, "sm_90a"), (F16, 1.0, "sm_100a")],
@@ -80,6 +81,7 @@ def test_fast_logarithms_are_within_a_unit_of_every_number(
         check(got, wanted, torch.ldexp(torch.ones_like(wanted), exponent - bits + 1))
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("offset, target", [(1.0, "sm_90a"), (-1.0, "sm_90a"), (1.0, "sm_100a")])
 def test_exact_logarithms_keep_the_digits_of_float32_also_near_their_zero(
     offset: float, target: str, monkeypatch: pytest.MonkeyPatch
@@ -92,6 +94,7 @@ def test_exact_logarithms_keep_the_digits_of_float32_also_near_their_zero(
         check(got, wanted, 2**-21 * wanted.abs() + 2.0**-126)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("dtype, target", [(BF16, "sm_90a"), (F16, "sm_100a"), (F32, "sm_90a")])
 def test_roundings_are_those_of_torch(dtype: torch.dtype, target: str) -> None:
     x = numbers(dtype)

@@ -42,6 +42,7 @@ def tensor_maps(compiled):
     return [each["tensor"] for each in parameters if each["kind"] == "tensor_map"]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.pairwise
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("vectors", ["ahead", "registers"])

@@ -46,6 +46,7 @@ def test_every_prefix_reduces_groups(check_matmul, prefix, target, n):
     check_matmul(product(140, n), pipeline=SMALL_TILES, stop_after=prefix, target=target)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("target", "pipeline"),
     [

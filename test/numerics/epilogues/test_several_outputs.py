@@ -24,6 +24,7 @@ def test_every_prefix_writes_all_outputs(check_matmul, prefix, target, sizes):
     check_matmul(spec, pipeline=SMALL_TILES, stop_after=prefix, target=target)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "options",
     [
@@ -40,6 +41,7 @@ def test_default_schedules_and_presets_write_all_outputs(check_matmul, options):
     check_matmul(SPEC, **options)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("c", "further"), [("f32", ("f16", "e4m3")), ("f16", ("f32",)), ("f16", ("f32", "e4m3"))]
 )
@@ -63,6 +65,7 @@ TOGETHER = {
 }
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("way", TOGETHER)
 def test_outputs_of_equal_pieces_are_stored_together(check_matmul, way):
     """Each group of copies that TMA reads has a piece of every output."""

@@ -35,6 +35,7 @@ def bound_of(k, form):
     return (2 * k / DEPTHS[form] + 2.4 * min(k, DEPTHS[form]) + 4) * 2.0**-24
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(1, k=(1, 64, 500), form=tuple(FORMS))
 def test_errors_are_those_of_f32(k, form):
     """Of numbers of many magnitudes; a long K has less, since threads add sums of few products."""
@@ -53,6 +54,7 @@ def test_magnitudes_at_the_ends_of_f32(least, form):
     assert errors(product(a, b, form), a, b) <= 2.0**-21
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_products_of_any_magnitudes_that_cancel(form):
     """2^80 between the elements of a row, and a millionth left of the sums of two products each."""

@@ -46,12 +46,14 @@ def test_every_chip_reads_either_major(check_matmul, name, target, majors):
     check_matmul(spec, target=target)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", SPLITS)
 @pytest.mark.parametrize("more", [{"batch": 2}, {"products": 2}, {"groups": 3}])
 def test_stacks_groups_and_two_products(check_matmul, name, more):
     check_matmul(spec_of(name, 48, 24, 40, **more), target="sm_90a")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("name", "target", "pipeline"),
     [
@@ -76,6 +78,7 @@ def test_fragments_that_are_held_back_and_parts_of_k(check_matmul, name, target,
     check_matmul(spec_of(name, 40, 36, 100), target=target, pipeline=pipeline)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("k", [1, 64, 2048])
 def test_errors_are_near_those_of_f32(k):
     """Of numbers of many magnitudes: 2^-20 is left out of each product at most; tf32 leaves out a

@@ -117,7 +117,7 @@ OF_WGMMA = {
 }
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(9)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("what", WAYS)
 def test_other_ways_to_the_sums(check_matmul, what, unit):
@@ -143,7 +143,7 @@ PLAIN_STEPS = {
 }
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("what", PLAIN_STEPS)
 @pytest.mark.parametrize("at", [0, 34, 67, slice(20, 40), slice(None)], ids=str)
 def test_steps_whose_elements_end_below_bf16_are_multiplied_by_threads(what, at):
@@ -166,6 +166,7 @@ def _lying(matrix, by_columns):
     return np.ascontiguousarray(matrix.T).T if by_columns else matrix
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("depth", [16, 32])
 @pytest.mark.parametrize("k", [1, 64, 300])
 def test_three_products_of_tiles_are_as_exact_as_of_warps(k, depth):

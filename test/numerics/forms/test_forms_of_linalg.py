@@ -13,7 +13,7 @@ from tilewright.dialects.errors import CompileError
 from tilewright.runtime.launch.loading import open_kernel
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("target", ["sm_100a", "sm_90a"])
 @pytest.mark.parametrize("name", FORMS)
 def test_a_form_gives_what_its_formula_gives(name, target, tmp_path):

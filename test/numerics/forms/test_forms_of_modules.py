@@ -15,7 +15,7 @@ FORMS = {**module_forms.FORMS, **user_forms.FORMS}
 REFUSED = {**module_forms.REFUSED, **user_forms.REFUSED}
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", ["sm_100a", "sm_90a"])
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.filterwarnings("ignore:.*tf32:UserWarning")

@@ -79,6 +79,7 @@ def check(checked_level, target, passes, operands, size, ends, level=""):
     assert torch.equal(tensors["c"].view(bits), wanted.view(bits))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(
     1,
     prefix=[*PREFIXES, *OTHERS],
@@ -91,6 +92,7 @@ def test_every_pass_takes_exchanged_groups(checked_level, target, prefix, operan
     check(checked_level, target, (PREFIXES | OTHERS)[prefix], operands, size, ends)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(
     1,
     prefix=[name for name in (*PREFIXES, "curve", "in turns") if name != "tma"],

@@ -320,6 +320,7 @@ def test_the_heaviest_groups_of_k_come_first_and_all_are_as_without_an_order(end
     assert counts[order].tolist() == sorted(counts.tolist(), reverse=True)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("target", "text"),
     [

@@ -71,7 +71,7 @@ def is_right(bundle: Bundle, rows: int, seed: int) -> bool:
     return all(found)
 
 
-@pytest.mark.sweep(10)
+@pytest.mark.sweep(17)
 @pytest.mark.parametrize(("target", "pipeline"), PREFIXES + OTHERS)
 def test_every_prefix_is_right_for_any_rows(target, pipeline):
     bundle = as_bundle(compile_matmul(SPEC, target=target, pipeline=pipeline))
@@ -90,7 +90,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(form) or "plain")
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a", "sm_80"])
 def test_the_chosen_schedule_is_right_for_any_rows(target, form):

@@ -11,6 +11,7 @@ LEVEL = (
 )
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("tile", "level", "shape"),
     [

@@ -57,6 +57,7 @@ def check(kernel, ends):
     assert c[begin:].isnan().all()
 
 
+@pytest.mark.sweep(2)
 def test_each_row_is_of_its_group_in_any_sizes(kernel):
     groups = kernel[1]
 

@@ -82,7 +82,7 @@ def first_steps(spec, pipeline):
     return int(end) - int(first)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_are_right_and_fill_their_slots_first(check_matmul, name, seed=1):
     spec, pipeline, filled = KERNELS[name]

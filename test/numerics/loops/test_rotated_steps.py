@@ -35,6 +35,7 @@ SMALL = {
 }
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("target", "what"), [(target, what) for target, known in SMALL.items() for what in known]
 )

@@ -22,7 +22,7 @@ def slices(compiled):
     return a["box"][1], b["box"][1]
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("tile", ["64x40x64", "64x24x128", "128x48x64"])
 @pytest.mark.parametrize(("shape", "parts"), [("2x1", 2), ("4x1", 4), ("8x1", 8), ("4x2", 4)])

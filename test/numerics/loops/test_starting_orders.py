@@ -22,7 +22,7 @@ FIELDS = {
 }
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("fields", FIELDS.values(), ids=FIELDS)

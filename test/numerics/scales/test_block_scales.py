@@ -177,6 +177,7 @@ def test_pairs_of_128_and_of_256_rows(check_matmul, n, rows, format_, last):
     assert not report.warnings
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("format_", "tile", "cluster", "boxes"),
     [  # of a whole tile's scales: [256 bytes, halves of atoms along K, atoms along MN]

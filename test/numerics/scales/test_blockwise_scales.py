@@ -77,6 +77,7 @@ def test_three_warpgroups_share_192_rows_of_128_columns(check_matmul):
     assert compiled.manifest["block"] == [512, 1, 1]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("forms", "depth"), [(FORMS[0], 128), (FORMS[2], 128), (FORMS[0], 64)])
 def test_a_warpgroup_has_several_64_rows_of_a_product_and_more_steps_than_scales_asked_for(
     check_matmul, forms, depth
@@ -172,6 +173,7 @@ def test_other_ways_to_the_sums(check_matmul, what, target):
     check_matmul(spec_of(*sizes, forms), target=target, pipeline=pipeline)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("over", ["cluster", "grid"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_steps_behind_k_are_zeros_whatever_the_number_of_columns(check_matmul, target, over):
@@ -184,6 +186,7 @@ def test_steps_behind_k_are_zeros_whatever_the_number_of_columns(check_matmul, t
         check_matmul(spec_of(20, 120, 600, forms), target=target, pipeline=pipeline)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("target", "types", "more"),
     [
@@ -222,7 +225,7 @@ def test_wide_tiles_without_scales_leave_24_registers_to_loads(check_matmul, sta
     assert "setmaxnreg.dec.sync.aligned.u32 \t24" in compiled.ptx
 
 
-@pytest.mark.sweep(30)
+@pytest.mark.sweep(60)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_specs_by_the_default_schedule(check_matmul, seed, target):

@@ -33,6 +33,7 @@ def test_every_prefix(check_matmul, last, forms, target):
     assert not report.warnings
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("forms", FORMS)
 def test_rows_that_tma_cannot_bring_and_stacks(check_matmul, forms):
     """Scales of 25 rows are copied by threads; each matrix of a stack has its own."""

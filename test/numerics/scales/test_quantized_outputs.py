@@ -29,12 +29,13 @@ def test_every_prefix_quantises_products_of_block_scales(check_matmul, prefix, o
     check_matmul(spec, pipeline=DEFAULT_PIPELINE, stop_after=prefix)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_is_stored(check_matmul, form):
     check_matmul(quantized(form, 40), pipeline="tiling{tile=128x64x64}")
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     "options",
     [
@@ -61,6 +62,7 @@ STAGED = "tma-insertion,epilogue-staging"
 LOOP = f"{STAGED},pipelining{{stages=2}},warp-specialization,persistence{{ctas=2}}"
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("form", "shape", "passes", "scales"),
     [

@@ -76,7 +76,7 @@ def is_right(bundle: Bundle, depth: int) -> bool:
     return bool(((tensors["c"].double() - a @ b.mT).abs() <= bound).all())
 
 
-@pytest.mark.sweep(10)
+@pytest.mark.sweep(18)
 @pytest.mark.parametrize(("target", "pipeline"), PREFIXES + OTHERS)
 def test_every_prefix_runs_for_any_depth(target, pipeline):
     bundle = compiled(target, pipeline)
@@ -96,6 +96,7 @@ def test_every_prefix_runs_for_groups_of_any_depth(target, pipeline):
             torch.testing.assert_close(got[group].double(), wanted, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("sizes", [(77, 33), (136, 200), (1, 40)])
 def test_the_chosen_schedule_is_right_where_rows_are_no_whole_units(target, sizes):

@@ -139,7 +139,7 @@ def test_every_prefix_runs_for_any_rows_and_matrices(target, pipeline, beside):
     assert all(is_right(bundle, *sizes) for sizes in SIZES)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("shared", [(True, False), (False, True)])
 @pytest.mark.parametrize(("target", "pipeline"), FULL)
 def test_all_matrices_may_share_an_operand(target, pipeline, shared):
@@ -161,7 +161,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.sweep(20)
+@pytest.mark.sweep(23)
 @pytest.mark.parametrize("least_most", [(0, 0), (1, 64), (65, 200)])
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a", "sm_80"])
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(form) or "plain")

@@ -189,7 +189,7 @@ def test_outputs_of_one_row_more_are_not_written():
     assert (whole[65] == 7).all() and not (whole[:65] == 7).all()
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep
 @pytest.mark.parametrize("m", FEW)
 @pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize(("target", "pipeline"), BOUNDED)
@@ -213,7 +213,7 @@ def test_tiles_of_one_number_of_rows_that_a_launch_says_are_known():
     assert is_right(bundle, 7) and "_param_3]" not in bundle.ptx
 
 
-@pytest.mark.sweep(12)
+@pytest.mark.sweep(23)
 @pytest.mark.parametrize("m", (1, 16, 17, 77))
 @pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize(("target", "pipeline"), COUNTED)

@@ -107,7 +107,7 @@ def is_right(bundle: Bundle, batch: int) -> bool:
     return bool(((tensors["c"].double() - wanted).abs() <= bound).all())
 
 
-@pytest.mark.sweep(24)
+@pytest.mark.sweep(44)
 @pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize(("target", "pipeline"), PREFIXES + OTHERS)
 def test_every_prefix_runs_for_any_batch(target, pipeline, beside):

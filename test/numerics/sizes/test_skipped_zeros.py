@@ -59,7 +59,7 @@ HOW = {
 }
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(5)
 @pytest.mark.array(1, how=HOW, seed=[0, 1])
 def test_every_kind_of_loop_leaves_zeros_out(check_matmul, how, seed):
     spec, text = HOW[how]

@@ -72,13 +72,14 @@ def is_right(bundle: Bundle, depth: int) -> bool:
     return bool(((tensors["c"].double() - a @ b.mT).abs() <= bound).all())
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize(("target", "pipeline"), PREFIXES)
 def test_parts_add_up_to_any_depth_behind_every_pass(target, pipeline):
     bundle = as_bundle(compile_matmul(spec_of(), target=target, pipeline=pipeline))
     assert all(is_right(bundle, depth) for depth in DEPTHS)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("over", ["grid", "cluster"])
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 def test_parts_of_no_depth_give_zeros_through_the_epilogue(target, over):
@@ -111,6 +112,7 @@ def test_long_depths_have_parts_and_short_ones_do_not(target):
     assert len(buckets_for(spec_of(48, 32), target)) <= DEPTH_KERNELS
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 def test_kernels_share_depths_in_one_bundle(tmp_path, target):
     write_several(tmp_path / "any.zip", compile_buckets(spec_of(c_dtype="f32"), target=target))

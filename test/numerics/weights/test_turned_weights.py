@@ -73,7 +73,7 @@ WAYS = {
 }
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("spec", [GROUPS, ALL], ids=["groups", "all"])
 @pytest.mark.parametrize("way", WAYS)
 def test_other_ways_to_the_sums(check_matmul, way, spec):

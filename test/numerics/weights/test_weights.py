@@ -86,6 +86,7 @@ WAYS = {
 }
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("what", WAYS)
 def test_other_ways_to_the_sums(check_matmul, what):
     pipeline, spec = WAYS[what]

@@ -84,7 +84,7 @@ WAYS = {
 }
 
 
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(32)
 @pytest.mark.parametrize("tile", ["64x32x64", "128x32x64"])
 @pytest.mark.parametrize("spec", [GROUPS, ALL], ids=["groups", "all"])
 @pytest.mark.parametrize("way", WAYS)
