@@ -127,9 +127,11 @@ class Clustering:
     ) -> None:
         """Share A along N and B along M where the rows can be cut into parts."""
         along_n, along_m = ("n", shape[1]), ("m", shape[0] // 2 if pair else shape[0])
+        names = arg_names(kernel)
         for load in _fills(kernel):
-            name = arg_names(kernel)[_operand_index(kernel, load)]
-            axis, parts = along_m if name.startswith("b") else along_n  # scales, too
+            name = names[_argument_number(load)]
+            of_b = names[_operand_index(kernel, load)].startswith("b")  # scales, too
+            axis, parts = along_m if of_b else along_n
             if parts == 1:
                 continue
             if isinstance(load, CopyOp):
@@ -323,5 +325,9 @@ def _fills(kernel: KernelOp) -> list[TmaLoadOp | CopyOp]:
 
 def _operand_index(kernel: KernelOp, load: Any) -> int:
     """0 for a load of what MMAs take as A, 1 for B, more for their scales or the second B."""
-    number = ir.BlockArgument(loaded_argument(load)).arg_number
-    return 1 - number if is_swapped(kernel) else number
+    number = _argument_number(load)
+    return number ^ 1 if is_swapped(kernel) else number
+
+
+def _argument_number(load: Any) -> int:
+    return ir.BlockArgument(loaded_argument(load)).arg_number

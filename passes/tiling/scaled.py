@@ -61,8 +61,11 @@ def scaled_tile(matmul: ScaledMatmulOp, asked: Tile | None, mma: ScaledMma, log:
     return m, n, whole
 
 
-def check_scaled_tile(matmul: ScaledMatmulOp, tile: Tile, mma: ScaledMma, target: Target) -> None:
-    """Refuse a tile that no block-scaled MMA, TMA box or memory of `target` can hold."""
+def check_scaled_tile(
+    matmul: ScaledMatmulOp, tile: Tile, mma: ScaledMma, target: Target, swap: bool
+) -> None:
+    """Refuse a tile that no block-scaled MMA, TMA box or memory of `target` can hold; with `swap`
+    its columns are rows of A."""
     m, n, k = tile
     require(matmul, scaled_legality.scaled_rows(target, m))
     require(matmul, scaled_legality.scaled_columns(target, n))
@@ -72,8 +75,10 @@ def check_scaled_tile(matmul: ScaledMatmulOp, tile: Tile, mma: ScaledMma, target
         if dtype.bits < 8 and major.value != "k":
             rule = f"{name} must have K contiguous for {dtype.name}, whose elements share bytes"
             raise refused(matmul, f"{rule}, got {'MN'[name == 'B']}; transpose it")
-    if matmul.b_major.value == "mn" and n % UNIT_BYTES:
-        rule = f"tile N must be a multiple of {UNIT_BYTES} for N-major B"
+    if (matmul.a_major if swap else matmul.b_major).value == "mn" and n % UNIT_BYTES:
+        rule = (
+            f"tile N must be a multiple of {UNIT_BYTES} for {'M-major A' if swap else 'N-major B'}"
+        )
         raise refused(matmul, f"{rule}, got {n}")
     require(matmul, scaled_legality.scaled_memory(target, mma, tile), "make the tile smaller")
     require(
@@ -101,16 +106,18 @@ def stored_tensor(matmul: MatmulOp, tensor: ir.RankedTensorType) -> ir.RankedTen
 
 def multiply(
     matmul: ScaledMatmulOp,
+    sides: list[tuple[ir.Value, ir.StringAttr]],
     views: list[ir.Value],
     tile: Tile,
     mma: ScaledMma,
     where: dict[str, ir.Value],
 ) -> None:
-    """Emit the loads of a K step and its MMA; `where` has acc, accumulate, i, j and k."""
+    """Emit the loads of a K step and its MMA, whose A and B are `sides` of the product; `where` has
+    acc, accumulate, i, j and k."""
     m, n, k = tile
     a, b, *scales = views
     i, j, step = (where.pop(name) for name in "ijk")
-    k_bytes, majors = mma.operand_bytes(k), [major.value for _, major in matmul.sides]
+    k_bytes, majors = mma.operand_bytes(k), [major.value for _, major in sides]
     tiles = [
         _load(view, TileLayout(extent, k_bytes, 1, major, _first_swizzle(view)), at, step)
         for view, extent, major, at in zip((a, b), (m, n), majors, (i, j), strict=True)
@@ -119,7 +126,7 @@ def multiply(
         _load(view, TileLayout(extent, k // mma.block, 1, "k", BLOCKED), at, step)
         for view, extent, at in zip(scales, (m, n), (i, j), strict=True)
     ]
-    types = [attribute_of(_dtype(value).name) for value, _ in matmul.sides]
+    types = [attribute_of(_dtype(value).name) for value, _ in sides]
     ScaledMmaOp(
         a=tiles[0],
         b=tiles[1],
@@ -131,7 +138,7 @@ def multiply(
         b_type=types[1],
         kind=attribute_of(mma.kind),
         block=matmul.block,
-        extent=attribute_of(logical_shape(matmul.a.type, majors[0])[1]),
+        extent=attribute_of(logical_shape(matmul.a.type, matmul.a_major.value)[1]),
         **where,
     )
 

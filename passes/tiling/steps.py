@@ -77,9 +77,13 @@ def _scaled_step(
     matmul: ScaledMatmulOp, tiling: TileChoice, operands: Operands, step: Step
 ) -> None:
     """The MMA takes the scales of blocks itself."""
-    views = [operands.a, operands.b, *(operands.beside[name] for name in block_scales(matmul))]
+    scales, sides = [operands.beside[name] for name in block_scales(matmul)], list(matmul.sides)
+    if tiling.swap:
+        scales.reverse()
+        sides.reverse()
     where = step.sums() | _places(operands, step)
-    multiply(matmul, views, tiling.tile, scaled_mma_of(matmul, tiling.target), where)
+    views = [operands.a, operands.b, *scales]
+    multiply(matmul, sides, views, tiling.tile, scaled_mma_of(matmul, tiling.target), where)
 
 
 def _tile_step(tiling: TileChoice, operands: Operands, step: Step) -> None:

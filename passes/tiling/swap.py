@@ -15,9 +15,11 @@ from ...dialects.target import Target
 from ...dialects.tile import ElementOp, KernelOp, MatmulOp
 from ...dialects.tile.batches import TransposedOp, turned_view
 from ...dialects.tile.blockwise import BlockwiseMatmulOp
+from ...dialects.tile.grouped_products import GroupedScaledMatmulOp
 from ...dialects.tile.groups import GroupedMatmulOp
 from ...dialects.tile.outputs import KeepGroupsOp, kept_by
 from ...dialects.tile.quantized import quantize_of
+from ...dialects.tile.scales import ScaledMatmulOp
 from ...dialects.tile.weights import WeightMatmulOp
 from ..base import refused, walk
 from ..batches import matrix_of
@@ -27,7 +29,10 @@ EXCHANGED = {"": "", "m": "n", "n": "m", "mn": "mn"}
 """What is indexed by so much of C is indexed by so much of the sums, and the other way round."""
 
 
-EXCHANGEABLE = (MatmulOp, WeightMatmulOp, GroupedMatmulOp, BlockwiseMatmulOp)
+EXCHANGEABLE = (
+    *(MatmulOp, WeightMatmulOp, GroupedMatmulOp, BlockwiseMatmulOp),
+    *(ScaledMatmulOp, GroupedScaledMatmulOp),
+)
 
 
 def check_swap(matmul: MatmulOp, target: Target) -> None:

@@ -206,7 +206,7 @@ class Tiling:
                 rule = f"tiling: {name} must be left out where no thread multiplies by itself"
                 raise refused(matmul, f"{rule}, got {getattr(self, name)}; use mma=fma")
         if isinstance(matmul, ScaledMatmulOp):
-            check_scaled_tile(matmul, tile, scaled_mma_of(matmul, target), target)
+            check_scaled_tile(matmul, tile, scaled_mma_of(matmul, target), target, self.swap)
         elif isinstance(matmul, WeightMatmulOp):
             check_weight_tile(matmul, tile, target, self.swap)
         else:

@@ -6,7 +6,26 @@ from fault import Fault
 
 TESTS = ("test/numerics/weights/test_turned_weights.py",)
 TENSOR_MEMORY = ("test/numerics/weights/test_weights_in_tensor_memory.py",)
+BLOCK_SCALES = ("test/numerics/scales/test_exchanged_block_scales.py",)
 TURNED = [
+    Fault(
+        "swap: MMAs take the block scales of the operand that they do not multiply by them",
+        "        scales.reverse()\n        sides.reverse()\n",
+        "        sides.reverse()\n",
+        BLOCK_SCALES,
+    ),
+    Fault(
+        "swap: the manifest says the types of a and b with block scales the other way round",
+        "            types.reverse()\n        types += ",
+        "            pass\n        types += ",
+        BLOCK_SCALES,
+    ),
+    Fault(
+        "clustering: the scales of exchanged operands are taken for other arguments",
+        "    return number ^ 1 if is_swapped(kernel) else number\n\n\ndef _argument",
+        "    return 1 - number if is_swapped(kernel) else number\n\n\ndef _argument",
+        BLOCK_SCALES,
+    ),
     Fault(
         "weights for wgmma: registers of A are written again before the MMA has read them",
         "    under_way = min(PENDING_MAX, groups_of_mmas(scope.kernel) - 1)",

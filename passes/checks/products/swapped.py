@@ -32,7 +32,7 @@ def check_swapped(kernel: KernelOp) -> None:
         rule = f"views: {SWAPPED_ATTRIBUTE} must be a unit attribute"
         raise refused(kernel, f"{rule}, got {attribute}; leave its value out")
     groups = [OFFSETS] if group_of(kernel) is not None else []
-    behind = len(FIRST) + len(weight_names(kernel) or scale_names(kernel) or groups)
+    behind = len(FIRST) + len(weight_names(kernel) or scale_names(kernel)) + len(groups)
     others = arg_names(kernel)[behind : -len(outputs_of(kernel))]
     if others != [f"e{number}" for number in range(len(others))]:
         rule = "views: a swapped kernel must take a, b and what its epilogue reads"

@@ -156,7 +156,10 @@ def _tensors(kernel: KernelOp, mma: str) -> list[dict[str, Any]]:
         for name, argument, role in zip(names, arguments, roles, strict=True)
     ]
     for scaled in walk(kernel, SCALED_MMAS)[:1]:
-        types = (scaled.a_type.value, scaled.b_type.value, *[mma_of(scaled).scale] * 2)
+        types = [scaled.a_type.value, scaled.b_type.value]
+        if is_swapped(kernel):
+            types.reverse()
+        types += [mma_of(scaled).scale] * 2
         for tensor, dtype in zip(tensors, types, strict=False):
             tensor["dtype"] = dtype  # of a view of bytes, and of scales without a sign
     say_weights(kernel, tensors)
