@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..runtime.math_policies import CIRCULAR as CIRCULAR
 from ..runtime.math_policies import EXACT as EXACT
 from ..runtime.math_policies import FAST as FAST
 from ..runtime.math_policies import FUNCTIONS as FUNCTIONS
@@ -27,6 +28,7 @@ SCALAR_OPS = (
     "arith.extf",
     "math.absf",
     "math.ceil",
+    "math.cos",
     "math.erf",
     "math.exp",
     "math.exp2",
@@ -39,6 +41,7 @@ SCALAR_OPS = (
     "math.round",
     "math.roundeven",
     "math.rsqrt",
+    "math.sin",
     "math.sqrt",
     "math.tanh",
     "math.trunc",

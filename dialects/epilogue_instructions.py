@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from .epilogue import FAST_OUTPUTS, KEEPING, LOGARITHMS, SCALAR_OPS
+from .epilogue import CIRCULAR, FAST_OUTPUTS, KEEPING, LOGARITHMS, SCALAR_OPS
 
 MOVES = ("arith.constant", "arith.extf", "arith.truncf", "arith.sitofp")
 """Ops that a product without an epilogue has too, or that become part of another."""
 INSTRUCTIONS = {
     **dict.fromkeys(MOVES, 0),
     "arith.divf": 9,
+    **dict.fromkeys(CIRCULAR, 80),
     "math.exp": 6,
     "math.exp2": 4,
     **dict.fromkeys(LOGARITHMS, 18),
@@ -29,6 +30,7 @@ and a root are what ptxas makes of div.rn.f32 and sqrt.rn.f32 where no number is
 FAST_INSTRUCTIONS = {
     **dict.fromkeys(MOVES, 0),
     "arith.divf": 2,
+    **dict.fromkeys(CIRCULAR, 80),
     "math.exp": 3,
     **dict.fromkeys(LOGARITHMS, 10),
     "math.tanh": 4,

@@ -6,6 +6,7 @@
     pow(2, x)         exp2(x)                    logit(x)        log(x / (1 - x))
     pow(b, x)         exp2(log2(b) · x)          logaddexp(a, b) max + log1p(exp(-abs(a - b)))
     frac(x)           x - trunc(x)               xlogy(x, y)     x · log(y), 0 where x is
+    tan(x)            sin(x) / cos(x)            sinc(x)         sin(pi · x) / (pi · x), 1 of 0
 
 Sources: aten/src/ATen/native/cuda, PowKernel.cu, BinaryDivTruncKernel.cu, ActivationMishKernel,
 ActivationSoftplusKernel.cu, ActivationLogSigmoidKernel.cu, UnarySpecialOpsKernel.cu,
@@ -16,7 +17,7 @@ a refusal.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, isfinite, log2
+from math import inf, isfinite, log2, pi
 from typing import Any
 
 import torch
@@ -115,6 +116,19 @@ def _xlogy(x: torch.Tensor, y: torch.Tensor) -> Any:
 
 @of_floats
 @in_f32
+def _tan(x: torch.Tensor) -> Any:
+    return torch.sin(x) / torch.cos(x)
+
+
+@of_floats
+@in_f32
+def _sinc(x: torch.Tensor) -> Any:
+    angle = x * pi
+    return torch.where(x == 0, torch.ones_like(x), torch.sin(angle) / angle)
+
+
+@of_floats
+@in_f32
 def _frac(x: torch.Tensor) -> Any:
     return x - torch.trunc(x)
 
@@ -170,6 +184,8 @@ TABLE: dict[Any, Callable[..., Any]] = {
     aten.logaddexp.default: _logaddexp,
     aten.xlogy.Tensor: _xlogy,
     aten.frac.default: _frac,
+    aten.tan.default: _tan,
+    aten.sinc.default: _sinc,
     aten.round.decimals: _round,
     aten.div.Tensor_mode: _quotient,
     aten.div.Scalar_mode: _quotient,

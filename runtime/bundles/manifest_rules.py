@@ -12,7 +12,7 @@ from typing import Any
 
 from ..element_types import DTYPES, ITEM_BYTES, PADDED_TYPES
 from ..group_sizes import OFFSETS, is_ragged, tiles_of_groups
-from ..math_policies import LOGARITHMS
+from ..math_policies import CIRCULAR, LOGARITHMS
 
 # CUDA C++ Programming Guide, table of technical specifications per compute capability (9.0, 10.0).
 EXTENTS = {"grid": (2**31 - 1, 65_535, 65_535), "block": (1024, 1024, 64), "cluster": (16, 16, 16)}
@@ -29,7 +29,7 @@ OPERANDS = {
     **dict.fromkeys(("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf"), 2),
     **dict.fromkeys(("arith.negf", "arith.truncf", "arith.extf", "arith.sitofp"), 1),
     **dict.fromkeys(("math.absf", "math.erf", "math.exp", "math.exp2", "math.tanh"), 1),
-    **dict.fromkeys(("math.sqrt", "math.rsqrt", *LOGARITHMS), 1),
+    **dict.fromkeys(("math.sqrt", "math.rsqrt", *CIRCULAR, *LOGARITHMS), 1),
     **dict.fromkeys(("math.ceil", "math.floor", "math.round", "math.roundeven", "math.trunc"), 1),
     "arith.constant": 0,
     "arith.cmpf": 2,

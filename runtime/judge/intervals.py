@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..math_policies import LOGARITHMS
+from ..math_policies import CIRCULAR, LOGARITHMS
 
 HALF_ULP = 2.0**-24
 SMALLEST_NORMAL = 2.0**-126
@@ -38,7 +38,7 @@ RELATIVE_ERRORS = {
     "math.fma": HALF_ULP,
     "math.exp2": 8 * HALF_ULP,
     "math.exp": 16 * HALF_ULP,
-    **dict.fromkeys(LOGARITHMS, 8 * HALF_ULP),
+    **dict.fromkeys((*CIRCULAR, *LOGARITHMS), 8 * HALF_ULP),
     "math.sqrt": 4 * HALF_ULP,
     "math.rsqrt": 4 * HALF_ULP,
     "math.tanh": 4 * HALF_ULP,
@@ -190,6 +190,32 @@ def logarithm(
         return Interval(low, function(a.middle), function(a.high), a.nan | (a.low < least))
 
     return of
+
+
+def wave(function: Callable[[np.ndarray], np.ndarray], peak: float) -> Callable[..., Interval]:
+    """A sine or cosine, which is 1 at `peak` times pi, and NaN of infinities."""
+
+    def of(a: Interval) -> Interval:
+        with np.errstate(invalid="ignore"):
+            low, middle, high = (function(part) for part in a.parts())
+        ends = a.low / np.pi, a.high / np.pi
+        spread = _unbounded(a) & (a.low != a.high)
+        top, bottom = (_holds_turn(*ends, turn) | spread for turn in (peak, peak + 1))
+        most, least = (
+            np.where(top, 1.0, np.fmax(low, high)),
+            np.where(bottom, -1.0, np.fmin(low, high)),
+        )
+        return Interval(least, middle, most, a.nan | _unbounded(a))
+
+    return of
+
+
+def _holds_turn(low: np.ndarray, high: np.ndarray, turn: float) -> np.ndarray:
+    """Whether a number that is even but for `turn` lies between, or as near as rounding tells."""
+    slack = 2.0**-50
+    below, above = low - slack * np.abs(low), high + slack * np.abs(high)
+    with np.errstate(invalid="ignore"):
+        return np.floor((above - turn) / 2) >= np.ceil((below - turn) / 2)
 
 
 def away_from_zero(values: np.ndarray) -> np.ndarray:
@@ -355,6 +381,8 @@ FLOAT_OPERATIONS: dict[str, Callable[..., Interval]] = {
     "math.tanh": lambda a: a.map(np.tanh),
     "math.sqrt": root,
     "math.rsqrt": reciprocal_root,
+    "math.cos": wave(np.cos, 0.0),
+    "math.sin": wave(np.sin, 0.5),
     "math.log": logarithm(np.log, 0.0),
     "math.log10": logarithm(np.log10, 0.0),
     "math.log1p": logarithm(np.log1p, -1.0),

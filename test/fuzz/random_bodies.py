@@ -85,7 +85,7 @@ class Body:
         kind = self.draw.choice(STEPS)
         licence = " fastmath<fast>" if self.writer.is_odd("licence") else ""
         if kind == "unary":
-            op = "math.sin" if self.writer.is_odd("op") else self.draw.choice(UNARY)
+            op = "math.atan" if self.writer.is_odd("op") else self.draw.choice(UNARY)
             return self.emit(element, f"{op} {value}{licence} : {element}")
         if kind == "binary":
             both = [value, self.another(element)]

@@ -317,7 +317,7 @@ class Writer:
             return self.emit(value.axes, "i32", f"{op} {value.name}, {other.name} : {type_}")
         licence = " fastmath<nnan,contract>" if self.is_odd("licence") else ""
         if self.chance(0.4):
-            op = "math.sin" if self.is_odd("op") else self.draw.choice(UNARY)
+            op = "math.atan" if self.is_odd("op") else self.draw.choice(UNARY)
             return self.emit(value.axes, value.element, f"{op} {value.name}{licence} : {type_}")
         both = [value.name, self.other(value.axes, value.element, pool).name]
         self.draw.shuffle(both)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fault import Fault
 
 FAST = "test/numerics/epilogues/test_fast_functions.py"
+CIRCULAR = "test/numerics/epilogues/test_circular_functions.py"
 
 FUNCTIONS = [
     Fault(
@@ -30,6 +31,18 @@ FUNCTIONS = [
         "    return arith.select(below, near, far)\n\n\ndef _odd",
         "    return far\n\n\ndef _odd",
         ("test/numerics/epilogues/test_logarithms.py",),
+    ),
+    Fault(
+        "circular functions: 2/pi has fewer bits than the largest numbers need",
+        "0xDB629599, 0x3C439041)",
+        "0, 0x3C439041)",
+        (CIRCULAR,),
+    ),
+    Fault(
+        "intervals: a sine that passes its peak has the limits of its ends",
+        "np.floor((above - turn) / 2) >= np.ceil((below - turn) / 2)",
+        "np.floor((above - turn) / 2) > np.ceil((below - turn) / 2)",
+        (CIRCULAR,),
     ),
     Fault(
         "modules: the sums of addmm are rounded before the bias joins them",

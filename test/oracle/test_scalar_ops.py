@@ -84,6 +84,8 @@ UNARY = {
     "math.sqrt": lambda x: NAN if x < 0 else math.sqrt(x),
     "math.rsqrt": lambda x: math.copysign(INF, x) if x == 0 else NAN if x < 0 else 1 / math.sqrt(x),
     **{name: logarithm(name) for name in ("math.log", "math.log10", "math.log1p", "math.log2")},
+    "math.cos": lambda x: math.cos(x) if math.isfinite(x) else NAN,
+    "math.sin": lambda x: math.sin(x) if math.isfinite(x) else NAN,
     "math.ceil": whole(math.ceil),
     "math.floor": whole(math.floor),
     "math.round": whole(lambda x: math.copysign(math.floor(abs(x) + 0.5), x)),

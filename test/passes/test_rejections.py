@@ -294,9 +294,9 @@ RETURN = "  return %sum : tensor<64x48xf32>\n}\n"
             "add C afterwards",
         ),
         (
-            HEAD + FILL + SUM + "  %s = math.sin %sum : tensor<64x48xf32>\n"
+            HEAD + FILL + SUM + "  %s = math.atan %sum : tensor<64x48xf32>\n"
             "  return %s : tensor<64x48xf32>\n}\n",
-            ":10:8: error: math.sin: not one of the ops that a kernel is made of "
+            ":10:8: error: math.atan: not one of the ops that a kernel is made of "
             "(docs/passes/normalize.md); compute it outside the kernel",
         ),
         (

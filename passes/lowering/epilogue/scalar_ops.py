@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ....dialects import llvm, sm
-from ....dialects.epilogue import LOGARITHMS, SCALAR_OPS
+from ....dialects.epilogue import CIRCULAR, LOGARITHMS, SCALAR_OPS
 from ....dialects.mlir import arith, ir, vector
 from ....dialects.tile import ElementOp
 from ....dialects.tile.pieces import ApplyEpilogueOp
@@ -15,6 +15,7 @@ from ....dialects.tile.threads import ApplyToRowOp, WriteRowOp
 from ... import build
 from ...base import attributes_of, refused
 from ..registers.elements import widened
+from .circular_functions import circular
 from .special_functions import erf, logarithm, tanh
 from .values import LOG2_E
 
@@ -220,6 +221,10 @@ def _logarithm(name: str) -> Callable[[ir.Value, int], ir.Value]:
     return of
 
 
+def _circular(name: str, value: ir.Value, _width: int) -> ir.Value:
+    return circular(name, value)
+
+
 def _rounding(name: str) -> Callable[[ir.Value, int], ir.Value]:
     """To a whole number, of any width."""
 
@@ -230,6 +235,7 @@ def _rounding(name: str) -> Callable[[ir.Value, int], ir.Value]:
 
 
 OF_F32: dict[str, Callable[[ir.Value, int], ir.Value]] = {
+    **{name: partial(_circular, name) for name in CIRCULAR},
     "math.erf": lambda value, width: erf(value, *_helpers(width)),
     "math.exp": _exp,
     "math.exp2": _exp2,

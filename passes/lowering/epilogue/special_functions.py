@@ -48,10 +48,10 @@ def erf(value: ir.Value, exp: Unary, reciprocal: Unary) -> ir.Value:
     """erf of f32, of a vector or of one; `exp` and `reciprocal` are those of f32 there."""
     size = math.absf(value)
     small = _odd(value, ERF_OVER_X)
-    t = reciprocal(math.fma(size, _number(ERF_STEP, value), _number(1, value)))
-    tail = arith.mulf(t, _polynomial(t, ERF_TAIL))
+    t = reciprocal(math.fma(size, number(ERF_STEP, value), number(1, value)))
+    tail = arith.mulf(t, polynomial(t, ERF_TAIL))
     falling = exp(arith.negf(arith.mulf(size, size)))
-    large = math.fma(arith.negf(tail), falling, _number(1, value))
+    large = math.fma(arith.negf(tail), falling, number(1, value))
     return _join(value, size, ERF_SMALL, small, large)
 
 
@@ -60,8 +60,8 @@ def tanh(value: ir.Value, exp: Unary, reciprocal: Unary) -> ir.Value:
     size = math.absf(value)
     small = _odd(value, TANH_OVER_X)
     growing = exp(arith.addf(size, size))
-    share = reciprocal(arith.addf(growing, _number(1, value)))
-    large = math.fma(share, _number(-2, value), _number(1, value))
+    share = reciprocal(arith.addf(growing, number(1, value)))
+    large = math.fma(share, number(-2, value), number(1, value))
     return _join(value, size, TANH_SMALL, small, large)
 
 
@@ -69,28 +69,28 @@ def logarithm(
     name: str, value: ir.Value, lg2: Unary, fit: tuple[float, ...] = LOG_OVER_F
 ) -> ir.Value:
     """The logarithm of that name of f32, of a vector or of one; `lg2` is that of f32 there."""
-    one, unit = _number(1, value), UNITS.get(name, 1.0)
+    one, unit = number(1, value), UNITS.get(name, 1.0)
     if name == "math.log1p":
         value, less_one = arith.addf(value, one), value
     else:
         less_one = arith.subf(value, one)
     over_f = [each / unit for each in fit]
-    near = arith.mulf(less_one, _polynomial(less_one, over_f))
+    near = arith.mulf(less_one, polynomial(less_one, over_f))
     factor = LOG_2 / unit
-    far = lg2(value) if factor == 1 else arith.mulf(lg2(value), _number(factor, value))
-    size = math.absf(arith.subf(less_one, _number(CENTRES[fit], value)))
-    below = arith.cmpf(arith.CmpFPredicate.OLT, size, _number(REACHES[fit], value))
+    far = lg2(value) if factor == 1 else arith.mulf(lg2(value), number(factor, value))
+    size = math.absf(arith.subf(less_one, number(CENTRES[fit], value)))
+    below = arith.cmpf(arith.CmpFPredicate.OLT, size, number(REACHES[fit], value))
     return arith.select(below, near, far)
 
 
 def _odd(value: ir.Value, over_x: Sequence[float]) -> ir.Value:
     """x * P(x²)."""
-    return arith.mulf(value, _polynomial(arith.mulf(value, value), over_x))
+    return arith.mulf(value, polynomial(arith.mulf(value, value), over_x))
 
 
-def _polynomial(value: ir.Value, coefficients: Sequence[float]) -> ir.Value:
+def polynomial(value: ir.Value, coefficients: Sequence[float]) -> ir.Value:
     """Horner's rule; the coefficient of the lowest power is the first."""
-    *others, total = (_number(each, value) for each in coefficients)
+    *others, total = (number(each, value) for each in coefficients)
     for each in reversed(others):
         total = math.fma(total, value, each)
     return total
@@ -100,11 +100,11 @@ def _join(
     value: ir.Value, size: ir.Value, limit: float, small: ir.Value, large: ir.Value
 ) -> ir.Value:
     """`small` up to a limit, beyond it `large` with the value's sign, and NaN as it is."""
-    below = arith.cmpf(arith.CmpFPredicate.OLT, size, _number(limit, value))
+    below = arith.cmpf(arith.CmpFPredicate.OLT, size, number(limit, value))
     return arith.select(below, small, math.copysign(large, value))
 
 
-def _number(value: float, like: ir.Value) -> ir.Value:
+def number(value: float, like: ir.Value) -> ir.Value:
     """A constant of the type of another value."""
     attribute = ir.FloatAttr.get(ir.F32Type.get(), value)
     if isinstance(like.type, ir.VectorType):

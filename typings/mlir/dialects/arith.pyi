@@ -71,6 +71,7 @@ ori: Binary
 remui: Binary
 shli: Binary
 shrui: Binary
+sitofp: Cast
 subf: Binary
 subi: Binary
 trunci: Cast
