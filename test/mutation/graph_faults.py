@@ -17,8 +17,8 @@ GRAPHS = [
     ),
     Fault(
         "module: a graph is not told that torch asks for more digits than its kernel multiplies",
-        "_warned_of_digits._dynamo_marked_constant = True",
-        "_warned_of_digits._no_mark = True",
+        "warn_of_tf32._dynamo_marked_constant = True",
+        "warn_of_tf32._no_mark = True",
         ("test/compiler/calls/test_matmul_of_other_types.py",),
     ),
     Fault(

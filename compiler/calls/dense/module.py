@@ -135,7 +135,7 @@ class ModuleKernel:
             rule = f"{names} must be one tensor, as when it was compiled, got two"
             raise CompileError(f"{where}: {rule}; compile the module again")
         if self._may_lack_digits:
-            _warned_of_digits(where)
+            warn_of_tf32(where, ANEW)
         values = self._values(inputs)
         missing = [name for name in self._names if name not in values]
         if missing:
@@ -163,19 +163,6 @@ class ModuleKernel:
                 rule = f"shape must be {[*shape]}, got {[*values[name].shape]}"
                 raise LaunchError(f"argument '{name}': {rule}")
         return arguments_of(self._parts, values)
-
-
-def _warned_of_digits(where: str) -> bool:
-    """Say at a call, or of a graph where torch traces one, that torch's setting asks for more.
-
-    Graphs are of one setting: for another one torch traces anew.
-    """
-    warn_of_tf32(where, ANEW)
-    return True
-
-
-# What torch.compiler.assume_constant_result sets: torch.compile calls it when it traces a graph.
-_warned_of_digits._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _asks_mode(module: torch.nn.Module) -> bool:

@@ -87,6 +87,11 @@ def warn_of_tf32(function: str, cure: str) -> None:
         warnings.warn(PrecisionWarning(f"{rule}, where torch multiplies all; {cure}"), stacklevel=3)
 
 
+# What torch.compiler.assume_constant_result sets: torch.compile calls it when it traces a graph,
+# which is of one setting. For another one it traces anew.
+warn_of_tf32._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
 def _check_type(dtype: str) -> None:
     if dtype != "tf32":
         rule = "precision must come with operands of f32"
