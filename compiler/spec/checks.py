@@ -83,7 +83,9 @@ def _check_extents(spec: Problem) -> None:
         extent = getattr(spec, name)
         kind = "" if type(extent) is int else "an int, "
         if kind or not least <= extent <= EXTENT_MAX:
-            raise OptionError(f"spec: {name} must be {kind}{least} to {EXTENT_MAX}, got {extent!r}")
+            cure = "; multiply in parts" if not kind and extent > EXTENT_MAX else ""
+            rule = f"spec: {name} must be {kind}{least} to {EXTENT_MAX}"
+            raise OptionError(f"{rule}, got {extent!r}{cure}")
 
 
 def _check_flags(spec: Problem) -> None:
@@ -275,7 +277,7 @@ def _check_bytes(spec: Problem) -> None:
         extents = stored.shape if stored.is_dense else stored.spanned
         reason = size_refusal(extents, DTYPES[dtype].bytes)
         if reason:
-            raise OptionError(f"spec: {name} {reason}")
+            raise OptionError(f"spec: {name} {reason}; multiply in parts")
 
 
 def _check_types(spec: Problem) -> None:

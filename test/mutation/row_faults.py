@@ -236,6 +236,12 @@ LONG_ROWS = [
         "rows_times(1 if long_as_rows else strides[1])",
         LONG,
     ),
+    Fault(
+        "placement: operands that are too long are copied before they are refused",
+        "if max(array.shape, default=0) > EXTENT_MAX:",
+        "if max(array.shape, default=0) > 2 * EXTENT_MAX + 2:",
+        ("test/compiler/groups/test_sizes_over_limits.py",),
+    ),
 ]
 FIRST_STEPS = [
     Fault(

@@ -44,7 +44,7 @@ def message_of(action):
         ({"m": True}, "spec: m must be an int, 1 to 2147483647, got True"),
         ({"dynamic_m": 1}, "spec: dynamic_m must be True or False, got 1"),
         ({"k": -3}, "spec: k must be 1 to 2147483647, got -3"),
-        ({"n": 2**40}, "spec: n must be 1 to 2147483647, got 1099511627776"),
+        ({"n": 2**40}, "spec: n must be 1 to 2147483647, got 1099511627776; multiply in parts"),
         ({"a_dtype": "fp8"}, f"spec: a_dtype must be one of {OPERANDS}, got 'fp8'"),
         ({"b_dtype": "s32"}, f"spec: b_dtype must be one of {OPERANDS}, s4, u4, got 's32'"),
         (

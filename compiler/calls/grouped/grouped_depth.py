@@ -19,7 +19,7 @@ from ...spec import MatmulSpec
 from ..kernels.found_kernels import FoundKernels
 from ..kernels.lookup import DEPTH, How, check_passes, default_target
 from ..operands.operands import operand_of, quick_key
-from ..operands.placement import aligned
+from ..operands.placement import aligned, check_extents
 from ..operands.precision import with_precision
 from .grouped_fused import After, Grouped, find, in_two_steps
 
@@ -68,6 +68,7 @@ def with_depth_as_rows(name: str, operand: Any) -> Any:
     rows = operand.swapaxes(0, 1)
     if rows.is_contiguous():
         return operand
+    check_extents(f"grouped_mm: {name}", operand)
     warn_of_copy(f"grouped_mm: {name}", operand, "grouped K must be rows without gaps")
     return rows.detach().contiguous().swapaxes(0, 1)
 

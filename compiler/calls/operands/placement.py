@@ -19,6 +19,7 @@ from ....runtime.element_types import is_torch
 from ....runtime.operands.copies import warn_of_copy
 
 ALIGNMENT_BYTES = 16
+EXTENT_MAX = 2**31 - 1
 NO_GAPS = (0, 0)
 
 
@@ -94,6 +95,7 @@ def read_in_place(
         reason = f"any number of rows that are contiguous have no gaps, got strides {[*strides]}"
     if reason is None:
         return array
+    check_extents(name, array)
     warn_of_copy(name, array, reason)
     keeps = found is None or found.major == 1 or _reads_mn(array, chip)
     return _copied(array, found is not None and found.major == 0 and keeps)
@@ -149,8 +151,16 @@ def row_by_row(name: str, array: Any) -> Any:
     """The array row by row without gaps, or a copy that is, which a warning tells of."""
     if array.is_contiguous() if is_torch(array) else array.flags.c_contiguous:
         return array
+    check_extents(name, array)
     warn_of_copy(name, array, f"strides {list(_strides(array) or ())} have gaps, or another order")
     return array.contiguous() if is_torch(array) else array.copy(order="C")
+
+
+def check_extents(name: str, array: Any) -> None:
+    """Refuse, before it is copied, an array that is longer than a kernel counts."""
+    if max(array.shape, default=0) > EXTENT_MAX:
+        rule = f"{name} must have at most {EXTENT_MAX} elements along each dim"
+        raise OptionError(f"{rule}, got {list(array.shape)}; multiply in parts")
 
 
 def _copied(array: Any, turned: bool) -> Any:
