@@ -21,6 +21,7 @@ from ..dialects.verify import tile_of_c
 from .base import is_swapped, kernel_around, walk
 from .batches import transposed_of
 from .clone import constant_of
+from .dynamic_rows import has_dynamic_depth, has_dynamic_rows, has_dynamic_stack, row_bounds
 from .groups import columns_of_group, rows_of_group
 from .indices import linear_form, span
 
@@ -71,7 +72,8 @@ def lies_inside(kernel: KernelOp, op: Any, name: str) -> bool:
     """Whether tiles of an index are known to lie inside the view: none hangs over its edge.
 
     Clusters are whole, so the last one may hang over by more than a tile. Of an extent that is no
-    number of whole tiles, one always does.
+    number of whole tiles, one always does. Of rows that a launch says there are the fewest at
+    least.
     """
     found = axis_of(op, name)
     return found is not None and _axis_lies_inside(kernel, found)
@@ -79,10 +81,17 @@ def lies_inside(kernel: KernelOp, op: Any, name: str) -> bool:
 
 def _axis_lies_inside(kernel: KernelOp, found: Axis) -> bool:
     form = linear_form(found.index)
-    if form is None or found.extent == DYNAMIC or found.tile < 1 or found.extent % found.tile:
+    extent = _fewest_rows(kernel) if found.extent == DYNAMIC else found.extent
+    if form is None or extent == DYNAMIC or found.tile < 1 or extent % found.tile:
         return False
     ends = span(kernel, form)
-    return ends is not None and ends[0] >= 0 and (ends[1] + 1) * found.tile <= found.extent
+    return ends is not None and ends[0] >= 0 and (ends[1] + 1) * found.tile <= extent
+
+
+def _fewest_rows(kernel: KernelOp) -> int:
+    """The fewest rows of C of a launch, where nothing else has an extent that a launch says."""
+    others = has_dynamic_stack(kernel) or has_dynamic_depth(kernel)
+    return row_bounds(kernel)[0] if has_dynamic_rows(kernel) and not others else DYNAMIC
 
 
 @record

@@ -191,6 +191,18 @@ FIRST_ROWS = [
 ]
 ONE_NUMBER = [
     Fault(
+        "whole: a kernel for one number of rows compares them",
+        "extent = _fewest_rows(kernel) if found.extent == DYNAMIC else found.extent",
+        "extent = found.extent",
+        DYNAMIC,
+    ),
+    Fault(
+        "whole: rows that some launches say lie inside for all",
+        "return row_bounds(kernel)[0] if has_dynamic_rows",
+        "return row_bounds(kernel)[1] if has_dynamic_rows",
+        DYNAMIC,
+    ),
+    Fault(
         "scope: a kernel knows the fewest rows of a launch, whatever the most are",
         "return least if least == most else self._said(size)",
         "return least if most < ROWS_MOST else self._said(size)",
