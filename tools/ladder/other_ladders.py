@@ -120,6 +120,21 @@ CUTE = Ladder(
     _half(),
 )
 
+CUTLASS = Ladder(
+    "CUTLASS",
+    "https://github.com/NVIDIA/cutlass, examples 70 to 92 for sm_100",
+    "by types and tiles of each example; no times",
+    (8192, 8192, 8192),
+    _half(),
+)
+DEEP = Ladder(
+    "DeepGEMM",
+    "https://github.com/deepseek-ai/DeepGEMM, kernels of sm_100",
+    "tiles are chosen by shape there, these are some; no times",
+    (8192, 8192, 8192),
+    _brain(),
+)
+
 _COPIED = "tma-insertion,swizzle-selection"
 _PAIR, _ROLES = "clustering{shape=2x1 pair=true}", "warp-specialization"
 
@@ -236,6 +251,64 @@ def _cute() -> Iterator[Rung]:
         yield Rung(CUTE, name, what, (passes,), described=False, more=more)
 
 
+def _scaled(a: str, b: str = "", c: str = "bf16", **more: Any) -> dict[str, Any]:
+    return {"a_dtype": a, "b_dtype": b or a, "c_dtype": c, **more}
+
+
+def _libraries() -> Iterator[Rung]:
+    """Kernels of a library, each by itself."""
+    pieces, four = _staged(32, 2), "clustering{shape=2x4 pair=true}"
+    many = "clustering{shape=2x2 pair=true}"
+    clc, static, deep = (
+        f"{_ROLES},{_tiles(*each)}"
+        for each in (("clc",), ("static",), ("static", "grouped group=16"))
+    )
+    shared = {"a_scales": "1x128", "b_scales": "128x128"}
+    for ladder, name, what, tile, passes, more in (
+        (CUTLASS, "70", "2-CTA MMA", "128x128x64", (pieces, many, _ring(5), clc), {}),
+        (
+            *(CUTLASS, "72a", "nvfp4, clusters of 2x4", "128x256x256"),
+            *((pieces, four, _ring(3), clc), _scaled("nvfp4")),
+        ),
+        (
+            *(CUTLASS, "72b", "C in nvfp4 with its scales", "128x128x256"),
+            *((pieces, _ring(4), clc), _scaled("nvfp4", c="nvfp4")),
+        ),
+        (
+            *(CUTLASS, "72c", "mxfp8 by mxfp4", "128x256x128"),
+            *((pieces, four, _ring(3), clc), _scaled("mxfp8", "mxfp4")),
+        ),
+        (
+            *(CUTLASS, "75", "groups of rows, e4m3", "128x256x128"),
+            *((pieces, _PAIR, _ring(4), static), _scaled("e4m3", c="f16", groups=3)),
+        ),
+        (
+            *(CUTLASS, "75, block scales", "groups of rows, nvfp4", "128x256x256"),
+            *((pieces, _PAIR, _ring(3), static), _scaled("nvfp4", c="f16", groups=3)),
+        ),
+        (
+            *(CUTLASS, "81", "scales in f32 of 128 elements", "128x128x128"),
+            *((pieces, _ring(4), static), _scaled("e4m3", **shared)),
+        ),
+        (
+            *(CUTLASS, "92", "few rows a group, nvfp4", "128x64x256 swap=true"),
+            *((_ring(5), static), _scaled("nvfp4", c="f16", groups=3)),
+        ),
+        (DEEP, "bf16", "224 columns", "128x224x64", (pieces, _PAIR, _ring(6), deep), {}),
+        (DEEP, "bf16, few rows", "A and B exchanged", "128x96x64 swap=true", (_PAIR, deep), {}),
+        (
+            *(DEEP, "fp8", "powers of two for 128 elements", "128x224x128"),
+            *((pieces, _PAIR, _ring(5), deep), _scaled("mxfp8_1x128", "mxfp8_128x128")),
+        ),
+        (
+            *(DEEP, "fp8, groups", "A and B exchanged", "128x96x128 swap=true"),
+            *((_PAIR, _ring(6), static), _scaled("mxfp8", groups=3)),
+        ),
+    ):
+        text = _pipeline(tile, _COPIED, *passes)
+        yield Rung(ladder, name, what, (text,), described=False, more=more)
+
+
 def other_rungs() -> list[Rung]:
     """All of them, ladder by ladder."""
-    return [*_jax(), *_tilus(), *_kittens(), *_cute()]
+    return [*_jax(), *_tilus(), *_kittens(), *_cute(), *_libraries()]

@@ -13,10 +13,10 @@ from ..ladder.other_ladders import Ladder, Rung, other_rungs
 
 HEADER = """# Further ladders for Blackwell
 
-The [presets](../presets.md) rebuild two publications. Here are four more, rung by rung, as
-pipelines: `tilewright run --pipeline '…'` compiles one, runs it on the emulator, and compares every
-element. The structure is that of the published kernel, the code is ours, and sizes need not divide
-into tiles.
+The [presets](../presets.md) rebuild two publications. Here are four more, rung by rung, and some
+kernels of two libraries, as pipelines: `tilewright run --pipeline '…'` compiles one, runs it on the
+emulator, and compares every element. The structure is that of the published kernel, the code is
+ours, and sizes need not divide into tiles.
 
 Where an author gives TFLOP/s, they stand beside what the [estimate](../ladder.md#what-is-predicted)
 predicts for the pipeline. None of the estimate's figures was read from them, and **nothing here was
