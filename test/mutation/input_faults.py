@@ -24,6 +24,24 @@ INPUTS = [
         ("test/emulate/test_launch_schema.py",),
     ),
     Fault(
+        "check-matmul: operands may be of types that no MMA multiplies together",
+        '    if reason:\n        raise refused(matmul, f"a and b {reason}")',
+        '    if reason and a is b:\n        raise refused(matmul, f"a and b {reason}")',
+        ("test/passes/test_operands_by_hand.py",),
+    ),
+    Fault(
+        "shares: threads may read b in the place of a",
+        "if argument_of(view) != kernel.body.blocks[0].arguments[number]:\n            raise",
+        "if argument_of(view) is None:\n            raise",
+        ("test/passes/test_operands_by_hand.py",),
+    ),
+    Fault(
+        "verify: tiles of rows that are no fours are gathered",
+        'layout.is_of_scales or layout.major != "k" or layout.rows % GATHERED_ROWS',
+        'layout.is_of_scales or (layout.major != "k" and layout.rows % GATHERED_ROWS)',
+        ("test/passes/test_operands_by_hand.py",),
+    ),
+    Fault(
         "sums: a thread reads rows that it has not",
         "    if op.number.value >= sums.share.m:\n",
         "    if op.number.value >= sums.share.m + 1:\n",
