@@ -97,12 +97,8 @@ class Tuned:
     gpu: str
     date: str
 
-    def serves(self, problem: Problem) -> bool:
-        """Whether the problem is the entry's own or one that is alike."""
-        return _kind(problem) == _kind(self.problem) and self.serves_sizes(problem)
-
     def serves_sizes(self, problem: Problem) -> bool:
-        """The same of a problem of the entry's kind, which differs in its sizes alone."""
+        """Whether a problem of the entry's kind, which differs in its sizes alone, is alike."""
         mine = self.problem
         return (
             (problem.knows_grid(self.schedule) or self.schedule.order != "hilbert")
