@@ -44,7 +44,7 @@ _SIZE, _FLAG, _PAIR = Integer(1, 2**40), OneOf((False, True)), ListOf(Integer(1,
 _SIZES = ("m", "n", "k", "element_bytes", "k_per_mma", "c_bytes", "tma_alignment_bytes")
 _FLAGS = ("dynamic_m", "dynamic_batch", "dynamic_k", "swapped", "gathered")
 _SCALES = ("adds_products", "column_scales", "row_scales")
-_COUNTS = ("neighbours", "epilogue_instructions", "most_m")
+_COUNTS = ("neighbours", "epilogue_instructions", "most_m", "pitch_unit")
 _BESIDE = ("further_bytes", "beside", "beside_columns", "beside_rows")
 PROBLEM = Record(
     {**dict.fromkeys(_SIZES, _SIZE), **dict.fromkeys(("a_major", "b_major"), OneOf(("k", "mn")))},
