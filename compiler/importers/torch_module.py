@@ -89,6 +89,7 @@ def import_without_views(module: torch.nn.Module, *inputs: torch.Tensor) -> Lina
         if program is None:
             return None
         effects.check(True)
+        _check_operators(program)
         viewed = without_views(program, taken.values)
         if viewed is None:
             return None
@@ -199,12 +200,23 @@ def _linalg(
     with BlocksBeforeExport(table.get(SCALED_MM)):
         given = {} if sizes is None else {"dynamic_shapes": _of_values(sizes, len(values))}
         program = torch.export.export(module, elements, strict=False, **given)
+        _check_operators(program)
         _check_extents(program)
         text = linalg_of_torch(program, decompositions=table)
     _check_dialects(text)
     text = text if sizes is None else without_comparisons(text, names_of(sizes))
     packed = any(each is not value for each, value in zip(values, elements, strict=True))
     return text.replace(*STAND_INS) if packed else text
+
+
+def _check_operators(program: torch.export.ExportedProgram) -> None:
+    """Refuse operators of ours, each of which is a kernel already."""
+    from .torch_view_ops import refusal
+
+    for node in program.graph.nodes:
+        if getattr(node.target, "namespace", "") == "tilewright":
+            rule = "must be an operator of torch, got one that is a kernel of its own"
+            raise refusal(node, rule, "write the product with torch's, or call ours outside")
 
 
 def _check_extents(program: torch.export.ExportedProgram) -> None:

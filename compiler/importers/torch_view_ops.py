@@ -47,7 +47,7 @@ def shape_of(node: fx.Node) -> Shape:
 def refusal(node: fx.Node, rule: str, cure: str = "compute it outside") -> CompileError:
     """The error that names a node, and the line of Python that asks for it."""
     found = FRAME.findall(node.meta.get("stack_trace") or "")
-    frames = [each for each in found if Path(each[0]).parent != Path(__file__).parent]
+    frames = [each for each in found if Path(__file__).parents[1] not in Path(each[0]).parents]
     place = ":".join(frames[-1]) if frames else None
     what = name_of(node).replace("::", ".") or node.name
     return CompileError(f"{what}: {rule}; {cure}", place)

@@ -89,11 +89,19 @@ def replace(
         names and what an optimizer holds stay. Subclasses, also parametrized ones, are left alone.
     only: takes the name and the module; those for which it is false are left alone.
 
-    Raises TypeError for what is no torch.nn.Module.
+    Raises TypeError for what is no torch.nn.Module, and for an `only` that is no function.
     """
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"replace: model must be a torch.nn.Module, got {type(model).__name__}")
+    check_only("replace", only)
     for name, module in model.named_modules():
         if type(module) is torch.nn.Linear and (only is None or only(name, module)):
             module.__class__ = Linear
     return model
+
+
+def check_only(where: str, only: object) -> None:
+    """Refuse what cannot say of a layer whether it is meant, with TypeError."""
+    if only is not None and not callable(only):
+        rule = "only must be a function of a name and a module, or None"
+        raise TypeError(f"{where}: {rule}, got {type(only).__name__}; leave it out")

@@ -14,7 +14,7 @@ from ....dialects.errors import OptionError
 from ....runtime.tracing import is_transformed, is_watched
 from ..weights.weight_only import weight_only_mm
 from ..weights.weight_operator import add_bias, dequantized, product
-from .linear import as_rows, autocast
+from .linear import as_rows, autocast, check_only
 
 KINDS = {"int4": "s4", "uint4": "u4", "int8": "s8", "e4m3": "e4m3", "e5m2": "e5m2"}
 LARGEST = {"s4": 7.0, "s8": 127.0, "e4m3": 448.0, "e5m2": 57344.0}
@@ -107,6 +107,10 @@ class WeightOnlyLinear(torch.nn.Module):
         dtype: str = "int4",
     ) -> None:
         super().__init__()
+        if not isinstance(weight, torch.Tensor):
+            rule = "weight must be a tensor, as quantize_weights gives it"
+            cure = "make the layer of another by WeightOnlyLinear.from_linear"
+            raise OptionError(f"WeightOnlyLinear: {rule}, got {type(weight).__name__}; {cure}")
         if dtype not in KINDS:
             known = ", ".join(KINDS)
             raise OptionError(f"WeightOnlyLinear: dtype must be one of {known}, got {dtype!r}")
@@ -188,6 +192,7 @@ def quantize(
         rule = "model must be a torch.nn.Module with linear layers in it"
         cure = "take WeightOnlyLinear.from_linear for a layer"
         raise TypeError(f"quantize: {rule}, got {type(model).__name__}; {cure}")
+    check_only("quantize", only)
     made: dict[torch.nn.Linear, WeightOnlyLinear] = {}
     places: list[tuple[torch.nn.Module, str, torch.nn.Linear]] = []
     for whole, child in model.named_modules(remove_duplicate=False):

@@ -133,3 +133,16 @@ def test_a_module_with_a_product_of_groups_says_what_has_one():
     rule = "OfGroups: a product must be of matrices or of stacks of them, got one of groups; call "
     with pytest.raises(CompileError, match=f"{rule}tilewright.grouped_mm"):
         compile_module(OfGroups(), a, b, offs)
+
+
+class OfOurs(torch.nn.Module):
+    def forward(self, a, b):
+        return torch.relu(matmul(a, b))
+
+
+def test_a_module_that_calls_our_operators_is_told_so_at_its_line():
+    a, b = torch.zeros(24, 16, dtype=BF16), torch.zeros(8, 16, dtype=BF16)
+    rule = r"OfOurs: tilewright.matmul: must be an operator of torch, got one .*; write the product"
+    with pytest.raises(CompileError, match=rule) as raised:
+        compile_module(OfOurs(), a, b)
+    assert __file__ in str(raised.value)

@@ -232,3 +232,15 @@ def test_one_meta_tensor_beside_a_real_one_is_refused(name, gradients):
     errors = DeviceError, RuntimeError
     with torch.set_grad_enabled(gradients), pytest.raises(errors, match="meta"):
         module(x.to("meta") if name == "input" else x)
+
+
+@pytest.mark.parametrize("make", [replace, tilewright.nn.quantize])
+def test_an_only_that_is_no_function_is_refused(make):
+    rule = rf"^{make.__name__}: only must be a function of a name and a module, or None, got int;"
+    with pytest.raises(TypeError, match=rule):
+        make(nn.Sequential(nn.Linear(4, 4)), only=3)
+
+
+def test_a_layer_of_narrow_weights_is_not_made_of_sizes():
+    with pytest.raises(tilewright.CompileError, match=r"weight must be a tensor, .* got int; make"):
+        tilewright.nn.WeightOnlyLinear(32, 16)
