@@ -101,10 +101,10 @@ class Tuned:
         """Whether a problem of the entry's kind, which differs in its sizes alone, is alike."""
         mine = self.problem
         return (
-            (problem.knows_grid(self.schedule) or self.schedule.order != "hilbert")
+            abs(problem.k - mine.k) <= K_CHANGE * mine.k
+            and (problem.knows_grid(self.schedule) or self.schedule.order != "hilbert")
             and _tiles(problem, self.schedule) == _tiles(mine, self.schedule)
             and _fills_tiles(problem, mine, self.schedule)
-            and abs(problem.k - mine.k) <= K_CHANGE * mine.k
         )
 
     def describe(self) -> str:

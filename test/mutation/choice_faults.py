@@ -112,3 +112,19 @@ PARTS_OF_RESIDUALS = [
         ("test/compiler/schedule/test_ahead_schedules.py",),
     ),
 ]
+
+AT_ONCE = [
+    Fault(
+        "at once: a run is about places of the run before, not about those of all problems",
+        "waiting += [asked[places] for places in run.others]",
+        "waiting += run.others",
+        ("test/compiler/schedule/test_at_once.py",),
+    ),
+    Fault(
+        "at once: a function of one number takes that of the first problem for all",
+        "        while not self.run.answer(self.values == first):\n"
+        "            first = self.values[self.run.places[0]]\n",
+        "",
+        ("test/compiler/schedule/test_at_once.py",),
+    ),
+]

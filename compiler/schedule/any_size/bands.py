@@ -19,7 +19,6 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby, product
@@ -27,11 +26,10 @@ from typing import TYPE_CHECKING
 
 from ....dialects.target import Target
 from ...spec import MANY_ROWS, ROWS_MOST, MatmulSpec
-from ..estimates.estimate import estimate
 from ..problem import Problem, Schedule
 from ..rules.rules import broken_rule
 from ..search.choice import choose_schedule
-from .sharing import Range, for_rows, kernels_of, needed, served, steps
+from .sharing import Range, for_rows, kernels_of, needed, served, steps, times_where
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,10 +117,8 @@ def _times(
     schedule: Schedule, problems: Sequence[Problem], taken: set[int], target: Target
 ) -> list[float]:
     """Microseconds of each; infinite if it ends with more rows than the schedule takes."""
-    return [
-        estimate(each, schedule, target).total_us if each.most_m in taken else math.inf
-        for each in problems
-    ]
+    takes = [each.most_m in taken for each in problems]
+    return times_where(takes, schedule, problems, target)
 
 
 def _takes(

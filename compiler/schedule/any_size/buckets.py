@@ -31,8 +31,6 @@ Nothing here imports MLIR.
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -42,7 +40,6 @@ from ....dialects.dtypes import DTYPES
 from ....dialects.record import record
 from ....dialects.target import Target
 from ...spec import MANY_ROWS, ROWS_MOST, MatmulSpec
-from ..estimates.estimate import estimate
 from ..kinds.lane_schedule import ROWS_MOST as ROWS_MOST_BY_LANES
 from ..kinds.lane_schedule import is_by_lanes, lane_schedule
 from ..problem import Problem, Schedule
@@ -51,7 +48,16 @@ from ..rules.rules import broken_rule
 from ..search.choice import choose_schedule, measured_schedule
 from ..short_steps import passes_of
 from .bands import shared_in_bands
-from .sharing import Range, cut_ranges, for_rows, kernels_of, needed, served, steps
+from .sharing import (
+    Range,
+    cut_ranges,
+    for_rows,
+    kernels_of,
+    needed,
+    served,
+    steps,
+    times_where,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -231,7 +237,7 @@ def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndar
     ends = np.array([_times(each, problems, many, target) for each in pool])
     near = ends <= NEAR * ends.min(0)
     pairs = zip(pool, near, strict=True)
-    begins = np.array([_times_where(taken, each, begun, target) for each, taken in pairs])
+    begins = np.array([times_where(taken, each, begun, target) for each, taken in pairs])
     losses = ends / ends.min(0)
     np.maximum(losses, begins / begins.min(0), out=losses, where=near)
     losses /= losses.min(0)  # no schedule may be the best one at both ends of a step
@@ -251,13 +257,4 @@ def _times(schedule: Schedule, ended: list[Problem], many: Problem, target: Targ
         of_any or (each is not last and broken_rule(each, schedule, target) is None)
         for each in ended
     ]
-    return _times_where(taken, schedule, ended, target)
-
-
-def _times_where(
-    taken: Iterable[bool], schedule: Schedule, problems: list[Problem], target: Target
-) -> list[float]:
-    return [
-        estimate(each, schedule, target).total_us if takes else math.inf
-        for each, takes in zip(problems, taken, strict=True)
-    ]
+    return times_where(taken, schedule, ended, target)

@@ -6,13 +6,16 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import compress, groupby
 from typing import TYPE_CHECKING
 
+from ....dialects.target import Target
 from ....runtime.bundles.several import KERNELS_MAX
 from ...spec import ROWS_MOST, MatmulSpec
+from ..problem import Problem, Schedule
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,6 +55,18 @@ def kernels_of(spec: MatmulSpec) -> int:
     if spec.multiple_m:
         return KERNELS_MAX - OTHERS_MAX
     return OTHERS_MAX if spec.is_long_as_m else KERNELS_MAX
+
+
+def times_where(
+    taken: Iterable[bool], schedule: Schedule, problems: Sequence[Problem], target: Target
+) -> list[float]:
+    """The microseconds of a schedule that are estimated of each problem that is taken; infinite of
+    the others."""
+    from .at_once import times_of  # here: it imports numpy
+
+    taken = list(taken)
+    times = iter(times_of([*compress(problems, taken)], schedule, target))
+    return [next(times) if takes else math.inf for takes in taken]
 
 
 def needed(losses: np.ndarray, most: int = KERNELS_MAX) -> list[int]:

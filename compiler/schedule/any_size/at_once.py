@@ -1,0 +1,143 @@
+"""The estimates of a schedule for many problems at once that differ in their sizes.
+
+    Problem(m=128), Problem(m=136), …  →  Problem(m=Numbers(128, 136, …))  →  estimate
+
+The functions of the estimate are those that take one problem. An operation on `Numbers` is done for
+all of them, in the same arithmetic as for one. A comparison is answered once: as for most of those
+that the run is still about. It goes on with these, and the others have another run, so that each is
+estimated by the steps that it would take alone. A few that are left are estimated one by one.
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from ....dialects.target import Target
+from ..estimates.estimate import estimate
+from ..problem import Problem, Schedule
+
+FEW = 8
+"""A run takes as long as so many problems one after the other."""
+
+
+class Run:
+    """What a run is about: the places of the numbers, and of those that others are for."""
+
+    def __init__(self, count: int) -> None:
+        self.places = np.arange(count)
+        self.others: list[np.ndarray] = []
+
+    def answer(self, holds: np.ndarray) -> bool:
+        """Whether it holds for most; the run goes on without the others."""
+        here = holds[self.places]
+        held = int(np.count_nonzero(here))
+        if held in (0, len(here)):
+            return held > 0
+        answer = 2 * held >= len(here)
+        self.others.append(self.places[here != answer])
+        self.places = self.places[here == answer]
+        return answer
+
+
+class Numbers:
+    """An int or a float of each problem."""
+
+    __slots__ = ("run", "values")
+
+    def __init__(self, values: np.ndarray, run: Run) -> None:
+        self.values, self.run = values, run
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        return self.run.answer(self.values != 0)
+
+    def __index__(self) -> int:
+        return int(self._one())
+
+    def __float__(self) -> float:
+        return float(self._one())
+
+    def __ceil__(self) -> Numbers:
+        return Numbers(np.ceil(self.values).astype(np.int64), self.run)
+
+    def __neg__(self) -> Numbers:
+        return Numbers(-self.values, self.run)
+
+    def __pow__(self, power: float) -> Numbers:  # numpy's rounds otherwise
+        return Numbers(np.array([each**power for each in self.values.tolist()]), self.run)
+
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return operator.floordiv(self, other), operator.mod(self, other)
+
+    def _one(self) -> Any:
+        """The number of the first, for a function that takes one: the run goes on with its like."""
+        first = self.values[self.run.places[0]]
+        while not self.run.answer(self.values == first):
+            first = self.values[self.run.places[0]]
+        return first
+
+
+def _values(number: Any) -> Any:
+    return number.values if isinstance(number, Numbers) else number
+
+
+def _operation(of: Callable[[Any, Any], Any]) -> Callable[[Numbers, Any], Numbers]:
+    return lambda self, other: Numbers(of(self.values, _values(other)), self.run)
+
+
+def _reflected(of: Callable[[Any, Any], Any]) -> Callable[[Numbers, Any], Numbers]:
+    return lambda self, other: Numbers(of(other, self.values), self.run)
+
+
+def _comparison(of: Callable[[Any, Any], Any]) -> Callable[[Numbers, Any], bool]:
+    return lambda self, other: self.run.answer(of(self.values, _values(other)))
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and_", "or_", "xor"):
+    _of = getattr(operator, _name)
+    setattr(Numbers, f"__{_name.rstrip('_')}__", _operation(_of))
+    setattr(Numbers, f"__r{_name.rstrip('_')}__", _reflected(_of))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Numbers, f"__{_name}__", _comparison(getattr(operator, _name)))
+
+
+def times_of(problems: Sequence[Problem], schedule: Schedule, target: Target) -> list[float]:
+    """The microseconds that `estimate` says of each problem; they differ in numbers alone."""
+    if not problems:
+        return []
+    seen = [one.seen_by(schedule) for one in problems]
+    columns = {
+        field.name: values
+        for field in fields(Problem)
+        if len(set(values := [getattr(one, field.name) for one in seen])) > 1
+    }
+    told = {name: np.array(values) for name, values in columns.items()}
+    found, waiting = np.empty(len(seen)), [np.arange(len(seen))]
+    while waiting:
+        asked = waiting.pop()
+        if len(asked) < FEW:
+            found[asked] = [estimate(seen[each], schedule, target).total_us for each in asked]
+            continue
+        run = Run(len(asked))
+        numbers: dict[str, Any] = {
+            name: Numbers(values[asked], run) for name, values in told.items()
+        }
+        with np.errstate(all="ignore"):  # of those that the run is no longer about
+            us = estimate(_with(seen[0], numbers), schedule, target).total_us
+        found[asked[run.places]] = us.values[run.places] if isinstance(us, Numbers) else us
+        waiting += [asked[places] for places in run.others]
+    return found.tolist()
+
+
+def _with(problem: Problem, numbers: dict[str, Any]) -> Problem:
+    """The problem with numbers of many."""
+    told: dict[str, Any] = {each.name: getattr(problem, each.name) for each in fields(problem)}
+    return Problem(**told | numbers)
