@@ -45,7 +45,6 @@ CHIPS = ("sm_100a", "sm_90a", "h100")
 ROUNDED = 1 - 1e-12
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_nothing_ranks_before_the_bound_of_what_it_came_from(name, chip):
