@@ -49,6 +49,15 @@ class BarrierClock:
                 return component, line
         return None
 
+    def unseen_by(self, message: Message) -> int | None:
+        """The line of a wait that has seen the phase before complete, where nothing orders one of
+        them before an arrival that passes on this message."""
+        happened = message.rows[HAPPENED]
+        for component, (time, _) in self.waiters.items():
+            if component < len(happened) and happened[component] >= time:
+                return None
+        return next((line for _, line in self.waiters.values()), None)
+
     def arrive(self, message: Message) -> None:
         """Add what an arrival passes on; the message is the barrier's from now on."""
         if self.pending is None:

@@ -47,7 +47,7 @@ from .places import Places
 from .prerequisites import Prerequisites
 from .releases import BarrierClock
 from .shadow import GlobalShadow, SharedShadow
-from .verdicts import NARROW_ARRIVAL, UNWAITED_STORE, late_wait, tensor_race, unmade
+from .verdicts import NARROW_ARRIVAL, UNWAITED_STORE, late_wait, tensor_race, unmade, unseen_phase
 from .warp_clock import WarpClock
 
 _INITIALISED = "mbarrier.init"
@@ -243,12 +243,22 @@ class Races(Meetings, Listener):
         elif warp is not None:
             self.mbarrier_used(warp, barrier, "an arrival")
             message = self._arrival_message(warp, target, passes_on, scope)
+            self._refuse_early(barrier, message)
             self._barriers[barrier].arrive(message)
+
+    def _refuse_early(self, barrier: Mbarrier, message: Message) -> None:
+        """An arrival that may come before any wait has seen the phase before complete."""
+        line = self._barriers[barrier].unseen_by(message)
+        if line is not None:
+            with self._rules.told_of("barrier-protocol"):
+                raise unseen_phase(barrier, line)
 
     def _end_operation(self, op: EngineOp, target: Cta, barrier: Mbarrier) -> None:
         meant, clock = op.marks, self._barriers[barrier]
         if meant is None:
             return
+        if op.commits and meant.issuer is target:
+            self._refuse_early(barrier, meant.clock)
         if meant.event is not None:
             how = {"commits": op.commits, "generic": op.generic}
             for event in meant.events():

@@ -100,6 +100,17 @@ def late_wait(barrier: Mbarrier, waiter: str, line: int) -> Trap:
     )
 
 
+def unseen_phase(barrier: Mbarrier, line: int) -> Trap:
+    """The Trap of an arrival that might have counted for the phase before."""
+    return Trap(
+        "barrier-protocol",
+        f"this arrival counts for phase {barrier.phase} of {barrier.describe()}, and nothing orders"
+        f" it behind a wait that has seen phase {barrier.phase - 1} complete (ptx:{line}), which"
+        f" PTX ISA §9.7.13.15.4 wants in between: had it come earlier, it would have counted for"
+        f" that phase",
+    )
+
+
 def early_arrival(barrier: NamedBarrier, other: str, line: int) -> Trap:
     """The Trap of an arrival at a named barrier that might have counted for the phase before."""
     return Trap(
