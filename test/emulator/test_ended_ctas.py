@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import launch
+from tilewright.runtime.emulator import Trap, launch
 from tilewright.runtime.emulator.machine.cta import Cta
 
 RESIDENT, CLUSTERS = 2, 24
@@ -64,3 +64,17 @@ def test_no_more_ctas_are_in_memory_than_are_resident(check, monkeypatch):
     )  # fmt: skip
     assert (out == source.reshape(-1, 32).repeat(2, axis=1)).all()
     assert there[0] <= 2 * (RESIDENT + 1)
+
+
+def test_a_fault_at_the_end_of_a_text_without_ret_is_named_there():
+    text = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k() {
+  .shared .b32 s;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [s], 32;
+  tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+}
+"""
+    with pytest.raises(Trap, match="`}`: tmem: the CTA exits with tensor memory"):
+        launch(text, "k", grid=1, block=32)

@@ -57,8 +57,13 @@ min.s32 %r0, %s1, %f1|popc.b32 %r0, %f0|popc.b32 %f0, %r0|bfe.u32 %r0, %f1, 1, 1
 shfl.sync.idx.b32 %f0, %f1, 0, 31, -1|mov.b32 %r0, %tid.x|add.u32 %r0, %tid.x, 1
 cvt.u64.u32 %d0, %tid.x|st.global.u32 [%d0], %tid.x|setp.eq.u32 %p, %laneid, 0
 copysign.f32 %f0, %f1, %u2|ex2.approx.f32 %f0, %u1|rcp.rn.f32 %f0, 1.0|abs.f32 %f0, 1
+max.f32x2 %d0, %d1, %d2|neg.f32x2 %d0, %d1|setp.lt.f32x2 %p, %d0, %d1|sub.f32x2 %d0, %d1, %d2
 """
 MODIFIERS = """
+cp.async.bulk.global.global.mbarrier::complete_tx::bytes [%r0], [%d1], %r2, [%r3]
+cp.async.bulk.shared.global.mbarrier::complete_tx::bytes [%r0], [%d1], %r2, [%r3]
+cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r0], [%d1], %r2, [%r3]
+cp.async.cg.global.shared [%d1], [%r0], 16|cp.async.cg.shared.global [%r0], [%d1], 16
 prefetch.global.L1 [%d0]|prefetch.local.L2 [%d0]|prefetch.L2::evict_last [%d0]|prefetch [%d0]
 prefetch.shared.L2 [%d0]|prefetch.const.L2 [%d0]|prefetch.local.L2::evict_last [%d0]
 prefetch.L1.L2 [%d0]|prefetchu.L1 [%d0]|prefetchu.L2 [%d0]|prefetchu.global.L1 [%d0]|prefetchu [%d0]

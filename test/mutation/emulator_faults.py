@@ -147,4 +147,10 @@ EMULATOR = [
         "        old[one] = values[slice(0, 1)]\n",
         ("test/emulator/core/test_atomics.py", "test/emulator/test_wide_atomics.py"),
     ),
+    Fault(
+        "bulk-copy: copies from global memory into any state space",
+        '    if spaces in (["shared::cluster", "global"], ["shared::cta", "global"]):',
+        '    if len(spaces) == 2 and spaces[1] == "global":',
+        ("test/fuzz/test_ptx_rules.py",),
+    ),
 ]

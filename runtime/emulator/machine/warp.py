@@ -201,7 +201,7 @@ class Warp(StateBag):
 
     def place_at(self, pc: int, mask: np.ndarray) -> dict:
         """The same of lanes that are, or were, at a pc."""
-        source = self.program.source[pc]
+        source = self.program.source[min(pc, len(self.program.source) - 1)]
         return dict(
             kernel=self.program.entry,
             cta=self.cta.index,

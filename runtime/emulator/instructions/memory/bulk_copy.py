@@ -80,7 +80,7 @@ def build_bulk_copy(ins: Decoded) -> Step:
         ins.flag(space)
     if spaces == ["global", "shared::cta"]:
         return build_from_shared(ins)
-    if len(spaces) == 2 and spaces[1] == "global":
+    if spaces in (["shared::cluster", "global"], ["shared::cta", "global"]):
         return build_to_shared(ins, spaces[0], from_global=True)
     if spaces == ["shared::cluster", "shared::cta"]:
         return build_to_shared(ins, spaces[0], from_global=False)

@@ -143,8 +143,10 @@ class Copy:
 def build_cp_async(ins: Decoded) -> Step:
     """cp.async.{ca,cg}.shared.global{.hints} [d], [a], size{, src-size | ignore-src}{, policy}."""
     sizes = _SIZES[ins.required(("ca", "cg"))]
-    ins.required(_SHARED)
+    shared = ins.required(_SHARED)
     ins.required(("global",))
+    if ins.modifiers.index(shared) > ins.modifiers.index("global"):
+        raise ins.trap("operand", f"{ins.mnemonic} copies to .{shared} from .global")
     ins.choice(PREFETCH)
     hinted = ins.flag("L2::cache_hint")
     ins.finish_modifiers()

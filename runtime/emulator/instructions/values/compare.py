@@ -67,6 +67,7 @@ _FLUSHED = ("f32", "f16", "f16x2")
 def _compare(ins: Decoded, first: int) -> tuple[Callable, Type]:
     """(function regs → bool array of lanes or packed lanes, operand type)."""
     type_ = ins.take_type()
+    floats.refuse_pairs(ins, type_)
     flush = ins.flag("ftz")
     if flush and type_.name not in _FLUSHED:
         raise ins.trap("operand", f"{ins.mnemonic}.ftz has no type .{type_.name}")

@@ -226,6 +226,7 @@ def _element_dtype(ins: Decoded, type_: Type) -> np.dtype:
 def build_sign(ins: Decoded, *, clear: bool) -> Step:
     """abs (`clear`) and neg: the sign bit of every element cleared or inverted."""
     type_ = ins.take_type()
+    floats.refuse_pairs(ins, type_)
     flush = floats.flush_patterns(ins, type_) if ins.flag("ftz") else lambda raw: raw
     dtype = _element_dtype(ins, type_)
     sign = dtype.type(1 << dtype.itemsize * 8 - 1)
@@ -274,6 +275,7 @@ def _pick(form: str, smaller: bool, propagate: bool) -> Callable:
 def build_min_max(ins: Decoded, *, smaller: bool) -> Step:
     """min and max{.ftz}{.NaN}{.xorsign}{.abs}.type d, a, b{, c}."""
     type_ = ins.take_type()
+    floats.refuse_pairs(ins, type_)
     flush = floats.flush_patterns(ins, type_) if ins.flag("ftz") else None
     propagate = ins.flag("NaN")
     xorsign, absolute = ins.flag("xorsign"), ins.flag("abs")

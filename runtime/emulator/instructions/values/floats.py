@@ -37,6 +37,12 @@ def element(ins: Decoded, type_: Type) -> str:
     return ELEMENT[type_.name]
 
 
+def refuse_pairs(ins: Decoded, type_: Type) -> None:
+    """Only sums and products have the type .f32x2 (PTX ISA §9.7.3)."""
+    if type_.name == "f32x2":
+        raise ins.trap("type", f"{ins.mnemonic} has no type .f32x2")
+
+
 def _f16_wide(raw: np.ndarray) -> np.ndarray:
     return raw.view(np.float16).astype(np.float64)
 
