@@ -29,4 +29,10 @@ MEETINGS = [
         "            if True:",
         ("test/emulator/races/test_early_mbarrier_arrivals.py",),
     ),
+    Fault(
+        "earlier-writes: sums need an order behind the last of those who added alone",
+        "        return (last,) if self.marks is None or actor.strong else (last, self.marks)",
+        "        return (last,)",
+        ("test/emulator/races/test_sums_of_several.py",),
+    ),
 ]

@@ -19,6 +19,7 @@ from ...truth import all_of, any_of
 from ..fences.proxy import CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain, ToldOf
+from .earlier_writes import EarlierWrites
 from .grains import Cells, Grains, Run, Span, bytes_of, row_span, span_of
 from .lane_times import uncovered
 from .lanes_of_bytes import lane_of_each, note_lanes
@@ -275,12 +276,13 @@ def _recent(who: np.ndarray, when: np.ndarray, actor: Actor) -> np.ndarray:
 class GlobalShadow:
     """The marks of one array in global memory that the kernel may write; bytes from its start.
 
-    Of the reads the last ones of two agents are kept for each byte.
+    Of the reads, and of strong writes, the last ones of two agents are kept for each byte.
     """
 
     def __init__(self, size: int, domains: list[Domain], name: str):
         self._size, self._domains, self._name = size, domains, name
         self._writes: Grains | None = None
+        self._earlier = EarlierWrites(size)
         self._lanes = np.zeros(size, np.uint8)
         self._reads = LastReads(size)
         self._compared = Compared(size)
@@ -292,7 +294,8 @@ class GlobalShadow:
         elif self._writes is not None and not self._compared.excuses(index, size, actor):
             about = "write", what, None
             self._check_lanes(self._writes, (index, size), actor, about)
-            self._check(self._writes, (index, size), actor, visible_row(actor), about)
+            for marks in self._earlier.beside(self._writes, actor):
+                self._check(marks, (index, size), actor, visible_row(actor), about)
         self._reads.note(index, size, self._sign(actor), actor)
 
     def write(
@@ -303,10 +306,13 @@ class GlobalShadow:
             self._writes = Grains(self._size, np.int64, np.int64)
         cells, about = (index, size), ("write", what, same)
         self._check_lanes(self._writes, cells, actor, about)
-        self._check(self._writes, cells, actor, visible_row(actor), about)
+        for marks in self._earlier.beside(self._writes, actor):
+            self._check(marks, cells, actor, visible_row(actor), about)
         for marks in () if actor.comparing else self._reads.marks():
             self._check(marks, cells, actor, OVER, ("read", what, same))
         self._compared.written(index, size, actor)
+        if actor.strong:
+            self._earlier.note(self._writes, self._lanes, index, size, self._sign(actor))
         self._writes.put(index, size, self._sign(actor), actor.when)
         note_lanes(self._lanes, index, size, actor)
 

@@ -1,0 +1,58 @@
+"""Who reads what several have added to must be ordered behind each of them, in every order of
+events, and not only behind the last one, which may be its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.runtime.emulator import Trap, launch
+
+SEEDS, CTAS = range(6), 4
+TEXT = """.version 8.8
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 sum, .param .u64 count, .param .u64 out)
+{{ .reg .b32 %r<6>; .reg .f32 %f<4>; .reg .b64 %rd<4>; .reg .pred %p0;
+  ld.param.u64 %rd0, [sum]; ld.param.u64 %rd1, [count]; ld.param.u64 %rd2, [out];
+  mov.f32 %f0, 2.0; red.relaxed.gpu.global.add.f32 [%rd0], %f0;
+  {fence_before}
+  atom.{order}.gpu.global.add.u32 %r0, [%rd1], 1;
+  {fence_behind}
+  setp.ne.u32 %p0, %r0, {last}; @%p0 bra END;
+  ld.global.f32 %f1, [%rd0]; st.global.f32 [%rd2], %f1;
+END: ret; }}
+"""
+
+
+def run(seed: int, order: str, before: str = "", behind: str = "") -> float:
+    text = TEXT.format(order=order, fence_before=before, fence_behind=behind, last=CTAS - 1)
+    arrays = np.zeros(1, np.float32), np.zeros(1, np.uint32), np.zeros(1, np.float32)
+    launch(text, "k", grid=CTAS, block=1, params=[*arrays], seed=seed)
+    return float(arrays[2][0])
+
+
+@pytest.mark.parametrize(
+    "how", [("acq_rel",), ("relaxed", "fence.acq_rel.gpu;", "fence.acq_rel.gpu;")]
+)
+def test_sums_that_are_acquired_are_right(how):
+    for seed in SEEDS:
+        assert run(seed, *how) == 2 * CTAS
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        ("release",),
+        ("acquire",),
+        ("relaxed",),
+        ("relaxed", "fence.acq_rel.gpu;", ""),
+        ("relaxed", "", "fence.acq_rel.gpu;"),
+        ("relaxed", "fence.acq_rel.cta;", "fence.acq_rel.gpu;"),
+    ],
+)
+def test_sums_that_are_read_without_an_order_race(how):
+    for seed in SEEDS:
+        with pytest.raises(Trap, match="the read of 4 bytes") as caught:
+            run(seed, *how)
+        assert caught.value.category == "race"
