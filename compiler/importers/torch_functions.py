@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from .torch_opmath import in_f32, of_floats
+from .torch_opmath import in_f32, of_floats, of_promoted_floats
 
 aten: Any = torch.ops.aten
 MOST = 8
@@ -100,7 +100,7 @@ def _logit(x: torch.Tensor, eps: Any = None) -> Any:
     return torch.log(x / (1 - x))
 
 
-@of_floats
+@of_promoted_floats
 @in_f32
 def _logaddexp(a: torch.Tensor, b: torch.Tensor) -> Any:
     more = torch.where(a >= b, a, torch.where(a != a, a, b))
@@ -108,7 +108,7 @@ def _logaddexp(a: torch.Tensor, b: torch.Tensor) -> Any:
     return torch.where(same, a, more + torch.log1p(torch.exp(-(a - b).abs())))
 
 
-@of_floats
+@of_promoted_floats
 @in_f32
 def _xlogy(x: torch.Tensor, y: torch.Tensor) -> Any:
     return torch.where(y != y, y, torch.where(x == 0, torch.zeros_like(x), x * torch.log(y)))

@@ -24,7 +24,7 @@ from .torch_conditions import TABLE as conditions
 from .torch_conditions import is_finite
 from .torch_einsum import as_product
 from .torch_functions import TABLE as functions
-from .torch_opmath import NARROW, in_f32, of_one_float
+from .torch_opmath import NARROW, in_f32, of_one_float, of_promoted_floats
 
 aten: Any = torch.ops.aten
 NUMPY = {torch.bfloat16: bfloat16, torch.float16: np.float16, torch.float32: np.float32}
@@ -58,30 +58,26 @@ def _expand(x: torch.Tensor, sizes: Any, **options: Any) -> Any:
 
 
 @_operator(aten.maximum.default, aten.clamp_min.Tensor)
+@of_promoted_floats
 def _maximum(a: torch.Tensor, b: torch.Tensor) -> Any:
-    if not of_one_float(a, b):
-        return NotImplemented
     return torch.where(a >= b, a, torch.where(a != a, a, b))
 
 
 @_operator(aten.minimum.default, aten.clamp_max.Tensor)
+@of_promoted_floats
 def _minimum(a: torch.Tensor, b: torch.Tensor) -> Any:
-    if not of_one_float(a, b):
-        return NotImplemented
     return torch.where(a <= b, a, torch.where(a != a, a, b))
 
 
 @_operator(aten.fmax.default)
+@of_promoted_floats
 def _fmax(a: torch.Tensor, b: torch.Tensor) -> Any:
-    if not of_one_float(a, b):
-        return NotImplemented
     return torch.where(a >= b, a, torch.where(b != b, a, b))
 
 
 @_operator(aten.fmin.default)
+@of_promoted_floats
 def _fmin(a: torch.Tensor, b: torch.Tensor) -> Any:
-    if not of_one_float(a, b):
-        return NotImplemented
     return torch.where(a <= b, a, torch.where(b != b, a, b))
 
 

@@ -43,3 +43,18 @@ def of_one_float(*values: Any) -> bool:
     """Whether all are floats of one type."""
     dtypes = {each.dtype for each in values}
     return len(dtypes) == 1 and dtypes.pop().is_floating_point
+
+
+def of_promoted_floats(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of two tensors of floats, in the type that torch promotes them to."""
+
+    @functools.wraps(function)
+    def promoted(a: torch.Tensor, b: torch.Tensor) -> Any:
+        if not (a.is_floating_point() and b.is_floating_point()):
+            return NotImplemented
+        if a.dtype == b.dtype:
+            return function(a, b)
+        result = torch.result_type(a, b)
+        return function(a.to(result), b.to(result))
+
+    return promoted

@@ -46,6 +46,18 @@ CASES = {
         False,
         F32,
     ),
+    "largest beside one f32": (
+        lambda acc, s: torch.maximum(torch.fmin(acc.to(BF16), s) * 1.5, s),
+        [BETWEEN],
+        False,
+        F32,
+    ),
+    "largest beside a row of f32": (
+        lambda acc, r: torch.minimum(acc.to(BF16), r) + torch.logaddexp(acc, r.to(BF16)),
+        [torch.linspace(-3, 3, 8)],
+        False,
+        BF16,
+    ),
     "where of bf16": (
         lambda acc, s: torch.where(acc > s, acc.to(BF16), (acc + 3).to(BF16)),
         [BETWEEN],
@@ -101,6 +113,7 @@ OF_MODULES = {
     "s32 in bf16": (lambda acc, v: acc + v.to(BF16), [TIE]),
     "s32 beside bf16": (lambda acc, v: acc * v, [TIE]),
     "f32 beside bf16": (lambda acc, v: acc + v, [torch.arange(8) + 0.3]),
+    "largest beside f32": (lambda acc, v: torch.maximum(acc, v), [torch.arange(8) + 0.3]),
 }
 
 
