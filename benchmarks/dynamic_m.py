@@ -2,7 +2,7 @@
 
     python benchmarks/dynamic_m.py estimate [--target sm_90a] [--shapes 16x4096x4096,…]
     python benchmarks/dynamic_m.py estimate --draws 60 [--target sm_90a]
-    python benchmarks/dynamic_m.py compile FOLDER [--target sm_90a] [--shapes 16x4096x4096,…]
+    python benchmarks/dynamic_m.py compile FOLDER [--target sm_90a] [--shapes …] [--a-major m]
     python benchmarks/dynamic_m.py measure FOLDER [--rounds 15] [--json PATH]
 
 A shape is MxNxK, or BxMxNxK for a product of two stacks of so many matrices.
@@ -66,6 +66,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--target", default="sm_90a", help="chip or GPU (default sm_90a)")
     shapes = ",".join([*SHAPES, *STACKS.split()])
     parser.add_argument("--shapes", default=shapes, help="MxNxK or BxMxNxK,…")
+    parser.add_argument("--a-major", default="k", choices=("k", "m"), help="of what is compiled")
     parser.add_argument("--draws", type=int, default=0, help="random stacks to estimate")
     parser.add_argument("--jobs", type=int, default=2, help="processes that compile (default 2)")
     parser.add_argument("--rounds", type=int, default=15)
@@ -84,21 +85,21 @@ def joined(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, [batch, *sizes] if batch else sizes))
 
 
-def spec_of(shape: tuple[int, ...]) -> Any:
+def spec_of(shape: tuple[int, ...], a_major: str = "k") -> Any:
     """The spec of a shape alone."""
     from tilewright.compiler.spec import MatmulSpec
 
     batch, *sizes = shape
-    return MatmulSpec(*sizes, batch=batch)
+    return MatmulSpec(*sizes, batch=batch, a_major=a_major)
 
 
-def spec_of_any(shape: tuple[int, ...]) -> Any:
+def spec_of_any(shape: tuple[int, ...], a_major: str = "k") -> Any:
     """The spec for any M, and of a stack for any batch, of the shape's N and K."""
     from tilewright.compiler.spec import BATCH_HINT, ROWS_HINT, MatmulSpec
 
     batch, _, *sizes = shape
     many = {"batch": BATCH_HINT, "dynamic_batch": True} if batch else {}
-    return MatmulSpec(ROWS_HINT, *sizes, dynamic_m=True, **many)
+    return MatmulSpec(ROWS_HINT, *sizes, dynamic_m=True, a_major=a_major, **many)
 
 
 def bundle_of_any(shape: tuple[int, ...]) -> str:
@@ -214,7 +215,7 @@ def compile_rows(shape: tuple[int, ...], options: argparse.Namespace) -> str:
     from tilewright.compiler.buckets import compile_buckets
     from tilewright.compiler.bundle_writer import write_several
 
-    kernels = compile_buckets(spec_of_any(shape), target=options.target)
+    kernels = compile_buckets(spec_of_any(shape, options.a_major), target=options.target)
     write_several(options.folder / bundle_of_any(shape), kernels)
     counts = f"{len(kernels)} kernels, {sum(len(each.ranges) for each in kernels)} ranges"
     return f"{bundle_of_any(shape)}  {counts}"
@@ -231,7 +232,8 @@ def compile_one(shape: tuple[int, ...], kind: str, options: argparse.Namespace) 
         batch, m, _, _ = shape
         shared = read_bundle(options.folder / bundle_of_any(shape))
         pipeline = shared.at(m, *([batch] if batch else [])).manifest["pipeline"]
-    compiled = compile_matmul(spec_of(shape), target=options.target, pipeline=pipeline)
+    spec = spec_of(shape, options.a_major)
+    compiled = compile_matmul(spec, target=options.target, pipeline=pipeline)
     as_bundle(compiled, options.folder / f"{joined(shape)}.{kind}.zip")
     return f"{joined(shape)}.{kind}  {loop_sizes(compiled.ptx, compiled.entry)}"
 
