@@ -118,6 +118,12 @@ from sm_texts import descriptor, kernel, message_of, mma, scaling_mma, wgmma
             "sm.tma_gather: coordinates must be a column and four rows, got 2",
         ),
         (
+            '%c = arith.constant 7 : i32\n"sm.tma_gather"(%p, %map, %p, %c, %c, %c, %c, %c) '
+            "{cta_group = 3 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 5>}"
+            " : (!llvm.ptr<3>, !llvm.ptr, !llvm.ptr<3>, i32, i32, i32, i32, i32) -> ()",
+            "sm.tma_gather: cta_group must be one of (1, 2), got 3",
+        ),
+        (
             '"sm.stmatrix"(%p, %i, %i, %i) {operandSegmentSizes = array<i32: 1, 3>}'
             " : (!llvm.ptr<3>, i32, i32, i32) -> ()",
             "sm.stmatrix: must store 1, 2 or 4 matrices, got 3",

@@ -24,6 +24,13 @@ INPUTS = [
         ("test/emulate/test_launch_schema.py",),
     ),
     Fault(
+        "blockwise: an MMA takes the scales of another tile",
+        "        if form is None or not form.is_just(index) or place_of(index) != axis:\n"
+        '            where = "MN"[axis]\n            rule = f"scales',
+        '        if form is None:\n            where = "MN"[axis]\n            rule = f"scales',
+        ("test/passes/test_blockwise_rules.py",),
+    ),
+    Fault(
         "check-matmul: operands may be of types that no MMA multiplies together",
         '    if reason:\n        raise refused(matmul, f"a and b {reason}")',
         '    if reason and a is b:\n        raise refused(matmul, f"a and b {reason}")',

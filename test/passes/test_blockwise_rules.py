@@ -81,6 +81,14 @@ def test_vectors_are_those_of_their_operand():
     )
 
 
+def test_the_place_is_that_of_the_tile(tiled):
+    old, new = "b_scales_tile, %i, %j, %k)", "b_scales_tile, %j, %i, %k)"
+    assert refusal(tiled, old, new, "tma-insertion") == (
+        "tile.blockwise_mma: scales: i must be the M place of its tile, got another index; take "
+        "the store's"
+    )
+
+
 def test_views_are_those_of_their_operand():
     text = square_of("tiling", depth=64)
     old, new = "%adds, %a_scales, %b_scales", "%adds, %b_scales, %a_scales"
