@@ -114,11 +114,6 @@ def test_rows_that_tma_cannot_store_are_stored_by_threads(check_matmul):
             "sm_90a",
             "rows, got groups of K",
         ),
-        (
-            {"groups": 2, "a_dtype": "mxfp8", "b_dtype": "mxfp8"},
-            "sm_100a",
-            "groups of rows, got tile.grouped_scaled_matmul",
-        ),
         ({"c_dtype": "mxfp8"}, "sm_100a", "outputs of single elements"),
         ({}, "sm_80", "wgmma or tcgen05.mma, got mma.sync"),
     ],

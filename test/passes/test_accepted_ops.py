@@ -146,12 +146,14 @@ def test_maps_and_regions_are_read(text, message):
         (
             "module attributes {vendor.cost = 1 : i32} {" + returned("%sum") + "}",
             f"1:1: error: builtin.module: {TAKES} tile.target, tile.mma_unit, tile.math, "
-            "tile.rows, sym_name, sym_visibility, got vendor.cost = 1 : i32; remove it",
+            "tile.rows, tile.rows_multiple, sym_name, sym_visibility, got vendor.cost = 1 : i32; "
+            "remove it",
         ),
         (
             "module attributes {vendor.lists = [{}, {}]} {" + returned("%sum") + "}",
             f"1:1: error: builtin.module: {TAKES} tile.target, tile.mma_unit, tile.math, "
-            "tile.rows, sym_name, sym_visibility, got vendor.lists = [{}, {}]; remove it",
+            "tile.rows, tile.rows_multiple, sym_name, sym_visibility, got vendor.lists = [{}, {}]; "
+            "remove it",
         ),
         (
             element("%v = arith.negf %u {cost = [{}]} : f32"),
@@ -212,7 +214,7 @@ def test_ops_that_are_not_in_the_list_are_refused_though_nothing_uses_them(text,
         ),
         ("memref<64x64xf32>", "values must be scalars or tensors without an encoding"),
         (
-            "tensor<64x?xf32>",
+            "tensor<4x64x?xf32>",
             "shapes must be static and positive, but for a stack's length and rows of matrices",
         ),
     ],

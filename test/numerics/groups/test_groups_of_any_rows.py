@@ -131,7 +131,7 @@ def test_a_manifest_with_too_few_ctas_for_groups_is_refused():
         ({"gathered": 77}, "a dynamic m must come with gathered = 0, got 77; give m a number"),
         (
             {"group_axis": "k", "a_major": "m"},
-            "a dynamic m must come with a_major = 'k', got 'm'; give m a number",
+            "a dynamic m must come with group_axis = 'm', got 'k'; give m a number",
         ),
     ],
 )
