@@ -128,8 +128,8 @@ ROWS = [
     ),
     Fault(
         "buckets: schedules are left out however much they are missed",
-        "missed.max(1) <= 1 + LOSS",
-        "missed.max(1) <= 2 + LOSS",
+        "missed.max(1) <= 1 + loss",
+        "missed.max(1) <= 2 + loss",
         ("test/compiler/schedule/test_row_buckets.py",),
     ),
     Fault(

@@ -41,6 +41,8 @@ SEARCHED = sorted({*product(_FINE, (1, 24)), *product(_COARSE, (2, 3, 6, 12, 48,
 ROWS = steps((128, 8), (256, 16), (512, 32), (1024, 64), (2048, 256), (8192, 2048))
 STACKS = steps((8, 1), (16, 2), (32, 4), (64, 8), (96, 16), (128, 32), (256, 64), (1024, 768))
 """The last ones of steps, and of bands, in which schedules are compared."""
+LOSS = 0.03
+"""By so much some size takes longer without a schedule that is needed."""
 
 
 def shared_in_bands(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, list[Range]]]:
@@ -71,7 +73,7 @@ def kept_schedules(spec: MatmulSpec, target: Target) -> list[Schedule]:
     takes = _takes(pool, spec, target, rows)
     pairs = zip(pool, takes, strict=True)
     losses = np.array([_times(schedule, problems, taken, target) for schedule, taken in pairs])
-    return [pool[number] for number in needed(losses / losses.min(0), kernels_of(spec))]
+    return [pool[number] for number in needed(losses / losses.min(0), kernels_of(spec), LOSS)]
 
 
 def losses_in_bands(pool: Sequence[Schedule], spec: MatmulSpec, target: Target) -> np.ndarray:

@@ -5,7 +5,7 @@ serves.
        └─ 1 ─┘ └─ 2 ─┘ └─ 3 ─────┘ └ 4 ┘ └─ 3 ─┘ └─── 5 ────┘ └─ 4 ─────────┘
 
 At the numbers of `SEARCHED` a schedule is chosen as for that M alone. The numbers of `JUDGED` end
-steps: up to 512 rows those of tiles, whose rows are multiples of 8. The time of each schedule is
+steps: up to 1024 rows those of tiles, whose rows are multiples of 8. The time of each schedule is
 estimated at the first and the last number of each step, and the larger loss counts, since one row
 of a further tile may cost as much as all of its rows do. Then the schedule is left out that is
 missed least, over and over, until each one left is needed: without it some M would take over `LOSS`
@@ -63,9 +63,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-SEARCHED = steps((512, 8), (1024, 32), (4096, 128), (8192, 512), (16384, 1024), (32768, 8192))
+SEARCHED = steps(
+    (512, 8), (1024, 16), (2048, 64), (4096, 128), (8192, 512), (16384, 1024), (32768, 8192)
+)
 """Rows for which a schedule is chosen."""
-JUDGED = steps((512, 8), (2048, 32), (8192, 64), (16384, 128), (32768, 256))
+JUDGED = steps((1024, 8), (2048, 16), (8192, 64), (16384, 128), (32768, 256))
 """Rows up to which a kernel may serve: the last ones of steps, in which schedules are compared."""
 STACKS_SEARCHED = steps((8, 1), (16, 2), (64, 8), (256, 32), (1024, 256))
 """Matrices of a stack for which a schedule is chosen."""

@@ -20,7 +20,7 @@ from ..problem import Problem, Schedule
 if TYPE_CHECKING:
     import numpy as np
 
-LOSS = 0.03
+LOSS = 0.02
 TIE = 0.005  # a kernel goes on to serve fewer rows where another is faster by no more than this
 OTHERS_MAX = 16
 """Kernels of an A with M contiguous, for the M that TMA can't address: threads copy A in them."""
@@ -69,11 +69,12 @@ def times_where(
     return [next(times) if takes else math.inf for takes in taken]
 
 
-def needed(losses: np.ndarray, most: int = KERNELS_MAX) -> list[int]:
+def needed(losses: np.ndarray, most: int = KERNELS_MAX, loss: float = LOSS) -> list[int]:
     """The numbers of the schedules, `most` of them, that are left when the least missed ones are
     left out.
 
-    losses: how many times as long as the best one each takes, a row for each schedule.
+    losses: how many times as long as the best one each takes, a row for each schedule. loss: by
+        which some size must take longer without a schedule that is needed.
     """
     import numpy as np  # here: a kernel of one M is compiled without it, a sixth sooner
 
@@ -83,7 +84,7 @@ def needed(losses: np.ndarray, most: int = KERNELS_MAX) -> list[int]:
         best = here.argmin(0)
         least_two = np.partition(here, 1, axis=0)
         missed = np.where(best == np.arange(len(kept))[:, None], least_two[1], least_two[0])
-        cost, needless = ((missed - 1) ** WORST).sum(1), missed.max(1) <= 1 + LOSS
+        cost, needless = ((missed - 1) ** WORST).sum(1), missed.max(1) <= 1 + loss
         if len(kept) <= most:
             if not needless.any():
                 break
