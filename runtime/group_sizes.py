@@ -17,7 +17,8 @@ ORDER = "order"
 ATOM_ROWS = 128
 """Rows that an atom of block scales is of."""
 FAR = 2**30
-"""The extent of the rows in a ragged map, and the last of its coordinates."""
+"""The extent of the rows in a ragged map, and the last of its coordinates: the most rows or K that
+groups are cut from."""
 REACH = 0x7FFF0000
 """The extent of the two dimensions that it has more than a plain map."""
 WRAP_BYTES = 2**64 // FAR

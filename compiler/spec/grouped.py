@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...dialects.dtypes import BLOCKWISE_FORMS, OPERAND_FORMATS
+from ...runtime.group_sizes import FAR
 from .epilogue import Epilogue
 from .problem import EXTENT_MAX, Problem
 
@@ -24,6 +25,9 @@ def grouped_refusal(spec: Problem) -> str | None:
         return f"ordered must be False where no K is grouped, got {spec.ordered!r}; leave it out"
     if not groups:
         return None
+    if (extent := getattr(spec, axis)) > FAR:
+        rule = f"{axis} must be at most {FAR} where it is grouped"
+        return f"{rule}, got {extent}; multiply in several calls"
     if spec.batch:
         return f"batch must be 0 where rows are grouped, got {spec.batch}; group the rows of all"
     has_scales = spec.is_scaled or spec.is_blockwise

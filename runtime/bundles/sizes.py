@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..element_types import ITEM_BYTES
+from ..group_sizes import FAR, OFFSETS
 from .manifest_rules import ADDRESSES_BYTES, workspaces
 
 SIZE, STACK, DEPTH = "m", "batch", "k"
@@ -72,6 +73,8 @@ def most_rows(manifest: Mapping[str, Any], others: Sizes | None = None, size: st
     size = size or size_name(manifest)
     rest = dict.fromkeys(size_names(manifest), 1) | dict(others or {})
     found = _most_rows(manifest, size, rest)
+    if size == SIZE and any(each["name"] == OFFSETS for each in manifest["tensors"]):
+        found = min(found, FAR)  # where maps of groups end
     return found - found % multiple_of(manifest) if size == SIZE else found
 
 

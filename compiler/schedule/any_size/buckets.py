@@ -39,6 +39,7 @@ from ....dialects import legality
 from ....dialects.dtypes import DTYPES
 from ....dialects.record import record
 from ....dialects.target import Target
+from ....runtime.group_sizes import FAR
 from ...spec import MANY_ROWS, ROWS_MOST, MatmulSpec
 from ..kinds.lane_schedule import ROWS_MOST as ROWS_MOST_BY_LANES
 from ..kinds.lane_schedule import is_by_lanes, lane_schedule
@@ -207,9 +208,9 @@ def _numbers(spec: MatmulSpec) -> tuple[list[int], list[int]]:
     if not spec.dynamic_m:
         return STACKS_SEARCHED, STACKS_JUDGED
     each = max(1, spec.groups)
-    multiple = max(1, spec.multiple_m)
+    multiple, most = max(1, spec.multiple_m), FAR if spec.groups else ROWS_MOST
     searched, judged = (
-        [rows * each for rows in numbers if rows * each < ROWS_MOST and rows % multiple == 0]
+        [rows * each for rows in numbers if rows * each < most and rows % multiple == 0]
         for numbers in (SEARCHED, JUDGED)
     )
     return searched, judged

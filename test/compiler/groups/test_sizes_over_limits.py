@@ -6,6 +6,7 @@ import torch
 from tilewright import grouped_mm, matmul
 from tilewright.compiler.calls.grouped import grouped_depth
 from tilewright.compiler.calls.operands import placement
+from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import OptionError
 
 LONG = 2**31
@@ -48,3 +49,13 @@ def test_more_groups_than_kernels_count_are_refused():
     for operands in ((few, stacks), (stacks, few.T), (few[:, :4].T, few)):
         with pytest.raises(OptionError, match=said):
             grouped_mm(*operands, offs=many)
+
+
+@pytest.mark.parametrize("axis", ["m", "k"])
+def test_more_rows_than_maps_of_groups_reach_are_refused(axis):
+    sizes = {"m": 8, "n": 8, "k": 8, axis: 2**30 + 8}
+    majors = {"a_major": "m", "b_major": "n"} if axis == "k" else {}
+    said = f"{axis} must be at most 1073741824 where it is grouped, got 1073741832; multiply in"
+    with pytest.raises(OptionError, match=said):
+        MatmulSpec(**sizes, groups=3, group_axis=axis, **majors)
+    MatmulSpec(**sizes | {axis: 2**30}, groups=3, group_axis=axis, **majors)
