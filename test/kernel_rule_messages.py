@@ -40,8 +40,8 @@ MESSAGES = {
         "another; compute them by arith.addi, subi and muli"
     ),
     "a loop out of reach": (
-        "tile.load: indices: tiles of 64 must start below 2147483648, got 0 to 4294967295; "
-        "shorten the loop"
+        "tile.load: indices: tiles of 64 must end at 2147483648 or before, got 0 to 4294967295, of "
+        "which one ends at 274877906944; multiply in parts, or shorten the loop"
     ),
     "a grid that does not cover C": (
         "tile.store: tiles: 3 tiles of 128 must cover c along N, got 2; launch more CTAs, or loop"

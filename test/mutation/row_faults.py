@@ -7,6 +7,7 @@ from fault import Fault
 BOTH = ("test/numerics/sizes/test_any_rows_and_matrices.py",)
 DYNAMIC = ("test/numerics/sizes/test_dynamic_rows.py",)
 STACKS = ("test/numerics/sizes/test_dynamic_stacks.py",)
+LIMITS = ("test/compiler/groups/test_sizes_over_limits.py",)
 LONG = ("test/numerics/sizes/test_columns_of_any_rows.py",)
 SEVERAL = ("test/runtime/test_bundles_of_several_kernels.py",)
 BANDS = [
@@ -252,7 +253,25 @@ LONG_ROWS = [
         "placement: operands that are too long are copied before they are refused",
         "if max(array.shape, default=0) > EXTENT_MAX:",
         "if max(array.shape, default=0) > 2 * EXTENT_MAX + 2:",
-        ("test/compiler/groups/test_sizes_over_limits.py",),
+        LIMITS,
+    ),
+    Fault(
+        "spec: more rows and K are grouped than maps of groups reach",
+        "if (extent := getattr(spec, axis)) > FAR:",
+        "if (extent := getattr(spec, axis)) > 2 * FAR:",
+        LIMITS,
+    ),
+    Fault(
+        "bundles: a launch says more rows in groups than maps of groups reach",
+        "found = min(found, FAR)",
+        "found = min(found, 2 * FAR)",
+        LIMITS,
+    ),
+    Fault(
+        "operands: tiles end behind what is counted",
+        "furthest = (max(abs(end) for end in reach) + 1) * extent",
+        "furthest = max(abs(end) for end in reach) * extent",
+        LIMITS,
     ),
 ]
 FIRST_STEPS = [

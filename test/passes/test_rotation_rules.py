@@ -46,7 +46,8 @@ BY_HAND = {
             "%many = arith.constant 20000000 : index\n%far = arith.muli %step, %many : index\n"
             '"tile.tma_load"(%a_map, %a_tile, %i, %far)',
         ),
-        "indices: tiles of 64 must start below 2147483648, got 0 to 80000000; shorten the loop",
+        "indices: tiles of 64 must end at 2147483648 or before, got 0 to 80000000, of which one "
+        "ends at 5120000064; multiply in parts, or shorten the loop",
     ),
     "no groups": (("together = 4", "together = 0"), "together must be 1 to 2147483647, got 0"),
 }

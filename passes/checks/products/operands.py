@@ -250,12 +250,11 @@ def check_index(kernel: KernelOp, op: Any, index: ir.Value, extent: int) -> Line
             "indices: must be sums and products by constants of counters and places, got another; "
             "compute them by arith.addi, subi and muli",
         )
-    if max(abs(end) for end in reach) * extent + extent > REACH:
-        raise refused(
-            op,
-            f"indices: tiles of {extent} must start below {REACH}, got {reach[0]} to {reach[1]}; "
-            "shorten the loop",
-        )
+    furthest = (max(abs(end) for end in reach) + 1) * extent
+    if furthest > REACH:
+        rule = f"indices: tiles of {extent} must end at {REACH} or before"
+        got = f"{reach[0]} to {reach[1]}, of which one ends at {furthest}"
+        raise refused(op, f"{rule}, got {got}; multiply in parts, or shorten the loop")
     return form
 
 

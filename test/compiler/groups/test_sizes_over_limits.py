@@ -4,10 +4,13 @@ import pytest
 import torch
 
 from tilewright import grouped_mm, matmul
+from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.calls.grouped import grouped_depth
 from tilewright.compiler.calls.operands import placement
+from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.dialects.errors import OptionError
+from tilewright.dialects.errors import CompileError, OptionError
+from tilewright.runtime.bundles.sizes import most_rows
 
 LONG = 2**31
 OFFS = torch.zeros(2, dtype=torch.int32)
@@ -59,3 +62,18 @@ def test_more_rows_than_maps_of_groups_reach_are_refused(axis):
     with pytest.raises(OptionError, match=said):
         MatmulSpec(**sizes, groups=3, group_axis=axis, **majors)
     MatmulSpec(**sizes | {axis: 2**30}, groups=3, group_axis=axis, **majors)
+
+
+def test_rows_that_the_last_tile_passes_are_refused_with_a_cure():
+    """Tiles of 192 rows end behind what 32 bits count; of 128 they end with it."""
+    spec = MatmulSpec(2**31 - 1, 8, 64)
+    said = "tiles of 192 must end at 2147483648 or before, got 0 to 11184810, of which one ends at "
+    with pytest.raises(CompileError, match=f"{said}2147483712; multiply in parts, or shorten"):
+        compile_matmul(spec, target="sm_90a", pipeline="tiling{tile=192x8x64}")
+    compile_matmul(spec, target="sm_90a", pipeline="tiling{tile=128x8x64}")
+
+
+def test_a_launch_says_no_more_rows_in_groups_than_maps_reach():
+    spec = MatmulSpec(64, 8, 8, groups=3, b_major="n", dynamic_m=True)
+    made = compile_matmul(spec, target="sm_90a", pipeline="tiling{tile=64x8x16}")
+    assert most_rows(as_bundle(made).manifest) == 2**30
