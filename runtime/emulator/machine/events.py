@@ -299,12 +299,14 @@ class Watcher:
 
 class Strong(NamedTuple):
     """The strong access under way (PTX ISA §8.7): its memory order and scope; updating: an atomic
-    read-modify-write; comparing: one that compares and swaps."""
+    read-modify-write; comparing: one that compares and swaps; telling: one that returns the value
+    that it has replaced."""
 
     order: str
     scope: str = "gpu"
     updating: bool = False
     comparing: bool = False
+    telling: bool = False
 
 
 @contextmanager

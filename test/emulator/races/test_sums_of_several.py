@@ -56,3 +56,38 @@ def test_sums_that_are_read_without_an_order_race(how):
         with pytest.raises(Trap, match="the read of 4 bytes") as caught:
             run(seed, *how)
         assert caught.value.category == "race"
+
+
+TICKET = """.version 8.8
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 count, .param .u64 out)
+{{ .reg .b32 %r<6>; .reg .b64 %rd<4>; .reg .pred %p0;
+  ld.param.u64 %rd0, [count]; ld.param.u64 %rd1, [out];
+  {draw}; setp.ne.u32 %p0, %r0, {last}; @%p0 bra END;
+  ld.global.u32 %r1, [%rd0]; st.global.u32 [%rd1], %r1; st.global.u32 [%rd0], 0;
+END: ret; }}
+"""
+
+
+def drawn(seed: int, draw: str) -> tuple[int, int]:
+    count, out = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+    text = TICKET.format(draw=draw, last=CTAS - 1)
+    launch(text, "k", grid=CTAS, block=1, params=[count, out], seed=seed)
+    return int(count[0]), int(out[0])
+
+
+def test_who_draws_the_last_ticket_has_observed_the_others():
+    """PTX ISA §8.9.5: each has observed the one before, and needs no fence for the place itself"""
+    draw = "atom.relaxed.gpu.global.add.u32 %r0, [%rd0], 1"
+    for seed in SEEDS:
+        assert drawn(seed, draw) == (0, CTAS)
+        both = f"red.relaxed.gpu.global.add.u32 [%rd0], 1; {draw}; sub.u32 %r0, %r0, {CTAS}"
+        assert drawn(seed, both) == (0, 2 * CTAS)
+
+
+def test_who_adds_without_a_ticket_has_observed_nobody():
+    for seed in SEEDS:
+        with pytest.raises(Trap) as caught:
+            drawn(seed, f"red.relaxed.gpu.global.add.u32 [%rd0], 1; mov.u32 %r0, {CTAS - 1}")
+        assert caught.value.category == "race"

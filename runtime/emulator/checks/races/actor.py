@@ -22,7 +22,8 @@ class Actor:
 
     own: component of its accesses; when: their mark; rows: what it knows (`clock`), others: the
     same by cluster number; asynchronous: it accesses memory through the async proxy.
-    comparing: it is an atomic compare-and-swap, see `Compared`. incoherent: it is ld.global.nc.
+    updating: it is an atomic read-modify-write; comparing: a compare-and-swap, see `Compared`;
+    telling: one that returns what it has replaced. incoherent: it is ld.global.nc.
     lanes: uint8[accesses], 1 + the lane of each, where known; together: when the lanes of the warp
     last executed a synchronising instruction; warp: what lanes of the warp know, where some know
     more than others. home: the CTA of a strong access, where reaches tells of narrow scopes.
@@ -37,7 +38,9 @@ class Actor:
     home: Home = (0, 0)
     reaches: Reaches | None = None
     asynchronous: bool = False
+    updating: bool = False
     comparing: bool = False
+    telling: bool = False
     incoherent: bool = False
     lanes: np.ndarray | None = None
     together: int = 0

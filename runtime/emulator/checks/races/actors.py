@@ -61,11 +61,13 @@ class Actors:
         known = self.known(warp)
         rows = known.wide(clock.domain.width)
         actor = Actor(clock.domain, own, when, rows, known.others, strong is not None)
-        actor.together, actor.comparing = known.together, bool(strong and strong.comparing)
+        actor.together = known.together
         if clock.known.apart:
             actor.warp = clock.known
         self._reaches.belongs(own, (clock.domain.number, warp.cta.rank))
         if strong is not None:
+            actor.updating, actor.comparing = strong.updating, strong.comparing
+            actor.telling = strong.telling
             self._reaches.note(line_of(warp), strong.scope)
             if self._reaches.narrow:
                 actor.home = clock.domain.number, warp.cta.rank

@@ -2,7 +2,8 @@
 
 Strong writes, as the sums of several CTAs, race with no other, and nothing orders them. Who reads
 them by an ordinary load must be ordered behind each, not only behind the last one, which may be its
-own.
+own. An `atom` that returns a value has observed those before it, and whoever is ordered behind it
+is behind them (PTX ISA §8.9.5): so the last of several that draw tickets may reset their counter.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ class EarlierWrites:
     def beside(self, last: Grains, actor: Actor) -> tuple[Grains, ...]:
         """Marks of writes that what the actor does must be ordered behind."""
         return (last,) if self.marks is None or actor.strong else (last, self.marks)
+
+    def observed(self, index: Cells, size: int) -> None:
+        """An atom returns what was written to these cells, and replaces it."""
+        if self.marks is not None:
+            self.marks.put(index, size, 0, 0, 0)
 
     def note(self, last: Grains, lanes: np.ndarray, index: Cells, size: int, writer: int) -> None:
         """This strong writer (negative) replaces the marks of these cells in ``last``."""

@@ -296,7 +296,8 @@ class GlobalShadow:
             self._check_lanes(self._writes, (index, size), actor, about)
             for marks in self._earlier.beside(self._writes, actor):
                 self._check(marks, (index, size), actor, visible_row(actor), about)
-        self._reads.note(index, size, self._sign(actor), actor)
+        if not actor.updating:  # then it writes them, too
+            self._reads.note(index, size, self._sign(actor), actor)
 
     def write(
         self, index: Cells, size: int, actor: Actor, what: str, same: Same | None = None
@@ -311,7 +312,9 @@ class GlobalShadow:
         for marks in () if actor.comparing else self._reads.marks():
             self._check(marks, cells, actor, OVER, ("read", what, same))
         self._compared.written(index, size, actor)
-        if actor.strong:
+        if actor.telling:
+            self._earlier.observed(index, size)
+        elif actor.strong:
             self._earlier.note(self._writes, self._lanes, index, size, self._sign(actor))
         self._writes.put(index, size, self._sign(actor), actor.when)
         note_lanes(self._lanes, index, size, actor)

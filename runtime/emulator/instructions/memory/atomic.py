@@ -167,7 +167,8 @@ def _build(ins: Decoded, first: int) -> Step:
     target = None if first == 0 else ins.target(0, type_)
     functions = combine, _flushing(operation, type_)
     step = _step(of, name, address, functions, (b, c), type_.bytes, target)
-    return ordered(step, order, scope, updating=True, comparing=operation == "cas")
+    how = {"comparing": operation == "cas", "telling": target is not None}
+    return ordered(step, order, scope, updating=True, **how)
 
 
 def _expect(ins: Decoded, count: int) -> None:
@@ -221,7 +222,7 @@ def _build_vector(ins: Decoded, first: int, count: int) -> Step:
         if write is not None:
             write(warp, mask, old)
 
-    return ordered(step, order, scope, updating=True)
+    return ordered(step, order, scope, updating=True, telling=write is not None)
 
 
 def _check_vector(addresses: np.ndarray, size: int) -> None:

@@ -187,17 +187,24 @@ def _check_order(ins: Decoded, order: str | None, scope: str | None) -> None:
 
 
 def ordered(
-    step: Step, order: str, scope: str, *, updating: bool = False, comparing: bool = False
+    step: Step,
+    order: str,
+    scope: str,
+    *,
+    updating: bool = False,
+    comparing: bool = False,
+    telling: bool = False,
 ) -> Step:
     """The same step as a strong access of a memory order and a scope (PTX ISA §8.7); `weak` ones
     stay so.
 
-    updating: it is an atomic read-modify-write; comparing: one that compares and swaps.
+    updating: it is an atomic read-modify-write; comparing: one that compares and swaps; telling:
+    one that returns the value that it has replaced.
     """
     if order == "weak":
         return step
 
-    access = Strong(order, scope, updating, comparing)
+    access = Strong(order, scope, updating, comparing, telling)
 
     def strong(warp, mask):
         launch = warp.launch
