@@ -49,3 +49,19 @@ def test_an_output_by_columns_is_copied_there(compiled):
     with pytest.raises(OptionError, match="out must be row-major with m='dynamic', or a torch"):
         outs = out.float().numpy().astype("float16")
         matmul(*(each.half().numpy() for each in (a, b)), m="dynamic", out=outs.copy("F"))
+
+
+def test_torch_takes_them_for_symbols(compiled):
+    @torch.compile(dynamic=True, backend="aot_eager")
+    def product(columns, b):
+        return matmul(columns.t(), b, target="sm_90a") * 2
+
+    b = torch.randn(N, K).bfloat16()
+    for m in (8, 7, 24):
+        columns = torch.randn(K, m).bfloat16()
+        for each, axes in ((b, (0, 1)), (columns, 0)):
+            torch._dynamo.mark_static(each, axes)
+        wanted = 2 * (columns.t().double() @ b.double().T)
+        found = product(columns, b).double()
+        assert ((found - wanted).abs() <= 2**-7 * wanted.abs() + 1e-3).all()
+    assert sorted(spec.multiple_m for spec in compiled) == [0, UNIT]
