@@ -2,13 +2,16 @@
 
 import copy
 import pickle
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
 
+from tilewright.compiler import buckets
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.schedule.any_size.buckets import Bucket
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import OptionError
 from tilewright.runtime import BundleError, LaunchError, load, read_bundle
@@ -281,6 +284,21 @@ def test_explain_tells_the_rows_of_each_kernel(tilewright):
     assert all("tiling" in each["pipeline"] for each in kernels)
     shown = tilewright(*explain)
     assert f"{ranges[-1][0]} or more" in shown.out and "any M×96×200" in shown.out
+
+
+def test_explain_tells_which_rows_are_those_of_a_multiple(tilewright, monkeypatch):
+    def two(spec, target):
+        assert target == "sm_90a" and spec.a_major == "m"
+        own = replace(spec, multiple_m=8)
+        return [Bucket(own, "tiling,tma-insertion", ((1, 64),)), Bucket(spec, "tiling")]
+
+    monkeypatch.setattr(buckets, "buckets_for", two)
+    sizes = ("--m", "dynamic", "--n", "96", "--k", "200", "--a-major", "m", "--target", "sm_90a")
+    shown = tilewright("explain", "schedule", *sizes).out
+    assert re.search(r" 1 to 64 +multiples of 8 +tiling,tma-insertion", shown)
+    assert re.search(r" 1 or more +others +tiling ", shown)
+    told = tilewright("explain", "schedule", *sizes, "--json").json["kernels"]
+    assert [each["multiple"] for each in told] == [8, 1]
 
 
 def test_a_bundle_from_the_command_line_holds_the_kernels_that_share_all_m(tilewright, tmp_path):

@@ -21,7 +21,7 @@ from ..command_line.isolated import reads_in_child
 from ..command_line.output import SUFFIXES, check_place, print_json, write_bytes, write_text
 from ..command_line.progress import Progress
 from ..explain.chosen import chosen_line, compile_taken
-from ..explain.rows import said_ranges, shared_size
+from ..explain.rows import said_multiple, said_ranges, shared_size
 
 EXAMPLES = """examples:
   tilewright compile --m 512 --n 768 --k 320                        PTX on stdout
@@ -141,7 +141,9 @@ def _compile(source: Any, options: argparse.Namespace) -> list[Any]:
             told = options.verbose or options.print_after_all or options.print_diff
             spec = bucket.spec
             if (spec.most_m or spec.dynamic_batch or spec.dynamic_k) and told:
-                print(f"{shared_size(spec)} {said_ranges(bucket.ranges)}", file=sys.stderr)
+                of = said_multiple(spec)
+                ranges = said_ranges(bucket.ranges) + (f", {of}" if of else "")
+                print(f"{shared_size(spec)} {ranges}", file=sys.stderr)
 
         def observe(event: Any) -> None:
             nonlocal before

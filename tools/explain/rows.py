@@ -24,7 +24,11 @@ def explain_rows(spec: MatmulSpec, target: str, as_json: bool) -> int:
     found = buckets_for(spec, target)
     if as_json:
         kernels: list[dict[str, Any]] = [
-            {"ranges": [list(each) for each in bucket.ranges], "pipeline": bucket.pipeline}
+            {
+                "ranges": [list(each) for each in bucket.ranges],
+                "multiple": max(1, bucket.spec.multiple_m),
+                "pipeline": bucket.pipeline,
+            }
             for bucket in found
         ]
         print_json({"ok": True, "spec": spec.as_dict(), "target": target, "kernels": kernels})
@@ -32,13 +36,16 @@ def explain_rows(spec: MatmulSpec, target: str, as_json: bool) -> int:
     from ..command_line.tables import print_table
 
     rows = [[said_ranges(bucket.ranges, "\n"), bucket.pipeline] for bucket in found]
+    multiples = [said_multiple(bucket.spec) for bucket in found]
+    if any(multiples):
+        rows = [[row[0], of or "others", row[1]] for row, of in zip(rows, multiples, strict=True)]
     what = shared_size(spec) + (" of matrices" if len(spec.open_sizes) > 1 else "")
     m = "any M" if spec.dynamic_m else str(spec.m)
     m = f"any batch of {m}" if spec.dynamic_batch else m
     k = "any K" if spec.dynamic_k else spec.k
     sizes = f"{m}×{spec.n}×{k}, {spec.a_dtype} → {spec.c_dtype}, {target}"
     print(f"matmul     {sizes}")
-    print_table([what, "pipeline"], rows, width=WIDTH)
+    print_table([what, *(["of them"] if any(multiples) else []), "pipeline"], rows, width=WIDTH)
     return 0
 
 
@@ -47,6 +54,11 @@ def shared_size(spec: MatmulSpec) -> str:
     if spec.dynamic_k:
         return "K"
     return "rows" if spec.dynamic_m else "matrices"
+
+
+def said_multiple(spec: MatmulSpec) -> str:
+    """Which rows of its ranges a kernel is for, where it is not for all that no other is for."""
+    return f"multiples of {spec.multiple_m}" if spec.multiple_m > 1 else ""
 
 
 def said_ranges(ranges: Iterable[tuple[int, ...]], between: str = ", ") -> str:
