@@ -27,6 +27,7 @@ RESERVED_BYTES = 1024  # of a CTA's shared memory: barriers, claims, the tensor-
 REGISTER_BYTES = 4
 PARTIAL_BYTES = 4  # of an element of a split K's sums, which are added in f32
 TILES_MAX = 2**30  # counted in 32 bits, with a step of the whole grid behind the last one
+HALF_STEP_TYPES = ("bf16", "f16")  # of which 2-CTA MMAs have halves of B of 8 rows
 STRIDE_BYTES_MAX = 2**40  # of a tensor map (cuTensorMapEncodeTiled, globalStrides)
 
 
@@ -136,8 +137,20 @@ def accumulator_columns(target: Target, m: int, n: int, buffers: int = 1) -> str
     return f"tile {m}x{n} needs {columns} tensor-memory columns{times}, over {limit}"
 
 
-def pair_tile(target: Target, m: int, n: int) -> str | None:
+def pair_step(target: Target, m: int, b: TileLayout, elements: Sequence[str]) -> int:
+    """What N of a 2-CTA MMA is a multiple of, whose CTAs each have half of B, such as `b`.
+
+    Halves of 8 rows are legal but for integers and for 8 bits with N contiguous (PTX ISA, shapes of
+    .cta_group::2); published kernels have them for 16-bit floats.
+    """
+    step = target.mma.pair_n_step
+    halves = m % STAGED_PAIR_ROWS == 0 and b.major == "k" and set(elements) <= set(HALF_STEP_TYPES)
+    return step // 2 if halves else step
+
+
+def pair_tile(target: Target, m: int, n: int, step: int | None = None) -> str | None:
     """What one CTA of a 2-CTA MMA computes (PTX ISA, tcgen05, shapes of .cta_group::2)."""
+    step = step or target.mma.pair_n_step
     if not target.mma.pairs:
         others = [unit.name for unit in target.other_mmas if unit.pairs]
         if others:
@@ -145,8 +158,8 @@ def pair_tile(target: Target, m: int, n: int) -> str | None:
         return f"{target.chip} has no 2-CTA MMAs"
     if target.mma_rows(m) is None or (m > 128 and m % 128):
         return f"a pair needs 64, 128 or 256 rows a CTA, got {m}"
-    if n % target.mma.pair_n_step:
-        return f"a pair needs N a multiple of {target.mma.pair_n_step}, got {n}"
+    if n % step:
+        return f"a pair needs N a multiple of {step}, got {n}"
     return None
 
 

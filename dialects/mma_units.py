@@ -34,7 +34,8 @@ class MmaUnit:
     group of them (wgmma.wait_group); one that is complete when `issued` needs nothing.
     `descriptor_version` is what shared-memory descriptors carry in bits 46 to 48; without, threads
     load operands into registers (`fragments`). With `pairs` two CTAs can share an MMA
-    (.cta_group::2), whose N is a multiple of `pair_n_step`, so that each half is one of 16.
+    (.cta_group::2), whose N is a multiple of `pair_n_step`, so that each half is one of 16, or of
+    half as much where a pipeline asks for it (`legality.pair_step`).
     `operands` are the types that it multiplies, `scaled_kinds` its kinds with block scales
     (`dialects.dtypes.SCALED_KINDS`).
 

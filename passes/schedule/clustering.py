@@ -68,6 +68,7 @@ from ..duals import arg_names, arguments_of_b
 from ..dynamic_rows import counted_axis, least_rows
 from ..groups import group_of, whole_groups
 from ..indices import differs_along
+from ..mma_uses import pair_step_of
 from ..rings import is_operand_ring, retype_ring
 from ..tensor_maps import load_map_type, multicast_map, multicast_refusal
 from .pipelining import self_filled
@@ -80,7 +81,8 @@ class Clustering:
     `shape` is the number of CTAs along M and along N. auto is a pair where the tile allows one, two
     CTAs along M where the target has no pairs and TMA loads B, and otherwise a lone CTA. `pair`
     takes 2-CTA MMAs (cta_group::2); auto takes them where the shape is even along M and the tile
-    allows them.
+    allows them. Their N is a multiple of 32, or with pair=true of 16 for 16-bit floats whose B has
+    K contiguous, with 128 or 256 rows a CTA.
     """
 
     name: ClassVar[str] = "clustering"
@@ -99,7 +101,7 @@ class Clustering:
             log.did("lone CTAs")
             return
         mma = walk(kernel, MmaOp)[0]
-        no_pair = _pair_refusal(mma, target)
+        no_pair = _pair_refusal(mma, target, bool(self.pair))
         parts = integers_of(kernel.cluster)[2]
         lone = self.pair is False or parts > 1
         lone = lone or (bool(no_pair) if target.mma.pairs else not _shares_b(kernel))
@@ -163,9 +165,11 @@ def _cluster_refusal(kernel: KernelOp, target: Target) -> str | None:
     return None
 
 
-def _pair_refusal(mma: MmaOp, target: Target) -> str | None:
+def _pair_refusal(mma: MmaOp, target: Target, asked: bool) -> str | None:
+    """Why the tile allows no 2-CTA MMA; one that is asked for may have an N of finer steps."""
     m, n = mma.acc.type.shape
-    broken = legality.pair_tile(target, m, n)
+    step = pair_step_of(mma, target) if asked else None
+    broken = legality.pair_tile(target, m, n, step)
     if target.mma.pairs and integers_of(kernel_around(mma).cluster)[2] > 1:
         return "the parts of a split K are sums of lone CTAs"
     staged = walk(kernel_around(mma), StagedStoreOp)

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from fault import Fault
 
+PAIR_COLUMNS = ("test/numerics/test_pair_columns.py",)
+
 CLUSTERS = [
+    Fault(
+        "legality: 2-CTA MMAs of 8 bits have halves of B of 8 rows, too",
+        " and set(elements) <= set(HALF_STEP_TYPES)",
+        "",
+        PAIR_COLUMNS,
+    ),
+    Fault(
+        "clustering: tiles have 2-CTA MMAs with halves of 8 rows that nobody asked for",
+        "pair_step_of(mma, target) if asked else None",
+        "pair_step_of(mma, target)",
+        PAIR_COLUMNS,
+    ),
     Fault(
         "prologue: a pair asks for tensor memory before its CTAs have met",
         "        build.cluster_barrier(written)\n    elif",

@@ -72,8 +72,10 @@ def no_pair(case):
         return f"a pair needs 64, 128 or 256 rows a CTA, got {m}"
     if m == 64 and case.staged:
         return "a staged epilogue of a pair needs 128 rows a CTA, got 64"
-    if n % 32:
-        return f"a pair needs N a multiple of 32, got {n}"
+    asked = case.option("clustering", "pair") == "true"
+    step = 16 if asked and m % 128 == 0 and case.spec.b_major == "k" else 32
+    if n % step:
+        return f"a pair needs N a multiple of {step}, got {n}"
     return None
 
 

@@ -29,11 +29,11 @@ BY_THEMSELVES = (
             "tile.mma: clustering: 2-CTA MMAs need an even cluster M, got 1x2",
         ),
         (
-            f"{tile('128x48x64')},clustering{{shape=2x1 pair=true}}",
+            f"{tile('64x48x64')},clustering{{shape=2x1 pair=true}}",
             "tile.mma: clustering: a pair needs N a multiple of 32, got 48; drop pair=true",
         ),
         (
-            f"{tile('128x208x64')},clustering{{pair=true}}",
+            f"{tile('64x208x64')},clustering{{pair=true}}",
             "tile.mma: clustering: a pair needs N a multiple of 32, got 208; drop pair=true",
         ),
         (

@@ -20,6 +20,7 @@ from ....dialects.tile_types import SmemType, integers_of
 from ...base import defining_op, is_swapped, refused, require
 from ...batches import argument_of, loaded_argument
 from ...duals import arg_names
+from ...mma_uses import pair_step_of
 from .blockwise import check_blockwise_mma
 from .handles import loads_of
 from .scales import check_scaled_mma
@@ -88,8 +89,8 @@ def _covers(target: Target, m: int, n: int, k: int, a: DType) -> bool:
 
 def _check_pair(kernel: KernelOp, op: Any, target: Target) -> None:
     (_, n), pair = op.acc.type.shape, isinstance(op, PairMmaOp)
-    if pair and (n % target.mma.pair_n_step or integers_of(kernel.cluster)[0] % 2):
-        step = target.mma.pair_n_step
+    step = pair_step_of(op, target)
+    if pair and (n % step or integers_of(kernel.cluster)[0] % 2):
         rule = f"a pair must have an N by {step} and a cluster of an even number along M"
         got = f"N {n} and {integers_of(kernel.cluster)[0]} along M"
         raise refused(op, f"shapes: {rule}, got {got}; drop pairs")
