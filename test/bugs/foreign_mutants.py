@@ -29,6 +29,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "fuzz")]
 import ptx_numbers  # noqa: E402
 from ptx_mutants import emulator_refuses, ptxas_refuses  # noqa: E402
 
+from tilewright.runtime import run_launch_file  # noqa: E402
+
 ORDERS = re.compile(
     r"mbarrier|fence|membar|\bbar\.|barrier|tcgen05|wgmma|cp\.async|cp\.reduce|elect|setmaxnreg"
     r"|ld\.(?:acquire|relaxed|volatile)|st\.(?:release|relaxed|async)|\batom|\bred\.|griddep"
@@ -54,13 +56,17 @@ def judged(launch: str):
 
 
 def drawn(launch: str, seed: int, share: float) -> list:
-    """Parts and mutants of a kernel, `share` of them of instructions that order something."""
-    text, rng = Path(launch).with_suffix(".ptx").read_text(), random.Random(f"{seed} {launch}")
+    """Parts and mutants of a kernel, `share` of them of instructions that order something; none of
+    an instruction that orders something and that the launch does not execute."""
+    ptx, rng = Path(launch).with_suffix(".ptx"), random.Random(f"{seed} {launch}")
+    unreached = run_launch_file(ptx, launch).report.unreached or {}
+    text = ptx.read_text()
     heaps: dict[tuple[bool, str], list] = {}
     for part, mutants in ptx_numbers.PARTS.items():
         for mutant in mutants(text):
             orders = ORDERS.search(mutant.title) is not None
-            if (orders or part in COMPUTES) and not STRONGER.search(mutant.title):
+            told = mutant.line not in unreached and not STRONGER.search(mutant.title)
+            if told and (orders or part in COMPUTES):
                 heaps.setdefault((orders, part), []).append((part, mutant))
     for heap in heaps.values():
         rng.shuffle(heap)

@@ -2,12 +2,14 @@
 
 import re
 
+import foreign_mutants
 import pytest
 from ptx_faults import qualifiers, weakened
 from ptx_faults.kernels import compiled, verdict
 from ptx_faults.numbers import mutants, numbers
 from ptx_faults.shadows import beside
 
+from tilewright.runtime import run_launch_file
 from tilewright.runtime.emulator import Trap, launch
 
 MMA = re.compile(r"\btcgen05\.mma\.[^;]*?,\s*(?P<descriptor>%r\d+),\s*(?:\[[^;]*)?%p\d+;")
@@ -92,3 +94,13 @@ def test_a_mutant_that_computes_the_same_values_is_told_from_others(old, new, sa
 
 def test_where_more_than_a_result_changes_nothing_is_said():
     assert beside(KERNEL, KERNEL.replace("ret;", "exit;")) is None
+
+
+def test_what_a_launch_does_not_execute_is_not_drawn(monkeypatch):
+    parts = foreign_mutants.ptx_numbers.PARTS
+    monkeypatch.setattr(foreign_mutants.ptx_numbers, "PARTS", {"left-out": parts["left-out"]})
+    kernel = foreign_mutants.ptx_numbers.FOREIGN / "cuda" / "tcgen05_fp8.sm_100a.json"
+    unreached = run_launch_file(kernel.with_suffix(".ptx"), kernel).report.unreached
+    mutants = foreign_mutants.drawn(str(kernel), seed=1, share=1.0)
+    assert unreached and mutants
+    assert unreached.keys().isdisjoint(mutant.line for _, mutant in mutants)

@@ -40,6 +40,11 @@ class Mutant(NamedTuple):
         return "\n".join(lines) + "\n"
 
     @property
+    def line(self) -> int:
+        """The line of the instruction, counted from 1."""
+        return self.number.line
+
+    @property
     def title(self) -> str:
         """The line, its instruction, and the change."""
         shown = self.text.splitlines()[self.number.line - 1].strip()
