@@ -4,6 +4,9 @@ import logging
 import re
 import threading
 import warnings
+from contextvars import ContextVar
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -265,6 +268,40 @@ def test_backward_in_a_thread_of_its_own_has_the_provider_as_well(rows):
         tilewright.torch.disable()
     assert backend.hook() is None and len(rows) == 3 and all(row.taken for row in rows)
     assert_close(x.grad, torch.ones_like(made) @ w.T)
+
+
+class OfEachThread:
+    """Inductor's settings as they are from torch 2.13 on, whichever is installed."""
+
+    def __init__(self):
+        names = backend.HOOK, backend.JOINT_HOOK
+        own = {name: ContextVar(name) for name in names}
+        entries = {name: SimpleNamespace(user_override=own[name], default=None) for name in names}
+        vars(self)["_config"] = entries
+
+    def __getattr__(self, name):
+        if name not in self._config:
+            raise AttributeError(name)
+        return self._config[name].user_override.get(self._config[name].default)
+
+    def __setattr__(self, name, value):
+        self._config[name].user_override.set(value)
+
+
+def test_settings_that_each_thread_has_for_itself_have_the_provider_in_all(monkeypatch):
+    monkeypatch.setattr(torch._inductor, "config", OfEachThread())
+    found = []
+
+    def look():
+        found.extend(map(backend.hook, (backend.HOOK, backend.JOINT_HOOK)))
+
+    for change in (partial(tilewright.torch.enable, device="emulator"), tilewright.torch.disable):
+        change()
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+    assert isinstance(found[0], RegionPass) and isinstance(found[1], backend.JointPass)
+    assert found[2:] == [None, None]
 
 
 def test_an_unknown_option_of_the_provider_is_named():
