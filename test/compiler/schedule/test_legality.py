@@ -17,7 +17,7 @@ ILLEGAL = [
     ("accumulator-registers", "sm_90a", SPEC, Schedule((256, 256, 64))),
     ("tensor-memory", "sm_100a", SPEC, Schedule((192, 256, 64))),
     ("pair-shape", "sm_90a", SPEC, Schedule((64, 64, 64), cluster=(2, 1), pair=True)),
-    ("pair-shape", "sm_100a", SPEC, Schedule((128, 48, 64), cluster=(2, 1), pair=True)),
+    ("pair-shape", "sm_100a", SPEC, Schedule((64, 48, 64), cluster=(2, 1), pair=True)),
     ("pair-shape", "sm_100a", SPEC, Schedule((128, 128, 64), cluster=(1, 2), pair=True)),
     ("cluster-size", "sm_100a", SPEC, Schedule((64, 64, 64), cluster=(5, 4))),
     ("staged-store", "sm_100a", SPEC, Schedule((128, 96, 64), staging=(64, 2))),
