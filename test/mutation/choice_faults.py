@@ -121,6 +121,13 @@ AT_ONCE = [
         ("test/compiler/schedule/test_at_once.py",),
     ),
     Fault(
+        "at once: tiles of equal height are estimated of the exchanged problem",
+        """        problem = problem.seen_by(whole)
+""",
+        "",
+        ("test/compiler/schedule/test_at_once.py",),
+    ),
+    Fault(
         "at once: a function of one number takes that of the first problem for all",
         "        while not self.run.answer(self.values == first):\n"
         "            first = self.values[self.run.places[0]]\n",

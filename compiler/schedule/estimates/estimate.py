@@ -67,6 +67,7 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     """What the schedule is expected to take on the multiprocessors of `target`."""
     if schedule.level:
         whole = schedule.of_whole_tiles
+        problem = problem.seen_by(whole)
         return levelled(problem, whole, estimate(problem, whole, target))
     problem, target = problem.seen_by(schedule), as_used(schedule, target)
     if target.has_tensor_memory:

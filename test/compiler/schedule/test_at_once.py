@@ -10,6 +10,7 @@ from tilewright.compiler.schedule.any_size.at_once import Numbers, Run, times_of
 from tilewright.compiler.schedule.any_size.sharing import for_rows
 from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem
+from tilewright.compiler.schedule.rules.group_rules import level_schedule
 from tilewright.compiler.schedule.search.choice import choose_schedule, target_for
 from tilewright.compiler.spec import MatmulSpec
 
@@ -45,6 +46,15 @@ def test_every_time_is_that_of_the_problem_alone(name, chip, monkeypatch):
         assert found == [estimate(each, one, target).total_us for each in problems]
         assert all(map(math.isfinite, found))
     assert times_of([], next(iter(chosen)), target) == []
+
+
+def test_tiles_of_equal_height_are_estimated_of_the_problem_before_it_is_exchanged():
+    spec = MatmulSpec(8192, 8192, 5120, groups=16, b_major="n", dynamic_m=True)
+    target = target_for(spec, "sm_90a")
+    problems = [Problem.of(for_rows(spec, 16 * size), target) for size in SIZES]
+    level = level_schedule(problems[0])
+    alone = [estimate(each, level, target).total_us for each in problems]
+    assert times_of(problems, level, target) == alone
 
 
 def test_a_function_of_one_number_is_asked_for_those_that_are_alike():
