@@ -135,3 +135,18 @@ AT_ONCE = [
         ("test/compiler/schedule/test_at_once.py",),
     ),
 ]
+
+TABLES = [
+    Fault(
+        "tables: an entry that breaks a rule is left out in silence",
+        "        _warn_of_broken(tuned, target)\n",
+        "",
+        ("test/compiler/schedule/test_tuned_schedules.py",),
+    ),
+    Fault(
+        "tables: groups that are the order along M are measured",
+        "    best += [each for each in regrouped if broken_rule(problem, each, target) is None]",
+        "    best += regrouped",
+        ("test/tools/test_tune_command.py",),
+    ),
+]

@@ -252,6 +252,7 @@ def candidates_of(
     One of those that differ in stages, staging and boxes only. The same for the same shape.
     """
     from ...compiler.schedule.problem import Problem
+    from ...compiler.schedule.rules.rules import broken_rule
     from ...compiler.schedule.schedule import GROUPED as BY_GROUPS
     from ...compiler.schedule.search.choice import choose_schedule, judged
 
@@ -267,7 +268,8 @@ def candidates_of(
     best += _drawn(spec, [each for each in others if each not in best], wanted.drawn)
     grouped = [each for each in best if each.order == BY_GROUPS][:GROUPED]
     regrouped = [replace(each, group=group) for each in grouped for group in wanted.groups]
-    for schedule in dict.fromkeys(best + regrouped):
+    best += [each for each in regrouped if broken_rule(problem, each, target) is None]
+    for schedule in dict.fromkeys(best):
         yield problem, schedule
 
 

@@ -11,6 +11,7 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -96,10 +97,22 @@ def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
     """The table's entry for a problem, if its schedule keeps every rule and computes the problem's
     epilogue no slower than another, as far as the entry's was a shorter one."""
     tuned = tuned_schedule(problem, target)
-    if tuned is None or broken_rule(problem, tuned.schedule, target):
+    if tuned is None:
+        return None
+    if broken_rule(problem, tuned.schedule, target):
+        _warn_of_broken(tuned, target)
         return None
     tuned = replace(tuned, schedule=with_vectors(problem, tuned.schedule, target))
     return None if _overtaken(problem, tuned, target) else tuned
+
+
+def _warn_of_broken(tuned: Tuned, target: Target) -> None:
+    """Warns of an entry that serves nothing, as its own product may not be multiplied so."""
+    if broken := broken_rule(tuned.problem, tuned.schedule, target):
+        rule, reason = broken
+        got = f"{tuned.schedule.label()} ({tuned.describe()}), which breaks {rule}: {reason}"
+        told = f"a table's entry must keep every rule, got {got}; it is left out; tune again"
+        warnings.warn(f"schedule: {told}", stacklevel=4)
 
 
 def _overtaken(problem: Problem, tuned: Tuned, target: Target) -> bool:

@@ -6,20 +6,25 @@ from dataclasses import fields, replace
 import pytest
 
 from tilewright.compiler.schedule.problem import Problem, Schedule
-from tilewright.compiler.schedule.search.choice import choose_schedule, explain_schedule
+from tilewright.compiler.schedule.search.choice import (
+    choose_schedule,
+    explain_schedule,
+    measured_schedule,
+)
 from tilewright.compiler.schedule.tuned_schedules import (
     PROBLEM,
     SCHEDULE,
     SHIPPED,
     VARIABLE,
     Tuned,
+    is_of_gpu,
     read_table,
     tuned_schedule,
     write_table,
 )
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
-from tilewright.dialects.target import TARGETS, find_target
+from tilewright.dialects.target import GPUS, TARGETS, find_target
 from tilewright.dialects.verify import ORDERS
 from tilewright.passes.schedule.epilogue_staging import VECTORS
 
@@ -154,9 +159,15 @@ def test_the_nearest_entry_serves(table):
 
 
 @pytest.mark.usefixtures("fewer_tiles")
-def test_an_entry_that_breaks_a_rule_is_left_out(table):
-    write_table(table, [entry(schedule=replace(ODD, stages=12, tile=(64, 256, 128)))])
-    assert explain_schedule(SPEC, HOPPER).tuned is None
+def test_an_entry_that_breaks_a_rule_is_left_out_with_a_warning(table):
+    along_m = ODD.but(scheduler="static", order="m")
+    write_table(table, [entry(schedule=along_m)])
+    assert choose_schedule(SPEC, HOPPER) == along_m
+    broken = along_m.but(order="grouped", group=10)
+    write_table(table, [entry(schedule=broken)])
+    rule = "breaks group-height: a group of 10 is no less than the 10 tiles along M; it is left out"
+    with pytest.warns(UserWarning, match=rule):
+        assert choose_schedule(SPEC, HOPPER) != broken
 
 
 def test_a_later_entry_replaces_an_earlier_one(tmp_path):
@@ -249,9 +260,14 @@ def test_a_folder_that_is_none_is_refused(tmp_path, monkeypatch):
     choose_schedule(SPEC, HOPPER)
 
 
-def test_every_shipped_entry_is_legal_and_serves_its_own_problem():
+def test_every_shipped_entry_is_taken_for_its_own_problem():
     for path in SHIPPED.glob("*.json"):
         assert path.stem in TARGETS
+        of_chip = [each for each in (*TARGETS.values(), *GPUS.values()) if each.chip == path.stem]
         for each in read_table(path):
             assert tuned_schedule(each.problem, TARGETS[path.stem]) == each, each.describe()
+            target = next(one for one in of_chip if is_of_gpu(each.gpu, one))
+            used = target.using(target.added_mma.name) if each.problem.adds_products else target
+            taken = measured_schedule(each.problem, used)
+            assert taken and taken.schedule == each.schedule, each.describe()
         assert json.loads(path.read_text())["schema"] == 1
