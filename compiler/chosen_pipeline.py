@@ -11,6 +11,7 @@ import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..dialects.tables import when_changed
 from ..dialects.target import Target, find_target
 from .schedule.kinds.lane_schedule import is_by_lanes, lane_candidates
 from .schedule.kinds.thread_schedule import is_by_threads, thread_schedule
@@ -38,6 +39,9 @@ def choose_pipeline(spec: MatmulSpec, target: str, by: str = ANY) -> str:
     by: what multiplies, if not whatever is fastest.
     """
     return next(pipelines_by_rank(spec, target, by))
+
+
+when_changed(choose_pipeline.cache_clear)
 
 
 def pipelines_by_rank(spec: MatmulSpec, target: str, by: str = ANY) -> Iterator[str]:

@@ -40,6 +40,7 @@ from .mma_units import (
     warp_grid,
 )
 from .record import record
+from .tables import Table
 
 __all__ = [
     "GPUS",
@@ -324,7 +325,7 @@ def _before_agents(chip: str, mma: MmaUnit, kib: int, multiprocessors: int) -> T
     )
 
 
-TARGETS = {
+OWN_TARGETS = {
     target.chip: target
     for target in (
         Target(
@@ -367,6 +368,7 @@ TARGETS = {
         ),
     )
 }
+TARGETS = Table(OWN_TARGETS)
 
 GPUS = {"b200": TARGETS["sm_100a"], "h200": TARGETS["sm_90a"]} | {
     "h100": replace(TARGETS["sm_90a"], gpu="h100")
@@ -382,7 +384,8 @@ def targets_with(fact: Callable[[Target], bool]) -> str:
 
 def find_target(name: str) -> Target:
     """The target of a chip or a GPU called `name`; `OptionError` names the known ones otherwise."""
-    known = TARGETS | GPUS
-    if name not in known:
+    found = TARGETS.get(name) or GPUS.get(name)
+    if found is None:
+        known = (*TARGETS, *GPUS)
         raise OptionError(f"target: unknown chip {name!r}; use one of {', '.join(known)}")
-    return known[name]
+    return found

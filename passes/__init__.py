@@ -17,6 +17,7 @@ The files beside the passes are
     thread_rules, team, plan, places          who runs an op, and where everything lies
 """
 
+from ..dialects.tables import Table
 from .expand.loops import ExpandLoops
 from .linalg.normalize import Normalize
 from .lowering.barriers.pipes_to_barriers import PipesToBarriers
@@ -83,4 +84,4 @@ BY_REQUEST = (
     CopyInsertion,
     Instrument,
 )
-PASSES = {pass_class.name: pass_class for pass_class in (*PIPELINE, *LOWERING)}
+PASSES = Table({pass_class.name: pass_class for pass_class in (*PIPELINE, *LOWERING)})

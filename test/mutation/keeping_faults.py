@@ -6,6 +6,24 @@ from fault import Fault
 
 KEEPING = [
     Fault(
+        "kernel-cache: a kernel of a pass of a user is found whatever the pass is now",
+        "    return all(PASSES.is_own(call.name) for call in parse_pipeline(pipeline))\n",
+        "    return bool(parse_pipeline(pipeline))\n",
+        ("test/compiler/calls/test_kernel_cache.py",),
+    ),
+    Fault(
+        "kernel-cache: a chip is its name alone",
+        '    facts = {} if TARGETS.is_own(chip) else {"facts": repr(TARGETS[chip])}\n',
+        "    facts: dict[str, str] = {}\n",
+        ("test/compiler/calls/test_kernel_cache.py",),
+    ),
+    Fault(
+        "tables: kernels of a pass outlive it",
+        "    for forget in _forgets:\n",
+        "    for forget in _forgets[:1]:\n",
+        ("test/compiler/calls/test_kernel_cache.py",),
+    ),
+    Fault(
         "bundle-writer: an entry of the cache is believed in the place of another",
         "    if own != path.name:\n",
         "    if not own:\n",

@@ -180,7 +180,7 @@ def test_tiles_that_no_mma_or_memory_can_hold(tile, message):
     [
         (
             {"target": "sm_70"},
-            "target: unknown chip 'sm_70'; use one of " + ", ".join(TARGETS | GPUS),
+            "target: unknown chip 'sm_70'; use one of " + ", ".join([*TARGETS, *GPUS]),
         ),
         (
             {"preset": "v9"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from ....dialects.tables import when_changed
 from ....runtime.locks import shared_lock
 from .function_keys import LIKE_NO_OTHER
 
@@ -16,12 +17,14 @@ class FoundKernels(dict[Any, Found], Generic[Found]):
     """A kernel, or what goes with one, for each key.
 
     A full table loses its oldest entry: sizes may be others at each call, and a function that is
-    made anew from other numbers has another key.
+    made anew from other numbers has another key. All of it is forgotten where a pass or a chip is
+    entered anew.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._finding = shared_lock()
+        when_changed(self.clear)
 
     def of(self, key: Any, find: Callable[[], Found], kept: Sequence[Any] = ()) -> Found:
         """What there is for a key, or what `find` gives to the first thread that asks for it.

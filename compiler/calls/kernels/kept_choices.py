@@ -73,7 +73,9 @@ def _place(spec: MatmulSpec, target: str) -> Path:
 def _key(spec: MatmulSpec, target: str) -> str:
     files = tables_of(find_target(target).chip)
     tables = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
-    return digest({"spec": repr(spec), "target": target, "tables": tables, "by": source_digest()})
+    facts = repr(find_target(target))  # a user may have entered a chip anew
+    about = {"spec": repr(spec), "target": target, "facts": facts, "tables": tables}
+    return digest({**about, "by": source_digest()})
 
 
 def _same_but_sizes(one: MatmulSpec, other: MatmulSpec) -> bool:

@@ -4,6 +4,9 @@ An entry is a bundle `<key>.zip`; the key is the SHA-256 of all that its content
 appears whole or not at all by a rename, so processes need no lock: whoever is last replaces equal
 by equal.
 
+A pass that a user entered is no part of a key, as nobody knows what it reads: its kernels are kept
+in memory alone, until a pass is entered anew.
+
 An entry is believed because of where it lies: in a folder that only the user, or root, can write
 (`runtime/private_folders.py`). Any other folder is not used, and a warning says why.
 """
@@ -20,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from ....dialects.errors import CompileError
-from ....dialects.target import find_target
+from ....dialects.tables import when_changed
+from ....dialects.target import TARGETS, find_target
 from ....runtime.bundles.bundle import Bundle
 from ....runtime.bundles.manifest import BundleError
 from ....runtime.private_folders import UnsafePlace, check_private_file, make_private
@@ -30,6 +34,7 @@ from ...compiled import Compiled
 from ...driver import compile_matmul
 from ...importers.linalg_text import LinalgText
 from ...own_sources import source_digest
+from ...pipeline import PASSES, parse_pipeline
 from ...spec import MatmulSpec
 
 VARIABLE = "TILEWRIGHT_CACHE"
@@ -61,9 +66,17 @@ def cached_bundle(
     """
     asked = source, target, pipeline, math, named
     path = cache_folder() / f"{digest(describe_request(*asked))}.zip"
-    if not _is_usable(path):
+    if not (_is_ours(pipeline) and _is_usable(path)):
         return _compile(*asked, None)
     return _entry(path) or _compile(*asked, path)
+
+
+when_changed(cached_bundle.cache_clear)
+
+
+def _is_ours(pipeline: str) -> bool:
+    """Whether all its passes are the package's own."""
+    return all(PASSES.is_own(call.name) for call in parse_pipeline(pipeline))
 
 
 def keep(key: str, bundle: Bundle) -> Bundle:
@@ -83,10 +96,13 @@ def describe_request(
 ) -> dict[str, Any]:
     """Everything that a bundle follows from: source, chip, schedule, tools, our own sources."""
     of_text = isinstance(source, LinalgText)
+    chip = find_target(target).chip
+    facts = {} if TARGETS.is_own(chip) else {"facts": repr(TARGETS[chip])}
     return {
         "spec": None if of_text else source.as_dict(),
         "text": repr(source) if of_text else None,
-        "target": find_target(target).chip,
+        "target": chip,
+        **facts,
         "pipeline": pipeline,
         **({"math": math} if math else {}),
         **({"named": True} if named else {}),

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from ....dialects.tables import when_changed
 from ....dialects.target import GPUS, find_target
 from ....runtime.bundles.bundle import Bundle
 from ....runtime.element_types import is_torch
@@ -94,6 +95,7 @@ class Seen(NamedTuple):
 
 _kernels: FoundKernels[Kernel | RowKernels] = FoundKernels()
 _seen: dict[Any, tuple[Seen, ...]] = {}
+when_changed(_seen.clear)
 
 
 def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, library
 
+from ....dialects.tables import when_changed
 from ....runtime.gpu.operands import Recognizer, recognizer
 from ....runtime.launch.kernel import Kernel
 from ....runtime.tracing import is_traced, is_transformed, is_watched
@@ -94,6 +95,7 @@ class Seen(NamedTuple):
 
 
 _seen: dict[Any, tuple[Seen, ...]] = {}
+when_changed(_seen.clear)
 
 
 def _known(key: Any, values: tuple[Tensor, ...]) -> Seen | None:

@@ -7,6 +7,8 @@ from typing import Any
 from tilewright.compiler.calls.kernels import found_kernels
 from tilewright.compiler.calls.kernels.found_kernels import FoundKernels
 from tilewright.compiler.calls.kernels.function_keys import LIKE_NO_OTHER
+from tilewright.compiler.calls.kernels.lookup import _seen
+from tilewright.passes import PASSES
 
 
 def test_a_full_table_loses_its_oldest_entry(monkeypatch):
@@ -23,6 +25,15 @@ def test_what_was_found_for_a_function_like_no_other_is_not_kept():
     assert table.of("key", lambda: "first", [LIKE_NO_OTHER]) == "first"
     assert table.of("key", lambda: "second", ["a helper"]) == "second"
     assert table.of("key", lambda: "third") == "second"
+
+
+def test_what_was_found_is_forgotten_where_a_pass_is_entered(monkeypatch):
+    table: FoundKernels[str] = FoundKernels()
+    assert table.of("key", lambda: "first") == "first"
+    _seen["key"] = ()
+    monkeypatch.setitem(PASSES, "tiling", PASSES["tiling"])
+    assert table.of("key", lambda: "second") == "second"
+    assert "key" not in _seen
 
 
 def test_threads_that_ask_for_the_same_get_it_from_the_first():

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,9 @@ from tilewright.compiler.bundle_writer import OWN_NAME, read_entry
 from tilewright.compiler.calls.kernels import kernel_cache
 from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle, describe_request, digest
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.record import record
+from tilewright.dialects.target import TARGETS
+from tilewright.passes import PASSES
 from tilewright.runtime import read_bundle
 from tilewright.runtime.bundles.manifest import BundleError
 
@@ -121,6 +125,30 @@ def test_all_that_a_kernel_follows_from_is_in_the_key(monkeypatch):
     ]
     assert len({digest(each) for each in [request, *changed]}) == 6
     assert digest(request) == digest(describe_request(SPEC, "sm_100a", PIPELINE))
+
+
+def test_a_chip_that_is_entered_anew_has_other_kernels(monkeypatch):
+    request = describe_request(SPEC, "sm_100a", PIPELINE)
+    monkeypatch.setitem(TARGETS, "sm_100a", replace(TARGETS["sm_100a"], gpu="another"))
+    assert describe_request(SPEC, "sm_100a", PIPELINE) != request
+    monkeypatch.undo()
+    assert describe_request(SPEC, "sm_100a", PIPELINE) == request
+
+
+def test_kernels_of_a_users_pass_are_of_the_pass_as_it_is_now(folder, monkeypatch):
+    asked = []
+
+    def compile_(source, target, pipeline, math, named, path):
+        asked.append(path)
+        return PASSES["mine"]
+
+    monkeypatch.setattr(kernel_cache, "_compile", compile_)
+    passes = f"{PIPELINE},mine"
+    for made in (record(type("Mine", (), {})), record(type("Mine", (), {}))):
+        monkeypatch.setitem(PASSES, "mine", made)
+        assert cached_bundle(SPEC, "sm_100a", passes) is made
+        assert cached_bundle(SPEC, "sm_100a", passes) is made
+    assert asked == [None, None]  # as nothing is kept on disk
 
 
 def test_the_folder_is_the_users_unless_named(monkeypatch, tmp_path):

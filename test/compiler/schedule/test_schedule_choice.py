@@ -302,7 +302,7 @@ def test_the_passes_take_whatever_keeps_the_rules(seed):
         compile_matmul(spec, pipeline=candidate.pipeline(), until="mlir")
 
 
-@pytest.mark.parametrize("chip", TARGETS | GPUS)
+@pytest.mark.parametrize("chip", [*TARGETS, *GPUS])
 def test_every_figure_has_a_unit_and_a_source(chip):
     figures = figure_table(find_target(chip)).values()
     assert all(figure.unit and figure.source for figure in figures)
