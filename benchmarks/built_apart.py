@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+CACHES = "TORCHINDUCTOR_CACHE_DIR"
 _shared: dict[str, Any] = {}
 """Of a process: `barrier`, and `turn`, within which no other uses the GPU."""
 
@@ -22,7 +23,7 @@ def built_apart(
 
     Each part has a process. One at a time uses the GPU, so that none disturbs another's times: that
     which is within `alone()`, or where Inductor measures what it tunes; and none measures cases
-    before all are built.
+    before all are built. Where `TORCHINDUCTOR_CACHE_DIR` names a folder, each part has one in it.
     """
     context = multiprocessing.get_context("spawn")
     workers = max(2, (os.cpu_count() or 1) // len(parts))
@@ -51,8 +52,15 @@ def _begin(barrier: Any, turns: str) -> None:
     model_times.load_candidates_ahead()
 
 
+def own_caches(part: str) -> None:
+    """Let this process keep what Inductor tunes apart: it rewrites the file of all times whole."""
+    if CACHES in os.environ:
+        os.environ[CACHES] = str(Path(os.environ[CACHES]) / part)
+
+
 def _part(part: str, build: Any, measure: Any, options: Any) -> list[Any]:
     turn = _shared["turn"]
+    own_caches(part)
     try:
         built = list(build(part, options, turn))
     except BaseException:

@@ -17,15 +17,16 @@ the bytes of all its code. `prepare` compiles Inductor's candidates and measures
 needs no compiler: `runtime` importable as tilewright.runtime, torch, numpy and cuda-python. Every
 contender is compared with torch in float32 first, then captured in CUDA graphs of up to 16 calls,
 which take turns; times are medians. By the clock `chain` calls follow each other, by `apart` a
-kernel of one element stands behind each, which is part of the time. The last lines compare the
-fastest other with the product alone, ours or torch's, whichever is faster: no fused kernel gains
-more while products take as long as they do. Without `--rest` the GPU is
-never idle, and long products run at the limit of its power; `--rest 2` leaves it alone twice as
-long as each batch took, as other kernels of a model do; with `--busy` each case is then measured
-without rests, too. Inductor tunes itself (max-autotune), which
-takes up to half a minute an epilogue and shape. `--processes` builds each shape in a process of its
-own, all at the same time, and measures one epilogue after the other when all are built. Behind
-`--seconds` nothing more is begun by Inductor, and what is left is measured without it.
+kernel of one element stands behind each, which is part of the time. "At no cost" and the last
+lines compare the fastest other with the product alone, ours or torch's, whichever is faster: no
+fused kernel gains more while products take as long as they do. Without `--rest` the GPU is never
+idle, and long products run at the limit of its power; `--rest 2` leaves it alone twice as long as
+each batch took, as other kernels of a model do; with `--busy` each case is then measured without
+rests, too. Inductor tunes itself (max-autotune), which takes up to half a minute an epilogue and
+shape. `--processes` builds each shape in a process of its own, all at the same time, and measures
+one epilogue after the other when all are built. Behind `--seconds` nothing more is begun by
+Inductor, and what is left is measured without it. What Inductor tunes and compiles is kept in the
+folder that TORCHINDUCTOR_CACHE_DIR names, so that another run with the same measures at once.
 """
 
 from __future__ import annotations
@@ -230,8 +231,10 @@ def prepare_all(options: argparse.Namespace) -> int:
 def prepare(shape: str, only: str) -> int:
     """Those of a shape; of how many epilogues Inductor has some."""
     import torch
+    from built_apart import own_caches
     from inductor_ahead import compiled_ahead, stop_before_measuring
 
+    own_caches(shape)
     stop_before_measuring()
     m, n, k = map(int, shape.split("x"))
     x, w = (torch.empty(each, k, device="cuda", dtype=torch.bfloat16) for each in (m, n))
@@ -265,16 +268,14 @@ def run_all(options: argparse.Namespace) -> int:
 def summarize(clock: str, rows: list[dict[str, Any]]) -> None:
     """Print the means of what others take beside the fused kernels, by one clock."""
     for row in rows:
-        row["best"] = min(row[each] for each in OTHERS if each in row)
-        row["free"] = min(row[each] for each in FREE if each in row)
-    for against in (PLAIN, *OTHERS, "best"):
-        ratios = [row[against] / row["fused"] for row in rows if against in row]
+        row["best"], row["free"] = best(row), free(row)
+    pairs = [(each, "fused") for each in (PLAIN, *OTHERS, "best")]
+    for against, ours in (*pairs, ("best", PLAIN), ("best", "free")):
+        ratios = [row[against] / row[ours] for row in rows if against in row]
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             said = f"of {len(ratios)}: geometric mean {mean:.3f}, least {min(ratios):.3f}"
-            print(f"{clock}: {against} / fused {said}")
-    free = math.exp(sum(math.log(row["best"] / row["free"]) for row in rows) / len(rows))
-    print(f"{clock}: best / product alone of {len(rows)}: geometric mean {free:.3f}")
+            print(f"{clock}: {against} / {ours} {said}")
 
 
 def build(shape: str, options: argparse.Namespace, alone: Alone = nullcontext) -> Iterator[Built]:
@@ -327,12 +328,27 @@ def measure(built: Built, options: argparse.Namespace) -> list[dict[str, Any]]:
 def as_row(built: Built, clock: str, taken_us: dict[str, float]) -> dict[str, Any]:
     """One row of times, which is also printed."""
     told = "  ".join(f"{each} {us:8.1f}" for each, us in taken_us.items())
-    cost = taken_us["fused"] / taken_us[PLAIN]
-    best = min(us for each, us in taken_us.items() if each in OTHERS) / taken_us["fused"]
-    ratios = f"fused/plain {cost:.3f}  best/fused {best:.3f}{'' if built.right else '  WRONG'}"
-    print(f"{built.shape:18} {built.epilogue:16} {clock:10} {told}  {ratios}", flush=True)
     of = {"shape": built.shape, "epilogue": built.epilogue, "clock": clock}
-    return {**of, **taken_us, "right": built.right}
+    row = {**of, **taken_us, "right": built.right}
+    ratios = [
+        f"fused/plain {row['fused'] / row[PLAIN]:.3f}",
+        f"best/fused {best(row) / row['fused']:.3f}",
+        f"at no cost {best(row) / free(row):.3f}{'' if built.right else '  WRONG'}",
+    ]
+    told += "  " + "  ".join(ratios)
+    print(f"{built.shape:18} {built.epilogue:16} {clock:10} {told}", flush=True)
+    return row
+
+
+def best(row: dict[str, Any]) -> float:
+    """The microseconds of the fastest of the others."""
+    return min(row[each] for each in OTHERS if each in row)
+
+
+def free(row: dict[str, Any]) -> float:
+    """Those of a product whose epilogue costs nothing: the least of ours with and without it, and
+    of torch's."""
+    return min(row[each] for each in FREE if each in row)
 
 
 def contenders(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -85,3 +86,16 @@ def test_a_part_that_fails_does_not_let_the_others_wait(cases: Any, tmp_path: Pa
     options = Namespace(log=tmp_path / "log", broken="b")
     with pytest.raises(ValueError, match=r"^b$"):
         built_apart("ab", functions.build, functions.measure, options)
+
+
+def test_a_part_keeps_what_inductor_tunes_in_a_folder_of_its_own(
+    cases: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from built_apart import CACHES, own_caches  # pyright: ignore[reportMissingImports]
+
+    monkeypatch.setenv(CACHES, str(tmp_path))
+    own_caches("8x8x8")
+    assert os.environ[CACHES] == str(tmp_path / "8x8x8")
+    monkeypatch.delenv(CACHES)
+    own_caches("8x8x8")
+    assert CACHES not in os.environ

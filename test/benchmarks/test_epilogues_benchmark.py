@@ -56,3 +56,4 @@ def test_a_row_of_each_clock_says_what_the_others_take_beside_the_fused_kernel(
     assert [row["best"] for row in rows] == [15.0, 18.0]
     assert said.count("WRONG") == 2 and "chain: eager / fused of 1: geometric mean 1.250" in said
     assert "apart: plain / fused of 1: geometric mean 0.917, least 0.917" in said
+    assert "at no cost 1.636" in said and "apart: best / plain of 1: geometric mean 1.636" in said
