@@ -11,15 +11,20 @@ import math
 import os
 import re
 import subprocess
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from ..dialects.errors import CompileError
 from ..runtime.child import CompletedTool, crash_of, run_tool
 from ..runtime.scratch import scratch_folder
 from ..runtime.version import VERSION
 from .llvm_floats import in_older_syntax
+from .ptxas_ahead import INPUT, PtxasAhead, started
 
+Result = TypeVar("Result")
 TRIPLE = "nvptx64-nvidia-cuda"
 PTXAS_VARIABLE = "TILEWRIGHT_PTXAS"
 SECONDS_VARIABLE = "TILEWRIGHT_PTXAS_SECONDS"
@@ -107,21 +112,34 @@ def _free(manager) -> None:
     manager.detach()  # so that a llvmlite that frees it does not free it again
 
 
+def assembler_ahead(
+    *, chip: str = "sm_100a", keep_order: bool = False
+) -> AbstractContextManager[PtxasAhead | None]:
+    """A ptxas that starts now, for an `assemble` inside the block that is told of it."""
+    command = _command(find_ptxas(), "", chip, _levels(keep_order)[0])
+    return started(command, _variables())
+
+
 def assemble(
-    ptx: str, *, chip: str = "sm_100a", allow_spills: bool = False, keep_order: bool = False
+    ptx: str,
+    *,
+    chip: str = "sm_100a",
+    allow_spills: bool = False,
+    keep_order: bool = False,
+    ahead: PtxasAhead | None = None,
 ) -> Assembled:
     """Assemble PTX text for `chip` with ptxas and read its resource report.
 
     With `keep_order` arithmetic stays behind the barriers that stand before it, as ptxas has it at
-    its lowest level (docs/decisions.md).
+    its lowest level (docs/decisions.md). `ahead` is a ptxas of `assembler_ahead`.
 
     Raises CompileError when ptxas is missing, when it refuses the PTX (its first lines are quoted)
     and, unless `allow_spills`, when registers spill to local memory. Where that, or what it
     refuses, is for want of room, it is a `RoomError`.
     """
     tried = []
-    for level in reversed(PTXAS_LEVELS) if keep_order else PTXAS_LEVELS:
-        tried.append(_assemble_at(level, ptx, chip))
+    for level in _levels(keep_order):
+        tried.append(_assemble_at(level, ptx, chip, ahead))
         if not _spills(tried[-1]):
             return tried[-1]
     if not allow_spills:
@@ -129,8 +147,13 @@ def assemble(
     return tried[0]
 
 
-def _assemble_at(level: int, ptx: str, chip: str) -> Assembled:
-    cubin, log = _run_ptxas(find_ptxas(), ptx, chip, level)
+def _levels(keep_order: bool) -> tuple[int, ...]:
+    """Levels of ptxas, in the order in which they are tried."""
+    return PTXAS_LEVELS[::-1] if keep_order else PTXAS_LEVELS
+
+
+def _assemble_at(level: int, ptx: str, chip: str, ahead: PtxasAhead | None) -> Assembled:
+    cubin, log = _run_ptxas(find_ptxas(), ptx, chip, level, ahead)
     return _read_report(cubin, log)
 
 
@@ -225,19 +248,34 @@ def _ptxas_of_wheels() -> list[Path]:
     return [found for place in places for found in sorted(place.glob("cu1*/bin/ptxas"))]
 
 
-def _run_ptxas(ptxas: Path, ptx: str, chip: str, level: int) -> tuple[bytes, str]:
+def _run_ptxas(
+    ptxas: Path, ptx: str, chip: str, level: int, ahead: PtxasAhead | None = None
+) -> tuple[bytes, str]:
+    command = _command(ptxas, ptx, chip, level)
+    done = _in_time(ahead.finish, command, ptx) if ahead else None
+    if ahead and done:
+        return _made(done, ahead.folder)
     with scratch_folder() as folder:
-        (folder / "kernel.ptx").write_text(ptx, encoding="utf-8")
-        options = [f"-O{level}", f"-arch={chip}", "-v", "-o", "kernel.cubin"]
-        if _has_lines(ptx):
-            options.append("-lineinfo")  # the cubin says the same; its instructions stay the same
-        done = _execute([str(ptxas), *options, "kernel.ptx"], folder)
-        log = done.stdout + done.stderr
+        (folder / INPUT).write_text(ptx, encoding="utf-8")
+        done = _execute(command, folder)
         if done.returncode != 0:
+            log = done.stdout + done.stderr
             got = crash_of(done.returncode) if done.returncode < 0 else _first_lines(log)
             kind = RoomError if NO_ROOM.search(log) else CompileError
             raise kind(f"ptxas: the PTX must assemble for {chip}, got: {got}")
-        return (folder / "kernel.cubin").read_bytes(), log
+        return _made(done, folder)
+
+
+def _command(ptxas: Path, ptx: str, chip: str, level: int) -> list[str]:
+    """The command that assembles a PTX that lies in the current folder."""
+    options = [f"-O{level}", f"-arch={chip}", "-v", "-o", "kernel.cubin"]
+    if _has_lines(ptx):
+        options.append("-lineinfo")  # the cubin says the same; its instructions stay the same
+    return [str(ptxas), *options, INPUT]
+
+
+def _made(done: CompletedTool, folder: Path) -> tuple[bytes, str]:
+    return (folder / "kernel.cubin").read_bytes(), done.stdout + done.stderr
 
 
 def _has_lines(ptx: str) -> bool:
@@ -246,15 +284,28 @@ def _has_lines(ptx: str) -> bool:
 
 
 def _execute(command: list[str], folder: Path) -> CompletedTool:
-    seconds = _ptxas_seconds()
+    def run(command: list[str], folder: Path, seconds: float) -> CompletedTool:
+        return run_tool(command, folder, seconds, _variables())
+
     try:
-        return run_tool(command, folder, seconds, MEMORY | os.environ)
-    except subprocess.TimeoutExpired as error:
-        rule = f"ptxas: must be done within {seconds:g} s, got no end"
-        raise CompileError(f"{rule}; raise {SECONDS_VARIABLE}") from error
+        return _in_time(run, command, folder)
     except OSError as error:
         reason = f"ptxas: '{command[0]}' must run, got {error.strerror}; {PTXAS_CURE}"
         raise CompileError(reason) from error
+
+
+def _in_time(run: Callable[..., Result], *arguments: object) -> Result:
+    """What it gives, which gets the seconds that ptxas may take behind its arguments."""
+    seconds = _ptxas_seconds()
+    try:
+        return run(*arguments, seconds)
+    except subprocess.TimeoutExpired as error:
+        rule = f"ptxas: must be done within {seconds:g} s, got no end"
+        raise CompileError(f"{rule}; raise {SECONDS_VARIABLE}") from error
+
+
+def _variables() -> dict[str, str]:
+    return MEMORY | os.environ
 
 
 def _ptxas_seconds() -> float:

@@ -19,7 +19,7 @@ from ..passes.lowering.epilogue.late import LATE_MEETING
 from ..passes.math_policy import ask_for_math
 from ..passes.schedule.ping_pong import AGENTS
 from .argument_layout import tell_arguments
-from .backend import RoomError, assemble, emit_ptx
+from .backend import RoomError, assemble, assembler_ahead, emit_ptx
 from .chosen_pipeline import ANY, TENSOR_CORE, THREADS, choose_pipeline, pipelines_by_rank
 from .compiled import Compiled, complete_manifest
 from .importers.linalg_text import LinalgText
@@ -207,9 +207,10 @@ def _compile(
         if origins:
             keep_origins(module)
         _translate(module, compiled)
-    if until in ("ptx", "cubin"):
-        _assemble(compiled, target, allow_spills, until)
+    if until == "ptx":
+        _emit(compiled, target)
     if until == "cubin":
+        _assemble(compiled, target, allow_spills)
         complete_manifest(compiled, source, origins)
     return compiled
 
@@ -336,21 +337,28 @@ def _keeps_order(compiled: Compiled) -> bool:
     """Whether consumers take turns and compute functions that no late number holds back
     (`passes/lowering/epilogue/late.py`): what one computes early, before it has released the last
     slot of its tile, the loads for the other wait for."""
-    assert compiled.ptx is not None
+    assert compiled.llvm_ir is not None
     roles = {role["name"] for role in compiled.manifest["names"]["roles"]}
     computes = roles.issuperset(AGENTS) and "math" in compiled.manifest
-    return computes and LATE_MEETING not in compiled.ptx
+    return computes and LATE_MEETING not in compiled.llvm_ir
 
 
-def _assemble(compiled: Compiled, target: str, allow_spills: bool, until: str) -> None:
+def _emit(compiled: Compiled, target: str) -> None:
     assert compiled.llvm_ir is not None
     with timed(compiled.stages, "ptx"):
         feature = find_target(target).ptx_feature
         compiled.ptx = emit_ptx(compiled.llvm_ir, chip=target, ptx_feature=feature)
-    if until == "cubin":
+
+
+def _assemble(compiled: Compiled, target: str, allow_spills: bool) -> None:
+    """By a ptxas that starts while LLVM runs."""
+    how = {"chip": target, "keep_order": _keeps_order(compiled)}
+    with assembler_ahead(**how) as ahead:
+        _emit(compiled, target)
+        assert compiled.ptx is not None
         with timed(compiled.stages, "ptxas"):
-            how = {"allow_spills": allow_spills, "keep_order": _keeps_order(compiled)}
-            compiled.assembled = assemble(compiled.ptx, chip=target, **how)
-        if compiled.assembled.serialized:
-            rule = "ptxas waits for each wgmma before the next one, which may take a fifth longer"
-            compiled.remarks.append(f"remark: {rule}; take another tile or other passes")
+            made = assemble(compiled.ptx, **how, allow_spills=allow_spills, ahead=ahead)
+    compiled.assembled = made
+    if made.serialized:
+        rule = "ptxas waits for each wgmma before the next one, which may take a fifth longer"
+        compiled.remarks.append(f"remark: {rule}; take another tile or other passes")

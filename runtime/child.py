@@ -97,6 +97,23 @@ def run_tool(
     return _run(command, folder, seconds, variables, dying_with_us())
 
 
+def start_tool(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[str] | None:
+    """Start a program as `run_tool` does and do not wait; None where there is no setpriv(1).
+
+    Call it in the thread that then waits for the program. OSError as of Popen; a program that
+    cannot be executed ends with a status of `NOT_STARTED`.
+    """
+    guard, variables = _guard(), {**os.environ, **(environment or {})}
+    if not guard:
+        return None
+    words = [*guard, str(os.getpid()), *command]
+    return subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **_streams(folder, variables)
+    )
+
+
 def _run(
     command: Sequence[str],
     folder: Path,
@@ -106,16 +123,17 @@ def _run(
 ) -> CompletedTool:
     return subprocess.run(
         command,
-        cwd=folder,
-        env=variables,
         capture_output=True,
-        text=True,
-        errors="replace",
         check=False,
-        stdin=subprocess.DEVNULL,
         timeout=seconds,
         preexec_fn=prepare,
+        **_streams(folder, variables),
     )
+
+
+def _streams(folder: Path, variables: Mapping[str, str]) -> dict[str, Any]:
+    stdin = subprocess.DEVNULL
+    return {"cwd": folder, "env": variables, "text": True, "errors": "replace", "stdin": stdin}
 
 
 @functools.cache

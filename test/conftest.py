@@ -7,6 +7,7 @@ import random
 import sys
 import tempfile
 import zlib
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,7 @@ def ptxas_for_a_share(request, monkeypatch):
     if not sampling.in_share(request, "ptxas", ASSEMBLED):
         nothing = Assembled(b"", 0, 0, 0, 0, 0, "")
         monkeypatch.setattr(driver, "assemble", lambda *_, **__: nothing)
+        monkeypatch.setattr(driver, "assembler_ahead", lambda **_: nullcontext())
 
 
 @pytest.fixture

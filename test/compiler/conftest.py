@@ -1,5 +1,6 @@
 """What tests of the schedule choice share, and those of kernels for any M or any batch."""
 
+from contextlib import nullcontext
 from importlib.metadata import version
 
 import pytest
@@ -63,6 +64,7 @@ def compiled(request, monkeypatch, tmp_path):
     nothing = Assembled(b"", 0, 0, 0, 0, 0, "")
     monkeypatch.setenv(kernel_cache.VARIABLE, str(tmp_path))
     monkeypatch.setattr(driver, "assemble", lambda *_, **__: nothing)
+    monkeypatch.setattr(driver, "assembler_ahead", lambda **_: nullcontext())
     monkeypatch.setattr(kernel_cache, "compile_matmul", noted)
     kernel_cache.cached_bundle.cache_clear()
     monkeypatch.setattr(row_kernels, "kept_buckets", request.module.two_kernels)

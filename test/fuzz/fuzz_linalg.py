@@ -15,7 +15,7 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,8 @@ def without_ptxas() -> Iterator[None]:
     from tilewright.compiler.backend import Assembled
 
     assembled = Assembled(b"", 0, 0, 0, 0, 0, "")
-    with mock.patch.object(driver, "assemble", lambda *_, **__: assembled):
+    without = {"assemble": lambda *_, **__: assembled, "assembler_ahead": lambda **_: nullcontext()}
+    with mock.patch.multiple(driver, **without):
         yield
 
 

@@ -38,8 +38,9 @@ Numbers = dict[str, ir.Value]
 """Those of a meeting, by their digits, which tell the sign of 0."""
 
 
-LATE_MEETING = "bar.red.or"
-"""Stands in the PTX of a kernel with late numbers, in no other whose consumers take turns."""
+LATE_MEETING = ".red.or."
+"""Stands in the LLVM IR and PTX of a kernel with late numbers, in no other whose consumers take
+turns."""
 SERIAL = 3.1
 """Cycles of an op of one element where it waits for the one before, by SASS at `-O1`."""
 EXACT_OPS = 22

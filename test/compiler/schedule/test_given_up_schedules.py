@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +43,7 @@ def room(monkeypatch):
             return Assembled(b"", 0, 0, 0, 0, 0, "")
 
         monkeypatch.setattr(driver, "assemble", assemble)
+        monkeypatch.setattr(driver, "assembler_ahead", lambda **_: nullcontext())
         return given
 
     return spilling
