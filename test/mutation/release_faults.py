@@ -15,7 +15,7 @@ RELEASES = [
     ),
     Fault(
         "known: a wait for anything makes the lanes of a warp meet",
-        "self.together = max(self.together, int(message.rows[KNOWN, own]))",
+        "self.together = max(self.together, int(rows[KNOWN, own]))",
         "self.together = int(self.rows[KNOWN, own])",
         RACES,
     ),
@@ -63,13 +63,13 @@ RELEASES = [
     ),
     Fault(
         "sc-fences: a fence of a narrow scope orders CTAs",
-        "            if _distance(fence.cta, warp.cta) <= min(reach, fence.reach):\n",
-        "            if True:\n",
+        "            if _distance(fence.cta, warp.cta) <= min(reach, fence.reach)\n",
+        "",
         RACES,
     ),
     Fault(
         "sc-fences: what a read tells of the order of fences is forgotten",
-        "            self._before.setdefault(warp, {}).update(behind)\n",
+        "            self._learn(warp, lanes, self._accessed.get(place, {}))\n",
         "            pass\n",
         RACES,
     ),
@@ -105,5 +105,29 @@ SLOTS = [
         "not 0 <= count <= slots",
         "count < 0",
         ("test/passes/test_early_load_rules.py",),
+    ),
+    Fault(
+        "clock: what comes back by way of another cluster is lost",
+        "return self.rows if self.domain is domain else self.others.get(domain.number)",
+        "return self.rows if self.domain is domain else None",
+        ("test/emulator/races/test_other_clusters.py",),
+    ),
+    Fault(
+        "warp-clock: a relaxed operation passes on what is known of other clusters without a fence",
+        "return Message(self.domain, rows, *known.covered.get(covered, ({}, NO_FENCES)))",
+        "return Message(self.domain, rows, known.others, known.fences)",
+        ("test/emulator/races/test_other_clusters.py",),
+    ),
+    Fault(
+        "known: what the fence of a lane covers is forgotten when all lanes meet",
+        "self.fenced.update((lane, known) for lane, known in self.apart.items() if known.alone)",
+        "self.fenced.clear()",
+        ("test/emulator/races/test_other_clusters.py",),
+    ),
+    Fault(
+        "sc-fences: a read behind a barrier tells nothing of fences that writers came behind",
+        "            self._learn(warp, lanes, self._written.get(place, {}))\n",
+        "",
+        ("test/emulator/races/test_sc_fences.py",),
     ),
 ]

@@ -24,6 +24,8 @@ from contextlib import AbstractContextManager
 
 import numpy as np
 
+from .fences_known import NO_FENCES, FencesKnown
+
 HAPPENED, OVER, KNOWN, ASYNC, ASYNC_GLOBAL, OUT, RELEASED, RELEASED_CLUSTER, RELEASED_FAR = range(9)
 TRAVELLING = OUT + 1
 OWN_CTA, OWN_CLUSTER, ELSEWHERE = range(3)
@@ -110,14 +112,23 @@ def raise_happened(rows: Rows, other: Rows) -> Rows:
 
 
 class Message:
-    """What a release passes on. rows: int64[6, width]; others: rows by cluster number."""
+    """What a release passes on. rows: int64[6, width]; others: rows by cluster number; fences: of
+    `fence.sc`, what it comes behind."""
 
-    __slots__ = ("domain", "others", "rows")
+    __slots__ = ("domain", "fences", "others", "rows")
 
-    def __init__(self, domain: Domain, rows: Rows | None = None, others: dict | None = None):
-        self.domain = domain
+    def __init__(
+        self, domain: Domain, rows: Rows | None = None, others: dict[int, Rows] | None = None,
+        fences: FencesKnown = NO_FENCES,
+    ):  # fmt: skip
+        self.domain, self.fences = domain, fences
         self.rows = np.zeros((TRAVELLING, domain.width), np.int64) if rows is None else rows
         self.others = others or {}
+
+    def of(self, domain: Domain) -> Rows | None:
+        """What it passes on of a cluster's own; of another one's it may have come back from there.
+        None if that is nothing."""
+        return self.rows if self.domain is domain else self.others.get(domain.number)
 
     def note(self, event: Event, *, generic: bool) -> None:
         """An operation is complete; one of the async proxy needs no proxy fence."""
@@ -133,18 +144,21 @@ class Message:
 
     def join(self, other: Message) -> None:
         """Add what another message of the same cluster, or of another one, passes on."""
-        if other.domain is self.domain:
-            self.rows = raise_to(self.rows, other.rows)
+        own = other.of(self.domain)
+        if own is not None:
+            self.rows = raise_to(self.rows, own)
         self.others = merged(self.domain, self.others, other)
+        self.fences = self.fences.joined(other.fences)
 
     def copy(self) -> Message:
-        return Message(self.domain, self.rows.copy(), dict(self.others))
+        return Message(self.domain, self.rows.copy(), dict(self.others), self.fences)
 
     def saw(self, other: Message) -> None:
-        """Add what has happened by another message of the same cluster, and nothing that orders
+        """Add what has happened in the cluster by another message, and nothing that orders
         accesses."""
-        if other.domain is self.domain:
-            self.rows = raise_happened(self.rows, other.rows)
+        own = other.of(self.domain)
+        if own is not None:
+            self.rows = raise_happened(self.rows, own)
 
     def happening(self) -> Message:
         """Of it only what has happened, nothing that orders accesses."""

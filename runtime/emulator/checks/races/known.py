@@ -13,21 +13,33 @@ import numpy as np
 from ...ptx.lanes import WARP_SIZE
 from ...truth import all_of
 from .clock import KNOWN, OUT, TRAVELLING, Domain, Message, Rows, fitted, merged, raise_to
+from .fences_known import NO_FENCES, FencesKnown
 
 Lanes = tuple[int, ...] | None
 """Lanes that execute an instruction, None for all."""
 
 
-class Known:
-    """What some lanes know. rows, others: as in `clock`; together: up to when they know what all
-    lanes of their warp did; pending: by distance, what relaxed reads have seen and no fence has
-    taken in; initialised: barriers whose initialisation is known to come before."""
+Elsewhere = tuple[dict[int, Rows], FencesKnown]
+"""Rows by cluster number, and fences."""
 
-    __slots__ = ("initialised", "others", "pending", "rows", "together")
+
+class Known:
+    """What some lanes know. rows, others, fences: as in `clock`; together: up to when they know
+    what all lanes of their warp did; pending: by distance, what relaxed reads have seen and no
+    fence has taken in; covered: by row of a release fence, others and fences as of then; alone:
+    whether such a fence was of these lanes alone; initialised: barriers whose initialisation is
+    known to come before."""
+
+    __slots__ = (
+        "alone", "covered", "fences", "initialised", "others", "pending", "rows", "together",
+    )  # fmt: skip
 
     def __init__(self, rows: Rows, together: int = 0):
         self.rows, self.together = rows, together
         self.others: dict[int, Rows] = {}
+        self.fences = NO_FENCES
+        self.covered: dict[int, Elsewhere] = {}
+        self.alone = False
         self.pending: dict[int, Message] = {}
         self.initialised: set[Any] = set()
 
@@ -35,6 +47,7 @@ class Known:
         """The same, for some lanes alone."""
         copy = Known(self.rows.copy(), self.together)
         copy.others, copy.initialised = dict(self.others), set(self.initialised)
+        copy.fences, copy.covered, copy.alone = self.fences, dict(self.covered), self.alone
         copy.pending = {distance: each.copy() for distance, each in self.pending.items()}
         return copy
 
@@ -45,18 +58,21 @@ class Known:
 
     def take_in(self, message: Message, domain: Domain, own: int) -> None:
         """Lanes of the warp with this component acquire a message."""
-        if message.domain is domain:
-            self.rows = raise_to(self.rows, message.rows)
-            if own < message.rows.shape[1]:
-                self.together = max(self.together, int(message.rows[KNOWN, own]))
+        rows = message.of(domain)
+        if rows is not None:
+            self.rows = raise_to(self.rows, rows)
+            if own < rows.shape[1]:
+                self.together = max(self.together, int(rows[KNOWN, own]))
         self.others = merged(domain, self.others, message)
+        self.fences = self.fences.joined(message.fences)
 
     def hold(self, message: Message, domain: Domain, distance: int) -> None:
         """A relaxed read has seen a message."""
-        if message.domain is domain:
-            self.rows = fitted(self.rows, message.rows.shape[1])
-            part = self.rows[OUT, : message.rows.shape[1]]
-            np.maximum(part, message.rows[OUT], out=part)
+        rows = message.of(domain)
+        if rows is not None:
+            self.rows = fitted(self.rows, rows.shape[1])
+            part = self.rows[OUT, : rows.shape[1]]
+            np.maximum(part, rows[OUT], out=part)
         self.pending.setdefault(distance, Message(domain)).join(message)
 
     def join(self, other: Known, domain: Domain) -> None:
@@ -64,12 +80,15 @@ class Known:
         self.rows = raise_to(self.rows, other.rows[:TRAVELLING])
         self.together = max(self.together, other.together)
         self.others = merged(domain, self.others, Message(domain, other.rows, other.others))
+        self.fences = self.fences.joined(other.fences)
         for distance, message in other.pending.items():
             self.pending.setdefault(distance, Message(domain)).join(message)
 
     def covers(self, other: Known) -> bool:
         """Whether lanes with those know nothing beside."""
         if other.pending or other.together > self.together or other.others.keys() - self.others:
+            return False
+        if other.alone or not self.fences.cover(other.fences):
             return False
         pairs = [(other.rows, self.rows)]
         pairs += [(rows, self.others[number]) for number, rows in other.others.items()]
@@ -81,13 +100,15 @@ class Known:
 class LanesKnown:
     """What the lanes of one warp know. common: all of them; apart: by lane, of those that know
     more, `common` included; lanes that acquired together share one. all: each of them once.
-    alive: the lanes that have not exited, as bits."""
+    alive: the lanes that have not exited, as bits. fenced: by lane, what those knew that executed
+    a release fence by themselves before all met."""
 
     def __init__(self, domain: Domain, rows: Rows, alive: Callable[[], int]):
         self._domain, self._alive = domain, alive
         self.common = Known(rows)
         self.apart: dict[int, Known] = {}
         self.all: list[Known] = [self.common]
+        self.fenced: dict[int, Known] = {}
 
     def of(self, lanes: Lanes) -> list[Known]:
         """What the lanes know, each once."""
@@ -110,6 +131,18 @@ class LanesKnown:
         """What every one of the lanes knows, at least."""
         found = self.of(lanes)
         return found[0] if len(found) == 1 else self.common
+
+    def fenced_by(self, lanes: Lanes) -> list[Known]:
+        """What lanes knew at release fences of their own, each once."""
+        if not self.fenced:
+            return []
+        chosen = self.fenced if lanes is None else [lane for lane in lanes if lane in self.fenced]
+        return list(dict.fromkeys(self.fenced[lane] for lane in chosen))
+
+    def fenced_anew(self, lanes: Lanes) -> None:
+        """Lanes execute another release fence, which covers whatever earlier ones do."""
+        for lane in list(self.fenced) if lanes is None else lanes:
+            self.fenced.pop(lane, None)
 
     def taking(self, lanes: Lanes) -> list[Known]:
         """What these lanes know, which is of no other lane: they learn what others do not."""
@@ -146,15 +179,19 @@ class LanesKnown:
             common.rows = np.minimum(common.wide(width), known.wide(width))
             common.together = min(common.together, known.together)
             common.initialised &= known.initialised
-            common.others = {
-                number: _both(rows, known.others[number])
-                for number, rows in common.others.items()
-                if number in known.others
+            common.others = _in_both(common.others, known.others)
+            common.fences = common.fences.in_both(known.fences)
+            common.covered = {
+                row: _covered_by_both(elsewhere, known.covered[row])
+                for row, elsewhere in common.covered.items()
+                if row in known.covered
             }
         self.common = common
 
     def meet(self) -> None:
-        """All lanes know what each of them does."""
+        """All lanes know what each of them does. What the fence of a lane covers is still what that
+        lane alone passes on by relaxed operations."""
+        self.fenced.update((lane, known) for lane, known in self.apart.items() if known.alone)
         for known in self.all[1:]:
             self.common.join(known, self._domain)
         self.apart, self.all = {}, [self.common]
@@ -163,6 +200,14 @@ class LanesKnown:
 def _is_in(rows: Rows, others: Rows) -> bool:
     width = rows.shape[1]
     return all_of(rows <= fitted(others, width)[:, :width])
+
+
+def _in_both(one: dict[int, Rows], other: dict[int, Rows]) -> dict[int, Rows]:
+    return {number: _both(rows, other[number]) for number, rows in one.items() if number in other}
+
+
+def _covered_by_both(one: Elsewhere, other: Elsewhere) -> Elsewhere:
+    return _in_both(one[0], other[0]), one[1].in_both(other[1])
 
 
 def _both(rows: Rows, others: Rows) -> Rows:

@@ -34,13 +34,16 @@ class Places:
         everyone = releasing(warp)
         places = dict.fromkeys(offsets.tolist())
         for offset in places:
-            published = self._locations.get((id(region), offset))
+            key = id(region), offset
+            published = self._locations.get(key)
+            if published is None and not self._fences.any:
+                continue
+            readers = everyone
+            if lanes is not None and len(places) > 1:
+                readers = tuple((lanes[offsets == offset].astype(int) - 1).tolist())
             if published is not None:
-                readers = everyone
-                if lanes is not None and len(places) > 1:
-                    readers = tuple((lanes[offsets == offset].astype(int) - 1).tolist())
                 self._take_in(warp, readers, published)
-            self._fences.reads(warp, (id(region), offset))
+            self._fences.reads(warp, readers, key)
 
     def _take_in(self, warp: Warp, lanes: Lanes, published: Published) -> None:
         distance, strong = published.distance(warp.cta), self._launch.strong
@@ -60,17 +63,19 @@ class Places:
         several what the last of its lanes does. lanes: 1 + the lane of each offset."""
         places = dict(zip(offsets.tolist(), range(len(offsets)), strict=True))
         if lanes is None or len(places) == 1 or self._launch.strong.updating:
-            self._put(region, list(places), self._published(None))
+            self._put(region, list(places), None)
             return
         for offset, last in places.items():
-            self._put(region, [offset], self._published((int(lanes[last]) - 1,)))
+            self._put(region, [offset], (int(lanes[last]) - 1,))
 
-    def _put(self, region: object, offsets: list[int], published: Published | None) -> None:
+    def _put(self, region: object, offsets: list[int], lanes: tuple[int, ...] | None) -> None:
+        """lanes: those that store, None for all that execute the instruction."""
+        published = self._published(lanes)
         if published is None:
             return
         for offset in offsets:
             key = (id(region), offset)
-            self._fences.writes(self._launch.current_warp, key)
+            self._fences.writes(self._launch.current_warp, lanes, key)
             earlier = self._locations.get(key)
             if self._launch.strong.updating and earlier is not None:
                 self._locations[key] = published.continued(earlier)
@@ -78,8 +83,7 @@ class Places:
                 self._locations[key] = published
 
     def _published(self, lanes: tuple[int, ...] | None) -> Published | None:
-        """A late store releases what its warp knew when it was issued; lanes: those that store,
-        None for all that execute the instruction."""
+        """A late store releases what its warp knew when it was issued."""
         strong, op, warp = self._launch.strong, self._races.operation, self._launch.current_warp
         releases = strong.order in RELEASES
         if op is not None:

@@ -1,9 +1,12 @@
 """The order of fence.sc, as far as what is read and written tells of it.
 
 PTX ISA §8.9: fence.sc operations are in one order, in which each synchronizes with the later ones.
-Which of two comes first is open, unless an access behind the one comes, at its place in memory,
-before a write ahead of the other: a read of what was there before that write, or an older write.
-Then that order holds in each run that sees the same values, and only then a kernel can rely on it.
+Which of two comes first is open, unless a strong access behind the one, in causality order, comes
+at its place in memory before a strong access ahead of the other: a write before a read of it or
+before a later write, or a read of what was there before a write. Then that order holds in each run
+that sees the same values: by the other one a read would come before the write that it reads. Only
+then a kernel can rely on it. Barriers count: the thread that draws a ticket behind one tells of the
+fences of all that arrived there.
 """
 
 from __future__ import annotations
@@ -13,50 +16,89 @@ from typing import NamedTuple
 
 from ...interface import Cta, Warp
 from .clock import ELSEWHERE, OWN_CLUSTER, OWN_CTA, Message
-from .known import Lanes
+from .fences_known import NO_FENCES, Fences, FencesKnown, newest
+from .known import Known, Lanes
+from .lane_times import releasing
 from .warp_clock import WarpClock
 
 Place = tuple[int, int]
 
 
 class _Fence(NamedTuple):
-    """One that a warp has executed: how far its scope reaches, and what precedes it."""
+    """One that a warp has executed: its number, how far its scope reaches, and what precedes it."""
 
+    number: int
     cta: Cta
     reach: int
     message: Message
 
 
 class ScFences:
-    """clock: of a warp. _last: by warp, its newest; _behind: by place, those whose warps have
-    accessed it since; _before: by warp, those that come before its next one."""
+    """clock: of a warp. _number: of fences so far; _accessed, _written: by place, those that an
+    access, or write, of it came behind."""
 
     def __init__(self, clock: Callable[[Warp], WarpClock]):
         self._clock = clock
-        self._last: dict[Warp, _Fence] = {}
-        self._behind: dict[Place, dict[Warp, _Fence]] = {}
-        self._before: dict[Warp, dict[Warp, _Fence]] = {}
+        self._number = 0
+        self._accessed: dict[Place, Fences] = {}
+        self._written: dict[Place, Fences] = {}
 
-    def reads(self, warp: Warp, place: Place) -> None:
+    @property
+    def any(self) -> bool:
+        """Whether one has been executed."""
+        return self._number > 0
+
+    def reads(self, warp: Warp, lanes: Lanes, place: Place) -> None:
         """A strong read."""
-        if warp in self._last:
-            self._behind.setdefault(place, {})[warp] = self._last[warp]
+        if self.any:
+            self._learn(warp, lanes, self._written.get(place, {}))
+            self._leave(self._accessed, warp, lanes, place)
 
-    def writes(self, warp: Warp | None, place: Place) -> None:
+    def writes(self, warp: Warp | None, lanes: Lanes, place: Place) -> None:
         """A strong write, None of an operation."""
-        behind = self._behind.get(place)
-        if warp is not None and behind:
-            self._before.setdefault(warp, {}).update(behind)
-        if warp is not None:
-            self.reads(warp, place)
+        if self.any and warp is not None:
+            lanes = lanes or releasing(warp)
+            self._learn(warp, lanes, self._accessed.get(place, {}))
+            self._leave(self._accessed, warp, lanes, place)
+            self._leave(self._written, warp, lanes, place)
+
+    def _learn(self, warp: Warp, lanes: Lanes, first: Fences) -> None:
+        """Lanes have come behind an access that comes behind these."""
+        known = self._clock(warp).known
+        if all(newest(each.fences.first, first) == each.fences.first for each in known.of(lanes)):
+            return
+        for each in known.taking(lanes):
+            each.fences = each.fences._replace(first=newest(each.fences.first, first))
+
+    def _leave(self, at: dict[Place, Fences], warp: Warp, lanes: Lanes, place: Place) -> None:
+        for known in self._clock(warp).known.of(lanes):
+            if known.fences.behind:
+                at[place] = newest(at.get(place, {}), known.fences.behind)
 
     def fenced(self, warp: Warp, lanes: Lanes, reach: int) -> None:
         """fence.sc by lanes, of a scope that reaches so far."""
         clock = self._clock(warp)
-        for fence in self._before.pop(warp, {}).values():
-            if _distance(fence.cta, warp.cta) <= min(reach, fence.reach):
-                clock.acquire(fence.message, lanes)
-        self._last[warp] = _Fence(warp.cta, reach, clock.release(lanes))
+        found = [known.fences.first for known in clock.known.of(lanes)]
+        reached = {
+            who: fence
+            for first in found
+            for who, fence in first.items()
+            if _distance(fence.cta, warp.cta) <= min(reach, fence.reach)
+        }
+        for fence in reached.values():
+            clock.acquire(fence.message, lanes)
+        self._number += 1
+        message = clock.release(lanes)
+        message.fences = NO_FENCES
+        fence = _Fence(self._number, warp.cta, reach, message)
+        for known in clock.known.taking(lanes):
+            _follow(known, {(warp, lanes): fence}, reached)
+
+
+def _follow(known: Known, fence: Fences, reached: Fences) -> None:
+    """What follows is behind this fence, and so behind what it has reached."""
+    first = {who: each for who, each in known.fences.first.items() if reached.get(who) is not each}
+    known.fences = FencesKnown(newest(known.fences.behind, fence), first)
 
 
 def _distance(one: Cta, other: Cta) -> int:

@@ -326,10 +326,10 @@ class Races(Meetings, Listener):
         clock, lanes = self._clocks[warp], releasing(warp)
         if order != "release":
             clock.fence_acquire(lanes, REACH[scope])
-        if order != "acquire":
-            clock.fence_release(lanes, REACH[scope])
         if order == "sc":
             self.places.fenced(warp, lanes, scope)
+        if order != "acquire":
+            clock.fence_release(lanes, REACH[scope])
 
     def proxy_fenced(self, warp: Warp, mask: np.ndarray, space: str | None) -> None:
         lanes, own_only = lanes_apart(warp, mask), space == "shared::cta"

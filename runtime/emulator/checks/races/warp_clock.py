@@ -28,6 +28,7 @@ from .clock import (
     merged,
     raise_happened,
 )
+from .fences_known import NO_FENCES
 from .known import Known, Lanes, LanesKnown
 
 
@@ -128,6 +129,8 @@ class WarpClock:
             for lane in self._ahead if lanes is None else lanes:
                 self.domain.lane(self.own, lane)
         first_known, *others = self.known.of(lanes)
+        if covered is not None:
+            others += self.known.fenced_by(lanes)
         message = self._part(first_known, covered, first)
         for known in others:
             message.join(self._part(known, covered, first))
@@ -139,7 +142,9 @@ class WarpClock:
         rows = known.wide(self.domain.width)[:TRAVELLING].copy()
         if covered is not None:
             np.minimum(rows[first:OUT], known.rows[covered], out=rows[first:OUT])
-        return Message(self.domain, rows, known.others)
+        if covered is None or first > OVER:
+            return Message(self.domain, rows, known.others, known.fences)
+        return Message(self.domain, rows, *known.covered.get(covered, ({}, NO_FENCES)))
 
     def _tell_lanes_apart(self, rows: Rows, lanes: Lanes, covered: int | None, first: int) -> None:
         """What lanes have done themselves, and of the others what came before they met."""
@@ -193,9 +198,10 @@ class WarpClock:
 
     def saw(self, message: Message) -> None:
         """What the message says has happened, and nothing that orders accesses."""
-        if message.domain is self.domain:
+        rows = message.of(self.domain)
+        if rows is not None:
             for known in self.known.all:
-                known.rows = raise_happened(known.rows, message.rows)
+                known.rows = raise_happened(known.rows, rows)
 
     # -- fences --------------------------------------------------------------------------------
 
@@ -209,6 +215,10 @@ class WarpClock:
             self._fenced[row, 0] = max(known.together for known in touched)
             for known in touched:
                 self._cover(known, row, lanes)
+                known.covered[row] = known.others, known.fences
+                known.alone = lanes is not None
+        if reach == ELSEWHERE:
+            self.known.fenced_anew(lanes)
         self.tick()
 
     def _cover(self, known: Known, row: int, lanes: Lanes) -> None:
