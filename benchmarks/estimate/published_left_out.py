@@ -83,9 +83,9 @@ def errors_of(names: list[str], values: Values) -> list[float]:
 
 def clear() -> None:
     """Forgets what was worked out with other figures."""
-    from tilewright.compiler.schedule.estimates import tensor_estimate
+    from tilewright.compiler.schedule.estimates import tensor_estimate, tensor_steps
 
-    tensor_estimate._steps.cache_clear()
+    tensor_steps.known_steps.cache_clear()
     tensor_estimate.moved_us.cache_clear()
     predicted_as_timed.cache_clear()
 

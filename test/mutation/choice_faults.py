@@ -40,6 +40,30 @@ CHOICE = [
         ("test/tools/test_published_elsewhere.py",),
     ),
     Fault(
+        "estimate: threads that issue loads and MMAs need no time from one step to the next",
+        "        each = (around + steps.turn) / ring",
+        "        each = around / ring",
+        ("test/tools/test_published_elsewhere.py",),
+    ),
+    Fault(
+        "estimate: a latency of memory is as many cycles at any clock",
+        "    return latency * clock / tensor_figures(target).latencies_at if clock else latency",
+        "    return latency",
+        ("test/tools/test_published_elsewhere.py",),
+    ),
+    Fault(
+        "estimate: the order of tiles of a CTA each is read from nothing",
+        '"ping-pong" in calls, **_raster(calls["tiling"]))',
+        '"ping-pong" in calls)',
+        ("test/tools/test_published_elsewhere.py",),
+    ),
+    Fault(
+        "estimate: what is written takes no room in L2",
+        "    return once_bytes(problem) - written + chip.written * written <= chip.l2_size",
+        "    return once_bytes(problem) - written <= chip.l2_size",
+        ("test/tools/test_published_elsewhere.py",),
+    ),
+    Fault(
         "pairs: a chip is said to have none where another of its MMAs has",
         "        others = [unit.name for unit in target.other_mmas if unit.pairs]",
         "        others = []",

@@ -8,7 +8,8 @@ import pytest
 from tilewright.compiler import presets
 from tilewright.compiler.pipeline import all_presets, parse_pipeline
 from tilewright.compiler.schedule.estimates.rungs import predict, schedule_of_passes
-from tilewright.compiler.schedule.estimates.tensor_estimate import Traits, residents_of
+from tilewright.compiler.schedule.estimates.tensor_estimate import residents_of
+from tilewright.compiler.schedule.estimates.tensor_steps import Traits
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import TARGETS

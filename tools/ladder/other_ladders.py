@@ -7,7 +7,10 @@ prediction is of the fastest. No figure of the estimate was read from these time
 jax: docs/pallas/gpu/blackwell_matmul.md and tests/pallas/mgpu_examples_test.py, whose shared
 memory leaves out some of what they try. tilus: examples/blackwell_matmul and the plots of its
 tutorial. ThunderKittens: kernels/gemm/educational_b200, whose kernels ask for all of shared memory,
-so a multiprocessor has one CTA. cutlass: examples/python/CuTeDSL, the tutorial of GEMMs.
+so a multiprocessor has one CTA. Those of tilus never relinquish the right to allocate tensor
+memory, so a CTA waits until the one before it on its multiprocessor has ended. TIRx: the chapters
+on GEMMs of the book; its kernels take all of tensor memory, and have one accumulator. cutlass:
+examples/python/CuTeDSL, the tutorial of GEMMs.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ class Ladder:
 @dataclass(frozen=True)
 class Rung:
     """A published kernel: its name, what is new in it, the pipelines that its author tries, and
-    TFLOP/s of the fastest, 0 where there are none."""
+    TFLOP/s of the fastest, 0 where there are none; `joined` as in `Timed`."""
 
     ladder: Ladder
     name: str
@@ -47,6 +50,7 @@ class Rung:
     choices: tuple[str, ...]
     tflops: float = 0
     described: bool = True
+    joined: bool = False
     more: dict[str, Any] = field(default_factory=dict, hash=False)
 
     @property
@@ -72,7 +76,7 @@ class Rung:
 
         at, spec = self.ladder, self.spec
         types = at.inputs, spec["a_dtype"], spec["c_dtype"]
-        timed = Timed(passes, at.url, at.shape, at.columns, *types, at.clock)
+        timed = Timed(passes, at.url, at.shape, at.columns, *types, at.clock, self.joined)
         found = predicted_as_timed(timed, "sm_100a")
         assert found is not None  # `described`
         return found.total_us
@@ -102,6 +106,7 @@ TILUS = Ladder(
     " stages and order the best of a few",
     (8192, 8192, 8192),
     _half(),
+    columns=512,
     clock=TILUS_PEAK_GHZ,
 )
 KITTENS = Ladder(
@@ -110,6 +115,14 @@ KITTENS = Ladder(
     "bf16, one launch by the host's clock, so short kernels are timed too long",
     (4096, 4096, 4096),
     _brain(b_major="n"),
+    columns=512,
+)
+TIRX = Ladder(
+    "TIRx",
+    "https://mlc.ai/modern-gpu-programming-for-mlsys, chapter_gemm_async and chapter_gemm_advanced",
+    "f16, a thousand runs at a clock that is held; which one is not said",
+    (4096, 4096, 4096),
+    _half(),
     columns=512,
 )
 CUTE = Ladder(
@@ -168,7 +181,8 @@ def _jax() -> Iterator[Rung]:
     yield Rung(JAX, "1", "warps of their own for TMA and MMA", tuple(roles), 0.4547 * 2250)
     yield Rung(JAX, "2", "C stored in pieces", (*roles, tiled), 0.5582 * 2250)
     yield Rung(JAX, "3", "2-CTA MMA", (lone,), 0.5941 * 2250)
-    yield Rung(JAX, "4", "persistent", (f"{tail[0]},{_tiles('static', 'n')}",), 0.6146 * 2250)
+    lasting = f"{tail[0]},{_tiles('static', 'n')}"
+    yield Rung(JAX, "4", "persistent", (lasting,), 0.6146 * 2250, joined=True)
     yield Rung(
         JAX, "5", "warps of their own to store", (f"{tail[1]},{_tiles('static', 'n')}",), 1426.05
     )
@@ -230,6 +244,23 @@ def _kittens() -> Iterator[Rung]:
     full = _pipeline("256x256x64", _COPIED, _staged(32, 2), *paired)
     full = f"{full},{_tiles('clc', 'grouped group=4')}"
     yield Rung(KITTENS, "bf16_b200", "persistent", (full,), 1540, more={"b_major": "k"})
+
+
+def _tirx() -> Iterator[Rung]:
+    narrow, whole, all_tiles = "128x128x64", _staged(64, 2), _tiles("static", "grouped")
+    pair, tail = (_PAIR, _ring(4), _ROLES, all_tiles), "128x256x64"
+    for name, what, us, passes in (
+        ("4", "TMA", 490, _pipeline(narrow, _COPIED, whole)),
+        (
+            "7",
+            "roles, persistent",
+            230,
+            _pipeline(narrow, _COPIED, whole, _ring(2), _ROLES, all_tiles),
+        ),
+        ("8", "2-CTA MMA", 104, _pipeline(tail, _COPIED, _staged(64, 2), *pair)),
+        ("9", "512 rows a pair", 94, _pipeline("256x256x64", _COPIED, _staged(32, 2), *pair)),
+    ):
+        yield Rung(TIRX, name, what, (passes,), 2 * 4096**3 / us / 1e6)
 
 
 def _cute() -> Iterator[Rung]:
@@ -311,4 +342,4 @@ def _libraries() -> Iterator[Rung]:
 
 def other_rungs() -> list[Rung]:
     """All of them, ladder by ladder."""
-    return [*_jax(), *_tilus(), *_kittens(), *_cute(), *_libraries()]
+    return [*_jax(), *_tilus(), *_kittens(), *_tirx(), *_cute(), *_libraries()]

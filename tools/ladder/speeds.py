@@ -100,7 +100,9 @@ def predicted_as_timed(timed: Timed, target: str) -> Estimate | None:
     passes = [(call.name, dict(call.options)) for call in parse_pipeline(timed.pipeline)]
     spec = MatmulSpec(m, n, k, timed.dtype, timed.dtype, timed.c_dtype)
     problem = Problem.of(spec, chip)
-    return predict(problem, passes, chip, timed.columns, timed.inputs, timed.clock)
+    return predict(
+        problem, passes, chip, timed.columns, timed.inputs, timed.clock, joined=timed.joined
+    )
 
 
 @functools.lru_cache

@@ -24,7 +24,8 @@ MODULAR = "github.com/modular/modular, max/kernels/test/gpu/linalg/matmul_blackw
 @dataclass(frozen=True)
 class Timed:
     """A kernel as it was timed: its passes, shape, columns of tensor memory, kind of inputs, their
-    type and that of C, and the clock in GHz where the author's profiler held one."""
+    type and that of C, and the clock in GHz where the author's profiler held one. `joined`: its
+    pipeline stands for one with roles whose warps all meet before a tile is stored."""
 
     pipeline: str
     source: str
@@ -34,6 +35,7 @@ class Timed:
     dtype: str = "bf16"
     c_dtype: str = "bf16"
     clock: float = 0
+    joined: bool = False
 
 
 _COPIED = "tma-insertion,swizzle-selection"

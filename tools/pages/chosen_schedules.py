@@ -47,14 +47,19 @@ and of mxfp8 by 32, so some shapes have neither.
 - **Fewer stages** than fit stand where CTAs share a multiprocessor and hide each other's starts
   and stores.
 - **Few rows** have many short slots; of 16 bits and fewer rows than columns of an MMA, A and B
-  are exchanged. One row of up to 40 MB is multiplied by threads
+  are exchanged. One row of 16 bits is multiplied by threads
   ([decisions](../decisions.md#why-do-threads-multiply-one-row-and-not-a-tensor-core)).
 - **Few tiles with a long K** have K in parts over the grid. Missing with block scales:
   256×256×65536 of mxfp8 and nvfp4 has 16 CTAs, which is the worst choice of this page, and rows
   of block scales are not exchanged.
 
+- **Tiles that L2 cannot hold together** lie on a Hilbert curve where that asks DRAM for fewer
+  bytes than bands of 8: a share of what DRAM moves is not hidden behind MMAs. Where A, B and C fit,
+  or M has few tiles, all orders ask for the same.
+- **Short sums of mxfp8 and nvfp4** of many tiles have pairs, which load half of B.
+
 The best that cuBLAS does at 27 shapes of up to 2048×4096×4096, as XLA's table of `sm_100` has it,
-takes 1.1 to 3.3 µs more than the estimate of what was chosen, 1.8 in the middle, whether the
+took 1.1 to 3.3 µs more than an earlier form of the estimate, 1.8 in the middle, whether the
 shape takes 5 or 28. How these were timed is not known; a constant changes no choice.
 
 All of them assemble without spills. On the emulator a sample of these pipelines, at sizes that

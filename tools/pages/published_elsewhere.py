@@ -285,7 +285,8 @@ def _predicted_scaled(one: Elsewhere) -> float:
 
 
 def _predicted_choice(one: Elsewhere) -> float:
-    from ...compiler.schedule.estimates.tensor_estimate import CHOSEN, tensor_estimate
+    from ...compiler.schedule.estimates.tensor_estimate import tensor_estimate
+    from ...compiler.schedule.estimates.tensor_steps import CHOSEN
     from ...compiler.schedule.problem import Problem
     from ...compiler.schedule.search.choice import choose_schedule
     from ...compiler.spec import MatmulSpec
@@ -311,21 +312,22 @@ much of that kernel as of the estimate. A negative error means that the estimate
 was measured.
 """
 NOTES = """
-- **Known kernels** but those of CUTLASS's profiler are predicted within 22 %, half of them within
-  9 %. The largest errors are of runs at 16384³ and 32768³, which take 2 to 30 ms each: there the
-  clock falls further than in the short runs that the predictions are of.
+- **Known kernels** but those of CUTLASS's profiler are predicted within 20 %, half of them within
+  7 %. Runs at 16384³ and 32768³ take 2 to 30 ms each: there the clock falls further than in the
+  short runs that the predictions are of.
 - **CUTLASS's profiler** starts kernels from the host. Its times below 20 µs are 2 to 4 µs longer
-  than predicted, those of 25 µs agree.
-- **cuBLAS in runs of 10 s** is met within 7 % for f16, by the clock of long runs. For fp8, whose
-  tensor cores are busy for half as long, that clock is too low: predictions are 10 to 24 % slow.
-- **Few rows** of bf16 are estimated up to 23 % slow where operands stay in L2 from run to run, as
+  than predicted, those of 25 µs agree within 11 %.
+- **cuBLAS in runs of 10 s** is met within 16 % for f16, half of them within 9 %, by the clock of
+  long runs. For fp8, whose tensor cores are busy for half as long, that clock is too low:
+  predictions are 16 to 36 % slow.
+- **Few rows** of bf16 are estimated up to 33 % slow where operands stay in L2 from run to run, as
   vLLM's do: the estimate counts them from DRAM. One row by cuBLAS takes longer than 16 do, by
   another kernel.
-- **Few rows of fp8 with L2 flushed**, up to 64, are estimated 11 to 27 % faster than the fastest of
-  three libraries, and within 10 % where a few CTAs read 1 MB. Tiles of the libraries are not known;
-  the one known kernel of such shapes, CUTLASS's, is predicted within 7 % where it is long.
-- **One row of nvfp4** with a long K takes libraries 69 to 86 % longer than the estimate of what is
-  chosen here, which splits K over the grid; without that it would be 35 to 42 %.
+- **Few rows of fp8 with L2 flushed**, up to 64, are estimated up to 19 % faster than the fastest of
+  three libraries. Tiles of the libraries are not known;
+  the one known kernel of such shapes, CUTLASS's, is predicted within 11 % where it is long.
+- **One row of nvfp4** with a long K takes libraries 69 to 82 % longer than the estimate of what is
+  chosen here, which splits K over the grid.
 
 Left out were times that a host's launches decide, times of other chips and power limits (GB200,
 B300, 750 W), and kernels that their authors call untuned, such as pyptx's pairs.

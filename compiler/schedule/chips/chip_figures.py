@@ -27,6 +27,7 @@ BLACKWELL = ChipFigures(
     l2_total_rate=Figure(13300, "B/cycle", f"{MICRO}: 21.2 TB/s at 1.587 GHz"),
     copy_step=Figure(350, "cycles", f"until copies are there and handed over: {H200}", True),
     l2_size=Figure(132.6e6, "B", f"{SEMI}: 126.5 MiB"),
+    written=Figure(1, "B/B", "C lies in L2 until it is written back", True),
     dram_rate=Figure(7.2e6, "B/us", f"{SEMI}: TMA loads of 64 KiB on each multiprocessor"),
     tma_latency=Figure(
         800, "cycles", f"{MICRO}: 375 from L2, 1130 from DRAM; {TRACE}: from 790 on under load"
@@ -43,6 +44,7 @@ BLACKWELL = ChipFigures(
         0.67, "-", "PTX of an element beside sm_90a's: GELU 10.0 of 14.5, SiLU 4.5 of 6.5"
     ),
     beside_rate=Figure(6.5, "B/cycle", f"a residual read by threads: {H200}", True),
+    dram_share=Figure(0.23, "us/us", f"{H200}, and an H100's 0.227", True),
     piece_latency=Figure(1130, "cycles", f"{MICRO}: a load by TMA from DRAM"),
     vector_latency=Figure(293, "cycles", f"{MICRO}: a load from L2; from L1 39"),
     clc_query=Figure(1650, "cycles", "a public write-up: an attempt and its wait; no tile is less"),

@@ -73,6 +73,7 @@ class ChipFigures:
     answered_apart: Figure = UNUSED
     few_columns: Figure = UNUSED
     l2_size: Figure
+    written: Figure = UNUSED
     dram_rate: Figure
     tma_latency: Figure
     cta_start: Figure

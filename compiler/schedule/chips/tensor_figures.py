@@ -39,6 +39,8 @@ class TensorFigures:
     pair_latency: Figure
     peer_signal: Figure
     load_queue: Figure
+    latencies_at: Figure
+    step_turn: Figure
     row_rate: Figure
     cold_fill: Figure
     cta_turnover: Figure
@@ -66,6 +68,10 @@ B200 = TensorFigures(
     ),
     load_queue=Figure(
         490, "cycles", f"{TRACE}: loads of a ring take 0.16 and 0.45 us more than the quickest"
+    ),
+    latencies_at=Figure(1.9, "GHz", f"{TRACE}: by cycles of MMAs and the clock's steps of 32 ns"),
+    step_turn=Figure(
+        109, "cycles", f"{MICRO}: an mbarrier's arrival and wait, 88.5, and 128 threads meet, 20.7"
     ),
     row_rate=Figure(1, "rows/cycle", f"{KERNELS}: boxes 16 and 128 bytes wide, v1a and v2a"),
     cold_fill=Figure(1200, "cycles", f"{TRACE}: first loads 1.47 us, later 0.83 us"),

@@ -9,6 +9,7 @@ from ....dialects.epilogue_instructions import FAST_SHARE
 from ....dialects.legality import PARTIAL_BYTES
 from ....dialects.target import WARPGROUP_THREADS, Target
 from ..chips.chip_figures import figures, part_figures
+from ..chips.figure_sets import ChipFigures
 from ..left_slots import reuses_slots
 from ..problem import Problem
 from ..quantized_costs import scale_bytes
@@ -184,7 +185,7 @@ def _dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     once, c = once_bytes(problem), problem.moved_bytes
     operands, chip = once - c, figures(target)
     again = asked_again_bytes(problem, schedule, target)
-    if operands <= chip.l2_size:
+    if _fits_l2(problem, chip):
         return once + again
     schedule = schedule.but(split_grid=1)
     rounds = tile_rounds(problem, schedule, target)
@@ -192,6 +193,12 @@ def _dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     m, n, _ = schedule.tile
     wave = (rows * m + columns * n) * problem.k * problem.element_bytes
     return max(operands, rounds * wave) + c + (again if rounds == 1 else 0)
+
+
+def _fits_l2(problem: Problem, chip: ChipFigures) -> bool:
+    """Whether L2 holds A and B, beside what is written on a chip where that counts."""
+    written = problem.moved_bytes
+    return once_bytes(problem) - written + chip.written * written <= chip.l2_size
 
 
 def first_wave_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -206,7 +213,7 @@ def first_wave_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
 def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """No order of a schedule's tiles, in whatever clusters, moves less: waves that are squares."""
     once, c = once_bytes(problem), problem.moved_bytes
-    if once - c <= figures(target).l2_size:
+    if _fits_l2(problem, figures(target)):
         return once
     m, n, _ = schedule.tile
     tiles = problem.batch * math.prod(problem.tiles(schedule))

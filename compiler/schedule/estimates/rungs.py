@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ....dialects.target import Target
 from ..chips.chip_figures import FIGURES, figures
@@ -24,7 +25,8 @@ from ..schedule import THREADS, Schedule
 from ..waves import resident_ctas
 from .costs import Estimate, dram_bytes
 from .estimate import epilogue_cycles, estimate, refill_cycles, start_cycles, step_cycles, together
-from .tensor_estimate import Traits, tensor_estimate
+from .tensor_estimate import tensor_estimate
+from .tensor_steps import Traits
 
 ROW_BYTES = 16
 ROW_RATE = Figure(0.59, "rows/cycle", "an H200: the time of h2")
@@ -45,11 +47,13 @@ def predict(
     columns: int | None = None,
     inputs: str = "random",
     clock: float = 0,
+    joined: bool = False,
 ) -> Estimate | None:
     """Of the kernel that passes, by name with options, make; None where it is not described.
 
-    `columns`, `inputs` and `clock` are those of `Traits`, for kernels of others. Copies by threads
-    are not described, nor options that a pass chooses itself, nor a chip without figures.
+    `columns`, `inputs`, `clock` and `joined` are those of `Traits`, for kernels of others. Copies
+    by threads are not described, nor options that a pass chooses itself, nor a chip without
+    figures.
     """
     calls = dict(passes)
     described = "tma-insertion" in calls and set(calls) <= KNOWN
@@ -63,7 +67,8 @@ def predict(
     if target.has_tensor_memory:
         traits = Traits(
             swizzled="swizzle-selection" in calls,
-            roles="warp-specialization" in calls,
+            roles=joined or "warp-specialization" in calls,
+            joined=joined,
             columns=columns,
             half_sectors=calls.get("expand-loops", {}).get("reads") == "matrices",
             inputs=inputs,
@@ -78,7 +83,7 @@ def predict(
 def schedule_of_passes(calls: Mapping[str, Mapping[str, str]]) -> Schedule:
     """The schedule that the options of passes name; KeyError or ValueError where they do not."""
     m, n, k = _numbers(calls["tiling"]["tile"])
-    schedule = Schedule((m, n, k), ping_pong="ping-pong" in calls)
+    schedule = Schedule((m, n, k), ping_pong="ping-pong" in calls, **_raster(calls["tiling"]))
     if "pipelining" in calls:
         schedule = replace(schedule, stages=int(calls["pipelining"]["stages"]))
     if "clustering" in calls:
@@ -86,9 +91,9 @@ def schedule_of_passes(calls: Mapping[str, Mapping[str, str]]) -> Schedule:
         pair = calls["clustering"].get("pair") == "true"
         schedule = replace(schedule, cluster=(rows, columns), pair=pair)
     if (options := calls.get("persistence")) is not None:
-        order, group = options.get("order", "grouped"), int(options.get("group", "8"))
         scheduler = options.get("scheduler", "static")
-        schedule = replace(schedule, scheduler=scheduler, order=order, group=group)
+        raster = {"order": "grouped"} | _raster(options)
+        schedule = replace(schedule, scheduler=scheduler, **raster)
     if (options := calls.get("epilogue-staging")) is not None:
         pieces = int(options.get("columns", "64")), int(options.get("buffers", "2"))
         vectors = options.get("vectors", THREADS)
@@ -97,6 +102,12 @@ def schedule_of_passes(calls: Mapping[str, Mapping[str, str]]) -> Schedule:
     split = calls.get("split-k", {})
     field = "split_grid" if split.get("over") == "grid" else "split_k"
     return replace(schedule, **{field: int(split.get("parts", "1"))})
+
+
+def _raster(options: Mapping[str, str]) -> dict[str, Any]:
+    """The order of tiles that options of a pass name."""
+    named = {"order": options["order"]} if "order" in options else {}
+    return named | ({"group": int(options["group"])} if "group" in options else {})
 
 
 def _one_stage(problem: Problem, schedule: Schedule, target: Target, swizzled: bool) -> Estimate:

@@ -36,7 +36,8 @@ from .costs import (
     part_cycles,
     vector_cycles,
 )
-from .tensor_estimate import CHOSEN, clock_under_load, mma_cycles
+from .tensor_estimate import clock_under_load, combined_us
+from .tensor_steps import CHOSEN, mma_cycles
 
 ROW_BYTES = 128  # of a tile along K: the widest swizzle
 PIECE_BYTES, BUFFERS = 128, 2  # of a staged store: the widest swizzle
@@ -174,6 +175,7 @@ def scaled_estimate(
     clock = clock_under_load(problem, one, target, cycles, steps.multiply, traits)
     dram_us = _dram_us(spec, problem, one, mma, target)
     work_us = _us(cycles, clock)
+    loops = waves * count * steps.step
     streaming_us = dram_us + _us(tensor.cold_fill + ends, figures(target).clock)
     waits = "latency" if steps.around / ring > steps.step else ""
     of_a, of_b = scaled_legality.scale_tiles(mma, schedule.tile)
@@ -184,7 +186,7 @@ def scaled_estimate(
         multiply=count * steps.multiply,
         load=count * steps.load,
         store=store,
-        total_us=tensor.launch + max(work_us, streaming_us),
+        total_us=tensor.launch + combined_us(target, work_us, streaming_us, loops, dram_us),
         copy=count * steps.copy,
         places=places,
         scale_columns=of_a.scale_columns + of_b.scale_columns,

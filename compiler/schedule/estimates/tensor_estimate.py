@@ -4,10 +4,7 @@
                 of 128 rows half of that
     load        the bytes of a K tile at the rate of one multiprocessor's port, which multicast does
                 not relieve; rows of boxes 16 bytes wide one after another
-    chain       latency of TMA + load + MMAs + their completion: what one stage takes for a K tile
-    step        the longest of MMAs, load and the chain shared by the stages, which is longer where
-                several loads are under way; without roles for loads and MMAs each step waits for
-                its own MMAs
+    steps       of MMAs and loads, see `tensor_steps`
     tile        start + first load + steps + completion + epilogue
     residents   CTAs that fit a multiprocessor together overlap all of that but its resources
     waves       a CTA a tile: tiles, and from one to the next what it takes to replace a CTA
@@ -16,8 +13,8 @@
     clock       the highest that the power limit leaves for the share of cycles with MMAs
 
 The total is launch + cycles by clock, or, where that is longer, launch + what DRAM moves, first
-load, cold as that of all, and epilogue. `tools/ladder/published.py` has kernels that this is held
-to.
+load, cold as that of all, and epilogue; and a share of the shorter of DRAM and all K tiles.
+`tools/ladder/published.py` has kernels that this is held to.
 """
 
 from __future__ import annotations
@@ -25,17 +22,14 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
-from ....dialects.record import record
 from ....dialects.target import WARP_THREADS, Target
 from ..chips.chip_figures import figures, tensor_figures
-from ..problem import LINE_BYTES, SECTOR_BYTES, Problem, Schedule
-from ..schedule import PLAIN
+from ..problem import SECTOR_BYTES, Problem, Schedule
 from ..waves import resident_ctas, tile_rounds
 from .costs import (
     Estimate,
     beside_cycles,
     computed_cycles,
-    copy_cycles,
     dram_bytes,
     first_wave_bytes,
     gathered_cycles,
@@ -43,60 +37,17 @@ from .costs import (
     scale_cycles,
     vector_cycles,
 )
+from .tensor_steps import CHOSEN, Steps, Traits, main_loop, memory_cycles, steps_of
 
 COLUMNS_READ = 32  # of a row that a thread stores without shared memory
-MMA_K_BYTES = 32
-ROW_BYTES = 16  # of a box without a swizzle (PTX ISA, canonical layouts)
 ROLE_WARPS, SHARED_WARPS = 6, 4  # TMA, MMA and four that read tensor memory, or those alone
-
-
-@record
-class Traits:
-    """What a kernel may have that the choice never makes; `inputs` are those of `Power`.
-
-    `roles`: a warp for loads and one for MMAs. `columns`: of tensor memory that a CTA takes, where
-    that is not what its accumulators need. `half_sectors`: a warp stores rows of 16 bytes. `clock`:
-    GHz that a profiler held, 0 where the power limit decides.
-    """
-
-    swizzled: bool = True
-    roles: bool = True
-    columns: int | None = None
-    half_sectors: bool = False
-    inputs: str = "random"
-    clock: float = 0
-
-
-CHOSEN = Traits()
-
-
-class Steps(NamedTuple):
-    """A CTA's K tiles, in cycles each; `busy` by resource, `before` from its start to the first.
-
-    A slot is free again after a `chain`, or `ring` where other loads are under way.
-    """
-
-    k_tiles: int
-    busy: dict[str, float]
-    step: float
-    mma: float
-    chain: float
-    ring: float
-    completion: float
-    start: float
-    fill: float
-
-    @property
-    def before(self) -> float:
-        """From the start of a CTA until it can multiply."""
-        return self.start + self.fill
 
 
 def tensor_estimate(
     problem: Problem, schedule: Schedule, target: Target, traits: Traits = CHOSEN
 ) -> Estimate:
     """What the schedule is expected to take on the multiprocessors of `target`."""
-    steps = steps_of(problem, schedule, target, traits.swizzled)
+    steps = steps_of(problem, schedule, target, traits)
     epilogue = epilogue_cycles(problem, schedule, target, traits)
     moved = moved_us(problem, schedule.plan, target)
     found = spans_of(problem, schedule, target, steps, moved, epilogue, traits)
@@ -145,9 +96,9 @@ def spans_of(
     gathered = gathered_cycles(problem, schedule, target)
     residents = residents_of(problem, schedule, target, traits)
     main = main_loop(steps, schedule.stages, traits)
-    cold = tensor_figures(target).cold_fill
+    cold = memory_cycles(tensor_figures(target).cold_fill, target, traits.clock)
     cycles = cold + (
-        _waves(problem, schedule, target, residents, (steps, main, epilogue))
+        _waves(problem, schedule, target, residents, (steps, main, epilogue), traits)
         if schedule.scheduler == "none"
         else _persistent(problem, schedule, target, (steps, main, epilogue), traits)
     )
@@ -157,8 +108,23 @@ def spans_of(
     flow = steps.k_tiles * steps.step
     work_us = launch + _us(cycles, clock) + max(0.0, moved.early_us - _us(flow, clock))
     streaming_us = launch + moved.us + _us(cold + steps.before + epilogue, figures(target).clock)
-    total_us = max(work_us, streaming_us)
+    loops = loop_cycles(problem, schedule, steps, target)
+    total_us = combined_us(target, work_us, streaming_us, loops, moved.us)
     return Spans(total_us, work_us, streaming_us > work_us, main, residents, clock)
+
+
+def combined_us(
+    target: Target, work_us: float, streaming_us: float, loops: float, dram_us: float
+) -> float:
+    """The whole, from what the busiest multiprocessor and DRAM take. They don't overlap wholly: a
+    share counts of the shorter of DRAM and of the cycles that all K tiles take at least."""
+    overlap_us = min(_us(loops, figures(target).clock), dram_us)
+    return max(work_us, streaming_us) + figures(target).dram_share * overlap_us
+
+
+def loop_cycles(problem: Problem, schedule: Schedule, steps: Steps, target: Target) -> float:
+    """What the K tiles of a multiprocessor take at least, one after the other."""
+    return tile_rounds(problem, schedule, target) * steps.k_tiles * steps.step
 
 
 def _us(cycles: float, clock: float) -> float:
@@ -186,54 +152,6 @@ def clock_under_load(
     return figures(target).clock * min(1.0, power ** (-1 / 3))
 
 
-def steps_of(problem: Problem, schedule: Schedule, target: Target, swizzled: bool = True) -> Steps:
-    """The K tiles of a CTA: schedules of a tile and cluster have one."""
-    one = PLAIN.but(
-        tile=schedule.tile,
-        cluster=schedule.cluster,
-        pair=schedule.pair,
-        split_grid=schedule.split_grid,
-    )
-    return _steps(problem, one, target, swizzled)
-
-
-@functools.lru_cache(maxsize=1024)
-def _steps(problem: Problem, schedule: Schedule, target: Target, swizzled: bool) -> Steps:
-    tensor, chip = tensor_figures(target), figures(target)
-    busy = step_busy(problem, schedule, target, swizzled)
-    mma, load = busy["tensor core"], max(list(busy.values())[1:])
-    pair, single = tensor.pair_latency + tensor.peer_signal, float(tensor.mma_latency)
-    completion = pair if schedule.pair else single  # until those see it who wait, in both CTAs
-    heard = tensor.peer_signal if schedule.pair else 0.0  # by the leader, of both loads
-    chain = chip.tma_latency + load + heard + mma + completion
-    return Steps(
-        k_tiles=problem.k_tiles(schedule),
-        busy=busy,
-        step=max(mma, load),
-        mma=mma,
-        chain=chain,
-        ring=chain + tensor.load_queue,
-        completion=completion,
-        start=chip.cta_start + (chip.cluster_start if schedule.cluster_size > 1 else 0),
-        fill=chip.tma_latency + load,
-    )
-
-
-def step_busy(
-    problem: Problem, schedule: Schedule, target: Target, swizzled: bool = True
-) -> dict[str, float]:
-    """Cycles that each resource of a multiprocessor needs for one K tile of one CTA, MMAs first."""
-    busy = {
-        "tensor core": mma_cycles(problem, schedule, target),
-        "L2": _arriving_bytes(problem, schedule) / figures(target).l2_rate,
-        "thread copies": copy_cycles(problem, schedule, target),
-    }
-    if not swizzled:
-        rows = (problem.a_tile_bytes(schedule) + problem.b_tile_bytes(schedule)) / ROW_BYTES
-        busy["rows of 16 bytes"] = rows / tensor_figures(target).row_rate
-    return busy
-
-
 class Moved(NamedTuple):
     """Microseconds of DRAM for all, and for the first of several waves."""
 
@@ -247,45 +165,6 @@ def moved_us(problem: Problem, plan: Schedule, target: Target) -> Moved:
     early = first_wave_bytes(problem, plan, target)
     moved = dram_bytes(problem, plan, target)
     return Moved(moved / rate, early / rate)
-
-
-def mma_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles of the MMAs of one K tile of a CTA, up to their commit.
-
-    64 rows take as long as 128, but in a pair. An MMA takes no less than its operands to be read.
-    """
-    m, n, k = schedule.tile
-    rows = target.mma_rows(m) or m
-    full = rows if schedule.pair else target.mma.m[-1]
-    computed = 2 * full * n * (MMA_K_BYTES // 2) / figures(target).mma_rate
-    read = MMA_K_BYTES * (rows + schedule.b_rows) / figures(target).shared_rate
-    mmas = (m // rows) * k * problem.element_bytes / MMA_K_BYTES
-    return mmas * max(computed, read) + tensor_figures(target).mma_batch
-
-
-def _arriving_bytes(problem: Problem, schedule: Schedule) -> float:
-    """Bytes that arrive for a K tile, no more rows than there are, in whole sectors of L2.
-
-    A line of a row that starts inside a sector takes one sector more.
-    """
-    m, _, k = schedule.tile
-    total = 0.0
-    for name, rows, extent in (("a", m, problem.m), ("b", schedule.b_rows, problem.n)):
-        share = 1 + SECTOR_BYTES / LINE_BYTES if name in problem.unaligned else 1
-        total += share * min(rows, extent) * k * problem.element_bytes
-    return total
-
-
-def main_loop(steps: Steps, ring: int, traits: Traits) -> float:
-    """Cycles of a CTA's steps behind its first load, if it is alone on its multiprocessor."""
-    if ring > 1 and not traits.roles:
-        waited = steps.mma + steps.completion
-        ahead = (steps.chain - waited) / (ring - 1)
-        return steps.k_tiles * max(steps.step, waited, ahead)
-    first = min(steps.k_tiles, ring)
-    around = steps.ring if ring > 1 else steps.chain
-    refilled = (steps.k_tiles - first) * max(steps.step, around / ring)
-    return refilled + (first - 1) * steps.step + steps.mma
 
 
 def residents_of(problem: Problem, schedule: Schedule, target: Target, traits: Traits) -> int:
@@ -313,6 +192,7 @@ def _waves(
     target: Target,
     residents: int,
     parts: tuple[Steps, float, float],
+    traits: Traits,
 ) -> float:
     """Cycles of all tiles where each is a CTA's: full waves, then one of what is left.
 
@@ -323,7 +203,7 @@ def _waves(
     flow = steps.k_tiles * steps.step
     slots, ctas = resident_ctas(schedule, target), problem.ctas(schedule)
     full, left = divmod(ctas, slots * residents)
-    turnover = tensor_figures(target).cta_turnover
+    turnover = memory_cycles(tensor_figures(target).cta_turnover, target, traits.clock)
 
     def wave(count: int) -> float:
         return steps.before + (max(main, count * flow) if count > 1 else main) + epilogue
@@ -342,11 +222,11 @@ def _persistent(
 ) -> float:
     """Cycles of the tiles of one CTA, whose ring of slots runs on from tile to tile.
 
-    One program for all agents stores a tile before it loads for the next.
+    One program for all agents, or agents that meet, store a tile before they load for the next.
     """
     steps, main, epilogue = parts
     rounds = tile_rounds(problem, schedule, target)
-    if not traits.roles:
+    if traits.joined or not traits.roles:
         return steps.start + rounds * (steps.fill + main + epilogue)
     period = steps.k_tiles * max(steps.step, steps.ring / schedule.stages)
     query = (figures(target).clc_query or 0) if schedule.scheduler == "clc" else 0

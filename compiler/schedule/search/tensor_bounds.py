@@ -22,18 +22,17 @@ from ....dialects.target import Target
 from ..chips.chip_figures import figures, tensor_figures
 from ..estimates.costs import gathered_cycles, least_dram_bytes, part_cycles, vector_cycles
 from ..estimates.tensor_estimate import (
-    CHOSEN,
     Moved,
-    Steps,
     clock_under_load,
+    combined_us,
     epilogue_cycles,
-    main_loop,
+    loop_cycles,
     moved_us,
     read_cycles,
     residents_with,
     spans_of,
-    steps_of,
 )
+from ..estimates.tensor_steps import CHOSEN, Steps, main_loop, steps_of
 from ..problem import Problem, Schedule
 from ..rules.rules import PART_K_TILES, TILE_RULES, accumulator_registers, keeps
 from ..rules.staging_rules import stored_by_tma
@@ -134,13 +133,14 @@ class TensorFace:
         ends = steps.start + figures(target).tma_latency + steps.completion
         epilogue = _least_epilogue_cycles(problem, side, target)
         work = tile_rounds(problem, side, target) * loops - steps.step + steps.mma
-        floor_us = _total_us(problem, side, mma, work, ends + epilogue, target)
+        looped = work, tile_rounds(problem, side, target) * loops
+        floor_us = _total_us(problem, side, mma, looped, ends + epilogue, target)
         most = min(most_at_once(tiles, target.multiprocessors), problem.k / least_k / PART_K_TILES)
         if self.sums is None or most <= 1 or tiles > target.multiprocessors:
             return floor_us, math.inf
         ends += self._read + self.sums.written + self.sums.gathered
         work = loops / most - steps.step + steps.mma
-        return floor_us, _total_us(problem, side, mma, work, ends, target)
+        return floor_us, _total_us(problem, side, mma, (work, 0), ends, target)
 
     def of_parts(self, side: Schedule) -> float:
         """With K in parts over the grid, by CTAs of their own or by pairs, in microseconds."""
@@ -153,7 +153,7 @@ class TensorFace:
         counts, at_once = (tiles, max(tiles, most)), target.multiprocessors
         for _, work in least_of_parts(steps.k_tiles, steps.step, counts, at_once, self.sums):
             work += steps.mma - steps.step - self.sums.gathered
-            us = min(us, _total_us(problem, side, steps.mma, work, last, target))
+            us = min(us, _total_us(problem, side, steps.mma, (work, 0), last, target))
         return us
 
 
@@ -246,20 +246,25 @@ class TensorBounds:
         work_us = _us(cycles, clock) + max(0.0, early_us - flow_us)
         tensor = tensor_figures(target)
         streaming_us = dram_us + _us(tensor.cold_fill + least.ends, self._chip.clock)
-        return tensor.launch + max(work_us, streaming_us)
+        return tensor.launch + combined_us(target, work_us, streaming_us, least.loops, dram_us)
 
 
 def _total_us(
-    problem: Problem, side: Schedule, mma: float, work: float, ends: float, target: Target
+    problem: Problem,
+    side: Schedule,
+    mma: float,
+    looped: tuple[float, float],
+    ends: float,
+    target: Target,
 ) -> float:
-    """For so many cycles of work between the ends, of which steps have MMAs for `mma` each, and
-    with what DRAM moves at least."""
-    tensor, chip = tensor_figures(target), figures(target)
+    """For so many cycles of work between the ends and of K tiles alone (`looped`), of which steps
+    have MMAs for `mma` each, and with what DRAM moves at least."""
+    (work, loops), tensor, chip = looped, tensor_figures(target), figures(target)
     cycles = tensor.cold_fill + work + ends
     clock = clock_under_load(problem, side, target, cycles, mma, CHOSEN)
     dram_us = least_dram_bytes(problem, side, target) / chip.dram_rate
     streaming_us = dram_us + _us(tensor.cold_fill + ends, chip.clock)
-    return tensor.launch + max(_us(cycles, clock), streaming_us)
+    return tensor.launch + combined_us(target, _us(cycles, clock), streaming_us, loops, dram_us)
 
 
 class Least(NamedTuple):
@@ -267,13 +272,14 @@ class Least(NamedTuple):
     and of all where each CTA has one tile (`waves`), or several (`persistent`).
 
     They have the deepest ring that fits. Of epilogues the longer of what they compute and what they
-    store counts.
+    store counts. `loops` are those of K tiles alone.
     """
 
     steps: Steps
     ends: float
     waves: float
     persistent: float
+    loops: float
     rounds: int
 
     @staticmethod
@@ -299,6 +305,7 @@ class Least(NamedTuple):
             ends=steps.before + epilogue + gathered,
             waves=waves + around,
             persistent=persistent + around,
+            loops=loop_cycles(problem, branch, steps, target),
             rounds=rounds,
         )
 

@@ -34,13 +34,11 @@ def test_lanes_are_chosen_for_few_rows(fields, lanes, target):
     assert ("lanes=" in choose_pipeline(spec, target)) == lanes
 
 
-@pytest.mark.parametrize(("target", "lanes"), [("h100", True), ("sm_100a", False)])
+@pytest.mark.parametrize("target", ["h100", "sm_100a"])
 @pytest.mark.parametrize("fields", [{"products": 2, "batch": 3}, {"n": 8192, "k": 8192}])
-def test_one_row_of_many_weights_has_lanes_where_loads_of_threads_reach_all_of_dram(
-    fields, target, lanes
-):
+def test_one_row_of_many_weights_has_lanes(fields, target):
     spec = MatmulSpec(**({"m": 1, "n": 4096, "k": 4096} | fields))
-    assert ("lanes=" in choose_pipeline(spec, target)) == lanes
+    assert "lanes=" in choose_pipeline(spec, target)
 
 
 def test_lanes_and_tiles_are_estimated_with_the_same_launch():
