@@ -39,6 +39,14 @@ def _stands_for_another(tensor: Any) -> bool:
     )
 
 
+def records_gradients(*values: Any) -> bool:
+    """Whether torch records what is done with these, as one of them requires a gradient."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.is_grad_enabled():
+        return False
+    return any(getattr(value, "requires_grad", False) for value in values)
+
+
 def is_transformed() -> bool:
     """Whether torch.func transforms what runs now, or derivatives are taken forward."""
     torch = sys.modules.get("torch")

@@ -14,7 +14,7 @@ from ..bundles.manifest import in_order, outputs
 from ..errors import LaunchError
 from ..operands.dlpack import gpu_of
 from ..operands.results import new_output, written
-from ..tracing import are_transformed, is_watched
+from ..tracing import are_transformed, is_watched, records_gradients
 from .devices import Program, open_device
 
 
@@ -167,6 +167,10 @@ class Kernel:
         return tuple(out)
 
     def _enqueue(self, inputs: tuple[Any, ...], result: Any, stream: int | None) -> None:
+        if records_gradients(*inputs, *(result if isinstance(result, tuple) else (result,))):
+            rule = "has no gradient, got tensors that require one"
+            cure = "call it under torch.no_grad(), or pass what detach() gives"
+            raise LaunchError(f"kernel {self.manifest['entry']}: {rule}; {cure}")
         program = self._program(inputs[0])
         if self._copies and not program.takes(inputs):
             inputs = self.arguments.fitted(inputs, stream)

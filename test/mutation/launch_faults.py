@@ -6,6 +6,12 @@ from fault import Fault
 
 LAUNCHES = [
     Fault(
+        "tracing: a loaded kernel gives tensors without the gradient that torch wants",
+        '    return any(getattr(value, "requires_grad", False) for value in values)\n',
+        "    return not values\n",
+        ("test/runtime/test_called_kernels.py",),
+    ),
+    Fault(
         "again: torch does not learn that an output changes",
         "            self._count_up((out,))\n",
         "            pass\n",

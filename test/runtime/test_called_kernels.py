@@ -205,6 +205,23 @@ def test_out_is_written_and_returned(kernel):
     assert c[1, 1] == -18
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_what_torch_would_differentiate_is_refused(kernel, place):
+    given = [*inputs(), torch.full((6, 4), torch.nan)]
+    given[place].requires_grad_()
+    for values, out in ((given[:2], given[2]), (given[:2], None)):
+        if place == 2 and out is None:
+            continue
+        with pytest.raises(LaunchError) as refused:
+            kernel(*values, out=out)
+        assert str(refused.value) == (
+            "kernel copy: has no gradient, got tensors that require one;"
+            " call it under torch.no_grad(), or pass what detach() gives"
+        )
+        with torch.no_grad():
+            assert kernel(*values, out=out)[1, 1] == -18
+
+
 def test_a_wrong_number_of_inputs_is_refused(kernel):
     a, b = inputs()
     with pytest.raises(LaunchError) as refused:
