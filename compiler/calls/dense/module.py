@@ -31,6 +31,7 @@ from ..kernels.lookup import default_target
 from ..operands.operands import check_options
 from ..operands.precision import warn_of_tf32
 from ..operands.torch_precision import asks_for_all_digits
+from .module_form import autocast_of, check_autocast, check_form, form_of
 from .module_views import arguments_of, results_of, with_strides
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ class ModuleKernel:
         is_tf32 = compiled.chosen and used[0]["dtype"] == "tf32"
         self._may_lack_digits = is_tf32 and not asks_for_all_digits(torch)
         self._inputs = len(inputs)
-        self._tied = _tied(module)
+        self._operand = numbers[0]
+        self._autocast = autocast_of(examples[numbers[0]])
+        self._tied, self._form = _tied(module), form_of(module)
         self._modes = [(each, each.training) for each in module.modules() if _asks_mode(each)]
 
     def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
@@ -130,6 +133,8 @@ class ModuleKernel:
                 rule = f"{type_name(each)} must be in {MODES[training]} mode, as it was compiled"
                 got = f"got {MODES[each.training]} mode"
                 raise CompileError(f"{where}: {rule}, {got}; compile the module again")
+        if not is_traced():
+            check_form(where, self.module, self._form)
         if self._tied and not is_traced() and not self._tied <= _tied(self.module):
             names = " and ".join(sorted(self._tied - _tied(self.module))[0])
             rule = f"{names} must be one tensor, as when it was compiled, got two"
@@ -141,6 +146,7 @@ class ModuleKernel:
         if missing:
             raise CompileError(f"{where}: {missing[0]} must be given, got none")
         taken = [values[name] for name in self._names]
+        check_autocast(where, taken[self._operand], self._autocast)
         if are_transformed(*(taken[number] for number in self._used)):
             raise CompileError(
                 f"{where}: a kernel has no tangents and no rules for torch.func, got tensors that"

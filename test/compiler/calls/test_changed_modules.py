@@ -1,0 +1,118 @@
+"""A module that changed when it was compiled: what a call reads again counts, else it says so."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+
+from tilewright import compile_module
+from tilewright.dialects.errors import CompileError
+
+ROWS, COLUMNS, DEPTH = 16, 24, 32
+BF16 = torch.bfloat16
+
+
+class Scaled(torch.nn.Module):
+    """A product, and what numbers and a tensor that is no buffer make of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(DEPTH, COLUMNS, bias=False, dtype=BF16)
+        self.act = torch.nn.ReLU()
+        self.scale, self.name = 2.0, "unread"
+        self.constant = torch.tensor(3.0, dtype=BF16)
+
+    def forward(self, x):
+        return self.act(self.layer(x)) * self.scale * self.constant
+
+
+X = torch.randn(ROWS, DEPTH, dtype=BF16, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    torch.manual_seed(2)
+    return compile_module(Scaled(), X)
+
+
+@pytest.fixture
+def kernel(compiled):
+    """A copy with a module of its own, which a test may change."""
+    return copy.deepcopy(compiled)
+
+
+def is_right(kernel):
+    weight = kernel.module.layer.weight.double()
+    right = torch.relu(X.double() @ weight.T) * 6
+    with torch.no_grad():
+        return torch.allclose(kernel(X).double(), right, rtol=2**-6, atol=2**-6)
+
+
+def pickled(kernel):
+    return pickle.loads(pickle.dumps(kernel))
+
+
+def replaced(kernel):
+    kernel.module.layer = torch.nn.Linear(DEPTH, COLUMNS, bias=False, dtype=BF16)
+
+
+def loaded(kernel):
+    weight = torch.randn(COLUMNS, DEPTH)
+    kernel.module.load_state_dict({"layer.weight": weight}, assign=False)
+
+
+def assigned(kernel):
+    kernel.module.layer.weight = torch.nn.Parameter(torch.randn(DEPTH, COLUMNS, dtype=BF16).T)
+
+
+def unread(kernel):
+    kernel.module.name, kernel.module.other = "another", 3
+
+
+@pytest.mark.parametrize("change", [replaced, loaded, assigned, unread, pickled])
+def test_what_a_call_reads_may_change(kernel, change):
+    again = change(kernel) or kernel
+    assert is_right(again)
+
+
+def test_a_copy_of_a_kernel_whose_module_changed_says_so_too(kernel):
+    kernel.module.constant.fill_(4)
+    with pytest.raises(CompileError, match="constant must be the same Tensor"):
+        is_right(pickled(kernel))
+
+
+AS_COMPILED = "as it was compiled, got"
+CHANGES = [
+    (lambda m: setattr(m, "scale", 3.0), f"the module: scale must be 2.0, {AS_COMPILED} 3.0"),
+    (lambda m: setattr(m, "scale", 2), f"the module: scale must be 2.0, {AS_COMPILED} 2"),
+    (lambda m: setattr(m, "act", torch.nn.GELU()), f"act must be a ReLU, {AS_COMPILED} a GELU"),
+    (lambda m: m.constant.fill_(4),
+     f"the module: constant must be the same Tensor, {AS_COMPILED} another Tensor"),
+    (lambda m: setattr(m, "forward", m.layer.forward),
+     f"the module: forward must be that of its class, {AS_COMPILED} another method"),
+    (lambda m: m.act.register_forward_hook(lambda *_: None),
+     "act must have the hooks with which it was compiled, got others"),
+    (lambda m: m.act.register_forward_pre_hook(lambda *_: None),
+     "act must have the hooks with which it was compiled, got others"),
+    (lambda m: setattr(m.layer, "bias", torch.nn.Parameter(torch.ones(COLUMNS, dtype=BF16))),
+     f"layer: bias must be None, {AS_COMPILED} 'a tensor'"),
+    (lambda m: m.add_module("more", torch.nn.ReLU()), f"more must be nothing, {AS_COMPILED} ReLU"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "rule"), CHANGES)
+def test_what_is_in_the_kernel_may_not(kernel, change, rule):
+    change(kernel.module)
+    with pytest.raises(CompileError) as caught, torch.no_grad():
+        kernel(X)
+    assert caught.value.message == f"Scaled: {rule}; compile the module again"
+
+
+def test_an_autocast_to_another_type_is_refused(kernel):
+    with torch.autocast("cpu", dtype=BF16):
+        assert is_right(kernel)
+    with torch.autocast("cpu", dtype=torch.float16), pytest.raises(CompileError) as caught:
+        kernel(X)
+    rule = "autocast must be that in which it was compiled, None, got torch.float16"
+    assert caught.value.message == f"Scaled: {rule}; leave it by torch.autocast(…, enabled=False)"
