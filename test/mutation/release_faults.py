@@ -119,6 +119,18 @@ SLOTS = [
         ("test/emulator/races/test_other_clusters.py",),
     ),
     Fault(
+        "places: what a thread has released at a place is forgotten by its later relaxed store",
+        "return published if earlier is None else published.continued(earlier)",
+        "return published",
+        ("test/emulator/races/test_release_patterns.py",),
+    ),
+    Fault(
+        "warp-clock: a relaxed arrival of all lanes passes on nothing that one lane has fenced",
+        "return self._ahead if covered is None else self._ahead | self._covering",
+        "return self._ahead",
+        ("test/emulator/races/test_release_patterns.py",),
+    ),
+    Fault(
         "known: what the fence of a lane covers is forgotten when all lanes meet",
         "self.fenced.update((lane, known) for lane, known in self.apart.items() if known.alone)",
         "self.fenced.clear()",

@@ -11,18 +11,20 @@ from .clock import REACH
 from .known import Lanes
 from .lane_times import releasing
 from .releases import Published
-from .sc_fences import ScFences
+from .sc_fences import Place, ScFences
 
 ACQUIRES = ("acquire", "acq_rel")
 RELEASES = ("release", "acq_rel")
 
 
 class Places:
-    """By region and offset, what the last strong store left there; races: a `tracker.Races`."""
+    """By region and offset, what the last strong store left there; races: a `tracker.Races`;
+    _released: what warps have released there."""
 
     def __init__(self, races: Any, launch: Launch):
         self._races, self._launch = races, launch
-        self._locations: dict[tuple, Published] = {}
+        self._locations: dict[Place, Published] = {}
+        self._released: dict[Warp, dict[tuple[Place, Lanes], Published]] = {}
         self._fences = ScFences(races.clock)
 
     def loaded(self, region: object, offsets: np.ndarray, lanes: np.ndarray | None) -> None:
@@ -76,11 +78,28 @@ class Places:
         for offset in offsets:
             key = (id(region), offset)
             self._fences.writes(self._launch.current_warp, lanes, key)
+            left = self._with_own_releases(key, lanes, published)
             earlier = self._locations.get(key)
             if self._launch.strong.updating and earlier is not None:
-                self._locations[key] = published.continued(earlier)
-            else:
-                self._locations[key] = published
+                left = left.continued(earlier)
+            self._locations[key] = left
+
+    def _with_own_releases(self, key: Place, lanes: Lanes, published: Published) -> Published:
+        """A release by a thread, and a later strong write of the same thread there, are a release
+        pattern (PTX ISA §8.8): the write passes on what the thread had released by then."""
+        warp = self._launch.current_warp
+        if warp is None or self._races.operation is not None:
+            return published
+        who = key, lanes or releasing(warp)
+        if self._launch.strong.order in RELEASES:
+            self._released.setdefault(warp, {})[who] = published
+            return published
+        earlier = self._released.get(warp, {}).get(who)
+        return published if earlier is None else published.continued(earlier)
+
+    def forget(self, warp: Warp) -> None:
+        """It has exited."""
+        self._released.pop(warp, None)
 
     def _published(self, lanes: tuple[int, ...] | None) -> Published | None:
         """A late store releases what its warp knew when it was issued."""

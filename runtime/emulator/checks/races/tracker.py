@@ -110,6 +110,7 @@ class Races(Meetings, Listener):
         del self._shadows[cta]
         for warp in cta.warps:
             del self._clocks[warp]
+            self.places.forget(warp)
         for barrier in cta.mbarriers.values():
             del self._barriers[barrier]
         self.forget_meetings(cta)

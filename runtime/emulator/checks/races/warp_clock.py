@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,8 @@ class WarpClock:
     own: its component; time: of its accesses from now on; known: what its lanes know, of which
     alive tells, as bits, which have not exited; rank: of its CTA; met: CTAs that are known to have
     started; _fenced: by row and 1 + the lane, the time of what its own fences cover, at 0 up to
-    when lanes had met at the newest; _ahead: lanes whose proxy fences cover more than the rows.
+    when lanes had met at the newest; _ahead: lanes whose proxy fences cover more than the rows;
+    _covering: lanes whose release fences do.
     """
 
     def __init__(self, domain: Domain, name: str, rank: int, alive: Callable[[], int]):
@@ -59,6 +60,7 @@ class WarpClock:
         self.met: set[Any] = set()
         self._fenced = np.zeros((RELEASED_FAR + 1, LANES), np.int64)
         self._ahead: set[int] = set()
+        self._covering: set[int] = set()
         domain.tell_lanes_apart(self.own)
 
     def wide(self) -> Rows:
@@ -125,18 +127,24 @@ class WarpClock:
         return messages[0], messages[1], messages[2]
 
     def _passing_on(self, lanes: Lanes, covered: int | None, first: int = OVER) -> Message:
-        if lanes is not None or self._ahead:
-            for lane in self._ahead if lanes is None else lanes:
-                self.domain.lane(self.own, lane)
+        apart = self._lanes_apart(lanes, covered)
+        for lane in apart:
+            self.domain.lane(self.own, lane)
         first_known, *others = self.known.of(lanes)
         if covered is not None:
             others += self.known.fenced_by(lanes)
         message = self._part(first_known, covered, first)
         for known in others:
             message.join(self._part(known, covered, first))
-        if lanes is not None or self._ahead:
+        if lanes is not None or apart:
             self._tell_lanes_apart(message.rows, lanes, covered, first)
         return message
+
+    def _lanes_apart(self, lanes: Lanes, covered: int | None) -> Iterable[int]:
+        """Lanes of these whose own accesses a release passes on otherwise than those of all."""
+        if lanes is not None:
+            return lanes
+        return self._ahead if covered is None else self._ahead | self._covering
 
     def _part(self, known: Known, covered: int | None, first: int) -> Message:
         rows = known.wide(self.domain.width)[:TRAVELLING].copy()
@@ -154,7 +162,7 @@ class WarpClock:
             if covered is not None:
                 limits[first - OVER :] = np.minimum(together, self._fenced[covered, 0])
             rows[OVER:OUT, self._mine] = np.minimum(rows[OVER:OUT, self._mine], limits[:, None])
-        for lane in self._ahead if lanes is None else lanes:
+        for lane in self._lanes_apart(lanes, covered):
             (known,) = self.known.of((lane,))
             times = np.maximum(known.rows[OVER:OUT, self.own], self._fenced[OVER:OUT, lane + 1])
             if covered is not None:
@@ -219,6 +227,10 @@ class WarpClock:
                 known.alone = lanes is not None
         if reach == ELSEWHERE:
             self.known.fenced_anew(lanes)
+        if lanes is not None:
+            self._covering.update(lanes)
+        elif reach == ELSEWHERE:
+            self._covering.clear()
         self.tick()
 
     def _cover(self, known: Known, row: int, lanes: Lanes) -> None:
