@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from .chosen_pipeline import ANY, TENSOR_CORE, THREADS, choose_pipeline, pipelin
 from .compiled import Compiled, complete_manifest
 from .importers.linalg_text import LinalgText
 from .ir_text import short_text
+from .later_checks import LaterChecks
 from .levels import is_kernel, level_of
 from .lowered import launch_of
 from .normalized_spec import spec_of
@@ -38,6 +39,7 @@ from .pipeline import (
     mlir_errors,
     run_passes,
 )
+from .ptxas_ahead import PtxasAhead
 from .sources import Source, blamed_on, import_source, loaded_source, open_source
 from .spec import MatmulSpec
 from .stages import timed
@@ -91,14 +93,18 @@ def compile_matmul(
         raise OptionError(f"compile: until must be one of {', '.join(KINDS)}, got {until!r}")
     source = loaded_source(source, target)
 
+    chosen = replaceable or pipeline is preset is None
+
     def compiled_by(passes: str | None) -> Compiled:
         how = preset, stop_after, observer, allow_spills, until, origins, math, rows
-        return _compile(source, target, passes, *how)
+        later = LaterChecks()
+        with blamed_on(source), later.before_errors():
+            return _compile(source, target, passes, *how, later if chosen else None)
 
     try:
         return compiled_by(pipeline)
     except RoomError as error:
-        if not (replaceable or pipeline is preset is None):
+        if not chosen:
             raise
         others = _by_rank(source, target, math, rows)
         found = _in_place_of(pipeline, error, others, compiled_by)
@@ -181,12 +187,13 @@ def _compile(
     origins: bool,
     math: str | None,
     rows: tuple[int, ...] | None,
+    later: LaterChecks | None,
 ) -> Compiled:
     """By the passes that are named, or those of one schedule that is chosen."""
     gpu = _gpu_of(target)
     lower = until != "mlir" or stop_after is None
     stages: list[tuple[str, float]] = []
-    with _context(stages), ir.Location.unknown(), blamed_on(source):
+    with _context(stages), ir.Location.unknown():
         with timed(stages, "import"):
             module, level, source, target = open_source(source, target)
             _ask(module, math, rows)
@@ -197,7 +204,7 @@ def _compile(
             pipeline = _choose(source, module, level, gpu or target, log, stages, observer)
         calls = complete_pipeline(pipeline, preset, stop_after, lower, level)
         normalized = chosen and level is None
-        stages += run_passes(module, calls[1:] if normalized else calls, log, observer)
+        stages += run_passes(module, calls[1:] if normalized else calls, log, observer, later)
         tell_arguments(module, source)
         text = ",".join(str(call) for call in calls)
         compiled = Compiled(text, target, None, log.remarks, stages, level, chosen)
@@ -208,9 +215,9 @@ def _compile(
             keep_origins(module)
         _translate(module, compiled)
     if until == "ptx":
-        _emit(compiled, target)
+        _emit(compiled, target, later.run if later else None)
     if until == "cubin":
-        _assemble(compiled, target, allow_spills)
+        _assemble(compiled, target, allow_spills, later)
         complete_manifest(compiled, source, origins)
     return compiled
 
@@ -343,21 +350,32 @@ def _keeps_order(compiled: Compiled) -> bool:
     return computes and LATE_MEETING not in compiled.llvm_ir
 
 
-def _emit(compiled: Compiled, target: str) -> None:
+def _emit(compiled: Compiled, target: str, meanwhile: Callable[[], None] | None) -> None:
     assert compiled.llvm_ir is not None
     with timed(compiled.stages, "ptx"):
         feature = find_target(target).ptx_feature
-        compiled.ptx = emit_ptx(compiled.llvm_ir, chip=target, ptx_feature=feature)
+        how = {"chip": target, "ptx_feature": feature, "meanwhile": meanwhile}
+        compiled.ptx = emit_ptx(compiled.llvm_ir, **how)
 
 
-def _assemble(compiled: Compiled, target: str, allow_spills: bool) -> None:
-    """By a ptxas that starts while LLVM runs."""
+def _assemble(
+    compiled: Compiled, target: str, allow_spills: bool, later: LaterChecks | None
+) -> None:
+    """By a ptxas that starts while LLVM runs, as do checks that are left."""
     how = {"chip": target, "keep_order": _keeps_order(compiled)}
-    with assembler_ahead(**how) as ahead:
-        _emit(compiled, target)
+    with ExitStack() as running:
+        ahead: list[PtxasAhead | None] = []
+
+        def meanwhile() -> None:
+            ahead.append(running.enter_context(assembler_ahead(**how)))
+            if later is not None:
+                later.run()
+
+        _emit(compiled, target, meanwhile)
         assert compiled.ptx is not None
         with timed(compiled.stages, "ptxas"):
-            made = assemble(compiled.ptx, **how, allow_spills=allow_spills, ahead=ahead)
+            how |= {"allow_spills": allow_spills, "ahead": ahead[0]}
+            made = assemble(compiled.ptx, **how)
     compiled.assembled = made
     if made.serialized:
         rule = "ptxas waits for each wgmma before the next one, which may take a fifth longer"

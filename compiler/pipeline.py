@@ -5,6 +5,7 @@ pipeline := pass ("," pass)*        pass := name [ "{" name "=" value (" " name 
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from collections.abc import Callable
@@ -46,6 +47,7 @@ from ..passes.lowering.barriers.pipes_to_barriers import PipesToBarriers
 from ..passes.lowering.planning.plan_memory import PlanMemory
 from ..passes.thread_rules import check_threads
 from .ir_text import short_text
+from .later_checks import LaterChecks
 from .levels import check_left, is_kernel, is_left, level_of
 from .presets import PRESETS_OF, THREAD_PRESETS
 
@@ -268,35 +270,48 @@ def run_passes(
     calls: list[PassCall],
     log: PassLog,
     observer: Callable[[PassEvent], None] | None = None,
+    later: LaterChecks | None = None,
 ) -> list[tuple[str, float]]:
     """Run the passes in order, verifying after each; (name, wall seconds) of each.
 
     A kernel that comes in is checked before and after each pass, one that our passes make before
     it is lowered. Passes of the lowering that `calls` leave out run before those that need them.
+    With `later` the caller lets it run the checks of what our own passes make.
     """
     seconds = []
     check_program(module)
     calls = with_lowering(calls, level_of(module))
     foreign = any(isinstance(op, KernelOp) for op in module.body.operations)
+    if foreign or observer or not all(PASSES.is_own(call.name) for call in calls):
+        later = None
     for number, call in enumerate(calls, 1):
         start = time.perf_counter()
         said = len(log.summary)
+        last = number == len(calls) or calls[number].name in LOWERING_NAMES
+        check = functools.partial(_check_after, call.name, foreign or last)
         with mlir_errors():
             call.make()(module, log)
-            module.operation.verify()
-            last = number == len(calls) or calls[number].name in LOWERING_NAMES
-            if call.name not in LOWERING_NAMES and (foreign or last):
-                check_program(module)
-            if call.name == PlanMemory.name:
-                check_plan(module)
-            if call.name == PipesToBarriers.name:
-                check_barriers(module)
-        spent = time.perf_counter() - start
-        seconds.append((call.name, spent))
+        if later is None:
+            check(module)
+        else:
+            later.add(module, check)
+        seconds.append((call.name, time.perf_counter() - start))
         if observer is not None:
             summary = "; ".join(log.summary[said:])
-            observer(PassEvent(call.name, spent, summary, lambda: short_text(module)))
+            observer(PassEvent(*seconds[-1], summary, lambda: short_text(module)))
     return seconds
+
+
+def _check_after(name: str, whole: bool, module: ir.Module) -> None:
+    """Verify what a pass left, and check of it what is checked there; `whole` the program."""
+    with mlir_errors():
+        module.operation.verify()
+        if name not in LOWERING_NAMES and whole:
+            check_program(module)
+        if name == PlanMemory.name:
+            check_plan(module)
+        if name == PipesToBarriers.name:
+            check_barriers(module)
 
 
 @one_thread_at_a_time

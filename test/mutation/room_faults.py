@@ -35,8 +35,8 @@ ROOM = [
 IN_ITS_PLACE = [
     Fault(
         "driver: other passes come in the place of those that the caller names",
-        "        if not (replaceable or pipeline is preset is None):\n",
-        "        if not (replaceable or preset is None):\n",
+        "    chosen = replaceable or pipeline is preset is None\n",
+        "    chosen = replaceable or preset is None\n",
         GIVEN_UP,
     ),
     Fault(

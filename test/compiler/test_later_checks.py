@@ -1,0 +1,136 @@
+"""Checks that run while LLVM does say what they said between the passes."""
+
+import threading
+import time
+
+import pytest
+
+from tilewright.compiler import backend, driver, pipeline
+from tilewright.compiler.beside import beside
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
+from tilewright.dialects.mlir import ir
+from tilewright.passes import PASSES
+from tilewright.passes.lowering.nvvm.lower_to_nvvm import LowerToNvvm
+from tilewright.passes.schedule.pipelining import Pipelining
+
+SPEC = MatmulSpec(64, 96, 128)
+
+
+@pytest.fixture
+def checked(monkeypatch):
+    """What is checked, in order: the pass, and whether LLVM is at work."""
+    found, at_work = [], threading.Event()
+    check, run = pipeline._check_after, backend.beside
+
+    def noted(name, whole, module):
+        found.append((name, at_work.is_set()))
+        check(name, whole, module)
+
+    def beside_llvm(native, python):
+        at_work.set()
+        run(native, python)
+        at_work.clear()
+
+    monkeypatch.setattr(pipeline, "_check_after", noted)
+    monkeypatch.setattr(backend, "beside", beside_llvm)
+    return found
+
+
+@pytest.mark.parametrize("until", ["ptx", "llvm"])
+def test_every_pass_of_a_chosen_schedule_is_checked(checked, until):
+    compiled = compile_matmul(SPEC, until=until)
+    names = [
+        call.name for call in pipeline.with_lowering(pipeline.parse_pipeline(compiled.pipeline))
+    ]
+    assert checked == [(names[0], False), *((name, until == "ptx") for name in names[1:])]
+
+
+def test_what_users_name_is_checked_between_the_passes(checked):
+    compile_matmul(SPEC, pipeline="tiling", until="ptx")
+    assert len(checked) > 5 and not any(at_work for _, at_work in checked)
+
+
+def test_so_is_what_a_users_pass_may_have_made(checked, monkeypatch):
+    class Mine(Pipelining):
+        """Of a user, in the place of the package's."""
+
+    monkeypatch.setattr(PASSES, "_now", {**PASSES._now, "pipelining": Mine})
+    compile_matmul(SPEC, until="ptx")
+    assert len(checked) > 5 and not any(at_work for _, at_work in checked)
+
+
+def broken_by(monkeypatch, pass_class):
+    """Let a pass leave an addition of integers of two types."""
+    run = pass_class.__call__
+
+    def breaking(self, module, log):
+        run(self, module, log)
+        with ir.InsertionPoint.at_block_begin(module.body):
+            made = [
+                ir.Operation.create(
+                    "arith.constant",
+                    results=[ir.IntegerType.get_signless(bits)],
+                    attributes={"value": ir.IntegerAttr.get(ir.IntegerType.get_signless(bits), 1)},
+                )
+                for bits in (32, 64)
+            ]
+            types = [ir.IntegerType.get_signless(32)]
+            ir.Operation.create("arith.addi", results=types, operands=[op.result for op in made])
+
+    monkeypatch.setattr(pass_class, "__call__", breaking)
+
+
+def refused(**how):
+    with pytest.raises(CompileError) as error:
+        compile_matmul(SPEC, until="ptx", **how)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("then", ["nothing", "a pass", "LLVM"])
+def test_the_first_fault_is_said_whatever_fails_behind_it(monkeypatch, then):
+    chosen = compile_matmul(SPEC, until="ptx").pipeline
+    broken_by(monkeypatch, Pipelining)
+    between = refused(pipeline=chosen)
+    assert "arith.addi" in between
+
+    def fails(*_, **__):
+        raise CompileError("something that comes of it")
+
+    if then == "a pass":
+        monkeypatch.setattr(LowerToNvvm, "__call__", fails)
+    if then == "LLVM":
+        monkeypatch.setattr(driver, "emit_ptx", fails)
+    assert refused() == between
+
+
+def test_checks_of_plans_are_among_them(monkeypatch):
+    def fails(module):
+        raise CompileError(f"plan of {len(list(module.body.operations))} kernel")
+
+    monkeypatch.setattr(pipeline, "check_plan", fails)
+    assert refused() == "error: plan of 1 kernel"
+
+
+def test_both_are_waited_for_and_raise():
+    def raises():
+        raise ValueError("native")
+
+    ended = []
+    with pytest.raises(ValueError, match="native"):
+        beside(raises, lambda: ended.append("python"))
+    going = threading.Event()
+
+    def native():
+        going.wait(10)
+        time.sleep(0.05)
+        ended.append("native")
+
+    def python():
+        going.set()
+        raise KeyError("python")
+
+    with pytest.raises(KeyError, match="python"):
+        beside(native, python)
+    assert ended == ["python", "native"]
