@@ -27,6 +27,7 @@ from .lowering.planning.plan_memory import PlanMemory
 from .lowering.select_instructions import SelectInstructions
 from .schedule.clustering import Clustering
 from .schedule.copy_insertion import CopyInsertion
+from .schedule.edge_boxes import EdgeBoxes
 from .schedule.epilogue_staging import EpilogueStaging
 from .schedule.instrument import Instrument
 from .schedule.k_rotation import KRotation
@@ -60,6 +61,7 @@ PIPELINE = (
     KRotation,  # after warp-specialization, whose load role has one loop along K
     SkipZeros,  # after all that make MMAs others: pairs have no short MMAs
     LevelGroups,  # the same
+    EdgeBoxes,  # after k-rotation: by the counter of the loop, not by the step that is loaded
     Instrument,  # last: what a kernel tells of is its agents as they are
 )
 # What every program goes through after its schedule, in this order; each can be stopped after.
@@ -72,8 +74,8 @@ LOWERING = (
     LowerToNvvm,  # last: an op, a pattern; then upstream's passes
 )
 # Passes that the default pipeline leaves out: for few tiles and a long K, for many and a short K,
-# for a residual of a CTA's one tile, for few rows, for a K that ends within a tile, for chips
-# without TMA, for people who ask where time goes.
+# for a residual of a CTA's one tile, for few rows, for a K that ends within a tile, for tiles
+# that hang over A or B, for chips without TMA, for people who ask where time goes.
 BY_REQUEST = (
     SplitK,
     PingPong,
@@ -81,6 +83,7 @@ BY_REQUEST = (
     KRotation,
     SkipZeros,
     LevelGroups,
+    EdgeBoxes,
     CopyInsertion,
     Instrument,
 )

@@ -14,6 +14,8 @@ PURE = (
     "tile.ordered_batch",
     "tile.matrix",
     "tile.transposed",
+    "tile.edge_rows",
+    "tile.edge_box_rows",
     "tile.group",
     "tile.group_at",
     "tile.group_starts",

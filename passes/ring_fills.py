@@ -9,7 +9,7 @@ from ..dialects.mma_units import ISSUED, WAIT_GROUP
 from ..dialects.pipe import AcquireOp, RingType
 from ..dialects.sm.threads import WarpsOp
 from ..dialects.target import WARPGROUP_WARPS, Target
-from ..dialects.tile import CopyOp, KernelOp, TmaLoadOp
+from ..dialects.tile import CopyOp, KernelOp, TmaLoadOp, TmaMulticastOp
 from ..dialects.tile.loads import TmaGatherOp
 from ..dialects.tile_types import SmemType, moved_bytes
 
@@ -96,15 +96,17 @@ def transaction_bytes(acquire: AcquireOp) -> int:
     return sum(moved_bytes(type_.element, size) for type_, size in filled)
 
 
-def loads_of_own_rows(acquire: AcquireOp) -> list[TmaLoadOp]:
+def loads_of_own_rows(acquire: AcquireOp) -> list[TmaLoadOp | TmaMulticastOp]:
     """The loads into the acquired slot by boxes whose rows a launch says."""
     tiles = [use.owner.opview.tile for use in acquire.slot.uses]
     return [load for tile in tiles for load in _loads_of_own_rows(tile)]
 
 
-def _loads_of_own_rows(tile: ir.Value[Any]) -> list[TmaLoadOp]:
+def _loads_of_own_rows(tile: ir.Value[Any]) -> list[TmaLoadOp | TmaMulticastOp]:
     fills = [use.owner.opview for use in tile.uses]
-    return [fill for fill in fills if isinstance(fill, TmaLoadOp) and fill.counts_rows]
+    return [
+        fill for fill in fills if isinstance(fill, TmaLoadOp | TmaMulticastOp) and fill.counts_rows
+    ]
 
 
 def _missing_bytes(tile: ir.Value[Any]) -> int:

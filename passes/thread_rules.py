@@ -59,6 +59,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile.ahead import LoadAheadOp
+from ..dialects.tile.edges import EdgeLoadOp, EdgeMulticastOp
 from ..dialects.tile.groups import GroupOp, GroupStartsOp
 from ..dialects.tile.level import LevelLoadOp
 from ..dialects.tile.marks import MarkOp
@@ -165,6 +166,8 @@ RULES: dict[type, Callable[[ThreadRules, Any], str]] = {
     ClaimOp: _one_lane,
     TmaLoadOp: _one_lane,
     LevelLoadOp: _one_lane,
+    EdgeLoadOp: _one_lane,
+    EdgeMulticastOp: _one_lane,
     TmaMulticastOp: _one_lane,
     LoadAheadOp: _loads_ahead,
     **dict.fromkeys(ALL_MMAS, _multiplies),

@@ -43,6 +43,8 @@
                       tile.await_sums, tile.staging_buffer and tile.next_buffer
     tile.load_boxes   tile.tma_load with its barrier; tile.multicast_boxes likewise. tile.box_rows
                       says how many rows boxes have where a launch says it
+    tile.edge_load    tile.tma_load of tiles that hang over the view, without most of the rows that
+                      are not there; tile.edge_multicast likewise, and tile.edge_rows counts them
     tile.clear_unit   16 bytes of a slot's tile that no copy fills
     tile.batch        (batch, row): the matrix of a stack, and the M tile in it, of a place along M
     tile.matrix       the view, or tensor map, of one matrix of a stack
@@ -71,6 +73,7 @@ from . import (
     blockwise,
     boxes,
     duals,
+    edges,
     grouped_products,
     groups,
     marks,
@@ -126,6 +129,7 @@ OTHERS = (
     blockwise,
     boxes,
     duals,
+    edges,
     grouped_products,
     groups,
     marks,

@@ -120,3 +120,8 @@ class MulticastBoxesOp(Tile.Operation, name="multicast_boxes"):
         """What its boxes bring to each CTA."""
         size = self.tile.type.layout.size_bytes // self.parts.value
         return moved_bytes(self.tile.type.element, size)
+
+    @property
+    def most_rows(self) -> int:
+        """No launch says how many there are."""
+        return 0

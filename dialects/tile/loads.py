@@ -139,6 +139,11 @@ class TmaMulticastOp(Tile.Operation, name="tma_multicast"):
     def verify_invariants(self) -> bool:
         return verify_parts(self)
 
+    @property
+    def counts_rows(self) -> bool:
+        """Whether how many rows its boxes bring is known when the kernel runs alone."""
+        return False
+
 
 class RotatedStepOp(Tile.Operation, name="rotated_step"):
     """`step = (k + place / together * by) mod steps`: with which step along K others begin.

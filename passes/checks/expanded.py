@@ -28,6 +28,7 @@ from .launch.launch import check_registers, check_source
 from .launch.roles import check_roles
 from .launch.tiles import check_counted, check_tiles
 from .products.blockwise import check_steps
+from .products.edges import check_edges
 from .products.mma import check_mma
 from .products.operands import check_load, check_views
 from .products.shares import check_view_mma
@@ -43,7 +44,15 @@ def check_expanded(kernel: KernelOp, target: Target) -> None:
     """Refuse, at the op, what breaks a rule."""
     if not walk(kernel, (*MMAS, ViewMmaOp)):
         raise refused(kernel, "sums: a kernel must multiply, got no MMA; give it one")
-    for check in (check_source, check_views, check_swapped, check_order, check_stacks, check_steps):
+    for check in (
+        check_source,
+        check_views,
+        check_swapped,
+        check_order,
+        check_stacks,
+        check_steps,
+        check_edges,
+    ):
         check(kernel)
     _check_places(kernel, target)
     _check_ops(kernel, target)

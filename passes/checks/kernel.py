@@ -99,6 +99,7 @@ from .launch.marks import check_mark
 from .launch.roles import check_names, check_place, check_threads
 from .launch.tiles import check_tiles
 from .products.blockwise import check_steps
+from .products.edges import check_edges
 from .products.level import check_level
 from .products.mma import check_mma
 from .products.operands import check_load, check_views
@@ -199,6 +200,7 @@ class Check:
         check_stacks(self.kernel)
         check_steps(self.kernel)
         check_rotation(self.kernel)
+        check_edges(self.kernel)
         if self.roles:
             self._beside_roles()
             check_names(self.roles)

@@ -31,6 +31,7 @@ from ...dialects.tile.boxes import (
     PrefetchBoxesOp,
 )
 from ...dialects.tile.duals import DUAL_MMAS, DualMmaOp, JoinOp
+from ...dialects.tile.edges import EdgeBoxesOp, EdgeBoxRowsOp, EdgeMulticastBoxesOp, EdgeRowsOp
 from ...dialects.tile.grouped_products import GroupAtomsOp, GroupScalesOp
 from ...dialects.tile.groups import (
     GatheredRowsOp,
@@ -70,6 +71,8 @@ from ...dialects.tile.threads import (
 )
 from ...dialects.tile.weights import TurnedWeightMmaOp, WeightMmaOp
 from .copies.boxes import (
+    lower_edge_boxes,
+    lower_edge_multicast_boxes,
     lower_gather_boxes,
     lower_level_boxes,
     lower_load_boxes,
@@ -150,6 +153,8 @@ from .tiles.tiles import (
     lower_box_rows,
     lower_cta_tile,
     lower_dim,
+    lower_edge_box_rows,
+    lower_edge_rows,
     lower_level_rows,
     lower_pair_rank,
     lower_place,
@@ -249,6 +254,10 @@ _TCGEN05: Lowerings = {
     LoadBoxesOp: lower_load_boxes,
     LevelBoxesOp: lower_level_boxes,
     LevelRowsOp: lower_level_rows,
+    EdgeRowsOp: lower_edge_rows,
+    EdgeBoxRowsOp: lower_edge_box_rows,
+    EdgeBoxesOp: lower_edge_boxes,
+    EdgeMulticastBoxesOp: lower_edge_multicast_boxes,
     GatherBoxesOp: lower_gather_boxes,
     MulticastBoxesOp: lower_multicast_boxes,
     PrefetchBoxesOp: lower_prefetch_boxes,

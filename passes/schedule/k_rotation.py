@@ -15,11 +15,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ...dialects.mlir import ir, scf
-from ...dialects.pipe import CommitOp, RoleOp
 from ...dialects.record import record
 from ...dialects.tile import (
     MMAS,
-    KernelOp,
     RotatedStepOp,
     TmaLoadOp,
     TmaMulticastOp,
@@ -29,7 +27,7 @@ from ..base import PassLog, one_of, option, parse_positive, refused, the_kernel,
 from ..clone import group_steps_of, iterations_of
 from ..indices import linear_form, place_of
 from ..short_steps import ORDERLESS
-from .warp_specialization import LOAD
+from .load_loops import load_loop
 
 CURE = "leave k-rotation out"
 AXES = "mn"
@@ -51,7 +49,7 @@ class KRotation:
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
-        loop = _loop(kernel)
+        loop = load_loop(kernel, self.name)
         steps, counter = _steps(loop), loop.induction_variable
         others = [op for op in walk(kernel, MMAS) if type(op) not in ORDERLESS]
         if others:
@@ -64,22 +62,6 @@ class KRotation:
             step = RotatedStepOp(k=counter, place=place, **how, step=ir.IndexType.get()).step
         _take(counter, step)
         log.did(f"{steps} steps along K, {self.by} further on every {self.together} tiles")
-
-
-def _loop(kernel: KernelOp) -> scf.ForOp:
-    """The loop along K of the role that loads."""
-    roles = [role for role in walk(kernel, RoleOp) if role.agent.value == LOAD]
-    if not roles:
-        raise refused(kernel, "k-rotation: needs a load role, got none; run warp-specialization")
-    loops = [loop for loop in walk(roles[0], scf.ForOp) if _commits(loop)]
-    if len(loops) != 1 or len(_commits(loops[0])) != len(walk(roles[0], CommitOp)):
-        rule = "k-rotation: the load role must fill slots in one loop along K"
-        raise refused(roles[0], f"{rule}, got {len(loops)}; {CURE}")
-    return loops[0]
-
-
-def _commits(loop: scf.ForOp) -> list[CommitOp]:
-    return [op for op in walk(loop, CommitOp) if op.operation.parent == loop.operation]
 
 
 def _steps(loop: scf.ForOp) -> int:

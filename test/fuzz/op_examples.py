@@ -45,6 +45,7 @@ CHIPS = ("sm_100a", "sm_90a")
 REST = "tma-insertion,swizzle-selection,pipelining{stages=2}"
 LOADED = f"tiling,{REST}"
 SHARED = LOADED.replace("pipelining", "clustering{shape=2x1 pair=false},pipelining")
+HANGING = f"tiling{{tile=128x64x64}},{SHARED.partition(',')[2]},warp-specialization,edge-boxes"
 HELD = "tiling,tma-insertion,swizzle-selection,epilogue-staging{columns=32 vectors=registers}"
 PAIRS = (
     "tiling,tma-insertion,swizzle-selection,clustering{shape=2x1 pair=true},pipelining{stages=2}"
@@ -104,6 +105,7 @@ LISTED: tuple[tuple[Any, dict[str, Any]], ...] = (
     (RESIDUAL, {"target": "sm_90a", "pipeline": f"{AHEAD},{TURNS}"}),
     (RESIDUAL, {"target": "sm_90a", "pipeline": f"{AHEAD},warp-specialization,slot-reuse"}),
     ({"m": 64, "n": 96, "k": 128}, {"pipeline": f"{LOADED},warp-specialization,k-rotation"}),
+    ({"m": 200, "n": 90, "k": 128}, {"pipeline": HANGING}),
     (RESIDUAL, {"target": "sm_80"}),
     (BIAS, {"target": "sm_90a", "pipeline": APART}),
     (

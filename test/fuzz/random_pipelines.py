@@ -53,6 +53,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "k-rotation": {"along": ("n", "m"), "together": ("1", "2", "4"), "by": ("1", "3")},
     "skip-zeros": {},
     "level-groups": {"unit": ("8", "16", "24"), "box": ("8", "32", "64")},
+    "edge-boxes": {},
     "expand-loops": {"reads": ("rows", "matrices"), "early": ("0", "1", "2", "8")},
     "assign-threads": {},
     "plan-memory": {},

@@ -12,8 +12,8 @@ from tilewright.dialects.target import GPUS, TARGETS
 PASS_NAMES = (
     "normalize, tiling, tma-insertion, copy-insertion, swizzle-selection, split-k, "
     "epilogue-staging, clustering, pipelining, warp-specialization, persistence, "
-    "ping-pong, slot-reuse, k-rotation, skip-zeros, level-groups, instrument, assign-threads, "
-    "plan-memory, expand-loops, pipes-to-barriers, select-instructions"
+    "ping-pong, slot-reuse, k-rotation, skip-zeros, level-groups, edge-boxes, instrument, "
+    "assign-threads, plan-memory, expand-loops, pipes-to-barriers, select-instructions"
 )
 PRESET_NAMES = (
     "v1a, v1b, v2a, v2b, v3, v4, v5, v6, "

@@ -41,8 +41,10 @@ from ...passes.lowering.barriers import pipes, rings
 from ...passes.lowering.barriers.pipes_to_barriers import PipesToBarriers
 from ...passes.lowering.planning.assign_threads import AssignThreads
 from ...passes.lowering.planning.plan_memory import PlanMemory
-from ...passes.schedule import tma_insertion
+from ...passes.schedule import load_loops, tma_insertion
 from ...passes.schedule.copy_insertion import CopyInsertion
+from ...passes.schedule.edge_boxes import EdgeBoxes
+from ...passes.schedule.k_rotation import KRotation
 from ...passes.tiling import kernel, mma
 from ...passes.tiling.tiling import Tiling
 from ..command_line.arguments import DEFAULT_TARGET
@@ -67,6 +69,7 @@ OTHER_CHIPS = {
     "copy-insertion": ("sm_80", {}),
     "level-groups": ("sm_90a", {"clustering": "shape=1x1", "tiling": "tile=128x128x64 swap=true"}),
     "slot-reuse": ("sm_90a", {"epilogue-staging": "columns=16 buffers=2 ahead=1"}),
+    "edge-boxes": ("sm_90a", {"clustering": "shape=2x1", "tiling": "tile=192x64x64"}),
     "skip-zeros": ("sm_90a", {"clustering": "shape=2x1", "tiling": "tile=128x64x96"}),
 }
 ADDED = ("%y = arith.addf %x, %r : f32", "%c = arith.truncf %y : f32 to bf16")
@@ -97,6 +100,8 @@ CALLS = {
     PlanMemory: (plan, memory, barriers),
     PipesToBarriers: (pipes, rings, phases, barrier_sources),
     CopyInsertion: (tma_insertion,),
+    KRotation: (load_loops,),
+    EdgeBoxes: (load_loops,),
     Tiling: (mma, kernel),
 }
 OUTLINE = re.compile(r"\bsm\.|\bscf\.(?!yield)|^\s*\}")
@@ -110,9 +115,9 @@ INDEX_HEADER = """# The passes
 
 Each pass takes the IR that the one before it leaves. From `tiling` on, that IR is a kernel which
 computes the right product, so the pipeline may stop after any of these passes. `split-k`,
-`ping-pong`, `slot-reuse`, `k-rotation`, `skip-zeros` and `level-groups` run only where a schedule
-or a pipeline names them, `instrument` where people do, and `copy-insertion` takes the place of
-`tma-insertion` for chips without TMA.
+`ping-pong`, `slot-reuse`, `k-rotation`, `skip-zeros`, `level-groups` and `edge-boxes` run only
+where a schedule or a pipeline names them, `instrument` where people do, and `copy-insertion` takes
+the place of `tma-insertion` for chips without TMA.
 
 The page of a pass has the IR before and after in short, its options, what it refuses, and what it
 changes on a small kernel."""

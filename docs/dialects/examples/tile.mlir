@@ -135,6 +135,36 @@ func.func @tile.dual_pair_mma(%acc: !tile.acc<tensor<128x256xf32>>, %a: !tile.sm
   return
 }
 
+func.func @tile.edge_box_rows(%rows: index) {
+  %edge_box_rows = "tile.edge_box_rows"(%rows) {most = 64 : i64, parts = 2 : i64, unit = 8 : i64} : (index) -> i32
+  return
+}
+
+func.func @tile.edge_boxes(%map: !tile.map<bf16, [128, 200], [256], [64, 128], "128B">, %tile: !tile.smem<tensor<128x64xbf16>, "k", "128B">, %barrier: !llvm.ptr<3>, %i: index, %j: index, %count: index, %end: !tile.map<bf16, [128, 200], [256], [64, 8], "128B">) {
+  "tile.edge_boxes"(%map, %tile, %barrier, %i, %j, %count, %end) : (!tile.map<bf16, [128, 200], [256], [64, 128], "128B">, !tile.smem<tensor<128x64xbf16>, "k", "128B">, !llvm.ptr<3>, index, index, index, !tile.map<bf16, [128, 200], [256], [64, 8], "128B">) -> ()
+  return
+}
+
+func.func @tile.edge_load(%map: !tile.map<bf16, [128, 200], [256], [64, 128], "128B">, %tile: !tile.smem<tensor<128x64xbf16>, "k", "128B">, %i: index, %j: index, %count: index, %end: !tile.map<bf16, [128, 200], [256], [64, 8], "128B">) {
+  "tile.edge_load"(%map, %tile, %i, %j, %count, %end) : (!tile.map<bf16, [128, 200], [256], [64, 128], "128B">, !tile.smem<tensor<128x64xbf16>, "k", "128B">, index, index, index, !tile.map<bf16, [128, 200], [256], [64, 8], "128B">) -> ()
+  return
+}
+
+func.func @tile.edge_multicast(%map: !tile.map<bf16, [128, 90], [256], [64, 32], "128B">, %tile: !tile.smem<tensor<64x64xbf16>, "k", "128B">, %i: index, %j: index, %count: index, %end: !tile.map<bf16, [128, 90], [256], [64, 8], "128B">) {
+  "tile.edge_multicast"(%map, %tile, %i, %j, %count, %end) {axis = "m", parts = 2 : i64} : (!tile.map<bf16, [128, 90], [256], [64, 32], "128B">, !tile.smem<tensor<64x64xbf16>, "k", "128B">, index, index, index, !tile.map<bf16, [128, 90], [256], [64, 8], "128B">) -> ()
+  return
+}
+
+func.func @tile.edge_multicast_boxes(%map: !tile.map<bf16, [128, 90], [256], [64, 32], "128B">, %tile: !tile.smem<tensor<64x64xbf16>, "k", "128B">, %barrier: !llvm.ptr<3>, %mask: i16, %i: index, %j: index, %count: index, %end: !tile.map<bf16, [128, 90], [256], [64, 8], "128B">) {
+  "tile.edge_multicast_boxes"(%map, %tile, %barrier, %mask, %i, %j, %count, %end) {axis = "m", parts = 2 : i64} : (!tile.map<bf16, [128, 90], [256], [64, 32], "128B">, !tile.smem<tensor<64x64xbf16>, "k", "128B">, !llvm.ptr<3>, i16, index, index, index, !tile.map<bf16, [128, 90], [256], [64, 8], "128B">) -> ()
+  return
+}
+
+func.func @tile.edge_rows(%i: index, %step: index) {
+  %edge_rows = "tile.edge_rows"(%i, %step) {extent = 90 : i64, first = 2 : i64, rows = 64 : i64, unit = 8 : i64} : (index, index) -> index
+  return
+}
+
 func.func @tile.element(%source: tensor<3xbf16>) {
   %element = "tile.element"(%source) {axes = "n"} : (tensor<3xbf16>) -> bf16
   return

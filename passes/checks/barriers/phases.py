@@ -31,6 +31,7 @@ from ....dialects.sm.threads import FIRST, ISSUER, TEAM, WARP, WARPGROUP, RunOp,
 from ....dialects.target import WARP_THREADS, WARPGROUP_WARPS
 from ....dialects.tile import KernelOp
 from ....dialects.tile.boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
+from ....dialects.tile.edges import EdgeBoxesOp, EdgeMulticastBoxesOp
 from ....dialects.tile.level import LevelBoxesOp
 from ....dialects.tile.scales import SCALED_MMAS
 from ...base import defining_op, refused, walk
@@ -237,7 +238,8 @@ class _Phases:
     def multicast(self, op: MulticastBoxesOp) -> None:
         if said_by(op, op.mask) != (PEERS, [axis := op.axis.value]):
             raise refused(op, f"source: the mask must be of the peers along {axis!r}, got another")
-        self._signal(op, op.barrier, "brought", op.bytes, self._ranks_of(op, op.mask))
+        to = self._ranks_of(op, op.mask)
+        self._signal(op, op.barrier, "brought", op.bytes, to, most=op.most_rows)
 
     def claim(self, op: sm.TryCancelOp) -> None:
         to = (lambda _: self.ranks) if op.multicast.value else itself
@@ -369,6 +371,8 @@ RULES: dict[type, Callable[[Any, Any], None]] = {
     sm.CommitOp: _Phases.commit,
     LoadBoxesOp: _Phases.load,
     LevelBoxesOp: _Phases.load,
+    EdgeBoxesOp: _Phases.load,
+    EdgeMulticastBoxesOp: _Phases.multicast,
     GatherBoxesOp: _Phases.load,
     MulticastBoxesOp: _Phases.multicast,
     sm.TryCancelOp: _Phases.claim,

@@ -36,6 +36,7 @@ from ....dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ....dialects.tile.edges import EdgeLoadOp, EdgeMulticastOp
 from ....dialects.tile.level import LevelLoadOp
 from ....dialects.tile.outputs import StoreGroupsOp
 from ....dialects.tile.quantized import StoreQuantizedOp
@@ -367,6 +368,8 @@ RULES: dict[type, Callable[[Agent, Any], None]] = {
     SkipOp: Agent.skip,
     TmaLoadOp: Agent.fill,
     LevelLoadOp: Agent.fill,
+    EdgeLoadOp: Agent.fill,
+    EdgeMulticastOp: Agent.fill,
     TmaGatherOp: Agent.fill,
     TmaMulticastOp: Agent.fill,
     CopyOp: Agent.fill,

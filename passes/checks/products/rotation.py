@@ -2,7 +2,7 @@
 
 rotation    a tile.rotated_step stands in the loop whose steps it counts, from the place of a tile;
             CTAs of a cluster begin alike; all loads of the loop take it, and MMAs do not know which
-            step they multiply
+            step they multiply; how many boxes have been loaded is counted as before
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from ....dialects.mlir import scf
 from ....dialects.tile import MMAS, KernelOp, RotatedStepOp
+from ....dialects.tile.edges import EdgeRowsOp
 from ....dialects.tile_types import integers_of
 from ...base import refused, walk
 from ...clone import group_steps_of, iterations_of
@@ -37,7 +38,8 @@ def _check_loop(op: RotatedStepOp) -> None:
     if not known or iterations_of(loop) != range(op.steps.value):
         rule = "rotation: k must be the counter of the loop around, from 0 by 1 to steps"
         raise refused(op, f"{rule}, got another; count so")
-    others = [use for use in loop.induction_variable.uses if use.owner != op.operation]
+    uses = [use for use in loop.induction_variable.uses if use.owner != op.operation]
+    others = [use for use in uses if not isinstance(use.owner.opview, EdgeRowsOp)]
     if others:
         rule = "rotation: all ops of the loop must take the step in the place of its counter"
         raise refused(op, f"{rule}, got {others[0].owner.name} that does not; let it take the step")

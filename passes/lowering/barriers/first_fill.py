@@ -40,6 +40,7 @@ STEP = (
     sm.ArriveExpectTxOp,
     sm.AdvancePositionOp,
     LoadBoxesOp,
+    sm.ArriveExpectMoreOp,
     TileOp,
     scf.YieldOp,
 )

@@ -24,7 +24,14 @@ from ....dialects.pipe import AcquireOp, CommitOp, DrainOp, ReleaseOp, SkipOp, T
 from ....dialects.sm.threads import ISSUER, LANE, WARP, WARPGROUP
 from ....dialects.sm.types import attribute_of
 from ....dialects.tile.ahead import AwaitPieceOp, LoadPieceOp
-from ....dialects.tile.boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
+from ....dialects.tile.boxes import BoxRowsOp, GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp
+from ....dialects.tile.edges import (
+    EdgeBoxesOp,
+    EdgeBoxRowsOp,
+    EdgeLoadOp,
+    EdgeMulticastBoxesOp,
+    EdgeMulticastOp,
+)
 from ....dialects.tile.level import LevelBoxesOp, LevelLoadOp, LevelRowsOp
 from ....dialects.tile.loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
 from ....dialects.tile.stores import NextBufferOp, StagingBufferOp
@@ -82,7 +89,7 @@ def _bytes_by_rows(acquire: AcquireOp, ctas: int) -> ir.Value | None:
     more = None
     for load in loads_of_own_rows(acquire):
         layout = load.tile.type.layout
-        rows = level_rows(load) if isinstance(load, LevelLoadOp) else box_rows(load)
+        rows = _rows_of(load)
         each = rows * (ctas * layout.span_bytes * layout.chunks)
         more = each if more is None else more + each
     return more
@@ -105,6 +112,32 @@ def lower_level_load(rings: Rings, op: LevelLoadOp) -> None:
     LevelBoxesOp(
         barrier=_counting(rings, op), map=op.map, tile=op.tile, i=op.i, j=op.j, count=op.count
     )
+
+
+def _rows_of(load: Any) -> ir.Value:
+    """Rows that a load's boxes bring."""
+    if isinstance(load, LevelLoadOp):
+        return level_rows(load)
+    most, count = load.tile.type.layout.rows, ir.IntegerType.get_signless(32)
+    if isinstance(load, EdgeMulticastOp):
+        how = {"most": most, "unit": load.end.type.box[1], "parts": load.parts.value}
+        told = {name: attribute_of(number) for name, number in how.items()}
+        return EdgeBoxRowsOp(rows=load.count, count=count, **told).count
+    if isinstance(load, EdgeLoadOp):
+        return BoxRowsOp(rows=load.count, count=count, most=attribute_of(most)).count
+    return box_rows(load)
+
+
+def lower_edge_load(rings: Rings, op: EdgeLoadOp) -> None:
+    where = {"map": op.map, "tile": op.tile, "i": op.i, "j": op.j}
+    EdgeBoxesOp(barrier=_counting(rings, op), **where, count=op.count, end=op.end)
+
+
+def lower_edge_multicast(rings: Rings, op: EdgeMulticastOp) -> None:
+    where = {"map": op.map, "tile": op.tile, "i": op.i, "j": op.j}
+    boxes = {"axis": op.axis, "parts": op.parts, "mask": peers(op.axis.value)}
+    how = {"count": op.count, "end": op.end}
+    EdgeMulticastBoxesOp(barrier=_counting(rings, op), **where, **boxes, **how)
 
 
 def lower_gather(rings: Rings, op: TmaGatherOp) -> None:

@@ -32,6 +32,7 @@ from ....dialects.pipe import (
 from ....dialects.record import record
 from ....dialects.tile import AwaitMmaOp
 from ....dialects.tile.ahead import AwaitPieceOp, LoadPieceOp
+from ....dialects.tile.edges import EdgeLoadOp, EdgeMulticastOp
 from ....dialects.tile.level import LevelLoadOp
 from ....dialects.tile.loads import TmaGatherOp, TmaLoadOp, TmaMulticastOp
 from ....dialects.tile.scales import ALL_MMAS
@@ -47,6 +48,8 @@ from .pipes import (
     lower_await_piece,
     lower_commit,
     lower_drain,
+    lower_edge_load,
+    lower_edge_multicast,
     lower_gather,
     lower_level_load,
     lower_load,
@@ -137,6 +140,8 @@ LOWERINGS: dict[type, Callable[[Rings, Any], None]] = {
     AwaitMmaOp: lower_await_mma,
     TmaLoadOp: lower_load,
     LevelLoadOp: lower_level_load,
+    EdgeLoadOp: lower_edge_load,
+    EdgeMulticastOp: lower_edge_multicast,
     TmaGatherOp: lower_gather,
     TmaMulticastOp: lower_multicast,
 }

@@ -6,9 +6,10 @@ from typing import Any
 
 from ....dialects import sm
 from ....dialects.layout import ATOM_BYTES, BLOCKED, TileLayout
-from ....dialects.mlir import ir
+from ....dialects.mlir import arith, ir, scf
 from ....dialects.ragged_maps import FAR, is_ragged, plain_rank
 from ....dialects.tile.boxes import GatherBoxesOp, LoadBoxesOp, MulticastBoxesOp, PrefetchBoxesOp
+from ....dialects.tile.edges import part_rows
 from ....dialects.tile.level import LEAST_ROWS
 from ....dialects.verify import GATHERED_ROWS
 from ... import build
@@ -34,6 +35,40 @@ def lower_load_boxes(scope: Scope, op: LoadBoxesOp) -> None:
         column = (chunk + index) * layout.span
         destination = lowered(op.tile) + index * layout.chunk_bytes
         _copy(scope, op, destination, [column, row], None)
+
+
+def lower_edge_boxes(scope: Scope, op: Any) -> None:
+    """The boxes of a whole tile, those of the rows that there are, or none."""
+    count = build.as_i32(op.count)
+    with build.when(build.equal(count, op.tile.type.layout.rows)):
+        lower_load_boxes(scope, op)
+    if op.end.type.box[1] < op.tile.type.layout.rows:
+        with build.when(build.equal(count, op.end.type.box[1])):
+            _copy_edge(scope, op, build.constant(0), None)
+
+
+def lower_edge_multicast_boxes(scope: Scope, op: Any) -> None:
+    """This CTA's part of the rows: a whole box, boxes of those that there are, or one."""
+    rows, unit = part_rows(op), op.end.type.box[1]
+    before = build.as_value(scope.place.part(op.axis.value) * rows)
+    whole = build.less(before + (rows - 1), build.as_i32(op.count))
+    with build.when(whole):
+        lower_multicast_boxes(scope, op)
+    with build.when(whole ^ build.true()):
+        end = arith.maxui(build.as_i32(op.count), build.as_value(before + 1))
+        boxes = scf.ForOp(before, end, build.constant(unit))
+        with ir.InsertionPoint(boxes.body):
+            _copy_edge(scope, op, boxes.induction_variable, op.mask)
+            scf.YieldOp([])
+
+
+def _copy_edge(scope: Scope, op: Any, at: ir.Value, mask: ir.Value | None) -> None:
+    """A box of `end` in each chunk, from row `at` of the tile on."""
+    layout, chunk = op.tile.type.layout, _first_chunk(op)
+    row, place = build.as_value(_first_row(op) + at), lowered(op.tile) + at * layout.span_bytes
+    for index in range(layout.chunks):
+        column = (chunk + index) * layout.span
+        _copy(scope, op, place + index * layout.chunk_bytes, [column, row], mask, op.end)
 
 
 def lower_level_boxes(scope: Scope, op: Any) -> None:
@@ -160,9 +195,10 @@ def _copy(
     destination: ir.Value,
     coordinates: list[ir.Value],
     mask: ir.Value | None,
+    by: ir.Value | None = None,
 ) -> None:
     """One TMA copy of a box; in a pair, the barrier may be that of the other CTA."""
-    map_, coordinates = map_at(op.map, coordinates)
+    map_, coordinates = map_at(op.map if by is None else by, coordinates)
     sm.TmaLoadOp.of(
         build.shared_at(destination),
         map_,

@@ -10,6 +10,7 @@ from ....dialects.hilbert import hilbert_curve
 from ....dialects.mlir import arith, ir
 from ....dialects.tile import CtaTileOp, PairRankOp, RotatedStepOp, SplitRankOp, SplitStartOp
 from ....dialects.tile.boxes import BoxRowsOp
+from ....dialects.tile.edges import EdgeBoxRowsOp, EdgeRowsOp
 from ....dialects.tile.level import LEAST_ROWS, LevelRowsOp
 from ....dialects.tile.parts import WorkspaceOp
 from ....dialects.tile.place import CountedPlaceOp, PlaceOp, TileCountOp
@@ -88,6 +89,24 @@ def lower_tile_count(_: Scope, op: TileCountOp) -> ir.Value:
 def lower_box_rows(_: Scope, op: BoxRowsOp) -> ir.Value:
     """As many as there are, at most those of a tile."""
     return arith.minui(build.as_i32(op.rows), build.constant(op.most.value))
+
+
+def lower_edge_rows(_: Scope, op: EdgeRowsOp) -> ir.Value:
+    """Those from the tile's first row to the view's last; none of a tile behind it."""
+    rows, unit = op.rows.value, op.unit.value
+    left = build.constant(op.extent.value) - build.as_i32(op.i) * rows
+    inside = arith.minsi(arith.maxsi(left, build.constant(0)), build.constant(rows))
+    inside = (inside + (unit - 1)) // unit * unit
+    early = build.less(build.as_i32(op.step), op.first.value)
+    return build.as_index(arith.select(early, build.constant(rows), inside))
+
+
+def lower_edge_box_rows(_: Scope, op: EdgeBoxRowsOp) -> ir.Value:
+    """As many as there are, and a box of each part that has none."""
+    rows, parts = build.as_i32(op.rows), op.parts.value
+    each = op.most.value // parts
+    empty = build.constant(parts) - build.as_value((rows + (each - 1)) // each)
+    return build.as_value(rows + empty * op.unit.value)
 
 
 def lower_level_rows(_: Scope, op: LevelRowsOp) -> ir.Value:

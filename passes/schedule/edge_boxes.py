@@ -1,0 +1,122 @@
+"""Loads the last tiles along M and N without most of the rows that there are not.
+
+    load %a[%i, %k]   →   %count = edge_rows %i, %k      rows of the tile that the view has
+                          edge_load %a[%i, %k], %count, %end
+
+    a tile of 128 rows, of which the view has 90:  a box of 128 rows   →   a box of 90
+
+TMA fills rows behind the view's last with zeros, but asks L2 for each of them, all at one place:
+such a CTA takes up to twice as long as the others. The first loads of a tile into every slot of the
+ring still are whole ones: their zeros stay, since later boxes leave these rows as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ...dialects.mlir import ir, scf
+from ...dialects.record import record
+from ...dialects.tile import KernelOp, PairMmaOp, TensorMapOp, TmaLoadOp, TmaMulticastOp
+from ...dialects.tile.edges import (
+    STEP,
+    EdgeLoadOp,
+    EdgeMulticastOp,
+    EdgeRowsOp,
+    part_rows,
+)
+from ...dialects.tile_types import TensorMapType, extent_of, integer, integers_of
+from ..base import PassLog, defining_op, many, refused, the_kernel, walk
+from ..batches import map_definition, view_of_map
+from ..clone import constant_of
+from ..indices import place_of
+from .load_loops import load_loop
+
+CURE = "leave edge-boxes out"
+BOXES_MOST = 4
+"""Of a part. A box takes an H200 some 60 cycles, a step as many as six of them."""
+
+
+@record
+class EdgeBoxes:
+    """Loads of tiles that hang over a view → of the rows that it has.
+
+    The pass comes behind warp-specialization. Loads are changed whose tiles are K-major and some of
+    which hang over the view, or lie behind it as a cluster's last may. A CTA that loads a tile for
+    itself has a box of as many rows as there are. One that loads a part for several CTAs has boxes
+    of a part of its rows, and loads one at least.
+    """
+
+    name: ClassVar[str] = "edge-boxes"
+    makes: ClassVar[tuple[str, ...]] = (EdgeLoadOp.OPERATION_NAME, EdgeMulticastOp.OPERATION_NAME)
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        if walk(kernel, PairMmaOp):
+            rule = "edge-boxes: a CTA must load for its own MMAs, got 2-CTA MMAs"
+            raise refused(kernel, f"{rule}; {CURE}")
+        loop = load_loop(kernel, self.name)
+        _check_steps(loop)
+        loads = [each for each in walk(loop, TmaLoadOp | TmaMulticastOp) if _hangs(kernel, each)]
+        if not loads:
+            rule = "edge-boxes: K-major tiles of known rows must hang over a, b or both"
+            raise refused(kernel, f"{rule}, got none that do; {CURE}")
+        for load in loads:
+            _change(load, loop)
+        log.did(f"{many(len(loads), 'load')} of the rows that there are")
+
+
+def _change(load: Any, loop: scf.ForOp) -> None:
+    layout, multicast = load.tile.type.layout, isinstance(load, TmaMulticastOp)
+    box = _unit(part_rows(load)) if multicast else _extent(load) % layout.rows or layout.rows
+    slots = defining_op(defining_op(load.tile).slot).ring.type.stages
+    numbers = {"extent": _extent(load), "rows": layout.rows, "first": slots}
+    numbers["unit"] = box if multicast else 1
+    how = {name: integer(number) for name, number in numbers.items()}
+    with ir.InsertionPoint.at_block_begin(loop.body), load.location:
+        step = loop.induction_variable
+        count = EdgeRowsOp(i=load.i, step=step, **how, count=ir.IndexType.get()).count
+    fields = {field.name: getattr(load, field.name) for field in type(load)._fields}
+    made = EdgeMulticastOp if multicast else EdgeLoadOp
+    with ir.InsertionPoint(load), load.location:
+        made(**fields, count=count, end=_end(load, box))
+    load.operation.erase()
+
+
+def _unit(rows: int) -> int:
+    """Rows of a box of which several make up a part: few boxes, each of which takes time."""
+    units = range(STEP, rows + 1, STEP)
+    return next(unit for unit in units if rows % unit == 0 and rows // unit <= BOXES_MOST)
+
+
+def _check_steps(loop: scf.ForOp) -> None:
+    if (constant_of(loop.lowerBound), constant_of(loop.step)) != (0, 1):
+        rule = "edge-boxes: steps along K must be counted from 0 by 1"
+        raise refused(loop, f"{rule}, got others; {CURE}")
+
+
+def _hangs(kernel: KernelOp, load: Any) -> bool:
+    """Whether the tile of some CTA has rows behind the last of a view by itself."""
+    layout, axis = load.tile.type.layout, place_of(load.i)
+    by_itself = isinstance(load.map.owner.opview, TensorMapOp)
+    if type(load) not in (TmaLoadOp, TmaMulticastOp) or not by_itself or axis is None:
+        return False
+    in_rows = layout.major == "k" and not layout.is_of_scales
+    if not in_rows or part_rows(load) % STEP or _extent(load) < layout.rows:
+        return False
+    tiles, rest = divmod(_extent(load), layout.rows)
+    return rest > 0 or tiles % integers_of(kernel.cluster)[axis] > 0
+
+
+def _extent(load: Any) -> int:
+    """Rows of the view; negative where a launch says them."""
+    return extent_of(view_of_map(load.map), 0)
+
+
+def _end(load: Any, rows: int) -> ir.Value:
+    """The map of the same view whose boxes have so many rows of a chunk, beside the whole one."""
+    define, layout = map_definition(load.map), load.tile.type.layout
+    view, whole = view_of_map(load.map), define.map.type
+    dims, box = [view.shape[1], _extent(load)], [layout.span, rows]
+    type_ = TensorMapType.of(whole.element, dims, whole.strides[:1], box, whole.swizzle)
+    with ir.InsertionPoint.after(define), define.location:
+        return TensorMapOp(view=define.view, map=type_).map
