@@ -174,3 +174,18 @@ TABLES = [
         ("test/tools/test_tune_command.py",),
     ),
 ]
+
+FLOORS = [
+    Fault(
+        "floors: K is in two parts of a cluster where more of them take less",
+        "        parts = min(most, max(least, math.sqrt(whole / each) if each else most))",
+        "        parts = least",
+        ("test/compiler/schedule/test_schedule_search.py",),
+    ),
+    Fault(
+        "floors: lines beyond are those of tiles that whole clusters do not have",
+        "            a, b = a / round_up(self.of_m, peers), b / round_up(self.of_n, peers)",
+        "            a, b = a / self.of_m, b / self.of_n",
+        ("test/compiler/schedule/test_schedule_search.py",),
+    ),
+]

@@ -5,7 +5,6 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from ..estimates.l2_costs import most_answered, parted_arriving
 from ..extents import round_up
 from ..problem import LINE_BYTES, Schedule
 from .common import Common
+from .once import once
 
 LARGEST = {
     1: ((1, 1),),
@@ -38,6 +38,17 @@ class Rate(NamedTuple):
         return together if together > self.alone else self.alone
 
 
+def least_of(rates: list[Rate]) -> Rate:
+    """What none of them is below."""
+    return rates[0] if len(rates) == 1 else Rate(*map(min, zip(*rates, strict=True)))
+
+
+def least_shared(a: float, b: float, peers: int) -> float:
+    """Of so much of each operand that every CTA needs, the least that one asks for in a cluster of
+    up to so many."""
+    return a + b if peers == 1 else max(2 * math.sqrt(a * b / peers), (a + b) / peers)
+
+
 class Wave(NamedTuple):
     """Cycles by which its first loads come later, and microseconds of DRAM for what it asks for
     beyond its part, no more."""
@@ -56,13 +67,14 @@ class Arriving:
     """
 
     def __init__(self, every: Common, tile: Schedule) -> None:
-        problem = every.problem
+        problem, (m, n, _) = every.problem, tile.tile
         self.every, self.tile = every, tile
         self.of_m, self.of_n = problem.tiles(tile)
         self.tiles = problem.batch * self.of_m * self.of_n
         if problem.grouped == "m":
             self.tiles = math.prod(problem.grid(tile))
-        self.rows, self.columns = min(tile.tile[0], problem.m), min(tile.tile[1], problem.n)
+        self.rows = m if m < problem.m else problem.m
+        self.columns = n if n < problem.n else problem.n
         self._waves: dict[tuple[tuple[int, int], int], Wave] = {}
         self._rates: dict[int, list[Rate]] = {}
         self._soonest: dict[int, Rate] = {}
@@ -77,29 +89,28 @@ class Arriving:
     def soonest(self, at_work: float) -> float:
         """Cycles until operands are there for so many CTAs that take K as a whole, no more: in any
         cluster that finds room, or alone, where L2 answers the most requests together."""
-        whole, rate = self.rows + self.columns, self.every.l2_total_rate
-        asked = min(self._least_asked(self._widest()), self.every.alone_asked * whole)
-        alone, together = (
-            whole * self.every.shared_least / self.every.l2_rate,
-            at_work * asked / rate,
-        )
+        every, whole = self.every, self.rows + self.columns
+        least = least_shared(self.rows, self.columns, self._widest())
+        asked = min(least, every.alone_asked * whole)
+        alone = (whole - every.multicast_share * (whole - least)) / every.l2_rate
+        together = at_work * asked / every.l2_total_rate
         return together if together > alone else alone
 
     def soonest_of_parts(self, peers: int) -> Rate:
         """The same of CTAs that take parts, beside up to so many of a cluster with other tiles."""
         if peers not in self._soonest:
             every, whole = self.every, self.rows + self.columns
-            alone = whole * every.shared_least / every.l2_rate
-            rows = whole - every.parts_multicast * (whole - self._least_asked(peers))
+            least = least_shared(self.rows, self.columns, peers)
+            alone = (whole - every.multicast_share * (whole - least)) / every.l2_rate
+            rows = whole - every.parts_multicast * (whole - least)
             first = self._first_rows / self.tiles
-            beyond = every.line_cycles * sum(self._beyond) / peers
-            each = parted_arriving(rows, first, beyond, every.target)
+            a, b = every.beyond
+            a, b = a / round_up(self.of_m, peers), b / round_up(self.of_n, peers)
+            beyond = every.line_cycles * least_shared(a, b, peers)
+            zeros = every.zero_cycles * least_shared(*self._outside, peers)
+            each = parted_arriving(rows, first, beyond, every.target) + zeros
             self._soonest[peers] = Rate(each, alone)
         return self._soonest[peers]
-
-    def _least_asked(self, peers: int) -> float:
-        """The fewest rows that L2 is asked for by each CTA of a cluster of up to so many."""
-        return min(self.rows + self.columns, 2 * math.sqrt(self.rows * self.columns / peers))
 
     def least_of_clusters(self) -> float:
         """Cycles for each tile in the best cluster whose CTAs take K as a whole, no more."""
@@ -219,12 +230,12 @@ class Arriving:
             return 0.0
         return self.every.zero_cycles * (outside_a / shape[1] + outside_b / shape[0])
 
-    @functools.cached_property
+    @once
     def _first_rows(self) -> float:
         """Rows that come from DRAM first, as they count there."""
         return self.every.first_rows * few_columns(self.every.problem, self.tile, self.every.target)
 
-    @functools.cached_property
+    @once
     def _outside(self) -> tuple[float, float]:
         """Rows of A and of B of each CTA that are zeros, no fewer; a single tile has none."""
         (m, n, _), problem, by_tma = self.tile.tile, self.every.problem, self.every.by_tma

@@ -14,7 +14,6 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -38,6 +37,7 @@ from .arriving import UNKNOWN_WAVE
 from .candidates import boxes_of, parts_in_waves
 from .common import ONE
 from .faces import Face
+from .once import once
 from .stagings import fitting_stages, stages_beside
 from .stores import Stored, Stores
 
@@ -73,17 +73,17 @@ class TileBounds:
         self._stores = Stores(problem, target, epilogue_cycles, face.every.kind)
         self.orders = face.orders
 
-    @functools.cached_property
+    @once
     def boxes(self) -> dict[bool, str]:
         """The box of the tile of one CTA and of a pair."""
         return boxes_of(self.problem, self.tile.tile, self.target)
 
-    @functools.cached_property
+    @once
     def _own(self) -> dict[str, float]:
         """Cycles a step that each of its own resources takes."""
         return self._face.own_cycles(self.tile.tile[2])
 
-    @functools.cached_property
+    @once
     def is_legal(self) -> bool:
         """Whether the tile keeps the rules that ask for nothing else."""
         return keeps(TILE_RULES, self.problem, self.tile, self.target)
@@ -154,7 +154,7 @@ class TileBounds:
             self._steps_of[shared] = step_of(busy, self.target)
         return self._steps_of[shared]
 
-    @functools.cached_property
+    @once
     def _two_slowest(self) -> list[float]:
         """Cycles of a step that the two take the most of its own resources, the most last."""
         return sorted(self._own.values())[-2:]
@@ -194,14 +194,14 @@ class TileBounds:
         epilogue = epilogue_cycles(problem, branch, target)
         gathered = gathered_cycles(problem, branch, target)
         steps = -(-self._steps // (branch.split_k * branch.split_grid))
-        main = self._main(steps, step, rounds, branch.stages)
+        main = self._main(steps, step, rounds, branch.stages, ahead=0)
         work = rounds * (before + main + epilogue) + gathered
         return self._combined(work, 0, before + epilogue + gathered, known)
 
-    def _main(self, steps: int, step: float, rounds: int, stages: int) -> float:
-        """Cycles of a main loop with so many stages."""
+    def _main(self, steps: int, step: float, rounds: int, stages: int, ahead: float) -> float:
+        """Cycles of a main loop with so many stages, which stand for some more."""
         ring: float = max(1, min(stages, rounds * steps) - self._face.held)
-        ring += self._ahead
+        ring += ahead
         latency = self._chip.tma_latency
         if ring * step >= latency + step:  # loads are there in time, as they are in most
             return steps * step
@@ -220,9 +220,9 @@ class TileBounds:
     def _in_order(self, cta: _Cta, order: Schedule, known: Order) -> float:
         """With the best of its rings."""
         least_us, (rounds, step, before) = math.inf, cta
-        every = self._face.every
+        every, ahead = self._face.every, self._ahead if order.ping_pong else 0
         for stages, epilogue in self._rings_of(order):
-            main = self._main(self._steps, step, rounds, stages)
+            main = self._main(self._steps, step, rounds, stages, ahead)
             tile = main, epilogue, before
             work = every.work_of(order, rounds, tile)
             loops = work if every.cut else rounds * main

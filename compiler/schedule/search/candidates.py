@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product, takewhile
-from operator import le
 
 from ....dialects.target import Target
 from ..chips.chip_figures import figures
@@ -34,6 +33,7 @@ from ..rules.rules import (
 )
 from ..rules.scheduler_rules import WIDE_CLUSTER
 from ..rules.staging_rules import WHOLE_SECTORS
+from ..schedule import PLAIN
 from ..tile_extents import M_TILES, extents_of, k_extents, n_extents
 from ..waves import resident_ctas, resident_in_clusters
 from .stagings import STAGING_ORDER, deepest, ways_to_store
@@ -111,16 +111,24 @@ def tiles(problem: Problem, target: Target) -> Iterator[tuple[int, int, int]]:
     return product(M_TILES[accumulators], n_extents(problem, target), _k_tiles(problem))
 
 
-def useful_tiles(problem: Problem, target: Target) -> Iterator[tuple[int, int, int]]:
-    """Those that are no longer than the shortest that covers an axis (`wasted_tile`)."""
-    if problem.neighbours:  # whose groups a longer one may divide
-        return tiles(problem, target)
-    extents, tables = (problem.most_rows, problem.n, problem.k), extents_of(problem, target)
-    covering = [
-        min((size for size in table if size >= extent), default=extent)
-        for extent, table in zip(extents, tables, strict=True)
-    ]
-    return (tile for tile in tiles(problem, target) if all(map(le, tile, covering)))
+def useful_tiles(
+    problem: Problem, target: Target
+) -> Iterator[tuple[tuple[int, int], tuple[int, ...]]]:
+    """Rows and columns, and every K, of those that are no longer than the shortest that covers an
+    axis (`wasted_tile`)."""
+    rows, columns, every_k = extents_of(problem, target)
+    depths = _k_tiles(problem)
+    if not problem.neighbours:  # whose groups a longer one may divide
+        rows = _useful(rows, problem.most_rows, rows)
+        columns = _useful(columns, problem.n, columns)
+        depths = _useful(depths, problem.k, every_k)
+    return ((tile, depths) for tile in product(rows, columns))
+
+
+def _useful(sizes: tuple[int, ...], extent: int, table: tuple[int, ...]) -> tuple[int, ...]:
+    """Those that are no longer than the shortest of a table that covers an axis."""
+    covering = min([size for size in table if size >= extent], default=extent)
+    return tuple([size for size in sizes if size <= covering])
 
 
 def sharings(
@@ -198,13 +206,13 @@ def parts_in_waves(steps: int, tiles: int, at_once: int) -> Iterator[tuple[int, 
 
 def boxes_of(problem: Problem, tile: tuple[int, int, int], target: Target) -> dict[bool, str]:
     """The box for the tile of one CTA and of a pair, where the operands keep their rules."""
-    ways = (False, True) if target.mma.pairs else (False,)
-    alone = {pair: _box(problem, Schedule(tile, pair=pair)) for pair in ways}
-    return {
-        pair: box
-        for pair, box in alone.items()
-        if keeps(OPERAND_RULES, problem, Schedule(tile, pair=pair, box=box), target)
-    }
+    found = {}
+    for pair in (False, True) if target.mma.pairs else (False,):
+        one = PLAIN.but(tile=tile, pair=pair)
+        one = one.but(box=_box(problem, one))
+        if keeps(OPERAND_RULES, problem, one, target):
+            found[pair] = one.box
+    return found
 
 
 def _every_sharing(target: Target) -> list[tuple[tuple[int, int], bool, int]]:

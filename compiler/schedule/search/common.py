@@ -48,7 +48,8 @@ class Common:
         self.multicast = tma_row_pitch(problem, SOME_CLUSTER, target) is None
         self.clusters = self.multicast and added_cluster(problem, SOME_CLUSTER, target) is None
         self.fits_l2 = once_bytes(problem) - problem.moved_bytes <= self.chip.l2_size
-        self.l2_rate, self.shared_least = float(self.chip.l2_rate), 1 - self.chip.multicast
+        self.l2_rate = float(self.chip.l2_rate)
+        self.multicast_share = float(self.chip.multicast)
         self.l2_total_rate = float(self.chip.l2_total_rate)
         self.line_cycles = self.chip.second_line / LINE_BYTES
         self.zero_cycles = self.chip.outside_share / LINE_BYTES

@@ -6,7 +6,6 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -25,11 +24,12 @@ from ..estimates.estimate import (
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES, accumulator_registers
 from ..schedule import PLAIN
-from .arriving import LARGEST, UNKNOWN_WAVE, Arriving, Rate, Wave
+from .arriving import LARGEST, UNKNOWN_WAVE, Arriving, Rate, Wave, least_of
 from .candidates import PART_CLUSTER, PART_MARGIN
 from .common import IN_TURN, PING_PONG, SOME_CLUSTER, Common
-from .least_epilogue import least_epilogue_cycles
+from .least_epilogue import least_computed_cycles, least_epilogue_cycles
 from .least_parts import Sums, most_at_once
+from .once import once
 from .stores import LeastStore, least_of_stores
 
 ALONE, PARTED = PLAIN, PLAIN.but(split_grid=2)
@@ -37,6 +37,7 @@ IN_CLUSTERS = [PLAIN.but(cluster=shape) for shape in sum(LARGEST.values(), ()) i
 PARTED_IN_CLUSTERS = [PARTED] + [
     way.but(split_grid=2) for way in IN_CLUSTERS if way.cluster_size <= PART_CLUSTER
 ]
+SOME_SPLIT = PLAIN.but(split_k=SHARING_MAX)
 SPLIT = {parts: PLAIN.but(split_k=parts) for parts in range(2, SHARING_MAX + 1)}
 
 
@@ -50,11 +51,11 @@ class Faces(Common):
 
 
 class Own(NamedTuple):
-    """What tiles have of their own, whatever the sizes of the problem: cycles of the epilogue with
-    a way to store that takes no longer than any, slots of a ring that are released a step late, and
-    cycles for a byte of K of the two resources of a multiprocessor that it takes the most of."""
+    """What tiles have of their own, whatever the sizes of the problem: cycles in which an epilogue
+    is computed, slots of a ring that are released a step late, and cycles for a byte of K of the
+    two resources of a multiprocessor that it takes the most of."""
 
-    epilogue: float
+    computed: float
     held: int
     second: float
     slowest: float
@@ -68,17 +69,21 @@ def _own_of(every: Common, tile: Schedule, depths: Sequence[int]) -> Own | None:
     *_, second, slowest = sorted(_own_cycles(every, tile, deepest).values())
     k_bytes = deepest * problem.element_bytes
     held = held_slots(problem, tile, target)
-    return Own(_least_epilogue(every, tile), held, second / k_bytes, slowest / k_bytes)
-
-
-def _least_epilogue(every: Common, tile: Schedule) -> float:
-    asked = "epilogue", tile.tile[:2], tile.ping_pong
-    return every.kind.of(asked, least_epilogue_cycles, every.problem, tile, every.target)
+    computed = least_computed_cycles(problem, tile, target)
+    return Own(computed, held, second / k_bytes, slowest / k_bytes)
 
 
 def _own_cycles(every: Common, tile: Schedule, depth: int) -> dict[str, float]:
     deep = tile.but(tile=(*tile.tile[:2], depth))
     return every.kind.of(("own", deep.tile), own_cycles, every.problem, deep, every.target)
+
+
+def _ends_of_split(every: Common, tile: Schedule) -> tuple[float, float, float]:
+    problem, split, (m, n, _) = every.problem, split_figures(every.target), tile.tile
+    exchanged = m * n * PARTIAL_BYTES / split.rate
+    stored = m * n // problem.products * problem.c_bytes / split.store
+    computed = computed_cycles(problem, tile, every.target)
+    return every.before + split.start + exchanged, float(split.latency), stored + computed
 
 
 class Face(Arriving):
@@ -97,7 +102,9 @@ class Face(Arriving):
         if every.splits:
             self.most_split = min(SHARING_MAX, multiprocessors // (self.of_m * self.of_n))
         self.parted = every.parted and not self.crowded
-        self.epilogue, self.held, self._faster, self._slower = own
+        self._computed, self.held, self._faster, self._slower = own
+        self._epilogues: dict[bool, float] = {}
+        self._is_close = False
         self.dram_us = every.least_dram_us(tile)
         self._part_bytes = every.part_bytes(depths)
         self._in_clusters: dict[tuple[int, int], tuple[float, int]] = {}
@@ -105,23 +112,39 @@ class Face(Arriving):
         self._orders: dict[tuple[object, ...], Order] = {}
         self.orders: dict[tuple[object, ...], list[tuple[Schedule, Order]]] = {}
         self._stores: dict[bool, list[LeastStore]] = {}
-        self._sums: Sums | None = None
-        self._split_ends: tuple[float, float, float] | None = None
         self._most_steps = -(-every.problem.k // depths[0])
 
-    @functools.cached_property
+    @once
     def several(self) -> tuple[Schedule, ...]:
         """The ways from tile to tile of a CTA that differ in their time."""
         return (IN_TURN, PING_PONG) if self.every.may_alternate(self.tile) else (IN_TURN,)
 
     def least_epilogue_of(self, order: Schedule) -> float:
-        """Cycles of the epilogue with a way to store that takes no longer than any."""
-        return self._least_in_turns if order.ping_pong else self.epilogue
+        """Cycles of the epilogue with a way to store that takes no longer than any, or only what is
+        computed until somebody `looks_closer`. Consumers in turns store by TMA, and each has code
+        of its own."""
+        in_turns = order.ping_pong
+        if in_turns not in self._epilogues:
+            self._epilogues[in_turns] = self._epilogue_of(self.tile.but(ping_pong=in_turns))
+        return self._epilogues[in_turns]
 
-    @functools.cached_property
-    def _least_in_turns(self) -> float:
-        """Of consumers in turns, each of which has the code of it, and stores by TMA."""
-        return _least_epilogue(self.every, self.tile.but(ping_pong=True))
+    def _epilogue_of(self, tile: Schedule) -> float:
+        kind, how = self.every.kind, (self.every.problem, tile, self.every.target)
+        asked = "epilogue", tile.tile[:2], tile.ping_pong
+        if self._is_close:
+            return kind.of(asked, least_epilogue_cycles, *how)
+        known = kind.known(asked)
+        if known is None:
+            return least_computed_cycles(*how) if tile.ping_pong else self._computed
+        return known
+
+    def looks_closer(self) -> bool:
+        """Looks at the ways to store; whether that was not done for such tiles before."""
+        if self._is_close:
+            return False
+        before, self._epilogues, self._is_close = self._epilogues, {}, True
+        ways = ALONE, *(self.several if True in before else ())
+        return before != {way.ping_pong: self.least_epilogue_of(way) for way in ways}
 
     def own_cycles(self, depth: int) -> dict[str, float]:
         """Cycles of a step with so much of K that each resource of a multiprocessor takes."""
@@ -144,25 +167,30 @@ class Face(Arriving):
             self._orders[asked] = order_of(self.every.problem, order, self.every.target)
         return self._orders[asked]
 
-    def floor_us(self) -> float:
-        """What no schedule of such tiles is estimated to beat, in microseconds, sooner found than
-        the same of their ways."""
+    def floors(self) -> list[tuple[float, Schedule]]:
+        """What no schedule of such tiles is estimated to beat, in microseconds, with K as a whole
+        and in parts of a cluster or over the grid: sooner found than the same of each way."""
         rounds = self.rounds_of_split(1)
-        us = self._whole_us(self.soonest(self.tiles / rounds), ALONE, rounds, 0.0)
-        for parts in self._splits():
-            peers = SHARING_MAX // parts
-            arriving = self.soonest_of_parts(peers).of(self._at_work(peers, parts))
-            us = min(us, self._split_us(arriving, parts))
-        if not self._in_parts:
-            return us
-        return min(us, PART_MARGIN * self._some_parts_us(self.soonest_of_parts(PART_CLUSTER)))
+        arriving = self.soonest(self.tiles / rounds)
+        found = [(self._whole_us(arriving, ALONE, rounds, 0.0), ALONE)]
+        if splits := self._splits():
+            found.append((self._some_split_us(splits[-1]), SOME_SPLIT))
+        if self._in_parts:
+            parts_us = self._some_parts_us(self.soonest_of_parts(PART_CLUSTER))
+            found.append((PART_MARGIN * parts_us, PARTED))
+        return found
 
-    def ways(self) -> list[tuple[float, Schedule]]:
-        """K as a whole, alone and in clusters, and in parts of a cluster or over the grid: what no
-        tile of it is estimated to beat, in microseconds, and the way without its tile.
+    def ways(self, some: Schedule) -> list[tuple[float, Schedule]]:
+        """What no tile of a way is estimated to beat, in microseconds, and the way without its
+        tile. K as a whole is so alone and in clusters, where operands arrive as in the best one."""
+        if some is ALONE:
+            return self._whole_ways()
+        if some is SOME_SPLIT:
+            return [(self._split_us(parts), SPLIT[parts]) for parts in self._splits()]
+        least = least_of(self.parts_rates(PART_CLUSTER if self.every.multicast else 1))
+        return [(PART_MARGIN * self._some_parts_us(least), PARTED)]
 
-        In clusters operands arrive as in the best one.
-        """
+    def _whole_ways(self) -> list[tuple[float, Schedule]]:
         arriving, rounds = self.in_cluster(ALONE)
         found = [(self._in_cluster_us(ALONE, arriving, rounds), ALONE)]
         if self.every.clusters and self.of_m * self.of_n > 1:
@@ -171,19 +199,14 @@ class Face(Arriving):
             together = self.tiles / rounds * self.least_of_clusters()
             arriving = max(self.soonest(0), together)
             found.append((self._whole_us(arriving, SOME_CLUSTER, rounds, again_us), SOME_CLUSTER))
-        for parts in self._splits():
-            arriving = self.arriving(self.peers_of_split(parts), parts)
-            found.append((self._split_us(arriving, parts), SPLIT[parts]))
-        if self._in_parts:
-            rates = self.parts_rates(PART_CLUSTER if self.every.multicast else 1)
-            least = Rate(*map(min, zip(*rates, strict=True)))
-            found.append((PART_MARGIN * self._some_parts_us(least), PARTED))
         return found
 
     def _splits(self) -> list[int]:
         """How many CTAs of a cluster may share a tile, each with steps enough."""
-        tiles, at_once = self.of_m * self.of_n, self.every.split_at_once
         most = min(self.most_split, (self._most_steps - 1) // (PART_K_TILES - 1))
+        if most < 2:
+            return []
+        tiles, at_once = self.of_m * self.of_n, self.every.split_at_once
         return [parts for parts in range(2, most + 1) if tiles * parts <= at_once[parts]]
 
     @property
@@ -192,7 +215,7 @@ class Face(Arriving):
         return self.parted and self._most_steps >= 2 * PART_K_TILES
 
     def settles(self, way: Schedule) -> bool:
-        """Whether the clusters of a way are settled, or not told from each other."""
+        """Whether the clusters of one of `ways` are settled, or not told from each other."""
         return way is not SOME_CLUSTER and way is not PARTED
 
     def refined(self, way: Schedule) -> list[tuple[float, Schedule]]:
@@ -247,7 +270,7 @@ class Face(Arriving):
         before, once_us = every.started[way.cluster_size] + wave.later, dram_us
         if way.cluster_size == 1:
             once_us = self.dram_us
-        ends = before + self.epilogue
+        ends = before + self.least_epilogue_of(ALONE)
         work = every.uneven * rounds * (loops + ends)
         us = every.total_us(work, work if every.cut else rounds * loops, ends, once_us)
         for one in self.several if rounds > 1 else ():
@@ -283,25 +306,41 @@ class Face(Arriving):
             second = arriving
         return slowest + self.every.second_share * second
 
-    def _split_us(self, arriving: float, parts: int) -> float:
+    def _split_us(self, parts: int) -> float:
         """With K in so many parts of a cluster, in which others may share operands."""
-        every = self.every
-        if self._split_ends is None:
-            self._split_ends = self._ends_of_split()
-        exchanged, each, shared = self._split_ends
+        every, (exchanged, each, shared) = self.every, self._split_ends
+        arriving = self.arriving(self.peers_of_split(parts), parts)
         ends = exchanged + each * parts + shared / parts
         work = self.rounds_of_split(parts) * (self._least_loops(arriving, parts) + ends)
         return every.total_us(work, 0, ends, self.dram_us)
 
-    def _ends_of_split(self) -> tuple[float, float, float]:
+    def _some_split_us(self, most: int) -> float:
+        """With K in up to so many parts of a cluster, no more than in as many as take the least."""
+        few = min(most, SHARING_MAX // 2)  # that leave room for CTAs with other tiles
+        us = self._split_between_us(2, few, self.peers_of_split(2))
+        return min(us, self._split_between_us(few + 1, most, 1)) if most > few else us
+
+    def _split_between_us(self, least: int, most: int, peers: int) -> float:
+        """With so many parts, beside so many others: each part by itself, or as many as run at once
+        one after the other, or what L2 gives to all. Of stacks some parts wait for others, and so
+        for less at a time."""
+        every, (exchanged, each, shared) = self.every, self._split_ends
+        rate = self.soonest_of_parts(peers)
+        whole = self._least_loops(rate.alone) + shared
+        parts = min(most, max(least, math.sqrt(whole / each) if each else most))
+        alone = exchanged + each * parts + whole / parts
+        in_turn = self.tiles / every.target.multiprocessors * (whole + least * exchanged)
+        ends = exchanged + least * each + shared / most
+        lone = every.problem.batch == 1
+        together = ends + self._part_bytes[1] * self.tiles * rate.each if lone else 0.0
+        return every.total_us(max(alone, in_turn, together), 0, ends, self.dram_us)
+
+    @once
+    def _split_ends(self) -> tuple[float, float, float]:
         """Cycles before and after the loops of CTAs that share a tile: whatever they are, for each
         of them, and those that they share."""
-        every, (m, n, _) = self.every, self.tile.tile
-        problem, split = every.problem, split_figures(every.target)
-        exchanged = m * n * PARTIAL_BYTES / split.rate
-        stored = m * n // problem.products * problem.c_bytes / split.store
-        computed = computed_cycles(problem, self.tile, every.target)
-        return every.before + split.start + exchanged, float(split.latency), stored + computed
+        asked = "split", self.tile.tile[:2]
+        return self.every.kind.of(asked, _ends_of_split, self.every, self.tile)
 
     def _some_parts_us(self, rate: Rate) -> float:
         """With K in as many parts over the grid as take the least, and operands at some rate."""
@@ -334,18 +373,16 @@ class Face(Arriving):
         """Waves of clusters that share a tile each, of so many CTAs."""
         return -(-self.tiles * parts // self.every.split_at_once[parts])
 
-    @property
+    @once
     def sums(self) -> Sums:
         """What sums of parts over the grid take."""
-        if self._sums is None:
-            self._sums = Sums.of(self.every.problem, self.tile, self.every.target)
-        return self._sums
+        every, asked = self.every, ("sums", self.tile.tile[:2], self.rows)
+        return every.kind.of(asked, Sums.of, every.problem, self.tile, every.target)
 
     def peers_of_split(self, parts: int) -> int:
         """The most CTAs of a cluster beside so many that share each tile: tiles are whole clusters
         then (`split_parts`)."""
-        peers = SHARING_MAX // parts if self.every.multicast else 1
+        if not self.every.multicast:
+            return 1
         of_m, of_n = self.of_m, self.of_n
-        while peers > 1 and not any(of_m % m == of_n % n == 0 for m, n in LARGEST[peers]):
-            peers //= 2
-        return peers
+        return min(SHARING_MAX // parts, (of_m & -of_m) * (of_n & -of_n))  # powers of two of each

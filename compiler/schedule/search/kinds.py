@@ -37,6 +37,10 @@ class Kind:
             self._known[asked] = find(*how)
         return self._known[asked]
 
+    def known(self, asked: Hashable) -> Any:
+        """What was said before, or None."""
+        return self._known.get(asked)
+
 
 def _told(problem: Problem, target: Target) -> tuple[Hashable, ...]:
     """All that is asked of a problem, of its sizes what they tell of memory: whether TMA loads and

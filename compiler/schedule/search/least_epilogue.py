@@ -18,9 +18,14 @@ from ..rules.staging_rules import pitches_ahead, staged_store, stored_by_tma
 from .stagings import stagings_of
 
 
+def least_computed_cycles(problem: Problem, tile: Schedule, target: Target) -> float:
+    """Cycles in which a whole tile is computed, with one way to store or another."""
+    return max(computed_cycles(problem, tile, target), code_cycles(problem, tile, target))
+
+
 def least_epilogue_cycles(problem: Problem, tile: Schedule, target: Target) -> float:
     """Cycles of the epilogue of a whole tile with the best store; infinite where there is none."""
-    cycles = max(computed_cycles(problem, tile, target), code_cycles(problem, tile, target))
+    cycles = least_computed_cycles(problem, tile, target)
     cycles += figures(target).group_walk if problem.grouped == "m" else 0
     alone, least = stored_alone(problem, tile, target), math.inf
     beside = _beside_cycles(problem, tile, target)

@@ -1,6 +1,6 @@
 """The best schedule without a list of all: what may hold it is refined first.
 
-    face  →  its floor  →  ways to take K  →  tiles  →  sharings  →  orders of tiles  →  schedules
+    face  →  its floors  →  ways to take K  →  tiles  →  sharings  →  orders of tiles  →  schedules
 
 Whatever waits has a bound that none of its schedules is estimated to beat (`bounds.py`), and what
 has the lowest is refined next. Its rules are asked only then. The first whole schedule that comes
@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import groupby
-from operator import attrgetter, itemgetter, le
+from operator import attrgetter, le
 from typing import Any
 
 from ....dialects.target import Target
@@ -41,9 +41,10 @@ from .faces import Face, Faces
 from .tensor_bounds import TensorBounds, TensorFace, TensorFaces
 from .wide import wide_floor_us, wide_schedules
 
-Refined = Iterator[tuple[Rank, Schedule, Callable[[], "Refined"] | None]]
-"""What something is refined to, each with its bound and, if it is no whole schedule, how to refine
-that."""
+Waits = tuple[Rank, Schedule, Callable[[], "Refined"] | None]
+"""A bound, of what and, if it is no whole schedule, how to refine that."""
+Refined = Iterator[Waits]
+"""What something is refined to."""
 
 Bounds = TensorBounds | TileBounds
 Tiles = list[Bounds]
@@ -99,25 +100,44 @@ def _wide(problem: Problem, target: Target) -> Refined:
 
 
 def _judged(problem: Problem, target: Target, schedules: Iterable[Schedule]) -> Refined:
-    """Those that keep the rules."""
     for one in schedules:
-        if broken_rule(problem, one, target) is None:
-            yield rank(estimate(problem, one, target).total_us, one), one, None
+        ranked = rank(estimate(problem, one, target).total_us, one)
+        yield ranked, one, partial(_legal, problem, target, ranked, one)
+
+
+def _legal(problem: Problem, target: Target, ranked: Rank, one: Schedule) -> Refined:
+    """The schedule, if it keeps the rules."""
+    if broken_rule(problem, one, target) is None:
+        yield ranked, one, None
 
 
 def _faces(problem: Problem, target: Target) -> Refined:
     faces = (TensorFaces if target.has_tensor_memory else Faces)(problem, target)
-    for (m, n), tiles in groupby(useful_tiles(problem, target), key=itemgetter(0, 1)):
-        depths = tuple([k for *_, k in tiles])
+    for (m, n), depths in useful_tiles(problem, target):
         tile = PLAIN.but(tile=(m, n, depths[0]), swap=problem.swapped)
         face = faces.of(tile, depths)
         if face is not None:
-            yield bound(face.floor_us()), tile, partial(_ways, face)
+            yield _face(face)
 
 
-def _ways(face: TensorFace | Face) -> Refined:
+def _face(face: TensorFace | Face) -> Waits:
+    floors = face.floors()
+    least_us = min([floor_us for floor_us, _ in floors])
+    return bound(least_us), face.tile, partial(_floors, face, floors)
+
+
+def _floors(face: TensorFace | Face, floors: list[tuple[float, Schedule]]) -> Refined:
+    if face.looks_closer():
+        yield _face(face)
+        return
     tiles: Tiles = []
-    for least_us, way in face.ways():
+    refine = _ways if isinstance(face, Face) else _tiles
+    for floor_us, some in floors:
+        yield bound(floor_us), some, partial(refine, face, tiles, some)
+
+
+def _ways(face: Face, tiles: Tiles, some: Schedule) -> Refined:
+    for least_us, way in face.ways(some):
         refine = _tiles if face.settles(way) else _clusters
         yield bound(least_us), way, partial(refine, face, tiles, way)
 

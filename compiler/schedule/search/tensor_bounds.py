@@ -11,7 +11,6 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -41,6 +40,7 @@ from ..waves import tile_rounds
 from .candidates import PART_MARGIN, STAGES, boxes_of
 from .kinds import Kind
 from .least_parts import Sums, least_of_parts, most_at_once
+from .once import once
 from .stagings import fitting_stages, stages_beside
 from .stores import LeastStore, Stored, Stores, holds_more, least_of_stores
 
@@ -99,16 +99,7 @@ class TensorFace:
             self._moved[asked] = moved_us(self.problem, order.plan, self.target)
         return self._moved[asked]
 
-    def floor_us(self) -> float:
-        """What no schedule of such tiles is estimated to beat, in microseconds."""
-        return min([least_us for least_us, _ in self._ways])
-
-    def ways(self) -> list[tuple[float, Schedule]]:
-        """What no schedule of a way is estimated to beat, in microseconds, and the way."""
-        return self._ways
-
-    @functools.cached_property
-    def _ways(self) -> list[tuple[float, Schedule]]:
+    def floors(self) -> list[tuple[float, Schedule]]:
         """K as a whole, alone and in a pair, and in parts over the grid: what no tile of it is
         estimated to beat, in microseconds, and the way."""
         m, n, _ = self.tile.tile
@@ -119,9 +110,9 @@ class TensorFace:
         parts = [(PART_MARGIN * parts_us, self.tile.but(split_grid=2))]
         return found + (parts if parts_us < math.inf else [])
 
-    def settles(self, _: Schedule) -> bool:
-        """Clusters of parts are told from each other where they share tiles."""
-        return True
+    def looks_closer(self) -> bool:
+        """Floors count the ways to store already."""
+        return False
 
     def _least_us(self, side: Schedule, least_k: int) -> tuple[float, float]:
         """Of a side that takes the most of K at a time, as a whole and in parts: with less at a
@@ -171,12 +162,12 @@ class TensorBounds:
         self._stores = Stores(self.problem, self.target, epilogue_cycles, face.kind)
         self.orders = face.orders
 
-    @functools.cached_property
+    @once
     def boxes(self) -> dict[bool, str]:
         """The box of the tile of one CTA and of a pair."""
         return boxes_of(self.problem, self._tile.tile, self.target)
 
-    @functools.cached_property
+    @once
     def is_legal(self) -> bool:
         """Whether the tile keeps the rules that ask for nothing else."""
         return keeps(TILE_RULES, self.problem, self._tile, self.target)

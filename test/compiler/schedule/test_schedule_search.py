@@ -92,7 +92,10 @@ def test_the_least_epilogue_is_that_of_the_best_way_to_store(name):
             face = faces.of(PLAIN.but(tile=(m, n, 64), swap=seen.swapped), (64,))
             stores = face.stores_of(PLAIN) if face else []
             if face and stores:
-                assert face.epilogue == pytest.approx(min(cycles for _, cycles in stores))
+                least = min(cycles for _, cycles in stores)
+                assert face.least_epilogue_of(PLAIN) <= least * (1 + 1e-12)
+                face.looks_closer()
+                assert face.least_epilogue_of(PLAIN) == pytest.approx(least)
 
 
 @pytest.mark.parametrize(("chip", "name"), [("sm_100a", "vectors"), ("sm_90a", "few-tiles")])
