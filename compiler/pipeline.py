@@ -274,9 +274,9 @@ def run_passes(
 ) -> list[tuple[str, float]]:
     """Run the passes in order, verifying after each; (name, wall seconds) of each.
 
-    A kernel that comes in is checked before and after each pass, one that our passes make before
-    it is lowered. Passes of the lowering that `calls` leave out run before those that need them.
-    With `later` the caller lets it run the checks of what our own passes make.
+    A kernel that comes in, or that a user's pass was given, is checked before and after each pass,
+    one that our passes make before it is lowered. Passes of the lowering that `calls` leave out run
+    before those that need them. With `later` the caller lets it run the checks of what our own passes make.
     """
     seconds = []
     check_program(module)
@@ -288,6 +288,7 @@ def run_passes(
         start = time.perf_counter()
         said = len(log.summary)
         last = number == len(calls) or calls[number].name in LOWERING_NAMES
+        foreign = foreign or not PASSES.is_own(call.name)
         check = functools.partial(_check_after, call.name, foreign or last)
         with mlir_errors():
             call.make()(module, log)
@@ -306,6 +307,8 @@ def _check_after(name: str, whole: bool, module: ir.Module) -> None:
     """Verify what a pass left, and check of it what is checked there; `whole` the program."""
     with mlir_errors():
         module.operation.verify()
+        if not PASSES.is_own(name):
+            _check_forms(module)
         if name not in LOWERING_NAMES and whole:
             check_program(module)
         if name == PlanMemory.name:
@@ -366,9 +369,14 @@ def parse_module(text: str, filename: str) -> ir.Module:
             f"({error}); docs/dialects lists them",
             filename,
         ) from error
+    _check_forms(module)
+    return module
+
+
+def _check_forms(module: ir.Module) -> None:
+    """Refuse ops of others that are not of the forms that ours have."""
     check_counts(module)
     check_attribute_forms(module)
-    return module
 
 
 def _is_text(name: str) -> bool:

@@ -2,10 +2,16 @@
 
 import pytest
 
+from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import parse_module
+from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.context import lent_context
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.mlir import ir
+from tilewright.dialects.pipe import TileOp
+from tilewright.dialects.record import record
+from tilewright.passes import PASSES
+from tilewright.passes.base import the_kernel, walk
 
 STEPS = (
     '%1 = "tile.group_steps"(%n) {depth = 64, least = 1, less = SAID, most = 9} : (index) -> index'
@@ -51,3 +57,26 @@ def test_others_are_refused_at_the_op(op, said, rule):
         parsed(op, said)
     assert caught.value.message.split(": attributes: ")[1] == rule
     assert caught.value.location.startswith("-:2:")
+
+
+@record
+class Short:
+    """A pass of a user that writes a number of 32 bits."""
+
+    name = "short"
+
+    def __call__(self, module, log):
+        for op in walk(the_kernel(module, self.name), TileOp):
+            of_32 = ir.IntegerType.get_signless(32)
+            op.operation.attributes["index"] = ir.IntegerAttr.get(of_32, op.index.value)
+
+
+@pytest.mark.parametrize("behind", ["", ",warp-specialization"])
+def test_what_a_pass_of_a_user_leaves_is_held_to_it_at_once(behind, monkeypatch):
+    monkeypatch.setitem(PASSES, "short", Short)
+    passes = f"tiling{{tile=64x32x64}},tma-insertion,pipelining,short{behind}"
+    with pytest.raises(CompileError) as caught:
+        compile_matmul(MatmulSpec(64, 32, 128), pipeline=passes, until="mlir")
+    assert caught.value.message == (
+        f"pipe.tile: attributes: index {TYPED} 0 : i32; write a number without a type"
+    )

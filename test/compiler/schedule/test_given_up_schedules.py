@@ -106,6 +106,16 @@ def test_what_is_explained_tells_what_comes_in_its_place(room, capsys):
     assert not told[0] and told[1][0].endswith(f"; '{second}' is taken instead")
 
 
+@pytest.mark.parametrize("how", [["-v"], ["--json"]])
+def test_who_compiles_a_file_is_told(room, how, tmp_path, capsys):
+    room(1)
+    sizes = ["--m", "64", "--n", "96", "--k", "128"]
+    assert main(["compile", *sizes, "-o", str(tmp_path / "kernel.ptx"), *how]) == 0
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("remark: schedule: the chip must have room for what is chosen, got none")
+    assert told.endswith("is taken instead")
+
+
 def test_linalg_gets_the_next_one_too(room, tmp_path):
     room(1)
     path = tmp_path / "m.mlir"
