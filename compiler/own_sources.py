@@ -18,8 +18,12 @@ SOURCES = (
 @functools.cache
 def source_digest() -> str:
     """SHA-256 of the sources that make a bundle: 64 hexadecimal digits."""
+    return digest_of(Path(__file__).parent.parent)
+
+
+def digest_of(root: Path) -> str:
+    """That of the sources in another place."""
     total = hashlib.sha256()
-    root = Path(__file__).parent.parent
     for path in sorted(path for pattern in SOURCES for path in root.glob(pattern)):
         content = path.read_bytes()
         total.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)

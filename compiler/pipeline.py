@@ -276,7 +276,8 @@ def run_passes(
 
     A kernel that comes in, or that a user's pass was given, is checked before and after each pass,
     one that our passes make before it is lowered. Passes of the lowering that `calls` leave out run
-    before those that need them. With `later` the caller lets it run the checks of what our own passes make.
+    before those that need them. With `later` the caller lets it run the checks of what our own
+    passes make.
     """
     seconds = []
     check_program(module)

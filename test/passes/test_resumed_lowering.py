@@ -12,6 +12,7 @@ from tilewright.compiler.pipeline import (
     DEFAULT_PIPELINE,
     LOWERING_NAMES,
     checked_text,
+    complete_pipeline,
     run_passes_on_text,
 )
 from tilewright.compiler.presets import HOPPER_PRESETS, PRESETS
@@ -29,6 +30,13 @@ PIPELINES = {
     ("sm_90a", "parts"): "tiling{tile=64x64x64},tma-insertion,split-k{parts=2}",
     ("sm_90a", "copies"): "tiling{tile=64x64x64}",
 }
+
+
+def test_a_pass_after_which_it_stops_keeps_its_options():
+    text = "tiling,expand-loops{reads=matrices},lower-to-nvvm{pdl=early}"
+    for stop in ("expand-loops", "lower-to-nvvm"):
+        *_, last = complete_pipeline(text, None, stop, stop == "lower-to-nvvm")
+        assert str(last) == text[text.index(stop) :].split(",")[0]
 
 
 @functools.cache

@@ -13,6 +13,7 @@ import pytest
 from tilewright.compiler.bundle_writer import OWN_NAME, read_entry
 from tilewright.compiler.calls.kernels import kernel_cache
 from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle, describe_request, digest
+from tilewright.compiler.own_sources import digest_of
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.record import record
 from tilewright.dialects.target import TARGETS
@@ -125,6 +126,18 @@ def test_all_that_a_kernel_follows_from_is_in_the_key(monkeypatch):
     ]
     assert len({digest(each) for each in [request, *changed]}) == 6
     assert digest(request) == digest(describe_request(SPEC, "sm_100a", PIPELINE))
+
+
+def test_sources_are_other_ones_by_name_and_content(tmp_path):
+    seen = set()
+    files = {"passes/a.py": "1", "passes/b.py": "2", "runtime/c.py": "3"}
+    for change in ({}, {"passes/a.py": "4"}, {"runtime/c.py": "5"}, {"dialects/x/d.py": ""}):
+        for name, content in (files | change).items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(content)
+        seen.add(digest_of(tmp_path))
+    (tmp_path / "passes" / "a.py").rename(tmp_path / "passes" / "e.py")
+    assert len({*seen, digest_of(tmp_path)}) == 5
 
 
 def test_a_chip_that_is_entered_anew_has_other_kernels(monkeypatch):

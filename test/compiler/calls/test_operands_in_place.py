@@ -42,6 +42,8 @@ def strides_taken():
         ((4, 6), (-6, 1), None),
         ((3, 4, 6), (0, 6, 1), None),
         ((3, 4, 6), (5, 18, 1), None),
+        ((3, 4, 8), (8, 24, 1), Placement(1, 24, 8)),
+        ((3, 4, 8), (8, 20, 1), None),  # of three matrices in 20 columns the last one hangs over
     ],
 )
 def test_a_matrix_is_read_in_place_where_its_elements_are_apart(shape, strides, found):

@@ -79,9 +79,9 @@ def test_tma_stores_pieces_of_elements(check_matmul, form, shape, passes, scales
     assert (of_c["tensor"], of_c["alignment_bytes"]) == ("c_scales", scales)
 
 
-def test_two_products_are_quantised_in_pieces(check_matmul):
-    spec = quantized("mxfp4", 70, 128, 40, products=2)
-    compiled, _ = check_matmul(spec, pipeline=f"tiling{{tile=128x256x64}},{STAGED}")
+def test_two_products_are_quantised_in_several_pieces(check_matmul):
+    spec, pieces = quantized("mxfp4", 70, 128, 40, products=2), "{columns=64}"
+    compiled, _ = check_matmul(spec, pipeline=f"tiling{{tile=128x256x64}},{STAGED}{pieces}")
     assert compiled.manifest["parameters"][-2]["kind"] == "tensor_map"
 
 
