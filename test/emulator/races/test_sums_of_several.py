@@ -91,3 +91,34 @@ def test_who_adds_without_a_ticket_has_observed_nobody():
         with pytest.raises(Trap) as caught:
             drawn(seed, f"red.relaxed.gpu.global.add.u32 [%rd0], 1; mov.u32 %r0, {CTAS - 1}")
         assert caught.value.category == "race"
+
+
+SHARED = """.version 8.8
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{{ .reg .b32 %r<6>; .reg .f32 %f<4>; .reg .b64 %rd<2>; .reg .pred %p<4>; .shared .b32 sum;
+  ld.param.u64 %rd0, [out]; mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 31; shr.u32 %r3, %r1, 5;
+  setp.ne.u32 %p1, %r2, 0; setp.eq.u32 %p0, %r1, 0; @%p0 st.shared.b32 [sum], 0; bar.sync 0;
+  setp.eq.u32 %p2, %r3, 2; setp.eq.u32 %p3, %r3, 1; @%p2 bra READ; mov.f32 %f0, 2.0;
+  @!%p1 {add}; {arrive}; bra END;
+READ: bar.sync 1, {threads}; @%p1 bra END; ld.shared.f32 %f1, [sum]; st.global.f32 [%rd0], %f1;
+END: ret; }}
+"""
+
+
+def shared_sum(seed: int, arrive: str, threads: int, add: str) -> float:
+    """Two warps add, and those that arrive are waited for by a third one."""
+    out = np.zeros(1, np.float32)
+    text = SHARED.format(arrive=f"{arrive} {threads}", threads=threads, add=add)
+    launch(text, "k", grid=1, block=96, params=[out], seed=seed)
+    return float(out[0])
+
+
+def test_sums_in_shared_memory_need_an_order_behind_each_who_added():
+    add = "red.relaxed.cta.shared.add.f32 [sum], %f0"
+    for seed in SEEDS:
+        assert shared_sum(seed, "bar.arrive 1,", 96, add) == 4
+        with pytest.raises(Trap, match=r"race: the (read|write) of 4 bytes") as caught:
+            shared_sum(seed, "@%p3 bar.arrive 1,", 64, add)
+        assert caught.value.category == "race"

@@ -13,6 +13,7 @@ import numpy as np
 from ...truth import any_of
 from .actor import Actor
 from .grains import Cells, Grains, bytes_of
+from .last_writes import LastWrites
 
 
 class EarlierWrites:
@@ -31,7 +32,9 @@ class EarlierWrites:
         if self.marks is not None:
             self.marks.put(index, size, 0, 0, 0)
 
-    def note(self, last: Grains, lanes: np.ndarray, index: Cells, size: int, writer: int) -> None:
+    def note(
+        self, last: Grains | LastWrites, lanes: np.ndarray, index: Cells, size: int, writer: int
+    ) -> None:
         """This strong writer (negative) replaces the marks of these cells in ``last``."""
         if last.is_blank(index, size):
             return

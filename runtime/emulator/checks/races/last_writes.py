@@ -29,6 +29,10 @@ class LastWrites:
         self._settled().put(cells, size, who, when)
         self._runs.put(cells, size, who, when)
 
+    def is_blank(self, cells: Cells, size: int) -> bool:
+        """Whether nobody is known to have written the cells."""
+        return self._settled().is_blank(cells, size)
+
     def coarse(self, cells: Cells, size: int) -> list[np.ndarray] | None:
         """Who and when by words, see `Grains.coarse`."""
         return self._settled().coarse(cells, size)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from ...errors import Trap
 from .actor import Actor
 from .clock import Domain, Message
+from .global_shadow import GlobalShadow
 from .grains import Cells
-from .shadow import GlobalShadow, Same
+from .order import Same
 from .warp_clock import WarpClock
 
 

@@ -40,13 +40,14 @@ from .clock import (
 )
 from .exits import ARRIVAL, check_exit, note
 from .freed_pairs import check_freed, check_permit, note_taken
+from .global_shadow import GlobalShadow
 from .lane_times import lanes_apart, releasing
 from .late_inits import LateInits
 from .meetings import Meetings
 from .places import Places
 from .prerequisites import Prerequisites
 from .releases import BarrierClock
-from .shadow import GlobalShadow, SharedShadow
+from .shadow import SharedShadow
 from .verdicts import NARROW_ARRIVAL, UNWAITED_STORE, late_wait, tensor_race, unmade, unseen_phase
 from .warp_clock import WarpClock
 
@@ -79,8 +80,7 @@ class Races(Meetings, Listener):
     # -- agents ----------------------------------------------------------------------------------
 
     def cluster_started(self, cluster: Cluster) -> None:
-        launch = self._launch
-        warps = prod(launch.cluster) * -(-prod(launch.block) // WARP_SIZE)
+        warps = prod(self._launch.cluster) * -(-prod(self._launch.block) // WARP_SIZE)
         self._domain_of[cluster] = self._new_domain(2 * warps)
 
     def _new_domain(self, components: int) -> Domain:

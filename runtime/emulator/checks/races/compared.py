@@ -1,0 +1,34 @@
+"""Which bytes a compare-and-swap wrote last."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...truth import all_of
+from .actor import Actor
+from .grains import Cells, bytes_of
+
+
+class Compared:
+    """Which bytes a compare-and-swap wrote last.
+
+    A loop around one starts from a plain read, which nothing orders: the swap finds out whether it
+    was outdated. So the two do not race (CUDA's own atomicAdd of bf16 pairs is such a loop).
+    """
+
+    def __init__(self, size: int):
+        self._size = size
+        self._last: np.ndarray | None = None
+
+    def excuses(self, index: Cells, size: int, actor: Actor) -> bool:
+        """Whether a read of the cells of ``size`` bytes needs no order behind their writes."""
+        if self._last is None or actor.strong or actor.asynchronous:
+            return False
+        return all_of(self._last[bytes_of(index, size)])
+
+    def written(self, index: Cells, size: int, actor: Actor) -> None:
+        """The cells have been written."""
+        if self._last is None and actor.comparing:
+            self._last = np.zeros(self._size, bool)
+        if self._last is not None:
+            self._last[bytes_of(index, size)] = actor.comparing
