@@ -6,7 +6,7 @@ for number = thread .. parts step count * threads
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ..dialects.layout import LINEAR, TileLayout
@@ -40,6 +40,30 @@ def parts_of(team: Team, layout: TileLayout, size: int, most: int) -> Iterator[l
         build.loop(build.constant(0), in_row, count) as column,
     ):
         yield [(row, column + index) for index in range(count)]
+
+
+def for_parts(
+    team: Team, layout: TileLayout, size: int, most: int, emit: Callable[[list[Part]], None]
+) -> None:
+    """As `parts_of`; where no number near `most` divides those of a thread, `emit` is asked for the
+    last ones by themselves: 26 are three times 8, and 2.
+    """
+    in_row = layout.contiguous * layout.element_bytes // size
+    each, left = divmod(layout.rows * in_row, team.threads)
+    near = 2 * _at_a_time(each, most) >= most if each else True
+    if near or left or in_row & (in_row - 1):
+        with parts_of(team, layout, size, most) as parts:
+            emit(parts)
+        return
+    whole = each - each % most
+    with build.loop(team.thread, whole * team.threads, most * team.threads) as first:
+        emit([_part(first, index * team.threads, in_row) for index in range(most)])
+    emit([_part(team.thread, index * team.threads, in_row) for index in range(whole, each)])
+
+
+def _part(first: ir.Value, behind: int, in_row: int) -> Part:
+    part = build.as_value(first + behind)
+    return part // in_row, part % in_row
 
 
 def _at_a_time(parts: int, most: int) -> int:

@@ -53,6 +53,13 @@ LOWERING = [
         (f"{NUMERICS}/loops/test_ring_depths.py",),
     ),
     Fault(
+        "copies: threads copy eights alone of parts that no number near eight divides",
+        "    emit([_part(team.thread, index * team.threads, in_row) "
+        "for index in range(whole, each)])\n",
+        "",
+        (f"{NUMERICS}/loops/test_ring_depths.py",),
+    ),
+    Fault(
         "copies: parts of a unit lie one byte apart",
         "    return unit + part % in_unit * size",
         "    return unit + part % in_unit",

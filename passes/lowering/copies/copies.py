@@ -17,7 +17,7 @@ from ....dialects.tile_types import is_padded
 from ... import build
 from ...base import defining_op
 from ...copy_width import UNIT_BYTES, is_asynchronous
-from ...parts import PARTS_MAX, parts_of
+from ...parts import PARTS_MAX, Part, for_parts
 from ...team import Team
 from ..operands.units import unit_offset
 from ..scope.scope import Scope, place_of
@@ -49,11 +49,14 @@ def _copy_parts(scope: Scope, op: CopyOp) -> None:
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(scope, op)
     size = source.width * layout.element_bytes
-    with parts_of(Team.of(op), layout, size, PARTS_MAX) as parts:
+
+    def emit(parts: list[Part]) -> None:
         values = [source.read_part(row, part * source.width) for row, part in parts]
         for (row, part), value in zip(parts, values, strict=True):
             to = build.shared_at(row * layout.span_bytes + part * size + start)
             llvm.store(value, to, alignment=size)
+
+    for_parts(Team.of(op), layout, size, PARTS_MAX, emit)
 
 
 def _start_copies(scope: Scope, op: CopyOp) -> None:
@@ -61,12 +64,15 @@ def _start_copies(scope: Scope, op: CopyOp) -> None:
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(scope, op)
     size = source.width * layout.element_bytes
-    with parts_of(Team.of(op), layout, size, PARTS_MAX) as parts:
+
+    def emit(parts: list[Part]) -> None:
         ahead = [source.row(row) for row, _ in parts] if is_gathered(op.view) else None
         for number, (row, part) in enumerate(parts):
             to = part_offset(layout, row, part, size) + start
             found = None if ahead is None else ahead[number]
             source.start_copy(row, part * source.width, build.shared_at(to), found)
+
+    for_parts(Team.of(op), layout, size, PARTS_MAX, emit)
 
 
 def part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -> ir.Value:
@@ -84,8 +90,11 @@ def _copy_tile(scope: Scope, op: CopyOp) -> None:
     """Threads copy units; elements outside the view are zero."""
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(scope, op)
-    with parts_of(Team.of(op), layout, UNIT_BYTES, source.units_under_way) as units:
+
+    def emit(units: list[Part]) -> None:
         values = [source.read_unit(row, column) for row, column in units]
         for (row, column), value in zip(units, values, strict=True):
             address = build.shared_at(unit_offset(layout, row, column) + start)
             llvm.store(value, address, alignment=UNIT_BYTES)
+
+    for_parts(Team.of(op), layout, UNIT_BYTES, source.units_under_way, emit)

@@ -78,3 +78,18 @@ def test_copies_by_threads_go_through_a_deep_ring_too(check_matmul):
     text = KINDS["specialised"].replace("DEPTH", "4")
     compiled, _ = check_matmul(MatmulSpec(130, 70, 201), pipeline=text)
     assert len(compiled.remarks) == 2
+
+
+@pytest.mark.parametrize(("columns", "copies"), [(104, 8 + 8 + 2), (112, 8 + 7)])
+def test_parts_that_nothing_near_eight_divides_are_copied_by_eights_and_the_rest(
+    check_matmul, columns, copies, seed=1
+):
+    """Threads copy 26 parts of 8 bytes each of a tile of 104 rows, and 28 of one of 112."""
+    text = (
+        f"tiling{{tile=128x{columns}x128}},tma-insertion,swizzle-selection,pipelining{{stages=2}},"
+        "warp-specialization"
+    )
+    compiled, _ = check_matmul(
+        MatmulSpec(130, columns, 140), target="sm_90a", pipeline=text, seed=seed
+    )
+    assert compiled.ptx.count("cp.async.ca") == copies
