@@ -152,12 +152,14 @@ def pair_tile(target: Target, m: int, n: int, step: int | None = None) -> str | 
     """What one CTA of a 2-CTA MMA computes (PTX ISA, tcgen05, shapes of .cta_group::2)."""
     step = step or target.mma.pair_n_step
     if not target.mma.pairs:
-        others = [unit.name for unit in target.other_mmas if unit.pairs]
+        others = [unit.name for unit in target.other_mmas if unit.pairs and not unit.products]
         if others:
             return f"only {' and '.join(others)} is of two CTAs, got {target.mma.name}"
         return f"{target.chip} has no 2-CTA MMAs"
     if target.mma_rows(m) is None or (m > 128 and m % 128):
         return f"a pair needs 64, 128 or 256 rows a CTA, got {m}"
+    if target.adds_products and m != target.mma.m[-1]:
+        return f"a pair whose threads add products needs {target.mma.m[-1]} rows a CTA, got {m}"
     if n % step:
         return f"a pair needs N a multiple of {step}, got {n}"
     return None

@@ -122,7 +122,6 @@ TCGEN05_ADDED = replace(
     name="tcgen05.mma+fma",
     accumulators=REGISTERS,
     issuer=WARPGROUP,
-    pairs=False,
     accumulator_registers_max=(128, 128),
     scaled_kinds=(),
     operands=FLOAT_DTYPES,
@@ -130,8 +129,8 @@ TCGEN05_ADDED = replace(
 )
 # Both where A are narrow weights: threads widen them into tensor memory, from where MMAs take them.
 # Without groups MMAs add to one product, which threads read at last.
-TCGEN05_WIDENED = replace(TCGEN05_ADDED, name="tcgen05.mma+cvt")
-TCGEN05_WIDENED_ADDED = replace(TCGEN05_ADDED, name="tcgen05.mma+cvt+fma")
+TCGEN05_WIDENED = replace(TCGEN05_ADDED, name="tcgen05.mma+cvt", pairs=False)
+TCGEN05_WIDENED_ADDED = replace(TCGEN05_WIDENED, name="tcgen05.mma+cvt+fma")
 # PTX ISA, mma: m16n8k4 to m16n8k32 by type, fp8 from sm_89 on. Of MN-major operands ldmatrix.trans
 # loads those of 16 bits, plain loads the others.
 MMA_SYNC = MmaUnit(
@@ -154,6 +153,7 @@ MMA_SYNC_SPLIT = tuple(
 TCGEN05_SPLIT = replace(
     TCGEN05_ADDED,
     name="tcgen05.mma+bf16x9",
+    pairs=False,
     mn_major_bytes=(4,),
     operands=("bf16x9",),
     splits=MOVED_UP,

@@ -178,6 +178,12 @@ class Target:
         return TENSOR_MEMORY in (self.mma.accumulators, self.mma.products)
 
     @property
+    def pairs_by_default(self) -> bool:
+        """Whether a schedule may have pairs that nobody asked for: how fast threads of two CTAs
+        add products is not known."""
+        return self.mma.pairs and not self.adds_products
+
+    @property
     def adds_from_tensor_memory(self) -> bool:
         """Whether threads add products that lie in tensor memory."""
         return self.mma.products == TENSOR_MEMORY

@@ -10,7 +10,7 @@ from ..dialects.mlir import ir, scf
 from ..dialects.mma_units import PRODUCT_SLOTS
 from ..dialects.pipe import ClaimType, CreateOp, RingType, TileOp, TurnType
 from ..dialects.scaled_legality import SCALE_PLACES
-from ..dialects.sm.memory import BARRIER_BYTES, CLAIM_BYTES
+from ..dialects.sm.memory import BARRIER_BYTES, CLAIM_BYTES, BarriersOp
 from ..dialects.sm.threads import WarpsOp
 from ..dialects.target import Target
 from ..dialects.terms import TermForm
@@ -41,7 +41,7 @@ from .weights import product_slots, widened_columns
 
 # Of threads that copy, before they wait for the oldest.
 SLOTS_UNDER_WAY_MAX = 2
-MMA_DONE, PRODUCTS_DONE = "mma.done", "products.done"
+MMA_DONE, PRODUCTS_DONE, PRODUCTS_READY = "mma.done", "products.done", "products.ready"
 
 
 class RingPlan(NamedTuple):
@@ -81,13 +81,14 @@ class ScalesPlan(NamedTuple):
 
 class ProductsPlan(NamedTuple):
     """Where products that threads add go in tensor memory: `slots` of so many columns `each`, from
-    the first on, and the barriers that tell when they are `done`. Behind them two times as many
-    columns as MMAs read `weights` from, where threads widen some."""
+    the first on, and the barriers that tell when they are `done`, and of pairs `ready`. Behind them
+    two times as many columns as MMAs read `weights` from, where threads widen some."""
 
     each: int
     done: int
     slots: int
     weights: int
+    ready: int | None = None
 
     @property
     def columns(self) -> int:
@@ -226,6 +227,11 @@ def _place_tiles(create: CreateOp, cursor: _Cursor) -> RingPlan:
     return RingPlan(kind, stages, layouts, tuple(places))
 
 
+def ready_of(kernel: KernelOp) -> list[BarriersOp]:
+    """The barriers that tell the first CTA of a pair that products may be made in both."""
+    return [op for op in walk(kernel, BarriersOp) if op.label.value == PRODUCTS_READY]
+
+
 def cluster_of(kernel: KernelOp) -> Cluster:
     """The kernel's cluster, pairs and multicasts."""
     m, n, split = integers_of(kernel.cluster)
@@ -283,7 +289,8 @@ def _claim_readers(kernel: KernelOp, cluster: Cluster) -> int:
     total = 0
     for role in walk(kernel, WarpsOp):
         by_warp, issues = walk(role, (*STORES, CopyOp, TmaGatherOp)), walk(role, MMAS)
-        ctas = cluster.size // 2 if issues and cluster.pair else cluster.size
+        alone = issues and not by_warp  # threads that add products of a pair are of both CTAs
+        ctas = cluster.size // 2 if alone and cluster.pair else cluster.size
         total += ctas * (role.warps.value if by_warp else 1)
     return total
 
@@ -329,8 +336,13 @@ def _allocated(kernel: KernelOp, columns: int, target: Target) -> int:
 def _place_products(kernel: KernelOp, target: Target, cursor: _Cursor) -> ProductsPlan:
     """Two products of the one accumulator that the kernel has, or one that MMAs add to."""
     each = target.accumulator_columns(*_the_accumulator(kernel, target).acc.type.shape)
-    done = cursor.take(PRODUCT_SLOTS * BARRIER_BYTES, BARRIER_BYTES)
-    return ProductsPlan(each, done, product_slots(kernel), widened_columns(kernel))
+    pair = cluster_of(kernel).pair
+    done, ready = (
+        cursor.take(PRODUCT_SLOTS * BARRIER_BYTES, BARRIER_BYTES) if is_there else None
+        for is_there in (True, pair)
+    )
+    assert done is not None
+    return ProductsPlan(each, done, product_slots(kernel), widened_columns(kernel), ready)
 
 
 def _the_accumulator(kernel: KernelOp, target: Target) -> AccumulatorOp:

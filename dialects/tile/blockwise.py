@@ -2,6 +2,7 @@
 
     tile.blockwise_matmul  c[M,N] = f(sum_q sa[M,q] * sb[N,q] * sum_k a[M,k] * b[N,k]), k of block q
     tile.blockwise_mma     acc[M,N] = (accumulate ? acc : 0) + sa * sb * (a[M,K] * b[N,K]^T)
+    tile.blockwise_pair_mma  the same by a pair of CTAs
 
 No MMA multiplies by such scales. The product of two tiles is summed apart, from zero, by the tensor
 core. Threads multiply it by both scales, and add it to the sums in f32, which also keeps sums exact
@@ -18,7 +19,7 @@ from ..dtypes import BLOCKWISE, BLOCKWISE_FORMS, blockwise_scale_shape
 from ..mlir import ext, ir
 from ..tile_types import SmemType
 from ..verify import logical_shape, refuse
-from .program import MatmulOp, MmaOp
+from .program import MatmulOp, MmaOp, PairMmaOp
 
 
 class BlockwiseMatmulOp(MatmulOp, name="blockwise_matmul"):
@@ -68,33 +69,69 @@ class BlockwiseMmaOp(MmaOp, name="blockwise_mma"):
     b_form: ir.StringAttr
 
     def verify_invariants(self) -> bool:
-        if not MmaOp.verify_invariants(self) or not _verify_forms(self):
-            return False
-        depth = self.a.type.layout.k
-        if BLOCKWISE % depth:
-            return refuse(self, f"tiles must have a K that divides {BLOCKWISE}, got {depth}")
-        return all(self._verify_scales(name, depth) for name in "ab")
+        return MmaOp.verify_invariants(self) and _verify_steps(self)
 
     @property
     def vectors(self) -> list[ir.Value[SmemType]]:
         """The scales that lie in shared memory."""
-        both = (self.a_scales, self.b_scales)
-        return [each for each in both if isinstance(each.type, SmemType)]
+        return _vectors(self)
 
-    def _verify_scales(self, name: str, depth: int) -> bool:
-        """Whether scales are a view, or a vector of those of a tile's rows."""
-        type_, form = getattr(self, f"{name}_scales").type, getattr(self, f"{name}_form").value
-        if isinstance(type_, ir.MemRefType):
-            return True
-        rows = self.acc.type.shape["ab".index(name)]
-        wanted = isinstance(type_, SmemType) and str(type_.tile) == f"tensor<1x{rows}xf32>"
-        if not wanted or not type_.layout.is_vector:
-            rule = f"{name}_scales must be a view, or a linear tile of 1x{rows}xf32"
-            return refuse(self, f"{rule}, got {type_}")
-        if form != BLOCKWISE_FORMS[0] or depth != BLOCKWISE:
-            rule = f"{name}_scales must be a view where a step has no scale of its own for each row"
-            return refuse(self, f"{rule}, got {form} and a K of {depth}")
+
+class BlockwisePairMmaOp(PairMmaOp, name="blockwise_pair_mma"):
+    """The same by a pair of CTAs, as `tile.pair_mma`.
+
+    `i` is this CTA's tile of A, whose scales it has; each CTA has the scales of all N columns.
+    """
+
+    a_scales: ext.Operand[Any]
+    b_scales: ext.Operand[Any]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+    k: ext.Operand[ir.IndexType]
+    a_form: ir.StringAttr
+    b_form: ir.StringAttr
+
+    def verify_invariants(self) -> bool:
+        return PairMmaOp.verify_invariants(self) and _verify_steps(self)
+
+    @property
+    def vectors(self) -> list[ir.Value[SmemType]]:
+        """The scales that lie in shared memory."""
+        return _vectors(self)
+
+
+BLOCKWISE_MMAS = (BlockwiseMmaOp, BlockwisePairMmaOp)
+OF_BLOCKS = ("a_scales", "b_scales", "i", "j", "k", "a_form", "b_form")
+
+
+def _vectors(op: Any) -> list[ir.Value[SmemType]]:
+    return [each for each in (op.a_scales, op.b_scales) if isinstance(each.type, SmemType)]
+
+
+def _verify_steps(op: Any) -> bool:
+    """Whether tiles are of one block of K, and scales lie as their forms say."""
+    depth = op.a.type.layout.k
+    if not _verify_forms(op):
+        return False
+    if BLOCKWISE % depth:
+        return refuse(op, f"tiles must have a K that divides {BLOCKWISE}, got {depth}")
+    return all(_verify_scales(op, name, depth) for name in "ab")
+
+
+def _verify_scales(op: Any, name: str, depth: int) -> bool:
+    """Whether scales are a view, or a vector of those of a tile's rows."""
+    type_, form = getattr(op, f"{name}_scales").type, getattr(op, f"{name}_form").value
+    if isinstance(type_, ir.MemRefType):
         return True
+    rows = op.acc.type.shape["ab".index(name)]
+    wanted = isinstance(type_, SmemType) and str(type_.tile) == f"tensor<1x{rows}xf32>"
+    if not wanted or not type_.layout.is_vector:
+        rule = f"{name}_scales must be a view, or a linear tile of 1x{rows}xf32"
+        return refuse(op, f"{rule}, got {type_}")
+    if form != BLOCKWISE_FORMS[0] or depth != BLOCKWISE:
+        rule = f"{name}_scales must be a view where a step has no scale of its own for each row"
+        return refuse(op, f"{rule}, got {form} and a K of {depth}")
+    return True
 
 
 def _verify_forms(op: Any) -> bool:

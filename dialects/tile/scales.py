@@ -29,7 +29,7 @@ from ..layout import BLOCKED, HALVED, MAJORS, SCALE_ATOM_ROWS, SHIFTED
 from ..mlir import ext, ir
 from ..tile_types import SmemType
 from ..verify import logical_shape, refuse, verify_epilogue, verify_smem
-from .blockwise import BlockwiseMmaOp
+from .blockwise import BLOCKWISE_MMAS
 from .duals import DUAL_MMAS
 from .level import LevelMmaOp
 from .program import MatmulOp, MmaOp, PairMmaOp
@@ -166,7 +166,7 @@ class ScaledPairMmaOp(PairMmaOp, name="scaled_pair_mma"):
 KIND = "kind"
 SCALED_MMAS = (ScaledMmaOp, ScaledPairMmaOp)
 ALL_MMAS = (
-    MmaOp, PairMmaOp, *SCALED_MMAS, *DUAL_MMAS, BlockwiseMmaOp, *SHORT_MMAS, WeightMmaOp,
+    MmaOp, PairMmaOp, *SCALED_MMAS, *DUAL_MMAS, *BLOCKWISE_MMAS, *SHORT_MMAS, WeightMmaOp,
     TurnedWeightMmaOp, LevelMmaOp,
 )  # fmt: skip
 OF_SCALES = ("a_scales", "b_scales", "j", "k", "a_type", "b_type", "kind", "block", "extent")
@@ -193,7 +193,7 @@ def smem_operands(op: Any) -> list[ir.Value[SmemType]]:
     """The tiles in shared memory that an MMA reads: A and B, then their scales or the second B, if
     it has some."""
     scales = [op.a_scales, op.b_scales] if isinstance(op, SCALED_MMAS) else []
-    scales = op.vectors if isinstance(op, BlockwiseMmaOp) else scales
+    scales = op.vectors if isinstance(op, BLOCKWISE_MMAS) else scales
     return [op.a, op.b, *scales, *([op.b2] if isinstance(op, DUAL_MMAS) else [])]
 
 

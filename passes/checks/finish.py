@@ -12,7 +12,7 @@ from typing import Any
 
 from ...dialects.layout import LINEAR
 from ...dialects.mlir import ir
-from ...dialects.tile import KernelOp, MmaOp
+from ...dialects.tile import MMAS, KernelOp, MmaOp, PairMmaOp
 from ...dialects.tile.sums import (
     WARP_LANES,
     AddLanesOp,
@@ -68,7 +68,7 @@ def _check(op: FinishSumsOp | AddLanesOp) -> None:
         if isinstance(user, ENDS | ClearSumsOp):
             continue
         place = _place_in(block, user.operation)
-        is_mma = isinstance(user, MmaOp | ViewMmaOp)
+        is_mma = isinstance(user, (*MMAS, ViewMmaOp))
         if is_mma and (place is None or place > at or _is_of_a_step(user, block)):
             rule = "finish: must stand behind the MMAs into its sums, and outside of their loop"
             raise refused(op, f"{rule}, got it elsewhere; move it")
@@ -83,6 +83,6 @@ def _place_in(block: list[ir.Operation], op: ir.Operation) -> int | None:
     return None if op is None else block.index(op)
 
 
-def _is_of_a_step(mma: MmaOp | ViewMmaOp, block: list[ir.Operation]) -> bool:
+def _is_of_a_step(mma: MmaOp | PairMmaOp | ViewMmaOp, block: list[ir.Operation]) -> bool:
     """Whether it stands in the block itself, and adds in some of its rounds alone."""
     return mma.operation in block and constant_of(mma.accumulate) is None

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...dialects.mlir import ir
+from ...dialects.mma_units import PRODUCT_SLOTS
 from ...dialects.pipe import CreateOp
 from ...dialects.sm.memory import (
     BarriersOp,
@@ -48,6 +49,7 @@ from ...dialects.tile_types import integers_of
 from ..base import defining_op, operations, refused, target_of, walk
 from ..left_slots import drain_of, left_of
 from ..operand_terms import terms_of
+from ..plan import PRODUCTS_READY, cluster_of, ready_of
 from ..rings import lies_in_operands, slot_parts
 from ..weights import product_slots, widened_columns
 
@@ -123,11 +125,21 @@ def _check_products(kernel: KernelOp, ops: list[Any], target: Target) -> None:
                 got = f"{found[0].each.value} and {arrivals}"
                 rule = f"products: must have {each} columns each, and one arrival"
                 raise refused(found[0], f"{rule}, got {got}; make room")
+            _check_ready(kernel, found[0])
             slots, wanted = found[0].slots.value, product_slots(kernel)
             if slots != wanted:
                 rule = f"products: threads add or read {wanted} in turns here"
                 raise refused(found[0], f"{rule}, got {slots}; run plan-memory")
     _check_widened(kernel, [op for op in ops if isinstance(op, WeightColumnsOp)], bool(found))
+
+
+def _check_ready(kernel: KernelOp, products: ProductColumnsOp) -> None:
+    """Of a pair whose threads add products the second CTA tells the first, by a barrier each."""
+    wanted = [(PRODUCT_SLOTS, 1)] if cluster_of(kernel).pair else []
+    got = [(op.slots.value, op.arrivals.value) for op in ready_of(kernel)]
+    if got != wanted:
+        rule = f"products: a pair has {PRODUCT_SLOTS} barriers {PRODUCTS_READY!r} of one arrival"
+        raise refused(products, f"{rule}, others have none, got {got}; run plan-memory")
 
 
 def _check_widened(kernel: KernelOp, found: list[WeightColumnsOp], in_memory: bool) -> None:

@@ -24,7 +24,7 @@ from ...dialects.sm.ring_memory import MEMORY_OPS
 from ...dialects.sm.threads import PrologueOp, WarpsOp
 from ...dialects.sm.types import attribute_of
 from ...dialects.target import Target
-from ...dialects.tile import KernelOp, MmaOp, TmaLoadOp
+from ...dialects.tile import MMAS, KernelOp, TmaLoadOp
 from ...dialects.tile.threads import ClearUnitOp
 from ..base import defining_op, walk
 from ..build import constant
@@ -51,9 +51,9 @@ def expand_clearing(kernel: KernelOp, target: Target) -> int:
 
 def _readers(kernel: KernelOp, target: Target) -> WarpsOp | None:
     """The one agent whose threads issue all MMAs together; None where there is no such agent."""
-    mmas = set(walk(kernel, MmaOp))
-    owners = [owner for owner in walk(kernel, WarpsOp) if mmas & set(walk(owner, MmaOp))]
-    alone = len(owners) == 1 and set(walk(owners[0], MmaOp)) == mmas
+    mmas = set(walk(kernel, MMAS))
+    owners = [owner for owner in walk(kernel, WarpsOp) if mmas & set(walk(owner, MMAS))]
+    alone = len(owners) == 1 and set(walk(owners[0], MMAS)) == mmas
     return owners[0] if alone and not target.one_thread_issues else None
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from ...dialects.mlir import arith, ir, scf
 from ...dialects.mma_units import ISSUED, WARP
 from ...dialects.target import WARP_THREADS, Target
-from ...dialects.tile import AccumulatorOp, KernelOp, MmaOp
+from ...dialects.tile import MMAS, AccumulatorOp, KernelOp, MmaOp
 from ...dialects.tile.sums import ClearSumsOp, FinishSumsOp, ViewMmaOp
 from ...dialects.tile.weights import WeightMmaOp
 from ..base import walk
@@ -76,7 +76,7 @@ def _finish(kernel: KernelOp, cleared: ClearSumsOp, target: Target) -> None:
 def _finish_behind(acc: ir.Value) -> None:
     """The same where the sums are first read, or stored."""
     users = [use.owner.opview for use in acc.uses]
-    mmas = [user for user in users if isinstance(user, MmaOp)]
+    mmas = [user for user in users if isinstance(user, MMAS)]
     readers = [user for user in users if user not in mmas]
     _finish_in(readers[0].operation.block, acc, mmas)
 

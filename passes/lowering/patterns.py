@@ -22,7 +22,7 @@ from ...dialects.tile import (
     SplitStartOp,
     TensorMapOp,
 )
-from ...dialects.tile.blockwise import BlockwiseMmaOp
+from ...dialects.tile.blockwise import BLOCKWISE_MMAS, BlockwiseMmaOp
 from ...dialects.tile.boxes import (
     BoxRowsOp,
     GatherBoxesOp,
@@ -30,7 +30,7 @@ from ...dialects.tile.boxes import (
     MulticastBoxesOp,
     PrefetchBoxesOp,
 )
-from ...dialects.tile.duals import DUAL_MMAS, DualMmaOp, JoinOp
+from ...dialects.tile.duals import DUAL_MMAS, DualMmaOp, DualPairMmaOp, JoinOp
 from ...dialects.tile.edges import EdgeBoxesOp, EdgeBoxRowsOp, EdgeMulticastBoxesOp, EdgeRowsOp
 from ...dialects.tile.grouped_products import GroupAtomsOp, GroupScalesOp
 from ...dialects.tile.groups import (
@@ -329,7 +329,8 @@ _TCGEN05_ADDED: Lowerings = {
     AwaitSumsOp: await_added,
     MmaOp: lower_added_mma,
     DualMmaOp: lower_added_mma,
-    BlockwiseMmaOp: lower_added_mma,
+    **dict.fromkeys((PairMmaOp, DualPairMmaOp, *BLOCKWISE_MMAS), lower_added_mma),
+    PairRankOp: lower_pair_rank,
     FinishSumsOp: finish_added,
 }
 _TCGEN05_WIDENED: Lowerings = {

@@ -44,6 +44,7 @@ from ...dialects.tile import (
     TmaMulticastOp,
 )
 from ...dialects.tile.batches import BatchOp
+from ...dialects.tile.blockwise import OF_BLOCKS, BlockwiseMmaOp, BlockwisePairMmaOp
 from ...dialects.tile.duals import DualMmaOp, DualPairMmaOp
 from ...dialects.tile.scales import ScaledMmaOp, ScaledPairMmaOp, of_scales, smem_operands
 from ...dialects.tile.sums import ViewMmaOp
@@ -172,6 +173,8 @@ def _pair_refusal(mma: MmaOp, target: Target, asked: bool) -> str | None:
     broken = legality.pair_tile(target, m, n, step)
     if target.mma.pairs and integers_of(kernel_around(mma).cluster)[2] > 1:
         return "the parts of a split K are sums of lone CTAs"
+    if target.adds_products and walk(kernel_around(mma), CopyOp):
+        return "threads copy an operand, and each CTA's add products of both"
     staged = walk(kernel_around(mma), StagedStoreOp)
     if isinstance(mma, DualMmaOp):
         broken = broken or legality.dual_pair(target, m, n)
@@ -255,6 +258,10 @@ def _pair_mma(mma: MmaOp) -> None:
     operands = {"acc": mma.acc, "a": mma.a, "b": mma.b, "accumulate": mma.accumulate}
     if isinstance(mma, DualMmaOp):
         DualPairMmaOp(**operands, b2=mma.b2)
+        return
+    if isinstance(mma, BlockwiseMmaOp):
+        told = {name: getattr(mma, name) for name in OF_BLOCKS}
+        BlockwisePairMmaOp(**operands, **told)
         return
     if not isinstance(mma, ScaledMmaOp):
         PairMmaOp(**operands)

@@ -34,7 +34,7 @@ from ...dialects.record import record
 from ...dialects.release_steps import releases_late
 from ...dialects.target import Target
 from ...dialects.tile import AwaitMmaOp, KernelOp, MmaOp, SplitStartOp
-from ...dialects.tile.blockwise import BlockwiseMmaOp
+from ...dialects.tile.blockwise import BLOCKWISE_MMAS
 from ...dialects.tile.groups import GroupStepsOp
 from ...dialects.tile_types import SmemType, integer
 from ..base import PassLog, auto_option, many, parse_positive, refused, target_of, the_kernel, walk
@@ -195,7 +195,7 @@ def _pipeline_awaiting(
 
 
 def _releases_late(op: Any, target: Target) -> bool:
-    scaled, (m, n) = isinstance(op, BlockwiseMmaOp), op.acc.type.shape
+    scaled, (m, n) = isinstance(op, BLOCKWISE_MMAS), op.acc.type.shape
     columns = scaled and isinstance(op.b_scales.type, SmemType)
     return releases_late(target, m, n, scaled, columns)
 

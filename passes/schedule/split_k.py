@@ -53,7 +53,7 @@ from ...dialects.tile import (
     StoreOp,
     TmaLoadOp,
 )
-from ...dialects.tile.blockwise import BlockwiseMmaOp
+from ...dialects.tile.blockwise import BLOCKWISE_MMAS
 from ...dialects.tile.groups import GroupDepthOp, GroupStepsOp
 from ...dialects.tile.outputs import StoreGroupsOp
 from ...dialects.tile.parts import ANY, ZERO, GatheredStoreOp, WorkspaceOp
@@ -297,7 +297,7 @@ def _take_part(loop: scf.ForOp, first: ir.Value) -> None:
     for load in walk(loop, LoadOp | CopyOp | TmaLoadOp):
         of_steps = list(load.operation.operands).index(loop.induction_variable)
         load.operation.operands[of_steps] = step
-    for mma in walk(loop, (*SCALED_MMAS, BlockwiseMmaOp, WeightMmaOp)):
+    for mma in walk(loop, (*SCALED_MMAS, *BLOCKWISE_MMAS, WeightMmaOp)):
         mma.operation.operands[list(mma.operation.operands).index(mma.k)] = step
 
 

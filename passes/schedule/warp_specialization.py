@@ -61,7 +61,7 @@ from ...dialects.tile import (
     TmaMulticastOp,
 )
 from ...dialects.tile.ahead import LoadAheadOp, ReadAheadOp
-from ...dialects.tile.blockwise import BlockwiseMmaOp
+from ...dialects.tile.blockwise import BLOCKWISE_MMAS
 from ...dialects.tile.groups import GroupStepsOp
 from ...dialects.tile.parts import WorkspaceOp
 from ...dialects.tile_types import AccumulatorType, SmemType, integer
@@ -159,7 +159,7 @@ def _held(op: AccumulatorOp, target: Target) -> int:
     warpgroups = target.mma_warpgroups(m, n) or 1
     users = [use.owner.opview for use in op.acc.uses]
     of_columns = any(
-        isinstance(user, BlockwiseMmaOp) and isinstance(user.b_scales.type, SmemType)
+        isinstance(user, BLOCKWISE_MMAS) and isinstance(user.b_scales.type, SmemType)
         for user in users
     )
     scales = scales_of_columns(n) if of_columns and scales_apart(m, n, warpgroups) else 0

@@ -82,6 +82,7 @@ LISTED: tuple[tuple[Any, dict[str, Any]], ...] = (
     *((DUAL | {"m": 4096}, {"target": chip}) for chip in CHIPS),
     (DUAL | {"m": 1}, {"target": "sm_90a"}),
     *((WEIGHTS | {"m": m}, {"target": chip}) for m in (16, 4096) for chip in CHIPS),
+    (SCALED, {"pipeline": PAIRS}),
     *((SCALED, {"target": chip}) for chip in CHIPS),
     ({"m": 8192, "n": 8192, "k": 5120, "groups": 16}, {"target": "sm_90a"}),
     *(

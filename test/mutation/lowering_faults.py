@@ -42,8 +42,8 @@ LOWERING = [
     ),
     Fault(
         "pipes: a pair's barrier expects the bytes of one CTA",
-        "    pair, ctas = rings.cluster.pair, 2 if rings.cluster.pair else 1\n",
-        "    pair, ctas = rings.cluster.pair, 1\n",
+        "    ctas = 2 if pair else 1\n",
+        "    ctas = 1\n",
         (PREFIXES, f"{NUMERICS}/test_presets.py"),
     ),
     Fault(

@@ -30,6 +30,24 @@ QUANTISED = [
 ]
 BLOCKWISE = [
     Fault(
+        "tcgen05-added: the first CTA of a pair multiplies before the second has its operands",
+        "        build.barrier_wait(ready, phase % 2, in_cluster=True)\n",
+        "",
+        (PRODUCTS,),
+    ),
+    Fault(
+        "tcgen05-added: the second CTA of a pair is not told that a product is made",
+        "        _multiply(scope, which, issue, scope.place.mask(True, []))",
+        "        _multiply(scope, which, issue, None)",
+        (PRODUCTS,),
+    ),
+    Fault(
+        "plan: readers of claims that add products of a pair count for one of its CTAs",
+        "        alone = issues and not by_warp",
+        "        alone = issues",
+        (PRODUCTS,),
+    ),
+    Fault(
         "block-scales: threads read the scales of a vector's first rows for all of theirs",
         "            pointer = build.shared_at(first + line * SCALE_BYTES)\n",
         "            pointer = build.shared_at(first + line % 8 * SCALE_BYTES)\n",
@@ -67,8 +85,8 @@ BLOCKWISE = [
     ),
     Fault(
         "split-k: MMAs with block scales of every part end K as those of the first one",
-        "(*SCALED_MMAS, BlockwiseMmaOp, WeightMmaOp)",
-        "(BlockwiseMmaOp, WeightMmaOp)",
+        "(*SCALED_MMAS, *BLOCKWISE_MMAS, WeightMmaOp)",
+        "(*BLOCKWISE_MMAS, WeightMmaOp)",
         ("test/numerics/scales/test_scaled_parts.py",),
     ),
     Fault(

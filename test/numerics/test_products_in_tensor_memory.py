@@ -16,6 +16,8 @@ FORMS = (("1x128", "128x128"), ("1x128", "1x128"), ("128x128", "1x128"))
 TARGET, MMA = "sm_100a", "tcgen05.mma+fma"
 TAIL = ",tma-insertion,swizzle-selection,pipelining{stages=3},warp-specialization"
 
+PAIR_TAIL = TAIL.replace("pipelining", "clustering{shape=2x1 pair=true},pipelining")
+
 
 def spec_of(m, n, k, forms=FORMS[0], **more):
     types = more.pop("types", ("e4m3", "e4m3"))
@@ -54,6 +56,39 @@ def test_groups_have_the_scales_of_their_rows(check_matmul, forms, pipeline):
     check_matmul(spec_of(203, 72, 272, forms, groups=5), target=TARGET, pipeline=pipeline)
 
 
+@pytest.mark.parametrize(
+    ("pipeline", "sizes", "forms"),
+    [
+        (f"tiling{{tile=128x32x128}}{PAIR_TAIL},persistence{{ctas=2}}", (260, 40, 400), FORMS[1]),
+        (
+            f"tiling{{tile=128x32x128}}{PAIR_TAIL},persistence{{scheduler=clc}}",
+            (140, 40, 272),
+            FORMS[0],
+        ),
+        (f"tiling{{tile=128x32x64}}{PAIR_TAIL.replace('2x1', '2x2')}", (200, 72, 144), FORMS[2]),
+        (
+            f"tiling{{tile=128x32x128 swap=true}}{PAIR_TAIL.replace('2x1', '4x1')}",
+            (24, 300, 272),
+            FORMS[1],
+        ),
+        (f"tiling{{tile=128x32x128}}{PAIR_TAIL.partition(',warp')[0]}", (140, 40, 272), FORMS[0]),
+    ],
+)
+def test_threads_of_both_ctas_of_a_pair_add_their_rows_of_a_product(
+    check_matmul, pipeline, sizes, forms
+):
+    """One tile a CTA or several, multicast of A and of B, steps that end within a scale."""
+    compiled, _ = check_matmul(spec_of(*sizes, forms), target=TARGET, pipeline=pipeline)
+    assert "tcgen05.mma.cta_group::2" in compiled.ptx
+
+
+def test_threads_of_a_pair_copy_no_operand():
+    """A row of K is no multiple of 16 bytes."""
+    pipeline = f"tiling{{tile=128x64x128}}{PAIR_TAIL}"
+    with pytest.raises(CompileError, match="threads copy an operand"):
+        compile_matmul(spec_of(256, 64, 130), target=TARGET, pipeline=pipeline, until="ptx")
+
+
 def test_one_product_is_made_while_the_one_before_is_added(check_matmul):
     """In a step MMAs come before reads; behind the steps the last product is read."""
     pipeline = f"tiling{{tile=64x64x128}}{TAIL}"
@@ -76,10 +111,7 @@ def test_a_scheduler_has_registers_that_two_warpgroups_of_consumers_leave(check_
         ("tiling{tile=64x16x256}", "tile K must divide 128"),
         ("tiling{tile=192x16x128}", "more than the accumulator registers"),
         ("tiling{mma=tcgen05.mma}", r"mma must be tcgen05.mma\+fma for scales of 128"),
-        (
-            f"tiling{TAIL.replace('pipelining', 'clustering{shape=2x1 pair=true},pipelining')}",
-            "pair",
-        ),
+        (f"tiling{{tile=64x64x128}}{PAIR_TAIL}", "threads add products needs 128 rows a CTA"),
         (f"tiling{{tile=64x64x128}}{TAIL},persistence,ping-pong", "of one consumer"),
     ],
 )
@@ -138,6 +170,13 @@ def texts():
             r"first = 0 : i64, slots = 2",
             "first = 0 : i64, slots = 1",
             "products: threads add or read 2 in turns here, got 1; run plan-memory",
+        ),
+        (
+            "plan-memory",
+            r'(.*label = "products.done".*)',
+            r'\1\n%r = "sm.barriers"() {arrivals = 1 : i64, label = "products.ready", '
+            r"offset = 65536 : i64, slots = 2 : i64} : () -> !sm.mbarriers<2 : i64>",
+            "'products.ready' of one arrival, others have none, got [(2, 1)]; run plan-memory",
         ),
         (
             "plan-memory",

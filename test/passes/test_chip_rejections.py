@@ -43,7 +43,7 @@ def test_what_a_target_lacks_is_refused_by_its_name(pipeline, message):
     ("mma", "name", "spec"),
     [
         (" mma=mma.sync", "mma.sync", None),
-        ("", "tcgen05.mma+fma", MatmulSpec(64, 64, 128, "e4m3", "e4m3", sums="two-level")),
+        ("", "mma.sync+bf16x9", MatmulSpec(64, 64, 128, *["bf16x9"] * 2, "f32")),
     ],
 )
 def test_an_mma_without_pairs_is_told_from_a_chip_without_them(mma, name, spec):

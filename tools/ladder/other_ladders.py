@@ -318,8 +318,8 @@ def _libraries() -> Iterator[Rung]:
             *((pieces, _PAIR, _ring(3), static), _scaled("nvfp4", c="f16", groups=3)),
         ),
         (
-            *(CUTLASS, "81", "scales in f32 of 128 elements", "128x128x128"),
-            *((pieces, _ring(4), static), _scaled("e4m3", **shared)),
+            *(CUTLASS, "81", "scales in f32 of 128 elements, 2-CTA MMA", "128x128x128"),
+            *((pieces, _PAIR, _ring(4), static), _scaled("e4m3", **shared)),
         ),
         (
             *(CUTLASS, "92", "few rows a group, nvfp4", "128x64x256 swap=true"),

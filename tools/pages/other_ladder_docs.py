@@ -46,8 +46,8 @@ LACKS = (
         "`split-k` over the grid or a cluster, one tile a CTA",
     ),
     (
-        "2-CTA MMAs with f32 scales of 128 elements (CUTLASS, example 81), of f32 by nine products"
-        " of bf16 (example 78) and with narrow weights (example 86)",
+        "2-CTA MMAs of f32 by nine products of bf16 (CUTLASS, example 78) and with narrow weights"
+        " (example 86)",
         "MMAs of one CTA",
     ),
     (

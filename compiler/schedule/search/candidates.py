@@ -154,7 +154,7 @@ def _useful_clusters(way: Schedule, target: Target) -> list[tuple[tuple[int, int
     return [
         (cluster, pair)
         for cluster, pair in _clusters(target)
-        if (cluster == (1, 1) or pair == target.mma.pairs)
+        if (cluster == (1, 1) or pair == target.pairs_by_default)
         and math.prod(cluster) * way.split_k <= SHARING_MAX
     ]
 
@@ -207,7 +207,7 @@ def parts_in_waves(steps: int, tiles: int, at_once: int) -> Iterator[tuple[int, 
 def boxes_of(problem: Problem, tile: tuple[int, int, int], target: Target) -> dict[bool, str]:
     """The box for the tile of one CTA and of a pair, where the operands keep their rules."""
     found = {}
-    for pair in (False, True) if target.mma.pairs else (False,):
+    for pair in (False, True) if target.pairs_by_default else (False,):
         one = PLAIN.but(tile=tile, pair=pair)
         one = one.but(box=_box(problem, one))
         if keeps(OPERAND_RULES, problem, one, target):

@@ -66,6 +66,11 @@ func.func @tile.blockwise_mma(%acc: !tile.acc<tensor<64x16xf32>>, %a: !tile.smem
   return
 }
 
+func.func @tile.blockwise_pair_mma(%acc: !tile.acc<tensor<128x128xf32>>, %a: !tile.smem<tensor<128x128xf8E4M3FN>, "k", "128B">, %b: !tile.smem<tensor<64x128xf8E4M3FN>, "k", "128B">, %accumulate: i1, %a_scales: !tile.smem<tensor<1x128xf32>, "k", "linear">, %b_scales: memref<32x8xf32, 1>, %i: index, %j: index, %k: index) {
+  "tile.blockwise_pair_mma"(%acc, %a, %b, %accumulate, %a_scales, %b_scales, %i, %j, %k) {a_form = "1x128", b_form = "128x128"} : (!tile.acc<tensor<128x128xf32>>, !tile.smem<tensor<128x128xf8E4M3FN>, "k", "128B">, !tile.smem<tensor<64x128xf8E4M3FN>, "k", "128B">, i1, !tile.smem<tensor<1x128xf32>, "k", "linear">, memref<32x8xf32, 1>, index, index, index) -> ()
+  return
+}
+
 func.func @tile.box_rows(%rows: index) {
   %box_rows = "tile.box_rows"(%rows) {most = 64 : i64} : (index) -> i32
   return

@@ -11,7 +11,7 @@ from typing import Any
 from ....dialects.layout import SCALE_ATOM_ROWS
 from ....dialects.mlir import ir
 from ....dialects.tile import CopyOp, KernelOp, LoadOp, TmaGatherOp, TmaLoadOp, TmaMulticastOp
-from ....dialects.tile.blockwise import BlockwiseMmaOp
+from ....dialects.tile.blockwise import BLOCKWISE_MMAS
 from ....dialects.tile.grouped_products import (
     BY_ATOMS,
     BY_COLUMNS,
@@ -33,7 +33,7 @@ group: b, and its scales or the second b."""
 
 def check_group_scales(kernel: KernelOp, op: GroupScalesOp, group: GroupOp) -> None:
     """The scales that are taken are those of the rows of `group`."""
-    view, blockwise = _view_of(op), bool(walk(kernel, BlockwiseMmaOp))
+    view, blockwise = _view_of(op), bool(walk(kernel, BLOCKWISE_MMAS))
     arguments = list(kernel.body.blocks[0].arguments)
     if view != arguments[2] or _names(kernel)[2] != "a_scales":
         rule = "groups: must take scales of a_scales, or of its tensor map"
@@ -69,7 +69,7 @@ def check_taken_by_group(kernel: KernelOp) -> None:
         (op, op.view if isinstance(op, LoadOp | CopyOp) else op.map) for op in walk(kernel, LOADS)
     ]
     views = [
-        (op, each) for op in walk(kernel, BlockwiseMmaOp) for each in (op.a_scales, op.b_scales)
+        (op, each) for op in walk(kernel, BLOCKWISE_MMAS) for each in (op.a_scales, op.b_scales)
     ]
     taken += [(op, each) for op, each in views if isinstance(each.type, ir.MemRefType)]
     of_groups = [arguments[at] for at in OF_GROUPS if names[at] in ("b", "b2", "b_scales")]
@@ -80,7 +80,7 @@ def check_taken_by_group(kernel: KernelOp) -> None:
         if _argument(value) in of_rows and rows_of_group(value) is None:
             rule = "groups: must load what the tile's group has of a and of its scales"
             raise refused(op, f"{rule}, got all of it; take it by tile.group_rows or group_scales")
-        if not isinstance(op, BlockwiseMmaOp) and form_of_scales(value) == BY_COLUMNS:
+        if not isinstance(op, BLOCKWISE_MMAS) and form_of_scales(value) == BY_COLUMNS:
             rule = "groups: threads must read scales of 128 elements from their view"
             raise refused(op, f"{rule}, got a load of them; give the MMA the view")
 

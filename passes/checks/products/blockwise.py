@@ -14,7 +14,7 @@ from ....dialects.dtypes import blockwise_scale_shape
 from ....dialects.mlir import ir, scf
 from ....dialects.target import Target
 from ....dialects.tile import KernelOp
-from ....dialects.tile.blockwise import BlockwiseMmaOp
+from ....dialects.tile.blockwise import BLOCKWISE_MMAS
 from ....dialects.tile.scales import SCALED_MMAS
 from ....dialects.tile.weights import WeightMmaOp
 from ...base import is_swapped, refused, walk
@@ -44,7 +44,7 @@ def check_blockwise_mma(kernel: KernelOp, op: Any, target: Target) -> None:
 def check_steps(kernel: KernelOp) -> None:
     """Whether the steps of K of each accumulator follow one another."""
     following: dict[ir.Value, int] = {}
-    for op in walk(kernel, (BlockwiseMmaOp, WeightMmaOp, *SCALED_MMAS)):
+    for op in walk(kernel, (*BLOCKWISE_MMAS, WeightMmaOp, *SCALED_MMAS)):
         loop, form = op.operation.parent.opview, linear_form(op.k)
         steps = iterations_of(loop) if isinstance(loop, scf.ForOp) else None
         counter = loop.induction_variable if isinstance(loop, scf.ForOp) else None

@@ -10,14 +10,14 @@ from ....dialects.layout import LINEAR
 from ....dialects.mlir import ir
 from ....dialects.sm.memory import TileMemoryOp
 from ....dialects.target import Target
-from ....dialects.tile import KernelOp, LoadOp, PairMmaOp
-from ....dialects.tile.blockwise import BlockwiseMmaOp
+from ....dialects.tile import CopyOp, KernelOp, LoadOp, PairMmaOp
+from ....dialects.tile.blockwise import BLOCKWISE_MMAS
 from ....dialects.tile.duals import DUAL_MMAS, DualPairMmaOp
 from ....dialects.tile.scales import SCALED_MMAS, smem_operands
 from ....dialects.tile.short import SHORT_MMAS
 from ....dialects.tile.weights import WeightMmaOp
 from ....dialects.tile_types import SmemType, integers_of
-from ...base import defining_op, is_swapped, refused, require
+from ...base import defining_op, is_swapped, refused, require, walk
 from ...batches import argument_of, loaded_argument
 from ...duals import arg_names
 from ...mma_uses import pair_step_of
@@ -56,7 +56,7 @@ def _check_plain(kernel: KernelOp, op: Any, tiles: list[Any], target: Target) ->
     if isinstance(op, SHORT_MMAS):
         check_short_mma(kernel, op, target)
     vectors: list[Any] = []
-    if isinstance(op, BlockwiseMmaOp):
+    if isinstance(op, BLOCKWISE_MMAS):
         check_blockwise_mma(kernel, op, target)
         vectors = op.vectors
     k = op.a.type.layout.k
@@ -94,6 +94,9 @@ def _check_pair(kernel: KernelOp, op: Any, target: Target) -> None:
         rule = f"a pair must have an N by {step} and a cluster of an even number along M"
         got = f"N {n} and {integers_of(kernel.cluster)[0]} along M"
         raise refused(op, f"shapes: {rule}, got {got}; drop pairs")
+    if pair and target.adds_products and walk(kernel, CopyOp):
+        rule = "a pair whose threads add products must have operands that TMA loads"
+        raise refused(op, f"shapes: {rule}, got copies of threads; drop pairs")
 
 
 def _check_dual(op: Any, target: Target) -> None:
@@ -134,7 +137,7 @@ def _check_origin(kernel: KernelOp, op: Any) -> None:
 
 def _numbered(op: Any) -> list[tuple[int, Any]]:
     """The tiles that an MMA reads, with the kernel's arguments that they must be loaded from."""
-    if not isinstance(op, BlockwiseMmaOp):
+    if not isinstance(op, BLOCKWISE_MMAS):
         return list(enumerate(smem_operands(op)))
     four = enumerate((op.a, op.b, op.a_scales, op.b_scales))
     return [(number, each) for number, each in four if isinstance(each.type, SmemType)]

@@ -12,7 +12,7 @@ from ....dialects.ragged_maps import is_ragged, plain_rank, ragged_map
 from ....dialects.target import Target
 from ....dialects.tile import CopyOp, KernelOp, LoadOp, PairMmaOp, PairRankOp, TmaMulticastOp
 from ....dialects.tile.batches import map_of_stack
-from ....dialects.tile.blockwise import BlockwiseMmaOp
+from ....dialects.tile.blockwise import BLOCKWISE_MMAS
 from ....dialects.tile.boxes import MulticastBoxesOp
 from ....dialects.tile.duals import DUAL_MMAS
 from ....dialects.tile.sums import DualLaneMmaOp
@@ -167,7 +167,7 @@ def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
     view, tile = loaded_argument(op), op.tile.type
     names = operand_names(kernel)
     known = range(len(names))
-    if tile.layout.is_vector and walk(kernel, BlockwiseMmaOp):
+    if tile.layout.is_vector and walk(kernel, BLOCKWISE_MMAS):
         names, known = list(SCALES), range(2, 4)
     if not isinstance(view.owner, ir.Block) or ir.BlockArgument(view).arg_number not in known:
         wanted = " or ".join(names)

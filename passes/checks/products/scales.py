@@ -16,7 +16,7 @@ from ....dialects.layout import BLOCKED
 from ....dialects.mlir import ir
 from ....dialects.target import Target
 from ....dialects.tile import CopyOp, KernelOp, LoadOp
-from ....dialects.tile.blockwise import BlockwiseMmaOp
+from ....dialects.tile.blockwise import BLOCKWISE_MMAS
 from ....dialects.tile.scales import SCALED_MMAS, ScaledPairMmaOp, depth_of, mma_of
 from ....dialects.tile_types import SmemType
 from ...base import refused, require, walk
@@ -34,7 +34,7 @@ def is_scaled(kernel: KernelOp) -> bool:
 
 def check_scale_views(kernel: KernelOp) -> None:
     """The views of scales: there are two where the MMAs have scales, and they are atoms."""
-    blockwise = bool(walk(kernel, BlockwiseMmaOp))
+    blockwise = bool(walk(kernel, BLOCKWISE_MMAS))
     wanted = list(SCALES) if is_scaled(kernel) or blockwise else []
     names = [name for name in _names(kernel) if name in SCALES]
     if names != wanted or scale_names(kernel) != wanted:

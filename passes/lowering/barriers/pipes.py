@@ -61,7 +61,8 @@ def lower_acquire(rings: Rings, op: AcquireOp) -> None:
 
 
 def _announce(rings: Rings, ring: Ring, full: ir.Value, acquire: AcquireOp) -> None:
-    pair, ctas = rings.cluster.pair, 2 if rings.cluster.pair else 1
+    pair = rings.leads
+    ctas = 2 if pair else 1
     expected = ctas * transaction_bytes(acquire)
     more = _bytes_by_rows(acquire, ctas)
     if pair and not ring.copies:
@@ -153,9 +154,9 @@ def lower_multicast(rings: Rings, op: TmaMulticastOp) -> None:
 
 
 def _counting(rings: Rings, op: TmaLoadOp | TmaGatherOp | TmaMulticastOp) -> ir.Value:
-    """The barrier that counts a load's bytes, of a pair the leader's."""
+    """The barrier that counts a load's bytes; the leader's, where it waits for those of both."""
     full = rings.filling[defining_op(op.tile).slot]
-    if not rings.cluster.pair:
+    if not rings.leads:
         return full
     return sm.LeaderBarrierOp.of(full, leader=full.type).leader
 
@@ -271,9 +272,10 @@ def _release_sums(rings: Rings, empty: ir.Value) -> None:
 
 
 def _commit_mmas(rings: Rings, empty: ir.Value) -> None:
-    """The MMAs issued so far arrive once they are done; threads that also add sums elect a lane."""
+    """The MMAs issued so far arrive once they are done; threads that also add sums elect a lane, of
+    a pair in the first CTA."""
     if rings.target.adds_from_tensor_memory:
-        with run(LANE):
+        with run(ISSUER if rings.cluster.pair else LANE):
             rings.commit(empty, rings.release_mask())
         converge()
     else:

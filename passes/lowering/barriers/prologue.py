@@ -118,8 +118,7 @@ def _slots(rings: Rings) -> Iterator[tuple[BarriersOp, int]]:
     if rings.scales is not None:
         barriers = defining_op(rings.scales)
         yield from ((barriers, slot) for slot in range(barriers.slots.value))
-    if rings.products is not None:
-        barriers = defining_op(rings.products)
+    for barriers in map(defining_op, rings.products):
         yield from ((barriers, slot) for slot in range(barriers.slots.value))
     for ring in rings.rings.values():
         if isinstance(ring.op, StagingOp | CopyRingOp):

@@ -21,7 +21,7 @@ from ....dialects.tile.ahead import parts_of_ring
 from ....dialects.tile_types import AccumulatorType
 from ... import build
 from ...cluster import Cluster
-from ...plan import MMA_DONE, cluster_of
+from ...plan import MMA_DONE, PRODUCTS_READY, cluster_of
 from ...ring_fills import gathers_alone, has_copies
 from .copy_moves import Moves, moves_of
 
@@ -102,7 +102,7 @@ class Rings:
     done_at: Any = None
     scales: Any = None
     scales_at: Any = None
-    products: Any = None
+    products: tuple[Any, ...] = ()
     filling: dict[ir.Value, ir.Value] = field(default_factory=dict)
     bases: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
 
@@ -123,7 +123,9 @@ class Rings:
                     at = position("scales", op.slots.value)
                 rings = replace(rings, scales=op.empty, scales_at=at)
             if isinstance(op, ProductColumnsOp):
-                rings = replace(rings, products=op.done)
+                rings = replace(rings, products=(*rings.products, op.done))
+            if isinstance(op, BarriersOp) and op.label.value == PRODUCTS_READY:
+                rings = replace(rings, products=(*rings.products, op.barriers))
         return rings
 
     def of_op(self, op: Any) -> Ring:
@@ -134,6 +136,12 @@ class Rings:
     def cta_group(self) -> int:
         """CTAs that an MMA is of."""
         return 2 if self.cluster.pair else 1
+
+    @property
+    def leads(self) -> bool:
+        """Whether the first CTA of a pair alone waits for the operands of both. Where threads add
+        products, those of each wait for their own, and tell it."""
+        return self.cluster.pair and not self.target.adds_from_tensor_memory
 
     def wait(self, barrier: ir.Value, parity: ir.Value, ring: Ring | None = None) -> None:
         """Wait for a barrier; of a `ring` whose slots threads of both CTAs of a pair fill, for what

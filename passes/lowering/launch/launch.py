@@ -11,7 +11,7 @@ from ....dialects.sm.copies import TryCancelOp
 from ....dialects.sm.memory import SharedMemoryOp, TensorMemoryOp, TermsOp
 from ....dialects.sm.ring_memory import CopyRingOp, RingOp
 from ....dialects.tile import MMAS, ElementOp, KernelOp, TensorMapOp
-from ....dialects.tile.blockwise import BlockwiseMmaOp
+from ....dialects.tile.blockwise import BLOCKWISE_MMAS
 from ....dialects.tile.groups import GroupDepthOp, GroupOp
 from ....dialects.tile.outputs import WriteGroupOp
 from ....dialects.tile.parts import WorkspaceOp, workspace_bytes
@@ -248,7 +248,7 @@ def _access(op: Any) -> tuple[ir.Value, int]:
 
 def _blockwise(kernel: KernelOp) -> dict[str, Any]:
     """The forms of the scales of 128 elements of K, where operands have some."""
-    for op in walk(kernel, BlockwiseMmaOp)[:1]:
+    for op in walk(kernel, BLOCKWISE_MMAS)[:1]:
         forms = [op.a_form.value, op.b_form.value]
         if is_swapped(kernel):
             forms.reverse()
@@ -265,7 +265,7 @@ def _terms(kernel: KernelOp) -> dict[str, Any]:
 
 def _blockwise_scales(kernel: KernelOp) -> list[ir.Value]:
     """The arguments that are scales which threads read from their views."""
-    both = [each for op in walk(kernel, BlockwiseMmaOp) for each in (op.a_scales, op.b_scales)]
+    both = [each for op in walk(kernel, BLOCKWISE_MMAS) for each in (op.a_scales, op.b_scales)]
     return [argument_of(each) for each in both if isinstance(each.type, ir.MemRefType)]
 
 

@@ -46,7 +46,16 @@ from ....dialects.tile.sums import AddLanesOp
 from ....dialects.tile_types import integer, integers
 from ...base import PassLog, defining_op, refused, target_of, the_kernel, unchanging, walk
 from ...left_slots import drain_of
-from ...plan import MMA_DONE, PRODUCTS_DONE, Plan, ProductsPlan, RingPlan, ScalesPlan, make_plan
+from ...plan import (
+    MMA_DONE,
+    PRODUCTS_DONE,
+    PRODUCTS_READY,
+    Plan,
+    ProductsPlan,
+    RingPlan,
+    ScalesPlan,
+    make_plan,
+)
 from ...ring_fills import is_self_filled
 from ...team import team_op
 from .memory_table import summary_of
@@ -106,8 +115,7 @@ def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
         memory = RingType.of(plan.terms.slots, plan.terms.tiles).slot
         TermsOp(memory=SlotMemoryOp(**slots, memory=memory).memory)
     if plan.products is not None:
-        done = _barriers(PRODUCTS_DONE, plan.products.done, PRODUCT_SLOTS, 1)
-        _product_columns(plan.products, allocation, done)
+        _product_columns(plan.products, allocation)
     for accumulator in walk(kernel, AccumulatorOp) if target.has_tensor_memory else []:
         first, type_ = plan.accumulators[accumulator.acc], accumulator.acc.type
         each = target.accumulator_columns(*type_.shape)
@@ -132,7 +140,10 @@ def _scale_columns(scales: ScalesPlan, allocation: ir.Value | None) -> None:
     ScaleColumnsOp(memory=allocation, empty=empty, **attributes)
 
 
-def _product_columns(products: ProductsPlan, allocation: ir.Value | None, done: ir.Value) -> None:
+def _product_columns(products: ProductsPlan, allocation: ir.Value | None) -> None:
+    done = _barriers(PRODUCTS_DONE, products.done, PRODUCT_SLOTS, 1)
+    if products.ready is not None:
+        _barriers(PRODUCTS_READY, products.ready, PRODUCT_SLOTS, 1)
     numbers = {"first": 0, "slots": products.slots, "each": products.each}
     numbered = {name: integer(value) for name, value in numbers.items()}
     ProductColumnsOp(memory=allocation, done=done, **numbered)

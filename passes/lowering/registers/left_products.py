@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....dialects.mlir import ir
-from ....dialects.tile import MmaOp
+from ....dialects.tile import MMAS, MmaOp
 from ....dialects.tile.sums import FinishSumsOp
 from ...mma_uses import is_synchronous
 
@@ -19,4 +19,4 @@ def is_left(op: MmaOp) -> bool:
 def mma_of(acc: ir.Value) -> Any:
     """An MMA into sums."""
     users = (use.owner.opview for use in acc.uses)
-    return next(user for user in users if isinstance(user, MmaOp))
+    return next(user for user in users if isinstance(user, MMAS))

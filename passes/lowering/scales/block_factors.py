@@ -20,7 +20,7 @@ from ....dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
 from ....dialects.held_registers import holds_scales, of_sums, scales_apart
 from ....dialects.mlir import arith, ir, scf
 from ....dialects.tile import AccumulatorOp
-from ....dialects.tile.blockwise import BlockwiseMmaOp
+from ....dialects.tile.blockwise import BLOCKWISE_MMAS, BlockwiseMmaOp, BlockwisePairMmaOp
 from ....dialects.tile_types import SmemType, integers_of
 from ... import build
 from ...base import is_swapped
@@ -55,7 +55,7 @@ class Factors:
     made: dict[tuple[ir.Value, ir.Value], ir.Value] = field(default_factory=dict)
 
     @staticmethod
-    def of(scope: Scope, op: BlockwiseMmaOp) -> Factors:
+    def of(scope: Scope, op: BlockwiseMmaOp | BlockwisePairMmaOp) -> Factors:
         """The scales of a step that come from views; those of the next one are asked for, or will
         be: `asks_late`."""
         sides, starts = scales_of(scope, op), starts_of(scope, op)
@@ -154,7 +154,7 @@ def hold_sums_and_scales(scope: Scope, op: AccumulatorOp) -> list[ir.Value]:
     """Stack slots for the sums that threads hold; behind them those for the scales of a step."""
     slots = stack_slots(op.acc.type, _warpgroups(scope, op.acc))
     users = [use.owner.opview for use in op.acc.uses]
-    for mma in [user for user in users if isinstance(user, BlockwiseMmaOp)][:1]:
+    for mma in [user for user in users if isinstance(user, BLOCKWISE_MMAS)][:1]:
         count = sum(each.count for each in scales_of(scope, mma))
         one, f32 = build.constant(1), ir.F32Type.get()
         slots += [llvm.alloca(build.pointer(), one, f32) for _ in range(count)]
@@ -166,20 +166,20 @@ def atom_slots(scope: Scope, acc: ir.Value) -> list[ir.Value]:
     return lowered_parts(acc)[: _atoms(scope, acc)]
 
 
-def reads_ahead(scope: Scope, op: BlockwiseMmaOp) -> bool:
+def reads_ahead(scope: Scope, op: BlockwiseMmaOp | BlockwisePairMmaOp) -> bool:
     """Whether a thread has registers for the scales of its columns while MMAs run."""
     columns, (m, n) = scales_of(scope, op)[1], op.acc.type.shape
     held = columns.width * len(columns.lines)
     return isinstance(columns, Scales) or holds_scales(m, n, _warpgroups(scope, op.acc), held)
 
 
-def multiplies_apart(scope: Scope, op: BlockwiseMmaOp) -> bool:
+def multiplies_apart(scope: Scope, op: BlockwiseMmaOp | BlockwisePairMmaOp) -> bool:
     """Whether a product is multiplied by the scales of rows and then of columns, not by factors."""
     columns, (m, n) = scales_of(scope, op)[1], op.acc.type.shape
     return isinstance(columns, Vector) and scales_apart(m, n, _warpgroups(scope, op.acc))
 
 
-def asks_late(scope: Scope, op: BlockwiseMmaOp) -> bool:
+def asks_late(scope: Scope, op: BlockwiseMmaOp | BlockwisePairMmaOp) -> bool:
     """Whether a warpgroup asks for the scales of the next step while its MMAs run: where all
     columns of a tile share one, so that there are few factors, or threads have registers for them.
 
@@ -220,7 +220,9 @@ def follows(op: Any) -> bool:
     return flag.operands[0] == loop.induction_variable and start > number
 
 
-def scales_of(scope: Scope, op: BlockwiseMmaOp) -> tuple[Scales | Vector, Scales | Vector]:
+def scales_of(
+    scope: Scope, op: BlockwiseMmaOp | BlockwisePairMmaOp
+) -> tuple[Scales | Vector, Scales | Vector]:
     """Those of rows and of columns, of a thread: two rows of each atom, pairs of each 8 columns."""
     (m, n), rows = op.acc.type.shape, _atoms(scope, op.acc) * ATOM_M
     lines = tuple(at + row for at in range(0, rows, ATOM_M) for row in (0, ROWS_APART))
@@ -236,7 +238,7 @@ def scales_of(scope: Scope, op: BlockwiseMmaOp) -> tuple[Scales | Vector, Scales
     return of_a, side(op.b_scales, op.b_form.value, columns, PAIR, n)
 
 
-def _blocks(scope: Scope, op: BlockwiseMmaOp) -> int:
+def _blocks(scope: Scope, op: BlockwiseMmaOp | BlockwisePairMmaOp) -> int:
     """How many blocks of 128 K has: rows of the scales of single rows."""
     of_a = (op.a_form.value == BLOCKWISE_FORMS[0]) != is_swapped(scope.kernel)
     number = 2 if of_a else 3
@@ -244,7 +246,7 @@ def _blocks(scope: Scope, op: BlockwiseMmaOp) -> int:
     return list(ir.MemRefType(view.type).shape)[-2]
 
 
-def starts_of(scope: Scope, op: BlockwiseMmaOp) -> tuple[ir.Value, ir.Value]:
+def starts_of(scope: Scope, op: BlockwiseMmaOp | BlockwisePairMmaOp) -> tuple[ir.Value, ir.Value]:
     """The first row and column of a thread, in the tile or in the view that it reads; of the tile,
     where it reads those of 128 lines."""
     (m, n), team, (rows, columns) = op.acc.type.shape, Team.of(op), scales_of(scope, op)

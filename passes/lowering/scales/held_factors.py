@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ....dialects.dtypes import BLOCKWISE
 from ....dialects.mlir import arith, ir
-from ....dialects.tile.blockwise import BlockwiseMmaOp
+from ....dialects.tile.blockwise import BlockwiseMmaOp, BlockwisePairMmaOp
 from ... import build
 from ..scope.scope import Scope
 from .block_factors import scales_of, starts_of
@@ -28,7 +28,7 @@ class HeldFactors(NamedTuple):
     columns: dict[int, int]
 
     @staticmethod
-    def of(scope: Scope, mma: BlockwiseMmaOp) -> HeldFactors:
+    def of(scope: Scope, mma: BlockwiseMmaOp | BlockwisePairMmaOp) -> HeldFactors:
         rows, columns = (_numbers(side) for side in scales_of(scope, mma))
         return HeldFactors(rows, columns)
 
@@ -54,7 +54,7 @@ class HeldFactors(NamedTuple):
         return of
 
 
-def factors_of_step(scope: Scope, op: BlockwiseMmaOp) -> list[ir.Value]:
+def factors_of_step(scope: Scope, op: BlockwiseMmaOp | BlockwisePairMmaOp) -> list[ir.Value]:
     """The scales of a step, in the order in which they are held."""
     block = build.as_i32(op.k) // (BLOCKWISE // op.a.type.layout.k)
     found: list[ir.Value] = []

@@ -1,6 +1,7 @@
 """`tile.mma` and `tile.blockwise_mma` as tcgen05.mma whose products threads add to sums in f32.
 
-    meet                                   all have read the product before the last one
+    meet                                   all have read the product before the last one; of a pair
+                                           the second CTA tells the first
     tcgen05.mma (accumulate 0) … commit    one lane: the product of this step, in its half of two
     wait for the product before            tcgen05.ld.16x256b, 64 columns at a time
     sums = fma(product, row's scale * column's scale, sums)
@@ -24,12 +25,13 @@ from ....dialects.mma_units import PRODUCT_SLOTS
 from ....dialects.sm.memory import BARRIER_BYTES, ProductColumnsOp
 from ....dialects.target import WARP_THREADS, WARPGROUP_THREADS
 from ....dialects.tile import AccumulatorOp, MmaOp
-from ....dialects.tile.blockwise import BlockwiseMmaOp
+from ....dialects.tile.blockwise import BLOCKWISE_MMAS
 from ....dialects.tile.sums import FinishSumsOp
 from ... import build
 from ...base import defining_op, walk
 from ...clone import constant_of
 from ...places import COLUMNS, behind
+from ...plan import ready_of
 from ...team import Team, team_op
 from ..registers.elements import slice_of
 from ..registers.left_products import is_left, mma_of
@@ -65,7 +67,7 @@ def hold_sums_apart(scope: Scope, op: AccumulatorOp) -> ir.Value:
         slots = [llvm.alloca(build.pointer(), one, each) for each in (struct, build.i32())]
         llvm.store(build.constant(0), slots[1])
         mma = mma_of(op.acc)
-        if isinstance(mma, BlockwiseMmaOp):
+        if isinstance(mma, BLOCKWISE_MMAS):
             count = HeldFactors.of(scope, mma).count
             slots += [llvm.alloca(build.pointer(), one, ir.F32Type.get()) for _ in range(count)]
     return lowered_as(slots, op.acc.type)
@@ -79,7 +81,7 @@ def lower_added_mma(scope: Scope, op: MmaOp) -> None:
 def add_products(scope: Scope, op: MmaOp, begin: Callable[[Scope, MmaOp, Held], ir.Value]) -> None:
     """The same of a product that `begin` begins, which gives its number."""
     held, at_once = Held.of(op.acc), not is_left(op)
-    scales = factors_of_step(scope, op) if isinstance(op, BlockwiseMmaOp) else []
+    scales = factors_of_step(scope, op) if isinstance(op, BLOCKWISE_MMAS) else []
     number = begin(scope, op, held)
     adds = constant_of(op.accumulate)
     if adds != 1:
@@ -116,24 +118,49 @@ def begin_product(
     scope: Scope, op: MmaOp, held: Held, issue: Callable[[ir.Value], None]
 ) -> ir.Value:
     """All meet; one lane issues the MMAs of a product by its place, and commits; its number."""
-    team, products = Team.of(op), products_of(scope)
+    team = Team.of(op)
     build.fence("tcgen05_before")
     team.meet()
     build.fence("tcgen05_after")
     number: ir.Value = llvm.load(build.i32(), held.begun)
     which = number % PRODUCT_SLOTS
     with build.when(team.leader):
-        issue(which)
-        sm.CommitOp.of(_done(products, which), cta_group=scope.cta_group, mask=None)
+        if scope.cluster.pair:
+            _multiply_for_both(scope, number, issue)
+        else:
+            _multiply(scope, which, issue, None)
     sm.ConvergeOp()
     llvm.store(number + 1, held.begun)
     return number
 
 
+def _multiply(
+    scope: Scope, which: ir.Value, issue: Callable[[ir.Value], None], mask: ir.Value | None
+) -> None:
+    issue(which)
+    done = _at(products_of(scope).done, which)
+    sm.CommitOp.of(done, cta_group=scope.cta_group, mask=mask)
+
+
+def _multiply_for_both(scope: Scope, number: ir.Value, issue: Callable[[ir.Value], None]) -> None:
+    """The first CTA of a pair issues, once the second has its operands and has read the product
+    that lay there; the MMAs tell both when they are done."""
+    which, phase = number % PRODUCT_SLOTS, number // PRODUCT_SLOTS
+    ready = _at(ready_of(scope.kernel)[0].barriers, which)
+    issues, leader = scope.place.issues, build.as_value(scope.place.leader_rank())
+    assert issues is not None  # of a pair
+    with build.when(issues ^ build.true()):
+        build.arrive(build.in_cta(ready, leader), in_cluster=True)
+    with build.when(issues):
+        build.barrier_wait(ready, phase % 2, in_cluster=True)
+        build.fence("tcgen05_after")
+        _multiply(scope, which, issue, scope.place.mask(True, []))
+
+
 def await_product(scope: Scope, number: ir.Value) -> None:
     """Wait until the MMAs of that number are done."""
     place, phase = number % PRODUCT_SLOTS, number // PRODUCT_SLOTS
-    build.barrier_wait(_done(products_of(scope), place), phase % 2)
+    build.barrier_wait(_at(products_of(scope).done, place), phase % 2)
     build.fence("tcgen05_after")
 
 
@@ -142,7 +169,7 @@ def _add(scope: Scope, acc: ir.Value, number: ir.Value) -> None:
     held, mma = Held.of(acc), mma_of(acc)
     await_product(scope, number)
     factor: Factor | None = None
-    if isinstance(mma, BlockwiseMmaOp):
+    if isinstance(mma, BLOCKWISE_MMAS):
         factor = HeldFactors.of(scope, mma).factor(
             [llvm.load(ir.F32Type.get(), each) for each in held.scales]
         )
@@ -202,9 +229,9 @@ def _keep(held: Held, scales: list[ir.Value]) -> None:
         llvm.store(value, slot)
 
 
-def _done(products: ProductColumnsOp, which: ir.Value) -> ir.Value:
-    offset = defining_op(products.done).offset.value
-    return build.shared_at(which * BARRIER_BYTES + offset)
+def _at(barriers: ir.Value, which: ir.Value) -> ir.Value:
+    """The barrier of a product by its place."""
+    return build.shared_at(which * BARRIER_BYTES + defining_op(barriers).offset.value)
 
 
 def products_of(scope: Scope) -> ProductColumnsOp:
