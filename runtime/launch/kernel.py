@@ -125,6 +125,7 @@ class Kernel:
 
     def _call(self, inputs: tuple[Any, ...], out: Any, stream: int | None) -> Any:
         """The call where `_again` does not know its tensors."""
+        self.arguments.refuse_nested(inputs)
         taken = inputs if self.arguments.in_order else self.arguments.inputs(inputs)
         result = self._new(taken[0]) if out is None else self._given(out)
         values = (*taken, result) if self._is_plain else self._beside(taken, result)

@@ -67,6 +67,13 @@ class Arguments:
             raise LaunchError(f"{what}: shape must be {wanted}, got {got}")
         return value.swapaxes(-1, -2) if stack else value.T
 
+    def refuse_nested(self, values: Sequence[Any]) -> None:
+        """Raise LaunchError for a nested tensor of torch, which has no sizes."""
+        for name, value in zip(self.names, values, strict=True):
+            if getattr(value, "is_nested", False):
+                rule = f"argument '{name}': must be dense, got a nested tensor"
+                raise LaunchError(f"{rule}; pass what to_padded_tensor() gives")
+
     def check_sized(self, values: Sequence[Any], sizes: Mapping[str, int]) -> None:
         """Refuse arguments of other shapes or types than a kernel for these sizes has; raises
         LaunchError. For calls that launch nothing, which nobody else looks at."""

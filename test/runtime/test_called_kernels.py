@@ -205,6 +205,17 @@ def test_out_is_written_and_returned(kernel):
     assert c[1, 1] == -18
 
 
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_nested_tensors_are_refused(kernel, layout):
+    a, b = inputs()
+    nested = torch.nested.nested_tensor([a[:2], a[2:]], layout=layout)
+    with pytest.raises(LaunchError) as refused:
+        kernel(nested, b)
+    assert str(refused.value) == (
+        "argument 'a': must be dense, got a nested tensor; pass what to_padded_tensor() gives"
+    )
+
+
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_what_torch_would_differentiate_is_refused(kernel, place):
     given = [*inputs(), torch.full((6, 4), torch.nan)]
