@@ -19,7 +19,7 @@ from ..element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
 from ..errors import LaunchError
 from .copies import warn_of_copy
 from .results import check_type, new_output
-from .tensors import check_dense, fits_strides, required_alignments
+from .tensors import check_dense, fits_strides, refuse_type, required_alignments
 
 
 class Arguments:
@@ -80,6 +80,8 @@ class Arguments:
         for declared, (index, turned) in zip(self._declared, self._sources, strict=True):
             value, wanted = values[index], tensor_for(declared, sizes)["shape"]
             wanted = [*wanted[:-2], *wanted[:-3:-1]] if turned else wanted
+            if not (hasattr(value, "shape") or hasattr(value, "__dlpack__")):
+                refuse_type(declared, type(value).__name__)
             got = list(getattr(value, "shape", wanted))
             if got != wanted:
                 rule = f"tensor '{declared['name']}': shape must be {wanted}, got {got}"

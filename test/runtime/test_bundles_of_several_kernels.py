@@ -78,6 +78,16 @@ def test_a_copy_takes_any_rows_too(again, kernels):
         assert torch.equal(found(*operands(m)), kernel(*operands(m)))
 
 
+@pytest.mark.parametrize("wrong", [None, [[1.0] * K] * N, "b"])
+def test_what_is_no_array_is_refused_where_there_are_no_rows_too(wrong, kernels):
+    kernel = load(several(kernels), "emulator")
+    a, b = operands(0)
+    assert kernel(a, b).shape == (0, N)
+    for rows in (a, operands(1)[0]):
+        with pytest.raises(LaunchError, match=r"tensor 'b': must be torch\.bfloat16 or numpy"):
+            kernel(rows, wrong)
+
+
 def test_kernels_come_back_as_they_were_written(path, kernels):
     bundle = read_bundle(path)
     assert [each.ptx for each in bundle.kernels] == [as_bundle(each).ptx for each in kernels]
