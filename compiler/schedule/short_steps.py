@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...dialects.short_legality import short_steps
 from ...dialects.target import Target
 from .apart import stores_apart
+from .edges import EDGE_BOXES, cuts_edges
 from .extents import round_up
 from .left_slots import reuses_slots
 from .problem import Problem, Schedule
@@ -23,9 +24,10 @@ def passes_of(problem: Problem, schedule: Schedule, target: Target) -> str:
     passes = schedule.pipeline(stores_apart(problem, schedule, target))
     passes += f",{SLOT_REUSE}" if reuses_slots(problem, schedule, target) else ""
     if _has_zeros(problem, schedule, target):
-        return f"{passes},{SKIP_ZEROS}"
-    rotation = rotation_of(problem, schedule, target)
-    return f"{passes},{rotation}" if rotation else passes
+        passes += f",{SKIP_ZEROS}"
+    elif rotation := rotation_of(problem, schedule, target):
+        passes += f",{rotation}"
+    return f"{passes},{EDGE_BOXES}" if cuts_edges(problem, schedule, target) else passes
 
 
 def _has_zeros(problem: Problem, schedule: Schedule, target: Target) -> bool:

@@ -1,0 +1,61 @@
+"""Whether loads of tiles that hang over A or B leave out rows that there are not (`edge-boxes`).
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+from ...dialects.mma_units import WGMMA
+from ...dialects.target import Target
+from .left_slots import reuses_slots
+from .problem import Problem, Schedule
+
+STEP = 8
+"""Rows of a box: a part of a tile that a CTA loads has a multiple of them."""
+EDGE_BOXES = "edge-boxes"
+
+
+def cuts_edges(problem: Problem, schedule: Schedule, target: Target) -> bool:
+    """Whether it does: where a tile hangs over, and slots are filled again behind whole boxes.
+
+    Each CTA has one tile and all of K, as far as an H200 has timed such kernels.
+    """
+    one_tile = schedule.scheduler == "none" and schedule.split_k * schedule.split_grid == 1
+    if target.mma.name != WGMMA.name or not _is_plain(problem) or not one_tile:
+        return False
+    if reuses_slots(problem, schedule, target):  # whose load role has a second loop
+        return False
+    seen = problem.seen_by(schedule)
+    return seen.k_tiles(schedule) > schedule.stages and _hangs(seen, schedule)
+
+
+def _is_plain(problem: Problem) -> bool:
+    """Whether it is one product of known sizes."""
+    open_sizes = problem.dynamic_m or problem.dynamic_batch or problem.dynamic_k
+    one = problem.products == problem.batch == 1 and not (problem.grouped or problem.quantized)
+    return one and not open_sizes and problem.by_tma("a") and problem.by_tma("b")
+
+
+def _hangs(seen: Problem, schedule: Schedule) -> bool:
+    """Whether some tile of A or B has rows behind the last one."""
+    shared_by = schedule.cluster[::-1]  # CTAs along N share a tile of A
+    operands = zip(
+        (seen.m, seen.n),
+        (seen.a_major, seen.b_major),
+        schedule.tile,
+        schedule.cluster,
+        shared_by,
+        strict=False,
+    )
+    return any(
+        major == "k" and _hangs_over(extent, tile, along, parts)
+        for extent, major, tile, along, parts in operands
+    )
+
+
+def _hangs_over(extent: int, tile: int, along: int, parts: int) -> bool:
+    """Whether tiles, of which clusters have so many, hang over; each CTA loads one of `parts`."""
+    if extent < tile or tile // parts % STEP:
+        return False
+    tiles, rest = divmod(extent, tile)
+    return bool(rest) or tiles % along > 0

@@ -1,0 +1,76 @@
+"""Which schedules load tiles that hang over A or B without the rows that are not there."""
+
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.schedule.edges import cuts_edges
+from tilewright.compiler.schedule.problem import Problem
+from tilewright.compiler.schedule.schedule import PLAIN
+from tilewright.compiler.schedule.search.choice import schedules_by_rank, target_for
+from tilewright.compiler.schedule.short_steps import passes_of
+from tilewright.compiler.spec import MatmulSpec
+
+SPEC = MatmulSpec(1119, 1040, 1024)
+TILE = PLAIN.but(tile=(128, 80, 64), stages=8)
+
+
+def taken(schedule=TILE, gpu="h200", **changes):
+    spec = replace(SPEC, **changes)
+    target = target_for(spec, gpu)
+    return cuts_edges(Problem.of(spec, target), schedule, target)
+
+
+def test_a_tile_that_hangs_over_leaves_rows_out():
+    assert taken()
+    assert taken(gpu="h100")
+    assert not taken(gpu="sm_100a")  # where nobody has measured it
+    assert taken(TILE.but(tile=(80, 128, 64), swap=True))
+    assert not taken(m=1152)
+    assert taken(m=1024, n=1032)
+    assert not taken(m=1024)
+
+
+@pytest.mark.parametrize(
+    ("m", "cluster", "hangs"), [(1152, (2, 1), True), (1152, (3, 1), False), (1024, (2, 1), False)]
+)
+def test_a_cluster_has_ctas_behind_the_last_tile(m, cluster, hangs):
+    assert taken(TILE.but(cluster=cluster), m=m) == hangs
+
+
+def test_rows_along_m_in_memory_and_parts_by_no_eights_are_loaded_whole():
+    assert not taken(n=1024, schedule=TILE.but(tile=(128, 128, 64)), a_major="m", m=1120)
+    halves = TILE.but(tile=(128, 136, 64), cluster=(8, 1))
+    assert not taken(halves, m=1024)
+    assert taken(halves.but(cluster=(1, 1)), m=1024)
+
+
+def test_as_many_steps_as_slots_are_whole_boxes():
+    assert not taken(k=512)
+    assert taken(k=520)
+
+
+def test_a_cta_has_one_tile_and_all_of_k():
+    assert not taken(TILE.but(split_k=2), k=4096)
+    assert not taken(TILE.but(scheduler="static"), k=4096)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"dynamic_m": True}, {"batch": 2}, {"groups": 2}, {"k": 1028}, {"products": 2}]
+)
+def test_other_products_are_loaded_whole(changes):
+    assert not taken(**changes)
+
+
+@pytest.mark.parametrize("sizes", [(1119, 1040, 14336), (300, 1992, 1096), (97, 5016, 3000)])
+def test_the_pass_takes_what_the_rule_chooses(sizes):
+    """And the chosen schedule has it, one with zeros behind K, too."""
+    spec = MatmulSpec(*sizes)
+    target = target_for(spec, "h200")
+    problem, passes = Problem.of(spec, target), []
+    for schedule in islice(schedules_by_rank(spec, target), 0, 24, 8):
+        passes.append(passes_of(problem, schedule, target))
+        compile_matmul(spec, target="h200", pipeline=passes[-1], until="mlir")
+    assert any(each.endswith(",edge-boxes") for each in passes)
