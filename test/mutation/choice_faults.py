@@ -64,6 +64,12 @@ CHOICE = [
         ("test/tools/test_published_elsewhere.py",),
     ),
     Fault(
+        "persistence: one accumulator, which the next tile waits for",
+        "OVERLAPPING_STAGES = 2",
+        "OVERLAPPING_STAGES = 1",
+        ("test/tools/test_overlapped_tiles.py",),
+    ),
+    Fault(
         "pairs: a chip is said to have none where another of its MMAs has",
         "in target.other_mmas if unit.pairs and not unit.products]",
         "in ()]",
