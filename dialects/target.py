@@ -250,7 +250,10 @@ class Target:
 
     def mma_rows(self, tile_m: int) -> int | None:
         """M of the MMAs that cover a tile of `tile_m` rows, or None when none divides it."""
-        return next((m for m in reversed(self.mma.m) if tile_m % m == 0), None)  # the largest
+        for m in reversed(self.mma.m):  # the largest
+            if tile_m % m == 0:
+                return m
+        return None
 
     def accumulator_columns(self, tile_m: int, tile_n: int) -> int:
         """Tensor-memory columns of an f32 accumulator: N for each MMA down the tile."""

@@ -13,7 +13,7 @@ Nothing here imports MLIR.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -23,6 +23,7 @@ from ....dialects.target import Target
 from ..estimates.estimate import estimate
 from ..problem import Problem, Schedule
 
+FIELDS = fields(Problem)
 FEW = 8
 """A run takes as long as so many problems one after the other."""
 
@@ -109,18 +110,36 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Numbers, f"__{_name}__", _comparison(getattr(operator, _name)))
 
 
-def times_of(problems: Sequence[Problem], schedule: Schedule, target: Target) -> list[float]:
-    """The microseconds that `estimate` says of each problem; they differ in numbers alone."""
-    if not problems:
-        return []
-    seen = [one.seen_by(schedule) for one in problems]
-    columns = {
-        field.name: values
-        for field in fields(Problem)
-        if len(set(values := [getattr(one, field.name) for one in seen])) > 1
-    }
-    told = {name: np.array(values) for name, values in columns.items()}
-    found, waiting = np.empty(len(seen)), [np.arange(len(seen))]
+class Problems:
+    """Problems that differ in numbers alone: what is told of all of them, once for all schedules of
+    either side."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self._problems = problems
+        self._sides: dict[bool, tuple[list[Problem], dict[str, np.ndarray]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._problems)
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self._problems)
+
+    def seen_by(self, schedule: Schedule) -> tuple[list[Problem], dict[str, np.ndarray]]:
+        """Each as a schedule sees it, and the fields in which they differ."""
+        if schedule.swap not in self._sides:
+            seen = [one.seen_by(schedule) for one in self._problems]
+            columns = {each.name: [getattr(one, each.name) for one in seen] for each in FIELDS}
+            told = {name: np.array(each) for name, each in columns.items() if len(set(each)) > 1}
+            self._sides[schedule.swap] = seen, told
+        return self._sides[schedule.swap]
+
+
+def times_of(
+    problems: Problems, schedule: Schedule, target: Target, asked: np.ndarray
+) -> np.ndarray:
+    """The microseconds that `estimate` says of the problems at these places."""
+    seen, told = problems.seen_by(schedule)
+    found, waiting = np.empty(len(seen)), [asked]
     while waiting:
         asked = waiting.pop()
         if len(asked) < FEW:
@@ -134,10 +153,10 @@ def times_of(problems: Sequence[Problem], schedule: Schedule, target: Target) ->
             us = estimate(_with(seen[0], numbers), schedule, target).total_us
         found[asked[run.places]] = us.values[run.places] if isinstance(us, Numbers) else us
         waiting += [asked[places] for places in run.others]
-    return found.tolist()
+    return found
 
 
 def _with(problem: Problem, numbers: dict[str, Any]) -> Problem:
     """The problem with numbers of many."""
-    told: dict[str, Any] = {each.name: getattr(problem, each.name) for each in fields(problem)}
+    told: dict[str, Any] = {each.name: getattr(problem, each.name) for each in FIELDS}
     return Problem(**told | numbers)

@@ -34,6 +34,8 @@ from .sharing import Range, for_rows, kernels_of, needed, served, steps, times_w
 if TYPE_CHECKING:
     import numpy as np
 
+    from .at_once import Problems
+
 _FINE = steps((256, 8), (512, 32), (1024, 128), (4096, 1024))
 _COARSE = steps((64, 16), (256, 64), (1024, 256), (4096, 3072))
 SEARCHED = sorted({*product(_FINE, (1, 24)), *product(_COARSE, (2, 3, 6, 12, 48, 128))})
@@ -66,10 +68,12 @@ def kept_schedules(spec: MatmulSpec, target: Target) -> list[Schedule]:
     """The schedules that are needed among those that are chosen at some sizes."""
     import numpy as np  # here: a kernel of one M is compiled without it, a sixth sooner
 
+    from .at_once import Problems
+
     rows = _multiples(sorted({rows for rows, _ in SEARCHED}), spec)
     specs = [_spec_of(spec, *sizes) for sizes in SEARCHED if sizes[0] in rows]
     pool = list(dict.fromkeys(choose_schedule(each, target) for each in specs))
-    problems = [Problem.of(each, target) for each in specs]
+    problems = Problems([Problem.of(each, target) for each in specs])
     takes = _takes(pool, spec, target, rows)
     pairs = zip(pool, takes, strict=True)
     losses = np.array([_times(schedule, problems, taken, target) for schedule, taken in pairs])
@@ -81,16 +85,20 @@ def losses_in_bands(pool: Sequence[Schedule], spec: MatmulSpec, target: Target) 
     `ROWS`; infinite where it is against a rule."""
     import numpy as np
 
+    from .at_once import Problems
+
     rows = _multiples(ROWS, spec)
     begun = product(
         [1, *(each + 1 for each in STACKS[:-1])], [1, *(each + 1 for each in rows[:-1])]
     )
     sides = list(begun), list(product(STACKS, rows))
     problems = [
-        [
-            Problem.of(_spec_of(spec, m, matrices, most), target)
-            for (matrices, m), (_, most) in zip(side, sides[-1], strict=True)
-        ]
+        Problems(
+            [
+                Problem.of(_spec_of(spec, m, matrices, most), target)
+                for (matrices, m), (_, most) in zip(side, sides[-1], strict=True)
+            ]
+        )
         for side in sides
     ]
     takes = _takes(pool, spec, target, rows)
@@ -115,9 +123,7 @@ def _spec_of(spec: MatmulSpec, rows: int, matrices: int, most: int = 0) -> Matmu
     return for_rows(replace(spec, batch=matrices), rows, most)
 
 
-def _times(
-    schedule: Schedule, problems: Sequence[Problem], taken: set[int], target: Target
-) -> list[float]:
+def _times(schedule: Schedule, problems: Problems, taken: set[int], target: Target) -> np.ndarray:
     """Microseconds of each; infinite if it ends with more rows than the schedule takes."""
     takes = [each.most_m in taken for each in problems]
     return times_where(takes, schedule, problems, target)

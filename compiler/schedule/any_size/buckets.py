@@ -63,6 +63,8 @@ from .sharing import (
 if TYPE_CHECKING:
     import numpy as np
 
+    from .at_once import Problems
+
 
 SEARCHED = steps(
     (512, 8), (1024, 16), (2048, 64), (4096, 128), (8192, 512), (16384, 1024), (32768, 8192)
@@ -227,12 +229,16 @@ def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndar
     takes in each step of `JUDGED`; infinite where it is against a rule."""
     import numpy as np  # here: a kernel of one M is compiled without it, a sixth sooner
 
+    from .at_once import Problems
+
     searched, judged = _numbers(spec)
-    problems = [Problem.of(for_rows(spec, rows), target) for rows in judged]
-    begun = [
-        Problem.of(for_rows(spec, rows + 1, most), target)
-        for rows, most in zip([0, *judged], judged, strict=False)
-    ]
+    problems = Problems([Problem.of(for_rows(spec, rows), target) for rows in judged])
+    begun = Problems(
+        [
+            Problem.of(for_rows(spec, rows + 1, most), target)
+            for rows, most in zip([0, *judged], judged, strict=False)
+        ]
+    )
     chosen = [choose_schedule(for_rows(spec, rows), target) for rows in searched]
     measured = [measured_schedule(problem, target) for problem in problems]
     pool = list(dict.fromkeys([*chosen, *(each.schedule for each in measured if each)]))
@@ -251,13 +257,11 @@ def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndar
     return pool, losses
 
 
-def _times(schedule: Schedule, ended: list[Problem], many: Problem, target: Target) -> list[float]:
+def _times(schedule: Schedule, ended: Problems, many: Problem, target: Target) -> np.ndarray:
     """Microseconds where each step ends; infinite if that is more than the schedule takes, as the
     last one is where not any number of rows will do. A kernel for any K takes all of them."""
     of_any = many.dynamic_k or broken_rule(many, schedule, target) is None
-    last = ended[-1]
-    taken = [
-        of_any or (each is not last and broken_rule(each, schedule, target) is None)
-        for each in ended
-    ]
+    *bounded, _ = ended
+    taken = [of_any or broken_rule(each, schedule, target) is None for each in bounded]
+    taken.append(of_any)
     return times_where(taken, schedule, ended, target)

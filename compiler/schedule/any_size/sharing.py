@@ -6,19 +6,20 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import compress, groupby
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ....dialects.target import Target
 from ....runtime.bundles.several import KERNELS_MAX
 from ...spec import ROWS_MOST, MatmulSpec
-from ..problem import Problem, Schedule
+from ..problem import Schedule
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from .at_once import Problems
 
 LOSS = 0.02
 TIE = 0.005  # a kernel goes on to serve fewer rows where another is faster by no more than this
@@ -58,15 +59,16 @@ def kernels_of(spec: MatmulSpec) -> int:
 
 
 def times_where(
-    taken: Iterable[bool], schedule: Schedule, problems: Sequence[Problem], target: Target
-) -> list[float]:
+    taken: Iterable[bool], schedule: Schedule, problems: Problems, target: Target
+) -> np.ndarray:
     """The microseconds of a schedule that are estimated of each problem that is taken; infinite of
     the others."""
+    import numpy as np
+
     from .at_once import times_of  # here: it imports numpy
 
-    taken = list(taken)
-    times = iter(times_of([*compress(problems, taken)], schedule, target))
-    return [next(times) if takes else math.inf for takes in taken]
+    taken = np.array([*taken])
+    return np.where(taken, times_of(problems, schedule, target, np.flatnonzero(taken)), np.inf)
 
 
 def needed(losses: np.ndarray, most: int = KERNELS_MAX, loss: float = LOSS) -> list[int]:

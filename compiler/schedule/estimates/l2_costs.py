@@ -34,7 +34,7 @@ def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     rows = loaded_rows(problem, schedule, chip.multicast)
     own = chip.unaligned_line * _unaligned_rows(problem, schedule)
     k_bytes = schedule.tile[2] * problem.element_bytes
-    narrow = chip.narrow_row * _rows_of_narrow_boxes(problem, schedule)
+    narrow = narrow_cycles(problem, schedule, target)
     alone = max(k_bytes * rows / chip.l2_rate, k_bytes / LINE_BYTES * own, narrow)
     cycles = max(alone, _l2_cycles_of_all(problem, schedule, target))
     return cycles + (chip.shared_twice if min(schedule.cluster) > 1 else 0)
@@ -154,6 +154,12 @@ def loaded_rows(problem: Problem, schedule: Schedule, saved: float) -> float:
     cluster_m, cluster_n = schedule.cluster
     a = min(m, problem.m) * (1 - saved * (1 - 1 / cluster_n))
     return a + min(n, problem.n) * (1 - saved * (1 - 1 / cluster_m))
+
+
+def narrow_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which rows of boxes arrive one after the other where some are narrower than a
+    line."""
+    return figures(target).narrow_row * _rows_of_narrow_boxes(problem, schedule)
 
 
 def _rows_of_narrow_boxes(problem: Problem, schedule: Schedule) -> float:

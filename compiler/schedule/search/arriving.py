@@ -63,12 +63,13 @@ UNKNOWN_WAVE = Wave(0.0, 0.0)
 class Arriving:
     """Tiles of as many rows and columns, of which there are `tiles` in all, `of_m` along M.
 
-    `rows` and `columns` are those that there are. Of parts some rows come from DRAM first.
+    `rows` and `columns` are those that there are. Of parts some rows come from DRAM first. `narrow`
+    are the cycles of one multiprocessor for a byte of K of rows that fill no line.
     """
 
-    def __init__(self, every: Common, tile: Schedule) -> None:
+    def __init__(self, every: Common, tile: Schedule, narrow: float) -> None:
         problem, (m, n, _) = every.problem, tile.tile
-        self.every, self.tile = every, tile
+        self.every, self.tile, self._narrow = every, tile, narrow
         self.of_m, self.of_n = problem.tiles(tile)
         self.tiles = problem.batch * self.of_m * self.of_n
         if problem.grouped == "m":
@@ -92,7 +93,7 @@ class Arriving:
         every, whole = self.every, self.rows + self.columns
         least = least_shared(self.rows, self.columns, self._widest())
         asked = min(least, every.alone_asked * whole)
-        alone = (whole - every.multicast_share * (whole - least)) / every.l2_rate
+        alone = self._at_least(least)
         together = at_work * asked / every.l2_total_rate
         return together if together > alone else alone
 
@@ -101,7 +102,7 @@ class Arriving:
         if peers not in self._soonest:
             every, whole = self.every, self.rows + self.columns
             least = least_shared(self.rows, self.columns, peers)
-            alone = (whole - every.multicast_share * (whole - least)) / every.l2_rate
+            alone = self._at_least(least)
             rows = whole - every.parts_multicast * (whole - least)
             first = self._first_rows / self.tiles
             a, b = every.beyond
@@ -194,10 +195,15 @@ class Arriving:
             early = every.first_wave_us * max(0.0, touched - (problem.m + problem.n) / rounds)
         return Wave(later, early)
 
+    def _at_least(self, asked: float) -> float:
+        """Cycles at the rate of one multiprocessor, which asks for so many rows itself, no more."""
+        every, whole = self.every, self.rows + self.columns
+        alone = (whole - every.multicast_share * (whole - asked)) / every.l2_rate
+        return alone if alone > self._narrow else self._narrow
+
     def _alone(self, a: float, b: float) -> float:
         """Cycles at the rate of one multiprocessor, which asks for so many rows of each itself."""
-        every, whole = self.every, self.rows + self.columns
-        alone = (whole - every.chip.multicast * (whole - a - b)) / every.l2_rate
+        every, alone = self.every, self._at_least(a + b)
         if every.unaligned:
             inside_a, inside_b = every.inside
             own = every.chip.unaligned_line * (inside_a * a + inside_b * b) / LINE_BYTES

@@ -57,6 +57,7 @@ class Common:
         self.parts_multicast = split_figures(target).multicast if self.chip.split else 0.0
         self.first_rows = problem.batch * (problem.m + problem.n)
         self.unaligned = bool(problem.unaligned)
+        self.turned = "mn" in (problem.a_major, problem.b_major)
         self.inside = float("a" in problem.unaligned), float("b" in problem.unaligned)
         # Of groups there may be more tiles than their mean rows tell.
         known = problem.grouped != "m"
@@ -82,9 +83,10 @@ class Common:
 
     def may_alternate(self, tile: Schedule) -> bool:
         """Whether two consumers may take turns with such tiles."""
+        if not self.staged or self.target.mma_warpgroups(*tile.tile[:2]) != 1:
+            return False
         in_turns = PING_PONG.but(tile=tile.tile, swap=tile.swap)
-        legal = self.staged and (self.target.mma_warpgroups(*tile.tile[:2]) or 0) == 1
-        return legal and alternating_consumers(self.problem, in_turns, self.target) is None
+        return alternating_consumers(self.problem, in_turns, self.target) is None
 
     def least_dram_us(self, tile: Schedule) -> float:
         """That no order of such tiles has DRAM move less."""

@@ -21,6 +21,7 @@ from ..estimates.estimate import (
     order_of,
     own_cycles,
 )
+from ..estimates.l2_costs import narrow_cycles
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES, accumulator_registers
 from ..schedule import PLAIN
@@ -52,13 +53,14 @@ class Faces(Common):
 
 class Own(NamedTuple):
     """What tiles have of their own, whatever the sizes of the problem: cycles in which an epilogue
-    is computed, slots of a ring that are released a step late, and cycles for a byte of K of the
-    two resources of a multiprocessor that it takes the most of."""
+    is computed, slots of a ring that are released a step late, and for a byte of K the cycles of
+    the two resources of a multiprocessor that it takes the most of, and of narrow rows."""
 
     computed: float
     held: int
     second: float
     slowest: float
+    narrow: float
 
 
 def _own_of(every: Common, tile: Schedule, depths: Sequence[int]) -> Own | None:
@@ -70,7 +72,15 @@ def _own_of(every: Common, tile: Schedule, depths: Sequence[int]) -> Own | None:
     k_bytes = deepest * problem.element_bytes
     held = held_slots(problem, tile, target)
     computed = least_computed_cycles(problem, tile, target)
-    return Own(computed, held, second / k_bytes, slowest / k_bytes)
+    narrow = _narrow(every, tile, depths) if every.turned else 0.0
+    return Own(computed, held, second / k_bytes, slowest / k_bytes, narrow)
+
+
+def _narrow(every: Common, tile: Schedule, depths: Sequence[int]) -> float:
+    problem, (m, n, _) = every.problem, tile.tile
+    deep = [tile.but(tile=(m, n, depth)) for depth in depths]
+    found = [narrow_cycles(problem, one, every.target) / one.tile[2] for one in deep]
+    return min(found) / problem.element_bytes
 
 
 def _own_cycles(every: Common, tile: Schedule, depth: int) -> dict[str, float]:
@@ -94,7 +104,7 @@ class Face(Arriving):
     """
 
     def __init__(self, every: Common, tile: Schedule, depths: Sequence[int], own: Own) -> None:
-        super().__init__(every, tile)
+        super().__init__(every, tile, own.narrow)
         multiprocessors = every.target.multiprocessors
         self.depths = depths
         self.crowded = self.tiles > multiprocessors
@@ -102,7 +112,7 @@ class Face(Arriving):
         if every.splits:
             self.most_split = min(SHARING_MAX, multiprocessors // (self.of_m * self.of_n))
         self.parted = every.parted and not self.crowded
-        self._computed, self.held, self._faster, self._slower = own
+        self._computed, self.held, self._faster, self._slower, _ = own
         self._epilogues: dict[bool, float] = {}
         self._is_close = False
         self.dram_us = every.least_dram_us(tile)
@@ -125,7 +135,8 @@ class Face(Arriving):
         of its own."""
         in_turns = order.ping_pong
         if in_turns not in self._epilogues:
-            self._epilogues[in_turns] = self._epilogue_of(self.tile.but(ping_pong=in_turns))
+            tile = self.tile.but(ping_pong=True) if in_turns else self.tile
+            self._epilogues[in_turns] = self._epilogue_of(tile)
         return self._epilogues[in_turns]
 
     def _epilogue_of(self, tile: Schedule) -> float:
@@ -170,15 +181,18 @@ class Face(Arriving):
     def floors(self) -> list[tuple[float, Schedule]]:
         """What no schedule of such tiles is estimated to beat, in microseconds, with K as a whole
         and in parts of a cluster or over the grid: sooner found than the same of each way."""
-        rounds = self.rounds_of_split(1)
-        arriving = self.soonest(self.tiles / rounds)
-        found = [(self._whole_us(arriving, ALONE, rounds, 0.0), ALONE)]
+        found = [(self.whole_floor_us(), ALONE)]
         if splits := self._splits():
             found.append((self._some_split_us(splits[-1]), SOME_SPLIT))
         if self._in_parts:
             parts_us = self._some_parts_us(self.soonest_of_parts(PART_CLUSTER))
             found.append((PART_MARGIN * parts_us, PARTED))
         return found
+
+    def whole_floor_us(self) -> float:
+        """That of K as a whole."""
+        rounds = self.rounds_of_split(1)
+        return self._whole_us(self.soonest(self.tiles / rounds), ALONE, rounds, 0.0)
 
     def ways(self, some: Schedule) -> list[tuple[float, Schedule]]:
         """What no tile of a way is estimated to beat, in microseconds, and the way without its
@@ -267,9 +281,8 @@ class Face(Arriving):
         """With K as a whole, alone or in a cluster, in so many waves, and so much asked for again:
         by clusters, and by CTAs of several tiles."""
         every, loops, dram_us = self.every, self._least_loops(arriving), self.dram_us + again_us
-        before, once_us = every.started[way.cluster_size] + wave.later, dram_us
-        if way.cluster_size == 1:
-            once_us = self.dram_us
+        size = way.cluster_size
+        before, once_us = every.started[size] + wave.later, dram_us if size > 1 else self.dram_us
         ends = before + self.least_epilogue_of(ALONE)
         work = every.uneven * rounds * (loops + ends)
         us = every.total_us(work, work if every.cut else rounds * loops, ends, once_us)

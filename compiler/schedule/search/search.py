@@ -37,14 +37,13 @@ from .candidates import (
     simplicity_of_order,
     useful_tiles,
 )
-from .faces import Face, Faces
+from .faces import ALONE, Face, Faces
 from .tensor_bounds import TensorBounds, TensorFace, TensorFaces
 from .wide import wide_floor_us, wide_schedules
 
-Waits = tuple[Rank, Schedule, Callable[[], "Refined"] | None]
-"""A bound, of what and, if it is no whole schedule, how to refine that."""
-Refined = Iterator[Waits]
-"""What something is refined to."""
+Refined = Iterator[tuple[Rank, Schedule, Callable[[], "Refined"] | None]]
+"""What something is refined to, each with its bound and, if it is no whole schedule, how to refine
+that."""
 
 Bounds = TensorBounds | TileBounds
 Tiles = list[Bounds]
@@ -117,19 +116,12 @@ def _faces(problem: Problem, target: Target) -> Refined:
         tile = PLAIN.but(tile=(m, n, depths[0]), swap=problem.swapped)
         face = faces.of(tile, depths)
         if face is not None:
-            yield _face(face)
-
-
-def _face(face: TensorFace | Face) -> Waits:
-    floors = face.floors()
-    least_us = min([floor_us for floor_us, _ in floors])
-    return bound(least_us), face.tile, partial(_floors, face, floors)
+            floors = face.floors()
+            least_us = min([floor_us for floor_us, _ in floors])
+            yield bound(least_us), tile, partial(_floors, face, floors)
 
 
 def _floors(face: TensorFace | Face, floors: list[tuple[float, Schedule]]) -> Refined:
-    if face.looks_closer():
-        yield _face(face)
-        return
     tiles: Tiles = []
     refine = _ways if isinstance(face, Face) else _tiles
     for floor_us, some in floors:
@@ -137,6 +129,9 @@ def _floors(face: TensorFace | Face, floors: list[tuple[float, Schedule]]) -> Re
 
 
 def _ways(face: Face, tiles: Tiles, some: Schedule) -> Refined:
+    if some is ALONE and face.looks_closer():  # parts have epilogues of their own
+        yield bound(face.whole_floor_us()), some, partial(_ways, face, tiles, some)
+        return
     for least_us, way in face.ways(some):
         refine = _tiles if face.settles(way) else _clusters
         yield bound(least_us), way, partial(refine, face, tiles, way)

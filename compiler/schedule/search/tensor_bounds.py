@@ -110,10 +110,6 @@ class TensorFace:
         parts = [(PART_MARGIN * parts_us, self.tile.but(split_grid=2))]
         return found + (parts if parts_us < math.inf else [])
 
-    def looks_closer(self) -> bool:
-        """Floors count the ways to store already."""
-        return False
-
     def _least_us(self, side: Schedule, least_k: int) -> tuple[float, float]:
         """Of a side that takes the most of K at a time, as a whole and in parts: with less at a
         time no fewer cycles pass for all of it. The first load may be a short one."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.compiler.schedule.any_size import at_once
-from tilewright.compiler.schedule.any_size.at_once import Numbers, Run, times_of
+from tilewright.compiler.schedule.any_size.at_once import Numbers, Problems, Run, times_of
 from tilewright.compiler.schedule.any_size.sharing import for_rows
 from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem
@@ -42,10 +42,10 @@ def test_every_time_is_that_of_the_problem_alone(name, chip, monkeypatch):
     chosen = {choose_schedule(each, target) for each in specs[1::5]}
     in_turn = {one.but(scheduler="static", order="hilbert") for one in chosen if not one.level}
     for one in chosen | in_turn:
-        found = times_of(problems, one, target)
+        found = times_of(Problems(problems), one, target, np.arange(len(problems))).tolist()
         assert found == [estimate(each, one, target).total_us for each in problems]
         assert all(map(math.isfinite, found))
-    assert times_of([], next(iter(chosen)), target) == []
+    assert not times_of(Problems([]), next(iter(chosen)), target, np.arange(0)).size
 
 
 def test_tiles_of_equal_height_are_estimated_of_the_problem_before_it_is_exchanged():
@@ -54,7 +54,8 @@ def test_tiles_of_equal_height_are_estimated_of_the_problem_before_it_is_exchang
     problems = [Problem.of(for_rows(spec, 16 * size), target) for size in SIZES]
     level = level_schedule(problems[0])
     alone = [estimate(each, level, target).total_us for each in problems]
-    assert times_of(problems, level, target) == alone
+    found = times_of(Problems(problems), level, target, np.arange(len(problems)))
+    assert found.tolist() == alone
 
 
 def test_a_function_of_one_number_is_asked_for_those_that_are_alike():
