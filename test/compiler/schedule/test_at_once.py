@@ -39,10 +39,10 @@ def test_every_time_is_that_of_the_problem_alone(name, chip, monkeypatch):
     unit = max(1, spec.groups)
     specs = [for_rows(spec, unit * size) for size in SIZES if unit * size < 2**31]
     problems = [Problem.of(each, target) for each in specs]
-    chosen = {choose_schedule(each, target) for each in specs[1::5]}
+    many, chosen = Problems(problems), {choose_schedule(each, target) for each in specs[1::5]}
     in_turn = {one.but(scheduler="static", order="hilbert") for one in chosen if not one.level}
     for one in chosen | in_turn:
-        found = times_of(Problems(problems), one, target, np.arange(len(problems))).tolist()
+        found = times_of(many, one, target, np.arange(len(problems))).tolist()
         assert found == [estimate(each, one, target).total_us for each in problems]
         assert all(map(math.isfinite, found))
     assert not times_of(Problems([]), next(iter(chosen)), target, np.arange(0)).size
