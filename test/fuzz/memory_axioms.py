@@ -64,7 +64,14 @@ class Execution:
 
     def is_mixed(self) -> bool:
         """Whether a flag is read or updated by accesses that are not morally strong."""
-        pairs = (pair for chain in self.observed for pair in pairwise(chain))
+        pairs = {pair for chain in self.observed for pair in pairwise(chain)}
+        flags = {chain[-1]: self.operations[chain[0]].flag for chain in self.observed}
+        pairs |= {
+            (write, read)
+            for read, flag in flags.items()
+            for write, each in enumerate(self.operations)
+            if each.kind == "write" and 0 <= each.flag == flag
+        }
         return not all(self.morally_strong(*pair) for pair in pairs)
 
     def ordered(self, one: int, other: int, *, reads_before: bool = False) -> bool:
