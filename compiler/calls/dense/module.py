@@ -31,7 +31,7 @@ from ..kernels.lookup import default_target
 from ..operands.operands import check_options
 from ..operands.precision import warn_of_tf32
 from ..operands.torch_precision import asks_for_all_digits
-from .module_form import autocast_of, check_autocast, check_form, form_of
+from .module_form import autocast_of, check_autocast, check_form, form_of, reads_mode
 from .module_views import arguments_of, results_of, with_strides
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class ModuleKernel:
         self._operand = numbers[0]
         self._autocast = autocast_of(examples[numbers[0]])
         self._tied, self._form = _tied(module), form_of(module)
-        self._modes = [(each, each.training) for each in module.modules() if _asks_mode(each)]
+        self._modes = [(each, each.training) for each in module.modules() if reads_mode(each)]
 
     def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
         """The module's output for these inputs, with its parameters as they are now.
@@ -169,12 +169,6 @@ class ModuleKernel:
                 rule = f"shape must be {[*shape]}, got {[*values[name].shape]}"
                 raise LaunchError(f"argument '{name}': {rule}")
         return arguments_of(self._parts, values)
-
-
-def _asks_mode(module: torch.nn.Module) -> bool:
-    """Whether a module's own forward reads its mode, as those of Dropout and BatchNorm do."""
-    code = getattr(type(module).forward, "__code__", None)
-    return code is not None and "training" in code.co_names
 
 
 def _tied(module: torch.nn.Module) -> set[tuple[str, str]]:

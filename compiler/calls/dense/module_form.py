@@ -1,7 +1,8 @@
 """What of a module a kernel cannot read again at a call: its code, and the numbers that this reads.
 
     module.act = GELU()          another code
-    module.scale = 3.0           a number that was a constant of the kernel
+    module.scale = 3.0           a number that was a constant of the kernel, also of the class, of
+                                 a configuration, a list or a global
     register_forward_hook(f)     what else is computed
     with torch.autocast(…):      the types in which torch computes
 
@@ -16,6 +17,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....dialects.errors import CompileError
+from ..kernels.function_keys import LIBRARIES
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +28,10 @@ PLAIN = (int, float, complex, bool, str, bytes, tuple, type(None))
 ABSENT = ...  # which a copy in another process is, too
 GIVEN = "a tensor"
 SAME = "the same"
+NESTED_MOST = 4
+"""How deep collections and objects are looked into."""
+CALLS_MOST = 3
+"""How often a part may call another part's method in another's."""
 ANEW = "compile the module again"
 
 
@@ -51,18 +57,43 @@ def _changes(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
-def form_of(module: torch.nn.Module) -> dict[str, Part]:
-    """What the module is made of, by dotted names; "" is itself."""
-    return {path: _part(each) for path, each in module.named_modules()}
+class Form(NamedTuple):
+    """What a module is made of, by dotted names, of which "" is itself; and the names of attributes
+    that its code may read."""
+
+    names: frozenset[str]
+    parts: dict[str, Part]
 
 
-def check_form(where: str, module: torch.nn.Module, form: dict[str, Part]) -> None:
+def form_of(module: torch.nn.Module) -> Form:
+    """The form that a module has now."""
+    names = _names_read_by(module)
+    return Form(names, _parts_of(module, names))
+
+
+def check_form(where: str, module: torch.nn.Module, form: Form) -> None:
     """Raise CompileError where a module is another one than it was when it had this form."""
-    now = form_of(module)
-    for path in [*form, *(path for path in now if path not in form)]:
-        change = _changed(path or "the module", form.get(path), now.get(path))
+    was, now = form.parts, _parts_of(module, form.names)
+    for path in [*was, *(path for path in now if path not in was)]:
+        change = _changed(path or "the module", was.get(path), now.get(path))
         if change:
             raise CompileError(f"{where}: {change}; {ANEW}")
+
+
+def _names_read_by(module: torch.nn.Module) -> frozenset[str]:
+    """Of its parts too, which may call methods of each other."""
+    import torch
+
+    kinds = {(type(each), vars(each).get("forward")) for each in module.modules()}
+    names = frozenset(["forward"])
+    for _ in range(CALLS_MOST):
+        names |= {name for each in kinds for name in _read_by(*each, names).names}
+    # Of torch's own attributes a kernel knows what is to be known, and its tables are read apart.
+    return names - {*vars(torch.nn.Module())}
+
+
+def _parts_of(module: torch.nn.Module, names: frozenset[str]) -> dict[str, Part]:
+    return {path: _part(each, names) for path, each in module.named_modules()}
 
 
 def check_autocast(where: str, operand: torch.Tensor, compiled_in: Any) -> None:
@@ -96,8 +127,8 @@ def _changed(path: str, was: Part | None, now: Part | None) -> str | None:
     if now.kind is not was.kind:
         rule = f"{path} must be a {was.kind.__name__}, as it was compiled"
         return f"{rule}, got a {now.kind.__name__}"
-    for name in was.read:
-        before, after = was.read[name], now.read[name]
+    for name in {**was.read, **now.read}:
+        before, after = was.read.get(name, ABSENT), now.read.get(name, ABSENT)
         if before is not GIVEN and not _is_same(before, after):
             rule = f"{path}: {name} must be {_shown(before)}, as it was compiled"
             return f"{rule}, got {_shown(after).replace(SAME, 'another')}"
@@ -126,39 +157,102 @@ def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, PLAIN) else f"{SAME} {type(value).__name__}"
 
 
-def _part(module: torch.nn.Module) -> Part:
+def _part(module: torch.nn.Module, names: frozenset[str]) -> Part:
     own = vars(module)
-    names = _read_by(type(module), own.get("forward"))
     hooks = [each for name in HOOKS for each in own[name].values()]
-    return Part(type(module), {name: _now(own, name) for name in names}, tuple(hooks))
+    read = _attributes(module, names)
+    for name, where in _read_by(type(module), own.get("forward"), names).outside:
+        read[f"the global {name}"] = where.get(name, ABSENT)
+    return Part(type(module), read, tuple(hooks))
 
 
-def _now(own: dict[str, Any], name: str) -> Any:
-    """The value of a name; of a tensor that is no buffer, a constant of the kernel, also which of
-    its changes it is. Of parameters and buffers only whether there is one."""
+def _attributes(module: torch.nn.Module, names: frozenset[str]) -> dict[str, Any]:
+    """The values of names, also of numbers and texts of the class; of parameters and buffers only
+    whether there is one."""
+    kind, own = type(module), vars(module)
+    found = {name: getattr(kind, name) for name in _plain_of(kind, names)}
+    found |= {name: _now(own[name], names, NESTED_MOST) for name in names & own.keys()}
     for table in TABLES:
-        if name in own[table]:
-            return None if own[table][name] is None else GIVEN
-    value = own.get(name, ABSENT)
-    return Constant(value) if hasattr(value, "_version") else value
+        given = own[table]
+        found |= {name: None if given[name] is None else GIVEN for name in names & given.keys()}
+    return found
 
 
 @functools.lru_cache(1024)
-def _read_by(kind: type, forward: Any) -> tuple[str, ...]:
-    """The names of attributes that a class's methods may read, or a forward of the module's own."""
+def _plain_of(kind: type, names: frozenset[str]) -> list[str]:
+    return [name for name in names if isinstance(getattr(kind, name, ABSENT), PLAIN)]
+
+
+def _now(value: Any, names: frozenset[str], depth: int) -> Any:
+    """A value as it is: of a collection what it holds, of an object what code may read of it, and
+    of a tensor that is no buffer, a constant of the kernel, which of its changes it is."""
+    if hasattr(value, "_version"):
+        return Constant(value)
+    if depth and isinstance(value, (list, tuple)):
+        return type(value).__name__, *(_now(each, names, depth - 1) for each in value)
+    if depth and isinstance(value, dict):
+        return "dict", *((key, _now(value[key], names, depth - 1)) for key in value)
+    if depth and _is_of_user(type(value).__module__) and hasattr(value, "__dict__"):
+        held = vars(value)
+        inner = (name for name in sorted(names & {*held}))
+        return value, *((name, _now(held[name], names, depth - 1)) for name in inner)
+    return value
+
+
+def _is_of_user(module: str | None) -> bool:
+    top = str(module or "builtins").partition(".")[0]
+    return top == "test" or top not in (*LIBRARIES, "builtins", "tilewright")
+
+
+class Reads(NamedTuple):
+    """The names of attributes that the code of a module may read, and the globals that are numbers
+    or texts, with where they stand."""
+
+    names: frozenset[str]
+    outside: tuple[tuple[str, dict[str, Any]], ...]
+
+
+def reads_mode(module: torch.nn.Module) -> bool:
+    """Whether a module's own code reads its mode, as that of Dropout and BatchNorm does."""
+    forward = vars(module).get("forward")
+    return "training" in _read_by(type(module), forward, frozenset(["forward"])).names
+
+
+@functools.lru_cache(1024)
+def _read_by(kind: type, forward: Any, called: frozenset[str]) -> Reads:
+    """Of the methods of a class that are called, of what these call of it and of the user's own
+    functions, and of a forward of the module's own."""
     import torch
 
     classes = [each for each in kind.__mro__ if each not in torch.nn.Module.__mro__]
-    methods = [
-        each
-        for made in classes
-        for name, each in vars(made).items()
-        if isinstance(each, FunctionType) and not name.startswith("__")
-    ]
-    methods += [forward] if isinstance(forward, FunctionType) else []
-    names = {name for each in methods for name in _names(each.__code__)}
-    # Of torch's own attributes a kernel knows what is to be known, and its tables are read apart.
-    return "forward", *sorted(names - set(vars(torch.nn.Module())))
+    methods = [pair for made in classes for pair in vars(made).items()]
+    left = [_function_of(each) for name, each in methods if name in called]
+    left.append(_function_of(forward))
+    names, outside, seen = set[str](), dict[str, dict[str, Any]](), {None}
+    while left:
+        function = left.pop()
+        if function in seen:
+            continue
+        seen.add(function)
+        own = set(_names(function.__code__))
+        names |= own
+        left += [_function_of(each) for name, each in methods if name in own]
+        if _is_of_user(function.__module__):
+            around = function.__globals__
+            found = {name: around[name] for name in own if name in around}
+            left += [_function_of(each) for each in found.values() if _is_of_user(_module(each))]
+            outside |= {name: around for name in found if isinstance(found[name], PLAIN)}
+    return Reads(frozenset(names), tuple(outside.items()))
+
+
+def _function_of(value: Any) -> Any:
+    """The function that a method or property is; None for what is none."""
+    value = getattr(value, "fget", getattr(value, "__func__", value))
+    return value if isinstance(value, FunctionType) else None
+
+
+def _module(value: Any) -> Any:
+    return getattr(value, "__module__", None)
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 
 import pytest
 import torch
@@ -13,8 +14,22 @@ ROWS, COLUMNS, DEPTH = 16, 24, 32
 BF16 = torch.bfloat16
 
 
+FACTOR = 1.0
+
+
+class Options:
+    def __init__(self):
+        self.power, self.unread = 1.0, 0
+
+
+def halved(module, value):
+    return value * module.half
+
+
 class Scaled(torch.nn.Module):
     """A product, and what numbers and a tensor that is no buffer make of it."""
+
+    half = 0.5
 
     def __init__(self):
         super().__init__()
@@ -22,9 +37,17 @@ class Scaled(torch.nn.Module):
         self.act = torch.nn.ReLU()
         self.scale, self.name = 2.0, "unread"
         self.constant = torch.tensor(3.0, dtype=BF16)
+        self.options, self.steps, self.layer.offset = Options(), [2.0], 1.0
 
     def forward(self, x):
-        return self.act(self.layer(x)) * self.scale * self.constant
+        found = self.act(self.layer(x)) * self.scale * self.constant * self.options.power
+        return self.stepped(halved(self, found)) * FACTOR * self.layer.offset
+
+    def stepped(self, value):
+        return value * self.steps[0]
+
+    def unread_elsewhere(self):
+        return self.other
 
 
 X = torch.randn(ROWS, DEPTH, dtype=BF16, generator=torch.Generator().manual_seed(1))
@@ -55,6 +78,7 @@ def pickled(kernel):
 
 def replaced(kernel):
     kernel.module.layer = torch.nn.Linear(DEPTH, COLUMNS, bias=False, dtype=BF16)
+    kernel.module.layer.offset = 1.0
 
 
 def loaded(kernel):
@@ -67,7 +91,7 @@ def assigned(kernel):
 
 
 def unread(kernel):
-    kernel.module.name, kernel.module.other = "another", 3
+    kernel.module.name, kernel.module.other, kernel.module.options.unread = "another", 3, 4
 
 
 @pytest.mark.parametrize("change", [replaced, loaded, assigned, unread, pickled])
@@ -87,6 +111,10 @@ CHANGES = [
     (lambda m: setattr(m, "scale", 3.0), f"the module: scale must be 2.0, {AS_COMPILED} 3.0"),
     (lambda m: setattr(m, "scale", 2), f"the module: scale must be 2.0, {AS_COMPILED} 2"),
     (lambda m: setattr(m, "act", torch.nn.GELU()), f"act must be a ReLU, {AS_COMPILED} a GELU"),
+    (lambda m: m.steps.append(1.0),
+     f"the module: steps must be ('list', 2.0), {AS_COMPILED} ('list', 2.0, 1.0)"),
+    (lambda m: setattr(m, "half", 2.0), f"the module: half must be 0.5, {AS_COMPILED} 2.0"),
+    (lambda m: setattr(m.layer, "offset", 2.0), f"layer: offset must be 1.0, {AS_COMPILED} 2.0"),
     (lambda m: m.constant.fill_(4),
      f"the module: constant must be the same Tensor, {AS_COMPILED} another Tensor"),
     (lambda m: setattr(m, "forward", m.layer.forward),
@@ -99,6 +127,19 @@ CHANGES = [
      f"layer: bias must be None, {AS_COMPILED} 'a tensor'"),
     (lambda m: m.add_module("more", torch.nn.ReLU()), f"more must be nothing, {AS_COMPILED} ReLU"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("owner", "name"), [(Scaled, "half"), (sys.modules[__name__], "FACTOR")])
+def test_numbers_of_the_class_and_globals_may_not(kernel, owner, name, monkeypatch):
+    monkeypatch.setattr(owner, name, 7.0)
+    with pytest.raises(CompileError, match=f"the module: .*{name} must be .*got 7.0; compile"):
+        is_right(kernel)
+
+
+def test_what_an_object_of_the_users_holds_may_not(kernel):
+    kernel.module.options.power = 2.0
+    with pytest.raises(CompileError, match="the module: options must be "):
+        is_right(kernel)
 
 
 @pytest.mark.parametrize(("change", "rule"), CHANGES)
