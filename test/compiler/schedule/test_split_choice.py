@@ -6,6 +6,7 @@ from tilewright.compiler.schedule.kinds.split_wgmma import narrow_tiles, parts_o
 from tilewright.compiler.schedule.kinds.warp_schedule import candidates, warp_schedule
 from tilewright.compiler.schedule.search.choice import target_for
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.target import find_target
 
 NINE = "bf16x9"
 CHOSEN = {
@@ -63,3 +64,9 @@ def test_parts_have_steps():
     found = parts_of(spec, (64, 8, 32), target, swap=True)
     assert found == [1, 2, 3, 4, 6, 8]
     assert parts_of(spec_of(1, 4096, 320), (64, 8, 32), target, swap=True) == [1]
+
+
+@pytest.mark.parametrize(("k", "parts"), [(160, [1]), (3200, [1, 2, 3, 4, 6, 8, 12])])
+def test_terms_of_f32_have_k_in_parts_of_many_steps_whatever_n_is(k, parts):
+    spec = MatmulSpec(64, 4096 if k == 160 else 96, k, a_dtype="3xtf32", b_dtype="3xtf32")
+    assert parts_of(spec, (64, 64, 32), find_target("sm_90a")) == parts
