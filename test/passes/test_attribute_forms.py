@@ -1,9 +1,11 @@
 """Integers of attributes are i64 and fit in 32 bits, truths i1; terminators have no attribute."""
 
+from pathlib import Path
+
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.pipeline import parse_module
+from tilewright.compiler.pipeline import parse_module, run_passes_on_text
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.context import lent_context
 from tilewright.dialects.errors import CompileError
@@ -80,3 +82,14 @@ def test_what_a_pass_of_a_user_leaves_is_held_to_it_at_once(behind, monkeypatch)
     assert caught.value.message == (
         f"pipe.tile: attributes: index {TYPED} 0 : i32; write a number without a type"
     )
+
+
+def test_an_op_of_an_epilogue_says_nothing_that_nobody_reads():
+    source = Path(__file__).parents[1] / "numerics" / "inputs" / "bias_relu.mlir"
+    how = {"pipeline": "tiling{tile=64x64x64}", "stop_after": "tiling", "until": "mlir"}
+    text = compile_matmul(source, **how).mlir
+    (op,) = [line for line in text.splitlines() if "arith.addf" in line]
+    changed = text.replace(op, op.replace(" : f32", " {odd = 1 : i64} : f32"))
+    with pytest.raises(CompileError) as caught:
+        run_passes_on_text(changed, "kernel.mlir", "tma-insertion")
+    assert caught.value.message.endswith("nothing reads 'odd'; take it off the op")

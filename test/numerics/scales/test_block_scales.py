@@ -355,3 +355,8 @@ def test_kernels_assemble_without_spills(preset, dtypes, shape):
     compiled = compile_matmul(MatmulSpec(*shape, *dtypes), preset=preset or None)
     assembled = assemble(compiled.ptx, chip="sm_100a", allow_spills=True)
     assert assembled.spill_store_bytes == assembled.spill_load_bytes == 0
+
+
+def test_the_second_half_of_a_tile_of_256_rows_has_columns_of_its_own(check_matmul):
+    spec = MatmulSpec(250, 64, 128, a_dtype="mxfp8", b_dtype="mxfp8", c_dtype="f32")
+    check_matmul(spec, pipeline="tiling{tile=256x64x128},tma-insertion,swizzle-selection")
