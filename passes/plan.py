@@ -11,12 +11,10 @@ from ..dialects.mma_units import PRODUCT_SLOTS
 from ..dialects.pipe import ClaimType, CreateOp, RingType, TileOp, TurnType
 from ..dialects.scaled_legality import SCALE_PLACES
 from ..dialects.sm.memory import BARRIER_BYTES, CLAIM_BYTES, BarriersOp
-from ..dialects.sm.threads import WarpsOp
+from ..dialects.sm.threads import ISSUER, TEAM, WarpsOp, who_runs
 from ..dialects.target import Target
 from ..dialects.terms import TermForm
 from ..dialects.tile import (
-    MMAS,
-    STORES,
     AccumulatorOp,
     CopyOp,
     KernelOp,
@@ -25,7 +23,6 @@ from ..dialects.tile import (
     PairMmaOp,
     TmaMulticastOp,
 )
-from ..dialects.tile.loads import TmaGatherOp
 from ..dialects.tile.scales import SCALED_MMAS
 from ..dialects.tile.sums import WARP_LANES, AddLanesOp
 from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, integers_of
@@ -140,7 +137,7 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         plan.products = _place_products(kernel, target, cursor)
         plan.tmem_columns = _allocated(kernel, plan.products.columns, target)
     for ring, placed in plan.rings.items():
-        plan.rings[ring] = _place_barriers(kernel, ring, placed, plan.cluster, target, cursor)
+        plan.rings[ring] = _place_barriers(ring, placed, plan.cluster, target, cursor)
     if plan.scales is not None and _steps_under_way(kernel) > 1:
         start = cursor.take(plan.scales.places * BARRIER_BYTES, BARRIER_BYTES)
         plan.scales = plan.scales._replace(empty=start)
@@ -242,7 +239,6 @@ def cluster_of(kernel: KernelOp) -> Cluster:
 
 
 def _place_barriers(
-    kernel: KernelOp,
     ring: ir.Value,
     placed: RingPlan,
     cluster: Cluster,
@@ -257,7 +253,7 @@ def _place_barriers(
     if placed.kind == "operands":
         count = releases(ring, _consumer_warps(ring), cluster.release_count(), target)
     elif placed.kind == "claims":
-        count = _claim_readers(kernel, cluster)
+        count = _claim_readers(ring, cluster)
     else:
         count = _consumer_warps(ring) * (2 if cluster.pair else 1)
     placed = placed._replace(full=full, empty=empty, empty_count=count)
@@ -284,14 +280,14 @@ def _commits(ring: ir.Value) -> list[ir.OpOperand]:
     return [use for use in ring.uses if use.owner.name == "pipe.commit"]
 
 
-def _claim_readers(kernel: KernelOp, cluster: Cluster) -> int:
-    """Arrivals of a whole cluster that say that a claim has been read."""
+def _claim_readers(ring: ir.Value, cluster: Cluster) -> int:
+    """Arrivals of a whole cluster that say that a claim has been read: of who asks, and of each
+    warp or thread that runs tiles, as `assign-threads` has it."""
     total = 0
-    for role in walk(kernel, WarpsOp):
-        by_warp, issues = walk(role, (*STORES, CopyOp, TmaGatherOp)), walk(role, MMAS)
-        alone = issues and not by_warp  # threads that add products of a pair are of both CTAs
-        ctas = cluster.size // 2 if alone and cluster.pair else cluster.size
-        total += ctas * (role.warps.value if by_warp else 1)
+    for op in (use.owner for use in ring.uses):
+        who = who_runs(op.opview)
+        ctas = cluster.size // 2 if who == ISSUER else cluster.size
+        total += ctas * (_agent_warps(op) if who == TEAM else 1)
     return total
 
 

@@ -42,9 +42,9 @@ BLOCKWISE = [
         (PRODUCTS,),
     ),
     Fault(
-        "plan: readers of claims that add products of a pair count for one of its CTAs",
-        "        alone = issues and not by_warp",
-        "        alone = issues",
+        "plan: warps that load the tiles of groups count as one reader of a claim",
+        "        total += ctas * (_agent_warps(op) if who == TEAM else 1)",
+        "        total += ctas * (_agent_warps(op) if who == TEAM and _agent_warps(op) > 4 else 1)",
         (PRODUCTS,),
     ),
     Fault(

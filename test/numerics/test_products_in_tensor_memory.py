@@ -89,6 +89,12 @@ def test_threads_of_a_pair_copy_no_operand():
         compile_matmul(spec_of(256, 64, 130), target=TARGET, pipeline=pipeline, until="ptx")
 
 
+def test_all_warps_that_load_groups_read_a_claim(check_matmul):
+    """They find the group of a tile together."""
+    pipeline = f"tiling{{tile=128x32x128}}{PAIR_TAIL},persistence{{scheduler=clc}}"
+    check_matmul(spec_of(129, 40, 128, groups=2), target=TARGET, pipeline=pipeline)
+
+
 def test_one_product_is_made_while_the_one_before_is_added(check_matmul):
     """In a step MMAs come before reads; behind the steps the last product is read."""
     pipeline = f"tiling{{tile=64x64x128}}{TAIL}"
