@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from ...dialects.layout import SLOT_ALIGNMENT
 from ...dialects.left_places import place_left
+from ...dialects.legality import RESERVED_BYTES
 from ...dialects.mma_units import WGMMA
 from ...dialects.target import Target
 from .extents import round_up
 from .problem import Problem, Schedule
+
+OWN_STAGES_LEAST = 3
+"""Of a ring beside slots for all pieces."""
 
 
 def reuses_slots(problem: Problem, schedule: Schedule, target: Target) -> bool:
@@ -32,6 +36,18 @@ def reuses_slots(problem: Problem, schedule: Schedule, target: Target) -> bool:
     slot_bytes = [round_up(each, SLOT_ALIGNMENT) for each in slots]
     steps = problem.k_tiles(schedule)
     return place_left(slot_bytes, schedule.stages, steps, bytes_) is not None
+
+
+def with_own_slots(problem: Problem, schedule: Schedule, target: Target) -> Schedule:
+    """A schedule that reuses slots with one for each piece, and a ring as deep as fits beside them;
+    the same where too few stages or steps are left to load the pieces meanwhile."""
+    pieces = problem.pieces(schedule)
+    own = schedule.but(ahead=pieces)
+    room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(own)
+    stages = min(room // problem.stage_bytes(own), schedule.stages)
+    if stages < OWN_STAGES_LEAST or problem.k_tiles(own) < stages + pieces:
+        return schedule
+    return own.but(stages=stages)
 
 
 def may_reuse_slots(problem: Problem, target: Target) -> bool:

@@ -7,7 +7,7 @@ from ...dialects.target import Target
 from .apart import stores_apart
 from .edges import EDGE_BOXES, cuts_edges
 from .extents import round_up
-from .left_slots import reuses_slots
+from .left_slots import reuses_slots, with_own_slots
 from .problem import Problem, Schedule
 from .rotation import rotation_of
 from .wide import as_used
@@ -21,8 +21,10 @@ ran none slower without, and that with 0.4 % no faster."""
 def passes_of(problem: Problem, schedule: Schedule, target: Target) -> str:
     """The pipeline of a schedule for a problem."""
     target = as_used(schedule, target)
+    reuses = reuses_slots(problem, schedule, target)
+    schedule = with_own_slots(problem, schedule, target) if reuses else schedule
     passes = schedule.pipeline(stores_apart(problem, schedule, target))
-    passes += f",{SLOT_REUSE}" if reuses_slots(problem, schedule, target) else ""
+    passes += f",{SLOT_REUSE}" if reuses else ""
     if _has_zeros(problem, schedule, target):
         passes += f",{SKIP_ZEROS}"
     elif rotation := rotation_of(problem, schedule, target):

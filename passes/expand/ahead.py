@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...dialects.mlir import ir, scf
-from ...dialects.pipe import DrainOp
+from ...dialects.pipe import CommitOp, DrainOp
 from ...dialects.tile import KernelOp, StagedStoreOp
 from ...dialects.tile.ahead import AwaitPieceOp, LoadAheadOp, LoadPieceOp, StagedElementOp
 from ...dialects.tile.boxes import PrefetchBoxesOp
@@ -30,6 +30,9 @@ def expand_load_ahead(kernel: KernelOp) -> None:
         drain = drain_before(op)
         if drain is not None:
             _ask_early(op, drain)
+        elif _load_in_steps(op):
+            op.operation.erase()
+            continue
         with ir.InsertionPoint(op), op.location:
             for number in range(min(op.ring.type.stages, op.pieces.value)):
                 _load(op, constant(number))
@@ -49,10 +52,7 @@ def _ask_early(op: LoadAheadOp, drain: DrainOp) -> None:
         return
     if loops[0].operation.block != around or len(numbers) < stages + pieces:
         return
-    start = max(stages, (len(numbers) - pieces) // 2)
-    asking = _cut(loops[0], start)
-    if start + pieces < len(numbers):
-        _cut(asking, start + pieces)
+    asking, start = _middle(loops[0], len(numbers), stages, pieces)
     with ir.InsertionPoint.at_block_begin(asking.body), op.location:
         number = as_i32(asking.induction_variable) - start
         PrefetchBoxesOp(
@@ -63,6 +63,35 @@ def _ask_early(op: LoadAheadOp, drain: DrainOp) -> None:
             axis=ir.StringAttr.get(""),
             parts=integer(1),
         )
+
+
+def _load_in_steps(op: LoadAheadOp) -> bool:
+    """Load a piece in each of some K steps in the middle, where the role that loads operands brings
+    them: all at once would delay those."""
+    loops = [loop for loop in walk(agent_around(op), scf.ForOp) if walk(loop, CommitOp)]
+    numbers = iterations_of(loops[0]) if len(loops) == 1 else None
+    if numbers is None or (numbers.start, numbers.step) != (0, 1):
+        return False
+    ring = walk(loops[0], CommitOp)[0].ring
+    stages, pieces = ring.type.stages, op.pieces.value
+    beside = loops[0].operation.block == op.operation.block
+    if not beside or op.operation.is_before_in_block(loops[0].operation):
+        return False
+    if len(numbers) < stages + pieces:
+        return False
+    loading, start = _middle(loops[0], len(numbers), stages, pieces)
+    with ir.InsertionPoint(loading.body.operations[len(loading.body.operations) - 1]), op.location:
+        _load(op, as_i32(loading.induction_variable) - start)
+    return True
+
+
+def _middle(loop: scf.ForOp, steps: int, stages: int, pieces: int) -> tuple[scf.ForOp, int]:
+    """As many steps of a loop as there are pieces, once the ring has been full; and the first."""
+    start = max(stages, (steps - pieces) // 2)
+    middle = _cut(loop, start)
+    if start + pieces < steps:
+        _cut(middle, start + pieces)
+    return middle, start
 
 
 def _cut(loop: scf.ForOp, number: int) -> scf.ForOp:

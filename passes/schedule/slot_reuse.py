@@ -10,6 +10,9 @@
 A CTA that has one tile fills no slot behind its last K step. The role that loads waits until the
 slots which come next are empty, and loads all pieces there while the last steps are multiplied. So
 the pieces take no memory beside the ring, and the store waits for none of them by itself.
+
+Where each piece has a slot of its own already (`ahead` are all pieces of a tile), it loads one in
+each of some K steps in the middle, which delays no operands.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from ...dialects.tile import CtaTileOp, KernelOp
 from ...dialects.tile.ahead import LoadAheadOp
 from ...dialects.tile_types import integer, integers_of
 from ..base import PassLog, many, refused, the_kernel, walk
-from ..left_slots import drain_before, place_in, ring_bytes, steps_before
+from ..left_slots import agent_around, place_in, ring_bytes, steps_before
 from ..ring_fills import has_copies
 from ..rings import is_operand_ring
 from .warp_specialization import LOAD
@@ -41,7 +44,8 @@ class Left(NamedTuple):
 
 @record
 class SlotReuse:
-    """Pieces of an operand as large as C → slots of A and B that nothing fills any more.
+    """Pieces of an operand as large as C → slots of A and B that nothing fills any more, or slots
+    of their own as K steps go on, where there is one for each.
 
     The pass comes behind warp-specialization. It takes a CTA with one tile and no cluster, whose
     operands TMA brings, as many as the kernel says.
@@ -53,18 +57,22 @@ class SlotReuse:
         kernel = the_kernel(module, self.name)
         loads = [load for load in walk(kernel, LoadAheadOp) if not load.is_vector]
         left = _left(kernel)
-        if len(loads) != 1 or drain_before(loads[0]) is not None:
+        if len(loads) != 1 or agent_around(loads[0]) == left.role:
             got = "pieces in such slots already" if len(loads) == 1 else f"{len(loads)} operands"
             rule = "slot-reuse: pieces must be of one operand as large as C, ahead of the store"
             raise refused(kernel, f"{rule} (epilogue-staging{{ahead}}), got {got}; {CURE}")
         (load,) = loads
+        block = left.role.body.blocks[0]
+        if load.ring.type.stages == load.pieces.value:
+            block.append(load.operation)
+            log.did(f"{many(load.pieces.value, 'piece')} in slots of their own, as steps go on")
+            return
         load.ring.set_type(RingType.of(load.pieces.value, load.ring.type.tiles))
         place = place_in(left.ring, left.steps, load.ring)
         if place is None:
             rule = f"slot-reuse: {ring_bytes(load.ring)} bytes of pieces must fit slots of A or B"
             got = f"{left.steps} steps of {left.ring.type}"
             raise refused(load, f"{rule} that have been read, got {got}; {CURE}")
-        block = left.role.body.blocks[0]
         with ir.InsertionPoint(block), load.location:
             DrainOp(ring=left.ring, slots=integer(place.drained))
         block.append(load.operation)

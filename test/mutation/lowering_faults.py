@@ -194,6 +194,18 @@ SHARED_LANES = [
 ]
 LEFT_SLOTS = [
     Fault(
+        "pieces by steps: each step brings the one behind its own",
+        "as_i32(loading.induction_variable) - start)",
+        "as_i32(loading.induction_variable) - (start - 1))",
+        (f"{NUMERICS}/epilogues/test_loads_ahead.py",),
+    ),
+    Fault(
+        "pieces by steps: another role may load some, whose slots nobody frees",
+        "    return one and load.ring.type.stages == load.pieces.value",
+        "    return one",
+        ("test/passes/test_left_slot_rules.py",),
+    ),
+    Fault(
         "pipes: a drain waits for one slot less",
         "    for _ in range(op.slots.value):",
         "    for _ in range(op.slots.value - 1):",

@@ -11,6 +11,7 @@ from tilewright.dialects.left_places import LeftPlace, place_left
 KERNEL = (Path(__file__).parent / "slot_reuse" / "residual.mlir").read_text()
 STAGED = "tma-insertion,swizzle-selection,epilogue-staging{columns=16 ahead=2}"
 ROLES = f"{STAGED},pipelining{{stages=4}},warp-specialization"
+OWN = f"{ROLES.replace('ahead=2', 'ahead=4')},slot-reuse"
 REFUSED = {
     f"{STAGED},slot-reuse": "needs a load role, got none; run warp-specialization first",
     f"{ROLES},persistence{{ctas=2}},slot-reuse": "needs one tile a CTA, got a loop over tiles",
@@ -22,6 +23,7 @@ REFUSED = {
         "(epilogue-staging{ahead}), got 0 operands"
     ),
     f"{ROLES},slot-reuse,slot-reuse": "got pieces in such slots already",
+    f"{OWN},slot-reuse": "got pieces in such slots already",
 }
 
 
@@ -73,6 +75,14 @@ BY_HAND = {
         LOADED_LATE,
     ),
 }
+
+
+def test_another_role_loads_all_pieces_into_slots_of_their_own_or_none():
+    text = run_passes_on_text(KERNEL, "kernel.mlir", OWN, long=True)
+    few = text.replace("!pipe.ring<4 : i64, [!tile.smem<tensor<128x16", FEW)
+    assert few != text
+    with pytest.raises(CompileError, match="ahead: must stand beside the store and before it"):
+        run_passes_on_text(few, "kernel.mlir", "swizzle-selection")
 
 
 @pytest.mark.parametrize("passes", REFUSED)

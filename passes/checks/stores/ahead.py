@@ -127,9 +127,16 @@ def _load_of(store: Any, element: StagedElementOp) -> LoadAheadOp:
         _check_left(loads[0], drain)
         return loads[0]
     same = place.block == store.operation.block and place.is_before_in_block(store.operation)
-    if not same:
+    if not same and not _is_beside(loads[0]):
         raise refused(loads[0], "ahead: must stand beside the store and before it; move it")
     return loads[0]
+
+
+def _is_beside(load: LoadAheadOp) -> bool:
+    """Whether another role loads all pieces of a CTA's one tile, each into a slot of its own."""
+    agent = agent_around(load)
+    one = _in_program(load).parent == agent.operation and not isinstance(agent, KernelOp)
+    return one and load.ring.type.stages == load.pieces.value
 
 
 def _check_left(load: LoadAheadOp, drain: DrainOp) -> None:

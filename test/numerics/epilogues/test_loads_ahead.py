@@ -165,9 +165,10 @@ def test_pieces_ahead_are_for_all_warpgroups_together():
 LEFT_TILES = {"sm_90a": ("128x32x64", "64x48x64"), "sm_100a": ("128x32x64", "64x64x64")}
 
 
-def left_pipeline(tile, stages, swap=False):
+def left_pipeline(tile, stages, swap=False, own=False):
     turned = " swap=true" if swap else ""
-    staged = "epilogue-staging{columns=16 ahead=1}"
+    pieces = int(tile.split("x")[1]) // 16
+    staged = f"epilogue-staging{{columns=16 ahead={pieces if own else 1}}}"
     roles = f"pipelining{{stages={stages}}},warp-specialization,slot-reuse"
     return f"tiling{{tile={tile}{turned}}},{TMA},{staged},{roles}"
 
@@ -181,12 +182,14 @@ def left_pipeline(tile, stages, swap=False):
     k=(256, 328, 448, 576),
     dtype=("bf16", "f32"),
     swap=(False, True),
+    own=(False, True),
 )
 def test_a_residual_in_left_slots_is_added(
-    check_matmul, target, number, stages, k, dtype, swap, seed=1
+    check_matmul, target, number, stages, k, dtype, swap, own, seed=1
 ):
-    """The first slots and later ones, with and without what L2 is asked for."""
-    text = left_pipeline(LEFT_TILES[target][number], stages, swap)
+    """The first slots and later ones, with and without what L2 is asked for; and in slots of its
+    own, by steps where there are enough."""
+    text = left_pipeline(LEFT_TILES[target][number], stages, swap, own)
     check_matmul(residuals(136, 72, k, (dtype,)), target=target, pipeline=text, seed=seed)
 
 
@@ -204,6 +207,13 @@ def test_a_residual_in_left_slots_is_added_where_steps_begin_elsewhere(check_mat
     assert compiled.ptx.count("prefetch.tensor.") == 1
 
 
+def test_a_residual_comes_by_steps_to_slots_of_its_own(check_matmul, seed=1):
+    """A piece in each of the three steps 3 to 5 of nine."""
+    text = left_pipeline("64x48x64", 3, own=True)
+    compiled, _ = check_matmul(residuals(64, 72, 576), target="sm_90a", pipeline=text, seed=seed)
+    assert compiled.ptx.count("shared::cta.global.tile") == 3 * 2 + 1
+
+
 def test_l2_is_asked_for_pieces_where_steps_are_left():
     """One piece a step of the eight in the middle; 10 steps are too few for 3 slots and 8."""
     text = left_pipeline("128x128x64", 3)
@@ -213,12 +223,13 @@ def test_l2_is_asked_for_pieces_where_steps_are_left():
 
 
 def test_a_chosen_schedule_of_one_tile_loads_early_and_late():
-    """Operands before the CTA meets, as the load role alone loads; the residual with all others."""
+    """Operands before the CTA meets, as the load role alone loads; the residual by steps."""
     compiled = compile_matmul(residuals(1024, 4096, 4096), target="sm_90a")
     assert compiled.pipeline.endswith("warp-specialization,slot-reuse,lower-to-nvvm")
     first, *roles = compiled.ptx.split("setmaxnreg")
     loads = [part.count("shared::cta.global.tile") for part in (first, *roles)]
-    assert loads == [2, 0, 3 * 2 + 8]  # steps before those that ask L2, these, and behind them
+    assert loads == [2, 0, 3 * 2 + 1]  # steps before those that bring a piece, these, and behind
+    assert "stages=3}" in compiled.pipeline and "ahead=8}" in compiled.pipeline
 
 
 @pytest.mark.parametrize(

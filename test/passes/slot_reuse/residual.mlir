@@ -2,6 +2,23 @@
 // bytes of slot 0. L2 is asked for a piece in each of 4 steps before.
 // RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,swizzle-selection,epilogue-staging{columns=16 ahead=2},pipelining{stages=4},warp-specialization,slot-reuse' | filecheck %s
 // RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,swizzle-selection,epilogue-staging{columns=16 ahead=2},pipelining{stages=4},warp-specialization,slot-reuse,assign-threads,plan-memory,expand-loops' | filecheck %s --check-prefix LOOPS
+// RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,swizzle-selection,epilogue-staging{columns=16 ahead=4},pipelining{stages=3},warp-specialization,slot-reuse' | filecheck %s --check-prefix OWN
+// RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,swizzle-selection,epilogue-staging{columns=16 ahead=4},pipelining{stages=3},warp-specialization,slot-reuse,assign-threads,plan-memory,expand-loops' | filecheck %s --check-prefix STEPS
+
+// With a slot for each piece, a piece comes in each of 4 steps in the middle, and nothing is drained.
+// OWN:         }) {agent = "consumer"
+// OWN:         "pipe.commit"
+// OWN-NEXT:    }
+// OWN-NEXT:    "tile.load_ahead"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {pieces = 4 : i64}
+// OWN-NEXT:    }) {agent = "load"
+// OWN-NOT:     pipe.drain
+
+// STEPS:       scf.for %{{.*}} = %{{.*}} to %[[FOUR:c4[_0-9]*]]
+// STEPS-NOT:   tile.load_piece
+// STEPS:       scf.for %{{.*}} = %[[FOUR]] to %[[EIGHT:c8[_0-9]*]]
+// STEPS:         "tile.load_piece"
+// STEPS:       scf.for %{{.*}} = %[[EIGHT]] to
+// STEPS-NOT:   tile.load_piece
 
 // CHECK:       %[[PIECES:.*]] = "pipe.create"() : () -> !pipe.ring<4 : i64, [!tile.smem<tensor<128x16xbf16>, "k", "32B">]>
 // CHECK:       %[[RING:.*]] = "pipe.create"() : () -> !pipe.ring<4 : i64, [!tile.smem<tensor<128x64xbf16>
