@@ -223,13 +223,18 @@ def test_l2_is_asked_for_pieces_where_steps_are_left():
 
 
 def test_a_chosen_schedule_of_one_tile_loads_early_and_late():
-    """Operands before the CTA meets, as the load role alone loads; the residual by steps."""
+    """Operands before the CTA meets, as the load role alone loads; the residual with all others."""
     compiled = compile_matmul(residuals(1024, 4096, 4096), target="sm_90a")
     assert compiled.pipeline.endswith("warp-specialization,slot-reuse,lower-to-nvvm")
     first, *roles = compiled.ptx.split("setmaxnreg")
     loads = [part.count("shared::cta.global.tile") for part in (first, *roles)]
-    assert loads == [2, 0, 3 * 2 + 1]  # steps before those that bring a piece, these, and behind
-    assert "stages=3}" in compiled.pipeline and "ahead=8}" in compiled.pipeline
+    assert loads == [2, 0, 3 * 2 + 8]  # steps before those that ask L2, these, and behind them
+
+
+def test_a_chosen_schedule_brings_pieces_by_steps_where_the_ring_stays_deep():
+    """512x4096x4096 in tiles of 128x128, whose 4 pieces leave a ring of 5 stages."""
+    compiled = compile_matmul(residuals(512, 4096, 4096), target="sm_90a", until="mlir")
+    assert "ahead=4}" in compiled.pipeline and "stages=5}" in compiled.pipeline
 
 
 @pytest.mark.parametrize(
