@@ -33,6 +33,7 @@ from .launch.launch import launch_attribute
 from .program import convert_kernel
 from .scope.scope import Scope, lowered_as
 from .tiles.tiles import lower_workspace
+from .wgmma.first_step import take_first_steps
 from .wgmma.unswitch import unswitch
 
 
@@ -84,6 +85,8 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
             FastFunctions(store.epilogue.blocks[0], by_rcp).rewrite()
     if target.issuers_store and computes:
         make_numbers_late(kernel)
+    if not computes:
+        take_first_steps(kernel, target)
     entry = kernel.body.blocks[0]
     views, ops, sizes = len(entry.arguments), program(entry), size_names(kernel)
     scope = Scope(kernel, target, cluster_of(kernel), sizes)
