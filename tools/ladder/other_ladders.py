@@ -2,7 +2,7 @@
 
 Each rung names what is new in it, its passes here, and TFLOP/s where its author gives them. Where
 an author tries several tiles, stages or orders and shows the fastest, so does `Rung.choices`, and a
-prediction is of the fastest. No figure of the estimate was read from these times.
+prediction is of the fastest. No figure of the estimate was fitted to these times.
 
 jax: docs/pallas/gpu/blackwell_matmul.md and tests/pallas/mgpu_examples_test.py, whose shared
 memory leaves out some of what they try. tilus: examples/blackwell_matmul and the plots of its
