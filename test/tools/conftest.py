@@ -26,12 +26,17 @@ class Ran:
         return json.loads(self.out)
 
 
-@pytest.fixture(autouse=True, scope="package")
+run_ptxas_once = functools.cache(backend._run_ptxas)
+
+
+@pytest.fixture(autouse=True, scope="module")
 def the_same_ptx_is_assembled_once():
-    """Many commands compile the same small kernel, and ptxas takes half of the time of that."""
+    """Many commands compile the same small kernel, and ptxas takes half of the time of that.
+
+    Not of scope "package": this folder is none for pytest, so that would last for the session.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        run = functools.cache(backend._run_ptxas)
-        patch.setattr(backend, "_run_ptxas", lambda *words: run(*words[:4]))
+        patch.setattr(backend, "_run_ptxas", lambda *words: run_ptxas_once(*words[:4]))
         patch.setattr(driver, "assembler_ahead", lambda **_: nullcontext())
         yield
 
