@@ -27,6 +27,7 @@ from .ir_text import short_text
 from .later_checks import LaterChecks
 from .levels import is_kernel, level_of
 from .lowered import launch_of
+from .mlir_errors import mlir_errors
 from .normalized_spec import spec_of
 from .origins import OriginMarker, keep_origins
 from .pipeline import (
@@ -36,7 +37,6 @@ from .pipeline import (
     PassEvent,
     check_program,
     complete_pipeline,
-    mlir_errors,
     run_passes,
 )
 from .ptxas_ahead import PtxasAhead

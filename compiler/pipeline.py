@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..dialects.context import lent_context, one_thread_at_a_time
-from ..dialects.errors import CompileError, OptionError, place_in
+from ..dialects.errors import CompileError, OptionError
 from ..dialects.mlir import ir
 from ..dialects.record import record
 from ..dialects.target import find_target
@@ -49,6 +49,7 @@ from ..passes.thread_rules import check_threads
 from .ir_text import short_text
 from .later_checks import LaterChecks
 from .levels import check_left, is_kernel, is_left, level_of
+from .mlir_errors import mlir_errors
 from .presets import PRESETS_OF, THREAD_PRESETS
 
 LOWERING_NAMES = tuple(pass_class.name for pass_class in LOWERING)
@@ -383,26 +384,3 @@ def _check_forms(module: ir.Module) -> None:
 def _is_text(name: str) -> bool:
     """Whether MLIR can be told a file's name, which may be of any bytes."""
     return name == name.encode(errors="ignore").decode()
-
-
-class mlir_errors:
-    """Context manager: an MLIRError inside becomes a CompileError with its first location.
-
-    `where` is said instead of a location that MLIR does not know.
-    """
-
-    def __init__(self, where: str | None = None) -> None:
-        self._where = where
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
-        if not isinstance(error, ir.MLIRError):
-            return
-        diagnostics = list(error.error_diagnostics)
-        if not diagnostics:
-            raise CompileError(str(error.message), self._where) from error
-        first = diagnostics[0]
-        where = place_in(first.location) or self._where
-        raise CompileError(first.message.strip(), where) from error

@@ -26,8 +26,9 @@ from .importers.file_kinds import EXPORTED
 from .importers.linalg_text import LinalgText
 from .importers.mlir_files import read_mlir
 from .levels import check_alone, level_of, settle_target
+from .mlir_errors import mlir_errors
 from .normalized_spec import spec_of
-from .pipeline import FIRST, PassCall, mlir_errors, parse_module, run_passes
+from .pipeline import FIRST, PassCall, parse_module, run_passes
 from .spec import MatmulSpec
 from .spec.kernel_name import kernel_name
 

@@ -391,10 +391,8 @@ def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> f
 def first_wave_us(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Of DRAM, what the first of several waves asks for beyond its part of the operands."""
     rounds = tile_rounds(problem, schedule, target)
-    if (
-        rounds == 1 or problem.batch > 1 or schedule.split_grid > 1
-    ):  # of stacks a wave has matrices of its own
-        return 0
+    if rounds == 1 or problem.batch > 1 or schedule.split_grid > 1:
+        return 0  # of stacks a wave has matrices of its own
     (rows, columns), (m, n, _) = wave_shape(problem, schedule, target), schedule.tile
     touched = min(problem.m, rows * m) + min(problem.n, columns * n)
     early = touched - (problem.m + problem.n) / rounds

@@ -105,8 +105,7 @@ class Face(Arriving):
 
     def __init__(self, every: Common, tile: Schedule, depths: Sequence[int], own: Own) -> None:
         super().__init__(every, tile, own.narrow)
-        multiprocessors = every.target.multiprocessors
-        self.depths = depths
+        self.depths, multiprocessors = depths, every.target.multiprocessors
         self.crowded = self.tiles > multiprocessors
         self.most_split = 1
         if every.splits:
