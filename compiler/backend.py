@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from ..dialects.errors import CompileError
 from ..runtime.child import CompletedTool, crash_of, run_tool
+from ..runtime.locks import free_in_children
 from ..runtime.scratch import scratch_folder
 from ..runtime.version import VERSION
 from .beside import beside
@@ -231,12 +232,19 @@ def _llvm():
         raise CompileError(f"llvm: llvmlite must be installed, got {error}; {cure}") from error
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    free_in_children(llvm.ffi.lib._lock._lock)  # which a thread holds for as long as LLVM runs
     return llvm
+
+
+@functools.cache
+def _context_of(process: int):
+    """One for a process: a child that is forked while LLVM runs has its parent's half changed."""
+    return _llvm().create_context()
 
 
 def _parse(llvm, llvm_ir: str):
     try:
-        module = llvm.parse_assembly(in_older_syntax(llvm_ir))
+        module = llvm.parse_assembly(in_older_syntax(llvm_ir), _context_of(os.getpid()))
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"llvm: IR must parse and verify, got: {_first_lines(error)}") from error

@@ -3,7 +3,9 @@
 What ptxas does before it opens its input takes about 10 ms, a fifth of its time for a large tile.
 Its input is therefore a named pipe at first, at which it waits to be given the PTX. It opens its
 input twice, and asks for its size the second time: a file of the same text has taken the pipe's
-place by then, since the pipe ends only behind that.
+place by then, since the pipe ends only behind that. What it says goes to a file: it may say more
+than a pipe takes before it has read all, and a child that another thread forks would hold a pipe
+open.
 """
 
 from __future__ import annotations
@@ -14,23 +16,25 @@ import select
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..runtime.child import CompletedTool, start_tool
 from ..runtime.scratch import scratch_folder
 
-INPUT = "kernel.ptx"
+INPUT, SAID = "kernel.ptx", "said"
 STEP_SECONDS = 0.0005
 WRITTEN_BYTES = 1 << 16
 """As many as a pipe takes, at a time."""
+_given: set[int] = set()
+"""Pipes that are being written, whose readers wait for an end as long as anybody holds them."""
 
 
 class PtxasAhead:
     """A running ptxas whose input does not exist yet."""
 
     def __init__(
-        self, command: Sequence[str], folder: Path, process: subprocess.Popen[str]
+        self, command: Sequence[str], folder: Path, process: subprocess.Popen[bytes]
     ) -> None:
         self.folder = folder
         self._command, self._process = list(command), process
@@ -48,22 +52,34 @@ class PtxasAhead:
         end = time.monotonic() + seconds
         if not self._give(ptx.encode(), end):
             return None
-        out, err = self._process.communicate(timeout=max(0, end - time.monotonic()))
-        if self._process.returncode != 0:
+        if self._ended(end) != 0:
             return None
-        return CompletedTool(self._command, 0, out, err)
+        said = (self.folder / SAID).read_text("utf-8", "replace")
+        return CompletedTool(self._command, 0, said, "")
+
+    def _ended(self, end: float) -> int:
+        """Its return code, once it has one, of which Popen.wait hears late."""
+        with suppress(AttributeError, OSError):  # elsewhere than on Linux, or on one of before 5.3
+            process = os.pidfd_open(self._process.pid)
+            try:
+                _is_ready(process, select.POLLIN, end)
+            finally:
+                os.close(process)
+        return self._process.wait(max(0, end - time.monotonic()))
 
     def _give(self, text: bytes, end: float) -> bool:
         """Write the PTX; False where the process has ended before it asked for it."""
         pipe = self._opened(end)
         if pipe is None:
             return False
+        _given.add(pipe)
         try:
             whole = self.folder / f"{INPUT}.whole"
             whole.write_bytes(text)
             whole.replace(self.folder / INPUT)
             _write(pipe, text, end)
         finally:
+            _given.discard(pipe)
             os.close(pipe)
         return True
 
@@ -84,22 +100,34 @@ class PtxasAhead:
         """End the process if it runs; what it has started itself may go on."""
         self._process.kill()
         self._process.wait()
-        for stream in (self._process.stdout, self._process.stderr):
-            if stream is not None:
-                stream.close()
 
 
 def _write(pipe: int, text: bytes, end: float) -> None:
     """Write all of it, or until nobody reads it any more or the time is over."""
     left = memoryview(text)
     while left:
-        _, ready, _ = select.select([], [pipe], [], max(0, end - time.monotonic()))
-        if not ready:
+        if not _is_ready(pipe, select.POLLOUT, end):
             return
         try:
             left = left[os.write(pipe, left[:WRITTEN_BYTES]) :]
         except BrokenPipeError:
             return
+
+
+def _is_ready(file: int, event: int, end: float) -> bool:
+    """Whether that comes before the time is over; select(2) takes no file behind the 1,024th."""
+    waiting = select.poll()
+    waiting.register(file, event)
+    return bool(waiting.poll(1000 * max(0, end - time.monotonic())))
+
+
+def _let_go() -> None:
+    """In a child that was forked while another thread gave PTX."""
+    while _given:
+        os.close(_given.pop())
+
+
+os.register_at_fork(after_in_child=_let_go)
 
 
 @contextmanager
@@ -122,9 +150,10 @@ def started(command: Sequence[str], variables: Mapping[str, str]) -> Iterator[Pt
 
 def _start(
     command: Sequence[str], folder: Path, variables: Mapping[str, str]
-) -> subprocess.Popen[str] | None:
+) -> subprocess.Popen[bytes] | None:
     try:
         os.mkfifo(folder / INPUT, 0o600)
-        return start_tool(command, folder, variables)
+        with open(folder / SAID, "wb") as said:
+            return start_tool(command, folder, said, variables)
     except OSError:
         return None

@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from .errors import DeviceError
 
@@ -98,19 +98,22 @@ def run_tool(
 
 
 def start_tool(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
-) -> subprocess.Popen[str] | None:
+    command: Sequence[str],
+    folder: Path,
+    said: IO[bytes],
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes] | None:
     """Start a program as `run_tool` does and do not wait; None where there is no setpriv(1).
 
-    Call it in the thread that then waits for the program. OSError as of Popen; a program that
-    cannot be executed ends with a status of `NOT_STARTED`.
+    said: takes what it prints. Call it in the thread that then waits for the program. OSError as of
+    Popen; a program that cannot be executed ends with a status of `NOT_STARTED`.
     """
     guard, variables = _guard(), {**os.environ, **(environment or {})}
     if not guard:
         return None
     words = [*guard, str(os.getpid()), *command]
     return subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **_streams(folder, variables)
+        words, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=said, stderr=said
     )
 
 

@@ -18,8 +18,13 @@ def shared_lock() -> Any:
     """A lock that one thread at a time holds, as often as it likes; free in a child unless the
     thread that forked holds it."""
     lock: Any = threading.RLock()
-    _locks.add(lock)
+    free_in_children(lock)
     return lock
+
+
+def free_in_children(lock: Any) -> None:
+    """Let an RLock of another package be as one of `shared_lock`."""
+    _locks.add(lock)
 
 
 def _free() -> None:

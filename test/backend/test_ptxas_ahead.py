@@ -1,6 +1,10 @@
 """A ptxas that starts while LLVM runs gives what one gives that starts behind it."""
 
+import os
+import resource
+import signal
 import stat
+import threading
 import time
 
 import pytest
@@ -120,3 +124,71 @@ def test_without_what_it_needs_it_is_not_started(monkeypatch):
     with backend.assembler_ahead(**OPTIONS) as ahead:
         assert ahead is None
         assert backend.assemble(STORE, **OPTIONS, ahead=ahead).cubin
+
+
+def test_it_may_say_more_than_a_pipe_takes_before_it_reads(script, no_second_start):
+    script("head -c 200000 /dev/zero | tr '\\0' x >&2; exec 3< kernel.ptx; sleep 0.01")
+    long = STORE + "//\n" * ptxas_ahead.WRITTEN_BYTES
+    with backend.assembler_ahead(**OPTIONS) as ahead:
+        assert "x" * 200_000 in backend.assemble(long, **OPTIONS, ahead=ahead).log
+
+
+def test_a_process_may_have_many_files(no_second_start):
+    """Of which select(2) takes 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 2048)), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        with backend.assembler_ahead(**OPTIONS) as ahead:
+            assert backend.assemble(STORE, **OPTIONS, ahead=ahead).cubin
+    finally:
+        for each in held:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def in_child(ask):
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        os._exit(0 if ask() else 1)
+    return child
+
+
+def test_it_ends_where_a_child_is_forked_that_stays(no_second_start, monkeypatch):
+    """As by another thread, while it is given its PTX."""
+    children, write = [], ptxas_ahead._write
+
+    def written(*arguments):
+        children.append(in_child(lambda: time.sleep(60)))
+        write(*arguments)
+
+    monkeypatch.setattr(ptxas_ahead, "_write", written)
+    monkeypatch.setenv(backend.SECONDS_VARIABLE, "10")
+    try:
+        with backend.assembler_ahead(**OPTIONS) as ahead:
+            assert backend.assemble(STORE, **OPTIONS, ahead=ahead).cubin
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    assert children
+
+
+def test_a_child_need_not_wait_for_llvm_in_a_thread_that_it_has_not():
+    lock, held, leave = backend._llvm().ffi.lib._lock._lock, threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            leave.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    try:
+        child = in_child(lambda: lock.acquire(blocking=False))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        leave.set()
+        thread.join()

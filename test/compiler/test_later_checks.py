@@ -1,5 +1,7 @@
 """Checks that run while LLVM does say what they said between the passes."""
 
+import os
+import signal
 import threading
 import time
 
@@ -134,3 +136,30 @@ def test_both_are_waited_for_and_raise():
     with pytest.raises(KeyError, match="python"):
         beside(native, python)
     assert ended == ["python", "native"]
+
+
+def test_an_interrupt_comes_behind_native_code():
+    """Whose memory is freed then."""
+    ended = []
+
+    def native():
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)  # while Python has nothing to do but wait
+        time.sleep(0.1)
+        ended.append("native")
+
+    with pytest.raises(KeyboardInterrupt):
+        beside(native, lambda: None)
+    assert ended == ["native"]
+
+
+def test_where_no_thread_begins_one_comes_behind_the_other(monkeypatch):
+    """As when Python 3.12 ends, also while a thread of the user's still compiles."""
+
+    def refused(_):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    called = []
+    beside(lambda: called.append("native"), lambda: called.append("python"))
+    assert called == ["native", "python"]
