@@ -101,6 +101,18 @@ def map_of_view(view: Any, type_: TensorMapType) -> ir.Value:
         return MatrixOp(stack=whole, batch=matrix.batch, matrix=type_).matrix
 
 
+def map_beside(map_: ir.Value, type_: TensorMapType) -> ir.Value:
+    """Emit another map of what a map shows, a view or one matrix of a stack."""
+    define, matrix = map_definition(map_), matrix_of(map_)
+    with ir.InsertionPoint.after(define), define.location:
+        if matrix is None:
+            return TensorMapOp(map=type_, view=define.view).map
+        of_stack = map_of_stack(type_, *steps_of(define.view))
+        whole = TensorMapOp(map=of_stack, view=define.view).map
+    with ir.InsertionPoint.after(matrix.operation), matrix.location:
+        return MatrixOp(stack=whole, batch=matrix.batch, matrix=type_).matrix
+
+
 def view_behind(map_: ir.Value) -> ir.Value:
     """Emit what a map shows as a view: the same matrix of a stack, or the same part of a group."""
     whole: Any = map_definition(map_).view

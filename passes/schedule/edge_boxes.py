@@ -26,7 +26,7 @@ from ...dialects.tile.edges import (
 )
 from ...dialects.tile_types import TensorMapType, extent_of, integer, integers_of
 from ..base import PassLog, defining_op, many, refused, the_kernel, walk
-from ..batches import map_definition, view_of_map
+from ..batches import map_beside, matrix_of, view_of_map
 from ..clone import constant_of
 from ..indices import place_of
 from .load_loops import load_loop
@@ -95,9 +95,10 @@ def _check_steps(loop: scf.ForOp) -> None:
 
 
 def _hangs(kernel: KernelOp, load: Any) -> bool:
-    """Whether the tile of some CTA has rows behind the last of a view by itself."""
+    """Whether the tile of some CTA has rows behind the last of a view, or of a stack's matrix."""
     layout, axis = load.tile.type.layout, place_of(load.i)
-    by_itself = isinstance(load.map.owner.opview, TensorMapOp)
+    is_matrix = matrix_of(load.map) is not None
+    by_itself = isinstance(load.map.owner.opview, TensorMapOp) or is_matrix
     if type(load) not in (TmaLoadOp, TmaMulticastOp) or not by_itself or axis is None:
         return False
     in_rows = layout.major == "k" and not layout.is_of_scales
@@ -114,9 +115,7 @@ def _extent(load: Any) -> int:
 
 def _end(load: Any, rows: int) -> ir.Value:
     """The map of the same view whose boxes have so many rows of a chunk, beside the whole one."""
-    define, layout = map_definition(load.map), load.tile.type.layout
-    view, whole = view_of_map(load.map), define.map.type
+    layout, view, whole = load.tile.type.layout, view_of_map(load.map), load.map.type
     dims, box = [view.shape[1], _extent(load)], [layout.span, rows]
     type_ = TensorMapType.of(whole.element, dims, whole.strides[:1], box, whole.swizzle)
-    with ir.InsertionPoint.after(define), define.location:
-        return TensorMapOp(view=define.view, map=type_).map
+    return map_beside(load.map, type_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fault import Fault
 
 NUMERICS, RULES = "test/numerics/loops/test_edge_boxes.py", "test/passes/test_edge_rules.py"
+CHOICE = "test/compiler/schedule/test_edges.py"
 
 EDGES = [
     Fault(
@@ -54,5 +55,11 @@ EDGES = [
         "    if any(each is None for each in views) or views[0] != views[1]:\n",
         "    if any(each is None for each in views):\n",
         (RULES,),
+    ),
+    Fault(
+        "edge-boxes: matrices of stacks, which schedules name, are refused",
+        "    by_itself = isinstance(load.map.owner.opview, TensorMapOp) or is_matrix\n",
+        "    by_itself = isinstance(load.map.owner.opview, TensorMapOp)\n",
+        (NUMERICS, CHOICE),
     ),
 ]

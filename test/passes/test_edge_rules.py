@@ -25,7 +25,11 @@ OTHERS = {
         "tiling{tile=64x64x64}",
         "sm_90a",
     ),
-    "stacks": (MatmulSpec(120, 128, 320, batch=2), "tiling{tile=64x64x64}", "sm_90a"),
+    "stacks of whole tiles": (
+        MatmulSpec(128, 128, 320, batch=2),
+        "tiling{tile=64x64x64}",
+        "sm_90a",
+    ),
     "columns": (MatmulSpec(120, 128, 320, a_major="m"), "tiling{tile=64x64x64}", "sm_90a"),
 }
 BY_HAND = {

@@ -22,6 +22,7 @@ from ....dialects.tile.edges import (
 )
 from ....dialects.tile_types import extent_of
 from ...base import defining_op, refused, walk
+from ...batches import matrix_of, view_of_map
 from ...clone import constant_of
 from .operands import check_map
 
@@ -44,14 +45,15 @@ def check_edges(kernel: KernelOp) -> None:
 def _check_end(load: Any) -> None:
     views = [_view_of(each) for each in (load.map, load.end)]
     if any(each is None for each in views) or views[0] != views[1]:
-        rule = "edges: map and end must be maps of one view that is no part of a stack or of groups"
+        rule = "edges: map and end must be maps of one view that is no part of groups"
         raise refused(load, f"{rule}, got others; {CURE}")
     check_map(load, load.end, load.tile.type)
 
 
 def _view_of(map_: ir.Value) -> Any:
-    """The view that a map shows by itself, None where it shows a part."""
-    made = map_.owner
+    """The view that a map shows by itself, or the stack of the matrix that all loads are of."""
+    matrix = matrix_of(map_)
+    made = map_.owner if matrix is None else matrix.stack.owner
     if isinstance(made, ir.Block) or not isinstance(made.opview, TensorMapOp):
         return None
     return made.opview.view
@@ -60,7 +62,7 @@ def _view_of(map_: ir.Value) -> Any:
 def _check_count(load: Any) -> None:
     made = load.count.owner
     rows = None if isinstance(made, ir.Block) else made.opview
-    extent, tile = extent_of(_view_of(load.map).type, 0), load.tile.type.layout.rows
+    extent, tile = extent_of(view_of_map(load.map), 0), load.tile.type.layout.rows
     several, box = isinstance(load, EdgeMulticastOp | EdgeMulticastBoxesOp), load.end.type.box[1]
     if not several and extent % tile not in (0, box):
         rule = f"edges: a box of end must have the {extent % tile} rows of the last tile"

@@ -64,6 +64,14 @@ def test_other_products_are_loaded_whole(changes):
     assert not taken(**changes)
 
 
+def test_the_pass_takes_a_stack_of_one_matrix_as_the_rule_does():
+    assert taken(batch=1)
+    spec, target = replace(SPEC, batch=1), target_for(SPEC, "h200")
+    text = passes_of(Problem.of(spec, target), TILE, target)
+    assert text.endswith(",edge-boxes")
+    compile_matmul(spec, target="h200", pipeline=text, until="mlir")
+
+
 @pytest.mark.parametrize("sizes", [(1119, 1040, 14336), (300, 1992, 1096), (97, 5016, 3000)])
 def test_the_pass_takes_what_the_rule_chooses(sizes):
     """And the chosen schedule has it, one with zeros behind K, too."""

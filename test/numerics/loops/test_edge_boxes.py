@@ -28,6 +28,18 @@ EDGES = {
 OF_BLACKWELL = ("alone", "a part of the tile behind the last", "several tiles")
 
 
+STACKS = {
+    "of one": ({"batch": 1}, EDGES["alone"]),
+    "of A": ({"batch": 2, "b_stacked": False}, EDGES["a part of the tile behind the last"]),
+}
+
+
+@pytest.mark.parametrize("what", STACKS)
+def test_matrices_of_a_stack_have_rows_of_their_own(check_matmul, what):
+    fields, text = STACKS[what]
+    check_matmul(MatmulSpec(77, 51, 264, **fields), target="sm_90a", pipeline=text)
+
+
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("target", "what"),
