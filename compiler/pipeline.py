@@ -280,7 +280,7 @@ def run_passes(
     before those that need them. With `later` the caller lets it run the checks of what our own
     passes make.
     """
-    seconds = []
+    seconds: list[tuple[str, float]] = []
     check_program(module)
     calls = with_lowering(calls, level_of(module))
     foreign = any(isinstance(op, KernelOp) for op in module.body.operations)

@@ -117,7 +117,7 @@ class ModuleKernel:
         if value.dim() != len(example) or not (opened or value.shape == example):
             rule = f"shape must be {list(example)}, got {list(value.shape)}"
             raise LaunchError(f"argument '{self._names[number]}': {rule}")
-        said = {SIZE: value.shape[max(0, value.dim() - 2)], STACK: value.shape[0]}
+        said: dict[Any, Any] = {SIZE: value.shape[max(0, value.dim() - 2)], STACK: value.shape[0]}
         return value.reshape([said.get(size, size) for size in taken])
 
     def _taken(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
