@@ -56,8 +56,9 @@ def for_parts(
             emit(parts)
         return
     whole = each - each % most
-    with build.loop(team.thread, whole * team.threads, most * team.threads) as first:
-        emit([_part(first, index * team.threads, in_row) for index in range(most)])
+    if whole:
+        with build.loop(team.thread, whole * team.threads, most * team.threads) as first:
+            emit([_part(first, index * team.threads, in_row) for index in range(most)])
     emit([_part(team.thread, index * team.threads, in_row) for index in range(whole, each)])
 
 

@@ -22,6 +22,7 @@ from ...dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ...dialects.tile.edges import EdgeRowsOp
 from ...dialects.tile_types import integer
 from ..base import PassLog, one_of, option, parse_positive, refused, the_kernel, walk
 from ..clone import group_steps_of, iterations_of
@@ -86,7 +87,7 @@ def _place(loop: scf.ForOp, along: str) -> ir.Value:
 
 
 def _take(counter: ir.Value, step: ir.Value) -> None:
-    """Let the loop's ops read the step in the place of the counter."""
+    """Let the loop's ops read the step in the place of the counter; slots are filled as before."""
     for use in list(counter.uses):
-        if use.owner != step.owner:
+        if use.owner != step.owner and not isinstance(use.owner.opview, EdgeRowsOp):
             use.owner.operands[use.operand_number] = step

@@ -62,4 +62,10 @@ EDGES = [
         "    by_itself = isinstance(load.map.owner.opview, TensorMapOp)\n",
         (NUMERICS, CHOICE),
     ),
+    Fault(
+        "k-rotation: boxes of the rows that there are count steps from where a tile begins",
+        "        if use.owner != step.owner and not isinstance(use.owner.opview, EdgeRowsOp):\n",
+        "        if use.owner != step.owner:\n",
+        (NUMERICS,),
+    ),
 ]

@@ -29,6 +29,7 @@ OF_BLACKWELL = ("alone", "a part of the tile behind the last", "several tiles")
 
 
 STACKS = {
+    "of one, rotated behind it": ({"batch": 1}, f"{EDGES['alone']},k-rotation{{together=1}}"),
     "of one": ({"batch": 1}, EDGES["alone"]),
     "of A": ({"batch": 2, "b_stacked": False}, EDGES["a part of the tile behind the last"]),
 }
