@@ -31,7 +31,7 @@ from ..kernels.lookup import default_target
 from ..operands.operands import check_options
 from ..operands.precision import warn_of_tf32
 from ..operands.torch_precision import asks_for_all_digits
-from .module_form import autocast_of, check_autocast, check_form, form_of, reads_mode
+from .module_form import autocast_of, check_autocast, check_form, form_of, reads_mode, watch_of
 from .module_views import arguments_of, results_of, with_strides
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class ModuleKernel:
         self._inputs = len(inputs)
         self._operand = numbers[0]
         self._autocast = autocast_of(examples[numbers[0]])
-        self._tied, self._form = _tied(module), form_of(module)
+        self._tied, self._form, self._watch = _tied(module), form_of(module), watch_of()
         self._modes = [(each, each.training) for each in module.modules() if reads_mode(each)]
 
     def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
@@ -134,7 +134,7 @@ class ModuleKernel:
                 got = f"got {MODES[each.training]} mode"
                 raise CompileError(f"{where}: {rule}, {got}; compile the module again")
         if not is_traced():
-            check_form(where, self.module, self._form)
+            check_form(where, self.module, self._form, self._watch)
         if self._tied and not is_traced() and not self._tied <= _tied(self.module):
             names = " and ".join(sorted(self._tied - _tied(self.module))[0])
             rule = f"{names} must be one tensor, as when it was compiled, got two"

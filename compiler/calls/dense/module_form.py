@@ -12,12 +12,13 @@ Parameters and buffers are arguments of the kernel, and may be others.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....dialects.errors import CompileError
 from ..kernels.function_keys import LIBRARIES
+from .module_watch import Watch
 
 if TYPE_CHECKING:
     import torch
@@ -71,13 +72,72 @@ def form_of(module: torch.nn.Module) -> Form:
     return Form(names, _parts_of(module, names))
 
 
-def check_form(where: str, module: torch.nn.Module, form: Form) -> None:
+def watch_of() -> Watch:
+    """What lets `check_form` see at once that nothing has changed since it looked."""
+    return Watch(_changes)
+
+
+def check_form(where: str, module: torch.nn.Module, form: Form, watch: Watch) -> None:
     """Raise CompileError where a module is another one than it was when it had this form."""
+    if watch.holds(module):
+        return
+    watch.forget()
     was, now = form.parts, _parts_of(module, form.names)
     for path in [*was, *(path for path in now if path not in was)]:
         change = _changed(path or "the module", was.get(path), now.get(path))
         if change:
             raise CompileError(f"{where}: {change}; {ANEW}")
+    _keep(watch, module, form.names)
+
+
+def _keep(watch: Watch, module: torch.nn.Module, names: frozenset[str]) -> None:
+    """Let a watch see all that `_parts_of` looks at."""
+    around: dict[tuple[int, str], dict[str, Any]] = {}
+    for each in module.modules():
+        own = vars(each)
+        watch.watch_kind(each)
+        watch.watch_keys(own)
+        _keep_values(watch, own, names & own.keys(), names, NESTED_MOST)
+        for table in ("_modules", *HOOKS, *TABLES):
+            held = own[table]
+            watch.watch_keys(held)
+            is_tensors = table in TABLES  # which a call reads again
+            watch.watch(held, (key for key in held if not is_tensors or held[key] is None))
+        watch.watch(own, ("_modules", *HOOKS, *TABLES))
+        outside = _read_by(type(each), own.get("forward"), names).outside
+        around |= {(id(where), name): where for name, where in outside}
+    for (_, name), where in around.items():
+        watch.watch(where, [name])
+    for kind in {type(each) for each in module.modules()}:
+        watch.watch_class(kind, _plain_of(kind, names))
+    watch.module = module
+
+
+def _keep_values(
+    watch: Watch, held: dict[Any, Any], keys: Iterable[Any], names: frozenset[str], depth: int
+) -> None:
+    keys = [*keys]
+    watch.watch(held, keys)
+    for key in keys:
+        _keep_value(watch, held[key], names, depth)
+
+
+def _keep_value(watch: Watch, value: Any, names: frozenset[str], depth: int) -> None:
+    """As `_now` looks into it."""
+    if hasattr(value, "_version"):
+        watch.watch_tensor(value)
+    elif depth and isinstance(value, (list, tuple)):
+        if isinstance(value, list):
+            watch.watch_list(value)
+        for each in value:
+            _keep_value(watch, each, names, depth - 1)
+    elif depth and isinstance(value, dict):
+        watch.watch_keys(value)
+        _keep_values(watch, value, value, names, depth - 1)
+    elif depth and _is_of_user(type(value).__module__) and hasattr(value, "__dict__"):
+        inner = vars(value)
+        watch.watch_keys(inner)
+        _keep_values(watch, inner, names & inner.keys(), names, depth - 1)
 
 
 def _names_read_by(module: torch.nn.Module) -> frozenset[str]:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tilewright import compile_module
+from tilewright.compiler.calls.dense import module_form
 from tilewright.dialects.errors import CompileError
 
 ROWS, COLUMNS, DEPTH = 16, 24, 32
@@ -61,8 +62,11 @@ def compiled():
 
 @pytest.fixture
 def kernel(compiled):
-    """A copy with a module of its own, which a test may change."""
-    return copy.deepcopy(compiled)
+    """A copy with a module of its own, which a test may change, called once as it is."""
+    copied = copy.deepcopy(compiled)
+    module_form.check_form("Scaled", copied.module, copied._form, copied._watch)
+    assert copied._watch.holds(copied.module)
+    return copied
 
 
 def is_right(kernel):
@@ -148,6 +152,12 @@ def test_what_is_in_the_kernel_may_not(kernel, change, rule):
     with pytest.raises(CompileError) as caught, torch.no_grad():
         kernel(X)
     assert caught.value.message == f"Scaled: {rule}; compile the module again"
+
+
+def test_a_call_of_what_has_not_changed_looks_at_nothing_by_value(kernel, monkeypatch):
+    loaded(kernel)
+    monkeypatch.delattr(module_form, "_parts_of")
+    assert is_right(kernel)
 
 
 def test_an_autocast_to_another_type_is_refused(kernel):
