@@ -132,9 +132,27 @@ SLOTS = [
     ),
     Fault(
         "known: what the fence of a lane covers is forgotten when all lanes meet",
-        "self.fenced.update((lane, known) for lane, known in self.apart.items() if known.alone)",
-        "self.fenced.clear()",
+        "        self._keep_fenced(self.apart)\n",
+        "",
         ("test/emulator/races/test_other_clusters.py",),
+    ),
+    Fault(
+        "warp-clock: the fence of a lane covers what all know for relaxed stores of other lanes",
+        "        touched = self.known.taking(lanes)\n        for row in range(RELEASED",
+        "        touched = self.known.of(lanes)\n        for row in range(RELEASED",
+        ("test/emulator/races/test_lane_fences.py",),
+    ),
+    Fault(
+        "known: a narrower fence of a lane ends what a wider one covers",
+        "if _has(lanes, lane) and earlier <= reach:",
+        "if _has(lanes, lane):",
+        ("test/emulator/races/test_lane_fences.py",),
+    ),
+    Fault(
+        "sc-fences: a narrower fence takes the place of a wider one",
+        "{(warp, lanes, reach): fence}",
+        "{(warp, lanes): fence}",
+        ("test/emulator/races/test_lane_fences.py",),
     ),
     Fault(
         "sc-fences: a read behind a barrier tells nothing of fences that writers came behind",

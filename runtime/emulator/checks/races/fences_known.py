@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 Fences = Mapping[Any, Any]
-"""By the warp and the lanes that executed them, the newest."""
+"""By the warp and the lanes that executed them, and by how far they reach, the newest."""
 
 
 class FencesKnown(NamedTuple):

@@ -27,8 +27,8 @@ class Known:
     """What some lanes know. rows, others, fences: as in `clock`; together: up to when they know
     what all lanes of their warp did; pending: by distance, what relaxed reads have seen and no
     fence has taken in; covered: by row of a release fence, others and fences as of then; alone:
-    whether such a fence was of these lanes alone; initialised: barriers whose initialisation is
-    known to come before."""
+    how far such a fence of these lanes alone reached, None of no such; initialised: barriers whose
+    initialisation is known to come before."""
 
     __slots__ = (
         "alone", "covered", "fences", "initialised", "others", "pending", "rows", "together",
@@ -39,7 +39,7 @@ class Known:
         self.others: dict[int, Rows] = {}
         self.fences = NO_FENCES
         self.covered: dict[int, Elsewhere] = {}
-        self.alone = False
+        self.alone: int | None = None
         self.pending: dict[int, Message] = {}
         self.initialised: set[Any] = set()
 
@@ -88,27 +88,26 @@ class Known:
         """Whether lanes with those know nothing beside."""
         if other.pending or other.together > self.together or other.others.keys() - self.others:
             return False
-        if other.alone or not self.fences.cover(other.fences):
+        if not self.fences.cover(other.fences):
             return False
-        pairs = [(other.rows, self.rows)]
+        pairs = [(other.rows if other.alone is None else other.rows[:TRAVELLING], self.rows)]
         pairs += [(rows, self.others[number]) for number, rows in other.others.items()]
-        return all(
-            all_of(one <= fitted(two, one.shape[1])[:, : one.shape[1]]) for one, two in pairs
-        )
+        return all(_is_in(one, two) for one, two in pairs)
 
 
 class LanesKnown:
     """What the lanes of one warp know. common: all of them; apart: by lane, of those that know
     more, `common` included; lanes that acquired together share one. all: each of them once.
-    alive: the lanes that have not exited, as bits. fenced: by lane, what those knew that executed
-    a release fence by themselves before all met."""
+    alive: the lanes that have not exited, as bits. fenced: what lanes that executed a release fence
+    by themselves knew then, where they know no more than all others now; by lane, and by how far
+    the fence reaches."""
 
     def __init__(self, domain: Domain, rows: Rows, alive: Callable[[], int]):
         self._domain, self._alive = domain, alive
         self.common = Known(rows)
         self.apart: dict[int, Known] = {}
         self.all: list[Known] = [self.common]
-        self.fenced: dict[int, Known] = {}
+        self.fenced: dict[tuple[int, int], Known] = {}
 
     def of(self, lanes: Lanes) -> list[Known]:
         """What the lanes know, each once."""
@@ -134,15 +133,15 @@ class LanesKnown:
 
     def fenced_by(self, lanes: Lanes) -> list[Known]:
         """What lanes knew at release fences of their own, each once."""
-        if not self.fenced:
-            return []
-        chosen = self.fenced if lanes is None else [lane for lane in lanes if lane in self.fenced]
-        return list(dict.fromkeys(self.fenced[lane] for lane in chosen))
+        found = (known for (lane, _), known in self.fenced.items() if _has(lanes, lane))
+        return list(dict.fromkeys(found)) if self.fenced else []
 
-    def fenced_anew(self, lanes: Lanes) -> None:
-        """Lanes execute another release fence, which covers whatever earlier ones do."""
-        for lane in list(self.fenced) if lanes is None else lanes:
-            self.fenced.pop(lane, None)
+    def fenced_anew(self, lanes: Lanes, reach: int) -> None:
+        """Lanes execute another release fence, which covers whatever earlier ones do that reach no
+        farther."""
+        for lane, earlier in list(self.fenced):
+            if _has(lanes, lane) and earlier <= reach:
+                del self.fenced[lane, earlier]
 
     def taking(self, lanes: Lanes) -> list[Known]:
         """What these lanes know, which is of no other lane: they learn what others do not."""
@@ -165,10 +164,17 @@ class LanesKnown:
         """Lanes that know no more than all others are not apart from them."""
         if self.apart.keys() >= set(self._lanes()):
             self._raise_common()
-        self.apart = {
-            lane: known for lane, known in self.apart.items() if not self.common.covers(known)
-        }
+        covered = {lane: known for lane, known in self.apart.items() if self.common.covers(known)}
+        self._keep_fenced(covered)
+        self.apart = {lane: known for lane, known in self.apart.items() if lane not in covered}
         self._note()
+
+    def _keep_fenced(self, apart: dict[int, Known]) -> None:
+        """What the fence of a lane covers is still what that lane alone passes on by relaxed
+        operations."""
+        for lane, known in apart.items():
+            if known.alone is not None:
+                self.fenced[lane, known.alone] = known
 
     def _raise_common(self) -> None:
         """What each of all lanes knows all of them know."""
@@ -189,17 +195,21 @@ class LanesKnown:
         self.common = common
 
     def meet(self) -> None:
-        """All lanes know what each of them does. What the fence of a lane covers is still what that
-        lane alone passes on by relaxed operations."""
-        self.fenced.update((lane, known) for lane, known in self.apart.items() if known.alone)
+        """All lanes know what each of them does."""
+        self._keep_fenced(self.apart)
         for known in self.all[1:]:
             self.common.join(known, self._domain)
         self.apart, self.all = {}, [self.common]
 
 
 def _is_in(rows: Rows, others: Rows) -> bool:
-    width = rows.shape[1]
-    return all_of(rows <= fitted(others, width)[:, :width])
+    """Whether others, of which there may be more, have reached these."""
+    kinds, width = rows.shape
+    return all_of(rows <= fitted(others, width)[:kinds, :width])
+
+
+def _has(lanes: Lanes, lane: int) -> bool:
+    return lanes is None or lane in lanes
 
 
 def _in_both(one: dict[int, Rows], other: dict[int, Rows]) -> dict[int, Rows]:

@@ -92,7 +92,7 @@ class ScFences:
         message.fences = NO_FENCES
         fence = _Fence(self._number, warp.cta, reach, message)
         for known in clock.known.taking(lanes):
-            _follow(known, {(warp, lanes): fence}, reached)
+            _follow(known, {(warp, lanes, reach): fence}, reached)
 
 
 def _follow(known: Known, fence: Fences, reached: Fences) -> None:

@@ -217,21 +217,22 @@ class WarpClock:
         """``fence.release`` by lanes: relaxed operations of theirs that follow pass on what
         precedes it, as far as its scope reaches."""
         chosen = slice(1, None) if lanes is None else [lane + 1 for lane in lanes]
-        touched = self.known.of(lanes)
+        touched = self.known.taking(lanes)
         for row in range(RELEASED, RELEASED + reach + 1):
             self._fenced[row, chosen] = self.time
             self._fenced[row, 0] = max(known.together for known in touched)
             for known in touched:
                 self._cover(known, row, lanes)
                 known.covered[row] = known.others, known.fences
-                known.alone = lanes is not None
-        if reach == ELSEWHERE:
-            self.known.fenced_anew(lanes)
+                known.alone = None if lanes is None else reach
+        self.known.fenced_anew(lanes, reach)
         if lanes is not None:
             self._covering.update(lanes)
         elif reach == ELSEWHERE:
             self._covering.clear()
         self.tick()
+        if self.known.apart:
+            self.known.settle()
 
     def _cover(self, known: Known, row: int, lanes: Lanes) -> None:
         """A fence by lanes covers what is known, of the own accesses what came before they met."""
