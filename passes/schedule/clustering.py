@@ -99,7 +99,7 @@ class Clustering:
             if self.shape is not None or self.pair:
                 raise refused(kernel, f"clustering: {refusal}; drop clustering")
             log.remark(kernel, f"clustering: a lone CTA: {refusal}")
-            log.did("lone CTAs")
+            log.did("no clusters")
             return
         mma = walk(kernel, MmaOp)[0]
         no_pair = _pair_refusal(mma, target, bool(self.pair))

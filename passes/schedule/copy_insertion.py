@@ -34,4 +34,4 @@ class CopyInsertion:
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
         pipe_operands(kernel, target_of(module), self.name, lambda _: None)
-        log.did("operand tiles by threads")
+        log.did("operand tiles copied by threads")

@@ -62,7 +62,7 @@ class EdgeBoxes:
             raise refused(kernel, f"{rule}, got none that do; {CURE}")
         for load in loads:
             _change(load, loop)
-        log.did(f"{many(len(loads), 'load')} of the rows that there are")
+        log.did(f"{many(len(loads), 'load')} limited to rows in bounds")
 
 
 def _change(load: Any, loop: scf.ForOp) -> None:

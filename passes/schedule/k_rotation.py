@@ -62,7 +62,7 @@ class KRotation:
             place = _place(loop, self.along)
             step = RotatedStepOp(k=counter, place=place, **how, step=ir.IndexType.get()).step
         _take(counter, step)
-        log.did(f"{steps} steps along K, {self.by} further on every {self.together} tiles")
+        log.did(f"{steps} steps along K, rotated by {self.by} every {self.together} tiles")
 
 
 def _steps(loop: scf.ForOp) -> int:

@@ -65,7 +65,9 @@ class SlotReuse:
         block = left.role.body.blocks[0]
         if load.ring.type.stages == load.pieces.value:
             block.append(load.operation)
-            log.did(f"{many(load.pieces.value, 'piece')} in slots of their own, as steps go on")
+            log.did(
+                f"{many(load.pieces.value, 'piece')} in slots of their own, loaded step by step"
+            )
             return
         load.ring.set_type(RingType.of(load.pieces.value, load.ring.type.tiles))
         place = place_in(left.ring, left.steps, load.ring)

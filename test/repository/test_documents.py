@@ -140,7 +140,7 @@ def test_the_readme_compiles_and_runs_a_matmul_in_python(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
     names: dict = {}
-    for block in python_of_the_readme()[:2]:
+    for block in python_of_the_readme()[:3]:
         exec(block, names)
     expected = names["a"].double() @ names["b"].double().T
     assert (names["c"].double() - expected).abs().max() < 0.25
@@ -149,7 +149,7 @@ def test_the_readme_compiles_and_runs_a_matmul_in_python(tmp_path, monkeypatch, 
 
 def test_the_readme_runs_ptx_written_by_hand_on_the_emulator():
     names: dict = {}
-    exec(python_of_the_readme()[2], names)
+    exec(python_of_the_readme()[3], names)
     assert names["values"].tolist() == [2 * index for index in range(100)]
     with pytest.raises(
         Trap, match=r"^ptx:21: error: kernel double, cta \(1,0,0\), warp 1, lanes 0"

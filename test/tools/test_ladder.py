@@ -19,7 +19,8 @@ from tilewright.tools.ladder.bounds import request_passes
 from tilewright.tools.roofline.model import counts_of, rooflines_of
 from tilewright.tools.roofline.plot import draw
 
-README, DOCS = Path(__file__).parents[2] / "README.md", Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "ladder.md"
 SIZE = ("--m", 72, "--n", 40, "--k", 136)
 
 
@@ -220,8 +221,8 @@ ANY_SIZE = ("--m", 136, "--n", 264, "--k", 136)
 RUNGS = list(presets.PRESETS_OF["sm_100a"])
 
 
-def test_the_rows_of_the_readme_are_what_the_presets_compile_to():
-    printed = re.findall(ROW, README.read_text(), re.MULTILINE)
+def test_the_rows_of_the_page_are_what_the_presets_compile_to():
+    printed = re.findall(ROW, PAGE.read_text(), re.MULTILINE)
     assert [row[0] for row in printed] == RUNGS
     for name, tile, stages, cluster, pair, columns, _ in printed:
         manifest = compile_matmul(MatmulSpec(136, 264, 136), preset=name, until="ptx").manifest
@@ -235,11 +236,11 @@ def test_the_rows_of_the_readme_are_what_the_presets_compile_to():
 @pytest.mark.slow
 @pytest.mark.sweep(16)
 @pytest.mark.parametrize("name", RUNGS)
-def test_a_rung_of_the_ladder_passes_as_its_row_of_the_readme_says(name, tilewright):
+def test_a_rung_of_the_ladder_passes_as_its_row_of_the_page_says(name, tilewright):
     ran = tilewright("ladder", *ANY_SIZE, "--presets", name, "--json")
     assert ran.status == 0, ran.err
     (rung,) = ran.json["rungs"]
-    (row,) = [row for row in re.findall(ROW, README.read_text(), re.MULTILINE) if row[0] == name]
+    (row,) = [row for row in re.findall(ROW, PAGE.read_text(), re.MULTILINE) if row[0] == name]
     assert row == (
         rung["name"],
         "×".join(map(str, rung["tile"])),

@@ -75,7 +75,7 @@ def _counts(report: Mapping[str, Any]) -> list[str]:
     engines = [f"{name} {amount}" for name, amount in report.get("engines", {}).items()]
     return [
         f"executed   {executed} warp instructions",
-        f"waits      {waits['asked']} on barriers, {waits['suspended']} of them not at once",
+        f"waits      {waits['asked']} on barriers, {waits['suspended']} of them blocked",
         f"bytes      {', '.join(moved) or 'none'}",
         f"engines    {', '.join(engines) or 'none'}",
     ]

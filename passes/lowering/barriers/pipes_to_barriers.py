@@ -103,7 +103,7 @@ class PipesToBarriers:
         lowered = _lower(rings, ops)
         first = fill_first(kernel, rings) if self.first == "auto" else 0
         begun = f", {many(first, 'step')} first" if first else ""
-        log.did(f"{many(len(rings.rings), 'ring')}, {many(lowered, 'op')} of theirs{begun}")
+        log.did(f"{many(len(rings.rings), 'ring')}, {many(lowered, 'op')} lowered{begun}")
 
 
 def _lower(rings: Rings, ops: list[Any]) -> int:

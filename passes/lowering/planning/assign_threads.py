@@ -51,7 +51,7 @@ class AssignThreads:
         _assign(rules, kernel.body.blocks[0], TEAM)
         teams = _place_roles(walk(kernel, RoleOp))
         _begin(kernel)
-        log.did(f"{teams}; {many(len(walk(kernel, RunOp)), 'region')} of one lane")
+        log.did(f"{teams}; {many(len(walk(kernel, RunOp)), 'single-thread region')}")
 
 
 def _assign(rules: ThreadRules, block: ir.Block, around: str) -> None:
