@@ -80,6 +80,7 @@ class Launch(Protocol):
     grid: Triple
     block: Triple
     cluster: Triple
+    preferred: Triple
     explicit_cluster: bool
     shared_bytes: int
     dynamic_bytes: int
@@ -126,13 +127,14 @@ class Launch(Protocol):
     def make_local(self) -> Any: ...
     def barrier_name(self, offset: int) -> str | None: ...
     def executed(self) -> list[int]: ...
-    def start_cluster(self, index: Triple) -> list[Any]: ...
+    def start_cluster(self, planned: Any) -> list[Any]: ...
 
 
 class Cluster(Protocol):
-    """CTAs by %cluster_ctarank."""
+    """CTAs by %cluster_ctarank, `shape` of them along x, y and z."""
 
     index: Triple
+    shape: Triple
     ctas: list[Any]
     generation: int
 

@@ -22,6 +22,7 @@ def misfits(launch: Mapping[str, Any], program: Program) -> Iterator[str]:
     yield from _extents(launch)
     yield from _block(launch, program.function.directives)
     yield from _cluster(launch, program.function.directives)
+    yield from _preferred(launch, program.function.directives)
     yield from _shared(launch, program)
     yield from _parameters(launch, program)
 
@@ -33,9 +34,10 @@ def _extents(launch: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{name}[{i}]: must be at most {limit}, got {count}"
     if prod(launch["block"]) > MAX_THREADS:
         yield f"block: must be at most {MAX_THREADS} threads, got {prod(launch['block'])}"
-    cluster = launch.get("cluster", [1])
-    if prod(cluster) > MAX_CLUSTER:
-        yield f"cluster: must be at most {MAX_CLUSTER} CTAs, got {prod(cluster)}"
+    for name in ("cluster", "preferred_cluster"):
+        ctas = prod(launch.get(name, [1]))
+        if ctas > MAX_CLUSTER:
+            yield f"{name}: must be at most {MAX_CLUSTER} CTAs, got {ctas}"
 
 
 def _block(launch: Mapping[str, Any], directives: Mapping[str, Any]) -> Iterator[str]:
@@ -59,6 +61,19 @@ def _cluster(launch: Mapping[str, Any], directives: Mapping[str, Any]) -> Iterat
     if any(count % size for count, size in zip(grid, required, strict=True)):
         rule = f"must be a multiple of the cluster {list(required)} (.reqnctapercluster)"
         yield f"grid: {rule}, got {list(grid)}"
+
+
+def _preferred(launch: Mapping[str, Any], directives: Mapping[str, Any]) -> Iterator[str]:
+    """CUDA driver API, CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION."""
+    if "preferred_cluster" not in launch:
+        return
+    preferred, cluster = launch["preferred_cluster"], launch.get("cluster", [1])
+    if directives.get("reqnctapercluster"):
+        yield f"preferred_cluster: must be left out (.reqnctapercluster), got {preferred}"
+    if any(map(int.__mod__, triple(preferred), triple(cluster))):
+        yield f"preferred_cluster: must be a multiple of the cluster {cluster}, got {preferred}"
+    if any(map(int.__mod__, triple(launch["grid"]), triple(preferred))):
+        yield f"grid: must be a multiple of the preferred {preferred}, got {launch['grid']}"
 
 
 def _shared(launch: Mapping[str, Any], program: Program) -> Iterator[str]:

@@ -15,6 +15,7 @@ from ..emulator import LaunchError, PtxSyntaxError, Report
 from ..emulator.host.launch import DEFAULT_RESIDENT, Launch
 from ..emulator.host.names import Names
 from ..emulator.host.programs import load_program
+from ..emulator.host.shape import Shape
 from ..emulator.ptx.program import Program
 from .binding import Binder
 from .description import read_launch_file, read_limited, triple
@@ -97,11 +98,11 @@ def _bind(
     seed: int,
     options: RunOptions,
 ) -> Launch:
+    grid, block, cluster = (triple(launch.get(name, [1])) for name in ("grid", "block", "cluster"))
+    shape = Shape(program, grid, block, cluster, launch.get("preferred_cluster"))
     running = Launch(
         program,
-        triple(launch["grid"]),
-        triple(launch["block"]),
-        triple(launch.get("cluster", [1])),
+        shape,
         launch.get("shared_bytes", 0),
         seed,
         options.check,

@@ -100,6 +100,7 @@ LAUNCH = Fields(
     {
         "schema": OneOf((SCHEMA,)),
         "cluster": EXTENT,
+        "preferred_cluster": EXTENT,
         "shared_bytes": BYTES,
         "resident": SIZE,
         "tensor_maps": ListOf(TENSOR_MAP, 0, 256),

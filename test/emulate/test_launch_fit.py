@@ -54,6 +54,15 @@ def with_map(**fields):
         ({"grid": [1, 65536]}, "grid[1]: must be at most 65535, got 65536"),
         ({"grid": [32], "cluster": [32]}, "cluster: must be at most 16 CTAs, got 32"),
         (
+            {"preferred_cluster": [32], "grid": [32]},
+            "preferred_cluster: must be at most 16 CTAs, got 32",
+        ),
+        (
+            {"cluster": [2], "preferred_cluster": [3], "grid": [6]},
+            "preferred_cluster: must be a multiple of the cluster [2], got [3]",
+        ),
+        ({"preferred_cluster": [4]}, "grid: must be a multiple of the preferred [4], got [2]"),
+        (
             {"shared_bytes": 232448},
             "shared_bytes: must be at most 228352 beside 4096 static bytes, got 232448",
         ),
@@ -96,6 +105,11 @@ def test_a_launch_that_does_not_fit_names_its_entry(changes, message, run, heade
             {"cluster": [1]},
             ".reqnctapercluster 2",
             "cluster: must be [2, 1, 1] (.reqnctapercluster), got [1, 1, 1]",
+        ),
+        (
+            {"preferred_cluster": [2]},
+            ".reqnctapercluster 2",
+            "preferred_cluster: must be left out (.reqnctapercluster), got [2]",
         ),
         (
             {"grid": [3]},

@@ -7,7 +7,8 @@ from tilewright.runtime import LaunchError
 A_MAP = {"name": "m", "tensor": "a", "dims": [4, 3], "strides_bytes": [8], "box": [4, 3]}
 RANDOM = {"random": 1, "distribution": "uniform"}
 FIELDS = (
-    "'entry', 'grid', 'block', 'tensors', 'parameters', 'schema', 'cluster', 'shared_bytes',"
+    "'entry', 'grid', 'block', 'tensors', 'parameters', 'schema', 'cluster', 'preferred_cluster',"
+    " 'shared_bytes',"
     " 'resident', 'tensor_maps', 'names'"
 )
 DTYPES = (

@@ -142,6 +142,18 @@ EMULATOR = [
         ("test/emulator/clusters",),
     ),
     Fault(
+        "preferred cluster: %cluster_ctaid counts in clusters of the smaller shape",
+        "for index, cluster in zip(warp.cta.index, warp.cta.cluster.shape, strict=True)",
+        "for index, cluster in zip(warp.cta.index, warp.launch.cluster, strict=True)",
+        ("test/emulator/clusters/test_preferred_clusters.py",),
+    ),
+    Fault(
+        "preferred cluster: smaller clusters count from 0 in each",
+        "        x, y, z = (i * count + j for i, count, j in zip(index, per, inside, strict=True))",
+        "        x, y, z = inside",
+        ("test/emulator/clusters/test_preferred_clusters.py",),
+    ),
+    Fault(
         "atom: lanes at one address all see the first one's result",
         "        old[one] = values[here]\n",
         "        old[one] = values[slice(0, 1)]\n",

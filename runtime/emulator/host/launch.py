@@ -39,6 +39,7 @@ from ..ptx.values import RAW
 from ..tensor.short_sums import SUMS
 from .names import Names
 from .params import HostArrays, Parameters
+from .planned import Planned, planned_clusters
 from .poison import garbage
 from .programs import load_program
 from .shape import Extent, Shape
@@ -73,6 +74,7 @@ def launch(
     outputs: Sequence[np.ndarray] = (),
     inputs: Sequence[np.ndarray] = (),
     scratch: Sequence[np.ndarray] = (),
+    preferred: Extent | None = None,
 ) -> Report:
     """Run kernel `entry` of a module's text `ptx` to its end and return what it did.
 
@@ -97,11 +99,13 @@ def launch(
     fp8_sums: `hopper` forms sums of 8-bit floats of wgmma with 14 bits, `f32` as float32.
     outputs, inputs, scratch: parts of arrays all of which the kernel must write, should read, and
         should read behind its writes.
+    preferred: CTAs of a cluster that takes the place of several of `cluster`; the seed says where.
 
     Raises PtxSyntaxError, LaunchError, and Trap (`unmodelled` if something is not modelled).
     """
     program = load_program(ptx, entry)
-    running = Launch(program, grid, block, cluster, shared_bytes, seed, check, fp8_sums)
+    shape = Shape(program, grid, block, cluster, preferred)
+    running = Launch(program, shape, shared_bytes, seed, check, fp8_sums)
     running.names = Names.of(names)
     running.arrays.say(awaited, outputs, inputs, scratch)
     running.bind(list(params))
@@ -112,7 +116,7 @@ def launch(
 class Launch(StateBag):
     """The state of a running grid.
 
-    program, grid, block, cluster (int triples), shared_bytes (window bytes behind 0x400),
+    program, grid, block, cluster, preferred (int triples), shared_bytes (bytes behind 0x400),
     global_memory, param_memory, const_memory (`Space`), engines, scheduler, report, rng,
     engine_counts: the report's engine counter,
     current_warp: the warp whose instruction runs now, else None; names: for reports; code: the
@@ -124,9 +128,7 @@ class Launch(StateBag):
     def __init__(
         self,
         program: Program,
-        grid: Extent,
-        block: Extent,
-        cluster: Extent,
+        shape: Shape,
         dynamic_bytes: int,
         seed: int,
         check: str = "full",
@@ -134,9 +136,8 @@ class Launch(StateBag):
     ):
         super().__init__()
         self.program, self.entry = program, program.entry
-        shape = Shape(program, grid, block, cluster)
         self.grid, self.block, self.cluster = shape.grid, shape.block, shape.cluster
-        self.explicit_cluster = shape.explicit_cluster
+        self.preferred, self.explicit_cluster = shape.preferred, shape.explicit_cluster
         self.dynamic_bytes = dynamic_bytes
         self.shared_bytes = self._shared_size(dynamic_bytes)
         if check not in CHECKS:
@@ -271,14 +272,16 @@ class Launch(StateBag):
         size = align_up(self.program.frame.size, 32)
         return LocalSpace(self.poison_bytes(size * WARP_SIZE), size)
 
-    def start_cluster(self, index: tuple[int, int, int]) -> list[Cta]:
+    def start_cluster(self, planned: Planned) -> list[Cta]:
         """Make the CTAs and warps of one cluster."""
-        cluster, ctas = Cluster(index), []
-        size_x, size_y, size_z = self.cluster
+        (index, shape), ctas = planned, []
+        cluster, (size_x, size_y, size_z) = Cluster(index, shape), shape
+        if shape != self.cluster:
+            self.engine_counts["preferred clusters"] += 1
         self.events.cluster_started(cluster)
         for rank in range(size_x * size_y * size_z):
             inside = (rank % size_x, rank // size_x % size_y, rank // (size_x * size_y))
-            x, y, z = (i * size + j for i, size, j in zip(index, self.cluster, inside, strict=True))
+            x, y, z = (i * size + j for i, size, j in zip(index, shape, inside, strict=True))
             where = (x, y, z)
             number = where[0] + self.grid[0] * (where[1] + self.grid[1] * where[2])
             ctas.append(Cta(self, cluster, where, number, rank))
@@ -372,12 +375,11 @@ class Launch(StateBag):
         workers: int,
         only: Sequence[Extent] | None,
     ) -> None:
-        counts = [grid // cluster for grid, cluster in zip(self.grid, self.cluster, strict=True)]
-        clusters = [
-            (x, y, z) for z in range(counts[2]) for y in range(counts[1]) for x in range(counts[0])
-        ]
+        clusters = planned_clusters(self.grid, self.cluster, self.preferred, self.rng)
         if only is not None:
-            clusters = [each for each in clusters if each in only]
+            if self.preferred != self.cluster:
+                raise self._error("only: must be left out where clusters have two shapes")
+            clusters = [each for each in clusters if each.index in only]
         if self.grid_workspace:
             resident = max(resident, prod(self.grid))
         run = partial(self._run_share, resident, max_steps)

@@ -23,13 +23,26 @@ Extent = int | Sequence[int]
 class Shape:
     """grid, block, cluster: CTAs, threads and CTAs a cluster along x, y, z; missing axes are 1.
 
-    explicit_cluster: whether the kernel or the launch asks for clusters. Raises LaunchError.
+    preferred: CTAs of a cluster that takes the place of several where there is room, `cluster` if
+    the launch asks for none. explicit_cluster: whether the kernel or the launch asks for clusters.
+    Raises LaunchError.
     """
 
-    def __init__(self, program: Program, grid: Extent, block: Extent, cluster: Extent):
+    def __init__(
+        self,
+        program: Program,
+        grid: Extent,
+        block: Extent,
+        cluster: Extent,
+        preferred: Extent | None = None,
+    ):
         self._entry, self._directives = program.entry, program.function.directives
         self.grid, self.block = _triple("grid", grid), _triple("block", block)
         self.cluster, self.explicit_cluster = self._cluster_of(cluster)
+        self.preferred = self.cluster
+        if preferred is not None:
+            self.preferred = _triple("preferred", preferred)
+            self.explicit_cluster = True
         self._check_shape()
 
     def _error(self, message: str) -> LaunchError:
@@ -76,6 +89,20 @@ class Shape:
         for count, size in zip(self.grid, self.cluster, strict=True):
             if count % size:
                 raise self._error(f"grid {self.grid} must be a multiple of cluster {self.cluster}")
+        if self.preferred != self.cluster:
+            self._check_preferred()
+
+    def _check_preferred(self) -> None:
+        """CUDA driver API, CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION."""
+        preferred, required = self.preferred, self._directives.get("reqnctapercluster")
+        if required:
+            raise self._error(f"preferred must be left out (.reqnctapercluster), got {preferred}")
+        if prod(preferred) > MAX_CLUSTER:
+            raise self._error(f"a preferred cluster has 1..{MAX_CLUSTER} CTAs, got {preferred}")
+        if any(map(int.__mod__, preferred, self.cluster)):
+            raise self._error(f"preferred {preferred} must be a multiple of cluster {self.cluster}")
+        if any(map(int.__mod__, self.grid, preferred)):
+            raise self._error(f"grid {self.grid} must be a multiple of preferred {preferred}")
 
 
 def _triple(name: str, extent: Extent) -> tuple[int, int, int]:

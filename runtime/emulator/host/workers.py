@@ -26,9 +26,9 @@ from ...child import dying_with_us
 from ..interface import Launch
 from ..machine.memory import WRITTEN
 from ..observe.report import Report
+from .planned import Planned
 
-Index = tuple[int, int, int]
-RunShare = Callable[[list[Index]], None]
+RunShare = Callable[[list[Planned]], None]
 _COMMUNICATES = re.compile(
     r"clusterlaunchcontrol\.|multimem\.|cp\.reduce\..*\.global\."
     r"|(atom|red|ld\.(volatile|relaxed|acquire|mmio))\b(?!.*\.shared)"
@@ -38,7 +38,7 @@ _PIECE = 1 << 22
 
 
 def run_shares(
-    launch: Launch, clusters: list[Index], workers: int, max_steps: int | None, run: RunShare
+    launch: Launch, clusters: list[Planned], workers: int, max_steps: int | None, run: RunShare
 ) -> list[Report] | None:
     """What each process reports; None, and nothing has happened, where one must run them all.
 

@@ -7,14 +7,15 @@ from ..interface import Cta, Warp
 
 
 class Cluster:
-    """index: %clusterid; ctas by %cluster_ctarank; generation counts completed barrier phases.
+    """index: %clusterid; shape: CTAs along x, y and z; ctas by %cluster_ctarank; generation counts
+    completed barrier phases.
 
     The barrier waits for the threads that have not exited: arrivals are kept by thread, so that
     one that arrives and exits does not stand in for another.
     """
 
-    def __init__(self, index: tuple[int, int, int]):
-        self.index = index
+    def __init__(self, index: tuple[int, int, int], shape: tuple[int, int, int]):
+        self.index, self.shape = index, shape
         self.ctas: list[Cta] = []
         self.generation = 0
         self._arrived: dict[Warp, int] = {}

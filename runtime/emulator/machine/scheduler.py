@@ -48,8 +48,7 @@ class Scheduler:
         self._launch, self._rng, self._even = launch, launch.rng, even
         self._waiting = clusters
         self._rng.shuffle(self._waiting)
-        self._cluster_size = prod(launch.cluster)
-        self._resident = max(resident, self._cluster_size)
+        self._resident = max(resident, prod(launch.preferred))
         self._max_steps = max_steps
         self._bias = self._rng.choice(ENGINE_BIAS)
         self._start_chance = self._rng.choice(START_CHANCE)
@@ -104,11 +103,11 @@ class Scheduler:
             return None
         taken = self._waiting.pop()
         self._look_for_room()
-        return taken
+        return taken.index
 
     def _look_for_room(self) -> None:
         free = self._resident - len(self.ctas)
-        self._room = bool(self._waiting) and free >= self._cluster_size
+        self._room = bool(self._waiting) and free >= prod(self._waiting[-1].shape)
 
     def _start_cluster(self) -> None:
         self._happened()

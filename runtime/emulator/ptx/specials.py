@@ -45,13 +45,13 @@ def _triples() -> dict[str, Callable[[Warp], tuple[int, ...]]]:
         "%clusterid": lambda warp: warp.cta.cluster.index,
         "%nclusterid": lambda warp: tuple(
             grid // cluster
-            for grid, cluster in zip(warp.launch.grid, warp.launch.cluster, strict=True)
+            for grid, cluster in zip(warp.launch.grid, warp.cta.cluster.shape, strict=True)
         ),
         "%cluster_ctaid": lambda warp: tuple(
             index % cluster
-            for index, cluster in zip(warp.cta.index, warp.launch.cluster, strict=True)
+            for index, cluster in zip(warp.cta.index, warp.cta.cluster.shape, strict=True)
         ),
-        "%cluster_nctaid": lambda warp: warp.launch.cluster,
+        "%cluster_nctaid": lambda warp: warp.cta.cluster.shape,
     }
 
 

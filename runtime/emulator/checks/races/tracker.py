@@ -80,7 +80,7 @@ class Races(Meetings, Listener):
     # -- agents ----------------------------------------------------------------------------------
 
     def cluster_started(self, cluster: Cluster) -> None:
-        warps = prod(self._launch.cluster) * -(-prod(self._launch.block) // WARP_SIZE)
+        warps = prod(cluster.shape) * -(-prod(self._launch.block) // WARP_SIZE)
         self._domain_of[cluster] = self._new_domain(2 * warps)
 
     def _new_domain(self, components: int) -> Domain:

@@ -132,6 +132,12 @@ def _request(warp: Warp, to: int, at: int, space: str, multicast: bool) -> None:
             "clusterlaunchcontrol.try_cancel after this warp has seen a request fail; leave the"
             " loop when is_canceled is false",
         )
+    if warp.launch.preferred != warp.launch.cluster:
+        raise Trap(
+            "unmodelled",
+            "clusterlaunchcontrol.try_cancel in a launch that prefers another cluster: the ISA does"
+            " not say of which shape the cluster is that it cancels",
+        )
     cta = warp.cta
     owner, offset = locate(cta, to, space)
     signalled, barrier = locate(cta, at, space)
