@@ -199,6 +199,19 @@ def attributes_of(op: Any) -> dict[str, ir.Attribute]:
     return {name: attributes[name] for name in attributes}
 
 
+def visit_all(root: Any, visit: Callable[[ir.Operation], ir.WalkResult]) -> None:
+    """Let `visit` see `root` and every operation under it, in program order.
+
+    An interruption meanwhile, of which MLIR makes an error with its name, comes out as itself.
+    """
+    try:
+        root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    except RuntimeError as error:
+        if str(error).rstrip().rpartition("\n")[2].startswith(KeyboardInterrupt.__name__):
+            raise KeyboardInterrupt from None
+        raise
+
+
 def walk(root: Any, op_class: type | UnionType | tuple[type, ...]) -> list[Any]:
     """Every op of `op_class` under `root`, in program order.
 
@@ -218,7 +231,7 @@ def walk(root: Any, op_class: type | UnionType | tuple[type, ...]) -> list[Any]:
             found.append(operation.opview)
         return PASS_BY if name in skipped else GO_ON
 
-    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    visit_all(root, visit)
     return found[1:] if root.operation.name in names else found
 
 
@@ -235,7 +248,7 @@ def unchanging(root: Any) -> Iterator[None]:
         ops.setdefault(operation.name, []).append((next(places), operation))
         return GO_ON
 
-    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    visit_all(root, visit)
     del ops[root.operation.name][0]
     _unchanging.append((root.operation, ops))
     try:
@@ -253,7 +266,7 @@ def operations_named(root: Any, name: str) -> list[ir.Operation]:
             found.append(operation)
         return GO_ON
 
-    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    visit_all(root, visit)
     return found
 
 

@@ -16,7 +16,7 @@ from ..dialects.epilogue import EXACT, FAST, FUNCTIONS, NO_FUNCTION, POLICIES
 from ..dialects.errors import OptionError
 from ..dialects.mlir import ir
 from ..dialects.tile.outputs import kept_by
-from .base import MATH_ATTRIBUTE, refused
+from .base import MATH_ATTRIBUTE, refused, visit_all
 
 NARROW = ("bf16", "f16", "f8E4M3FN", "f8E5M2")
 
@@ -54,7 +54,7 @@ def _holds_functions(module: Any) -> bool:
         found.extend([op.name] if op.name in FUNCTIONS else [])
         return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    visit_all(module, visit)
     return bool(found)
 
 

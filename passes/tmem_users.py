@@ -9,7 +9,7 @@ from ..dialects.sm.memory import TensorMemoryOp
 from ..dialects.sm.threads import NAMED_BARRIERS, WarpsOp
 from ..dialects.target import WARP_THREADS
 from ..dialects.tile import KernelOp
-from .base import walk
+from .base import visit_all, walk
 
 
 class TmemMeeting(NamedTuple):
@@ -57,5 +57,5 @@ def _uses(role: WarpsOp, values: set[ir.Value]) -> bool:
         used = used or any(operand in values for operand in operation.operands)
         return ir.WalkResult.INTERRUPT if used else ir.WalkResult.ADVANCE
 
-    role.operation.walk(visit)
+    visit_all(role, visit)
     return used

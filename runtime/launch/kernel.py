@@ -188,8 +188,17 @@ class Kernel:
         results = self._operator(self.key, list(inputs))
         if out is not None:
             given = self._given(out) if self._several else (out,)
+            self._check_given(given, results)
             results = [each.copy_(result) for each, result in zip(given, results, strict=True)]
         return tuple(results) if self._several else results[0]
+
+    def _check_given(self, given: Any, results: list[Any]) -> None:
+        """Refuse outputs in a graph that a launch refuses, and into which torch would convert."""
+        for declared, place, result in zip(self.outputs, given, results, strict=True):
+            wanted, got = ([list(each.shape), each.dtype] for each in (result, place))
+            if wanted != got:
+                rule = f"tensor '{declared['name']}': must be {wanted[0]} of {wanted[1]}"
+                raise LaunchError(f"{rule}, got {got[0]} of {got[1]}; pass another out=")
 
     def _program(self, value: Any) -> Program:
         """The bundle on the device that an array lies on."""

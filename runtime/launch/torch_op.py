@@ -9,8 +9,9 @@ nothing else of it.
 
 from __future__ import annotations
 
+import itertools
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -42,6 +43,31 @@ def enter(key: str, kernel: Callee) -> Callee | None:
     """
     known = LOADED.setdefault(key, kernel)
     return None if known is kernel else known
+
+
+class Checked:
+    """A kernel that a graph may call only while a check passes, which raises what it finds."""
+
+    def __init__(self, kernel: Callee, check: Callable[[], None]):
+        self.bundle, self.declared_outputs = kernel.bundle, kernel.declared_outputs
+        self._kernel, self._check = kernel, check
+
+    def __call__(self, *inputs: torch.Tensor) -> Any:
+        self._check()
+        return self._kernel(*inputs)
+
+
+_numbers = itertools.count()
+
+
+def enter_checked(key: str, checked: Checked) -> str:
+    """Let graphs call it while it lives; gives its key, which no other has in this process.
+
+    Processes that load alike give the same keys, by which torch finds its graphs on disk again.
+    """
+    own = f"{key}-checked-{next(_numbers)}"
+    LOADED[own] = checked
+    return own
 
 
 @library.custom_op("tilewright::run_kernel", mutates_args=())

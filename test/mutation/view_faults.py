@@ -58,7 +58,7 @@ BITS = [
     ),
     Fault(
         "module: one weight by two names may become two",
-        "        if self._tied and not is_traced() and not self._tied <= _tied(self.module):",
+        "        if self._tied and not self._tied <= _tied(self.module):",
         "        if False:",
         (OF_MODULES,),
     ),

@@ -269,6 +269,13 @@ def test_torch_compile_keeps_a_call_that_writes_out(kernel):
     assert (out[1, 1], result[1, 1]) == (-18, -17)
 
 
+@pytest.mark.parametrize("out", [torch.zeros(2, 6, 4), torch.zeros(6, 4, dtype=torch.int32)])
+def test_an_output_in_a_graph_that_no_launch_takes_is_refused(kernel, out):
+    with pytest.raises(torch._dynamo.exc.Unsupported) as refused:
+        torch.compile(kernel, backend="eager", fullgraph=True)(*inputs(), out=out)
+    assert "tensor 'c': must be [6, 4] of torch.float32, got [" in str(refused.value)
+
+
 def test_fake_tensors_get_the_operators_fake(kernel):
     a, b = inputs()
     kernel(a, b)

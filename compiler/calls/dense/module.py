@@ -79,6 +79,7 @@ class ModuleKernel:
             if _is_viewed(examples[number].shape, shape)
         }
         self._kernel = open_kernel(several(kernels), copies=True)
+        self._guard_graphs()
         is_tf32 = compiled.chosen and used[0]["dtype"] == "tf32"
         self._may_lack_digits = is_tf32 and not asks_for_all_digits(torch)
         self._inputs = len(inputs)
@@ -86,6 +87,17 @@ class ModuleKernel:
         self._autocast = autocast_of(examples[numbers[0]])
         self._tied, self._form, self._watch = _tied(module), form_of(module), watch_of()
         self._modes = [(each, each.training) for each in module.modules() if reads_mode(each)]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._guard_graphs()
+
+    def _guard_graphs(self) -> None:
+        """Let graphs of torch.compile look at the module at each run, which dynamo does not."""
+        from ....runtime.launch.torch_op import Checked, enter_checked
+
+        self._kernel.entered = checked = Checked(self._kernel, self._check_module)
+        self._kernel.key = enter_checked(self._kernel.key, checked)
 
     def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
         """The module's output for these inputs, with its parameters as they are now.
@@ -133,12 +145,8 @@ class ModuleKernel:
                 rule = f"{type_name(each)} must be in {MODES[training]} mode, as it was compiled"
                 got = f"got {MODES[each.training]} mode"
                 raise CompileError(f"{where}: {rule}, {got}; compile the module again")
-        if not is_traced():
-            check_form(where, self.module, self._form, self._watch)
-        if self._tied and not is_traced() and not self._tied <= _tied(self.module):
-            names = " and ".join(sorted(self._tied - _tied(self.module))[0])
-            rule = f"{names} must be one tensor, as when it was compiled, got two"
-            raise CompileError(f"{where}: {rule}; compile the module again")
+        if not is_traced():  # else the graph does at each run
+            self._check_module()
         if self._may_lack_digits:
             warn_of_tf32(where, ANEW)
         values = self._values(inputs)
@@ -158,6 +166,15 @@ class ModuleKernel:
                 " call it under torch.no_grad()"
             )
         return taken
+
+    def _check_module(self) -> None:
+        """Raise CompileError where the module is no longer what it was when it was compiled."""
+        where = type_name(self.module)
+        check_form(where, self.module, self._form, self._watch)
+        if self._tied and not self._tied <= _tied(self.module):
+            names = " and ".join(sorted(self._tied - _tied(self.module))[0])
+            rule = f"{names} must be one tensor, as when it was compiled, got two"
+            raise CompileError(f"{where}: {rule}; compile the module again")
 
     def _values(self, inputs: Sequence[Any]) -> dict[str, torch.Tensor]:
         """Inputs, parameters and buffers by name; of weights that the module cuts, the parts."""

@@ -28,7 +28,7 @@ from ....dialects.sm.threads import (
 )
 from ....dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
 from ....dialects.tile.marks import MarkOp
-from ...base import defining_op, refused, walk
+from ...base import defining_op, refused, visit_all, walk
 from ...clone import constant_of
 from ...plan import cluster_of
 from ...team import place_op
@@ -304,5 +304,5 @@ def _names_in(op: PrologueOp) -> set[str]:
         names.add(operation.name)
         return ir.WalkResult.ADVANCE
 
-    op.operation.walk(visit)
+    visit_all(op, visit)
     return names

@@ -10,6 +10,7 @@ import torch
 from tilewright import compile_module
 from tilewright.compiler.calls.dense import module_form
 from tilewright.dialects.errors import CompileError
+from tilewright.runtime.errors import LaunchError
 
 ROWS, COLUMNS, DEPTH = 16, 24, 32
 BF16 = torch.bfloat16
@@ -152,6 +153,24 @@ def test_what_is_in_the_kernel_may_not(kernel, change, rule):
     with pytest.raises(CompileError) as caught, torch.no_grad():
         kernel(X)
     assert caught.value.message == f"Scaled: {rule}; compile the module again"
+
+
+def test_a_graph_that_holds_a_kernel_looks_at_each_run(kernel):
+    graph = torch.compile(lambda x: kernel(x), backend="aot_eager", fullgraph=True)
+    with torch.no_grad():
+        right = graph(X)
+        assert torch.equal(copy.copy(kernel)(X), right)
+        assert torch.equal(graph(X), right)
+        kernel.module.options.power = 2.0  # of which dynamo has no guard
+        with pytest.raises(CompileError, match="the module: options must be "):
+            graph(X)
+
+
+def test_no_autocast_is_for_tensors_without_memory(kernel):
+    assert module_form.autocast_of(X.to("meta")) is None
+    rule = "must be on the CPU for this device, got meta"
+    with torch.no_grad(), pytest.raises(LaunchError, match=rule):
+        kernel(X.to("meta"))
 
 
 def test_a_call_of_what_has_not_changed_looks_at_nothing_by_value(kernel, monkeypatch):
