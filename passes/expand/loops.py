@@ -1,4 +1,4 @@
-"""Writes out loops over tiles, stores and reductions, and what agents do at their ends.
+"""Expands tiles, stores and reductions into loops, and the end of each agent into ops.
 
     tile.for_each_tile (i, j)     for number = this cluster's .. tiles step clusters
                             →       %i, %j = tile.place %number

@@ -5,10 +5,10 @@
     %2 = linalg.generic {truncf} ins(%1) …                 %1 = arith.truncf %acc
     return %2                                              "tile.yield"(%1) }) {a_major = "k", …}
 
-From the matmul the pass traces each operand back to an argument of the function, through transposes
-and extensions. Where an operand is elements times scales of their blocks, it traces both
-(`trace_scales`). From the return it traces the result back to the matmul, through elementwise ops,
-and puts one scalar op for each of them into the epilogue's region.
+The pass traces each operand of the matmul back to an argument of the function, through transposes
+and extensions. If an operand is elements times block scales, it traces both (`trace_scales`). It
+also traces the returned value back to the matmul, through elementwise ops, and adds one scalar op
+to the epilogue's region for each of them.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ MOST_EPILOGUE_OPS = 5000
 class Normalize:
     """linalg on tensors → one `tile.matmul` with operand layouts and epilogue region.
 
-    Two products of one A become a `tile.dual_matmul`, whose epilogue takes the sums of both. A
+    Two products of one A become a `tile.dual_matmul`, whose epilogue takes both accumulators. A
     product of elements times block scales becomes a `tile.scaled_matmul`, and with scales in f32 a
     `tile.blockwise_matmul`.
 
-    A file may also state its product by such an op, or by one on groups of rows, for which linalg
-    has none. The pass leaves it as it is.
+    A file may also contain such an op, or one of the grouped ops, for which linalg has no
+    equivalent. The pass leaves it unchanged.
     """
 
     name: ClassVar[str] = "normalize"

@@ -1,9 +1,9 @@
-"""Lowers `tile` and `pipe` to a `sm.kernel`: what each thread asks the hardware for.
+"""Lowers `tile` and `pipe` to an `sm.kernel`, whose ops are single instructions.
 
-The one place that knows barrier words, descriptors, addresses and phases. One thread, the leader,
-runs pipe ops, TMA copies and MMAs; all threads copy tiles and store the result.
+Only this pass knows barrier words, descriptors, addresses and phases. One thread, the leader, runs
+pipe ops, TMA copies and MMAs; all threads copy tiles and store the result.
 
-The kernel keeps what a launch needs as an attribute: `launch`.
+The attribute `launch` of the kernel holds what a launch needs.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from .wgmma.unswitch import unswitch
 class SelectInstructions:
     """`tile.kernel` → `sm.kernel`: sm ops, with scf, arith, vector and llvm's loads and stores.
 
-    Every thread waits for the grids before it before it touches global memory, and says when those
-    after it may start; `lower-to-nvvm` drops both unless it is asked for them.
+    Every thread waits for preceding grids before it accesses global memory, and signals when later
+    ones may start (programmatic dependent launch); `lower-to-nvvm` drops both unless `pdl` is set.
     """
 
     name: ClassVar[str] = "select-instructions"

@@ -7,16 +7,18 @@
                     →     pair_mma %acc, %ta, %tb/2
 
 CTAs of a cluster that need the same tile of an operand share the load: each loads a part, and TMA
-multicasts it to all of them. Parts are as many whole rows each, which may begin within a swizzle's
-pattern: that lies by addresses. A pair shares an MMA as well (cta_group::2): each of its CTAs has
-its rows of A and half of B's rows, and the even one, the leader CTA, issues the MMA for both.
+multicasts it to all of them. All parts have the same number of whole rows. A part may begin inside
+a swizzle pattern, since the pattern depends on addresses only. A pair also shares an MMA
+(cta_group::2): each of its CTAs holds its rows of A and half of B's rows, and the even one, the
+leader CTA, issues the MMA for both.
 
-What TMA cannot address, each CTA's threads copy into its own slots. No copy of theirs reaches
-another CTA, so nothing is shared but the MMA of a pair: its CTAs each copy half of B, and the warps
-of both arrive at the leader CTA's barrier. The other operand is multicast as before.
+If TMA cannot address an operand, the threads of each CTA copy it into their own slots. These copies
+are not shared between CTAs, except that each CTA of a pair copies only half of B; the warps of both
+then arrive at the leader CTA's barrier. The other operand is still multicast.
 
-Ranks run along M first, so a pair is two neighbours along M. Where K is split, each part has such a
-cluster; the parts of a cluster are together one of CM×CN×S CTAs, those of a grid clusters of CM×CN.
+Ranks run along M first, so a pair is adjacent along M. If K is split over a cluster, the splits
+together form one cluster of CM×CN×S CTAs; if it is split over the grid, each split has clusters of
+CM×CN.
 """
 
 from __future__ import annotations
@@ -77,10 +79,10 @@ from .pipelining import self_filled
 
 @record
 class Clustering:
-    """Lone CTAs → clusters that multicast operand tiles and pairs that share an MMA.
+    """Single CTAs → clusters that multicast operand tiles and pairs that share an MMA.
 
     `shape` is the number of CTAs along M and along N. auto is a pair where the tile allows one, two
-    CTAs along M where the target has no pairs and TMA loads B, and otherwise a lone CTA. `pair`
+    CTAs along M where the target has no pairs and TMA loads B, and otherwise a single CTA. `pair`
     takes 2-CTA MMAs (cta_group::2); auto takes them where the shape is even along M and the tile
     allows them. Their N is a multiple of 32, or with pair=true of 16 for 16-bit floats whose B has
     K contiguous, with 128 or 256 rows a CTA.

@@ -1,4 +1,4 @@
-"""Sends operand tiles through a one-slot pipe that the CTA's threads fill by their own copies.
+"""Loads operand tiles through a one-slot pipe that the CTA's threads fill.
 
     for %k {                              %ring = pipe.create
       %ta = load %a[%i, %k]               for %k {
@@ -7,8 +7,8 @@
                                             %ta, %tb = pipe.wait %ring
                                             mma %acc, %ta, %tb         pipe.release %ring }
 
-It is what `tma-insertion` does, for chips without TMA. (`pipe.tile`, which takes a slot's tiles
-apart, is left out of the picture.)
+This is the counterpart of `tma-insertion` for chips without TMA. (`pipe.tile`, which extracts the
+tiles of a slot, is omitted above.)
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .tma_insertion import pipe_operands
 class CopyInsertion:
     """`tile.load` → `tile.copy` into a one-slot pipe.
 
-    Threads copy with cp.async as much as rows are aligned to at once, up to 16 bytes; rows that are
-    aligned to less than 4 bytes are loaded into registers and stored from there.
+    Threads copy with cp.async, up to 16 bytes at once as the alignment of rows allows. Rows aligned
+    to less than 4 bytes are loaded into registers and stored from there.
     """
 
     name: ClassVar[str] = "copy-insertion"

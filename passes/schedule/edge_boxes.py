@@ -1,13 +1,13 @@
-"""Loads the last tiles along M and N without most of the rows that there are not.
+"""Shrinks the TMA boxes of the last tiles along M and N to the rows in bounds.
 
-    load %a[%i, %k]   →   %count = edge_rows %i, %k      rows of the tile that the view has
+    load %a[%i, %k]   →   %count = edge_rows %i, %k      rows of the tile in bounds
                           edge_load %a[%i, %k], %count, %end
 
-    a tile of 128 rows, of which the view has 90:  a box of 128 rows   →   a box of 90
+    a tile of 128 rows, 90 of them in bounds:  a box of 128 rows   →   a box of 90
 
-TMA fills rows behind the view's last with zeros, but asks L2 for each of them, all at one place:
-such a CTA takes up to twice as long as the others. The first loads of a tile into every slot of the
-ring still are whole ones: their zeros stay, since later boxes leave these rows as they are.
+TMA fills out-of-bounds rows with zeros, but still sends an L2 request for each of them, all to one
+place: such a CTA takes up to twice as long as the others. The first load into every slot of the
+ring still uses the whole box. Its zeros stay, since later boxes do not write these rows.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ BOXES_MOST = 4
 
 @record
 class EdgeBoxes:
-    """Loads of tiles that hang over a view → of the rows that it has.
+    """Loads of tiles that extend past a view → loads of the rows in bounds.
 
-    The pass comes behind warp-specialization. Loads are changed whose tiles are K-major and some of
-    which hang over the view, or lie behind it as a cluster's last may. A CTA that loads a tile for
-    itself has a box of as many rows as there are. One that loads a part for several CTAs has boxes
-    of a part of its rows, and loads one at least.
+    The pass runs after warp-specialization. It changes loads of K-major tiles, some of which extend
+    past the view or, as the last ones of a cluster may, lie outside it. A CTA that loads a tile for
+    itself gets a box of exactly the rows in bounds. One that loads a slice for several CTAs gets
+    smaller boxes for parts of its slice, and loads at least one.
     """
 
     name: ClassVar[str] = "edge-boxes"

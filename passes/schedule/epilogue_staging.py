@@ -1,22 +1,22 @@
-"""Sends the result through swizzled shared memory instead of stores straight from registers.
+"""Stages the result in swizzled shared memory, from which TMA stores it.
 
     store %acc, %c[%i, %j]   →   %map = tensor_map %c      %staging = pipe.create : 2 buffers
                                  staged_store %acc, %map, %staging[%i, %j]
 
 The threads write the tile of C to shared memory in pieces, and TMA stores each piece. A piece is
-one swizzle span wide: 128 bytes of a row, where they fit. So one piece is stored while the next is
-computed, and a few kilobytes of shared memory serve any tile.
+one swizzle span wide: 128 bytes of a row, if they fit. One piece is stored while the next is
+computed, so a few kilobytes of shared memory suffice for any tile.
 
-Where TMA cannot store and warps multiply by mma.sync, all threads store the pieces, 16 bytes at a
-time, to the view itself:
+With mma.sync, if TMA cannot store the result, all threads store the pieces to the view, 16 bytes at
+a time:
 
     store %acc, %c[%i, %j]   →   %staging = pipe.create : as many buffers as pieces
                                  staged_store %acc, %c, %staging[%i, %j]
 
-Where A and B are exchanged (`tiling{swap=true}`), a piece is some columns of the tile, whose rows
-lie in line: stmatrix transposes them, and TMA stores a swizzle span of the rows at a time.
+If A and B are exchanged (`tiling{swap=true}`), a piece is a number of columns of the tile:
+stmatrix transposes them, and TMA stores one swizzle span of the rows at a time.
 
-Where asked to, TMA also brings what else the epilogue reads of the size of C, and threads read
+On request, TMA also loads the epilogue's other operands of the size of C, and threads read its
 vectors before the main loop (`staged_operands`).
 """
 

@@ -1,12 +1,12 @@
-"""Lets a kernel tell when each of its agents comes to places between its start and its end.
+"""Records the time at which each role reaches certain points of the kernel.
 
     kernel(%a, %b, %c)           kernel(%a, %b, %marks, %c)
       role "load" { … }       →    tile.mark %marks {place = "start"}
       role "consumer" { … }        role "load" { mark "load.begin"; … commit; mark "load.issued" … }
                                    role "consumer" { mark; … wait; mark; … mark; store; mark … }
 
-The kernel takes one more tensor behind those that its epilogue reads: a row for each CTA, a column
-for each place.
+The kernel takes one more tensor after those that its epilogue reads: a row for each CTA, a column
+for each point.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class Place(NamedTuple):
 
 @record
 class Instrument:
-    """A kernel that writes the GPU's clock to a tensor `marks`, s32, at places of its agents.
+    """A kernel that writes the GPU's clock to a tensor `marks`, s32, at certain points.
 
-    `start` is the kernel's first instruction. Of each role, `begin` stands behind the barriers'
-    initialisation and the meeting of the CTA or the cluster; `issued` behind the first loads of a
-    slot, `arrived` behind the first wait for one; `sums` where the sums of the last tile are there,
-    `stored` behind their store, and `end` behind everything that the role waits for. `unit` is
-    cycles of the multiprocessor, or nanoseconds of the GPU's timer.
+    `start` is the kernel's first instruction. For each role, `begin` is after the initialisation of
+    the barriers and the synchronisation of the CTA or the cluster; `issued` is after the first
+    loads of a slot, `arrived` after the first wait for one; `sums` is when the accumulator of the
+    last tile is complete, `stored` after its store, and `end` after everything that the role waits
+    for. `unit` is cycles of the multiprocessor, or nanoseconds of the GPU's timer.
 
-    The launch takes `marks` as one more input, which it should hold zeros in: a CTA leaves out the
-    places that it does not come to. Numbers are the low 32 bits of the clock's.
+    The launch takes `marks` as one more input, which should be zero: a CTA does not write the
+    points that it does not reach. The values are the low 32 bits of the clock.
     """
 
     name: ClassVar[str] = "instrument"

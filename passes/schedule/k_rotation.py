@@ -1,13 +1,13 @@
-"""Lets CTAs begin with different steps along K.
+"""Lets CTAs start the K loop at different steps.
 
     role "load" { for %k in 0 .. K {           role "load" { for %k in 0 .. K {
       load %a[%i, %k]                    →       %step = rotated_step %k, %j
       load %b[%j, %k] } }                        load %a[%i, %step]
                                                  load %b[%j, %step] } }
 
-CTAs of few rows start together, and each reads the same columns of other rows of the weights, a
-power of two bytes apart, and the same part of A. Where some begin further on, they ask for other
-parts at a time. MMAs multiply what a slot holds, in any order.
+With few rows of C, all CTAs start at the same time and read the same range of K: the same part of
+A, and rows of the weights that are a power of two bytes apart. CTAs that start at another step read
+other parts at that time. The order of the K steps does not matter to the MMAs.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ AXES = "mn"
 
 @record
 class KRotation:
-    """A load role's steps from 0 on → from a step on that the CTA's place says.
+    """K steps of a load role from 0 → from a step that depends on the CTA's tile.
 
-    The pass comes behind warp-specialization. `along` is the axis whose places say it: CTAs with
-    places from a multiple of `together` to the next begin alike, those behind them `by` steps
-    further on, and behind the last step comes the first.
+    The pass runs after warp-specialization. The first step depends on the tile's index on the axis
+    `along`: each run of `together` adjacent tiles starts at the same step, the next run `by` steps
+    later. After the last step comes step 0.
     """
 
     name: ClassVar[str] = "k-rotation"

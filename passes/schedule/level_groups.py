@@ -1,12 +1,12 @@
-"""Cuts each group of rows into tiles that are equally high, and lets MMAs multiply no more.
+"""Cuts each group of rows into tiles of equal height, and sizes the MMAs accordingly.
 
     520 rows, tiles of 256:   256, 256 and 8   →   174, 173 and 173
 
     mma %acc, %a, %b      →   level_mma %acc, %a, %b, %count {unit}
     tma_load %map, %b     →   level_load %map, %b, %count          boxes of `box` rows
 
-Where A and B are exchanged (`tiling{swap=true}`) rows of groups are columns of the MMAs, of which
-a wgmma has any multiple of 8. There is a loop along K for each multiple of `unit`.
+A and B are exchanged (`tiling{swap=true}`), so the rows of groups are columns of the MMAs, and a
+wgmma may have any multiple of 8 columns. There is one K loop for each multiple of `unit`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CURE = "leave level-groups out"
 
 @record
 class LevelGroups:
-    """Tiles of a group of rows → equally high ones, and MMAs of as many columns."""
+    """Tiles of a group of rows → tiles of equal height, and MMAs with that many columns."""
 
     name: ClassVar[str] = "level-groups"
     makes: ClassVar[tuple[str, ...]] = (LevelMmaOp.OPERATION_NAME, LevelLoadOp.OPERATION_NAME)

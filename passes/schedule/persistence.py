@@ -2,15 +2,15 @@
 
     pipe.role "load" { body(%i, %j) }   →   pipe.role "load" { for_each_tile (%i, %j) { body } }
 
-With `scheduler=clc`, tiles are not dealt out beforehand. A CTA that is done takes over a cluster
-that has not been launched yet (cluster launch control). A role of its own asks for that cluster,
-and tells the other roles through a ring:
+With `scheduler=clc`, tiles are not assigned in advance. A CTA that is done takes over the work of a
+cluster that has not been launched yet (cluster launch control). A separate role claims that
+cluster and passes it to the other roles through a ring:
 
                                             pipe.role "load" { for_each_claim %claims … }
                                             pipe.role "scheduler" { claim %claims }
 
-Every role walks the same tiles in the same order. Where tensor memory has room, the accumulator
-ring gets a second slot, so that the epilogue of one tile overlaps the MMAs of the next.
+Every role iterates over the same tiles in the same order. If tensor memory has room, the
+accumulator ring gets a second slot, so that the epilogue of one tile overlaps the MMAs of the next.
 """
 
 from __future__ import annotations
@@ -69,15 +69,15 @@ STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp, SetRegiste
 class Persistence:
     """One tile a CTA → a loop over tiles around every role.
 
-    `scheduler` hands tiles out at a static stride, or by cluster launch control (`clc`) with
-    `depth` claims under way (auto: 2). `ctas` says how many CTAs are launched with a static
-    stride; auto is one for each multiprocessor.
+    `scheduler` assigns tiles at a static stride, or by cluster launch control (`clc`) with `depth`
+    claims in flight (auto: 2). `ctas` is the number of CTAs launched with a static stride; auto is
+    one per multiprocessor.
 
     `order` is the order of tiles. `m` goes along M and `n` along N. With the two others, CTAs that
     work at the same time share operands in L2: `grouped` goes along M within groups of `group`
     tiles (auto: 8), and `hilbert` follows a curve whose next cluster of tiles is always a
-    neighbour. The curve is kept as a table in the kernel's module. Where rows are grouped, with a
-    static stride, `grouped` begins anew with each of those groups.
+    neighbour. The curve is a table in the kernel's module. For grouped products with a static
+    stride, `grouped` starts again with each group of rows.
     """
 
     name: ClassVar[str] = "persistence"

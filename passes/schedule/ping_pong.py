@@ -15,14 +15,14 @@
                                          store %acc } }
 
 The load role fills the operand ring for the tiles in order, as before. Each consumer skips the K
-slots of the other's tiles. With groups of K those are as many as that tile has steps, which each
-counts for itself: the offsets say so, and nobody has to tell (`pipe.other_tile`).
+slots of the other's tiles. With groups of K their number depends on the tile, and each consumer
+computes it from the groups' offsets (`pipe.other_tile`).
 
 A second ring, of one slot, holds the turn, which keeps the MMAs of a tile together. The consumer
 that has issued the last MMA of its tile hands the tensor core over. By then all slots of its tile
 have been full, so that the other consumer can tell the phases of its own slots by their parity.
 
-The buffers of a staged store are shared out between the two. The load role becomes a warpgroup, and
+The buffers of a staged store are divided between the two. The load role becomes a warpgroup and
 gives registers to the consumers.
 """
 

@@ -6,12 +6,12 @@
                                         for %k in K-(N-1) .. K { mma(%k) }
 
 Here load stands for acquire, copies and commit, and mma stands for wait, mma and release. The
-steady loop issues the MMA of this step before it asks for the slot of the last one, so that the
-tensor core always has work. Where the threads that multiply also copy, and MMAs are complete when
-they are issued, they start the copies first: the MMAs hide them.
+steady-state loop issues the MMA of this step before it acquires the slot of the previous one, so
+that the tensor core always has work. If the threads that issue MMAs also copy, and MMAs complete
+when they are issued (mma.sync), they start the copies first, and the MMAs hide them.
 
-Where an agent must wait for its MMAs before it releases their operands (`tile.await_mma`), it
-releases one step late, while the next MMA is under way. All N slots are then filled beforehand:
+If an agent must wait for its MMAs before it releases their operands (`tile.await_mma`), it releases
+one step late, while the next MMA runs. All N slots are then filled in advance:
 
     for %p in 0 .. N { load(%p) }
     start(0)
@@ -19,8 +19,8 @@ releases one step late, while the next MMA is under way. All N slots are then fi
     for %k in K-(N-1) .. K { start(%k)  await 1  release }
     await 0  release
 
-Threads that add products wait for each of them, and most release it in its own step
-(`release_steps`): `start(0) await 0 release`, and so on.
+Threads that accumulate the results of MMAs themselves wait for each of them, and most release it in
+the same step (`release_steps`): `start(0) await 0 release`, and so on.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ AUTO_STAGES_MAX = 8
 class Pipelining:
     """One-slot operand rings → N slots, loads N-1 steps ahead of the MMAs.
 
-    `stages` is N. auto takes as many as shared memory holds, up to 8.
+    `stages` is N; auto is as many as shared memory holds, up to 8.
     """
 
     name: ClassVar[str] = "pipelining"

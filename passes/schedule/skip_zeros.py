@@ -1,14 +1,14 @@
-"""Lets the MMAs of the last step along K leave out what lies behind the end of K.
+"""Skips the MMA instructions of the last K step that lie past the end of K.
 
     for %k {                                    for %k {
       mma %acc, %a, %b                     →      %last = %k == K / BK
     }                                             short_mma %acc, %a, %b, %last {depth} }
 
-TMA and threads fill tiles with zeros behind the end of K, and an MMA instruction multiplies 32
-bytes of it. Of K = 592 and tiles of 64 the last step has 16 elements: one instruction of four.
+Loads fill tiles with zeros past the end of K, and one MMA instruction multiplies 32 bytes along K.
+For K = 592 and tiles of 64 the last step has 16 elements: one instruction instead of four.
 
-wgmma and tcgen05.mma do so, also of two products and of pairs. MMAs with block scales leave out
-what lies behind K by themselves, since no scales are there.
+This applies to wgmma and tcgen05.mma, also for two products and for pairs. MMAs with block scales
+always skip what lies past the end of K, since there are no scales.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..short_steps import LastStep, last_step, step_of
 
 @record
 class SkipZeros:
-    """`tile.mma` → `tile.short_mma`, where the last step has whole MMA instructions of zeros."""
+    """`tile.mma` → `tile.short_mma`, if MMA instructions of the last step multiply only zeros."""
 
     name: ClassVar[str] = "skip-zeros"
     makes: ClassVar[tuple[str, ...]] = tuple(each.OPERATION_NAME for each in SHORT_MMAS)

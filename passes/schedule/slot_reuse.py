@@ -1,4 +1,4 @@
-"""Loads another operand of the epilogue into slots that A and B have left.
+"""Loads another operand of the epilogue into free slots of the operand ring.
 
     role "load" { for %k { … commit %ring } }      role "load" { for %k { … commit %ring }
                                                                  drain %ring {slots = 2}
@@ -7,12 +7,12 @@
                       for %k { … mma … }                             staged_store … }
                       staged_store … }
 
-A CTA that has one tile fills no slot behind its last K step. The role that loads waits until the
-slots which come next are empty, and loads all pieces there while the last steps are multiplied. So
-the pieces take no memory beside the ring, and the store waits for none of them by itself.
+A CTA with a single tile fills no more slots after its last K step. The load role waits until the
+next slots are empty, and loads all pieces of the operand there while the last steps are multiplied.
+So the pieces need no memory besides the ring, and the store does not wait for each of them.
 
-Where each piece has a slot of its own already (`ahead` are all pieces of a tile), it loads one in
-each of some K steps in the middle, which delays no operands.
+If each piece has its own slot already (`ahead` is the number of pieces of a tile), the load role
+loads one piece in each of some K steps in the middle, which does not delay the operands.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Left(NamedTuple):
 
 @record
 class SlotReuse:
-    """Pieces of an operand as large as C → slots of A and B that nothing fills any more, or slots
-    of their own as K steps go on, where there is one for each.
+    """Pieces of an operand of the size of C → free slots of A and B, or their own slots during the
+    K loop if there is one for each.
 
-    The pass comes behind warp-specialization. It takes a CTA with one tile and no cluster, whose
-    operands TMA brings, as many as the kernel says.
+    The pass runs after warp-specialization. It requires a CTA with one tile and no cluster, whose
+    operands are loaded by TMA in a number of K steps that the kernel states.
     """
 
     name: ClassVar[str] = "slot-reuse"

@@ -10,23 +10,23 @@
 
 This is for shapes with fewer tiles than multiprocessors and a long K. Every part has the same
 number of steps; steps past the end of K load zeros. One thread sums an element in the order of
-ranks, so that the sum is the same in every run. Within a cluster there is no workspace and there
-are no atomics. Over the grid, clusters are left for operands, and parts may be many and start at
-different times:
+ranks, so that the sum is the same in every run. Within a cluster this needs neither a workspace nor
+atomics. Over the grid, clusters remain free for operands, and there may be many parts, which start
+at different times:
 
                                             grid = [M, N, S], cluster = [1, 1, 1]
                                             %partials = workspace; %arrivals = workspace {zero}
     store %acc, %c[%i, %j] {epilogue}  →    gathered_store %acc, %partials, %arrivals, %c[%i, %j]
 
-The CTA that comes last at a tile adds up all its parts; nobody waits for another.
+The CTA that finishes a tile last adds up all its parts; no CTA waits for another.
 
-Where a launch says K, the steps of a part are counted from it, of a depth of all parts together:
+If K is known only at launch, the number of steps of a part is computed from it:
 
     for %k in 0 .. group_steps %K, T   →    %each = group_steps %K, T * S
                                             %part = split_start %rank, %each
                                             for %k in 0 .. %each
 
-Parts that are left without K sum zeros.
+Parts that get no K steps add zeros.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ PARTS_MAX = 65_535
 class SplitK:
     """One CTA a tile → `parts` CTAs, each with its share of the K steps.
 
-    The pass takes a program of lone CTAs with direct stores, before `pipelining`. With `parts` 1
-    the program stays as it is. The default pipeline leaves this pass out. `over` says whose the
-    parts are: a cluster's, whose CTAs exchange their sums through distributed shared memory, or the
-    grid's, which write them to a workspace in global memory. The runtime gives the workspace; a
-    word of it counts the parts that have come to a tile, and is left at 0.
+    The pass takes a program of single CTAs with direct stores, before `pipelining`. With `parts` 1
+    the program stays unchanged. The default pipeline omits this pass. `over` says which CTAs share
+    a tile: those of a cluster, which exchange their accumulators through distributed shared memory,
+    or those of the grid, which write them to a workspace in global memory. The runtime allocates
+    the workspace; a word of it counts the parts that have finished a tile, and is reset to 0.
     """
 
     name: ClassVar[str] = "split-k"

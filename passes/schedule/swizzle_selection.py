@@ -1,12 +1,12 @@
-"""Gives every operand tile the widest swizzle that fits, and TMA boxes as wide.
+"""Gives every operand tile the widest swizzle that fits, and TMA boxes of that width.
 
     !tile.smem<tensor<128x64xbf16>, "k", "none">  →  !tile.smem<tensor<128x64xbf16>, "k", "128B">
     !tile.map<…, box [8, 128], "none">            →  !tile.map<…, box [64, 128], "128B">
 
-A swizzle permutes the 16-byte units of the lines of shared memory, so that neighbouring rows of a
-tile begin in different banks. A wider one also lets one TMA box cover more of each row. The types
-of tile, ring and tensor map change together. Where TMA can gather rows, it copies those of whole
-lines that threads copied before.
+A swizzle permutes the 16-byte units of the lines of shared memory, so that adjacent rows of a tile
+begin in different banks. A wider one also lets one TMA box cover more of each row. The types of
+tile, ring and tensor map change together. For gathered rows, TMA gather replaces the copies by
+threads where rows fill whole lines.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sends operand tiles through a one-slot pipe, by TMA where TMA can address the view.
+"""Loads operand tiles through a one-slot pipe, by TMA if it can address the view.
 
     for %k {                              %map = tensor_map %a      %ring = pipe.create
       %ta = load %a[%i, %k]               for %k {
@@ -8,9 +8,9 @@
                                             mma %acc, %ta, %tb         pipe.release %ring }
 
 The producer acquires an empty slot of the ring, fills it and commits it. The consumer waits for a
-full slot, reads it and releases it. (`pipe.tile`, which takes a slot's tiles apart, is left out of
-the picture.) Where TMA cannot address the rows of a view, the producer's threads copy its tile into
-the slot instead, by `tile.copy`, and a remark says so.
+full slot, reads it and releases it. (`pipe.tile`, which extracts the tiles of a slot, is omitted
+above.) If TMA cannot address the rows of a view, the producer's threads copy its tile into the slot
+instead, by `tile.copy`, and a remark says so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Slices one sequential program into roles that run at the same time.
+"""Splits one sequential program into roles that run concurrently.
 
     for %k { load(%k) … mma(%k) … }        pipe.role "epilogue" { %acc = wait %accs
     store %acc                        →                           store %acc      release %accs }
@@ -7,13 +7,13 @@
                                                                   for %k { mma(%k) }
                                                                   commit %accs }
 
-Every op belongs to an agent: to the one that loads, the one that issues MMAs, or the epilogue. A
-role is a set of warps, which runs the ops of its agent in their order and with their loops. Where
-the pieces of a loop that pipelining had cut do the same, they become one loop again. The
-accumulator becomes a slot of a ring, so that roles meet in pipes only.
+Every op belongs to an agent: the one that loads, the one that issues MMAs, or the epilogue. A role
+is a set of warps that runs the ops of its agent in their original order, inside copies of their
+loops. If the loops into which pipelining split a loop are equal within a role, they become one
+loop again. The accumulator becomes a slot of a ring, so that roles communicate only through pipes.
 
-Where MMAs leave their results in registers, one role, the consumer, issues MMAs and stores their
-results. With two warpgroups it takes most of the registers that the load role does not need:
+If MMAs leave their results in registers (wgmma), one role, the consumer, issues MMAs and stores
+their results. With two warpgroups it takes most of the registers that the load role does not need:
 
     for %k { load(%k) … mma(%k) … }        pipe.role "consumer" { set_registers 232
     store %acc                        →                           for %k { mma(%k) }  store %acc }
@@ -88,7 +88,7 @@ class Role(NamedTuple):
 
 @record
 class WarpSpecialization:
-    """One program → load, mma and epilogue roles that meet only in pipes.
+    """One program → load, mma and epilogue roles that communicate only through pipes.
 
     With accumulators in registers there are two roles, load and consumer.
     """

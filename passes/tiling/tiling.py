@@ -8,10 +8,10 @@
                                     mma %acc, %ta, %tb, accumulate = %k != 0 }
                                   store %acc, %c[%i, %j] {epilogue} }
 
-Each CTA of the grid computes one BM×BN tile of C, and walks K in steps of BK. Where a tile reaches
-over the edge of a matrix, a load fills it with zero and a store drops what lies outside.
+Each CTA of the grid computes one BM×BN tile of C and iterates over K in steps of BK. Where a tile
+extends past the edge of a matrix, loads fill it with zeros and stores drop out-of-bounds elements.
 
-Of stacks of matrices [B,M,K], the grid has all tiles of one matrix before those of the next:
+For batches of matrices [B,M,K], the grid has all tiles of one matrix before those of the next:
 
     %batch, %row = batch %i {tiles = ⌈M/BM⌉}    %a_of = matrix %a[%batch]    load %a_of[%row, %k]
 """
@@ -93,37 +93,37 @@ class Tiling:
     """`tile.matmul` → a `tile.kernel` that computes one tile a CTA.
 
     `tile` is BM×BN×BK in elements; auto is 128x128x64, with block scales 128x128 and 128 bytes
-    along K, of narrow weights 64x128x64. `mma` is the instruction that multiplies tiles; auto is
-    what the module names, else the target's own, or fma for types that this does not take.
+    along K, with narrow weights 64x128x64. `mma` is the instruction that multiplies tiles; auto is
+    what the module names, else the default of the target, or fma for types that it does not take.
 
-    With fma each thread computes elements of its own, and any tile will do. `threads` is how many
-    there are; auto is one for each element, up to 256. `operands` says what they read: tiles of
-    shared memory, one after the other along K; `whole` tiles that have all of K, rounded up to
-    whole BK; or the `global` views themselves, BK elements of K at a time. Their f32 is multiplied
-    as it is, and that of a tensor core as tf32.
+    With fma each thread computes its own elements, and a tile may have any size. `threads` is the
+    number of threads; auto is one per element, up to 256. `operands` says what they read: tiles in
+    shared memory, one K step at a time; `whole` tiles that hold all of K, rounded up to a multiple
+    of BK; or the `global` views directly, BK elements of K at a time. f32 is multiplied in full
+    precision, whereas tensor cores multiply it as tf32.
 
-    Where operands are `global`, `lanes` may share each element, threads of a warp or whole warps:
-    they read neighbours along K, 16 bytes each where rows allow it, and add up their parts behind
-    the loop. That is for few rows, whose time is that of reading B: a row of B is read by lanes
-    side by side, and each thread has all rows of a tile. Of two products a tile's N has the columns
-    of both.
+    With `global` operands, several `lanes` may share each element, as in a GEMV kernel: threads of
+    a warp, or whole warps. They read adjacent elements along K, 16 bytes each if rows are aligned,
+    and add up their partial sums after the loop. This is for few rows, where the time is that of
+    reading B: adjacent lanes read one row of B, and each thread computes all rows of a tile. For
+    two products, N of a tile counts the columns of both.
 
-    Where each warp multiplies by itself (mma.sync), `warps` is the grid of those that share a
-    tile; auto takes four, or more where the sums need their registers.
+    With mma.sync, where each warp issues its own MMAs, `warps` is the grid of warps that share a
+    tile; auto is four, or more if the accumulators need their registers.
 
     `order` is the order in which CTAs take tiles as they start: `m` goes along M, as the grid does
-    by itself; `n`, `grouped` by `group` tiles along M (auto: 8) and `hilbert` are as those of
-    `persistence`, which has an order of its own. With `grouped` CTAs that run together share more
-    operands in L2.
+    by default; `n`, `grouped` by `group` tiles along M (auto: 8) and `hilbert` are those of
+    `persistence`, which has its own order. With `grouped`, CTAs that run at the same time share
+    more operands in L2.
 
-    With `swap` the MMAs multiply tiles of B by tiles of A, so that BM rows of a tile run along N of
-    C and BN columns along M. An MMA has 64 rows or a multiple, and columns by 8 or 16: so few rows
-    of C, or a number that is no multiple, waste less. All that follows is said of the transpose of
-    C: stores write a view with rows for columns (`tile.transposed`), epilogues read such views, and
-    an operand with an element for each column of C has one for each row of the sums.
+    With `swap` (swap-AB) the MMAs multiply tiles of B by tiles of A, so that the BM rows of a tile
+    run along N of C and its BN columns along M. An MMA has a multiple of 64 rows, but a multiple of
+    8 or 16 columns, so this wastes less for few rows of C, or an odd number of them. Later passes
+    see the transpose of C: stores write a transposed view (`tile.transposed`), epilogues read such
+    views, and an operand with one element per column of C has one per row of the accumulator.
 
-    `kind` is that of a block-scaled MMA, where several take the operands: auto is the quickest.
-    With mxf4nvf4, mxfp4 takes the MMA of nvfp4, and with mxf8f6f4 that of 8 bits.
+    `kind` selects a block-scaled MMA if several take the operands; auto is the fastest. With
+    mxf4nvf4, mxfp4 uses the MMA of nvfp4, and with mxf8f6f4 that of 8-bit types.
     """
 
     name: ClassVar[str] = "tiling"

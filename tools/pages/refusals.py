@@ -31,7 +31,7 @@ def refusals(modules: list[Any]) -> str:
     shown = list(dict.fromkeys(message for message in messages if _says_something(message)))
     if not shown:
         return "None of its own."
-    return "\n".join(["A name or a value stands at each …\n", *(f"- {each}" for each in shown)])
+    return "\n".join(["Each … is a name or a value.\n", *(f"- {each}" for each in shown)])
 
 
 def _messages(tree: ast.Module) -> list[str]:

@@ -8,7 +8,7 @@
     pipe.wait %ring           sm.wait_barrier %full[%index], %parity; sm.slot
     pipe.release %ring        sm.commit %empty[%index]; sm.advance_position %read
 
-Whatever two threads say to each other stands in the IR from here on.
+From here on, all communication between threads is explicit in the IR.
 """
 
 from __future__ import annotations
@@ -70,23 +70,23 @@ from .sums import await_sums, lower_await_mma, surround_mma
 class PipesToBarriers:
     """`pipe.acquire`, `commit`, `wait`, `release` → `sm` ops on the barriers of the ring.
 
-    Every thread has a position in each ring that it uses (`sm.position`): the slot that it comes to
-    next, and the parity of its phase there. It waits for the barrier of that slot, full or empty,
-    and arrives on the other one. Masks name the CTAs that hear of an arrival, and regions say which
-    lanes arrive. Fences stand where tensor memory or the async proxy needs one.
+    Every thread has a position in each ring that it uses (`sm.position`): the index of its next
+    slot, and the parity of its phase there. It waits for the full or empty barrier of that slot,
+    and arrives on the other one. Masks name the CTAs that receive an arrival, and regions say which
+    lanes arrive. Fences are inserted where tensor memory or the async proxy needs one.
 
-    Tiles of slots that MMAs are told of by matrix descriptors become `sm.operand`: the descriptor
-    of the first slot's tile (`sm.base_descriptor`: LBO, SBO, swizzle), moved on to the slot.
+    Tiles that MMAs read by matrix descriptors become `sm.operand`: the descriptor of the first
+    slot's tile (`sm.base_descriptor`: LBO, SBO, swizzle), advanced to the slot.
 
     Before the program, one lane initialises the barriers (`sm.prologue`), a CTA of a cluster reads
-    its place there (`sm.cta_place`), the first warp allocates tensor memory, and all threads of the
-    CTA, or of its cluster, meet. They meet again behind it where tensor memory is given back or
-    another CTA may still write here.
+    its rank (`sm.cta_place`), the first warp allocates tensor memory, and all threads of the CTA,
+    or of its cluster, synchronise. They synchronise again after the program if tensor memory is
+    freed or another CTA may still write here.
 
-    `first=auto` lets the lane that loads begin before all threads meet, where a CTA alone has one
-    tile, no other thread writes before, and that lane keeps registers enough: it initialises the
-    barriers itself and fills as many slots as there are (`sm.early`). `first=false` has them all
-    meet before the first load.
+    `first=auto` lets the load lane begin before all threads have synchronised, if a single CTA has
+    one tile, no other thread writes before, and that lane has enough registers: it initialises the
+    barriers itself and fills all slots (`sm.early`). With `first=false` all threads synchronise
+    before the first load.
     """
 
     name: ClassVar[str] = "pipes-to-barriers"

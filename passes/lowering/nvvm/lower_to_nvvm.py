@@ -1,8 +1,8 @@
-"""Lowers an `sm.kernel` to a gpu.module of llvm and nvvm ops only, each op by a pattern of its own.
+"""Lowers an `sm.kernel` to a gpu.module with only llvm and nvvm ops, one pattern per op.
 
-Two roles that run the same program, as consumers in turns do, become one before. Upstream passes
-then take scf, arith and vector to the llvm dialect. The function keeps what a launch needs as an
-attribute: `tile.launch`.
+First, two roles that run the same program, such as ping-pong consumers, become one. At the end,
+upstream passes lower scf, arith and vector to the llvm dialect. The attribute `tile.launch` of the
+function holds what a launch needs.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ PATTERNS = {
 class LowerToNvvm:
     """`sm.kernel` → `llvm.func` in a `gpu.module`, llvm and nvvm ops only.
 
-    `pdl` is for programmatic dependent launch: every thread waits for the grids before it before it
-    touches global memory, so that the kernel may be started while their last CTAs run. The grids
-    after it may start when its CTAs end or, with `early`, once their loads are issued. `auto` is
-    true where an H200 was never slower for it (sm_90a), else false.
+    `pdl` enables programmatic dependent launch: every thread waits for preceding grids before it
+    accesses global memory, so that the kernel may start while their last CTAs run. Later grids may
+    start when its CTAs end or, with `early`, once their loads are issued. `auto` is true for
+    sm_90a, where it was never slower on an H200, else false.
     """
 
     name: ClassVar[str] = "lower-to-nvvm"

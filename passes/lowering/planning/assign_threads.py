@@ -1,4 +1,4 @@
-"""Says which threads run each op: roles get their warps, and what one thread runs a region.
+"""Assigns threads to ops: warps to roles, and a region to what a single thread runs.
 
     pipe.role "load", 1 warp            sm.warps "load", first 4, 1 warp
       for k                               %thread, %lane, %leader = sm.team
@@ -7,7 +7,7 @@
         pipe.commit                           pipe.acquire, tile.tma_load, pipe.commit
                                           sm.converge
 
-Neighbouring ops of the same threads share a region, and so does a loop with nothing else in it.
+Adjacent ops of the same threads share a region; so does a loop that contains only such ops.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ ROLES_MAX = 15  # each has a named barrier, and the CTA the first of 16
 
 @record
 class AssignThreads:
-    """`pipe.role` → `sm.warps`; what not all threads of a team run → `sm.run` by one of them.
+    """`pipe.role` → `sm.warps`; ops for one thread of a team → `sm.run`.
 
-    One elected lane of a team's first warp runs TMA copies, what pipes do for them, and MMAs of
-    the tensor memory, those of a pair in its leader CTA alone ("issuer"). All threads of a team
-    copy tiles by themselves, read and store accumulators and, where they hold them, issue the MMAs.
-    Lanes converge behind a region, before they do something together.
+    One elected lane of a team's first warp runs TMA copies, their pipe ops, and MMAs into tensor
+    memory, those of a pair only in its leader CTA ("issuer"). All threads of a team copy tiles
+    without TMA, read and store accumulators and, if they hold them, issue the MMAs. Lanes
+    reconverge after a region.
 
-    `sm.team` begins the kernel's program and that of each `sm.warps`: a thread's number in its
-    team, its lane, and whether it is the team's leader, the lane that runs the regions.
+    `sm.team` begins the kernel's program and that of each `sm.warps`: it gives a thread's index in
+    its team, its lane, and whether it is the team's leader, the lane that runs the regions.
     """
 
     name: ClassVar[str] = "assign-threads"

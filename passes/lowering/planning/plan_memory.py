@@ -1,11 +1,11 @@
-"""Gives tiles, barriers and accumulators their places in the memory of a CTA.
+"""Allocates shared and tensor memory for tiles, barriers and accumulators.
 
     pipe.create : ring<3, [a, b]>   →     %ab    = sm.slot_memory {offsets = [0, 49152], slots = 3}
                                           %full  = sm.barriers {offset = 73728, arrivals = 1}
                                           %empty = sm.barriers {offset = 73752, arrivals = 1}
                                           %ring  = sm.ring(%full, %empty, %ab)
 
-Tiles come first, aligned to their swizzle pattern, then barriers, which so take no tile's place.
+Tiles come first, aligned to their swizzle pattern, and barriers after them.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class PlanMemory:
 
     `tile.load` → `tile.copy` into an `sm.tile_memory` of its own. Accumulators of tensor memory get
     columns of one allocation (`sm.tensor_memory`). A phase of a barrier counts the arrivals of all
-    who fill, or empty, a slot: one for each warp, for each CTA that issues MMAs on it, or for the
-    thread that tells which bytes TMA brings. Where an accumulator stands in no ring, the barrier
-    `mma.done` tells that its MMAs are done. `tilewright explain memory` prints the plan as a table.
+    that fill, or empty, a slot: one for each warp, for each CTA that issues MMAs on it, or for the
+    thread that announces the bytes of TMA copies. For an accumulator outside a ring, the barrier
+    `mma.done` signals that its MMAs are complete. `tilewright explain memory` prints the plan.
     """
 
     name: ClassVar[str] = "plan-memory"
