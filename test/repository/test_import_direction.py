@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from draw_house import imports_of
+from draw_packages import imports_of
 
 from tilewright.compiler.own_sources import SOURCES
 

@@ -1,13 +1,12 @@
-"""Draws which rooms of the house import which, as the Mermaid graph in ARCHITECTURE.md.
+"""Draws which packages import which, as the Mermaid graph in ARCHITECTURE.md.
 
-    python test/repository/draw_house.py                  write the drawing into ARCHITECTURE.md
-    python test/repository/draw_house.py --count [ROOT]   only count, in this or another checkout
+    python test/repository/draw_packages.py                  write the drawing into ARCHITECTURE.md
+    python test/repository/draw_packages.py --count [ROOT]   only count, in this or another checkout
 
-A room is a folder that holds Python files; its `__init__.py`, if that imports, is a room apart,
-the front of what lies behind. An import counts wherever it stands: at the top of a file, inside a
-function, or for types only. So that it can be read, the drawing shows the rooms inside
-`compiler/schedule` or `passes/lowering` as one, and leaves out an arrow where a longer way leads to
-the same room (the transitive reduction).
+A package is a folder of Python files. Its `__init__.py` is drawn as a node of its own if it imports
+anything. Every import counts: at the top of a file, inside a function, or for types only. To stay
+readable, the drawing merges the packages inside `compiler/schedule` or `passes/lowering`, and omits
+an arrow if a longer path leads to the same package (the transitive reduction).
 """
 
 from __future__ import annotations
@@ -62,24 +61,24 @@ def imported(path: Path, name: str, files: dict[str, Path]) -> set[str]:
     return found
 
 
-def room_graph(files: nx.DiGraph) -> nx.DiGraph:
-    """The rooms and who imports whom."""
-    rooms = nx.DiGraph()
+def package_graph(files: nx.DiGraph) -> nx.DiGraph:
+    """The packages and who imports whom."""
+    packages = nx.DiGraph()
     for file in files:
         folder, _, name = file.rpartition("/")
         if name != "__init__":
-            rooms.add_node(folder)
+            packages.add_node(folder)
         elif files.out_degree(file):
-            rooms.add_node(file)
+            packages.add_node(file)
     for edge in files.edges:
-        a, b = (_room(file, rooms) for file in edge)
-        if a != b and {a, b} <= set(rooms):
-            rooms.add_edge(a, b)
-    return rooms
+        a, b = (_package(file, packages) for file in edge)
+        if a != b and {a, b} <= set(packages):
+            packages.add_edge(a, b)
+    return packages
 
 
-def _room(file: str, rooms: nx.DiGraph) -> str:
-    return file if file in rooms else file.rpartition("/")[0]
+def _package(file: str, packages: nx.DiGraph) -> str:
+    return file if file in packages else file.rpartition("/")[0]
 
 
 def cyclic(graph: nx.DiGraph) -> list[list[str]]:
@@ -88,48 +87,48 @@ def cyclic(graph: nx.DiGraph) -> list[list[str]]:
     return sorted((group for group in groups if len(group) > 1), key=len, reverse=True)
 
 
-def upward(rooms: nx.DiGraph) -> list[tuple[str, str]]:
-    """Arrows that a cycle of rooms goes through: no order of the rooms lets all of these fall."""
-    together = [set(group) for group in cyclic(rooms)]
-    return [edge for edge in rooms.edges if any(set(edge) <= group for group in together)]
+def upward(packages: nx.DiGraph) -> list[tuple[str, str]]:
+    """Imports that are part of a cycle of packages."""
+    together = [set(group) for group in cyclic(packages)]
+    return [edge for edge in packages.edges if any(set(edge) <= group for group in together)]
 
 
 def counted(root: Path) -> str:
     """One line of counts for a checkout."""
     files = import_graph(root)
-    rooms = room_graph(files)
+    packages = package_graph(files)
     parts = {
-        "rooms": len(rooms),
-        "arrows between rooms": rooms.number_of_edges(),
-        "arrows in cycles of rooms": len(upward(rooms)),
+        "packages": len(packages),
+        "imports between packages": packages.number_of_edges(),
+        "imports in cycles of packages": len(upward(packages)),
         "files in cycles": sum(map(len, cyclic(files))),
     }
     return ", ".join(f"{value} {name}" for name, value in parts.items())
 
 
-def overview(rooms: nx.DiGraph) -> nx.DiGraph:
-    """The rooms, those inside one as one; its front stands apart."""
-    whole = nx.relabel_nodes(rooms, _whole)
+def overview(packages: nx.DiGraph) -> nx.DiGraph:
+    """The packages, with those inside a second-level package merged; its `__init__` is separate."""
+    whole = nx.relabel_nodes(packages, _whole)
     whole.remove_edges_from(list(nx.selfloop_edges(whole)))
     return whole
 
 
-def _whole(room: str) -> str:
-    parts = room.split("/")
-    return room if parts[2:] == ["__init__"] else "/".join(parts[:2])
+def _whole(package: str) -> str:
+    parts = package.split("/")
+    return package if parts[2:] == ["__init__"] else "/".join(parts[:2])
 
 
-def drawn(rooms: nx.DiGraph) -> str:
-    """The rooms as a Mermaid flowchart, a box a top-level folder."""
+def drawn(packages: nx.DiGraph) -> str:
+    """The packages as a Mermaid flowchart, one box per top-level folder."""
     boxes = defaultdict(list)
-    for name in sorted(rooms):
+    for name in sorted(packages):
         boxes[name.split("/")[0]].append(name)
     lines = ["```mermaid", "flowchart TD"]
     for folder in FOLDERS:
         lines.append(f"  subgraph {folder}")
         lines += [f'    {_id(name)}["{_label(name)}"]' for name in boxes[folder]]
         lines.append("  end")
-    reduced = rooms if cyclic(rooms) else nx.transitive_reduction(rooms)
+    reduced = packages if cyclic(packages) else nx.transitive_reduction(packages)
     lines += [f"  {_id(a)} --> {_id(b)}" for a, b in sorted(reduced.edges)]
     return "\n".join([*lines, "```"])
 
@@ -140,15 +139,15 @@ def _id(name: str) -> str:
 
 def _label(name: str) -> str:
     own = name.removesuffix("/__init__")
-    return own.split("/", 1)[-1] + (" (front)" if own != name else "")
+    return own.split("/", 1)[-1] + (" (__init__)" if own != name else "")
 
 
 def with_drawing(page: str) -> str:
     """The page with the drawing of this checkout between its two marks."""
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
-    rooms = room_graph(import_graph(ROOT))
-    return f"{before}{BEGIN}\n{drawn(overview(rooms))}\n\n{counted(ROOT)}\n{END}{after}"
+    packages = package_graph(import_graph(ROOT))
+    return f"{before}{BEGIN}\n{drawn(overview(packages))}\n\n{counted(ROOT)}\n{END}{after}"
 
 
 def main() -> None:
