@@ -22,6 +22,7 @@ from ..runtime.child import CompletedTool, crash_of, run_tool
 from ..runtime.locks import free_in_children
 from ..runtime.scratch import scratch_folder
 from ..runtime.version import VERSION
+from .beside import beside
 from .llvm_floats import in_older_syntax
 from .ptxas_ahead import INPUT, PtxasAhead, started
 
@@ -78,10 +79,12 @@ def emit_ptx(
     chip: str = "sm_100a",
     ptx_feature: str = "+ptx88",
     opt_level: int = 3,
+    meanwhile: Callable[[], None] | None = None,
 ) -> str:
     """Optimise LLVM IR text and return the PTX that LLVM's NVPTX back end emits for `chip`.
 
-    `opt_level` (0..3) is LLVM's speed level. Raises CompileError when LLVM refuses the IR.
+    `opt_level` (0..3) is LLVM's speed level; `meanwhile` is called while the optimizer runs. Raises
+    CompileError when LLVM refuses the IR.
     """
     llvm = _llvm()
     module = _parse(llvm, llvm_ir)
@@ -90,17 +93,20 @@ def emit_ptx(
     )
     module.triple = TRIPLE
     module.data_layout = str(machine.target_data)
-    _optimize(llvm, module, machine, opt_level)
+    _optimize(llvm, module, machine, opt_level, meanwhile)
     return machine.emit_assembly(module)
 
 
-def _optimize(llvm, module, machine, opt_level: int) -> None:
+def _optimize(llvm, module, machine, opt_level: int, meanwhile: Callable[[], None] | None) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
     options.loop_unrolling = False  # the lowering unrolls what pays; the rest only costs registers
     builder = llvm.create_pass_builder(machine, options)
     manager = builder.getModulePassManager()
     try:
-        manager.run(module, builder)
+        if meanwhile is None:
+            manager.run(module, builder)
+        else:
+            beside(functools.partial(manager.run, module, builder), meanwhile)
     finally:
         _free(manager)
 
@@ -118,17 +124,11 @@ def _free(manager) -> None:
 
 
 def assembler_ahead(
-    *,
-    chip: str = "sm_100a",
-    keep_order: bool = False,
-    meanwhile: Callable[[], None] | None = None,
+    *, chip: str = "sm_100a", keep_order: bool = False
 ) -> AbstractContextManager[PtxasAhead | None]:
-    """A ptxas that starts now, for an `assemble` inside the block that is told of it.
-
-    `meanwhile` is called while it assembles; not where there is none, or none that takes the PTX.
-    """
+    """A ptxas that starts now, for an `assemble` inside the block that is told of it."""
     command = _command(find_ptxas(), "", chip, _levels(keep_order)[0])
-    return started(command, _variables(), meanwhile)
+    return started(command, _variables())
 
 
 def assemble(

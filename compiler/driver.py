@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -39,6 +39,7 @@ from .pipeline import (
     complete_pipeline,
     run_passes,
 )
+from .ptxas_ahead import PtxasAhead
 from .sources import Source, blamed_on, import_source, loaded_source, open_source
 from .spec import MatmulSpec
 from .stages import timed
@@ -214,7 +215,7 @@ def _compile(
             keep_origins(module)
         _translate(module, compiled)
     if until == "ptx":
-        _emit(compiled, target)
+        _emit(compiled, target, later.run if later else None)
     if until == "cubin":
         _assemble(compiled, target, allow_spills, later)
         complete_manifest(compiled, source, origins)
@@ -349,23 +350,32 @@ def _keeps_order(compiled: Compiled) -> bool:
     return computes and LATE_MEETING not in compiled.llvm_ir
 
 
-def _emit(compiled: Compiled, target: str) -> None:
+def _emit(compiled: Compiled, target: str, meanwhile: Callable[[], None] | None) -> None:
     assert compiled.llvm_ir is not None
     with timed(compiled.stages, "ptx"):
         feature = find_target(target).ptx_feature
-        compiled.ptx = emit_ptx(compiled.llvm_ir, chip=target, ptx_feature=feature)
+        how = {"chip": target, "ptx_feature": feature, "meanwhile": meanwhile}
+        compiled.ptx = emit_ptx(compiled.llvm_ir, **how)
 
 
 def _assemble(
     compiled: Compiled, target: str, allow_spills: bool, later: LaterChecks | None
 ) -> None:
-    """By a ptxas that starts before LLVM runs; checks that are left run while it assembles."""
+    """By a ptxas that starts while LLVM runs, as do checks that are left."""
     how = {"chip": target, "keep_order": _keeps_order(compiled)}
-    with assembler_ahead(**how, meanwhile=later.run if later else None) as ahead:
-        _emit(compiled, target)
+    with ExitStack() as running:
+        ahead: list[PtxasAhead | None] = []
+
+        def meanwhile() -> None:
+            ahead.append(running.enter_context(assembler_ahead(**how)))
+            if later is not None:
+                later.run()
+
+        _emit(compiled, target, meanwhile)
         assert compiled.ptx is not None
         with timed(compiled.stages, "ptxas"):
-            made = assemble(compiled.ptx, **how, allow_spills=allow_spills, ahead=ahead)
+            how |= {"allow_spills": allow_spills, "ahead": ahead[0]}
+            made = assemble(compiled.ptx, **how)
     compiled.assembled = made
     if made.serialized:
         rule = "ptxas waits for each wgmma before the next one, which may take a fifth longer"

@@ -1,10 +1,10 @@
-"""Checks of what passes left, which run while ptxas does.
+"""Checks of what passes left, which run while LLVM does.
 
-    pass, check, pass, check, …, LLVM, ptxas
-    →   pass, copy, pass, copy, …, LLVM, ptxas beside check, check, …
+    pass, check, pass, check, …, LLVM   →   pass, copy, pass, copy, …, LLVM beside check, check, …
 
-A copy takes a tenth of the time of what is checked of it. The first check that fails is what is
-said, also where a later pass, LLVM or ptxas has failed before it ran.
+They end before LLVM's back end begins, which ends the process where it meets an instruction that a
+chip has not. A copy takes a tenth of the time of what is checked of it. The first check that fails
+is what is said, also where a later pass or LLVM has failed before it ran.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -34,14 +34,10 @@ class PtxasAhead:
     """A running ptxas whose input does not exist yet."""
 
     def __init__(
-        self,
-        command: Sequence[str],
-        folder: Path,
-        process: subprocess.Popen[bytes],
-        meanwhile: Callable[[], None] | None = None,
+        self, command: Sequence[str], folder: Path, process: subprocess.Popen[bytes]
     ) -> None:
         self.folder = folder
-        self._command, self._process, self._meanwhile = list(command), process, meanwhile
+        self._command, self._process = list(command), process
         self._is_asked = False
 
     def finish(self, command: Sequence[str], ptx: str, seconds: float) -> CompletedTool | None:
@@ -56,8 +52,6 @@ class PtxasAhead:
         end = time.monotonic() + seconds
         if not self._give(ptx.encode(), end):
             return None
-        if self._meanwhile is not None:
-            self._meanwhile()
         if self._ended(end) != 0:
             return None
         said = (self.folder / SAID).read_text("utf-8", "replace")
@@ -137,22 +131,17 @@ os.register_at_fork(after_in_child=_let_go)
 
 
 @contextmanager
-def started(
-    command: Sequence[str],
-    variables: Mapping[str, str],
-    meanwhile: Callable[[], None] | None = None,
-) -> Iterator[PtxasAhead | None]:
+def started(command: Sequence[str], variables: Mapping[str, str]) -> Iterator[PtxasAhead | None]:
     """A ptxas that runs inside the block, started by a command that reads `INPUT`.
 
-    `meanwhile` is called once it has its PTX. None where a program cannot be started cheaply, or a
-    folder takes no pipe.
+    None where a program cannot be started cheaply, or a folder takes no pipe.
     """
     with scratch_folder() as folder:
         process = _start(command, folder, variables)
         if process is None:
             yield None
             return
-        ahead = PtxasAhead(command, folder, process, meanwhile)
+        ahead = PtxasAhead(command, folder, process)
         try:
             yield ahead
         finally:

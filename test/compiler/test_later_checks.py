@@ -1,10 +1,15 @@
-"""Checks that run while ptxas does say what they said between the passes."""
+"""Checks that run while LLVM does say what they said between the passes."""
+
+import os
+import signal
+import threading
+import time
 
 import pytest
 
-from tilewright.compiler import driver, pipeline
+from tilewright.compiler import backend, driver, pipeline
+from tilewright.compiler.beside import beside
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.ptxas_ahead import PtxasAhead
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.mlir import ir
@@ -17,39 +22,35 @@ SPEC = MatmulSpec(64, 96, 128)
 
 @pytest.fixture
 def checked(monkeypatch):
-    """What is checked, in order: the pass, and whether ptxas is at work."""
-    found, at_work = [], set()
-    check, give, ended = pipeline._check_after, PtxasAhead._give, PtxasAhead._ended
+    """What is checked, in order: the pass, and whether LLVM is at work."""
+    found, at_work = [], threading.Event()
+    check, run = pipeline._check_after, backend.beside
 
     def noted(name, whole, module):
-        found.append((name, bool(at_work)))
+        found.append((name, at_work.is_set()))
         check(name, whole, module)
 
-    def given(ahead, *arguments):
-        at_work.add(ahead)
-        return give(ahead, *arguments)
-
-    def over(ahead, *arguments):
-        at_work.discard(ahead)
-        return ended(ahead, *arguments)
+    def beside_llvm(native, python):
+        at_work.set()
+        run(native, python)
+        at_work.clear()
 
     monkeypatch.setattr(pipeline, "_check_after", noted)
-    monkeypatch.setattr(PtxasAhead, "_give", given)
-    monkeypatch.setattr(PtxasAhead, "_ended", over)
+    monkeypatch.setattr(backend, "beside", beside_llvm)
     return found
 
 
-@pytest.mark.parametrize("until", ["cubin", "ptx", "llvm"])
+@pytest.mark.parametrize("until", ["ptx", "llvm"])
 def test_every_pass_of_a_chosen_schedule_is_checked(checked, until):
     compiled = compile_matmul(SPEC, until=until)
     names = [
         call.name for call in pipeline.with_lowering(pipeline.parse_pipeline(compiled.pipeline))
     ]
-    assert checked == [(names[0], False), *((name, until == "cubin") for name in names[1:])]
+    assert checked == [(names[0], False), *((name, until == "ptx") for name in names[1:])]
 
 
 def test_what_users_name_is_checked_between_the_passes(checked):
-    compile_matmul(SPEC, pipeline="tiling")
+    compile_matmul(SPEC, pipeline="tiling", until="ptx")
     assert len(checked) > 5 and not any(at_work for _, at_work in checked)
 
 
@@ -58,7 +59,7 @@ def test_so_is_what_a_users_pass_may_have_made(checked, monkeypatch):
         """Of a user, in the place of the package's."""
 
     monkeypatch.setattr(PASSES, "_now", {**PASSES._now, "pipelining": Mine})
-    compile_matmul(SPEC)
+    compile_matmul(SPEC, until="ptx")
     assert len(checked) > 5 and not any(at_work for _, at_work in checked)
 
 
@@ -83,13 +84,13 @@ def broken_by(monkeypatch, pass_class):
     monkeypatch.setattr(pass_class, "__call__", breaking)
 
 
-def refused(until="ptx", **how):
+def refused(**how):
     with pytest.raises(CompileError) as error:
-        compile_matmul(SPEC, until=until, **how)
+        compile_matmul(SPEC, until="ptx", **how)
     return str(error.value)
 
 
-@pytest.mark.parametrize("then", ["nothing", "a pass", "LLVM", "ptxas"])
+@pytest.mark.parametrize("then", ["nothing", "a pass", "LLVM"])
 def test_the_first_fault_is_said_whatever_fails_behind_it(monkeypatch, then):
     chosen = compile_matmul(SPEC, until="ptx").pipeline
     broken_by(monkeypatch, Pipelining)
@@ -103,9 +104,7 @@ def test_the_first_fault_is_said_whatever_fails_behind_it(monkeypatch, then):
         monkeypatch.setattr(LowerToNvvm, "__call__", fails)
     if then == "LLVM":
         monkeypatch.setattr(driver, "emit_ptx", fails)
-    if then == "ptxas":
-        monkeypatch.setattr(PtxasAhead, "_ended", lambda *_: 1)
-    assert refused("cubin" if then == "ptxas" else "ptx") == between
+    assert refused() == between
 
 
 def test_checks_of_plans_are_among_them(monkeypatch):
@@ -114,3 +113,53 @@ def test_checks_of_plans_are_among_them(monkeypatch):
 
     monkeypatch.setattr(pipeline, "check_plan", fails)
     assert refused() == "error: plan of 1 kernel"
+
+
+def test_both_are_waited_for_and_raise():
+    def raises():
+        raise ValueError("native")
+
+    ended = []
+    with pytest.raises(ValueError, match="native"):
+        beside(raises, lambda: ended.append("python"))
+    going = threading.Event()
+
+    def native():
+        going.wait(10)
+        time.sleep(0.05)
+        ended.append("native")
+
+    def python():
+        going.set()
+        raise KeyError("python")
+
+    with pytest.raises(KeyError, match="python"):
+        beside(native, python)
+    assert ended == ["python", "native"]
+
+
+def test_an_interrupt_comes_behind_native_code():
+    """Whose memory is freed then."""
+    ended = []
+
+    def native():
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)  # while Python has nothing to do but wait
+        time.sleep(0.1)
+        ended.append("native")
+
+    with pytest.raises(KeyboardInterrupt):
+        beside(native, lambda: None)
+    assert ended == ["native"]
+
+
+def test_where_no_thread_begins_one_comes_behind_the_other(monkeypatch):
+    """As when Python 3.12 ends, also while a thread of the user's still compiles."""
+
+    def refused(_):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    called = []
+    beside(lambda: called.append("native"), lambda: called.append("python"))
+    assert called == ["native", "python"]

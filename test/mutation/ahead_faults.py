@@ -1,4 +1,4 @@
-"""Planted faults in a ptxas that starts before LLVM runs, and in checks that run beside it."""
+"""Planted faults in what runs while LLVM does: a ptxas that waits for its PTX, and checks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,6 @@ AHEAD = [
         "        if self._ended(end) != 0:\n            return None\n",
         "        self._ended(end)\n",
         ("test/backend/test_ptxas_ahead.py",),
-    ),
-    Fault(
-        "ptxas ahead: checks wait until it has assembled",
-        "        if self._meanwhile is not None:\n            self._meanwhile()\n",
-        "",
-        ("test/compiler/test_later_checks.py",),
     ),
     Fault(
         "ptxas ahead: it counts for a command with other options",
@@ -33,6 +27,24 @@ AHEAD = [
         "later checks: passes that users wrote are checked behind the last one",
         "    if foreign or observer or not all(PASSES.is_own(call.name) for call in calls):\n",
         "    if foreign or observer:\n",
+        ("test/compiler/test_later_checks.py",),
+    ),
+    Fault(
+        "beside: nobody waits for native code where Python fails",
+        "    finally:\n        over.set()\n        _wait_for(turn)\n",
+        "    finally:\n        over.set()\n",
+        ("test/compiler/test_later_checks.py",),
+    ),
+    Fault(
+        "beside: an interrupt comes out while native code runs",
+        "        except BaseException as error:\n            interrupts.append(error)\n",
+        "        except BaseException:\n            raise\n",
+        ("test/compiler/test_later_checks.py",),
+    ),
+    Fault(
+        "beside: where no thread begins nothing is called",
+        "    except RuntimeError:\n        run()\n",
+        "    except ZeroDivisionError:\n        run()\n",
         ("test/compiler/test_later_checks.py",),
     ),
     Fault(
