@@ -1,0 +1,97 @@
+"""Forms of a kernel's PTX compute what they say, as the emulator executes them."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tilewright.compiler.bundle_writer import as_bundle
+from tilewright.compiler.driver import compile_matmul
+from tilewright.runtime import DeviceError, load
+
+FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
+ROWS, COLUMNS, DEPTH, TILE, PIECE, STEP = 128, 64, 320, 64, 32, 64
+KEPT = 256  # elements of K, of which the first step is multiplied again
+PIPELINE = (
+    f"tiling{{tile={TILE}x{TILE}x{STEP}}},tma-insertion,swizzle-selection,"
+    f"epilogue-staging{{columns={PIECE} buffers=2 ahead=2}},pipelining{{stages=4}},"
+    "warp-specialization,persistence{order=m}"
+)
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    sys.path.insert(0, str(FOLDER))
+    import power_limit
+    import ptx_forms
+
+    yield power_limit, ptx_forms
+    sys.path.remove(str(FOLDER))
+    for name in ("power_limit", "ptx_forms", "epilogues", "epilogue_functions", "contenders"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def made(scripts):
+    """A product with a residual, in two tiles of two pieces."""
+    source = scripts[0].source_of(ROWS, COLUMNS, DEPTH, "residual")
+    return compile_matmul(source, target="sm_90a", pipeline=PIPELINE)
+
+
+@pytest.fixture
+def operands():
+    sizes = (ROWS, DEPTH), (COLUMNS, DEPTH), (ROWS, COLUMNS)
+    return [torch.randint(-1, 2, size).bfloat16() for size in sizes]
+
+
+def product(a, b):
+    return a.double() @ b.double().T
+
+
+def wanted(form, a, b, beside):
+    """What the kernel computes in that form, in float64: every sum is a number of bf16."""
+    if form == "operands_l2":
+        return product(a[:TILE], b).repeat(2, 1) + beside
+    if form == "operands_kept":
+        return product(a[:, :KEPT], b[:, :KEPT]) + product(a[:, :STEP], b[:, :STEP]) + beside
+    if form == "beside_l2":
+        return product(a, b) + beside[:TILE, :PIECE].repeat(2, 2)
+    return product(a, b) + (0 if form == "beside_unadded" else beside)
+
+
+NAMES = (
+    "operands_l2 operands_kept beside_l2 beside_unadded c_first beside_first operands_last "
+    "hinted_polls"
+).split()
+
+
+@pytest.mark.parametrize("form", NAMES)
+def test_a_form_computes_what_it_says(scripts, made, operands, form):
+    bundle = as_bundle(replace(made, ptx=scripts[1].form_of(made.ptx, form)))
+    assert torch.equal(load(bundle, "emulator")(*operands).double(), wanted(form, *operands))
+
+
+def test_all_tiles_of_c_are_stored_over_the_first(scripts, made, operands):
+    bundle = as_bundle(replace(made, ptx=scripts[1].form_of(made.ptx, "c_l2")))
+    with pytest.raises(DeviceError, match="race: the write of a tensor copy of byte 0"):
+        load(bundle, "emulator")(*operands)
+
+
+def test_no_form_is_untried(scripts):
+    assert {*NAMES, "c_l2"} == {*scripts[1].FORMS}
+
+
+def test_a_kernel_without_another_operand_has_no_form_of_it(scripts, made):
+    ptx = scripts[1].LOAD.sub("", made.ptx)
+    with pytest.raises(ValueError, match="nothing that the form 'beside_l2' changes"):
+        scripts[1].form_of(ptx, "beside_l2")
+
+
+def test_a_pipeline_takes_another_order_or_loses_what_brings_operands(scripts):
+    script, text = scripts[0], "epilogue-staging{columns=32 ahead=2 vectors=ahead},persistence{}"
+    assert script.with_order(text, "grouped:16").endswith("persistence{order=grouped group=16}")
+    assert script.with_order(text, "hilbert").endswith("persistence{order=hilbert}")
+    plain = "epilogue-staging{columns=32},persistence{}"
+    assert script.without_operands(f"{text},slot-reuse") == plain
