@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..dialects.context import lent_context, one_thread_at_a_time
-from ..dialects.errors import CompileError, OptionError
+from ..dialects.errors import CompileError, OptionError, instead_of
 from ..dialects.mlir import ir
 from ..dialects.record import record
 from ..dialects.target import find_target
@@ -58,7 +58,7 @@ DEFAULT_PIPELINE = ",".join(
     pass_class.name for pass_class in PIPELINE[1:] if pass_class not in BY_REQUEST
 )
 
-_PASS = re.compile(r"\s*([a-z0-9-]+)\s*(\{([^{}]*)\})?\s*")
+_PASS = re.compile(r"\s*([\w-]+)\s*(\{([^{}]*)\})?\s*")
 _OPTION = re.compile(r"([a-z_][a-z0-9_-]*)=(\S+)$")
 
 
@@ -117,13 +117,15 @@ def parse_pipeline(text: str) -> list[PassCall]:
 
 def _syntax(expected: str, text: str, at: int) -> OptionError:
     got = repr(text[at]) if at < len(text) else "the end"
+    if text[at : at + 1] == "{":
+        expected = "options as {name=value name=value}"
     return OptionError(f"pipeline: expected {expected} at column {at + 1}, got {got} in {text!r}")
 
 
 def _call(match: re.Match[str]) -> PassCall:
     name = match[1]
     if name not in PASSES:
-        raise OptionError(f"pipeline: unknown pass {name!r}; use one of {', '.join(PASSES)}")
+        raise OptionError(f"pipeline: unknown pass {name!r}; {instead_of(name, PASSES)}")
     options = []
     for part in (match[3] or "").split():
         option = _OPTION.match(part)

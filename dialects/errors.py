@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 _PLACE = re.compile(r'"((?:[^"\\]|\\.)+)":(\d+):(\d+)')
 _ESCAPE = re.compile(rb"\\(\\|[0-9A-F]{2})")
@@ -27,6 +29,14 @@ class CompileError(Exception):
 
 class OptionError(CompileError):
     """A spec field, option, pipeline text or name that can't be taken: wrong usage."""
+
+
+def instead_of(name: str, known: Iterable[str]) -> str:
+    """What an error on an unknown name suggests: the known name most like it, else all of them."""
+    names = list(known)
+    if close := difflib.get_close_matches(name, names, n=1):
+        return f"did you mean {close[0]!r}?"
+    return f"use one of {', '.join(names)}"
 
 
 def place_in(location: object) -> str | None:

@@ -300,7 +300,11 @@ def named_inputs(module: torch.nn.Module, inputs: Sequence[Any]) -> dict[str, to
     for name, value in named.items():
         if not isinstance(value, torch.Tensor):
             got = type(value).__name__
-            raise CompileError(f"{type_name(module)}: {name} must be a torch.Tensor, got {got}")
+            cure = (
+                "; pass its tensors as arguments of their own" if got in ("tuple", "list") else ""
+            )
+            rule = f"{type_name(module)}: {name} must be a torch.Tensor"
+            raise CompileError(f"{rule}, got {got}{cure}")
     return named
 
 

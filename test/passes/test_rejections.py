@@ -95,7 +95,14 @@ def test_specs_that_cannot_be_built(fields, message):
         ("", "pipeline: expected a pass name at column 1, got the end in ''"),
         ("tiling,,", "pipeline: expected a pass name at column 8, got ',' in 'tiling,,'"),
         ("tiling;", "pipeline: expected ',' or the end at column 7, got ';' in 'tiling;'"),
-        ("tilling", f"pipeline: unknown pass 'tilling'; use one of {PASS_NAMES}, lower-to-nvvm"),
+        (
+            "tiling{tile=64x64x64",
+            "pipeline: expected options as {name=value name=value} at column 7, got '{' in "
+            "'tiling{tile=64x64x64'",
+        ),
+        ("polish", f"pipeline: unknown pass 'polish'; use one of {PASS_NAMES}, lower-to-nvvm"),
+        ("tilling", "pipeline: unknown pass 'tilling'; did you mean 'tiling'?"),
+        ("tma_insertion", "pipeline: unknown pass 'tma_insertion'; did you mean 'tma-insertion'?"),
         ("tiling{tile}", "pipeline: tiling: an option must be name=value, got 'tile'"),
         (
             "tiling{tiles=1}",

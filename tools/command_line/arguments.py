@@ -18,24 +18,26 @@ SHOWN_DIGITS = 40
 DYNAMIC, ALL = "dynamic", "all"
 SIZES = {"m": "rows of A and C", "n": "rows of B, columns of C", "k": "columns of A and B"}
 GAPS = {
-    **{f"ld{name}": f"from a stored row of {name.upper()} to the next" for name in "abc"},
-    **{f"stride_{name}": f"from a matrix of {name.upper()} to the next" for name in "abc"},
+    **{f"ld{name}": f"leading dimension of {name.upper()} (default: no padding)" for name in "abc"},
+    **{f"stride_{name}": f"from one matrix of {name.upper()} to the next" for name in "abc"},
 }
 OF_GROUPS = ("group_size", "zero_points")
 CHOICES = {
-    "a_dtype": "type of A (default bf16), with block scales beside it for mx* and nvfp4",
+    "a_dtype": "type of A (default bf16; mx* and nvfp4 with block scales)",
     "b_dtype": "type of B (default bf16)",
-    "c_dtype": "type of C (default bf16), quantised to one with block scales for mx* and nvfp4",
-    "acc_dtype": "type of the sums (default f32)",
+    "c_dtype": "type of C (default bf16; mx* and nvfp4 with block scales)",
+    "acc_dtype": "type of the accumulators (default f32)",
     "a_major": "k: A is stored M×K, m: K×M (default k)",
     "b_major": "k: B is stored N×K, n: K×N (default k)",
-    "scale_layout": "blocked or linear: how block scales lie (default blocked)",
-    "scale_rounding": "how scales of C are rounded: floor, ceil, even or rceil, of nvfp4 nearest or"
-    " normal (default the first)",
-    "a_scales": "scales in f32 of A that 128 elements of K share: 1x128 of a row, 128x128",
-    "b_scales": "the same of B",
-    "scale_dtype": "type of the scales of weights that are narrower than A: bf16, f16 or f32",
-    "sums": "two-level: threads add what a tensor core sums of 128 elements of K (sm_90a, sm_100a)",
+}
+SCALES = {
+    "scale_layout": "layout of block scales: blocked or linear (default blocked)",
+    "scale_rounding": "rounding of the block scales of C: floor, ceil, even or rceil; for nvfp4"
+    " nearest or normal (default the first)",
+    "a_scales": "f32 scales of A, one for each block of 1x128 or 128x128 elements",
+    "b_scales": "f32 scales of B, likewise",
+    "scale_dtype": "type of the scales of narrow weights: bf16, f16 or f32",
+    "sums": "two-level: threads accumulate in f32 after every 128 elements of K (sm_90a, sm_100a)",
 }
 METAVARS = {"major": "AXIS", "layout": "LAYOUT", "rounding": "HOW", "scales": "FORM", "sums": "HOW"}
 
@@ -79,9 +81,10 @@ class Parser(argparse.ArgumentParser):
 
 def add_problem(parser: Parser, file_help: str, dynamic: bool = False) -> None:
     """The matmul: a file, or spec flags, with `dynamic` for any M, batch or K."""
+    parser.usage = f"{parser.prog} [options] (FILE | --m SIZE --n SIZE --k SIZE [spec options])"
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help=file_help)
     parser.add_argument(
-        "--trust", action="store_true", help="load a .pt2 FILE even if that may run code of it"
+        "--trust", action="store_true", help="load a .pt2 FILE even if it may run code"
     )
     add_spec(parser, "spec, instead of FILE", dynamic=dynamic)
 
@@ -98,29 +101,36 @@ def add_spec(
     for any K.
     """
     group = parser.add_argument_group(title)
+    more_group = parser.add_argument_group("strides, scales and weights of the spec")
     parser.set_defaults(**(defaults or {}))
     for name, meaning in SIZES.items():
         any_size = dynamic and name in ("m", "k")
-        type_, more = (_open, f", or {DYNAMIC} for any") if any_size else (_integer, "")
+        type_, more = (_open, f", or '{DYNAMIC}'") if any_size else (_integer, "")
         group.add_argument(f"--{name}", type=type_, metavar="SIZE", help=meaning + more)
-    type_, more = (_open, f", or {DYNAMIC} for any") if dynamic else (_integer, "")
-    help_ = "matrices in stacks of them" + more
+    type_, more = (_open, f", or '{DYNAMIC}'") if dynamic else (_integer, "")
+    help_ = "number of matrices" + more
     group.add_argument("--batch", type=type_, metavar="SIZE", help=help_)
-    help_ = "elements of K that share a scale of weights narrower than A: 32, 64, 128 or all"
-    group.add_argument("--group-size", type=_group, metavar="SIZE", help=help_)
-    help_ = "weights of u4 have a zero point for each scale"
-    group.add_argument("--zero-points", action="store_true", default=None, help=help_)
+    for name, meaning in CHOICES.items():
+        _add_choice(group, name, meaning + _types_of(name))
     for name, meaning in GAPS.items():
         flag = f"--{name.replace('_', '-')}"
-        group.add_argument(flag, dest=name, type=_integer, metavar="ELEMENTS", help=meaning)
-    for name, meaning in CHOICES.items():
-        flag = f"--{name.replace('_', '-')}"
-        metavar = METAVARS.get(name.rpartition("_")[2], "TYPE")
-        group.add_argument(flag, dest=name, metavar=metavar, help=meaning + _types_of(name))
+        more_group.add_argument(flag, dest=name, type=_integer, metavar="ELEMENTS", help=meaning)
+    for name, meaning in SCALES.items():
+        _add_choice(more_group, name, meaning)
+    help_ = "elements of K that share a scale of narrow weights: 32, 64, 128 or all"
+    more_group.add_argument("--group-size", type=_group, metavar="SIZE", help=help_)
+    help_ = "u4 weights have a zero point for each scale"
+    more_group.add_argument("--zero-points", action="store_true", default=None, help=help_)
+
+
+def _add_choice(group: Any, name: str, help_: str) -> None:
+    """The flag of a field of the spec that has a few values."""
+    metavar = METAVARS.get(name.rpartition("_")[2], "TYPE")
+    group.add_argument(f"--{name.replace('_', '-')}", dest=name, metavar=metavar, help=help_)
 
 
 def _types_of(name: str) -> str:
-    """What a flag of a type takes, to go behind its help; nothing for the other flags."""
+    """What a flag of a type takes, to append to its help; nothing for the other flags."""
     from ...compiler.spec.problem import B_DTYPES, SPEC_DTYPES
     from ...dialects.dtypes import ACCUMULATOR_DTYPES, OUTPUT_DTYPES, SCALED_FORMATS
 
@@ -142,12 +152,12 @@ def add_pipeline(parser: Parser) -> None:
     group.add_argument(
         "--math",
         choices=POLICIES,
-        help="how exact functions of an epilogue are (default: fast where C has 16 or 8 bits)",
+        help="accuracy of an epilogue's functions (default: fast if C has 16 or 8 bits)",
     )
     group.add_argument(
         "--origins",
         action="store_true",
-        help="let PTX say by .loc which pass made the op that an instruction comes from",
+        help="write .loc directives that name the pass from which each instruction comes",
     )
 
 
@@ -170,7 +180,10 @@ def add_schedule(group: Any) -> None:
 def add_reference(group: Any) -> None:
     """What to hold a kernel to that has no source; `group` is a parser or a group of one."""
     group.add_argument(
-        "--reference", type=Path, metavar="FILE", help="the .mlir or .pt2 file to hold a kernel to"
+        "--reference",
+        type=Path,
+        metavar="FILE",
+        help="the .mlir or .pt2 file to compare a kernel with",
     )
 
 
@@ -181,7 +194,7 @@ def add_seed(group: Any) -> None:
         type=natural,
         default=0,
         metavar="N",
-        help="fixes inputs and event order (default 0)",
+        help="seed of inputs and of the order of events (default 0)",
     )
 
 
@@ -237,7 +250,8 @@ def reference_of(options: argparse.Namespace, parser: Parser) -> MatmulSpec | Pa
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
     given = {
-        name: getattr(options, name) for name in (*SIZES, "batch", *OF_GROUPS, *GAPS, *CHOICES)
+        name: getattr(options, name)
+        for name in (*SIZES, "batch", *OF_GROUPS, *GAPS, *CHOICES, *SCALES)
     }
     return {name: value for name, value in given.items() if value is not None}
 

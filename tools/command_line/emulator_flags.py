@@ -20,9 +20,9 @@ DEFAULT_CHECK = "full"
 FP8_SUMS = ("f32", "hopper")
 FP8_WGMMA = re.compile(r"wgmma\.mma_async\S*\.f32\.e[45]m[23]\.e[45]m[23]")
 CHECKS = {
-    "off": "no rule about order or initialisation",
+    "off": "nothing about order or initialisation",
     "fast": "all but races",
-    "shipped": "all, but warns of what libraries ship, as CTAs that leave bulk stores behind",
+    "shipped": "all, but only warn of violations found in released libraries",
     "full": "all",
 }
 
@@ -51,12 +51,12 @@ def add_emulator_flags(group: Any) -> None:
         "--workers",
         type=positive,
         metavar="N",
-        help="processes that share the clusters, where these don't communicate (default 1)",
+        help="processes among which the clusters are divided (default 1)",
     )
     group.add_argument(
         "--fp8-sums",
         choices=FP8_SUMS,
-        help="how wgmma sums 8-bit floats: hopper with 14 bits, as an H100 does (default f32)",
+        help="how wgmma accumulates 8-bit floats: hopper with 14 bits, as an H100 (default f32)",
     )
     group.add_argument(
         "--trace",

@@ -65,7 +65,9 @@ def add_limits(parser: Any) -> None:
 
 def reads_in_child(parser: argparse.ArgumentParser) -> None:
     """Run a command in a child where it is given a FILE or the text of a pipeline."""
-    group = parser.add_argument_group("limits", "of the process that reads FILE or a pipeline")
+    group = parser.add_argument_group(
+        "limits", "for the child process that reads FILE or a pipeline"
+    )
     add_limits(group)
     parser.set_defaults(reads_in_child=_names_strangers)
 

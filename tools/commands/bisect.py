@@ -74,7 +74,7 @@ def add_command(commands: Any) -> None:
         " pass after which the result or the kernel's behaviour is wrong, with what it changed.",
         epilog=EXAMPLES,
     )
-    add_problem(parser, "an .mlir file of any level, or a .pt2 file")
+    add_problem(parser, "an .mlir file (linalg, or IR after any pass), or a .pt2 file")
     add_schedule(parser.add_argument_group("compilation"))
     reads_in_child(parser)
     group = parser.add_argument_group("run")

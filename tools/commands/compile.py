@@ -53,9 +53,8 @@ def add_command(commands: Any) -> None:
         description="Compiles a matmul, from an .mlir or .pt2 file or from spec flags.",
         epilog=EXAMPLES,
     )
-    add_problem(
-        parser, "an .mlir file, linalg or what passes left of it, or a .pt2 of torch", dynamic=True
-    )
+    help_ = "an .mlir file (linalg, or IR after any pass), or a .pt2 file of torch.export"
+    add_problem(parser, help_, dynamic=True)
     add_pipeline(parser)
     reads_in_child(parser)
     group = parser.add_argument_group("output")

@@ -60,11 +60,11 @@ def add_command(commands: Any) -> None:
     parser: Parser = commands.add_parser(
         "run",
         help="compile and run a matmul, and compare every element with its source",
-        description="Runs a matmul on random inputs and compares every element with what its"
-        " source says, in float64. Exit status 1 when one is out of its bound.",
+        description="Runs a matmul on random inputs and compares every element with its source,"
+        " evaluated in float64. Exit status 1 when one is out of its bound.",
         epilog=EXAMPLES,
     )
-    add_problem(parser, "an .mlir file of any level, a .pt2 file, or a bundle")
+    add_problem(parser, "an .mlir file (linalg, or IR after any pass), a .pt2 file, or a bundle")
     add_pipeline(parser)
     reads_in_child(parser)
     group = parser.add_argument_group("run")
@@ -72,19 +72,19 @@ def add_command(commands: Any) -> None:
         "--m-dynamic",
         type=positive,
         metavar="SIZE",
-        help="run a kernel for any M on so many rows; --m is then the M to choose a schedule for",
+        help="run a kernel for any M with this many rows, scheduled for --m",
     )
     group.add_argument(
         "--batch-dynamic",
         type=positive,
         metavar="SIZE",
-        help="run a kernel for any batch on so many matrices; --batch is then what to choose for",
+        help="run a kernel for any batch with this many matrices, scheduled for --batch",
     )
     group.add_argument(
         "--k-dynamic",
         type=natural,
         metavar="SIZE",
-        help="run a kernel for any K on so many elements along it; --k is then what to choose for",
+        help="run a kernel for any K with this K, scheduled for --k",
     )
     group.add_argument(
         "--device", type=_device, default="emulator", help="emulator (the default), cuda or cuda:N"

@@ -254,6 +254,7 @@ def compile_module(
         raise CompileError(f"compile_module: module must be a torch.nn.Module, got {kind}")
     _refuse_named("compile_module", named)
     check_options("compile_module", target=target, pipeline=pipeline, preset=preset, math=math)
+    named_inputs(module, inputs)
     where = gpu_of(inputs[0]) if inputs else None
     chip = target or default_target(where)
 

@@ -177,7 +177,11 @@ def test_arguments_that_are_not_read_as_they_are_meant(call, message):
 @pytest.mark.parametrize(
     "inputs, message",
     [
-        (((A,),), "Linear: input 0 must be a torch.Tensor, got tuple"),
+        (
+            ((A,),),
+            "Linear: input 0 must be a torch.Tensor, got tuple; pass its tensors as arguments of "
+            "their own",
+        ),
         ((A, None), "Linear: input 1 must be a torch.Tensor, got NoneType"),
     ],
 )
