@@ -13,7 +13,7 @@ def up_to(extent: int) -> int:
 
 def rows_times(pitch: int) -> int:
     """In the strides of a map: as many times the pitch of rows as there are rows, which a launch
-    says. So matrices of a stack lie behind one another."""
+    says. So matrices of a stack lie one after the other."""
     return -pitch
 
 

@@ -2,7 +2,7 @@
 
 A thread of wgmma has two rows of each 64, and pairs of every 8 columns: of a product of n columns
 n/2 elements, and n/4 scales where each column has one. Scales of a step that came to shared memory
-are read while MMAs run if there is room for them, else behind their end.
+are read while MMAs run if there is room for them, else after their end.
 
 A factor of an element is the product of two scales. Threads form factors while MMAs run, and hold
 them beside the scales. Two warpgroups of several times 64 rows each that have no room for them

@@ -1,6 +1,6 @@
 """Where pieces lie in slots of operands that nothing fills any more. Nothing here imports MLIR.
 
-A CTA with one tile takes a known number of K steps. Behind the last of them the slots that come
+A CTA with one tile takes a known number of K steps. After the last of them the slots that come
 next stay empty once they are, and have room for other things:
 
     K steps of a ring of 4        0 1 2 3 0 1 2 3 0 1        first slot left: 2
@@ -23,7 +23,7 @@ class LeftPlace(NamedTuple):
 
 
 def place_left(slot_bytes: Sequence[int], stages: int, steps: int, bytes_: int) -> LeftPlace | None:
-    """Where so many bytes go behind so many steps, so that the fewest slots must be empty; None
+    """Where so many bytes go after so many steps, so that the fewest slots must be empty; None
     where no operand's slots have as many. `slot_bytes` are those of each operand.
 
     Each slot must have been read once: zeros that threads write to it at first are there by then.

@@ -26,7 +26,7 @@ from .thread_tiles import ThreadTile
 RESERVED_BYTES = 1024  # of a CTA's shared memory: barriers, claims, the tensor-memory address
 REGISTER_BYTES = 4
 PARTIAL_BYTES = 4  # of an element of a split K's sums, which are added in f32
-TILES_MAX = 2**30  # counted in 32 bits, with a step of the whole grid behind the last one
+TILES_MAX = 2**30  # counted in 32 bits, with a step of the whole grid past the last one
 HALF_STEP_TYPES = ("bf16", "f16")  # of which 2-CTA MMAs have halves of B of 8 rows
 STRIDE_BYTES_MAX = 2**40  # of a tensor map (cuTensorMapEncodeTiled, globalStrides)
 

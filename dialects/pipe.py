@@ -272,7 +272,7 @@ class ForEachTurnOp(Pipe.Operation, name="for_each_turn", traits=[ir.NoTerminato
 class OtherTileOp(Pipe.Operation, name="other_tile"):
     """`(i, j)`: the tile `ahead` turns on, 1 or -1, among all of this CTA's: another agent's.
 
-    It stands in a `pipe.for_each_turn`. Behind the last tile of all it is that one.
+    It stands in a `pipe.for_each_turn`. After the last tile of all it is that one.
     """
 
     ahead: ir.IntegerAttr

@@ -9,8 +9,8 @@ of dimension 1, first + count and FAR of the last two. In bytes from the base th
     (FAR - count + row) * pitch + (first + count) * pitch + FAR * (2^34 - pitch)
     = (first + row) * pitch + 2^64
 
-and addresses have 64 bits. Dimension 1 ends behind the last row of the group, so that loads fill
-with zero what lies behind it, and stores drop it. One map does for all groups. Triton
+and addresses have 64 bits. Dimension 1 ends past the last row of the group, so that loads fill
+with zero what lies after it, and stores drop it. One map does for all groups. Triton
 (`tools/ragged_tma.py`) and QuACK bound groups so.
 """
 

@@ -1,4 +1,4 @@
-"""Which MMAs can leave out zeros behind the end of K: a rule of `legality`, apart from it."""
+"""Which MMAs can leave out zeros past the end of K: a rule of `legality`, apart from it."""
 
 from __future__ import annotations
 

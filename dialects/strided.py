@@ -11,7 +11,7 @@ compared. All of it is arithmetic on whole numbers: no MLIR, no array library.
     compose         first the second layout, then the first
     complement      the offsets that a layout leaves out, up to a size
     right_inverse   R with L(R(i)) = i           left_inverse   R with R(L(i)) = i
-    Swizzle         exchanges bits of an offset; `Swizzled` does so behind a layout
+    Swizzle         exchanges bits of an offset; `Swizzled` does so after a layout
 """
 
 from __future__ import annotations

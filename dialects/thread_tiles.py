@@ -75,11 +75,11 @@ class ThreadTile:
         return replace(self, m_group=m_group, n_group=n_group)
 
     def row_starts(self) -> list[int]:
-        """Each of the thread's rows, behind its first."""
+        """Each of the thread's rows, after its first."""
         return _starts(self.m, self.rows, self.m_group)
 
     def column_starts(self) -> list[int]:
-        """Each of its columns, behind its first."""
+        """Each of its columns, after its first."""
         return _starts(self.n, self.columns, self.n_group)
 
 

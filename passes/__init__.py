@@ -4,8 +4,8 @@ A pass stands in the file of its name, in one of these folders:
 
     linalg/      normalize, and how it finds the product in linalg
     tiling/      tiling, and how it makes a kernel's views, steps, stores and places
-    schedule/    the passes of a schedule behind tiling
-    lowering/    the passes behind a schedule, and their patterns, by what these are of
+    schedule/    the passes of a schedule after tiling
+    lowering/    the passes after a schedule, and their patterns, by what these are of
     expand/      expand-loops, one of these
     checks/      what passes take for granted of a kernel, checked between passes by
                  compiler/pipeline.py
@@ -57,7 +57,7 @@ PIPELINE = (
     WarpSpecialization,  # after pipelining: it puts the loop back together for each role
     Persistence,  # after clustering: tiles go to clusters
     PingPong,  # after persistence: each of two consumers takes every other tile of the loop
-    SlotReuse,  # after warp-specialization, whose load role goes on behind its K steps
+    SlotReuse,  # after warp-specialization, whose load role goes on after its K steps
     KRotation,  # after warp-specialization, whose load role has one loop along K
     SkipZeros,  # after all that make MMAs others: pairs have no short MMAs
     LevelGroups,  # the same

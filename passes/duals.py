@@ -26,7 +26,7 @@ def operand_names(kernel: KernelOp) -> tuple[str, ...]:
 
 
 def first_other(kernel: KernelOp) -> int:
-    """The first of the arguments that an epilogue reads, which come behind operands and scales."""
+    """The first of the arguments that an epilogue reads, which come after operands and scales."""
     return len(operand_names(kernel)) + len(scale_names(kernel)) + len(weight_names(kernel))
 
 

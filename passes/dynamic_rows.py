@@ -9,13 +9,13 @@ many tiles they are.
 A launch says them by views with a dynamic first dim, `memref<?x128xbf16, 1>`. Nothing is known of
 such a number but that it is positive: each tile may hang over the last row. No tile hangs over a
 matrix, `memref<?x64x128xbf16, 1>`. Where a launch says both, `memref<?x?x128xbf16, 1>`, matrices
-lie behind one another: the step from one to the next is as many rows as there are.
+lie one after the other: the step from one to the next is as many rows as there are.
 
 Where A has M contiguous, what a launch says is also how long its rows in memory are, along K:
 `memref<?x128xbf16, strided<[1, ?]>, 1>`. The module says of which number M is a multiple.
 
 K may be any number where its elements are the rows of A and B in memory, as in gradients of
-weights: `memref<128x?xbf16, strided<[1, 128]>, 1>`. TMA and copies give zeros behind the last one.
+weights: `memref<128x?xbf16, strided<[1, 128]>, 1>`. TMA and copies give zeros past the last one.
 """
 
 from __future__ import annotations

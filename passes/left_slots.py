@@ -39,7 +39,7 @@ def place_in(ring: ir.Value[Any], steps: int, pieces: ir.Value[Any]) -> LeftPlac
 
 
 def left_of(drain: DrainOp, pieces: ir.Value[Any]) -> LeftPlace:
-    """Where pieces lie that are loaded behind a drain which `check_load_ahead` has accepted."""
+    """Where pieces lie that are loaded after a drain which `check_load_ahead` has accepted."""
     steps = steps_before(agent_around(drain), drain.ring)
     place = None if steps is None else place_in(drain.ring, steps, pieces)
     assert place is not None

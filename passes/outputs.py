@@ -1,6 +1,6 @@
 """The outputs of a kernel: its last views, c, c1, c2, … in this order.
 
-The scales of C, where it has some, come behind them.
+The scales of C, where it has some, come after them.
 """
 
 from __future__ import annotations

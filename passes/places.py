@@ -30,7 +30,7 @@ Place = tuple[int, int]
 
 @cache
 def behind(value: int) -> Place:
-    """(rows, columns) of a thread's value behind its first one, in fragments beside each other."""
+    """(rows, columns) of a thread's value after its first one, in fragments side by side."""
     eight, number = divmod(value, COLUMNS.values)
     row, column = COLUMNS.element(0, number)
     return row, COLUMNS.shape[1] * eight + column

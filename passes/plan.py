@@ -78,7 +78,7 @@ class ScalesPlan(NamedTuple):
 
 class ProductsPlan(NamedTuple):
     """Where products that threads add go in tensor memory: `slots` of so many columns `each`, from
-    the first on, and the barriers that tell when they are `done`, and of pairs `ready`. Behind them
+    the first on, and the barriers that tell when they are `done`, and of pairs `ready`. After them
     two times as many columns as MMAs read `weights` from, where threads widen some."""
 
     each: int
@@ -350,7 +350,7 @@ def _the_accumulator(kernel: KernelOp, target: Target) -> AccumulatorOp:
 
 
 def _place_terms(kernel: KernelOp, target: Target, form: TermForm, cursor: _Cursor) -> TermsPlan:
-    """Behind the operands, slot by slot: those of the one agent that multiplies."""
+    """After the operands, slot by slot: those of the one agent that multiplies."""
     _the_accumulator(kernel, target)
     tiles = terms_of(walk(kernel, MmaOp)[0], form)
     pitches = [form.slots * each.layout.slot_bytes for each in tiles]
@@ -359,7 +359,7 @@ def _place_terms(kernel: KernelOp, target: Target, form: TermForm, cursor: _Curs
 
 
 def _place_scales(kernel: KernelOp, first: int, target: Target) -> ScalesPlan | None:
-    """Behind the accumulators: twice, where K steps are under way together and there is room.
+    """After the accumulators: twice, where K steps are under way together and there is room.
 
     They fill what is allocated for that: a K step for which the ring has a slot has a place too.
     """

@@ -94,7 +94,7 @@ def place_op(kernel: KernelOp) -> CtaPlaceOp:
 @contextmanager
 def by_one_lane(parts: int = 1) -> Iterator[None]:
     """Emit the body for one lane of the team, or of each of so many warpgroups; its warp converges
-    behind it."""
+    after it."""
     region = RunOp(by=ir.StringAttr.get(LANE if parts == 1 else WARPGROUP))
     ConvergeOp()
     with ir.InsertionPoint(region.body.blocks.append()):

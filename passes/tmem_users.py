@@ -24,7 +24,7 @@ class TmemMeeting(NamedTuple):
 
     @staticmethod
     def of(kernel: KernelOp, memory: TensorMemoryOp) -> TmemMeeting:
-        """All warps but those of roles that do nothing with it, at the barrier behind the roles'.
+        """All warps but those of roles that do nothing with it, at the barrier after the roles'.
 
         The first warp, which allocates, is never apart; nor is one where no barrier is left.
         """

@@ -1,1 +1,1 @@
-"""The command line: a file a command in `commands/`, a folder for each subject behind them."""
+"""The command line: a file a command in `commands/`, a folder for each subject."""

@@ -95,6 +95,6 @@ def _size_of(tensor: str, dim: int, text: str, dims: Dims) -> str | None:
 
 
 def _maker(name: str, text: str) -> str:
-    """What a value is made by: the line behind its name."""
+    """What a value is made by: the line after its name."""
     found = re.search(rf"^ *%{name} = (.*)$", text, re.MULTILINE)
     return found[1] if found else ""

@@ -94,7 +94,7 @@ def import_epilogue(
     """The epilogue of `spec` that a function is, and what its operands are of the function's.
 
     operands: sizes and types of the tensors that the function takes after the sums. The spec comes
-    back with the types of what the function returns behind C; with `c_is_open` also with that of C
+    back with the types of what the function returns after C; with `c_is_open` also with that of C
     where it is one of 8 bits, which nobody asked for in so many words but the function. With
     `groups` an operand of three dims has one part for each group, of which the function sees its
     own. `prepared` says that the caller converts operands of bytes, and expands those that are the

@@ -3,7 +3,7 @@
     y = linear(x, w, b)              g = linear(x, w[:n], b[:n])
     g, u = y.chunk(2, dim=-1)   →    u = linear(x, w[n:], b[n:])
 
-Gate and up of an MLP often lie in one weight, one behind the other or in alternating rows. A part
+Gate and up of an MLP often lie in one weight, one after the other or in alternating rows. A part
 is every so manyth row, from one to another: a view, of which nothing is copied.
 """
 

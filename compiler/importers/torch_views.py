@@ -5,7 +5,7 @@ and those of its results are the caller's.
     q.view(2, 8, 4, 12).transpose(1, 2) * s    →     x' = x.reshape(16, 32), s' = s.permute(…)…
                                                      result.reshape(2, 8, 4, 12).permute(0, 2, 1, 3)
 
-Every tensor that depends on the product is one of the product's own rows and columns, behind a
+Every tensor that depends on the product is one of the product's own rows and columns, after a
 chain of views. Elementwise operators are computed on rows and columns, so that what they read
 beside goes through the chain backwards. What isn't read is refused, with the line of Python.
 """

@@ -46,14 +46,14 @@ def _stop(part: Shape) -> int:
 
 @record
 class Chain:
-    """Steps from tensors of `shape`; `result` is the shape behind them."""
+    """Steps from tensors of `shape`; `result` is the shape after them."""
 
     shape: Shape
     steps: tuple[Step, ...] = ()
 
     @property
     def result(self) -> Shape:
-        """The shape behind all steps."""
+        """The shape after all steps."""
         return _shapes(self)[-1]
 
     @property
@@ -68,7 +68,7 @@ class Chain:
         return value
 
     def then(self, other: Chain) -> Chain:
-        """This chain, and another behind it."""
+        """This chain, and another after it."""
         found = self
         for kind, what in other.steps:
             found = getattr(found, kind)(what)
@@ -114,7 +114,7 @@ class Chain:
     def slice(self, part: Shape) -> Chain:
         """Of one dim every so manyth element: (dim, start, step, count).
 
-        Dims are permuted behind slices, so that the same elements in another order are one chain.
+        Dims are permuted after slices, so that the same elements in another order are one chain.
         """
         dim, start, step, count = part
         if (start, step, count) == (0, 1, self.result[dim]):
@@ -144,7 +144,7 @@ class Chain:
 
 
 def _shapes(chain: Chain) -> list[Shape]:
-    """The shape before the first step, and behind each."""
+    """The shape before the first step, and after each."""
     shapes = [chain.shape]
     for kind, what in chain.steps:
         before = shapes[-1]

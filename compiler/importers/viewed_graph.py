@@ -1,5 +1,5 @@
 """The graph of a module without views, written from its results: each operator on operands of which
-the views that stand behind it are made first, down to the arguments.
+the views that come after it are made first, down to the arguments.
 
     (x + s).view(6, 8)    →    x.view(6, 8) + s.expand(…).reshape(6, 8)
 """

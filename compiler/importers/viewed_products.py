@@ -90,7 +90,7 @@ class Product:
             added = beside(*self.added)
             return graph.call_function(target, (added, *taken), dict(self.node.kwargs))
         product = aten.bmm if stacked else aten.mm
-        if name_of(self.node) in WIDE:  # a type of the sums may be given behind the operands
+        if name_of(self.node) in WIDE:  # a type of the sums may be given after the operands
             overload = getattr(product, getattr(self.node.target, "_overloadname", "default"))
             return graph.call_function(overload, (*taken, *self.node.args[2:]))
         return graph.call_function(product.default, tuple(taken))

@@ -102,7 +102,7 @@ def _bundle(job: Job) -> Bundle | CompileError:
 
 
 def _length(job: Job) -> int:
-    """How long a job takes beside others: a kernel with more behind its product takes longer."""
+    """How long a job takes beside others: a kernel with more after its product takes longer."""
     source = job[0]
     return len(source.text) if isinstance(source, LinalgText) else 0
 

@@ -182,7 +182,7 @@ def _bundle(source: MatmulSpec | LinalgText, spec: MatmulSpec, prepared: Prepare
 def _difference(made: torch.Tensor, expected: torch.Tensor) -> str:
     """What is wrong with an output; "" if nothing is.
 
-    Sums in another order may round to the next number, and an operator behind them may enlarge
+    Sums in another order may round to the next number, and an operator after them may enlarge
     that: the bound is a few steps of the type, at the size of typical elements.
     """
     got, want = made.double(), expected.double()

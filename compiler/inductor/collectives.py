@@ -6,7 +6,7 @@
 
 The collective runs while the product does, if that does not wait for it. So a region waits for
 what its first product waits for, and for nothing else: it ends before `y + w`. It follows that no
-collective comes to need one that was behind it, and the collectives can keep their order, which
+collective comes to need one that was after it, and the collectives can keep their order, which
 must be the same on every rank.
 """
 

@@ -4,7 +4,7 @@
     one image        the same where rows are dense     →   [o, c] · [c, hw], values [o, hw]
     several images   likewise                          →   [o, c] · [n, c, hw], values [n, o, hw]
 
-Elementwise operators behind them are written for values in these orders, and others read them
+Elementwise operators after them are written for values in these orders, and others read them
 through views. What a kernel takes stays so. Where none does, the graph is what it was; a
 convolution that is left beside one that is taken is read through views as well.
 
@@ -240,7 +240,7 @@ def _lies_so(node: fx.Node, form: str) -> bool:
 def _multiplied(
     graph: fx.Graph, form: str, x: Any, weight: Any, bias: Any, sizes: Sizes
 ) -> tuple[fx.Node, fx.Node]:
-    """The value in its form, and the product behind it."""
+    """The value in its form, and the product after it."""
     (n, o, h, w), c = sizes, sizes_of(x)[1]
     matrix = _reshaped(graph, weight, (o, c))
     if form == ROWS:

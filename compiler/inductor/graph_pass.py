@@ -105,7 +105,7 @@ def _taken(graph: fx.Graph, settings: Settings) -> bool:
     moved: dict[fx.Node, fx.Node] = {}
     taken = [each for each in found if each.row.taken]
     rows = kept(str(graph), REPORT.rows[before:]) if taken else None
-    for each in taken:  # behind all verdicts: a race copies the operators as they stand
+    for each in taken:  # after all verdicts: a race copies the operators as they stand
         region = graphs.original(each.region) if graphs else each.region
         try:
             replace(graph, region, each.prepared.viewed, _launch(each.prepared, rows), moved)

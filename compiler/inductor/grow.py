@@ -1,6 +1,6 @@
-"""Regions: a product with the elementwise operators behind it that one kernel computes, too.
+"""Regions: a product with the elementwise operators after it that one kernel computes, too.
 
-    grow      take every operator behind the product that is elementwise and reads nothing that
+    grow      take every operator after the product that is elementwise and reads nothing that
               depends on an operator left out
     cut       of the operators in their order, keep as many as make memory traffic least
     pair      a second product of the same A joins (SwiGLU)
@@ -158,7 +158,7 @@ def _cut(product: fx.Node, grown: Sequence[fx.Node]) -> list[fx.Node]:
 
 
 def _traffic(product: fx.Node, kept: Sequence[fx.Node], left: Sequence[fx.Node]) -> int | None:
-    """Bytes that are written and read behind the sums; None where no kernel stores the outputs.
+    """Bytes that are written and read after the sums; None where no kernel stores the outputs.
 
     Inductor computes an elementwise operator where it is read, and writes only what a kernel of
     another kind or the caller reads.
@@ -220,7 +220,7 @@ def in_circle(
 
 
 def _horizon(region: Region, owner: Mapping[fx.Node, Region], order: Mapping[fx.Node, int]) -> int:
-    """The place in the graph behind which nothing leads back to the region.
+    """The place in the graph after which nothing leads back to the region.
 
     A region is one node that reaches from its first operator to its last.
     """

@@ -1,4 +1,4 @@
-"""Products whose result is cut in two: gate and up that lie one behind the other in one weight.
+"""Products whose result is cut in two: gate and up that lie one after the other in one weight.
 
     y = mm(x, w)                        g = mm(x, w[:, :n])
     g, u = split(y, n, -1)         →    u = mm(x, w[:, n:])

@@ -1,4 +1,4 @@
-"""What joins a region besides the operators behind its product.
+"""What joins a region besides the operators after its product.
 
 paired      a second product of the same A: gate and up of SwiGLU. What backward saves of it is one
             more output of the kernel

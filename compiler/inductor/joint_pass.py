@@ -51,7 +51,7 @@ def several(passes: Any) -> list[Any]:
 
 
 def named_with(before: Any, *parts: str) -> str | None:
-    """The name of a pass of these parts behind others; None where one of them has none."""
+    """The name of a pass of these parts after others; None where one of them has none."""
     names = []
     for each in several(before):
         found = each.uuid() if hasattr(each, "uuid") else None

@@ -7,7 +7,7 @@
     without a race    also where Inductor is asked to be deterministic, as it measures nothing then
                       that rounding depends on: taken where the table of measured schedules has
                       the product, or where the estimate with the epilogue beats the product's and
-                      the traffic of a kernel behind it
+                      the traffic of a kernel after it
     batch_invariant   nothing is taken: how a kernel splits K depends on the rows
 
 Races are kept on disk, for the same region, GPU, versions and Inductor's options.
@@ -149,7 +149,7 @@ def _converted(region: Region) -> int:
 
 
 def traffic_us(region: Region, prepared: AnyPrepared) -> float:
-    """What a kernel behind the product reads and writes."""
+    """What a kernel after the product reads and writes."""
     values = [each.node for each in region.products] + region.operands + region.outputs
     return memory_us(sum(map(bytes_of, values)), prepared)
 

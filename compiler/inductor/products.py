@@ -34,7 +34,7 @@ class Product(NamedTuple):
     in two, the columns that this one is, from one to another; `node` is then the cut, `origin` the
     operator.
     b_is_nk: whether the operator takes b as [.., n, k]. blocks: the scales of blocks of A and of B,
-    in atoms, with the names of both's formats. math: how exact the functions behind it are, as its
+    in atoms, with the names of both's formats. math: how exact the functions after it are, as its
     call asks. precision: how operands of f32 are multiplied, as its call asks; "" by torch's
     setting.
     """

@@ -25,7 +25,7 @@ TURNS = (aten.permute.default, aten.t.default, aten.transpose.int, aten.numpy_T.
 class Region:
     """One kernel's part of a graph.
 
-    nodes: the products, the operators behind them and the views between, in the graph's order.
+    nodes: the products, the operators after them and the views between, in the graph's order.
     operands: what they read beside the products' A and B. outputs: the values that leave the
     region. stop: which operator it does not take, and why.
     """
@@ -55,7 +55,7 @@ class Region:
         return [first.a, *bs, *offsets, *first.blocks, *self.operands]
 
     def fused(self) -> list[str]:
-        """The operators behind the product, views and conversions left out."""
+        """The operators after the product, views and conversions left out."""
         skipped = {CONVERT, *SAME, *CONSTANTS}
         taken = {each.node for each in self.products} | self.hidden
         return [name_of(n) for n in self.nodes if n not in taken and n.target not in skipped]

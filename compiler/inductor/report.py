@@ -23,7 +23,7 @@ class Row:
     """One product of a graph.
 
     taken: whether a kernel of ours computes it. fused: operators that are part of the kernel.
-    reason: why it was taken or left. stop: the first operator behind it that is not part of it.
+    reason: why it was taken or left. stop: the first operator after it that is not part of it.
     Times are microseconds: those of the estimate, which is made when it is asked for, and of the
     race where there was one. at_least: whether Inductor's are those of its products without what
     follows. cached: whether another process looked at the graph, and torch kept it.

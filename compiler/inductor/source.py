@@ -1,7 +1,7 @@
 """A region as what the compiler takes: a spec, the epilogue as linalg, and the kernel's inputs.
 
 Every value has the frame's sizes. Rounding is eager torch's: the sums are rounded to the product's
-type, behind a row that is added to them, and each conversion of the graph is made, although
+type, after a row that is added to them, and each conversion of the graph is made, although
 Inductor leaves out those between operators that it fuses. So a region gives what eager torch gives,
 but for the order of the sums.
 """

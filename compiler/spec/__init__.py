@@ -49,7 +49,7 @@ class MatmulSpec(Problem):
     schedule is chosen for. Where A has M contiguous its rows in memory are then without gaps. M is
     from `least_m` to `most_m` where those are not 0, and a multiple of `multiple_m`. With
     `dynamic_batch` likewise the kernel takes stacks of any number of matrices, and `batch` is the
-    hint. A launch says either or both; matrices of a dynamic M lie behind one another. A dynamic M
+    hint. A launch says either or both; matrices of a dynamic M lie one after the other. A dynamic M
     may be cut into groups, whose rows are not gathered. With `dynamic_k` a launch says K, and `k`
     is the hint: of one product of matrices that have M and N contiguous, as in gradients of
     weights, or of groups of K.
@@ -89,7 +89,7 @@ class MatmulSpec(Problem):
     A and B of `OPERAND_FORMATS`, such as mxfp8, have block scales beside them: values are elements
     times scales. `scale_layout` is how they lie, "blocked" or "linear", which those of 128 elements
     always are. C may be of one of `SCALED_FORMATS`, too: the kernel then quantises blocks of each
-    row, and writes blocked scales behind all other outputs. `scale_rounding` says how a scale is
+    row, and writes blocked scales after all other outputs. `scale_rounding` says how a scale is
     made of the largest magnitude of its block, one of `SCALE_ROUNDINGS`, "" for the first.
 
     `a_scales` and `b_scales` are forms of scales in f32 that 128 elements along K share: "1x128"

@@ -169,7 +169,7 @@ def _check_multiple(spec: Problem) -> None:
 
 def _check_dynamic(spec: Problem) -> None:
     """Of which products a kernel takes any M: matrices, or stacks of any number of them, which lie
-    behind one another where they have M rows."""
+    one after the other where they have M rows."""
     wanted = {"group_axis": "m", "gathered": 0, "is_scaled": False}
     wanted |= {"lda": 0} if spec.a_major == "m" else {}
     wanted |= {"stride_a": 0, "stride_c": 0} if spec.dynamic_batch else {"batch": 0}

@@ -59,7 +59,7 @@ def grouped_text(
     elements: Sequence[str],
 ) -> str:
     """The module of the op, in a function of this name: types of the tensors a, b, offsets, c, of
-    rows or order where there are, and of sums and all outputs. An output behind c has c's sizes.
+    rows or order where there are, and of sums and all outputs. An output after c has c's sizes.
     """
     sums, c, *further = elements
     made = epilogue or _conversion(sums, elements[1:])

@@ -17,7 +17,7 @@ UNTOLD = ("constant", "extf", "truncf", "sitofp")
 def kernel_name(spec: Problem, ops: Iterable[str] = ()) -> str:
     """Such as `matmul_bf16_4096x14336x4096_mul_add_tanh`, an identifier of C.
 
-    It follows from the product and the ops behind it alone, so that equal kernels have one name.
+    It follows from the product and the ops after it alone, so that equal kernels have one name.
     Sizes are the matrices or groups, M, N and K; M may be "any", or a range as "65to128", and K
     may be "any". Each kind
     of op is named once, in the order in which they compute.

@@ -243,7 +243,7 @@ class Problem:
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """The types that an epilogue gives: f32 where C is quantised behind it."""
+        """The types that an epilogue gives: f32 where C is quantised after it."""
         return "f32" if self.quantized else self.c_dtype, *self.further
 
     @property

@@ -89,7 +89,7 @@ def _weights(spec: Problem, inputs: Inputs, attributes: list[str]) -> tuple[str,
 
 
 def _kept_types(spec: Problem, made: Epilogue, elements: list[str]) -> list[str]:
-    """The types of outputs behind C: of a reduction one column for each group."""
+    """The types of outputs after C: of a reduction one column for each group."""
     *rows, columns = spec.open_shape("c", spec.shapes()["c"])
     assert isinstance(columns, int)  # the first dim alone is open
     kinds = made.reductions or ("",) * len(elements)

@@ -1,4 +1,4 @@
-"""Ops of `sm` that order threads: mbarriers, fences, barriers of threads, other grids."""
+"""Synchronization in `sm`: mbarriers, fences, barriers of threads, dependent grids."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Ops of `sm` that move data between global and shared memory, and claims of other clusters."""
+"""Copies between global and shared memory in `sm`, and cluster launch control."""
 
 from collections.abc import Sequence
 from typing import Any

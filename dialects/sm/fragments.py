@@ -1,4 +1,4 @@
-"""Ops of `sm` for MMAs whose operands are in registers: fragments from shared memory, mma.sync."""
+"""MMAs with operands in registers: ldmatrix and mma.sync."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Ops of `sm` by which the 32 lanes of a warp tell each other what they have; all run them."""
+"""Shuffles and votes within a warp."""
 
 from ..integer_types import I1, I32
 from ..mlir import ext, ir

@@ -1,4 +1,4 @@
-"""Ops of `sm` that say where in a CTA's memory everything lies: `plan-memory` makes them.
+"""The memory plan of a CTA, as `plan-memory` makes it.
 
 Offsets are bytes from the start of the CTA's dynamic shared memory, columns those of its tensor
 memory from the start of its allocation. Slots lie one after the other.
@@ -186,7 +186,7 @@ class ScaleColumnsOp(Sm.Operation, name="scale_columns"):
 
     @property
     def columns(self) -> tuple[int, int]:
-        """The first column of all places, and the first behind them."""
+        """The first column of all places, and the first after them."""
         first, end = self.a_first.value, self.end.value
         return first, first + self.slots.value * (end - first)
 
@@ -221,7 +221,7 @@ class ProductColumnsOp(Sm.Operation, name="product_columns"):
 
     @property
     def columns(self) -> tuple[int, int]:
-        """The first column of all, and the first behind them."""
+        """The first column of all, and the first after them."""
         first = self.first.value
         return first, first + self.slots.value * self.each.value
 
@@ -235,7 +235,7 @@ class ProductColumnsOp(Sm.Operation, name="product_columns"):
 
 class WeightColumnsOp(Sm.Operation, name="weight_columns"):
     """Weights that threads have widened have columns of the allocation: what MMAs read together
-    has `each`, one behind the other from `first` on, in turns as `sm.product_columns` has
+    has `each`, one after the other from `first` on, in turns as `sm.product_columns` has
     barriers."""
 
     memory: ext.Operand[TensorMemoryType]
@@ -244,7 +244,7 @@ class WeightColumnsOp(Sm.Operation, name="weight_columns"):
 
     @property
     def columns(self) -> tuple[int, int]:
-        """The first column of all, and the first behind them."""
+        """The first column of all, and the first after them."""
         first = self.first.value
         return first, first + PRODUCT_SLOTS * self.each.value
 

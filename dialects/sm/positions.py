@@ -1,4 +1,4 @@
-"""Ops of `sm` by which threads go round rings: `pipes-to-barriers` makes them.
+"""Positions of threads in rings: slot and phase parity.
 
 A thread's position in a ring is the slot that it comes to next, and the parity of the phase that it
 is in there: 0 on its first way round, 1 on its second, then 0 again. Who waits until a slot is full

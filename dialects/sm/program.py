@@ -1,4 +1,4 @@
-"""Ops of `sm` for a kernel, what a thread knows of itself, addresses and registers."""
+"""The kernel itself, special registers, addresses and register counts."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Ops of `sm` that make a ring of slots in memory and of mbarriers: which are full, which empty."""
+"""Rings: slots in memory with their full and empty mbarriers."""
 
 from typing import Any
 

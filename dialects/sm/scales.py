@@ -1,5 +1,4 @@
-"""Ops of `sm` for products with block scales: copies of scales to tensor memory, and the MMAs of
-tensor memory and of warps."""
+"""MMAs with block scales in `sm`, and copies of scales to tensor memory."""
 
 from typing import Any
 
@@ -31,7 +30,7 @@ IDS = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}  # bytes of a word that a K slice's 
 class TmemCopyOp(Instruction, name="tmem_copy"):
     """Starts a copy of rows of 16 bytes to 4 columns of each quarter of the lanes.
 
-    The rows begin `offset` bytes behind the descriptor's place. 32 of them go to each quarter
+    The rows begin `offset` bytes after the descriptor's place. 32 of them go to each quarter
     (tcgen05.cp.32x128b.warpx4), of 64 the first to quarters 0 and 1 and the others to 2 and 3
     (64x128b.warpx2::01_23). With `cta_group` 2 each CTA of the pair copies from its own shared
     memory. MMAs that this thread starts later find what it copied.

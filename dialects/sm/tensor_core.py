@@ -1,4 +1,4 @@
-"""Ops of `sm` for the tensor core: descriptors, MMAs, tensor memory."""
+"""The tensor core in `sm`: descriptors, MMAs, tensor memory."""
 
 from typing import Any
 
@@ -108,7 +108,7 @@ class AdvanceOp(Instruction, name="advance"):
 class MmaOp(Instruction, name="mma"):
     """`d[m,n] = (accumulate ? d : 0) + a[m,k] * b[n,k]^T`, started by one thread (tcgen05.mma).
 
-    `d` is an address in tensor memory. The operands start `a_offset` and `b_offset` bytes behind
+    `d` is an address in tensor memory. The operands start `a_offset` and `b_offset` bytes after
     their descriptors. The other fields are the instruction descriptor: M and N (of a pair's both
     CTAs with `cta_group` 2), K, types and majors of A and B, type of D.
     """
@@ -167,7 +167,7 @@ class WgmmaOp(Instruction, name="wgmma"):
     """`sum[m,n] = (accumulate ? d : 0) + a[m,k] * b[n,k]^T`, started by a warpgroup (wgmma).
 
     Of the matrix a thread has `n/2` of the registers `d`, from the `first` one on; `sum` has the
-    others as they are. The operands start `a_offset` and `b_offset` bytes behind their descriptors.
+    others as they are. The operands start `a_offset` and `b_offset` bytes after their descriptors.
     """
 
     d: ext.Operand[Any]

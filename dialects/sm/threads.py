@@ -1,4 +1,4 @@
-"""Ops of `sm` that say which threads of a CTA run what stands in them, and what a thread knows.
+"""Regions for a set of threads of a CTA: roles, one lane, the first warp.
 
 A team is the threads that run a stretch of the program together: those of `sm.warps`, or all of a
 kernel without roles. What stands in no `sm.run` is for all threads of its team. `sm.team` begins
@@ -62,7 +62,7 @@ class PrologueOp(Sm.Operation, name="prologue", traits=[ir.NoTerminatorTrait]):
 
 
 class FirstWarpOp(Sm.Operation, name="first_warp", traits=[ir.NoTerminatorTrait]):
-    """What all lanes of the CTA's first warp run together; the other warps go on behind it."""
+    """What all lanes of the CTA's first warp run together; the other warps go on after it."""
 
     body: ext.Region
 
@@ -113,7 +113,7 @@ class CtaPlaceOp(Sm.Operation, name="cta_place"):
     """`along_m`, `along_n`: which CTA of its cluster this is; `first`, `leads`: who it works with.
 
     `first` is the rank of the first CTA with the same part of K. `leads` is true in the leader CTA
-    of a pair, and in each CTA of a kernel without pairs. The op stands behind the prologue of a
+    of a pair, and in each CTA of a kernel without pairs. The op comes after the prologue of a
     kernel with clusters. What ops do by the place of the CTA, they do by these values.
     """
 
@@ -129,7 +129,7 @@ class CtaPlaceOp(Sm.Operation, name="cta_place"):
 
 
 class RunOp(Sm.Operation, name="run", traits=[ir.NoTerminatorTrait]):
-    """The body is for the threads that `by` names alone; the others go on behind it at once.
+    """The body is for the threads that `by` names alone; the others go on after it at once.
 
     "warp" is one elected lane of each warp of the team, "warpgroup" that of the first of every four
     warps, "lane" that of its first warp. "issuer" is that lane in the leader CTA of a pair, which

@@ -1,4 +1,4 @@
-"""Ops of `sm` for an MMA whose A threads write into tensor memory."""
+"""An MMA whose A is written to tensor memory by threads."""
 
 from ..integer_types import I1, I32
 from ..mlir import ext, ir

@@ -1,4 +1,4 @@
-"""Ops of `tile` that bring another operand of the epilogue into shared memory, ahead of its use.
+"""Prefetching operands of the epilogue into shared memory.
 
 An operand as large as C arrives in pieces as wide as those of the staged store that reads them, by
 way of a ring of its own. One thread of those that store loads them. All of them meet before it

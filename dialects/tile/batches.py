@@ -1,4 +1,4 @@
-"""Ops of `tile` by which a program for one matrix runs on each of a stack of them.
+"""Batches: running the program for one matrix on each matrix of a batch.
 
     %batch, %row = tile.batch %i {tiles, count}     %i = batch * tiles + row
     %batch, %row = tile.ordered_batch %i, %order    %i = place * tiles + row, batch = order[place]

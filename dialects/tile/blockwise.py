@@ -1,4 +1,4 @@
-"""Ops of `tile` on operands with a scale in f32 for every 128 elements of K: two-level sums.
+"""Operands with one f32 scale per 128 elements of K, and two-level accumulation.
 
     tile.blockwise_matmul  c[M,N] = f(sum_q sa[M,q] * sb[N,q] * sum_k a[M,k] * b[N,k]), k of block q
     tile.blockwise_mma     acc[M,N] = (accumulate ? acc : 0) + sa * sb * (a[M,K] * b[N,K]^T)

@@ -1,4 +1,4 @@
-"""Ops of `tile` that TMA loads are once their barrier is known: `pipes-to-barriers` makes them."""
+"""TMA loads with their barrier, as `pipes-to-barriers` makes them."""
 
 from typing import Any
 

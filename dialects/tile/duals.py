@@ -1,4 +1,4 @@
-"""Ops of `tile` on two products of one A, whose sums an epilogue takes together: a dual GEMM.
+"""Dual GEMM: two products of one A, with one epilogue of both accumulators.
 
     tile.dual_matmul   c[M,N] = f(sum_k a[M,k] * b[N,k], sum_k a[M,k] * b2[N,k])
     tile.dual_mma      acc[M,N] += a[M,K] * b[N,K]^T, and acc[M,N+n] += a[M,K] * b2[N,K]^T

@@ -1,4 +1,4 @@
-"""Ops of `tile` that load tiles at the end of a view without most of the rows behind it."""
+"""Loads of tiles at the end of a view, with boxes limited to the rows in bounds."""
 
 from typing import Any
 

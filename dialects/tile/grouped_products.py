@@ -1,4 +1,4 @@
-"""Ops of `tile` on groups of rows whose products have scales, or of which there are two.
+"""Grouped products with scales, and dual grouped products.
 
     tile.grouped_scaled_matmul     c[r,N] = f(sum_k a[r,k] * sa[r,k/B] * b[g,N,k] * sb[g,N,k/B])
     tile.grouped_blockwise_matmul  c[r,N] = f(sum_q sa[r,q] * sb[g,N,q] * sum_k a[r,k] * b[g,N,k])
@@ -133,7 +133,7 @@ class GroupScalesOp(GroupRowsOp, name="group_scales"):
     """`part`: the scales of `count` rows of a group, from line `first` of `whole` on.
 
     `form` says what lines are: "rows" of a view of scales [rows, blocks], "columns" of one [blocks,
-    rows], or "atoms", rows of those. Loads behind the last row may give what lies there.
+    rows], or "atoms", rows of those. Loads past the last row may give what lies there.
     """
 
     form: ir.StringAttr

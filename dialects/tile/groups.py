@@ -1,4 +1,4 @@
-"""Ops of `tile` on groups: rows of one matrix, each group with a matrix of its own to multiply.
+"""Grouped GEMM: groups of rows of one matrix, each multiplied by its own matrix.
 
     tile.grouped_matmul   c[r,N] = f(sum_k a[r,K] * b[g,N,K]) for every row r of group g
                           c[g,M,N] = f(sum_k a[M,k] * b[N,k]) over every k of group g
@@ -40,7 +40,7 @@ class GroupedMatmulOp(MatmulOp, name="grouped_matmul"):
     """`c[r,N] = f(sum_k a[r,K] * b[g,N,K])` for every row r of group g.
 
     Like `tile.matmul` of a matrix `a`, stored [M,K], and a stack `b` with a matrix for each group.
-    Rows behind the last group are not written.
+    Rows past the last group are not written.
 
     Of two matrices K is grouped: `c[g,M,N] = f(sum_k a[M,k] * b[N,k])` over every k of group g, and
     f(0) where it has none. Both are stored with K as their rows.
@@ -151,7 +151,7 @@ class GroupOp(Tile.Operation, name="group"):
     """`(group, row, first, count)` of the place `i` along M.
 
     A place is `tile` rows of a group, and each group has a multiple of `together` of them; it has
-    `count` rows from row `first` of all on. A place behind the last group has 0 rows. There are
+    `count` rows from row `first` of all on. A place past the last group has 0 rows. There are
     `extent` rows, or where that is -1 as many as a launch says.
     """
 
@@ -214,7 +214,7 @@ def _verify_part(op: Any) -> bool:
 class GroupRowsOp(Tile.Operation, name="group_rows"):
     """`part`: the rows `first` to `first + count` of `whole`, a view or a tensor map.
 
-    Its type is that of `whole`, which says how many rows there are at most. Loads of rows behind
+    Its type is that of `whole`, which says how many rows there are at most. Loads of rows after
     the last one may give those of `whole`; stores to them are dropped.
     """
 
@@ -231,7 +231,7 @@ class GatheredRowsOp(GroupRowsOp, name="gathered_rows"):
     """`part`: the rows `rows[first]` to `rows[first + count - 1]` of `whole`, in this order.
 
     Its type is that of `whole` with as many rows as there are numbers in `rows`. Loads of rows
-    behind the last one may give any of `whole`.
+    after the last one may give any of `whole`.
     """
 
     rows: ext.Operand[ir.MemRefType]
@@ -277,7 +277,7 @@ class GroupColumnsOp(Tile.Operation, name="group_columns"):
     """`part`: the columns `first` to `first + count` of `whole`, a view or a tensor map.
 
     Its type is that of `whole`, which says how many columns there are at most. Loads of columns
-    behind the last one give zero.
+    after the last one give zero.
     """
 
     whole: ext.Operand[Any]

@@ -1,4 +1,4 @@
-"""Ops of `tile` on tiles of groups of rows that are equally high.
+"""Tiles of equal height for groups of rows.
 
     tile.level_mma   acc[:,:n] = (accumulate ? acc[:,:n] : 0) + a[M,K] * b[:n,K]^T, n >= count
 
@@ -44,7 +44,7 @@ class NarrowMmaOp(MmaOp, name="narrow_mma"):
 
 class TakeColumnsOp(Tile.Operation, name="take_columns"):
     """`acc[:,:columns] = own[:,:columns]`, once the MMAs that add to `own` are waited for, and 0
-    elsewhere: what the lowering makes behind the MMAs of each width."""
+    elsewhere: what the lowering makes after the MMAs of each width."""
 
     acc: ext.Operand[AccumulatorType]
     own: ext.Operand[AccumulatorType]

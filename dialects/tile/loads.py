@@ -1,4 +1,4 @@
-"""Ops of `tile` that bring operand tiles into shared memory: by threads or by TMA."""
+"""Loads of operand tiles into shared memory, by threads or by TMA."""
 
 from ..mlir import ext, ir
 from ..tile_types import SmemType, TensorMapType, Tile, has_own_rows
@@ -146,10 +146,10 @@ class TmaMulticastOp(Tile.Operation, name="tma_multicast"):
 
 
 class RotatedStepOp(Tile.Operation, name="rotated_step"):
-    """`step = (k + place / together * by) mod steps`: with which step along K others begin.
+    """`step = (k + place / together * by) mod steps`: the K step that a CTA loads at loop step k.
 
-    CTAs whose places differ by less than `together`, a multiple of which they lie behind, take the
-    steps in the same order.
+    Each run of `together` adjacent places, the first of which is a multiple of it, takes the steps
+    in the same order.
     """
 
     k: ext.Operand[ir.IndexType]

@@ -1,4 +1,4 @@
-"""Ops of `tile` that tell when a kernel comes to a place.
+"""Recording when a kernel reaches certain points.
 
 tile.mark    marks[CTA, column] = the time, when a thread comes here first or last
 """

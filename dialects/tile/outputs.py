@@ -1,4 +1,4 @@
-"""Ops of `tile` by which one product has several outputs.
+"""Several outputs of one product.
 
     %c = "tile.matmul"(%a, %b) ({            %d = "tile.kept"(%c) {number = 0}
     ^bb0(%acc: f32):

@@ -1,4 +1,4 @@
-"""Ops of `tile` for a K that is split: sums meet in the cluster, or over the grid in global memory.
+"""Split-K: partial sums of a cluster, or of the grid through global memory.
 
     tile.split_rank      which part of K this CTA sums
     tile.split_start     with which step along K it begins, of a K that a launch says

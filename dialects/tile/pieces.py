@@ -1,4 +1,4 @@
-"""Ops of `tile` that the write of a piece of a tile to its buffer in shared memory is made of.
+"""Writing a piece of a tile to its staging buffer in shared memory.
 
 tile.read_fragment    sums of 16 rows that the threads of a warp have as 8x8 matrices
 tile.apply_epilogue   outputs[c] = f(values[first + c]), of neighbours in a row
@@ -40,8 +40,8 @@ class ReadFragmentOp(Tile.Operation, name="read_fragment"):
     """`values`: sums of 16 of the warp's rows, as 8x8 matrices, two above each other.
 
     Of every 8 columns a thread has a pair of neighbours in one row, and a pair 8 rows below. The
-    first of the rows is `row` behind the warp's own of the first MMA, the first of the columns
-    `start` behind the warp's own. All threads of the team read together.
+    first of the rows is `row` after the warp's own of the first MMA, the first of the columns
+    `start` after the warp's own. All threads of the team read together.
     """
 
     sums: ext.Operand[AccumulatorType]

@@ -1,4 +1,4 @@
-"""The op of `tile` that says which tile a CTA has when the loop over tiles is written out."""
+"""The tile of a CTA, after loops over tiles are expanded."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Ops of `tile` that a kernel is made of: the product, its tiles, MMAs, stores and epilogue."""
+"""The basic ops of a kernel: the product, its tiles, MMAs, stores and epilogue."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Ops of `tile` by which C is stored as elements with block scales.
+"""Quantizing C to elements with block scales.
 
 tile.quantize         inside f: y = x / scale of its block; the scales are a further output
 tile.store_quantized  view[r,c] = f(acc[r,c]) / scale, scales[r, c/B] = scale of each B columns
@@ -110,7 +110,7 @@ class BlockScaleOp(Tile.Operation, name="block_scale"):
 class WriteCodesOp(Tile.Operation, name="write_codes"):
     """`view[row, column + c] = codes[c]`: one store of bytes of elements, packed.
 
-    They go `behind` bytes behind that of the column.
+    They go `behind` bytes after that of the column.
     """
 
     codes: ext.Operand[Any]

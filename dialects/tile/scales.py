@@ -1,4 +1,4 @@
-"""Ops of `tile` on operands with block scales: a factor for every `block` elements along K.
+"""Operands with block scales: one factor per `block` elements along K.
 
     tile.scaled_matmul     c[M,N] = f(sum_k a[M,k] * sa[M,k/B] * b[N,k] * sb[N,k/B])
     tile.scaled_mma        acc[M,N] = (accumulate ? acc : 0) + the same of tiles

@@ -1,11 +1,11 @@
-"""Ops of `tile` on the last tiles along K, where these hang over its end.
+"""MMAs of the last tile along K, if it extends past the end of K.
 
     tile.short_mma       acc[M,N] = (accumulate ? acc : 0) + a[M,K] * b[N,K]^T, or of a[:,:depth]
     tile.short_dual_mma  the same of two products, as `tile.dual_mma`
 
 `tile.short_pair_mma` and `tile.short_dual_pair_mma` are those of a pair of CTAs.
 
-What lies behind the end of K is zeros, and an MMA instruction multiplies 32 bytes of K. Those that
+What lies past the end of K is zeros, and an MMA instruction multiplies 32 bytes of K. Those that
 would multiply zeros alone are left out.
 """
 

@@ -1,4 +1,4 @@
-"""Ops of `tile` that a store through shared memory is made of, once its loop is written out."""
+"""Stores through shared memory, after their loops are expanded."""
 
 import math
 from typing import Any

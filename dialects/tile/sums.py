@@ -1,4 +1,4 @@
-"""Ops of `tile` on sums of which each thread has elements of its own (`thread_tiles`).
+"""Accumulators of which each thread computes its own elements (`thread_tiles`).
 
 tile.view_mma       acc[M,N] = (accumulate ? acc : 0) + a[i*M+r, k*K+l] * b[j*N+c, k*K+l]
 tile.lane_mma       the same, where each element has `lanes` threads, side by side, with parts of K
@@ -68,7 +68,7 @@ class LaneMmaOp(ViewMmaOp, name="lane_mma"):
 
 
 class DualLaneMmaOp(LaneMmaOp, name="dual_lane_mma"):
-    """The same, and N/2 columns behind those of b the same of b2; each has N/2 of a tile's N."""
+    """The same, and N/2 columns after those of b the same of b2; each has N/2 of a tile's N."""
 
     b2: ext.Operand[ir.MemRefType]
 
@@ -84,7 +84,7 @@ class DualLaneMmaOp(LaneMmaOp, name="dual_lane_mma"):
 class AddLanesOp(Tile.Operation, name="add_lanes"):
     """The first of the `lanes` of an element has the sum of what each had of it.
 
-    It stands behind the loop of `tile.lane_mma`. All threads run it together. Lanes of several
+    It comes after the loop of `tile.lane_mma`. All threads run it together. Lanes of several
     warps meet in `parts`, which has a row for each warp and a column for each of a thread's sums.
     """
 
@@ -102,7 +102,7 @@ class ClearSumsOp(Tile.Operation, name="clear_sums"):
 class FinishSumsOp(Tile.Operation, name="finish_sums"):
     """From here on the sums are complete: products that a thread holds back are added.
 
-    Where it stands behind a loop of `tile.mma`, each may leave its last products to the next.
+    Where it comes after a loop of `tile.mma`, each may leave its last products to the next.
     """
 
     acc: ext.Operand[AccumulatorType]

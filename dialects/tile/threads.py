@@ -1,4 +1,4 @@
-"""Ops of `tile` that a thread runs by itself, in loops that are written out.
+"""Ops that a single thread runs, in expanded loops.
 
 tile.thread_lanes    the lanes of tensor memory that this thread's warp reads
 tile.thread_row      the row of an MMA's sums that this thread has, the first if it has two

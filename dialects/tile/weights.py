@@ -1,4 +1,4 @@
-"""Ops of `tile` on weights that are narrower than what they are multiplied with.
+"""Narrow weights (8-bit or 4-bit), which threads convert before the MMA.
 
     tile.weight_matmul  c[M,N] = f(sum_g s[N,g] * sum_k a[M,k] * (b[N,k] - z[N,g])), k of group g
     tile.weight_mma     acc[M,N] = (accumulate ? acc : 0) + the same of tiles
@@ -93,7 +93,7 @@ class WeightMmaOp(MmaOp, name="weight_mma"):
     """`acc[M,N] = (accumulate ? acc : 0) + sum_g scales[N,g] * sum_k a[M,k] * (b[N,k] - z[N,g])`.
 
     The tiles are the `j`-th of B and the `k`-th along K. `b_type` says what the tile of B holds; of
-    four bits it is one of bytes. Threads read scales and zeros from the views; elements behind the
+    four bits it is one of bytes. Threads read scales and zeros from the views; elements after the
     last group are zero in A.
     """
 

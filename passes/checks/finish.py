@@ -1,7 +1,7 @@
 """Rules on what makes sums whole: `tile.finish_sums`, which adds what MMAs have left to each other,
 and `tile.add_lanes`, which adds what lanes have of them.
 
-finish      it stands behind all MMAs into its sums, outside of their loops, and before who reads
+finish      it comes after all MMAs into its sums, outside of their loops, and before who reads
             the sums
 lanes       sums of `tile.lane_mma`, and no others, have one `tile.add_lanes`, of as many lanes
 """

@@ -4,7 +4,7 @@
     attributes  no op has an attribute that nobody reads
     handles     rings, maps, accumulators and places are made outside of loops
     loops       carry no values, have constant bounds, a positive step and an iteration
-    roles       stand beside each other, with nothing that acts beside them; their warps are the
+    roles       stand side by side, with nothing that acts beside them; their warps are the
                 kernel's; those that hold or read sums are whole warpgroups
     tiles       every CTA computes its own tile, or all roles walk the same tiles; all of C is
                 covered by whole clusters

@@ -271,7 +271,7 @@ def _check_columns(columns: Sequence[COLUMNS], target: Target) -> None:
 
 
 def columns_of(op: COLUMNS) -> tuple[int, int]:
-    """The first column that an op takes, and the first behind them."""
+    """The first column that an op takes, and the first after them."""
     if not isinstance(op, ColumnsOp):
         return op.columns
     return op.first.value, op.first.value + op.slots.value * op.each.value

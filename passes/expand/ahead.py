@@ -95,7 +95,7 @@ def _middle(loop: scf.ForOp, steps: int, stages: int, pieces: int) -> tuple[scf.
 
 
 def _cut(loop: scf.ForOp, number: int) -> scf.ForOp:
-    """End a loop at a value of its counter; the loop of the others, behind it."""
+    """End a loop at a value of its counter; the loop of the others, after it."""
     with ir.InsertionPoint(loop), loop.location:
         bound = index_constant(number)
     with ir.InsertionPoint.after(loop), loop.location:

@@ -58,7 +58,7 @@ def _readers(kernel: KernelOp, target: Target) -> WarpsOp | None:
 
 
 def _before_any_mma(kernel: KernelOp, readers: WarpsOp | None) -> ir.InsertionPoint:
-    """Behind the `sm.team` of the agent, or in a prologue of the kernel."""
+    """After the `sm.team` of the agent, or in a prologue of the kernel."""
     if readers:
         return ir.InsertionPoint.after(team_op(readers))
     body = kernel.body.blocks[0].operations
@@ -79,7 +79,7 @@ def _clear(team: Team, memory: SlotMemoryOp, index: int, load: TmaLoadOp) -> Non
     layout = load.tile.type.layout
     in_row = layout.span_bytes // UNIT_BYTES
     first, unit, count = layout.rows - load.missing_rows, team.thread, load.missing_rows
-    if load.has_own_rows:  # all behind those that there are
+    if load.has_own_rows:  # all after those that there are
         first, count = 0, layout.rows
         unit = box_rows(load) * in_row + unit
     rows = scf.ForOp(unit, constant(count * in_row), constant(team.threads))

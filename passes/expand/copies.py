@@ -38,7 +38,7 @@ def expand_copies(kernel: KernelOp) -> None:
 
 
 def _commit_of(copy: CopyOp) -> Any:
-    """The commit of the slot that a copy fills, None where there is none behind it."""
+    """The commit of the slot that a copy fills, None where there is none after it."""
     part = defining_op(copy.tile)
     if not isinstance(part, TileOp):
         return None

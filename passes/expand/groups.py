@@ -93,7 +93,7 @@ def _check_whole(store: Store, columns: int) -> None:
 
 
 def _chunks_together(store: Store, columns: Columns) -> int:
-    """Chunks that a thread reads one behind the other, so that it has a word of scales."""
+    """Chunks that a thread reads one after the other, so that it has a word of scales."""
     if not isinstance(store, StoreQuantizedOp) or columns.fragment.layout == "F":
         return 1
     _, end, step = columns.chunks()

@@ -25,7 +25,7 @@
     of the same sums        →       between two meetings, and TMA stores them as one group
 
     tile.load_ahead                 tile.load_piece of the first pieces; of a store that reads them
-                            →       %piece = tile.await_piece before f, and behind the last meeting
+                            →       %piece = tile.await_piece before f, and after the last meeting
                                     tile.load_piece of a later one (`expand/ahead.py`)
 
     tile.read_ahead               tile.read_beside of each place that the thread's part of f reads,
@@ -197,7 +197,7 @@ class ExpandLoops:
 
 
 def end_of(owner: Any) -> ir.InsertionPoint:
-    """Behind what an agent does; a mark of its end stays the last."""
+    """After what an agent does; a mark of its end stays the last."""
     block = owner.body.blocks[0]
     last = list(block.operations)[-1]
     return ir.InsertionPoint(last) if isinstance(last, MarkOp) else ir.InsertionPoint(block)

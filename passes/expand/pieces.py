@@ -86,7 +86,7 @@ def _batch(store: StagedStoreOp, piece: Callable[..., Piece], edges: Edges, star
 
 
 def _in_turn(store: StagedStoreOp, starts: range, do: Callable[[ir.Value, ir.Value], None]) -> None:
-    """Something with each buffer of the ring; behind it the first has its turn again."""
+    """Something with each buffer of the ring; after it the first has its turn again."""
     ring = store.staging
     for number in range(ring.type.stages):
         if number < len(starts):

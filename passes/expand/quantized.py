@@ -137,7 +137,7 @@ def write_codes(made: Quantized, view: ir.Value[ir.MemRefType]) -> None:
 
 
 def _runs(made: Quantized) -> list[tuple[int, int]]:
-    """(first value, columns behind the thread's first) of each run of neighbours in a block."""
+    """(first value, columns after the thread's first) of each run of neighbours in a block."""
     run = min(made.part.near, made.part.store.block.value)
     count = ir.VectorType(made.part.values.type).shape[0] // products_of(made.part.store)
     return runs(count, made.part.near, made.part.every, run)
@@ -174,7 +174,7 @@ def bytes_of(codes: ir.Value, start: int, count: int) -> ir.Value:
 class Scales:
     """Where the scales of a tile's rows go, and what pads the atoms: zeros.
 
-    Blocks behind the last one are padded by who writes that, rows behind the last tile by threads
+    Blocks past the last one are padded by who writes that, rows past the last tile by threads
     of that tile.
     """
 
@@ -222,7 +222,7 @@ class Scales:
                 self._pad(number, width)
 
     def _inside_of_row(self, codes: list[ir.Value], number: ir.Value) -> list[ir.Value]:
-        """Zeros where a word begins in a row and ends behind it."""
+        """Zeros where a word begins in a row and ends after it."""
         if self.blocks % len(codes) == 0:
             return codes
         zero = constant(0, _byte())
@@ -230,7 +230,7 @@ class Scales:
         return [arith.select(there, code, zero) for there, code in zip(inside, codes, strict=True)]
 
     def _pad(self, number: ir.Value, width: int) -> None:
-        """Zeros behind the last word of a row, up to the end of its atom."""
+        """Zeros past the last word of a row, up to the end of its atom."""
         end = -(-self.blocks // width) * width
         missing = range(end, -(-end // SCALE_ATOM_BLOCKS) * SCALE_ATOM_BLOCKS, width)
         if not missing:

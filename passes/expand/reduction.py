@@ -105,7 +105,7 @@ class Partials:
     def any_inside(self) -> ir.Value | None:
         """Whether the tile has a row of C; None where each has.
 
-        CTAs that fill up a cluster may have a tile behind the last row, of which nobody writes.
+        CTAs that fill up a cluster may have a tile past the last row, of which nobody writes.
         """
         fills_up = any(size > 1 for size in integers_of(self.kernel.cluster)[:2])
         return self.inside(constant(0)) if fills_up else None

@@ -189,7 +189,7 @@ def thread_pair(sums: ir.Value[AccumulatorType]) -> ir.Value:
 def held_atoms(
     kernel: KernelOp, sums: ir.Value[AccumulatorType], target: Target
 ) -> tuple[range, int]:
-    """The first row of each MMA that a warpgroup, or a warp, holds, behind the first of all; the
+    """The first row of each MMA that a warpgroup, or a warp, holds, after the first of all; the
     columns that it has of them."""
     m, n = sums.type.shape
     if target.mma.issuer == WARP:
@@ -201,7 +201,7 @@ def held_atoms(
 def held_rows(
     sums: ir.Value[AccumulatorType], first: int, columns: int
 ) -> list[tuple[int, ir.Value]]:
-    """(row behind the thread's first, values) of its two rows of an MMA with so many columns."""
+    """(row after the thread's first, values) of its two rows of an MMA with so many columns."""
     half = ir.VectorType.get([columns // 4], sums.type.element)
     read = ReadRowsOp(sums=sums, row=attribute_of(first), upper=half, lower=half)
     return [(0, read.upper), (ROWS_APART, read.lower)]
@@ -235,9 +235,9 @@ def write_row(
 
 
 def runs(count: int, neighbours: int, every: int, width: int) -> list[tuple[int, int]]:
-    """(number of the first value, columns behind the first) of each `width` neighbours of values.
+    """(number of the first value, columns after the first) of each `width` neighbours of values.
 
-    Those are groups of `neighbours`, each `every` columns behind the one before.
+    Those are groups of `neighbours`, each `every` columns after the one before.
     """
     return [
         (start + within, start // neighbours * every + within)

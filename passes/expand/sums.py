@@ -7,7 +7,7 @@ for k = 0 .. steps                           tile.clear_sums %acc
                                                tile.finish_sums %acc
 
 For MMAs that have no predicate of that kind: mma.sync, and those of threads. `tile.finish_sums` is
-for mma.sync alone: behind the meeting with which a step begins, warps then issue the last MMAs of
+for mma.sync alone: after the meeting with which a step begins, warps then issue the last MMAs of
 the step before while the first fragments of this one are on their way. That takes registers for
 fragments that are held, so only sums of up to `HELD_BACK_SUMS` registers a thread have it: an H200
 was 4 to 6 % faster for it (docs/appendix/mma-sync.md).
@@ -65,7 +65,7 @@ def expand_sums(kernel: KernelOp, target: Target) -> None:
 
 
 def _finish(kernel: KernelOp, cleared: ClearSumsOp, target: Target) -> None:
-    """Put the end of sums behind the last op of the block that has an MMA into them."""
+    """Put the end of sums after the last op of the block that has an MMA into them."""
     tile = warp_tile(kernel, cleared.acc.type, target)
     mmas = [use.owner.opview for use in cleared.acc.uses if isinstance(use.owner.opview, MmaOp)]
     plain = all(type(mma) is MmaOp and constant_of(mma.accumulate) for mma in mmas)

@@ -27,7 +27,7 @@ WIDTH = 4  # elements that the epilogue takes at a time
 
 @record
 class RowPart:
-    """What a thread has of a row: groups of `near` neighbours, each `every` columns behind the one
+    """What a thread has of a row: groups of `near` neighbours, each `every` columns after the one
     before. Lanes beside it have those between.
 
     `to` is the output that is made of it, `columns` those of C, and `inside` says whether C has the
@@ -56,12 +56,12 @@ class RowPart:
 
     @cached_property
     def runs(self) -> list[tuple[int, int]]:
-        """(number of the first value, columns behind the thread's first) of each of them."""
+        """(number of the first value, columns after the thread's first) of each of them."""
         count = ir.VectorType(self.values.type).shape[0] // products_of(self.store)
         return runs(count, self.near, self.every, self.width)
 
     def elements(self) -> list[tuple[int, ir.Value]]:
-        """(column behind the thread's first, value) of what the epilogue makes of the sums."""
+        """(column after the thread's first, value) of what the epilogue makes of the sums."""
         found = []
         for first, behind in self.runs:
             made = self._apply(first, self.column + behind)

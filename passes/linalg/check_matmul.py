@@ -110,7 +110,7 @@ def _check_kept(matmul: MatmulOp, kept: list[KeptOp]) -> None:
 
 
 def _check_quantized(matmul: MatmulOp) -> None:
-    """C of elements with scales, which come behind all other outputs."""
+    """C of elements with scales, which come after all other outputs."""
     keeps = kept_by(matmul.epilogue.blocks[0])
     found = [op for op in keeps if isinstance(op, QuantizeOp)]
     if found and found != keeps[-1:]:

@@ -1,4 +1,4 @@
-"""Finds the function argument behind an operand of linalg.matmul; used by `normalize`.
+"""Traces an operand of linalg.matmul back to a function argument; used by `normalize`.
 
     %t = linalg.transpose %b          linalg.matmul ins(%a, %w) {      →   a: %a, "k"
     %w = arith.extsi %t : i16         ^bb0(%x, %y, %z):                    b: %b, "k", signed
@@ -26,7 +26,7 @@ NO_PRODUCT = "its region must yield the output plus the product of its inputs"
 
 @record
 class Operand:
-    """The function argument behind an operand and what its dims are: "b", "mn" and "k".
+    """The function argument that an operand comes from, and what its dims are: "b", "mn" and "k".
 
     `casts` are the ops that its elements go through, the last one first.
     """
@@ -158,7 +158,7 @@ def _casts_inside(matmul: Any) -> list[tuple[str, ...]]:
 
 
 def _behind(value: ir.Value, casts: tuple[str, ...] = ()) -> tuple[ir.Value, tuple[str, ...]]:
-    """The value behind casts, and those."""
+    """The value before casts, and the casts."""
     if _name(value) not in CASTS:
         return value, casts
     return _behind(_operands(value)[0], (*casts, _name(value)))
@@ -185,7 +185,7 @@ def _axes(matmul: Any, index: int) -> tuple[str, ...]:
 
 
 def _trace(user: Operand) -> Operand:
-    """Follow an operand to the function argument behind it."""
+    """Trace an operand back to a function argument."""
     if isinstance(user.value.owner, ir.Block):
         return user
     op = user.value.owner.opview

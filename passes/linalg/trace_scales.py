@@ -291,7 +291,7 @@ def _operand(
 def _with_scales(
     name: str, operand: Operand, scale: Factor, loops: tuple[int, int], stack: int
 ) -> ScaledOperand:
-    """Elements with their scales, which lie as their type asks for behind `stack` dims."""
+    """Elements with their scales, which lie as their type asks for after `stack` dims."""
     rows, depth = (operand.type.shape[operand.axes.index(axis)] for axis in ("mn", "k"))
     if str(scale.type.element_type) == "f32":
         _check_untouched(name, scale)

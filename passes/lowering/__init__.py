@@ -1,4 +1,4 @@
-"""The passes behind a schedule, but for `expand-loops`, in their order:
+"""The passes after a schedule, but for `expand-loops`, in their order:
 
     planning/     assign-threads and plan-memory
     barriers/     pipes-to-barriers: pipes as waits and arrivals on mbarriers

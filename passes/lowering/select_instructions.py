@@ -66,7 +66,7 @@ def _check_grid(kernel: KernelOp, target: Target) -> None:
 def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> None:
     """Convert the program where it stands, then make it that of a `sm.kernel`.
 
-    Workspaces come behind the tensors. A number of rows or of matrices that a launch says is the
+    Workspaces come after the tensors. A number of rows or of matrices that a launch says is the
     last parameter.
     """
     unswitch(kernel)
@@ -98,7 +98,7 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
             workspace.memory.replace_all_uses_with(lower_workspace(scope, workspace, pointer))
         if walk(kernel, LaneMmaOp):  # all loads of a step are to be under way together
             sm.ResidentOp.of(ctas=1)
-        for _ in sizes:  # the rows of C, its matrices, behind the pointers
+        for _ in sizes:  # the rows of C, its matrices, after the pointers
             entry.add_argument(build.i32(), ir.Location.unknown())
     convert_kernel(scope, ops)
     for _ in range(views):
@@ -107,7 +107,7 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
 
 
 def _lower_parameter(entry: ir.Block, parameter: Parameter) -> None:
-    """A pointer behind the views that the block takes, in the place of a map or of a view."""
+    """A pointer after the views that the block takes, in the place of a map or of a view."""
     map_ = parameter.map
     pointer = entry.add_argument(build.pointer(0 if map_ else build.GLOBAL), ir.Location.unknown())
     value = map_.map if map_ else parameter.argument

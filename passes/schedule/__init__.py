@@ -1,1 +1,1 @@
-"""The passes of a schedule behind `tiling`, one file a pass; docs/passes/README.md orders them."""
+"""The passes of a schedule after `tiling`, one file a pass; docs/passes/README.md orders them."""

@@ -95,7 +95,7 @@ def _check_steps(loop: scf.ForOp) -> None:
 
 
 def _hangs(kernel: KernelOp, load: Any) -> bool:
-    """Whether the tile of some CTA has rows behind the last of a view, or of a stack's matrix."""
+    """Whether the tile of some CTA has rows past the last of a view, or of a stack's matrix."""
     layout, axis = load.tile.type.layout, place_of(load.i)
     is_matrix = matrix_of(load.map) is not None
     by_itself = isinstance(load.map.owner.opview, TensorMapOp) or is_matrix

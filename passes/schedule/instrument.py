@@ -120,7 +120,7 @@ def _add_view(kernel: KernelOp, columns: int) -> ir.Value:
         attributes[SOURCE_ATTRIBUTE] = _with_argument(ir.DictAttr(attributes[SOURCE_ATTRIBUTE]))
     outputs = list(block.arguments)[inputs:]
     marks = block.add_argument(type_, kernel.location)
-    for output in outputs:  # an argument can be made behind the others only
+    for output in outputs:  # an argument can be made after the others only
         output.replace_all_uses_with(block.add_argument(output.type, kernel.location))
     for _ in outputs:
         block.erase_argument(inputs)
@@ -128,7 +128,7 @@ def _add_view(kernel: KernelOp, columns: int) -> ir.Value:
 
 
 def _with_argument(source: ir.DictAttr) -> ir.DictAttr:
-    """The arguments of the source's function with one more behind them."""
+    """The arguments of the source's function with one more after them."""
     count = ir.IntegerAttr(source["arguments"])
     inputs, transposed = (list(ir.ArrayAttr(source[each])) for each in ("inputs", "transposed"))
     return ir.DictAttr.get(

@@ -107,7 +107,7 @@ def _keep_apart(kernel: KernelOp) -> None:
 
 def self_filled(create: CreateOp, target: Target) -> bool:
     """Whether the threads that multiply fill the ring, too, and are done with MMAs that they issue:
-    then each step begins with one meeting of all, behind which the copies of a later one start."""
+    then each step begins with one meeting of all, after which the copies of a later one start."""
     fills = [use.owner for part in _parts_of(create) for use in part.tile.uses]
     return target.mma.completion == ISSUED and all(op.name == "tile.copy" for op in fills)
 

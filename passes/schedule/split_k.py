@@ -261,7 +261,7 @@ def _check_load(load: Any, loop: scf.ForOp, steps: int, parts: int) -> None:
 
 
 def _rank(kernel: KernelOp) -> ir.Value:
-    """Which part this CTA sums, emitted behind its place."""
+    """Which part this CTA sums, emitted after its place."""
     place = walk(kernel, CtaTileOp)[0]
     with ir.InsertionPoint.after(place.operation), place.location:
         return SplitRankOp(rank=ir.IndexType.get()).rank

@@ -72,7 +72,7 @@ def turn_elements(kernel: KernelOp) -> None:
 
 
 def _behind(kernel: KernelOp, source: ir.Value) -> ir.InsertionPoint:
-    """Where a view may first be read: at the top, or behind the op that takes it of a stack
+    """Where a view may first be read: at the top, or after the op that takes it of a stack
     or of groups."""
     part = matrix_of(source) or rows_of_group(source)
     if part is not None:

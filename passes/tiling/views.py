@@ -30,7 +30,7 @@ def say_source(kernel: KernelOp, matmul: MatmulOp, sources: list[ir.Value]) -> N
 
 
 def major_of(matmul: MatmulOp, source: ir.Value) -> str:
-    """How an input behind b lies: as rows, unless it is the second b."""
+    """How an input after b lies: as rows, unless it is the second b."""
     if isinstance(matmul, DualMatmulOp) and source == matmul.b2:
         return matmul.b2_major.value
     return "k"

@@ -1,7 +1,7 @@
 """Times of launches as a serving process makes them: captured in a CUDA graph and replayed.
 
     chain   the kernels of one contender follow each other, each on other inputs
-    apart   a kernel of one element stands behind each, as norms and activations do in a model
+    apart   a kernel of one element comes after each, as norms and activations do in a model
 
 A chain favours a kernel that starts before its predecessor has ended (programmatic dependent
 launch); apart, its predecessor is torch's kernel, which lets nobody start early. The small kernel

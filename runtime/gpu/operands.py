@@ -130,7 +130,7 @@ def pointer_of(declared: Mapping[str, Any], value: Any, index: int, stream: int)
 
 def lies_nowhere(value: Any, pointer: int) -> bool:
     """Whether a torch tensor has no elements, or a storage that has been freed: its address is then
-    as many bytes as it begins behind that of its storage."""
+    as many bytes as it begins after that of its storage."""
     return pointer == value.storage_offset() * value.element_size()
 
 

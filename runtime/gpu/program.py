@@ -47,7 +47,7 @@ PORTABLE_CLUSTER = 8
 # another one and the stream is the default one; seen with driver 580 on two H200.
 NOT_CURRENT = (201, 400)
 ARGUMENTS_KEPT = 4096  # sets of addresses; a tensor map has 128 bytes
-FAR = 2**39  # bytes: more than a tensor begins behind its storage, on GPUs with less memory
+FAR = 2**39  # bytes: more than a tensor begins after its storage, on GPUs with less memory
 FORMS_KEPT = 4  # of tensors, as of a weight with gradients and without
 
 

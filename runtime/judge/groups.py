@@ -51,7 +51,7 @@ def grouped_result(
     offsets: np.ndarray,
     result_of: Callable[[Values], Interval],
 ) -> Interval:
-    """The results of all groups; rows behind the last one may be anything.
+    """The results of all groups; rows past the last one may be anything.
 
     result_of: that of one group, from the values that it has.
     """

@@ -85,7 +85,7 @@ def measure_together(paths: Sequence[Path], rounds: int, rest: float = 0) -> lis
 
     The clock is `apart` of runtime/gpu/graphs.py: a CUDA graph with a small kernel between
     launches. Each is checked against float64 first; `DeviceError` names one that is wrong.
-    rest: how long the GPU idles behind each batch, in times of the batch.
+    rest: how long the GPU idles after each batch, in times of the batch.
     """
     kernels = [load(path) for path in paths]
     tensors = kernels[0].manifest["tensors"]

@@ -35,7 +35,7 @@ class EmulatorProgram:
     """A bundle's PTX with the launch of its manifest.
 
     Its workspaces are kept from one run to the next, as on a GPU. The kernel must leave zeros
-    behind where it needs them. Runs of a kernel that has some follow each other, as in a stream.
+    after where it needs them. Runs of a kernel that has some follow each other, as in a stream.
     """
 
     again = NOTHING

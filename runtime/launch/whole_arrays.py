@@ -20,7 +20,7 @@ Bound = Mapping[str, BoundTensor]
 
 
 def written_whole(manifest: Mapping[str, Any], bound: Bound) -> list[np.ndarray]:
-    """What the kernel writes all of: outputs, but for the rows behind the last group, and for
+    """What the kernel writes all of: outputs, but for the rows past the last group, and for
     groups that an order leaves out."""
     results = [_elements(bound[each["name"]]) for each in outputs(manifest)]
     if ORDER in bound and not _names_each(bound[ORDER].memory):

@@ -68,7 +68,7 @@ class Binder:
         return encode(made, address)
 
     def _encode_array(self, names: list[str]) -> bytes:
-        """The address of maps that lie in global memory one behind the other."""
+        """The address of maps that lie in global memory one after the other."""
         encoded = [self._encode_map(*self._maps[name]) for name in names]
         data = np.frombuffer(b"".join(encoded), np.uint8).copy()
         start = self._running.arrays.address(data, f"tensor maps {', '.join(names)}")

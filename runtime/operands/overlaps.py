@@ -37,7 +37,7 @@ class Extent(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The address behind the last byte."""
+        """The address past the last byte."""
         if any(size == 0 for size, _ in self.dims):
             return self.address
         return self.address + self.item_bytes + sum((size - 1) * step for size, step in self.dims)

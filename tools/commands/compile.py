@@ -109,7 +109,7 @@ def _check_output(options: argparse.Namespace) -> None:
 
 
 def _check_unread(parser: Parser, options: argparse.Namespace) -> None:
-    """Refuse flags of what is made behind the kind that is asked for."""
+    """Refuse flags of what is made after the kind that is asked for."""
     flags = {"--allow-spills": options.allow_spills, "--origins": options.origins}
     of_text = {"mlir": set(), "llvm": {"--origins"}, "ptx": {"--origins"}}
     read = of_text.get(options.emit, {*flags})

@@ -62,7 +62,7 @@ def said_multiple(spec: MatmulSpec) -> str:
 
 
 def said_ranges(ranges: Iterable[tuple[int, ...]], between: str = ", ") -> str:
-    """Rows in words: `17 to 64, 129 to 192, 4097 or more`; in bands of matrices a band behind
+    """Rows in words: `17 to 64, 129 to 192, 4097 or more`; in bands of matrices a band after
     another, as `17 to 64 of 1, 17 to 32, 65 or more of 2 to 3`."""
     found = []
     for matrices, own in groupby(ranges, key=lambda each: each[2:]):

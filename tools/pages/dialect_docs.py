@@ -22,26 +22,26 @@ FOLDER = Path("docs/dialects")
 EXAMPLES = Path(__file__).parent.parent.parent / FOLDER / "examples"
 HEADER = """# The dialects
 
-A kernel goes through three dialects of ours on its way from linalg to NVVM:
+From linalg to NVVM, a kernel goes through three dialects of this compiler:
 
-- [`tile`](tile.md) says what one CTA computes, on tiles, without barriers and addresses.
+- [`tile`](tile.md) describes what one CTA computes on tiles, without barriers and addresses.
   [`normalize`](../passes/normalize.md) and [`tiling`](../passes/tiling.md) make its first ops.
-- [`pipe`](pipe.md) says through which queues the roles of a CTA hand tiles on. The
+- [`pipe`](pipe.md) describes the bounded queues between the roles of a CTA. The
   [passes](../passes/README.md) from `tma-insertion` to `ping-pong` make its ops.
-- [`sm`](sm.md) says what each thread asks the hardware for, one op an instruction. The passes from
+- [`sm`](sm.md) describes what each thread executes, one op per instruction. The passes from
   [`plan-memory`](../passes/plan-memory.md) to
   [`select-instructions`](../passes/select-instructions.md) make its ops.
 
-The page of a dialect introduces its ops by a formula each. Behind it stands a page for each file of
-`dialects/`: [by subject](#by-subject), [by name](#by-name). What holds between the ops of a program
-is the [protocol of pipes](protocol.md).
+The page of a dialect lists its ops with a formula for each. There is also a page for each file of
+`dialects/`: [by subject](#by-subject), [by name](#by-name). A simple kernel needs only
+[tile/program.md](tile/program.md), [tile/loads.md](tile/loads.md) and [pipe.md](pipe.md). The rules
+between the ops of a program are the [protocol of pipes](protocol.md).
 
-A page shows an op with its operands in parentheses, its attributes in braces, its results behind
-the arrow, and its regions in parentheses at the end. `?` marks what may be left out, `*` what may
-come several times, `any` a type that the op's verifier or its pass judges. Below stands an example
-in IR, where ops have MLIR's generic form. Each is cut out of a kernel that the compiler makes, and
-is complete: `tilewright opt` reads and verifies it. What the op takes are arguments of a function,
-or the ops that must make it stand before it.
+The signature of an op has its operands in parentheses, its attributes in braces, its results after
+the arrow, and its regions in parentheses at the end. `?` marks what is optional, `*` what may be
+repeated, `any` a type that the op's verifier or its pass checks. An example in MLIR's generic form
+follows. It is taken from a compiled kernel and complete: `tilewright opt` parses and verifies it.
+Operands of the op are arguments of a function, or results of the ops before it.
 """
 FOOTER = "Written by `python -m tilewright.tools.pages.dialect_docs`; a test compares them."
 DIALECTS = ((tile, tile.Tile), (pipe, pipe.Pipe), (sm, sm.Sm))

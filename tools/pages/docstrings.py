@@ -7,7 +7,7 @@ import re
 import textwrap
 from typing import Any
 
-# A line of a list of ops: a name, and behind two spaces what it does.
+# A line of a list of ops: a name, and after two spaces what it does.
 LISTED = re.compile(r"\w+\.\w+ {2,}\S")
 
 
@@ -17,7 +17,7 @@ def summary(documented: Any) -> str:
 
 
 def details(documented: Any) -> list[str]:
-    """What stands behind the first paragraph; an indented paragraph is a picture or a table.
+    """What comes after the first paragraph; an indented paragraph is a picture or a table.
 
     So is one that begins with a line of a list of ops.
 

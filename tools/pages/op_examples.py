@@ -36,7 +36,7 @@ def is_ours(name: str) -> bool:
 def example_of(op: ir.Operation) -> str | None:
     """The function, which MLIR has verified; None where no such function can be.
 
-    The op stands there alone, or behind the ops whose results it takes, or within the op around it,
+    The op stands there alone, or after the ops whose results it takes, or within the op around it,
     of which no more is left than must be.
     """
     op.attributes[HERE] = ir.UnitAttr.get()
@@ -72,7 +72,7 @@ def shown(example: str) -> str:
 
 
 def _function(name: str, op: ir.Operation, depth: int) -> str | None:
-    """The op behind those that make what it takes, these by `depth` steps."""
+    """The op after those that make what it takes, these by `depth` steps."""
     chain = _chain(op, depth)
     module = ir.Module.create()
     taken = list(_taken(chain))
@@ -132,7 +132,7 @@ def _is_used(op: ir.Operation) -> bool:
 
 
 def _chain(op: ir.Operation, depth: int) -> list[ir.Operation]:
-    """The op behind those that make what it takes, in an order in which each finds its own."""
+    """The op after those that make what it takes, in an order in which each finds its own."""
     made: list[ir.Operation] = []
     for value in _taken([op]) if depth else ():
         if isinstance(value.owner, ir.Operation | ir.OpView):

@@ -75,7 +75,7 @@ def _make_identity(chosen: Mapping[str, Any], tensors: Mapping[str, Any]) -> Non
 
 def _ends(rows: int, groups: int, generator: Any) -> Any:
     """Where groups of rows end. By the seed: anywhere, some of the groups empty, and rows left over
-    behind; out of order and beyond the rows at both ends; one group with nearly all rows."""
+    after; out of order and beyond the rows at both ends; one group with nearly all rows."""
     import torch
 
     kind, chosen = generator.initial_seed() % 3, generator.initial_seed() // 3 % groups

@@ -33,7 +33,7 @@ SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
 """One text for each size, since files are named by it."""
 USUAL = "kk"
 MAJORS = ("", USUAL, "kn", "mk", "mn")
-"""How A and B lie, as behind a shape; without it K is contiguous."""
+"""How A and B lie, as after a shape; without it K is contiguous."""
 NEXT = 20
 """Of how many times as many that are estimated next the further candidates are drawn."""
 KIND_SLOWER = 1.35

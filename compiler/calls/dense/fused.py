@@ -1,6 +1,6 @@
 """`matmul` with an epilogue: a Python function of the sums, in the same kernel.
 
-    function → graph of aten operators → linalg behind the product's → bundle → launch
+    function → graph of aten operators → linalg after the product's → bundle → launch
 
 Where torch must see the call, to trace it or to record gradients, the product and the function are
 two steps, and torch sees both.
@@ -126,7 +126,7 @@ def two_steps(
 
 def _check_shapes(results: Sequence[Any], shape: Sequence[Any]) -> None:
     """Refuse results that a kernel refuses: none, and others than of the sums' shape, or reduced
-    ones behind the first."""
+    ones after the first."""
     import torch
 
     rows, sums = tuple(shape[:-1]), tuple(shape)

@@ -101,7 +101,7 @@ def matmul(
         CopyWarning.
     batch: "dynamic" likewise takes kernels for stacks of any number of matrices: `b` is then
         [..., n, k], and `a` a matrix or as many. With `m` both are any; `a` is then read in place
-        where its matrices lie behind one another.
+        where its matrices lie one after the other.
     k: "dynamic" takes one kernel for any K of matrices `x.T` and `y.T` of an x [k, m] and a y
         [k, n], as gradients of weights are; an epilogue may come with it.
     epilogue: a function (acc, *operands) of torch tensors that makes C of the sums, element by

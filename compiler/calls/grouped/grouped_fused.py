@@ -1,4 +1,4 @@
-"""What `grouped_mm` makes of a function of the sums: a part of the kernel, or a step behind it.
+"""What `grouped_mm` makes of a function of the sums: a part of the kernel, or a step after it.
 
 An operand [groups, 1, n] has an element for each group, and the function sees the row of its own.
 """
@@ -111,7 +111,7 @@ def in_two_steps(
 
 
 def _by_row(number: int, operand: Any, offs: Any, rows: int) -> Any:
-    """An operand of groups with an element for each row, of the last group behind all."""
+    """An operand of groups with an element for each row, of the last group after all."""
     import torch
 
     if operand.dim() != 3:

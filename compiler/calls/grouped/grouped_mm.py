@@ -60,7 +60,7 @@ def grouped_mm(
         pair of stacks [groups, k, n] where rows are grouped, gate and up of SwiGLU: the epilogue
         takes the sums of both first. offs is
         a vector of int32 on the device of the others. It is read by the kernel, and the host does
-        not wait for it; groups may begin at any row and be empty. What comes behind the last group
+        not wait for it; groups may begin at any row and be empty. What comes past the last group
         is not defined.
     bias: None, as torch has it; an epilogue adds one.
     out_dtype: as for `matmul`; by default that of mat_a.

@@ -28,7 +28,7 @@ from ..operators.flops import count_flops, of_groups
 from .grouped_depth import is_of_any_depth, multiply_depth
 from .grouped_rows import multiply_rows
 
-NO_GRADIENTS = (None,) * 9  # of what stands behind offs and rows
+NO_GRADIENTS = (None,) * 9  # of what comes after offs and rows
 
 
 @library.custom_op("tilewright::grouped", mutates_args=())

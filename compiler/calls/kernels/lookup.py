@@ -231,7 +231,7 @@ def pipeline_of(spec: MatmulSpec, target: str, how: How) -> str:
 
 
 def complete_text(pipeline: str | None, preset: str | None = None) -> str:
-    """A pipeline with the passes that go before and behind those that it names."""
+    """A pipeline with the passes that go before and after those that it names."""
     calls = complete_pipeline(pipeline, preset, None, True)
     return ",".join(str(call) for call in calls)
 

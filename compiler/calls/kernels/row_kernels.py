@@ -85,8 +85,8 @@ class RowKernels:
 
 
 class _Table(NamedTuple):
-    """Which kernel sizes have: where bands of matrices begin behind the first, and ranges of rows
-    in each behind its first, and the numbers of kernels."""
+    """Which kernel sizes have: where bands of matrices begin after the first, and ranges of rows
+    in each after its first, and the numbers of kernels."""
 
     bands: list[int]
     starts: list[list[int]]

@@ -201,7 +201,7 @@ def quantize(
             places.append((model.get_submodule(parent), name, child))
             if child not in made:
                 made[child] = _narrow(whole, child, dtype, group)
-    for parent, name, child in places:  # behind all that may be refused
+    for parent, name, child in places:  # after all that may be refused
         setattr(parent, name, made[child])
     return model
 

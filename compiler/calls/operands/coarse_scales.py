@@ -56,7 +56,7 @@ def coarse_scales(name: str, rows: Any, scale: Any, form: ScaledFormat, plain: b
 
 def laid_out(scale: Any, form: str, rows: int, k: int) -> Any:
     """Scales in f32 of an operand [rows, k] as threads read them: a copy where they lie otherwise,
-    and zeros behind the blocks of K where torch has some. Others are as they were."""
+    and zeros after the blocks of K where torch has some. Others are as they were."""
     import torch
 
     lies = list(blockwise_scale_shape(form, rows, k))

@@ -76,7 +76,7 @@ def read_in_place(
     """The array, or a copy without gaps where the target's kernels don't read it as it lies.
 
     gaps: whether the kernel that is meant reads arrays with gaps at all. apart: whether it reads
-    matrices of a stack that do not lie behind one another. any_rows: whether it is one for any
+    matrices of a stack that do not lie one after the other. any_rows: whether it is one for any
     number of rows, which are then the length of what lies along K where they are contiguous.
     """
     if is_torch(array) and array.layout is not sys.modules["torch"].strided:

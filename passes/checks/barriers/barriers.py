@@ -3,7 +3,7 @@
     arrivals   one for each thread that arrives on a slot's barrier in a phase, in all CTAs that do:
                full    the lane that tells TMA's bytes, of a pair the leader's, of pieces loaded
                        ahead each its own; each warp that copies or hands over a turn; the commit
-                       behind MMAs
+                       after MMAs
                empty   the commit of each CTA whose MMAs read what this one loaded, or its warps,
                        where they wait for MMAs; each warp that reads sums; each reader of a claim
     under way  slots being copied leave two for the reader, who holds one while it waits for more

@@ -2,11 +2,11 @@
 
 init       one lane of the prologue, or an early one, initialises the barrier of every slot once,
            with the count of its `sm.barriers`, and fences that
-meeting    all threads of the CTA, or of its cluster, meet behind the prologue, before the
+meeting    all threads of the CTA, or of its cluster, meet after the prologue, before the
            program; at its end again, where there is tensor memory or a cluster
-memory     the first warp allocates tensor memory, and gives it back behind the last meeting; its
+memory     the first warp allocates tensor memory, and gives it back after the last meeting; its
            address is read between, once those who use it have met. In a cluster it allocates
-           behind the first meeting: the other CTA of a pair must have been launched
+           after the first meeting: the other CTA of a pair must have been launched
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class _Ends:
             )
 
     def _check_sharing(self) -> None:
-        """Behind the first meeting the first warp allocates; then those meet who use it."""
+        """After the first meeting the first warp allocates; then those meet who use it."""
         at = self.start + 1
         if not self._takes_memory(range(at, at + 1)):
             raise refused(

@@ -8,7 +8,7 @@
                same each time
     bytes      as many bytes are expected as loads, or launch control, bring while a slot is filled
 
-An agent is what `sm.warps` runs, behind what a lane of it does early, or the kernel. Its program is
+An agent is what `sm.warps` runs, after what a lane of it does early, or the kernel. Its program is
 read in order, loop bodies once: between two advances of a position it is at one slot. Who hears of
 an arrival is found by placing the op in each CTA of the cluster in turn: by masks, by `sm.mapa`, by
 the leader CTA's region.

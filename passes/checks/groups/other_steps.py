@@ -1,7 +1,7 @@
 """The rules of `check_kernel` on agents that take turns with groups of K.
 
 depth       a loop that skips slots counts the steps of the other agent's tile, that of the turn
-            before or of the one behind, and a loop that moves slots itself those of its own; where
+            before or of the one after, and a loop that moves slots itself those of its own; where
             a ring's slots are moved by such loops, they are skipped by such loops
 """
 

@@ -1,8 +1,8 @@
 """The rules of `check_kernel` on products with scales in f32 of 128 elements of K.
 
-scales      are the views behind a and b, each as its form says, or vectors that are loaded from
+scales      are the views after a and b, each as its form says, or vectors that are loaded from
             them; an MMA multiplies the tiles at its places, of its own tile and of a step of K
-steps       each MMA into sums is of the step behind that of the one before, whose threads have
+steps       each MMA into sums is of the step after that of the one before, whose threads have
             asked for its scales
 """
 

@@ -30,7 +30,7 @@ CURE = "leave edge-boxes out"
 
 
 def check_edges(kernel: KernelOp) -> None:
-    """Refuse, at the op, boxes that leave out rows of a view, or zeros behind them."""
+    """Refuse, at the op, boxes that leave out rows of a view, or zeros after them."""
     loads = walk(kernel, EDGES)
     if loads and walk(kernel, PairMmaOp):
         rule = "edges: a CTA must load for its own MMAs, got 2-CTA MMAs"

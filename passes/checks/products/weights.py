@@ -2,7 +2,7 @@
 
 weights     an MMA of fragments multiplies the tiles, at their own places along N and K: mma.sync
             takes weights as its B, wgmma and tcgen05.mma as their A; scales and zeros are the views
-            behind a and b, one row for each of b
+            after a and b, one row for each of b
 steps       as those of products with scales of 128: threads ask for the next step's scales
 """
 

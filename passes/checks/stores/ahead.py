@@ -64,7 +64,7 @@ def check_read_ahead(kernel: KernelOp, op: ReadAheadOp, target: Target) -> None:
 
 
 def _reads(store: StagedStoreOp, op: ReadAheadOp) -> bool:
-    """Whether a store stands behind a read of its tile, and reads the same."""
+    """Whether a store comes after a read of its tile, and reads the same."""
     if type(store) is not StagedStoreOp or not isinstance(store.to.type, TensorMapType):
         return False
     place, tile = _in_program(op), (store.i, store.j)

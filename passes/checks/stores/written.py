@@ -3,7 +3,7 @@
 outputs    each output is written, by a store of the kernel's own; pieces go to the place of their
            tile, from buffers that somebody has written, and no written buffer is left
 values     who takes values that a thread has read takes all of them
-places     they are told to lie where the thread has them: so many columns behind its first one
+places     they are told to lie where the thread has them: so many columns after its first one
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _target_of(op: Taker) -> ir.Value:
 
 
 def _check_place(kernel: KernelOp, op: Taker) -> None:
-    """Whether values are told to lie behind the thread's first as who read them has them."""
+    """Whether values are told to lie after the thread's first as who read them has them."""
     made, first = _maker(op.values), op.first.value
     if isinstance(op, WriteRowOp) and isinstance(made, ReadOfRow):
         wanted, got = _columns(kernel, made)(first), op.behind.value
@@ -143,7 +143,7 @@ def _maker(values: ir.Value) -> Any:
 
 
 def _columns(kernel: KernelOp, read: Any) -> Callable[[int], int]:
-    """The column of a thread's value, behind its first one."""
+    """The column of a thread's value, after its first one."""
     near, every = PAIR, PAIR_EVERY
     if isinstance(read, ReadRowOp):
         return lambda value: value

@@ -23,7 +23,7 @@ ENDS = (AcquireOp, CommitOp, WaitOp, ReleaseOp)
 @dataclass
 class Moves:
     """By the op: `pending` groups that a wait may leave under way; whether all threads `meet`
-    before a slot is filled, and whether an `empty` group goes behind a release.
+    before a slot is filled, and whether an `empty` group goes after a release.
 
     The meeting of the wait before says that all have read the slots released by then, which are
     all but the one that is being read. An empty group stands for one that nobody fills any more.

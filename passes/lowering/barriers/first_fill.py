@@ -103,7 +103,7 @@ def _fill_of(kernel: KernelOp, rings: Rings) -> Fill | None:
 
 
 def _in_a_row(loops: list[scf.ForOp]) -> bool:
-    """Whether there is a loop, and others only behind it."""
+    """Whether there is a loop, and others only after it."""
     return bool(loops) and all(each.operation.block == loops[0].operation.block for each in loops)
 
 
@@ -142,12 +142,12 @@ def _initialising(prologue: PrologueOp) -> list[Any]:
 
 
 def _is_of_barriers(op: Any) -> bool:
-    """What comes behind requests for tensor maps, whose answers take longer."""
+    """What comes after requests for tensor maps, whose answers take longer."""
     return not isinstance(op, sm.PrefetchTensorMapOp)
 
 
 def _copy_steps(early: EarlyOp, fill: Fill) -> None:
-    """The first steps of the loop, with what they need of the program behind the meeting."""
+    """The first steps of the loop, with what they need of the program after the meeting."""
     values: Mapping = {}
     bounds = fill.numbers.start, fill.numbers[: fill.first].stop, fill.numbers.step
     loop = scf.ForOp(*(index_constant(bound) for bound in bounds))

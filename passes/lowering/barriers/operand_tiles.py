@@ -4,7 +4,7 @@
     %a    = pipe.tile %slot    →    %a   = sm.operand %slot, %a_0
     tile.mma %acc, %a, %b           tile.mma %acc, %a, %b
 
-The base stands once in the kernel, behind the ring. Where an MMA takes fragments from registers, or
+The base stands once in the kernel, after the ring. Where an MMA takes fragments from registers, or
 threads multiply or split tiles, these have addresses alone.
 """
 
@@ -58,7 +58,7 @@ def _bases(rings: Rings, ring: sm.RingOp) -> list[ir.Value]:
             rings.bases[ring.memory] = [
                 _base(rings.target, ring.memory, number, tile)
                 for number, tile in enumerate(ring.memory.type.tiles)
-                if not tile.layout.is_vector  # those stand behind the others
+                if not tile.layout.is_vector  # those come after the others
             ]
     return rings.bases[ring.memory]
 

@@ -40,7 +40,7 @@ PLACES = (sm.TeamOp, *get_args(MEMORY_OPS), sm.PositionOp, sm.TallyOp, TensorMap
 
 
 def place_ends(kernel: KernelOp, rings: Rings) -> None:
-    """Put the start before the kernel's program, and the end behind it."""
+    """Put the start before the kernel's program, and the end after it."""
     body = kernel.body.blocks[0]
     in_registers = rings.target.mma.completion == WAIT_GROUP
     sums = walk(kernel, AccumulatorOp) if in_registers else []
@@ -64,7 +64,7 @@ def place_ends(kernel: KernelOp, rings: Rings) -> None:
 
 
 def _place_registers(body: ir.Block, sums: list[AccumulatorOp]) -> None:
-    """Sums that warpgroups hold come behind what is in memory, before the prologue."""
+    """Sums that warpgroups hold come after what is in memory, before the prologue."""
     first = _first(body, PLACES, sums)
     for accumulator in sums:
         accumulator.operation.move_before(first.operation)

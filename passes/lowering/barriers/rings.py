@@ -108,7 +108,7 @@ class Rings:
 
     @staticmethod
     def of(kernel: KernelOp, target: Target) -> Rings:
-        """The rings, each with new positions behind the op that says where it lies."""
+        """The rings, each with new positions after the op that says where it lies."""
         ops = list(kernel.body.blocks[0].operations)
         made: dict[ir.Value, Ring] = {
             op.ring: _ring(op, target) for op in ops if isinstance(op, RINGS)

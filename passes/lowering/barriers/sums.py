@@ -5,7 +5,7 @@ waits for it.
 
 Where threads copied an operand to a place of its own, the MMA is of the whole team: all publish
 what they copied and meet, one lane multiplies and commits, and all wait before they copy again.
-Warps that load fragments by themselves meet before and behind.
+Warps that load fragments by themselves meet before and after.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .rings import Rings, advance, barrier_of, before, converge, read, run
 
 
 def surround_mma(rings: Rings, op: MmaOp | PairMmaOp) -> None:
-    """Where threads copied an operand: publish it before, and wait for the MMAs behind."""
+    """Where threads copied an operand: publish it before, and wait for the MMAs after."""
     if isinstance(op, SCALED_MMAS) and rings.scales is not None:
         _take_place(rings, op)
         return

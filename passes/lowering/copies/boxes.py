@@ -171,7 +171,7 @@ def _first_chunk(op: LoadBoxesOp | MulticastBoxesOp | PrefetchBoxesOp) -> ir.Val
 def map_at(map_: ir.Value, coordinates: list[ir.Value]) -> tuple[ir.Value, list[ir.Value]]:
     """The parameter that a map is, and coordinates in it; of a stack the matrix is the last.
 
-    The rows of a group are the second one, behind those of the view before them, or in front of
+    The rows of a group are the second one, after those of the view before them, or in front of
     where the map ends. Atoms of a group are the third.
     """
     whole, *matrix = lowered_parts(map_)

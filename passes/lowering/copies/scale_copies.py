@@ -33,7 +33,7 @@ REPEATED = 0x01010101  # times a byte: four of it
 
 def copy_atoms(scope: Scope, op: CopyOp) -> None:
     """The team's threads copy a tile's atoms by units; atoms outside the view are zero, and so are
-    the scales behind the last block of K, which an MMA may read."""
+    the scales past the last block of K, which an MMA may read."""
     layout, start, view = op.tile.type.layout, place_of(op.tile), op.view.type
     if view.rank == 2:
         _make_atoms(op)

@@ -201,7 +201,7 @@ class ShiftedCopy:
             self._load_elements(row, below * self.layout.span_bytes)
 
     def _load_elements(self, row: ir.Value, below: ir.Value) -> None:
-        """Both units of a row of the tile, `below` bytes behind the first row's."""
+        """Both units of a row of the tile, `below` bytes after the first row's."""
         source, item = self.source, self.layout.element_bytes
         in_unit = UNIT_BYTES // item
         with build.loop(build.constant(0), in_unit, source.width) as at:

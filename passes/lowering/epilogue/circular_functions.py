@@ -24,7 +24,7 @@ from ...build import signed
 from .special_functions import number, polynomial
 
 TWO_OVER_PI = (0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041)
-"""The bits behind the point, the highest word first."""
+"""The bits after the point, the highest word first."""
 SINE_OVER_R = [(-1.0) ** n / factorial(2 * n + 1) for n in range(5)]
 COSINE = [(-1.0) ** n / factorial(2 * n) for n in range(6)]
 """In r²: off by 2^-24 of the value at most where r is at most 1."""

@@ -64,7 +64,7 @@ def read_registers(_: Scope, op: ReadFragmentOp) -> ir.Value:
 
 
 def read_warp(scope: Scope, op: ReadFragmentOp) -> ir.Value:
-    """The registers of the MMAs beside each other that have the columns."""
+    """The registers of the MMAs side by side that have the columns."""
     held, first = WarpSums.of(scope, op.sums), _start(op) // FRAGMENT.shape[1]
     number = op.row.value // WARP_ATOM_M
     row = list(held.slots[number]) if number < len(held.slots) else []

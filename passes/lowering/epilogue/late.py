@@ -1,4 +1,4 @@
-"""Numbers of an epilogue that are there behind a meeting of its threads only.
+"""Numbers of an epilogue that are there after a meeting of its threads only.
 
     sm.named_barrier             holds = sm.any_barrier true
     …                            late = arith.select(holds, 13.8, 0)
@@ -8,7 +8,7 @@
 ptxas moves arithmetic up across barriers, arrivals and branches, as far as the wait for the last
 MMA: threads then compute a whole tile before they free its last slot and store its first piece. It
 cannot know that the flag holds in one of the threads, which it does in all of them. So what has
-such a number stays behind the meeting, and each piece is computed where it is stored. It costs no
+such a number stays after the meeting, and each piece is computed where it is stored. It costs no
 instruction for an element: a register stands where a number stood. Functions that stay exact have
 numbers of their own, which come later; what they are of is multiplied by a late 1 if it waits for
 nothing.
@@ -121,7 +121,7 @@ def _flagged(meeting: Any) -> Any:
 
 
 def _late(number: float, meeting: Any, numbers: Numbers) -> ir.Value:
-    """The number, behind the meeting."""
+    """The number, after the meeting."""
     digits = number.hex()
     if digits not in numbers:
         with ir.InsertionPoint.after(meeting), meeting.location:

@@ -21,7 +21,7 @@ def lower_mark(scope: Scope, op: MarkOp) -> None:
     """A store; of what is kept first where no store was before.
 
     Threads may write once the grids before this one have ended: what is read in front of the
-    prologue is stored behind it.
+    prologue is stored after it.
     """
     one = Team.of(op).leader if who_runs(op) == TEAM else None
     if op.operation.block == scope.kernel.body.blocks[0]:

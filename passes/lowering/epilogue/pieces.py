@@ -205,7 +205,7 @@ def lower_tma_store(scope: Scope, op: TmaStoreOp) -> None:
 
 
 def lower_part_place(_: Scope, op: PartPlaceOp) -> ir.Value:
-    """Behind the first byte of the buffer."""
+    """After the first byte of the buffer."""
     offset = part_offset(op.buffer.type.layout, op.row, op.part, op.bytes.value)
     return offset + lowered(op.buffer)
 

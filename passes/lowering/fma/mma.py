@@ -29,7 +29,7 @@ PRODUCTS_MAX = 1024
 
 @dataclass
 class Operand:
-    """One operand's tile as a thread reads it: the rows `starts` behind its own place `at`.
+    """One operand's tile as a thread reads it: the rows `starts` after its own place `at`.
 
     `start` is the tile's first byte, `vector` how many elements a load takes: along K where the
     tile is K-major, else along rows.

@@ -101,7 +101,7 @@ def _epilogue(kernel: KernelOp, store: Any) -> dict[str, Any]:
 
 
 def _axes(op: ElementOp, swapped: bool) -> list[str]:
-    """What the argument behind a source is indexed by: a stack also by its matrix, "b"."""
+    """What the argument of a source is indexed by: a stack also by its matrix, "b"."""
     turned = transposed_of(op.source)
     source = op.source if turned is None else turned.view
     axes = EXCHANGED[op.axes.value] if swapped else op.axes.value

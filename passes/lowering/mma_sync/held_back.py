@@ -1,6 +1,6 @@
 """Operands of mma.sync that a warp holds back from one step of K to the next.
 
-They are kept in stack slots behind those of the sums, which LLVM's mem2reg makes registers of.
+They are kept in stack slots after those of the sums, which LLVM's mem2reg makes registers of.
 """
 
 from __future__ import annotations

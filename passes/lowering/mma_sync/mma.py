@@ -7,7 +7,7 @@ f32 that is to count with all its bits, or nearly all, is split in registers (`s
 MMAs or nine multiply the parts.
 
 Fragments of the next K are loaded before the MMAs of this one are issued. Where `tile.finish_sums`
-stands behind a loop, the last fragments of a step are held back: their MMAs come behind the first
+comes after a loop, the last fragments of a step are held back: their MMAs come after the first
 loads of the next step, which follow the meeting that it begins with.
 """
 

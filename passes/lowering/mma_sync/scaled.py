@@ -97,7 +97,7 @@ def _scales(op: ScaledMmaOp, held: Any) -> tuple[Scales, Scales]:
 def _kept(op: ScaledMmaOp, word: int, mma: ScaledMma) -> ir.Value | None:
     """The bits of a word whose blocks K has; None where it always has all of them.
 
-    What pads an atom behind the end of K may be NaN, which times zeros were NaN.
+    What pads an atom past the end of K may be NaN, which times zeros were NaN.
     """
     depth, extent = depth_of(op), op.extent.value
     span = SCALE_ATOM_BLOCKS * mma.block

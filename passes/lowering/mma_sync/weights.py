@@ -86,7 +86,7 @@ class Weights(NamedTuple):
         return vector.FromElementsOp(ir.VectorType.get([2], build.i32()), words).result
 
     def pair(self, line: int, k: int) -> ir.Value:
-        """The bytes of K `k` + 2q and the next, of lane q of four and of its line behind one."""
+        """The bytes of K `k` + 2q and the next, of lane q of four and of its line after one."""
         size = pair_bytes(self.dtype)
         at = k * DTYPES[self.dtype].bits // 8
         pointer, offset = self.tile.address(PAIRS[size], (line, at))

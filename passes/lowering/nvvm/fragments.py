@@ -63,7 +63,7 @@ def mma_sync(op: sm.MmaSyncOp) -> ir.Value:
 
 
 def scaled_mma_sync(op: sm.ScaledMmaSyncOp) -> ir.Value:
-    """The same, with scales behind the sums, each with its first byte and the lanes that count."""
+    """The same, with scales after the sums, each with its first byte and the lanes that count."""
     mma, types = mma_of_kind(op), f"{op.a_type.value}.{op.b_type.value}"
     scaling = f"kind::{mma.kind}.block_scale.scale_vec::{mma.blocks}X"
     form = f"m16n8k{mma.k}.row.col.{scaling}.f32.{types}.f32.{mma.scale}"

@@ -25,7 +25,7 @@ from ..registers.register_accumulator import element_and_count
 MULTIPLIES = ("sm.wgmma", "sm.wgmma_of_registers")
 IN_PLACE = re.compile("(lp|lm+s)*")
 """Loads, pins, MMAs and stores of a slot, in the order of a block, where no value of the slot is
-needed behind the one that takes its place."""
+needed after the one that takes its place."""
 
 Named = dict[ir.Value, list[str]]
 """The registers of each slot that has names."""

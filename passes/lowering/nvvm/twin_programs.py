@@ -28,7 +28,7 @@ class DifferentError(Exception):
 
 
 class Touch(NamedTuple):
-    """A load or a store of a word: in which block, behind how many paired ops of it."""
+    """A load or a store of a word: in which block, after how many paired ops of it."""
 
     block: int
     behind: int
@@ -193,7 +193,7 @@ class Twins:
     def _with_its_start_last(self, touches: list[Touch]) -> tuple[list[Touch], list[Touch]]:
         """The touches, with those that a loop begins with at its end; and these.
 
-        Only of a word that nobody reads behind the loop, which then has moved on once more. A loop
+        Only of a word that nobody reads after the loop, which then has moved on once more. A loop
         that runs again would read it: its programs stay two.
         """
         block = touches[0].block

@@ -4,7 +4,7 @@
     if thread - 128 < 128 { … 229472 … }  →     %turn = thread - 128 < 128, of the warp's first lane
                                                 … select(%turn, 229472, 229480) … }
 
-Of two consumers in turns everything behind this sees one: LLVM, ptxas and the instruction cache.
+Of two consumers in turns everything after this sees one: LLVM, ptxas and the instruction cache.
 `twin_programs.py` says which programs are twins. Others stay as they are.
 """
 
@@ -36,7 +36,7 @@ class _Role(NamedTuple):
 
 
 def fold_twin_roles(kernel: Any) -> bool:
-    """Put two roles that stand behind each other together; whether there are twins."""
+    """Put two roles that stand one after the other together; whether there are twins."""
     folding = _twin_roles(kernel)
     if folding is None:
         return False
@@ -89,7 +89,7 @@ def _operands(value: ir.Value, name: str) -> list[ir.Value] | None:
 
 
 def _are_neighbours(first: _Role, second: _Role) -> bool:
-    """Whether both are whole warpgroups, as many, the second behind the first."""
+    """Whether both are whole warpgroups, as many, the second after the first."""
     return (
         first.thread == second.thread
         and first.first + first.count == second.first

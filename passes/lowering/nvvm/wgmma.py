@@ -54,7 +54,7 @@ def _runs_of(block: ir.Block, multiplies: dict[ir.Operation, Any]) -> Iterator[l
 
 
 def _may_wait(run: list[Any], other: Any) -> bool:
-    """Whether the MMAs may start behind an op."""
+    """Whether the MMAs may start after an op."""
     given = [op.sum for op in run]
     pure = other.operation.name.startswith(PURE)
     return pure and not any(operand in given for operand in other.operation.operands)
@@ -107,7 +107,7 @@ def _chains(run: list[Any], named: Named) -> list[Chain]:
 
 
 def _multiplied(run: list[Any], chains: list[Chain]) -> list[ir.Value]:
-    """The sums of each chain behind all MMAs."""
+    """The sums of each chain after all MMAs."""
     taken = [value for chain in chains for value in chain.taken]
     sums_of = {op.operation: chain.registers for chain in chains for op in chain.ops}
     operands, letters, lines = [*taken], [ties(taken)] if taken else [], []

@@ -40,7 +40,7 @@ def parts_of_b(op: MmaOp | PairMmaOp) -> list[PartOfB]:
 
 
 def _are_neighbours(op: DualMmaOp) -> bool:
-    """Whether the tiles of B are those of one slot, one behind the other."""
+    """Whether the tiles of B are those of one slot, one after the other."""
     made = [defining_op(tile) for tile in (op.b, op.b2)]
     if not all(isinstance(each, sm.OperandOp) for each in made):
         return False

@@ -78,7 +78,7 @@ def _assign(rules: ThreadRules, block: ir.Block, around: str) -> None:
 
 
 def _open(op: Any, by: str, around: str) -> RunOp:
-    """An empty region before an op, and behind it the place where lanes meet again."""
+    """An empty region before an op, and after it the place where lanes meet again."""
     with ir.InsertionPoint(op), op.location:
         region = RunOp(by=ir.StringAttr.get(by))
         if around == TEAM:

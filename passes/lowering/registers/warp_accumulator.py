@@ -34,7 +34,7 @@ class WarpSums(NamedTuple):
         """Those of an accumulator for which `new_slots` stand."""
         tile, slots = warp_tile(scope.kernel, sums.type, scope.target), lowered_parts(sums)
         columns = tile.n // ATOM_N
-        count = tile.m // ATOM_M * columns  # behind them: operands that are held back
+        count = tile.m // ATOM_M * columns  # after them: operands that are held back
         rows = (slots[start : start + columns] for start in range(0, count, columns))
         products = len(arguments_of_b(scope.kernel))
         return WarpSums(tile, products, _struct(sums.type), tuple(tuple(row) for row in rows))

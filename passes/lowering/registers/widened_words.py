@@ -76,7 +76,7 @@ def _spread_bytes(word: ir.Value, first: int) -> ir.Value:
 
 
 def zero_words(zero: ir.Value, wide: str) -> ir.Value:
-    """What is subtracted from u4: a zero point (i8) behind the leading one, twice."""
+    """What is subtracted from u4: a zero point (i8) after the leading one, twice."""
     word = arith.extui(build.i32(), zero)
     return arith.ori(word * 0x10001, _twice(MAGIC[wide]))
 
@@ -88,7 +88,7 @@ def _spread(raw: ir.Value, bits: int) -> ir.Value:
 
 
 def _signed_bytes(spread: ir.Value) -> ir.Value:
-    """s8 as bf16: its low 7 bits behind 128, less 128, or less 256 where it has a sign."""
+    """s8 as bf16: its low 7 bits after 128, less 128, or less 256 where it has a sign."""
     low, sign = (arith.andi(spread, _twice(mask)) for mask in (0x7F, 0x80))
     magic = _twice(MAGIC["bf16"])
     return _difference(arith.ori(low, magic), arith.ori(sign, magic), "bf16")

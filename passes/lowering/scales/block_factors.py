@@ -2,10 +2,10 @@
 
 A thread of a warpgroup has two rows of each atom, 8 apart, and two neighbours in every 8 columns
 (`places`). It reads a scale for each row that it has, or one where 128 rows share it, and likewise
-for columns. Rows and columns behind the last one read its scale; nobody stores what they make.
+for columns. Rows and columns past the last one read its scale; nobody stores what they make.
 
 Scales that came to shared memory with their tiles are read there. For others L2 takes longer to
-answer than MMAs take. So a step asks for those of the next one, which lie in slots behind those of
+answer than MMAs take. So a step asks for those of the next one, which lie in slots after those of
 the sums, and the first step of a tile asks for its own, too. A warpgroup asks before its MMAs, or
 while they run (`asks_late`).
 """
@@ -38,7 +38,7 @@ HELD_MAX = 160  # registers of sums and a product beside factors of several scal
 
 @dataclass
 class Factors:
-    """What each of a thread's elements is multiplied by: scales by the line behind the first, of
+    """What each of a thread's elements is multiplied by: scales by the line after the first, of
     rows and of columns, and their products.
 
     A thread reads those in shared memory `ahead`, while MMAs run, where it has registers for them.
@@ -100,7 +100,7 @@ class Factors:
             self.known[number] = side.read(self.starts[number])
 
     def ask_late(self, atoms: int, elements: int) -> None:
-        """For the scales of the next step, which take the registers of this one's, behind the
+        """For the scales of the next step, which take the registers of this one's, after the
         factors of so many elements of each atom that a thread has."""
         if not self.asks_late:
             return
@@ -110,7 +110,7 @@ class Factors:
         _ask_for_next(self.asking)
 
     def of_sides(self, atom: int, row: int, column: int) -> tuple[ir.Value, ir.Value]:
-        """The scales of an element of an atom, so many rows and columns behind the first one."""
+        """The scales of an element of an atom, so many rows and columns after the first one."""
         rows, columns = self.known
         return rows[atom * ATOM_M + row], columns[column]
 
@@ -151,7 +151,7 @@ def _ask_for_next(asking: list[Asking]) -> None:
 
 
 def hold_sums_and_scales(scope: Scope, op: AccumulatorOp) -> list[ir.Value]:
-    """Stack slots for the sums that threads hold; behind them those for the scales of a step."""
+    """Stack slots for the sums that threads hold; after them those for the scales of a step."""
     slots = stack_slots(op.acc.type, _warpgroups(scope, op.acc))
     users = [use.owner.opview for use in op.acc.uses]
     for mma in [user for user in users if isinstance(user, BLOCKWISE_MMAS)][:1]:
@@ -207,7 +207,7 @@ def begins(op: Any) -> ir.Value | None:
 
 
 def follows(op: Any) -> bool:
-    """Whether it is known to be no first step: in a loop that begins behind that."""
+    """Whether it is known to be no first step: in a loop that begins after that."""
     known = constant_of(op.accumulate)
     if known is not None:
         return known != 0

@@ -22,8 +22,8 @@ SCALE_BYTES = 4
 class Scales(NamedTuple):
     """The scales of one operand for the lines, rows or columns, that a thread has of a product.
 
-    `lines` are where they are behind its first one, each the first of `width` neighbours. The tile
-    has `extent` of them. K has so many `blocks`. Where it is split, steps behind the last one have
+    `lines` are where they are after its first one, each the first of `width` neighbours. The tile
+    has `extent` of them. K has so many `blocks`. Where it is split, steps past the last one have
     no scales, and add nothing.
     """
 
@@ -97,7 +97,7 @@ class Scales(NamedTuple):
     def _of_line(self, offset: ir.Value) -> list[ir.Value]:
         """Those of neighbours, in one load where a row of scales has whole groups of them.
 
-        Behind the last line there are those of the next block; behind all, the last one.
+        After the last line there are those of the next block; after all, the last one.
         """
         blocks, lines = self.view.type.shape
         width = self.width if lines % self.width == 0 else 1
@@ -122,7 +122,7 @@ class Scales(NamedTuple):
         return [slice_of(value, at, 1) for at in range(width)]
 
     def spread(self, start: ir.Value, values: Sequence[ir.Value]) -> dict[int, ir.Value]:
-        """By line behind the first, each neighbour by itself."""
+        """By line after the first, each neighbour by itself."""
         every = [line + at for line in self.lines for at in range(self.width)]
         if self.is_one:
             return dict.fromkeys(every, values[0])
@@ -158,7 +158,7 @@ class Vector:
     count: int = 0  # that are asked for before they are needed
 
     def read(self, start: ir.Value) -> dict[int, ir.Value]:
-        """Those of a thread whose first line is `start`, by line behind that, each neighbour by
+        """Those of a thread whose first line is `start`, by line after that, each neighbour by
         itself."""
         first = place_of(self.tile) + start * SCALE_BYTES
         found, f32 = {}, ir.F32Type.get()

@@ -7,8 +7,8 @@ and widens weights of these. Where they are A of tcgen05.mma, it has the same su
 weights of the one row of its lane.
 
 L2 takes longer to answer than the MMAs of a step take. So a step asks for what the next one needs,
-which lies in slots behind those of the sums, and the first step of a tile asks for its own, too.
-Groups behind the last one have the scale 0, and columns behind the last one its own; nobody stores
+which lies in slots after those of the sums, and the first step of a tile asks for its own, too.
+Groups past the last one have the scale 0, and columns past the last one its own; nobody stores
 what they make.
 
 Scales of all of K that wgmma needs only when the sums are complete (`scaled_rows`) stay in their
@@ -108,7 +108,7 @@ def scaled_rows(scope: Scope, acc: ir.Value, atom: int, values: list[ir.Value]) 
 
 class Lines(NamedTuple):
     """Of a lane the rows of scales that its sums have, and those whose weights it widens, each
-    behind its first one."""
+    after its first one."""
 
     scaled: tuple[int, ...]
     shifted: tuple[int, ...]
@@ -149,7 +149,7 @@ def row_of_lane(team: Team, m: int) -> ir.Value:
 
 
 class _Reads(NamedTuple):
-    """What a lane reads: of lines behind `scaled` and `shifted`, of parts of groups."""
+    """What a lane reads: of lines after `scaled` and `shifted`, of parts of groups."""
 
     op: WeightMmaOp
     parts: int
@@ -199,7 +199,7 @@ class _Reads(NamedTuple):
     def _read(
         self, view: Any, first: ir.Value, lines: tuple[int, ...], step: ir.Value
     ) -> list[ir.Value]:
-        """What a view has for lines behind the first one, by part and line."""
+        """What a view has for lines after the first one, by part and line."""
         if self._is_whole(view):
             return self._read_whole(view, first, lines, step)
         rows, last = view.type.shape[0], build.constant(self._count - 1)

@@ -22,7 +22,7 @@ Side = Scales | Vector
 
 
 class HeldFactors(NamedTuple):
-    """The number of the scale that is held for a row, and for a column, behind a thread's first."""
+    """The number of the scale that is held for a row, and for a column, after a thread's first."""
 
     rows: dict[int, int]
     columns: dict[int, int]
@@ -42,7 +42,7 @@ class HeldFactors(NamedTuple):
         return 1 + max(self.rows.values())
 
     def factor(self, held: Sequence[ir.Value]) -> Callable[[int, int], ir.Value]:
-        """What gives the factor of an element by its row and column behind the thread's first."""
+        """What gives the factor of an element by its row and column after the thread's first."""
         made: dict[tuple[int, int], ir.Value] = {}
 
         def of(row: int, column: int) -> ir.Value:

@@ -38,7 +38,7 @@ class Scope(NamedTuple):
 
     @property
     def place(self) -> CtaPlace:
-        """The place of this CTA in its cluster, behind the prologue."""
+        """The place of this CTA in its cluster, after the prologue."""
         return CtaPlace.of(self.kernel, self.cluster)
 
     def extent(self, known: int) -> int | ir.Value:

@@ -1,6 +1,6 @@
 """`sm.team` and `sm.cta_place`: what a thread knows of itself, from special registers.
 
-Patterns find the values of these ops and use them, so that they are converted behind all others.
+Patterns find the values of these ops and use them, so that they are converted after all others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def number_kernel(scope: Scope) -> None:
 
 
 def number_in(op: WarpsOp) -> ir.Value:
-    """Threads of a role count from 0 behind those of the warps before; emitted for all threads."""
+    """Threads of a role count from 0 after those of the warps before; emitted for all threads."""
     return Team.of(op).thread - WARP_THREADS * op.first.value
 
 

@@ -36,7 +36,7 @@ def multiply_into(
     adds: ir.Value,
     along: range | None = None,
 ) -> None:
-    """The atoms, in tensor memory from column `first` behind `base` on; those that begin in a range
+    """The atoms, in tensor memory from column `first` after `base` on; those that begin in a range
     `along` K, by default all."""
     a = op.a.type.layout
     along = range(a.k) if along is None else along

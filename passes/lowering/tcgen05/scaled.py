@@ -5,8 +5,8 @@
     sm.scaled_mma      every atom of the tile, K outermost; a K slice names the word and the byte
                        of its scales
 
-An MMA that is started behind a copy finds what it copied (PTX ISA, pipelined tcgen05 instructions:
-cp, then mma). The ISA lists no order for a copy behind MMAs that read what it replaces, so where K
+An MMA that is started after a copy finds what it copied (PTX ISA, pipelined tcgen05 instructions:
+cp, then mma). The ISA lists no order for a copy after MMAs that read what it replaces, so where K
 steps are under way together, `pipes-to-barriers` has waited for those MMAs.
 """
 
@@ -38,7 +38,7 @@ ATOM_COLUMNS = 4
 
 
 def lower_scaled_mma(scope: Scope, op: Any) -> None:
-    """Copies of the step's scales, then its MMAs; slices behind the end of K are left out."""
+    """Copies of the step's scales, then its MMAs; slices past the end of K are left out."""
     places = _columns_of(scope, op)
     for tile, place in zip((op.a_scales, op.b_scales), places, strict=True):
         _copy_scales(scope, op, tile, place)
@@ -131,6 +131,6 @@ def _slice(scope: Scope, op: Any, k: int, scales: list[ir.Value]) -> None:
 
 
 def _column_of_word(scales: Any, word: int) -> int:
-    """The column of tensor memory, behind the first, of a word of four blocks' scales."""
+    """The column of tensor memory, after the first, of a word of four blocks' scales."""
     layout = scales.type.layout
     return word * layout.scale_columns // layout.atoms[1]

@@ -95,7 +95,7 @@ def term_products(form: TermForm, a: Terms, b: Terms, line: int = 0) -> Iterator
 
 def write_terms(scope: Scope, op: MmaOp, which: ir.Value) -> None:
     """Have the team write those of an MMA's tiles, so that the async proxy sees them once all have
-    met behind."""
+    met after."""
     team, form = Team.of(op), form_in(scope)
     for tile, terms in zip(smem_operands(op), terms_in(scope), strict=True):
         _write(team, form, tile, terms, which)

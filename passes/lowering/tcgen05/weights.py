@@ -66,7 +66,7 @@ ROWS = 2  # of the sums of a thread
 
 def hold_widened_sums(scope: Scope, op: AccumulatorOp) -> ir.Value:
     """As other sums whose products are in tensor memory; then scales of the last product, and
-    behind all those that were asked for."""
+    after all those that were asked for."""
     slots = lowered_parts(hold_sums_apart(scope, op))
     with ir.InsertionPoint.after(team_op(scope.kernel)):
         one, f32 = build.constant(1), ir.F32Type.get()
@@ -205,7 +205,7 @@ class _Rows:
         return [self._words(first, size, at, width) for at in range(0, size, width)]
 
     def _words(self, first: int, size: int, at: int, width: int) -> list[ir.Value]:
-        """Those of `width` bytes, `at` bytes behind the first of the half, which has `size`."""
+        """Those of `width` bytes, `at` bytes after the first of the half, which has `size`."""
         layout: TileLayout = self.op.a.type.layout
         byte = self.half * size + (first + at)
         within: ir.Value | int = 0

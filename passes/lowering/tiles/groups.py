@@ -103,7 +103,7 @@ def _in_passes(
     """What a look at `count` groups from one on makes of values, several groups at a time.
 
     The last look may go on into the groups of the next lane. Their rows then count as this one's,
-    and the next lane, which begins behind them, finds none in these groups.
+    and the next lane, which begins after them, finds none in these groups.
     """
     if count <= AT_ONCE:
         return look(first, count, values)
@@ -139,7 +139,7 @@ def lower_group_at(scope: Scope, op: GroupAtOp) -> Values:
 def lower_group_place(scope: Scope, op: GroupPlaceOp) -> Values:
     """A group has as many numbers in a row as it has tiles, for each place along its rows as many
     as there are tiles along the other axis. So a number divided by those is one of the group's
-    places. What it is behind the group's first number counts tiles along rows, up to the height of
+    places. What it is after the group's first number counts tiles along rows, up to the height of
     a band, then along the other axis.
     """
     tiles, cluster = integers_of(op.tiles), (scope.cluster.m, scope.cluster.n)
@@ -187,7 +187,7 @@ def _walk(scope: Scope, op: Walk, place: ir.Value) -> Values:
     each = groups_of_lane(op)
     lanes = sm.BallotOp.of(arith.cmpi(arith.CmpIPredicate.ule, op.at_place, place)).lanes
     count = llvm.call_intrinsic(build.i32(), "llvm.ctpop.i32", [lanes])
-    lane = count - 1  # of lanes one behind the other, since places add up
+    lane = count - 1  # of lanes one after the other, since places add up
     begin, before = (sm.ShuffleFromOp.of(at, lane).result for at in (op.at_row, op.at_place))
     start = [begin, before, *[build.constant(0)] * FOUND]
 
@@ -318,7 +318,7 @@ def is_gathered(value: ir.Value) -> bool:
 def placed_row(value: ir.Value, row: ir.Value) -> ir.Value:
     """The row of a view's memory that a row of it is, counted from the first of the view.
 
-    It is `row`, or the number that stands there: behind the last number any, and of one that the
+    It is `row`, or the number that stands there: after the last number any, and of one that the
     view has no row for the nearest that it has. No launch writes numbers that it reads, so that
     LLVM may load them before a loop.
     """

@@ -92,7 +92,7 @@ def lower_box_rows(_: Scope, op: BoxRowsOp) -> ir.Value:
 
 
 def lower_edge_rows(_: Scope, op: EdgeRowsOp) -> ir.Value:
-    """Those from the tile's first row to the view's last; none of a tile behind it."""
+    """Those from the tile's first row to the view's last; none of a tile after it."""
     rows, unit = op.rows.value, op.unit.value
     left = build.constant(op.extent.value) - build.as_i32(op.i) * rows
     inside = arith.minsi(arith.maxsi(left, build.constant(0)), build.constant(rows))

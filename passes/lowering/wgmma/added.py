@@ -59,7 +59,7 @@ def _lower(scope: Scope, op: MmaOp, factors: Factors | None) -> None:
 
     Where several warpgroups share a tile they read the scales of columns before their MMAs, while
     others multiply: all of them together take longer to arrive than MMAs take while these read
-    shared memory, and a turn is given on behind the factors.
+    shared memory, and a turn is given on after the factors.
     """
     turns, early = Turns.of(scope, op), scope.warpgroups(op.acc.type) > 1
     slots = atom_slots(scope, op.acc)

@@ -41,7 +41,7 @@ def lower_set_registers(scope: Scope, op: SetRegistersOp) -> None:
 
 
 def hold_registers(scope: Scope, op: AccumulatorOp) -> ir.Value:
-    """Stack slots for the sums that threads hold; behind them those for scales of weights."""
+    """Stack slots for the sums that threads hold; after them those for scales of weights."""
     slots = stack_slots(op.acc.type, scope.warpgroups(op.acc.type))
     if walk(scope.kernel, NarrowMmaOp):  # MMAs write some of them, and all are stored
         for slot in slots:

@@ -29,7 +29,7 @@ class Tile:
     first: ir.Value
 
     def load(self, behind_first: int, k: ir.Value) -> ir.Value:
-        """The element of a line so far behind the first; every 8 lines of K repeat a swizzle."""
+        """The element of a line so far after the first; every 8 lines of K repeat a swizzle."""
         layout, line, start = self.layout, self.first, self.start
         if layout.major == "k":
             start = start + behind_first // CORE_ROWS * CORE_ROWS * layout.span_bytes
@@ -51,7 +51,7 @@ def add_plainly(a: Tile, bs: list[Tile], slot: ir.Value, struct: ir.Type) -> Non
 
 
 def _product(a: Tile, b: Tile, columns: range) -> list[ir.Value]:
-    """That of a thread's rows and the columns behind each of those, four elements every time."""
+    """That of a thread's rows and the columns after each of those, four elements every time."""
     places = [
         (row, first + column)
         for first in columns

@@ -44,7 +44,7 @@ LOW_HALF = 0xFFFF
 
 @dataclass
 class Lost:
-    """What splitting has lost so far: bits behind the third part, and NaN where some are none."""
+    """What splitting has lost so far: bits after the third part, and NaN where some are none."""
 
     bits: ir.Value
     probe: ir.Value
@@ -108,7 +108,7 @@ def fragment_terms(
     layout: TileLayout, start: ir.Value, row: ir.Value, lane: ir.Value, lost: Lost
 ) -> list[list[ir.Value]]:
     """By the MMAs along K, then by terms: the registers of 64 rows of A, this thread's row is the
-    first of `row` and 8 behind it."""
+    first of `row` and 8 after it."""
     made = []
     for block in range(layout.k // MMA_K):
         rows = [

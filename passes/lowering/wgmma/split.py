@@ -9,7 +9,7 @@ Terms have the magnitude that they stand for, so that all nine products are summ
 a step in which an element is not the sum of its terms, since it is no number or ends below what
 bf16 holds, threads multiply (`plain_products`), and nobody adds what the MMAs make of it.
 
-Terms of B have places for three steps: who writes those of a step has met all behind their wait for
+Terms of B have places for three steps: who writes those of a step has met all after their wait for
 the MMAs of three steps before. Those of A are copied once the MMAs are done that read the copy.
 `tile.finish_sums` adds the last product. Where threads copied the tiles to a place of their own, or
 nothing finishes, a step waits for its product.

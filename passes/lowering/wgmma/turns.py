@@ -81,7 +81,7 @@ def _warpgroups(scope: Scope, op: Any) -> int | None:
 
     On an H200 a step of 128x128 was 13 % shorter for it, and 128x160 of K 16384 a sixth; 256x128
     took 0 to 6 % less. Without scales of columns warpgroups that add have nothing to read: turns
-    made them 3 to 12 % slower, and 128x192, whose scales are read behind MMAs, 5 %. Of several
+    made them 3 to 12 % slower, and 128x192, whose scales are read after MMAs, 5 %. Of several
     times 64 rows and factors ptxas held two products at once, and spilled.
     """
     count, rows = scope.warpgroups(op.acc.type), op.acc.type.shape[0]

@@ -5,7 +5,7 @@ for %k {                                    take_columns }
   …, level_mma %count }   when count > 64 { when count <= 72 { … }
 wgmma_wait                                  when count > 72 { … } }
 
-Each width has sums of its own, which `take_columns` copies behind the wait. In the same registers
+Each width has sums of its own, which `take_columns` copies after the wait. In the same registers
 those of one width begin those of the next, and of every third kernel ptxas then waited for each
 MMA before the next one ("serialized due to insufficient register resources").
 """
@@ -46,7 +46,7 @@ def _inside(block: ir.Block, other: ir.Block) -> bool:
 
 
 def _unswitch(block: ir.Block) -> None:
-    """From the first MMA of the block to the wait behind the last."""
+    """From the first MMA of the block to the wait after the last."""
     ops = list(block.operations)
     found = [number for number, op in enumerate(ops) if _mmas(op)]
     first, last = found[0], found[-1]

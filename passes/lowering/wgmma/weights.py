@@ -5,7 +5,7 @@
 
 While MMAs run, threads widen what the next ones take, and load what follows. Each 32 of K of a step
 have registers of their own, which the next step writes again when the MMAs that read them are done:
-`wgmma.wait_group` leaves the MMAs behind those under way.
+`wgmma.wait_group` leaves the MMAs after those under way.
 
     no scales, or of all of K    MMAs add to the sums, which `scaled_rows` multiplies when they are
                                  read
@@ -37,7 +37,7 @@ from ..scales.group_scales import GroupScales
 from ..scope.scope import Scope, place_of
 
 PAIRS_OF_A = tuple((half, k) for k in (0, HALF_K) for half in (0, 1))
-"""Of a thread's registers of A which of its two rows, and K behind its first (PTX ISA, wgmma)."""
+"""Of a thread's registers of A which of its two rows, and K after its first (PTX ISA, wgmma)."""
 WARP_ROWS = ATOM_M // WARPGROUP_WARPS
 
 
