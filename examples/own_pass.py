@@ -1,10 +1,11 @@
-"""A pass of your own, from its rule to a right kernel, without a change of the package.
+"""A custom pass, which needs no change of the package (docs/own-pass.md).
 
-    python examples/own_pass.py             # what the pass changes, and the kernel behind each pass
+    python examples/own_pass.py             # its diff; the kernel after each later pass
     python examples/own_pass.py --broken    # the same with a mistake
+    python examples/own_pass.py opt FILE --passes 'tiling,tma-insertion,reverse-k'
 
-The pass walks over K from its end to its start. A sum may be added up in any order, so the product
-stays what it is, whatever passes follow.
+The pass iterates over K in reverse. A sum may be computed in any order, so the product must stay
+the same, whatever passes follow. The last command is `tilewright opt` with the pass, for lit tests.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ import sys
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-
 import tilewright
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.dialects.mlir import arith, ir
@@ -23,6 +22,7 @@ from tilewright.dialects.tile import TmaLoadOp
 from tilewright.passes import PASSES
 from tilewright.passes.base import PassLog, refused, the_kernel, walk
 from tilewright.passes.clone import index_constant
+from tilewright.tools.main import main as tilewright_command
 
 SPEC = tilewright.MatmulSpec(m=96, n=72, k=200)
 BEFORE = "tiling{tile=64x16x64},tma-insertion"
@@ -44,7 +44,7 @@ class ReverseK:
             raise refused(kernel, rule)
         for load in loads:
             self._reverse(load)
-        log.did(f"{len(loads)} loads from the end of K on")
+        log.did(f"{len(loads)} loads in reverse order of K")
 
     def _reverse(self, load: TmaLoadOp) -> None:
         loop = load.operation.parent.opview
@@ -88,6 +88,8 @@ def difference(before: list[str], after: list[str]) -> str:
 
 def report(pipeline: str) -> int:
     """Run a kernel on the emulator; how many of its elements are wrong."""
+    import torch
+
     torch.manual_seed(0)
     a, b = torch.randn(96, 200).bfloat16(), torch.randn(72, 200).bfloat16()
     c = torch.full((96, 72), torch.nan, dtype=torch.bfloat16)
@@ -95,9 +97,12 @@ def report(pipeline: str) -> int:
     kernel.run({"a": a, "b": b, "c": c})
     right = torch.isclose(c.double(), a.double() @ b.double().T, rtol=2.0**-7, atol=2.0**-10)
     wrong = int((~right).sum())
-    print(f"behind {pipeline.rpartition(',')[2]}: {wrong} of {c.numel()} elements are wrong")
+    print(f"after {pipeline.rpartition(',')[2]}: {wrong} of {c.numel()} elements are wrong")
     return wrong
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["opt"]:
+        PASSES[ReverseK.name] = ReverseK
+        sys.exit(tilewright_command(sys.argv[1:]))
     sys.exit(main(MistakenK if "--broken" in sys.argv[1:] else ReverseK))

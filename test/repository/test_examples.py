@@ -44,7 +44,7 @@ def own_pass(example, monkeypatch):
     return made
 
 
-def test_a_pass_of_ones_own_leaves_a_right_kernel_behind_every_later_pass(own_pass, capsys):
+def test_a_pass_of_ones_own_leaves_a_right_kernel_after_every_later_pass(own_pass, capsys):
     assert own_pass.main() == 0
     said = capsys.readouterr().out
     assert said.count(" 0 of 6912 elements are wrong") == 4

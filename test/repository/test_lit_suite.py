@@ -61,6 +61,10 @@ def call(words: list[str]) -> bool:
         return not call(rest)
     if name == "filecheck":
         return Matcher.from_opts(parse_argv_options(list(words))).run() == 0
+    if name == "python":
+        done = subprocess.run([sys.executable, *rest], stdout=subprocess.PIPE, text=True)
+        print(done.stdout)
+        return done.returncode == 0
     assert name == "tilewright", f"{name}: not known here, only to lit"
     return main([*rest, "--long"] if rest[0] == "opt" else rest) == 0  # as lit.cfg.py has it
 
@@ -86,7 +90,10 @@ def test_the_run_lines_of_a_file_pass(path, tmp_path, monkeypatch):
     lines = RUN.findall(path.read_text())
     assert lines
     for line in lines:
-        run(line.replace("%s", str(path)).replace("%t", str(tmp_path / "t")), monkeypatch)
+        places = {"%s": path, "%S": path.parent, "%t": tmp_path / "t"}
+        for name, place in places.items():
+            line = line.replace(name, str(place))
+        run(line, monkeypatch)
 
 
 def test_lit_itself_runs_them_too():
