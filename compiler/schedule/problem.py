@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from ...dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS, DTYPES, FMA, ScaledFormat
 from ...dialects.errors import CompileError
@@ -23,6 +25,7 @@ LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
 SCALE_BYTES = 4  # of 128 elements of K
 GROUP_ROWS = 64  # of the least tile
 WARPGROUPS_MOST = 3  # that share a tile
+Found = TypeVar("Found")
 
 
 @record
@@ -145,7 +148,7 @@ class Problem:
     def _item_bits(self, tensor: str) -> int:
         return self.c_bits if tensor == "c" else 8 * self.element_bytes
 
-    @property
+    @functools.cached_property
     def c_bits(self) -> int:
         """Bits of an element of C."""
         return bits_of(self.quantized) if self.quantized else 8 * self.c_bytes
@@ -298,17 +301,17 @@ class Problem:
         each = self.c_bytes + sum(self.beside) + sum(self.further_bytes)
         return self.batch * self.m * self.n // self.products * each
 
-    @property
+    @functools.cached_property
     def most_rows(self) -> int:
         """Rows that a tile may find: M, and of a group up to twice what it has in the mean."""
         return 2 * self.m if self.grouped == "m" else self.m
 
-    @property
+    @functools.cached_property
     def has_epilogue(self) -> bool:
         """Whether more is done with sums than to convert them, or other operands are read."""
         return self.epilogue_instructions > 0 or bool(self.beside)
 
-    @property
+    @functools.cached_property
     def cut(self) -> bool:
         """Whether rows are grouped, and some groups have more of them than the least tile."""
         return self.grouped == "m" and self.most_rows > GROUP_ROWS
@@ -346,9 +349,30 @@ class Problem:
         return self.ctas(schedule) * m * n * PARTIAL_BYTES if schedule.split_grid > 1 else 0
 
 
-@functools.lru_cache(4096)
+def asked_once(find: Callable[[Problem, Target], Found]) -> Callable[[Problem, Target], Found]:
+    """What is told of a problem on a target, kept with the problem as long as that is there: equal
+    ones are not looked for, which takes longer than what most of them ask."""
+    name = f"_{find.__name__}"
+
+    @functools.wraps(find)
+    def told(problem: Problem, target: Target) -> Found:
+        known = problem.__dict__.get(name)
+        if known is None or known[0] is not target:
+            known = problem.__dict__[name] = target, find(problem, target)
+        return known[1]
+
+    return told
+
+
 def exchanged(problem: Problem) -> Problem:
     """The same product as Cᵀ = B·Aᵀ."""
+    known = problem.__dict__.get("_exchanged")
+    if known is None:
+        known = problem.__dict__["_exchanged"] = _exchanged(problem)
+    return known
+
+
+def _exchanged(problem: Problem) -> Problem:
     return replace(
         problem,
         m=problem.n,

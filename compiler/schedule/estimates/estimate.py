@@ -220,19 +220,17 @@ def work_cycles(
 ) -> float:
     """Cycles of the busiest multiprocessor, of a tile's main loop, its epilogue and what is before
     the first one's."""
-    main, epilogue, before = tile
-    between = 0.0
+    (main, epilogue, before), chip, between = tile, figures(target), 0.0
     if problem.has_epilogue:
-        between = figures(target).together_share * (main + epilogue)
+        between = chip.together_share * (main + epilogue)
     if schedule.scheduler == "none":
         return rounds * (before + main + epilogue) + (rounds - 1) * between
     if schedule.ping_pong:
         if problem.has_epilogue:
-            main *= 1 + figures(target).turns_share
-        period = max(main, (main + epilogue) / 2)
-        period += figures(target).second_share * min(main, epilogue)
+            main *= 1 + chip.turns_share
+        period = max(main, (main + epilogue) / 2) + chip.second_share * min(main, epilogue)
         return before + (rounds - 1) * period + main + epilogue
-    between += figures(target).next_tile
+    between += chip.next_tile
     return before + rounds * (main + epilogue) + (rounds - 1) * between
 
 

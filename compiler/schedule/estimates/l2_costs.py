@@ -13,7 +13,7 @@ import math
 
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, split_figures
-from ..chips.figure_sets import ChipFigures
+from ..chips.figure_sets import ChipFigures, SplitFigures
 from ..problem import LINE_BYTES, Problem, Schedule
 from ..waves import resident_ctas
 from .costs import few_columns
@@ -53,7 +53,7 @@ def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> f
         rows = at_work * loaded_rows(problem, schedule, split_figures(target).multicast)
         first = problem.batch * part * (problem.m + problem.n)
         first *= few_columns(problem, schedule, target)
-        arriving = parted_arriving(rows, first, requested, target)
+        arriving = parted_arriving(rows, first, requested, split_figures(target))
     else:
         asked = at_work * asked_rows(problem, schedule, target)
         arriving = max(asked / chip.l2_total_rate, requested)
@@ -115,12 +115,13 @@ def most_answered(
     return most * max(along_n, grouped, (a + b) * APART_ON_A_CURVE**power)
 
 
-def parted_arriving(rows: float, first: float, requested: float, target: Target) -> float:
+def parted_arriving(rows: float, first: float, requested: float, split: SplitFigures) -> float:
     """Cycles until a byte of K of so many rows of all parts is there, `first` of which no other CTA
     asks for at that time: those come from DRAM, and the more parts there are the more of them. L2
     gives them all, or what is `requested`, and works in part while DRAM does. No less for more."""
-    split = split_figures(target)
-    slower, faster = first / split.first_rate, max(rows / split.l2_rate, requested)
+    slower, faster = first / split.first_rate, rows / split.l2_rate
+    if requested > faster:
+        faster = requested
     if faster > slower:
         slower, faster = faster, slower
     return slower + split.share * faster

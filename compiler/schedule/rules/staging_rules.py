@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-
 from ....dialects import legality, store_legality
 from ....dialects.dtypes import SCALE_ATOM_BLOCKS
 from ....dialects.held_registers import ATOM_ROWS
 from ....dialects.layout import CORE_ROWS
 from ....dialects.target import Target
 from ....dialects.turned_pieces import turned_piece
-from ..problem import Problem, Schedule
+from ..problem import Problem, Schedule, asked_once
 
 USUAL_STEP = 16  # columns that every tile is a multiple of, but few of exchanged operands
 PARTS = (3, 5, 7)  # of such a tile that is wide, pieces of 24 to 72 columns
@@ -75,7 +73,7 @@ def _rows_of_groups(problem: Problem, schedule: Schedule, target: Target) -> str
     return f"threads would store the {problem.m} rows that a group has in the mean"
 
 
-@functools.lru_cache(64)
+@asked_once
 def stored_by_tma(problem: Problem, target: Target) -> str | None:
     """TMA stores rows of whole units, as far apart as a tensor map can say."""
     return (
@@ -110,7 +108,7 @@ def pieces_ahead(problem: Problem, schedule: Schedule, target: Target) -> str | 
     return pitches_ahead(problem, target)
 
 
-@functools.lru_cache(64)
+@asked_once
 def pitches_ahead(problem: Problem, target: Target) -> str | None:
     """TMA addresses what is as large as C by rows of whole units."""
     rows, columns = problem.m, problem.n // problem.products

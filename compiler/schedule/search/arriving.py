@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 from ..estimates.costs import few_columns
-from ..estimates.estimate import SERVED_AT_ONCE, SHARING_MAX
+from ..estimates.estimate import SERVED_AT_ONCE
 from ..estimates.l2_costs import most_answered, parted_arriving
 from ..extents import round_up
 from ..problem import LINE_BYTES, Schedule
@@ -38,15 +38,13 @@ class Rate(NamedTuple):
         return together if together > self.alone else self.alone
 
 
-def least_of(rates: list[Rate]) -> Rate:
-    """What none of them is below."""
-    return rates[0] if len(rates) == 1 else Rate(*map(min, zip(*rates, strict=True)))
-
-
 def least_shared(a: float, b: float, peers: int) -> float:
     """Of so much of each operand that every CTA needs, the least that one asks for in a cluster of
     up to so many."""
-    return a + b if peers == 1 else max(2 * math.sqrt(a * b / peers), (a + b) / peers)
+    if peers == 1:
+        return a + b
+    square, line = 2 * math.sqrt(a * b / peers), (a + b) / peers
+    return square if square > line else line
 
 
 class Wave(NamedTuple):
@@ -67,18 +65,22 @@ class Arriving:
     are the cycles of one multiprocessor for a byte of K of rows that fill no line.
     """
 
-    def __init__(self, every: Common, tile: Schedule, narrow: float) -> None:
-        problem, (m, n, _) = every.problem, tile.tile
-        self.every, self.tile, self._narrow = every, tile, narrow
-        self.of_m, self.of_n = problem.tiles(tile)
-        self.tiles = problem.batch * self.of_m * self.of_n
-        if problem.grouped == "m":
-            self.tiles = math.prod(problem.grid(tile))
-        self.rows = m if m < problem.m else problem.m
-        self.columns = n if n < problem.n else problem.n
-        self._waves: dict[tuple[tuple[int, int], int], Wave] = {}
-        self._rates: dict[int, list[Rate]] = {}
-        self._soonest: dict[int, Rate] = {}
+    every: Common
+    tile: Schedule
+    of_m: int
+    of_n: int
+    tiles: int
+    rows: int
+    columns: int
+    _narrow: float
+
+    @once
+    def _waves(self) -> dict[tuple[tuple[int, int], int], Wave]:
+        return {}
+
+    @once
+    def _rates(self) -> dict[int, list[Rate]]:
+        return {}
 
     def tiles_in(self, way: Schedule) -> int:
         """Tiles, no fewer, that there are in whole clusters."""
@@ -90,59 +92,70 @@ class Arriving:
     def soonest(self, at_work: float) -> float:
         """Cycles until operands are there for so many CTAs that take K as a whole, no more: in any
         cluster that finds room, or alone, where L2 answers the most requests together."""
-        every, whole = self.every, self.rows + self.columns
-        least = least_shared(self.rows, self.columns, self._widest())
-        asked = min(least, every.alone_asked * whole)
+        every, peers = self.every, self.every.most_shared
+        if peers > every.widest:
+            peers = self._widest()
+        least, least_alone = least_shared(self.rows, self.columns, peers), every.alone_asked
+        asked = min(least, least_alone * (self.rows + self.columns))
         alone = self._at_least(least)
         together = at_work * asked / every.l2_total_rate
         return together if together > alone else alone
 
     def soonest_of_parts(self, peers: int) -> Rate:
         """The same of CTAs that take parts, beside up to so many of a cluster with other tiles."""
-        if peers not in self._soonest:
-            every, whole = self.every, self.rows + self.columns
-            least = least_shared(self.rows, self.columns, peers)
-            alone = self._at_least(least)
-            rows = whole - every.parts_multicast * (whole - least)
-            first = self._first_rows / self.tiles
-            a, b = every.beyond
-            a, b = a / round_up(self.of_m, peers), b / round_up(self.of_n, peers)
-            beyond = every.line_cycles * least_shared(a, b, peers)
-            zeros = every.zero_cycles * least_shared(*self._outside, peers)
-            each = parted_arriving(rows, first, beyond, every.target) + zeros
-            self._soonest[peers] = Rate(each, alone)
-        return self._soonest[peers]
+        every, a, b, beyond = self.every, self.rows, self.columns, 0.0
+        asked = whole = a + b
+        zeros_a, zeros_b = self._outside
+        zeros = zeros_a + zeros_b
+        if peers > 1:
+            asked = least_shared(a, b, peers)
+            zeros = least_shared(zeros_a, zeros_b, peers) if zeros else 0.0
+        if every.goes_beyond:
+            line_a, line_b = every.beyond
+            line_a, line_b = (
+                line_a / round_up(self.of_m, peers),
+                line_b / round_up(self.of_n, peers),
+            )
+            beyond = every.line_cycles * least_shared(line_a, line_b, peers)
+        rows = whole - every.parts_multicast * (whole - asked)
+        arriving = parted_arriving(rows, self._first_rows / self.tiles, beyond, every.split)
+        alone = (whole - every.multicast_share * (whole - asked)) / every.l2_rate
+        alone = alone if alone > self._narrow else self._narrow
+        return Rate(arriving + every.zero_cycles * zeros, alone)
 
     def least_of_clusters(self) -> float:
         """Cycles for each tile in the best cluster whose CTAs take K as a whole, no more."""
-        every, rate, (line_a, line_b) = self.every, self.every.l2_total_rate, self._beyond
-        a, b, line = self.rows / rate, self.columns / rate, every.line_cycles
-        zeros_a, zeros_b = (every.zero_cycles * outside for outside in self._outside)
-        return min(
-            [
-                max(a / n + b / m, line * (line_a / n + line_b / m)) + zeros_a / n + zeros_b / m
-                for m, n in LARGEST[self._widest()]
-            ]
-        )
+        every, rate, least = self.every, self.every.l2_total_rate, math.inf
+        (line_a, line_b), (outside_a, outside_b) = self._beyond, self._outside
+        for m, n in LARGEST[self._widest()]:
+            each = (self.rows / n + self.columns / m) / rate
+            if every.goes_beyond:
+                each = max(each, every.line_cycles * (line_a / n + line_b / m))
+            each += every.zero_cycles * (outside_a / n + outside_b / m)
+            least = each if each < least else least
+        return least
 
     def whole_rate(self, shape: tuple[int, int]) -> Rate:
         """That of a cluster whose CTAs take K as a whole, and no less in smaller ones."""
         a, b = self.rows / shape[1], self.columns / shape[0]
         answered = self._most_answered() if shape == (1, 1) else 0
-        each = max((a + b - answered) / self.every.l2_total_rate, self._lines_beyond(shape))
+        each, beyond = (a + b - answered) / self.every.l2_total_rate, self._lines_beyond(shape)
+        each = beyond if beyond > each else each
         return Rate(each + self._zeros(shape), self._alone(a, b))
 
     def parts_rate(self, shape: tuple[int, int], tiles: int) -> Rate:
         """That of a cluster whose CTAs take parts of so many tiles."""
-        a, b, whole = self.rows / shape[1], self.columns / shape[0], self.rows + self.columns
-        first = self._first_rows / tiles
-        rows = whole - self.every.parts_multicast * (whole - a - b)
-        each = parted_arriving(rows, first, self._lines_beyond(shape), self.every.target)
+        a, b, every = self.rows / shape[1], self.columns / shape[0], self.every
+        rows = (self.rows + self.columns) - every.parts_multicast * (
+            (self.rows + self.columns) - a - b
+        )
+        first, beyond = self._first_rows / tiles, self._lines_beyond(shape)
+        each = parted_arriving(rows, first, beyond, every.split)
         return Rate(each + self._zeros(shape), self._alone(a, b))
 
     def _widest(self) -> int:
         """CTAs of the widest clusters that find room for such tiles, no fewer."""
-        every, size = self.every, SHARING_MAX if self.every.clusters else 1
+        every, size = self.every, self.every.most_shared
         while size > every.widest and self.tiles > every.resident[size]:
             size //= 2
         return size
@@ -151,13 +164,17 @@ class Arriving:
         """Cycles in clusters that share each tile: no less in any of up to so many CTAs beside
         those that do."""
         at_work, rates = self._at_work(peers, split_k), self.parts_rates(peers)
-        return rates[0].of(at_work) if peers == 1 else min([rate.of(at_work) for rate in rates])
+        least = rates[0].of(at_work)
+        for rate in rates[1:]:
+            other = rate.of(at_work)
+            least = other if other < least else least
+        return least
 
     def parts_rates(self, peers: int) -> list[Rate]:
         """Those of the largest clusters of up to so many CTAs that all have tiles."""
         if peers not in self._rates:
-            found = [self.parts_rate(shape, self.tiles) for shape in self._shapes(peers)]
-            self._rates[peers] = found
+            shapes = LARGEST[peers] if peers == 1 else self._shapes(peers)
+            self._rates[peers] = [self.parts_rate(shape, self.tiles) for shape in shapes]
         return self._rates[peers]
 
     def _shapes(self, peers: int) -> set[tuple[int, int]]:
@@ -175,25 +192,37 @@ class Arriving:
     def first_wave(self, cluster: tuple[int, int], rounds: int) -> Wave:
         """The first of several waves of tiles whose K is whole, in whatever order they come. It
         touches as many rows of tiles times columns of them as it has tiles."""
+        every = self.every
+        early = rounds > 1 and every.problem.batch == 1
+        if not (early or every.unaligned):
+            return UNKNOWN_WAVE
         asked = cluster, rounds
         if asked not in self._waves:
-            self._waves[asked] = self._found_wave(cluster, rounds)
+            self._waves[asked] = self._found_wave(cluster, rounds if early else 1)
         return self._waves[asked]
 
     def _found_wave(self, cluster: tuple[int, int], rounds: int) -> Wave:
         every, problem, (along_m, along_n) = self.every, self.every.problem, cluster
         later = early = 0.0
-        of_m, of_n = problem.grid(self.tile.but(cluster=cluster))
+        of_m, of_n = self._grid(cluster)
         tiles = min(every.resident[along_m * along_n], of_m * of_n)
         if every.unaligned:  # as `shared_row_cycles` has it
             columns = min(tiles / of_m, self.of_n) / along_n - SERVED_AT_ONCE
             rows = min(tiles / of_n, self.of_m) / along_m - SERVED_AT_ONCE
             a, b = self.rows * every.inside[0], self.columns * every.inside[1]
             later = every.chip.shared_row * max(0.0, a * columns, b * rows)
-        if rounds > 1 and problem.batch == 1:  # as `first_wave_us` has it
+        if rounds > 1:  # as `first_wave_us` has it
             touched = 2 * math.sqrt(tiles / (of_m * of_n) * problem.m * problem.n)
             early = every.first_wave_us * max(0.0, touched - (problem.m + problem.n) / rounds)
         return Wave(later, early)
+
+    def _grid(self, cluster: tuple[int, int]) -> tuple[int, int]:
+        """CTAs along M, of all matrices, and along N, in whole clusters."""
+        problem, (along_m, along_n) = self.every.problem, cluster
+        if problem.grouped == "m":
+            return problem.grid(self.tile.but(cluster=cluster))
+        of_m = -(-self.of_m // along_m) * along_m
+        return problem.batch * of_m, -(-self.of_n // along_n) * along_n
 
     def _at_least(self, asked: float) -> float:
         """Cycles at the rate of one multiprocessor, which asks for so many rows itself, no more."""
@@ -217,11 +246,12 @@ class Arriving:
 
     def _lines_beyond(self, shape: tuple[int, int]) -> float:
         """Cycles of L2 for rows of each CTA of a cluster that go on in a second line."""
-        of_a, of_b = self.every.beyond
-        if not (of_a or of_b):
+        every = self.every
+        if not every.goes_beyond:
             return 0.0
-        rows = of_a / (round_up(self.of_m, shape[0]) * shape[1])
-        return self.every.line_cycles * (rows + of_b / (round_up(self.of_n, shape[1]) * shape[0]))
+        (of_a, of_b), (along_m, along_n) = every.beyond, shape
+        rows = of_a / (round_up(self.of_m, along_m) * along_n)
+        return every.line_cycles * (rows + of_b / (round_up(self.of_n, along_n) * along_m))
 
     @property
     def _beyond(self) -> tuple[float, float]:
@@ -239,7 +269,10 @@ class Arriving:
     @once
     def _first_rows(self) -> float:
         """Rows that come from DRAM first, as they count there."""
-        return self.every.first_rows * few_columns(self.every.problem, self.tile, self.every.target)
+        every = self.every
+        if not every.problem.swapped:
+            return every.first_rows
+        return every.first_rows * few_columns(every.problem, self.tile, every.target)
 
     @once
     def _outside(self) -> tuple[float, float]:

@@ -200,34 +200,38 @@ class TileBounds:
 
     def _main(self, steps: int, step: float, rounds: int, stages: int, ahead: float) -> float:
         """Cycles of a main loop with so many stages, which stand for some more."""
-        ring: float = max(1, min(stages, rounds * steps) - self._face.held)
-        ring += ahead
-        latency = self._chip.tma_latency
+        most = rounds * steps
+        ring = (stages if stages < most else most) - self._face.held
+        ring = (ring if ring > 1 else 1) + ahead
+        latency, streamed = self._chip.tma_latency, steps * step
         if ring * step >= latency + step:  # loads are there in time, as they are in most
-            return steps * step
-        return max(steps * step, refilled(steps, ring, step, latency))
+            return streamed
+        return max(streamed, refilled(steps, ring, step, latency))
 
     def _rings_of(self, order: Schedule) -> Rings:
-        """Those beside each way to store, but for ways that take longer and leave no more room."""
+        """Those beside each way to store, but for ways that take longer and leave no more room; the
+        fewest stages, with the shortest epilogue, first."""
         if order.ping_pong not in self._rings:
             found = {
                 stages_beside(smem_bytes, self._stage_bytes, self.target): cycles
                 for smem_bytes, cycles in self._face.stores_of(order)  # the least bytes first
             }
-            self._rings[order.ping_pong] = tuple(found.items())
+            self._rings[order.ping_pong] = tuple(found.items())[::-1]
         return self._rings[order.ping_pong]
 
     def _in_order(self, cta: _Cta, order: Schedule, known: Order) -> float:
-        """With the best of its rings."""
+        """With the best of its rings, of which none is deeper than one that hides all latency."""
         least_us, (rounds, step, before) = math.inf, cta
         every, ahead = self._face.every, self._ahead if order.ping_pong else 0
+        streamed = self._steps * step
         for stages, epilogue in self._rings_of(order):
             main = self._main(self._steps, step, rounds, stages, ahead)
-            tile = main, epilogue, before
-            work = every.work_of(order, rounds, tile)
+            work = every.work_of(order, rounds, (main, epilogue, before))
             loops = work if every.cut else rounds * main
             us = every.total_us(work, loops, before + epilogue, known.dram_us, known.early_us)
             least_us = us if us < least_us else least_us
+            if main <= streamed:
+                break
         return least_us
 
     def _of_parts(self, way: Schedule) -> float:

@@ -5,11 +5,13 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, split_figures
-from ..estimates.costs import least_dram_bytes, once_bytes
+from ..estimates.costs import asked_again_bytes, least_dram_bytes, once_bytes
 from ..estimates.estimate import SHARING_MAX, cluster_cycles, work_cycles
 from ..estimates.group_costs import uneven_groups
 from ..problem import LINE_BYTES, Problem, Schedule
@@ -24,6 +26,7 @@ from .kinds import Kind
 
 ONE, IN_TURN = PLAIN, PLAIN.but(scheduler="static")
 PING_PONG = IN_TURN.but(ping_pong=True)
+TILES_OF_ONE = IN_TURN.but(tile=(1, 1, 1))
 SOME_CLUSTER = PLAIN.but(cluster=(1, 2))
 
 
@@ -36,17 +39,21 @@ class Common:
         measured = self.chip.parts is not None and self.chip.split is not None
         self.parted = measured and problem.parts_refusal() is None
         self.staged = stored_by_tma(problem, target) is None
-        self._us, self._overlap = 1 / (self.chip.clock * 1e3), float(self.chip.dram_share)
+        self.cycle_us, self._overlap = 1 / (self.chip.clock * 1e3), float(self.chip.dram_share)
         self.widest = widest_in_waves(target)
         self.resident = {
             size: resident_in_clusters(size, target) for size in range(1, SHARING_MAX + 1)
         }
+        self.at_once, self.multiprocessors = self.resident[1], target.multiprocessors
+        self.batch, self.ragged = problem.batch, problem.grouped == "m"
+        self.epilogues = self.kind.known("epilogue")
         self.split_at_once = {
             parts: max([at_once for size, at_once in self.resident.items() if size % parts == 0])
             for parts in self.resident
         }
         self.multicast = tma_row_pitch(problem, SOME_CLUSTER, target) is None
         self.clusters = self.multicast and added_cluster(problem, SOME_CLUSTER, target) is None
+        self.most_shared = SHARING_MAX if self.clusters else 1
         self.fits_l2 = once_bytes(problem) - problem.moved_bytes <= self.chip.l2_size
         self.l2_rate = float(self.chip.l2_rate)
         self.multicast_share = float(self.chip.multicast)
@@ -54,7 +61,8 @@ class Common:
         self.line_cycles = self.chip.second_line / LINE_BYTES
         self.zero_cycles = self.chip.outside_share / LINE_BYTES
         self.alone_asked = 1 - self.chip.answered_together
-        self.parts_multicast = split_figures(target).multicast if self.chip.split else 0.0
+        self.split: Any = split_figures(target) if self.chip.split else None
+        self.parts_multicast = float(self.split.multicast) if self.split else 0.0
         self.first_rows = problem.batch * (problem.m + problem.n)
         self.unaligned = bool(problem.unaligned)
         self.turned = "mn" in (problem.a_major, problem.b_major)
@@ -64,22 +72,36 @@ class Common:
         self.by_tma = known and problem.by_tma("a"), known and problem.by_tma("b")
         beyond = problem.lines_beyond if known else {}
         self.beyond = problem.m * beyond.get("a", 0), problem.n * beyond.get("b", 0)
+        self.goes_beyond = any(self.beyond)
         self.splits = split_refusal(problem, target) is None
         self.second_share = float(self.chip.second_share)
         self.uneven, self.cut = uneven_groups(problem, ONE, target), problem.cut
         row_bytes = problem.k * problem.element_bytes
         self.first_wave_us = self.chip.first_wave * row_bytes / self.chip.dram_rate
-        self._once_us = once_bytes(problem) / self.chip.dram_rate
+        self.again = self._again()
+        self.once_us = once_bytes(problem) / self.chip.dram_rate
         self.before = float(self.chip.cta_start + self.chip.tma_latency)
         self.started = {n: self.before + cluster_cycles(n, self.chip) for n in self.resident}
         self._least_resident: dict[tuple[int, int], int] = {}
-        self._part_bytes: dict[Sequence[int], list[int]] = {}
+        self._steps: dict[Sequence[int], tuple[list[int], int]] = {}
         self._waves_of_parts: dict[tuple[Sequence[int], int, int], list[tuple[int, int, int]]] = {}
+
+    def _again(self) -> tuple[float, int]:
+        """What DRAM takes for what is asked for again by CTAs of several tiles, where a cluster has
+        not all tiles along an axis, and that axis."""
+        if not self.fits_l2:
+            return 0.0, 0
+        again = asked_again_bytes(self.problem, TILES_OF_ONE, self.target)
+        return again / self.chip.dram_rate, int(self.problem.m > self.problem.n)
 
     def work_of(self, order: Schedule, rounds: int, tile: tuple[float, float, float]) -> float:
         """Cycles of the busiest multiprocessor, as `work_cycles` has it, of groups no more."""
         work = work_cycles(self.problem, order, rounds, tile, self.target)
         return work if order.ping_pong else self.uneven * work
+
+    def tiles_of(self, tile: Schedule) -> int:
+        """Tiles of groups, whose rows end anywhere."""
+        return math.prod(self.problem.grid(tile))
 
     def may_alternate(self, tile: Schedule) -> bool:
         """Whether two consumers may take turns with such tiles."""
@@ -89,9 +111,7 @@ class Common:
         return alternating_consumers(self.problem, in_turns, self.target) is None
 
     def least_dram_us(self, tile: Schedule) -> float:
-        """That no order of such tiles has DRAM move less."""
-        if self.fits_l2:
-            return self._once_us
+        """That no order of such tiles has DRAM move less; `once_us` where L2 holds A and B."""
         return least_dram_bytes(self.problem, tile, self.target) / self.chip.dram_rate
 
     def least_resident(self, peers: int, split_k: int) -> int:
@@ -104,15 +124,17 @@ class Common:
             )
         return self._least_resident[peers, split_k]
 
-    def part_bytes(self, depths: Sequence[int]) -> list[int]:
-        """The fewest bytes of a row that one of so many parts of K takes, in steps of one depth."""
-        if depths not in self._part_bytes:
+    def steps_of(self, depths: Sequence[int]) -> tuple[list[int], int]:
+        """The fewest bytes of a row that one of so many parts of K takes, in steps of one depth,
+        and the most steps."""
+        if depths not in self._steps:
             k, size = self.problem.k, self.problem.element_bytes
-            self._part_bytes[depths] = [0] + [
+            part_bytes = [0] + [
                 size * min([-(-k // (depth * parts)) * depth for depth in depths])
                 for parts in range(1, SHARING_MAX + 1)
             ]
-        return self._part_bytes[depths]
+            self._steps[depths] = part_bytes, -(-k // depths[0])
+        return self._steps[depths]
 
     def waves_of_parts(
         self, depths: Sequence[int], tiles: int, at_once: int
@@ -138,7 +160,8 @@ class Common:
 
         By itself: a search asks thousands of times.
         """
-        work_us, loops_us, streaming_us = self._us * work, self._us * loops, self._us * ends
+        cycle_us = self.cycle_us
+        work_us, loops_us, streaming_us = cycle_us * work, cycle_us * loops, cycle_us * ends
         streaming_us += dram_us
         longest_us = work_us if work_us > streaming_us else streaming_us
         return longest_us + self._overlap * (loops_us if loops_us < dram_us else dram_us) + early_us

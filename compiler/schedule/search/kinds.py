@@ -29,17 +29,18 @@ class Kind:
     """That of a problem."""
 
     def __init__(self, problem: Problem, target: Target) -> None:
-        self._known: dict[Hashable, Any] = _known(_told(problem, target))
+        self._known: dict[str, dict[Hashable, Any]] = _known(_told(problem, target))
 
-    def of(self, asked: Hashable, find: Callable[..., Found], *how: object) -> Found:
+    def of(self, what: str, asked: Hashable, find: Callable[..., Found], *how: object) -> Found:
         """What `find` says of this, or said before where the same was `asked`."""
-        if asked not in self._known:
-            self._known[asked] = find(*how)
-        return self._known[asked]
+        known = self.known(what)
+        if asked not in known:
+            known[asked] = find(*how)
+        return known[asked]
 
-    def known(self, asked: Hashable) -> Any:
-        """What was said before, or None."""
-        return self._known.get(asked)
+    def known(self, what: str) -> dict[Hashable, Any]:
+        """What was said before, by what was asked."""
+        return self._known.setdefault(what, {})
 
 
 def _told(problem: Problem, target: Target) -> tuple[Hashable, ...]:
@@ -69,7 +70,7 @@ def _scales_at_once(problem: Problem) -> tuple[int, int]:
 
 
 @functools.lru_cache(KINDS_KEPT)
-def _known(told: tuple[Hashable, ...]) -> dict[Hashable, object]:
+def _known(told: tuple[Hashable, ...]) -> dict[str, dict[Hashable, Any]]:
     return {}
 
 

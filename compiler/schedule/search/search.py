@@ -11,11 +11,11 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from heapq import heappop, heappush
 from itertools import groupby
 from operator import attrgetter, le
 from typing import Any
@@ -25,7 +25,6 @@ from ..estimates.estimate import estimate
 from ..problem import Problem, Schedule
 from ..rules.group_rules import level_schedule
 from ..rules.rules import ROOM_RULES, SHARING_RULES, broken_rule, keeps
-from ..schedule import PLAIN
 from .bounds import TileBounds
 from .candidates import (
     Rank,
@@ -46,7 +45,6 @@ Refined = Iterator[tuple[Rank, Schedule, Callable[[], "Refined"] | None]]
 that."""
 
 Bounds = TensorBounds | TileBounds
-Tiles = list[Bounds]
 ROUNDING = 1 - 1e-9
 """A bound adds up in another order than the estimate that it bounds."""
 
@@ -62,16 +60,16 @@ def by_rank(problem: Problem, target: Target) -> Iterator[Schedule]:
     waiting = []
 
     def wait(found: Iterable) -> None:
-        for bound, schedule, refine in found:
-            if bound[0] < math.inf:
-                heapq.heappush(waiting, (bound, next(numbers), schedule, refine))
+        for (least_us, simplicity), schedule, refine in found:
+            if least_us < math.inf:
+                heappush(waiting, (least_us, simplicity, next(numbers), schedule, refine))
 
     for seen in sides(problem):
         wait(_faces(seen, target))
     wait(_level(problem, target))
     wait(_wide(problem, target))
     while waiting:
-        *_, schedule, refine = heapq.heappop(waiting)
+        *_, schedule, refine = heappop(waiting)
         if refine is None:
             yield schedule
         else:
@@ -112,40 +110,32 @@ def _legal(problem: Problem, target: Target, ranked: Rank, one: Schedule) -> Ref
 
 def _faces(problem: Problem, target: Target) -> Refined:
     faces = (TensorFaces if target.has_tensor_memory else Faces)(problem, target)
-    for (m, n), depths in useful_tiles(problem, target):
-        tile = PLAIN.but(tile=(m, n, depths[0]), swap=problem.swapped)
+    refine = _tiles if target.has_tensor_memory else _ways
+    for tile, depths in useful_tiles(problem, target):
         face = faces.of(tile, depths)
         if face is not None:
-            floors = face.floors()
-            least_us = min([floor_us for floor_us, _ in floors])
-            yield bound(least_us), tile, partial(_floors, face, floors)
+            for floor_us, some in face.floors():
+                yield bound(floor_us), some, partial(refine, face, some)
 
 
-def _floors(face: TensorFace | Face, floors: list[tuple[float, Schedule]]) -> Refined:
-    tiles: Tiles = []
-    refine = _ways if isinstance(face, Face) else _tiles
-    for floor_us, some in floors:
-        yield bound(floor_us), some, partial(refine, face, tiles, some)
-
-
-def _ways(face: Face, tiles: Tiles, some: Schedule) -> Refined:
+def _ways(face: Face, some: Schedule) -> Refined:
     if some is ALONE and face.looks_closer():  # parts have epilogues of their own
-        yield bound(face.whole_floor_us()), some, partial(_ways, face, tiles, some)
+        yield bound(face.whole_floor_us()), some, partial(_ways, face, some)
         return
     for least_us, way in face.ways(some):
         refine = _tiles if face.settles(way) else _clusters
-        yield bound(least_us), way, partial(refine, face, tiles, way)
+        yield bound(least_us), way, partial(refine, face, way)
 
 
-def _clusters(face: Face, tiles: Tiles, way: Schedule) -> Refined:
+def _clusters(face: Face, way: Schedule) -> Refined:
     for least_us, one in face.refined(way):
-        yield bound(least_us), one, partial(_tiles, face, tiles, one)
+        yield bound(least_us), one, partial(_tiles, face, one)
 
 
-def _tiles(face: TensorFace | Face, tiles: Tiles, face_way: Schedule) -> Refined:
-    if not tiles:  # of its ways, whichever is refined first
-        tiles += [_bounds(face, depth) for depth in face.depths]
-    for bounds in tiles:
+def _tiles(face: TensorFace | Face, face_way: Schedule) -> Refined:
+    if not face.bounds:  # of its ways, whichever is refined first
+        face.bounds.extend([_bounds(face, depth) for depth in face.depths])
+    for bounds in face.bounds:
         way = bounds.taken(face_way)
         if way is not None:
             yield bound(margin(way) * bounds.of_way(way)), way, partial(_sharings, bounds, way)

@@ -53,7 +53,7 @@ class Stores:
             self._found(order)
             if order.split_grid > 1  # whose rows that C has tell
             else self._kind.of(
-                ("leaves", order.tile, min(STAGES_MAX, of_tile), asked), self._found, order
+                "leaves", (order.tile, min(STAGES_MAX, of_tile), asked), self._found, order
             )
         )
         return found

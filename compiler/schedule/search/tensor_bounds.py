@@ -54,11 +54,13 @@ class TensorFaces:
     def __init__(self, problem: Problem, target: Target) -> None:
         self.problem, self.target, self.kind = problem, target, Kind(problem, target)
 
-    def of(self, tile: Schedule, depths: Sequence[int]) -> TensorFace | None:
-        """That of tiles of several K, the least first; None where tensor memory can't hold sums."""
-        if accumulator_registers(self.problem, tile, self.target):
+    def of(self, tile: tuple[int, int], depths: Sequence[int]) -> TensorFace | None:
+        """That of tiles of so many rows and columns and several K, the least first; None where
+        tensor memory can't hold sums."""
+        one = PLAIN.but(tile=(*tile, depths[0]), swap=self.problem.swapped)
+        if accumulator_registers(self.problem, one, self.target):
             return None
-        return TensorFace(self.problem, tile, depths, self.target, self.kind)
+        return TensorFace(self.problem, one, depths, self.target, self.kind)
 
 
 class TensorFace:
@@ -80,6 +82,7 @@ class TensorFace:
         self._moved: dict[tuple[object, ...], Moved] = {}
         self.orders: dict[tuple[object, ...], list[tuple[Schedule, Moved]]] = {}
         self._stores: dict[tuple[bool, bool], list[LeastStore]] = {}
+        self.bounds: list[Any] = []  # of the tiles of each depth, for a search to fill
 
     def stores_of(self, branch: Schedule) -> list[LeastStore]:
         """What ways to store ask for at least, whatever K a tile takes."""
@@ -88,7 +91,7 @@ class TensorFace:
             self._stores[branch.pair, parts] = (
                 [LeastStore(0, epilogue_cycles(self.problem, branch, self.target))]
                 if parts
-                else self.kind.of(("stores", branch.tile, branch.pair), least_of_stores, *how)
+                else self.kind.of("stores", (branch.tile, branch.pair), least_of_stores, *how)
             )
         return self._stores[branch.pair, parts]
 

@@ -89,7 +89,7 @@ def test_the_least_epilogue_is_that_of_the_best_way_to_store(name):
     for seen in sides(Problem.of(spec, target)):
         faces = Faces(seen, target)
         for m, n in ((64, 64), (64, 192), (128, 256), (256, 128)):
-            face = faces.of(PLAIN.but(tile=(m, n, 64), swap=seen.swapped), (64,))
+            face = faces.of((m, n), (64,))
             stores = face.stores_of(PLAIN) if face else []
             if face and stores:
                 least = min(cycles for _, cycles in stores)

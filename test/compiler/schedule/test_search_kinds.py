@@ -45,9 +45,10 @@ def forgotten():
 def test_what_is_remembered_is_what_would_be_found(name, chip, monkeypatch):
     """In both orders of two sizes: each answer is found anew, and compared."""
 
-    def of(self, asked, find, *how):
-        assert self._known.setdefault(asked, find(*how)) == find(*how)
-        return self._known[asked]
+    def of(self, what, asked, find, *how):
+        known = self.known(what)
+        assert known.setdefault(asked, find(*how)) == find(*how)
+        return known[asked]
 
     monkeypatch.setattr(kinds.Kind, "of", of)
     one, other, more = OTHERS[name]
