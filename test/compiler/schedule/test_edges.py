@@ -52,9 +52,18 @@ def test_as_many_steps_as_slots_are_whole_boxes():
     assert taken(k=520)
 
 
-def test_a_cta_has_one_tile_and_all_of_k():
-    assert not taken(TILE.but(split_k=2), k=4096)
+def test_a_cta_has_one_tile():
     assert not taken(TILE.but(scheduler="static"), k=4096)
+
+
+@pytest.mark.parametrize("parts", [{"split_k": 2}, {"split_grid": 2}])
+def test_of_parts_of_k_a_tile_hangs_far_over(parts):
+    halves = TILE.but(**parts)
+    assert not taken(halves, k=4096)  # 33 rows of 128
+    assert taken(halves, k=4096, m=1100)
+    assert taken(halves, k=4096, m=1024, n=1080)  # 40 columns of 80
+    assert taken(halves.but(cluster=(1, 2)), k=4096, m=1024)  # the fourteenth tile, which is empty
+    assert not taken(halves, k=1024, m=1100)  # whose parts have as many steps as there are slots
 
 
 @pytest.mark.parametrize(
