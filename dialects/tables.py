@@ -25,17 +25,26 @@ def when_changed(forget: Forget) -> Forget:
 class Table(MutableMapping[str, Value], Generic[Value]):
     """A table by names that knows which entries are the package's own."""
 
-    def __init__(self, own: Mapping[str, Value]) -> None:
-        self._own, self._now = dict(own), dict(own)
+    def __init__(
+        self, own: Mapping[str, Value], check: Callable[[str, Value], None] | None = None
+    ) -> None:
+        """check: raises an error for what may not be entered by a name."""
+        self._own, self._now, self._check = dict(own), dict(own), check
 
     def is_own(self, name: str) -> bool:
         """Whether what a name stands for is what the package entered."""
         return name in self._own and self._now.get(name) is self._own[name]
 
+    def entered(self) -> dict[str, Value]:
+        """What users entered."""
+        return {name: value for name, value in self._now.items() if not self.is_own(name)}
+
     def __getitem__(self, name: str) -> Value:
         return self._now[name]
 
     def __setitem__(self, name: str, value: Value) -> None:
+        if self._check:
+            self._check(name, value)
         self._now[name] = value
         _tell()
 

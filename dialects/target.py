@@ -377,7 +377,18 @@ OWN_TARGETS = {
         ),
     )
 }
-TARGETS = Table(OWN_TARGETS)
+
+
+def _check_entry(name: str, target: Target) -> None:
+    """Passes find a target by its chip, so that another name would stand for another target."""
+    if not isinstance(target, Target) or target.chip != name:
+        got = getattr(target, "chip", type(target).__name__)
+        raise OptionError(
+            f"target: TARGETS[{name!r}] must be a Target with chip={name!r}, got {got}"
+        )
+
+
+TARGETS = Table(OWN_TARGETS, _check_entry)
 
 GPUS = {"b200": TARGETS["sm_100a"], "h200": TARGETS["sm_90a"]} | {
     "h100": replace(TARGETS["sm_90a"], gpu="h100")
@@ -393,8 +404,11 @@ def targets_with(fact: Callable[[Target], bool]) -> str:
 
 def find_target(name: str) -> Target:
     """The target of a chip or a GPU called `name`; `OptionError` names the known ones otherwise."""
-    found = TARGETS.get(name) or GPUS.get(name)
+    gpu = GPUS.get(name)
+    found = TARGETS.get(gpu.chip if gpu else name)
     if found is None:
         known = (*TARGETS, *GPUS)
         raise OptionError(f"target: unknown chip {name!r}; use one of {', '.join(known)}")
-    return found
+    if gpu is None or TARGETS.is_own(gpu.chip):
+        return gpu or found
+    return replace(found, gpu=gpu.gpu or found.gpu)  # of a chip that a user entered anew

@@ -9,6 +9,7 @@ import torch
 from torch import fx
 
 from ...dialects.errors import CompileError
+from ...dialects.tables import when_changed
 from ...dialects.target import find_target
 from ..schedule.estimates.estimate import estimate
 from ..schedule.kinds.lane_schedule import is_by_lanes, lanes_us
@@ -98,6 +99,9 @@ def _estimated_us(spec: MatmulSpec, chip: str) -> float | None:
         return estimate(problem, choose_schedule(spec, target), target).total_us
     except (ArithmeticError, LookupError, ValueError, TypeError, CompileError):
         return None
+
+
+when_changed(_estimated_us.cache_clear)
 
 
 def _numbers(node: fx.Node) -> tuple[int | str, ...]:

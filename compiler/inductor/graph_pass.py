@@ -23,6 +23,8 @@ from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch._inductor.virtualized import V
 
 from ...dialects.errors import CompileError
+from ...dialects.target import TARGETS
+from ...passes import PASSES
 from ...runtime.bundles.bundle import Bundle
 from ...runtime.bundles.several import KERNELS_MAX
 from ...runtime.errors import DeviceError
@@ -75,8 +77,12 @@ class RegionPass(CustomGraphPass):
         take_regions(graph, self.settings)
 
     def uuid(self) -> Any:
-        """What torch keys its cache of graphs by: our sources, tools and settings."""
-        parts = [source_digest(), repr(sorted(versions().items())), self.settings.key()]
+        """What torch keys its cache of graphs by: our sources, tools, settings, and the chips that
+        a user entered; None beside a user's passes, as nobody knows what they read."""
+        if PASSES.entered():
+            return None
+        chips = repr(sorted(TARGETS.entered().items()))
+        parts = [source_digest(), repr(sorted(versions().items())), self.settings.key(), chips]
         return named_with(self.before, *parts)
 
 

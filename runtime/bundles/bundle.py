@@ -57,13 +57,13 @@ class Bundle:
         """The bundle of a dynamic M, or batch, for one, without another look at its files; of both
         for an M and a batch.
 
-        Raises LaunchError where it is more than the kernel can count.
+        Raises LaunchError where it is none, or more than the kernel can count.
         """
         if not is_dynamic(self.manifest):
             return self
+        sizes = named(self.manifest, values)
         if self.others:
             return self.for_sizes(*values).at(*values)
-        sizes = named(self.manifest, values)
         refused = refusal(self.manifest, sizes)
         if refused:
             raise LaunchError(f"kernel {self.manifest['entry']}: {refused}")

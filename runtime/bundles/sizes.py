@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..element_types import ITEM_BYTES
+from ..errors import LaunchError
 from ..group_sizes import FAR, OFFSETS
 from .manifest_rules import ADDRESSES_BYTES, workspaces
 
@@ -64,7 +65,11 @@ def size_name(manifest: Mapping[str, Any]) -> str:
 
 def named(manifest: Mapping[str, Any], values: Sequence[int]) -> dict[str, int]:
     """The sizes of a call by their names, of values in the order of those."""
-    return dict(zip(size_names(manifest), values, strict=True))
+    names = size_names(manifest)
+    if len(values) != len(names) or any(type(each) is not int for each in values):
+        rule = f"must be an int for {' and '.join(CALLED[name] for name in names)}"
+        raise LaunchError(f"kernel {manifest['entry']}: sizes {rule}, got {[*values]}")
+    return dict(zip(names, values, strict=True))
 
 
 def most_rows(manifest: Mapping[str, Any], others: Sizes | None = None, size: str = "") -> int:

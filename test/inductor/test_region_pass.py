@@ -5,6 +5,7 @@ import re
 import threading
 import warnings
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -34,6 +35,8 @@ from tilewright.compiler.inductor.report import LOGGER
 from tilewright.compiler.inductor.settings import Settings, split_options
 from tilewright.compiler.inductor.source import prepare
 from tilewright.dialects.errors import CompileError, OptionError
+from tilewright.dialects.target import TARGETS
+from tilewright.passes import PASSES
 
 ON_EMULATOR = Settings(device="emulator")
 X, W, V, D = draw(2, 8, 32), draw(48, 32), draw(48, 32), draw(32, 48)
@@ -240,6 +243,10 @@ def test_graphs_under_other_settings_or_passes_have_other_keys(monkeypatch, tmp_
     assert RegionPass(before=lambda graph: None).uuid() is None
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
     assert RegionPass().uuid() == own, "what another folder lacks is compiled anew"
+    monkeypatch.setitem(TARGETS, "sm_90a", replace(TARGETS["sm_90a"], multiprocessors=16))
+    assert RegionPass().uuid() not in (own, None)
+    monkeypatch.setitem(PASSES, "tiling", type("Mine", (PASSES["tiling"],), {}))
+    assert RegionPass().uuid() is None
 
 
 def test_the_provider_runs_behind_what_was_there_and_goes_again():

@@ -109,6 +109,9 @@ def test_each_number_of_rows_has_its_kernel(kernels):
         bundle.at(0)
     with pytest.raises(LaunchError, match="got 2147483648; multiply in parts"):
         bundle.at(2**31)
+    for sizes in ((True,), (5.0,), (), (1, 2)):
+        with pytest.raises(LaunchError, match="sizes must be an int for M, got "):
+            bundle.at(*sizes)
 
 
 SHARED = (((1, 16), (40, 64)), ((17, 39), (65, 99)), ((100, ROWS_MOST),))

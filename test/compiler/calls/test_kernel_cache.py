@@ -15,8 +15,9 @@ from tilewright.compiler.calls.kernels import kernel_cache
 from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle, describe_request, digest
 from tilewright.compiler.own_sources import digest_of
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import OptionError
 from tilewright.dialects.record import record
-from tilewright.dialects.target import TARGETS
+from tilewright.dialects.target import TARGETS, find_target
 from tilewright.passes import PASSES
 from tilewright.runtime import read_bundle
 from tilewright.runtime.bundles.manifest import BundleError
@@ -146,6 +147,21 @@ def test_a_chip_that_is_entered_anew_has_other_kernels(monkeypatch):
     assert describe_request(SPEC, "sm_100a", PIPELINE) != request
     monkeypatch.undo()
     assert describe_request(SPEC, "sm_100a", PIPELINE) == request
+
+
+def test_a_gpu_is_the_chip_that_was_entered_anew(monkeypatch):
+    monkeypatch.setitem(TARGETS, "sm_90a", replace(TARGETS["sm_90a"], multiprocessors=16))
+    assert find_target("h200") == TARGETS["sm_90a"]
+    assert find_target("h100") == replace(TARGETS["sm_90a"], gpu="h100")
+    assert find_target("b200").multiprocessors != 16
+
+
+@pytest.mark.parametrize(("entry", "got"), [(TARGETS["sm_90a"], "sm_90a"), ("sm_90a", "str")])
+def test_a_chip_is_entered_by_its_own_name(entry, got):
+    with pytest.raises(OptionError) as refused:
+        TARGETS["mine"] = entry
+    rule = "TARGETS['mine'] must be a Target with chip='mine'"
+    assert refused.value.message == f"target: {rule}, got {got}" and "mine" not in TARGETS
 
 
 def test_kernels_of_a_users_pass_are_of_the_pass_as_it_is_now(folder, monkeypatch):
