@@ -9,7 +9,6 @@ import functools
 import re
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +27,6 @@ from ..passes.base import (
     PassLog,
     make_pass,
     target_of,
-    unchanging,
 )
 from ..passes.checks.attribute_forms import check_attribute_forms
 from ..passes.checks.barriers.barriers import check_barriers
@@ -234,13 +232,6 @@ def pass_table() -> list[dict[str, Any]]:
 def check_program(module: ir.Module) -> None:
     """Refuse a tile.matmul or kernel that breaks a rule that passes rely on, or that of pipes."""
     check_matmuls(module)
-    with ExitStack() as looked_at:
-        for kernel in _kernels(module):
-            looked_at.enter_context(unchanging(kernel))
-        _check_kernels(module)
-
-
-def _check_kernels(module: ir.Module) -> None:
     check_instructions(module)
     check_memory(module)
     kernels = _kernels(module)

@@ -44,7 +44,7 @@ def _bring_ir(package: str) -> None:
 
 try:
     _bring_ir("mlir")
-    from mlir import ir, passmanager
+    from mlir import ir, passmanager, rewrite
     from mlir.dialects import _linalg_ops_gen as linalg_ops
     from mlir.dialects import (
         arith,
@@ -60,7 +60,7 @@ try:
     PACKAGE = "mlir"
 except ImportError:
     _bring_ir("torch_mlir")
-    from torch_mlir import ir, passmanager  # of the extra `compiler`
+    from torch_mlir import ir, passmanager, rewrite  # of the extra `compiler`
     from torch_mlir.dialects import _linalg_ops_gen as linalg_ops
     from torch_mlir.dialects import (
         arith,
@@ -237,6 +237,7 @@ __all__ = [
     "math",
     "memref",
     "passmanager",
+    "rewrite",
     "scf",
     "upstream_class",
     "vector",

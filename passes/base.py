@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from itertools import count
-from operator import itemgetter
 from types import UnionType
 from typing import Any, ClassVar, Protocol, get_args
 
 from ..dialects.errors import CompileError, OptionError, place_in
-from ..dialects.mlir import ir
+from ..dialects.mlir import ir, rewrite
 from ..dialects.target import Target, find_target
 from ..dialects.tile import KernelOp
 
@@ -34,18 +31,9 @@ SWAPPED_ATTRIBUTE = "tile.swapped"  # its MMAs multiply tiles of b by tiles of a
 
 COUNTS = frozenset({"operandSegmentSizes", "resultSegmentSizes"})
 """How many values each field of an op has."""
-SMALL_STORES = frozenset({"tile.apply_epilogue", "tile.apply_to_row", "tile.write_row"})
-"""Ops that stand in a tile many times, each with an epilogue that `walk` leaves out."""
-IN_EPILOGUES = frozenset({"tile.element", "sm.approximate"})
-"""Ops for which `walk` looks there, too."""
 ATTRIBUTE_MAX = 2**63 - 1
 """The largest number of an attribute of 64 bits."""
-GO_ON, PASS_BY = ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
 _CHOICES: dict[Callable[[str], Any], tuple[str, ...]] = {}
-Listed = dict[str, list[tuple[int, ir.Operation]]]
-"""Ops by their names, each with its place among all."""
-_PLACE = itemgetter(0)
-_unchanging: list[tuple[ir.Operation, Listed]] = []
 
 
 @dataclass
@@ -213,61 +201,47 @@ def visit_all(root: Any, visit: Callable[[ir.Operation], ir.WalkResult]) -> None
 
 
 def walk(root: Any, op_class: type | UnionType | tuple[type, ...]) -> list[Any]:
-    """Every op of `op_class` under `root`, in program order.
-
-    By their names, since to make a Python object of every op takes twice as long. Epilogues of the
-    many small stores of a tile are left out where nothing of theirs is looked for.
-    """
-    names, found = _names_of(op_class), []
-    for kept, ops in _unchanging:
-        if kept == root.operation:
-            listed = [each for name in names & ops.keys() for each in ops[name]]
-            return [op.opview for _, op in sorted(listed, key=_PLACE)]
-    skipped = frozenset() if names & IN_EPILOGUES else SMALL_STORES
-
-    def visit(operation: ir.Operation) -> ir.WalkResult:
-        name = operation.name
-        if name in names:
-            found.append(operation.opview)
-        return PASS_BY if name in skipped else GO_ON
-
-    visit_all(root, visit)
-    return found[1:] if root.operation.name in names else found
-
-
-@contextmanager
-def unchanging(root: Any) -> Iterator[None]:
-    """Nothing under `root` changes inside: what `walk` looks for there is listed by its name."""
-    if any(kept == root.operation for kept, _ in _unchanging):
-        yield
-        return
-    ops: Listed = {}
-    places = count()
-
-    def visit(operation: ir.Operation) -> ir.WalkResult:
-        ops.setdefault(operation.name, []).append((next(places), operation))
-        return GO_ON
-
-    visit_all(root, visit)
-    del ops[root.operation.name][0]
-    _unchanging.append((root.operation, ops))
-    try:
-        yield
-    finally:
-        _unchanging.pop()
+    """Every op of `op_class` under `root`, in program order."""
+    return [op.opview for op in _named(root, _names_of(op_class))]
 
 
 def operations_named(root: Any, name: str) -> list[ir.Operation]:
     """Every operation of that name under `root`, in program order."""
-    found: list[ir.Operation] = []
+    return [op.operation for op in _named(root, {name})]
 
-    def visit(operation: ir.Operation) -> ir.WalkResult:
-        if operation.name == name:
-            found.append(operation)
-        return GO_ON
 
-    visit_all(root, visit)
-    return found
+def _named(root: Any, names: Collection[str]) -> list[Any]:
+    """MLIR finds them as the roots of patterns that never apply: to let Python see every op takes
+    some forty times as long."""
+    found: list[Any] = []
+
+    def note(op: Any, _: Any) -> bool:
+        found.append(op.operation)
+        return True  # it does not apply
+
+    patterns = rewrite.RewritePatternSet(root.operation.context)
+    for name in names:
+        patterns.add(name, note)
+    rewrite.walk_and_apply_patterns(root.operation, patterns.freeze())
+    return _in_program_order(found)
+
+
+def _in_program_order(found: list[ir.Operation]) -> list[ir.Operation]:
+    """Operations that MLIR came to behind those that they hold."""
+    ordered: list[ir.Operation] = []
+    for op in found:
+        at = len(ordered)
+        while len(op.regions) and at and _holds(op, ordered[at - 1]):
+            at -= 1
+        ordered.insert(at, op)
+    return ordered
+
+
+def _holds(outer: ir.Operation, op: ir.Operation) -> bool:
+    above = op.parent
+    while above is not None and above.operation != outer:
+        above = above.operation.parent
+    return above is not None
 
 
 @functools.cache

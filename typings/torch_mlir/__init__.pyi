@@ -2,3 +2,4 @@
 
 from mlir import ir as ir
 from mlir import passmanager as passmanager
+from mlir import rewrite as rewrite

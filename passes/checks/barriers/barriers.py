@@ -26,7 +26,7 @@ from ....dialects.sm.threads import ISSUER, TEAM, WarpsOp, who_runs
 from ....dialects.target import WARP_THREADS, Target
 from ....dialects.tile import KernelOp, PairMmaOp, TmaMulticastOp
 from ....dialects.tile_types import AccumulatorType, integers_of
-from ...base import defining_op, refused, target_of, unchanging, walk
+from ...base import defining_op, refused, target_of, walk
 from ...plan import MMA_DONE
 from ...ring_fills import has_copies, releases
 from .early_loads import check_early
@@ -41,13 +41,12 @@ def check_barriers(module: ir.Module) -> None:
     for kernel in module.body.operations:
         if not isinstance(kernel, KernelOp) or not walk(kernel, BarriersOp):
             continue
-        with unchanging(kernel):
-            if has_phases(kernel):
-                check_phases(kernel)
-                check_ends(kernel)
-                check_early(kernel)
-            else:
-                Counts(kernel, target_of(module)).check()
+        if has_phases(kernel):
+            check_phases(kernel)
+            check_ends(kernel)
+            check_early(kernel)
+        else:
+            Counts(kernel, target_of(module)).check()
 
 
 def has_phases(kernel: KernelOp) -> bool:

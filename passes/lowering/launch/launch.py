@@ -30,7 +30,7 @@ from ....dialects.tile_types import (
     is_padded,
     moved_bytes,
 )
-from ...base import SOURCE_ATTRIBUTE, attributes_of, is_swapped, unchanging, walk
+from ...base import SOURCE_ATTRIBUTE, attributes_of, is_swapped, walk
 from ...batches import argument_of, transposed_of
 from ...copy_width import UNIT_BYTES
 from ...duals import arg_names, arguments_of_b, operand_names
@@ -53,8 +53,7 @@ OTHER_ACCESSES = WriteCodesOp | WriteScalesOp | WriteGroupOp | WriteWordsOp | Gr
 
 def launch_attribute(kernel: KernelOp, mma: str) -> ir.StringAttr:
     """The launch as JSON text: grid, block, shared memory, tensors, parameters, epilogue."""
-    with unchanging(kernel):
-        return ir.StringAttr.get(json.dumps(describe_launch(kernel, mma), sort_keys=True))
+    return ir.StringAttr.get(json.dumps(describe_launch(kernel, mma), sort_keys=True))
 
 
 def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:

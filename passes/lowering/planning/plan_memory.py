@@ -44,7 +44,7 @@ from ....dialects.target import Target
 from ....dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
 from ....dialects.tile.sums import AddLanesOp
 from ....dialects.tile_types import integer, integers
-from ...base import PassLog, defining_op, refused, target_of, the_kernel, unchanging, walk
+from ...base import PassLog, defining_op, refused, target_of, the_kernel, walk
 from ...left_slots import drain_of
 from ...plan import (
     MMA_DONE,
@@ -80,8 +80,7 @@ class PlanMemory:
         if walk(kernel, MEMORY_OPS):
             raise refused(kernel, "plan-memory: memory is planned already; run it once")
         target = target_of(module)
-        with unchanging(kernel):
-            plan = make_plan(kernel, target)
+        plan = make_plan(kernel, target)
         with ir.InsertionPoint.after(team_op(kernel)), kernel.location:
             replaced = _write(kernel, plan, target)
         for op in replaced:  # not before: new ops stand in front of the first of them
