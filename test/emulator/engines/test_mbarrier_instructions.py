@@ -208,10 +208,10 @@ PENDING_ONE = "(phase 0, parity 0, pending 1 of 1, tx 0)"
         ),
         (
             "@%p0 mbarrier.init.shared::cta.b64 [%r1], 1;\n"
-            "@%p0 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r1], 64;\n"
+            "@%p0 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r1], 64;\n"
             "mov.u32 %r15, 0;",
             "the CTA exits while the transactions of mbarrier 0x400 (phase 0, parity 0, pending 1 "
-            "of 1, tx 64) do not balance",
+            "of 1, tx -64) do not balance",
         ),
     ],
 )
@@ -229,6 +229,18 @@ def test_lanes_that_initialise_a_barrier_alike_are_told_of(count):
     report = launch(text, "k", grid=1, block=32, params=[np.zeros(32, np.uint32)])
     (warning,) = report.warnings
     assert warning.category == "repeated-init" and "same count" in warning.message
+
+
+def test_bytes_that_are_expected_and_never_come_are_told_of():
+    """Producers that wait for a slot at their end expect the bytes of one more copy, as those of
+    FlashAttention 4: nobody waits for that phase."""
+    body = (
+        "@%p0 mbarrier.init.shared::cta.b64 [%r1], 1;\n"
+        "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 64; mov.u32 %r15, 7;"
+    )
+    text = HEADER + DECLARATIONS + body + STORE_RESULT
+    report = launch(text, "k", grid=1, block=32, params=[np.zeros(32, np.uint32)])
+    assert [warning.category for warning in report.warnings] == ["open-bytes"]
 
 
 def test_a_second_instruction_may_not_initialise_a_barrier_alike():

@@ -5,6 +5,7 @@ every order of events.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tilewright.runtime.emulator import Trap, launch
@@ -70,3 +71,35 @@ def test_it_is_a_warning_where_libraries_ship_it():
     assert {each.category for each in run(WRONG["a warp too many"], 0, "shipped").warnings} <= {
         "barrier-protocol"
     }
+
+
+EMPTY_COMMIT = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 out) .reqntid 64
+{ .reg .b32 %r<9>; .reg .pred %p<9>; .reg .b64 %rd<3>;
+  .shared .align 8 .b64 empty; .shared .align 8 .b64 full; .shared .b32 told;
+  mov.u32 %r0, %tid.x; setp.eq.u32 %p0, %r0, 0; setp.ge.u32 %p1, %r0, 32;
+  @%p0 mbarrier.init.shared::cta.b64 [empty], 32; @%p0 mbarrier.init.shared::cta.b64 [full], 1;
+  bar.sync 0; @%p1 bra READ;
+  @!%p0 bra END;
+W: mbarrier.try_wait.parity.shared::cta.b64 %p4, [empty], 1; @!%p4 bra W;
+  st.shared.u32 [told], 7; mov.u32 %r1, full;
+  tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r1]; bra END;
+READ:
+R: mbarrier.try_wait.parity.shared::cta.b64 %p4, [full], 0; @!%p4 bra R;
+  ld.shared.u32 %r2, [told];
+  mbarrier.arrive.shared::cta.b64 _, [empty];
+  ld.param.u64 %rd0, [out]; cvta.to.global.u64 %rd0, %rd0; mad.wide.u32 %rd1, %r0, 4, %rd0;
+  st.global.u32 [%rd1], %r2;
+END: ret; }
+"""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_commit_of_nothing_passes_on_what_its_thread_has_seen(seed):
+    """As quack's products of groups without columns hand over sums that are zero."""
+    out = np.zeros(64, np.uint32)
+    report = launch(EMPTY_COMMIT, "k", grid=1, block=64, params=[out], seed=seed)
+    assert [warning.category for warning in report.warnings] == ["empty-commit"]
+    assert (out[32:] == 7).all()

@@ -264,6 +264,8 @@ class Races(Meetings, Listener):
             how = {"commits": op.commits, "generic": op.generic}
             for event in meant.events():
                 clock.end_operation(meant.clock, event, **how)
+        elif op.commits:  # of a thread that has issued nothing
+            clock.arrive(meant.clock.copy())
         if meant.issuer is not target:
             time = clock.arrived(barrier, self._domain_of[target.cluster])
             commit = meant.issued if op.commits else None

@@ -97,8 +97,16 @@ def _own(cta: Cta, address: int, space: str, what: str) -> tuple[Cta, int]:
 
 
 def _check_transactions(cta: Cta) -> None:
+    """Bytes that came unasked are an error at the exit. Those that are expected and never come keep
+    a phase from its end for which nobody waits: PTX has no rule against that."""
     for barrier in cta.mbarriers.values():
-        if barrier.tx:
+        if barrier.tx > 0:
+            cta.launch.warn(
+                "open-bytes",
+                f"a CTA exits while {barrier.describe()} expects bytes that nothing brings; whoever"
+                f" waited for that phase would wait for ever",
+            )
+        if barrier.tx < 0:
             raise Trap(
                 "barrier-protocol",
                 f"the CTA exits while the transactions of {barrier.describe()} do not balance",

@@ -1,0 +1,283 @@
+"""Programs of the CuTe DSL on the emulator: what plays CUDA's part for their host programs. The DSL
+itself is a package of NVIDIA's: where it is installed, a program of it runs, too."""
+
+import ctypes
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from tilewright.runtime import run_launch_file
+from tilewright.tools import main
+from tilewright.tools.cute_dsl import library
+from tilewright.tools.cute_dsl.launch_files import launch_file
+from tilewright.tools.cute_dsl.memory import TensorMemory
+from tilewright.tools.cute_dsl.running import Launches, Options
+from tilewright.tools.cute_dsl.tensor_maps import read_map
+from tilewright.tools.cute_dsl.torch_tensors import as_cuda, cuda_on_host
+
+KERNEL = Path(__file__).parents[1] / "emulate/examples/scaled_rows.ptx"
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory):
+    """The library, of a process that has loaded it."""
+    return library.load(library.build(tmp_path_factory.mktemp("stand-in")))
+
+
+class Text:
+    """What the DSL keeps of a compilation: PTX and machine code."""
+
+    def __init__(self, ptx: str, machine_code: bytes):
+        self.PTX, self.CUBIN = ptx, machine_code
+
+
+def kernel_of(stand_in, image) -> ctypes.c_void_p:
+    """The handle that a host program gets of a kernel."""
+    loaded, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+    assert stand_in._cudaLibraryLoadData(ctypes.byref(loaded), image) == 0
+    assert stand_in._cudaLibraryGetKernel(ctypes.byref(kernel), loaded, b"scaled_rows") == 0
+    return kernel
+
+
+def pointers(*values):
+    """The addresses of parameters, as a launch takes them; and what must live as long."""
+    return (ctypes.c_void_p * len(values))(*(ctypes.addressof(each) for each in values)), values
+
+
+def launch_scaled_rows(stand_in, launches, x, out, image) -> int:
+    """What the host program of `scaled_rows` does."""
+    tensors = (ctypes.c_uint64 * 2)(x.data_ptr(), out.data_ptr())
+    numbers = ctypes.c_uint32(24), ctypes.c_uint32(32), ctypes.c_float(0.5)
+    parameters, kept = pointers(tensors, *numbers)
+    grid_xy = 5 | 1 << 32
+    status = stand_in._cudaLaunchKernel(
+        kernel_of(stand_in, image), ctypes.c_uint64(grid_xy), 1, ctypes.c_uint64(32 | 1 << 32), 1,
+        parameters, ctypes.c_size_t(0), None,
+    )  # fmt: skip
+    del kept
+    return status
+
+
+@pytest.fixture
+def launches(stand_in, tmp_path):
+    """Runs the launches of this process; saves them, too."""
+    told = []
+    runs = Launches(Options(seeds=(0, 1), save=tmp_path / "saved"), tmp_path, told.append)
+    runs.told = told
+    callback = library.serve(stand_in, runs.run, 4, 10)
+    yield runs
+    del callback
+
+
+def test_a_launch_of_a_host_program_runs_and_can_be_run_again(stand_in, launches, tmp_path):
+    """Its results are in the memory that it named; the saved launch gives the same."""
+    code = b"machine code of this kernel"
+    image = ctypes.create_string_buffer(code)
+    launches.compiled.note(Text(KERNEL.read_text().replace("scaled_rows", "other"), b"other"))
+    launches.compiled.note(Text(KERNEL.read_text(), code))
+    launches.compiled.note(Text(KERNEL.read_text().replace("mul.f32", "add.f32"), b"not this code"))
+    x, out = torch.arange(5 * 32.0).reshape(5, 32).bfloat16(), torch.full((5, 24), -1.0)
+    wanted = x[:, :24].float() * 0.5
+    launches.memory.note(x)
+    launches.memory.note(out)
+    assert launch_scaled_rows(stand_in, launches, x, out, image) == 0, launches.failure
+    assert torch.equal(out, wanted)
+    assert [line.rpartition(" seed ")[2][0] for line in launches.told] == ["0", "1"]
+    saved = run_launch_file(tmp_path / "saved/000.ptx", tmp_path / "saved/000.json")
+    assert np.array_equal(saved.outputs["t1"].view(np.float32), wanted.numpy().ravel())
+
+
+def test_a_fault_is_an_error_of_the_launch(stand_in, launches):
+    """A host program hears that it failed, and the reason is kept."""
+    image = ctypes.create_string_buffer(b"code")
+    launches.compiled.note(Text(KERNEL.read_text(), b"code"))
+    x, out = torch.zeros(5, 16, dtype=torch.bfloat16), torch.zeros(5, 24)
+    launches.memory.note(x)
+    launches.memory.note(out)
+    assert launch_scaled_rows(stand_in, launches, x, out, image) == library.LAUNCH_FAILURE
+    assert launches.failure.category == "out-of-bounds"
+
+
+def test_a_kernel_without_ptx_is_refused(stand_in, launches):
+    image = ctypes.create_string_buffer(b"code")
+    x = torch.zeros(4)
+    assert launch_scaled_rows(stand_in, launches, x, x, image) == library.LAUNCH_FAILURE
+    assert str(launches.failure) == (
+        "scaled_rows: must have been compiled in this process, to have PTX; turn caches off"
+    )
+
+
+def encoded(stand_in, tensor, kind, box, swizzle) -> bytes:
+    """What cuTensorMapEncodeTiled leaves."""
+    raw, rank = ctypes.create_string_buffer(128), tensor.dim()
+    dims = (ctypes.c_uint64 * rank)(*tensor.shape[::-1])
+    steps = [step * tensor.element_size() for step in tensor.stride()[::-1][1:]]
+    strides = (ctypes.c_uint64 * (rank - 1))(*steps)
+    boxes, ones = (ctypes.c_uint32 * rank)(*box), (ctypes.c_uint32 * rank)(*[1] * rank)
+    address = ctypes.c_uint64(tensor.data_ptr())
+    status = stand_in._cuTensorMapEncodeTiled(
+        raw, kind, rank, address, dims, strides, boxes, ones, 0, swizzle, 0, 1
+    )
+    assert status == 0
+    return raw.raw
+
+
+def asked(raw: bytes) -> library.Asked:
+    """A launch with one parameter."""
+    buffer = ctypes.create_string_buffer(raw, len(raw))
+    parameters = (ctypes.c_void_p * 1)(ctypes.addressof(buffer))
+    made = library.Asked("k", 0, [1, 1, 1], [32, 1, 1], [1, 1, 1], False, 0, parameters)
+    object.__setattr__(made, "kept", buffer)
+    return made
+
+
+def test_parameters_become_maps_pointers_and_bytes(stand_in):
+    """A struct of a map, an address within a tensor, and numbers."""
+    memory, tensor = TensorMemory(), torch.zeros(4, 6, 64, dtype=torch.float16)
+    memory.note(tensor)
+    at = tensor.data_ptr() - tensor.untyped_storage().data_ptr()
+    inside = (tensor.data_ptr() + 128).to_bytes(8, "little")
+    raw = encoded(stand_in, tensor, 6, [64, 2, 1], 3) + inside + bytes([7, 0, 0, 0])
+    fields = launch_file(asked(raw), [len(raw)], memory).fields()
+    assert fields["parameters"] == [
+        {
+            "struct": [
+                {"at": 0, "tensor_map": "m0"},
+                {"at": 128, "pointer": "t0", "offset_bytes": at + 128},
+                {"at": 136, "hex": "07000000"},
+            ],
+            "size_bytes": 140,
+        }
+    ]
+    assert fields["tensor_maps"] == [
+        {
+            "name": "m0", "tensor": "t0", "offset_bytes": at, "dtype": "float16",
+            "dims": [64, 6, 4], "strides_bytes": [128, 768], "box": [64, 2, 1],
+            "element_strides": [1, 1, 1], "swizzle": "128B", "oob_fill": "nan",
+        }
+    ]  # fmt: skip
+    json.dumps([fields["parameters"], fields["tensor_maps"]])
+
+
+def test_addresses_of_tensors_in_memory_are_an_array_of_pointers(stand_in):
+    """As grouped kernels take them; numbers that are none stay a tensor."""
+    memory, one, two = TensorMemory(), torch.zeros(16), torch.ones(16)
+    table, other = torch.tensor([one.data_ptr(), two.data_ptr()]), torch.tensor([1 << 40, 5])
+    for tensor in (one, two, table, other):
+        memory.note(tensor)
+    raw = table.data_ptr().to_bytes(8, "little") + other.data_ptr().to_bytes(8, "little")
+    [parameter] = launch_file(asked(raw), [16], memory).fields()["parameters"]
+    assert parameter["struct"] == [
+        {"at": 0, "pointer_array": ["t0", "t1"]},
+        {"at": 8, "pointer": "t2", "offset_bytes": 0},
+    ]
+
+
+class _Doubled(torch.autograd.Function):
+    """A function of the program's own, whose backward asks where its tensors are."""
+
+    seen: ClassVar[list[bool]] = []
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        _Doubled.seen.append(torch.zeros(1, device=grad.device).is_cuda)
+        return grad * 2
+
+
+def test_a_program_finds_its_cuda_tensors_on_the_host():
+    """They are at addresses as CUDA has them, and travel as those of a GPU."""
+    memory = TensorMemory()
+    with cuda_on_host(memory, 4, 9):
+        made = torch.ones(3, 5, device="cuda:0")
+        copied = torch.arange(6).cuda()
+        assert made.is_cuda and made.device == torch.device("cuda", 0)
+        assert torch.cuda.get_device_capability() == (9, 0)
+        assert made.data_ptr() % 256 == 0 == copied.data_ptr() % 256
+        assert torch.empty_like(made, device=made.device).shape == (3, 5)
+        _Doubled.apply(made.requires_grad_()).sum().backward()
+        assert _Doubled.seen == [True] and (made.grad == 2).all()
+        seen = []
+        as_cuda([made], lambda tensor: seen.append(tensor.__dlpack_device__()), memory)
+    assert seen == [(2, 0)]
+    assert memory.block_at(made.data_ptr() + 4) is not None
+    assert not torch.ones(1).is_cuda
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cutlass") is None, reason="needs nvidia-cutlass-dsl")
+def test_a_program_of_the_dsl_runs(tmp_path, capfd):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    assert main.main(["cute", "--save", str(tmp_path / "saved"), str(program), "3"]) == 0
+    assert capfd.readouterr().out == "[3.0, 4.0, 5.0, 6.0]\n"
+    assert (tmp_path / "saved/000.json").exists()
+
+
+PROGRAM = """
+import sys
+
+import cutlass
+import cutlass.cute as cute
+import torch
+from cutlass.cute.runtime import from_dlpack
+
+
+@cute.kernel
+def add(x: cute.Tensor, more: cutlass.Float32):
+    i, _, _ = cute.arch.thread_idx()
+    x[i] = x[i] + more
+
+
+@cute.jit
+def run(x: cute.Tensor, more: cutlass.Float32):
+    add(x, more).launch(grid=(1, 1, 1), block=(4, 1, 1))
+
+
+x = torch.arange(4, dtype=torch.float32, device="cuda")
+run(from_dlpack(x), float(sys.argv[1]))
+print(x.tolist())
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--target", "volta", __file__], "--target must be as sm_100a or sm_90a, got volta"),
+        (["no/such.py"], "PROGRAM.py must be a file, got no/such.py"),
+    ],
+)
+def test_a_wrong_command_line_is_refused(words, message, capsys):
+    assert main.main(["cute", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_where_the_dsl_is_not_installed_it_says_so(tmp_path, capsys, monkeypatch):
+    program = tmp_path / "program.py"
+    program.write_text("print(1)")
+    monkeypatch.setitem(__import__("sys").modules, "cutlass.cute", None)
+    assert main.main(["cute", str(program)]) == 1
+    assert "nvidia-cutlass-dsl" in capsys.readouterr().err
+
+
+def test_other_bytes_are_no_tensor_map():
+    assert read_map(bytes(128)) is None
+    assert read_map(b"TWM\0") is None
+
+
+def test_maps_of_ragged_tensors_begin_before_theirs():
+    memory, tensors = TensorMemory(), [torch.zeros(64), torch.zeros(64), torch.zeros(64)]
+    for tensor in tensors:
+        memory.note(tensor)
+    starts = [tensor.untyped_storage().data_ptr() for tensor in tensors]
+    assert [memory.block_of_map(start - (3 << 30)).address for start in starts] == starts
+    assert memory.block_of_map(starts[1] + 4).address == starts[1]

@@ -1,0 +1,66 @@
+"""Tensor maps of host programs: what `stand_in.c` keeps of a call, or the hardware's own format, in
+which host programs of the CuTe DSL also encode them."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+MAP_BYTES = 128
+WORD = b"TWM\0"
+_CALL = struct.Struct("<4s6B5Bx5H6x5Q4QQ")
+TYPES = (
+    "uint8", "uint16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64",
+    "bfloat16", "float32_ftz", "tfloat32", "tfloat32_ftz", "16u4_align8b", "16u4_align16b",
+    "16u6_align16b",
+)  # fmt: skip
+"""CUtensorMapDataType."""
+SWIZZLES = ("none", "32B", "64B", "128B", "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B")
+FILLS = ("zero", "nan")
+HARDWARE_VERSION = 2
+HARDWARE_TYPES = (0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 13, 14, 15, 11, 12)
+"""By the hardware's number of a type, that of CUtensorMapDataType."""
+
+
+def read_map(raw: bytes) -> dict[str, Any] | None:
+    """The fields of a launch file's tensor map, and its address; None of other bytes."""
+    if len(raw) < MAP_BYTES:
+        return None
+    return _of_call(raw) if raw[:4] == WORD else _of_hardware(raw)
+
+
+def _of_call(raw: bytes) -> dict[str, Any]:
+    _, kind, rank, _, swizzle, _, fill, *numbers = _CALL.unpack_from(raw)
+    steps, box, dims, strides = numbers[:5], numbers[5:10], numbers[10:15], numbers[15:19]
+    return {
+        "address": numbers[19],
+        "dtype": TYPES[kind],
+        "dims": dims[:rank],
+        "strides_bytes": strides[: rank - 1],
+        "box": box[:rank],
+        "element_strides": steps[:rank],
+        "swizzle": SWIZZLES[swizzle],
+        "oob_fill": FILLS[fill],
+    }
+
+
+def _of_hardware(raw: bytes) -> dict[str, Any] | None:
+    """Of the 128 bytes that the hardware reads: the address; a word with rank, type and swizzle;
+    strides in units of 16 bytes; and extents, steps and boxes, each less by one."""
+    word = _number(raw, 8, 4)
+    rank, kind, swizzle = (word >> 4 & 7) + 1, word >> 7 & 15, word >> 13 & 3
+    if word & 15 != HARDWARE_VERSION or rank > 5:
+        return None
+    return {
+        "address": _number(raw, 0, 8),
+        "dtype": TYPES[HARDWARE_TYPES[kind]],
+        "dims": [_number(raw, 32 + 4 * dim, 4) + 1 for dim in range(rank)],
+        "strides_bytes": [_number(raw, 12 + 4 * dim, 4) << 4 for dim in range(rank - 1)],
+        "box": [raw[55 + dim] + 1 for dim in range(rank)],
+        "element_strides": [(_number(raw, 53, 2) >> 3 * dim & 7) + 1 for dim in range(rank)],
+        "swizzle": SWIZZLES[swizzle],
+    }
+
+
+def _number(raw: bytes, at: int, size: int) -> int:
+    return int.from_bytes(raw[at : at + size], "little")
