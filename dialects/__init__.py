@@ -1,4 +1,4 @@
-"""Dialects, layout algebra and target limits: what every other package but `runtime` stands on.
+"""Dialects, layout algebra and target limits, on which all packages but `runtime` build.
 
 The dialects have a folder each where they are large; beside them stand
 

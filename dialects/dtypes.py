@@ -1,4 +1,4 @@
-"""What the compiler asks of the table of element types (`runtime/element_types.py`)."""
+"""The compiler's view of the table of element types (`runtime/element_types.py`)."""
 
 from __future__ import annotations
 

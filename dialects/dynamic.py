@@ -1,4 +1,4 @@
-"""Extents that only a launch says: how an attribute of numbers has them, and how they are shown."""
+"""Extents that are known only at launch: how attributes encode them and messages show them."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Which names a kernel can have in PTX (PTX ISA, "Identifiers")."""
+"""Legal names of kernels in PTX (PTX ISA, "Identifiers")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""About how many instructions an epilogue takes for an element, before there is any."""
+"""An estimate of the instructions per element of an epilogue, before it is lowered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one error of the compiler: the program or its options must change."""
+"""The error of the compiler: the program or its options must change."""
 
 from __future__ import annotations
 

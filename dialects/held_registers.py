@@ -1,4 +1,4 @@
-"""What threads that scale and add products hold of scales, beside sums and a product in registers.
+"""Registers that a thread needs for scales, besides accumulators and a product in registers.
 
 A thread of wgmma has two rows of each 64, and pairs of every 8 columns: of a product of n columns
 n/2 elements, and n/4 scales where each column has one. Scales of a step that came to shared memory

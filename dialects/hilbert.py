@@ -1,4 +1,4 @@
-"""A Hilbert curve through a rectangle of any sides: consecutive cells are neighbours.
+"""A Hilbert curve through a rectangle of any size: consecutive cells are adjacent.
 
 The rectangle is cut in halves until a row is left, each part entered where the part before it ends:
 

@@ -1,4 +1,4 @@
-"""How an operand tile lies in shared memory: the eight layouts that tcgen05 and wgmma read.
+"""Layouts of an operand tile in shared memory: the eight that tcgen05 and wgmma read.
 
 A tile has MN rows or columns (M of A, N of B) and K; one of the two is contiguous ("major").
 Its contiguous extent is cut into chunks of `span_bytes` (16, 32, 64 or 128); a chunk holds, for

@@ -1,4 +1,4 @@
-"""Where pieces lie in slots of operands that nothing fills any more. Nothing here imports MLIR.
+"""Where prefetched pieces are stored in free slots of the operand ring. Imports no MLIR.
 
 A CTA with one tile takes a known number of K steps. After the last of them the slots that come
 next stay empty once they are, and have room for other things:

@@ -1,4 +1,4 @@
-"""What a chip, its MMAs and its memories can hold: each rule once, without MLIR.
+"""Limits of a chip, its MMAs and its memories: each rule once, without MLIR.
 
 A function says how its rule is broken, as `rule, got value`, or gives None. Passes raise what it
 says, with the op and a cure; the rules of the schedule (`compiler/schedule/rules/`) reject a

@@ -1,4 +1,4 @@
-"""The ops of upstream's `llvm` dialect that kernels are made of, at the current insertion point.
+"""Builders for the ops of upstream's `llvm` dialect, at the current insertion point.
 
 They are built by name. The bindings' module of the dialect makes two classes for each of its 340
 ops, which a compilation would wait for and not use. test/dialects/test_upstream_ops.py holds

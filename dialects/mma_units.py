@@ -1,4 +1,4 @@
-"""The MMAs of the chips, as data: how a CTA multiplies tiles."""
+"""The MMA units of the chips, as data: how a CTA multiplies tiles."""
 
 from __future__ import annotations
 

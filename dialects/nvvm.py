@@ -1,4 +1,4 @@
-"""The ops of upstream's `nvvm` dialect that kernels are made of, at the current insertion point.
+"""Builders for the ops of upstream's `nvvm` dialect, at the current insertion point.
 
 They are built by name, for the reason that `llvm.py` has. Words for scopes, kinds and shapes are
 those of NVVM's attributes (NVVMOps.td). An operand of None is left out.

@@ -1,4 +1,4 @@
-"""What a store of quantised sums knows of block-scaled formats; needs no MLIR and no numpy.
+"""Block-scaled formats, as stores of quantized results need them; no MLIR and no numpy.
 
 A scale follows from the largest magnitude of its block, `amax`, in one of `SCALE_ROUNDINGS`. Of
 ue8m0 it is a power of two whose exponent the bits of amax say: some bits are added, which carry

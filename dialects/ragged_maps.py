@@ -1,4 +1,4 @@
-"""Tensor maps whose rows end where those of a group do, wherever that is.
+"""Tensor maps whose last row is the last row of a group, wherever that is.
 
     dims      [columns, rows, …]    →   [columns, FAR, …, REACH, REACH]
     strides   [pitch, …]            →   [pitch, …, pitch, 2^34 - pitch]

@@ -1,4 +1,4 @@
-"""Frozen dataclasses that cost little to define."""
+"""Frozen dataclasses that are cheap to define."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which step threads of wgmma release the slot of operands: one step late, or in its own.
+"""When wgmma consumers release a slot: one step late, or in the same step.
 
 A step late nobody waits for MMAs before the next ones are issued. Threads that add products wait
 for each of them anyway, and need the slot no longer. It then is loaded a step sooner: two-level

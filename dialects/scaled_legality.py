@@ -1,4 +1,4 @@
-"""What MMAs with block scales can take, and what memories hold of them; the rest of `legality`."""
+"""Limits of MMAs with block scales, and of memories that hold scales; see `legality`."""
 
 from __future__ import annotations
 

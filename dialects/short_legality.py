@@ -1,4 +1,4 @@
-"""Which MMAs can leave out zeros past the end of K: a rule of `legality`, apart from it."""
+"""Which MMAs can skip zeros past the end of K; see `legality`."""
 
 from __future__ import annotations
 

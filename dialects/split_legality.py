@@ -1,4 +1,4 @@
-"""What the MMAs hold and sum for which threads split f32 tiles: each rule once, without MLIR."""
+"""Limits of MMAs on f32 tiles that threads split into narrower terms; without MLIR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stores through shared memory can take, by TMA and by threads; the rest of `legality`."""
+"""Limits of stores through shared memory, by TMA and by threads; see `legality`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layouts as data: nested shapes and strides, functions from coordinates to offsets.
+"""Layouts as nested shapes and strides: functions from coordinates to offsets.
 
     Layout(((4, 8), (2, 2)), ((32, 1), (16, 8)))    prints ((4,8),(2,2)):((32,1),(16,8))
 

@@ -1,4 +1,4 @@
-"""Tables of the package that its users may change, as that of passes.
+"""Tables of the package that users may extend, such as that of passes.
 
 Whoever keeps what follows from an entry forgets it when one is entered anew:
 

@@ -1,4 +1,4 @@
-"""What a chip can hold and run: limits that passes check, as data."""
+"""Limits of each chip that passes check, as data."""
 
 from __future__ import annotations
 

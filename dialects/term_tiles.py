@@ -1,4 +1,4 @@
-"""Tiles of shared memory that hold terms of f32 tiles: what they are, and which form they have."""
+"""Tiles of shared memory that hold the narrower terms of f32 tiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The terms of f32 tiles, which threads make for MMAs (`MmaUnit.splits`).
+"""The narrower terms into which threads split f32 tiles for MMAs (`MmaUnit.splits`).
 
 Those of `bf16x9` are bf16. Where the MMA divides what it adds to (tcgen05), A and B have terms
 that are moved up:

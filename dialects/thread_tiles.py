@@ -1,4 +1,4 @@
-"""Which elements of a tile of C each thread computes, where threads multiply by themselves.
+"""Which elements of a tile of C each thread computes, on CUDA cores.
 
 The threads are a grid of `rows` by `columns` over the tile, and each has `m` by `n` elements. Along
 an axis they are dealt out in groups of neighbours, one group to each thread in turn:

@@ -1,4 +1,4 @@
-"""Pieces of a store whose rows are columns of C: which there are, as `legality` says its rules."""
+"""Pieces of a store whose rows are columns of C (swap-AB), as `legality` limits them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that several ops share; an op that breaks one reports it at its own place."""
+"""Verifier rules that several ops share; an op that breaks one reports it at its location."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a chip must have for products whose weights threads widen, as `legality` for others.
+"""Limits of products with narrow weights; see `legality`.
 
 Each rule returns how it is broken, or None.
 """

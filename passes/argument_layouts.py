@@ -1,4 +1,4 @@
-"""How the tensors of a function lie in memory, where their rows or matrices have gaps.
+"""Strides of a function's tensors, with padding between rows or matrices.
 
     func.func @f(%a: tensor<64x48xbf16> {bufferization.buffer_layout = strided<[56, 1]>}, …)
 

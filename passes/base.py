@@ -1,4 +1,4 @@
-"""What every pass is made of: options, the log it writes, helpers to find and refuse ops."""
+"""What every pass is written with: options, its log, helpers to find and refuse ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views and tensor maps of one matrix of a stack, seen through to the stack (`tile.matrix`).
+"""Views and tensor maps of one matrix of a batch, traced to the batch (`tile.matrix`).
 
 Likewise those of the rows of one group (`tile.group_rows`).
 """

@@ -1,4 +1,4 @@
-"""How threads copy a tile, and how many bytes at once, as the rows of an operand allow."""
+"""How many bytes threads copy at once, by the alignment of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel of two products of one A: which of its arguments are B's."""
+"""Dual products: which arguments of a kernel belong to B."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How exact the functions of an epilogue are: `tile.math` of a module, "fast" or "exact".
+"""The accuracy of functions in an epilogue: `tile.math` of a module, "fast" or "exact".
 
     exact    as float32 code computes them: within a few units in the last place of f32
     fast     by the hardware's approximations and short fits: an output of 16 or 8 bits is off by at

@@ -1,4 +1,4 @@
-"""Which tiles an MMA reads, and which MMA adds to sums."""
+"""Which tiles an MMA reads, and which MMA adds to an accumulator."""
 
 from __future__ import annotations
 

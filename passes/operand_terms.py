@@ -1,4 +1,4 @@
-"""The tiles of terms that an MMA reads in the place of f32 tiles (`dialects.terms`)."""
+"""The tiles of terms that an MMA reads instead of f32 tiles (`dialects.terms`)."""
 
 from __future__ import annotations
 

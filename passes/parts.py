@@ -1,4 +1,4 @@
-"""Parts of a tile's rows, as the threads of a team share them out.
+"""Parts of a tile's rows, as the threads of a team divide them.
 
 for number = thread .. parts step count * threads
   (number / parts in a row, number % parts in a row), and count - 1 more, threads apart

@@ -1,4 +1,4 @@
-"""Where a thread stands in an instruction's fragment, as IR and numbers that its layout gives.
+"""Positions of a thread in an instruction's fragment, as IR and numbers.
 
     row_in(fragment, lane=…, warp=…)    of value 0, as IR: warp * 16 + lane / 4
     column_in(fragment, lane=…)         of value 0, as IR: lane % 4 * 2

@@ -1,4 +1,4 @@
-"""Where everything lies in a CTA's shared memory and tensor memory."""
+"""The layout of shared memory and tensor memory of a CTA."""
 
 from __future__ import annotations
 

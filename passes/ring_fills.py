@@ -1,4 +1,4 @@
-"""Who fills the slots of a ring, with how many bytes of TMA, and who gives them back."""
+"""Who fills the slots of a ring, with how many bytes by TMA, and who releases them."""
 
 from __future__ import annotations
 

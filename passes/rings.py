@@ -1,4 +1,4 @@
-"""Changing a ring and everything that its type reaches."""
+"""Changing a ring, and all values whose type depends on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear scales of which one is for several blocks of an MMA, or for several rows.
+"""Linear scales that several blocks of an MMA, or several rows, share.
 
     tile.copy %a_scales → %tile {shared = [128, 4]}    a scale for 4 blocks of each of 128 rows
 

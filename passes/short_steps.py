@@ -1,4 +1,4 @@
-"""Which step along K is the last of a tile, and how much of its tiles holds elements of K."""
+"""The last K step of a tile, and how many elements of K its tiles hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The threads that run something together, what each knows of itself, and one of them alone."""
+"""Teams of threads: what each thread knows of itself, and its leader."""
 
 from __future__ import annotations
 

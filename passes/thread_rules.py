@@ -1,4 +1,4 @@
-"""Which threads run an op: what `assign-threads` follows, and `check_threads` holds a kernel to.
+"""Which threads run an op: used by `assign-threads`, and checked by `check_threads`.
 
 tma_load, tma_multicast, claim,
 load_ahead                           one lane

@@ -1,4 +1,4 @@
-"""What each thread has of an accumulator where it multiplies by itself."""
+"""The part of an accumulator that each thread holds, on CUDA cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order CTAs with one tile each take tiles: a kernel's `tile.order`.
+"""The order in which CTAs with one tile each take tiles: `tile.order` of a kernel.
 
 CTAs start in the order of %ctaid.x, then %ctaid.y, so that without an order those that run together
 have neighbours along M. `expand-loops` writes an order out (`expand_order`).

@@ -1,4 +1,4 @@
-"""Which warps of a kernel use tensor memory, and which have begun before it is there."""
+"""Which warps of a kernel use tensor memory, and which start before it is allocated."""
 
 from __future__ import annotations
 

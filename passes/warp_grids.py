@@ -1,4 +1,4 @@
-"""Which warps hold which part of a tile, where each multiplies by itself (`tile.warp_grid`)."""
+"""Which warps hold which part of a tile, with mma.sync (`tile.warp_grid`)."""
 
 from __future__ import annotations
 

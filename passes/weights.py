@@ -1,4 +1,4 @@
-"""What `tiling` asks of a product whose weights threads widen, and what passes ask of its kernel.
+"""Checks of `tiling` and of later passes on products with narrow weights.
 
     tile.weight_matmul(%a, %b, %s)   →   %ta = load %a[%i, %k]     %tb = load %b[%j, %k]
                                          weight_mma %acc, %ta, %tb, %j, %k, %s

@@ -1,4 +1,4 @@
-"""Which tiles of an op lie inside its view: `whole` names those of its indices i and j.
+"""Which tiles of an op are in bounds: `whole` names those of its indices i and j.
 
     whole = "ij"      no tile hangs over the view's last row, and none over its last column
     whole = "i"       none hangs over the last row; "j": over the last column; "none": over either

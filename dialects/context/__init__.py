@@ -1,4 +1,4 @@
-"""MLIR contexts with our dialects in them, made by one thread at a time."""
+"""MLIR contexts with our dialects loaded, used by one thread at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slots of a CTA's memory: what they take, and what verifiers of `sm` ask of them."""
+"""Slots of a CTA's memory: their sizes, and what verifiers of `sm` check of them."""
 
 from typing import Any
 

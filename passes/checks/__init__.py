@@ -1,1 +1,1 @@
-"""What passes and the lowering take for granted of a kernel, checked between passes."""
+"""The invariants on which passes and the lowering rely, checked between passes."""

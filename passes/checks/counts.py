@@ -1,4 +1,4 @@
-"""How many values each field of an op has, where the op says it (`operandSegmentSizes`).
+"""Checks of the number of values of each field of an op (`operandSegmentSizes`).
 
 MLIR holds an op with several fields of any number to its counts. With one such field it counts for
 itself and ignores what the op says, while accessors of Python believe the op.

@@ -1,4 +1,4 @@
-"""What a kernel says whose loops over tiles are written out, beside the places of its stores.
+"""Checks of a kernel after `expand-loops`, except the indices of its stores.
 
 The rules are those of `check_kernels` on views, roles, loads, MMAs and epilogues, which hold there
 as before. Those on pipes and stores do not: what follows in them is no op of its own any more.

@@ -1,4 +1,4 @@
-"""What is read of a kernel whose stores are written out, or whose instructions are selected.
+"""Checks of attributes of kernels with expanded stores or selected instructions.
 
 attributes   no op, of ours or of MLIR's, has an attribute that nobody reads
 alignment    loads and stores name one that LLVM takes; MLIR's verifier lets any number through

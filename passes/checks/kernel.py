@@ -1,4 +1,4 @@
-"""What every pass and the lowering take for granted of a kernel, checked instead.
+"""The invariants of a kernel on which every pass and the lowering rely.
 
     ops         a kernel holds ops of `tile` and `pipe`, loops, and arithmetic on their counters
     attributes  no op has an attribute that nobody reads

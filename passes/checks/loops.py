@@ -1,4 +1,4 @@
-"""What a kernel says whose loops are written out, checked where its indices still tell.
+"""Checks of expanded loops, while their indices are still known.
 
 whole    an op says of i and j which name tiles that all lie inside its view, and no other
 shared   a copy of linear scales says for how many rows and blocks each of them is

@@ -1,4 +1,4 @@
-"""The memory plan of a kernel, checked: everything has a place of its own, in what there is.
+"""Checks of the memory plan of a kernel: nothing overlaps, and everything fits.
 
     place      what `plan-memory` places stands in the kernel itself, and all has a place
     apart      no two things share bytes of shared memory, or columns of an allocation; a place or

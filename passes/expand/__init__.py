@@ -1,1 +1,1 @@
-"""The pass `expand-loops`: loops over tiles, stores and reductions, written out."""
+"""The pass `expand-loops`: expands loops over tiles, stores and reductions."""

@@ -1,4 +1,4 @@
-"""Loads of pieces ahead of the store that reads them, written out.
+"""Expands the prefetch of operands of an epilogue.
 
 load_ahead %map → %ring[%i, %j]   →   of each slot: load_piece %map → %ring[%i, %j*pieces + …]
 of slots that A and B have left   →   in some K steps before: prefetch_boxes of a piece

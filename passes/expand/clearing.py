@@ -1,4 +1,4 @@
-"""Rows of operand tiles that no copy fills: zero from the start, so that MMAs may read them.
+"""Clears rows of operand tiles that no copy fills, so that MMAs may read them.
 
     for unit = %thread .. units of the rows step threads
       for slot = 0 .. slots

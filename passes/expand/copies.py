@@ -1,4 +1,4 @@
-"""Copies by threads that shift their bytes in registers: those of a slot together.
+"""Combines the copies of a slot by threads that shift bytes in registers.
 
     tile.copy %a, %ta        ...
     ...                  →   tile.copy_together { tile.copy %a, %ta; tile.copy %b, %tb }

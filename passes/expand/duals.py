@@ -1,4 +1,4 @@
-"""Reads of the sums of two products, which are columns apart in one accumulator.
+"""Reads of the two accumulators of a dual product, some columns apart.
 
 one product     %values = tile.read_row %sums, %start
 two             %first, %second = tile.read_row %sums, %start and %start + columns of C's tile

@@ -1,4 +1,4 @@
-"""The first loads of a kernel, asked for before its barriers are there.
+"""L2 prefetches of the first tiles, issued before barriers are initialised.
 
     sm.warps {                           sm.early {
       for number = ctaid.x .. {            %i, %j = tile.place ctaid.x

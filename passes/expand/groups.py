@@ -1,4 +1,4 @@
-"""What is made of neighbours in a row: each thread's part of the groups, and the write of them.
+"""Reductions over neighbours in a row: each thread's part, and its store.
 
     tile.store_groups %acc, %d     %sums = tile.await_sums %acc
                              →     for start = 0 .. columns step registers

@@ -1,4 +1,4 @@
-"""Stores by threads that read tensor memory as 8x8 matrices, as mma.sync spreads its sums.
+"""Stores by threads that read tensor memory as 8x8 matrices, as mma.sync lays them out.
 
     tile.store %acc     for start = 0 .. columns step 8 N
                     →     %upper, %lower = tile.read_matrices %sums, start

@@ -1,4 +1,4 @@
-"""Staged stores whose pieces threads store: as many at once as there are buffers.
+"""Staged stores whose pieces threads store, as many at once as there are buffers.
 
     tile.staged_store %acc, %c      %sums = tile.await_sums %acc
                                     sm.named_barrier

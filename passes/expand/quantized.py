@@ -1,4 +1,4 @@
-"""C with block scales: each thread's part of the blocks, and the stores of elements and scales.
+"""C with block scales: each thread's blocks, and the stores of elements and scales.
 
     tile.store_quantized %acc, %c, %scales    of what a thread reads of its row:
                                      %x = tile.apply_to_row %values      up to four neighbours

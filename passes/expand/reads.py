@@ -1,4 +1,4 @@
-"""Reads ahead of a store, written out: of each place that a thread's epilogue reads, one.
+"""Expands reads ahead of a store: one for each element that the epilogue of a thread reads.
 
     tile.read_ahead %e0[%i, %j] "n"      %values = tile.read_beside %e0, row, column   of each pair
     …                                 →  …

@@ -1,4 +1,4 @@
-"""Stores by threads: loops over what a thread reads of its row at a time, and the write of it.
+"""Stores by threads: loops over the columns that a thread reads and writes at a time.
 
     tile.store %acc, %c, %i, %j     %sums = tile.await_sums %acc
                                     %row  = %i * M + tile.thread_row %sums

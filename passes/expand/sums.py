@@ -1,4 +1,4 @@
-"""Sums that MMAs only add to: zero before the loop over K, and no question in it.
+"""Accumulators that MMAs only add to: cleared before the K loop, without a condition in it.
 
 for k = 0 .. steps                           tile.clear_sums %acc
   tile.mma %acc, %a, %b, accumulate = k != 0   →   for k = 0 .. steps

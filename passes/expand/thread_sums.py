@@ -1,4 +1,4 @@
-"""How each thread that multiplies by itself stores what it has of an accumulator.
+"""Stores of accumulators on CUDA cores.
 
 tile.store %acc, %c, %i, %j     %row, %column = tile.sums_place %acc
                           →     for each of the thread's rows

@@ -1,4 +1,4 @@
-"""Loops over tiles as `scf.for` over their numbers, each with the tile that a number stands for.
+"""Loops over tiles as `scf.for` over tile numbers.
 
 tile.for_each_tile (i, j) {      %first = sm.special_register "clusterid.x"
   body                           scf.for %number = %first to tiles step clusters {

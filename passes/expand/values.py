@@ -1,4 +1,4 @@
-"""What threads make of the values that they have of a row, some neighbours at a time.
+"""Applies the epilogue to the values that a thread holds, some neighbours at a time.
 
 %outputs = tile.apply_to_row %values, %c, %row, %column     f of up to four neighbours
 arith, sm.shuffle                                           of them, in a thread and over lanes

@@ -1,4 +1,4 @@
-"""Which group a tile is of: the lanes of a warp find it together.
+"""The group of a tile, which the lanes of a warp search together.
 
                                        %row, %place, %count = tile.group_starts %offsets
     scf.for %number = … {         →    scf.for %number = … {

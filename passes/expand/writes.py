@@ -1,4 +1,4 @@
-"""Writes of a piece of the tile to its buffer: what a thread reads of it, and where it puts it.
+"""Writes of a piece of the tile to its staging buffer.
 
     write = "rows"        for 32 columns of the thread's row: %values = tile.read_row %sums
                             for 16 bytes of them: %outputs = tile.apply_epilogue %values

@@ -1,4 +1,4 @@
-"""What `normalize` takes of linalg, arith, math, tensor and func: ops and, of each, attributes.
+"""The ops and attributes of linalg, arith, math, tensor and func that `normalize` accepts.
 
 The list is closed. An op or an attribute that is not in it is refused where it stands, also in code
 that nothing uses. Every op in the list is pure, so ops without users may be erased. An attribute is

@@ -1,4 +1,4 @@
-"""Affine expressions of loops: which loops one is of, and what it is as a function of one."""
+"""Affine expressions of loops: on which loops one depends, and how."""
 
 from __future__ import annotations
 

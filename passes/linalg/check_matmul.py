@@ -1,4 +1,4 @@
-"""What tiling takes for granted of a function around `tile.matmul`, checked instead.
+"""Checks of a function around `tile.matmul`, on which tiling relies.
 
     module      holds the function alone
     function    one block: the matmul, and the return of all its outputs

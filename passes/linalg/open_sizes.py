@@ -1,4 +1,4 @@
-"""Sizes of tensors that only a call says: each must be asked of a tensor that has it.
+"""Dynamic sizes of tensors: each must come from a tensor that has it.
 
     %rows  = tensor.dim %a, %c0 : tensor<?x64xbf16>
     %empty = tensor.empty(%rows) : tensor<?x48xf32>

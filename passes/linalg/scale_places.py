@@ -1,4 +1,4 @@
-"""Where the scales of an operand lie, read off the indices by which a product of linalg reads them.
+"""The layout of scales, derived from the indices by which a linalg op reads them.
 
 The place that an index names is held to the formula of each layout at every row and every element
 of K, however the index is written.

@@ -1,4 +1,4 @@
-"""Finds the products of a function: one, or two of one A whose sums the function takes together.
+"""Finds the products of a function: one, or two of one A with one epilogue.
 
     %g = linalg.matmul(%a, %w)        →   %a · %w and %a · %v
     %u = linalg.matmul(%a, %v)

@@ -1,4 +1,4 @@
-"""Where a view of a tensor reads the tensor; used by `trace_scales`.
+"""Which elements of a tensor a view reads; used by `trace_scales`.
 
     tensor.expand_shape    [96] as [3, 32]        (i, j)   →   (i * 32 + j)
     tensor.collapse_shape  [3, 32] as [96]        (k)      →   (k floordiv 32, k mod 32)

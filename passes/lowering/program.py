@@ -1,4 +1,4 @@
-"""What the threads of a kernel run: roles, loops, and who runs each op.
+"""Lowers the program of a kernel: roles, loops, and regions of threads.
 
 Who runs an op is said by the `sm.warps` and `sm.run` that it stands in (`assign-threads`).
 """

@@ -1,4 +1,4 @@
-"""The loop along K in which a load role fills slots."""
+"""The K loop in which a load role fills slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements with block scales through shared memory: pieces of bytes, which TMA stores.
+"""Stages elements with block scales in shared memory, from which TMA stores them.
 
     store_quantized %acc, %c, %scales   →   %map = tensor_map %c, as bytes
                                             staged_quantized %acc, %map, %staging, %scales

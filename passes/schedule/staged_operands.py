@@ -1,4 +1,4 @@
-"""Brings other operands of an epilogue, as large as C, to shared memory by TMA ahead of their use.
+"""Prefetches an epilogue's operands of the size of C to shared memory by TMA.
 
     for %k { … mma … }                     %ring = pipe.create : slots of pieces
     staged_store %acc {              →     load_ahead %map → %ring[%i, %j]

@@ -1,4 +1,4 @@
-"""What `tiling` asks of a product with scales in f32 for 128 elements of K.
+"""Checks of `tiling` on products with f32 scales of 128 elements of K.
 
     tile.blockwise_matmul(%a, %b, %sa, %sb)  →  %ta = load %a[%i, %k]    %tb = load %b[%j, %k]
                                                 %fa = load %sa[%k, %i]

@@ -1,4 +1,4 @@
-"""The kernel of a product: the views that it takes, and the program of the CTA of one tile."""
+"""Builds the kernel: its views, and the program of one CTA."""
 
 from __future__ import annotations
 

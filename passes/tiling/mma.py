@@ -1,4 +1,4 @@
-"""Tiles that an MMA of the target multiplies: what they must be."""
+"""Checks that a tile fits the MMA of the target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the tile of a CTA lies in a stack of matrices, or in groups of rows."""
+"""The position of a tile in a batch, or in groups of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tiling` asks of a product with block scales: tiles of whole atoms, and views of bytes.
+"""Checks of `tiling` on products with block scales: whole scale atoms, views of bytes.
 
     tile.scaled_matmul(%a, %b, %sa, %sb)   →   %ta = load %a[%i, %k]     %fa = load %sa[%i, %k]
                                                %tb = load %b[%j, %k]     %fb = load %sb[%j, %k]

@@ -1,4 +1,4 @@
-"""The step of a tile along K: the tiles of A and B that are loaded for it, and the MMA of them."""
+"""One K step of a tile: the tiles of A and B to load, and their MMA."""
 
 from __future__ import annotations
 

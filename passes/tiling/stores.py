@@ -1,4 +1,4 @@
-"""The stores of a tile: one for each output, with what the epilogue computes for it."""
+"""The stores of a tile: one per output, with its part of the epilogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A and B exchanged: rows of sums are columns of C, and what else has rows and columns is turned.
+"""Swap-AB: rows of the accumulator are columns of C; transposes what depends on it.
 
 %turned = tile.transposed %c                 store %acc, %turned[%i, %j]
 element %e0 {axes = "n"}, one a column of C  →  {axes = "m"}, one a row of the sums

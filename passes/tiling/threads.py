@@ -1,4 +1,4 @@
-"""What `tiling` asks where each thread multiplies by itself: which MMA, threads and limits."""
+"""Checks of `tiling` on products on CUDA cores: MMA, threads and limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The views that a kernel takes, and which of the function's arguments they are of."""
+"""The views of a kernel, and the function's arguments to which they belong."""
 
 from __future__ import annotations
 

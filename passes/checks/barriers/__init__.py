@@ -1,1 +1,1 @@
-"""The barriers of a planned kernel: their counts, their phases, and the ends of a kernel."""
+"""Checks of the barriers of a planned kernel: counts, phases, and the end of a kernel."""

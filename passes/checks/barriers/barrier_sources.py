@@ -1,4 +1,4 @@
-"""Where the values come from that name a barrier of a slot: its index, its parity, its hearers."""
+"""Where the values that name a slot's barrier come from: index, parity, receiving CTAs."""
 
 from __future__ import annotations
 

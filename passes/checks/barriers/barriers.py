@@ -1,4 +1,4 @@
-"""The barriers of a planned kernel, counted: who ends a phase is as many as the barrier waits for.
+"""Checks that as many threads arrive at each barrier as complete its phase.
 
     arrivals   one for each thread that arrives on a slot's barrier in a phase, in all CTAs that do:
                full    the lane that tells TMA's bytes, of a pair the leader's, of pieces loaded

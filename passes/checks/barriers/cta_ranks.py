@@ -1,4 +1,4 @@
-"""Which CTAs of a cluster hear of something, by their ranks, one CTA after the other.
+"""Which CTAs of a cluster receive a signal, by their ranks, one CTA after the other.
 
 These follow from places along M and N, not from the masks of `passes/cluster.py` that they check.
 """

@@ -1,4 +1,4 @@
-"""What the lane of an `sm.early` may do with barriers before all threads of its CTA have met.
+"""Checks of what the lane of an `sm.early` does with barriers before its CTA synchronises.
 
 owner    it is of the first warp of a role, which then goes on where that lane has come to
 begins   it has initialised all barriers, fenced that and waited for earlier grids, and its CTA is

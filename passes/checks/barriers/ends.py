@@ -1,4 +1,4 @@
-"""The start and the end of a kernel, once pipes are barriers.
+"""Checks of the start and the end of a kernel, after pipes are lowered to barriers.
 
 init       one lane of the prologue, or an early one, initialises the barrier of every slot once,
            with the count of its `sm.barriers`, and fences that

@@ -1,4 +1,4 @@
-"""The phases of barriers, counted by the ops that wait and arrive, once pipes are barriers.
+"""Checks of barrier phases, by counting waits and arrivals, after pipes are lowered.
 
     source     a barrier's index comes from a position in as many slots, and what is waited for from
                the same reading of it: the parity of a full barrier, of an empty one that before

@@ -1,4 +1,4 @@
-"""What an agent of a kernel of barriers does at the slots of a ring, as `phases.py` counts it."""
+"""The ops of an agent on the slots of a ring, as `phases.py` counts them."""
 
 from __future__ import annotations
 

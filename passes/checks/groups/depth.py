@@ -1,4 +1,4 @@
-"""The rules of `check_kernel` on groups of K, what a tile's group has of it, and on any K.
+"""Checks of groups of K, of a tile's part of its group, and of any K.
 
 depth       all tiles have the K of their group by the offsets that the kernel takes, of both
             operands, or that of a and b which a launch says, and all agents take as many steps;

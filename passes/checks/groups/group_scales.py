@@ -1,4 +1,4 @@
-"""The rules of `check_kernel` on the scales of groups of rows.
+"""Checks of the scales of groups of rows.
 
 groups      scales of a are those of the tile's group, in lines of the form that their view has, and
             every load of a and of its scales is of that group's

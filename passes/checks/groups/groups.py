@@ -1,4 +1,4 @@
-"""The rules of `check_kernel` on groups of rows: which group a tile belongs to.
+"""Checks of groups of rows: to which group a tile belongs.
 
 groups      all tiles of a kernel are cut into groups alike, by the offsets that the kernel takes;
             each group has whole clusters, its own rows of a and c, and its own matrix of b

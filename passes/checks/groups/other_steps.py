@@ -1,4 +1,4 @@
-"""The rules of `check_kernel` on agents that take turns with groups of K.
+"""Checks of ping-pong consumers with groups of K.
 
 depth       a loop that skips slots counts the steps of the other agent's tile, that of the turn
             before or of the one after, and a loop that moves slots itself those of its own; where

@@ -1,4 +1,4 @@
-"""The rules of `check_kernel` on stacks of matrices: which matrix a tile belongs to.
+"""Checks of batches: to which matrix a tile belongs.
 
 stacks      all tiles of a kernel are cut into matrices alike; each matrix has whole clusters, and
             its own part of every stack

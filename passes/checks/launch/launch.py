@@ -1,4 +1,4 @@
-"""What a kernel says of its launch and its threads as a whole.
+"""Checks of the launch and of the number of threads of a kernel.
 
 source      `tile.source` says for each input which argument of the source's function it is
 registers   what agents ask for fits into what the launch gives all threads; each asks once

@@ -1,4 +1,4 @@
-"""Marks of places that a kernel tells of: rules of `check_kernel`.
+"""Checks of the time stamps of `instrument`.
 
 marks    a row of `marks` for each CTA, a column of its own for each place; all of one clock
 """

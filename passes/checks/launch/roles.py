@@ -1,4 +1,4 @@
-"""The roles of a kernel: their names, and the warps that each of them has.
+"""Checks of the roles of a kernel: their names and their warps.
 
 roles       they have names of their own, follow each other from warp 0 on, each with the named
             barrier of its number, and all threads of a CTA are in one

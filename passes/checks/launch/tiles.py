@@ -1,4 +1,4 @@
-"""Which tiles the CTAs of a kernel compute: a rule of what passes take for granted of a kernel.
+"""Checks of which tiles the CTAs of a kernel compute.
 
 tiles       every CTA computes its own tile, or all roles walk the same tiles; all of C is
             covered by whole clusters

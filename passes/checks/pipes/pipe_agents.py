@@ -1,4 +1,4 @@
-"""What one agent does to its ends of rings, walked in program order: `check_pipes` says the rules.
+"""One agent's use of its rings, in program order; `check_pipes` states the rules.
 
 Loops are not run: two iterations tell what each does to the slots at hand, since that does not
 depend on data, and the counts of the rest follow from the number of iterations.

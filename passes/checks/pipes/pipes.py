@@ -1,4 +1,4 @@
-"""The protocol of pipes, checked on a whole program: who fills a ring, who empties it, how often.
+"""Checks of the protocol of pipes on a whole program: who fills and empties each ring.
 
     pairing    an agent commits each slot that it acquires before it acquires the next, and releases
                the slots that it waits for in that order; at the end, none is left open

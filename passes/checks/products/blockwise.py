@@ -1,4 +1,4 @@
-"""The rules of `check_kernel` on products with scales in f32 of 128 elements of K.
+"""Checks of products with f32 scales of 128 elements of K.
 
 scales      are the views after a and b, each as its form says, or vectors that are loaded from
             them; an MMA multiplies the tiles at its places, of its own tile and of a step of K

@@ -1,4 +1,4 @@
-"""The rules of `check_kernel` on loads of tiles that hang over a view.
+"""Checks of loads of tiles that extend past a view.
 
 count    it is what tile.edge_rows says of the tile that is loaded, by the view's rows and the boxes
          of `end`

@@ -1,4 +1,4 @@
-"""Where the tiles of slots come from, and what sums are for.
+"""Checks of where the tiles of slots come from, and of the uses of accumulators.
 
 taken    a tile is of a slot that pipe.acquire or pipe.wait gives, or sm.slot where barriers are
          written out, and not of the memory of all slots

@@ -1,4 +1,4 @@
-"""What an MMA multiplies: shapes, layouts and types that its instruction takes."""
+"""Checks of MMAs: shapes, layouts and types that their instruction supports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of `check_kernel` on views, tiles and indices: what loads and stores say."""
+"""Checks of views, tiles and indices of loads and stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of `check_kernel` on steps along K that begin elsewhere in other CTAs.
+"""Checks of K loops that start at different steps in different CTAs.
 
 rotation    a tile.rotated_step stands in the loop whose steps it counts, from the place of a tile;
             CTAs of a cluster begin alike; all loads of the loop take it, and MMAs do not know which

@@ -1,4 +1,4 @@
-"""The rules of `check_kernel` on products with block scales.
+"""Checks of products with block scales.
 
 scales      views of scales, atoms or linear, come after a and b; each is loaded into the tiles of
             its operand's scales, at the places of that operand's tiles; every K step multiplies its

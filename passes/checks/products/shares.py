@@ -1,4 +1,4 @@
-"""The rules of `check_kernel` where each thread multiplies by itself."""
+"""Checks of products on CUDA cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rule of `check_kernel` on MMAs that leave out zeros: that they leave out nothing else."""
+"""Checks that MMAs which skip zeros skip nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `check_kernel` asks of kernels whose MMAs multiply tiles of b by tiles of a.
+"""Checks of kernels with A and B exchanged (swap-AB).
 
 Rows of sums are columns of c, so what else has rows and columns has its own the other way round.
 """

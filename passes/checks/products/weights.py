@@ -1,4 +1,4 @@
-"""The rules of `check_kernel` on products whose weights threads widen.
+"""Checks of products with narrow weights.
 
 weights     an MMA of fragments multiplies the tiles, at their own places along N and K: mma.sync
             takes weights as its B, wgmma and tcgen05.mma as their A; scales and zeros are the views

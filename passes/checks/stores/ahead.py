@@ -1,4 +1,4 @@
-"""Pieces of other operands that come ahead of the store that reads them: rules of `check_kernel`.
+"""Checks of prefetched operands of an epilogue.
 
 ahead    a store by TMA, or stores of outputs that go together, read what one tile.load_ahead before
          them starts to load: of their own tile, in pieces like theirs, by a ring and a map that

@@ -1,4 +1,4 @@
-"""The epilogue of a kernel's store: a rule of what passes take for granted of a kernel.
+"""Checks of the epilogue of a kernel's store.
 
 epilogue    holds only ops on one element, computed from its own values
 """

@@ -1,4 +1,4 @@
-"""What `check_kernel` asks of stores: where sums go, in which pieces, and what epilogues read."""
+"""Checks of stores: their destination, their pieces, and what epilogues read."""
 
 from __future__ import annotations
 

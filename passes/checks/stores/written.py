@@ -1,4 +1,4 @@
-"""What expanded kernels do with the sums that their threads read.
+"""Checks of what expanded kernels do with the accumulators that their threads read.
 
 outputs    each output is written, by a store of the kernel's own; pieces go to the place of their
            tile, from buffers that somebody has written, and no written buffer is left

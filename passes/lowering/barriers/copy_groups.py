@@ -1,4 +1,4 @@
-"""Rings that threads fill for themselves: groups of copies, and one meeting of the CTA a slot.
+"""Rings filled by the threads that read them: copy groups, and one barrier per slot.
 
 pipe.wait       sm.cp_async_wait: this thread's copies to the slot are done
                 sm.cta_barrier: so are all threads', and all have read the slot before

@@ -1,4 +1,4 @@
-"""The first slots of a ring, filled before the threads of a CTA meet.
+"""Fills the first slots of a ring before the threads of a CTA synchronise.
 
     sm.prologue { init, fence }            sm.early { init, fence
     sm.cta_barrier                             sm.await_grids

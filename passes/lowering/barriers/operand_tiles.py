@@ -1,4 +1,4 @@
-"""The tiles of slots that MMAs are told of by matrix descriptors.
+"""Tiles of slots that MMAs read by matrix descriptors.
 
     %ring = sm.ring … %memory       %a_0 = sm.base_descriptor %memory : !sm.descriptor<lbo, sbo, …>
     %a    = pipe.tile %slot    →    %a   = sm.operand %slot, %a_0

@@ -1,4 +1,4 @@
-"""Pipes as mbarriers: who waits, who arrives, and what an arrival waits for.
+"""Pipes as mbarriers: waits, arrivals, and what an arrival waits for.
 
 ring of          full when                                       empty when
 operand tiles    TMA's bytes and the producer's arrival are in;  tcgen05.commit arrives, or

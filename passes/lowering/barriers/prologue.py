@@ -1,4 +1,4 @@
-"""The start and the end of a kernel: barriers, tensor memory, and where all threads meet.
+"""The start and the end of a kernel: barriers, tensor memory, synchronisation.
 
     sm.prologue          one lane: sm.barrier_init of every slot, sm.fence "mbarrier_init",
                          sm.prefetch_tensor_map; then zeros, where `expand-loops` put some

@@ -1,4 +1,4 @@
-"""The rings of a planned kernel, as `pipes-to-barriers` meets them: barriers and positions."""
+"""The rings of a planned kernel for `pipes-to-barriers`: barriers and positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums that no pipe guards: who waits for their MMAs, and how operands are handed to them.
+"""Accumulators outside pipes: who waits for their MMAs, and how operands reach them.
 
 Tensor memory in no ring has the barrier `mma.done`. Who reads the sums commits the MMAs to it and
 waits for it.

@@ -1,1 +1,1 @@
-"""Operands on their way to shared memory: by TMA, and by threads."""
+"""Copies of operands to shared memory, by TMA and by threads."""

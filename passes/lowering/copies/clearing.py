@@ -1,4 +1,4 @@
-"""`tile.clear_unit`: zeros of one thread in an operand tile."""
+"""`tile.clear_unit`: one thread writes zeros to an operand tile."""
 
 from __future__ import annotations
 

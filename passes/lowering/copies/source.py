@@ -1,4 +1,4 @@
-"""Where the elements of an operand tile are in global memory, and loads of units of them."""
+"""Addresses of the elements of an operand tile in global memory, and vector loads."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From sums to results: what a thread reads, computes and stores."""
+"""From accumulators to results: what a thread reads, computes and stores."""

@@ -1,4 +1,4 @@
-"""`tile.await_sums` and `tile.read_fragment`: what a thread has of 16 rows of its warp's sums."""
+"""`tile.await_sums` and `tile.read_fragment`: a thread's part of 16 rows of accumulators."""
 
 from __future__ import annotations
 

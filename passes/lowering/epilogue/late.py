@@ -1,4 +1,4 @@
-"""Numbers of an epilogue that are there after a meeting of its threads only.
+"""Delays constants of an epilogue until its threads have synchronised.
 
     sm.named_barrier             holds = sm.any_barrier true
     …                            late = arith.select(holds, 13.8, 0)

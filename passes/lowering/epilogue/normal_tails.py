@@ -1,4 +1,4 @@
-"""What lies under the tails of the normal distribution: `math=fast`.
+"""Tail integrals of the normal distribution: `math=fast`.
 
     Φ(-v)              r(t)·ex2(-½·v²·log₂e)             v ≥ 0, t = 1 / (v + q)
     Φ(-v) - v·φ(v)     (v₀ - v)·s(t)·ex2(-½·v²·log₂e)    the slope of GELU at -v, 0 at v₀

@@ -1,4 +1,4 @@
-"""Elements with block scales: scales of largest magnitudes, and where codes and scales go.
+"""Block scales from absolute maxima, and where codes and scales are stored.
 
 A scale is made of the bits of the largest magnitude. Its reciprocal multiplies the elements: of
 ue8m0 a power of two, and so exact. Of ue4m3 it is rounded, and what the product leaves of the value

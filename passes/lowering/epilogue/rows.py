@@ -1,4 +1,4 @@
-"""What a thread reads of an accumulator's rows, and writes of them to global or shared memory.
+"""Reads of an accumulator's rows by a thread, and writes to global or shared memory.
 
 Where threads hold the sums, each has, of every MMA, two neighbouring columns in every 8 of two
 rows, 8 apart (`register_accumulator`).

@@ -1,4 +1,4 @@
-"""Slopes of functions in an epilogue, as gradients have them: `math=fast`.
+"""Derivatives of functions in an epilogue, for gradients: `math=fast`.
 
     1 - tanh(u)²      4·E·R², and beside it 1 + tanh(u) is 2·R where u is positive, else 2·E·R:
                       E = ex2(-2·|u|·log₂e), R = 1 / (1 + E), with one ex2 and one rcp

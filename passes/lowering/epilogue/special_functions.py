@@ -1,4 +1,4 @@
-"""erf, tanh and logarithms of f32 by few instructions: no library of CUDA's.
+"""erf, tanh and logarithms of f32 by few instructions, without libdevice.
 
     |x| small    x * P(x²): P was fitted to f(x) / x by least relative error (Lawson's iteration)
     else         erf: 1 - t * Q(t) * exp(-x²), t = 1 / (1 + 0.3275911 |x|)   (Abramowitz and Stegun,

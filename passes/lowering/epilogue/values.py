@@ -1,4 +1,4 @@
-"""Values of f32 in the region of an epilogue: what they are made of, and new ones."""
+"""f32 values in the region of an epilogue: matching and building them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Products by fma of threads."""
+"""Products on CUDA cores, by FMA."""

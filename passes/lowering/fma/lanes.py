@@ -1,4 +1,4 @@
-"""`tile.lane_mma`: lanes that share an element multiply neighbours along K, straight from memory.
+"""`tile.lane_mma`: lanes that share an element, as in a GEMV kernel.
 
 A step of K goes round the lanes in turns, so that a load of a warp is of whole lines:
 

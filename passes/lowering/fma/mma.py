@@ -1,4 +1,4 @@
-"""`tile.mma` by threads: each reads its rows of A and of B, and adds products by fma.
+"""`tile.mma` on CUDA cores: each thread reads its rows of A and B and uses FMA.
 
 A step of K is as deep as the widest load of an operand whose K lies together: 16 bytes of each row.
 Of an operand whose rows lie together, a step reads vectors of them for each of its K. Steps are

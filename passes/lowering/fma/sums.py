@@ -1,4 +1,4 @@
-"""Sums of which each thread has elements of its own, in registers."""
+"""Accumulators in registers of which each thread has its own elements."""
 
 from __future__ import annotations
 

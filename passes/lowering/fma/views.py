@@ -1,4 +1,4 @@
-"""`tile.view_mma`: threads multiply what they read from global memory, element by element.
+"""`tile.view_mma`: threads multiply elements that they read from global memory.
 
 Rows beyond the view's are read as its last one, and their sums are dropped by the store. K beyond
 the view counts as zero on both sides, so that no infinity there can make a NaN.

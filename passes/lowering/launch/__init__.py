@@ -1,1 +1,1 @@
-"""What a launch needs to know of a kernel, for the manifest."""
+"""What a launch needs to know about a kernel, for the manifest."""

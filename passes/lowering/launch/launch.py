@@ -1,4 +1,4 @@
-"""What a launch of the lowered kernel needs, kept in the IR as one dictionary attribute."""
+"""Launch information of the lowered kernel, kept in the IR as one dictionary attribute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel's barriers and warps are called, for reports and traces."""
+"""Names of the kernel's barriers and warps, for reports and traces."""
 
 from __future__ import annotations
 

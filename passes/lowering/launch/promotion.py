@@ -1,4 +1,4 @@
-"""How much of a row of an operand L2 asks DRAM for at once, as a tensor map says it.
+"""The L2 promotion of a tensor map: how much of a row L2 requests from DRAM at once.
 
     one line     128 bytes, where several CTAs read the operand, or rows start inside lines
     two lines    256 bytes, where CTAs read it once: the other operand has a single tile

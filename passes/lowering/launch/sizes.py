@@ -1,4 +1,4 @@
-"""What a manifest has in the place of a size that a launch says (docs/manifest.md)."""
+"""Sizes in a manifest that are known only at launch (docs/manifest.md)."""
 
 from __future__ import annotations
 

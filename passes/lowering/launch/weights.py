@@ -1,4 +1,4 @@
-"""What a launch needs to know of weights that threads widen."""
+"""What a launch needs to know about narrow weights."""
 
 from __future__ import annotations
 

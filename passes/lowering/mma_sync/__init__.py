@@ -1,1 +1,1 @@
-"""Products by mma.sync, with operands and sums in the registers of warps."""
+"""Products by mma.sync, with operands and accumulators in registers of warps."""

@@ -1,4 +1,4 @@
-"""Barriers, fences and what threads know of themselves, from `sm` to nvvm: an op, a pattern."""
+"""Barriers, fences and special registers, from `sm` to nvvm: one pattern per op."""
 
 from __future__ import annotations
 

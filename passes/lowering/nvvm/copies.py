@@ -1,4 +1,4 @@
-"""Copies, addresses and launch control, from `sm` to nvvm and llvm: an op, a pattern."""
+"""Copies, addresses and launch control, from `sm` to nvvm and llvm: one pattern per op."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fragments and mma.sync, from `sm` to nvvm and llvm: an op, a pattern."""
+"""Fragments and mma.sync, from `sm` to nvvm and llvm: one pattern per op."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the lanes of a warp tell each other, from `sm` to llvm: an op, a pattern."""
+"""Shuffles and votes, from `sm` to llvm: one pattern per op."""
 
 from __future__ import annotations
 

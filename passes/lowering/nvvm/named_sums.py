@@ -1,4 +1,4 @@
-"""Sums that nobody but MMAs and pins touches, in registers that PTX has by a name of ours.
+"""Accumulators that only MMAs and pins use, in PTX registers with names of our own.
 
     %slot = llvm.alloca x struct       →  ".reg .b32 %sums0_<64>;"
     load %slot  sm.wgmma …  store      →  "wgmma.mma_async … {%sums0_0, %sums0_1, …}, …;"

@@ -1,4 +1,4 @@
-"""Descriptors, MMAs and tensor memory, from `sm` to nvvm and llvm: an op, a pattern."""
+"""Descriptors, MMAs and tensor memory, from `sm` to nvvm and llvm: one pattern per op."""
 
 from __future__ import annotations
 

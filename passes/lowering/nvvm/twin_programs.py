@@ -1,4 +1,4 @@
-"""What two roles' programs have in common, op by op, and what one program must select to be both.
+"""Compares two roles' programs op by op, and finds the values in which they differ.
 
 words    stack slots of a word, as where a role is in a ring. A word is paired with one that the
          other program reads and writes at the same places. What a loop of the second program does

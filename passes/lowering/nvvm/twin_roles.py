@@ -1,4 +1,4 @@
-"""Two roles that run the same program become one, which computes what differs.
+"""Merges two roles that run the same program into one, which selects what differs.
 
     if thread < 128 { … 229480 … }            if thread < 256 {
     if thread - 128 < 128 { … 229472 … }  →     %turn = thread - 128 < 128, of the warp's first lane

@@ -1,4 +1,4 @@
-"""`sm.wgmma`, from `sm` to nvvm and llvm: MMAs that follow each other are one asm.
+"""`sm.wgmma`, from `sm` to nvvm and llvm: consecutive MMAs become one inline asm.
 
     sm.wgmma sum, a, b; sm.wgmma …   → llvm.inline_asm "wgmma.mma_async …; wgmma.mma_async …;"
 

@@ -1,4 +1,4 @@
-"""The words that an MMA is told its operands and shape with (no MLIR here).
+"""Matrix and instruction descriptors of MMAs, as integers (no MLIR here).
 
 PTX ISA, tcgen05: shared memory descriptor, instruction descriptor. The matrix descriptor of wgmma
 is the former with zero for its version; the swizzle codes without an atom size are the same bits.

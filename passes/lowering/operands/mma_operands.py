@@ -1,4 +1,4 @@
-"""What an MMA is told of its operands: descriptors of their tiles, shape, types and majors."""
+"""Operands of an MMA: descriptors of their tiles, shape, types and majors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where units of 16 bytes lie in a tile of shared memory, and atoms of scales along MN."""
+"""Addresses of 16-byte units in a tile of shared memory, and of scale atoms along MN."""
 
 from __future__ import annotations
 

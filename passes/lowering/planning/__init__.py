@@ -1,1 +1,1 @@
-"""The passes `assign-threads` and `plan-memory`: who runs an op, and where everything lies."""
+"""The passes `assign-threads` and `plan-memory`."""

@@ -1,4 +1,4 @@
-"""The memory plan of a kernel as a table for people: what lies where, and who ends a phase."""
+"""The memory plan of a kernel as a table: addresses, and arrivals of each phase."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements in registers: parts of what a load gave, and what an epilogue reads beside them."""
+"""Elements in registers: parts of a load, and an epilogue's other operands."""
 
 from __future__ import annotations
 

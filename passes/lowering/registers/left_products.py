@@ -1,4 +1,4 @@
-"""Products that a step leaves to the next one to add, and the last to `tile.finish_sums`."""
+"""Products that one step leaves to the next to accumulate, the last to `tile.finish_sums`."""
 
 from __future__ import annotations
 

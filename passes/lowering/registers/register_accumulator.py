@@ -1,4 +1,4 @@
-"""Accumulators in the registers of the warpgroups that issue the MMAs.
+"""Accumulators in registers of the warpgroups that issue the MMAs.
 
 The warpgroups share the rows of an [M, N] accumulator, as many to each in order. One thread holds
 a stack slot for each MMA down its rows; register i of it is the thread's value i of the MMA's

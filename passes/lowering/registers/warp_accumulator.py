@@ -1,4 +1,4 @@
-"""Accumulators in the registers of warps that multiply by themselves: what each thread holds."""
+"""Accumulators of mma.sync in registers of warps: what each thread holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights of 8 and 4 bits as pairs of 16-bit floats, exactly, in registers.
+"""8-bit and 4-bit weights converted exactly to pairs of 16-bit floats, in registers.
 
 A pair of neighbours along K is loaded as it lies: two bytes, or one of two halves. Floats of 8 bits
 become f16 by an instruction, and bf16 by way of f32. Integers are put into the fraction of a float

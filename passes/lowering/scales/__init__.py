@@ -1,1 +1,1 @@
-"""Scales in f32 that threads multiply products by."""
+"""f32 scales by which threads multiply products."""

@@ -1,4 +1,4 @@
-"""The scales, of 128 elements of K, that threads multiply what they hold of a product by.
+"""Scales of 128 elements of K, by which threads multiply the products that they hold.
 
 A thread of a warpgroup has two rows of each atom, 8 apart, and two neighbours in every 8 columns
 (`places`). It reads a scale for each row that it has, or one where 128 rows share it, and likewise

@@ -1,4 +1,4 @@
-"""The scales and zero points of groups of weights that a lane reads from global memory.
+"""Group scales and zero points of narrow weights, which a lane reads from global memory.
 
 A row of scales is that of a column of C. Where weights are B of mma.sync, a lane has of each 8
 columns the sums of two neighbours, whose scales it multiplies by, and widens weights of one, whose

@@ -1,4 +1,4 @@
-"""Scales of a product that threads hold until they add it: which there are, and of which elements.
+"""Scales of a product that threads hold until they accumulate it.
 
 A thread has two rows and pairs of every 8 columns. Of either side it holds one scale where all of
 a tile's lines share it, else one for each line; of columns whose scales are of 128 lines, one for

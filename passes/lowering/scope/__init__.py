@@ -1,1 +1,1 @@
-"""What every pattern knows: the kernel, the place of the CTA, positions in rings."""
+"""Context of all lowering patterns: the kernel, the rank of the CTA, positions in rings."""

@@ -1,4 +1,4 @@
-"""The place of a CTA in its cluster, and the masks and ranks that follow from it."""
+"""The rank of a CTA in its cluster, and the masks and ranks that follow from it."""
 
 from __future__ import annotations
 

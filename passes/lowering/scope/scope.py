@@ -1,4 +1,4 @@
-"""What a pattern of `select-instructions` knows of the kernel, and what stands for values.
+"""The context of the patterns of `select-instructions`, and the values of lowered ops.
 
 What threads know of themselves is in the IR: `Team.of` an op, and `Scope.place`, find the values.
 """

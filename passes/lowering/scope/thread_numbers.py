@@ -1,4 +1,4 @@
-"""`sm.team` and `sm.cta_place`: what a thread knows of itself, from special registers.
+"""`sm.team` and `sm.cta_place`: thread, lane and rank from special registers.
 
 Patterns find the values of these ops and use them, so that they are converted after all others.
 """

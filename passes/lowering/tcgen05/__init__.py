@@ -1,1 +1,1 @@
-"""Products by tcgen05.mma, with sums in tensor memory."""
+"""Products by tcgen05.mma, with accumulators in tensor memory."""

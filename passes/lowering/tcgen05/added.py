@@ -1,4 +1,4 @@
-"""`tile.mma` and `tile.blockwise_mma` as tcgen05.mma whose products threads add to sums in f32.
+"""`tile.mma` and `tile.blockwise_mma` as tcgen05.mma, accumulated in f32 by threads.
 
     meet                                   all have read the product before the last one; of a pair
                                            the second CTA tells the first

@@ -1,4 +1,4 @@
-"""`tile.mma` as tcgen05.mma of the terms of f32 tiles, whose sums threads add in f32.
+"""`tile.mma` as tcgen05.mma of the terms of f32 tiles, accumulated in f32 by threads.
 
     threads      terms of the step's tiles → shared memory     (`split_tiles`)
     one lane     bf16x9: third · third; third · second with d / 2^8, second · third; …

@@ -1,4 +1,4 @@
-"""f32 tiles as the sum of terms in shared memory, which MMAs multiply (`dialects.terms`).
+"""Splits f32 tiles into terms in shared memory, which MMAs multiply (`dialects.terms`).
 
     llvm.load       elements along K of a line of A or B, which a thread has: 8 for bf16, 4 for tf32
     terms           bf16: top, first, second, third (`bf16_parts`); tf32: high, low (`split_words`)

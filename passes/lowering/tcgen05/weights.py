@@ -1,4 +1,4 @@
-"""`tile.turned_weight_mma` as tcgen05.mma: threads widen weights into tensor memory, A of the MMAs.
+"""`tile.turned_weight_mma` as tcgen05.mma: threads convert weights into tensor memory.
 
     llvm.load                  up to 16 bytes of weights of this thread's row, as they lie
     sm.tmem_store              the same as words of two floats, in neighbouring columns of its lane

@@ -1,4 +1,4 @@
-"""Which group a tile is of, from the offsets in global memory, and where its rows are.
+"""The group of a tile and its rows, from the offsets in global memory.
 
     begin, before = those of the first group
     for each group:

@@ -1,4 +1,4 @@
-"""Stacks of matrices: which of them a tile belongs to, and where it begins."""
+"""Batches: the matrix of a tile, and its address."""
 
 from __future__ import annotations
 

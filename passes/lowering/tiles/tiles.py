@@ -1,4 +1,4 @@
-"""Which tile a CTA computes: from its place in the grid, or from a number in a loop over tiles."""
+"""The tile of a CTA: from its index in the grid, or from a number in a loop over tiles."""
 
 from __future__ import annotations
 

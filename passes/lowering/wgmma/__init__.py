@@ -1,1 +1,1 @@
-"""Products by wgmma, with sums in the registers of warpgroups."""
+"""Products by wgmma, with accumulators in registers of warpgroups."""

@@ -1,4 +1,4 @@
-"""`tile.mma` as wgmma whose products threads add to sums in f32, and `tile.blockwise_mma`.
+"""`tile.mma` and `tile.blockwise_mma` as wgmma, accumulated in f32 by threads.
 
     wgmma (scale-d 0) …            64 rows of the product of two tiles, in registers of its own
     wgmma.wait_group 0

@@ -1,4 +1,4 @@
-"""The first step along K in the loop of the others.
+"""Merges the peeled first K step into the K loop.
 
 wait; mma; for %k = 1 … {           →  for %k = 0 … { wait; mma; wgmma_wait 1
   wait; mma; wgmma_wait 1; release }     when %k != 0 { release } }

@@ -1,4 +1,4 @@
-"""`tile.level_mma` as wgmma: as wide as the tiles of its group are high.
+"""`tile.level_mma` as wgmma: with as many columns as its tile has rows.
 
 The N of a wgmma is a part of the instruction, so there is a loop along K for each width
 (`unswitch`). A branch inside the loop lets ptxas serialize the MMAs.

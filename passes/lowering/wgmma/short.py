@@ -1,4 +1,4 @@
-"""`tile.short_mma` as wgmma: in the last step along K fewer of them.
+"""`tile.short_mma` as wgmma: fewer instructions in the last K step.
 
     if last { fence, wgmma of `depth` elements of K …, commit } else { fence, all …, commit }
 

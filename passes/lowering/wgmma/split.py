@@ -1,4 +1,4 @@
-"""`tile.mma` as nine wgmma of the bf16 terms of f32 tiles, whose sums threads add in f32.
+"""`tile.mma` as nine wgmma of the bf16 terms of f32 tiles, accumulated in f32 by threads.
 
     threads      terms of the step's B → shared memory, of A → registers     (`plain_terms`)
     all meet     and learn whether some element is not the sum of its terms

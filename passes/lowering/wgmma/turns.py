@@ -1,4 +1,4 @@
-"""Turns with the tensor core, of the warpgroups that share a tile and add its products.
+"""Turns at the tensor core of warpgroups that share a tile and accumulate its products.
 
     scales of columns             while others multiply
     await_turn                    wgmma … (commit) wgmma (commit)      multiply in one's own turn

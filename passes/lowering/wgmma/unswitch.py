@@ -1,4 +1,4 @@
-"""A loop along K for each width of the MMAs of tiles that are equally high.
+"""One K loop for each width of MMAs, for tiles of equal height (loop unswitching).
 
 level_mma %count       →  when count <= 64 { narrow_mma; for %k { …, narrow_mma }; wait }
 for %k {                                    take_columns }

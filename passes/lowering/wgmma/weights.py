@@ -1,4 +1,4 @@
-"""`tile.turned_weight_mma` as wgmma: a warpgroup widens its rows of weights into registers of A.
+"""`tile.turned_weight_mma` as wgmma: a warpgroup converts its rows of weights in registers.
 
     llvm.load               a pair of weights for each register of A: two rows, 8 apart, two pairs
     sm.wgmma_of_registers   64 rows of sums for 16 of K; a group (commit) for 32 of K
