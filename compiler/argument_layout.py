@@ -1,4 +1,4 @@
-"""How the arguments of a torch module's function lie, where its kernel may choose.
+"""Layouts of a torch module's arguments, where its kernel may choose.
 
     f(%w: tensor<32x40xf32>) {        f(%0: tensor<40x32xf32>) {
       … %w …                     →      %w = linalg.transpose %0

@@ -1,4 +1,4 @@
-"""Writing a bundle: a folder, or a zip when the name ends in .zip."""
+"""Writes a bundle: a folder, or a zip if the name ends in .zip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The passes of a product for which nobody names any: measured ones, or those of a chosen schedule.
+"""The default passes of a product: measured ones, or those of the schedule that is chosen.
 
 Products of tensor cores, of warps, of threads, of lanes, of narrow weights and of block scales have
 kinds of schedules of their own (`compiler/schedule/kinds/`). Which kind a product takes is here,

@@ -1,5 +1,4 @@
-"""What a compilation made, and what its manifest says beside the launch: source, arguments,
-resources, tools."""
+"""The result of a compilation, and its manifest: source, arguments, resources, tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops of a straight list of instructions with jumps: what PTX and SASS inspection share.
+"""Loops in a list of instructions with jumps, for the inspection of PTX and SASS.
 
 A loop is a natural loop: the blocks that reach a back edge without passing its header, where a back
 edge goes to a block that dominates its source. Position in the text plays no part, so blocks that

@@ -1,4 +1,4 @@
-"""Reads the inner loop of each role out of PTX text.
+"""Finds the inner loop of each role in PTX.
 
 A role's inner loop is the innermost loop around its characteristic instruction: a TMA load, an MMA,
 a tensor-memory load.

@@ -1,4 +1,4 @@
-"""Reads the inner loop of each role out of SASS, where a disassembler is installed.
+"""Finds the inner loop of each role in SASS, if a disassembler is installed.
 
 nvdisasm and cuobjdump print the same instructions; nvdisasm names jump targets by labels, cuobjdump
 by addresses. SASS is not documented: what is read here are mnemonics and jumps only.

@@ -1,4 +1,4 @@
-"""The IR as people read it, and as every tool prints it: short, and MLIR reads it back.
+"""Prints IR in a short form that MLIR can parse; used by every tool.
 
 Long types of our dialects are written once, as aliases (`!ring = !pipe.ring<…>`), and so is the
 struct of registers that holds a thread's sums; values are named after what they are (`%ring`,

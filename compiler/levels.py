@@ -1,4 +1,4 @@
-"""How far a module has come in the pipeline, told by its ops, and what may still run on it.
+"""How far a module has been lowered, by its ops, and which passes may still run on it.
 
     linalg on tensors      nothing has run
     tile.matmul            normalize

@@ -1,4 +1,4 @@
-"""Float constants in LLVM IR as LLVM 22 reads them, of text that LLVM 24 (MLIR's) prints.
+"""Rewrites LLVM 24's (MLIR's) text of float constants for LLVM 22.
 
 | LLVM 24                      | LLVM 22                                        |
 |------------------------------|------------------------------------------------|

@@ -1,4 +1,4 @@
-"""A lowered kernel, a gpu.module of llvm and nvvm ops, read back: its chip and its launch."""
+"""Reads the chip and the launch back from a lowered kernel (gpu.module of llvm and nvvm ops)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MLIR says of a module, as an error of ours."""
+"""MLIR's diagnostics as errors of the compiler."""
 
 from __future__ import annotations
 

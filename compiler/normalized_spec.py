@@ -1,4 +1,4 @@
-"""The spec of what `normalize` leaves: the product that a schedule is chosen for."""
+"""The spec of a module after `normalize`, for which a schedule is chosen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locations that say which pass made an op: `PASS/OP:LINE:COLUMN`, and from there `.loc` in PTX.
+"""Locations that name the pass of an op, `PASS/OP:LINE:COLUMN`, and from them `.loc` in PTX.
 
 LINE and COLUMN are those of the op in the IR that is printed after the pass
 (`tilewright compile --stop-after PASS --emit mlir`). An op that a later pass clones keeps its

@@ -1,4 +1,4 @@
-"""The sources that bundles follow from, as one number: changed ones find no old kernels."""
+"""A hash of the sources that determine bundles, so that changed ones invalidate caches."""
 
 from __future__ import annotations
 

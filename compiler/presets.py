@@ -1,4 +1,4 @@
-"""Published kernels as pipelines: every rung is the passes of the one before it and one more.
+"""Published kernels as pipelines: each adds one pass or option to the one before.
 
 `v1a` to `v6` are the steps of "tcgen05 for dummies" (gau-nernst), `kernel2` to `kernel8` those of
 "Matrix Multiplication on Blackwell" (Modular, parts 2 and 3, and the persistent kernel that part 3

@@ -1,4 +1,4 @@
-"""SASS as a listing that names, beside each instruction, the op of the pass that it comes from.
+"""A SASS listing that names, at each instruction, the op and the pass it comes from.
 
     /*0180*/   SYNCS.EXCH.64 URZ, [UR4+0x6000], UR6 ;   // plan-memory/sm.barriers:41
 

@@ -1,4 +1,4 @@
-"""The spec of a `tile.scaled_matmul`, for which linalg has no op."""
+"""The spec of a `tile.scaled_matmul`, which linalg cannot express."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources: what is to be compiled, read as a module of MLIR and with what it says of arguments.
+"""Inputs of the compiler, as an MLIR module and a description of its arguments.
 
 A source is a `MatmulSpec`, which is written as linalg; a `LinalgText`, which holds MLIR, of a torch
 module as its importer wrote it; or the path of an .mlir or .pt2 file. A text may have been through

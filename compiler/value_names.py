@@ -1,4 +1,4 @@
-"""Names of values, after what they are; MLIR's printer makes them unique."""
+"""Readable names of values; MLIR's printer makes them unique."""
 
 from __future__ import annotations
 

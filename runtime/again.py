@@ -1,4 +1,4 @@
-"""Launches on tensors like those of an earlier one, in C where the extension was built.
+"""A fast path for launches on tensors like those of an earlier launch, in C if built.
 
 tensors → torch's guards recognize them → addresses and stream → the launch kept for these
         → cuLaunchKernelEx

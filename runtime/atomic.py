@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all, whatever happens while they are written.
+"""Files and folders that are written atomically.
 
 They grow in a folder beside their place, which a process that is killed leaves behind: the next one
 that writes there removes it once it is an hour old. Behind a link what it names is replaced, and

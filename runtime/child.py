@@ -1,4 +1,4 @@
-"""Processes that end with this one, and at limits that nothing in them can lift.
+"""Child processes that end with this one, and have limits that they cannot lift.
 
 What a child may use is set between fork and exec, so before it has read anything, and stays over
 exec: wall seconds by its alarm clock (setitimer(2)), address space by RLIMIT_AS, soft and hard.

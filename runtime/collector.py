@@ -1,4 +1,4 @@
-"""Python's garbage collector while much is made and little of it becomes garbage."""
+"""Pauses Python's garbage collector while many objects are created."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the absence of what only an extra of pip installs is said."""
+"""Error messages for optional dependencies that are not installed."""
 
 from __future__ import annotations
 

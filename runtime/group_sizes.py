@@ -1,4 +1,4 @@
-"""What compiler and loader know of groups of rows: their offsets' name, their tiles and their maps.
+"""What the compiler and the loader share about grouped products.
 
 A ragged tensor map ends where a group's rows do (docs/grouped.md):
 

@@ -1,4 +1,4 @@
-"""How much memory this process may still take, and refusing what surely needs more."""
+"""Memory that this process may still allocate; refuses what cannot fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks that a process keeps usable where it forks.
+"""Locks that remain usable after a fork.
 
 A child has the one thread that forked. A lock that another thread of the parent held at that moment
 would never be released there, and whoever asks for it would wait for ever.

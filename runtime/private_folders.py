@@ -1,4 +1,4 @@
-"""Folders whose content is believed: only the user, or root, may have written there.
+"""Trusted folders: only the user, or root, may have written there.
 
 What lies in a cache is run as it is, so it is as good as the folder: as ssh does for keys, one that
 others own or may write is refused. A folder above may be writable by all where only owners may

@@ -1,4 +1,4 @@
-"""Sizes that the PTX ISA fixes, for the compiler and for those who read its bundles."""
+"""Sizes defined by the PTX ISA, for the compiler and for readers of its bundles."""
 
 WARP_THREADS = 32
 BARRIER_BYTES = 8  # of an mbarrier object

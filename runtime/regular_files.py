@@ -1,4 +1,4 @@
-"""Files that a stranger may have laid there: ordinary ones only, up to a size, never waiting.
+"""Reads untrusted files: only regular ones, up to a size, without blocking.
 
 A pipe, a device or a socket in a file's place could block the reader for ever or feed it without
 end; a symbolic link inside a folder could lead anywhere.

@@ -1,4 +1,4 @@
-"""Temporary folders that do not outlive their processes.
+"""Temporary folders that are removed with their processes.
 
 A folder goes when its block ends, by an exception too. What a process left that was killed, the
 next one finds and removes: a folder in use has a file that its process holds locked (flock(2)), so

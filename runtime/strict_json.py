@@ -1,4 +1,4 @@
-"""JSON of strangers: UTF-8, each key once, of bounded depth, numbers that others can hold too."""
+"""Strict parsing of untrusted JSON: UTF-8, unique keys, bounded depth, portable numbers."""
 
 from __future__ import annotations
 

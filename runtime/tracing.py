@@ -1,4 +1,4 @@
-"""Whether torch must see a call as one operator, because it doesn't run it as Python would."""
+"""Whether torch must see a call as one operator, because it is tracing."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The one place where the version is written; the build reads it from here."""
+"""The version; the build reads it from here."""
 
 VERSION = "0.2.0"

@@ -1,4 +1,4 @@
-"""The child of `isolated`: runs a command line as if it were the program itself."""
+"""The child process of `isolated`: runs a command line as the program itself would."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Products and modules as calls: a kernel is compiled when its operands first come."""
+"""Functions and modules that compile a kernel when such operands first occur."""

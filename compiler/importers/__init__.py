@@ -1,1 +1,1 @@
-"""What a kernel can be made of: linalg text, .mlir files, torch modules and their files."""
+"""Inputs of the compiler: linalg text, .mlir files, torch modules and exported programs."""

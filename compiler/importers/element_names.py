@@ -1,4 +1,4 @@
-"""What MLIR calls torch's types of elements."""
+"""MLIR's names of torch's element types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Python function of the sums as the epilogue of a matmul, in linalg on tensors.
+"""A Python function of the accumulators as the epilogue of a matmul, in linalg.
 
     matmul(a, b, epilogue=lambda acc, bias: relu(acc + bias), operands=[bias])
 

@@ -1,4 +1,4 @@
-"""Files of torch.export.save that strangers wrote: only what can run no code goes to torch.
+"""Untrusted files of torch.export.save: only what cannot run code is passed to torch.
 
 torch.export.load unpickles (weights, constants, example inputs), loads libraries (AOTInductor) and
 evaluates text (shapes by sympy, guards by exec). So a file is read here first, by a list of what is

@@ -1,4 +1,4 @@
-"""What a file with a matmul is, by its name; for whoever only asks, without MLIR and torch."""
+"""The kind of a source file, by its name; imports neither MLIR nor torch."""
 
 from __future__ import annotations
 

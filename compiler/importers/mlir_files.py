@@ -1,4 +1,4 @@
-"""Reading an .mlir file, which may be anything that somebody named on the command line."""
+"""Reading an .mlir file, which may contain anything."""
 
 from __future__ import annotations
 

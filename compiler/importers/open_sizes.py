@@ -1,4 +1,4 @@
-"""Whether a function of tensors is the same for all sizes of some of their dims.
+"""Whether a function of tensors is the same for all sizes of some dims.
 
 Its operators are looked at with symbols for these sizes: a branch on one of them, and a number that
 is made of one, tell that the function depends on it. Nothing is computed.

@@ -1,4 +1,4 @@
-"""Torch without its warnings about its own calls, and its tracebacks of what is raised anyway."""
+"""Suppresses warnings of torch about its own calls, and tracebacks of expected errors."""
 
 from __future__ import annotations
 

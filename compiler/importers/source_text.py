@@ -1,4 +1,4 @@
-"""What MLIR's parser cannot survive in a module's text, refused before it reads any.
+"""Refuses text that crashes MLIR's parser, before it is parsed.
 
 MLIR descends one call for each bracket and each minus sign of an affine expression, and ends the
 process when the stack is full. It reads on after a list of linalg.transpose or linalg.broadcast

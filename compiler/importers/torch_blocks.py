@@ -1,4 +1,4 @@
-"""torch's operands with scales of blocks in terms of operators that torch_mlir imports.
+"""torch's operands with block scales, as operators that torch_mlir imports.
 
     _scaled_mm_v2 by BlockWise1x32, BlockWise1x16    →    elements of f32 times the scales of their
                                                           blocks, which views spread

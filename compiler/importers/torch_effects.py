@@ -1,4 +1,4 @@
-"""What a module does beside computing its result, which a kernel of that result would not do.
+"""Side effects of a module, which a kernel of its result would not have.
 
 self.calls += 1                 a Python attribute that is another one after the call
 self.last = linear(x)           a buffer or parameter that is assigned

@@ -1,4 +1,4 @@
-"""torch.einsum of two operands as the product that it is.
+"""torch.einsum of two operands as a matmul.
 
     mk,nk->mn      a @ b.T          bmk,bnk->bmn    bmm(a, b.mT)
     km,kn->nm      b.T @ a          bmk,nk->bmn     linear(a, b)

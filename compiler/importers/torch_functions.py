@@ -1,4 +1,4 @@
-"""torch's powers, and its functions with logarithms and roundings, by operators that kernels have.
+"""torch's powers, logarithms and rounding functions, as operators that kernels support.
 
     pow(x, 3)         x · x · x                  softplus(x)     log1p(exp(x)), x from the threshold
     pow(x, -2)        1 / (x · x)                mish(x)         x · tanh(log1p(exp(x)))

@@ -1,4 +1,4 @@
-"""What torch's elementwise operators are in terms of others that torch_mlir imports as they are.
+"""torch's elementwise operators, as operators that torch_mlir imports.
 
 For those that torch_mlir takes apart otherwise than torch computes them: where NaN is lost, bf16 or
 f16 rounded in between, a constant rounded to them, or small numbers cancel. Torch computes of bf16

@@ -1,4 +1,4 @@
-"""Parts of a weight as arguments of their own, where a module cuts the product with all of it.
+"""Slices of a weight as separate arguments, if a module slices the product with all of it.
 
     y = linear(x, w, b)              g = linear(x, w[:n], b[:n])
     g, u = y.chunk(2, dim=-1)   →    u = linear(x, w[n:], b[n:])

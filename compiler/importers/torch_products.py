@@ -1,4 +1,4 @@
-"""What torch's products are in terms of those that torch_mlir imports as they are meant.
+"""torch's matmul operators, as those that torch_mlir imports correctly.
 
 For torch modules. A function that returns NotImplemented leaves the operator to torch_mlir.
 """

@@ -1,4 +1,4 @@
-"""Sizes of a torch module's inputs that only a call says: rows, the matrices of stacks, or both.
+"""Dynamic sizes of a torch module's inputs: rows, batch size, or both.
 
     dynamic_shapes = ({0: Dim("m")}, None)               →   tensor<?x72xbf16>, tensor<40xbf16>
                      {0: Dim("b")} of 3 dims             →   tensor<?x40x72xbf16>

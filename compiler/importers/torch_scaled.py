@@ -1,4 +1,4 @@
-"""torch's products of scaled operands in terms of operators that torch_mlir imports.
+"""torch's matmuls of scaled operands, as operators that torch_mlir imports.
 
     torch.nn.functional.scaled_mm      aten._scaled_mm_v2
     torch._scaled_mm                   aten._scaled_mm       →    mm of f32, times scales, plus bias

@@ -1,4 +1,4 @@
-"""torch's operators that are views of one tensor, read as chains of steps (`view_chains`)."""
+"""torch's view operators, as chains of steps (`view_chains`)."""
 
 from __future__ import annotations
 

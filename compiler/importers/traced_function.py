@@ -1,4 +1,4 @@
-"""A Python function of tensors as a graph of aten operators, with the user's line at each of them.
+"""A Python function of tensors as a graph of aten operators, with source lines.
 
     lambda acc, bias: gelu(acc + bias)  →  aten.add.Tensor, aten.mul.Tensor, aten.erf.default, …
 

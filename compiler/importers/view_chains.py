@@ -1,4 +1,4 @@
-"""Views of a tensor, one after the other, as few steps that can be undone and compared.
+"""Views of a tensor as a short chain of steps that can be inverted and compared.
 
     x.view(2, 8, 4, 12).transpose(1, 2)    →    reshape(2, 8, 4, 12), permute(0, 2, 1, 3)
 

@@ -1,1 +1,1 @@
-"""Products in torch's compiled graphs: found with what follows them, and replaced by one kernel."""
+"""Matmuls in torch's compiled graphs, replaced with their epilogues by one kernel."""

@@ -1,4 +1,4 @@
-"""Kernels of many regions chosen and compiled before the first run, in several processes.
+"""Compiles the kernels of many regions before the first run, in several processes.
 
 A process loads the compiler while the graph is still searched. It is told what to choose, the
 kernels that share any number of rows, and then what to compile. Both go into the cache on disk,

@@ -1,4 +1,4 @@
-"""A region's kernel on the emulator, in fewer rows, against float64 sums.
+"""Checks the kernel of a region on the emulator, with fewer rows, against float64.
 
 The kernel has the region's types, K and pipeline. Its M is cut down, wide ones lose most of their
 columns, and of stacks and groups a few stay, since the emulator executes every instruction.

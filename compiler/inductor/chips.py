@@ -1,4 +1,4 @@
-"""For which chip or GPU the regions of a graph are compiled, if they are taken at all."""
+"""The chip or GPU for which the regions of a graph are compiled, if any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collectives of a graph, which regions may neither wait for in vain nor bring out of their order.
+"""Collectives of a graph, whose order and overlap regions must keep.
 
     y = mm(a, b)                            y = mm(a, b)
     s = all_reduce(x); w = wait(s)          z = y + w

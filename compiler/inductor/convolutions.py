@@ -1,4 +1,4 @@
-"""Convolutions of 1x1, which are products, as products while regions are looked for.
+"""1x1 convolutions as matmuls, while regions are searched.
 
     channels last    x [n, c, h, w] · w [o, c, 1, 1]   →   [nhw, c] · [c, o], values [n, h, w, o]
     one image        the same where rows are dense     →   [o, c] · [c, hw], values [o, hw]

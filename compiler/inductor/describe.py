@@ -1,4 +1,4 @@
-"""Regions in words: what tells two of them apart, and their line of the report."""
+"""Regions in words: what distinguishes them, and their line of the report."""
 
 from __future__ import annotations
 

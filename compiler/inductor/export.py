@@ -1,4 +1,4 @@
-"""A model as a program of torch.export whose products are kernels, with their bundles beside it.
+"""A model as a program of torch.export with kernels for its matmuls, and their bundles.
 
     FOLDER/program.pt2        what torch.export.save writes: run_kernel_of_several(key, inputs)
     FOLDER/kernels/KEY.zip    a bundle for each key

@@ -1,4 +1,4 @@
-"""Values of a graph as the kernel sees them: [m, n], or [batch, m, n].
+"""Values of a graph in the shape that the kernel sees: [m, n], or [batch, m, n].
 
 A product of [rows, n] is often seen as [batch, sequence, n] by what follows. Such views keep the
 last dim and the order of the rows, so that an element is the same one in the frame. Operands that

@@ -1,4 +1,4 @@
-"""Regions: a product with the elementwise operators after it that one kernel computes, too.
+"""Regions: a matmul with the elementwise operators after it, computed by one kernel.
 
     grow      take every operator after the product that is elementwise and reads nothing that
               depends on an operator left out

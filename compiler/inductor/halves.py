@@ -1,4 +1,4 @@
-"""Products whose result is cut in two: gate and up that lie one after the other in one weight.
+"""Matmuls whose result is split in two, such as gate and up projections in one weight.
 
     y = mm(x, w)                        g = mm(x, w[:, :n])
     g, u = split(y, n, -1)         →    u = mm(x, w[:, n:])

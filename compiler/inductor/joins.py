@@ -1,4 +1,4 @@
-"""What joins a region besides the operators after its product.
+"""Other operators that join a region, besides those after its matmul.
 
 paired      a second product of the same A: gate and up of SwiGLU. What backward saves of it is one
             more output of the kernel

@@ -1,4 +1,4 @@
-"""The pass that Inductor runs on forward and backward together, before it cuts them apart.
+"""The pass that Inductor runs on the joint graph, before it is partitioned.
 
     le(relu, 0)  →  le(reshape(saved), 0), of saved = view(relu, …), which mm reads in backward
 

@@ -1,4 +1,4 @@
-"""Ours or Inductor's: by a race on the GPU, else by what is known without one.
+"""Decides between our kernel and Inductor's: by measuring both, or by rules without a GPU.
 
     emulator          every region is taken: nothing else runs there
     race              ours and what Inductor makes of the same operators, in CUDA graphs with a

@@ -1,4 +1,4 @@
-"""The products of a graph after Inductor's passes: what is multiplied, and what belongs to it.
+"""The matmuls of a graph after Inductor's passes: operands, types and what belongs to them.
 
     mm(a, b)                   addmm(c, a, b)            α·a·b + β·c
     bmm(a, b)                  baddbmm(c, a, b)          the same of stacks

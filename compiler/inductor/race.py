@@ -1,4 +1,4 @@
-"""A region's kernel against what Inductor makes of the same operators, on the GPU.
+"""Measures a region's kernel against Inductor's code for the same operators.
 
 Both are captured in CUDA graphs, with a small kernel between launches as norms stand between the
 products of a model, and on inputs that together exceed the L2 cache.

@@ -1,4 +1,4 @@
-"""One verdict about a region for all ranks of torch.distributed.
+"""One decision about a region for all ranks of torch.distributed.
 
 Ranks measure for themselves, and where two times are close they may differ. They would then round
 otherwise what should be equal on all of them, and Inductor might order the collectives of their

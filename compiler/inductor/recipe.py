@@ -1,4 +1,4 @@
-"""What a graph holds of a region's kernels beside their key: all that they are compiled of.
+"""All that is needed to compile a region's kernels again, kept in the graph with their key.
 
     specs or texts, target, pipelines, math, ranges of sizes   ↔   JSON, deflated, in base64
 

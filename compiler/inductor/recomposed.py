@@ -1,4 +1,4 @@
-"""Products of one row or one column, which Inductor takes apart, put together again.
+"""Matmuls of one row or column that Inductor decomposes, as matmuls again.
 
     sum(unsqueeze(f32 a, -1) · unsqueeze(f32 b, -3), -2)   →   mm(a, b), or bmm(a, b) of stacks
 

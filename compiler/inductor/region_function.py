@@ -1,4 +1,4 @@
-"""A region as a function of the sums of its products and of what it reads beside them."""
+"""A region as a function of its accumulators and its other operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A region's nodes replaced by one call of its kernel.
+"""Replaces a region's nodes by one call of its kernel.
 
 mm, convert, mul, erf, …   →   region([a, b, …], key), getitem, reshape
 """

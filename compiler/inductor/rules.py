@@ -1,4 +1,4 @@
-"""Which operators a kernel computes after a product, and why it does not compute others."""
+"""Which operators a kernel can fuse after a matmul, and why not others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user asks of the provider, from `options=` of torch.compile or of `enable`."""
+"""Options of the backend, from `options=` of torch.compile or of `enable`."""
 
 from __future__ import annotations
 

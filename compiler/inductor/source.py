@@ -1,4 +1,4 @@
-"""A region as what the compiler takes: a spec, the epilogue as linalg, and the kernel's inputs.
+"""A region as compiler input: a spec, the epilogue in linalg, and the kernel's inputs.
 
 Every value has the frame's sizes. Rounding is eager torch's: the sums are rounded to the product's
 type, after a row that is added to them, and each conversion of the graph is made, although

@@ -1,4 +1,4 @@
-"""A graph whose sizes are symbols, with numbers in their place.
+"""A graph with symbolic sizes, specialised to numbers.
 
     graph    mul(mm(a [s0, 64], b [64, 48]), c [s0, 48])
     first    mul(mm(a [12, 64], b [64, 48]), c [12, 48])      the numbers that torch traced with

@@ -1,4 +1,4 @@
-"""What a spec must be: each rule refuses with `OptionError`."""
+"""Checks of a spec: each rule raises `OptionError`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of an epilogue: scalar ops on a sum and on the elements of operands beside it."""
+"""The text of an epilogue: scalar ops on an accumulator and on other operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a `tile.grouped_matmul`, for which linalg has no op."""
+"""The text of a `tile.grouped_matmul`, which linalg cannot express."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel of a spec is called in profiles: its product, types, sizes and what follows."""
+"""The name of a kernel in profiles: its product, types, sizes and epilogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the matrices of a spec lie in memory: leading dimensions, and steps between matrices."""
+"""The memory layout of the matrices of a spec: leading dimensions and batch strides."""
 
 from __future__ import annotations
 

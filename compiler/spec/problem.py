@@ -1,4 +1,4 @@
-"""What a matmul is: the fields of a spec, and the sizes and types of arrays that follow."""
+"""`MatmulSpec`: the fields of a matmul, and the sizes and types of its arrays."""
 
 from __future__ import annotations
 

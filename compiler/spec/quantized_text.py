@@ -1,4 +1,4 @@
-"""The text by which C is stored as elements with block scales."""
+"""The text of a store of C with block scales."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a spec of weights that threads widen must be: each rule refuses with `OptionError`."""
+"""Checks of a spec with narrow weights: each rule raises `OptionError`."""
 
 from __future__ import annotations
 

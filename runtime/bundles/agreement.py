@@ -1,4 +1,4 @@
-"""Records of a manifest that say the same thing twice: they must agree.
+"""Checks that redundant records of a manifest agree.
 
 The spec and the schedule are for people, and no launch needs them. But who has changed only one of
 the two has a kernel that is not what the bundle says.

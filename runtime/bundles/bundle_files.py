@@ -1,4 +1,4 @@
-"""The files of a bundle, from a folder or a zip that a stranger may have made.
+"""The files of a bundle, from a folder or an untrusted zip.
 
 Only the three known names are read, or those of several kernels, each up to a limit. A zip is
 looked over before Python's reader gets it: that one would read a directory of any length, and knows

@@ -1,4 +1,4 @@
-"""What `manifest.json` of a bundle must say (schema 2 or 3); docs/manifest.md has each field."""
+"""Checks `manifest.json` of a bundle (schema 2 or 3); docs/manifest.md has each field."""
 
 from __future__ import annotations
 

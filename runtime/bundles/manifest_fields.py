@@ -1,4 +1,4 @@
-"""Which fields `manifest.json` of a bundle has, and what each may be (docs/manifest.md)."""
+"""The fields of `manifest.json` and their types (docs/manifest.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of a manifest must say about each other, so that its launch is a sound one.
+"""Rules between the parts of a manifest, so that its launch is sound.
 
 Each rule yields `where: must …, got …`. Nothing is asked of fields that a reader may miss, nor of
 epilogue operations that it does not know.

@@ -1,4 +1,4 @@
-"""Where the names of barriers and warps may be, in a manifest and in a launch file.
+"""Rules for names of barriers and warps, in a manifest and in a launch file.
 
 Each rule yields `where: must …, got …`.
 """

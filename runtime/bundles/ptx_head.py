@@ -1,4 +1,4 @@
-"""What a bundle's PTX says of its launch, held against the manifest (PTX ISA, "Kernel Directives").
+"""Compares the launch directives of a bundle's PTX with its manifest.
 
 Only the head of the entry is read, and addresses that are numbers: that takes no time beside the
 hashes. What a kernel does with a tensor map, a stride of tiles or a workspace stands in its

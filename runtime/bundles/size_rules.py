@@ -1,4 +1,4 @@
-"""What a manifest must say of the sizes that a launch says: in all places the same, or in none."""
+"""Rules for sizes of a manifest that are known only at launch."""
 
 from __future__ import annotations
 

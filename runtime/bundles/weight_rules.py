@@ -1,4 +1,4 @@
-"""What a manifest must say of weights with scales of groups (docs/manifest.md)."""
+"""Rules of a manifest for narrow weights with group scales (docs/manifest.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a case is called, and what is looked at afterwards.
+"""How a case is called, and what is checked afterwards.
 
 Before every call the memory of an earlier poisoned array of C's size is given back, so that an
 allocator hands it out again; after it, no bit in or around the operands may have changed.

@@ -1,4 +1,4 @@
-"""Runs families of cases on a subject, sorts what happens, and looks for smaller failures."""
+"""Runs families of cases on a subject, sorts the outcomes, and reduces failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is tried: sizes, layouts, values and ways to call that matmul kernels get wrong.
+"""The cases: sizes, layouts, values and ways to call that kernels often get wrong.
 
 A family is a list of cases of one subject, the smallest first, so that the first one that fails is
 close to the smallest.

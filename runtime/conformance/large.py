@@ -1,4 +1,4 @@
-"""Products of more than 2^31 elements: made where they lie, checked at their ends and edges."""
+"""Products with more than 2^31 elements: generated in place, checked at ends and edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is tried: a callable of torch or numpy arrays, or a bundle, behind one interface."""
+"""What is tested: a callable of torch or numpy arrays, or a bundle, behind one interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operands of a case hold, as float64 numbers that their types have.
+"""Values of a case's operands, as float64 numbers that their types can represent.
 
 Every special value is laid out so that the result does not depend on the order of the sum: a row
 holds one number beside zeros, or what it must become in any order.

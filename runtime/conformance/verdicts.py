@@ -1,4 +1,4 @@
-"""Whether a result is right: every element inside the limits of a float32 sum in any order."""
+"""Whether a result is correct: every element within the bounds of an f32 sum in any order."""
 
 from __future__ import annotations
 

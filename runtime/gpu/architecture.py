@@ -1,4 +1,4 @@
-"""Which GPU a cubin of some target runs on."""
+"""The GPUs on which a cubin for a target runs."""
 
 from __future__ import annotations
 

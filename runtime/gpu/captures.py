@@ -1,4 +1,4 @@
-"""What a launch finds on its stream while a CUDA graph captures it.
+"""The state of a stream while a CUDA graph captures it.
 
 Among kernels of ours one that may start before the one in front has ended gains by that. Next to
 others' kernels it loses as much in a graph, on its way in and on its way out (docs/hopper.md,

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: what they are, their contexts, and the kernels loaded into them."""
+"""NVIDIA GPUs: properties, contexts, and loaded kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times of launches as a serving process makes them: captured in a CUDA graph and replayed.
+"""Times of launches captured in a CUDA graph and replayed, as in serving.
 
     chain   the kernels of one contender follow each other, each on other inputs
     apart   a kernel of one element comes after each, as norms and activations do in a model

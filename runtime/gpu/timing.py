@@ -1,4 +1,4 @@
-"""Times of GPU work: batches after a backlog, by CUDA events, and the clocks meanwhile.
+"""Times of GPU work by CUDA events, and clocks under load.
 
 A batch of launches is enqueued while the GPU still waits, so that it then runs without gaps and the
 host's time for launching isn't measured:

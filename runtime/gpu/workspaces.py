@@ -1,4 +1,4 @@
-"""Memory in which the CTAs of a launch exchange sums, besides its tensors.
+"""Workspaces in which the CTAs of a launch exchange accumulators.
 
 Launches of one stream run one after the other, so that all of them share it; so do those of one
 stream that a graph captures. Everything else may run at the same time and has memory of its own.

@@ -1,1 +1,1 @@
-"""What a result should be, and how far it may be off."""
+"""Expected results, and the error bound of each element."""

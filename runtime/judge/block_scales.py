@@ -1,4 +1,4 @@
-"""Operands with block scales as numbers: elements of few bits decoded, times their scales.
+"""Decodes operands with block scales to numbers.
 
 Nothing here is shared with the compiler or the emulator: an element is read by the definition of
 its format (OCP Microscaling Formats 1.0, §5.3; e4m3 without sign for ue4m3), and a scale from its

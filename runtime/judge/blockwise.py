@@ -1,4 +1,4 @@
-"""What the sums of operands with scales in f32 of 128 elements of K may be, in float64.
+"""Bounds of the accumulators of operands with f32 scales of 128 elements of K, in float64.
 
     c[i,j] = sum_q sa[i,q] * sb[j,q] * sum_k a[i,k] * b[j,k], k of block q
 

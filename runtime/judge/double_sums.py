@@ -1,4 +1,4 @@
-"""Sums of products of f64, and how far a kernel's may be off.
+"""Sums of products in f64, and their error bounds.
 
 The reference is of twice the digits, product by product: two-sum and Dekker's product keep what a
 rounding loses (Higham, Accuracy and Stability of Numerical Algorithms, §4.3; Dekker, A

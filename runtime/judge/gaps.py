@@ -1,4 +1,4 @@
-"""What lies between the rows and matrices of an output, which a kernel leaves alone."""
+"""The padding between rows and matrices of an output, which a kernel must not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a product of groups of rows should give: each group's rows times its own matrix."""
+"""Expected results of a grouped product: each group's rows times its own matrix."""
 
 from __future__ import annotations
 

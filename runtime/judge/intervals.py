@@ -1,4 +1,4 @@
-"""Interval arithmetic for an epilogue: which values may correctly rounded float32 code produce?
+"""Interval arithmetic for an epilogue: the values that correctly rounded f32 code may produce.
 
 An `Interval` holds, per element, the value computed in float64 without any rounding (`middle`) and
 limits that every float32 evaluation respects when its input lies within the input's limits and each

@@ -1,4 +1,4 @@
-"""What elements and scales of a C with block scales may be, given what its values may be.
+"""Bounds of elements and scales of a C with block scales.
 
 The formulas are those of the formats, in float64, and shared with nobody: a scale follows from the
 largest magnitude of its block (OCP Microscaling Formats 1.0, §6.3; cuBLAS and torchao for the other

@@ -1,4 +1,4 @@
-"""The judge of numbers: what a kernel should compute, in float64, and how far off it may be.
+"""The expected result of a kernel in float64, and its error bounds.
 
 The bound has no slack that was tuned. How far the sums of exact products may be off is in `sums`;
 that interval goes through the epilogue by interval arithmetic, and its ends are rounded to the

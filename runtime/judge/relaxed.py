@@ -1,4 +1,4 @@
-"""What `math=fast` allows beyond the limits of float32 code: half a unit in the last place of C.
+"""What `math=fast` allows beyond f32 code: half a unit in the last place of C.
 
 A value may be off by that before it is rounded, so that the rounded one is at most one number of
 C's type further out than the limits say.

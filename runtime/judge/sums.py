@@ -1,4 +1,4 @@
-"""What the sums of a product may be before the epilogue, in float64: how far an MMA may be off.
+"""Bounds of the accumulators of a product before the epilogue, in float64.
 
     float32     k products in any order: k·u/(1 - k·u) · (|A|·|B|ᵀ), u = 2^-24 (Higham, Accuracy and
                 Stability of Numerical Algorithms, §4.2)

@@ -1,4 +1,4 @@
-"""What the sums of weights with scales of groups may be, in float64.
+"""Bounds of the accumulators of weights with group scales, in float64.
 
     c[i,j] = sum_g s[j,g] * sum_k a[i,k] * (b[j,k] - z[j,g]), k of group g
 

@@ -1,4 +1,4 @@
-"""Times of bundles for one problem on a GPU, side by side."""
+"""Compares the times of bundles for one problem on a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one small interface behind which every device stands."""
+"""The interface of all devices."""
 
 from __future__ import annotations
 

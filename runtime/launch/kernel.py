@@ -1,4 +1,4 @@
-"""A bundle ready to be called."""
+"""A loaded bundle as a callable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundles to kernels that are called."""
+"""Loads bundles as callables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parts of a bundle's tensors its kernel writes, or reads, all of."""
+"""Which parts of a bundle's tensors its kernel must write or read completely."""
 
 from __future__ import annotations
 

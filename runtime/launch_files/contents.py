@@ -1,4 +1,4 @@
-"""What a tensor holds before the launch: seeded random numbers, a ramp, a constant, a .npy file."""
+"""Initial contents of a tensor: seeded random numbers, a ramp, a constant, a .npy file."""
 
 from __future__ import annotations
 

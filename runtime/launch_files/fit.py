@@ -1,4 +1,4 @@
-"""Whether a launch file fits the kernel: each rule yields `path: must …, got …`."""
+"""Checks that a launch file fits the kernel: each rule yields `path: must …, got …`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a launch file is run, whatever the launch is."""
+"""Options for running a launch file."""
 
 from __future__ import annotations
 

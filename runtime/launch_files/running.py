@@ -1,4 +1,4 @@
-"""One launch file on the emulator, once."""
+"""Runs a launch file once on the emulator."""
 
 from __future__ import annotations
 

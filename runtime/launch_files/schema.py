@@ -1,4 +1,4 @@
-"""What a launch file may say (schema 1), as data; docs/emulate.md explains each field."""
+"""The schema of launch files (schema 1), as data; docs/emulate.md explains each field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A launch that a program describes with a dict, as the file that everything else reads."""
+"""A launch described by a dict, in the form of a launch file."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What callers hand in: tensors of numpy, torch and DLPack, bound to parameters."""
+"""Arguments of a call: numpy, torch and DLPack tensors, bound to parameters."""

@@ -1,4 +1,4 @@
-"""What a call takes: the arguments of the function that a kernel was compiled from.
+"""The arguments of a call, as those of the function that was compiled.
 
     arguments of the source  →  inputs of the kernel, each an argument or its transpose
 

@@ -1,4 +1,4 @@
-"""Copies of operands that no kernel takes as they lie, and what the user is told of large ones."""
+"""Copies of operands that no kernel can read in place, and warnings about large ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new output for a call that got none."""
+"""Allocates the output of a call."""
 
 from __future__ import annotations
 

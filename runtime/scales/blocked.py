@@ -1,4 +1,4 @@
-"""The two layouts of scales in global memory, and from one to the other.
+"""The two layouts of scales in global memory, and conversion between them.
 
     linear     [rows, blocks], row-major: the scale of row r and block kb is byte r · blocks + kb
     blocked    atoms of 128 rows × 4 blocks, 512 bytes each; atoms run along K first, then along

@@ -1,4 +1,4 @@
-"""Numbers to codes of small floating-point types and back, and codes packed into bytes.
+"""Encodes numbers in small floating-point types and back, and packs codes into bytes.
 
 Packed elements are a stream of bits along the last axis: element i takes the bits from `bits · i`
 on, low bits first. So the even element of e2m1 is the low half of its byte, and four elements of

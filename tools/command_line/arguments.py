@@ -1,4 +1,4 @@
-"""Flags that several commands share, and a parser that speaks as the rest of the program does."""
+"""Flags that several commands share, and a parser with our form of errors."""
 
 from __future__ import annotations
 

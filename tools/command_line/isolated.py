@@ -1,4 +1,4 @@
-"""A command that reads what strangers wrote, in a child: whatever it does, one line and a status.
+"""Runs commands that read untrusted files in a child process, with limits.
 
 The child runs the whole command and writes where this process would; nothing that it says is read
 here but how it ended. What native code prints to stderr as it dies is kept back, for its reason.

@@ -1,4 +1,4 @@
-"""Where results go: stdout or a file that appears whole; checked before the work is done."""
+"""Where results go: stdout, or a file that is written atomically; checked in advance."""
 
 from __future__ import annotations
 

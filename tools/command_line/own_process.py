@@ -1,4 +1,4 @@
-"""A program of ours in its own process: what signals and failing streams come to.
+"""The process of the command line: signals, and streams that fail.
 
 SIGINT: one line and status 130. SIGTERM and SIGHUP: what the program has begun is undone (children,
 temporary files), then it ends by that signal. A reader of stdout that has gone: quiet, 141, as of

@@ -1,4 +1,4 @@
-"""What takes longer than a second says so on stderr; what is faster stays silent."""
+"""Progress messages on stderr for work that takes longer than a second."""
 
 from __future__ import annotations
 

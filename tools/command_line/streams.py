@@ -1,4 +1,4 @@
-"""The three streams of a program, made fit for whatever they are connected to."""
+"""The standard streams, made robust against encodings and closed pipes."""
 
 from __future__ import annotations
 

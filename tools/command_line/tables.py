@@ -1,4 +1,4 @@
-"""Tables for people: drawn with rich, or a line a row where there are thousands."""
+"""Tables for terminals: drawn with rich, or one line per row if there are thousands."""
 
 from __future__ import annotations
 

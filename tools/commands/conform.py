@@ -1,4 +1,4 @@
-"""`tilewright conform`: any matmul on the cases that kernels get wrong, as a table of verdicts."""
+"""`tilewright conform`: tests any matmul on the cases that kernels often get wrong."""
 
 from __future__ import annotations
 

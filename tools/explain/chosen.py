@@ -1,4 +1,4 @@
-"""What -v says of a schedule that nobody named: which it is, and the command that says why."""
+"""What -v prints about the chosen schedule."""
 
 from __future__ import annotations
 

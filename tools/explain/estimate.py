@@ -1,4 +1,4 @@
-"""`tilewright explain schedule --pipeline TEXT`: the estimate of a kernel that one names."""
+"""`tilewright explain schedule --pipeline TEXT`: the estimate of a given pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tilewright explain schedule` of products that have a kind of schedules of their own.
+"""`tilewright explain schedule` for the kinds of kernels with their own schedules.
 
 Block scales, threads, narrow weights, warps, lanes: their candidates are few, and a rule takes one.
 """

@@ -1,4 +1,4 @@
-"""`tilewright explain memory`: where a kernel has its tiles, barriers and accumulators."""
+"""`tilewright explain memory`: the memory plan of a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tilewright explain schedule` says of a matmul of operands with block scales."""
+"""`tilewright explain schedule` for a matmul with block scales."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel takes at least: what the emulator counted, at the ceilings of the chip.
+"""Lower bounds of the time of a kernel, from what the emulator counted and limits of the chip.
 
 A bound, no estimate: it knows no latency, and hides everything behind the slowest count.
 

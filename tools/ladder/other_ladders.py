@@ -1,4 +1,4 @@
-"""Ladders for Blackwell that others published, beside the two of the presets, as pipelines.
+"""Further published series of Blackwell kernels, as pipelines.
 
 Each rung names what is new in it, its passes here, and TFLOP/s where its author gives them. Where
 an author tries several tiles, stages or orders and shows the fastest, so does `Rung.choices`, and a

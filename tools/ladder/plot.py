@@ -1,4 +1,4 @@
-"""The road of a ladder as bars: published and predicted speed of each rung, and that of cuBLAS."""
+"""The bar chart of a ladder: published and predicted speed of each rung, and of cuBLAS."""
 
 from __future__ import annotations
 

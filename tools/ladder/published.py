@@ -1,4 +1,4 @@
-"""Speeds that others, or we on a GPU, measured of the steps that presets rebuild: each with source.
+"""Published and measured speeds of the kernels that presets reproduce, with sources.
 
 Nothing here was measured on a kernel of this compiler, except on the H200. The two series for
 Blackwell are not on one clock: they were measured on other machines, with other inputs.

@@ -1,4 +1,4 @@
-"""How fast the rungs of a ladder are: as predicted by the estimate, and as published."""
+"""Predicted and published speeds of the rungs of a ladder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rung of a ladder adds to the one before it: passes and options, and the IR that changed.
+"""What a rung of a ladder adds to the previous one: passes, options, and the diff of the IR.
 
 The presets of a ladder have one name before their number, as v1a to v6, and stand in its order.
 """

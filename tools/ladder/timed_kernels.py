@@ -1,4 +1,4 @@
-"""What others timed, as pipelines: tiles, stages and clusters of the code that they published.
+"""The published kernels that were timed, as pipelines: tiles, stages and clusters.
 
 Their texts name other tiles, and presets follow the texts. Where a speed stands beside a
 prediction, the prediction is of what was timed. Options are read by the estimate alone, so a piece

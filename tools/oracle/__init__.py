@@ -1,4 +1,4 @@
-"""What a source means: linalg on tensors evaluated as it is written, to judge what was compiled.
+"""The reference: evaluates linalg on tensors in float64, independently of the compiler.
 
 Nothing here is shared with the compiler. It reads the text through upstream MLIR's own parser and
 upstream's `linalg-generalize-named-ops`, knows neither `normalize` nor a manifest, and evaluates

@@ -1,4 +1,4 @@
-"""Whether a kernel takes the tensors of its source as they lie, by what the source says of that."""
+"""Whether a kernel keeps the memory layouts that its source states."""
 
 from __future__ import annotations
 

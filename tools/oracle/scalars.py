@@ -1,4 +1,4 @@
-"""What each op of `arith` and `math` computes of one element, on whole arrays at once.
+"""The ops of `arith` and `math`, evaluated on whole arrays.
 
 Sources: the descriptions of MLIR's arith and math dialects; for how far float32 code may be off,
 `runtime.judge.intervals`.

@@ -1,4 +1,4 @@
-"""linalg.generic, in which form upstream MLIR writes every op of linalg on tensors.
+"""Evaluates linalg.generic, to which upstream MLIR generalises every linalg op on tensors.
 
 parallel loops             each operand is read where its map says, the body is evaluated on
                            whole arrays, and the output's map places what it yields

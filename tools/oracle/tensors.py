@@ -1,4 +1,4 @@
-"""Inputs by the types of a source's arguments, as the source sees them and as its kernel does."""
+"""Inputs for a source and its kernel, by the types of the source's arguments."""
 
 from __future__ import annotations
 

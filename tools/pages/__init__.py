@@ -1,1 +1,1 @@
-"""Commands that write pages of docs/."""
+"""Commands that generate pages of docs/."""

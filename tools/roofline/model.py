@@ -1,4 +1,4 @@
-"""What a kernel's counts say beside a chip's ceilings: intensities, times at least, what limits.
+"""Intensities, minimum times and the bottleneck of a kernel, from counts and a chip's ceilings.
 
 The model is the hierarchical roofline (S. Williams et al., 2009; C. Yang et al., 2019): a kernel
 has an arithmetic intensity for each level of memory, operations by the bytes that the level moves.

@@ -1,1 +1,1 @@
-"""What `tilewright run` gives kernels, holds them to, and reports."""
+"""Inputs, references and the report of `tilewright run`."""

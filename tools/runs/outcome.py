@@ -1,4 +1,4 @@
-"""What one `tilewright run` found out."""
+"""The result of one `tilewright run`."""
 
 from __future__ import annotations
 

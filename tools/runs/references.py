@@ -1,4 +1,4 @@
-"""What `tilewright run` holds a kernel to: its source, or its manifest where there is none.
+"""The reference of `tilewright run`: the source, or the manifest if there is none.
 
 --m --n --k    the spec's own product, by torch
 FILE.mlir      the text of linalg, as `tools.oracle` evaluates it

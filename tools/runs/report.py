@@ -1,4 +1,4 @@
-"""What `tilewright run` tells people."""
+"""The report that `tilewright run` prints."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What `tilewright tune` compiles, keeps and ranks."""
+"""Candidates, results and ranking of `tilewright tune`."""

@@ -1,4 +1,4 @@
-"""How far `tilewright tune` is, and how long the rest takes at this pace."""
+"""Progress of `tilewright tune`, and the remaining time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`matmul`: a kernel for these very arrays, compiled when they first come.
+"""`matmul`: multiplies arrays by a kernel for their shapes, types and layouts.
 
 Torch is imported only where it must see the call, as it then has been already.
 """

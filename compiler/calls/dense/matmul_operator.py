@@ -1,4 +1,4 @@
-"""`matmul` as operators of torch, imported when torch must see the call.
+"""`matmul` as operators of torch, imported only if torch must see the call.
 
 tilewright::matmul    what a graph records; differentiable; torch takes it apart into
 tilewright::product   the kernel, with a fake implementation and without gradients

@@ -1,4 +1,4 @@
-"""What of a module a kernel cannot read again at a call: its code, and the numbers that this reads.
+"""What a kernel depends on in a module besides its tensors: its code and constants.
 
     module.act = GELU()          another code
     module.scale = 3.0           a number that was a constant of the kernel, also of the class, of

@@ -1,4 +1,4 @@
-"""Whether nothing that a module's code reads has changed since it was looked at, told by identity.
+"""Detects changes of what a module's code reads, by object identity.
 
     form:  names of attributes  →  what each part has of them      compared by value, 40 µs and more
     watch: dictionaries, lists, tensors that were found on the way  the same objects in them, 3 µs

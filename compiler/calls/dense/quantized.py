@@ -1,4 +1,4 @@
-"""`matmul` with a result in a block-scaled format: one kernel sums, quantises and writes scales.
+"""`matmul` with a block-scaled result: one kernel multiplies, quantizes and writes scales.
 
 The sums go through the epilogue's function, or stay as they are, and the kernel makes elements and
 scales of them in f32.

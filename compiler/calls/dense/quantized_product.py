@@ -1,4 +1,4 @@
-"""A product with scales of blocks, and which types ask for one."""
+"""A product with block scales, and the types that require one."""
 
 from __future__ import annotations
 

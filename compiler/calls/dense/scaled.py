@@ -1,4 +1,4 @@
-"""`scaled_mm`: the products of scaled operands, as torch.nn.functional.scaled_mm has them.
+"""`scaled_mm`: matmuls of scaled operands, like torch.nn.functional.scaled_mm.
 
 one scale a tensor, a row or a column   →  factors in the epilogue
 one scale a block of 16 or 32 along K   →  block scales, which the MMA multiplies by itself

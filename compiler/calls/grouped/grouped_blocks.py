@@ -1,4 +1,4 @@
-"""`scaled_grouped_mm` with scales of blocks: those that an MMA multiplies, or f32 of 128 elements.
+"""`scaled_grouped_mm` with block scales, for block-scaled MMAs or in f32.
 
 BlockWise1x32, BlockWise1x16      atoms of each group's rows, or a scale row by row    sm_100a
 BlockWise1x128, BlockWise128x128  f32, by which threads multiply the sums of 128       sm_90a, too

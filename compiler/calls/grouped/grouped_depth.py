@@ -1,4 +1,4 @@
-"""`grouped_mm` of two matrices: K is cut into groups, and each has a product of its own.
+"""`grouped_mm` of two matrices: K is divided into groups, each with its own product.
 
 a [m, k], b [k, n], offs [groups]   →   c [groups, m, n]: of group g the sum over its part of k
 """

@@ -1,4 +1,4 @@
-"""What `grouped_mm` makes of a function of the sums: a part of the kernel, or a step after it.
+"""The epilogue of `grouped_mm`: fused into the kernel, or a step after it.
 
 An operand [groups, 1, n] has an element for each group, and the function sees the row of its own.
 """

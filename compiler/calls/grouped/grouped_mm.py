@@ -1,4 +1,4 @@
-"""`grouped_mm`: the products of groups of rows, as torch.nn.functional.grouped_mm has them.
+"""`grouped_mm`: grouped GEMM, like torch.nn.functional.grouped_mm.
 
 a [rows, k], b [groups, k, n]   →   group g of the rows times b[g], in one kernel
 a [groups, m, k], b [k, cols]   →   the same of bᵀ and aᵀ, and the result's transpose

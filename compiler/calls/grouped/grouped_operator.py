@@ -1,4 +1,4 @@
-"""`grouped_mm` as an operator of torch, imported when torch must see the call.
+"""`grouped_mm` as an operator of torch, imported only if torch must see the call.
 
 tilewright::grouped    the kernel, a fake implementation, and gradients by the same operator
 RecordedGroups         the same without torch's dispatcher, where nothing but gradients is recorded

@@ -1,4 +1,4 @@
-"""`grouped_mm` of rows and a stack: each group of rows has a matrix of its own."""
+"""`grouped_mm` of groups of rows, each multiplied by its own matrix."""
 
 from __future__ import annotations
 

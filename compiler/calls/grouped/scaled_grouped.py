@@ -1,4 +1,4 @@
-"""`scaled_grouped_mm`: groups of products with scales, as torch.nn.functional.scaled_grouped_mm.
+"""`scaled_grouped_mm`: grouped GEMM with scales, like torch.nn.functional.scaled_grouped_mm.
 
 A factor of each row of A and of each column of B, or of each group, is an operand of the epilogue:
 C is the sums times both. Scales of blocks are those of the product (`grouped_blocks`).

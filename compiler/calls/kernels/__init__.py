@@ -1,1 +1,1 @@
-"""Kernels that calls need: found again, in the cache, or compiled."""
+"""Look-up of kernels: in memory, on disk, or by compilation."""

@@ -1,4 +1,4 @@
-"""Kernels that calls have found, each by what tells such calls apart."""
+"""Kernels of earlier calls, by what distinguishes the calls."""
 
 from __future__ import annotations
 

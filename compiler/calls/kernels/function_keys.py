@@ -1,4 +1,4 @@
-"""What tells Python functions apart that a kernel was made of.
+"""Keys of Python functions from which kernels are made.
 
 A lambda in a loop is a new object each time, and the same function as long as its code, and what it
 reads from around it, are the same:

@@ -1,4 +1,4 @@
-"""Which kernels share all sizes, kept on disk for other processes: to choose them takes a second.
+"""A disk cache of which kernels share all sizes: choosing them takes a second.
 
 An entry is `choices/<key>.json` beside the kernels of the cache, and is believed as they are
 (`kernel_cache.py`). The key is the SHA-256 of all that the choice follows from: the spec, the

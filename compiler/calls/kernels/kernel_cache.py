@@ -1,4 +1,4 @@
-"""Bundles that were compiled before: in this process, and on disk for every process.
+"""The cache of compiled bundles: in this process, and on disk for all processes.
 
 An entry is a bundle `<key>.zip`; the key is the SHA-256 of all that its content follows from. It
 appears whole or not at all by a rename, so processes need no lock: whoever is last replaces equal

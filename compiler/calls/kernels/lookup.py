@@ -1,4 +1,4 @@
-"""The kernels of products: looked for once, then called; torch tensors like earlier ones at once.
+"""Finds the kernel of a call; tensors like those of an earlier call find it at once.
 
 arrays → spec (sizes, dtypes, majors) → schedule → bundle (memory, disk, or compiled) → launch
 """

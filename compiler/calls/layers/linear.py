@@ -1,4 +1,4 @@
-"""`torch.nn.Linear` whose product is ours, and a model whose linear layers are such.
+"""`torch.nn.Linear` with our matmul, and models whose linear layers are replaced by it.
 
 Imported when it is asked for, as it imports torch.
 """

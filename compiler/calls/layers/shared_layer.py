@@ -1,4 +1,4 @@
-"""Operators of a layer on DTensors whose cuts need no exchange: the rank's own product, at once.
+"""Linear layers on DTensors that need no communication: the rank's own product.
 
     first call      torch's DTensor runs the operator, and says how its result is cut
     later calls     the product of the local tensors, as a DTensor of that cut

@@ -1,4 +1,4 @@
-"""A linear layer of torch with weights of 8 or 4 bits, and how it gets them.
+"""A linear layer of torch with 8-bit or 4-bit weights, and its quantization.
 
 Imported when it is asked for, as it imports torch.
 """

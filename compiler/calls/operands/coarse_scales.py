@@ -1,4 +1,4 @@
-"""torch's scales for 128 elements of K as those of an MMA that takes powers of two."""
+"""torch's scales of 128 elements of K for block-scaled MMAs with power-of-two scales."""
 
 from __future__ import annotations
 

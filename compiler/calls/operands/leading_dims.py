@@ -1,4 +1,4 @@
-"""Products whose operands have more than two dims, and those in which a size is 0.
+"""Operands with batch dims, and products with a size of 0.
 
     a [..., m, k], b [n, k]        →    a as rows [... * m, k]     →    c as [..., m, n], a view
     a [..., m, k], b [..., n, k]   →    stacks [prod, m, k], …     →    c as [..., m, n], a view

@@ -1,4 +1,4 @@
-"""How operands lie in memory, which kernels read as they lie, and which are copied.
+"""Strides of operands: which kernels read in place, and which are copied.
 
 A matrix is read in place where one of its two dims is contiguous and steps along the other one
 pass over whole rows: slices of rows and of columns, transposes, heads of attention. TMA asks for

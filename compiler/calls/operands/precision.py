@@ -1,4 +1,4 @@
-"""How operands of f32 are multiplied: as `precision=` says, or as torch's own setting asks."""
+"""How f32 operands are multiplied: by `precision=`, or by torch's own setting."""
 
 from __future__ import annotations
 

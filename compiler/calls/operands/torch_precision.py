@@ -1,4 +1,4 @@
-"""What torch's own setting asks of products of f32."""
+"""torch's own setting for f32 matmuls."""
 
 from __future__ import annotations
 

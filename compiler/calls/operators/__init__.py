@@ -1,1 +1,1 @@
-"""What operators of torch share: counted operations, DTensor, calls in the code of Inductor."""
+"""What all operators of torch share: FLOP counts, DTensor, calls in code of Inductor."""

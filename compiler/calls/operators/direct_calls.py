@@ -1,4 +1,4 @@
-"""Products in the code that Inductor writes, called as functions of Python and not as operators.
+"""Matmuls in code that Inductor writes, called as Python functions instead of operators.
 
 tilewright::product(a, b, …) of a graph → out = empty_strided(…); product_into(a, b, key, out=out)
 

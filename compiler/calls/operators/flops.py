@@ -1,4 +1,4 @@
-"""How many operations our operators of products take, as torch counts those of its own.
+"""FLOP counts of our operators, for torch's counter.
 
 A FlopCounterMode adds them up. Inductor computes from them how long an operator takes, and so how
 much of a collective it hides; an operator without a count would hide nothing.

@@ -1,4 +1,4 @@
-"""How torch's DTensor may cut the operands of our product over the GPUs of a mesh.
+"""Sharding rules of our matmul for DTensor.
 
     c [m, n] = a [m, k] · b [n, k]ᵀ        stacks: a leading dim of each, or of b and c alone
 

@@ -1,4 +1,4 @@
-"""`weight_only_mm`: activations of 16 bits times weights of 8 or 4 bits with scales of groups."""
+"""`weight_only_mm`: 16-bit activations times 8-bit or 4-bit weights with group scales."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`weight_only_mm` as an operator of torch, imported when torch must see the call.
+"""`weight_only_mm` as an operator of torch, imported only if torch must see the call.
 
 tilewright::weight_only    the kernel with a bias, a fake implementation, and a gradient for a
 TransformedWeights         the same under torch.func, and forward

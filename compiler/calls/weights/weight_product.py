@@ -1,4 +1,4 @@
-"""The kernels of products with narrow weights: looked for once, then called."""
+"""The kernels of products with narrow weights, found once and then called."""
 
 from __future__ import annotations
 
