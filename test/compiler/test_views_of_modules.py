@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from tilewright import compile_module
+from tilewright.compiler.calls.dense.module import _tied
 from tilewright.compiler.importers.torch_view_ops import read_view
 from tilewright.compiler.importers.view_chains import Chain
 from tilewright.dialects.errors import CompileError
@@ -120,6 +121,9 @@ def test_one_weight_by_two_names_must_stay_one():
     module.again = nn.Parameter(integers(24, 32, seed=1), requires_grad=False)
     with pytest.raises(CompileError, match=r"again and 0\.weight must be one tensor"):
         kernel(x)
+    for name in ("one", "two"):
+        module.register_buffer(name, x)
+    assert ("one", "two") in _tied(module)
 
 
 def test_a_large_copy_is_told_of():

@@ -75,7 +75,8 @@ def exchanged(manifest):
         ),
         (
             "  ret;",
-            "  mbarrier.inval.shared.b64 [dynamic_shared+4096];\n  ret;",
+            "  mbarrier.inval.shared.b64 [dynamic_shared+4096];\n"
+            "  mbarrier.inval.shared.b64 [dynamic_shared+8];\n  ret;",
             "must stay within the dynamic shared memory of 4096 bytes, got byte 4096",
         ),
     ],

@@ -57,6 +57,9 @@ def test_a_scale_may_be_a_step_off_only_where_the_sum_may_lie_across():
         written = limits.middle.copy()
         written[0, 0, 0, 0, 0] = 0.5  # as of an amax a little below 256
         assert compare(limits, written, "ue8m0").passed == passes
+        below = scales_of([matrix(256.0 * (1 - 2**-22), slack)], HOW, "e4m3", POWER)
+        written[0, 0, 0, 0, 0] = 1.0  # and of one of 256 itself
+        assert compare(below, written, "ue8m0").passed == passes
 
 
 def test_padding_that_is_not_zero_is_found():

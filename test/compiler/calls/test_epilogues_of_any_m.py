@@ -7,6 +7,8 @@ import torch
 from torch.nn import functional
 
 from tilewright import matmul
+from tilewright.compiler.calls.dense import fused_rows
+from tilewright.compiler.calls.kernels.found_kernels import FoundKernels
 from tilewright.compiler.driver import choose_pipeline
 from tilewright.compiler.schedule.any_size.buckets import Bucket
 from tilewright.compiler.spec import MANY_ROWS, ROWS_MOST, MatmulSpec
@@ -41,7 +43,8 @@ def layer(acc, bias, residual, factor):
 
 
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
-def test_a_new_number_of_rows_compiles_nothing(compiled, target):
+def test_a_new_number_of_rows_compiles_nothing(compiled, target, monkeypatch):
+    monkeypatch.setattr(fused_rows, "_found", FoundKernels())
     weight, bias = drawn(N, K), drawn(N, dtype=torch.float32)
     for m in (5, 3, 16, 0, 70, 17, N):
         a, residual, factor = drawn(m, K), drawn(m, N), drawn(m, 1, dtype=torch.float32)
@@ -50,6 +53,7 @@ def test_a_new_number_of_rows_compiles_nothing(compiled, target):
         sums = a.double() @ weight.double().T
         assert is_close(c, layer(sums, *(each.double() for each in beside)))
     assert len(compiled) == 2
+    assert len(fused_rows._found) == 2  # one row may read what is broadcast, N rows what is not
 
 
 def test_one_row_reads_what_is_broadcast_and_what_is_its_own(compiled):

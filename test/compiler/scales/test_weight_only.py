@@ -226,6 +226,12 @@ def test_weights_that_cannot_be_rounded_are_refused(how, message):
     assert message in str(caught.value)
 
 
+def test_only_weights_of_4_bits_lie_in_pairs():
+    assert quantize_weights(torch.ones(4, 15), "int8", 3)[1].shape == (4, 5)
+    with pytest.raises(CompileError, match="K of 15 must be whole groups of 3; pad K"):
+        quantize_weights(torch.ones(4, 15), "int4", 3)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("kind", ["int4", "uint4", "int8", "e4m3", "e5m2"])
 def test_small_weights_keep_a_scale_that_is_not_0(kind, dtype):
