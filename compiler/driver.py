@@ -46,7 +46,7 @@ from .stages import timed
 
 KINDS = ("mlir", "llvm", "ptx", "cubin")
 TRIES = 8
-"""So many schedules are compiled at most until the chip has room for one."""
+"""At most this many schedules are tried until one fits the registers of the chip."""
 
 
 @one_thread_at_a_time
@@ -68,26 +68,26 @@ def compile_matmul(
     """Compile a spec, linalg on tensors, or the IR that passes left of it.
 
     source: a `MatmulSpec`, the path of an .mlir file or of a .pt2 file (torch.export.save), or a
-        `LinalgText`. An .mlir file may have been through some passes (`compiler/levels.py`); then
-        it goes on from there.
-    target: the chip, or a GPU (`dialects.target.GPUS`) whose chip it is and for which the schedule
-        is chosen; by default the chip that the file names, else sm_100a.
+        `LinalgText`. If some passes have lowered an .mlir file already (`compiler/levels.py`),
+        compilation continues from there.
+    target: the chip, or a GPU (`dialects.target.GPUS`) for which the schedule is chosen; by default
+        the chip that the file names, else sm_100a.
     pipeline, preset: the passes as text, or the name of a preset. Without them `choose_pipeline`
-        chooses, except that a kernel is lowered as it is.
-    stop_after: leaves out the passes after this one, except the lowering.
-    observer: hears of each pass by a `PassEvent`, behind it.
-    allow_spills: takes a kernel whose registers ptxas spills to memory, which is refused else.
-    until: the last kind that is made: "mlir", "llvm", "ptx" or "cubin".
-    origins: lets PTX say by `.loc` which pass made the op that an instruction comes from
-        (`compiler/origins.py`). Nothing else of the PTX changes.
-    math: the policy for the error of an epilogue's functions, "fast" or "exact" (docs/math.md);
-        by default that of the file, else fast where every output has 16 or 8 bits.
-    rows: of a source with any M, the fewest and the most rows that a launch says, and a number that
-        they are multiples of, if not of 1.
-    replaceable: whether the compiler chose `pipeline`, so that others may come in its place.
+        chooses; a kernel is only lowered.
+    stop_after: omits the passes after this one, except the lowering.
+    observer: is called with a `PassEvent` after each pass.
+    allow_spills: accepts a kernel whose registers ptxas spills to memory.
+    until: the last stage: "mlir", "llvm", "ptx" or "cubin".
+    origins: adds `.loc` directives to the PTX that name the pass from which each instruction comes
+        (`compiler/origins.py`). Nothing else in the PTX changes.
+    math: the accuracy of an epilogue's functions, "fast" or "exact" (docs/math.md); by default that
+        of the file, else fast if every output has 16 or 8 bits.
+    rows: for a source with any M, the minimum and the maximum number of rows of a launch, and a
+        number of which they are multiples, if not 1.
+    replaceable: whether the compiler chose `pipeline`, so that another may replace it.
 
-    Where ptxas says that the chip has no room for a schedule that was chosen, the next one takes
-    its place, and a remark says so. Raises `CompileError` if the source cannot be compiled.
+    If a chosen schedule needs more registers than ptxas can provide, the next one replaces it, and
+    a remark says so. Raises `CompileError` if the source cannot be compiled.
     """
     if until not in KINDS:
         raise OptionError(f"compile: until must be one of {', '.join(KINDS)}, got {until!r}")
@@ -106,12 +106,12 @@ def compile_matmul(
     except RoomError as error:
         if not chosen:
             raise
-        others = _by_rank(source, target, math, rows)
-        found = _in_place_of(pipeline, error, others, compiled_by)
+        others = _ranked_pipelines(source, target, math, rows)
+        found = _first_that_fits(pipeline, error, others, compiled_by)
         return replace(found, chosen=pipeline is None)
 
 
-def _in_place_of(
+def _first_that_fits(
     first: str | None,
     error: RoomError,
     others: Iterator[str],
@@ -120,7 +120,7 @@ def _in_place_of(
     """The kernel of the first other schedule that fits; raises `RoomError` where none does."""
     refused: dict[str, CompileError] = {}
     for passes in chain([first] if first else [], others):
-        whole = _whole(passes)
+        whole = _complete_text(passes)
         if not refused:
             refused[whole] = error
         elif len(refused) == TRIES:
@@ -132,47 +132,50 @@ def _in_place_of(
                 refused[whole] = another
             else:
                 found.given_up = tuple(refused)
-                found.remarks.append(_told(refused, whole))
+                found.remarks.append(_replacement_remark(refused, whole))
                 return found
-    others_too = f"; nor is there room for {_shown_with_whys([*refused.items()][1:])}"
+    others_too = f"; nor is there room for {_pipelines_with_reasons([*refused.items()][1:])}"
     raise RoomError(f"{error.message}{others_too if len(refused) > 1 else ''}", error.location)
 
 
-def _whole(passes: str) -> str:
-    """The complete text of a pipeline, by which two are the same."""
+def _complete_text(passes: str) -> str:
+    """The complete text of a pipeline, by which pipelines are compared."""
     return ",".join(str(call) for call in complete_pipeline(passes, None, None, True))
 
 
-def _told(refused: dict[str, CompileError], taken: str) -> str:
-    """The remark that names the schedules."""
+def _replacement_remark(refused: dict[str, CompileError], taken: str) -> str:
+    """The remark that a schedule was replaced."""
     rule = "remark: schedule: the chip must have room for what is chosen, got none for"
-    return f"{rule} {_shown_with_whys(refused.items())}; {_shown(taken)} is taken instead"
+    reasons = _pipelines_with_reasons(refused.items())
+    return f"{rule} {reasons}; {_short_pipeline(taken)} is taken instead"
 
 
-def _shown_with_whys(refused: Iterable[tuple[str, CompileError]]) -> str:
-    return ", ".join(f"{_shown(each)} ({why.message.partition(';')[0]})" for each, why in refused)
+def _pipelines_with_reasons(refused: Iterable[tuple[str, CompileError]]) -> str:
+    return ", ".join(
+        f"{_short_pipeline(each)} ({why.message.partition(';')[0]})" for each, why in refused
+    )
 
 
-def _shown(whole: str) -> str:
-    """A complete pipeline without the passes that every one has."""
+def _short_pipeline(whole: str) -> str:
+    """A complete pipeline without its first and last pass, which are always the same."""
     return f"'{whole.removeprefix(f'{FIRST},').removesuffix(f',{LAST}')}'"
 
 
-def _by_rank(
+def _ranked_pipelines(
     source: MatmulSpec | LinalgText,
     target: str | None,
     math: str | None,
     rows: tuple[int, ...] | None,
 ) -> Iterator[str]:
-    """The pipeline that is chosen for a source and those to take in its place; of a kernel none."""
+    """The pipeline that is chosen for a source, then its replacements; none for a kernel."""
     gpu = _gpu_of(target)
     with lent_context(), ir.Location.unknown(), blamed_on(source):
         module, level, source, target = open_source(source, target)
         if is_kernel(level):
             return iter(())
-        _ask(module, math, rows)
+        _set_requests(module, math, rows)
         run_passes(module, [] if level else [PassCall(FIRST)], PassLog())
-        return pipelines_by_rank(*_asked(source, module, gpu or target))
+        return pipelines_by_rank(*_schedule_request(source, module, gpu or target))
 
 
 def _compile(
@@ -189,14 +192,14 @@ def _compile(
     rows: tuple[int, ...] | None,
     later: LaterChecks | None,
 ) -> Compiled:
-    """By the passes that are named, or those of one schedule that is chosen."""
+    """Compile with one pipeline: the given one, or that of the chosen schedule."""
     gpu = _gpu_of(target)
     lower = until != "mlir" or stop_after is None
     stages: list[tuple[str, float]] = []
     with _context(stages), ir.Location.unknown():
         with timed(stages, "import"):
             module, level, source, target = open_source(source, target)
-            _ask(module, math, rows)
+            _set_requests(module, math, rows)
         observer = OriginMarker(module, observer) if origins else observer
         log = PassLog(places=not isinstance(source, MatmulSpec))
         chosen = pipeline is None and preset is None and not is_kernel(level)
@@ -223,9 +226,9 @@ def _compile(
 
 
 class Plan(NamedTuple):
-    """What `compile_matmul` will do: the passes to come, and the IR that they begin with.
+    """What `compile_matmul` will do: the passes to run, and the IR before them.
 
-    `level` is the pass that the source is through already, None for linalg.
+    `level` is the last pass that the source has been through, None for linalg.
     """
 
     level: str | None
@@ -250,7 +253,7 @@ def plan_passes(
 
 @one_thread_at_a_time
 def imported_ir(source: Source, target: str | None = None) -> str:
-    """The IR of a source before any pass has run, as `compile_matmul` begins with it."""
+    """The IR of a source before any pass."""
     source = loaded_source(source, target)
     with lent_context(), ir.Location.unknown(), blamed_on(source):
         return short_text(open_source(source, target).module)
@@ -258,8 +261,8 @@ def imported_ir(source: Source, target: str | None = None) -> str:
 
 @one_thread_at_a_time
 def level_and_target(source: Source, target: str | None) -> tuple[str | None, str]:
-    """The pass that a source is through, None for linalg; the chip or GPU that is asked for, or the
-    chip that the source names, or the default."""
+    """The last pass that a source has been through, None for linalg; and the requested chip or GPU,
+    else the chip that the source names, else the default."""
     source = loaded_source(source, target)
     with lent_context(), ir.Location.unknown(), blamed_on(source):
         opened = open_source(source, target)
@@ -268,7 +271,7 @@ def level_and_target(source: Source, target: str | None) -> tuple[str | None, st
 
 @one_thread_at_a_time
 def read_spec(source: Source, target: str = "sm_100a") -> MatmulSpec:
-    """The matmul of a spec or of linalg, as `target` reads it. Refuses a kernel."""
+    """The matmul of a spec or of linalg, for `target`. Refuses a kernel."""
     source = loaded_source(source, target)
     if isinstance(source, MatmulSpec):
         return source
@@ -282,8 +285,8 @@ def read_spec(source: Source, target: str = "sm_100a") -> MatmulSpec:
         return spec_of(module)
 
 
-def _ask(module: ir.Module, math: str | None, rows: tuple[int, ...] | None) -> None:
-    """Let the module say what is asked of it: how exact functions are, how many rows may come."""
+def _set_requests(module: ir.Module, math: str | None, rows: tuple[int, ...] | None) -> None:
+    """Record the requested accuracy of functions and range of rows in the module."""
     if math is not None:
         ask_for_math(module, math)
     if rows is not None:
@@ -291,7 +294,7 @@ def _ask(module: ir.Module, math: str | None, rows: tuple[int, ...] | None) -> N
 
 
 def _gpu_of(target: str | None) -> str:
-    """The GPU whose schedules are asked for, "" where it is the chip's usual one."""
+    """The GPU for which a schedule is chosen, "" for the default one of the chip."""
     return find_target(target).gpu if target is not None else ""
 
 
@@ -312,17 +315,19 @@ def _choose(
     stages: list[tuple[str, float]],
     observer: Callable[[PassEvent], None] | None,
 ) -> str:
-    """Normalize the module if need be and choose its schedule: the pipeline from `tiling` on."""
+    """Normalize the module if necessary and choose its schedule: the pipeline from `tiling` on."""
     if level is None:
         stages += run_passes(module, [PassCall(FIRST)], log, observer)
     else:
         check_program(module)
     with timed(stages, "schedule"):
-        return choose_pipeline(*_asked(source, module, target))
+        return choose_pipeline(*_schedule_request(source, module, target))
 
 
-def _asked(source: Source, module: ir.Module, target: str) -> tuple[MatmulSpec, str, str]:
-    """What `choose_pipeline` is asked for a normalized module."""
+def _schedule_request(
+    source: Source, module: ir.Module, target: str
+) -> tuple[MatmulSpec, str, str]:
+    """The arguments of `choose_pipeline` for a normalized module."""
     spec = source if isinstance(source, MatmulSpec) else spec_of(module)
     if spec.is_scaled:
         return spec, target, ANY
@@ -361,7 +366,7 @@ def _emit(compiled: Compiled, target: str, meanwhile: Callable[[], None] | None)
 def _assemble(
     compiled: Compiled, target: str, allow_spills: bool, later: LaterChecks | None
 ) -> None:
-    """By a ptxas that starts while LLVM runs, as do checks that are left."""
+    """Run ptxas, which starts while LLVM runs, as do the remaining checks."""
     how = {"chip": target, "keep_order": _keeps_order(compiled)}
     with ExitStack() as running:
         ahead: list[PtxasAhead | None] = []
