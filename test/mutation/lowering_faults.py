@@ -207,9 +207,9 @@ LEFT_SLOTS = [
     ),
     Fault(
         "pipes: a drain waits for one slot less",
-        "    for _ in range(op.slots.value):",
-        "    for _ in range(op.slots.value - 1):",
-        (f"{NUMERICS}/epilogues/test_loads_ahead.py",),
+        "    with build.loop(build.constant(0), op.slots.value, 1):",
+        "    with build.loop(build.constant(0), op.slots.value - 1, 1):",
+        ("test/backend/test_ptx_golden.py",),
     ),
     Fault(
         "left places: slots that nobody has read may be left, too",

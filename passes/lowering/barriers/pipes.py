@@ -335,7 +335,7 @@ def _arrive_at_issuer(rings: Rings, barrier: ir.Value, writes: bool = False) -> 
 def lower_drain(rings: Rings, op: DrainOp) -> None:
     """Wait until so many slots are empty; of all, no other CTA's commit is then on its way here."""
     ring = rings.of_op(op)
-    for _ in range(op.slots.value):
+    with build.loop(build.constant(0), op.slots.value, 1):
         index, parity = read(ring.fill)
         rings.wait(ring.empty(index), before(parity))
         advance(ring.fill)

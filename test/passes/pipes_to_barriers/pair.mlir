@@ -1,5 +1,5 @@
 // The leader CTA of a pair announces the bytes of both, and its MMAs are committed to the barriers of both.
-// Each warp that has read the sums arrives in the leader. At the end a CTA waits until its slots are empty.
+// Each warp that has read the sums arrives in the leader. At the end a CTA waits until each of its slots is empty.
 // Behind the prologue, each CTA of a cluster knows its place in it. Both are there before they allocate, and
 // the warp that loads does not wait for what they get.
 // RUN: tilewright opt %s --passes 'tma-insertion,epilogue-staging,clustering{pair=true},warp-specialization,pipes-to-barriers' | filecheck %s
@@ -26,8 +26,13 @@
 // CHECK-NEXT: }) {by = "issuer"}
 // CHECK:     "sm.launch_dependents"
 // CHECK-NEXT: "sm.run"
+// CHECK-NEXT: arith.constant 0 : i32
+// CHECK-NEXT: %[[SLOTS:.*]] = arith.constant 1 : i32
+// CHECK-NEXT: arith.constant 1 : i32
+// CHECK-NEXT: scf.for %{{.*}} = %{{.*}} to %[[SLOTS]] step
 // CHECK:     "sm.wait_barrier"
 // CHECK-NEXT: "sm.advance_position"
+// CHECK-NEXT: }
 // CHECK-NEXT: }) {by = "lane"}
 // CHECK:     agent = "load"
 // CHECK:     "tile.pair_mma"
