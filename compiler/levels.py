@@ -77,7 +77,7 @@ def check_left(names: list[str], level: str | None) -> None:
     for name in names:
         if lowered and not is_lowering(name):
             rule = f"pipeline: {name} must come before {lowered}, which begins the lowering"
-            raise OptionError(f"{rule}, got it behind; exchange them")
+            raise OptionError(f"{rule}, got it after; exchange them")
         lowered = lowered or (name if is_lowering(name) else "")
         if not is_left(name, level):
             left = ", ".join(each for each in PASSES if is_left(each, level)) or "none"

@@ -89,7 +89,7 @@ def sort_with(graph: fx.Graph, collectives: list[fx.Node]) -> None:
             needs[each].remove(node)
             if not needs[each]:
                 heapq.heappush(ready, (place[each], each))
-    assert len(ordered) == len(place), "a collective needs one that starts behind it"
+    assert len(ordered) == len(place), "a collective needs one that starts after it"
     for one, other in itertools.pairwise(ordered):
         if one.next is not other:
             one.append(other)

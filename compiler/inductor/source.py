@@ -281,7 +281,7 @@ def _parts_of_groups(region: Region) -> Parts:
 def _parts_of_depth(region: Region, a: torch.Tensor, b: torch.Tensor) -> Parts:
     """Groups of K of two matrices, which have K as rows in memory, each with a product."""
     if not _is_plain(region):
-        raise CompileError("region: groups of K must be a product alone, got operators behind it")
+        raise CompileError("region: groups of K must be a product alone, got operators after it")
     for name, rows in (("a", a.mT), ("b", b)):
         if not rows.is_contiguous():
             rule = "must have K as rows without gaps for groups of K"

@@ -194,7 +194,9 @@ def _check_stack(spec: Problem) -> None:
     for name, stored in spec.stored().items():
         *stack, rows, columns = stored.shape
         if stack and not replace(stored, shape=(EXTENT_MAX, rows, columns)).is_apart:
-            rule = f"matrices of {name} must lie behind one another where the batch is dynamic"
+            rule = (
+                f"matrices of {name} must be stored one after the other where the batch is dynamic"
+            )
             got = f"{stored.step} elements between them and {stored.leading} between rows"
             raise OptionError(f"spec: {rule}, got {got}; copy it, or give the batch a number")
 

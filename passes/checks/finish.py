@@ -41,7 +41,7 @@ def check_finish(kernel: KernelOp) -> None:
         added = [each.lanes.value for each in _users(mma.acc, AddLanesOp)]
         if added != [mma.lanes.value]:
             rule = f"lanes: one tile.add_lanes of {mma.lanes.value} must end the sums"
-            raise refused(mma, f"{rule}, got {added}; put it behind the loop")
+            raise refused(mma, f"{rule}, got {added}; put it after the loop")
 
 
 def _check_parts(kernel: KernelOp, op: AddLanesOp, parts: SmemType) -> None:
@@ -70,10 +70,10 @@ def _check(op: FinishSumsOp | AddLanesOp) -> None:
         place = _place_in(block, user.operation)
         is_mma = isinstance(user, (*MMAS, ViewMmaOp))
         if is_mma and (place is None or place > at or _is_of_a_step(user, block)):
-            rule = "finish: must stand behind the MMAs into its sums, and outside of their loop"
+            rule = "finish: must stand after the MMAs into its sums, and outside of their loop"
             raise refused(op, f"{rule}, got it elsewhere; move it")
         if not is_mma and place is not None and place < at:
-            raise refused(op, "finish: must stand before the sums are read, got it behind; move it")
+            raise refused(op, "finish: must stand before the sums are read, got it after; move it")
 
 
 def _place_in(block: list[ir.Operation], op: ir.Operation) -> int | None:

@@ -178,7 +178,7 @@ class EpilogueGatherer:
     def _accumulator(self, op: Any, axes: Axes) -> ir.Value:
         if axes != self.axes:
             rule = "its result must be read as it lies by the epilogue"
-            raise refused(op, f"{rule}, got it transposed or broadcast; do that behind the kernel")
+            raise refused(op, f"{rule}, got it transposed or broadcast; do that after the kernel")
         return self.block.arguments[self.sums[op.operation]]
 
     def _argument(self, value: ir.Value, axes: Axes) -> ir.Value:

@@ -126,7 +126,7 @@ def kernel():
         (
             '"scales", "zeros"',
             '"scales", "points"',
-            "tile.kernel: weights: the views behind a and b must be ['scales', 'zeros'], got "
+            "tile.kernel: weights: the views after a and b must be ['scales', 'zeros'], got "
             "['scales']; rename them",
         ),
         (

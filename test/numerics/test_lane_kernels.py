@@ -75,12 +75,12 @@ def test_warps_wait_before_they_write_parts_of_the_next_tile(check_matmul, targe
         (
             r'( *scf.for(?:.*\n)*? *}\n)( *"tile.add_lanes".*\n)',
             r"\2\1",
-            "tile.add_lanes: finish: must stand behind the MMAs into its sums",
+            "tile.add_lanes: finish: must stand after the MMAs into its sums",
         ),
         (
             r'( *"tile.add_lanes".*\n)( *"tile.store"(?:.*\n)*?.*-> \(\)\n)',
             r"\2\1",
-            "tile.add_lanes: finish: must stand before the sums are read, got it behind",
+            "tile.add_lanes: finish: must stand before the sums are read, got it after",
         ),
         ("lanes = 32 : i64}", "lanes = 3 : i64}", "8, 16 or a multiple of 32 up to 1024, got 3"),
         ("depth = 256", "depth = 250", "depth must be a multiple of 32 lanes, got 250"),

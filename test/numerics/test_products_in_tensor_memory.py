@@ -194,13 +194,13 @@ def texts():
             "expand-loops",
             r'( *"tile.blockwise_mma".*\n)((?:.*\n)*?)( *"tile.finish_sums".*\n)',
             r"\1\3\2",
-            "tile.finish_sums: finish: must stand behind the MMAs into its sums, and outside of",
+            "tile.finish_sums: finish: must stand after the MMAs into its sums, and outside of",
         ),
         (
             "expand-loops",
             r'( *"tile.finish_sums".*\n)((?:.*\n)*?)( *}\) {agent = "consumer")',
             r"\2\1\3",
-            "tile.finish_sums: finish: must stand before the sums are read, got it behind",
+            "tile.finish_sums: finish: must stand before the sums are read, got it after",
         ),
     ],
 )

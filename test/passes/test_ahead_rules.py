@@ -24,7 +24,7 @@ HELD = Path(__file__).parent / "epilogue_staging" / "held.mlir"
 TYPE = ": (memref<256xbf16, 1>, index, index) -> ()"
 READ = f'"tile.read_ahead"(%bias, %i, %j) {{axes = "n"}} {TYPE}'
 ONE_STORE = (
-    "one store by TMA of its tile, beside it and behind it, must read what is read ahead once"
+    "one store by TMA of its tile, beside it and after it, must read what is read ahead once"
 )
 
 

@@ -29,7 +29,7 @@ ROWS = {
     "more steps than slots": (
         replace("%c2 = arith.constant 2", "%c2 = arith.constant 5"),
         f"{WAIT}2 empty slots at most may be waited for before all threads meet, in one loop, got "
-        "5 steps; wait behind the meeting",
+        "5 steps; wait after the meeting",
     ),
     "a warp in the middle of a role": (
         replace("{warp = 4", "{warp = 1"),

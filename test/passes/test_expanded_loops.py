@@ -172,13 +172,13 @@ def test_copies_of_scales_say_how_many_rows_and_blocks_share_one():
         (
             TMA,
             replace("behind = 8 : i64, first = 8", "behind = 16 : i64, first = 8"),
-            "tile.write_row: written: value 8 lies 8 behind the thread's first, "
+            "tile.write_row: written: value 8 lies 8 after the thread's first, "
             "got 16; say where it lies",
         ),
         (
             f"{TMA},epilogue-staging",
             replace("first = 2 :", "first = 1 :"),
-            "tile.apply_epilogue: written: value 1 lies [0, 1] behind the thread's first, got "
+            "tile.apply_epilogue: written: value 1 lies [0, 1] after the thread's first, got "
             "[8, 0]; say where it lies",
         ),
         (

@@ -46,7 +46,7 @@ def inside(text):
 
 LOADED_LATE = (
     "ahead: a role of a CTA with one tile and no cluster loads into slots that are left, "
-    "behind what fills them, got another; give pieces a ring"
+    "after what fills them, got another; give pieces a ring"
 )
 FEW = "!pipe.ring<3 : i64, [!tile.smem<tensor<128x16"
 BY_HAND = {

@@ -166,7 +166,7 @@ ROWS = {
     "barriers that are not fenced": (
         ROLES,
         drop('"mbarrier_init"'),
-        f'{INIT}: init: must be fenced, got no sm.fence of "mbarrier_init" behind it; add one',
+        f'{INIT}: init: must be fenced, got no sm.fence of "mbarrier_init" after it; add one',
     ),
     "threads that do not meet before the program": (
         ROLES,
@@ -178,7 +178,7 @@ ROWS = {
         PAIRS,
         move_lines('"sm.first_warp"', "})", '"sm.cluster_barrier"'),
         "sm.tmem_alloc: memory: a cluster's CTAs must meet before they allocate, got it before the "
-        "first meeting; move it behind",
+        "first meeting; move it after",
     ),
     "threads that use tensor memory and do not meet": (
         PAIRS,
@@ -186,7 +186,7 @@ ROWS = {
             "apart = 16 : i64, barrier = 4 : i64, threads = 160",
             "apart = 0 : i64, barrier = 0 : i64, threads = 0",
         ),
-        "sm.tmem_base: memory: those who use it must meet behind the allocation, by sm.cta_barrier "
+        "sm.tmem_base: memory: those who use it must meet after the allocation, by sm.cta_barrier "
         "or the barrier of sm.tmem_base, got sm.tmem_base; add it",
     ),
     "a warp that uses tensor memory and does not wait for it": (
@@ -202,7 +202,7 @@ ROWS = {
     "tensor memory that is taken elsewhere": (
         PAIRS,
         move_lines('"sm.first_warp"', "})", '"sm.warps"'),
-        "sm.fence: memory: must be allocated before the first meeting or right behind it, got "
+        "sm.fence: memory: must be allocated before the first meeting or right after it, got "
         "sm.fence; put its sm.first_warp there",
     ),
     "threads that do not meet at the end": (
@@ -264,7 +264,7 @@ ROWS = {
     "tensor memory that all warps give up": (
         ROLES,
         move('"sm.tmem_relinquish"', '"sm.converge"'),
-        "sm.tmem_relinquish: memory: must stand in a sm.first_warp right behind the first meeting, "
+        "sm.tmem_relinquish: memory: must stand in a sm.first_warp right after the first meeting, "
         "or before it, got it elsewhere; move it",
     ),
     "an address of tensor memory that goes elsewhere": (
@@ -349,7 +349,7 @@ ROWS = {
         ROLES,
         drop('"sm.advance_position"(%8)'),
         "tile.load_boxes: visit: the position must go on before the iteration ends, got no "
-        "sm.advance_position behind it; add one",
+        "sm.advance_position after it; add one",
     ),
     "a second wait": (
         ROLES,

@@ -176,12 +176,12 @@ def test_sizes_and_options_that_cannot_hold_together(pipeline, message):
         (
             "tiling,lower-to-nvvm,tma-insertion",
             "pipeline: tma-insertion must come before lower-to-nvvm, which begins the lowering, "
-            "got it behind; exchange them",
+            "got it after; exchange them",
         ),
         (
             "tiling,assign-threads,pipelining",
             "pipeline: pipelining must come before assign-threads, which begins the lowering, "
-            "got it behind; exchange them",
+            "got it after; exchange them",
         ),
         (
             "tiling,normalize",

@@ -24,7 +24,7 @@ def kernel():
         (
             '"a_scales", "b_scales"',
             '"a_scales", "factors"',
-            "tile.kernel: scales: the views behind a and b must be ['a_scales', 'b_scales'], got "
+            "tile.kernel: scales: the views after a and b must be ['a_scales', 'b_scales'], got "
             "['a_scales']; rename them",
         ),
         (

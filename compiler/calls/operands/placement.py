@@ -90,7 +90,8 @@ def read_in_place(
     if reason is None and not gaps and found is not None and found[1:] != NO_GAPS:
         reason = f"strides {list(strides)} have gaps, which this kind of product does not read"
     if reason is None and not apart and found is not None and found.step:
-        reason = f"matrices of any number of rows lie behind one another, got strides {[*strides]}"
+        rule = "matrices of any number of rows must be stored one after the other"
+        reason = f"{rule}, got strides {[*strides]}"
     if reason is None and any_rows and found is not None and found.major == 0 and found.leading:
         reason = f"any number of rows that are contiguous have no gaps, got strides {[*strides]}"
     if reason is None:

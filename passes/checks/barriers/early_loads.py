@@ -56,7 +56,7 @@ def _check_begins(kernel: KernelOp, early: EarlyOp) -> None:
     size = cluster_of(kernel).size
     if size > 1:
         raise refused(
-            early, f"early: CTAs of a cluster must meet before they load, got {size}; load behind"
+            early, f"early: CTAs of a cluster must meet before they load, got {size}; load after"
         )
     first, *_ = walk(early, SIGNALS)
     at = _place_in(early, first)
@@ -90,7 +90,7 @@ def _check_wait(early: EarlyOp, wait: sm.WaitBarrierOp) -> None:
         raise refused(
             wait,
             f"early: {slots} empty slots at most may be waited for before all threads meet, in one "
-            f"loop, got {got}; wait behind the meeting",
+            f"loop, got {got}; wait after the meeting",
         )
 
 

@@ -110,7 +110,7 @@ def _initialised(op: sm.BarrierInitOp, fences: list[sm.FenceOp]) -> tuple[Barrie
         )
     if not _is_fenced(op, fences):
         raise refused(
-            op, 'init: must be fenced, got no sm.fence of "mbarrier_init" behind it; add one'
+            op, 'init: must be fenced, got no sm.fence of "mbarrier_init" after it; add one'
         )
     return defining_op(made.barriers), slot
 
@@ -152,7 +152,7 @@ class _Ends:
         for op in self.ops[self.start :]:
             if isinstance(op, PrologueOp):
                 raise refused(
-                    op, "meeting: the prologue must stand before it, got it behind; move it"
+                    op, "meeting: the prologue must stand before it, got it after; move it"
                 )
 
     def _check_end(self) -> None:
@@ -176,7 +176,7 @@ class _Ends:
             raise refused(
                 op,
                 "memory: a cluster's CTAs must meet before they allocate, got it before the first "
-                "meeting; move it behind",
+                "meeting; move it after",
             )
 
     def _check_sharing(self) -> None:
@@ -185,7 +185,7 @@ class _Ends:
         if not self._takes_memory(range(at, at + 1)):
             raise refused(
                 self.ops[at],
-                "memory: must be allocated before the first meeting or right behind it, got "
+                "memory: must be allocated before the first meeting or right after it, got "
                 f"{self.ops[at].operation.name}; put its sm.first_warp there",
             )
         self.shared = at + 2
@@ -193,7 +193,7 @@ class _Ends:
         if not isinstance(op, sm.CtaBarrierOp) and not _meets(op):
             raise refused(
                 op,
-                "memory: those who use it must meet behind the allocation, by sm.cta_barrier or "
+                "memory: those who use it must meet after the allocation, by sm.cta_barrier or "
                 f"the barrier of sm.tmem_base, got {op.operation.name}; add it",
             )
         self._check_fences(self.shared)
@@ -261,8 +261,8 @@ class _Ends:
             at = self._at(around)
             before = at < self.start or (self.start < at < self.shared)
             right = isinstance(around, FirstWarpOp) and (at > self.end if ends else before)
-            first = "right behind the first meeting, or before it"
-            side = "behind the last meeting" if ends else first
+            first = "right after the first meeting, or before it"
+            side = "after the last meeting" if ends else first
             where = f"in a sm.first_warp {side}"
         if not right:
             raise refused(op, f"memory: must stand {where}, got it elsewhere; move it")

@@ -115,7 +115,7 @@ class _Phases:
             raise refused(
                 visit.last,
                 f"visit: the position must go on before {what} ends, got no sm.advance_position "
-                "behind it; add one",
+                "after it; add one",
             )
 
     def wait(self, op: sm.WaitBarrierOp) -> None:

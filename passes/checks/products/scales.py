@@ -39,7 +39,7 @@ def check_scale_views(kernel: KernelOp) -> None:
     names = [name for name in _names(kernel) if name in SCALES]
     if names != wanted or scale_names(kernel) != wanted:
         raise refused(
-            kernel, f"scales: the views behind a and b must be {wanted}, got {names}; rename them"
+            kernel, f"scales: the views after a and b must be {wanted}, got {names}; rename them"
         )
     if blockwise:
         return  # each MMA is held to what it reads

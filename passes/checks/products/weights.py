@@ -75,7 +75,7 @@ def _check_views(kernel: KernelOp, op: Any, depth: int) -> None:
     """Scales and zeros are arguments of the kernel, [N, groups], row by row."""
     arguments, views = list(kernel.body.blocks[0].arguments), scale_views(op)
     if weight_names(kernel) != list(views):
-        rule = f"weights: the views behind a and b must be {list(views)}"
+        rule = f"weights: the views after a and b must be {list(views)}"
         raise refused(kernel, f"{rule}, got {weight_names(kernel)}; rename them")
     rows = ir.MemRefType(arguments[1].type).shape[0]
     for number, (name, view) in enumerate(views.items(), 2):

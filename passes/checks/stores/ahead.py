@@ -58,7 +58,7 @@ def check_read_ahead(kernel: KernelOp, op: ReadAheadOp, target: Target) -> None:
     if len(stores) != 1 or len(others) != 1:
         raise refused(
             op,
-            "ahead: one store by TMA of its tile, beside it and behind it, must read what is read "
+            "ahead: one store by TMA of its tile, beside it and after it, must read what is read "
             f"ahead once, got {len(stores)} that do and {len(others)} reads; drop it",
         )
 
@@ -147,7 +147,7 @@ def _check_left(load: LoadAheadOp, drain: DrainOp) -> None:
     kernel = agent.operation.parent.opview
     if not one or later or integers_of(kernel.cluster) != [1, 1, 1]:
         rule = "ahead: a role of a CTA with one tile and no cluster loads into slots that are left"
-        raise refused(load, f"{rule}, behind what fills them, got another; give pieces a ring")
+        raise refused(load, f"{rule}, after what fills them, got another; give pieces a ring")
     steps = steps_before(agent, drain.ring)
     left = None if steps is None else place_in(drain.ring, steps, load.ring)
     needed = None if left is None else left.drained

@@ -131,7 +131,7 @@ def _check_place(kernel: KernelOp, op: Taker) -> None:
     else:
         return
     if wanted != got:
-        rule = f"written: value {first} lies {wanted} behind the thread's first"
+        rule = f"written: value {first} lies {wanted} after the thread's first"
         raise refused(op, f"{rule}, got {got}; say where it lies")
 
 

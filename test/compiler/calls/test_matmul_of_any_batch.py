@@ -127,7 +127,7 @@ def test_a_function_of_the_sums_has_operands_of_each_matrix(compiled):
         (
             lambda a, b: matmul(a.transpose(0, 1).contiguous().transpose(0, 1), b, batch="dynamic"),
             OptionError,
-            "matrices of a must lie behind one another where the batch is dynamic",
+            "matrices of a must be stored one after the other where the batch is dynamic",
         ),
         (
             lambda a, b: matmul(a, b, batch="dynamic", epilogue=lambda acc: acc * acc.shape[0]),

@@ -94,7 +94,9 @@ def test_all_matrices_may_share_a_and_rows_may_have_gaps(compiled):
 def test_matrices_that_do_not_lie_behind_one_another_are_copied(compiled, monkeypatch):
     monkeypatch.setattr(copies, "SILENT_BYTES", 2 * 70 * K)  # of smaller matrices than a user's
     a, b = operands(2, 71)
-    with pytest.warns(CopyWarning, match="matrices of any number of rows lie behind one another"):
+    with pytest.warns(
+        CopyWarning, match="matrices of any number of rows must be stored one after the other"
+    ):
         c = matmul(a[:, :70], b, **ANY)
     assert is_product(c, a[:, :70], b)
     assert len(compiled) == 1
