@@ -3,8 +3,8 @@
     python examples/one_product.py [PASS]
 
 It computes gelu(x · weightᵀ + bias) by one kernel and compares every element with float64. Then it
-prints the kernel of the plain product as PASS leaves it (default swizzle-selection), and keeps that
-kernel as a bundle, which runs without the compiler.
+prints the IR of the plain product after PASS (default swizzle-selection), and saves its kernel as a
+bundle, which runs without the compiler.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main(stop_after: str = "swizzle-selection") -> None:
     print(f"gelu(x · weightᵀ + bias): all {y.numel()} elements are right")
 
     spec = tilewright.MatmulSpec(m=96, n=72, k=80)
-    print(f"the plain product behind {stop_after}:\n")
+    print(f"the plain product after {stop_after}:\n")
     print(tilewright.compile(spec, stop_after=stop_after, until="mlir").mlir)
 
     with tempfile.TemporaryDirectory() as folder:
