@@ -27,31 +27,30 @@ PRODUCT_SLOTS = 2  # in tensor memory: threads add one product while MMAs make t
 class MmaUnit:
     """How a CTA multiplies tiles: one of the MMAs of a chip.
 
-    `name` is the instruction (PTX ISA). `accumulators` says where it keeps results, in tensor
-    memory or in registers of the threads that issue it; `issuer` whether one thread issues it, all
-    of a warp or all of a warpgroup, or each thread one for elements of its own. `completion` says
-    what tells that it is done: an mbarrier (tcgen05.commit) or, to the issuers alone, a wait for a
-    group of them (wgmma.wait_group); one that is complete when `issued` needs nothing.
-    `descriptor_version` is what shared-memory descriptors carry in bits 46 to 48; without, threads
-    load operands into registers (`fragments`). With `pairs` two CTAs can share an MMA
-    (.cta_group::2), whose N is a multiple of `pair_n_step`, so that each half is one of 16, or of
-    half as much where a pipeline asks for it (`legality.pair_step`).
+    `name` is the instruction (PTX ISA), with a suffix if threads do a part of the work.
+    `accumulators` says where it keeps results: in tensor memory, or in registers of the threads
+    that issue it. `issuer` says whether one thread issues it, all of a warp, all of a warpgroup, or
+    each thread for its own elements. `completion` says how completion is signalled: by an mbarrier
+    (tcgen05.commit), by a wait of the issuers (wgmma.wait_group), or not at all if it is complete
+    when `issued`. `descriptor_version` is the value of bits 46 to 48 of shared-memory descriptors;
+    without descriptors, threads load operands into registers (`fragments`). With `pairs` two CTAs
+    can share an MMA (.cta_group::2), whose N is a multiple of `pair_n_step`, so that each half is a
+    multiple of 16, or of half of it on request (`legality.pair_step`).
     `operands` are the types that it multiplies, `scaled_kinds` its kinds with block scales
     (`dialects.dtypes.SCALED_KINDS`).
 
-    `m` lists the M of one MMA of one CTA, the least first; its N goes from `Target.mma_n_step` to
-    `n_max` in that step (PTX ISA, shapes of .kind::f16; 16 for M=128 is the subset that every
-    published kernel stays in). `mn_major_bytes` are the sizes of elements that it reads MN-major
-    from the layouts of
-    `dialects.layout` (PTX ISA, wgmma: 16 bits only; tcgen05: 32 bits need a swizzle of their own).
-    Where accumulators are in registers, a thread of one, two or three warpgroups may hold up to
-    `accumulator_registers_max` of them, so that ptxas has enough for the rest without spills; a
-    thread of any number of warps up to the first number. With `spreads_rows` as many warpgroups
-    share a tile as its rows allow, else as few as have the registers.
+    `m` lists the values of M of one MMA of one CTA in ascending order; N ranges from
+    `Target.mma_n_step` to `n_max` in that step (PTX ISA, shapes of .kind::f16; for M=128 only
+    multiples of 16 are used, as in all published kernels). `mn_major_bytes` are the sizes of
+    elements that it can read MN-major from the layouts of `dialects.layout` (PTX ISA, wgmma: 16
+    bits only; tcgen05: 32 bits need a special swizzle). If accumulators are in registers, a thread
+    of one, two or three warpgroups may hold up to `accumulator_registers_max` of them, so that
+    ptxas does not spill; a thread of warps of mma.sync up to the first number. With `spreads_rows`
+    as many warpgroups share a tile as its rows allow, else as few as have enough registers.
 
-    Where threads add the product of each two tiles to sums in f32, `products` says where the MMA
-    leaves that. With `splits` threads make terms of both f32 tiles, which it multiplies; the
-    form says which of them they write to shared memory (`dialects.terms`).
+    If threads accumulate the product of every two tiles in f32, `products` says where the MMA
+    leaves it. With `splits` threads split both f32 tiles into terms, which it multiplies; the form
+    says which of them they write to shared memory (`dialects.terms`).
     """
 
     name: str

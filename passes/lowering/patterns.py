@@ -1,4 +1,9 @@
-"""Which pattern each op has: by what multiplies, since that says where the sums are."""
+"""The lowering of each op of `tile`, `pipe` and `sm`: one table per unit of `dialects.mma_units`.
+
+The unit decides where accumulators are (tensor memory or registers), so most ops of MMAs and
+stores are lowered differently. The tables extend each other: `_WGMMA` is `_TCGEN05` without what
+needs tensor memory, and so on. `LOWERINGS` has the table of each unit by its name.
+"""
 
 from __future__ import annotations
 
@@ -173,7 +178,7 @@ from .wgmma.weights import lower_grouped_weight_wgmma, lower_weight_wgmma
 Lowerings = dict[type, Callable[[Scope, Any], Any]]
 
 
-# Those that passes before this one place; they stay as they are.
+# Ops that are single instructions already; they are kept.
 INSTRUCTIONS = {
     sm.ArriveExpectTxOp,
     sm.ArriveExpectMoreOp,
@@ -360,6 +365,8 @@ _MMA_SYNC: Lowerings = {
     WeightMmaOp: lower_weight_mma,
     ReadFragmentOp: read_warp,
 }
+# "+fma": threads accumulate the products of MMAs in f32; "+cvt": threads convert narrow weights;
+# "+3xtf32", "+bf16x9": threads split f32 into terms; "+wide": more accumulators per thread.
 LOWERINGS = {
     "tcgen05.mma": _TCGEN05,
     "tcgen05.mma+fma": _TCGEN05_ADDED,

@@ -1,6 +1,6 @@
 """Lowers the program of a kernel: roles, loops, and regions of threads.
 
-Who runs an op is said by the `sm.warps` and `sm.run` that it stands in (`assign-threads`).
+The `sm.warps` and `sm.run` around an op say which threads run it (`assign-threads`).
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ COMPUTING = ("vector.", "math.", "llvm.shufflevector", "llvm.load")
 
 
 def convert_kernel(scope: Scope, ops: list[Any]) -> None:
-    """Convert the program of a kernel, and erase what stood for it."""
+    """Convert the program of a kernel, and erase the ops that were replaced."""
     replaced = convert(scope, ops)
     number_kernel(scope)
     _erase(scope, replaced)
 
 
 def convert(scope: Scope, ops: list[Any]) -> list[Any]:
-    """Put what its pattern makes in front of each op of a program, and let its users read that.
+    """Insert the lowering of each op in front of it, and replace its uses.
 
-    Gives the ops that are replaced. They stay where they are until all are converted: what they say
-    of themselves, such as the types of tiles, is read until the last of their users has been met.
+    Returns the ops that were replaced. They are erased only when all are converted, since the
+    lowering of their users reads their attributes and types, such as those of tiles.
     """
     lowerings, replaced = LOWERINGS[scope.target.mma.name], []
     for op in ops:
