@@ -4,7 +4,7 @@
                                                     [--epilogue residual] [--forms operands_l2,…]
                                                     [--orders grouped:16,hilbert]
     python benchmarks/power_limit.py run FOLDER [--epilogue residual] [--rounds 4] [--json PATH]
-                                                [--rests 5]
+                                                [--rests 5] [--cublaslt 8]
 
 `compile` needs no GPU. Of each shape it writes FOLDER/MxNxK.EPILOGUE.NAME.zip: the chosen kernel,
 its forms (`ptx_forms`), the chosen schedule with tiles in other orders, and of an epilogue the same
@@ -12,9 +12,10 @@ schedule for the plain product. `run` needs torch and no compiler. Graphs of a k
 element in turns are replayed for a seventh of a second, of which the last tenth of a second is
 timed, so that the clock has settled at the limit; the contenders, torch's product among them, take
 turns forwards and backwards. A row has the median microseconds, what they are of the chosen
-kernel's, the clock and the watts that the driver tells meanwhile, and the product of time and
-clock, which is in cycles. `--rests` also measures as `epilogues.py run --rest 2 --clocks apart`
-does, in so many rounds.
+kernel's, the clock that the driver tells meanwhile, the watts of the second before, and the product
+of time and clock, which is in cycles. `--rests` also measures as `epilogues.py run --rest 2
+--clocks apart` does, in so many rounds. With `--cublaslt` the products of so many algorithms that
+its heuristics propose take their turns, too.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from contenders import check_known, comparison_parser, parsed
+from cublaslt_algorithms import algorithms
 from epilogue_functions import epilogues, is_near, sizes_of
 from epilogues import PLAIN, source_of
 from ptx_forms import FORMS, RIGHT, form_of
@@ -42,7 +44,7 @@ SHAPES = (
 )
 CHOSEN, PRODUCT, CHIP = "chosen", "torch", "sm_90a"
 ORDERS = ("m", "n", "hilbert", "grouped:4", "grouped:8", "grouped:12", "grouped:16", "grouped:32")
-SETTLE_SECONDS, TIMED_SECONDS, POLL_SECONDS = 0.04, 0.1, 0.01
+WARM_SECONDS, SETTLE_SECONDS, TIMED_SECONDS, POLL_SECONDS = 1.0, 0.04, 0.1, 0.01
 GRAPH_SECONDS, LAUNCHES, FLOPS_A_SECOND = 0.01, 16, 650e12
 
 
@@ -65,8 +67,9 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--forms", default=",".join(FORMS), help="by commas (default all)")
     parser.add_argument("--orders", default="grouped:16,hilbert", help="of tiles, by commas")
     parser.add_argument("--rests", type=int, default=0, help="rounds with rests, too (default 0)")
+    parser.add_argument("--cublaslt", type=int, default=0, help="its algorithms (default none)")
     compiled = "target", "shapes", "epilogue", "forms", "orders"
-    run = "shapes", "epilogue", "rounds", "json", "rests"
+    run = "shapes", "epilogue", "rounds", "json", "rests", "cublaslt"
     options = parsed(parser, compile=compiled, run=run)
     check_known(parser, "--epilogue", options.epilogue, [PLAIN, *epilogues()])
     check_known(parser, "--forms", options.forms, FORMS)
@@ -150,7 +153,10 @@ def measure(shape: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     sums = x.float() @ w.float().T
     wanted = function(sums, *(each.float() for each in beside))
     calls: dict[str, Callable[[int], Any]] = {PRODUCT: lambda _: torch.nn.functional.linear(x, w)}
-    right = {PRODUCT: True}
+    if options.cublaslt:
+        proposed = algorithms(x, w, options.cublaslt)
+        calls |= {f"cublaslt{number}": call for number, call in enumerate(proposed)}
+    right = {name: is_near(call(0), sums) for name, call in calls.items()}
     for path in sorted(options.folder.glob(f"{shape}.{options.epilogue}.*.zip")):
         name, call = path.stem.split(".", 2)[2], load(path)
         more = [] if name == PLAIN else beside
@@ -200,6 +206,10 @@ def lasting(
                 call(0)
                 one.add_(1)
     driver, found = Driver(), {name: [] for name in graphs}
+    until = time.time() + WARM_SECONDS
+    while time.time() < until:
+        for graph in graphs.values():
+            window(graph, count, seconds, driver)
     for turn in range(rounds):
         for name in in_turn([*graphs], turn):
             found[name].append(window(graphs[name], count, seconds, driver))

@@ -10,8 +10,10 @@
                      hints for L2: lines of C or of the other operand are the first to leave, those
                      of A and B the last
     hinted_polls     a thread that waits for a barrier may sleep as long as a millisecond
+    back_and_forth   a CTA loads every second tile from the end of K to its start, so that it begins
+                     with what L2 was asked for last
 
-All but the last four make a wrong C. Loads are those by TMA of two-dimensional tensors.
+The first five make a wrong C. Loads are those by TMA of two-dimensional tensors.
 """
 
 from __future__ import annotations
@@ -37,10 +39,17 @@ EXPECTED = re.compile(
     r"mov\.b32 \t%r\d+, (?P<bytes>\d+);\n"
     r"\tmbarrier\.arrive\.expect_tx\.shared\.b64 %rd\d+, (?P<barrier>\[[^\]]*\]), %r\d+;"
 )
+STEPS = re.compile(r"setp\.ne\.b64 \t%p\d+, %rd\d+, (\d+);")
+"""Where a loop along K ends."""
+STEP_ELEMENTS = 64
 KEPT_ELEMENTS, SLEEP_NS, MINUS_ZEROS = 256, 1_000_000, "0x80008000"
 POLICIES = {"first": "0x12F0000000000000", "last": "0x14F0000000000000"}
 """What `createpolicy` makes for whole tensors."""
 NONE = "\t.reg .b32 %none;\n\tmov.b32 %none, 0;\n"
+TURNED = (
+    "\t.reg .pred %begins;\n\t.reg .pred %back;\n"
+    "\t.reg .b32 %odd;\n\t.reg .b32 %turned;\n\tmov.b32 %odd, 1;\n"
+)
 Match = re.Match[str]
 
 
@@ -115,6 +124,29 @@ def _kept(ptx: str) -> str:
     return _of_kind(OPERANDS, early)(ptx)
 
 
+def _turned(ptx: str) -> str:
+    """At the first load of a step, which is the one of A: a tile begins where it is the first."""
+    kinds, step = kinds_of(ptx), ""
+    last = (max(map(int, STEPS.findall(ptx)), default=1) - 1) * STEP_ELEMENTS
+
+    def turned(match: Match) -> str:
+        nonlocal step
+        if kinds[match["map"]] != OPERANDS:
+            return match[0]
+        k, load = match["inner"], _elsewhere("%turned", "")(match)
+        if step == k:
+            step = ""
+            return load
+        step = k
+        return (
+            f"\tsetp.eq.u32 %begins, {k}, 0;\n\t@%begins xor.b32 %odd, %odd, 1;\n"
+            f"\tsetp.ne.u32 %back, %odd, 0;\n\tsub.u32 %turned, {last}, {k};\n"
+            f"\tselp.b32 %turned, %turned, {k}, %back;\n{load}"
+        )
+
+    return LOAD.sub(turned, ptx)
+
+
 def _unadded(ptx: str) -> str:
     def zeros(match: Match) -> str:
         return "\n".join(f"\tmov.b32 {each}, {MINUS_ZEROS};" for each in match[1].split(", "))
@@ -136,7 +168,8 @@ FORMS: dict[str, tuple[Callable[[str], str], str]] = {
     "beside_first": (_of_kind(BESIDE, _hinted("first")), _declared("first")),
     "operands_last": (_of_kind(OPERANDS, _hinted("last")), _declared("last")),
     "hinted_polls": (lambda ptx: WAIT.sub(rf"\1, {SLEEP_NS};", ptx), ""),
+    "back_and_forth": (_turned, TURNED),
 }
 """How each form rewrites the text, and what it declares."""
-RIGHT = ("c_first", "beside_first", "operands_last", "hinted_polls")
+RIGHT = ("c_first", "beside_first", "operands_last", "hinted_polls", "back_and_forth")
 """Forms whose C is right."""

@@ -79,8 +79,27 @@ def test_all_tiles_of_c_are_stored_over_the_first(scripts, made, operands):
         load(bundle, "emulator")(*operands)
 
 
+def test_a_cta_goes_back_along_k_in_its_second_tile(scripts, operands):
+    """Of which the fifth step from the end is not loaded: the slot has the second of the tile
+    before, as the first tile's fifth step has its first."""
+    script, rewritten = scripts
+    source = script.source_of(ROWS, COLUMNS, DEPTH, "residual")
+    pipeline = PIPELINE.replace("order=m", "order=m ctas=1")
+    made = compile_matmul(source, target="sm_90a", pipeline=pipeline)
+    turned = rewritten.form_of(made.ptx, "back_and_forth")
+    a, b, beside = operands
+    run = load(as_bundle(replace(made, ptx=turned)), "emulator")
+    assert torch.equal(run(*operands).double(), product(a, b) + beside)
+
+    kept = as_bundle(replace(made, ptx=rewritten.form_of(turned, "operands_kept")))
+    steps = [(each[:, :STEP], each[:, STEP : 2 * STEP]) for each in (a[:TILE], b)]
+    again = [product(*pair) for pair in zip(*steps, strict=True)]
+    found = product(a[:, :KEPT], b[:, :KEPT]) + torch.cat(again) + beside
+    assert torch.equal(load(kept, "emulator")(*operands).double(), found)
+
+
 def test_no_form_is_untried(scripts):
-    assert {*NAMES, "c_l2"} == {*scripts[1].FORMS}
+    assert {*NAMES, "c_l2", "back_and_forth"} == {*scripts[1].FORMS}
 
 
 def test_a_kernel_without_another_operand_has_no_form_of_it(scripts, made):
