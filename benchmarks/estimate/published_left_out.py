@@ -73,21 +73,12 @@ def errors_of(names: list[str], values: Values) -> list[float]:
     chip_figures.FIGURES["sm_100a"] = dataclasses.replace(
         kept, tma_latency=figure["tma_latency"], tensor=parts
     )
-    clear()
+    predicted_as_timed.cache_clear()
     try:
         return [math.log(speed(name) / PUBLISHED[name].tflops) for name in names]
     finally:
         chip_figures.FIGURES["sm_100a"] = kept
-        clear()
-
-
-def clear() -> None:
-    """Forgets what was worked out with other figures."""
-    from tilewright.compiler.schedule.estimates import tensor_estimate, tensor_steps
-
-    tensor_steps.known_steps.cache_clear()
-    tensor_estimate.moved_us.cache_clear()
-    predicted_as_timed.cache_clear()
+        predicted_as_timed.cache_clear()
 
 
 def speed(name: str) -> float:

@@ -22,6 +22,7 @@ import numpy as np
 from ....dialects.target import Target
 from ..estimates.estimate import estimate
 from ..problem import Problem, Schedule
+from ..rules.rules import broken_rule
 
 FIELDS = fields(Problem)
 FEW = 8
@@ -138,20 +139,41 @@ def times_of(
     problems: Problems, schedule: Schedule, target: Target, asked: np.ndarray
 ) -> np.ndarray:
     """The microseconds that `estimate` says of the problems at these places."""
+
+    def time(problem: Problem) -> Any:
+        return estimate(problem, schedule, target).total_us
+
+    return _found_of(problems, schedule, asked, time)
+
+
+def kept_by(problems: Problems, schedule: Schedule, target: Target) -> list[bool]:
+    """Whether the schedule keeps every rule, of each problem."""
+
+    def keeps(problem: Problem) -> bool:
+        return broken_rule(problem, schedule, target) is None
+
+    every = np.arange(len(problems))
+    return [found > 0 for found in _found_of(problems, schedule, every, keeps).tolist()]
+
+
+def _found_of(
+    problems: Problems, schedule: Schedule, asked: np.ndarray, find: Callable[[Problem], Any]
+) -> np.ndarray:
+    """What is found of each, as the schedule sees it; 0 of those at other places."""
     seen, told = problems.seen_by(schedule)
-    found, waiting = np.empty(len(seen)), [asked]
+    found, waiting = np.zeros(len(seen)), [asked]
     while waiting:
         asked = waiting.pop()
         if len(asked) < FEW:
-            found[asked] = [estimate(seen[each], schedule, target).total_us for each in asked]
+            found[asked] = [find(seen[each]) for each in asked]
             continue
         run = Run(len(asked))
         numbers: dict[str, Any] = {
             name: Numbers(values[asked], run) for name, values in told.items()
         }
         with np.errstate(all="ignore"):  # of those that the run is no longer about
-            us = estimate(_with(seen[0], numbers), schedule, target).total_us
-        found[asked[run.places]] = us.values[run.places] if isinstance(us, Numbers) else us
+            one = find(_with(seen[0], numbers))
+        found[asked[run.places]] = one.values[run.places] if isinstance(one, Numbers) else one
         waiting += [asked[places] for places in run.others]
     return found
 

@@ -260,8 +260,8 @@ def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndar
 def _times(schedule: Schedule, ended: Problems, many: Problem, target: Target) -> np.ndarray:
     """Microseconds where each step ends; infinite if that is more than the schedule takes, as the
     last one is where not any number of rows will do. A kernel for any K takes all of them."""
+    from .at_once import kept_by  # here: it imports numpy
+
     of_any = many.dynamic_k or broken_rule(many, schedule, target) is None
-    *bounded, _ = ended
-    taken = [of_any or broken_rule(each, schedule, target) is None for each in bounded]
-    taken.append(of_any)
-    return times_where(taken, schedule, ended, target)
+    taken = [True] * len(ended) if of_any else kept_by(ended, schedule, target)
+    return times_where([*taken[:-1], of_any], schedule, ended, target)

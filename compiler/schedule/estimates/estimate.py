@@ -341,16 +341,15 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
 
 def store_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles in which a tile of each output is stored; two staging buffers overlap both halves."""
-    m, n, _ = schedule.tile
+    (m, n, _), chip = schedule.tile, figures(target)
     stored_bytes = problem.output_bytes(m * n // problem.products)
     if schedule.staging is None:
         scales, rows = scale_cycles(problem, schedule, target), rows_by_threads(problem, m)
-        return rows / m * stored_bytes / figures(target).direct_store_rate + scales
+        return rows / m * stored_bytes / chip.direct_store_rate + scales
     columns, buffers = schedule.staging
-    pack = stored_bytes / figures(target).shared_rate
-    asked = _stored_lines(problem, schedule) * figures(target).store_request
-    store = max(stored_bytes / figures(target).tma_store_rate, asked)
-    pieces = n // columns * figures(target).staged_piece
+    pack, asked = stored_bytes / chip.shared_rate, _stored_lines(problem, schedule)
+    store = max(stored_bytes / chip.tma_store_rate, asked * chip.store_request)
+    pieces = n // columns * chip.staged_piece
     if buffers == (2 if schedule.ping_pong else 1):
         return pieces + pack + store
     return pieces + max(pack, store) + min(pack, store) * columns / n

@@ -19,12 +19,11 @@ load, cold as that of all, and epilogue; and a share of the shorter of DRAM and 
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 from ....dialects.target import WARP_THREADS, Target
 from ..chips.chip_figures import figures, tensor_figures
-from ..problem import SECTOR_BYTES, Problem, Schedule
+from ..problem import SECTOR_BYTES, Problem, Schedule, asked_once
 from ..waves import resident_ctas, tile_rounds
 from .costs import (
     Estimate,
@@ -49,7 +48,7 @@ def tensor_estimate(
     """What the schedule is expected to take on the multiprocessors of `target`."""
     steps = steps_of(problem, schedule, target, traits)
     epilogue = epilogue_cycles(problem, schedule, target, traits)
-    moved = moved_us(problem, schedule.plan, target)
+    moved = moved_us(problem, schedule, target)
     found = spans_of(problem, schedule, target, steps, moved, epilogue, traits)
     clock, residents = found.clock, found.residents
     epilogue = steps.completion + epilogue + gathered_cycles(problem, schedule, target)
@@ -159,12 +158,20 @@ class Moved(NamedTuple):
     early_us: float
 
 
-@functools.lru_cache(maxsize=1024)  # schedules that hand out tiles alike have one
-def moved_us(problem: Problem, plan: Schedule, target: Target) -> Moved:
-    rate = figures(target).dram_rate
-    early = first_wave_bytes(problem, plan, target)
-    moved = dram_bytes(problem, plan, target)
-    return Moved(moved / rate, early / rate)
+def moved_us(problem: Problem, schedule: Schedule, target: Target) -> Moved:
+    """What DRAM moves, found once for all schedules that hand out tiles alike."""
+    known, tiles = _known_moved(problem, target), (schedule.tile, schedule.pair)
+    asked = *tiles, schedule.scheduler, schedule.order, schedule.group
+    if asked not in known:
+        plan, rate = schedule.plan, figures(target).dram_rate
+        early = first_wave_bytes(problem, plan, target)
+        known[asked] = Moved(dram_bytes(problem, plan, target) / rate, early / rate)
+    return known[asked]
+
+
+@asked_once
+def _known_moved(problem: Problem, target: Target) -> dict[tuple[object, ...], Moved]:
+    return {}
 
 
 def residents_of(problem: Problem, schedule: Schedule, target: Target, traits: Traits) -> int:
@@ -179,11 +186,15 @@ def residents_with(used: int, tile: tuple[int, int, int], target: Target, traits
     """CTAs of one tile each that share a multiprocessor: by the bytes of shared memory that each
     has used, by tensor memory and threads."""
     fit = target.multiprocessor_shared_bytes // (used + target.cta_reserved_shared_bytes)
+    return max(1, min(fit, residents_at_most(tile, target, traits)))
+
+
+def residents_at_most(tile: tuple[int, int, int], target: Target, traits: Traits) -> int:
+    """The same by tensor memory and threads, however little shared memory each has."""
     columns = traits.columns or target.accumulator_columns(*tile[:2])
     columns = target.tmem_columns // target.allocated_columns(columns)
     warps = ROLE_WARPS if traits.roles else SHARED_WARPS
-    threads = int(tensor_figures(target).threads) // (warps * WARP_THREADS)
-    return max(1, min(fit, columns, threads))
+    return min(columns, int(tensor_figures(target).threads) // (warps * WARP_THREADS))
 
 
 def _waves(

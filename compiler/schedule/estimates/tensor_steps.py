@@ -11,14 +11,12 @@ Latencies of memory are times: a clock that is held lower makes them fewer cycle
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 from ....dialects.record import record
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, tensor_figures
-from ..problem import LINE_BYTES, SECTOR_BYTES, Problem, Schedule
-from ..schedule import PLAIN
+from ..problem import LINE_BYTES, SECTOR_BYTES, Problem, Schedule, asked_once
 from .costs import copy_cycles
 
 MMA_K_BYTES = 32
@@ -79,21 +77,22 @@ def memory_cycles(latency: float, target: Target, clock: float) -> float:
 def steps_of(
     problem: Problem, schedule: Schedule, target: Target, traits: Traits = CHOSEN
 ) -> Steps:
-    """The K tiles of a CTA: schedules of a tile and cluster have one."""
-    one = PLAIN.but(
-        tile=schedule.tile,
-        cluster=schedule.cluster,
-        pair=schedule.pair,
-        split_grid=schedule.split_grid,
-    )
-    return known_steps(problem, one, target, traits.swizzled, traits.clock)
+    """The K tiles of a CTA: schedules of a tile and cluster have one, which is found once."""
+    known, shared = _known_steps(problem, target), (schedule.tile, schedule.cluster, schedule.pair)
+    asked = *shared, schedule.split_grid, traits.swizzled, traits.clock
+    if asked not in known:
+        known[asked] = _found_steps(problem, schedule, target, traits.swizzled, traits.clock)
+    return known[asked]
 
 
-@functools.lru_cache(maxsize=1024)
-def known_steps(
+@asked_once
+def _known_steps(problem: Problem, target: Target) -> dict[tuple[object, ...], Steps]:
+    return {}
+
+
+def _found_steps(
     problem: Problem, schedule: Schedule, target: Target, swizzled: bool, clock: float
 ) -> Steps:
-    """`steps_of`, once for all schedules that have them."""
     tensor, chip = tensor_figures(target), figures(target)
     latency = memory_cycles(chip.tma_latency, target, clock)
     busy = step_busy(problem, schedule, target, swizzled)

@@ -182,11 +182,11 @@ def split_alone(problem: Problem, schedule: Schedule, target: Target) -> str | N
 def wasted_tile(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """No axis may be covered by a smaller tile, in which groups are reduced as well."""
     extents = (problem.most_rows, problem.n, problem.k)
-    tables = extents_of(problem, target)
     for number, (axis, extent, size) in enumerate(zip("MNK", extents, schedule.tile, strict=True)):
         if size <= extent:
             continue
-        smaller = [other for other in tables[number] if extent <= other < size]
+        table = extents_of(problem, target)[number]
+        smaller = [other for other in table if extent <= other < size]
         if problem.neighbours:
             smaller = [
                 other

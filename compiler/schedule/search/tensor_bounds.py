@@ -28,6 +28,7 @@ from ..estimates.tensor_estimate import (
     loop_cycles,
     moved_us,
     read_cycles,
+    residents_at_most,
     residents_with,
     spans_of,
 )
@@ -99,7 +100,7 @@ class TensorFace:
         """What DRAM moves for an order's schedules, whatever K they take and whoever hands out."""
         asked = order.scheduler == "none", order.order, order.pair
         if asked not in self._moved:
-            self._moved[asked] = moved_us(self.problem, order.plan, self.target)
+            self._moved[asked] = moved_us(self.problem, order, self.target)
         return self._moved[asked]
 
     def floors(self) -> list[tuple[float, Schedule]]:
@@ -118,19 +119,32 @@ class TensorFace:
         time no fewer cycles pass for all of it. The first load may be a short one."""
         problem, target = self.problem, self.target
         steps, tiles = steps_of(problem, side, target), problem.ctas(side)
-        k_tiles = problem.k / side.tile[2]
+        k_tiles, rounds = problem.k / side.tile[2], tile_rounds(problem, side, target)
         loops, mma = k_tiles * steps.step, k_tiles / steps.k_tiles * steps.mma
-        ends = steps.start + figures(target).tma_latency + steps.completion
-        epilogue = _least_epilogue_cycles(problem, side, target)
-        work = tile_rounds(problem, side, target) * loops - steps.step + steps.mma
-        looped = work, tile_rounds(problem, side, target) * loops
-        floor_us = _total_us(problem, side, mma, looped, ends + epilogue, target)
+        before = steps.start + figures(target).tma_latency
+        epilogue = steps.completion + _least_epilogue_cycles(problem, side, target)
+        work, ends = rounds * loops - steps.step + steps.mma, before + steps.completion
+        if rounds > 1:
+            around = before + epilogue + tensor_figures(target).cta_turnover
+            waves = -(-rounds // self._residents(side, least_k))
+            apart = (waves - 1) * around + waves * (loops - steps.step + steps.mma)
+            work = max(work, min(rounds * max(loops, epilogue), apart))
+        looped = work, rounds * loops
+        floor_us = _total_us(problem, side, mma, looped, before + epilogue, target)
         most = min(most_at_once(tiles, target.multiprocessors), problem.k / least_k / PART_K_TILES)
         if self.sums is None or most <= 1 or tiles > target.multiprocessors:
             return floor_us, math.inf
         ends += self._read + self.sums.written + self.sums.gathered
         work = loops / most - steps.step + steps.mma
         return floor_us, _total_us(problem, side, mma, (work, 0), ends, target)
+
+    def _residents(self, side: Schedule, least_k: int) -> int:
+        """The most CTAs of one tile each that share a multiprocessor, with the least of K at a time
+        and the shortest ring."""
+        least = side.but(tile=(*side.tile[:2], least_k))
+        stages = min(STAGES[0], self.problem.k_tiles(least))
+        used = stages * self.problem.stage_bytes(least)
+        return residents_with(used, side.tile, self.target, CHOSEN)
 
     def of_parts(self, side: Schedule) -> float:
         """With K in parts over the grid, by CTAs of their own or by pairs, in microseconds."""
@@ -278,15 +292,15 @@ class Least(NamedTuple):
     ) -> Least:
         """With one of these stores."""
         steps, rounds = steps_of(problem, branch, target), tile_rounds(problem, branch, target)
-        stage_bytes = problem.stage_bytes(branch)
-        waves = persistent = math.inf
+        stage_bytes, persistent = problem.stage_bytes(branch), math.inf
+        before, completion, k_tiles = steps.before, steps.completion, steps.k_tiles
+        rings: list[_Ring] = []
         for smem_bytes, cycles in stores:
-            stages = stages_beside(smem_bytes, stage_bytes, target)
-            epilogue = steps.completion + cycles
-            period = max(steps.k_tiles * max(steps.step, steps.ring / stages), epilogue)
-            persistent = min(persistent, steps.before + rounds * period + epilogue)
-            cta = _Cta(steps, stages, stage_bytes, smem_bytes, epilogue)
-            waves = min(waves, _least_of_waves(problem, branch, target, rounds, cta))
+            stages, epilogue = stages_beside(smem_bytes, stage_bytes, target), completion + cycles
+            period = max(k_tiles * max(steps.step, steps.ring / stages), epilogue)
+            persistent = min(persistent, before + rounds * period + epilogue)
+            rings.append(_Ring(stages, smem_bytes, epilogue))
+        waves = _least_of_waves(problem, branch, target, (rounds, stage_bytes), steps, rings)
         epilogue = steps.completion + min([store.cycles for store in stores], default=math.inf)
         gathered = gathered_cycles(problem, branch, target)
         around = tensor_figures(target).cold_fill + gathered
@@ -326,33 +340,48 @@ def _least_epilogue_cycles(problem: Problem, schedule: Schedule, target: Target)
     return min(least, staged + beside_bytes / chip.shared_rate)
 
 
-class _Cta(NamedTuple):
-    """Its steps, the most stages of its ring and their bytes, bytes and cycles of its store."""
+class _Ring(NamedTuple):
+    """Its most stages, bytes of the store beside it, and cycles of the epilogue with that."""
 
-    steps: Steps
     stages: int
-    stage_bytes: int
     store_bytes: int
     epilogue: float
 
 
 def _least_of_waves(
-    problem: Problem, schedule: Schedule, target: Target, rounds: int, cta: _Cta
+    problem: Problem,
+    schedule: Schedule,
+    target: Target,
+    sizes: tuple[int, int],
+    steps: Steps,
+    rings: Sequence[_Ring],
 ) -> float:
-    """The least of a CTA a tile: its resources' time, or that of waves of as many CTAs as fit."""
-    steps, stages, stage_bytes, store_bytes, epilogue = cta
-    deepest, flow = max(1, min(stages, steps.k_tiles)), steps.k_tiles * steps.step
+    """The least of a CTA a tile: its resources' time, or that of waves of as many CTAs as fit.
+    `sizes` are the tiles of a multiprocessor and the bytes of a stage."""
+    (rounds, stage_bytes), more, least = sizes, holds_more(problem), math.inf
     alone, turnover = steps.step - steps.mma, tensor_figures(target).cta_turnover
-    more, least = holds_more(problem), math.inf
-    for ring in {deepest, *(stages for stages in STAGES if stages < deepest)}:
-        used = ring * stage_bytes + store_bytes
-        if more and ring == deepest:  # what else is held may cut it, and leaves no room for a stage
-            used = min(used, target.shared_bytes - RESERVED_BYTES - stage_bytes)
-        residents = residents_with(used, schedule.tile, target, CHOSEN)
-        waves, main = -(-rounds // residents), main_loop(steps, ring, CHOSEN)
-        loops = max(waves * main, 0 if more or residents == 1 else rounds * flow - alone)
-        least = min(least, waves * (steps.before + epilogue + turnover) + loops - turnover)
-    return max(steps.before - alone + rounds * flow + epilogue, least)
+    flow = rounds * steps.k_tiles * steps.step
+    before, most = steps.before, residents_at_most(schedule.tile, target, CHOSEN)
+    room, reserved = target.multiprocessor_shared_bytes, target.cta_reserved_shared_bytes
+    kept = target.shared_bytes - RESERVED_BYTES - stage_bytes
+    mains: dict[int, float] = {}
+    for stages, store_bytes, epilogue in rings:
+        deepest, waves_least = max(1, min(stages, steps.k_tiles)), math.inf
+        for ring in (deepest, *STAGES):
+            if ring > deepest:
+                continue
+            if ring not in mains:
+                mains[ring] = main_loop(steps, ring, CHOSEN)
+            used = ring * stage_bytes + store_bytes
+            if more and ring == deepest:  # what else is held may cut it, with no room for a stage
+                used = min(used, kept)
+            residents = max(1, min(most, room // (used + reserved)))
+            waves = -(-rounds // residents)
+            loops = max(waves * mains[ring], 0 if more or residents == 1 else flow - alone)
+            cycles = waves * (before + epilogue + turnover) + loops - turnover
+            waves_least = cycles if cycles < waves_least else waves_least
+        least = min(least, max(before - alone + flow + epilogue, waves_least))
+    return least
 
 
 def _us(cycles: float, clock: float) -> float:

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from tilewright.compiler.schedule.any_size import at_once
-from tilewright.compiler.schedule.any_size.at_once import Numbers, Problems, Run, times_of
+from tilewright.compiler.schedule.any_size.at_once import Numbers, Problems, Run, kept_by, times_of
 from tilewright.compiler.schedule.any_size.sharing import for_rows
 from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem
 from tilewright.compiler.schedule.rules.group_rules import level_schedule
+from tilewright.compiler.schedule.rules.rules import broken_rule
 from tilewright.compiler.schedule.search.choice import choose_schedule, target_for
 from tilewright.compiler.spec import MatmulSpec
 
@@ -46,6 +47,25 @@ def test_every_time_is_that_of_the_problem_alone(name, chip, monkeypatch):
         assert found == [estimate(each, one, target).total_us for each in problems]
         assert all(map(math.isfinite, found))
     assert not times_of(Problems([]), next(iter(chosen)), target, np.arange(0)).size
+
+
+@pytest.mark.parametrize("chip", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("name", OPEN)
+def test_rules_are_kept_by_the_problems_that_keep_them_alone(name, chip, monkeypatch):
+    """Of schedules that are chosen at some sizes, and of others of which most break a rule."""
+    monkeypatch.setattr(at_once, "FEW", 1)
+    m, n, k, more = OPEN[name]
+    spec = MatmulSpec(m, n, k, **more)
+    target, unit, judged = target_for(spec, chip), max(1, spec.groups), set()
+    specs = [for_rows(spec, unit * size) for size in SIZES if unit * size < 2**31]
+    problems = [Problem.of(each, target) for each in specs]
+    chosen = {choose_schedule(each, target) for each in specs[1::5]}
+    others = [(one.but(scheduler="static"), one.but(cluster=(2, 2))) for one in chosen]
+    for one in (*chosen, *sum(others, ())):
+        found = kept_by(Problems(problems), one, target)
+        assert found == [broken_rule(each, one, target) is None for each in problems]
+        judged |= set(found)
+    assert judged == {True, False}
 
 
 def test_tiles_of_equal_height_are_estimated_of_the_problem_before_it_is_exchanged():
