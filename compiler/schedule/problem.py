@@ -18,6 +18,7 @@ from ...dialects.store_legality import columns_beside
 from ...dialects.target import Target
 from ..spec import MatmulSpec
 from .extents import expected_tiles, round_up, widest_layout
+from .once import once
 from .quantized_costs import bits_of, instructions
 from .schedule import AHEAD, Schedule
 
@@ -148,7 +149,7 @@ class Problem:
     def _item_bits(self, tensor: str) -> int:
         return self.c_bits if tensor == "c" else 8 * self.element_bytes
 
-    @functools.cached_property
+    @once
     def c_bits(self) -> int:
         """Bits of an element of C."""
         return bits_of(self.quantized) if self.quantized else 8 * self.c_bytes
@@ -210,18 +211,18 @@ class Problem:
         """Whether TMA can address the tensor (cuTensorMapEncodeTiled: strides)."""
         return tensor in self._by_tma and not (self.gathered and tensor == "a")
 
-    @functools.cached_property
+    @once
     def _by_tma(self) -> list[str]:
         unit, found = self.tma_alignment_bytes, {name: self.pitch_bytes(name) for name in "abc"}
         fitting = [name for name, (each, rows) in found.items() if rows == 1 or each % unit == 0]
         return [name for name in fitting if self.step_bytes(name) % unit == 0]
 
-    @functools.cached_property
+    @once
     def unaligned(self) -> list[str]:
         """Operands that TMA loads by rows which start anywhere in a sector of L2."""
         return [name for name in "ab" if self.by_tma(name) and self.row_start(name) == "inside"]
 
-    @functools.cached_property
+    @once
     def lines_beyond(self) -> dict[str, float]:
         """By operand that TMA loads: into how many more lines of L2 a line's length of a row goes
         on in the mean, 0 where rows start with a line."""
@@ -276,13 +277,17 @@ class Problem:
         for each in self.further_bytes:
             width = columns_beside(columns, self.c_bytes, each)
             pieces += round_up(rows * width * each, SLOT_ALIGNMENT)
-        ahead = sum(round_up(rows * columns * each, SLOT_ALIGNMENT) for each in self.beside)
-        brought = self.beside_columns if schedule.vectors == AHEAD else ()
-        slots = (round_up(schedule.tile[1] * each, VECTOR_ALIGNMENT) for each in brought)
-        consumers = 2 if schedule.ping_pong else 1  # each has its own, as warpgroups may have
-        warpgroups = 1 if schedule.ping_pong else max(1, min(rows // ATOM_ROWS, WARPGROUPS_MOST))
-        vectors = consumers * sum(round_up(warpgroups * each, SLOT_ALIGNMENT) for each in slots)
-        return buffers * pieces + schedule.ahead * ahead + vectors
+        found = buffers * pieces
+        if schedule.ahead:
+            slots = [round_up(rows * columns * each, SLOT_ALIGNMENT) for each in self.beside]
+            found += schedule.ahead * sum(slots)
+        if schedule.vectors == AHEAD and self.beside_columns:
+            consumers = 2 if schedule.ping_pong else 1  # each has its own, as warpgroups may have
+            warpgroups = 1 if consumers > 1 else max(1, min(rows // ATOM_ROWS, WARPGROUPS_MOST))
+            each_has = [schedule.tile[1] * each for each in self.beside_columns]
+            vectors = [warpgroups * round_up(each, VECTOR_ALIGNMENT) for each in each_has]
+            found += consumers * sum([round_up(each, SLOT_ALIGNMENT) for each in vectors])
+        return found
 
     def stored_together(self, schedule: Schedule) -> bool:
         """Whether pieces of all outputs have the same columns, and go to memory together."""
@@ -295,23 +300,23 @@ class Problem:
         columns = schedule.tile[1] // self.products
         return columns // schedule.staging[0] if schedule.staging else 0
 
-    @functools.cached_property
+    @once
     def moved_bytes(self) -> int:
         """Bytes of all matrices of C, and of other operands and outputs as large."""
         each = self.c_bytes + sum(self.beside) + sum(self.further_bytes)
         return self.batch * self.m * self.n // self.products * each
 
-    @functools.cached_property
+    @once
     def most_rows(self) -> int:
         """Rows that a tile may find: M, and of a group up to twice what it has in the mean."""
         return 2 * self.m if self.grouped == "m" else self.m
 
-    @functools.cached_property
+    @once
     def has_epilogue(self) -> bool:
         """Whether more is done with sums than to convert them, or other operands are read."""
         return self.epilogue_instructions > 0 or bool(self.beside)
 
-    @functools.cached_property
+    @once
     def cut(self) -> bool:
         """Whether rows are grouped, and some groups have more of them than the least tile."""
         return self.grouped == "m" and self.most_rows > GROUP_ROWS

@@ -6,6 +6,7 @@ import math
 
 from ...dialects.target import Target
 from .chips.chip_figures import figures
+from .elementwise import larger, smaller
 from .problem import Problem, Schedule
 
 CURVE_SPREAD = 1.5
@@ -33,15 +34,15 @@ def resident_in_clusters(size: int, target: Target) -> int:
 def wave_shape(problem: Problem, schedule: Schedule, target: Target) -> tuple[int, int]:
     """Rows and columns of tiles that the CTAs of one wave touch, by raster order."""
     grid_m, grid_n = problem.grid(schedule)
-    slots = min(resident_ctas(schedule, target), grid_m * grid_n)
+    slots = smaller(resident_ctas(schedule, target), grid_m * grid_n)
     if schedule.order == "n":
-        columns = min(grid_n, slots)
+        columns = smaller(grid_n, slots)
         return -(-slots // columns), columns
     if schedule.order == "hilbert":
         return _curve_shape(grid_m, grid_n, math.ceil(CURVE_SPREAD * slots))
-    grouped = max(schedule.group, -(-slots // grid_n))
-    rows = min(grid_m, grouped if schedule.order == "grouped" else slots)
-    return rows, min(grid_n, -(-slots // rows))
+    grouped = larger(schedule.group, -(-slots // grid_n))
+    rows = smaller(grid_m, grouped if schedule.order == "grouped" else slots)
+    return rows, smaller(grid_n, -(-slots // rows))
 
 
 def _curve_shape(grid_m: int, grid_n: int, area: int) -> tuple[int, int]:

@@ -116,14 +116,14 @@ FIRST_WAVES = [
 TILES_OF_A_KIND = [
     Fault(
         "faces: tiles of any K leave as many registers beside scales",
-        '("face", tile.tile, depths)',
-        '("face", tile.tile[:2])',
+        '"face", (tile, depths), own_of',
+        '"face", tile, own_of',
         ("test/compiler/schedule/test_search_kinds.py",),
     ),
     Fault(
         "stores: tiles of few steps have the stages of those of many",
-        '("leaves", order.tile, min(STAGES_MAX, of_tile), asked)',
-        '("leaves", order.tile, asked)',
+        "(order.tile, min(STAGES_MAX, of_tile), asked)",
+        "(order.tile, asked)",
         ("test/compiler/schedule/test_search_kinds.py",),
     ),
     Fault(
@@ -183,21 +183,45 @@ TABLES = [
 
 FLOORS = [
     Fault(
-        "floors: K is in two parts of a cluster where more of them take less",
-        "        parts = min(most, max(least, math.sqrt(whole / each) if each else most))",
-        "        parts = least",
+        "floors: a part of a cluster takes all of K",
+        "(part_bytes[parts] * byte + ends)",
+        "(part_bytes[1] * byte + ends)",
         ("test/compiler/schedule/test_schedule_search.py",),
     ),
     Fault(
         "floors: lines beyond are those of tiles that whole clusters do not have",
-        "            a, b = a / round_up(self.of_m, peers), b / round_up(self.of_n, peers)",
-        "            a, b = a / self.of_m, b / self.of_n",
+        "of_a, of_b = of_a / round_up(self.of_m, peers), of_b / round_up(self.of_n, peers)",
+        "of_a, of_b = of_a / self.of_m, of_b / self.of_n",
         ("test/compiler/schedule/test_schedule_search.py",),
     ),
     Fault(
         "at once: a second side of problems is not told",
         "        if schedule.swap not in self._sides:",
         "        if not self._sides:",
+        ("test/compiler/schedule/test_at_once.py",),
+    ),
+    Fault(
+        "floors: no CTAs share a multiprocessor",
+        "            waves = -(-rounds // self._residents(side, least_k))",
+        "            waves = rounds",
+        ("test/compiler/schedule/test_schedule_search.py",),
+    ),
+    Fault(
+        "rings: the first that is looked at is taken for one that hides all latency",
+        "            if main <= streamed:\n                break",
+        "            break",
+        ("test/compiler/schedule/test_schedule_search.py",),
+    ),
+    Fault(
+        "at once: rules of tiles of equal height are asked of the exchanged problem",
+        "            problem = problem.seen_by(schedule.of_whole_tiles)\n        return broken",
+        "            pass\n        return broken",
+        ("test/compiler/schedule/test_at_once.py",),
+    ),
+    Fault(
+        "at once: of each two numbers the smaller is taken for the larger",
+        "        return Numbers(np.maximum(self.values, _values(other)), self.run)",
+        "        return Numbers(np.minimum(self.values, _values(other)), self.run)",
         ("test/compiler/schedule/test_at_once.py",),
     ),
 ]

@@ -3,7 +3,8 @@
     Problem(m=128), Problem(m=136), …  →  Problem(m=Numbers(128, 136, …))  →  estimate
 
 The functions of the estimate are those that take one problem. An operation on `Numbers` is done for
-all of them, in the same arithmetic as for one. A comparison is answered once: as for most of those
+all of them, in the same arithmetic as for one, and so are `larger` and `smaller`. A comparison is
+answered once: as for most of those
 that the run is still about. It goes on with these, and the others have another run, so that each is
 estimated by the steps that it would take alone. A few that are left are estimated one by one.
 
@@ -20,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from ....dialects.target import Target
-from ..estimates.estimate import estimate
+from ..elementwise import Elementwise
+from ..estimates.estimate import total_us
 from ..problem import Problem, Schedule
 from ..rules.rules import broken_rule
 
@@ -48,7 +50,7 @@ class Run:
         return answer
 
 
-class Numbers:
+class Numbers(Elementwise):
     """An int or a float of each problem."""
 
     __slots__ = ("run", "values")
@@ -78,6 +80,12 @@ class Numbers:
 
     def __divmod__(self, other: Any) -> tuple[Any, Any]:
         return operator.floordiv(self, other), operator.mod(self, other)
+
+    def larger(self, other: Any) -> Numbers:
+        return Numbers(np.maximum(self.values, _values(other)), self.run)
+
+    def smaller(self, other: Any) -> Numbers:
+        return Numbers(np.minimum(self.values, _values(other)), self.run)
 
     def _one(self) -> Any:
         """The number of the first, for a function that takes one: the run goes on with its like."""
@@ -138,10 +146,10 @@ class Problems:
 def times_of(
     problems: Problems, schedule: Schedule, target: Target, asked: np.ndarray
 ) -> np.ndarray:
-    """The microseconds that `estimate` says of the problems at these places."""
+    """The microseconds that are estimated of the problems at these places."""
 
     def time(problem: Problem) -> Any:
-        return estimate(problem, schedule, target).total_us
+        return total_us(problem, schedule, target)
 
     return _found_of(problems, schedule, asked, time)
 
@@ -150,6 +158,8 @@ def kept_by(problems: Problems, schedule: Schedule, target: Target) -> list[bool
     """Whether the schedule keeps every rule, of each problem."""
 
     def keeps(problem: Problem) -> bool:
+        if schedule.level:  # whose rules are of the problem before it is exchanged
+            problem = problem.seen_by(schedule.of_whole_tiles)
         return broken_rule(problem, schedule, target) is None
 
     every = np.arange(len(problems))

@@ -31,6 +31,7 @@ from ....dialects.release_steps import releases_late
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, split_figures
 from ..chips.figure_sets import ChipFigures
+from ..elementwise import larger, smaller
 from ..extents import round_up
 from ..problem import LINE_BYTES, Problem, Schedule
 from ..waves import tile_rounds, wave_shape
@@ -76,12 +77,29 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     return with_known(problem, schedule, target, step, order_of(problem, schedule, target))
 
 
+def total_us(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """The microseconds of all alone: what limits them is told apart by comparisons, and only
+    `estimate` says it."""
+    if schedule.level or target.has_tensor_memory:
+        return estimate(problem, schedule, target).total_us
+    problem, target = problem.seen_by(schedule), as_used(schedule, target)
+    step = step_of(step_cycles(problem, schedule, target), target)
+    order = order_of(problem, schedule, target)
+    epilogue = epilogue_cycles(problem, schedule, target)
+    return spans_of(problem, schedule, target, step, order, epilogue).total_us
+
+
 class Step(NamedTuple):
-    """Cycles of one K tile of one CTA, and which resource takes the most of them: schedules of a
+    """Cycles of one K tile of one CTA, and those for which each resource is busy: schedules of a
     tile, a cluster and parts of K have one."""
 
     cycles: float
-    bound: str
+    busy: dict[str, float]
+
+    @property
+    def bound(self) -> str:
+        """The resource that takes the most of them."""
+        return max(self.busy, key=lambda name: self.busy[name])
 
 
 class Order(NamedTuple):
@@ -96,7 +114,7 @@ class Order(NamedTuple):
 
 def step_of(busy: dict[str, float], target: Target) -> Step:
     """The step in which each resource is busy for so many cycles (`step_cycles`)."""
-    return Step(together(busy, target), max(busy, key=lambda name: busy[name]))
+    return Step(together(busy, target), busy)
 
 
 def order_of(problem: Problem, schedule: Schedule, target: Target) -> Order:
@@ -125,19 +143,27 @@ def with_known(
         fill_us=microseconds(target, order.fill),
         start_us=microseconds(target, found.start),
         rounds=order.rounds,
-        bound=found.bound,
+        bound=_bound(problem, schedule, step, found),
     )
 
 
+def _bound(problem: Problem, schedule: Schedule, step: Step, found: Spans) -> str:
+    """What limits a schedule."""
+    if found.streaming_us > found.work_us:
+        return "DRAM"
+    waits = found.main > problem.k_tiles(schedule) * step.cycles
+    return "latency" if waits else step.bound
+
+
 class Spans(NamedTuple):
-    """Microseconds of all and of the busiest multiprocessor, cycles of a CTA's main loop and of its
-    start, and what limits the schedule."""
+    """Microseconds of all, of the busiest multiprocessor, and of DRAM with what is around; cycles
+    of a CTA's main loop and of its start."""
 
     total_us: float
     work_us: float
+    streaming_us: float
     main: float
     start: float
-    bound: str
 
 
 def spans_of(
@@ -150,9 +176,7 @@ def spans_of(
 ) -> Spans:
     """Those of a schedule with this step, order and epilogue, which a search knows of many."""
     streamed = problem.k_tiles(schedule) * step.cycles
-    refilled = refill_cycles(problem, schedule, step.cycles, target)
-    main = max(streamed, refilled)
-    bound = "latency" if refilled > streamed else step.bound
+    main = larger(streamed, refill_cycles(problem, schedule, step.cycles, target))
     gathered = gathered_cycles(problem, schedule, target)
     rounds, fill, dram_us, early_us = order
     start = start_cycles(schedule, target)
@@ -164,7 +188,7 @@ def spans_of(
     loops_us = 0 if parts else microseconds(target, rounds * main)
     loops_us = work_us if problem.cut else loops_us
     total_us = combined_us(target, work_us, streaming_us, loops_us, dram_us, early_us)
-    return Spans(total_us, work_us, main, start, "DRAM" if streaming_us > work_us else bound)
+    return Spans(total_us, work_us, streaming_us, main, start)
 
 
 def combined_us(
@@ -176,8 +200,8 @@ def combined_us(
     early_us: float = 0.0,
 ) -> float:
     """The whole, from what the busiest multiprocessor and DRAM take: they don't overlap wholly."""
-    overlap_us = figures(target).dram_share * min(loops_us, dram_us)
-    return max(work_us, streaming_us) + overlap_us + early_us
+    overlap_us = figures(target).dram_share * smaller(loops_us, dram_us)
+    return larger(work_us, streaming_us) + overlap_us + early_us
 
 
 def shared_row_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -258,7 +282,10 @@ def own_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[str
 
 def together(busy: dict[str, float], target: Target) -> float:
     """Cycles of a step in which each resource is busy so long: they don't overlap wholly."""
-    *_, second, slowest = sorted(busy.values())
+    slowest = second = 0.0
+    for cycles in busy.values():
+        second = larger(second, smaller(slowest, cycles))
+        slowest = larger(slowest, cycles)
     return slowest + figures(target).second_share * second
 
 
@@ -314,8 +341,9 @@ def shared_bytes_per_step(problem: Problem, schedule: Schedule, target: Target) 
 
     An MMA reads each once, and a pair halves B: B is read anew for every MMA down the tile.
     """
-    a, b = problem.a_tile_bytes(schedule), problem.b_tile_bytes(schedule)
-    m = schedule.tile[0]
+    m, _, k = schedule.tile
+    k_bytes = k * problem.element_bytes
+    a, b = m * k_bytes, schedule.b_rows * k_bytes
     return a + m // (target.mma_rows(m) or m) * b
 
 
@@ -388,9 +416,9 @@ def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> f
 def first_wave_us(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Of DRAM, what the first of several waves asks for beyond its part of the operands."""
     rounds = tile_rounds(problem, schedule, target)
-    if rounds == 1 or problem.batch > 1 or schedule.split_grid > 1:
+    if problem.batch > 1 or schedule.split_grid > 1:
         return 0  # of stacks a wave has matrices of its own
     (rows, columns), (m, n, _) = wave_shape(problem, schedule, target), schedule.tile
-    touched = min(problem.m, rows * m) + min(problem.n, columns * n)
-    early = touched - (problem.m + problem.n) / rounds
-    return max(0, early) * problem.k * problem.element_bytes / figures(target).dram_rate
+    touched = smaller(problem.m, rows * m) + smaller(problem.n, columns * n)
+    early = touched - (problem.m + problem.n) / rounds  # of a single wave none
+    return larger(0, early) * problem.k * problem.element_bytes / figures(target).dram_rate

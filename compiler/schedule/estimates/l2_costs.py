@@ -14,6 +14,7 @@ import math
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, split_figures
 from ..chips.figure_sets import ChipFigures, SplitFigures
+from ..elementwise import larger, smaller
 from ..problem import LINE_BYTES, Problem, Schedule
 from ..waves import resident_ctas
 from .costs import few_columns
@@ -35,8 +36,8 @@ def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     own = chip.unaligned_line * _unaligned_rows(problem, schedule)
     k_bytes = schedule.tile[2] * problem.element_bytes
     narrow = narrow_cycles(problem, schedule, target)
-    alone = max(k_bytes * rows / chip.l2_rate, k_bytes / LINE_BYTES * own, narrow)
-    cycles = max(alone, _l2_cycles_of_all(problem, schedule, target))
+    alone = larger(k_bytes * rows / chip.l2_rate, larger(k_bytes / LINE_BYTES * own, narrow))
+    cycles = larger(alone, _l2_cycles_of_all(problem, schedule, target))
     return cycles + (chip.shared_twice if min(schedule.cluster) > 1 else 0)
 
 
@@ -56,7 +57,7 @@ def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> f
         arriving = parted_arriving(rows, first, requested, split_figures(target))
     else:
         asked = at_work * asked_rows(problem, schedule, target)
-        arriving = max(asked / chip.l2_total_rate, requested)
+        arriving = larger(asked / chip.l2_total_rate, requested)
     zeros = part * outside * chip.outside_share / LINE_BYTES
     return schedule.tile[2] * problem.element_bytes * (arriving + zeros)
 
@@ -68,7 +69,7 @@ def asked_rows(problem: Problem, schedule: Schedule, target: Target) -> float:
     and L2 answers many of them together (`answered_shares`).
     """
     (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
-    a, b = min(m, problem.m) / cluster_n, min(n, problem.n) / cluster_m
+    a, b = smaller(m, problem.m) / cluster_n, smaller(n, problem.n) / cluster_m
     if schedule.cluster_size > 1:
         return a + b
     of_a, of_b = answered_shares(problem.tiles(schedule), schedule, figures(target))
@@ -153,8 +154,8 @@ def loaded_rows(problem: Problem, schedule: Schedule, saved: float) -> float:
     """
     m, n, _ = schedule.tile
     cluster_m, cluster_n = schedule.cluster
-    a = min(m, problem.m) * (1 - saved * (1 - 1 / cluster_n))
-    return a + min(n, problem.n) * (1 - saved * (1 - 1 / cluster_m))
+    a = smaller(m, problem.m) * (1 - saved * (1 - 1 / cluster_n))
+    return a + smaller(n, problem.n) * (1 - saved * (1 - 1 / cluster_m))
 
 
 def narrow_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -178,5 +179,5 @@ def _rows_of_narrow_boxes(problem: Problem, schedule: Schedule) -> float:
 def _unaligned_rows(problem: Problem, schedule: Schedule) -> float:
     """Rows that one CTA asks L2 for which start inside a sector: each is several requests."""
     (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
-    a = min(m, problem.m) / cluster_n * ("a" in problem.unaligned)
-    return a + min(n, problem.n) / cluster_m * ("b" in problem.unaligned)
+    a = smaller(m, problem.m) / cluster_n * ("a" in problem.unaligned)
+    return a + smaller(n, problem.n) / cluster_m * ("b" in problem.unaligned)

@@ -12,9 +12,9 @@ from ..estimates.costs import few_columns
 from ..estimates.estimate import SERVED_AT_ONCE
 from ..estimates.l2_costs import most_answered, parted_arriving
 from ..extents import round_up
+from ..once import once
 from ..problem import LINE_BYTES, Schedule
 from .common import Common
-from .once import once
 
 LARGEST = {
     1: ((1, 1),),
@@ -111,12 +111,9 @@ class Arriving:
             asked = least_shared(a, b, peers)
             zeros = least_shared(zeros_a, zeros_b, peers) if zeros else 0.0
         if every.goes_beyond:
-            line_a, line_b = every.beyond
-            line_a, line_b = (
-                line_a / round_up(self.of_m, peers),
-                line_b / round_up(self.of_n, peers),
-            )
-            beyond = every.line_cycles * least_shared(line_a, line_b, peers)
+            of_a, of_b = every.beyond
+            of_a, of_b = of_a / round_up(self.of_m, peers), of_b / round_up(self.of_n, peers)
+            beyond = every.line_cycles * least_shared(of_a, of_b, peers)
         rows = whole - every.parts_multicast * (whole - asked)
         arriving = parted_arriving(rows, self._first_rows / self.tiles, beyond, every.split)
         alone = (whole - every.multicast_share * (whole - asked)) / every.l2_rate

@@ -30,6 +30,7 @@ from ..estimates.estimate import (
     turns_ahead,
 )
 from ..estimates.l2_costs import l2_cycles
+from ..once import once
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES, TILE_RULES, keeps
 from ..waves import tile_rounds
@@ -37,7 +38,6 @@ from .arriving import UNKNOWN_WAVE
 from .candidates import boxes_of, parts_in_waves
 from .common import ONE
 from .faces import Face
-from .once import once
 from .stagings import fitting_stages, stages_beside
 from .stores import Stored, Stores
 

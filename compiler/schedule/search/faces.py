@@ -16,6 +16,7 @@ from ..estimates.estimate import (
     epilogue_cycles,
     order_of,
 )
+from ..once import once
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES
 from ..schedule import PLAIN
@@ -24,7 +25,6 @@ from .candidates import PART_CLUSTER, PART_MARGIN
 from .common import IN_TURN, PING_PONG, SOME_CLUSTER, Common
 from .least_epilogue import least_computed_cycles, least_epilogue_cycles
 from .least_parts import Sums, most_at_once
-from .once import once
 from .own import Own, ends_of_split, own_cycles_of, own_of
 from .stores import LeastStore, least_of_stores
 

@@ -33,6 +33,7 @@ from ..estimates.tensor_estimate import (
     spans_of,
 )
 from ..estimates.tensor_steps import CHOSEN, Steps, main_loop, steps_of
+from ..once import once
 from ..problem import Problem, Schedule
 from ..rules.rules import PART_K_TILES, TILE_RULES, accumulator_registers, keeps
 from ..rules.staging_rules import stored_by_tma
@@ -41,7 +42,6 @@ from ..waves import tile_rounds
 from .candidates import PART_MARGIN, STAGES, boxes_of
 from .kinds import Kind
 from .least_parts import Sums, least_of_parts, most_at_once
-from .once import once
 from .stagings import fitting_stages, stages_beside
 from .stores import LeastStore, Stored, Stores, holds_more, least_of_stores
 

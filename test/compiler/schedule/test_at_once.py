@@ -76,6 +76,8 @@ def test_tiles_of_equal_height_are_estimated_of_the_problem_before_it_is_exchang
     alone = [estimate(each, level, target).total_us for each in problems]
     found = times_of(Problems(problems), level, target, np.arange(len(problems)))
     assert found.tolist() == alone
+    kept = [broken_rule(each, level, target) is None for each in problems]
+    assert kept_by(Problems(problems), level, target) == kept and any(kept) and not all(kept)
 
 
 def test_a_function_of_one_number_is_asked_for_those_that_are_alike():
