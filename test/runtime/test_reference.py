@@ -9,12 +9,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tilewright.runtime import DeviceError
+from tilewright.runtime.judge.double_sums import double_sums
 from tilewright.runtime.judge.epilogue import OPERATIONS, evaluate, round_to
 from tilewright.runtime.judge.intervals import Interval, rounded
 from tilewright.runtime.judge.reference import compare, expected_output, half_ulp, to_float64
 from tilewright.runtime.judge.sums import accumulator_interval
 
 M, N, K = 6, 4, 16
+
+
+def test_sums_of_doubles_keep_what_each_step_rounds_away():
+    a = np.array([[2.0**53, 1.0, -(2.0**53), 2.0**-30, 3.0]])
+    assert double_sums(a, np.ones((1, 5))).middle == 4 + 2.0**-30
 
 
 @pytest.fixture

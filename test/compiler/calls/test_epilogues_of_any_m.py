@@ -53,7 +53,9 @@ def test_a_new_number_of_rows_compiles_nothing(compiled, target, monkeypatch):
         sums = a.double() @ weight.double().T
         assert is_close(c, layer(sums, *(each.double() for each in beside)))
     assert len(compiled) == 2
-    assert len(fused_rows._found) == 2  # one row may read what is broadcast, N rows what is not
+    found = [*fused_rows._found.values()]
+    assert len(found) == 2  # one row may read what is broadcast, N rows what is not
+    assert all(any(layer is kept for kept in each.kept) for each in found)  # whose id is the key
 
 
 def test_one_row_reads_what_is_broadcast_and_what_is_its_own(compiled):

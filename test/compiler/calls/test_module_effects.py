@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tilewright import compile_module
+from tilewright.compiler.calls.dense import module
 from tilewright.compiler.importers.torch_module import import_module
 from tilewright.dialects.errors import CompileError
 
@@ -82,3 +83,20 @@ def test_what_the_product_becomes_in_place_is_the_result():
 def test_a_file_is_taken_for_its_tensors_however_they_are_returned():
     layer = Layer(lambda _, product, *__: {"y": product})
     assert import_module(layer, *INPUTS, result_as_it_is=False).arguments[0] == "input 0"
+
+
+def test_options_reach_the_compiler(monkeypatch):
+    seen = {}
+
+    def compile_matmul(source, **options):
+        seen.update(options)
+        raise CompileError("seen")
+
+    monkeypatch.setattr(module, "compile_matmul", compile_matmul)
+    with pytest.raises(CompileError, match="seen"):
+        compile_module(
+            torch.nn.Linear(32, 24, dtype=torch.bfloat16),
+            torch.zeros(16, 32, dtype=torch.bfloat16),
+            **(asked := {"target": "sm_90a", "preset": "v5", "math": "fast"}),
+        )
+    assert seen == asked | {"pipeline": None}

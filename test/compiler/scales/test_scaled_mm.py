@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from tilewright import CompileError, scaled_mm, scales
+from tilewright.compiler.calls.dense import scaled
 from tilewright.compiler.calls.operands.coarse_scales import powers_of_two
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
@@ -221,3 +222,14 @@ def test_what_a_recipe_does_not_have_is_refused(name):
     arguments, options, message = REFUSED[name]
     with pytest.raises(CompileError, match=message):
         scaled_mm(*arguments, **options)
+
+
+@pytest.mark.parametrize("asked", [{"pipeline": "tiling"}, {"preset": "h1"}])
+def test_passes_reach_the_product(asked, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(scaled, "matmul", lambda *_, **options: seen.update(options))
+    recipe, (of_a, of_b) = RECIPE.RowWise, SCALES["RowWise"]
+    how = {"target": "sm_90a", "use_fast_accum": True, **asked}
+    scaled_mm(A, B.t(), of_a, recipe, of_b, recipe, **how)
+    assert seen["target"] == "sm_90a"
+    assert {name: seen[name] for name in ("pipeline", "preset") if seen[name]} == asked
