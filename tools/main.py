@@ -29,8 +29,8 @@ EXAMPLES = """examples:
   tilewright --version
 """
 COMMANDS = (
-    "compile", "opt", "run", "bisect", "explain", "ladder", "emulate", "cute", "conform", "tune",
-    "model",
+    "compile", "opt", "run", "bisect", "explain", "ladder", "emulate", "cute", "triton", "conform",
+    "tune", "model",
 )  # fmt: skip
 """Each is a module of `commands/`, which adds itself to the command line."""
 DEBUG_VARIABLE = "TILEWRIGHT_DEBUG"

@@ -17,7 +17,7 @@ from tilewright.compiler.spec import MatmulSpec
 from tilewright.tools import main
 
 MINUTES = re.compile(
-    r"tilewright (conform|cute|tune|model)\b|ladder(?!.* --(presets|no-run))|--ladder|--scale$|--scale |"
+    r"tilewright (conform|cute|triton|tune|model)\b|ladder(?!.* --(presets|no-run))|--ladder|--scale$|--scale |"
     r"run .*--m (1000|4096)|--k 320 -v$"
 )
 """Conformance, tuning, whole ladders and models, programs that need other packages, large sizes, and what is a test of its own."""

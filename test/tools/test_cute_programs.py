@@ -15,11 +15,13 @@ import torch
 from tilewright.runtime import run_launch_file
 from tilewright.tools import main
 from tilewright.tools.cute_dsl import library
-from tilewright.tools.cute_dsl.launch_files import launch_file
-from tilewright.tools.cute_dsl.memory import TensorMemory
-from tilewright.tools.cute_dsl.running import Launches, Options
-from tilewright.tools.cute_dsl.tensor_maps import read_map
-from tilewright.tools.cute_dsl.torch_tensors import as_cuda, cuda_on_host
+from tilewright.tools.cute_dsl.dsl import Compiled
+from tilewright.tools.cute_dsl.running import runner
+from tilewright.tools.programs.launch_files import Asked, launch_file
+from tilewright.tools.programs.launches import Launches, Options
+from tilewright.tools.programs.memory import TensorMemory
+from tilewright.tools.programs.tensor_maps import read_map
+from tilewright.tools.programs.torch_tensors import as_cuda, cuda_on_host
 
 KERNEL = Path(__file__).parents[1] / "emulate/examples/scaled_rows.ptx"
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
@@ -71,7 +73,8 @@ def launches(stand_in, tmp_path):
     told = []
     runs = Launches(Options(seeds=(0, 1), save=tmp_path / "saved"), tmp_path, told.append)
     runs.told = told
-    callback = library.serve(stand_in, runs.run, 4, 10)
+    runs.compiled = Compiled()
+    callback = library.serve(stand_in, runner(runs, runs.compiled), 4, 10)
     yield runs
     del callback
 
@@ -129,13 +132,9 @@ def encoded(stand_in, tensor, kind, box, swizzle) -> bytes:
     return raw.raw
 
 
-def asked(raw: bytes) -> library.Asked:
+def asked(raw: bytes) -> Asked:
     """A launch with one parameter."""
-    buffer = ctypes.create_string_buffer(raw, len(raw))
-    parameters = (ctypes.c_void_p * 1)(ctypes.addressof(buffer))
-    made = library.Asked("k", 0, [1, 1, 1], [32, 1, 1], [1, 1, 1], False, 0, parameters)
-    object.__setattr__(made, "kept", buffer)
-    return made
+    return Asked("k", "", [1, 1, 1], [32, 1, 1], [1, 1, 1], 0, [raw])
 
 
 def test_parameters_become_maps_pointers_and_bytes(stand_in):
@@ -145,7 +144,7 @@ def test_parameters_become_maps_pointers_and_bytes(stand_in):
     at = tensor.data_ptr() - tensor.untyped_storage().data_ptr()
     inside = (tensor.data_ptr() + 128).to_bytes(8, "little")
     raw = encoded(stand_in, tensor, 6, [64, 2, 1], 3) + inside + bytes([7, 0, 0, 0])
-    fields = launch_file(asked(raw), [len(raw)], memory).fields()
+    fields = launch_file(asked(raw), memory).fields()
     assert fields["parameters"] == [
         {
             "struct": [
@@ -173,7 +172,7 @@ def test_addresses_of_tensors_in_memory_are_an_array_of_pointers(stand_in):
     for tensor in (one, two, table, other):
         memory.note(tensor)
     raw = table.data_ptr().to_bytes(8, "little") + other.data_ptr().to_bytes(8, "little")
-    [parameter] = launch_file(asked(raw), [16], memory).fields()["parameters"]
+    [parameter] = launch_file(asked(raw), memory).fields()["parameters"]
     assert parameter["struct"] == [
         {"at": 0, "pointer_array": ["t0", "t1"]},
         {"at": 8, "pointer": "t2", "offset_bytes": 0},
@@ -198,11 +197,13 @@ class _Doubled(torch.autograd.Function):
 def test_a_program_finds_its_cuda_tensors_on_the_host():
     """They are at addresses as CUDA has them, and travel as those of a GPU."""
     memory = TensorMemory()
-    with cuda_on_host(memory, 4, 9):
+    with cuda_on_host(memory, 4, (9, 0)):
         made = torch.ones(3, 5, device="cuda:0")
         copied = torch.arange(6).cuda()
         assert made.is_cuda and made.device == torch.device("cuda", 0)
         assert torch.cuda.get_device_capability() == (9, 0)
+        with torch.cuda.device(made.device), torch.cuda.stream(torch.cuda.Stream()):
+            torch.cuda.Event(enable_timing=True).record()
         assert made.data_ptr() % 256 == 0 == copied.data_ptr() % 256
         assert torch.empty_like(made, device=made.device).shape == (3, 5)
         _Doubled.apply(made.requires_grad_()).sum().backward()
@@ -256,8 +257,9 @@ print(x.tolist())
         (["no/such.py"], "PROGRAM.py must be a file, got no/such.py"),
     ],
 )
-def test_a_wrong_command_line_is_refused(words, message, capsys):
-    assert main.main(["cute", *words]) == 2
+@pytest.mark.parametrize("command", ["cute", "triton"])
+def test_a_wrong_command_line_is_refused(command, words, message, capsys):
+    assert main.main([command, *words]) == 2
     assert message in capsys.readouterr().err
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ...runtime.errors import LaunchError
-from .memory import TensorMemory
-from .torch_tensors import as_cuda, taken
+from ..programs.launches import Launches
+from ..programs.memory import TensorMemory
+from ..programs.torch_tensors import as_cuda, taken
 
 MISSING = "nvidia-cutlass-dsl: must be installed, to run a program of the CuTe DSL; pip install it"
 
@@ -56,18 +57,16 @@ def settings(target: str, library: Path, dumps: Path) -> dict[str, str]:
     }
 
 
-def prepare(target: str, library: Path, dumps: Path, memory: TensorMemory, sms: int) -> Compiled:
+def prepare(compiled: Compiled, target: str, library: Path, launches: Launches, sms: int) -> None:
     """Import the DSL and change what needs a GPU; LaunchError where it is not installed."""
-    os.environ.update(settings(target, library, dumps))
+    os.environ.update(settings(target, library, launches.folder))
     try:
         importlib.import_module("cutlass.cute")
     except ImportError as error:
         raise LaunchError(f"{MISSING} ({error})") from error
-    compiled = Compiled()
     _keep_texts(compiled)
     _answer_for_hardware(sms)
-    _pass_tensors(memory)
-    return compiled
+    _pass_tensors(launches.memory)
 
 
 def _keep_texts(compiled: Compiled) -> None:

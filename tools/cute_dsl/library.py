@@ -42,7 +42,7 @@ _LAUNCH = ctypes.CFUNCTYPE(
 
 
 @dataclass(frozen=True)
-class Asked:
+class HostLaunch:
     """A launch that a host program asks for. image: the address of the machine code; parameters:
     the address of each parameter's bytes is at this one."""
 
@@ -81,7 +81,7 @@ def load(path: Path) -> ctypes.CDLL:
 
 
 def serve(
-    library: ctypes.CDLL, run: Callable[[Asked], bool], multiprocessors: int, major: int
+    library: ctypes.CDLL, run: Callable[[HostLaunch], bool], multiprocessors: int, major: int
 ) -> object:
     """Let each launch be run; returns what must be kept as long. run: whether it went well."""
 
@@ -93,7 +93,7 @@ def serve(
     return callback
 
 
-def _asked(kernel: _Kernel, config: _Config, parameters: Any) -> Asked:
+def _asked(kernel: _Kernel, config: _Config, parameters: Any) -> HostLaunch:
     cluster, cooperative = [1, 1, 1], False
     for number in range(config.attribute_count):
         raw = ctypes.string_at(config.attributes + ATTRIBUTE_BYTES * number, ATTRIBUTE_BYTES)
@@ -101,7 +101,7 @@ def _asked(kernel: _Kernel, config: _Config, parameters: Any) -> Asked:
         if ident == CLUSTER:
             cluster = [int.from_bytes(value[at : at + 4], "little") or 1 for at in (0, 4, 8)]
         cooperative |= ident == COOPERATIVE and value[0] != 0
-    return Asked(
+    return HostLaunch(
         kernel.name.decode(), kernel.image, list(config.grid), list(config.block), cluster,
         cooperative, config.shared_bytes, parameters,
     )  # fmt: skip

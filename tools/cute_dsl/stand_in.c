@@ -77,6 +77,10 @@ int _cudaLaunchKernel(const Kernel *kernel, uint64_t grid_xy, uint32_t grid_z, u
   return _cudaLaunchKernelEx(&config, kernel, parameters);
 }
 
+int _cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *kernel, int threads, size_t bytes) {
+  return *blocks = 1, 0;
+}
+
 int _cudaOccupancyMaxActiveClusters(int *clusters, void *kernel, const Config *config) {
   return *clusters = multiprocessors, 0;
 }
@@ -90,6 +94,16 @@ int _cudaGetDeviceCount(int *count) { return *count = 1, 0; }
 int _cudaDriverGetVersion(int *version) { return *version = 13000, 0; }
 int _cudaDeviceSynchronize(void) { return 0; }
 int _cudaStreamSynchronize(void *stream) { return 0; }
+int _cudaStreamCreate(void **stream) { return *stream = NULL, 0; }
+int _cudaStreamDestroy(void *stream) { return 0; }
+int _cudaStreamWaitEvent(void *stream, void *event, unsigned flags) { return 0; }
+int _cudaEventCreate(void **event) { return *event = NULL, 0; }
+int _cudaEventDestroy(void *event) { return 0; }
+int _cudaEventRecord(void *event, void *stream) { return 0; }
+int _cudaEventElapsedTime(float *milliseconds, void *from, void *to) { return *milliseconds = 0, 0; }
+int _cudaProfilerStart(void) { return 0; }
+int _cudaProfilerStop(void) { return 0; }
+void cuda_dialect_assert_success(int status) {}  // the launch that failed is told of in the end
 int _cudaGetLastError(void) { return 0; }
 int _cudaPeekAtLastError(void) { return 0; }
 const char *_cudaGetErrorName(int error) { return "cudaErrorLaunchFailure"; }
@@ -119,6 +133,9 @@ void CuteDSLRT_TVMFFISetRaisedCudaLaunchError(Raise raise, int error) {
 
 int _cudaMalloc(void **pointer, size_t bytes) { return (*pointer = aligned_alloc(256, (bytes + 255) & ~(size_t)255)) ? 0 : 2; }
 int _cudaMallocAsync(void **pointer, size_t bytes, void *stream) { return _cudaMalloc(pointer, bytes); }
+int _cudaMallocHost(void **pointer, size_t bytes) { return _cudaMalloc(pointer, bytes); }
+int _cudaMallocManaged(void **pointer, size_t bytes, unsigned flags) { return _cudaMalloc(pointer, bytes); }
+int _cudaFreeHost(void *pointer) { return free(pointer), 0; }
 int _cudaFree(void *pointer) { return free(pointer), 0; }
 int _cudaFreeAsync(void *pointer, void *stream) { return free(pointer), 0; }
 int _cudaMemcpy(void *to, const void *from, size_t bytes, int kind) { return memcpy(to, from, bytes), 0; }

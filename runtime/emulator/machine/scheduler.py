@@ -33,8 +33,9 @@ Taken = TypeVar("Taken")
 class Scheduler:
     """Runs the launch to its end. steps: warp instructions so far; ctas: the resident ones.
 
-    even: warps run at the same speed, as on GPUs, so that none lags that only waits; _ran: then the
-    steps of each active one, by its place; _had_run: of those that are parked.
+    even: warps run at the same speed, as on GPUs, so that none lags that only waits, and clusters
+    start, and are cancelled, in the grid's order; _ran: then the steps of each active warp, by its
+    place; _had_run: of those that are parked.
     """
 
     def __init__(
@@ -46,8 +47,9 @@ class Scheduler:
         even: bool = False,
     ):
         self._launch, self._rng, self._even = launch, launch.rng, even
-        self._waiting = clusters
-        self._rng.shuffle(self._waiting)
+        self._waiting = clusters[::-1] if even else clusters
+        if not even:
+            self._rng.shuffle(self._waiting)
         self._resident = max(resident, prod(launch.preferred))
         self._max_steps = max_steps
         self._bias = self._rng.choice(ENGINE_BIAS)

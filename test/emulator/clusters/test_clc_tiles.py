@@ -66,6 +66,24 @@ def test_every_tile_is_worked_on_once(clusters, resident, seed):
     assert (out == 1).all()
 
 
+NUMBERED = """
+  mov.u32 %r50, %nctaid.x; mad.lo.u32 %r52, %r32, %r50, %r31; mul.wide.u32 %rd3, %r52, 4;
+  add.s64 %rd3, %rd0, %rd3; @%p0 st.global.u32 [%rd3], %r53; add.u32 %r53, %r53, 1;
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tiles_come_in_the_order_of_the_grid_where_libraries_count_on_it(clusters, seed):
+    """As quack's scheduler for groups does, which looks for a group among later ones alone."""
+    orders = {}
+    for check in ("shipped", "full"):
+        out = np.zeros((3, 4), np.uint32)
+        body = "mov.u32 %r53, 0;\n" + persistent(clusters, work=NUMBERED)
+        clusters.run(body, out, grid=(4, 3), cluster=1, seed=seed, resident=1, check=check)
+        orders[check] = out.ravel().tolist()
+    assert orders["shipped"] == list(range(12)) != orders["full"]
+
+
 @pytest.mark.sweep(8)
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("cluster", [(2, 1), (2, 2), (1, 2, 2), (4, 1)])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -35,6 +35,12 @@ def is_cuda(value: Any) -> bool:
 def on_host(value: Any) -> Any:
     """The argument, or `cpu` where it names a GPU."""
     return "cpu" if is_cuda(value) else value
+
+
+_EVENT = SimpleNamespace(
+    record=lambda *_: None, synchronize=lambda: None, wait=lambda *_: None, query=lambda: True,
+    elapsed_time=lambda _: 0.0,
+)  # fmt: skip
 
 
 class _CudaTensor:
@@ -125,18 +131,23 @@ def as_cuda(value: Any, take: Any, memory: TensorMemory) -> Any:
 
 
 @contextmanager
-def cuda_on_host(memory: TensorMemory, multiprocessors: int, major: int) -> Iterator[None]:
+def cuda_on_host(
+    memory: TensorMemory, multiprocessors: int, capability: tuple[int, int]
+) -> Iterator[None]:
     """Within, torch has a GPU in the memory of the host."""
+    major, minor = capability
     stream = SimpleNamespace(cuda_stream=0, synchronize=lambda: None, device=DEVICE)
     properties = SimpleNamespace(
-        multi_processor_count=multiprocessors, major=major, minor=0, name="tilewright's emulator",
+        multi_processor_count=multiprocessors, major=major, minor=minor, name="emulator",
         L2_cache_size=50 << 20, shared_memory_per_block_optin=232448,
     )  # fmt: skip
     answers = {
         "is_available": True, "device_count": 1, "current_device": 0, "synchronize": None,
-        "get_device_capability": (major, 0), "default_stream": stream, "current_stream": stream,
+        "get_device_capability": capability, "default_stream": stream, "current_stream": stream,
         "Stream": stream, "get_device_properties": properties, "empty_cache": None,
-        "set_device": None, "manual_seed": None, "manual_seed_all": None,
+        "set_device": None, "manual_seed": None, "manual_seed_all": None, "is_initialized": True,
+        "init": None, "get_device_name": "emulator", "device": nullcontext(),
+        "device_of": nullcontext(), "stream": nullcontext(), "Event": _EVENT,
     }  # fmt: skip
     patches = [mock.patch.object(torch.cuda, name, lambda *a, _answer=answer, **k: _answer)
                for name, answer in answers.items()]  # fmt: skip

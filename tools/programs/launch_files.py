@@ -1,14 +1,14 @@
-"""A launch that a host program asks for, as a launch file."""
+"""A launch that a program asks for, as a launch file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...runtime.errors import LaunchError
-from .library import Asked
 from .memory import ALIGNMENT, Block, TensorMemory
 from .tensor_maps import MAP_BYTES, read_map
 
@@ -17,11 +17,25 @@ LEAST_ADDRESS = 1 << 32
 """Numbers below are no addresses of the host's heap."""
 
 
-def launch_file(asked: Asked, sizes: Iterable[int], memory: TensorMemory) -> LaunchFile:
-    """The launch file that says the same. sizes: bytes of each parameter."""
+@dataclass(frozen=True)
+class Asked:
+    """A launch that a program asks for. text: the PTX; parameters: the bytes of each."""
+
+    kernel: str
+    text: str
+    grid: list[int]
+    block: list[int]
+    cluster: list[int]
+    shared_bytes: int
+    parameters: Sequence[bytes]
+    cooperative: bool = False
+
+
+def launch_file(asked: Asked, memory: TensorMemory) -> LaunchFile:
+    """The launch file that says the same."""
     made = LaunchFile(asked, memory)
-    for number, size in enumerate(sizes):
-        made.add(asked.parameter(number, size))
+    for raw in asked.parameters:
+        made.add(raw)
     return made
 
 

@@ -1,9 +1,10 @@
-"""Tensor maps of host programs: what `stand_in.c` keeps of a call, or the hardware's own format, in
-which host programs of the CuTe DSL also encode them."""
+"""Tensor maps as programs pass them: what is kept of a call of cuTensorMapEncodeTiled, or the
+hardware's own format, in which host programs of the CuTe DSL encode them, too."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 MAP_BYTES = 128
@@ -20,6 +21,24 @@ FILLS = ("zero", "nan")
 HARDWARE_VERSION = 2
 HARDWARE_TYPES = (0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 13, 14, 15, 11, 12)
 """By the hardware's number of a type, that of CUtensorMapDataType."""
+
+
+def kept_map(
+    address: int,
+    kind: int,
+    dims: Sequence[int],
+    strides_bytes: Sequence[int],
+    box: Sequence[int],
+    swizzle: int,
+    fill: int,
+) -> bytes:
+    """What is kept of a call, as `cute_dsl/stand_in.c` does; numbers are the driver's."""
+    rank = len(dims)
+    fives = [[*numbers, *[0] * (5 - len(numbers))] for numbers in ([1] * rank, box, dims)]
+    steps, boxes, extents = fives
+    strides = [*strides_bytes, *[0] * (4 - len(strides_bytes))]
+    numbers = (kind, rank, 0, swizzle, 0, fill, *steps, *boxes, *extents, *strides, address)
+    return _CALL.pack(WORD, *numbers).ljust(MAP_BYTES, b"\0")
 
 
 def read_map(raw: bytes) -> dict[str, Any] | None:
