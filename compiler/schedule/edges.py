@@ -1,4 +1,4 @@
-"""Whether loads of tiles that hang over A or B leave out rows that there are not (`edge-boxes`).
+"""Whether loads of tiles that extend past A or B skip out-of-bounds rows (`edge-boxes`).
 
 Nothing here imports MLIR.
 """

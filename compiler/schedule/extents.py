@@ -1,4 +1,4 @@
-"""Extents of tiles: rounded up, and how they lie."""
+"""Extents of tiles: rounding, and contiguity."""
 
 from __future__ import annotations
 

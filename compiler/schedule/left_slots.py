@@ -1,4 +1,4 @@
-"""Whether a residual of a CTA's one tile comes in slots that A and B have left (`slot-reuse`).
+"""Whether a residual is loaded into free slots of the operand ring (`slot-reuse`).
 
 Nothing here imports MLIR.
 """

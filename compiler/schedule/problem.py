@@ -1,4 +1,4 @@
-"""A matmul as the schedule choice sees it."""
+"""A matmul as the choice of a schedule sees it."""
 
 from __future__ import annotations
 

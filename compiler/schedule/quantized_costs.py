@@ -1,4 +1,4 @@
-"""What a C with block scales costs: the bytes that are stored, and its threads' instructions.
+"""The cost of a C with block scales: stored bytes and instructions.
 
 Elements are packed. A scale is a byte for each block of a row, and threads store those of up to
 four blocks as one word. Neighbouring rows' words lie 16 bytes apart in an atom, so that a word

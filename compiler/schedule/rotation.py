@@ -1,4 +1,4 @@
-"""Whether CTAs of few rows begin with different steps along K (`k-rotation`).
+"""Whether CTAs of few rows start the K loop at different steps (`k-rotation`).
 
 Nothing here imports MLIR.
 """

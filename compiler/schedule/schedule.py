@@ -1,4 +1,4 @@
-"""One way to run a matmul, and the pipeline it stands for."""
+"""A schedule, and the pipeline that implements it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a schedule's kernel leaves out MMAs of zeros behind the end of K."""
+"""Whether the kernel of a schedule skips MMAs of zeros past the end of K."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tiles that are looked at: extents along M, N and K, by where accumulators are."""
+"""The candidate tile extents along M, N and K, by where accumulators are."""
 
 from __future__ import annotations
 

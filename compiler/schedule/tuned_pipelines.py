@@ -1,4 +1,4 @@
-"""Measured passes of products that several kinds of schedules may take, or one that isn't of tiles.
+"""Measured pipelines of products for which several kinds of kernels compete.
 
 Whether lanes are faster than tiles of a tensor core, and which tiles of warps or of threads are, no
 entry of `tuned_schedules.py` says. `tilewright tune` writes the passes of the fastest into the same

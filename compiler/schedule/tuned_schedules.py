@@ -1,4 +1,4 @@
-"""Schedules that were measured: a table for each chip, which goes before the estimate.
+"""Measured schedules: a table for each chip, which overrides the estimate.
 
 `tilewright tune` writes the tables; those of `compiler/schedule/tuned/` ship with the package, and
 `TILEWRIGHT_TUNED` names a folder with further ones, which go first. An entry serves its own

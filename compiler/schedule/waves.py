@@ -1,4 +1,4 @@
-"""Waves of tiles: how many CTAs run at once, and which tiles those of one wave are."""
+"""Waves of tiles: how many CTAs run at once, and which tiles form a wave."""
 
 from __future__ import annotations
 

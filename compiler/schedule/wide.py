@@ -1,4 +1,4 @@
-"""The target as a kernel uses it whose consumers in turns hold more sums than elsewhere."""
+"""The target for ping-pong kernels with more accumulators per thread than usual."""
 
 from __future__ import annotations
 

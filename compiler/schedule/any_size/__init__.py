@@ -1,1 +1,1 @@
-"""Kernels that share numbers of rows and of matrices."""
+"""Kernels for any M, any batch size and any K."""

@@ -1,4 +1,4 @@
-"""The estimates of a schedule for many problems at once that differ in their sizes.
+"""Estimates of one schedule for many problem sizes at once.
 
     Problem(m=128), Problem(m=136), …  →  Problem(m=Numbers(128, 136, …))  →  estimate
 

@@ -1,5 +1,4 @@
-"""How kernels for any M and any batch share both: which schedules there are, and which rows of how
-many matrices each serves.
+"""Which kernels share all M and all batch sizes, and which sizes each serves.
 
     matrices       1           2          3 to 4     …    more
     M  to 8       ─ 1 ─       ─ 1 ─       ─ 1 ─          ─ 4 ─

@@ -1,5 +1,4 @@
-"""How kernels for any M share the numbers of rows: which schedules there are, and which rows each
-serves.
+"""Which kernels share all M, and which rows each serves.
 
     M  16   32   64   96   128   192   256   384   512   …   4096   …   more
        └─ 1 ─┘ └─ 2 ─┘ └─ 3 ─────┘ └ 4 ┘ └─ 3 ─┘ └─── 5 ────┘ └─ 4 ─────────┘

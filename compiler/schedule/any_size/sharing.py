@@ -1,5 +1,4 @@
-"""What kernels share sizes by: steps of sizes, which of many schedules are kept, and which of those
-serves a step.
+"""How kernels share sizes: steps of sizes, the schedules to keep, and the one for a step.
 
 Nothing here imports MLIR.
 """

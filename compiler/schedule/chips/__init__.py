@@ -1,1 +1,1 @@
-"""Figures of chips and boards that rules and estimates take, each with its source."""
+"""Figures of chips and boards for rules and estimates, each with its source."""

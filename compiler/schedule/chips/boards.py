@@ -1,4 +1,4 @@
-"""GPUs by name: what each computes and moves at best, as data with its source.
+"""GPUs by name: peak compute and bandwidth, as data with sources.
 
 Rates are dense, with sums in f32 or s32. NVIDIA's white papers give them for a whole board; here
 they stand per multiprocessor and cycle, so that multiprocessors × rate × boost clock is the figure

@@ -1,4 +1,4 @@
-"""What a whole chip can compute and move at best, each with its source: the roofs of a roofline.
+"""Peak compute and bandwidth of a chip, with sources: the roofs of a roofline.
 
 Tensor cores are those of the chip's own MMA: tcgen05.mma, wgmma or mma.sync. Clock and
 multiprocessors are those of the estimate's figures, or of a board (`boards.py`); the clock of

@@ -1,4 +1,4 @@
-"""Figures of each chip that a schedule's estimate uses; each says where it comes from.
+"""Figures of each chip for the estimate of a schedule, with sources.
 
 The number of multiprocessors is the target's.
 """

@@ -1,4 +1,4 @@
-"""A number about a chip, with where it comes from."""
+"""A number about a chip, with its source."""
 
 from __future__ import annotations
 

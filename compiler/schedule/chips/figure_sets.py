@@ -1,4 +1,4 @@
-"""The figures that there are of a chip: of its parts, and of clusters and grids that split K."""
+"""The kinds of figures of a chip: its units, clusters, and split-K over the grid."""
 
 from __future__ import annotations
 

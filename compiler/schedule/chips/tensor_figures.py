@@ -1,4 +1,4 @@
-"""Figures of chips that multiply in tensor memory: what others measured of a B200, with sources.
+"""Figures of chips with tensor memory, from published measurements of a B200.
 
 SEMI: SemiAnalysis, Blackwell microbenchmarks. MICRO: two collections of B200 microbenchmarks, by
 Modal and by others. TRACE: the traces inside kernels v5 and v6 that gau-nernst's learn-cuda keeps,

@@ -1,1 +1,1 @@
-"""How long schedules take: the cost model."""
+"""The cost model: estimated times of schedules."""

@@ -1,4 +1,4 @@
-"""What the estimates of every kernel with asynchronous copies share: times of copies, and DRAM."""
+"""Costs of copies and DRAM, for all kernels with asynchronous copies."""
 
 from __future__ import annotations
 

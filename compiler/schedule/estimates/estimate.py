@@ -1,4 +1,4 @@
-"""How long a schedule would take, in microseconds, from shapes and a few figures of the chip.
+"""The estimated time of a schedule in microseconds, from shapes and figures of the chip.
 
     step        one K tile of one CTA: the slowest of tensor core, shared memory, L2, copies and
                 barriers, and a share of the second slowest

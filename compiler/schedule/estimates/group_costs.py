@@ -1,4 +1,4 @@
-"""What groups of rows cost beside even ones, and what tiles of equal height save of it."""
+"""The cost of ragged groups of rows, and what tiles of equal height save."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cycles until what CTAs ask L2 for is there.
+"""Cycles until L2 has delivered what CTAs request.
 
     alone       a multiprocessor's rate, and several requests for each row that starts in a sector;
                 rows of boxes one after the other where some are narrower than a line

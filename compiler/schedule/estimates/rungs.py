@@ -1,4 +1,4 @@
-"""How long a pipeline would take, also one that the schedule choice would not make.
+"""The estimate of any pipeline, also of one that would not be chosen.
 
 Of kernels with tensor memory, `tensor_estimate` knows all. Of others, `estimate` knows those that
 keep several stages of swizzled tiles under way, one CTA a multiprocessor. The first rungs of a

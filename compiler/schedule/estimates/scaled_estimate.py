@@ -1,4 +1,4 @@
-"""The time of a product with block scales by tcgen05.mma, from the parts of `tensor_estimate`.
+"""The estimate of block-scaled products by tcgen05.mma, from the parts of `tensor_estimate`.
 
     step        the longest of MMAs, loads of A, B and scales, copies of scales to tensor memory,
                 and the chain of one slot shared by the stages

@@ -1,4 +1,4 @@
-"""How long a kernel with tcgen05.mma takes, from what others measured of a B200's parts.
+"""The estimate of kernels with tcgen05.mma, from published measurements of a B200.
 
     MMA         N/2 cycles for 32 bytes of K, or as long as its operands take to be read; a pair's
                 of 128 rows half of that

@@ -1,4 +1,4 @@
-"""The K tiles of a CTA with tcgen05.mma: what each takes, and what all of them do.
+"""The K steps of a CTA with tcgen05.mma: the time of each, and of all.
 
     chain       latency of TMA + load + MMAs + their completion: what one stage takes for a K tile
     step        the longest of MMAs, load and the chain shared by the stages, which is longer where

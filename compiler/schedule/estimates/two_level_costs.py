@@ -1,4 +1,4 @@
-"""What it costs that threads add the products of tiles, beside the MMAs themselves.
+"""The cost of accumulating products of tiles by threads, besides the MMAs.
 
 One warpgroup does nothing else while it waits for its MMAs and adds. Two or more only in part
 multiply while others add: what that leaves of a step and of a store is fitted to tiles of 128x128

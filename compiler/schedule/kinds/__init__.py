@@ -1,1 +1,1 @@
-"""Products with schedules of their own: mma.sync, threads, lanes, block scales, narrow weights."""
+"""Other kinds of kernels with their own schedules: mma.sync, FMA, GEMV, scales, weights."""

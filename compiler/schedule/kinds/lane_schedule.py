@@ -1,4 +1,4 @@
-"""The schedule of a product of few rows, whose time is that of reading B: lanes share elements.
+"""The schedule of GEMV kernels: few rows, where lanes share elements.
 
     lanes   as many as take a row of B by two loads of 16 bytes each, or up to five of a short or
             long one: a CTA asks for whole rows at once, and ends when they have come

@@ -1,4 +1,4 @@
-"""The schedule of a product with block scales, by an estimate of each tile's time.
+"""The schedule of block-scaled products, by the estimated time of each tile.
 
 A tile is 128 rows by 128 bytes along K, so that rows have the widest swizzle; its columns are a
 choice, and whether two CTAs share an MMA of 256 rows. Two accumulators let the epilogue of a tile

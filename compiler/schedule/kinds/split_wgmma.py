@@ -1,4 +1,4 @@
-"""What f32 takes that threads split for wgmma, on one GPU (`passes/lowering/wgmma/split.py`).
+"""The estimate of f32 split by threads for wgmma (`passes/lowering/wgmma/split.py`).
 
     step    MMAs, and then what splits the next tiles: a warpgroup that issues MMAs with A in
             registers can do nothing else, and warpgroups of a CTA meet in each step. So they add

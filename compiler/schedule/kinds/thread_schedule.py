@@ -1,4 +1,4 @@
-"""The schedule of a matmul whose threads multiply by themselves: f32 and f64 as they are.
+"""The schedule of kernels on CUDA cores: f32 in full precision, and f64.
 
 A tile of C is cut to what a CTA's threads hold in registers. The largest that gives every
 multiprocessor a CTA wins: it reads the least of A and B for each product. For f32 it is one of 128

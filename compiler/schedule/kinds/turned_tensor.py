@@ -1,4 +1,4 @@
-"""The time of weights that threads widen into tensor memory, for tcgen05.mma. Nothing is measured.
+"""The estimate of narrow weights converted into tensor memory, for tcgen05.mma. Not measured.
 
     step     the longest of what the tensor core multiplies, what threads widen, store and hand
              over, and what L2 brings: MMAs of one step run while threads widen the next one's

@@ -1,4 +1,4 @@
-"""How long a pipeline of mma.sync would take, also one that the schedule choice would not make.
+"""The estimate of any pipeline of mma.sync, also of one that would not be chosen.
 
 `warp_schedule` knows rings of swizzled tiles. The first rungs of a ladder have neither:
 

@@ -1,4 +1,4 @@
-"""The schedule of a matmul on a chip whose warps multiply by themselves (mma.sync).
+"""The schedule of kernels with mma.sync.
 
     step    the longest of what its MMAs, its fragments and what it asks L2 for take, and a part of
             the others

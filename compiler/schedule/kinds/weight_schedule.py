@@ -1,4 +1,4 @@
-"""The schedule of a product whose weights threads widen, by an estimate of each tile's time.
+"""The schedule of products with narrow weights, by the estimated time of each tile.
 
     step    the longest of what warps issue, what shared memory and L2 move and what the tensor core
             multiplies

@@ -1,1 +1,1 @@
-"""The rules that a schedule must keep."""
+"""The constraints on a schedule."""

@@ -1,4 +1,4 @@
-"""Rules for tiles of groups of rows: their columns, their ring, and their order."""
+"""Constraints on tiles of groups of rows: their columns, ring and order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of a schedule about the tiles of A and B: how they lie, and what TMA brings of them."""
+"""Constraints on the tiles of A and B: their layouts, and what TMA can load."""
 
 from __future__ import annotations
 

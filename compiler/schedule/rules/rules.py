@@ -1,4 +1,4 @@
-"""The rules that a schedule must keep: each a name and a function that says how one is broken.
+"""The constraints on a schedule: each has a name and a function that explains a violation.
 
 What a pass would refuse is refused by the pass's own rule (`dialects/legality.py`). The others are
 about waste: they refuse what another candidate does with less.

@@ -1,4 +1,4 @@
-"""Rules for CTAs that compute several tiles, and for consumers that take turns at them."""
+"""Constraints on persistent kernels and ping-pong consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of stores through shared memory: what a piece of C is, and what comes ahead of it."""
+"""Constraints on stores through shared memory: pieces of C, and prefetched operands."""
 
 from __future__ import annotations
 

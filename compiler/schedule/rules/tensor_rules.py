@@ -1,4 +1,4 @@
-"""How wide tiles may be whose products come from tensor memory to threads that add them.
+"""Maximum widths of tiles whose products threads accumulate from tensor memory.
 
 A thread reads a product piece by piece, and holds its sums, scales and what an epilogue reads. With
 more columns than here ptxas spilled.

@@ -1,4 +1,4 @@
-"""Rules for schedules with two-level sums: None where one is kept, else why not.
+"""Constraints on two-level accumulation: None if one is met, else why not.
 
 The tensor core makes the products of one step of K, and threads add them to sums in f32, with or
 without scales. So a thread holds a product beside its sums: most rules here are limits of its

@@ -1,4 +1,4 @@
-"""When tiles in turns are taken of which a warpgroup holds more sums than elsewhere."""
+"""When ping-pong tiles are used whose accumulators exceed the usual number of registers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Candidates, what none of them beats, and the choice among them."""
+"""Candidates, lower bounds of their times, and the choice."""
