@@ -25,7 +25,15 @@ SOURCE = Record(
     }
 )
 _RULES = {**MANIFEST.fields, **MANIFEST.optional}
-OF_SOME_KERNELS = ("outputs", "quantized", "math", "blockwise", "weights", "terms")
+OF_SOME_KERNELS = (
+    "preferred_cluster",
+    "outputs",
+    "quantized",
+    "math",
+    "blockwise",
+    "weights",
+    "terms",
+)
 LAUNCH = Record(
     {name: _RULES[name] for name in OF_THE_KERNEL} | {"source": SOURCE},
     optional={name: _RULES[name] for name in OF_SOME_KERNELS},
@@ -60,8 +68,11 @@ def _check_sizes(kernel: ir.Operation, launch: dict[str, Any]) -> None:
     for name, field in SIZES.items():
         got = kernel.attributes[name] if name in kernel.attributes else None
         sizes = [1, 1, 1] if got is None else list(ir.DenseI32ArrayAttr(got))
-        if sizes != launch[field]:
-            rule = f"{name} must be the {field} of {LAUNCH_ATTRIBUTE}, {launch[field]}"
+        told = launch[field]
+        if field == "cluster" and "preferred_cluster" in launch:  # of two shapes none is required
+            told = [1, 1, 1]
+        if sizes != told:
+            rule = f"{name} must be the {field} of {LAUNCH_ATTRIBUTE}, {told}"
             raise refused(kernel, f"{rule}, got {sizes}")
 
 

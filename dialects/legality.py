@@ -294,6 +294,22 @@ def grid_extents(target: Target, grid: Sequence[int]) -> str | None:
     return None
 
 
+def fallback_cluster(
+    target: Target, shape: Sequence[int], fallback: Sequence[int], pair: bool, parts: int
+) -> str | None:
+    """Several fallback clusters are a preferred one, and each has whole pairs and all of K (CUDA
+    driver API, CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)."""
+    if not target.launch_control:
+        return f"{target.chip} has clusters of one shape a launch, got fallback={joined(fallback)}"
+    if parts > 1:
+        return f"the parts of a split K are in one cluster, got {parts} and a fallback"
+    if any(map(int.__mod__, shape, fallback)) or math.prod(fallback) >= math.prod(shape):
+        return f"a fallback must be a part of {joined(shape)}, got {joined(fallback)}"
+    if pair and fallback[0] % 2:
+        return f"2-CTA MMAs need an even fallback M, got {joined(fallback)}"
+    return None
+
+
 def launch_control(target: Target) -> str | None:
     """Tiles are handed out by cluster launch control where the chip has it."""
     if target.launch_control:

@@ -74,8 +74,8 @@ class Target:
     `mma` is what the kernel at hand multiplies by: the chip's own, where no pass has taken one of
     `other_mmas` instead (`using`).
 
-    `launch_control` is for cluster launch control. With `dependent_launch` kernels wait for the
-    grids before them by themselves, where nothing else is said.
+    `launch_control` is for cluster launch control and for preferred clusters. With
+    `dependent_launch` kernels wait for the grids before them, where nothing else is said.
 
     `async_agents` is what sm_90 brought, so that the warps of a CTA can do different things: TMA,
     mbarriers that threads sleep at (mbarrier.try_wait) and that count bytes, elect.sync, clusters

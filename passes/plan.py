@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..dialects.fallback import fallback_of
 from ..dialects.layout import LINEAR, SLOT_ALIGNMENT, TileLayout
 from ..dialects.mlir import ir, scf
 from ..dialects.mma_units import PRODUCT_SLOTS
@@ -48,7 +49,8 @@ class RingPlan(NamedTuple):
     offsets of each payload tile's (or the claims') first slot, `full` and `empty` those of the
     barriers, of pieces loaded ahead `full` alone; an
     accumulator ring has tensor-memory `column` and `slot_columns` instead of tiles. `under_way` is
-    how many slots a thread goes on to fill with cp.async before it waits for the first.
+    how many slots a thread goes on to fill with cp.async before it waits for the first. In a
+    fallback cluster a slot is empty after `empty_fallback` arrivals, where these are others.
     """
 
     kind: str
@@ -61,6 +63,7 @@ class RingPlan(NamedTuple):
     empty: int = 0
     full_count: int = 1
     empty_count: int = 1
+    empty_fallback: int | None = None
     under_way: int = 0
 
 
@@ -109,6 +112,7 @@ class Plan:
     rings: dict[ir.Value[RingType], RingPlan] = field(default_factory=dict)
     accumulators: dict[ir.Value, int] = field(default_factory=dict)
     cluster: Cluster = field(default_factory=Cluster)
+    fallback: Cluster | None = None
     mma_done: int | None = None
     tmem_address: int = 0
     tmem_columns: int = 0
@@ -121,7 +125,8 @@ class Plan:
 
 def make_plan(kernel: KernelOp, target: Target) -> Plan:
     """Place every tile, barrier and accumulator of the kernel; refuse what does not fit."""
-    plan, cursor = Plan(cluster=cluster_of(kernel)), _Cursor()
+    plan = Plan(cluster=cluster_of(kernel), fallback=fallback_cluster_of(kernel))
+    cursor = _Cursor()
     for load in walk(kernel, LoadOp):
         layout = load.tile.type.layout
         plan.buffers[load.tile] = cursor.take(layout.size_bytes, SLOT_ALIGNMENT)
@@ -137,7 +142,7 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         plan.products = _place_products(kernel, target, cursor)
         plan.tmem_columns = _allocated(kernel, plan.products.columns, target)
     for ring, placed in plan.rings.items():
-        plan.rings[ring] = _place_barriers(ring, placed, plan.cluster, target, cursor)
+        plan.rings[ring] = _place_barriers(ring, placed, plan, target, cursor)
     if plan.scales is not None and _steps_under_way(kernel) > 1:
         start = cursor.take(plan.scales.places * BARRIER_BYTES, BARRIER_BYTES)
         plan.scales = plan.scales._replace(empty=start)
@@ -238,20 +243,29 @@ def cluster_of(kernel: KernelOp) -> Cluster:
     return Cluster(m, n, pair, "n" in shared, "m" in shared, split)
 
 
+def fallback_cluster_of(kernel: KernelOp) -> Cluster | None:
+    """Its fallback cluster, if it has one: pairs and multicasts are the same."""
+    sizes = fallback_of(kernel)
+    return None if sizes is None else cluster_of(kernel)._replace(m=sizes[0], n=sizes[1])
+
+
 def _place_barriers(
     ring: ir.Value,
     placed: RingPlan,
-    cluster: Cluster,
+    plan: Plan,
     target: Target,
     cursor: _Cursor,
 ) -> RingPlan:
+    cluster = plan.cluster
     if placed.kind == "staging" or is_self_filled(ring, target):
         return placed
     if placed.kind == "ahead":
         return placed._replace(full=cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES))
     full, empty = (cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES) for _ in range(2))
     if placed.kind == "operands":
-        count = releases(ring, _consumer_warps(ring), cluster.release_count(), target)
+        counts = (each.release_count() for each in (cluster, plan.fallback or cluster))
+        count, less = (releases(ring, _consumer_warps(ring), each, target) for each in counts)
+        placed = placed._replace(empty_fallback=less if less != count else None)
     elif placed.kind == "claims":
         count = _claim_readers(ring, cluster)
     else:

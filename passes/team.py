@@ -14,6 +14,7 @@ from ..dialects.sm.threads import (
     WARPGROUP,
     ConvergeOp,
     CtaPlaceOp,
+    InPreferredOp,
     RunOp,
     TeamOp,
     WarpsOp,
@@ -87,6 +88,18 @@ def place_op(kernel: KernelOp) -> CtaPlaceOp:
     raise refused(
         kernel,
         "a kernel with clusters must say by sm.cta_place which CTA it runs in, got none; "
+        "run pipes-to-barriers",
+    )
+
+
+def in_preferred(kernel: KernelOp) -> ir.Value:
+    """Whether a CTA of a kernel with a fallback runs in a preferred cluster."""
+    for op in kernel.body.blocks[0].operations:
+        if isinstance(op, InPreferredOp):
+            return op.preferred
+    raise refused(
+        kernel,
+        "a kernel with a fallback must say by sm.in_preferred in which cluster it runs, got none; "
         "run pipes-to-barriers",
     )
 

@@ -22,7 +22,10 @@ NAMED_BARRIERS = 16
 
 
 class BarrierInitOp(Instruction, name="barrier_init"):
-    """Makes 8 bytes of shared memory an mbarrier whose phases end after `count` arrivals."""
+    """Makes 8 bytes of shared memory an mbarrier whose phases end after `count` arrivals.
+
+    In a fallback cluster they end after `fallback` arrivals, where it is said.
+    """
 
     barrier: ext.Operand[Any]
     count: ir.IntegerAttr

@@ -111,7 +111,10 @@ class SlotMemoryOp(Sm.Operation, name="slot_memory"):
 
 
 class BarriersOp(Sm.Operation, name="barriers"):
-    """`barriers`: one mbarrier a slot from byte `offset` on, each phase of `arrivals` arrivals."""
+    """`barriers`: one mbarrier a slot from byte `offset` on, each phase of `arrivals` arrivals.
+
+    In a fallback cluster a phase has `fallback` arrivals, where these are others.
+    """
 
     label: ir.StringAttr
     offset: ir.IntegerAttr

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from ..entry_names import name_refusal
+from ..fallback import verify_fallback
 from ..integer_types import I1, I16, I32
 from ..mlir import ext, ir
 from ..tile_types import integers_of
@@ -20,6 +21,7 @@ REGISTERS = (
     "cluster_ctaid.x",
     "cluster_ctaid.y",
     "cluster_ctaid.z",
+    "cluster_nctarank",
     "clock",
     "globaltimer_lo",
 )
@@ -36,6 +38,7 @@ class KernelOp(
 ):
     """The program that each of `threads` threads of a CTA runs; `cluster` CTAs start together.
 
+    Where there is `fallback`, so many may start together in their place.
     Its arguments are the kernel's parameters: tensor maps (`!llvm.ptr`) and pointers to global
     memory (`!llvm.ptr<1>`), and last the rows of C, and then its matrices, where a launch says them
     (`i32`). `launch` is what a launch needs (docs/manifest.md), as JSON text.
@@ -65,6 +68,8 @@ class KernelOp(
         if len(cluster) != 3 or min(cluster) < 1 or math.prod(cluster) > CLUSTER_MAX:
             rule = f"a cluster has three extents of at least 1, and up to {CLUSTER_MAX} CTAs"
             return refuse(self, f"{rule}, got {cluster}")
+        if not verify_fallback(self, cluster):
+            return False
         return _is_launch(self.launch.value, self.sym_name.value) or refuse(
             self,
             f"launch must be a JSON object with the entry {self.sym_name.value} and a schedule, "

@@ -128,6 +128,21 @@ class CtaPlaceOp(Sm.Operation, name="cta_place"):
         return around == TEAMS[0] or refuse(self, f"must stand in a kernel, got it in {around}")
 
 
+class InPreferredOp(Sm.Operation, name="in_preferred"):
+    """`preferred`: whether this CTA's cluster is one that the launch prefers, not a fallback one.
+
+    The op stands with `sm.cta_place` in a kernel that has a fallback. Masks, ranks and parts of
+    multicast tiles follow from it.
+    """
+
+    preferred: ext.Result[I1] = ext.infer_result()
+
+    def verify_invariants(self) -> bool:
+        parent = self.operation.parent
+        around = "nothing" if parent is None else parent.name
+        return around == TEAMS[0] or refuse(self, f"must stand in a kernel, got it in {around}")
+
+
 class RunOp(Sm.Operation, name="run", traits=[ir.NoTerminatorTrait]):
     """The body is for the threads that `by` names alone; the others go on after it at once.
 

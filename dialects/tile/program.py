@@ -4,6 +4,7 @@ from typing import Any
 
 from ..dtypes import DTYPES, operand_dtype
 from ..entry_names import name_refusal
+from ..fallback import verify_fallback
 from ..integer_types import I1
 from ..layout import MAJORS
 from ..mlir import ext, ir
@@ -97,6 +98,7 @@ class KernelOp(
 ):
     """The program that every CTA of `grid`, in clusters of `cluster`, runs with `threads` threads.
 
+    Where `fallback` says CTAs of a smaller cluster, several of these may start in the place of one.
     Block arguments are the views a, b, other epilogue operands and c, named by `arg_names`. Where
     c has a dynamic number of rows, or of matrices, the launch says it, and a grid of -1 along x has
     a CTA for each M tile, in whole clusters.
@@ -132,6 +134,8 @@ class KernelOp(
             or any(g % c for g, c in zip(grid, cluster, strict=True) if g != DYNAMIC)
         ):
             return refuse(self, f"the grid must be whole clusters, got {grid} and {cluster}")
+        if not verify_fallback(self, cluster):
+            return False
         threads = self.threads.value
         if threads % 32 or not 32 <= threads <= 1024:
             return refuse(self, f"threads must be whole warps, 32 to 1024, got {threads}")

@@ -11,11 +11,19 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from ...dialects import sm
+from ...dialects.fallback import FALLBACK, FALLBACK_ARRIVALS
 from ...dialects.mlir import ext, ir
+from ...dialects.sm.memory import BarriersOp
+from ...dialects.tile import KernelOp
 from ...dialects.verify import NUMBER_MAX
 from ..base import operations, refuse_unread, refused
 
 TRUTHS = frozenset({"releases", "multicast"})
+WITH_FALLBACK: dict[type, tuple[str, ...]] = {
+    **dict.fromkeys((KernelOp, sm.KernelOp), (FALLBACK,)),
+    **dict.fromkeys((BarriersOp, sm.BarrierInitOp), (FALLBACK_ARRIVALS,)),
+}
 TEXTS = frozenset({"along", "arg_names"})
 NUMBER = "write a number without a type"
 BARE = frozenset({"scf.yield", "func.return"})
@@ -27,6 +35,9 @@ def check_attribute_forms(module: ir.Module) -> None:
         if op.operation.name in BARE:
             refuse_unread(op, ())
         for name in _integers(type(op)):
+            if name in op.operation.attributes:
+                _check(op, name, op.operation.attributes[name])
+        for name in WITH_FALLBACK.get(type(op), ()):
             if name in op.operation.attributes:
                 _check(op, name, op.operation.attributes[name])
 

@@ -12,7 +12,9 @@ import keyword
 from typing import Any
 
 from ...dialects import sm
+from ...dialects.fallback import FALLBACK, FALLBACK_ARRIVALS
 from ...dialects.mlir import ext, ir, scf, upstream_class
+from ...dialects.sm.memory import BarriersOp
 from ...dialects.tile import CopyOp, KernelOp
 from ..base import (
     COUNTS,
@@ -28,7 +30,10 @@ from ..shared_scales import SHARED
 from ..warp_grids import WARP_GRID_ATTRIBUTE
 from ..whole import WHOLE, WHOLE_OPS
 
-OF_KERNELS = {SOURCE_ATTRIBUTE, SWAPPED_ATTRIBUTE, LEVEL_ATTRIBUTE, WARP_GRID_ATTRIBUTE}
+OF_KERNELS = {
+    *(SOURCE_ATTRIBUTE, SWAPPED_ATTRIBUTE, LEVEL_ATTRIBUTE, WARP_GRID_ATTRIBUTE),
+    FALLBACK,
+}
 GPU_MODULE, FUNCTION = "gpu.module", "llvm.func"
 OF_LOWERED = {
     GPU_MODULE: frozenset({"sym_name", "targets"}),
@@ -64,6 +69,7 @@ def _check_attributes(op: Any) -> None:
         return
     written = {WHOLE} if isinstance(op, WHOLE_OPS) else set()
     written |= {SHARED} if isinstance(op, CopyOp) else set()
+    written |= {FALLBACK_ARRIVALS} if isinstance(op, BarriersOp | sm.BarrierInitOp) else set()
     refuse_unread(op, _known(_class_of(op)) | written)
     _check_alignment(op)
 

@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, get_args
 
+from ...dialects.fallback import FALLBACK
 from ...dialects.mlir import ir, scf
 from ...dialects.mma_units import WARP
 from ...dialects.pipe import (
@@ -147,11 +148,8 @@ ARITHMETIC = {
 }
 OF_KERNEL = frozenset(
     {
-        SOURCE_ATTRIBUTE,
-        SWAPPED_ATTRIBUTE,
-        LEVEL_ATTRIBUTE,
-        WARP_GRID_ATTRIBUTE,
-        ORDER_ATTRIBUTE,
+        *(SOURCE_ATTRIBUTE, SWAPPED_ATTRIBUTE, LEVEL_ATTRIBUTE),
+        *(WARP_GRID_ATTRIBUTE, ORDER_ATTRIBUTE, FALLBACK),
         *(field.name for field in KernelOp._fields),
     }
 )

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from ...dialects import legality, sm
 from ...dialects.epilogue import FAST
+from ...dialects.fallback import FALLBACK
 from ...dialects.mlir import ir
 from ...dialects.record import record
 from ...dialects.target import Target
@@ -78,6 +79,8 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
             cluster=kernel.cluster,
             launch=launch_attribute(kernel, target.mma.name),
         )
+    if FALLBACK in kernel.operation.attributes:
+        made.operation.attributes[FALLBACK] = kernel.operation.attributes[FALLBACK]
     computes = bool(describe_math(kernel))
     if policy == FAST:
         by_rcp = not target.packs_f32 and hides_functions(kernel)

@@ -16,6 +16,10 @@ If TMA cannot address an operand, the threads of each CTA copy it into their own
 are not shared between CTAs, except that each CTA of a pair copies only half of B; the warps of both
 then arrive at the leader CTA's barrier. The other operand is still multicast.
 
+A launch may prefer clusters of `shape` and use `fallback` clusters where no large one fits. Both
+run the same program: in a fallback cluster, a CTA also loads the parts of the CTAs that are
+missing.
+
 Ranks run along M first, so a pair is adjacent along M. If K is split over a cluster, the splits
 together form one cluster of CM×CN×S CTAs; if it is split over the grid, each split has clusters of
 CM×CN.
@@ -27,6 +31,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from ...dialects import legality, scaled_legality, store_legality
+from ...dialects.fallback import FALLBACK
 from ...dialects.layout import HALVED, SHIFTED, widest_swizzle
 from ...dialects.mlir import arith, ir
 from ...dialects.pipe import CreateOp
@@ -85,12 +90,14 @@ class Clustering:
     CTAs along M where the target has no pairs and TMA loads B, and otherwise a single CTA. `pair`
     takes 2-CTA MMAs (cta_group::2); auto takes them where the shape is even along M and the tile
     allows them. Their N is a multiple of 32, or with pair=true of 16 for 16-bit floats whose B has
-    K contiguous, with 128 or 256 rows a CTA.
+    K contiguous, with 128 or 256 rows a CTA. `fallback` is the shape of the smaller clusters that a
+    GPU may launch in place of one that does not fit; auto is none.
     """
 
     name: ClassVar[str] = "clustering"
     shape: tuple[int, int] | None = auto_option(parse_extents(2), "CTAs along M and N, as 2x1")
     pair: bool | None = auto_option(parse_bool, "true or false")
+    fallback: tuple[int, int] | None = auto_option(parse_extents(2), "CTAs along M and N, as 2x1")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
@@ -98,7 +105,7 @@ class Clustering:
         _check_place(kernel)
         refusal = _cluster_refusal(kernel, target)
         if refusal:
-            if self.shape is not None or self.pair:
+            if self.shape is not None or self.pair or self.fallback:
                 raise refused(kernel, f"clustering: {refusal}; drop clustering")
             log.remark(kernel, f"clustering: a lone CTA: {refusal}")
             log.did("no clusters")
@@ -113,11 +120,16 @@ class Clustering:
         if self.pair is None and target.mma.pairs and no_pair:
             log.remark(mma, f"clustering: no 2-CTA MMAs: {no_pair}")
         _check_shape(kernel, shape, target)
+        if self.fallback is not None:
+            _check_fallback(kernel, shape, self.fallback, pair, target)
         _set_cluster(kernel, shape)
+        if self.fallback is not None:
+            kernel.operation.attributes[FALLBACK] = integers([*self.fallback, 1])
         if pair:
             _split_b(kernel, mma)
         self._multicast(kernel, shape, pair, log)
-        log.did(f"clusters of {shape[0]}x{shape[1]}{', 2-CTA MMAs' if pair else ''}")
+        smaller = f" or {self.fallback[0]}x{self.fallback[1]}" if self.fallback else ""
+        log.did(f"clusters of {shape[0]}x{shape[1]}{smaller}{', 2-CTA MMAs' if pair else ''}")
 
     def _pair(self, mma: MmaOp, shape: tuple[int, int], no_pair: str | None) -> bool:
         if self.pair and no_pair:
@@ -193,6 +205,18 @@ def _check_shape(kernel: KernelOp, shape: tuple[int, int], target: Target) -> No
         batch = batch_of(kernel)
         grid[0] = grid[0] if batch is None else batch.tiles.value
         require(kernel, legality.split_clusters(grid, shape), cure, "clustering: ")
+
+
+def _check_fallback(
+    kernel: KernelOp,
+    shape: tuple[int, int],
+    fallback: tuple[int, int],
+    pair: bool,
+    target: Target,
+) -> None:
+    parts = integers_of(kernel.cluster)[2]
+    broken = legality.fallback_cluster(target, shape, fallback, pair, parts)
+    require(kernel, broken, "drop fallback", "clustering: ")
 
 
 def _shares_b(kernel: KernelOp) -> bool:

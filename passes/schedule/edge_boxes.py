@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ...dialects.fallback import fallback_of
 from ...dialects.mlir import ir, scf
 from ...dialects.record import record
 from ...dialects.tile import KernelOp, PairMmaOp, TensorMapOp, TmaLoadOp, TmaMulticastOp
@@ -57,6 +58,9 @@ class EdgeBoxes:
         loop = load_loop(kernel, self.name)
         _check_steps(loop)
         loads = [each for each in walk(loop, TmaLoadOp | TmaMulticastOp) if _hangs(kernel, each)]
+        if fallback_of(kernel) is not None:
+            rule = "edge-boxes: the CTAs of a line must all be in a cluster, got a fallback"
+            raise refused(kernel, f"{rule}; {CURE}")
         if not loads:
             rule = "edge-boxes: K-major tiles of known rows must hang over a, b or both"
             raise refused(kernel, f"{rule}, got none that do; {CURE}")

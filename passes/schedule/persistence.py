@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from ...dialects import legality, scaled_legality
 from ...dialects.dynamic import joined
+from ...dialects.fallback import fallback_of
 from ...dialects.mlir import ir
 from ...dialects.pipe import (
     REGISTERS_STEP,
@@ -123,6 +124,9 @@ class Persistence:
         if self.scheduler == "clc":
             broken = legality.launch_control(target)
             require(kernel, broken, "use scheduler=static", "persistence: ")
+        if self.scheduler == "clc" and fallback_of(kernel) is not None:
+            rule = "persistence: scheduler=clc takes over clusters of one shape, got a fallback"
+            raise refused(kernel, f"{rule}; use scheduler=static")
         if self.scheduler == "static" and self.depth is not None:
             raise refused(kernel, "persistence: depth is for scheduler=clc, got scheduler=static")
         if self.scheduler == "clc" and self.ctas is not None:

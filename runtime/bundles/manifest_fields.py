@@ -143,6 +143,7 @@ MANIFEST = Record(
         "hashes": Record({name: Text() for name in (MANIFEST_NAME, PTX_NAME, CUBIN_NAME)}),
     },
     optional={
+        "preferred_cluster": TRIPLE,
         "names": NAMES,
         "arguments": ListOf(Text(), 1),
         "origins": ORIGINS,

@@ -15,7 +15,11 @@ from ..group_sizes import OFFSETS, is_ragged, tiles_of_groups
 from ..math_policies import CIRCULAR, LOGARITHMS
 
 # CUDA C++ Programming Guide, table of technical specifications per compute capability (9.0, 10.0).
-EXTENTS = {"grid": (2**31 - 1, 65_535, 65_535), "block": (1024, 1024, 64), "cluster": (16, 16, 16)}
+EXTENTS = {
+    "grid": (2**31 - 1, 65_535, 65_535),
+    "block": (1024, 1024, 64),
+    **dict.fromkeys(("cluster", "preferred_cluster"), (16, 16, 16)),
+}
 MOST_THREADS, MOST_CLUSTER = 1024, 16
 SHARED_BYTES = 227 * 2**10
 ADDRESSES_BYTES = 2**47
@@ -41,13 +45,17 @@ OPERANDS = {
 def launch_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     """Extents and shared memory that a GPU can have, and whether the grid covers the output."""
     for name, limits in EXTENTS.items():
-        for i, (extent, most) in enumerate(zip(manifest[name], limits, strict=True)):
+        for i, (extent, most) in enumerate(zip(manifest.get(name, ()), limits, strict=False)):
             if extent > most:
                 yield f"{where}.{name}[{i}]: must be at most {most}, got {extent}"
-    for name, most in (("block", MOST_THREADS), ("cluster", MOST_CLUSTER)):
-        if prod(manifest[name]) > most:
+    most_of = {"block": MOST_THREADS, "cluster": MOST_CLUSTER, "preferred_cluster": MOST_CLUSTER}
+    for name, most in most_of.items():
+        if prod(manifest.get(name, ())) > most:
             yield f"{where}.{name}: must have a product of at most {most}, got {manifest[name]}"
-    grid, cluster = manifest["grid"], manifest["cluster"]
+    grid, cluster = manifest["grid"], largest_cluster(manifest)
+    if any(map(int.__mod__, cluster, manifest["cluster"])):
+        rule = f"must be a multiple of the cluster {manifest['cluster']}"
+        yield f"{where}.preferred_cluster: {rule}, got {cluster}"
     if any(extent % size for extent, size in zip(grid, cluster, strict=True)):
         yield f"{where}.grid: must be a multiple of the cluster {cluster}, got {grid}"
     shared = manifest["dynamic_shared_bytes"] + manifest["resources"]["static_shared_bytes"]
@@ -57,9 +65,14 @@ def launch_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[s
     yield from _grid_contradictions(manifest, f"{where}.grid")
 
 
+def largest_cluster(manifest: Mapping[str, Any]) -> Sequence[int]:
+    """CTAs along x, y and z of the cluster of which the grid is whole ones."""
+    return manifest.get("preferred_cluster", manifest["cluster"])
+
+
 def _grid_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     """A CTA for each tile, or, where CTAs take tiles at a stride, one row of clusters."""
-    schedule, grid, cluster = manifest["schedule"], manifest["grid"], manifest["cluster"]
+    schedule, grid, cluster = manifest["schedule"], manifest["grid"], largest_cluster(manifest)
     tile, scheduler = schedule.get("tile"), schedule.get("scheduler")
     if not _are_sizes(tile) or scheduler not in ("none", "static", "clc"):
         return

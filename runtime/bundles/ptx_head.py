@@ -35,6 +35,7 @@ LAUNCH = (
     *("grid", "parameters", "schedule", "tensors"),
 )
 """The records that a kernel's instructions rely on."""
+PREFERRED = "preferred_cluster"  # another, of those that have one
 MADE_FOR = re.compile(r"^// launch ([0-9a-f]{64})$", re.MULTILINE)
 
 
@@ -45,6 +46,7 @@ def with_launch(ptx: str, manifest: Mapping[str, Any]) -> str:
 
 def _launch_hash(manifest: Mapping[str, Any]) -> str:
     records = [manifest.get(name) for name in LAUNCH]
+    records += [manifest[PREFERRED]] if PREFERRED in manifest else []
     return hashlib.sha256(json.dumps(records, sort_keys=True).encode()).hexdigest()
 
 
@@ -99,6 +101,9 @@ def _extent_contradictions(directives: str, manifest: Mapping[str, Any]) -> Iter
         asked = _extents(directives, directive)
         if asked and asked != manifest[name]:
             yield f"must ask for the manifest's {name} {manifest[name]}, got .{directive} {asked}"
+        if asked and name == "cluster" and PREFERRED in manifest:
+            rule = f"must ask for no cluster, as the manifest prefers {manifest[PREFERRED]}"
+            yield f"{rule}, got .{directive} {asked}"
     most = _extents(directives, "maxntid")
     if most and prod(manifest["block"]) > prod(most):
         yield f"must take the manifest's block {manifest['block']}, got .maxntid {most}"

@@ -18,9 +18,10 @@ def launch_config(
 ) -> Any:
     """What cuLaunchKernelEx takes besides the function and its parameters.
 
-    A cluster of one CTA gets no attribute. Programmatic stream serialization is set only for
-    kernels that wait for the grids before them by themselves (docs/manifest.md, "schedule"), and
-    where the launch is to be `dependent`; elsewhere such a kernel's wait returns at once.
+    A cluster of one CTA gets no attribute, unless a larger one is preferred. Programmatic stream
+    serialization is set only for kernels that wait for the grids before them by themselves
+    (docs/manifest.md, "schedule"), and where the launch is to be `dependent`; elsewhere such a
+    kernel's wait returns at once.
     """
     config = api.CUlaunchConfig()
     config.gridDimX, config.gridDimY, config.gridDimZ = manifest["grid"]
@@ -28,8 +29,10 @@ def launch_config(
     config.sharedMemBytes = manifest["dynamic_shared_bytes"]
     config.hStream = stream
     attributes = []
-    if manifest["cluster"] != [1, 1, 1]:
+    if manifest["cluster"] != [1, 1, 1] or "preferred_cluster" in manifest:
         attributes.append(_cluster(api, manifest["cluster"]))
+    if "preferred_cluster" in manifest:
+        attributes.append(_preferred(api, manifest["preferred_cluster"]))
     if dependent and waits_by_itself(manifest):
         attributes.append(_dependent(api))
     config.attrs, config.numAttrs = attributes, len(attributes)
@@ -38,15 +41,25 @@ def launch_config(
 
 def describe(manifest: Mapping[str, Any]) -> str:
     """The launch in a few words, for errors."""
-    grid, cluster, block = ("x".join(map(str, manifest[n])) for n in ("grid", "cluster", "block"))
-    shared_bytes = manifest["dynamic_shared_bytes"]
-    return f"it was grid {grid}, cluster {cluster}, block {block}, {shared_bytes} shared bytes"
+    names = ("grid", "cluster", "preferred_cluster", "block")
+    shown = [(name, "x".join(map(str, manifest[name]))) for name in names if name in manifest]
+    extents = ", ".join(f"{name.replace('_', ' ')} {size}" for name, size in shown)
+    return f"it was {extents}, {manifest['dynamic_shared_bytes']} shared bytes"
 
 
 def _cluster(api: Any, cluster: list[int]) -> Any:
     attribute = api.CUlaunchAttribute()
     attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
     extents = attribute.value.clusterDim
+    extents.x, extents.y, extents.z = cluster
+    return attribute
+
+
+def _preferred(api: Any, cluster: list[int]) -> Any:
+    """A larger cluster, where there is room for it (CUDA 12.8)."""
+    attribute = api.CUlaunchAttribute()
+    attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION
+    extents = attribute.value.preferredClusterDim
     extents.x, extents.y, extents.z = cluster
     return attribute
 

@@ -24,6 +24,7 @@ from ..again import NOTHING, Again, Known, extension
 from ..bundles.bundle import Bundle
 from ..bundles.manifest import workspaces
 from ..bundles.manifest_fields import CUBIN_NAME
+from ..bundles.manifest_rules import largest_cluster
 from ..errors import DeviceError, LaunchError
 from ..operands.overlaps import Apart
 from ..operands.tensors import required_alignments
@@ -321,7 +322,7 @@ class CudaProgram:
         """The function, loaded and configured once for each GPU."""
         manifest, driver = self.manifest, self.gpu.driver
         shared_bytes, entry = manifest["dynamic_shared_bytes"], manifest["entry"]
-        x, y, z = manifest["cluster"]
+        x, y, z = largest_cluster(manifest)
         key = (manifest["hashes"][CUBIN_NAME], entry, shared_bytes, x * y * z)
         if key in self.gpu.functions:
             return self.gpu.functions[key]

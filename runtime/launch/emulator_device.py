@@ -78,6 +78,7 @@ class EmulatorProgram:
             grid=tuple(manifest["grid"]),
             block=tuple(manifest["block"]),
             cluster=tuple(manifest["cluster"]),
+            preferred=manifest.get("preferred_cluster"),
             shared_bytes=manifest["dynamic_shared_bytes"],
             params=[_parameter(declared, bound, own) for declared in manifest["parameters"]],
             seed=seed,

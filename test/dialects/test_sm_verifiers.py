@@ -136,7 +136,7 @@ from sm_texts import descriptor, kernel, message_of, mma, scaling_mma, wgmma
             '%v = "sm.special_register"() {register = "laneid"} : () -> i32',
             "sm.special_register: register must be one of ('tid.x', 'ctaid.x', 'ctaid.y', "
             "'ctaid.z', 'clusterid.x', 'cluster_ctaid.x', 'cluster_ctaid.y', 'cluster_ctaid.z', "
-            "'clock', 'globaltimer_lo'), "
+            "'cluster_nctarank', 'clock', 'globaltimer_lo'), "
             "got 'laneid'",
         ),
         (

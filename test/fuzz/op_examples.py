@@ -50,6 +50,7 @@ HELD = "tiling,tma-insertion,swizzle-selection,epilogue-staging{columns=32 vecto
 PAIRS = (
     "tiling,tma-insertion,swizzle-selection,clustering{shape=2x1 pair=true},pipelining{stages=2}"
 )
+EITHER = SHARED.replace("shape=2x1 pair=false", "shape=4x1 fallback=2x1")
 SPLITS = ("3xtf32", "bf16x9")
 DUAL = {"n": 4096, "k": 512, "products": 2}
 WEIGHTS = {"n": 4096, "k": 1024, "b_dtype": "s8", "group_size": 128, "scale_dtype": "bf16"}
@@ -76,6 +77,7 @@ IN_TURNS = "warp-specialization,persistence{ctas=3},ping-pong"
 ANY_DEPTH = {"m": 512, "n": 512, "k": 256, "a_major": "m", "b_major": "n", "dynamic_k": True}
 LISTED: tuple[tuple[Any, dict[str, Any]], ...] = (
     (ANY_DEPTH, {"pipeline": "tiling,tma-insertion,swizzle-selection,split-k{over=grid}"}),
+    ({"m": 512, "n": 512, "k": 256}, {"pipeline": EITHER}),
     *(({"m": 512, "n": 512, "k": 256}, {"preset": name}) for name in ("v6", "kernel5", "kernel8")),
     *(({"m": 4096, "n": 4096, "k": 512}, {"target": chip}) for chip in CHIPS),
     *((RESIDUAL, {"target": chip}) for chip in CHIPS),

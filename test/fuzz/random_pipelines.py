@@ -38,6 +38,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "clustering": {
         "shape": ("auto", "1x1", "2x1", "1x2", "2x2", "4x1", "1x4", "4x2", "8x1", "16x1", "4x4"),
         "pair": ("auto", "true", "false"),
+        "fallback": ("auto", "1x1", "2x1", "2x2"),
     },
     "pipelining": {"stages": ("auto", "1", "2", "3", "4", "7", "16", "64")},
     "warp-specialization": {},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fault import Fault
 
+PREFERRED = ("test/numerics/test_preferred_clusters.py",)
 PAIR_COLUMNS = ("test/numerics/test_pair_columns.py",)
 
 CLUSTERS = [
@@ -36,6 +37,48 @@ CLUSTERS = [
         "_meet(rings, releases=rings.cluster.split > 1)",
         "_meet(rings, releases=False)",
         ("test/passes/test_phase_counts.py",),
+    ),
+    Fault(
+        "fallback: a barrier counts as many arrivals as in the preferred cluster",
+        "        count = arith.select(preferred, count, build.constant(in_fallback))\n",
+        "        count = arith.select(preferred, count, count)\n",
+        PREFERRED,
+    ),
+    Fault(
+        "fallback: a CTA loads its own part of a tile and not those that nobody else has",
+        "        return first, first + self._either(build.constant(1), build.constant(share))",
+        "        return first, first + self._either(build.constant(1), build.constant(1))",
+        PREFERRED,
+    ),
+    Fault(
+        "fallback: a mask has the ranks of the preferred cluster",
+        "self._either(mask, self.fallback.mask(pair, axes))",
+        "self._either(mask, mask)",
+        PREFERRED,
+    ),
+    Fault(
+        "fallback: the leader CTA has its rank of the preferred cluster",
+        "        return self._either(own, self.fallback.leader_rank())",
+        "        return self._either(own, own)",
+        PREFERRED,
+    ),
+    Fault(
+        "fallback: the kernel requires its preferred cluster of a launch",
+        " and fallback_of(kernel) is None:  # else",
+        ":  # else",
+        PREFERRED,
+    ),
+    Fault(
+        "phases: arrivals in a fallback cluster are not counted",
+        "        _Phases(kernel, fallback, of_fallback=True).check()",
+        "        pass",
+        ("test/passes/test_phase_counts.py",),
+    ),
+    Fault(
+        "bundles: the hash of a launch leaves its preferred cluster out",
+        "    records += [manifest[PREFERRED]] if PREFERRED in manifest else []\n",
+        "",
+        ("test/runtime/test_manifest_and_ptx.py",),
     ),
     Fault(
         "allocation: a pair may ask for tensor memory before both CTAs are there",

@@ -92,6 +92,11 @@ def test_who_waits_and_who_arrives_in_a_cluster_fit_together(name, target):
     count((1024, 1024, 320), target, pipeline=PIPELINES[name])
 
 
+def test_who_waits_and_who_arrives_in_a_fallback_cluster_fit_together():
+    either = "clustering{shape=4x2 fallback=2x1},pipelining,warp-specialization"
+    count((1024, 1024, 320), "sm_100a", pipeline=f"{TILE},{either}")
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("cluster", ["1x1", "2x1", "2x2"])
 def test_who_waits_and_who_arrives_beside_threads_that_copy_fit_together(target, cluster):
@@ -126,6 +131,7 @@ def bytes_of(op, label, brought, expected):
 SINGLE = "normalize,tiling{tile=128x64x64},tma-insertion"
 PARTS = f"{SINGLE},split-k{{parts=2}},warp-specialization"
 PAIRS = f"{SINGLE},clustering{{shape=4x2 pair=true}},warp-specialization"
+EITHER = PAIRS.replace("pair=true", "pair=true fallback=2x1")
 EXPECT = "sm.arrive_expect_tx"
 READ = '"sm.read_position"(%'
 TAKE = "take that one"
@@ -156,6 +162,23 @@ ROWS = {
         ROLES,
         change(INIT, "count", 2),
         f"{INIT}: init: 'operands.full' counts 1 arrivals, got 2; take as many",
+    ),
+    "a barrier that is initialised with another count in a fallback cluster": (
+        EITHER,
+        replace("count = 3 : i64, fallback = 1 : i64", "count = 3 : i64, fallback = 2 : i64"),
+        f"{INIT}: init: 'operands.empty' counts 1 arrivals in a fallback cluster, got 2; take as "
+        "many",
+    ),
+    "a slot that is empty as late in a fallback cluster as in the preferred one": (
+        EITHER,
+        replace("arrivals = 3 : i64, fallback = 1 : i64", "arrivals = 3 : i64"),
+        arrivals("operands.empty", 1, 3),
+    ),
+    "a CTA that does not know in which cluster it is": (
+        EITHER,
+        drop('"sm.in_preferred"'),
+        "tile.kernel: a kernel with a fallback must say by sm.in_preferred in which cluster it "
+        "runs, got none; run pipes-to-barriers",
     ),
     "barriers that all lanes initialise": (
         ROLES,

@@ -90,6 +90,14 @@ def test_a_manifest_that_its_ptx_contradicts_is_refused(
     assert refusal(path) == f"{path}: kernel.ptx: {message}; copy or make the bundle again"
 
 
+def test_a_kernel_that_requires_a_cluster_prefers_none(tmp_path, manifest, ptx, cubin):
+    manifest["preferred_cluster"] = [1, 1, 1]
+    required = ptx.replace(".reqntid", ".reqnctapercluster 1\n.reqntid")
+    write_bundle(tmp_path / "kernel", manifest, required, cubin)
+    rule = "must ask for no cluster, as the manifest prefers [1, 1, 1], got .reqnctapercluster"
+    assert rule in refusal(tmp_path / "kernel")
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -195,8 +203,9 @@ def stride_of_rows(manifest):
         parameter(4, start="any"),
         stride_of_rows,
         lambda m: m["schedule"].update(stages=3),
+        lambda m: m.update(preferred_cluster=[2, 1, 1]),
     ],
-    ids=["shared", "promotion", "workspace", "start", "strides", "schedule"],
+    ids=["shared", "promotion", "workspace", "start", "strides", "schedule", "preferred"],
 )
 def test_the_compilers_ptx_is_for_the_launch_that_it_was_made_for(change, compiled, tmp_path):
     from tilewright.compiler.bundle_writer import as_bundle

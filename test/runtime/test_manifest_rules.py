@@ -130,6 +130,18 @@ def tiles(grid, cluster=(1, 1, 1), scheduler="none"):
     ("change", "sentence"),
     [
         (set_at("cluster", to=[2, 1, 1]), "grid: must be a multiple of the cluster [2, 1, 1], got"),
+        (
+            lambda m: m.update(cluster=[2, 1, 1], preferred_cluster=[3, 1, 1]),
+            "preferred_cluster: must be a multiple of the cluster [2, 1, 1], got [3, 1, 1]",
+        ),
+        (
+            set_at("preferred_cluster", to=[2, 1, 1]),
+            "grid: must be a multiple of the cluster [2, 1, 1], got",
+        ),
+        (
+            set_at("preferred_cluster", to=[4, 4, 2]),
+            "preferred_cluster: must have a product of at most 16, got [4, 4, 2]",
+        ),
         (set_at("grid", 1, to=65_536), "grid[1]: must be at most 65535, got 65536"),
         (set_at("block", 0, to=1025), "block[0]: must be at most 1024, got 1025"),
         (set_at("block", to=[512, 2, 2]), "block: must have a product of at most 1024, got"),

@@ -290,6 +290,7 @@ def _libraries() -> Iterator[Rung]:
     """Kernels of a library, each by itself."""
     pieces, four = _staged(32, 2), "clustering{shape=2x4 pair=true}"
     many = "clustering{shape=2x2 pair=true}"
+    either = "clustering{shape=4x4 pair=true fallback=2x1}"
     clc, static, deep = (
         f"{_ROLES},{_tiles(*each)}"
         for each in (("clc",), ("static",), ("static", "grouped group=16"))
@@ -308,6 +309,10 @@ def _libraries() -> Iterator[Rung]:
         (
             *(CUTLASS, "72c", "mxfp8 by mxfp4", "128x256x128"),
             *((pieces, four, _ring(3), clc), _scaled("mxfp8", "mxfp4")),
+        ),
+        (
+            *(CUTLASS, "73", "clusters of 4x4, and of 2x1 where they find no room", "128x128x64"),
+            *((pieces, either, _ring(5), static), _scaled("f16", c="f32")),
         ),
         (
             *(CUTLASS, "75", "groups of rows, e4m3", "128x256x128"),

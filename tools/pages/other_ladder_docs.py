@@ -56,8 +56,8 @@ LACKS = (
         "MMAs of one CTA",
     ),
     (
-        "a preferred cluster and one to fall back on (CUTLASS, example 73; CuTe DSL, fp16_gemm_4)",
-        "one shape of clusters",
+        "launch control beside a preferred cluster (CUTLASS, example 73; CuTe DSL, fp16_gemm_4)",
+        "tiles at a static stride",
     ),
     ("prefetches of tiles into L2 (CuTe DSL, fp16_gemm_5)", "more stages"),
     ("tf32 with K apart in memory (CUTLASS)", "refused, but by `mma.sync`"),

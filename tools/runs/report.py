@@ -106,8 +106,9 @@ def _spec(manifest: Mapping[str, Any]) -> MatmulSpec:
 
 
 def _pipeline_line(manifest: Mapping[str, Any]) -> str:
-    names = ("grid", "cluster", "block")
-    launch = (f"{name} {'×'.join(str(extent) for extent in manifest[name])}" for name in names)
+    names = ("grid", "cluster", "preferred_cluster", "block")
+    shown = {name: "×".join(map(str, manifest[name])) for name in names if name in manifest}
+    launch = (f"{name.replace('_', ' ')} {extents}" for name, extents in shown.items())
     return f"pipeline   {manifest['pipeline']}\nlaunch     {', '.join(launch)}"
 
 

@@ -87,7 +87,8 @@ def schedule_of_passes(calls: Mapping[str, Mapping[str, str]]) -> Schedule:
     if "pipelining" in calls:
         schedule = replace(schedule, stages=int(calls["pipelining"]["stages"]))
     if "clustering" in calls:
-        rows, columns = _numbers(calls["clustering"]["shape"])
+        options = calls["clustering"]  # multicast saves no time, and fallback clusters find room
+        rows, columns = _numbers(options.get("fallback", options["shape"]))
         pair = calls["clustering"].get("pair") == "true"
         schedule = replace(schedule, cluster=(rows, columns), pair=pair)
     if (options := calls.get("persistence")) is not None:

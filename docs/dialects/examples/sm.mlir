@@ -224,6 +224,14 @@ func.func @sm.give_turn(%turn: i32) {
   return
 }
 
+func.func @sm.in_preferred() {
+  "tile.kernel"() ({
+  ^bb0(%a: memref<512x256xbf16, 1>, %b: memref<512x256xbf16, 1>, %c: memref<512x512xbf16, 1>):
+    %in_preferred = "sm.in_preferred"() : () -> i1
+  }) {arg_names = ["a", "b", "c"], cluster = [4, 1, 1], grid = [4, 4, 1], sym_name = "matmul_bf16_512x512x256", threads = 128 : i64, tile.fallback = [2, 1, 1]} : () -> ()
+  return
+}
+
 func.func @sm.keep(%before: vector<32xi32>) {
   %keep = "sm.keep"(%before) : (vector<32xi32>) -> vector<32xi32>
   return

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....dialects.fallback import arrivals_in_fallback, fallback_of
 from ....dialects.mlir import ir
 from ....dialects.pipe import ClaimOp, ForEachClaimOp
 from ....dialects.sm.barriers import AwaitGridsOp
@@ -47,6 +48,8 @@ def check_barriers(module: ir.Module) -> None:
             check_early(kernel)
         else:
             Counts(kernel, target_of(module)).check()
+            if fallback_of(kernel) is not None:
+                Counts(kernel, target_of(module), of_fallback=True).check()
 
 
 def has_phases(kernel: KernelOp) -> bool:
@@ -55,11 +58,12 @@ def has_phases(kernel: KernelOp) -> bool:
 
 
 class Counts:
-    """The cluster of one kernel: its places along M and N, and whether they are paired along M."""
+    """A cluster of one kernel: its places along M and N, and whether they are paired along M."""
 
-    def __init__(self, kernel: KernelOp, target: Target) -> None:
-        self.kernel, self.target = kernel, target
-        m, n, self.depth = integers_of(kernel.cluster)
+    def __init__(self, kernel: KernelOp, target: Target, of_fallback: bool = False) -> None:
+        self.kernel, self.target, self.of_fallback = kernel, target, of_fallback
+        smaller = fallback_of(kernel) if of_fallback else None
+        m, n, self.depth = smaller or integers_of(kernel.cluster)
         self.places = [(x, y) for y in range(n) for x in range(m)]
         self.pair = bool(walk(kernel, PairMmaOp))
         self.axes = {load.axis.value for load in walk(kernel, TmaMulticastOp)}
@@ -69,18 +73,29 @@ class Counts:
         for ring in walk(self.kernel, RingOp | TurnsOp):
             commits, releases = _ops(ring, "commit"), _ops(ring, "release")
             if isinstance(ring, RingOp) and is_claim(ring.ring.type.tiles[0]):
-                _compare(ring.full, 1)
-                _compare(ring.empty, self._claims(ring))
+                self._compare(ring.full, 1)
+                self._compare(ring.empty, self._claims(ring))
                 continue
             for op in commits:
-                _compare(ring.full, self._full(op))
+                self._compare(ring.full, self._full(op))
             for op in releases:
-                _compare(ring.empty, self._empty(ring, op))
+                self._compare(ring.empty, self._empty(ring, op))
             if isinstance(ring, RingOp):
                 _check_under_way(ring)
         for ring in walk(self.kernel, AheadRingOp):
-            _compare(ring.full, 1)
+            self._compare(ring.full, 1)
         self._check_done()
+
+    def _compare(self, barriers: ir.Value, arrivals: int) -> None:
+        op = defining_op(barriers)
+        in_fallback = arrivals_in_fallback(op) if self.of_fallback else None
+        count = op.arrivals.value if in_fallback is None else in_fallback
+        if count != arrivals:
+            raise refused(
+                op,
+                f"arrivals: {op.label.value!r} gets {arrivals} in a phase, got a count of "
+                f"{count}; wait for as many",
+            )
 
     def _full(self, op: Any) -> int:
         by_warp = who_runs(op) == TEAM
@@ -135,16 +150,6 @@ class Counts:
 
 def _ops(ring: Any, end: str) -> list[Any]:
     return [use.owner.opview for use in ring.ring.uses if use.owner.name == f"pipe.{end}"]
-
-
-def _compare(barriers: ir.Value, arrivals: int) -> None:
-    op = defining_op(barriers)
-    if op.arrivals.value != arrivals:
-        raise refused(
-            op,
-            f"arrivals: {op.label.value!r} gets {arrivals} in a phase, got a count of "
-            f"{op.arrivals.value}; wait for as many",
-        )
 
 
 def _check_under_way(ring: RingOp) -> None:

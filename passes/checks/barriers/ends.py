@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from ....dialects import sm
+from ....dialects.fallback import arrivals_in_fallback, fallback_of
 from ....dialects.mlir import ir
 from ....dialects.sm.memory import BarriersOp, TensorMemoryOp
 from ....dialects.sm.ring_memory import MEMORY_OPS
@@ -22,6 +23,7 @@ from ....dialects.sm.threads import (
     ConvergeOp,
     EarlyOp,
     FirstWarpOp,
+    InPreferredOp,
     PrologueOp,
     RunOp,
     who_runs,
@@ -31,7 +33,7 @@ from ....dialects.tile.marks import MarkOp
 from ...base import defining_op, refused, visit_all, walk
 from ...clone import constant_of
 from ...plan import cluster_of
-from ...team import place_op
+from ...team import in_preferred, place_op
 from ...tmem_users import TmemMeeting
 
 MEETINGS = (sm.CtaBarrierOp, sm.ClusterBarrierOp)
@@ -40,6 +42,7 @@ TMEM_OPS = (sm.TmemAllocOp, sm.TmemRelinquishOp, sm.TmemBaseOp, sm.TmemDeallocOp
 PLACES = (
     sm.TeamOp,
     sm.CtaPlaceOp,
+    InPreferredOp,
     *get_args(MEMORY_OPS),
     sm.BaseDescriptorOp,
     sm.PositionOp,
@@ -61,6 +64,8 @@ def check_ends(kernel: KernelOp) -> None:
     _check_inits(kernel)
     if cluster_of(kernel).size > 1:
         place_op(kernel)
+    if fallback_of(kernel) is not None:
+        in_preferred(kernel)
     _Ends(kernel).check()
 
 
@@ -81,6 +86,10 @@ def _check_inits(kernel: KernelOp) -> None:
                 op,
                 f"init: {label!r} counts {arrivals} arrivals, got {op.count.value}; take as many",
             )
+        counts, got = arrivals_in_fallback(barriers), arrivals_in_fallback(op)
+        if counts != got:
+            rule = f"init: {label!r} counts {counts} arrivals in a fallback cluster"
+            raise refused(op, f"{rule}, got {got}; take as many")
         counted.add((barriers.barriers, slot))
     for barriers in walk(kernel, BarriersOp):
         for slot in range(barriers.slots.value):

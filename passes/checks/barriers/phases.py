@@ -23,6 +23,7 @@ from functools import partial
 from typing import Any
 
 from ....dialects import sm
+from ....dialects.fallback import arrivals_in_fallback
 from ....dialects.mlir import ir, scf
 from ....dialects.sm.memory import CLAIM_BYTES, BarriersOp, ScaleColumnsOp
 from ....dialects.sm.positions import PEERS
@@ -36,7 +37,8 @@ from ....dialects.tile.level import LevelBoxesOp
 from ....dialects.tile.scales import SCALED_MMAS
 from ...base import defining_op, refused, walk
 from ...clone import constant_of
-from ...plan import cluster_of
+from ...cluster import Cluster
+from ...plan import cluster_of, fallback_cluster_of
 from ...thread_rules import program
 from .barrier_sources import (
     bytes_by_rows,
@@ -53,13 +55,16 @@ from .visits import Agent, Signals, Visit, most_of, only_empties
 
 
 def check_phases(kernel: KernelOp) -> None:
-    """Refuse, at the op, a kernel of barriers that breaks a rule."""
-    _Phases(kernel).check()
+    """Refuse, at the op, a kernel of barriers that breaks a rule, in either of its clusters."""
+    cluster, fallback = cluster_of(kernel), fallback_cluster_of(kernel)
+    _Phases(kernel, cluster).check()
+    if fallback is not None:
+        _Phases(kernel, fallback, of_fallback=True).check()
 
 
 class _Phases:
-    def __init__(self, kernel: KernelOp) -> None:
-        self.kernel, self.cluster = kernel, cluster_of(kernel)
+    def __init__(self, kernel: KernelOp, cluster: Cluster, of_fallback: bool = False) -> None:
+        self.kernel, self.cluster, self.of_fallback = kernel, cluster, of_fallback
         self.ranks = list(range(self.cluster.size))
         self.agent = Agent(kernel)
         self.agents = [self.agent]
@@ -239,7 +244,8 @@ class _Phases:
         if said_by(op, op.mask) != (PEERS, [axis := op.axis.value]):
             raise refused(op, f"source: the mask must be of the peers along {axis!r}, got another")
         to = self._ranks_of(op, op.mask)
-        self._signal(op, op.barrier, "brought", op.bytes, to, most=op.most_rows)
+        parts = op.parts.value // len(to(0))  # that each loads: the line has fewer in a fallback
+        self._signal(op, op.barrier, "brought", parts * op.bytes, to, most=op.most_rows)
 
     def claim(self, op: sm.TryCancelOp) -> None:
         to = (lambda _: self.ranks) if op.multicast.value else itself
@@ -304,7 +310,7 @@ class _Phases:
 
     def _compare(self, op: BarriersOp) -> None:
         """The arrivals of all agents in a phase, where somebody waits for it."""
-        count, arrivals = op.arrivals.value, self._arrivals(op)
+        count, arrivals = self._count_of(op), self._arrivals(op)
         waiting = self.waiting.get(op.barriers, set())
         if arrivals and not waiting:
             raise refused(
@@ -317,6 +323,10 @@ class _Phases:
                     f"arrivals: {op.label.value!r} gets {arrivals[rank]} in a phase, got a count "
                     f"of {count}; wait for as many",
                 )
+
+    def _count_of(self, op: BarriersOp) -> int:
+        in_fallback = arrivals_in_fallback(op) if self.of_fallback else None
+        return op.arrivals.value if in_fallback is None else in_fallback
 
     def _arrivals(self, op: BarriersOp) -> Signals:
         total: Signals = Counter()

@@ -2,7 +2,7 @@
 
     sm.prologue          one lane: sm.barrier_init of every slot, sm.fence "mbarrier_init",
                          sm.prefetch_tensor_map; then zeros, where `expand-loops` put some
-    sm.cta_place         of a cluster: which of its CTAs this is
+    sm.cta_place         of a cluster: which of its CTAs this is; `sm.in_preferred`: of which shape
     sm.early             a lane of a warp that has no part in that asks L2 for the first tiles
     sm.cta_barrier       what was done so far is there for all threads
     sm.first_warp        sm.tmem_alloc, sm.tmem_relinquish
@@ -23,11 +23,12 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 from ....dialects import sm
+from ....dialects.fallback import FALLBACK_ARRIVALS, fallback_of
 from ....dialects.mlir import ir
 from ....dialects.mma_units import WAIT_GROUP
 from ....dialects.sm.memory import BarriersOp, TensorMemoryOp
 from ....dialects.sm.ring_memory import MEMORY_OPS, AheadRingOp, CopyRingOp, StagingOp
-from ....dialects.sm.threads import LANE, EarlyOp, FirstWarpOp, PrologueOp
+from ....dialects.sm.threads import LANE, EarlyOp, FirstWarpOp, InPreferredOp, PrologueOp
 from ....dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
 from ....dialects.tile.marks import MarkOp
 from ... import build
@@ -54,6 +55,8 @@ def place_ends(kernel: KernelOp, rings: Rings) -> None:
             _fill_prologue(kernel, rings, maps)
         if rings.cluster.size > 1:
             sm.CtaPlaceOp()
+        if fallback_of(kernel) is not None:
+            InPreferredOp()
         for early in walk(kernel, EarlyOp):
             early.operation.move_before(first.operation)
         base = _take_tensor_memory(kernel, rings, written) if meets else None
@@ -106,7 +109,10 @@ def _init_barriers(rings: Rings) -> None:
         return
     for op, slot in _slots(rings):
         barrier = barrier_of(op.barriers, build.constant(slot))
-        sm.BarrierInitOp.of(barrier, count=op.arrivals.value)
+        init = sm.BarrierInitOp.of(barrier, count=op.arrivals.value)
+        if FALLBACK_ARRIVALS in op.operation.attributes:
+            said = op.operation.attributes[FALLBACK_ARRIVALS]
+            init.operation.attributes[FALLBACK_ARRIVALS] = said
     if rings.target.async_agents:  # else no proxy but the threads' own arrives on them
         build.fence("mbarrier_init")
 

@@ -110,13 +110,24 @@ def _load_atoms(scope: Scope, op: LoadBoxesOp) -> None:
 
 
 def lower_multicast_boxes(scope: Scope, op: MulticastBoxesOp) -> None:
-    """This CTA's part of every box goes to all CTAs of the line, at the same place in each."""
+    """This CTA's part of every box goes to all CTAs of the line, at the same place in each; in a
+    fallback cluster also those parts that nobody else of the line has."""
+    place, axis = scope.place, op.axis.value
+    if place.fallback is None:
+        _multicast_part(scope, op, place.part(axis))
+        return
+    parts = scf.ForOp(*place.parts(axis, op.parts.value), build.constant(1))
+    with ir.InsertionPoint(parts.body):
+        _multicast_part(scope, op, parts.induction_variable)
+        scf.YieldOp([])
+
+
+def _multicast_part(scope: Scope, op: MulticastBoxesOp, part: ir.Value | int) -> None:
     layout = op.tile.type.layout
     if layout.is_of_scales:
-        _multicast_atoms(scope, op)
+        _multicast_atoms(scope, op, part)
         return
     part_rows = layout.rows // op.parts.value
-    part = scope.place.part(op.axis.value)
     row = _first_row(op) + part * part_rows
     chunk = _first_chunk(op)
     start = lowered(op.tile) + part * (part_rows * layout.span_bytes)
@@ -138,11 +149,11 @@ def lower_prefetch_boxes(scope: Scope, op: PrefetchBoxesOp) -> None:
         sm.PrefetchBoxOp.of(*map_at(op.map, [(chunk + index) * layout.span, row]))
 
 
-def _multicast_atoms(scope: Scope, op: MulticastBoxesOp) -> None:
-    """This CTA's part of a tile's scales: rows of atoms by one box, or some halves of each row."""
+def _multicast_atoms(scope: Scope, op: MulticastBoxesOp, part: ir.Value | int) -> None:
+    """A part of a tile's scales: rows of atoms by one box, or some halves of each row."""
     layout, parts = op.tile.type.layout, op.parts.value
     along_mn, along_k = layout.atoms
-    part, row = scope.place.part(op.axis.value), first_atom(layout, op.i)
+    row = first_atom(layout, op.i)
     _, halves, rows = op.map.type.box
     by_rows = along_mn % parts == 0
     first = build.as_i32(op.j) * (2 * along_k)

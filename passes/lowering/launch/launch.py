@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from ....dialects.dtypes import PADDED_TYPES, DType, operand_dtype, scaled_dtype, stored_dtype
+from ....dialects.fallback import fallback_of
 from ....dialects.mlir import ir
 from ....dialects.sm.copies import TryCancelOp
 from ....dialects.sm.memory import SharedMemoryOp, TensorMemoryOp, TermsOp
@@ -63,7 +64,7 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
     return {
         "entry": kernel.sym_name.value,
         "grid": grid_of(kernel, _tile(kernel)[0]),
-        "cluster": integers_of(kernel.cluster),
+        **_clusters(kernel),
         "block": [kernel.threads.value, 1, 1],
         "dynamic_shared_bytes": shared.bytes.value,
         **_workspace_bytes(kernel),
@@ -82,6 +83,14 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
         **_terms(kernel),
         "names": describe_names(kernel),
     }
+
+
+def _clusters(kernel: KernelOp) -> dict[str, Any]:
+    """The cluster, and the larger one that the launch prefers, if it does."""
+    cluster, fallback = integers_of(kernel.cluster), fallback_of(kernel)
+    if fallback is None:
+        return {"cluster": cluster}
+    return {"cluster": fallback, "preferred_cluster": cluster}
 
 
 def _workspaces(kernel: KernelOp) -> list[dict[str, Any]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ....dialects import llvm, nvvm, sm
+from ....dialects.fallback import arrivals_in_fallback
 from ....dialects.mlir import arith, ir, scf
 from ....dialects.target import WARPGROUP_THREADS
 from ....dialects.tile_types import integers_of
@@ -20,7 +22,13 @@ EVEN_CTA_MASK = 0xFEFFFFFF - 2**32
 
 
 def barrier_init(op: sm.BarrierInitOp) -> None:
-    nvvm.mbarrier_init(op.barrier, build.constant(op.count.value))
+    """The count is that of the cluster that the CTA runs in."""
+    count, in_fallback = build.constant(op.count.value), arrivals_in_fallback(op)
+    if in_fallback is not None:
+        ctas = math.prod(integers_of(_kernel_around(op).cluster))
+        preferred = build.equal(nvvm.special_register("cluster_nctarank"), ctas)
+        count = arith.select(preferred, count, build.constant(in_fallback))
+    nvvm.mbarrier_init(op.barrier, count)
 
 
 def wait_barrier(op: sm.WaitBarrierOp) -> None:

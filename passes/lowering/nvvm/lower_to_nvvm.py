@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from ....dialects import legality, llvm, sm
 from ....dialects.entry_names import SHARED_MEMORY
 from ....dialects.errors import CompileError
+from ....dialects.fallback import fallback_of
 from ....dialects.layout import SLOT_ALIGNMENT
 from ....dialects.mlir import ir, passmanager
 from ....dialects.record import record
@@ -166,7 +167,7 @@ def _declare_function(kernel: sm.KernelOp, pdl: str) -> ir.Operation:
         attributes[flag] = ir.UnitAttr.get()
     attributes["nvvm.reqntid"] = ir.DenseI32ArrayAttr.get([kernel.threads.value, 1, 1])
     cluster = integers_of(kernel.cluster)
-    if cluster != [1, 1, 1]:
+    if cluster != [1, 1, 1] and fallback_of(kernel) is None:  # else a launch has two shapes
         attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get(cluster)
     attributes["tile.launch"] = _launch(kernel, pdl)
     return function

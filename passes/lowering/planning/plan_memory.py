@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, ClassVar, get_args
 
+from ....dialects.fallback import FALLBACK_ARRIVALS
 from ....dialects.mlir import ir
 from ....dialects.mma_units import PRODUCT_SLOTS
 from ....dialects.pipe import RingType
@@ -200,9 +201,10 @@ def _ring(
 
 
 def _both_barriers(placed: RingPlan, label: str) -> dict[str, ir.Value]:
+    empty = placed.empty, placed.stages, placed.empty_count, placed.empty_fallback
     return {
         "full": _barriers(f"{label}.full", placed.full, placed.stages, placed.full_count),
-        "empty": _barriers(f"{label}.empty", placed.empty, placed.stages, placed.empty_count),
+        "empty": _barriers(f"{label}.empty", *empty),
     }
 
 
@@ -222,11 +224,16 @@ def _columns(
     ).acc
 
 
-def _barriers(label: str, offset: int, slots: int, arrivals: int) -> ir.Value:
-    return BarriersOp(
+def _barriers(
+    label: str, offset: int, slots: int, arrivals: int, in_fallback: int | None = None
+) -> ir.Value:
+    made = BarriersOp(
         label=ir.StringAttr.get(label),
         offset=integer(offset),
         slots=integer(slots),
         arrivals=integer(arrivals),
         barriers=BarriersType.of(slots),
-    ).barriers
+    )
+    if in_fallback is not None:
+        made.operation.attributes[FALLBACK_ARRIVALS] = integer(in_fallback)
+    return made.barriers

@@ -1,4 +1,4 @@
-"""`sm.team` and `sm.cta_place`: thread, lane and rank from special registers.
+"""`sm.team`, `sm.cta_place`, `sm.in_preferred`: thread, lane and rank from special registers.
 
 Patterns find the values of these ops and use them, so that they are converted after all others.
 """
@@ -6,14 +6,15 @@ Patterns find the values of these ops and use them, so that they are converted a
 from __future__ import annotations
 
 from ....dialects.mlir import arith, ir
-from ....dialects.sm.threads import CtaPlaceOp, TeamOp, WarpsOp
+from ....dialects.sm.threads import CtaPlaceOp, InPreferredOp, TeamOp, WarpsOp
 from ....dialects.target import WARP_THREADS, Target
 from ... import build
+from ...base import walk
 from ...cluster import Cluster
 from ...team import Team, place_op, team_op
 from .scope import Scope
 
-NUMBERS = (TeamOp, CtaPlaceOp)
+NUMBERS = (TeamOp, CtaPlaceOp, InPreferredOp)
 
 
 def number_kernel(scope: Scope) -> None:
@@ -28,6 +29,9 @@ def number_kernel(scope: Scope) -> None:
         place = place_op(scope.kernel)
         with ir.InsertionPoint(place), place.location:
             _replace(place, _place(scope.cluster))
+    for asked in walk(scope.kernel, InPreferredOp):
+        with ir.InsertionPoint(asked), asked.location:
+            _replace(asked, [build.equal(build.special("cluster_nctarank"), scope.cluster.size)])
 
 
 def number_in(op: WarpsOp) -> ir.Value:
@@ -58,7 +62,7 @@ def _place(cluster: Cluster) -> list[ir.Value]:
     return [x, y, first, leads]
 
 
-def _replace(op: TeamOp | CtaPlaceOp, values: list[ir.Value]) -> None:
+def _replace(op: TeamOp | CtaPlaceOp | InPreferredOp, values: list[ir.Value]) -> None:
     for result, value in zip(op.operation.results, values, strict=True):
         result.replace_all_uses_with(value)
     op.operation.erase()

@@ -29,6 +29,7 @@ ENUMS = {
     },
     "CUlaunchAttributeID": {
         "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION": 4,
+        "CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION": 11,
         "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION": 6,
     },
     "CUstream_flags": {"CU_STREAM_NON_BLOCKING": 1},
@@ -145,7 +146,8 @@ class RecordedDriver:
 
     @staticmethod
     def CUlaunchAttribute():
-        return SimpleNamespace(value=SimpleNamespace(clusterDim=SimpleNamespace()))
+        extents = {name: SimpleNamespace() for name in ("clusterDim", "preferredClusterDim")}
+        return SimpleNamespace(value=SimpleNamespace(**extents))
 
     def _cuGetErrorName(self, code):
         return ERRORS[code]

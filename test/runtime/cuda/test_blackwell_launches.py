@@ -130,6 +130,17 @@ def test_a_cluster_of_two_ctas_that_share_each_mma(launched):
     assert parameters(driver, (128, 128, 8))[2] == c.address.to_bytes(8, "little")
 
 
+def test_a_preferred_cluster_beside_the_one_to_fall_back_on(launched):
+    clusters = "clustering{shape=4x1 pair=true fallback=2x1},pipelining{stages=2}"
+    passes = f"tiling{{tile=128x64x64}},tma-insertion,swizzle-selection,{clusters}"
+    _, _, driver = launched(MatmulSpec(512, 64, 64), passes)
+    config = config_of(driver)
+    (regular, either), (preferred, larger) = config["attrs"]
+    assert (regular, vars(either["clusterDim"])) == (4, {"x": 2, "y": 1, "z": 1})
+    assert (preferred, vars(larger["preferredClusterDim"])) == (11, {"x": 4, "y": 1, "z": 1})
+    assert (config["gridDimX"], config["numAttrs"]) == (4, 2)
+
+
 def test_a_persistent_kernel_with_launch_control(launched):
     spec = MatmulSpec(1000, 520, 136, c_dtype="f32", b_major="n")
     _, (a, b, c), driver = launched(spec, PRESETS["kernel8"])
