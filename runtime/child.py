@@ -47,6 +47,16 @@ _OUT_OF_MEMORY = re.compile(
 CompletedTool = subprocess.CompletedProcess[str]
 
 
+_starting = threading.RLock()
+"""Held while a program is started: a child that another thread forked meanwhile would hold the ends
+of its pipes, and who reads them would wait for the end of that child."""
+os.register_at_fork(
+    before=_starting.acquire,
+    after_in_parent=_starting.release,
+    after_in_child=_starting.release,
+)
+
+
 class ChildError(DeviceError):
     """A child crashed or went beyond its limits."""
 
@@ -63,6 +73,12 @@ def python_module(module: str, *words: str) -> list[str]:
     return [sys.executable, "-P", "-m", module, *words]
 
 
+def _begun(command: Sequence[str], **streams: Any) -> Any:
+    """A process that was started while no other thread forked."""
+    with _starting:
+        return subprocess.Popen(command, **streams)
+
+
 def start(command: Sequence[str], limits: Limits, **streams: Any) -> subprocess.Popen[bytes]:
     """Start a child in a session of its own, so that `end` reaches what it starts in turn.
 
@@ -71,8 +87,7 @@ def start(command: Sequence[str], limits: Limits, **streams: Any) -> subprocess.
     arenas = os.environ.get("MALLOC_ARENA_MAX", "8")  # each reserves 64 MiB of address space
     streams.setdefault("env", {**os.environ, "MALLOC_ARENA_MAX": arenas})
     streams |= {"preexec_fn": _preparation(limits), "start_new_session": True}
-    process: Any = subprocess.Popen(command, **streams)
-    return process
+    return _begun(command, **streams)
 
 
 def run_tool(
@@ -112,7 +127,7 @@ def start_tool(
     if not guard:
         return None
     words = [*guard, str(os.getpid()), *command]
-    return subprocess.Popen(
+    return _begun(
         words, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=said, stderr=said
     )
 
@@ -124,14 +139,15 @@ def _run(
     variables: Mapping[str, str],
     prepare: Callable[[], None] | None = None,
 ) -> CompletedTool:
-    return subprocess.run(
-        command,
-        capture_output=True,
-        check=False,
-        timeout=seconds,
-        preexec_fn=prepare,
-        **_streams(folder, variables),
-    )
+    pipe = subprocess.PIPE
+    how = {"preexec_fn": prepare, **_streams(folder, variables)}
+    with _begun(command, stdout=pipe, stderr=pipe, **how) as process:
+        try:
+            said, errors = process.communicate(timeout=seconds)
+        except BaseException:
+            process.kill()
+            raise
+    return CompletedTool(command, process.returncode, said, errors)
 
 
 def _streams(folder: Path, variables: Mapping[str, str]) -> dict[str, Any]:

@@ -119,4 +119,10 @@ STRANGERS = [
         "or None,\n    )\n\n\ndef _by_two",
         ("test/compiler/scales/test_scaled_mm.py",),
     ),
+    Fault(
+        "child: other threads fork while a program is started",
+        "    with _starting:\n        return subprocess.Popen",
+        "    if _starting:\n        return subprocess.Popen",
+        ("test/runtime/test_forks.py",),
+    ),
 ]

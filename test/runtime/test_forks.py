@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from tilewright.runtime import child
 from tilewright.runtime.collector import no_full_collections
 from tilewright.runtime.locks import shared_lock
 
@@ -56,3 +57,18 @@ def test_collections_are_those_of_the_threads_that_are_there(busy):
     assert in_child(lambda: gc.get_threshold() != patient)
     with no_full_collections():
         assert in_child(lambda: gc.get_threshold() == patient)
+
+
+def test_no_thread_forks_while_another_starts_a_program(monkeypatch, tmp_path):
+    forked = threading.Thread(target=in_child, args=(lambda: True,))
+    begin = child.subprocess.Popen
+
+    def popen(*words, **streams):
+        forked.start()
+        forked.join(0.1)
+        assert forked.is_alive()
+        return begin(*words, **streams)
+
+    monkeypatch.setattr(child.subprocess, "Popen", popen)
+    assert child._run(["echo", "said"], tmp_path, 60, {**os.environ}).stdout == "said\n"
+    forked.join()
