@@ -108,12 +108,6 @@ STRANGERS = [
         ("test/compiler/calls/test_epilogues_of_any_m.py",),
     ),
     Fault(
-        "module: the preset is not the compiler's",
-        "compile_matmul(source, target=chip, pipeline=pipeline, preset=preset, math=math)",
-        "compile_matmul(source, target=chip, pipeline=pipeline, math=math)",
-        ("test/compiler/calls/test_module_effects.py",),
-    ),
-    Fault(
         "scaled-mm: a preset that is named is left out",
         "or None,\n        preset=how.preset or None,\n    )\n\n\ndef _by_two",
         "or None,\n    )\n\n\ndef _by_two",
