@@ -17,10 +17,11 @@ from tilewright.compiler.spec import MatmulSpec
 from tilewright.tools import main
 
 MINUTES = re.compile(
-    r"tilewright (conform|cute|triton|tune|model)\b|ladder(?!.* --(presets|no-run))|--ladder|--scale$|--scale |"
-    r"run .*--m (1000|4096)|--k 320 -v$"
+    r"tilewright (conform|cute|triton|tune|model)\b|ladder(?!.* --(presets|no-run))|--ladder|"
+    r"--scale$|--scale |run .*--m (1000|4096)|--k 320 -v$"
 )
-"""Conformance, tuning, whole ladders and models, programs that need other packages, large sizes, and what is a test of its own."""
+"""Conformance, tuning, whole ladders and models, large sizes, what needs other packages, and what
+is a test of its own."""
 TAKE_MINUTES = {"docs/conformance.md", "docs/torch.md"}
 MODEL = "import torch\ndef build():\n    return torch.nn.Linear(64, 32), (torch.ones(16, 64),)\n"
 SPEC = MatmulSpec(m=64, n=48, k=32)
