@@ -34,6 +34,18 @@ READ_AHEAD = [
 ]
 CHOICE = [
     Fault(
+        "bands: tiles are in bands of eight, however wide they are",
+        "            one = one.but(group=band_of(problem, one, target))",
+        "            pass",
+        ("test/compiler/schedule/test_schedule_choice_on_hopper.py",),
+    ),
+    Fault(
+        "bands: wide tiles in turns are in bands of eight",
+        "        yield grouped.but(group=band_of(problem, grouped, used))",
+        "        yield grouped",
+        ("test/compiler/schedule/test_schedule_choice_on_hopper.py",),
+    ),
+    Fault(
         "estimate: a program without roles stores a tile while it multiplies the next",
         "        return steps.start + rounds * (steps.fill + main + epilogue)",
         "        return steps.start + rounds * max(steps.fill + main, epilogue)",

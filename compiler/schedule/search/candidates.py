@@ -33,9 +33,9 @@ from ..rules.rules import (
 )
 from ..rules.scheduler_rules import WIDE_CLUSTER
 from ..rules.staging_rules import WHOLE_SECTORS
-from ..schedule import PLAIN
+from ..schedule import GROUPED, PLAIN
 from ..tile_extents import M_TILES, extents_of, k_extents, n_extents
-from ..waves import resident_ctas, resident_in_clusters
+from ..waves import band_of, resident_ctas, resident_in_clusters
 from .stagings import STAGING_ORDER, deepest, ways_to_store
 from .wide import wide_schedules
 
@@ -259,6 +259,8 @@ def _scheduled(problem: Problem, base: Schedule, target: Target) -> Iterator[Sch
     wide = (base.cluster, base.pair) in WIDE_CLUSTERS
     for scheduler, order in SCHEDULERS[:1] if wide else SCHEDULERS:
         one = started(problem, base.but(scheduler=scheduler, order=order))
+        if order == GROUPED:
+            one = one.but(group=band_of(problem, one, target))
         yield one
         if _starts_tell(problem, one, target):
             yield one.but(order="m" if one.order == "n" else "n")

@@ -14,11 +14,12 @@ from ..estimates.costs import once_bytes
 from ..estimates.estimate import combined_us, microseconds, tensor_core_cycles
 from ..problem import Problem, Schedule
 from ..rules.wide_rules import wide_refusal
-from ..schedule import AHEAD, PLAIN
+from ..schedule import AHEAD, GROUPED, PLAIN
+from ..waves import band_of
 from .stagings import deepest
 
 TILES = ((128, 192), (128, 160))
-ORDERS = ("grouped", "m", "n")
+OTHER_ORDERS = ("m", "n")
 IN_TURNS = PLAIN.but(scheduler="static", staging=(32, 2), ping_pong=True)
 PIECES_AHEAD = 4
 
@@ -33,7 +34,9 @@ def wide_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
     for tile in TILES:
         one = IN_TURNS.but(tile=(*tile, k), **ways)
         one = one.but(stages=deepest(problem, one, used))
-        yield from (one.but(order=order) for order in ORDERS)
+        grouped = one.but(order=GROUPED)
+        yield grouped.but(group=band_of(problem, grouped, used))
+        yield from (one.but(order=order) for order in OTHER_ORDERS)
 
 
 def wide_floor_us(problem: Problem, tile: tuple[int, int, int], target: Target) -> float:

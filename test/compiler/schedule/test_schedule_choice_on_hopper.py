@@ -12,6 +12,7 @@ from tilewright.compiler.schedule.estimates.l2_costs import answered_shares, ask
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules.rules import RULES, broken_rule, broken_rules
 from tilewright.compiler.schedule.search.choice import candidates, choose_schedule
+from tilewright.compiler.schedule.waves import band_of
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 
@@ -35,6 +36,27 @@ HOPPER_TABLE = [
 def test_the_choice_for_a_table_of_shapes_on_hopper(shape, tile, scheduler):
     chosen = choose_schedule(MatmulSpec(*shape), HOPPER)
     assert (chosen.tile, chosen.scheduler, chosen.cluster) == (tile, scheduler, (1, 1))
+
+
+# tile, rows of tiles: bands whose waves of 132 tiles touch fewer rows of A and B.
+BANDS = [((128, 256), 16), ((128, 192), 16), ((128, 128), 8), ((256, 128), 8), ((256, 256), 8)]
+
+
+@pytest.mark.parametrize(("tile", "rows"), BANDS)
+def test_bands_are_as_tall_as_leaves_a_wave_fewer_rows_of_operands(tile, rows):
+    problem = Problem.of(MatmulSpec(8192, 8192, 4096), HOPPER)
+    one = Schedule((*tile, 64), scheduler="static", order="grouped")
+    assert band_of(problem, one, HOPPER) == rows
+    assert band_of(problem, one.but(cluster=(2, 1)), HOPPER) == 8, "not measured"
+    assert band_of(problem, one, TARGET) == 8, "not measured"
+
+
+@pytest.mark.parametrize(
+    ("shape", "tile"), [((8192, 4096, 4096), (128, 256, 64)), ((8192, 8192, 2048), (128, 192, 64))]
+)
+def test_large_products_take_tall_bands(shape, tile):
+    chosen = choose_schedule(MatmulSpec(*shape), HOPPER)
+    assert (chosen.tile, chosen.order, chosen.group) == (tile, "grouped", 16)
 
 
 @pytest.mark.parametrize(("n", "k"), [(4096, 14336), (10240, 8192)])
