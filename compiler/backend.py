@@ -47,8 +47,8 @@ SERIALIZED = "wgmma.mma_async instructions are serialized"
 
 
 class RoomError(CompileError):
-    """A kernel for which the chip has too few registers, or too little memory of a CTA or a thread:
-    another schedule may fit."""
+    """The chip has too few registers, or too little memory per CTA or thread, for a kernel: another
+    schedule may fit."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _free(manager) -> None:
 def assembler_ahead(
     *, chip: str = "sm_100a", keep_order: bool = False
 ) -> AbstractContextManager[PtxasAhead | None]:
-    """A ptxas that starts now, for an `assemble` inside the block that is told of it."""
+    """Start a ptxas now, for an `assemble` inside the block that gets it."""
     command = _command(find_ptxas(), "", chip, _levels(keep_order)[0])
     return started(command, _variables())
 
@@ -159,7 +159,7 @@ def assemble(
 
 
 def _levels(keep_order: bool) -> tuple[int, ...]:
-    """Levels of ptxas, in the order in which they are tried."""
+    """Optimization levels of ptxas, in the order in which they are tried."""
     return PTXAS_LEVELS[::-1] if keep_order else PTXAS_LEVELS
 
 
@@ -173,7 +173,7 @@ def _spills(assembled: Assembled) -> bool:
 
 
 def find_ptxas() -> Path:
-    """Path of ptxas: the one the environment names, else the one of the nvidia-cuda-nvcc wheel."""
+    """The path of ptxas: that in the environment, else that of the nvidia-cuda-nvcc wheel."""
     named = os.environ.get(PTXAS_VARIABLE)
     if named:
         return _checked_ptxas(Path(named))
@@ -238,7 +238,8 @@ def _llvm():
 
 @functools.cache
 def _context_of(process: int):
-    """One for a process: a child that is forked while LLVM runs has its parent's half changed."""
+    """The LLVM context of this process: a child forked while LLVM runs has its parent's in an
+    unknown state."""
     return _llvm().create_context()
 
 
@@ -285,7 +286,7 @@ def _run_ptxas(
 
 
 def _command(ptxas: Path, ptx: str, chip: str, level: int) -> list[str]:
-    """The command that assembles a PTX that lies in the current folder."""
+    """The command that assembles PTX in the current folder."""
     options = [f"-O{level}", f"-arch={chip}", "-v", "-o", "kernel.cubin"]
     if _has_lines(ptx):
         options.append("-lineinfo")  # the cubin says the same; its instructions stay the same
@@ -297,7 +298,7 @@ def _made(done: CompletedTool, folder: Path) -> tuple[bytes, str]:
 
 
 def _has_lines(ptx: str) -> bool:
-    """Whether the PTX says where its lines come from."""
+    """Whether the PTX has `.loc` directives."""
     return re.search(r"^\s*\.loc\s", ptx, re.MULTILINE) is not None
 
 
@@ -327,7 +328,7 @@ def _variables() -> dict[str, str]:
 
 
 def _ptxas_seconds() -> float:
-    """Wall seconds that a run of ptxas may take."""
+    """The time limit of a run of ptxas, in wall seconds."""
     text = os.environ.get(SECONDS_VARIABLE) or str(PTXAS_SECONDS)
     try:
         seconds = float(text)

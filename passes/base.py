@@ -76,18 +76,18 @@ def many(count: int, noun: str) -> str:
 
 
 def option(default: Any, parse: Callable[[str], Any], takes: str) -> Any:
-    """A pass option: its default, how its text is read and what it takes, in words."""
+    """A pass option: its default, its parser, and what it takes in words."""
     return field(default=default, metadata={"parse": parse, "takes": takes})
 
 
 def auto_option(parse: Callable[[str], Any], takes: str) -> Any:
-    """An option that is None for `auto`, as by default, and else what `parse` makes of its text."""
+    """An option whose default is `auto` (None); other texts go to `parse`."""
     or_ = ", " if " or " in takes else " or "
     return option(None, lambda text: None if text == "auto" else parse(text), f"auto{or_}{takes}")
 
 
 def make_pass(pass_class: type, options: dict[str, str]) -> Pass:
-    """The pass with its options given as text; `CompileError` names what is wrong."""
+    """The pass with options given as text; raises `CompileError` for an unknown name or value."""
     known = {option_.name: option_ for option_ in fields(pass_class)}
     values = {}
     for name, text in options.items():
@@ -129,7 +129,7 @@ _CHOICES[parse_bool] = ("true", "false")
 
 
 def choices_of(pass_class: type) -> dict[str, tuple[str, ...]]:
-    """Of each option that has them, all the texts that it takes."""
+    """For each option with a fixed set of values, these values."""
     parsers = {option_.name: option_.metadata["parse"] for option_ in fields(pass_class)}
     return {name: _CHOICES[parse] for name, parse in parsers.items() if parse in _CHOICES}
 
@@ -164,18 +164,19 @@ def location_of(op: Any) -> str | None:
 
 
 def refused(op: Any, rule: str) -> CompileError:
-    """The error that `op` breaks `rule`, at the op's location."""
+    """The error that `op` violates `rule`, with the location of the op."""
     return CompileError(f"{op.operation.name}: {rule}", location_of(op))
 
 
 def require(op: Any, broken: str | None, cure: str = "", where: str = "") -> None:
-    """Raise that `op` breaks a rule of `dialects.legality`, if it says how; `where` is the pass."""
+    """Raise an error if a rule of `dialects.legality` says that `op` violates it; `where` is the
+    pass."""
     if broken is not None:
         raise refused(op, f"{where}{broken}{'; ' if cure else ''}{cure}")
 
 
 def refuse_unread(op: Any, known: Collection[str]) -> None:
-    """Raise that an op has an attribute that is not among the known ones."""
+    """Raise an error if an op has unknown attributes."""
     for name in op.operation.attributes:
         if name not in known:
             raise refused(op, f"attributes: nothing reads {name!r}; take it off the op")
@@ -227,7 +228,7 @@ def _named(root: Any, names: Collection[str]) -> list[Any]:
 
 
 def _in_program_order(found: list[ir.Operation]) -> list[ir.Operation]:
-    """Operations that MLIR came to behind those that they hold."""
+    """Sorts operations that MLIR visited after the operations inside them."""
     ordered: list[ir.Operation] = []
     for op in found:
         at = len(ordered)
@@ -246,7 +247,7 @@ def _holds(outer: ir.Operation, op: ir.Operation) -> bool:
 
 @functools.cache
 def _names_of(op_class: type | UnionType | tuple[type, ...]) -> frozenset[str]:
-    """The names of the ops of a class and of those derived from it, or of several."""
+    """The names of the ops of one or several classes, and of their subclasses."""
     several = op_class if isinstance(op_class, tuple) else get_args(op_class)
     classes: Any = several or (op_class,)
     named = {each.OPERATION_NAME for each in classes if hasattr(each, "OPERATION_NAME")}
@@ -256,7 +257,7 @@ def _names_of(op_class: type | UnionType | tuple[type, ...]) -> frozenset[str]:
 
 
 def defining_op(value: ir.Value) -> Any:
-    """The op that a result is of, an instance of its class."""
+    """The op that defines a value, as an instance of its class."""
     return ir.OpResult(value).owner.opview
 
 
@@ -271,7 +272,7 @@ def operations(operation: ir.Operation) -> Iterator[Any]:
 
 
 def target_of(module: ir.Module) -> Target:
-    """The target that the module is compiled for, as its kernel uses it."""
+    """The target for which the module is compiled, with the MMA unit that its kernel uses."""
     chip = _text_of(module, TARGET_ATTRIBUTE, "a chip's name")
     try:
         target = find_target(DEFAULT_TARGET if chip is None else chip)
@@ -282,7 +283,7 @@ def target_of(module: ir.Module) -> Target:
 
 
 def use_mma(module: ir.Module, name: str) -> None:
-    """Let the module's kernel multiply by the MMA called `name`, which its chip must have."""
+    """Let the module's kernel use the MMA unit `name`, which its chip must have."""
     target = target_of(module).using(name)
     name, attributes = target.mma.name, module.operation.attributes
     if find_target(target.chip).mma.name == name:
@@ -293,7 +294,7 @@ def use_mma(module: ir.Module, name: str) -> None:
 
 
 def _text_of(module: ir.Module, name: str, what: str) -> str | None:
-    """A text that the module says of itself, None where it doesn't."""
+    """A string attribute of the module, or None."""
     attributes = module.operation.attributes
     if name not in attributes:
         return None
@@ -315,7 +316,7 @@ def the_kernel(module: ir.Module, pass_name: str) -> KernelOp:
 
 
 def kernel_around(op: Any) -> KernelOp:
-    """The kernel that an op is in."""
+    """The kernel that contains an op."""
     around = op.operation.parent.opview
     while not isinstance(around, KernelOp):
         around = around.operation.parent.opview
@@ -323,5 +324,6 @@ def kernel_around(op: Any) -> KernelOp:
 
 
 def is_swapped(kernel: KernelOp) -> bool:
-    """Whether a kernel's MMAs multiply tiles of b by those of a: their sums are of Cᵀ."""
+    """Whether a kernel's MMAs multiply tiles of b by those of a, so that its accumulators are of
+    Cᵀ."""
     return SWAPPED_ATTRIBUTE in kernel.operation.attributes

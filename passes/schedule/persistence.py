@@ -147,7 +147,7 @@ class Persistence:
             require(kernel, curve, "use order=grouped", "persistence: ")
 
     def _claims(self, kernel: KernelOp) -> ir.Value:
-        """The ring that tells every role which cluster was claimed."""
+        """The ring through which every role learns which cluster was claimed."""
         if not walk(kernel, RoleOp):
             raise refused(
                 kernel,
@@ -179,7 +179,7 @@ class Persistence:
         tiles: list[int],
         claims: ir.Value | None,
     ) -> None:
-        """Put a program into a loop over tiles and let it read its tile from the loop."""
+        """Put a program into a loop over tiles, and take the tile from the loop."""
         place, derived = places
         program = [op for op in _from_first_effect(block, derived) if op not in derived]
         index = ir.IndexType.get()
@@ -199,7 +199,7 @@ class Persistence:
 
 
 def _add_scheduler(kernel: KernelOp, claims: ir.Value, target: Target) -> None:
-    """One more warp, which asks for tiles."""
+    """Add a warp that claims tiles."""
     with ir.InsertionPoint(kernel.body.blocks[0]), kernel.location:
         role = RoleOp(agent=ir.StringAttr.get("scheduler"), warps=integer(1))
     with ir.InsertionPoint(role.body.blocks.append()), kernel.location:
@@ -226,7 +226,7 @@ def _warps_of(op: SetRegistersOp) -> int:
 
 
 def _from_first_effect(block: ir.Block, derived: list[Any]) -> list[Any]:
-    """The ops of a program from the first that must run once a tile."""
+    """The ops of a program from the first that must run once per tile."""
     ops, values = list(block.operations), {each for op in derived for each in op.operation.results}
 
     def is_of_tile(op: Any) -> bool:
@@ -240,7 +240,7 @@ def _from_first_effect(block: ir.Block, derived: list[Any]) -> list[Any]:
 
 
 def _derived(kernel: KernelOp, place: CtaTileOp) -> list[Any]:
-    """The ops outside of roles that compute from a CTA's place, which every tile does anew."""
+    """The ops outside roles that depend on the CTA's tile, which each tile computes again."""
     values: set[ir.Value] = {place.i, place.j}
     derived = []
     for op in list(kernel.body.blocks[0].operations):
@@ -251,7 +251,7 @@ def _derived(kernel: KernelOp, place: CtaTileOp) -> list[Any]:
 
 
 def _needed(derived: list[Any], body: ir.Block) -> list[Any]:
-    """Those that ops in a block, however deep, compute from."""
+    """Those of them that ops in a block use, at any depth."""
     read, needed = _read_in(body), []
     for op in reversed(derived):
         if read.intersection(op.operation.results):
@@ -261,7 +261,7 @@ def _needed(derived: list[Any], body: ir.Block) -> list[Any]:
 
 
 def _read_in(block: ir.Block) -> set[ir.Value]:
-    """The values that ops in a block take."""
+    """The operands of the ops in a block."""
     read: set[ir.Value] = set()
     for op in block.operations:
         read.update(op.operation.operands)
@@ -272,13 +272,13 @@ def _read_in(block: ir.Block) -> set[ir.Value]:
 
 
 def _programs(kernel: KernelOp) -> list[ir.Block]:
-    """The roles' blocks, or the kernel's when it has none."""
+    """The blocks of the roles, or of the kernel if it has none."""
     roles = walk(kernel, RoleOp)
     return [role.body.blocks[0] for role in roles] or [kernel.body.blocks[0]]
 
 
 def _stays(op: Any) -> bool:
-    """Whether an op is made once for all tiles."""
+    """Whether an op is executed once for all tiles."""
     return is_pure(op) or isinstance(op, STAYS)
 
 
@@ -294,7 +294,7 @@ def _double_accumulators(kernel: KernelOp, target: Target) -> str:
 
 
 def _overflow(kernel: KernelOp, target: Target, sums: AccumulatorType) -> str | None:
-    """Why tensor memory can't hold an accumulator for each of two tiles, beside scales."""
+    """Why tensor memory cannot hold the accumulators of two tiles, besides scales."""
     for mma in walk(kernel, SCALED_MMAS):
         tile, both = (
             (*sums.shape, depth_of(mma)),

@@ -99,15 +99,15 @@ class Pipelining:
 
 
 def _keep_apart(kernel: KernelOp) -> None:
-    """Let parts of a K that a launch says begin as many steps apart as loops take at least."""
+    """If K is known only at launch, let parts of it be at least as long as the loops need."""
     least = max((op.less.value + op.least.value for op in walk(kernel, GroupStepsOp)), default=1)
     for start in walk(kernel, SplitStartOp):
         start.steps.owner.attributes["least"] = integer(least)
 
 
 def self_filled(create: CreateOp, target: Target) -> bool:
-    """Whether the threads that multiply fill the ring, too, and are done with MMAs that they issue:
-    then each step begins with one meeting of all, after which the copies of a later one start."""
+    """Whether the threads that issue MMAs also fill the ring, with MMAs that complete when issued:
+    each step then begins with a barrier, after which the copies of a later step start."""
     fills = [use.owner for part in _parts_of(create) for use in part.tile.uses]
     return target.mma.completion == ISSUED and all(op.name == "tile.copy" for op in fills)
 
@@ -141,7 +141,7 @@ def _pipeline(create: CreateOp, stages: int, target: Target) -> None:
 
 
 def _check_place(create: CreateOp) -> None:
-    """Refuse a ring that is not filled and emptied once, in order, in one loop."""
+    """Refuse a ring that is not filled and emptied exactly once, in order, in one loop."""
     ring, ends = create.ring, ("acquire", "commit", "wait", "release")
     users = {
         end: [use.owner for use in ring.uses if use.owner.name == f"pipe.{end}"] for end in ends
@@ -177,7 +177,7 @@ def _check_place(create: CreateOp) -> None:
 def _pipeline_awaiting(
     create: CreateOp, loop: scf.ForOp, stages: int, steps: range, target: Target
 ) -> None:
-    """The same where an agent waits for its MMAs before it releases slots, one step late or not."""
+    """The same for an agent that waits for its MMAs before it releases slots."""
     producer, consumer = _split(loop, _acquire_of(create).opview)
     is_late = _releases_late(_first_mma(consumer), target)
     late = [op for op in consumer if is_late and isinstance(op, AwaitMmaOp | ReleaseOp)]
@@ -211,7 +211,7 @@ def _acquire_of(create: CreateOp) -> ir.OpView:
 
 
 def _split(loop: scf.ForOp, acquire: AcquireOp) -> tuple[list[Any], list[Any]]:
-    """(ops that fill the slot, the other ops that have an effect), pure ops in neither."""
+    """(ops that fill the slot, other ops with side effects); pure ops are in neither."""
     fills = {part.operation for part in slot_parts(acquire.slot)}
     fills |= {use.owner for part in slot_parts(acquire.slot) for use in part.tile.uses}
     commits = [use.owner for use in acquire.ring.uses if isinstance(use.owner.opview, CommitOp)]
@@ -222,7 +222,7 @@ def _split(loop: scf.ForOp, acquire: AcquireOp) -> tuple[list[Any], list[Any]]:
 
 
 def _loop_of(ops: list[Any], source: scf.ForOp, steps: range) -> None:
-    """A loop over `steps` that does `ops` of the source loop, if there is one."""
+    """A loop over `steps` with copies of `ops` of the source loop, unless there are no steps."""
     if not steps:
         return
     bounds = (steps.start, steps.stop, steps.step)
@@ -233,7 +233,7 @@ def _loop_of(ops: list[Any], source: scf.ForOp, steps: range) -> None:
 
 
 def _copy(ops: list[Any], source: scf.ForOp, mapping: Mapping) -> None:
-    """Copy `ops` and the pure ops of the source's body that they read."""
+    """Copy `ops` and the pure ops of the source loop that they use."""
     for op in list(source.body.operations)[:-1]:
         if op in ops or (is_pure(op) and _is_read_by(op, ops)):
             clone(op, mapping)
@@ -255,7 +255,7 @@ def _first_mma(ops: list[Any]) -> Any:
 def _prefetch(
     loop: scf.ForOp, producer: list[Any], ahead: int, steps: range, place: Any = None
 ) -> None:
-    """Let the loop run over `steps` and fill the slot of `ahead` steps later, after its MMA, or
+    """Let the loop run over `steps` and fill the slot of `ahead` steps later: after its MMA, or
     before the op `place`."""
     if not steps:
         loop.operation.erase()

@@ -97,7 +97,7 @@ class SwizzleSelection:
 
 
 def _gathers(copy: CopyOp, target: Target) -> bool:
-    """Whether TMA can gather the rows that threads copy: by fours, of whole lines of 128 bytes."""
+    """Whether TMA can gather the rows that threads copy: four at a time, whole 128-byte lines."""
     gathered, layout = gathered_of(copy.view), copy.tile.type.layout
     if gathered is None or not target.gathers_rows:
         return False
@@ -105,7 +105,7 @@ def _gathers(copy: CopyOp, target: Target) -> bool:
 
 
 def _gather(copy: CopyOp) -> None:
-    """Let TMA copy the rows, by a map of all."""
+    """Let TMA copy the rows, through a tensor map of the whole view."""
     whole = defining_op(copy.view).whole
     with ir.InsertionPoint.at_block_begin(whole.owner), copy.location:
         map_ = map_of_view(copy.view, gather_map(whole.type, copy.tile.type))

@@ -71,7 +71,7 @@ class TmaInsertion:
     def _map(
         self, target: Target, log: PassLog, padding: str | None, load: LoadOp
     ) -> ir.Value | None:
-        """The map of the load's view, or None, with a remark, where TMA can't address it."""
+        """The tensor map of the load's view, or None, with a remark, if TMA cannot address it."""
         refusal = vector_refusal if _is_vector_of_scales(load) else tma_refusal
         multiple = rows_multiple(load)
         reason = refusal(load.view.type, load.tile.type.layout, target, multiple)
@@ -98,10 +98,8 @@ class TmaInsertion:
 def pipe_operands(
     kernel: KernelOp, target: Target, name: str, map_of: Callable[[LoadOp], ir.Value | None]
 ) -> int:
-    """Pipe the operands of each MMA; how many of them TMA copies, by the maps that there are.
-
-    `name` is the pass.
-    """
+    """Load the operands of each MMA through a pipe. Returns how many TMA copies; `name` is the
+    pass."""
     if walk(kernel, ViewMmaOp):
         raise refused(
             kernel,
@@ -128,7 +126,7 @@ def _insert(
     target: Target,
     map_of: Callable[[LoadOp], ir.Value | None],
 ) -> int:
-    """Pipe the operands of one MMA; how many of them TMA copies."""
+    """Load the operands of one MMA through a pipe. Returns how many of them TMA copies."""
     tiles = [load.tile.type for load in loads]
     top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
     with top, mma.location:
@@ -151,7 +149,7 @@ def _insert(
 
 
 def _check_use(load: LoadOp, name: str) -> None:
-    """A slot is one step's: its tiles are loaded for one MMA."""
+    """Check that each tile is loaded for a single MMA, since a slot belongs to one step."""
     readers = [use.owner.name for use in load.tile.uses]
     if len(readers) != 1 or readers[0] not in MMA_NAMES:
         raise refused(
@@ -170,7 +168,7 @@ def _fill(load: LoadOp, map_: ir.Value | None, tile: ir.Value) -> None:
 
 
 def _is_vector_of_scales(load: LoadOp) -> bool:
-    """Whether a tile is a row of scales, which threads read one by one."""
+    """Whether a tile is a row of scales that threads read one at a time."""
     readers = {use.owner.name for use in load.tile.uses}
     return load.tile.type.layout.is_vector and readers == {BlockwiseMmaOp.OPERATION_NAME}
 

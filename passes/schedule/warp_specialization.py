@@ -78,7 +78,7 @@ TMA_REGISTERS, TMA_REGISTERS_MIN, COPY_REGISTERS = 40, 24, 136
 
 
 class Role(NamedTuple):
-    """A role to be made: the agents whose ops it runs, its warps and registers, if it sets them."""
+    """A role to create: the agents whose ops it runs, its warps, and its registers if set."""
 
     name: str
     agents: tuple[str, ...]
@@ -120,7 +120,7 @@ class WarpSpecialization:
 
 
 def _end_with_groups(kernel: KernelOp) -> None:
-    """Let loops over a group's K take as few steps as it has, where each role has but one."""
+    """Let K loops take as few steps as the group has, in roles with a single loop."""
     limits = walk(kernel, GroupStepsOp)
     if all(limit.less.value == 0 for limit in limits):
         for limit in limits:
@@ -128,7 +128,7 @@ def _end_with_groups(kernel: KernelOp) -> None:
 
 
 def _roles(kernel: KernelOp, target: Target) -> list[Role]:
-    """The roles in the order of their warps."""
+    """The roles, in the order of their warps."""
     load_warps = _load_warps(kernel)
     if not target.issuers_store:
         parts = {EPILOGUE: WARPGROUP_WARPS, LOAD: load_warps, MMA: 1}
@@ -145,7 +145,7 @@ def _roles(kernel: KernelOp, target: Target) -> list[Role]:
 
 
 def load_registers(kernel: KernelOp, target: Target) -> int:
-    """Registers that a thread of the load role keeps where it is a warpgroup that gives up some."""
+    """Registers per thread that the load role keeps if it is a warpgroup that gives some up."""
     if walk(kernel, CopyOp):
         return COPY_REGISTERS
     adds = target.mma.name == WGMMA_ADDED.name
@@ -154,7 +154,7 @@ def load_registers(kernel: KernelOp, target: Target) -> int:
 
 
 def _held(op: AccumulatorOp, target: Target) -> int:
-    """Registers of a thread for sums, a product, and scales that multiply it in turn."""
+    """Registers of a thread for accumulators, a product, and the scales that multiply it."""
     m, n = op.acc.type.shape
     warpgroups = target.mma_warpgroups(m, n) or 1
     users = [use.owner.opview for use in op.acc.uses]
@@ -192,7 +192,7 @@ def _check(kernel: KernelOp) -> None:
 
 
 def _pipe_accumulator(accumulator: AccumulatorOp) -> None:
-    """Replace an accumulator by a slot: filled by the MMAs, read by the store."""
+    """Replace an accumulator by a slot of a ring, filled by the MMAs and read by the store."""
     users = [use.owner.opview for use in accumulator.acc.uses]
     stores = [user for user in users if isinstance(user, STORES)]
     if not stores:
@@ -217,7 +217,7 @@ def _pipe_accumulator(accumulator: AccumulatorOp) -> None:
 
 
 def _after_handles(block: ir.Block) -> int:
-    """Index of the first op of a block that belongs to an agent."""
+    """The index of the first op of a block that belongs to an agent."""
     ops = list(block.operations)
     is_handle = [_stays(op) or isinstance(op, AccumulatorOp) for op in ops]
     return is_handle.index(False)
@@ -228,12 +228,12 @@ def _tile(slot: ir.Value[SlotType]) -> ir.Value:
 
 
 def _stays(op: Any) -> bool:
-    """Whether an op of the kernel is for all roles."""
+    """Whether an op of the kernel is shared by all roles."""
     return is_pure(op) or isinstance(op, SHARED_BY_ALL)
 
 
 def _load_warps(kernel: KernelOp) -> int:
-    """One warp issues TMA copies; copies by threads get a warpgroup."""
+    """One warp issues TMA copies; copies by threads need a warpgroup."""
     return WARPGROUP_WARPS if walk(kernel, CopyOp) else 1
 
 
@@ -252,7 +252,7 @@ def _add_role(block: ir.Block, program: list[Any], role: Role) -> None:
 
 
 def _slice(ops: list[Any], agents: tuple[str, ...], block: ir.Block, mapping: Mapping) -> bool:
-    """Copy the agents' part of `ops` to the end of `block`; whether any has an effect."""
+    """Copy the agents' ops to the end of `block`. Returns whether any has a side effect."""
     kept = False
     for op in ops:
         if isinstance(op, scf.ForOp):
@@ -287,7 +287,7 @@ def _slice_loop(
 
 
 def _agent(op: Any) -> str:
-    """Whose op it is."""
+    """The agent to which an op belongs."""
     if isinstance(op, TmaLoadOp | TmaGatherOp | TmaMulticastOp | CopyOp):
         return LOAD
     if isinstance(op, (*MMAS, AccumulatorOp, AwaitMmaOp)):

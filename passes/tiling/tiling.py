@@ -80,7 +80,7 @@ Choice = tuple[tuple[int, int, int], int, tuple[int, int] | None]
 
 
 def default_tile(matmul: MatmulOp, target: Target) -> tuple[int, int, int]:
-    """The tile where none is asked for."""
+    """The default tile."""
     if isinstance(matmul, WeightMatmulOp):
         return WEIGHT_TILE
     if target.mma.splits:
@@ -168,7 +168,7 @@ class Tiling:
         log.did(f"{size} tiles, grid {ctas[0]}x{ctas[1]}, {steps}")
 
     def _choose(self, matmul: MatmulOp, target: Target, log: PassLog) -> Choice:
-        """What a CTA computes, and who does."""
+        """The tile, the MMA unit and the threads of a CTA."""
         if isinstance(matmul, ScaledMatmulOp):
             tile = scaled_tile(matmul, self.tile, scaled_mma_of(matmul, target), log)
             return tile, self._threads_of_mma(matmul, tile, target), self.warps
@@ -186,7 +186,7 @@ class Tiling:
         return tile, threads, grid
 
     def _choose_for_threads(self, matmul: MatmulOp, target: Target) -> Choice:
-        """The same where threads multiply by fma."""
+        """The same for kernels on CUDA cores."""
         self._grid(matmul, target)
         tile = thread_tile(matmul, self.tile or DEFAULT_TILE, self.operands)
         threads = self.threads or threads_for(tile, self.lanes)
@@ -200,7 +200,7 @@ class Tiling:
         return tile, threads, None
 
     def _threads_of_mma(self, matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> int:
-        """Those that the target's MMA needs for the tile."""
+        """The number of threads that the target's MMA needs for the tile."""
         for name, default in (("operands", "tiles"), ("threads", None), ("lanes", 1)):
             if getattr(self, name) != default:
                 rule = f"tiling: {name} must be left out where no thread multiplies by itself"
@@ -217,7 +217,7 @@ class Tiling:
         return WARP_THREADS * warps
 
     def _grid(self, matmul: MatmulOp, target: Target) -> tuple[int, int] | None:
-        """The warps that share a tile, where each multiplies by itself; refuse any elsewhere."""
+        """The grid of warps that share a tile, with mma.sync; refused for other MMAs."""
         if target.mma.issuer != WARP:
             if self.warps is not None:
                 got = f"{target.mma.name}, got warps={self.warps[0]}x{self.warps[1]}"

@@ -56,7 +56,7 @@ class Kernel:
             self._forward = sys.modules["torch"].autograd.forward_ad
 
     def __reduce__(self) -> Any:
-        """A copy, also in another process, is loaded from the same bundle."""
+        """Copies and pickles load the same bundle."""
         return type(self), (self.bundle, self._place, self._copies)
 
     def __repr__(self) -> str:
@@ -110,7 +110,7 @@ class Kernel:
         return self._again.launch_into(inputs, out, stream)
 
     def declared_outputs(self, inputs: Any) -> list[Mapping[str, Any]]:
-        """What the manifest says of the outputs, for any arguments."""
+        """The outputs according to the manifest."""
         del inputs
         return self.outputs
 
@@ -124,7 +124,7 @@ class Kernel:
         return self._program(values[0]).run(values, seed)
 
     def _call(self, inputs: tuple[Any, ...], out: Any, stream: int | None) -> Any:
-        """The call where `_again` does not know its tensors."""
+        """A call whose tensors `_again` does not recognise."""
         self.arguments.refuse_nested(inputs)
         taken = inputs if self.arguments.in_order else self.arguments.inputs(inputs)
         result = self._new(taken[0]) if out is None else self._given(out)
@@ -141,7 +141,7 @@ class Kernel:
         return result
 
     def _beside(self, inputs: tuple[Any, ...], result: Any) -> tuple[Any, ...]:
-        """The inputs and the outputs in the manifest's order."""
+        """The inputs and the outputs, in the manifest's order."""
         if self._several:
             given, made = iter(inputs), iter(result)
             tensors = self.manifest["tensors"]
@@ -183,7 +183,7 @@ class Kernel:
         self._again = self._recent if self._is_plain else NOTHING
 
     def _in_graph(self, inputs: tuple[Any, ...], out: Any) -> Any:
-        """One operator, for torch to trace."""
+        """The call as one operator, for torch to trace."""
         assert self._operator is not None
         results = self._operator(self.key, list(inputs))
         if out is not None:
@@ -193,7 +193,7 @@ class Kernel:
         return tuple(results) if self._several else results[0]
 
     def _check_given(self, given: Any, results: list[Any]) -> None:
-        """Refuse outputs in a graph that a launch refuses, and into which torch would convert."""
+        """Refuse outputs that a launch refuses, if torch would convert into them in a graph."""
         for declared, place, result in zip(self.outputs, given, results, strict=True):
             wanted, got = ([list(each.shape), each.dtype] for each in (result, place))
             if wanted != got:
@@ -201,7 +201,7 @@ class Kernel:
                 raise LaunchError(f"{rule}, got {got[0]} of {got[1]}; pass another out=")
 
     def _program(self, value: Any) -> Program:
-        """The bundle on the device that an array lies on."""
+        """The program of the bundle on an array's device."""
         where = gpu_of(value)
         if where not in self._programs:
             device = self._device or open_device("emulator" if where is None else "cuda")
@@ -209,7 +209,7 @@ class Kernel:
         return self._programs[where]
 
     def _refuse_transforms(self, values: tuple[Any, ...]) -> None:
-        """Torch would take derivatives for zeros: nobody knows those of an epilogue."""
+        """Refuse tensors that `torch.func` transforms: it would take derivatives for zero."""
         if are_transformed(*values):
             rule = "has no derivatives and no rules for torch.func, got tensors that it transforms"
             raise LaunchError(f"kernel {self.manifest['entry']}: {rule}; call it outside")
@@ -224,14 +224,14 @@ class Kernel:
 
 
 def _key(bundle: Bundle, device: str | None, copies: bool) -> str:
-    """What this kernel is, for the graphs that hold it."""
+    """What identifies this kernel in graphs."""
     manifests = [each.manifest for each in bundle.kernels]
     text = json.dumps([manifests, device, copies], sort_keys=True)
     return f"{bundle.manifest['entry']}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 def _operator_for(kernel: Kernel) -> tuple[Callable[..., Any], Callable[[], bool]]:
-    """The operator that knows this kernel, and whether torch.compile is tracing."""
+    """The operator of this kernel, and whether torch.compile is tracing."""
     import torch
 
     from .torch_op import enter, run_kernel, run_kernel_of_several
@@ -250,6 +250,6 @@ def _never() -> bool:
 
 
 class NoTangents:
-    """Where torch is not: nothing takes derivatives forward."""
+    """A stand-in if torch is not imported: there are no forward-mode tangents."""
 
     _current_level = -1

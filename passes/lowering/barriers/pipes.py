@@ -44,7 +44,7 @@ from .rings import Ring, Rings, advance, arrive_once, before, converge, peers, r
 
 
 def lower_acquire(rings: Rings, op: AcquireOp) -> None:
-    """Wait until the slot is empty; announce the bytes that its full barrier waits for."""
+    """Wait until the slot is empty; announce the bytes that complete its full barrier."""
     ring = rings.of_op(op)
     if ring.moves is not None:
         copy_groups.acquire(ring, op)
@@ -86,7 +86,7 @@ def _expect(
 
 
 def _bytes_by_rows(acquire: AcquireOp, ctas: int) -> ir.Value | None:
-    """What boxes bring whose rows a launch says; None where there are no such boxes."""
+    """Bytes of boxes whose number of rows is known only at launch; None if there are none."""
     more = None
     for load in loads_of_own_rows(acquire):
         layout = load.tile.type.layout
@@ -97,7 +97,7 @@ def _bytes_by_rows(acquire: AcquireOp, ctas: int) -> ir.Value | None:
 
 
 def lower_load(rings: Rings, op: TmaLoadOp) -> None:
-    """The bytes are counted where the slot is told to be full."""
+    """The full barrier of the slot counts the bytes."""
     LoadBoxesOp(barrier=_counting(rings, op), map=op.map, tile=op.tile, i=op.i, j=op.j)
 
 
@@ -116,7 +116,7 @@ def lower_level_load(rings: Rings, op: LevelLoadOp) -> None:
 
 
 def _rows_of(load: Any) -> ir.Value:
-    """Rows that a load's boxes bring."""
+    """The number of rows in the boxes of a load."""
     if isinstance(load, LevelLoadOp):
         return level_rows(load)
     most, count = load.tile.type.layout.rows, ir.IntegerType.get_signless(32)
@@ -142,19 +142,19 @@ def lower_edge_multicast(rings: Rings, op: EdgeMulticastOp) -> None:
 
 
 def lower_gather(rings: Rings, op: TmaGatherOp) -> None:
-    """The same of copies that all threads of the team start."""
+    """The same for copies that all threads of the team start."""
     GatherBoxesOp(barrier=_counting(rings, op), map=op.map, tile=op.tile, i=op.i, j=op.j)
 
 
 def lower_multicast(rings: Rings, op: TmaMulticastOp) -> None:
-    """The same in every CTA that the tile goes to."""
+    """The same in every CTA that receives the tile."""
     where = {"map": op.map, "tile": op.tile, "i": op.i, "j": op.j}
     boxes = {"axis": op.axis, "parts": op.parts, "mask": peers(op.axis.value)}
     MulticastBoxesOp(barrier=_counting(rings, op), **where, **boxes)
 
 
 def _counting(rings: Rings, op: TmaLoadOp | TmaGatherOp | TmaMulticastOp) -> ir.Value:
-    """The barrier that counts a load's bytes; the leader's, where it waits for those of both."""
+    """The barrier that counts a load's bytes; that of the leader CTA if it waits for both CTAs."""
     full = rings.filling[defining_op(op.tile).slot]
     if not rings.leads:
         return full
@@ -162,7 +162,7 @@ def _counting(rings: Rings, op: TmaLoadOp | TmaGatherOp | TmaMulticastOp) -> ir.
 
 
 def lower_commit(rings: Rings, op: CommitOp) -> None:
-    """The slot is full when TMA's bytes, the threads' copies or the MMAs are in."""
+    """The slot becomes full when TMA's bytes, the threads' copies or the MMAs are complete."""
     ring = rings.of_op(op)
     if ring.moves is not None:
         copy_groups.commit(ring, op)
@@ -177,7 +177,7 @@ def lower_commit(rings: Rings, op: CommitOp) -> None:
 
 
 def _commit_copies(rings: Rings, ring: Ring) -> None:
-    """Each warp arrives on the slot whose copies have been under way the longest."""
+    """Each warp arrives for the slot whose copies were started first."""
     if ring.gathers:  # their bytes tell when they are done
         _arrive_when_copied(rings, ring)
         return
@@ -197,7 +197,7 @@ def _commit_copies(rings: Rings, ring: Ring) -> None:
 
 
 def finish_copies(rings: Rings, loop: scf.ForOp) -> None:
-    """After a loop that fills slots: each warp arrives on those that are still under way."""
+    """After a loop that fills slots, each warp arrives for copies that are still in flight."""
     for op in loop.body.operations:
         if isinstance(op, CommitOp):
             _arrive_on_the_rest(rings, rings.of_op(op))
@@ -216,14 +216,15 @@ def _arrive_on_the_rest(rings: Rings, ring: Ring) -> None:
 
 
 def _publish_copies(newest: int) -> None:
-    """All but the `newest` groups of this thread's copies are done, and the async proxy sees it."""
+    """Wait for all but the `newest` copy groups of this thread, and make them visible to the async
+    proxy."""
     sm.CpAsyncWaitOp.of(pending=newest)
     build.fence("async_shared")
     converge()
 
 
 def _arrive_when_copied(rings: Rings, ring: Ring) -> None:
-    """Where the MMAs are issued that read what the warp copied."""
+    """Arrive at the CTA that issues the MMAs which read what the warp copied."""
     full = ring.full(read(ring.arrive)[0])
     with run(WARP):
         _arrive_at_issuer(rings, full, writes=True)
@@ -245,7 +246,7 @@ def lower_wait(rings: Rings, op: WaitOp) -> None:
 
 
 def lower_release(rings: Rings, op: ReleaseOp) -> None:
-    """The slot is empty once the MMAs that read it are done, or every warp has read it."""
+    """The slot becomes empty when the MMAs that read it are complete, or every warp has read it."""
     ring = rings.of_op(op)
     if ring.moves is not None:
         copy_groups.release(ring, op)
@@ -263,7 +264,7 @@ def lower_release(rings: Rings, op: ReleaseOp) -> None:
 
 
 def _release_sums(rings: Rings, empty: ir.Value) -> None:
-    """Each warp that has read its part of tensor memory tells whoever issues the MMAs."""
+    """Each warp that has read its part of tensor memory arrives at the issuer of the MMAs."""
     rings.fence("tcgen05_before")
     converge()
     with run(WARP):
@@ -272,8 +273,8 @@ def _release_sums(rings: Rings, empty: ir.Value) -> None:
 
 
 def _commit_mmas(rings: Rings, empty: ir.Value) -> None:
-    """The MMAs issued so far arrive once they are done; threads that also add sums elect a lane, of
-    a pair in the first CTA."""
+    """The MMAs issued so far arrive when they are complete. Threads that also accumulate elect a
+    lane, for a pair in its first CTA."""
     if rings.target.adds_from_tensor_memory:
         with run(ISSUER if rings.cluster.pair else LANE):
             rings.commit(empty, rings.release_mask())
@@ -283,7 +284,7 @@ def _commit_mmas(rings: Rings, empty: ir.Value) -> None:
 
 
 def lower_skip(rings: Rings, op: SkipOp) -> None:
-    """Where the consumer waits and releases moves past the slots."""
+    """Advance the positions at which the consumer waits and releases past the slots."""
     ring = rings.of_op(op)
     if not rings.target.awaits_mmas:
         rule = "agents must share a ring on chips whose MMAs are awaited alone"
@@ -293,7 +294,7 @@ def lower_skip(rings: Rings, op: SkipOp) -> None:
 
 
 def _hand_over(barrier: ir.Value) -> None:
-    """One arrival of each warp, in this CTA: turns go to agents of the same one."""
+    """One arrival of each warp in this CTA: turns are passed within a CTA."""
     arrive_once(barrier)
     converge()
 
@@ -342,7 +343,7 @@ def lower_drain(rings: Rings, op: DrainOp) -> None:
 
 
 def lower_staging_buffer(rings: Rings, op: StagingBufferOp) -> None:
-    """The buffer whose turn it is."""
+    """The next staging buffer."""
     ring = rings.rings[op.staging]
     slot = ring.slot(read(ring.fill)[0])
     op.buffer.replace_all_uses_with(tile_of(slot, op.buffer.type))
@@ -353,7 +354,7 @@ def lower_next_buffer(rings: Rings, op: NextBufferOp) -> None:
 
 
 def lower_load_piece(rings: Rings, op: LoadPieceOp) -> None:
-    """A load into the next slot, which those who read it last have left."""
+    """Load a piece into the next slot, which its last readers have released."""
     ring, tile = rings.rings[op.ring], op.ring.type.tiles[0]
     index = read(ring.fill)[0]
     full = ring.full(index)
@@ -364,7 +365,7 @@ def lower_load_piece(rings: Rings, op: LoadPieceOp) -> None:
 
 
 def lower_await_piece(rings: Rings, op: AwaitPieceOp) -> None:
-    """Wait until it is there."""
+    """Wait until the piece has arrived."""
     ring = rings.rings[op.ring]
     index, parity = read(ring.read)
     build.barrier_wait(ring.full(index), parity)
@@ -373,6 +374,6 @@ def lower_await_piece(rings: Rings, op: AwaitPieceOp) -> None:
 
 
 def tile_of(slot: ir.Value, type_: ir.Type) -> ir.Value:
-    """The one tile of a slot."""
+    """The single tile of a slot."""
     zero = ir.IntegerAttr.get(build.i64(), 0)
     return TileOp(slot=slot, index=zero, tile=type_).tile

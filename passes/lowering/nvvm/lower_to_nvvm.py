@@ -129,7 +129,7 @@ def _the_kernel(module: ir.Module) -> sm.KernelOp:
 
 
 def _tell_lowered(module: ir.Module) -> None:
-    """What passes ask of the module is in its instructions now, or in `tile.launch`."""
+    """Drop attributes of the module that its instructions or `tile.launch` now express."""
     attributes = module.operation.attributes
     for name in (MMA_ATTRIBUTE, MATH_ATTRIBUTE, ROWS_ATTRIBUTE, MULTIPLE_ATTRIBUTE):
         if name in attributes:
@@ -145,7 +145,7 @@ def _gpu_module(target: Target) -> ir.Block:
 
 
 def _declare_globals(tables: list[sm.TableOp]) -> None:
-    """Dynamic shared memory, and each table once."""
+    """Declare dynamic shared memory, and each table once."""
     memory = ir.Type.parse("!llvm.array<0 x i8>")
     llvm.global_(SHARED_MEMORY, memory, build.SHARED, "external", alignment=SLOT_ALIGNMENT)
     for symbol, table in {table.symbol.value: table for table in tables}.items():
@@ -174,8 +174,8 @@ def _declare_function(kernel: sm.KernelOp, pdl: str) -> ir.Operation:
 
 
 def _state_occupancy(function: ir.Operation, ops: list[Any]) -> None:
-    """How many CTAs find room, where an op says it. Where threads change how many registers they
-    have, ptxas needs to know the first number."""
+    """Write how many CTAs fit on a multiprocessor, if an op states it. If threads change their
+    number of registers, ptxas needs to know the initial number."""
     ctas = [op.ctas.value for op in ops if isinstance(op, sm.ResidentOp)]
     ctas += [1 for op in ops if isinstance(op, sm.SetRegistersOp)]
     if ctas:
@@ -184,7 +184,7 @@ def _state_occupancy(function: ir.Operation, ops: list[Any]) -> None:
 
 
 def _parameter_attributes(type_: ir.Type) -> ir.DictAttr:
-    """A tensor map is in the parameters themselves; other pointers need nothing."""
+    """Tensor maps are passed by value (grid constants); other pointers need no attributes."""
     if type_ != build.pointer():
         return ir.DictAttr.get({})
     return ir.DictAttr(
@@ -196,21 +196,21 @@ def _parameter_attributes(type_: ir.Type) -> ir.DictAttr:
 
 
 def _launch(kernel: sm.KernelOp, pdl: str) -> ir.StringAttr:
-    """The launch, and whether it may start before the grids before it have ended."""
+    """The launch, and whether it may start before preceding grids have ended."""
     launch = json.loads(kernel.launch.value)
     launch["schedule"]["programmatic_dependent_launch"] = pdl != "false"
     return ir.StringAttr.get(json.dumps(launch, sort_keys=True))
 
 
 def _unwanted(pdl: str) -> tuple[type, ...]:
-    """The ops of dependent launch that are not asked for."""
+    """The ops of programmatic dependent launch, if it is off."""
     if pdl == "false":
         return (sm.AwaitGridsOp, sm.LaunchDependentsOp)
     return (sm.LaunchDependentsOp,) if pdl == "true" else ()
 
 
 def _convert(ops: list[Any], named: Named, unwanted: tuple[type, ...]) -> None:
-    """Put what its pattern makes in the place of each op, in program order."""
+    """Replace each op by its lowering, in program order."""
     for run in nvvm_wgmma.runs(ops):
         if isinstance(run[-1], nvvm_wgmma.Multiply):
             nvvm_wgmma.lower_run(run, named)
@@ -232,7 +232,8 @@ def _convert_alone(op: Any, named: Named, unwanted: tuple[type, ...]) -> None:
 
 
 def _run_upstream(module: ir.Module) -> None:
-    """Verify once before; `run_passes` does it after. Between the passes it takes half the time."""
+    """Verify once before; `run_passes` verifies afterwards. Verifying between these passes would
+    take half of the time."""
     module.operation.verify()
     manager = passmanager.PassManager.parse(UPSTREAM)
     manager.enable_verifier(False)

@@ -34,7 +34,7 @@ def smem_descriptor(op: sm.SmemDescriptorOp) -> ir.Value:
 
 
 def _word(type_: sm.DescriptorType) -> int:
-    """Such a descriptor of address 0."""
+    """The descriptor of address 0."""
     return shared_descriptor(
         type_.number("lbo"),
         type_.number("sbo"),
@@ -54,7 +54,7 @@ def _as_descriptor(low: ir.Value, type_: ir.Type) -> ir.Value:
 
 
 def _low_word(op: ir.OpView, descriptor: ir.Value) -> ir.Value:
-    """What `_as_descriptor` made a descriptor of."""
+    """The low word from which `_as_descriptor` built a descriptor."""
     made = descriptor.owner
     if isinstance(made, ir.Block) or made.name != CAST:
         rule = "a descriptor must come from sm.smem_descriptor or sm.advance"
@@ -78,7 +78,7 @@ def operand_descriptor(
 
 
 def mma(op: sm.MmaOp) -> None:
-    """A `sm.scaling_mma`, too."""
+    """Also lowers `sm.scaling_mma`."""
     shift = build.constant(op.shift.value, build.i64()) if isinstance(op, sm.ScalingMmaOp) else None
     nvvm.tcgen05_mma(
         op.kind.value,
@@ -174,7 +174,7 @@ def tmem_store(op: sm.TmemStoreOp) -> None:
 
 
 def _second_half(op: sm.TmemLoadOp | sm.TmemStoreOp) -> ir.Value | None:
-    """The columns between those of lanes 0 to 15 and of 16 to 31, where a shape has them apart."""
+    """The column of lanes 16 to 31, for shapes in which it differs from that of lanes 0 to 15."""
     apart = op.shape.value == "16x32bx2"
     return build.constant(op.offset.value, build.i64()) if apart else None
 
@@ -201,7 +201,7 @@ def pin(op: sm.PinOp) -> ir.Value:
 
 
 def keep(op: sm.KeepOp) -> ir.Value:
-    """A mov of each word, which LLVM can't move up."""
+    """A mov of each word, which LLVM cannot move up."""
     (count,) = op.before.type.shape
     words = [vector.ExtractOp(op.before, [], [index]).result for index in range(count)]
     kept = [
@@ -212,12 +212,12 @@ def keep(op: sm.KeepOp) -> ir.Value:
 
 
 def _pinned(struct: ir.Type, values: Sequence[ir.Value]) -> ir.Value:
-    """The same registers, as a struct, which LLVM can't read before this point."""
+    """The same registers as a struct, which LLVM cannot read before this point."""
     return llvm.inline_asm(struct, values, "", ties(values), has_side_effects=True)
 
 
 def ties(registers: Sequence[ir.Value]) -> str:
-    """The first constraints of an asm that takes registers and gives them back."""
+    """The constraints of an asm that takes registers and returns them."""
     count, element = len(registers), registers[0].type
     letter = "r" if isinstance(element, ir.IntegerType) else "f"
     return ",".join([f"={letter}"] * count + [str(index) for index in range(count)])

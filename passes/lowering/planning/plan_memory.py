@@ -90,7 +90,7 @@ class PlanMemory:
 
 
 def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
-    """The plan as ops; those that stood for memory before, which nothing uses any more."""
+    """Write the plan as ops. Returns the ops that it replaces, which are unused afterwards."""
     replaced: list[Any] = []
     SharedMemoryOp(bytes=integer(plan.shared_bytes))
     allocation = None
@@ -158,7 +158,7 @@ def _replace(op: Any, value: ir.Value) -> Any:
 
 
 def _place_buffer(load: LoadOp, offset: int) -> ir.Value:
-    """All threads copy a tile that is in no ring to the same place each time."""
+    """Let all threads copy a tile outside rings to the same address each time."""
     place = TileMemoryOp(offset=integer(offset), tile=load.tile.type).tile
     CopyOp(
         view=load.view,
