@@ -366,15 +366,16 @@ def _emit(compiled: Compiled, target: str, meanwhile: Callable[[], None] | None)
 def _assemble(
     compiled: Compiled, target: str, allow_spills: bool, later: LaterChecks | None
 ) -> None:
-    """Run ptxas, which starts while LLVM runs, as do the remaining checks."""
+    """Run ptxas, which starts while LLVM runs, once the remaining checks are over: they hold up
+    LLVM's back end, and ptxas only what comes after it."""
     how = {"chip": target, "keep_order": _keeps_order(compiled)}
     with ExitStack() as running:
         ahead: list[PtxasAhead | None] = []
 
         def meanwhile() -> None:
-            ahead.append(running.enter_context(assembler_ahead(**how)))
             if later is not None:
                 later.run()
+            ahead.append(running.enter_context(assembler_ahead(**how)))
 
         _emit(compiled, target, meanwhile)
         assert compiled.ptx is not None
