@@ -141,7 +141,7 @@ def assemble(
 ) -> Assembled:
     """Assemble PTX text for `chip` with ptxas and read its resource report.
 
-    With `keep_order` arithmetic stays behind the barriers that stand before it, as ptxas has it at
+    With `keep_order` arithmetic stays after the barriers that stand before it, as ptxas has it at
     its lowest level (docs/decisions.md). `ahead` is a ptxas of `assembler_ahead`.
 
     Raises CompileError when ptxas is missing, when it refuses the PTX (its first lines are quoted)
@@ -314,7 +314,7 @@ def _execute(command: list[str], folder: Path) -> CompletedTool:
 
 
 def _in_time(run: Callable[..., Result], *arguments: object) -> Result:
-    """What it gives, which gets the seconds that ptxas may take behind its arguments."""
+    """What it gives, which gets the seconds that ptxas may take after its arguments."""
     seconds = _ptxas_seconds()
     try:
         return run(*arguments, seconds)

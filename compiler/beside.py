@@ -10,7 +10,7 @@ from typing import Any
 def beside(native: Callable[[], object], python: Callable[[], None]) -> None:
     """Call both at once and wait for both; raises what Python does, else what native code does.
 
-    An interrupt comes out behind native code, too, whose memory nobody may free before. Where no
+    An interrupt comes out after native code, too, whose memory nobody may free before. Where no
     thread can begin, as when Python 3.12 ends, they come one after the other.
     """
     turn, begun, over = threading.RLock(), threading.Event(), threading.Event()

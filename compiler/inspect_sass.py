@@ -50,7 +50,7 @@ def role_loops(sass: str, entry: str) -> dict[str, Loop | None]:
 def disassemble(cubin: bytes, with_lines: bool = False) -> str | None:
     """SASS text of a cubin, or None when no disassembler is installed.
 
-    with_lines: with lines that say from where the instructions behind them come, if the cubin has
+    with_lines: with lines that say from where the instructions after them come, if the cubin has
         line information and the disassembler, as nvdisasm, can print it.
 
     Raises `CompileError` when the disassembler refuses the cubin.

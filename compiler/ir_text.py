@@ -72,7 +72,7 @@ def _joined(text: str) -> str:
 
 
 def _end_of_region(lines: list[str], at: int) -> int:
-    """The line that ends the block that begins behind a line; that line itself where none does."""
+    """The line that ends the block that begins after a line; that line itself where none does."""
     if not lines[at].endswith("({") or not lines[at + 1].lstrip().startswith("^bb0("):
         return at
     for number in range(at + 2, len(lines)):

@@ -52,7 +52,7 @@ def level_of(module: ir.Module) -> str | None:
 
 
 def _place(name: str) -> int:
-    """Where a pass stands in the order of all; behind them where somebody has added it since."""
+    """Where a pass stands in the order of all; after them where somebody has added it since."""
     return list(PASSES).index(name)
 
 

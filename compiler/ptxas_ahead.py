@@ -3,7 +3,7 @@
 What ptxas does before it opens its input takes about 10 ms, a fifth of its time for a large tile.
 Its input is therefore a named pipe at first, at which it waits to be given the PTX. It opens its
 input twice, and asks for its size the second time: a file of the same text has taken the pipe's
-place by then, since the pipe ends only behind that. What it says goes to a file: it may say more
+place by then, since the pipe ends only after that. What it says goes to a file: it may say more
 than a pipe takes before it has read all, and a child that another thread forks would hold a pipe
 open.
 """
@@ -115,7 +115,7 @@ def _write(pipe: int, text: bytes, end: float) -> None:
 
 
 def _is_ready(file: int, event: int, end: float) -> bool:
-    """Whether that comes before the time is over; select(2) takes no file behind the 1,024th."""
+    """Whether that comes before the time is over; select(2) takes no file after the 1,024th."""
     waiting = select.poll()
     waiting.register(file, event)
     return bool(waiting.poll(1000 * max(0, end - time.monotonic())))

@@ -19,7 +19,7 @@ _SECTION = re.compile(r"\s*\.section\s")
 
 
 def sass_listing(cubin: bytes) -> str:
-    """The SASS of a cubin; where it has line information, `// FILE:LINE` behind instructions.
+    """The SASS of a cubin; where it has line information, `// FILE:LINE` after instructions.
 
     Raises `CompileError` where no disassembler is installed or it refuses the cubin.
     """

@@ -93,7 +93,7 @@ def neighbours_of(matmul: MatmulOp) -> int:
 
 
 def further_of(matmul: MatmulOp) -> tuple[str, ...]:
-    """The types of the outputs behind C."""
+    """The types of the outputs after C."""
     quantized = quantize_of(matmul.epilogue.blocks[0]) is not None
     kept = kept_of(matmul)[: -1 if quantized else None]
     elements = [each.output.type.element_type for each in kept]

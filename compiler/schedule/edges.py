@@ -14,11 +14,11 @@ STEP = 8
 """Rows of a box: a part of a tile that a CTA loads has a multiple of them."""
 EDGE_BOXES = "edge-boxes"
 FAR = 0.33
-"""The share of a tile that lies behind the last row."""
+"""The share of a tile that lies past the last row."""
 
 
 def cuts_edges(problem: Problem, schedule: Schedule, target: Target) -> bool:
-    """Whether it does: where a tile hangs over, and slots are filled again behind whole boxes.
+    """Whether it does: where a tile hangs over, and slots are filled again after whole boxes.
 
     Each CTA has one tile, as far as an H200 has timed such kernels. Where K is in parts, a tile
     hangs `FAR` over: 17 such kernels took 0.92 to 1.005 of the time, 24 others 0.97 to 1.13.
@@ -40,7 +40,7 @@ def _is_plain(problem: Problem) -> bool:
 
 
 def _hangs(seen: Problem, schedule: Schedule) -> bool:
-    """Whether some tile of A or B has rows behind the last one, of parts of K a third of it."""
+    """Whether some tile of A or B has rows past the last one, of parts of K a third of it."""
     least = FAR if schedule.split_k * schedule.split_grid > 1 else 0
     shared_by = schedule.cluster[::-1]  # CTAs along N share a tile of A
     operands = zip(
@@ -58,7 +58,7 @@ def _hangs(seen: Problem, schedule: Schedule) -> bool:
 
 
 def _beyond(extent: int, tile: int, along: int, parts: int) -> float:
-    """Which share of the last tile, of which clusters have so many, lies behind the last row; each
+    """Which share of the last tile, of which clusters have so many, lies past the last row; each
     CTA loads one of `parts` of it."""
     if extent < tile or tile // parts % STEP:
         return 0

@@ -22,5 +22,5 @@ def widest_layout(mn: int, k: int, element_bytes: int, major: str) -> TileLayout
 
 def expected_tiles(rows: int, groups: int, tile: int) -> int:
     """Tiles of so many rows of groups that have `rows` together: a group ends anywhere, so that its
-    last tile is half full in the mean; it has one at least."""
+    last tile is half full on average; it has one at least."""
     return max(min(groups, rows), math.ceil(rows / tile + groups / 2))

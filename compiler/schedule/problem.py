@@ -225,7 +225,7 @@ class Problem:
     @once
     def lines_beyond(self) -> dict[str, float]:
         """By operand that TMA loads: into how many more lines of L2 a line's length of a row goes
-        on in the mean, 0 where rows start with a line."""
+        on average, 0 where rows start with a line."""
         pitches = {name: self.pitch_bytes(name) for name in "ab" if self.by_tma(name)}
         starts = {
             name: LINE_BYTES // math.gcd(pitch, LINE_BYTES) if rows > 1 else 1
@@ -308,7 +308,7 @@ class Problem:
 
     @once
     def most_rows(self) -> int:
-        """Rows that a tile may find: M, and of a group up to twice what it has in the mean."""
+        """Rows that a tile may find: M, and of a group up to twice what it has on average."""
         return 2 * self.m if self.grouped == "m" else self.m
 
     @once

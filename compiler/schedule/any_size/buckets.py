@@ -12,7 +12,7 @@ longer. At most `KERNELS_MAX` are left. The fastest of them serves a number of r
 kernel may serve several ranges: one of 128×256 where the last wave of its tiles is nearly full, and
 another one in between.
 
-Rows in groups are shared likewise, by how many a group has in the mean.
+Rows in groups are shared likewise, by how many a group has on average.
 
 At the numbers that the entry of a measured schedule is for, all others count as `LESS_KNOWN` slower
 at least.
@@ -150,14 +150,14 @@ def _of_rows(spec: MatmulSpec, passes: str, ranges: list[Range]) -> Bucket:
 def _by_rotation(
     problem: Problem, schedule: Schedule, ranges: list[Range], target: Target
 ) -> dict[str, list[Range]]:
-    """The ranges of a schedule by what comes behind its passes: few rows may begin elsewhere."""
+    """The ranges of a schedule by what comes after its passes: few rows may begin elsewhere."""
     passes, rows = rotation_of_rows(problem, schedule, target)
     inside, outside = cut_ranges(ranges, rows)
     return {more: own for more, own in ((f",{passes}", inside), ("", outside)) if own}
 
 
 def _with_lanes(spec: MatmulSpec, target: Target, found: list[Bucket]) -> list[Bucket]:
-    """The kernels for any M behind one by lanes for each of the first rows, as far as these are
+    """The kernels for any M after one by lanes for each of the first rows, as far as these are
     faster: one for two rows takes up to 14 % longer with one of them."""
     rows = _rows_by_lanes(spec, target)
     if not rows:
@@ -180,7 +180,7 @@ def _rows_by_lanes(spec: MatmulSpec, target: Target) -> int:
 
 
 def _behind(bucket: Bucket, rows: int) -> Bucket | None:
-    """What a kernel serves behind so many rows; None for nothing."""
+    """What a kernel serves after so many rows; None for nothing."""
     ranges = tuple((max(least, rows + 1), most) for least, most in bucket.ranges if most > rows)
     if not ranges:
         return None
@@ -203,7 +203,7 @@ def shared_schedules(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, l
 
 def _numbers(spec: MatmulSpec) -> tuple[list[int], list[int]]:
     """The sizes for which schedules are chosen, and at which they are compared; of rows in groups
-    those that each has in the mean."""
+    those that each has on average."""
     if spec.dynamic_k:
         return DEPTHS_SEARCHED, DEPTHS_JUDGED
     if not spec.dynamic_m:

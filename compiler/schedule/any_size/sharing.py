@@ -28,7 +28,7 @@ WORST = 4  # the power of a loss by which schedules are missed: the largest loss
 
 Range = tuple[int, ...]
 """The least and the most rows, or matrices; in bands of matrices the fewest and the most of those
-behind them."""
+after them."""
 
 
 def steps(*parts: tuple[int, int]) -> list[int]:

@@ -17,7 +17,7 @@ class SplitFigures:
     """What it costs that a cluster of CTAs splits K, each with operands of its own.
 
     `share` is of what DRAM or L2 takes, whichever is faster, that comes beside the other; `store`
-    of threads, each a part of a tile of C; `beside` their reading of a part of a residual, behind
+    of threads, each a part of a tile of C; `beside` their reading of a part of a residual, after
     the sums of all.
     """
 

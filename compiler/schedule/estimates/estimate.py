@@ -384,7 +384,7 @@ def store_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 
 def rows_by_threads(problem: Problem, rows: int) -> int:
-    """How many of so many rows of a tile threads store: those that its group has in the mean."""
+    """How many of so many rows of a tile threads store: those that its group has on average."""
     return min(rows, problem.m) if problem.grouped == "m" else rows
 
 

@@ -11,7 +11,7 @@ from ..waves import wave_shape
 from .costs import Estimate
 
 UNEVEN, UNEVEN_ROWS = 1.07, 512
-"""Of groups of so many rows in the mean: an H200 took up to so much longer for tiles of 128x256
+"""Of groups of so many rows on average: an H200 took up to so much longer for tiles of 128x256
 than for 128x128 in turns, beside what is estimated of both, of eight shapes, and less for none.
 """
 STEP, LEVEL_ROWS = 8, 256  # columns of wgmmas, and rows of groups from which it was measured
@@ -22,7 +22,7 @@ and an H100 of ragged groups of 256 and 512 rows, K 5120 and 7168, beside those 
 
 def uneven_groups(problem: Problem, schedule: Schedule, target: Target) -> float:
     """By how much longer tiles take where rows are grouped: of two consumers that share them, since
-    the last one of a group is half empty in the mean; and of consumers in turns, which have no
+    the last one of a group is half empty on average; and of consumers in turns, which have no
     time to spare, where few tiles share a matrix and L2 doesn't hold what CTAs apart ask for."""
     if schedule.ping_pong:
         return 1 + figures(target).group_turns * _drifts(problem, schedule, target)
@@ -40,7 +40,7 @@ def _drifts(problem: Problem, schedule: Schedule, target: Target) -> bool:
 def levelled(problem: Problem, whole: Schedule, found: Estimate) -> Estimate:
     """The estimate of tiles of equal height, from that of as many whole ones.
 
-    A tile has as many rows as a group's tiles have in the mean, up to a whole MMA's step.
+    A tile has as many rows as a group's tiles have on average, up to a whole MMA's step.
     """
     share = _height(problem, whole.tile[0]) / whole.tile[0]
     work_us = found.work_us * LEVEL * share / (UNEVEN if problem.m >= UNEVEN_ROWS else 1)
@@ -49,7 +49,7 @@ def levelled(problem: Problem, whole: Schedule, found: Estimate) -> Estimate:
 
 
 def _height(problem: Problem, tile: int) -> float:
-    """Rows of a tile in the mean: a group ends anywhere, so that it has half a tile more."""
+    """Rows of a tile on average: a group ends anywhere, so that it has half a tile more."""
     if problem.m < LEVEL_ROWS:
         return tile
     return problem.m / (problem.m / tile + 1 / 2) + (STEP - 1) / 2

@@ -42,7 +42,7 @@ def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 
 def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles of L2 for a step of all CTAs at work: of several waves those that are in the mean."""
+    """Cycles of L2 for a step of all CTAs at work: of several waves those that are on average."""
     chip, grid = figures(target), problem.matrix_grid(schedule)
     tiles, parts = math.prod(problem.grid(schedule)), schedule.split_k * schedule.split_grid
     at_once = resident_ctas(schedule, target)

@@ -2,7 +2,7 @@
 
     step        the longest of MMAs, loads of A, B and scales, copies of scales to tensor memory,
                 and the chain of one slot shared by the stages
-    tile        steps; where tensor memory has one accumulator, the epilogue behind them
+    tile        steps; where tensor memory has one accumulator, the epilogue after them
     kernel      start + first load + tiles × the longer of steps and epilogue + the last epilogue
     parts of K  waves of CTAs, each from start to the sums of its part; the last adds up all parts
 
@@ -132,7 +132,7 @@ class ScaledEstimate:
 @record
 class Steps:
     """A K step of a CTA, in cycles: its MMAs with copies that they wait for, its load, the longest
-    of all; what a slot takes until it is free again; what is before and behind all steps."""
+    of all; what a slot takes until it is free again; what is before and after all steps."""
 
     multiply: float
     copy: float

@@ -27,8 +27,8 @@ ROW_BYTES = 16  # of a box without a swizzle (PTX ISA, canonical layouts)
 class Traits:
     """What a kernel may have that the choice never makes; `inputs` are those of `Power`.
 
-    `roles`: a warp for loads and one for MMAs. `joined`: these and all others meet behind a tile's
-    MMAs, and again behind its stores. `columns`: of tensor memory that a CTA takes, where that is
+    `roles`: a warp for loads and one for MMAs. `joined`: these and all others meet after a tile's
+    MMAs, and again after its stores. `columns`: of tensor memory that a CTA takes, where that is
     not what its accumulators need. `half_sectors`: a warp stores rows of 16 bytes. `clock`: GHz
     that a profiler held, 0 where the power limit decides.
     """
@@ -158,7 +158,7 @@ def _arriving_bytes(problem: Problem, schedule: Schedule) -> float:
 
 
 def main_loop(steps: Steps, ring: int, traits: Traits) -> float:
-    """Cycles of a CTA's steps behind its first load, if it is alone on its multiprocessor."""
+    """Cycles of a CTA's steps after its first load, if it is alone on its multiprocessor."""
     around = steps.ring if ring > 1 else steps.chain
     if traits.roles:
         least, each = steps.step, around / ring

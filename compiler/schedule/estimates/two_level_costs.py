@@ -38,7 +38,7 @@ columns: fitted to 256x128 and 256x112 of five shapes on an H200."""
 STRADDLING = 8  # the same of a tile whose columns are of several blocks, over those that share one
 BEHIND, FACTORS_MAX = 0.7, (226, 226, 160)
 """The same beside them where threads have no registers for the factors of their elements, which
-they then multiply behind the MMAs: from so many on for sums, a product, factors and scales, by
+they then multiply after the MMAs: from so many on for sums, a product, factors and scales, by
 warpgroups of 64 rows each. An H100 took 128x160 so much longer than 128x128, of six shapes."""
 WAITS = (0, 140, 100)  # cycles a step, by warpgroups, in which nobody multiplies
 STORED_ALONE = 0.42  # of the cycles of a store: in the others the other warpgroups multiply

@@ -196,7 +196,7 @@ def turned_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) ->
 
 
 def _tensor_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
-    """The same of tcgen05.mma: a CTA that starts behind another one waits until that has left."""
+    """The same of tcgen05.mma: a CTA that starts after another one waits until that has left."""
     tile, parts = schedule.tile, schedule.parts
     rounds = math.ceil(_ctas(spec, tile, parts) / target.multiprocessors)
     each = tensor_cycles(spec, tile, parts, schedule.stages, target)

@@ -10,7 +10,7 @@ GROUP_COLUMNS = 256  # of 64 rows of one of several tiles of a group
 GROUP_STAGES = 4
 MMA_ROWS = 64  # of the smaller MMA of a tensor memory
 LEVEL_ROWS, LEVEL_K = range(256, 769), 5120
-"""Of groups in the mean, and the least K, for tiles of equal height: an H200 took 1 to 11 % less
+"""Of groups on average, and the least K, for tiles of equal height: an H200 took 1 to 11 % less
 for ragged groups of 256 and 512 rows than by other tiles, and 1 to 3 % more for those of 1024 and
 more. With a K of 2048 to 3072 it took from 4 % less to 2 % more, and of even groups up to 9 % more.
 """

@@ -8,7 +8,7 @@ from ..problem import Problem, Schedule
 from ..waves import resident_ctas
 from .group_rules import MMA_ROWS
 
-GROUP_ROWS_HIGH = 256  # of a group in the mean, from which on tiles in turns have 128
+GROUP_ROWS_HIGH = 256  # of a group on average, from which on tiles in turns have 128
 PING_PONG_N = 128  # as narrow as the tile of one of two consumers may be, if C is wider
 WIDE_CLUSTER = 4  # CTAs
 

@@ -16,7 +16,7 @@ WIDE = 64
 WHOLE_SECTORS = 4
 """Bytes of an element of C of which the eight lanes with one column of an MMA store 32 together:
 with scales of rows, which exchanging gives, an H200 took 12 and 23 % less so."""
-GROUP_ROWS_MIN = 8  # of a group in the mean, that are not stored by threads
+GROUP_ROWS_MIN = 8  # of a group on average, that are not stored by threads
 GROUP_PIECES = (16, 32, 64)  # columns
 STAGED_COLUMNS_MIN = 32  # where they divide the tile: each piece is two barriers and a store
 
@@ -61,7 +61,7 @@ def scatters_columns(problem: Problem) -> bool:
 
 def _rows_of_groups(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """Where a group has some rows TMA stores them, if it can: by threads an H100 took 1 % longer
-    with 8 rows in the mean, and with 64 and more up to 70 %."""
+    with 8 rows on average, and with 64 and more up to 70 %."""
     plain = problem.grouped == "m" and not problem.further_bytes and problem.quantized is None
     if not (plain and target.issuers_store and problem.m >= GROUP_ROWS_MIN):
         return None

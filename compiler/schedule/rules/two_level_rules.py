@@ -22,10 +22,10 @@ from ..problem import Problem, Schedule
 
 COLUMNS_MIN, STAGES_MIN = 96, 4
 ALONE_ROWS = 128
-"""Of C, or of a group in the mean, for which one warpgroup for a tile may be enough."""
+"""Of C, or of a group on average, for which one warpgroup for a tile may be enough."""
 SCALE_BYTES, BESIDE_COPIES, COPIES_OF_GROUPS = 4, (160, 100), (140, 80)
 BEHIND_SUMS = 176
-"""Registers of sums and a product beside which two warpgroups of 64 rows each read scales behind
+"""Registers of sums and a product beside which two warpgroups of 64 rows each read scales after
 MMAs: 128x176."""
 BESIDE_GROUPS, WIDE_BESIDE_GROUPS, OF_THREE_BESIDE_GROUPS = 180, 160, 110
 """Registers of sums, a product and scales beside what threads hold of groups of rows: 128x144,
@@ -136,7 +136,7 @@ def scaled_registers(
 ) -> str | None:
     """A thread holds sums, what 64 rows of a product take, and scales of its columns.
 
-    Where it has too few registers for these, it reads scales that TMA brings behind the MMAs. Then
+    Where it has too few registers for these, it reads scales that TMA brings after the MMAs. Then
     ptxas spills from 216 for sums and a product on, which `added_registers` refuses. On an H200
     128x176 was the fastest tile so, 128x192 up to 4 % slower than the best other one. Of 256x128 it
     spilled where a scale is of 128 rows; beside a bias in 256x96; of groups in 256x96, and from

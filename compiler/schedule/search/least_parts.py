@@ -72,5 +72,5 @@ def _each(steps: int, parts: int) -> int:
 
 
 def most_at_once(tiles: int, at_once: int) -> float:
-    """The most parts of each of so many tiles that run at once in the mean of their waves."""
+    """The most parts of each of so many tiles that run at once on average of their waves."""
     return max([waves * at_once // tiles / waves for waves in PART_WAVES])
