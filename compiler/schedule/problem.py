@@ -193,11 +193,11 @@ class Problem:
             return f"tiles of {schedule.tile[1]} rows along N do not hold all of any M of a stack"
         return None
 
-    def parts_refusal(self) -> str | None:
+    def parts_refusal(self, target: Target) -> str | None:
         """Why K is split over the grid for no tile, or None where it may be."""
         if self.grouped:
             return "K is not split where rows or K are grouped"
-        if self.swapped:
+        if self.swapped and target.has_tensor_memory:
             return "sums of rows that are columns of C are added up in clusters"
         if self.further_bytes or self.quantized or self.adds_products:
             return "K is split over the grid for one output of plain sums"

@@ -148,7 +148,7 @@ def grid_parts(problem: Problem, schedule: Schedule, target: Target) -> str | No
         return None
     if schedule.split_k > 1:
         return f"K is split by {schedule.split_k} in clusters already"
-    if broken := problem.parts_refusal():
+    if broken := problem.parts_refusal(target):
         return broken
     if problem.counts_tiles(schedule):
         if figures(target).split is not None:

@@ -53,7 +53,7 @@ CLUSTERS = (
 # out no tiles: an H200 has no room for as many of them as would share its multiprocessors.
 WIDE_CLUSTERS = tuple((shape, False) for shape in ((1, 4), (4, 1), (2, 4), (4, 2), (1, 8), (8, 1)))
 PART_WAVES = (1, 2, 3)  # of CTAs, which parts of K over the grid make up
-PART_CLUSTER, PART_GAIN = 4, 0.9
+PART_CLUSTER, PART_GAIN = 8, 0.9
 PART_MARGIN = 1.04
 """By as much parts over the grid must be estimated faster. Of the measured tables an H100's choices
 are best from 1.02 to 1.06, with 15 or 16 shapes under 0.9 instead of 17 at 1.1; an H200's are alike

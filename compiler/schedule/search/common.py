@@ -37,7 +37,7 @@ class Common:
         self.problem, self.target, self.chip = problem, target, figures(target)
         self.kind = Kind(problem, target)
         measured = self.chip.parts is not None and self.chip.split is not None
-        self.parted = measured and problem.parts_refusal() is None
+        self.parted = measured and problem.parts_refusal(target) is None
         self.staged = stored_by_tma(problem, target) is None
         self.cycle_us, self._overlap = 1 / (self.chip.clock * 1e3), float(self.chip.dram_share)
         self.widest = widest_in_waves(target)

@@ -77,7 +77,7 @@ class TensorFace:
         self.kind = kind
         pair = [tile.but(cluster=(2, 1), pair=True)] if target.mma.pairs else []
         self.sides = (tile, *pair)
-        parted = figures(target).parts is not None and problem.parts_refusal() is None
+        parted = figures(target).parts is not None and problem.parts_refusal(target) is None
         self.sums = Sums.of(problem, tile, target) if parted else None
         self._read = read_cycles(problem, PLAIN.but(tile=tile.tile, split_grid=2), target)
         self._moved: dict[tuple[object, ...], Moved] = {}
