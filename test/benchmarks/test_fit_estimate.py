@@ -131,3 +131,17 @@ def test_a_fit_finds_figures_by_which_times_were_made(scripts):
     assert {name: found[name] for name in made if name not in names} == {
         name: made[name] for name in made if name not in names
     }
+
+
+def test_the_choice_is_as_good_as_the_page_says(scripts):
+    """docs/appendix/estimate.md: of all measured schedules, none of them left out."""
+    measured_times, table_estimate, fit_estimate = scripts
+    target = find_target("sm_90a")
+    times = measured_times.read_table(measured_times.TABLE, "sm_90a")
+    rows = table_estimate.rows_of(measured_times.legal_rows(times, target), target)
+    assert (rows.problem[-1] + 1, len(rows.us)) == (604, 10246)
+    values = table_estimate.values_of(target)
+    found = fit_estimate.ratios(rows, fit_estimate.estimated(rows, values, "sm_90a"))
+    assert np.exp(np.log(found).mean()) > 0.982
+    assert found.min() > 0.818
+    assert (found < 0.9).sum() <= 12
