@@ -134,7 +134,7 @@ def _first_that_fits(
                 found.given_up = tuple(refused)
                 found.remarks.append(_replacement_remark(refused, whole))
                 return found
-    others_too = f"; nor is there room for {_pipelines_with_reasons([*refused.items()][1:])}"
+    others_too = f"; nor do these fit: {_pipelines_with_reasons([*refused.items()][1:])}"
     raise RoomError(f"{error.message}{others_too if len(refused) > 1 else ''}", error.location)
 
 
@@ -145,7 +145,7 @@ def _complete_text(passes: str) -> str:
 
 def _replacement_remark(refused: dict[str, CompileError], taken: str) -> str:
     """The remark that a schedule was replaced."""
-    rule = "remark: schedule: the chip must have room for what is chosen, got none for"
+    rule = "remark: schedule: a kernel must fit the registers and memory of the chip, got"
     reasons = _pipelines_with_reasons(refused.items())
     return f"{rule} {reasons}; {_short_pipeline(taken)} is taken instead"
 

@@ -97,7 +97,7 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
     else:
         _print_choice(choice, spec, target)
         if taken:
-            print(f"room       {taken.remarks[-1].removeprefix('remark: schedule: ')}")
+            print(f"replaced   {taken.remarks[-1].removeprefix('remark: schedule: ')}")
         _print_rejected(choice.rejected, every=options.all)
     return 0
 

@@ -62,10 +62,10 @@ def test_the_next_schedule_is_taken_and_a_remark_names_both(room, target):
     assert compiled.pipeline == whole(second) == compiled.manifest["pipeline"]
     assert compiled.given_up == (whole(first),)
     assert compiled.chosen
-    (remark,) = (each for each in compiled.remarks if "room" in each)
+    (remark,) = (each for each in compiled.remarks if "is taken instead" in each)
     assert remark == (
-        "remark: schedule: the chip must have room for what is chosen,"
-        f" got none for '{first}' ({SPILLS}); '{second}' is taken instead"
+        "remark: schedule: a kernel must fit the registers and memory of the chip,"
+        f" got '{first}' ({SPILLS}); '{second}' is taken instead"
     )
 
 
@@ -82,7 +82,11 @@ def test_what_is_shown_is_of_the_schedule_that_is_taken(room, until, count, monk
     text = {"mlir": "mlir", "llvm": "llvm_ir", "ptx": "ptx"}[until]
     expected = compile_matmul(SPEC, target="sm_90a", pipeline=taken, until=until)
     assert getattr(shown, text) == getattr(expected, text)
-    assert len(shown.given_up) == sum("room" in each for each in shown.remarks) == count % 2
+    assert (
+        len(shown.given_up)
+        == sum("is taken instead" in each for each in shown.remarks)
+        == count % 2
+    )
 
 
 def test_without_a_ptxas_the_first_choice_is_shown_and_told_of_once(monkeypatch):
@@ -101,7 +105,9 @@ def test_what_is_explained_tells_what_comes_in_its_place(room, capsys):
     for count in (0, 1):
         room(count)
         assert main(["explain", "schedule", *sizes]) == 0
-        told.append([each for each in capsys.readouterr().out.splitlines() if "room" in each])
+        told.append(
+            [each for each in capsys.readouterr().out.splitlines() if "is taken instead" in each]
+        )
     second = [*pipelines_by_rank(SPEC, "sm_90a")][1]
     assert not told[0] and told[1][0].endswith(f"; '{second}' is taken instead")
 
@@ -112,7 +118,9 @@ def test_who_compiles_a_file_is_told(room, how, tmp_path, capsys):
     sizes = ["--m", "64", "--n", "96", "--k", "128"]
     assert main(["compile", *sizes, "-o", str(tmp_path / "kernel.ptx"), *how]) == 0
     told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith("remark: schedule: the chip must have room for what is chosen, got none")
+    assert told.startswith(
+        "remark: schedule: a kernel must fit the registers and memory of the chip"
+    )
     assert told.endswith("is taken instead")
 
 
@@ -154,7 +162,7 @@ def test_after_so_many_schedules_the_first_one_is_refused(room):
     assert len(given) == TRIES
     _, *others = [*pipelines_by_rank(MatmulSpec(512, 512, 128), "sm_90a")][:TRIES]
     every = ", ".join(f"'{each}' ({SPILLS})" for each in others)
-    assert refused.value.message.endswith(f"; nor is there room for {every}")
+    assert refused.value.message.endswith(f"; nor do these fit: {every}")
 
 
 def test_each_has_other_sums_than_all_before_it():
@@ -201,7 +209,7 @@ def calls(tmp_path, monkeypatch):
 def test_another_process_finds_the_kernel_that_came_in_its_place(room, calls):
     given = room(1)
     a, b = torch.randn(64, 128).bfloat16(), torch.randn(96, 128).bfloat16()
-    with pytest.warns(UserWarning, match="schedule: the chip must have room") as warned:
+    with pytest.warns(UserWarning, match="schedule: a kernel must fit the registers") as warned:
         c = tilewright.matmul(a, b)
     assert all(each in str(warned[0].message) for each in [*pipelines_by_rank(SPEC, "sm_100a")][:2])
     torch.testing.assert_close(c, a @ b.T, rtol=1e-2, atol=1e-1)
