@@ -49,6 +49,18 @@ def test_every_pass_of_a_chosen_schedule_is_checked(checked, until):
     assert checked == [(names[0], False), *((name, until == "ptx") for name in names[1:])]
 
 
+def test_ptxas_starts_once_they_are_over(checked, monkeypatch):
+    start, before = driver.assembler_ahead, []
+
+    def started(**how):
+        before.append(len(checked))
+        return start(**how)
+
+    monkeypatch.setattr(driver, "assembler_ahead", started)
+    compile_matmul(SPEC)
+    assert before == [len(checked)]
+
+
 def test_what_users_name_is_checked_between_the_passes(checked):
     compile_matmul(SPEC, pipeline="tiling", until="ptx")
     assert len(checked) > 5 and not any(at_work for _, at_work in checked)
