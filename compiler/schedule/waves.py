@@ -51,11 +51,13 @@ def band_of(problem: Problem, schedule: Schedule, target: Target) -> int:
 
     Of 132 tiles in a row bands of 8 rows touch 17 columns, those of 16 touch 9: so the tiles of a
     wave have fewer rows of A and B together in the taller bands where a tile is wider than it is
-    high. On an H200 such tiles take 0.99 of the time in them; others were not measured.
+    high. On an H200 such tiles take 0.99 of the time in them, but with a residual as much or, by
+    consumers in turns, more; others were not measured.
     """
     m, n, _ = schedule.tile
-    measured = target.issuers_store and schedule.cluster_size == 1 and not problem.grouped
-    return TALL_BAND if n > m and measured else schedule.group
+    plain = not (problem.grouped or problem.beside)
+    known = target.issuers_store and schedule.cluster_size == 1
+    return TALL_BAND if n > m and plain and known else schedule.group
 
 
 def _curve_shape(grid_m: int, grid_n: int, area: int) -> tuple[int, int]:

@@ -49,6 +49,7 @@ def test_bands_are_as_tall_as_leaves_a_wave_fewer_rows_of_operands(tile, rows):
     assert band_of(problem, one, HOPPER) == rows
     assert band_of(problem, one.but(cluster=(2, 1)), HOPPER) == 8, "not measured"
     assert band_of(problem, one, TARGET) == 8, "not measured"
+    assert band_of(replace(problem, beside=(2,)), one, HOPPER) == 8, "slower in tall ones"
 
 
 @pytest.mark.parametrize(
