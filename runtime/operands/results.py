@@ -94,6 +94,19 @@ def _numpy_output(declared: Mapping[str, Any], like: np.dtype[Any]) -> np.ndarra
     return np.lib.stride_tricks.as_strided(memory, declared["shape"], strides)
 
 
+def copy_as_it_lies(array: np.ndarray) -> np.ndarray:
+    """A copy of an array of numpy at another address, with the same strides, none negative."""
+    import numpy as np
+
+    steps = zip(array.shape, array.strides, strict=True)
+    span = array.itemsize + sum((extent - 1) * step for extent, step in steps)
+    memory = np.empty(max(span, array.itemsize), np.uint8)
+    one = memory[: array.itemsize].view(array.dtype)
+    copy = np.lib.stride_tricks.as_strided(one, array.shape, array.strides)
+    copy[...] = array
+    return copy
+
+
 def _numpy_dtype(dtype: str, like: np.dtype[Any]) -> np.dtype[Any]:
     import numpy as np
 

@@ -158,7 +158,7 @@ def _as_raw(declared: Mapping[str, Any], value: Any) -> tuple[np.ndarray, int]:
         return _foreign_as_raw(declared, value)
     if not value.dtype.isnative or value.dtype.name not in NUMPY_NAMES[declared["dtype"]]:
         refuse_type(declared, f"numpy {value.dtype}")
-    return value.view(RAW_DTYPES[value.itemsize]), _offset_bytes(value)
+    return value.view(RAW_DTYPES[value.itemsize]), offset_bytes(value)
 
 
 def _torch_as_raw(declared: Mapping[str, Any], value: Any) -> tuple[np.ndarray, int]:
@@ -204,7 +204,8 @@ def _refuse_place(declared: Mapping[str, Any], got: object) -> NoReturn:
     raise LaunchError(f"{where}: must be on the CPU for this device, got {got}")
 
 
-def _offset_bytes(array: np.ndarray) -> int:
+def offset_bytes(array: np.ndarray) -> int:
+    """Where an array of numpy starts in its allocation."""
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base

@@ -119,4 +119,10 @@ STRANGERS = [
         "    if _starting:\n        return subprocess.Popen",
         ("test/runtime/test_forks.py",),
     ),
+    Fault(
+        "placement: arrays of numpy start at even addresses",
+        '    return offset_bytes(array) if type(array).__module__ == "numpy" else 0',
+        '    return offset_bytes(array) if type(array).__module__ == "torch" else 0',
+        ("test/compiler/calls/test_operands_in_place.py",),
+    ),
 ]

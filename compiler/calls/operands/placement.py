@@ -17,6 +17,8 @@ from ....dialects.errors import OptionError
 from ....dialects.target import Target, find_target
 from ....runtime.element_types import is_torch
 from ....runtime.operands.copies import warn_of_copy
+from ....runtime.operands.results import copy_as_it_lies
+from ....runtime.operands.tensors import offset_bytes
 
 ALIGNMENT_BYTES = 16
 EXTENT_MAX = 2**31 - 1
@@ -140,12 +142,21 @@ def why_copied(array: Any, target: str) -> str | None:
 
 def aligned(name: str, array: Any) -> Any:
     """The array, or a copy with its strides where TMA can't take its address."""
-    if not is_torch(array) or array.data_ptr() % ALIGNMENT_BYTES == 0:
+    if _start(array) % ALIGNMENT_BYTES == 0:
         return array
     reason = f"its address is no multiple of {ALIGNMENT_BYTES} bytes, as TMA needs it"
     warn_of_copy(name, array, reason)
+    if not is_torch(array):
+        return copy_as_it_lies(array)
     detached = array.detach()
     return detached.new_empty_strided(array.shape, array.stride()).copy_(detached)
+
+
+def _start(array: Any) -> int:
+    """The address; of numpy, for the emulator, that within the allocation."""
+    if is_torch(array):
+        return array.data_ptr()
+    return offset_bytes(array) if type(array).__module__ == "numpy" else 0
 
 
 def row_by_row(name: str, array: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 import torch
 
@@ -106,6 +107,15 @@ def test_copies_of_large_operands_are_told_of(make, message, monkeypatch):
         c = matmul(a, b, out_dtype="f32")
     assert told[0].filename == __file__
     assert c.equal(a.float() @ b.float().T)
+
+
+def test_arrays_of_numpy_are_copied_where_they_start_at_an_odd_address():
+    memory = np.frombuffer(bytearray(24 * 80 * 4 + 4), np.uint8)
+    b = integers(40, 64, dtype=torch.float32).numpy()
+    for start, columns in ((4, 64), (1, 80)):  # of rows with gaps, too
+        a = memory[start : start + 24 * columns * 4].view(np.float32).reshape(24, columns)[:, :64]
+        a[:] = integers(24, 64, dtype=torch.float32).numpy()
+        assert np.array_equal(matmul(a, b), a @ b.T)
 
 
 OUTPUTS = {
