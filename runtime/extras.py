@@ -7,7 +7,7 @@ from types import ModuleType
 
 __all__ = ["home_of", "missing"]
 
-CURE = "pip install 'tilewright[compiler]'"
+CURE = "pip install '.[compiler]' in a checkout of tilewright"
 
 
 def home_of(name: str) -> ModuleType:

@@ -98,7 +98,7 @@ def main() -> None:
 def report_fit(rows: Rows, today: Values, options: argparse.Namespace) -> None:
     """Fits to all shapes and to those of all folds but one, and prints what comes of it."""
     if importlib.util.find_spec("cma") is None:
-        raise SystemExit("fit_estimate: error: cma is not installed; pip install 'tilewright[fit]'")
+        raise SystemExit("fit_estimate: error: cma is not installed; pip install '.[fit]'")
     gpu, names = options.target, used_figures(today) if options.all else FITTED[options.target]
     fold_of = np.random.default_rng(options.seed).permutation(rows.problem[-1] + 1) % options.folds
     left_out = [fold_of[rows.problem] == fold for fold in range(options.folds)]

@@ -34,7 +34,7 @@ def open_driver() -> Driver:
     try:
         from cuda.bindings import driver as api
     except ImportError as error:
-        cure = "pip install 'tilewright[cuda]', or use the emulator"
+        cure = "pip install '.[cuda]' in a checkout, or use the emulator"
         raise DeviceError(f"cuda: cuda-python must be installed, got {error}; {cure}") from error
     return Driver(api)
 

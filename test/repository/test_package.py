@@ -17,6 +17,7 @@ from tilewright.compiler.bundle_writer import as_bundle
 
 ROOT = Path(__file__).parent.parent.parent
 COMPILER = ("llvmlite", "mlir", "nvidia", "torch", "torch_mlir")
+CURE = "pip install '.[compiler]' in a checkout of tilewright"
 BLOCKED = f"import sys; sys.modules.update(dict.fromkeys({COMPILER}))\n"
 OF_TORCH = ("tilewright.runtime.launch.torch_op",)  # for the tensors of a torch that is there
 DOUBLED = """
@@ -140,7 +141,7 @@ def test_the_command_line_works_as_far_as_it_can_without_the_compiler(limited):
 
 def test_the_command_line_names_the_extra_that_is_missing(limited):
     rule = "torch_mlir: must be installed for this, got none"
-    assert limited["said"][-1] == [1, f"error: {rule}; pip install 'tilewright[compiler]'\n"]
+    assert limited["said"][-1] == [1, f"error: {rule}; {CURE}\n"]
 
 
 def test_a_bundle_runs_on_the_command_line_without_mlir(tmp_path):
@@ -162,7 +163,7 @@ for get in (lambda: tilewright.matmul, lambda: tilewright.nn.Linear):
     except ModuleNotFoundError as error:
         print(error)
 """
-    rule = "must be installed for this, got none; pip install 'tilewright[compiler]'"
+    rule = f"must be installed for this, got none; {CURE}"
     assert in_child(code).splitlines() == [f"torch_mlir: {rule}", f"torch: {rule}"]
 
 
