@@ -13,37 +13,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from ....dialects.legality import RESERVED_BYTES
 from ....dialects.store_legality import staged_pair
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, tensor_figures
-from ..estimates.costs import gathered_cycles, least_dram_bytes, part_cycles, vector_cycles
+from ..estimates.costs import least_dram_bytes, part_cycles, vector_cycles
 from ..estimates.tensor_estimate import (
     Moved,
     clock_under_load,
     combined_us,
     epilogue_cycles,
-    loop_cycles,
     moved_us,
     read_cycles,
-    residents_at_most,
     residents_with,
     spans_of,
 )
-from ..estimates.tensor_steps import CHOSEN, Steps, main_loop, steps_of
+from ..estimates.tensor_steps import CHOSEN, Steps, steps_of
 from ..once import once
 from ..problem import Problem, Schedule
 from ..rules.rules import PART_K_TILES, TILE_RULES, accumulator_registers, keeps
 from ..rules.staging_rules import stored_by_tma
 from ..schedule import PLAIN
-from ..waves import tile_rounds
+from ..waves import resident_ctas
 from .candidates import PART_MARGIN, STAGES, boxes_of
 from .kinds import Kind
 from .least_parts import Sums, least_of_parts, most_at_once
-from .stagings import fitting_stages, stages_beside
-from .stores import LeastStore, Stored, Stores, holds_more, least_of_stores
+from .stagings import fitting_stages
+from .stores import LeastStore, Stored, Stores, least_of_stores
+from .tensor_least import Least
 
 NARROWEST = 16  # columns of a piece, see `STAGINGS`, or a whole tile
 WIDEST = (4, 2)  # along each axis, of the clusters of parts
@@ -55,35 +53,56 @@ class TensorFaces:
     def __init__(self, problem: Problem, target: Target) -> None:
         self.problem, self.target, self.kind = problem, target, Kind(problem, target)
 
+    @once
+    def parted(self) -> bool:
+        """Whether K may be in parts over the grid."""
+        return figures(self.target).parts is not None and self.problem.parts_refusal(self.target) is None
+
     def of(self, tile: tuple[int, int], depths: Sequence[int]) -> TensorFace | None:
         """That of tiles of so many rows and columns and several K, the least first; None where
         tensor memory can't hold sums."""
-        one = PLAIN.but(tile=(*tile, depths[0]), swap=self.problem.swapped)
-        if accumulator_registers(self.problem, one, self.target):
-            return None
-        return TensorFace(self.problem, one, depths, self.target, self.kind)
+        asked = *tile, depths[0]
+        sides = self.kind.of("sides", asked, _sides_of, self.problem, asked, self.target)
+        return TensorFace(self, sides, depths) if sides else None
+
+
+def _sides_of(
+    problem: Problem, tile: tuple[int, int, int], target: Target
+) -> tuple[Schedule, ...] | None:
+    """Such tiles of one CTA and of a pair; None where tensor memory can't hold sums."""
+    one = PLAIN.but(tile=tile, swap=problem.swapped)
+    if accumulator_registers(problem, one, target):
+        return None
+    return (one, one.but(cluster=(2, 1), pair=True)) if target.mma.pairs else (one,)
 
 
 class TensorFace:
     """What tiles of as many rows and columns have in common, whatever K they take at a time.
 
-    `sides` are such tiles of one CTA and of a pair, `sums` what those of parts over the grid take.
+    `sides` are such tiles of one CTA and of a pair.
     """
 
     def __init__(
-        self, problem: Problem, tile: Schedule, depths: Sequence[int], target: Target, kind: Kind
+        self, every: TensorFaces, sides: tuple[Schedule, ...], depths: Sequence[int]
     ) -> None:
-        self.problem, self.target, self.tile, self.depths = problem, target, tile, depths
-        self.kind = kind
-        pair = [tile.but(cluster=(2, 1), pair=True)] if target.mma.pairs else []
-        self.sides = (tile, *pair)
-        parted = figures(target).parts is not None and problem.parts_refusal(target) is None
-        self.sums = Sums.of(problem, tile, target) if parted else None
-        self._read = read_cycles(problem, PLAIN.but(tile=tile.tile, split_grid=2), target)
+        self.problem, self.target, self._every = every.problem, every.target, every
+        self.kind = every.kind
+        self.sides, self.tile, self.depths = sides, sides[0], depths
         self._moved: dict[tuple[object, ...], Moved] = {}
         self.orders: dict[tuple[object, ...], list[tuple[Schedule, Moved]]] = {}
         self._stores: dict[tuple[bool, bool], list[LeastStore]] = {}
         self.bounds: list[Any] = []  # of the tiles of each depth, for a search to fill
+
+    @once
+    def sums(self) -> Sums | None:
+        """What those of parts over the grid take, where there may be any."""
+        return Sums.of(self.problem, self.tile, self.target) if self._every.parted else None
+
+    @once
+    def _read(self) -> float:
+        """Cycles in which those of a part are read."""
+        part = PLAIN.but(tile=self.tile.tile, split_grid=2)
+        return read_cycles(self.problem, part, self.target)
 
     def stores_of(self, branch: Schedule) -> list[LeastStore]:
         """What ways to store ask for at least, whatever K a tile takes."""
@@ -117,13 +136,14 @@ class TensorFace:
     def _least_us(self, side: Schedule, least_k: int) -> tuple[float, float]:
         """Of a side that takes the most of K at a time, as a whole and in parts: with less at a
         time no fewer cycles pass for all of it. The first load may be a short one."""
-        problem, target = self.problem, self.target
+        problem, target, (m, n, depth) = self.problem, self.target, side.tile
         steps, tiles = steps_of(problem, side, target), problem.ctas(side)
-        k_tiles, rounds = problem.k / side.tile[2], tile_rounds(problem, side, target)
+        k_tiles, rounds = problem.k / depth, -(-tiles // resident_ctas(side, target))
         loops, mma = k_tiles * steps.step, k_tiles / steps.k_tiles * steps.mma
-        before = steps.start + figures(target).tma_latency
-        epilogue = steps.completion + _least_epilogue_cycles(problem, side, target)
-        work, ends = rounds * loops - steps.step + steps.mma, before + steps.completion
+        before, asked = steps.start + figures(target).tma_latency, (m, n, side.pair)
+        stored = self.kind.of("epilogue", asked, _least_epilogue_cycles, problem, side, target)
+        epilogue = steps.completion + stored
+        work = rounds * loops - steps.step + steps.mma
         if rounds > 1:
             around = before + epilogue + tensor_figures(target).cta_turnover
             waves = -(-rounds // self._residents(side, least_k))
@@ -131,19 +151,20 @@ class TensorFace:
             work = max(work, min(rounds * max(loops, epilogue), apart))
         looped = work, rounds * loops
         floor_us = _total_us(problem, side, mma, looped, before + epilogue, target)
-        most = min(most_at_once(tiles, target.multiprocessors), problem.k / least_k / PART_K_TILES)
-        if self.sums is None or most <= 1 or tiles > target.multiprocessors:
+        if tiles > target.multiprocessors or self.sums is None:
             return floor_us, math.inf
-        ends += self._read + self.sums.written + self.sums.gathered
+        most = min(most_at_once(tiles, target.multiprocessors), problem.k / least_k / PART_K_TILES)
+        if most <= 1:
+            return floor_us, math.inf
+        ends = before + steps.completion + self._read + self.sums.written + self.sums.gathered
         work = loops / most - steps.step + steps.mma
         return floor_us, _total_us(problem, side, mma, (work, 0), ends, target)
 
     def _residents(self, side: Schedule, least_k: int) -> int:
         """The most CTAs of one tile each that share a multiprocessor, with the least of K at a time
         and the shortest ring."""
-        least = side.but(tile=(*side.tile[:2], least_k))
-        stages = min(STAGES[0], self.problem.k_tiles(least))
-        used = stages * self.problem.stage_bytes(least)
+        least, problem = side.but(tile=(*side.tile[:2], least_k)), self.problem
+        used = min(STAGES[0], problem.k_tiles(least)) * problem.stage_bytes(least)
         return residents_with(used, side.tile, self.target, CHOSEN)
 
     def of_parts(self, side: Schedule) -> float:
@@ -271,54 +292,6 @@ def _total_us(
     return tensor.launch + combined_us(target, _us(cycles, clock), streaming_us, loops, dram_us)
 
 
-class Least(NamedTuple):
-    """The fewest cycles of the schedules of a tile and cluster: of epilogues and what is gathered,
-    and of all where each CTA has one tile (`waves`), or several (`persistent`).
-
-    They have the deepest ring that fits. Of epilogues the longer of what they compute and what they
-    store counts. `loops` are those of K tiles alone.
-    """
-
-    steps: Steps
-    ends: float
-    waves: float
-    persistent: float
-    loops: float
-    rounds: int
-
-    @staticmethod
-    def of(
-        problem: Problem, branch: Schedule, target: Target, stores: Sequence[LeastStore]
-    ) -> Least:
-        """With one of these stores."""
-        steps, rounds = steps_of(problem, branch, target), tile_rounds(problem, branch, target)
-        stage_bytes, persistent = problem.stage_bytes(branch), math.inf
-        before, completion, k_tiles = steps.before, steps.completion, steps.k_tiles
-        rings: list[_Ring] = []
-        for smem_bytes, cycles in stores:
-            stages, epilogue = stages_beside(smem_bytes, stage_bytes, target), completion + cycles
-            period = max(k_tiles * max(steps.step, steps.ring / stages), epilogue)
-            persistent = min(persistent, before + rounds * period + epilogue)
-            rings.append(_Ring(stages, smem_bytes, epilogue))
-        waves = _least_of_waves(problem, branch, target, (rounds, stage_bytes), steps, rings)
-        epilogue = steps.completion + min([store.cycles for store in stores], default=math.inf)
-        gathered = gathered_cycles(problem, branch, target)
-        around = tensor_figures(target).cold_fill + gathered
-        return Least(
-            steps,
-            ends=steps.before + epilogue + gathered,
-            waves=waves + around,
-            persistent=persistent + around,
-            loops=loop_cycles(problem, branch, steps, target),
-            rounds=rounds,
-        )
-
-    @property
-    def cycles(self) -> float:
-        """However tiles are handed out."""
-        return min(self.waves, self.persistent) if self.rounds > 1 else self.waves
-
-
 def _least_epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles of the epilogue with the best store, by threads or by TMA in the narrowest pieces,
     whatever comes ahead of it."""
@@ -338,50 +311,6 @@ def _least_epilogue_cycles(problem: Problem, schedule: Schedule, target: Target)
     store = stored_bytes / chip.tma_store_rate
     staged = max(read, store) + min(read, store) * min(n, NARROWEST) / n
     return min(least, staged + beside_bytes / chip.shared_rate)
-
-
-class _Ring(NamedTuple):
-    """Its most stages, bytes of the store beside it, and cycles of the epilogue with that."""
-
-    stages: int
-    store_bytes: int
-    epilogue: float
-
-
-def _least_of_waves(
-    problem: Problem,
-    schedule: Schedule,
-    target: Target,
-    sizes: tuple[int, int],
-    steps: Steps,
-    rings: Sequence[_Ring],
-) -> float:
-    """The least of a CTA a tile: its resources' time, or that of waves of as many CTAs as fit.
-    `sizes` are the tiles of a multiprocessor and the bytes of a stage."""
-    (rounds, stage_bytes), more, least = sizes, holds_more(problem), math.inf
-    alone, turnover = steps.step - steps.mma, tensor_figures(target).cta_turnover
-    flow = rounds * steps.k_tiles * steps.step
-    before, most = steps.before, residents_at_most(schedule.tile, target, CHOSEN)
-    room, reserved = target.multiprocessor_shared_bytes, target.cta_reserved_shared_bytes
-    kept = target.shared_bytes - RESERVED_BYTES - stage_bytes
-    mains: dict[int, float] = {}
-    for stages, store_bytes, epilogue in rings:
-        deepest, waves_least = max(1, min(stages, steps.k_tiles)), math.inf
-        for ring in (deepest, *STAGES):
-            if ring > deepest:
-                continue
-            if ring not in mains:
-                mains[ring] = main_loop(steps, ring, CHOSEN)
-            used = ring * stage_bytes + store_bytes
-            if more and ring == deepest:  # what else is held may cut it, with no room for a stage
-                used = min(used, kept)
-            residents = max(1, min(most, room // (used + reserved)))
-            waves = -(-rounds // residents)
-            loops = max(waves * mains[ring], 0 if more or residents == 1 else flow - alone)
-            cycles = waves * (before + epilogue + turnover) + loops - turnover
-            waves_least = cycles if cycles < waves_least else waves_least
-        least = min(least, max(before - alone + flow + epilogue, waves_least))
-    return least
 
 
 def _us(cycles: float, clock: float) -> float:
