@@ -245,7 +245,8 @@ class TileBounds:
             parts = -(-self._steps // each)
             step = self._together(self._k_bytes * rate.of(min(parts * tiles, at_once)))
             gathered = face.sums.gathered + (parts - 2) * face.sums.of_one
-            work = waves * (once + each * step) + gathered
+            main = self._main(each, step, waves, way.stages, ahead=0)
+            work = waves * (once + main) + gathered
             us = min(us, self._combined(work, 0, once + gathered, known))
         return us
 

@@ -16,15 +16,16 @@ from ..estimates.estimate import (
     epilogue_cycles,
     order_of,
 )
+from ..extents import round_up
 from ..once import once
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES
 from ..schedule import PLAIN
 from .arriving import LARGEST, Arriving, Rate
-from .candidates import PART_CLUSTER, PART_MARGIN
+from .candidates import PART_CLUSTER, PART_MARGIN, PART_WAVES
 from .common import IN_TURN, PING_PONG, SOME_CLUSTER, Common
 from .least_epilogue import least_computed_cycles, least_epilogue_cycles
-from .least_parts import Sums, most_at_once
+from .least_parts import Sums
 from .own import Own, ends_of_split, own_cycles_of, own_of
 from .stores import LeastStore, least_of_stores
 
@@ -306,18 +307,39 @@ class Face(Arriving):
         return self.every.kind.of("split", self.tile.tile[:2], ends_of_split, self.every, self.tile)
 
     def _some_parts_us(self, rate: Rate) -> float:
-        """With K in as many parts over the grid as take the least, and operands at some rate."""
-        every, sums = self.every, self.sums
-        most = most_at_once(self.tiles, every.target.multiprocessors)
-        most = min(most, self._most_steps / PART_K_TILES)
-        if most <= 1:
-            return math.inf
+        """With K in as many parts over the grid as make up waves in some cluster, and operands at
+        some rate."""
+        every, (written, gathered, of_one), least = self.every, self.sums, math.inf
         loops = self._least_loops(rate.alone)
-        parts = min(most, max(2.0, math.sqrt(loops / sums.of_one)))
-        ends = every.before + sums.written + sums.gathered
+        for waves, (fewest, most) in zip(PART_WAVES, self._numbers_of_parts(), strict=True):
+            if most >= 2:
+                parts = min(most, max(fewest, math.sqrt(waves * loops / of_one)))
+                work = (waves - 1) * (every.before + written) + waves * loops / parts
+                least = min(least, work + (parts - 2) * of_one)
+        if least == math.inf:
+            return least
+        ends = every.before + written + gathered
         together = self._part_bytes[1] * self.tiles * rate.each
-        work = max(loops / parts + max(0, parts - 2) * sums.of_one, together)
-        return every.total_us(ends + work, 0, ends, self.dram_us)
+        return every.total_us(ends + max(least, together), 0, ends, self.dram_us)
+
+    def _numbers_of_parts(self) -> list[tuple[float, float]]:
+        """Of parts over the grid that make up each number of waves, how many there are at least, in
+        the cluster with the most tiles and steps of the deepest tile, and at most."""
+        every, (of_m, of_n) = self.every, (self.of_m, self.of_n)
+        tiles, steps, at_least = self.tiles, -(-every.problem.k // self.depths[-1]), every.at_once
+        if every.multicast:
+            two_m, two_n = round_up(of_m, min(of_m, 2)), round_up(of_n, min(of_n, 2))
+            four_m = round_up(of_m, PART_CLUSTER) if of_m >= PART_CLUSTER else two_m
+            four_n = round_up(of_n, PART_CLUSTER) if of_n >= PART_CLUSTER else two_n
+            tiles = every.batch * max(four_m * of_n, of_m * four_n, two_m * two_n)
+            at_least = min(every.resident[2], every.resident[PART_CLUSTER])
+        found = []
+        for waves in PART_WAVES:
+            even = min(waves * at_least // tiles, steps // PART_K_TILES)
+            fewest = even * steps / (even + steps)  # a part has whole steps
+            most = min(waves * every.at_once // self.tiles, self._most_steps // PART_K_TILES)
+            found.append((max(2.0, fewest), most))
+        return found
 
     def _parts_us(self, way: Schedule) -> float:
         """With K in parts over the grid that fill waves of clusters, in steps of the best depth."""

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from ....dialects.legality import PARTIAL_BYTES
 from ..chips.chip_figures import split_figures
-from ..estimates.costs import computed_cycles
 from ..estimates.estimate import held_slots, own_cycles
 from ..estimates.l2_costs import narrow_cycles
 from ..problem import Schedule
@@ -64,7 +63,7 @@ def ends_of_split(every: Common, tile: Schedule) -> tuple[float, float, float]:
     """Cycles before and after the loops of CTAs that share a tile: whatever they are, for each of
     them, and those that they share."""
     problem, split, (m, n, _) = every.problem, split_figures(every.target), tile.tile
-    exchanged = m * n * PARTIAL_BYTES / split.rate
-    stored = m * n // problem.products * problem.c_bytes / split.store
-    computed = computed_cycles(problem, tile, every.target)
+    exchanged, elements = m * n * PARTIAL_BYTES / split.rate, m * n // problem.products
+    stored = elements * (problem.c_bytes / split.store + sum(problem.beside) / split.beside)
+    computed = least_computed_cycles(problem, tile, every.target)
     return every.before + split.start + exchanged, float(split.latency), stored + computed
