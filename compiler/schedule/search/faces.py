@@ -324,16 +324,14 @@ class Face(Arriving):
 
     def _numbers_of_parts(self) -> list[tuple[float, float]]:
         """Of parts over the grid that make up each number of waves, how many there are at least, in
-        the cluster with the most tiles and steps of the deepest tile, and at most."""
-        every, (of_m, of_n) = self.every, (self.of_m, self.of_n)
-        tiles, steps, at_least = self.tiles, -(-every.problem.k // self.depths[-1]), every.at_once
+        clusters with the most tiles and steps of the deepest tile, and at most."""
+        every, of_m, of_n = self.every, self.of_m, self.of_n
+        steps, at_least = -(-every.problem.k // self.depths[-1]), every.at_once
         if every.multicast:
-            two_m, two_n = round_up(of_m, min(of_m, 2)), round_up(of_n, min(of_n, 2))
-            four_m = round_up(of_m, PART_CLUSTER) if of_m >= PART_CLUSTER else two_m
-            four_n = round_up(of_n, PART_CLUSTER) if of_n >= PART_CLUSTER else two_n
-            tiles = every.batch * max(four_m * of_n, of_m * four_n, two_m * two_n)
-            at_least = min(every.resident[2], every.resident[PART_CLUSTER])
-        found = []
+            of_m = round_up(of_m, min(PART_CLUSTER, 1 << of_m.bit_length() - 1))
+            of_n = round_up(of_n, min(PART_CLUSTER, 1 << of_n.bit_length() - 1))
+            at_least = every.least_resident(PART_CLUSTER, 1)
+        found, tiles = [], every.batch * of_m * of_n
         for waves in PART_WAVES:
             even = min(waves * at_least // tiles, steps // PART_K_TILES)
             fewest = even * steps / (even + steps)  # a part has whole steps

@@ -56,7 +56,10 @@ class TensorFaces:
     @once
     def parted(self) -> bool:
         """Whether K may be in parts over the grid."""
-        return figures(self.target).parts is not None and self.problem.parts_refusal(self.target) is None
+        return (
+            figures(self.target).parts is not None
+            and self.problem.parts_refusal(self.target) is None
+        )
 
     def of(self, tile: tuple[int, int], depths: Sequence[int]) -> TensorFace | None:
         """That of tiles of so many rows and columns and several K, the least first; None where
