@@ -273,7 +273,7 @@ def _run_ptxas(
     command = _command(ptxas, ptx, chip, level)
     done = _in_time(ahead.finish, command, ptx) if ahead else None
     if ahead and done:
-        return _made(done, ahead.folder)
+        return _made(ptxas, done, ahead.folder)
     with scratch_folder() as folder:
         (folder / INPUT).write_text(ptx, encoding="utf-8")
         done = _execute(command, folder)
@@ -282,7 +282,7 @@ def _run_ptxas(
             got = crash_of(done.returncode) if done.returncode < 0 else _first_lines(log)
             kind = RoomError if NO_ROOM.search(log) else CompileError
             raise kind(f"ptxas: the PTX must assemble for {chip}, got: {got}")
-        return _made(done, folder)
+        return _made(ptxas, done, folder)
 
 
 def _command(ptxas: Path, ptx: str, chip: str, level: int) -> list[str]:
@@ -293,8 +293,11 @@ def _command(ptxas: Path, ptx: str, chip: str, level: int) -> list[str]:
     return [str(ptxas), *options, INPUT]
 
 
-def _made(done: CompletedTool, folder: Path) -> tuple[bytes, str]:
-    return (folder / "kernel.cubin").read_bytes(), done.stdout + done.stderr
+def _made(ptxas: Path, done: CompletedTool, folder: Path) -> tuple[bytes, str]:
+    cubin = folder / "kernel.cubin"
+    if not cubin.is_file():
+        raise CompileError(f"ptxas: '{ptxas}' must write a cubin, got none; {PTXAS_CURE}")
+    return cubin.read_bytes(), done.stdout + done.stderr
 
 
 def _has_lines(ptx: str) -> bool:

@@ -213,5 +213,11 @@ def test_a_ptxas_that_cannot_start_is_refused(tmp_path, monkeypatch):
         backend.assemble("")
 
 
+def test_a_ptxas_that_writes_nothing_is_refused(monkeypatch):
+    monkeypatch.setenv(backend.PTXAS_VARIABLE, "/bin/true")
+    with pytest.raises(CompileError, match="ptxas: '/bin/true' must write a cubin, got none; pip"):
+        backend.assemble("")
+
+
 def test_ptxas_names_its_release():
     assert re.fullmatch(r"1[3-9]\.\d+\.\d+", backend.ptxas_version(str(backend.find_ptxas())))
