@@ -29,12 +29,14 @@ class TensorMemory:
 
     def __init__(self) -> None:
         self._storages: dict[int, Any] = {}
+        self._starts: dict[int, int] = {}
 
     def note(self, tensor: Any) -> None:
         """A tensor that a kernel may be given."""
         storage = tensor.untyped_storage()
         if storage.nbytes():
             self._storages[storage.data_ptr()] = storage
+            self._starts[tensor.data_ptr()] = storage.data_ptr()
 
     def blocks(self) -> list[Block]:
         """Every storage."""
@@ -50,9 +52,11 @@ class TensorMemory:
     def block_of_map(self, address: int) -> Block | None:
         """The storage of a tensor map that begins at an address: the one where it lies. Maps of
         ragged tensors begin a multiple of a great power of two before theirs."""
-        return self.block_at(address) or max(
-            self.blocks(), key=lambda block: _twos(block.address - address), default=None
-        )
+        inside = self.block_at(address)
+        if inside is not None or not self._starts:
+            return inside
+        start = max(self._starts, key=lambda start: _twos(start - address))
+        return self.block_at(self._starts[start])
 
 
 def _twos(number: int) -> int:
