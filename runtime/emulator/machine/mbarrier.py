@@ -47,6 +47,7 @@ class Mbarrier:
 
     ``signals`` counts who has ever signalled it, ``last_signal`` is the newest of them. An arrival
     at a phase before any wait has seen the one before is an error, or is told to ``tolerate``.
+    ``maker`` is the warp that has initialised it.
     """
 
     address: int
@@ -57,12 +58,18 @@ class Mbarrier:
     signals: dict[Signal, int] = field(default_factory=dict)
     last_signal: Signal | None = None
     tolerate: Callable[[str], None] | None = None
+    maker: object = None
     _observed: int = -1
     _waiting: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_count(self.expected, "arrival count of mbarrier.init")
         self.pending = self.expected
+
+    def is_as_made_with(self, count: int) -> bool:
+        """Whether an initialisation with this count would change nothing."""
+        untouched = self.phase == self.tx == 0 and not self.signals
+        return untouched and count == self.pending == self.expected
 
     def describe(self) -> str:
         """One line for error and deadlock reports."""

@@ -243,6 +243,29 @@ def test_bytes_that_are_expected_and_never_come_are_told_of():
     assert [warning.category for warning in report.warnings] == ["open-bytes"]
 
 
+WARPS_INIT = (
+    "and.b32 %r13, %r0, 31; setp.eq.u32 %p0, %r13, 0; add.u32 %r14, %r0, 96;"
+    " @%p0 mbarrier.init.shared::cta.b64 [%r1], {}; bar.sync 0;"
+    " mbarrier.arrive.shared::cta.b64 _, [%r1]; {} mov.u32 %r15, 7;"
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_warps_that_initialise_a_barrier_alike_are_told_of(seed):
+    """A tutorial of the CuTe DSL lets the elected lane of each warp do so"""
+    text = HEADER + DECLARATIONS + WARPS_INIT.format(96, "") + STORE_RESULT
+    report = launch(text, "k", grid=1, block=96, params=[np.zeros(96, np.uint32)], seed=seed)
+    assert {warning.category for warning in report.warnings} == {"repeated-init"}
+
+
+@pytest.mark.parametrize(
+    ("count", "later"), [("%r14", ""), (96, "@%p0 mbarrier.init.shared::cta.b64 [%r1], 96;")]
+)
+def test_warps_may_initialise_it_neither_otherwise_nor_after_a_signal(count, later):
+    body = WARPS_INIT.format(count, later)
+    assert "of the live mbarrier" in trapped(body, threads=96).message
+
+
 def test_a_second_instruction_may_not_initialise_a_barrier_alike():
     body = "@%p0 mbarrier.init.shared::cta.b64 [%r1], 1;"
     assert "of the live mbarrier" in trapped(body + body).message

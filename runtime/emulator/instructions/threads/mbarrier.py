@@ -61,14 +61,14 @@ def build_init(ins: Decoded) -> Step:
         for at, arrivals in made:
             _init(warp, at, space, arrivals)
         if len(made) < len(addresses):
-            warp.launch.warn("repeated-init", _REPEATED)
+            warp.launch.warn("repeated-init", _REPEATED.format("lanes"))
 
     return step
 
 
 _REPEATED = (
-    "several lanes initialise the same mbarrier with the same count: the ISA leaves open what the"
-    " second one does to a valid object (§9.7.13.15.9); let one lane do it"
+    "several {} initialise the same mbarrier with the same count: the ISA leaves open what the"
+    " second one does to a valid object (§9.7.13.15.9); let one thread do it"
 )
 
 
@@ -77,14 +77,18 @@ def _init(warp: Warp, address: int, space: str, count: int) -> None:
     target, offset = _own(cta, address, space, "mbarrier.init")
     check_span(target, offset, _BYTES, _BYTES, "mbarrier.init")
     table = target.mbarriers
-    if offset in table:
+    live = table.get(offset)
+    if live is None:
+        if not table:
+            target.at_exit(lambda: _check_transactions(target))
+        table[offset] = Mbarrier(address, count, maker=warp)
+    elif live.maker is not warp and live.is_as_made_with(count):
+        warp.launch.warn("repeated-init", _REPEATED.format("warps"))
+    else:
         raise Trap(
             "barrier-protocol",
-            f"mbarrier.init of the live {table[offset].describe()}; mbarrier.inval it first",
+            f"mbarrier.init of the live {live.describe()}; mbarrier.inval it first",
         )
-    if not table:
-        target.at_exit(lambda: _check_transactions(target))
-    table[offset] = Mbarrier(address, count)
     cta.launch.events.mbarrier_made(warp, target, offset, table[offset])
 
 
