@@ -291,6 +291,10 @@ def test_equal_clusters_may_be_scaled():
         ({"cluster": [4, 1, 1]}, "M must be a multiple of 512, got 256"),
         ({"cluster": [2, 2, 1]}, "N must be a multiple of 512, got 256"),
         (
+            {"preferred_cluster": [4, 1, 1]},
+            "all clusters must have one shape, got [2, 1, 1] and a preferred one",
+        ),
+        (
             {"schedule": {"scheduler": "clc", "tile": [128, 256, 64]}},
             "tiles must not be handed out to CTAs that go on, got clc",
         ),

@@ -46,6 +46,8 @@ def why_not(manifest: Mapping[str, Any]) -> str | None:
     schedule, cluster = manifest["schedule"], manifest["cluster"]
     if schedule["scheduler"] != "none":
         return f"tiles must not be handed out to CTAs that go on, got {schedule['scheduler']}"
+    if "preferred_cluster" in manifest:
+        return f"all clusters must have one shape, got {cluster} and a preferred one"
     *_, rows, _ = output(manifest)["shape"]
     sizes = rows, columns_of(output(manifest))
     extents = zip("MN", sizes, schedule["tile"], cluster, strict=False)
