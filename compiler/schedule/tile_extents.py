@@ -11,7 +11,7 @@ from .problem import Problem
 
 M_TILES: dict[str, tuple[int, ...]] = {TENSOR_MEMORY: (64, 128), REGISTERS: (64, 128, 192, 256)}
 N_TILES: dict[str, tuple[int, ...]] = {
-    TENSOR_MEMORY: (16, 32, 64, 128, 192, 256),
+    TENSOR_MEMORY: (16, 32, 64, 96, 128, 160, 192, 256),
     REGISTERS: tuple(range(16, 257, 16)),
 }
 # Those that clusters of two share are whole 16 columns, or of a pair's MMA 32.

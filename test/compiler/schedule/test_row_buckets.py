@@ -93,7 +93,7 @@ def test_parts_of_k_over_the_grid_serve_rows_of_several_tiles():
         (taken,) = [each for each, (least, most) in several if least <= m <= most]
         known = replace(spec, m=m, dynamic_m=False)
         best = estimate(Problem.of(known, chip), choose_schedule(known, chip), chip).total_us
-        assert estimate(Problem.of(for_rows(spec, m), chip), taken, chip).total_us <= 1.01 * best
+        assert estimate(Problem.of(for_rows(spec, m), chip), taken, chip).total_us <= 1.02 * best
     hopper = find_target("h200")
     assert all(each.split_grid == 1 for each, _ in shared_for(spec, hopper))
 
