@@ -85,3 +85,12 @@ def without_waiting(nth: int) -> Edit:
     """The `nth` wait for an mbarrier goes on at once."""
     loop = r"(^\$L\w+:\n)((?:[^\n]*mov[^\n]*\n)?[^\n]*try_wait[^\n]*\n[^\n]*not\.pred[^\n]*\n)"
     return replace(loop + r"[^\n]*bra[^\n]*\n", r"\1", nth)
+
+
+def without_waiting_for_slot_0() -> Edit:
+    """The last loop over slots goes on at once where it comes to slot 0."""
+    wait = (
+        r"(shl\.b32 \t%r\d+, (%r\d+), 3;\n(?:[^\n]*\n){4}\$L\w+:\n"
+        r"[^\n]*try_wait[^\n]* (%p\d+), [^\n]*\n)(?=[^\n]*not\.pred \t(%p\d+),)"
+    )
+    return replace(wait, r"\1\tsetp.eq.b32 \t\4, \2, 0;\n\tor.pred \t\3, \3, \4;\n", -1)

@@ -1,7 +1,16 @@
 """Bugs of the tensor core and its memory (ptx-facts 12 to 19, 28 to 32, 39, 40)."""
 
 from .bases import PAIR, PERSISTENT, PIECES, PLAIN_CLUSTER, ROLES, SEQUENTIAL, SPLIT_CLUSTER
-from .edits import chain, delete, insert_after, insert_before, move_before, replace, without_waiting
+from .edits import (
+    chain,
+    delete,
+    insert_after,
+    insert_before,
+    move_before,
+    replace,
+    without_waiting,
+    without_waiting_for_slot_0,
+)
 from .entry import Bug
 from .written import BLOCK_SCALED
 
@@ -293,7 +302,7 @@ BUGS = (
         "30c",
         "a CTA waits for its peer's later commits, and not for an earlier one to another barrier",
         PAIR,
-        without_waiting(5),
+        without_waiting_for_slot_0(),
         "exited-cta",
         says="nothing orders that behind the arrival of an operation that signals mbarrier",
     ),
