@@ -53,10 +53,10 @@ def algorithms(x: Any, w: Any, most: int) -> list[Callable[[int], Any]]:
     find = lt.cublasLtMatmulAlgoGetHeuristic
     _check(find(handle, product, *every, preference, c_int(most), results, byref(count)))
     one, zero = c_float(1), c_float(0)
-    pointers = [c_void_p(each.data_ptr()) for each in (w, x, out, space)]
 
     def launch(result: Found) -> Any:
-        a, b, c, scratch = pointers
+        held = w, x, out, space  # as long as a launch may come
+        a, b, c, scratch = (c_void_p(each.data_ptr()) for each in held)
         stream = c_void_p(torch.cuda.current_stream().cuda_stream)
         operands = a, layouts[0], b, layouts[1], byref(zero), c, layouts[2], c, layouts[2]
         how = byref(result.algorithm), scratch, c_size_t(result.workspace), stream
