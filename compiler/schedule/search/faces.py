@@ -68,6 +68,8 @@ class Face(Arriving):
             n if n < problem.n else problem.n,
         )
         self.parted = every.parted and tiles <= every.multiprocessors
+        if self.parted and problem.dynamic_m:  # as `grid_parts` has it
+            self.parted = not problem.counts_tiles(self.tile)
         self.most_split = every.multiprocessors // (of_m * of_n) if every.splits else 1
         self.dram_us = every.once_us if every.fits_l2 else every.least_dram_us(self.tile)
         self._part_bytes, self._most_steps = every.steps_of(depths)

@@ -43,6 +43,7 @@ PROBLEMS = {
 }
 CHIPS = ("sm_100a", "sm_90a", "h100")
 ROUNDED = 1 - 1e-12
+TILES = ((64, 128), (128, 128))
 
 
 @pytest.mark.parametrize("chip", CHIPS)
@@ -125,3 +126,13 @@ def test_the_search_refines_a_small_part_of_what_there_is(chip, monkeypatch):
     assert isinstance(chosen, Schedule) and broken_rule(problem, chosen, target) is None
     assert chosen in estimated
     assert len(estimated) < len(list(candidates(problem, target))) / 50
+
+
+def test_parts_over_the_grid_are_left_out_where_a_launch_counts_tiles():
+    """Their rule refuses all of them, which a search would find out of each."""
+    target, parted = target_for(MatmulSpec(8, 8, 8), "sm_90a"), []
+    for more in ({}, {"dynamic_m": True}, {"dynamic_m": True, "least_m": 1, "most_m": 128}):
+        problem = Problem.of(MatmulSpec(100, 520, 8192, **more), target)
+        found = [face.floors() for face in map(Faces(problem, target).of, TILES, [(64,)] * 2)]
+        parted.append([any(way.split_grid > 1 for _, way in floors) for floors in found])
+    assert parted == [[True, True], [False, False], [False, True]]
