@@ -94,8 +94,9 @@ def test_only_what_reads_the_sums_unrounded_reads_the_product_in_f32():
         lambda x, w: (x.float().unsqueeze(-1) * w.T.float().unsqueeze(0)).sum(-1),
         lambda x, w: (x.float().unsqueeze(-1) + w.T.float().unsqueeze(0)).sum(-2),
         lambda x, w: (x.float().unsqueeze(-1) * w.T.half().float().unsqueeze(0)).sum(-2),
+        lambda x, w: ((x * x).unsqueeze(-1) * w.T.float().unsqueeze(0)).sum(-2),
     ],
-    ids=["two rows", "f32", "kept dim", "other dim", "no product", "two types"],
+    ids=["two rows", "f32", "kept dim", "other dim", "no product", "two types", "own product"],
 )
 def test_other_sums_are_no_products(function):
     graph = graph_of(function, X, W).graph

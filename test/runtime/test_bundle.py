@@ -238,12 +238,13 @@ def test_what_is_a_bundle_is_told_from_what_is_not(path, manifest, ptx, cubin, t
     assert not is_bundle(tmp_path)
 
 
-def test_an_unknown_device_is_refused(path, manifest, ptx, cubin):
+@pytest.mark.parametrize("name", ["abacus", "emulator:1"])
+def test_an_unknown_device_is_refused(name, path, manifest, ptx, cubin):
     from tilewright.runtime import DeviceError
 
     write_bundle(path, manifest, ptx, cubin)
     with pytest.raises(DeviceError) as refused:
-        load(path, device="abacus")
+        load(path, device=name)
     assert str(refused.value) == (
-        "device: must be one of emulator, cuda, cuda:N, got 'abacus'; use one of them"
+        f"device: must be one of emulator, cuda, cuda:N, got '{name}'; use one of them"
     )
