@@ -15,7 +15,7 @@ PointerType = LLVM_BINDING.PointerType
 Values = Sequence[ir.Value]
 
 # Enumerations of LLVM's, which the ops have as integers (LLVMEnums.td).
-UINC_WRAP = 15
+ADD, UINC_WRAP = 1, 15
 MONOTONIC, ACQUIRE_RELEASE = 2, 6
 DYNAMIC_INDEX = -(2**31)
 ASM_LINES = "\n\t"

@@ -123,9 +123,9 @@ def when(condition: ir.Value | None) -> Iterator[None]:
 
 
 @contextmanager
-def loop(start: ir.Value, end: int, step: int) -> Iterator[ir.Value]:
+def loop(start: ir.Value, end: int | ir.Value, step: int) -> Iterator[ir.Value]:
     """Emit the body for an i32 counter from `start` below `end`."""
-    for_op = scf.ForOp(start, constant(end), constant(step))
+    for_op = scf.ForOp(start, as_value(end), constant(step))
     with ir.InsertionPoint(for_op.body):
         yield for_op.induction_variable
         scf.YieldOp([])

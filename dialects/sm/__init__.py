@@ -45,6 +45,7 @@
     sm.named_barrier      some warps meet; sm.cta_barrier and sm.cluster_barrier all threads
     sm.part_barrier       some of a team's warps meet by themselves, each part of it at its own
     sm.any_barrier        some warps meet, and learn whether a flag holds in one of their threads
+    sm.claim_parts        counts a thread in global memory, and shares out what all have brought
     sm.count_arrival      counts a thread in global memory, and says who comes last
     sm.await_grids        waits for the grids before; sm.launch_dependents lets those after start
 
@@ -85,6 +86,7 @@ from .barriers import (
     AwaitGridsOp,
     AwaitTurnOp,
     BarrierInitOp,
+    ClaimPartsOp,
     ClusterBarrierOp,
     CountArrivalOp,
     CtaBarrierOp,
@@ -204,6 +206,7 @@ __all__ = [
     "BaseDescriptorOp",
     "BulkCommitOp",
     "BulkWaitOp",
+    "ClaimPartsOp",
     "ClusterBarrierOp",
     "ColumnsOp",
     "CommitOp",

@@ -19,6 +19,8 @@ from .types import (
 FENCES = ("async_shared", "mbarrier_init", "tcgen05_before", "tcgen05_after")
 ARRIVALS_MAX = TRANSACTION_MAX = 2**20 - 1  # PTX ISA, mbarrier: valid counts
 NAMED_BARRIERS = 16
+CLAIMED_MOST = 1023
+"""Parts whose counts of those that are there, that have looked and that have a share fit a word."""
 
 
 class BarrierInitOp(Instruction, name="barrier_init"):
@@ -126,6 +128,31 @@ class CountArrivalOp(Instruction, name="count_arrival"):
 
     def verify_invariants(self) -> bool:
         return verify_pointer(self, "word", GLOBAL) and verify_range(self, "parts", 1, 2**31 - 1)
+
+
+class ClaimPartsOp(Instruction, name="claim_parts"):
+    """Threads for which `counts` holds learn which of `parts` equal shares are theirs: from `first`
+    on, below `end`.
+
+    Such a thread stands for its CTA. It counts itself in at `word` and waits until as many as there
+    are parts have, but looks only so many times (`polls`). If it has seen all it claims one share,
+    the next. The one of all that comes last to this also has the shares that are left, and makes
+    the word 0 again. So each share is somebody's, whoever gave up. It releases to the GPU what came
+    before, its own and what a barrier has shown it, and acquires what the others released.
+    """
+
+    word: ext.Operand[Any]
+    counts: ext.Operand[I1]
+    parts: ir.IntegerAttr
+    polls: ir.IntegerAttr
+    first: ext.Result[I32] = ext.infer_result()
+    end: ext.Result[I32] = ext.infer_result()
+
+    def verify_invariants(self) -> bool:
+        fits = verify_range(self, "parts", 1, CLAIMED_MOST) and verify_range(
+            self, "polls", 0, 2**20
+        )
+        return fits and verify_pointer(self, "word", GLOBAL)
 
 
 class AnyBarrierOp(Instruction, name="any_barrier"):

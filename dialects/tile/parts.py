@@ -92,9 +92,10 @@ class GatheredStoreOp(Tile.Operation, name="gathered_store"):
     """`view[i*M + r, j*N + c] = f(acc_0[r,c] + acc_1[r,c] + ...)`, dropped outside the view.
 
     `acc_p` is the accumulator of the CTA at p along z of the grid. Each writes its own to the rows
-    from p*M on of `partials`, and counts itself in the one word of `arrivals`. The CTA that comes
-    last adds all up in the order of p, stores, and leaves zero in the word; the others are done.
-    Nobody waits for another CTA. The region is f, as in `tile.matmul`.
+    from p*M on of `partials`, and counts itself in the one word of `arrivals`. Each element is
+    added up in the order of p and stored by one CTA: by that which comes last, or, where all CTAs
+    of the grid may run at once, by one of those that have waited for all. No CTA waits longer than
+    a while, and the last one leaves zero in the word. The region is f, as in `tile.matmul`.
     """
 
     acc: ext.Operand[AccumulatorType]

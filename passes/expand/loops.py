@@ -113,7 +113,8 @@ class ExpandLoops:
     A store by threads reads a thread's row of tensor memory some columns at a time. It writes them
     (`tile.write_row`) where the row is one of C. A reduction of a cluster writes its sums to shared
     memory (`tile.write_partial`), meets the cluster, and adds up what every CTA has (`sm.mapa`).
-    Parts of a grid go to global memory, where the CTA that comes last adds them up
+    Parts of a grid go to global memory, where each CTA adds up a share of the rows
+    (`sm.claim_parts`), or, in a grid too large to run at once, the CTA that comes last all of them
     (`sm.count_arrival`).
 
     `reads` says how threads read sums of tensor memory that they store. `rows` gives each thread

@@ -14,11 +14,15 @@ The cluster meets once more where the kernel ends, so that no CTA's memory goes 
 
     write    each thread its part of this CTA's sums to the rows of its part
     count    the team meets, and one thread of it counts the CTA in
-    add      in the CTA that came last: all rows, the same 16 bytes of every part, part 0 first
+    claim    where all CTAs run at once it waits a while for the others, and claims a share of the
+             rows; whoever comes last to that also has the shares that nobody has claimed
+    add      of its shares, or in the CTA that came last of all rows, the same 16 bytes of every
+             part, part 0 first
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial, reduce
@@ -28,6 +32,7 @@ from ...dialects import llvm, sm
 from ...dialects.layout import UNIT_BYTES
 from ...dialects.mlir import arith, ir
 from ...dialects.record import record
+from ...dialects.sm.barriers import CLAIMED_MOST
 from ...dialects.sm.threads import ConvergeOp
 from ...dialects.sm.types import attribute_of
 from ...dialects.target import Target
@@ -59,6 +64,8 @@ from .duals import joined, starts_of
 from .rows import Columns, held_atoms, held_rows, runs, thread_pair, write_row
 
 UNIT_COLUMNS = UNIT_BYTES // 4
+WIDE, WIDE_SHARE = 4, 120 / 132  # CTAs of a cluster for which not all multiprocessors have room
+POLLS = 16  # of some 700 cycles, until a CTA waits no longer for other parts
 LOADS_MAX = 16  # of a thread under way: 64 registers
 CLUSTER_POINTER = "!llvm.ptr<7>"
 
@@ -176,11 +183,43 @@ def expand_gathered_store(kernel: KernelOp, store: GatheredStoreOp, target: Targ
         where = {"memory": store.arrivals, "row": constant(0), "column": constant(0)}
         word = PartialOp(**where, pointer=ir.Type.parse(GLOBAL_POINTER)).pointer
         team.meet()
-        last = sm.CountArrivalOp.of(word, team.leader, parts=parts).last
-        ConvergeOp()
-        with when(both(team.any(last), partials.any_inside())):
-            _store_sums(partials, Share(parts, partial(_read_parts, partials, parts)))
+        if _all_at_once(kernel, parts, target):
+            _store_shares(partials, team, word, parts)
+        else:
+            last = sm.CountArrivalOp.of(word, team.leader, parts=parts).last
+            ConvergeOp()
+            with when(both(team.any(last), partials.any_inside())):
+                _store_sums(partials, Share(parts, partial(_read_parts, partials, parts)))
     store.operation.erase()
+
+
+def _all_at_once(kernel: KernelOp, parts: int, target: Target) -> bool:
+    """Whether all CTAs of the grid run together on a GPU that runs nothing else, so that those of a
+    tile may wait a while for each other. An H200 has room for 30 clusters of four, 15 of eight."""
+    grid, wide = integers_of(kernel.grid), math.prod(integers_of(kernel.cluster)) >= WIDE
+    known = min(grid) > 0 and parts <= CLAIMED_MOST
+    room = target.multiprocessors * (WIDE_SHARE if wide else 1)
+    return known and math.prod(grid) <= room
+
+
+def _store_shares(partials: Partials, team: Team, word: ir.Value, parts: int) -> None:
+    """Each CTA adds up some rows, and the last one also those of CTAs that did not wait for all."""
+    claimed = sm.ClaimPartsOp.of(word, team.leader, parts=parts, polls=POLLS)
+    ConvergeOp()
+    first, end = (_told(team, each, parts) for each in (claimed.first, claimed.end))
+    read = partial(_read_parts, partials, parts)
+    with when(partials.any_inside()), loop(first, end, 1) as share:
+        _store_sums(partials, Share(parts, read, parts, share))
+
+
+def _told(team: Team, number: ir.Value, most: int) -> ir.Value:
+    """What the leader has, up to `most`: a bit at a time, as barriers tell no more."""
+    bits = []
+    for bit in range(most.bit_length()):
+        odd = less(constant(0), number // (1 << bit) % 2)
+        told = team.any(arith.andi(odd, team.leader))
+        bits.append(arith.select(told, constant(1 << bit), constant(0)))
+    return reduce(arith.addi, bits)
 
 
 def _write(partials: Partials, target: Target) -> None:

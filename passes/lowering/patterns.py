@@ -203,6 +203,7 @@ INSTRUCTIONS = {
     sm.NamedBarrierOp,
     sm.PartBarrierOp,
     sm.AnyBarrierOp,
+    sm.ClaimPartsOp,
     sm.CountArrivalOp,
     sm.NarrowOp,
     sm.QueryCancelOp,

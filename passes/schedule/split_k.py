@@ -18,7 +18,9 @@ at different times:
                                             %partials = workspace; %arrivals = workspace {zero}
     store %acc, %c[%i, %j] {epilogue}  →    gathered_store %acc, %partials, %arrivals, %c[%i, %j]
 
-The CTA that finishes a tile last adds up all its parts; no CTA waits for another.
+Where all CTAs of the grid can run at once, each waits a while for the others of its tile and adds
+up a share of the rows; what others have given up is the last one's. In a larger grid no CTA waits,
+and the one that finishes a tile last adds up all its parts.
 
 If K is known only at launch, the number of steps of a part is computed from it:
 

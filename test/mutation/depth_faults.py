@@ -40,8 +40,26 @@ DEPTHS = [
     ),
     Fault(
         "gathered-store: CTAs that fill up a cluster add up what nobody has written",
-        "with when(both(team.any(last), partials.any_inside())):",
-        "with when(team.any(last)):",
+        "    with when(partials.any_inside()), loop(first, end, 1) as share:\n",
+        "    with loop(first, end, 1) as share:\n",
+        ("test/numerics/loops/test_split_grid.py",),
+    ),
+    Fault(
+        "claim-parts: nobody has the shares that others gave up",
+        "        scf.YieldOp([claimed, arith.select(is_last, all_parts, own)])\n",
+        "        scf.YieldOp([claimed, own])\n",
+        ("test/numerics/loops/test_split_grid.py",),
+    ),
+    Fault(
+        "claim-parts: who gave up counts as if it had claimed",
+        "        own = claimed + arith.select(all_there, build.constant(1), build.constant(0))\n",
+        "        own = claimed + build.constant(1)\n",
+        ("test/numerics/loops/test_split_grid.py",),
+    ),
+    Fault(
+        "gathered-store: CTAs wait in a grid that is larger than the GPU",
+        "    return known and math.prod(grid) <= room\n",
+        "    return known\n",
         ("test/numerics/loops/test_split_grid.py",),
     ),
 ]

@@ -13,7 +13,7 @@ from .figure import Figure
 from .figure_sets import UNUSED, ChipFigures, PartFigures, SplitFigures
 from .tensor_figures import B200, MICRO, SEMI, TRACE, TensorFigures
 
-PARTS = "fitted to an H200's 50 kernels of ten shapes, within 9 % (root mean square)"
+PARTS = "fitted to an H200's 492 kernels in parts over the grid, within 8 % (root mean square)"
 H200 = "as an H200's, where it was measured"
 BLACKWELL = ChipFigures(
     clock=Figure(1.965, "GHz", f"{SEMI}: the highest of a B200"),
@@ -165,9 +165,9 @@ HOPPER = replace(
         start=Figure(816, "cycles", f"{FITTED}: K split in 2 to 8, and not"),
     ),
     parts=PartFigures(
-        write=Figure(6.71, "B/cycle", f"{PARTS}: f32 sums of tiles of 64x64 to 256x128"),
-        read=Figure(50, "B/cycle", f"{PARTS}: two to 32 parts"),
-        meet=Figure(2510, "cycles", f"{PARTS}: fences and an atomic"),
+        write=Figure(10.8, "B/cycle", f"{PARTS}: f32 sums of tiles of 64x64 to 256x128"),
+        read=Figure(187, "B/cycle", f"{PARTS}: two to 11 parts, which CTAs share"),
+        meet=Figure(4350, "cycles", f"{PARTS}: fences, atomics, and a share's sums"),
     ),
     clusters_at_once={
         ctas: Figure(at_once, "clusters", "H200, cuOccupancyMaxActiveClusters")
@@ -253,6 +253,7 @@ OF_GPUS = {
         parts=replace(
             HOPPER.parts,
             write=Figure(40, "B/cycle", AN_H200S),
+            read=Figure(50, "B/cycle", AN_H200S),
             meet=Figure(1500, "cycles", AN_H200S),
         ),
     )

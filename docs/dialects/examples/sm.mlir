@@ -87,6 +87,11 @@ func.func @sm.bulk_wait() {
   return
 }
 
+func.func @sm.claim_parts(%word: !llvm.ptr<1>, %counts: i1) {
+  %claim_parts:2 = "sm.claim_parts"(%word, %counts) {parts = 2 : i64, polls = 16 : i64} : (!llvm.ptr<1>, i1) -> (i32, i32)
+  return
+}
+
 func.func @sm.cluster_barrier() {
   "sm.cluster_barrier"() {releases = false} : () -> ()
   return

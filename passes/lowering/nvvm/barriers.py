@@ -15,6 +15,7 @@ from ... import build
 ALL_LANES = -1
 DEVICE = "device"  # LLVM's name of the scope .gpu
 ANY_BARRIER = "llvm.nvvm.barrier.cta.red.or.aligned.count"
+LOOKED, CLAIMED = 2**10, 2**21  # one more of those in the word of `sm.claim_parts`
 FENCES = {"tcgen05_before": "before", "tcgen05_after": "after"}
 OF_CLUSTERS = ("clusterid", "cluster_ctaid")
 # Bit 24 of a shared address is bit 0 of the CTA's rank in its cluster.
@@ -128,6 +129,63 @@ def count_arrival(op: sm.CountArrivalOp) -> ir.Value:
     return branch.results[0]
 
 
+def claim_parts(op: sm.ClaimPartsOp) -> list[ir.Value]:
+    """Three counts in one word: 10 bits of those that are there, 11 of those that have looked, and
+    the rest of those that have a share."""
+    branch = scf.IfOp(op.counts, [build.i32(), build.i32()], has_else=True)
+    other = branch.else_block
+    assert other is not None
+    with ir.InsertionPoint(branch.then_block):
+        all_there = _await_all(op)
+        claim = arith.select(all_there, build.constant(LOOKED + CLAIMED), build.constant(LOOKED))
+        before = _add_to(op.word, claim)
+        llvm.fence(llvm.ACQUIRE_RELEASE, DEVICE)
+        claimed = arith.divui(before, build.constant(CLAIMED))
+        looked = arith.remui(
+            arith.divui(before, build.constant(LOOKED)), build.constant(CLAIMED // LOOKED)
+        )
+        is_last = build.equal(looked, op.parts.value - 1)
+        own = claimed + arith.select(all_there, build.constant(1), build.constant(0))
+        with build.when(is_last):
+            llvm.store(build.constant(0), op.word, alignment=4)
+        all_parts = build.constant(op.parts.value)
+        scf.YieldOp([claimed, arith.select(is_last, all_parts, own)])
+    with ir.InsertionPoint(other):
+        scf.YieldOp([build.constant(0), build.constant(0)])
+    return list(branch.results)
+
+
+def _await_all(op: sm.ClaimPartsOp) -> ir.Value:
+    """Whether all are there, as far as a thread sees that looks so many times."""
+    parts = op.parts.value
+    own = arith.remui(_add_to(op.word, build.constant(1)), build.constant(LOOKED))
+    looks = scf.ForOp(
+        build.constant(0),
+        build.constant(op.polls.value),
+        build.constant(1),
+        iter_args=[build.equal(own, parts - 1)],
+    )
+    with ir.InsertionPoint(looks.body):
+        (seen,) = looks.inner_iter_args
+        look = scf.IfOp(seen, [build.i1()], has_else=True)
+        again = look.else_block
+        assert again is not None
+        with ir.InsertionPoint(look.then_block):
+            scf.YieldOp([build.true()])
+        with ir.InsertionPoint(again):
+            found = llvm.atomicrmw(llvm.ADD, op.word, build.constant(0), llvm.MONOTONIC, DEVICE)
+            found = arith.remui(found, build.constant(LOOKED))
+            scf.YieldOp([build.equal(found, parts)])
+        scf.YieldOp([look.results[0]])
+    return looks.results[0]
+
+
+def _add_to(word: ir.Value, value: ir.Value) -> ir.Value:
+    """The word before; what came before is released, and what was looked at acquired."""
+    llvm.fence(llvm.ACQUIRE_RELEASE, DEVICE)
+    return llvm.atomicrmw(llvm.ADD, word, value, llvm.MONOTONIC, DEVICE)
+
+
 def cta_barrier(_: sm.CtaBarrierOp) -> None:
     nvvm.barrier()
 
@@ -201,6 +259,7 @@ PATTERNS = {
     sm.NamedBarrierOp: named_barrier,
     sm.PartBarrierOp: part_barrier,
     sm.AnyBarrierOp: any_barrier,
+    sm.ClaimPartsOp: claim_parts,
     sm.CountArrivalOp: count_arrival,
     sm.CtaBarrierOp: cta_barrier,
     sm.ClusterBarrierOp: cluster_barrier,

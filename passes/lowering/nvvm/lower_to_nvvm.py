@@ -227,7 +227,9 @@ def _convert_alone(op: Any, named: Named, unwanted: tuple[type, ...]) -> None:
         with ir.InsertionPoint(op), op.location:
             value = copied(op, registers) if registers else pattern(op)
         if value is not None:
-            op.operation.results[0].replace_all_uses_with(value)
+            values = value if isinstance(value, list) else [value]
+            for result, each in zip(op.operation.results, values, strict=True):
+                result.replace_all_uses_with(each)
     op.operation.erase()
 
 

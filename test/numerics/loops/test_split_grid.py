@@ -8,6 +8,7 @@ import torch
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.passes.expand import reduction
 from tilewright.runtime.errors import DeviceError
 from tilewright.runtime.launch.devices import open_device
 from tilewright.runtime.launch.dynamic_kernel import DynamicKernel
@@ -47,6 +48,20 @@ def test_ctas_that_fill_up_a_cluster_add_nothing_up(check_matmul, target):
     text = pipeline("64x32x64", 2, "2x1")
     compiled, _ = check_matmul(MatmulSpec(40, 40, 184), pipeline=text, target=target)
     assert compiled.manifest["grid"] == [2, 2, 2]
+
+
+def test_shares_that_ctas_gave_up_are_the_last_ones(check_matmul, monkeypatch):
+    """Nobody looks whether the others are there."""
+    monkeypatch.setattr(reduction, "POLLS", 0)
+    check_matmul(MatmulSpec(77, 40, 328), pipeline=pipeline("64x32x64", 3), target="sm_90a")
+
+
+@pytest.mark.parametrize(("tiles", "waits"), [(66, True), (67, False)])
+def test_ctas_of_a_grid_larger_than_the_gpu_do_not_wait(tiles, waits):
+    spec = MatmulSpec(64 * tiles, 32, 512)
+    compiled = compile_matmul(spec, target="sm_90a", pipeline=pipeline("64x32x64", 2))
+    assert ("global.add.u32" in compiled.ptx) == waits
+    assert ("global.inc.u32" in compiled.ptx) != waits
 
 
 @pytest.mark.parametrize("tile", ["64x32x64", "128x64x64"])

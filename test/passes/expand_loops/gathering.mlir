@@ -1,4 +1,4 @@
-// Three parts of a grid: each writes its sums to its rows, one thread counts the CTA, and those of the
+// Three parts of a grid that is larger than the GPU: each writes its sums to its rows, one thread counts the CTA, and those of the
 // one that came last add up the rows of all parts, part 0 first.
 // RUN: tilewright opt %s --passes 'tma-insertion,split-k{parts=3 over=grid},expand-loops' | filecheck %s
 
@@ -22,9 +22,9 @@
 // CHECK:     "tile.write_row"
 // CHECK-NOT: sm.cluster_barrier
 // CHECK-NOT: tile.gathered_store
-!a = memref<256x704xbf16, 1>
+!a = memref<2560x704xbf16, 1>
 !b = memref<256x704xbf16, 1>
-!c = memref<256x256xbf16, 1>
+!c = memref<2560x256xbf16, 1>
 !ta = !tile.smem<tensor<128x64xbf16>, "k", "none">
 !tb = !tile.smem<tensor<64x64xbf16>, "k", "none">
 !acc = !tile.acc<tensor<128x64xf32>>
@@ -46,4 +46,4 @@
     %y = arith.truncf %x : f32 to bf16
     "tile.yield"(%y) : (bf16) -> ()
   }) : (!acc, !c, index, index) -> ()
-}) {arg_names = ["a", "b", "c"], cluster = [1, 1, 1], grid = [2, 4, 1], sym_name = "f", threads = 128 : i64} : () -> ()
+}) {arg_names = ["a", "b", "c"], cluster = [1, 1, 1], grid = [20, 4, 1], sym_name = "f", threads = 128 : i64} : () -> ()
