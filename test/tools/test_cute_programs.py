@@ -5,6 +5,8 @@ import ctypes
 import importlib.util
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import ClassVar
 
@@ -269,6 +271,36 @@ def test_where_the_dsl_is_not_installed_it_says_so(tmp_path, capsys, monkeypatch
     monkeypatch.setitem(__import__("sys").modules, "cutlass.cute", None)
     assert main.main(["cute", str(program)]) == 1
     assert "nvidia-cutlass-dsl" in capsys.readouterr().err
+
+
+IN_CIRCLES = """
+import os
+
+
+class Circle:
+    def __init__(self):
+        self.own = self
+
+    def __del__(self):
+        os.write(1, b"collected")
+
+
+kept = Circle()
+"""
+
+
+def test_what_a_program_leaves_in_circles_is_collected_at_the_end(tmp_path):
+    """Commands leave such to the end of the process; libraries of a program report that."""
+    program = tmp_path / "program.py"
+    program.write_text(IN_CIRCLES)
+    code = (
+        "from pathlib import Path\n"
+        "from tilewright.tools.command_line.own_process import as_process\n"
+        "from tilewright.tools.programs.execution import execute\n"
+        f"raise SystemExit(as_process(lambda: execute(Path({str(program)!r}), [])))"
+    )
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert made.stdout == b"collected"
 
 
 def test_other_bytes_are_no_tensor_map():

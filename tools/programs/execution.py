@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import runpy
 import sys
 import traceback
@@ -10,7 +12,12 @@ from pathlib import Path
 
 
 def execute(program: Path, arguments: Sequence[str]) -> int:
-    """The exit status that Python would have; the traceback is on stderr."""
+    """The exit status that Python would have; the traceback is on stderr.
+
+    At the end of the process what the program leaves in circles is collected, as Python would:
+    libraries by nanobind, as Triton, print what is not.
+    """
+    atexit.register(gc.unfreeze)
     argv, path = sys.argv, list(sys.path)
     sys.argv = [str(program), *arguments]
     sys.path.insert(0, str(program.resolve().parent))

@@ -74,7 +74,7 @@ class Launches:
         """The exit status of the program; raises what has stopped a launch."""
         if self.failure is not None:
             raise self.failure
-        self._tell(f"{self.count} launches")
+        self._tell(f"{self.count} {'launch' if self.count == 1 else 'launches'}")
         return status
 
 
