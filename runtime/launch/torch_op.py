@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import library
@@ -20,6 +20,9 @@ from torch import library
 from ..bundles.bundle import Bundle
 from ..element_types import torch_dtype
 from ..errors import DeviceError
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
 
 
 class Callee(Protocol):
@@ -45,29 +48,31 @@ def enter(key: str, kernel: Callee) -> Callee | None:
     return None if known is kernel else known
 
 
-class Checked:
-    """A kernel that a graph may call only while a check passes, which raises what it finds."""
+_numbers = itertools.count()
 
-    def __init__(self, kernel: Callee, check: Callable[[], None]):
+
+class Checked:
+    """A kernel that graphs may call, while this lives, if a check passes, which raises what it
+    finds.
+
+    The kernel gets a key that no other has in this process. Processes that load alike give the same
+    keys, by which torch finds its graphs on disk again. The kernel does not hold this, so that what
+    is checked ends with its last user.
+    """
+
+    def __init__(self, kernel: Kernel, check: Callable[[], None]):
         self.bundle, self.declared_outputs = kernel.bundle, kernel.declared_outputs
         self._kernel, self._check = kernel, check
+        kernel.key = f"{kernel.key}-checked-{next(_numbers)}"
+        LOADED[kernel.key] = self
+
+    def __reduce__(self) -> Any:
+        """A copy is of a kernel and a module of its own."""
+        return Checked, (self._kernel, self._check)
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
         self._check()
         return self._kernel(*inputs)
-
-
-_numbers = itertools.count()
-
-
-def enter_checked(key: str, checked: Checked) -> str:
-    """Let graphs call it while it lives; gives its key, which no other has in this process.
-
-    Processes that load alike give the same keys, by which torch finds its graphs on disk again.
-    """
-    own = f"{key}-checked-{next(_numbers)}"
-    LOADED[own] = checked
-    return own
 
 
 @library.custom_op("tilewright::run_kernel", mutates_args=())

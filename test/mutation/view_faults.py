@@ -58,8 +58,8 @@ BITS = [
     ),
     Fault(
         "module: one weight by two names may become two",
-        "        if self._tied and not self._tied <= _tied(self.module):",
-        "        if False:",
+        "    if tied and not tied <= _tied(module):",
+        "    if False:",
         (OF_MODULES,),
     ),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ....dialects.errors import CompileError
@@ -31,8 +32,17 @@ from ..kernels.lookup import default_target
 from ..operands.operands import check_options
 from ..operands.precision import warn_of_tf32
 from ..operands.torch_precision import asks_for_all_digits
-from .module_form import autocast_of, check_autocast, check_form, form_of, reads_mode, watch_of
+from .module_form import (
+    Form,
+    autocast_of,
+    check_autocast,
+    check_form,
+    form_of,
+    reads_mode,
+    watch_of,
+)
 from .module_views import arguments_of, results_of, with_strides
+from .module_watch import Watch
 
 if TYPE_CHECKING:
     import torch
@@ -60,6 +70,8 @@ class ModuleKernel:
     ):
         import torch
 
+        from ....runtime.launch.torch_op import Checked
+
         self.module, self.compiled, self._parts = module, (compiled := kernels[-1]), parts
         self._results = results
         self._names = compiled.manifest["arguments"]
@@ -79,25 +91,15 @@ class ModuleKernel:
             if _is_viewed(examples[number].shape, shape)
         }
         self._kernel = open_kernel(several(kernels), copies=True)
-        self._guard_graphs()
         is_tf32 = compiled.chosen and used[0]["dtype"] == "tf32"
         self._may_lack_digits = is_tf32 and not asks_for_all_digits(torch)
         self._inputs = len(inputs)
         self._operand = numbers[0]
         self._autocast = autocast_of(examples[numbers[0]])
-        self._tied, self._form, self._watch = _tied(module), form_of(module), watch_of()
+        self._form, self._watch = form_of(module), watch_of()
+        self._check_module = partial(_check_module, module, _tied(module), self._form, self._watch)
+        self._in_graphs = Checked(self._kernel, self._check_module)
         self._modes = [(each, each.training) for each in module.modules() if reads_mode(each)]
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state
-        self._guard_graphs()
-
-    def _guard_graphs(self) -> None:
-        """Let graphs of torch.compile look at the module at each run, which dynamo does not."""
-        from ....runtime.launch.torch_op import Checked, enter_checked
-
-        self._kernel.entered = checked = Checked(self._kernel, self._check_module)
-        self._kernel.key = enter_checked(self._kernel.key, checked)
 
     def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
         """The module's output for these inputs, with its parameters as they are now.
@@ -167,15 +169,6 @@ class ModuleKernel:
             )
         return taken
 
-    def _check_module(self) -> None:
-        """Raise CompileError where the module is no longer what it was when it was compiled."""
-        where = type_name(self.module)
-        check_form(where, self.module, self._form, self._watch)
-        if self._tied and not self._tied <= _tied(self.module):
-            names = " and ".join(sorted(self._tied - _tied(self.module))[0])
-            rule = f"{names} must be one tensor, as when it was compiled, got two"
-            raise CompileError(f"{where}: {rule}; compile the module again")
-
     def _values(self, inputs: Sequence[Any]) -> dict[str, torch.Tensor]:
         """Inputs, parameters and buffers by name; of weights that the module cuts, the parts."""
         values = named_inputs(self.module, inputs) | named_state(self.module)
@@ -186,6 +179,18 @@ class ModuleKernel:
                 rule = f"shape must be {[*shape]}, got {[*values[name].shape]}"
                 raise LaunchError(f"argument '{name}': {rule}")
         return arguments_of(self._parts, values)
+
+
+def _check_module(
+    module: torch.nn.Module, tied: set[tuple[str, str]], form: Form, watch: Watch
+) -> None:
+    """Raise CompileError where the module is no longer what it was when it was compiled."""
+    where = type_name(module)
+    check_form(where, module, form, watch)
+    if tied and not tied <= _tied(module):
+        names = " and ".join(sorted(tied - _tied(module))[0])
+        rule = f"{names} must be one tensor, as when it was compiled, got two"
+        raise CompileError(f"{where}: {rule}; compile the module again")
 
 
 def _tied(module: torch.nn.Module) -> set[tuple[str, str]]:

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import sys
+import weakref
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ import torch
 from tilewright import compile_module
 from tilewright.compiler.calls.dense import module_form
 from tilewright.dialects.errors import CompileError
+from tilewright.runtime.collector import no_full_collections
 from tilewright.runtime.errors import LaunchError
 
 ROWS, COLUMNS, DEPTH = 16, 24, 32
@@ -164,6 +166,15 @@ def test_a_graph_that_holds_a_kernel_looks_at_each_run(kernel):
         kernel.module.options.power = 2.0  # of which dynamo has no guard
         with pytest.raises(CompileError, match="the module: options must be "):
             graph(X)
+
+
+def test_a_kernel_lets_go_of_its_module_with_its_last_user(compiled):
+    copied = copy.deepcopy(compiled)
+    held = weakref.ref(copied.module.layer.weight)
+    assert copied._kernel.key.count("-checked-") == 1
+    with no_full_collections():
+        del copied
+        assert held() is None
 
 
 def test_no_autocast_is_for_tensors_without_memory(kernel):
