@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import library
@@ -21,14 +21,12 @@ from ..bundles.bundle import Bundle
 from ..element_types import torch_dtype
 from ..errors import DeviceError
 
-if TYPE_CHECKING:
-    from .kernel import Kernel
-
 
 class Callee(Protocol):
     """A loaded kernel: called with its inputs, it gives what its manifest declares for them."""
 
     bundle: Bundle
+    key: str
 
     def declared_outputs(self, inputs: Any) -> Sequence[Mapping[str, Any]]: ...
 
@@ -60,11 +58,11 @@ class Checked:
     is checked ends with its last user.
     """
 
-    def __init__(self, kernel: Kernel, check: Callable[[], None]):
+    def __init__(self, kernel: Callee, check: Callable[[], None]):
         self.bundle, self.declared_outputs = kernel.bundle, kernel.declared_outputs
         self._kernel, self._check = kernel, check
-        kernel.key = f"{kernel.key}-checked-{next(_numbers)}"
-        LOADED[kernel.key] = self
+        self.key = kernel.key = f"{kernel.key}-checked-{next(_numbers)}"
+        LOADED[self.key] = self
 
     def __reduce__(self) -> Any:
         """A copy is of a kernel and a module of its own."""

@@ -46,8 +46,9 @@ def test_a_product_and_what_follows_it_are_one_region(name):
     ("function", "once"),
     [(lambda x, w, b: F.relu(F.linear(x, w) + b), True),
      (lambda x, w, b: F.relu(F.linear(x, w) * b), False),
-     (lambda x, w, b: (lambda h: h + b + h)(F.linear(x, w)), False)],
-    ids=["bias", "factor", "read twice"],
+     (lambda x, w, b: (lambda h: h + b + h)(F.linear(x, w)), False),
+     (lambda x, w, b: F.relu(F.linear(x, w)) + b, False)],
+    ids=["bias", "factor", "read twice", "a function before it"],
 )  # fmt: skip
 def test_a_product_rounds_after_its_bias_and_before_anything_else(function, once):
     """So does eager's addmm, which Inductor takes apart on GPUs."""

@@ -19,10 +19,12 @@ from tilewright.compiler.inductor import operator
 from tilewright.compiler.inductor.ahead import Workers
 from tilewright.compiler.inductor.graph_pass import take_regions
 from tilewright.compiler.inductor.operator import kernel_of, region_operator
+from tilewright.compiler.inductor.row_regions import RowsPrepared
 from tilewright.compiler.inductor.settings import Settings
 from tilewright.compiler.inductor.symbols import numbered
 from tilewright.compiler.schedule.any_size.buckets import Bucket
 from tilewright.compiler.spec import MANY_ROWS, ROWS_MOST, MatmulSpec
+from tilewright.runtime.bundles.several import bands_of
 
 W, V, D, BIAS = draw(48, 32), draw(48, 32), draw(32, 48), draw(48)
 
@@ -320,6 +322,14 @@ class Layer(torch.nn.Module):
 
     def forward(self, x):
         return layer(x, self.w, self.v, self.d)
+
+
+def test_kernels_that_share_the_rows_otherwise_are_another_bundle():
+    """A process keeps it by its key, and would launch the wrong kernel by one for both."""
+    shared = [bands_of([[(1, last)], [(last + 1, 64)]]) for last in (16, 32)]
+    jobs = dict.fromkeys(["few", "many"])
+    one, other = (RowsPrepared(*[None] * 6, jobs, each) for each in shared)
+    assert one.key != other.key
 
 
 @pytest.mark.slow

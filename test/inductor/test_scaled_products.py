@@ -97,6 +97,7 @@ def test_a_scaled_product_is_a_region_with_what_follows(name, chip):
     module = graph_of(function, *values)
     (region,) = regions(function, *values)
     assert region.fused() == ["relu"]
+    assert bool(prepare(region, chip).spec.sums) is (name == "exact sums")
     take_regions(module.graph, Settings(device="emulator", target=chip))
     module.recompile()
     assert [node.target for node in module.graph.nodes].count(region_operator) == 1

@@ -13,8 +13,8 @@ STRANGERS = [
     ),
     Fault(
         "module: a kernel's check holds its module until the next collection",
-        "        LOADED[kernel.key] = self\n",
-        "        LOADED[kernel.key] = kernel.entered = self\n",
+        "        LOADED[self.key] = self\n",
+        "        LOADED[self.key] = kernel.entered = self\n",
         ("test/compiler/calls/test_changed_modules.py",),
     ),
     Fault(
