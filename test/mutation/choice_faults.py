@@ -236,4 +236,10 @@ FLOORS = [
         "        return Numbers(np.minimum(self.values, _values(other)), self.run)",
         ("test/compiler/schedule/test_at_once.py",),
     ),
+    Fault(
+        "floors: less than a step of K takes less than no time",
+        "    cycles = tensor.cold_fill + max(0.0, work) + ends\n",
+        "    cycles = tensor.cold_fill + work + ends\n",
+        ("test/compiler/schedule/test_schedule_search.py",),
+    ),
 ]

@@ -286,9 +286,9 @@ def _total_us(
     target: Target,
 ) -> float:
     """For so many cycles of work between the ends and of K tiles alone (`looped`), of which steps
-    have MMAs for `mma` each, and with what DRAM moves at least."""
+    have MMAs for `mma` each, and with what DRAM moves at least. Less than no work is none."""
     (work, loops), tensor, chip = looped, tensor_figures(target), figures(target)
-    cycles = tensor.cold_fill + work + ends
+    cycles = tensor.cold_fill + max(0.0, work) + ends
     clock = clock_under_load(problem, side, target, cycles, mma, CHOSEN)
     dram_us = least_dram_bytes(problem, side, target) / chip.dram_rate
     streaming_us = dram_us + _us(tensor.cold_fill + ends, chip.clock)

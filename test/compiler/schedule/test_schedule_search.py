@@ -106,6 +106,14 @@ def test_the_search_finds_what_the_whole_list_has_first(name, chip):
     assert choose_schedule(spec, target) == explain_schedule(spec, target).schedule
 
 
+def test_less_than_a_step_of_k_is_no_negative_work():
+    """Beside loads of rows at any address, whose steps take long."""
+    types = {"a_dtype": "e4m3", "b_dtype": "e5m2", "c_dtype": "f32", "further": ("f32",)}
+    spec = MatmulSpec(26, 2944, 47, neighbours=32, **types)
+    target = target_for(spec, "sm_100a")
+    assert choose_schedule(spec, target) == explain_schedule(spec, target).schedule
+
+
 @pytest.mark.sweep(2)
 @pytest.mark.usefixtures("fewer_tiles")
 @pytest.mark.parametrize("chip", CHIPS)
