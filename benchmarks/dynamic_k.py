@@ -127,7 +127,7 @@ def measure_all(options: argparse.Namespace) -> None:
     for name in ("static", "same"):
         costs = [row["us"]["any"] / row["us"][name] for row in rows]
         mean = statistics.geometric_mean(costs)
-        print(f"beside {name}: {mean:.3f} of its time in the mean, at most {max(costs):.3f}")
+        print(f"beside {name}: {mean:.3f} of its time on average, at most {max(costs):.3f}")
 
 
 def measure(shape: str, options: argparse.Namespace) -> dict[str, float]:

@@ -70,7 +70,7 @@ def _rows_of_groups(problem: Problem, schedule: Schedule, target: Target) -> str
     pieces = (_staged_piece(problem, target, tile, columns) for columns in GROUP_PIECES)
     if stored_by_tma(problem, target) is not None or all(broken is not None for broken in pieces):
         return None
-    return f"threads would store the {problem.m} rows that a group has in the mean"
+    return f"threads would store the {problem.m} rows that a group has on average"
 
 
 @asked_once
