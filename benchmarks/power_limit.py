@@ -63,7 +63,7 @@ def main() -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = comparison_parser(__doc__, SHAPES, rounds=4)
-    parser.add_argument("--epilogue", default=PLAIN, help="what follows the product (default none)")
+    parser.add_argument("--epilogue", default=PLAIN, help="what follows the product (default plain)")
     parser.add_argument("--forms", default=",".join(FORMS), help="by commas (default all)")
     parser.add_argument("--orders", default="grouped:16,hilbert", help="of tiles, by commas")
     parser.add_argument("--rests", type=int, default=0, help="rounds with rests, too (default 0)")
@@ -133,6 +133,9 @@ def run_all(options: argparse.Namespace) -> int:
     for shape in options.shapes.split(","):
         if any(options.folder.glob(f"{shape}.{options.epilogue}.*.zip")):
             rows += measure(shape, options)
+    if not rows:
+        wanted = f"bundles of {options.shapes} with --epilogue {options.epilogue}"
+        print(f"error: {options.folder}: must hold {wanted}, got none", file=sys.stderr)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
     return 0 if rows and all(row["right"] for row in rows) else 1

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -114,3 +115,10 @@ def test_a_pipeline_takes_another_order_or_loses_what_brings_operands(scripts):
     assert script.with_order(text, "hilbert").endswith("persistence{order=hilbert}")
     plain = "epilogue-staging{columns=32},persistence{}"
     assert script.without_operands(f"{text},slot-reuse") == plain
+
+
+def test_a_folder_without_the_bundles_is_told_of(scripts, tmp_path, capsys):
+    (tmp_path / "64x64x64.residual.chosen.zip").touch()  # of another epilogue
+    options = SimpleNamespace(folder=tmp_path, shapes="64x64x64", epilogue="plain", json=None)
+    assert scripts[0].run_all(options) == 1
+    assert "must hold bundles of 64x64x64 with --epilogue plain" in capsys.readouterr().err
