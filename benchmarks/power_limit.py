@@ -63,7 +63,7 @@ def main() -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = comparison_parser(__doc__, SHAPES, rounds=4)
-    parser.add_argument("--epilogue", default=PLAIN, help="what follows the product (default plain)")
+    parser.add_argument("--epilogue", default=PLAIN, help="of the product (default plain)")
     parser.add_argument("--forms", default=",".join(FORMS), help="by commas (default all)")
     parser.add_argument("--orders", default="grouped:16,hilbert", help="of tiles, by commas")
     parser.add_argument("--rests", type=int, default=0, help="rounds with rests, too (default 0)")
