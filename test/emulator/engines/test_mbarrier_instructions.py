@@ -266,6 +266,18 @@ def test_warps_may_initialise_it_neither_otherwise_nor_after_a_signal(count, lat
     assert "of the live mbarrier" in trapped(body, threads=96).message
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_who_uses_it_must_come_after_every_warp_that_initialises_it(seed):
+    """Whichever of them is the last: another order of warps would make it anew behind a signal."""
+    body = (
+        "and.b32 %r13, %r0, 31; setp.eq.u32 %p0, %r13, 0; setp.eq.u32 %p1, %r0, 0;"
+        " @%p0 mbarrier.init.shared::cta.b64 [%r1], 1;"
+        " @%p1 mbarrier.arrive.shared::cta.b64 _, [%r1]; mov.u32 %r15, 7;"
+    )
+    trap = trapped(body, threads=64, seed=seed)
+    assert trap.category == "missing-fence" or "of the live" in trap.message
+
+
 def test_a_second_instruction_may_not_initialise_a_barrier_alike():
     body = "@%p0 mbarrier.init.shared::cta.b64 [%r1], 1;"
     assert "of the live mbarrier" in trapped(body + body).message

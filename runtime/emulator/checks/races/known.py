@@ -27,8 +27,8 @@ class Known:
     """What some lanes know. rows, others, fences: as in `clock`; together: up to when they know
     what all lanes of their warp did; pending: by distance, what relaxed reads have seen and no
     fence has taken in; covered: by row of a release fence, others and fences as of then; alone:
-    how far such a fence of these lanes alone reached, None of no such; initialised: barriers whose
-    initialisation is known to come before."""
+    how far such a fence of these lanes alone reached, None of no such; initialised: of barriers,
+    all whose initialisations are known to come before."""
 
     __slots__ = (
         "alone", "covered", "fences", "initialised", "others", "pending", "rows", "together",

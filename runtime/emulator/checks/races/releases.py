@@ -10,15 +10,17 @@ from .clock import ELSEWHERE, HAPPENED, OWN_CLUSTER, OWN_CTA, Domain, Event, Mes
 
 
 class BarrierClock:
-    """What the arrivals at a barrier pass on. pending: of the current phase; done: of the past.
+    """What the arrivals at a barrier pass on. pending: of the current phase; done: of the past;
+    made: its initialisations, several if warps make it alike.
 
     waiters: by component, the time at which a warp saw the newest phase complete, and its line.
     """
 
     __slots__ = ("base", "component", "done", "made", "pending", "waiters")
 
-    def __init__(self, component: int, base: int, made: Event | None):
-        self.component, self.base, self.made = component, base, made
+    def __init__(self, component: int, base: int):
+        self.component, self.base = component, base
+        self.made: tuple[Event, ...] = ()
         self.pending: Message | None = None
         self.done: Message | None = None
         self.waiters: dict[int, tuple[int, int]] = {}

@@ -225,7 +225,7 @@ class Races(Meetings, Listener):
         known = self._times[key]
         made = self._stream(warp, _INITIALISED, _INITIALISED)
         self._clocks[warp].observe(made, releasing(warp), generic=True)
-        self._barriers[barrier] = BarrierClock(known[0], known[1], made)
+        self._barriers.setdefault(barrier, BarrierClock(*known)).made += (made,)
         self._late_inits.made(warp, barrier)
         self._clocks[warp].tick()
 
@@ -310,18 +310,18 @@ class Races(Meetings, Listener):
         self._require_made(warp, barrier, what)
 
     def _require_made(self, warp: Warp, barrier: Mbarrier | None, user: str | EngineOp) -> None:
-        """Trap if its initialisation is not ordered before."""
-        known = self.known(warp)
-        if barrier in known.initialised:
+        """Trap if one of its initialisations is not ordered before."""
+        if barrier is None:
             return
-        if barrier is None or (made := self._barriers[barrier].made) is None:
+        known, made = self.known(warp), self._barriers[barrier].made
+        if made in known.initialised:
             return
-        component, time = made
-        if int(known.wide(self._clocks[warp].domain.width)[KNOWN, component]) < time:
+        row = known.wide(self._clocks[warp].domain.width)[KNOWN]
+        if any(int(row[component]) < time for component, time in made):
             what = user if isinstance(user, str) else user.name
             if not self._late_inits.tells(warp, barrier):
                 raise unmade(what, barrier)
-        known.initialised.add(barrier)
+        known.initialised.add(made)
 
     # -- fences and memory orders ------------------------------------------------------------------
 
