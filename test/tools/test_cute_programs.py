@@ -256,6 +256,7 @@ print(x.tolist())
     ("words", "message"),
     [
         (["--target", "volta", __file__], "--target must be as sm_100a or sm_90a, got volta"),
+        ([], "the following arguments are required: PROGRAM.py; see"),
         (["no/such.py"], "PROGRAM.py must be a file, got no/such.py"),
     ],
 )
@@ -297,7 +298,9 @@ def test_what_a_program_leaves_in_circles_is_collected_at_the_end(tmp_path):
         "from pathlib import Path\n"
         "from tilewright.tools.command_line.own_process import as_process\n"
         "from tilewright.tools.programs.execution import execute\n"
-        f"raise SystemExit(as_process(lambda: execute(Path({str(program)!r}), [])))"
+        "from tilewright.tools.programs.launches import Launches, Options\n"
+        "none = Launches(Options(), Path(), print)\n"
+        f"raise SystemExit(as_process(lambda: execute(Path({str(program)!r}), [], none)))"
     )
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert made.stdout == b"collected"

@@ -3,15 +3,19 @@ installed, a program of it runs, too."""
 
 import importlib.util
 import struct
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+from tilewright.runtime.errors import LaunchError
 from tilewright.tools import main
+from tilewright.tools.programs.execution import execute
 from tilewright.tools.programs.launches import Launches, Options
 from tilewright.tools.programs.tensor_maps import read_map
+from tilewright.tools.programs.versions import unfit
 from tilewright.tools.triton_programs.arguments import parameters
 from tilewright.tools.triton_programs.driver import Function, launcher
 
@@ -61,6 +65,9 @@ def test_a_descriptor_that_the_kernel_takes_apart_is_an_address_with_its_extents
     assert b"".join(raws) == struct.pack(
         "<Q4q2b2i2q", x.data_ptr(), 6, 64, 64, 1, 0, 1, 6, 64, 64, 1
     )
+    del value.round_f32_to_tf32  # as in Triton 3.6
+    raws = parameters(["tensordesc<fp32[2, 32]>"], [value], None)
+    assert b"".join(raws) == struct.pack("<Q4qb2i2q", x.data_ptr(), 6, 64, 64, 1, 0, 6, 64, 64, 1)
 
 
 def test_a_launch_runs_with_its_scratch_and_hooks(tmp_path):
@@ -130,4 +137,34 @@ def test_where_triton_is_not_installed_it_says_so(tmp_path, capsys):
     program = tmp_path / "program.py"
     program.write_text("print(1)")
     assert main.main(["triton", str(program)]) == 1
-    assert "triton: must be installed" in capsys.readouterr().err
+    assert "triton: must be installed; pip install" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("raised", ["launches", "error"])
+def test_a_traceback_shows_the_program_and_nothing_of_ours(raised, tmp_path, capsys):
+    """What has stopped a launch is told at the end, and not twice."""
+    launches = Launches(Options(), tmp_path, print)
+    program = tmp_path / "program.py"
+    program.write_text("import sys\nsys.modules['called_by_a_test'].call()\n")
+    error = LaunchError("the reason")
+
+    def call():
+        if raised == "launches":
+            launches.run(None)  # type: ignore[arg-type]
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "called_by_a_test", SimpleNamespace(call=call))
+        assert execute(program, [], launches) == 1
+    told = capsys.readouterr().err
+    files = {Path(line.split('"')[1]).name for line in told.splitlines() if "  File " in line}
+    assert files == {"program.py", "test_triton_programs.py"}
+    assert ("the reason" in told) == (raised == "error")
+    assert "AttributeError" not in told
+
+
+def test_another_release_is_told_apart_from_a_missing_one():
+    """Where parts of it are missing it says which release has them."""
+    error = AttributeError("no GPUTarget")
+    assert "numpy: must be of release 0.1" in str(unfit("numpy", "0.1", error))
+    assert str(unfit("none-such", "3.9", error)).startswith("none-such: must be installed; pip")

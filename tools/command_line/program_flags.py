@@ -43,9 +43,10 @@ def add_program(parser: Parser) -> None:
         help="write each launch there, as `tilewright emulate` takes it",
     )
     parser.add_argument("program", type=Path, metavar="PROGRAM.py", help="its code runs")
-    parser.add_argument(
+    rest = parser.add_argument(
         "arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the program"
     )
+    rest.required = False  # Python 3.11 says so of it where the program is missing
 
 
 def run_as_asked(parser: Parser, options: argparse.Namespace, run: Any) -> int:

@@ -8,12 +8,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ...runtime.errors import LaunchError
 from ..programs.launches import Launches
 from ..programs.memory import TensorMemory
 from ..programs.torch_tensors import as_cuda, taken
+from ..programs.versions import unfit
 
-MISSING = "nvidia-cutlass-dsl: must be installed, to run a program of the CuTe DSL; pip install it"
+PACKAGE, RELEASE = "nvidia-cutlass-dsl", "4.8"
 
 
 class Compiled:
@@ -58,15 +58,15 @@ def settings(target: str, library: Path, dumps: Path) -> dict[str, str]:
 
 
 def prepare(compiled: Compiled, target: str, library: Path, launches: Launches, sms: int) -> None:
-    """Import the DSL and change what needs a GPU; LaunchError where it is not installed."""
+    """Import the DSL and change what needs a GPU; LaunchError where it is missing or another."""
     os.environ.update(settings(target, library, launches.folder))
     try:
         importlib.import_module("cutlass.cute")
-    except ImportError as error:
-        raise LaunchError(f"{MISSING} ({error})") from error
-    _keep_texts(compiled)
-    _answer_for_hardware(sms)
-    _pass_tensors(launches.memory)
+        _keep_texts(compiled)
+        _answer_for_hardware(sms)
+        _pass_tensors(launches.memory)
+    except (ImportError, AttributeError) as error:
+        raise unfit(PACKAGE, RELEASE, error) from error
 
 
 def _keep_texts(compiled: Compiled) -> None:

@@ -29,7 +29,7 @@ def run_program(
             kernels = dsl.Compiled()
             serving = library.serve(loaded, runner(launches, kernels), sms, capability[0])
             dsl.prepare(kernels, options.target, built, launches, sms)
-            status = execute(program, arguments)
+            status = execute(program, arguments, launches)
         del serving
         return launches.end(status)
 

@@ -10,9 +10,15 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from ... import runtime
+from .launches import Launches
 
-def execute(program: Path, arguments: Sequence[str]) -> int:
-    """The exit status that Python would have; the traceback is on stderr.
+_INSIDE = (str(Path(__file__).parents[1]), str(Path(runtime.__file__).parent), "<frozen runpy>")
+
+
+def execute(program: Path, arguments: Sequence[str], launches: Launches) -> int:
+    """The exit status that Python would have; the traceback is on stderr, without our own calls,
+    and without the failure of a launch, which is told at the end.
 
     At the end of the process what the program leaves in circles is collected, as Python would:
     libraries by nanobind, as Triton, print what is not.
@@ -27,9 +33,24 @@ def execute(program: Path, arguments: Sequence[str]) -> int:
         if isinstance(error.code, str):
             print(error.code, file=sys.stderr)
         return error.code if isinstance(error.code, int) else int(error.code is not None)
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        _tell(error, error is launches.failure)
         return 1
     finally:
         sys.argv, sys.path[:] = argv, path
     return 0
+
+
+def _tell(error: BaseException, failure: bool) -> None:
+    told = traceback.TracebackException.from_exception(error)
+    _leave_out_inside(told)
+    head = "Traceback (most recent call last):\n"
+    lines = [head, *told.stack.format()] if failure else told.format()
+    print("".join(lines), end="", file=sys.stderr)
+
+
+def _leave_out_inside(told: traceback.TracebackException | None) -> None:
+    if told is not None:
+        told.stack[:] = [each for each in told.stack if not each.filename.startswith(_INSIDE)]
+        _leave_out_inside(told.__cause__)
+        _leave_out_inside(told.__context__)

@@ -17,6 +17,8 @@ DESCRIPTOR = "tensordesc"
 OF_DRIVER = {8: 10, 9: 8, 10: 9}
 """Types of elements in tensor maps, by Triton's number: the driver's numbers where they differ."""
 TF32 = 11
+ROUND = "round_f32_to_tf32"
+"""Descriptors of Triton 3.6 say nothing of it."""
 
 
 def parameters(
@@ -62,7 +64,8 @@ def _descriptor(value: Any, layout: Any) -> Iterator[bytes]:
         for number in (*value.shape, *value.strides):
             yield as_bytes("i64", number)
         yield as_bytes("i1", value.padding == "nan")
-        yield as_bytes("i1", value.round_f32_to_tf32)
+        if hasattr(value, ROUND):
+            yield as_bytes("i1", value.round_f32_to_tf32)
     else:
         yield _map(value, layout)
     for extent in value.shape:
@@ -77,7 +80,7 @@ def _map(value: Any, layout: Any) -> bytes:
     if layout["fp4_padded"]:
         dims[-1] *= 2
     kind: int = layout["elem_type"]
-    kind = TF32 if value.round_f32_to_tf32 else OF_DRIVER.get(kind, kind)
+    kind = TF32 if getattr(value, ROUND, False) else OF_DRIVER.get(kind, kind)
     steps = [step * size for step in reversed(value.strides[:-1])]
     return kept_map(
         address_of(value.base), kind, dims[::-1], steps, layout["block_size"][::-1],

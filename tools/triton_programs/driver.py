@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...runtime.emulator.host.programs import load_program
-from ...runtime.errors import LaunchError
 from ..programs.launch_files import Asked
 from ..programs.launches import Launches
+from ..programs.versions import unfit
 from .arguments import address_of, as_bytes, parameters
 
 WARP = 32
 SHARED_BYTES = 232_448
-MISSING = "triton: must be installed, to run a program of Triton; pip install it"
+PACKAGE, RELEASE = "triton", "3.9"
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,20 @@ class Utils:
 
 
 def driver_of(launches: Launches) -> Any:
-    """A driver for `triton.runtime.driver.set_active`; LaunchError where Triton is missing."""
+    """A driver for `triton.runtime.driver.set_active`; LaunchError if Triton is not as wanted."""
     try:
         backend = importlib.import_module("triton.backends.compiler")
         compiler = importlib.import_module("triton.compiler.compiler")
         base = importlib.import_module("triton.backends.driver").DriverBase
         testing: Any = importlib.import_module("triton.testing")
         tuner = importlib.import_module("triton.runtime.autotuner").Autotuner
-    except ImportError as error:
-        raise LaunchError(f"{MISSING} ({error})") from error
+        target_of, kernel = backend.GPUTarget, compiler.CompiledKernel
+    except (ImportError, AttributeError) as error:
+        raise unfit(PACKAGE, RELEASE, error) from error
     import torch
 
     major, minor = launches.options.capability()
-    target = backend.GPUTarget("cuda", 10 * major + minor, WARP)
+    target = target_of("cuda", 10 * major + minor, WARP)
 
     class Driver(base):
         def __init__(self) -> None:
@@ -110,7 +111,7 @@ def driver_of(launches: Launches) -> Any:
             pass
 
     made = Driver()
-    _keep_texts(compiler.CompiledKernel, made.utils)
+    _keep_texts(kernel, made.utils)
     testing.do_bench = measured
     _take_first(tuner)
     return made

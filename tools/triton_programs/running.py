@@ -23,4 +23,4 @@ def run_program(
         with cuda_on_host(launches.memory, options.multiprocessors, options.capability()):
             driver = driver_of(launches)
             importlib.import_module("triton.runtime").driver.set_active(driver)
-            return launches.end(execute(program, arguments))
+            return launches.end(execute(program, arguments, launches))
