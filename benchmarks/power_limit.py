@@ -7,11 +7,11 @@
                                                 [--rests 5] [--cublaslt 8]
 
 `compile` needs no GPU. Of each shape it writes FOLDER/MxNxK.EPILOGUE.NAME.zip: the chosen kernel,
-its forms (`ptx_forms`), the chosen schedule with tiles in other orders, and of an epilogue the same
-schedule for the plain product. `run` needs torch and no compiler. Graphs of a kernel and one of one
-element in turns are replayed for a seventh of a second, of which the last tenth of a second is
-timed, so that the clock has settled at the limit; the contenders, torch's product among them, take
-turns forwards and backwards. A row has the median microseconds, what they are of the chosen
+its forms (`ptx_variants`), the chosen schedule with tiles in other orders, and of an epilogue the
+same schedule for the plain product. `run` needs torch and no compiler. Graphs of a kernel and one
+of one element in turns are replayed for a seventh of a second, of which the last tenth of a second
+is timed, so that the clock has settled at the limit; the contenders, torch's product among them,
+take turns forwards and backwards. A row has the median microseconds, what they are of the chosen
 kernel's, the clock that the driver tells meanwhile, the watts of the second before, and the product
 of time and clock, which is in cycles. `--rests` also measures as `epilogues.py run --rest 2
 --clocks apart` does, in so many rounds. With `--cublaslt` the products of so many algorithms that
@@ -36,7 +36,7 @@ from contenders import check_known, comparison_parser, parsed
 from cublaslt_algorithms import algorithms
 from epilogue_functions import epilogues, is_near, sizes_of
 from epilogues import PLAIN, source_of
-from ptx_forms import FORMS, RIGHT, form_of
+from ptx_variants import FORMS, RIGHT, form_of
 
 SHAPES = (
     "8192x8192x2048,4096x14336x4096,8192x4096x4096,4096x4096x14336,4096x4096x4096,8192x8192x8192,"

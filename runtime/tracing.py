@@ -5,10 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+_TORCH = sys.modules.get("torch")
+"""torch, if it was there first."""
+
 
 def is_traced() -> bool:
     """Whether torch.compile reads this very code, for which it answers True; never at run time."""
-    torch = sys.modules.get("torch")
+    # Dynamo of torch 2.11 fails at sys.modules where reading a module imports another.
+    torch = _TORCH if _TORCH is not None else sys.modules.get("torch")
     return torch is not None and torch.compiler.is_dynamo_compiling()
 
 

@@ -139,6 +139,21 @@ def asked(raw: bytes) -> Asked:
     return Asked("k", "", [1, 1, 1], [32, 1, 1], [1, 1, 1], 0, [raw])
 
 
+def test_tensors_at_low_addresses_are_found():
+    """Where Python itself lies at a fixed address, its heap begins below 4 GiB."""
+    private, anonymous, low = 0x02, 0x20, 0x40
+    mmap = ctypes.CDLL(None).mmap
+    mmap.restype = ctypes.c_void_p
+    at = mmap(None, ctypes.c_size_t(4096), 3, private | anonymous | low, -1, ctypes.c_long(0))
+    memory = TensorMemory()
+    memory.note(torch.frombuffer((ctypes.c_uint8 * 4096).from_address(at), dtype=torch.float16))
+    parameter = (at + 128).to_bytes(8, "little")
+    assert at < 1 << 32
+    assert launch_file(asked(parameter), memory).fields()["parameters"] == [
+        {"pointer": "t0", "offset_bytes": 128}
+    ]
+
+
 def test_parameters_become_maps_pointers_and_bytes(stand_in):
     """A struct of a map, an address within a tensor, and numbers."""
     memory, tensor = TensorMemory(), torch.zeros(4, 6, 64, dtype=torch.float16)

@@ -13,8 +13,9 @@ from .memory import ALIGNMENT, Block, TensorMemory
 from .tensor_maps import MAP_BYTES, read_map
 
 ADDRESS_BYTES = 8
-LEAST_ADDRESS = 1 << 32
-"""Numbers below are no addresses of the host's heap."""
+LEAST_ADDRESS = 1 << 22
+"""Numbers below are no addresses of the host's heap: executables at a fixed address begin here, and
+their heap follows them."""
 
 
 @dataclass(frozen=True)

@@ -154,9 +154,10 @@ def assert_close(found, expected):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
+@pytest.mark.usefixtures("fresh_cache")
 def test_two_processes_train_a_block_as_one_does(tmp_path, monkeypatch):
-    """This one and another, both on the emulator; gloo's interface is that of the loopback device.
+    """This one and another, both on a GPU or on the emulator; gloo's interface is that of the
+    loopback device.
 
     One more that imported torch would take as long as all of the rest.
     """

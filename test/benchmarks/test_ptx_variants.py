@@ -26,11 +26,11 @@ PIPELINE = (
 def scripts():
     sys.path.insert(0, str(FOLDER))
     import power_limit
-    import ptx_forms
+    import ptx_variants
 
-    yield power_limit, ptx_forms
+    yield power_limit, ptx_variants
     sys.path.remove(str(FOLDER))
-    for name in ("power_limit", "ptx_forms", "epilogues", "epilogue_functions", "contenders"):
+    for name in ("power_limit", "ptx_variants", "epilogues", "epilogue_functions", "contenders"):
         sys.modules.pop(name, None)
 
 
