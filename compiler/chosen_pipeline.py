@@ -7,11 +7,10 @@ and which schedule comes next where ptxas has no registers for one (`compiler/dr
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..dialects.tables import when_changed
+from ..dialects.tables import kept_until_changed
 from ..dialects.target import Target, find_target
 from .schedule.kinds.lane_schedule import is_by_lanes, lane_candidates
 from .schedule.kinds.thread_schedule import is_by_threads, thread_schedule
@@ -31,7 +30,7 @@ ANY, THREADS, TENSOR_CORE = "any", "threads", "tensor core"
 """What multiplies: whatever is fastest, or what the source names an MMA of."""
 
 
-@functools.lru_cache(4096)
+@kept_until_changed(4096)
 def choose_pipeline(spec: MatmulSpec, target: str, by: str = ANY) -> str:
     """The pipeline of the schedule that was measured, or that the estimates favour (`tilewright
     explain schedule`).
@@ -39,9 +38,6 @@ def choose_pipeline(spec: MatmulSpec, target: str, by: str = ANY) -> str:
     by: what multiplies, if not whatever is fastest.
     """
     return next(pipelines_by_rank(spec, target, by))
-
-
-when_changed(choose_pipeline.cache_clear)
 
 
 def pipelines_by_rank(spec: MatmulSpec, target: str, by: str = ANY) -> Iterator[str]:

@@ -7,19 +7,54 @@ Whoever keeps what follows from an entry forgets it when one is entered anew:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 Value = TypeVar("Value")
 Forget = TypeVar("Forget", bound=Callable[[], Any])
+Given = ParamSpec("Given")
 
 _forgets: list[Callable[[], Any]] = []
+_changes = 0
 
 
 def when_changed(forget: Forget) -> Forget:
     """Call a function each time that an entry of a table changes; returns it."""
     _forgets.append(forget)
     return forget
+
+
+def changes() -> int:
+    """How often an entry of a table has changed: what is found meanwhile may follow from either."""
+    return _changes
+
+
+class KeptResults(Generic[Given, Value]):
+    """A function whose last results are kept, by its arguments, until an entry of a table changes.
+
+    A result that another thread began to find before the change is found by no call after it.
+    """
+
+    def __init__(self, find: Callable[Given, Value], most: int) -> None:
+        functools.update_wrapper(self, find)
+
+        @functools.lru_cache(most)
+        def kept(_: int, *given: Given.args, **named: Given.kwargs) -> Value:
+            return find(*given, **named)
+
+        self._kept, self.cache_info = kept, kept.cache_info
+        self.cache_clear = when_changed(kept.cache_clear)
+
+    def __call__(self, *given: Given.args, **named: Given.kwargs) -> Value:
+        return self._kept(_changes, *given, **named)
+
+
+def kept_until_changed(
+    most: int,
+) -> Callable[[Callable[Given, Value]], KeptResults[Given, Value]]:
+    """Keep that many results of a function as `KeptResults`."""
+    return lambda find: KeptResults(find, most)
 
 
 class Table(MutableMapping[str, Value], Generic[Value]):
@@ -60,5 +95,7 @@ class Table(MutableMapping[str, Value], Generic[Value]):
 
 
 def _tell() -> None:
+    global _changes
+    _changes += 1
     for forget in _forgets:
         forget()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import torch
 from torch import fx
 
 from ...dialects.errors import CompileError
-from ...dialects.tables import when_changed
+from ...dialects.tables import kept_until_changed
 from ...dialects.target import find_target
 from ..schedule.estimates.estimate import estimate
 from ..schedule.kinds.lane_schedule import is_by_lanes, lanes_us
@@ -87,7 +86,7 @@ class Estimate(NamedTuple):
         return _estimated_us(self.spec, self.chip)
 
 
-@functools.lru_cache(4096)
+@kept_until_changed(4096)
 def _estimated_us(spec: MatmulSpec, chip: str) -> float | None:
     target = find_target(chip)
     if target.threads_multiply or spec.is_scaled:
@@ -99,9 +98,6 @@ def _estimated_us(spec: MatmulSpec, chip: str) -> float | None:
         return estimate(problem, choose_schedule(spec, target), target).total_us
     except (ArithmeticError, LookupError, ValueError, TypeError, CompileError):
         return None
-
-
-when_changed(_estimated_us.cache_clear)
 
 
 def _numbers(node: fx.Node) -> tuple[int | str, ...]:

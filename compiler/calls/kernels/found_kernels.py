@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from ....dialects.tables import when_changed
+from ....dialects.tables import changes, when_changed
 from ....runtime.locks import shared_lock
 from .function_keys import LIKE_NO_OTHER
 
@@ -18,7 +18,7 @@ class FoundKernels(dict[Any, Found], Generic[Found]):
 
     A full table loses its oldest entry: sizes may be others at each call, and a function that is
     made anew from other numbers has another key. All of it is forgotten where a pass or a chip is
-    entered anew.
+    entered anew, and nothing kept that was found meanwhile.
     """
 
     def __init__(self) -> None:
@@ -38,8 +38,11 @@ class FoundKernels(dict[Any, Found], Generic[Found]):
         with self._finding:
             found = self.get(key)
             if found is None:
+                before = changes()
                 found = find()
                 self._keep(key, found, kept)
+                if changes() != before:
+                    self.pop(key, None)
         return found
 
     def _keep(self, key: Any, found: Found, kept: Sequence[Any]) -> None:

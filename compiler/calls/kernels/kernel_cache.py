@@ -13,7 +13,6 @@ An entry is believed because of where it lies: in a folder that only the user, o
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ....dialects.errors import CompileError
-from ....dialects.tables import when_changed
+from ....dialects.tables import changes, kept_until_changed
 from ....dialects.target import TARGETS, find_target
 from ....runtime.bundles.bundle import Bundle
 from ....runtime.bundles.manifest import BundleError
@@ -51,7 +50,7 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "tilewright"
 
 
-@functools.lru_cache(BUNDLES_KEPT)
+@kept_until_changed(BUNDLES_KEPT)
 def cached_bundle(
     source: MatmulSpec | LinalgText, target: str, pipeline: str, math: str = "", named: bool = False
 ) -> Bundle:
@@ -69,9 +68,6 @@ def cached_bundle(
     if not (_is_ours(pipeline) and _is_usable(path)):
         return _compile(*asked, None)
     return _entry(path) or _compile(*asked, path)
-
-
-when_changed(cached_bundle.cache_clear)
 
 
 def _is_ours(pipeline: str) -> bool:
@@ -149,9 +145,9 @@ def _compile(
     path: Path | None,
 ) -> Bundle:
     how = {"target": target, "pipeline": pipeline, "math": math or None}
-    compiled = compile_matmul(source, **how, replaceable=not named)
+    before, compiled = changes(), compile_matmul(source, **how, replaceable=not named)
     warn_of_room(compiled)
-    if path is not None:
+    if path is not None and changes() == before:  # else of passes that may be another's
         try:
             return write_entry(path, as_bundle(compiled), FILE_MODE)
         except (OSError, CompileError) as error:

@@ -2,12 +2,14 @@
 
 import threading
 import time
+from itertools import count
 from typing import Any
 
 from tilewright.compiler.calls.kernels import found_kernels
 from tilewright.compiler.calls.kernels.found_kernels import FoundKernels
 from tilewright.compiler.calls.kernels.function_keys import LIKE_NO_OTHER
 from tilewright.compiler.calls.kernels.lookup import _seen
+from tilewright.dialects.tables import kept_until_changed
 from tilewright.passes import PASSES
 
 
@@ -34,6 +36,34 @@ def test_what_was_found_is_forgotten_where_a_pass_is_entered(monkeypatch):
     monkeypatch.setitem(PASSES, "tiling", PASSES["tiling"])
     assert table.of("key", lambda: "second") == "second"
     assert "key" not in _seen
+
+
+def test_what_was_found_while_a_pass_was_entered_is_not_kept(monkeypatch):
+    """As by another thread, whose kernel may be of the pass before."""
+    table: FoundKernels[int] = FoundKernels()
+    times = count()
+
+    def find() -> int:
+        if (number := next(times)) == 0:
+            monkeypatch.setitem(PASSES, "tiling", PASSES["tiling"])
+        return number
+
+    assert [table.of("key", find) for _ in range(3)] == [0, 1, 1]
+
+
+def test_results_are_kept_until_a_pass_is_entered_also_meanwhile(monkeypatch):
+    times = count()
+
+    @kept_until_changed(4)
+    def number(key: str) -> int:
+        found = next(times)
+        if found == 0:
+            monkeypatch.setitem(PASSES, "tiling", PASSES["tiling"])
+        return found
+
+    assert [number("key") for _ in range(3)] == [0, 1, 1]
+    monkeypatch.setitem(PASSES, "tiling", PASSES["tiling"])
+    assert (number(key="key"), number.cache_info().currsize) == (2, 1)
 
 
 def test_threads_that_ask_for_the_same_get_it_from_the_first():

@@ -67,6 +67,19 @@ def test_memory_and_disk_are_asked_before_the_compiler(folder, compilations):
     assert [path.suffix for path in folder.iterdir()] == [".zip"]
 
 
+def test_a_kernel_is_not_written_where_a_pass_is_entered_meanwhile(folder, monkeypatch):
+    """By another thread: it may be of a pass that no other process has."""
+    compile_matmul = kernel_cache.compile_matmul
+
+    def meanwhile(spec, **options):
+        monkeypatch.setitem(PASSES, "tiling", PASSES["tiling"])
+        return compile_matmul(spec, **options)
+
+    monkeypatch.setattr(kernel_cache, "compile_matmul", meanwhile)
+    find()
+    assert list(folder.iterdir()) == []
+
+
 @pytest.mark.parametrize("damage", ["cut", "foreign", "empty", "bit"])
 def test_a_damaged_entry_is_compiled_again_and_replaced(folder, compilations, damage):
     find()
