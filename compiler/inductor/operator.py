@@ -19,6 +19,7 @@ import torch
 from torch import library
 
 from ...dialects.errors import CompileError
+from ...dialects.tables import when_changed
 from ...runtime.bundles.bundle import Bundle
 from ...runtime.bundles.manifest import BundleError, offsets_of, second_b
 from ...runtime.element_types import torch_dtype
@@ -44,6 +45,7 @@ library.define(
 region_operator: Any = torch.ops.tilewright.region.default
 
 _loaded: dict[str | tuple[str, str], Kernel] = {}  # by key, and by key and recipe where called
+when_changed(_loaded.clear)
 
 
 def enter(key: str, bundle: Bundle) -> None:

@@ -20,6 +20,7 @@ from torch.testing import assert_close
 import tilewright
 from tilewright.compiler.calls.kernels.kernel_cache import cached_bundle
 from tilewright.compiler.calls.kernels.lookup import How, pipeline_of
+from tilewright.compiler.calls.operators import direct_calls
 from tilewright.compiler.inductor import (
     ahead,
     backend,
@@ -155,6 +156,14 @@ def test_another_process_reads_the_kernel_from_disk_or_compiles_it_anew(fresh_ca
     cached_bundle.cache_clear()
     assert torch.equal(module(X, W), expected)
     assert place.exists()
+
+
+def test_kernels_of_graphs_are_forgotten_where_a_pass_is_entered(monkeypatch):
+    """Else a graph that is traced anew would call the kernel of the pass before."""
+    monkeypatch.setitem(operator._loaded, "key", None)
+    monkeypatch.setitem(direct_calls._kernels, "key", None)
+    monkeypatch.setitem(PASSES, "tiling", PASSES["tiling"])
+    assert not operator._loaded and not direct_calls._kernels
 
 
 def test_a_region_that_does_not_compile_is_left_with_one_warning(rows, monkeypatch):

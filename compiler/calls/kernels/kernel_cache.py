@@ -76,10 +76,11 @@ def _is_ours(pipeline: str) -> bool:
 
 
 def keep(key: str, bundle: Bundle) -> Bundle:
-    """The bundle as the entry of a key, for other processes; a folder that cannot be used is warned
-    of."""
+    """The bundle as the entry of a key, for other processes, unless it is of a user's passes; a
+    folder that cannot be used is warned of."""
     path = cache_folder() / f"{key}.zip"
-    if _is_usable(path):
+    ours = all(_is_ours(each.manifest["pipeline"]) for each in bundle.kernels)
+    if ours and _is_usable(path):
         try:
             write_entry(path, bundle, FILE_MODE)
         except (OSError, CompileError) as error:

@@ -17,11 +17,13 @@ from typing import Any
 
 import torch
 
+from ....dialects.tables import when_changed
 from ..kernels.lookup import How, call_kernel, kernel_for
 
 KEPT = 4096  # keys of graphs
 
 _kernels: dict[str, Any] = {}
+when_changed(_kernels.clear)
 
 
 def product_into(a: torch.Tensor, b: torch.Tensor, key: str, *, out: torch.Tensor) -> None:

@@ -80,6 +80,14 @@ def test_a_kernel_is_not_written_where_a_pass_is_entered_meanwhile(folder, monke
     assert list(folder.iterdir()) == []
 
 
+def test_kernels_of_a_users_pass_are_not_kept_for_other_processes(folder, monkeypatch):
+    bundle = find()
+    kernel_cache.keep("ours", bundle)
+    monkeypatch.setitem(PASSES, "tiling", type("Mine", (PASSES["tiling"],), {}))
+    assert kernel_cache.keep("theirs", bundle) is bundle
+    assert (folder / "ours.zip").exists() and not (folder / "theirs.zip").exists()
+
+
 @pytest.mark.parametrize("damage", ["cut", "foreign", "empty", "bit"])
 def test_a_damaged_entry_is_compiled_again_and_replaced(folder, compilations, damage):
     find()
