@@ -48,7 +48,7 @@ class Problem:
     `gathered`: threads copy A. With `dynamic_m` a launch says M, up to `most_m` where that is not
     0; `m` is a hint. Rows of A in memory may then be as long as M, a multiple of `pitch_unit`
     elements, which is 0 where their length is known. With `dynamic_batch` it says the batch, with
-    `dynamic_k` K.
+    `dynamic_k` K. Of `integers` an MMA has fewer numbers of columns.
     """
 
     m: int
@@ -82,6 +82,7 @@ class Problem:
     dynamic_batch: bool = False
     dynamic_k: bool = False
     pitch_unit: int = 0
+    integers: bool = False
 
     def __hash__(self) -> int:
         """Of the sizes: that of all fields takes longer than much of what is looked up."""
@@ -131,6 +132,7 @@ class Problem:
             dynamic_batch=spec.dynamic_batch,
             dynamic_k=spec.dynamic_k,
             pitch_unit=max(1, spec.multiple_m) if spec.is_long_as_m else 0,
+            integers=dtype.is_integer,
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:

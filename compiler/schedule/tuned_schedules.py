@@ -42,7 +42,7 @@ _TENSORS = ("a", "b", "c")
 
 _SIZE, _FLAG, _PAIR = Integer(1, 2**40), OneOf((False, True)), ListOf(Integer(1, 1024), 2, 2)
 _SIZES = ("m", "n", "k", "element_bytes", "k_per_mma", "c_bytes", "tma_alignment_bytes")
-_FLAGS = ("dynamic_m", "dynamic_batch", "dynamic_k", "swapped", "gathered")
+_FLAGS = ("dynamic_m", "dynamic_batch", "dynamic_k", "swapped", "gathered", "integers")
 _SCALES = ("adds_products", "column_scales", "row_scales")
 _COUNTS = ("neighbours", "epilogue_instructions", "most_m", "pitch_unit")
 _BESIDE = ("further_bytes", "beside", "beside_columns", "beside_rows")
@@ -139,7 +139,7 @@ def _outside(problem: Problem, schedule: Schedule) -> list[float]:
 @functools.lru_cache(4096)
 def _kind(problem: Problem) -> tuple:
     hints = {"epilogue_instructions", "beside_columns", "beside_rows"}
-    sizes = {"m", "n", "k", "dynamic_m", "dynamic_batch", "dynamic_k", "most_m", *hints}
+    sizes = {"m", "n", "k", "dynamic_m", "dynamic_batch", "dynamic_k", "most_m", "integers", *hints}
     types = tuple(
         getattr(problem, field.name) for field in fields(problem) if field.name not in sizes
     )
@@ -287,7 +287,7 @@ def _plain(entry: Tuned) -> dict[str, Any]:
     values = asdict(entry)
     if entry.problem.batch == 1:
         del values["problem"]["batch"]
-    for name in ("dynamic_m", "dynamic_batch", "dynamic_k", "most_m"):
+    for name in ("dynamic_m", "dynamic_batch", "dynamic_k", "most_m", "integers"):
         if not values["problem"][name]:
             del values["problem"][name]
     return values

@@ -68,8 +68,8 @@ def mma_shape(problem: Problem, schedule: Schedule, target: Target) -> str | Non
     m, n, k = schedule.tile
     return (
         legality.tile_rows(target, m)
-        or legality.tile_columns(target, m, n)
-        or (legality.dual_tile(target, m, n) if problem.products == 2 else None)
+        or legality.tile_columns(target, m, n, problem.integers)
+        or (legality.dual_tile(target, m, n, problem.integers) if problem.products == 2 else None)
         or legality.tile_depth(target, k, problem.k_per_mma, f"{problem.element_bytes}-byte types")
         or legality.added_depth(target, k)
     )

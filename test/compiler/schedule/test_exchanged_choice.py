@@ -27,6 +27,15 @@ def test_few_rows_become_columns_of_an_mma(m, forms):
     )
 
 
+@pytest.mark.parametrize("m", [24, 80])
+def test_rows_of_bytes_become_columns_of_an_mma_of_integers(m):
+    """Which has up to 32 columns by 8, and more by 16."""
+    spec = MatmulSpec(m, 4096, 4096, "s8", "s8", "bf16", "s32")
+    schedule = choose_schedule(spec, target_for(spec, "sm_90a"))
+    n = schedule.tile[1]
+    assert schedule.swap and (n <= 32 or n % 16 == 0)
+
+
 @pytest.mark.parametrize(
     ("m", "more"), [(ADDED_ROWS + 1, {}), (8, {"further": ("f32",)}), (8, {"c_dtype": "f32"})]
 )
