@@ -233,7 +233,7 @@ def _one_stage(
     one = WarpSchedule(tile, warps, 1, staged, grouped, roles)
     if not (staged and whole and target.async_agents):
         return [one]
-    columns = min(tile[1] // spec.products, PIECE_BYTES // DTYPES[spec.outputs[0]].bytes)
+    columns = math.gcd(tile[1] // spec.products, PIECE_BYTES // DTYPES[spec.outputs[0]].bytes)
     return [replace(one, columns=columns), replace(one, staged=False)]
 
 

@@ -6,6 +6,7 @@ from tilewright.compiler.schedule.kinds.split_wgmma import narrow_tiles, parts_o
 from tilewright.compiler.schedule.kinds.warp_schedule import candidates, warp_schedule
 from tilewright.compiler.schedule.search.choice import target_for
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.dtypes import DTYPES
 from tilewright.dialects.target import find_target
 
 NINE = "bf16x9"
@@ -70,3 +71,15 @@ def test_parts_have_steps():
 def test_terms_of_f32_have_k_in_parts_of_many_steps_whatever_n_is(k, parts):
     spec = MatmulSpec(64, 4096 if k == 160 else 96, k, a_dtype="3xtf32", b_dtype="3xtf32")
     assert parts_of(spec, (64, 64, 32), find_target("sm_90a")) == parts
+
+
+@pytest.mark.parametrize("c_dtype", ["f32", "f16", "e4m3"])
+def test_whole_pieces_are_the_columns_of_two_products(c_dtype):
+    """Of which a tile of 96 columns has 48 each."""
+    spec = MatmulSpec(1120, 1328, 512, NINE, NINE, c_dtype, products=2)
+    every = candidates(spec, target_for(spec, "sm_90a"))
+    found = [each for each, _ in every if each.columns]
+    assert {each.tile[1] // 2 for each in found} >= {48, 64}
+    for each in found:
+        assert each.tile[1] // 2 % each.columns == 0
+        assert each.columns * DTYPES[c_dtype].bytes in (16, 32, 64, 128)
