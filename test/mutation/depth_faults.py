@@ -51,6 +51,12 @@ DEPTHS = [
         ("test/numerics/loops/test_split_grid.py",),
     ),
     Fault(
+        "claim-parts: the last one has what is left only if it saw all parts",
+        "arith.select(is_last, all_parts, own)])\n",
+        "arith.select(arith.andi(is_last, all_there), all_parts, own)])\n",
+        ("test/numerics/loops/test_split_grid.py",),
+    ),
+    Fault(
         "claim-parts: who gave up counts as if it had claimed",
         "        own = claimed + arith.select(all_there, build.constant(1), build.constant(0))\n",
         "        own = claimed + build.constant(1)\n",

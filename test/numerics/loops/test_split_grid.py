@@ -1,6 +1,7 @@
 """K split over the grid: the CTA that comes last adds up all parts, in their order."""
 
 import itertools
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -122,6 +123,19 @@ def test_sums_are_the_same_in_every_order_of_arrival(program):
     assert len(found) == 1
     program.run(list(tensors.values()), resident=1)
     assert tensors["c"].numpy().tobytes() in found, "nobody waits for a CTA that has no room"
+
+
+def test_the_last_one_has_all_shares_though_it_gave_up(program):
+    """As if all had looked before one of them was there."""
+    manifest, tensors = program.bundle.manifest, make_tensors(program.bundle.manifest, 3)
+    places = list(itertools.product(*map(range, manifest["grid"][:2])))
+    for part in range(4):
+        with pytest.raises(DeviceError) if part < 3 else nullcontext():
+            program.run(list(tensors.values()), only=[(*place, part) for place in places])
+        if part == 2:
+            program.workspaces[-1].words[:] -= 1
+    expected = tensors["a"].double() @ tensors["b"].double().T
+    torch.testing.assert_close(tensors["c"].double(), expected, rtol=1e-4, atol=1e-3)
 
 
 def test_the_workspace_is_what_the_manifest_says(program):
