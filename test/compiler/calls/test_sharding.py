@@ -128,7 +128,10 @@ def run(rank, path):
     def compiled(each):
         return torch.compile(by_columns_and_rows(each), backend="aot_eager")
 
-    for cut in (compiled, by_columns_and_rows, fully_shard):
+    def shared(each):
+        return fully_shard(each, mesh=mesh)  # which would take a GPU by itself
+
+    for cut in (compiled, by_columns_and_rows, shared):
         block = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).bfloat16()
         exact = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).double()
         exact.load_state_dict(block.state_dict())
@@ -154,10 +157,9 @@ def assert_close(found, expected):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("fresh_cache")
+@pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 def test_two_processes_train_a_block_as_one_does(tmp_path, monkeypatch):
-    """This one and another, both on a GPU or on the emulator; gloo's interface is that of the
-    loopback device.
+    """This one and another, both on the emulator; gloo's interface is that of the loopback device.
 
     One more that imported torch would take as long as all of the rest.
     """
