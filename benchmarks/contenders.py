@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import statistics
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,18 +49,32 @@ def comparison_parser(
     *,
     of_shapes: str = "MxNxK,…",
     rounds: int = 15,
+    own_check: bool = False,
 ) -> argparse.ArgumentParser:
-    """The arguments that every comparison takes."""
+    """The arguments that every comparison takes; own_check: the script looks at shapes itself."""
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("what", choices=what)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
-    parser.add_argument("--shapes", default=shapes, help=of_shapes)
+    shapes_of = str if own_check else partial(_shapes, form=of_shapes)
+    parser.add_argument("--shapes", type=shapes_of, default=shapes, help=of_shapes)
     parser.add_argument(
         "--rounds", type=int, default=rounds, help=f"graphs a contender (default {rounds})"
     )
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     return parser
+
+
+def _shapes(text: str, form: str) -> str:
+    """Shapes as they are written: each has as many sizes as the form has, or one of its forms."""
+    counts = {each.count("x") for each in form.split(",")[0].split(" or ")}
+    for shape in text.split(","):
+        if (
+            not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", shape, re.ASCII)
+            or shape.count("x") not in counts
+        ):
+            raise argparse.ArgumentTypeError(f"must be {form}, got {shape!r}")
+    return text
 
 
 def parsed(parser: argparse.ArgumentParser, **read: Sequence[str]) -> argparse.Namespace:

@@ -109,7 +109,9 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = comparison_parser(__doc__, ",".join(SHAPES), of_shapes="MxNxKxGROUPS,…")
+    parser = comparison_parser(
+        __doc__, ",".join(SHAPES), of_shapes="MxNxKxGROUPS,…", own_check=True
+    )
     parser.add_argument("--only", default="", help="variants, by commas (default all)")
     parser.add_argument("--kinds", default="uniform,ragged,skewed", help=", ".join(KINDS))
     parser.add_argument("--roofline", action="store_true", help="also what the chip allows")

@@ -89,6 +89,12 @@ def test_an_option_that_a_step_does_not_read_is_refused(
         ("grouped", "run F --kinds half", "--kinds must be of uniform, ragged, skewed, late, zipf"),
         ("grouped", "compile F --shapes 8x8x8", "--shapes must be MxNxKxGROUPS and a letter of"),
         ("grouped", "run F --only chosen", "run must come without --only"),
+        ("swiglu", "compile F --shapes 8x8", "must be MxNxK,… of one product, got '8x8'"),
+        (
+            "few_rows",
+            "compile F --shapes 8x8x8,8x2x0x8",
+            "must be MxNxK or Mx2xNxK,…, got '8x2x0x8'",
+        ),
         ("scaled", "compile F --only quick", "--only must be in one of 1x128-128x128, "),
         ("epilogues", "run F --only bias.ahead,glue", "--only must be of bias, relu, "),
         ("epilogues", "compile F --only bias.fast", "got 'bias.fast'"),
