@@ -48,18 +48,18 @@ def describe(manifest: Mapping[str, Any]) -> str:
 
 
 def _cluster(api: Any, cluster: list[int]) -> Any:
-    attribute = api.CUlaunchAttribute()
-    attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-    extents = attribute.value.clusterDim
-    extents.x, extents.y, extents.z = cluster
-    return attribute
+    return _of_extents(api, "CLUSTER_DIMENSION", "clusterDim", cluster)
 
 
 def _preferred(api: Any, cluster: list[int]) -> Any:
     """A larger cluster, where there is room for it (CUDA 12.8)."""
+    return _of_extents(api, "PREFERRED_CLUSTER_DIMENSION", "preferredClusterDim", cluster)
+
+
+def _of_extents(api: Any, name: str, field: str, cluster: list[int]) -> Any:
     attribute = api.CUlaunchAttribute()
-    attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION
-    extents = attribute.value.preferredClusterDim
+    attribute.id = getattr(api.CUlaunchAttributeID, f"CU_LAUNCH_ATTRIBUTE_{name}")
+    extents = getattr(attribute.value, field)
     extents.x, extents.y, extents.z = cluster
     return attribute
 

@@ -13,6 +13,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from torch import library
 from torch.autograd.function import BackwardCFunction
 from torch.overrides import TorchFunctionMode
 
@@ -152,7 +153,7 @@ def cuda_on_host(
     patches = [mock.patch.object(torch.cuda, name, lambda *a, _answer=answer, **k: _answer)
                for name, answer in answers.items()]  # fmt: skip
     mode = HostTensors(memory)
-    patches.append(mock.patch.object(torch.library, "custom_op", _for_any_device))
+    patches.append(mock.patch.object(library, "custom_op", _for_any_device))
     patches.append(mock.patch.object(BackwardCFunction, "apply", _backward_in(mode)))
     for patch in patches:
         patch.start()
@@ -164,11 +165,11 @@ def cuda_on_host(
             patch.stop()
 
 
-_custom_op = torch.library.custom_op
+_custom_op = library.custom_op
 
 
 def _for_any_device(*args: Any, device_types: Any = None, **kwargs: Any) -> Any:
-    """torch.library.custom_op, for tensors of the host, too."""
+    """`custom_op` of torch, for tensors of the host, too."""
     return _custom_op(*args, **kwargs)
 
 
