@@ -2,10 +2,24 @@
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import run
 from faults import FAULTS
-from run import PAGE, ROW, TREE, Outcome, home_of, main, rows_of, table, texts_of
+from run import (
+    PAGE,
+    ROW,
+    TREE,
+    Outcome,
+    finders_of,
+    home_of,
+    main,
+    rows_of,
+    table,
+    texts_of,
+    try_fault,
+)
 
 SUBJECTS = {"dialects": 2, "passes": 35, "passes/lowering": 19, "runtime/emulator": 20}
 
@@ -50,6 +64,41 @@ def test_a_page_keeps_the_rows_of_faults_that_did_not_run(homes):
     changed = [line for line in missed.splitlines() if line not in page.splitlines()]
     assert changed == [f"| `{homes[1]}` | {fault.what} | **none** |"]
     assert set(rows_of(missed)) == set(rows_of(page))
+    assert set(finders_of(page)) - set(finders_of(missed)) == {fault.what}
+    assert not any(r"\|" in test for test in finders_of(page).values())
+
+
+def test_the_test_that_the_page_names_runs_first_and_where_it_passes_those_of_the_fault(
+    monkeypatch,
+):
+    """A test that there is no more counts as passed."""
+    fault, ran = FAULTS[0], []
+
+    def failing(*names):
+        def run(command, **_):
+            tests = command[command.index("no:cacheprovider") + 1 :]
+            ran.append(tests)
+            bad = [each for each in tests if each in names]
+            return SimpleNamespace(
+                returncode=1 if bad else 4 if "gone" in tests[0] else 0,
+                stdout="".join(f"FAILED {each} - boom\n" for each in bad),
+                stderr="",
+            )
+
+        return run
+
+    monkeypatch.setattr(run, "in_a_copy", lambda tree, work: work(tree))
+    monkeypatch.setattr(run, "plant", lambda *_: None)
+    for failing_tests, listed, expected, count in (
+        (("t.py::a[x|y]",), "t.py::a[x|y]", "t.py::a[x|y]", 1),
+        (fault.tests[:1], "t.py::a[x|y]", fault.tests[0], 2),
+        (fault.tests[:1], "gone.py::a", fault.tests[0], 2),
+        ((), None, None, 1),
+    ):
+        monkeypatch.setattr(run.subprocess, "run", failing(*failing_tests))
+        ran.clear()
+        assert try_fault(fault, TREE, listed).caught_by == expected
+        assert len(ran) == count
 
 
 def test_every_fault_names_tests_that_there_are():
