@@ -3,8 +3,8 @@
     python test/mutation/run.py                                  all, one after another
     python test/mutation/run.py --processes 60                   on a machine with many cores
     python test/mutation/run.py --only stmatrix 'layout: SBO'    those whose text has one of these
-    python test/mutation/run.py --unlisted                       those that docs/mutation.md lacks
-    python test/mutation/run.py --processes 60 --write docs/mutation.md
+    python test/mutation/run.py --unlisted                       those that test/mutation/README.md lacks
+    python test/mutation/run.py --processes 60 --write test/mutation/README.md
     python test/mutation/run.py --tree OLD                       another tree, with its own tests
 
 The test that docs/mutation.md names for a fault runs first, alone. Where it passes, or the page
@@ -34,7 +34,7 @@ from fault import Fault
 from faults import FAULTS
 
 TREE = Path(__file__).resolve().parents[2]
-PAGE = Path("docs", "mutation.md")
+PAGE = Path("test", "mutation", "README.md")
 SOURCES = ("compiler", "dialects", "passes", "runtime", "tools")
 LEFT_OUT = (".git", ".venv*", "build", "*.egg-info", "__pycache__", ".pytest_cache")
 LIMIT_S = 1800
@@ -45,8 +45,8 @@ Faults are planted in copies of the sources, one at a time: in the layouts, the 
 lowering and the emulator. Tests of `make test` that concern the file then run until one fails.
 
 `python test/mutation/run.py --unlisted` adds the rows that are missing, `--only 'FAULT'` repeats
-one, and `--processes 60 --write docs/mutation.md` writes all anew. The texts that are exchanged
-stand in `test/mutation/`.
+one, and `--processes 60 --write test/mutation/README.md` writes all anew. The texts that are exchanged
+stand in the files beside this one.
 
 | planted in | fault | first test that fails |
 |---|---|---|"""
