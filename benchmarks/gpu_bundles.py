@@ -10,7 +10,7 @@ Writes bundles for bf16 (or `--type`), B as N×K (or `--majors`), of the shapes 
 that are drawn at random, or of layers of language models (shape_lists.py): FOLDER/MxNxK.zip by the
 schedule that the compiler chooses, or FOLDER/MxNxK.NAME.zip for each preset and pipeline that is
 named (`--chosen` adds the chosen one); gpu.py measures those of a shape together. `--comparison`
-makes what docs/appendix/hopper.md compares. A shape that is refused is said so and left out; the
+makes what docs/hopper.md compares. A shape that is refused is said so and left out; the
 exit status is then 1.
 """
 
@@ -69,7 +69,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--pipeline", action="append", default=[], type=named_pipeline,
                         metavar="NAME=TEXT", help="these passes; may be given again")  # fmt: skip
     parser.add_argument(
-        "--comparison", choices=COMPARISONS, help="kernels of docs/appendix/hopper.md"
+        "--comparison", choices=COMPARISONS, help="kernels that docs/hopper.md compares"
     )
     parser.add_argument("--jobs", type=int, default=1, metavar="N",
                         help="processes that compile (default 1)")  # fmt: skip

@@ -1,4 +1,4 @@
-"""The kernels of one matmul that docs/appendix/hopper.md compares, by the comparison's name."""
+"""The kernels of one matmul that docs/hopper.md compares, by the comparison's name."""
 
 from __future__ import annotations
 

@@ -34,14 +34,6 @@ class Plot:
 
 PLOTS = (
     Plot(
-        "appendix/performance.md",
-        "In a stream",
-        "M×N×K",
-        "of cuBLAS",
-        "Speed on an H200, relative to cuBLAS",
-        "performance.svg",
-    ),
-    Plot(
         "hopper.md",
         "Speed",
         "preset",
