@@ -3,7 +3,7 @@
     python test/mutation/run.py                                  all, one after another
     python test/mutation/run.py --processes 60                   on a machine with many cores
     python test/mutation/run.py --only stmatrix 'layout: SBO'    those whose text has one of these
-    python test/mutation/run.py --unlisted                       those that test/mutation/README.md lacks
+    python test/mutation/run.py --unlisted                       those that the README here lacks
     python test/mutation/run.py --processes 60 --write test/mutation/README.md
     python test/mutation/run.py --tree OLD                       another tree, with its own tests
 
@@ -45,8 +45,8 @@ Faults are planted in copies of the sources, one at a time: in the layouts, the 
 lowering and the emulator. Tests of `make test` that concern the file then run until one fails.
 
 `python test/mutation/run.py --unlisted` adds the rows that are missing, `--only 'FAULT'` repeats
-one, and `--processes 60 --write test/mutation/README.md` writes all anew. The texts that are exchanged
-stand in the files beside this one.
+one, and `--processes 60 --write test/mutation/README.md` writes all anew. The texts that are
+exchanged stand in the files beside this one.
 
 | planted in | fault | first test that fails |
 |---|---|---|"""
