@@ -1,8 +1,9 @@
 """Whether the warpgroups that share a tile store their rows independently.
 
-Then none waits for another between its last MMA and its first of the next tile. On an H200 plain
-products of 128x256 tiles take 0.98 of the time so, and no time less where an epilogue computes
-much: threads are what bounds it then, and those of one warpgroup alone have no more of them.
+If they do, no warpgroup waits for another between its last MMA and its first MMA of the next tile.
+On an H200, plain products with tiles of 128x256 then take 0.98 of the time. Epilogues that compute
+much gain nothing, since they are bound by their threads, and a warpgroup that stores alone has no
+more threads.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from ...dialects.target import Target
 from .problem import Problem, Schedule
 
 INSTRUCTIONS_MAX = 1
-"""Of an element, as `epilogue_instructions` counts: a bias, a scale or ReLU."""
+"""The most instructions per element of such an epilogue, as `epilogue_instructions` counts them:
+one is a bias, a scale or ReLU."""
 
 
 def stores_apart(problem: Problem, schedule: Schedule, target: Target) -> bool:
-    """Whether they do so in a schedule's kernel: where TMA stores what threads alone compute."""
+    """Whether the kernel of a schedule does this: only where TMA stores C, and no other CTA or
+    operand takes part."""
     together = schedule.ping_pong or schedule.swap or schedule.split_k * schedule.split_grid > 1
     others = problem.grouped or problem.quantized or problem.further_bytes or problem.products > 1
     alone = schedule.cluster_size == 1

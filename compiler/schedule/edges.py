@@ -11,17 +11,19 @@ from .left_slots import reuses_slots
 from .problem import Problem, Schedule
 
 STEP = 8
-"""Rows of a box: a part of a tile that a CTA loads has a multiple of them."""
+"""The unit in rows of a box: the part of a tile that a CTA loads is a multiple of it."""
 EDGE_BOXES = "edge-boxes"
 FAR = 0.33
-"""The share of a tile that lies past the last row."""
+"""The least share of a tile past the last row for which parts of K take such boxes."""
 
 
 def cuts_edges(problem: Problem, schedule: Schedule, target: Target) -> bool:
-    """Whether it does: where a tile hangs over, and slots are filled again after whole boxes.
+    """Whether loads skip out-of-bounds rows: a tile must extend past A or B, and slots must be
+    filled again after the first boxes, which are whole.
 
-    Each CTA has one tile, as far as an H200 has timed such kernels. Where K is in parts, a tile
-    hangs `FAR` over: 17 such kernels took 0.92 to 1.005 of the time, 24 others 0.97 to 1.13.
+    Each CTA must have one tile, since an H200 has timed no other such kernels. Where K is split, at
+    least `FAR` of a tile must be out of bounds: 17 such kernels took 0.92 to 1.005 of the time, 24
+    others 0.97 to 1.13.
     """
     one_tile = schedule.scheduler == "none"
     if target.mma.name != WGMMA.name or not _is_plain(problem) or not one_tile:
@@ -33,14 +35,15 @@ def cuts_edges(problem: Problem, schedule: Schedule, target: Target) -> bool:
 
 
 def _is_plain(problem: Problem) -> bool:
-    """Whether it is one product of known sizes."""
+    """Whether the problem is a single product whose sizes are all known."""
     open_sizes = problem.dynamic_m or problem.dynamic_batch or problem.dynamic_k
     one = problem.products == problem.batch == 1 and not (problem.grouped or problem.quantized)
     return one and not open_sizes and problem.by_tma("a") and problem.by_tma("b")
 
 
 def _hangs(seen: Problem, schedule: Schedule) -> bool:
-    """Whether some tile of A or B has rows past the last one, of parts of K a third of it."""
+    """Whether some tile of A or B extends past the last row; if K is split, by at least `FAR` of
+    its rows."""
     least = FAR if schedule.split_k * schedule.split_grid > 1 else 0
     shared_by = schedule.cluster[::-1]  # CTAs along N share a tile of A
     operands = zip(
@@ -58,8 +61,8 @@ def _hangs(seen: Problem, schedule: Schedule) -> bool:
 
 
 def _beyond(extent: int, tile: int, along: int, parts: int) -> float:
-    """Which share of the last tile, of which clusters have so many, lies past the last row; each
-    CTA loads one of `parts` of it."""
+    """The share of the last tile that lies past the last row, where each CTA of a cluster loads one
+    of `parts` parts of the tile."""
     if extent < tile or tile // parts % STEP:
         return 0
     tiles = -(-extent // tile)

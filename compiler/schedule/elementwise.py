@@ -1,7 +1,8 @@
-"""The larger and the smaller of two numbers, also of numbers of many problems at once.
+"""The larger and the smaller of two numbers, or of two arrays of numbers, elementwise.
 
-`max` compares them once for all, so that an estimate of many problems (`any_size/at_once.py`) must
-part those for which the answer differs. These choose for each.
+Python's `max` makes one comparison for a whole array, so an estimate of many problems at once
+(`any_size/at_once.py`) would have to split them by the answer. These functions choose for each
+element.
 
 Nothing here imports MLIR.
 """
@@ -12,16 +13,16 @@ from typing import Any
 
 
 class Elementwise:
-    """A number of each of many problems."""
+    """An array with one number per problem."""
 
     __slots__ = ()
 
     def larger(self, other: Any) -> Any:
-        """The larger of both, for each."""
+        """The larger of each pair of elements."""
         raise NotImplementedError
 
     def smaller(self, other: Any) -> Any:
-        """The smaller of both, for each."""
+        """The smaller of each pair of elements."""
         raise NotImplementedError
 
 

@@ -10,7 +10,7 @@ from ...dialects.layout import TileLayout, widest_swizzle
 
 
 def round_up(value: int, unit: int) -> int:
-    """The least multiple of `unit` from `value` on."""
+    """The least multiple of `unit` that is at least `value`."""
     return -(-value // unit) * unit
 
 
@@ -21,6 +21,6 @@ def widest_layout(mn: int, k: int, element_bytes: int, major: str) -> TileLayout
 
 
 def expected_tiles(rows: int, groups: int, tile: int) -> int:
-    """Tiles of so many rows of groups that have `rows` together: a group ends anywhere, so that its
-    last tile is half full on average; it has one at least."""
+    """The expected number of tiles of groups that have `rows` rows in total. A group may end
+    anywhere, so its last tile is half full on average; every group has at least one tile."""
     return max(min(groups, rows), math.ceil(rows / tile + groups / 2))

@@ -14,14 +14,16 @@ from .extents import round_up
 from .problem import Problem, Schedule
 
 OWN_STAGES_LEAST = 5
-"""Of a ring beside slots for all pieces: with 5 and 8 an H200 took 0.97 to 1.00 of the time in
-three shapes, with 3 instead of 4 0.99 to 1.02 in five."""
+"""The least number of stages of a ring beside slots of their own for all pieces. With 5 and 8
+stages an H200 took 0.97 to 1.00 of the time in three shapes; with 3 stages instead of 4 it took
+0.99 to 1.02 in five."""
 
 
 def reuses_slots(problem: Problem, schedule: Schedule, target: Target) -> bool:
-    """Whether it does: wherever the pass takes a schedule, as far as a GPU has timed such ones.
+    """Whether the residual is loaded into free slots: wherever the pass accepts the schedule, as
+    far as a GPU has timed such kernels.
 
-    An H200 took 0.92 to 0.99 of the time so in eleven shapes, and in none of them longer.
+    In eleven shapes an H200 took 0.92 to 0.99 of the time, and in none of them longer.
     """
     one_tile = schedule.scheduler == "none" and schedule.cluster_size == 1
     split = schedule.split_k * schedule.split_grid > 1
@@ -40,8 +42,9 @@ def reuses_slots(problem: Problem, schedule: Schedule, target: Target) -> bool:
 
 
 def with_own_slots(problem: Problem, schedule: Schedule, target: Target) -> Schedule:
-    """A schedule that reuses slots with one for each piece, and a ring as deep as fits beside them;
-    the same where too few stages or steps are left to load the pieces meanwhile."""
+    """The schedule with a slot of its own for each piece, and the deepest ring that fits beside
+    them. The schedule itself if too few stages or K steps are left to load the pieces in the
+    meantime."""
     pieces = problem.pieces(schedule)
     own = schedule.but(ahead=pieces)
     room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(own)
@@ -52,7 +55,8 @@ def with_own_slots(problem: Problem, schedule: Schedule, target: Target) -> Sche
 
 
 def may_reuse_slots(problem: Problem, target: Target) -> bool:
-    """Whether one product of known sizes has one operand beside it, and TMA brings A and B."""
+    """Whether the problem is a single product of known sizes with one other operand as large as C,
+    and TMA loads A and B."""
     if target.mma.name != WGMMA.name or problem.swapped:
         return False
     known = not (problem.dynamic_m or problem.dynamic_batch or problem.dynamic_k)

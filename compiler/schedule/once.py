@@ -1,4 +1,4 @@
-"""What an object finds out when it is asked, and keeps.
+"""A lazily computed attribute that is kept.
 
 Nothing here imports MLIR.
 """
@@ -12,8 +12,8 @@ Found = TypeVar("Found")
 
 
 class once(Generic[Found]):
-    """`functools.cached_property` without its lock, which takes longer than most of what a search
-    finds."""
+    """`functools.cached_property` without its lock, which would take longer than most values that a
+    search computes."""
 
     def __init__(self, find: Callable[[Any], Found]) -> None:
         self._find, self._name = find, find.__name__

@@ -1,4 +1,5 @@
-"""A matmul as the choice of a schedule sees it."""
+"""A matmul as the schedule search sees it: sizes, layouts, element sizes and the epilogue's
+cost."""
 
 from __future__ import annotations
 
@@ -31,24 +32,28 @@ Found = TypeVar("Found")
 
 @record
 class Problem:
-    """M×N×K with element sizes in bytes, the major axis of each operand, and what TMA asks.
+    """M×N×K with element sizes in bytes, the major axis of each operand, and the alignment that TMA
+    needs.
 
-    Of stacks, `batch` is how many such matrices there are, with operands of their own here.
-    `grouped` is the axis that is cut into groups, "m", "k" or none: they count as an even stack,
-    but that a group of rows ends anywhere in its last tile.
-    `further_bytes` are the element sizes of outputs beside C, `neighbours` how many in a row one
-    reduces. `a_major` and `b_major` are "k" or "mn"; `tma_alignment_bytes` is the unit of a pitch.
-    `epilogue_instructions` are about those of an element of C, `beside` the element sizes of other
-    operands as large as C that it reads, `beside_columns` of those with an element a column, and
-    `beside_rows` with one a row or for all.
-    `leading` and `steps` are the elements from row to row, and from matrix to matrix, of A, B and C
-    where there are gaps, 0 elsewhere. `quantized` is the format of a C with block scales.
-    Where it `adds_products`, threads add those of tiles to sums in f32; with `row_scales` each row
-    of C has its own, with `column_scales` each column. `swapped`: A is B, and C lies by columns;
-    `gathered`: threads copy A. With `dynamic_m` a launch says M, up to `most_m` where that is not
-    0; `m` is a hint. Rows of A in memory may then be as long as M, a multiple of `pitch_unit`
-    elements, which is 0 where their length is known. With `dynamic_batch` it says the batch, with
-    `dynamic_k` K. Of `integers` an MMA has fewer numbers of columns.
+    `batch` is the number of matrices of a batch with separate operands. `grouped` is the axis that
+    is cut into groups, "m", "k" or "": groups count as a batch of equal matrices, except that a
+    group of rows may end anywhere in its last tile. `further_bytes` are the element sizes of the
+    outputs beside C, and `neighbours` the number of adjacent columns that a reduction combines.
+    `a_major` and `b_major` are "k" or "mn". `tma_alignment_bytes` is the unit of a row pitch.
+
+    `epilogue_instructions` is roughly the number of instructions per element of C. `beside` are the
+    element sizes of other operands as large as C, `beside_columns` of those with an element per
+    column, and `beside_rows` of those with an element per row or a single element. `leading` and
+    `steps` are the elements from row to row, and from matrix to matrix, of A, B and C where there
+    is padding, and 0 elsewhere. `quantized` is the format of a C with block scales.
+
+    If it `adds_products`, threads add the products of tiles to sums in f32; with `row_scales` each
+    row of C has its own scale, with `column_scales` each column. `swapped` means that A and B are
+    exchanged and C is column-major; `gathered`, that threads copy the rows of A by index. With
+    `dynamic_m` a launch gives M, at most `most_m` unless that is 0, and `m` is only a hint. The
+    rows of A in memory may then be as long as M, which is a multiple of `pitch_unit` elements; 0
+    means that their length is known. With `dynamic_batch` a launch gives the batch size, with
+    `dynamic_k` it gives K. MMAs of `integers` exist for fewer values of N.
     """
 
     m: int
@@ -85,7 +90,7 @@ class Problem:
     integers: bool = False
 
     def __hash__(self) -> int:
-        """Of the sizes: that of all fields takes longer than much of what is looked up."""
+        """Hashes the sizes only: hashing all fields takes longer than much of what is looked up."""
         return hash((self.m, self.n, self.k, self.batch, self.swapped))
 
     @staticmethod
@@ -145,7 +150,7 @@ class Problem:
         return pitch * self._item_bits(tensor) // 8, rows
 
     def step_bytes(self, tensor: str) -> int:
-        """Bytes from matrix to matrix of a stack with gaps, 0 where there are none."""
+        """Bytes from matrix to matrix of a padded batch, and 0 if there is no padding."""
         return self.steps["abc".index(tensor)] * self._item_bits(tensor) // 8
 
     def _item_bits(self, tensor: str) -> int:
@@ -157,11 +162,11 @@ class Problem:
         return bits_of(self.quantized) if self.quantized else 8 * self.c_bytes
 
     def row_bytes(self, columns: int) -> int:
-        """Bytes of so many neighbours in a row of C."""
+        """Bytes of that many adjacent elements of a row of C."""
         return columns * self.c_bits // 8
 
     def output_bytes(self, elements: int) -> int:
-        """Bytes of so many elements of C, and of as many of each other output."""
+        """Bytes of that many elements of C and of every other output."""
         return self.row_bytes(elements) + elements * sum(self.further_bytes)
 
     def contiguous(self, tensor: str) -> int:
@@ -179,7 +184,8 @@ class Problem:
         return (mn, self.k) if major == "k" else (self.k, mn)
 
     def counts_tiles(self, schedule: Schedule) -> bool:
-        """Whether only a launch says how many tiles there are: more than one along M."""
+        """Whether only a launch knows the number of tiles: M is given at launch, and there may be
+        several tiles along M."""
         rows = schedule.tile[1 if self.swapped else 0]
         return self.dynamic_m and (bool(self.grouped) or not 0 < self.most_m <= rows)
 
@@ -188,7 +194,7 @@ class Problem:
         return not (self.dynamic_batch or self.counts_tiles(schedule))
 
     def counted_refusal(self, schedule: Schedule) -> str | None:
-        """Why tiles of a launch's number cannot be taken so, or None where they can."""
+        """Why the schedule cannot handle a number of tiles that a launch gives; None if it can."""
         if not self.knows_grid(schedule) and schedule.order == "hilbert":
             return "a Hilbert curve is a table of known tiles, got any number"
         if self.swapped and self.dynamic_batch and self.counts_tiles(schedule):
@@ -196,7 +202,7 @@ class Problem:
         return None
 
     def parts_refusal(self, target: Target) -> str | None:
-        """Why K is split over the grid for no tile, or None where it may be."""
+        """Why K may not be split over the grid, whatever the tile; None if it may."""
         if self.grouped:
             return "K is not split where rows or K are grouped"
         if self.swapped and target.has_tensor_memory:
@@ -206,7 +212,8 @@ class Problem:
         return None
 
     def seen_by(self, schedule: Schedule) -> Problem:
-        """The problem as a schedule sees it: of one that exchanges A and B, with M for N."""
+        """The problem as a schedule sees it: with M and N exchanged if the schedule exchanges A and
+        B."""
         return self if schedule.swap == self.swapped else exchanged(self)
 
     def by_tma(self, tensor: str) -> bool:
@@ -221,13 +228,13 @@ class Problem:
 
     @once
     def unaligned(self) -> list[str]:
-        """Operands that TMA loads by rows which start anywhere in a sector of L2."""
+        """The operands that TMA loads whose rows may start anywhere in a sector of L2."""
         return [name for name in "ab" if self.by_tma(name) and self.row_start(name) == "inside"]
 
     @once
     def lines_beyond(self) -> dict[str, float]:
-        """By operand that TMA loads: into how many more lines of L2 a line's length of a row goes
-        on average, 0 where rows start with a line."""
+        """For each operand that TMA loads, the average number of additional L2 lines that a line's
+        worth of a row touches; 0 where rows start at a line."""
         pitches = {name: self.pitch_bytes(name) for name in "ab" if self.by_tma(name)}
         starts = {
             name: LINE_BYTES // math.gcd(pitch, LINE_BYTES) if rows > 1 else 1
@@ -236,14 +243,16 @@ class Problem:
         return {name: 1 - 1 / count for name, count in starts.items()}
 
     def row_start(self, operand: str) -> str:
-        """Where rows of "a" or "b" may start: only with a "line" of L2, a "sector", or "inside"."""
+        """Where rows of "a" or "b" may start: at a "line" of L2, at a "sector", or "inside" a
+        sector."""
         pitch_bytes, rows = self.pitch_bytes(operand)
         if rows == 1 or pitch_bytes % LINE_BYTES == 0:
             return "line"
         return "inside" if pitch_bytes % SECTOR_BYTES else "sector"
 
     def layouts(self, schedule: Schedule) -> tuple[TileLayout, TileLayout]:
-        """The tiles of A and B that one CTA holds, in the widest swizzle."""
+        """The layouts of the tiles of A and B that one CTA holds, with the widest possible
+        swizzle."""
         m, _, k = schedule.tile
         return (
             widest_layout(m, k, self.element_bytes, self.a_major),
@@ -259,7 +268,7 @@ class Problem:
         return schedule.b_rows * schedule.tile[2] * self.element_bytes
 
     def stage_bytes(self, schedule: Schedule) -> int:
-        """Shared memory of one stage: both tiles, scales of their rows, each at its alignment."""
+        """Shared memory of one stage: both tiles and the scales of their rows, each aligned."""
         a, b = self.a_tile_bytes(schedule), self.b_tile_bytes(schedule)
         tiles = round_up(a, SLOT_ALIGNMENT) + round_up(b, SLOT_ALIGNMENT)
         if schedule.tile[2] != BLOCKWISE:
@@ -292,35 +301,36 @@ class Problem:
         return found
 
     def stored_together(self, schedule: Schedule) -> bool:
-        """Whether pieces of all outputs have the same columns, and go to memory together."""
+        """Whether the pieces of all outputs have the same columns and are stored together."""
         columns = schedule.staging[0] if schedule.staging else 0
         widths = (columns_beside(columns, self.c_bytes, each) for each in self.further_bytes)
         return not self.neighbours and all(width == columns for width in widths)
 
     def pieces(self, schedule: Schedule) -> int:
-        """Pieces of a staged tile of C, 0 where it isn't staged."""
+        """The number of pieces in which a tile of C is staged; 0 if it is not staged."""
         columns = schedule.tile[1] // self.products
         return columns // schedule.staging[0] if schedule.staging else 0
 
     @once
     def moved_bytes(self) -> int:
-        """Bytes of all matrices of C, and of other operands and outputs as large."""
+        """Bytes of all matrices of C, and of the other operands and outputs as large as C."""
         each = self.c_bytes + sum(self.beside) + sum(self.further_bytes)
         return self.batch * self.m * self.n // self.products * each
 
     @once
     def most_rows(self) -> int:
-        """Rows that a tile may find: M, and of a group up to twice what it has on average."""
+        """The most rows that a tile may cover: M, or for groups twice the average number of
+        rows."""
         return 2 * self.m if self.grouped == "m" else self.m
 
     @once
     def has_epilogue(self) -> bool:
-        """Whether more is done with sums than to convert them, or other operands are read."""
+        """Whether the epilogue does more than convert the sums, or reads other operands."""
         return self.epilogue_instructions > 0 or bool(self.beside)
 
     @once
     def cut(self) -> bool:
-        """Whether rows are grouped, and some groups have more of them than the least tile."""
+        """Whether rows are grouped and a group may have more rows than the smallest tile."""
         return self.grouped == "m" and self.most_rows > GROUP_ROWS
 
     def tiles(self, schedule: Schedule) -> tuple[int, int]:
@@ -329,8 +339,8 @@ class Problem:
         return -(-self.m // m), -(-self.n // n)
 
     def grid(self, schedule: Schedule) -> tuple[int, int]:
-        """CTAs along M and N when each computes one tile, in whole clusters, of all matrices or, as
-        many as are expected, of all groups of rows."""
+        """CTAs along M and N if each computes one tile, rounded up to whole clusters: of all
+        matrices, or the expected number for all groups of rows."""
         m, n = self.matrix_grid(schedule)
         if self.grouped != "m":
             return self.batch * m, n
@@ -338,27 +348,27 @@ class Problem:
         return peers * expected_tiles(rows, self.batch, peers * schedule.tile[0]), n
 
     def matrix_grid(self, schedule: Schedule) -> tuple[int, int]:
-        """Those of one matrix."""
+        """CTAs along M and N for a single matrix."""
         (m, n, _), (along_m, along_n) = schedule.tile, schedule.cluster
         return along_m * -(-self.m // (along_m * m)), along_n * -(-self.n // (along_n * n))
 
     def ctas(self, schedule: Schedule) -> int:
-        """CTAs when each computes one tile."""
+        """The number of CTAs if each computes one tile."""
         return math.prod(self.grid(schedule)) * schedule.split_k * schedule.split_grid
 
     def k_tiles(self, schedule: Schedule) -> int:
-        """K tiles that one CTA takes of an output tile."""
+        """The number of K tiles that one CTA processes per output tile."""
         return -(-self.k // (schedule.tile[2] * schedule.split_k * schedule.split_grid))
 
     def parts_bytes(self, schedule: Schedule) -> int:
-        """Global memory for the sums of all parts of K over the grid."""
+        """Global memory for the partial sums of all parts of K that are split over the grid."""
         m, n, _ = schedule.tile
         return self.ctas(schedule) * m * n * PARTIAL_BYTES if schedule.split_grid > 1 else 0
 
 
 def asked_once(find: Callable[[Problem, Target], Found]) -> Callable[[Problem, Target], Found]:
-    """What is told of a problem on a target, kept with the problem as long as that is there: equal
-    ones are not looked for, which takes longer than what most of them ask."""
+    """Keeps what a function says of a problem and a target with the problem object. Equal problems
+    are not looked up, since that takes longer than what most callers ask."""
     name = f"_{find.__name__}"
 
     @functools.wraps(find)
@@ -372,7 +382,7 @@ def asked_once(find: Callable[[Problem, Target], Found]) -> Callable[[Problem, T
 
 
 def exchanged(problem: Problem) -> Problem:
-    """The same product as Cᵀ = B·Aᵀ."""
+    """The same product computed as Cᵀ = B·Aᵀ."""
     known = problem.__dict__.get("_exchanged")
     if known is None:
         known = problem.__dict__["_exchanged"] = _exchanged(problem)

@@ -18,14 +18,16 @@ THREADS, AHEAD, HELD = "threads", "ahead", "registers"  # who reads vectors, and
 class Schedule:
     """One way to run a matmul. Sizes are in elements, tiles or CTAs.
 
-    `tile` is one CTA's M×N×K, `cluster` CTAs along M and N, `pair` a 2-CTA MMA. `scheduler` is
-    "none" (one tile a CTA), "static" or "clc"; `order` and `group` are its raster. `staging` is
-    (columns, buffers) of the staged store, None for direct stores; `ahead` pieces of each other
-    operand as large as C are brought by TMA, 0 for reads by threads; `vectors` says how smaller
-    ones are read, as `epilogue-staging` takes it. `split_k` CTAs, a cluster of their own, share a
-    tile, each with a part of K; so do `split_grid` CTAs of the grid. `ping_pong`: two consumers, a
-    tile each. With `swap` A and B are exchanged, so that all of this is said of Cᵀ. `level`: tiles
-    of a group of rows are equally high.
+    `tile` is M×N×K of the tile of one CTA, `cluster` the CTAs of a cluster along M and N, `pair` a
+    2-CTA MMA. `scheduler` is "none" (one tile per CTA), "static" or "clc"; `order` and `group` are
+    its raster order. `staging` is (columns, buffers) of the staged store, or None for direct
+    stores. TMA prefetches `ahead` pieces of each other operand as large as C; with 0, threads read
+    them. `vectors` says how smaller operands are read, as in `epilogue-staging`.
+
+    `split_k` CTAs of a cluster share a tile, each with a part of K; with `split_grid`, that many
+    CTAs of the grid do. `ping_pong` means two consumers with a tile each. With `swap`, A and B are
+    exchanged, and everything above is said of Cᵀ. With `level`, the tiles of a group of rows have
+    equal heights.
     """
 
     tile: tuple[int, int, int]
@@ -46,9 +48,9 @@ class Schedule:
     level: bool = False
 
     def but(self, **changes: Any) -> Schedule:
-        """The same with other values of some fields: `replace`, eight times as fast.
+        """A copy with other values of some fields: `dataclasses.replace`, eight times as fast.
 
-        Of a list of 100,000 candidates each is made this way.
+        A search makes up to 100,000 candidates this way.
         """
         changed = object.__new__(Schedule)
         object.__setattr__(changed, "__dict__", self.__dict__ | changes)
@@ -56,19 +58,21 @@ class Schedule:
 
     @property
     def cluster_size(self) -> int:
-        """CTAs of a cluster."""
+        """The number of CTAs of a cluster."""
         return self.cluster[0] * self.cluster[1]
 
     @property
     def wide(self) -> bool:
-        """Whether consumers in turns each hold more sums than a warpgroup does elsewhere."""
+        """Whether each ping-pong consumer holds more accumulators than a warpgroup does
+        elsewhere."""
         m, n, _ = self.tile
         most = WGMMA.accumulator_registers_max[0] * WARPGROUP_THREADS
         return self.ping_pong and m * n > most
 
     @property
     def plan(self) -> Schedule:
-        """The same tiles handed out alike, whatever a CTA does with one; clusters are pairs."""
+        """The schedule reduced to its tiles and how they are handed out, whatever a CTA does with a
+        tile; a cluster is a pair or a single CTA."""
         cluster = (2, 1) if self.pair else (1, 1)
         return PLAIN.but(
             tile=self.tile,
@@ -81,13 +85,13 @@ class Schedule:
 
     @property
     def b_rows(self) -> int:
-        """Rows of B that one CTA holds: half of them in a pair."""
+        """The rows of B that one CTA holds: half of the tile's in a pair."""
         return self.tile[1] // 2 if self.pair else self.tile[1]
 
     @property
     def of_whole_tiles(self) -> Schedule:
-        """Of equally high tiles the same ones of C as it lies, all whole but a group's last, and
-        staged by as many bytes."""
+        """For tiles of equal height, the corresponding schedule of ordinary tiles, with A and B not
+        exchanged and as many bytes staged."""
         columns, rows, k = self.tile
         staging = self.staging and (self.staging[0] * columns // rows, self.staging[1])
         return self.but(tile=(rows, columns, k), staging=staging, swap=False, level=False)
@@ -95,8 +99,8 @@ class Schedule:
     def pipeline(self, stores_apart: bool = False) -> str:
         """The passes with their options, as `--pipeline` takes them.
 
-        Clusters come before stages, so that stages are counted with the half of B that a CTA of a
-        pair holds.
+        Clustering comes before pipelining, so that stages are counted with the half of B that a CTA
+        of a pair holds.
         """
         passes = [
             f"tiling{{tile={joined(self.tile)}{self._taken()}}}",
@@ -115,7 +119,7 @@ class Schedule:
         return ",".join(filter(None, passes))
 
     def label(self) -> str:
-        """One line that tells it from the other candidates."""
+        """One line that tells the schedule from the other candidates."""
         parts = [joined(self.tile), f"{self.stages} stages"]
         parts += ["A and B exchanged"] if self.swap else []
         parts += ["tiles of equal height"] if self.level else []
@@ -140,7 +144,8 @@ class Schedule:
         return f"grouped by {self.group}" if self.order == "grouped" else RASTERS[self.order]
 
     def _taken(self) -> str:
-        """By which MMA, which operand is its A, and the order of CTAs that have one tile each."""
+        """In words: the MMA, which operand is its A, and the order of CTAs that have one tile
+        each."""
         alone = self.scheduler == "none" and self.order == "n"
         mma = f" mma={WGMMA_WIDE.name}" if self.wide else ""
         return mma + " swap=true" * self.swap + " order=n" * alone
@@ -169,4 +174,4 @@ class Schedule:
 
 
 PLAIN = Schedule((0, 0, 0))
-"""What others are made of, by `but`."""
+"""The schedule from which others are made by `but`."""

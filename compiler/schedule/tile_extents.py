@@ -1,4 +1,4 @@
-"""The candidate tile extents along M, N and K, by where accumulators are."""
+"""The candidate tile sizes along M, N and K, by where the accumulators are."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ K_TILE_BYTES = (32, 64, 128, 256)  # 32 are what one MMA takes
 
 
 def extents_of(problem: Problem, target: Target) -> tuple[tuple[int, ...], ...]:
-    """M, N and K of the tiles that are looked at, in elements."""
+    """The candidate sizes of tiles along M, N and K, in elements."""
     rows = M_TILES[target.mma.accumulators]
     return rows, n_extents(problem, target), k_extents(problem)
 
 
 def k_extents(problem: Problem) -> tuple[int, ...]:
-    """K of the tiles that are looked at, in elements."""
+    """The candidate sizes of tiles along K, in elements."""
     return tuple(size // problem.element_bytes for size in K_TILE_BYTES)
 
 
 def n_extents(problem: Problem, target: Target) -> tuple[int, ...]:
-    """N of the tiles that are looked at.
+    """The candidate sizes of tiles along N, in elements.
 
-    Of two products each B has half of it, in whole units of 16 bytes where B is N-major. Where A
-    and B are exchanged, few tiles cover N by the least multiple of each step that does with as
-    many.
+    If two products share A, each B has half of the tile, in whole units of 16 bytes where B is
+    N-major. Where A and B are exchanged, the sizes of which few tiles cover N are the least
+    multiples of each step that cover it with that many tiles.
     """
     accumulators = target.mma.accumulators
     usual = N_TILES[accumulators]
@@ -52,7 +52,8 @@ def n_extents(problem: Problem, target: Target) -> tuple[int, ...]:
 def _covering(
     extent: int, usual: tuple[int, ...], steps: tuple[int, ...], most: int
 ) -> tuple[int, ...]:
-    """Of few tiles the least multiples of the steps, of many the usual ones."""
+    """The usual sizes of which many tiles cover the extent, and the least multiples of each step of
+    which few do."""
     found = {each for each in usual if -(-extent // each) > FEW_TILES}
     for step in steps:
         least = (-(-extent // (step * count)) * step for count in range(1, FEW_TILES + 1))

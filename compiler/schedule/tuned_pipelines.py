@@ -1,8 +1,9 @@
 """Measured pipelines of products for which several kinds of kernels compete.
 
-Whether lanes are faster than tiles of a tensor core, and which tiles of warps or of threads are, no
-entry of `tuned_schedules.py` says. `tilewright tune` writes the passes of the fastest into the same
-tables. They serve the product that was measured and no other, and only on the GPU of the target.
+The entries of `tuned_schedules.py` do not say whether lanes are faster than tensor-core tiles, or
+which tiles of warps or threads are the fastest. For such products `tilewright tune` writes the
+passes of the fastest kernel into the same tables. They serve exactly the product that was measured,
+and only on the target's GPU.
 
 Nothing here imports MLIR.
 """
@@ -23,9 +24,9 @@ from .tuned_schedules import PIPELINES, is_of_gpu, parsed_table, tables_of
 
 @record
 class TunedPipeline:
-    """The fastest passes, their microseconds, on which GPU and when.
+    """The fastest passes, their time in microseconds, on which GPU and when it was measured.
 
-    `product` is the JSON of the spec's fields by name, sorted.
+    `product` is the JSON of the spec's fields, sorted by name.
     """
 
     product: str
@@ -43,18 +44,20 @@ class TunedPipeline:
         return self.passes
 
     def as_json(self) -> dict[str, Any]:
-        """As a table has it."""
+        """The entry as it is written to a table."""
         told = {"us": self.us, "gpu": self.gpu, "date": self.date}
         return {"spec": json.loads(self.product), "pipeline": self.passes, **told}
 
 
 def product_of(fields: Mapping[str, Any]) -> str:
-    """What tells one product from all others: of the fields of its spec (`MatmulSpec.as_dict`)."""
+    """What tells one product from all others, from the fields of its spec
+    (`MatmulSpec.as_dict`)."""
     return json.dumps(fields, sort_keys=True)
 
 
 def tuned_pipeline(spec: MatmulSpec, target: Target) -> TunedPipeline | None:
-    """The entry of this product that a table of the chip has, measured on the target's GPU."""
+    """The entry for exactly this product that a table of the chip has, measured on the target's
+    GPU."""
     found = (
         entry
         for path in tables_of(target.chip)
@@ -73,7 +76,7 @@ def _read(path: Path, changed: int) -> tuple[TunedPipeline, ...]:
 
 
 def read_pipelines(path: Path) -> tuple[TunedPipeline, ...]:
-    """Those of a table; `CompileError` says what is wrong with the file."""
+    """The pipelines of a table; `CompileError` says what is wrong with the file."""
     return tuple(_entry(each) for each in parsed_table(path).get(PIPELINES, ()))
 
 

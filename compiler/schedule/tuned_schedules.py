@@ -1,11 +1,11 @@
 """Measured schedules: a table for each chip, which overrides the estimate.
 
-`tilewright tune` writes the tables; those of `compiler/schedule/tuned/` ship with the package, and
-`TILEWRIGHT_TUNED` names a folder with further ones, which go first. An entry serves its own
-problem, and one that is alike: the same types, majors and tensors that TMA can address, operands
-whose rows start alike in lines of L2, as many tiles along M and N by the entry's schedule, and a K
-within a quarter of the entry's. So it has the same waves of tiles, main loops of about the length
-that was measured, and as many requests to L2 for a row.
+`tilewright tune` writes the tables. Those in `compiler/schedule/tuned/` ship with the package, and
+`TILEWRIGHT_TUNED` names a folder with further ones, which take precedence. An entry serves its own
+problem and similar ones: the same types, majors and tensors that TMA can address, operands whose
+rows start alike in lines of L2, as many tiles along M and N with the entry's schedule, and a K
+within a quarter of the entry's. A similar problem therefore has the same waves of tiles, main loops
+of about the same length, and as many requests to L2 per row.
 
 Nothing here imports MLIR.
 """
@@ -35,7 +35,7 @@ SCHEMA = 1
 VARIABLE = "TILEWRIGHT_TUNED"
 K_CHANGE = 0.25
 OUTSIDE_CHANGE = 1 / 32
-"""How much more of the tiles along M or N may hang over C than of the entry's."""
+"""By how much the share of tiles outside C, along M or N, may exceed that of the entry."""
 SHIPPED = Path(__file__).parent / "tuned"
 LIMIT_BYTES = 16 * 2**20
 _TENSORS = ("a", "b", "c")
@@ -89,7 +89,8 @@ TABLE = Record(
 
 @record
 class Tuned:
-    """One entry: the schedule that was fastest, its microseconds, on which GPU and when."""
+    """One entry: the fastest schedule, its time in microseconds, on which GPU and when it was
+    measured."""
 
     problem: Problem
     schedule: Schedule
@@ -98,7 +99,7 @@ class Tuned:
     date: str
 
     def serves_sizes(self, problem: Problem) -> bool:
-        """Whether a problem of the entry's kind, which differs in its sizes alone, is alike."""
+        """Whether the entry serves a problem that differs from its own only in the sizes."""
         mine = self.problem
         return (
             abs(problem.k - mine.k) <= K_CHANGE * mine.k
@@ -118,13 +119,15 @@ def _tiles(problem: Problem, schedule: Schedule) -> tuple[int, int]:
 
 
 def _fills_tiles(problem: Problem, mine: Problem, schedule: Schedule) -> bool:
-    """Whether hardly more of its tiles hangs over C; boxes of a single tile end with the rows."""
+    """Whether hardly more of the tiles is outside C than with the entry; the boxes of a single tile
+    end with the rows."""
     pairs = zip(_outside(problem, schedule), _outside(mine, schedule), strict=True)
     return all(share <= measured + OUTSIDE_CHANGE for share, measured in pairs)
 
 
 def _outside(problem: Problem, schedule: Schedule) -> list[float]:
-    """Along M and N the share of the tiles that hangs over C, none where M is not known yet."""
+    """The share of the tiles that is outside C along M and N; 0 along M where M is not known
+    yet."""
     seen = problem.seen_by(schedule)
     known = [seen.m, seen.n]
     if problem.dynamic_m and problem.m != problem.most_m:
@@ -148,11 +151,11 @@ def _kind(problem: Problem) -> tuple:
 
 
 def tuned_schedule(problem: Problem, target: Target) -> Tuned | None:
-    """The entry of a chip's table that serves a problem best: the nearest in M, N and K, of several
-    for the same sizes the one whose epilogue is about as long.
+    """The entry of a chip's table that serves a problem best: the nearest in M, N and K, and among
+    entries of the same sizes the one whose epilogue is most similar.
 
-    Where the target is a certain GPU, an entry that was measured on one. If there is none and L2 of
-    that GPU holds A and B, one of another GPU: what differs between them is behind L2.
+    Entries that were measured on the target's own GPU take precedence. If there are none and the L2
+    of that GPU holds A and B, an entry of another GPU serves: the GPUs differ only behind L2.
     """
     alike = _entries(target.chip, _kind(problem))
     serving = [entry for entry in alike if entry.serves_sizes(problem)]
@@ -163,8 +166,8 @@ def tuned_schedule(problem: Problem, target: Target) -> Tuned | None:
 
 
 def is_of_gpu(gpu: str, target: Target) -> bool:
-    """Whether a GPU by this name is the target's: for a chip's usual one, none that has a target of
-    its own."""
+    """Whether a GPU of this name is the target's. A chip's usual target has all GPUs but those that
+    are targets of their own."""
     others = {each.gpu for each in GPUS.values() if each.gpu and each.gpu in gpu.lower()}
     return target.gpu in others if target.gpu else not others
 
@@ -180,9 +183,9 @@ def _distance(one: Problem, other: Problem) -> tuple[float, int]:
 
 
 def tables_of(chip: str) -> list[Path]:
-    """The files of a chip's tables that there are: the user's own, then the one that is shipped.
+    """The existing table files of a chip: the user's own first, then the one that is shipped.
 
-    Raises CompileError where the user's folder is none.
+    Raises CompileError if the user's folder does not exist.
     """
     own = os.environ.get(VARIABLE)
     if own and not Path(own).is_dir():
@@ -192,7 +195,7 @@ def tables_of(chip: str) -> list[Path]:
 
 
 def _entries(chip: str, kind: tuple) -> tuple[Tuned, ...]:
-    """Those of a kind of problem, in the order of the tables."""
+    """The entries for a kind of problem, in the order of the tables."""
     return tuple(
         entry
         for path in tables_of(chip)
@@ -248,24 +251,25 @@ def _entry(each: Mapping[str, Any]) -> Tuned:
 
 
 def problem_of(values: Mapping[str, Any]) -> Problem:
-    """A problem from the JSON of its fields; fields that are missing have their defaults."""
+    """A problem from the JSON of its fields; missing fields have their defaults."""
     return Problem(**_of_json(values))
 
 
 def schedule_of(values: Mapping[str, Any]) -> Schedule:
-    """A schedule from the JSON of its fields; fields that are missing have their defaults."""
+    """A schedule from the JSON of its fields; missing fields have their defaults."""
     return Schedule(**_of_json(values))
 
 
 def _of_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a dataclass, whose sequences are tuples."""
+    """The fields of a dataclass, with lists as tuples."""
     return {n: tuple(each) if isinstance(each, list) else each for n, each in values.items()}
 
 
 def write_table(
     path: Path, entries: Iterable[Tuned], pipelines: Iterable[Mapping[str, Any]] = ()
 ) -> None:
-    """Write a table, sorted by size; one entry a problem and GPU, of which the last one counts."""
+    """Write a table, sorted by size, with one entry per problem and GPU, of which the last one
+    counts."""
     unique = {(entry.problem, entry.gpu): entry for entry in entries}
     ordered = sorted(
         unique.values(), key=lambda entry: (*asdict(entry.problem).values(), entry.gpu)
@@ -283,7 +287,7 @@ def _lines(values: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _plain(entry: Tuned) -> dict[str, Any]:
-    """The entry as the table has it, which says nothing of a batch of one."""
+    """The entry as it is written to a table, without the batch if that is one."""
     values = asdict(entry)
     if entry.problem.batch == 1:
         del values["problem"]["batch"]

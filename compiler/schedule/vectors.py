@@ -1,8 +1,9 @@
-"""How an epilogue reads vectors and scalars: columns by TMA while a main loop runs, or by each
-thread in front of it, or by threads when they store.
+"""How an epilogue reads vectors and scalars: by TMA during the main loop, by each thread before the
+store, or by the threads as they store.
 
-Threads that store wait for global memory in each piece of a tile. Of what they hold in registers
-ptxas computes with all before the first piece is stored, so that shared memory comes first.
+Threads that read global memory as they store wait once for each piece of a tile. What they hold in
+registers instead, ptxas uses for all pieces before the first one is stored. So shared memory is
+preferred.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SHARING_COLUMNS = 4  # threads that have a row of an MMA's sums
 
 
 def with_vectors(problem: Problem, schedule: Schedule, target: Target) -> Schedule:
-    """The schedule with the way to read vectors that costs least."""
+    """The schedule with the cheapest way to read vectors."""
     if not problem.beside_columns and not problem.beside_rows:
         return schedule
     return schedule.but(vectors=_cheapest(problem, schedule, target))
@@ -44,8 +45,8 @@ def _cheapest(problem: Problem, schedule: Schedule, target: Target) -> str:
 
 
 def _full(problem: Problem, schedule: Schedule, target: Target) -> bool:
-    """Whether sums, products and scales of columns leave a thread no register for more: of 256x128
-    ptxas spilled where vectors came by TMA."""
+    """Whether sums, products and scales of columns leave a thread no further registers: with
+    256x128, ptxas spilled if TMA brought the vectors."""
     if not problem.column_scales or target.adds_from_tensor_memory:
         return False
     m, n, _ = schedule.tile
@@ -54,7 +55,7 @@ def _full(problem: Problem, schedule: Schedule, target: Target) -> bool:
 
 
 def _held(problem: Problem, schedule: Schedule, target: Target) -> bool:
-    """Whether threads have registers for what they need of the vectors of a tile."""
+    """Whether threads have registers for what they need of a tile's vectors."""
     m, n, _ = schedule.tile
     warpgroups = target.mma_warpgroups(m, n)
     if target.has_tensor_memory or target.mma.issuer == WARP or warpgroups is None:
@@ -67,7 +68,8 @@ def _held(problem: Problem, schedule: Schedule, target: Target) -> bool:
 
 
 def _registers(consumers: int, target: Target) -> int:
-    """Registers of a thread of so many warpgroups, when those beside them have given up theirs."""
+    """The registers of a thread with that many warpgroups, after the other warpgroups have given up
+    theirs."""
     if consumers == 1:
         return REGISTERS_MAX
     pool = (consumers + 1) * target.launch_registers((consumers + 1) * WARPGROUP_THREADS)
@@ -75,7 +77,8 @@ def _registers(consumers: int, target: Target) -> int:
 
 
 def _brought(problem: Problem, ahead: Schedule, target: Target) -> bool:
-    """Whether TMA brings the columns of a tile, a box of whole units, and they have room."""
+    """Whether TMA can bring the columns of a tile as a box of whole units, and there is room for
+    them."""
     columns = ahead.tile[1] // problem.products
     units = all(columns * each % UNIT_BYTES == 0 for each in problem.beside_columns)
     room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(ahead)

@@ -10,24 +10,25 @@ from .elementwise import larger, smaller
 from .problem import Problem, Schedule
 
 CURVE_SPREAD = 1.5
-"""Rows times columns that consecutive tiles on a Hilbert curve touch, over their number: the mean
-of windows of 66 to 148 tiles in grids of 32×16 to 128×64 is 1.47 to 1.53."""
+"""Rows times columns that consecutive tiles on a Hilbert curve touch, divided by their number: the
+mean over windows of 66 to 148 tiles in grids of 32×16 to 128×64 is 1.47 to 1.53."""
 TALL_BAND = 16  # rows of tiles
 
 
 def tile_rounds(problem: Problem, schedule: Schedule, target: Target) -> int:
-    """Tiles that the busiest multiprocessor computes, one CTA at a time (waves)."""
+    """The number of tiles that the busiest multiprocessor computes, one CTA at a time (waves)."""
     slots = resident_ctas(schedule, target)
     return -(-problem.ctas(schedule) // slots)
 
 
 def resident_ctas(schedule: Schedule, target: Target) -> int:
-    """CTAs that run at once: one a multiprocessor, in whole clusters that find room."""
+    """The number of CTAs that run at once: one per multiprocessor, in whole clusters that find
+    room."""
     return resident_in_clusters(schedule.cluster_size * schedule.split_k, target)
 
 
 def resident_in_clusters(size: int, target: Target) -> int:
-    """CTAs that run at once in clusters of `size`."""
+    """The number of CTAs that run at once in clusters of `size` CTAs."""
     counted = figures(target).clusters_at_once.get(size)
     return size * (int(counted) if counted else target.multiprocessors // size)
 
@@ -47,12 +48,12 @@ def wave_shape(problem: Problem, schedule: Schedule, target: Target) -> tuple[in
 
 
 def band_of(problem: Problem, schedule: Schedule, target: Target) -> int:
-    """Rows of tiles of a band.
+    """The rows of tiles of a band.
 
-    Of 132 tiles in a row bands of 8 rows touch 17 columns, those of 16 touch 9: so the tiles of a
-    wave have fewer rows of A and B together in the taller bands where a tile is wider than it is
-    high. On an H200 such tiles take 0.99 of the time in them, but with a residual as much or, by
-    consumers in turns, more; others were not measured.
+    132 tiles in bands of 8 rows touch 17 columns, in bands of 16 rows 9 columns. Where a tile is
+    wider than it is high, a wave in the taller bands therefore touches fewer rows of A and B in
+    total. On an H200 such tiles take 0.99 of the time in tall bands; with a residual they take as
+    long, or longer with ping-pong consumers. Others were not measured.
     """
     m, n, _ = schedule.tile
     plain = not (problem.grouped or problem.beside)
@@ -61,6 +62,6 @@ def band_of(problem: Problem, schedule: Schedule, target: Target) -> int:
 
 
 def _curve_shape(grid_m: int, grid_n: int, area: int) -> tuple[int, int]:
-    """A square of `area` tiles, longer where the grid is narrow."""
+    """A square of `area` tiles, or a longer rectangle where the grid is narrow."""
     rows = min(grid_m, max(math.ceil(math.sqrt(area)), -(-area // grid_n)))
     return rows, min(grid_n, -(-area // rows))

@@ -1,9 +1,9 @@
 """GPUs by name: peak compute and bandwidth, as data with sources.
 
-Rates are dense, with sums in f32 or s32. NVIDIA's white papers give them for a whole board; here
-they stand per multiprocessor and cycle, so that multiprocessors × rate × boost clock is the figure
-of the white paper, and `stated` keeps that figure for the test which compares them. GeForce boards
-multiply floats at half the rate of workstation and server boards of the same chip.
+Rates are dense, with sums in f32 or s32. NVIDIA's white papers state them for a whole board; here
+they are per multiprocessor and cycle, so that multiprocessors × rate × boost clock is the white
+paper's figure. `stated` keeps that figure for the test that compares them. GeForce boards multiply
+floats at half the rate of workstation and server boards of the same chip.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ GB202 = "NVIDIA RTX Blackwell GPU Architecture, table of the GeForce RTX 5090"
 GB202_PRO = "NVIDIA RTX Blackwell PRO GPU Architecture, table of the RTX PRO 6000"
 SHARES = {"f16": 1.0, "tf32": 0.5, "f8": 2.0, "i8": 2.0}
 GEFORCE_SHARES = {"f16": 1.0, "tf32": 0.5, "f8": 2.0, "i8": 4.0}
-"""Rates of the tensor core beside that of 16 bits."""
+"""Rates of the tensor core relative to that of 16-bit operands."""
 
 
 @record
 class Board:
-    """A GPU. clock: boost, in GHz; mma: FLOP a cycle and multiprocessor, of 16 bits; memory: B/s.
+    """A GPU. `clock`: boost clock in GHz; `mma`: FLOP per cycle and multiprocessor with 16-bit
+    operands; `memory`: bytes per second.
 
-    `lanes`: multiply-adds of threads by type, a cycle and multiprocessor. `l2`: bytes a cycle of
-    the whole chip, None where no figure was found; `l2_source`: whose it is, where not of `source`.
-    `stated`: 10¹² operations a second by unit.
+    `lanes`: multiply-adds of threads by type, per cycle and multiprocessor. `l2`: bytes per cycle
+    of the whole chip, None where no figure was found; `l2_source`: its source, if that is not
+    `source`. `stated`: 10¹² operations per second by unit.
     """
 
     gpu: str
@@ -44,7 +45,7 @@ class Board:
     l2_source: str = ""
 
     def rates(self) -> dict[str, float]:
-        """FLOP a second of the tensor core by type."""
+        """FLOP per second of the tensor core by type."""
         cycles = self.multiprocessors * self.clock * 1e9
         return {name: share * self.mma * cycles for name, share in self.shares.items()}
 
@@ -187,18 +188,20 @@ BOARDS = {
         {"f16": 209.5, "tf32": 104.8, "f8": 419, "i8": 838, "f4": 1676, "threads f32": 104.8},
     ),
 }
-"""The first of a chip is the one that its target stands for."""
+"""The boards of each chip; the first is the one that the chip's target stands for."""
 
 
 def board_of(chip: str) -> Board | None:
-    """The board that a chip's target stands for, None where that is not here."""
+    """The board that a chip's target stands for; None if it is not in the table."""
     return next((board for board in BOARDS.values() if board.chip == chip), None)
 
 
 def runs_on(target: str, chip: str) -> bool:
-    """Whether a GPU of a chip runs PTX for a target: its own, or without a letter, older ones.
+    """Whether a GPU of a chip runs PTX for a target: that of the same chip, and PTX without a
+    letter for older chips.
 
-    PTX ISA, .target: sm_NN is for that and all later chips, sm_NNa for that alone.
+    PTX ISA, .target: PTX for sm_NN runs on that chip and all later ones, PTX for sm_NNa on that
+    chip alone.
     """
     plain = target.removeprefix("sm_")
     later = chip.removeprefix("sm_").rstrip("af")

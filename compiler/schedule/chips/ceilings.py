@@ -1,8 +1,9 @@
 """Peak compute and bandwidth of a chip, with sources: the roofs of a roofline.
 
-Tensor cores are those of the chip's own MMA: tcgen05.mma, wgmma or mma.sync. Clock and
-multiprocessors are those of the estimate's figures, or of a board (`boards.py`); the clock of
-a B200 is the one that its data sheet means, since the estimate's is the highest without a load.
+The tensor-core rate is that of the chip's own MMA: tcgen05.mma, wgmma or mma.sync. The clock and
+the number of multiprocessors are those of the estimate's figures, or of a board (`boards.py`). For
+a B200 the clock is the one that its data sheet uses, since the estimate's is the highest clock
+without load.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ FAMILIES = {
     "f8f6f4": "f8", "mxf8f6f4": "f8", "e4m3": "f8", "e5m2": "f8", "e3m2": "f8", "e2m3": "f8",
     "mxf4": "f4", "mxf4nvf4": "f4", "i8": "i8", "s8": "i8", "u8": "i8",
 }  # fmt: skip
-"""Types of tensor-core operands that have one rate."""
+"""Types of tensor-core operands that have the same rate."""
 LANES = {"f32": 128, "f64": 64, "f16": 256, "bf16": 256}
 GUIDE = "CUDA C++ Programming Guide, arithmetic throughput: results a cycle of a multiprocessor"
 
 
 @record
 class Ceilings:
-    """compute: operations a second by (unit, type); memory: bytes a second by level."""
+    """`compute`: operations per second by (unit, type); `memory`: bytes per second by level."""
 
     chip: str
     gpu: str
@@ -38,7 +39,7 @@ class Ceilings:
     memory: dict[str, Figure]
 
     def rate(self, unit: str, type_: str) -> Figure | None:
-        """Of a unit on operands of a type, None where it is not known."""
+        """The rate of a unit on operands of a type; None if it is not known."""
         return self.compute.get((unit, FAMILIES.get(type_, type_) if unit == TENSOR else type_))
 
 
@@ -51,7 +52,7 @@ HBM_RATES = {
     "h100": Figure(3.35e12, "B/s", "NVIDIA H100 SXM, HBM3"),
 }
 L2_RATES = {"sm_100a": Figure(21e12, "B/s", "Chips and Cheese, B200: loads of what is in L2")}
-"""Where they were measured; elsewhere what the ports of all multiprocessors take."""
+"""Measured L2 rates; where a chip has none, the ports of all multiprocessors bound it."""
 DOUBLE_RATES = {
     "sm_100a": Figure(40e12, "FLOP/s", "NVIDIA B200, f64 on tensor cores"),
     "sm_90a": Figure(67e12, "FLOP/s", "NVIDIA H100 and H200, f64 on tensor cores"),
@@ -65,11 +66,10 @@ L2_SHARE, SHARED_RATE = 32, 128
 
 
 def ceilings_of(chip: str, gpu: str | None = None) -> Ceilings:
-    """The ceilings of a GPU that runs PTX for a chip, of the chip's own unless one is named.
+    """The ceilings of a GPU that runs PTX for a chip: the chip's usual GPU unless one is named.
 
-    A target that is a GPU has its own. PTX for sm_90, without its letter, is held to what is here
-    of sm_90a.
-    `OptionError` names those that there are.
+    A target that is a GPU has its own ceilings. PTX for sm_90, without the letter, is compared with
+    those of sm_90a. `OptionError` names the GPUs that are known.
     """
     if gpu is not None:
         return _ceilings_on(chip, gpu)
@@ -96,7 +96,7 @@ def _ceilings_on(chip: str, gpu: str) -> Ceilings:
 
 
 def _of_target(target: Target) -> Ceilings:
-    """Of a chip whose figures are those that the estimate uses."""
+    """The ceilings of a chip for which the estimate has figures."""
     compute, memory = _compute(target), _memory(target)
     gpu = NAMES[target.gpu or target.chip]
     return Ceilings(target.chip, gpu, target.multiprocessors, compute, memory)
@@ -139,7 +139,7 @@ def _memory(target: Target) -> dict[str, Figure]:
 
 
 def _of_board(board: Board) -> Ceilings:
-    """Of a GPU whose figures are those of its white paper."""
+    """The ceilings of a GPU whose figures are those of its white paper."""
     cycles = board.multiprocessors * board.clock * 1e9
     words = f"{board.multiprocessors} multiprocessors at {board.clock:g} GHz"
     found = {}

@@ -1,4 +1,4 @@
-"""Figures of each chip for the estimate of a schedule, with sources.
+"""The figures of each chip for the estimate of a schedule, with sources.
 
 The number of multiprocessors is the target's.
 """
@@ -258,11 +258,12 @@ OF_GPUS = {
         ),
     )
 }
-"""What differs on a GPU that is not the one of its chip's figures."""
+"""The figures of a GPU that differ from those of its chip's usual GPU."""
 
 
 def figures(target: Target) -> ChipFigures:
-    """The figures of the target's GPU, or of its chip's usual one; OptionError for one without."""
+    """The figures of the target's GPU, or of its chip's usual one; OptionError if there are
+    none."""
     try:
         return OF_GPUS[target.gpu] if target.gpu else FIGURES[target.chip]
     except KeyError:
@@ -272,28 +273,30 @@ def figures(target: Target) -> ChipFigures:
 
 
 def tensor_figures(target: Target) -> TensorFigures:
-    """Those of MMAs in tensor memory, on a chip that has it."""
+    """The figures of MMAs in tensor memory, for a chip that has it."""
     found = figures(target).tensor
     assert found is not None, f"{target.chip} has no tensor memory"
     return found
 
 
 def split_figures(target: Target) -> SplitFigures:
-    """What a split K costs on a chip where that was measured, as the rules demand."""
+    """The costs of split K in a cluster, for a chip where they were measured, which the rules
+    require."""
     split = figures(target).split
     assert split is not None, f"what a split K costs on {target.chip} was not measured"
     return split
 
 
 def part_figures(target: Target) -> PartFigures:
-    """What parts of a grid cost on a chip where that is known, as the rules demand."""
+    """The costs of split K over the grid, for a chip where they are known, which the rules
+    require."""
     parts = figures(target).parts
     assert parts is not None, f"what parts of a grid cost on {target.chip} is not known"
     return parts
 
 
 def figure_table(target: Target) -> dict[str, Figure]:
-    """All single figures of a target by name."""
+    """All figures of a target by name."""
     chip_figures = figures(target)
     every = {each.name: getattr(chip_figures, each.name) for each in fields(ChipFigures)}
     if chip_figures.parts:

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Figure(float):
-    """A number about the chip with its unit and source; `assumed` when nobody states it."""
+    """A number about the chip with its unit and source; `assumed` if no source states it."""
 
     unit: str
     source: str

@@ -1,4 +1,4 @@
-"""The kinds of figures of a chip: its units, clusters, and split-K over the grid."""
+"""The sets of figures of a chip: its units and clusters, and both kinds of split K."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ONE_BY_ONE = Figure(1, "-", "PTX ISA: no arithmetic on two f32 at once")
 
 @record
 class SplitFigures:
-    """What it costs that a cluster of CTAs splits K, each with operands of its own.
+    """The costs of splitting K over a cluster of CTAs, each of which has operands of its own.
 
-    `share` is of what DRAM or L2 takes, whichever is faster, that comes beside the other; `store`
-    of threads, each a part of a tile of C; `beside` their reading of a part of a residual, after
-    the sums of all.
+    `share` is the share of the time of DRAM or L2, whichever is faster, that is not hidden behind
+    the other. `store` is the rate at which threads store, each a part of a tile of C; `beside` the
+    rate at which they read their part of a residual, after the sums are added.
     """
 
     first_rate: Figure
@@ -34,11 +34,11 @@ class SplitFigures:
 
 @record
 class PartFigures:
-    """What it costs that CTAs of the grid split K: their sums go through L2, the last one reads
-    those of all.
+    """The costs of splitting K over CTAs of the grid: partial sums go through L2, and are then read
+    and added.
 
-    `write` and `read` are of one multiprocessor while the others do so too, `meet` is from the last
-    write until the first sums of others are there.
+    `write` and `read` are rates of one multiprocessor while the others do the same; `meet` is the
+    time from the last write until the first sums of other CTAs can be read.
     """
 
     write: Figure
@@ -48,10 +48,10 @@ class PartFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class ChipFigures:
-    """What one chip takes for what; None is for what it does not have or nobody measured.
+    """The figures of one chip; None for what it does not have or nobody measured.
 
-    `clusters_at_once` is how many clusters of so many CTAs find room; of other sizes as many as
-    there are multiprocessors for.
+    `clusters_at_once` is the number of clusters of each size that run at once; for other sizes it
+    is the number that the multiprocessors allow.
     """
 
     clock: Figure

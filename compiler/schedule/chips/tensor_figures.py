@@ -19,10 +19,11 @@ KERNELS = "read from published times of kernels"
 
 @record
 class Power:
-    """What the tensor cores would draw at the highest clock and without a pause, of the limit.
+    """The power that the tensor cores would draw at the highest clock without a pause, as a share
+    of the limit.
 
-    `random`: any bits, in runs of some milliseconds; `quiet`: operands of which few bits change,
-    such as an identity; `sustained`: any bits, for seconds.
+    `random`: operands of random bits, in runs of some milliseconds; `quiet`: operands of which few
+    bits change, such as an identity matrix; `sustained`: random bits for seconds.
     """
 
     random: Figure
@@ -32,7 +33,7 @@ class Power:
 
 @record
 class TensorFigures:
-    """What the estimate of kernels with tcgen05.mma goes by, beside `ChipFigures`."""
+    """The figures of kernels with tcgen05.mma, in addition to `ChipFigures`."""
 
     mma_batch: Figure
     mma_latency: Figure
@@ -51,7 +52,7 @@ class TensorFigures:
     power: Power
 
     def table(self) -> dict[str, Figure]:
-        """All by name."""
+        """All figures by name."""
         every = {each.name: getattr(self, each.name) for each in fields(self)}
         power = {f"power_{name}": each for name, each in vars(every.pop("power")).items()}
         return every | power
