@@ -1,4 +1,4 @@
-"""How soon operands are there, in each cluster and with K in parts, of the tiles of a face.
+"""How soon operands arrive at the tiles of a shape, in each cluster and with K in parts.
 
 Nothing here imports MLIR.
 """
@@ -22,25 +22,25 @@ LARGEST = {
     4: ((1, 4), (2, 2), (4, 1)),
     8: ((1, 8), (2, 4), (4, 2), (8, 1)),
 }
-"""The largest clusters of up to so many CTAs."""
+"""The largest cluster shapes of up to that many CTAs."""
 
 
 class Rate(NamedTuple):
-    """Cycles until a byte of K of each row is there: so many for each CTA that is at work, and no
-    fewer than for one alone."""
+    """Cycles until a byte of K of each row has arrived: `each` for every CTA at work, and at least
+    `alone`."""
 
     each: float
     alone: float
 
     def of(self, at_work: float) -> float:
-        """With so many CTAs."""
+        """The cycles if that many CTAs are at work."""
         together = at_work * self.each
         return together if together > self.alone else self.alone
 
 
 def least_shared(a: float, b: float, peers: int) -> float:
-    """Of so much of each operand that every CTA needs, the least that one asks for in a cluster of
-    up to so many."""
+    """The least that one CTA asks for in a cluster of up to `peers` CTAs, if each needs `a` and `b`
+    of the operands."""
     if peers == 1:
         return a + b
     square, line = 2 * math.sqrt(a * b / peers), (a + b) / peers
@@ -48,8 +48,8 @@ def least_shared(a: float, b: float, peers: int) -> float:
 
 
 class Wave(NamedTuple):
-    """Cycles by which its first loads come later, and microseconds of DRAM for what it asks for
-    beyond its part, no more."""
+    """The cycles by which the first loads of the first wave come later, and the DRAM time for what
+    it asks for beyond its share; both are lower bounds."""
 
     later: float
     early_us: float
@@ -59,10 +59,12 @@ UNKNOWN_WAVE = Wave(0.0, 0.0)
 
 
 class Arriving:
-    """Tiles of as many rows and columns, of which there are `tiles` in all, `of_m` along M.
+    """The arrival of operands for tiles of one shape, of which there are `tiles` in all and `of_m`
+    along M.
 
-    `rows` and `columns` are those that there are. Of parts some rows come from DRAM first. `narrow`
-    are the cycles of one multiprocessor for a byte of K of rows that fill no line.
+    `rows` and `columns` are limited to those of the matrix. With K in parts, some rows come from
+    DRAM first. `narrow` is the cycles of one multiprocessor per byte of K for rows that fill no
+    line.
     """
 
     every: Common
@@ -83,15 +85,16 @@ class Arriving:
         return {}
 
     def tiles_in(self, way: Schedule) -> int:
-        """Tiles, no fewer, that there are in whole clusters."""
+        """A lower bound on the number of tiles in whole clusters."""
         problem, (along_m, along_n) = self.every.problem, way.cluster
         if problem.grouped == "m":  # not all of them have the rows of the mean
             return self.tiles
         return problem.batch * round_up(self.of_m, along_m) * round_up(self.of_n, along_n)
 
     def soonest(self, at_work: float) -> float:
-        """Cycles until operands are there for so many CTAs that take K as a whole, no more: in any
-        cluster that finds room, or alone, where L2 answers the most requests together."""
+        """A lower bound on the cycles until operands arrive at that many CTAs, each with all of
+        K: in any cluster that finds room, or without one, where L2 answers the most requests
+        together."""
         every, peers = self.every, self.every.most_shared
         if peers > every.widest:
             peers = self._widest()
@@ -102,7 +105,7 @@ class Arriving:
         return together if together > alone else alone
 
     def soonest_of_parts(self, peers: int) -> Rate:
-        """The same of CTAs that take parts, beside up to so many of a cluster with other tiles."""
+        """The same for CTAs with parts of K, in clusters of up to `peers` CTAs with other tiles."""
         every, a, b, beyond = self.every, self.rows, self.columns, 0.0
         asked = whole = a + b
         zeros_a, zeros_b = self._outside
@@ -121,7 +124,7 @@ class Arriving:
         return Rate(arriving + every.zero_cycles * zeros, alone)
 
     def least_of_clusters(self) -> float:
-        """Cycles for each tile in the best cluster whose CTAs take K as a whole, no more."""
+        """A lower bound on the cycles per tile in the best cluster whose CTAs have all of K."""
         every, rate, least = self.every, self.every.l2_total_rate, math.inf
         (line_a, line_b), (outside_a, outside_b) = self._beyond, self._outside
         for m, n in LARGEST[self._widest()]:
@@ -133,7 +136,8 @@ class Arriving:
         return least
 
     def whole_rate(self, shape: tuple[int, int]) -> Rate:
-        """That of a cluster whose CTAs take K as a whole, and no less in smaller ones."""
+        """The rate in a cluster whose CTAs have all of K; it bounds the rate of smaller clusters,
+        too."""
         a, b = self.rows / shape[1], self.columns / shape[0]
         answered = self._most_answered() if shape == (1, 1) else 0
         each, beyond = (a + b - answered) / self.every.l2_total_rate, self._lines_beyond(shape)
@@ -141,7 +145,7 @@ class Arriving:
         return Rate(each + self._zeros(shape), self._alone(a, b))
 
     def parts_rate(self, shape: tuple[int, int], tiles: int) -> Rate:
-        """That of a cluster whose CTAs take parts of so many tiles."""
+        """The rate in a cluster whose CTAs have parts of `tiles` tiles."""
         a, b, every = self.rows / shape[1], self.columns / shape[0], self.every
         rows = (self.rows + self.columns) - every.parts_multicast * (
             (self.rows + self.columns) - a - b
@@ -151,15 +155,15 @@ class Arriving:
         return Rate(each + self._zeros(shape), self._alone(a, b))
 
     def _widest(self) -> int:
-        """CTAs of the widest clusters that find room for such tiles, no fewer."""
+        """An upper bound on the CTAs of a cluster that finds room for such tiles."""
         every, size = self.every, self.every.most_shared
         while size > every.widest and self.tiles > every.resident[size]:
             size //= 2
         return size
 
     def arriving(self, peers: int, split_k: int) -> float:
-        """Cycles in clusters that share each tile: no less in any of up to so many CTAs beside
-        those that do."""
+        """A lower bound on the cycles in clusters that share each tile, with up to `peers` groups
+        of such CTAs."""
         at_work, rates = self._at_work(peers, split_k), self.parts_rates(peers)
         least = rates[0].of(at_work)
         for rate in rates[1:]:
@@ -168,7 +172,7 @@ class Arriving:
         return least
 
     def parts_rates(self, peers: int) -> list[Rate]:
-        """Those of the largest clusters of up to so many CTAs that all have tiles."""
+        """The rates of the largest clusters of up to `peers` CTAs that all have tiles."""
         if peers not in self._rates:
             shapes = LARGEST[peers] if peers == 1 else self._shapes(peers)
             self._rates[peers] = [self.parts_rate(shape, self.tiles) for shape in shapes]
@@ -179,7 +183,7 @@ class Arriving:
         return {(min(along_m, most_m), min(along_n, most_n)) for along_m, along_n in LARGEST[peers]}
 
     def _at_work(self, peers: int, split_k: int) -> int:
-        """The fewest CTAs that are at work in clusters of up to so many beside those that share a
+        """The fewest CTAs that are at work at once in clusters of up to `peers` groups that share a
         tile."""
         ctas = self.tiles * split_k
         if self.every.problem.batch == 1:
@@ -187,8 +191,8 @@ class Arriving:
         return min(ctas, self.every.least_resident(peers, split_k))
 
     def first_wave(self, cluster: tuple[int, int], rounds: int) -> Wave:
-        """The first of several waves of tiles whose K is whole, in whatever order they come. It
-        touches as many rows of tiles times columns of them as it has tiles."""
+        """The first of several waves of tiles with all of K, in whatever order. The rows and
+        columns of tiles that it touches multiply to its number of tiles."""
         every = self.every
         early = rounds > 1 and every.problem.batch == 1
         if not (early or every.unaligned):
@@ -222,13 +226,13 @@ class Arriving:
         return problem.batch * of_m, -(-self.of_n // along_n) * along_n
 
     def _at_least(self, asked: float) -> float:
-        """Cycles at the rate of one multiprocessor, which asks for so many rows itself, no more."""
+        """Cycles at the rate of one multiprocessor that asks for this many rows; a lower bound."""
         every, whole = self.every, self.rows + self.columns
         alone = (whole - every.multicast_share * (whole - asked)) / every.l2_rate
         return alone if alone > self._narrow else self._narrow
 
     def _alone(self, a: float, b: float) -> float:
-        """Cycles at the rate of one multiprocessor, which asks for so many rows of each itself."""
+        """Cycles at the rate of one multiprocessor that asks for this many rows of each operand."""
         every, alone = self.every, self._at_least(a + b)
         if every.unaligned:
             inside_a, inside_b = every.inside
@@ -237,12 +241,12 @@ class Arriving:
         return alone
 
     def _most_answered(self) -> float:
-        """Rows of each CTA that L2 answers together with those of others, no fewer."""
+        """An upper bound on the rows of each CTA that L2 answers together with those of others."""
         tiles, rows = (self.of_m, self.of_n), (self.rows, self.columns)
         return most_answered(tiles, rows, self.tile.group, self.every.chip)
 
     def _lines_beyond(self, shape: tuple[int, int]) -> float:
-        """Cycles of L2 for rows of each CTA of a cluster that go on in a second line."""
+        """L2 cycles for the rows of each CTA of a cluster that continue in a second line."""
         every = self.every
         if not every.goes_beyond:
             return 0.0
@@ -252,12 +256,12 @@ class Arriving:
 
     @property
     def _beyond(self) -> tuple[float, float]:
-        """Such rows of A and of B of each tile."""
+        """The rows of A and of B of each tile that continue in a second line."""
         of_a, of_b = self.every.beyond
         return of_a / self.of_m, of_b / self.of_n
 
     def _zeros(self, shape: tuple[int, int]) -> float:
-        """Cycles of L2 for rows outside of each CTA of a cluster."""
+        """L2 cycles for the out-of-bounds rows of each CTA of a cluster."""
         outside_a, outside_b = self._outside
         if not (outside_a or outside_b):
             return 0.0
@@ -265,7 +269,7 @@ class Arriving:
 
     @once
     def _first_rows(self) -> float:
-        """Rows that come from DRAM first, as they count there."""
+        """The number of rows that come from DRAM first, as the estimate counts them."""
         every = self.every
         if not every.problem.swapped:
             return every.first_rows
@@ -273,7 +277,8 @@ class Arriving:
 
     @once
     def _outside(self) -> tuple[float, float]:
-        """Rows of A and of B of each CTA that are zeros, no fewer; a single tile has none."""
+        """Lower bounds on the rows of A and of B of each CTA that are out of bounds; a single tile
+        has none."""
         (m, n, _), problem, by_tma = self.tile.tile, self.every.problem, self.every.by_tma
         a = m - problem.m / self.of_m if by_tma[0] and self.of_m > 1 else 0.0
         b = n - problem.n / self.of_n if by_tma[1] and self.of_n > 1 else 0.0

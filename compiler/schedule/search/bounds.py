@@ -1,13 +1,14 @@
-"""What no schedule of a tile is estimated to beat: the less is settled, the lower the bound.
+"""Lower bounds on the estimated times of a tile's schedules: the less is settled, the lower the
+bound.
 
-    face        of tiles of as many rows and columns: the floors of its ways (`faces.py`)
-    way         of a tile: K whole, in parts of a cluster or over the grid, with or without a
+    tile shape  rows and columns of a tile: the floors of its ways (`faces.py`)
+    way         of a tile: K as a whole, in parts of a cluster or over the grid, with or without a
                 cluster for multicast, whose operands arrive as in the best one
-    sharing     with that cluster: the best store, the best way from tile to tile
-    order       with that way from tile to tile, and what DRAM then moves
+    sharing     with a cluster: the best store, the best way from tile to tile
+    order       with an order of tiles: what DRAM then moves
 
-The search (`search.py`) refines first what has the lowest bound, so that bounds decide how long it
-takes and not what it finds. Of kernels in tensor memory `tensor_bounds.py` has them.
+The search (`search.py`) first refines what has the lowest bound. So the bounds decide how long it
+takes, and not what it finds. Kernels with tensor memory have theirs in `tensor_bounds.py`.
 
 Nothing here imports MLIR.
 """
@@ -42,11 +43,12 @@ from .stagings import fitting_stages, stages_beside
 from .stores import Stored, Stores
 
 Rings = Sequence[tuple[int, float]]
-"""How deep a ring may be beside a way to store, and the cycles of that."""
+"""The possible depths of the ring beside each way to store, with the cycles of that store."""
 
 
 class _Cta(NamedTuple):
-    """Tiles of one, cycles of its steps, and of what comes before the first."""
+    """The number of tiles of a CTA, the cycles of a K step, and the cycles before its first
+    step."""
 
     rounds: int
     step: float
@@ -54,9 +56,9 @@ class _Cta(NamedTuple):
 
 
 class TileBounds:
-    """The bounds of a tile's ways, its sharings and their orders, in microseconds.
+    """Lower bounds in microseconds for the ways of a tile, their sharings and the orders of these.
 
-    The ways and sharings have the deepest ring that fits beside each way to store.
+    Ways and sharings are assumed to have the deepest ring that fits beside each way to store.
     """
 
     def __init__(self, face: Face, depth: int) -> None:
@@ -75,21 +77,21 @@ class TileBounds:
 
     @once
     def boxes(self) -> dict[bool, str]:
-        """The box of the tile of one CTA and of a pair."""
+        """The box of the tile for a single CTA and for a pair."""
         return boxes_of(self.problem, self.tile.tile, self.target)
 
     @once
     def _own(self) -> dict[str, float]:
-        """Cycles a step that each of its own resources takes."""
+        """The cycles per step that each resource of the multiprocessor itself takes."""
         return self._face.own_cycles(self.tile.tile[2])
 
     @once
     def is_legal(self) -> bool:
-        """Whether the tile keeps the rules that ask for nothing else."""
+        """Whether the tile keeps the rules that depend on nothing else."""
         return keeps(TILE_RULES, self.problem, self.tile, self.target)
 
     def taken(self, face_way: Schedule) -> Schedule | None:
-        """The tile with K as a way of its face has it, None where the parts are too short."""
+        """The tile with K divided as a way of its shape says; None if the parts are too short."""
         way = face_way.but(tile=self.tile.tile, swap=self.tile.swap, stages=self._stages)
         parts = way.split_k * way.split_grid
         if parts == 1:
@@ -99,8 +101,8 @@ class TileBounds:
         return way.but(stages=fitting_stages(self.problem, way, self.target))
 
     def of_way(self, way: Schedule) -> float:
-        """Of schedules with K as the way has it, in its cluster, or in any where CTAs of one share
-        tiles."""
+        """The bound of schedules that divide K in this way: in the way's cluster, or in any if the
+        CTAs of a cluster share tiles."""
         face, parts = self._face, way.split_k
         if way.split_grid > 1:
             return self._of_parts(way)
@@ -111,7 +113,7 @@ class TileBounds:
         return self._of(way, step, rounds)
 
     def of_sharing(self, branch: Schedule) -> float:
-        """Of schedules in a cluster."""
+        """The bound of schedules in a cluster."""
         if self._tells_orders(branch):  # operands may arrive as in the best one
             arriving, rounds = self._face.in_cluster(branch)
             step = self._together(self._k_bytes * arriving)
@@ -121,19 +123,20 @@ class TileBounds:
         return self._of(branch, step, rounds)
 
     def of_order(self, order: Schedule, known: Order) -> float:
-        """Of schedules of a sharing that hand out tiles so."""
+        """The bound of schedules of a sharing that hand out tiles in this order."""
         step = self._step(order).cycles
         return self._of(order, step, known.rounds, known)
 
     def known_of(self, order: Schedule) -> tuple[Any, Order]:
-        """What its schedules have in common, after what tells them from those of others: of groups
-        an order also says how even the tiles are, and of CTAs alone how soon operands arrive."""
+        """What the schedules of an order have in common, preceded by what makes orders
+        incomparable: for groups, how even the tiles are; for CTAs without a cluster, how soon
+        operands arrive."""
         known, agents = self._face.order_of(order), (order.scheduler, order.ping_pong)
         told = self.problem.cut or self._tells_orders(order)
         return (*agents, order.order) if told else agents, known
 
     def estimated(self, order: Schedule, known: Order) -> Iterator[tuple[float, Stored]]:
-        """The microseconds that are estimated of each schedule that hands out tiles so."""
+        """The estimated microseconds of each schedule of an order."""
         problem, target, step = self.problem, self.target, self._step(order)
         for stored in self._stores.of(order, known.rounds):
             leaf = order.but(stages=stored.stages)
@@ -141,12 +144,13 @@ class TileBounds:
             yield found.total_us, stored
 
     def _tells_orders(self, branch: Schedule) -> bool:
-        """Whether operands arrive sooner in one order of tiles than in another: of CTAs alone."""
+        """Whether operands arrive sooner in some orders of tiles than in others, which is so
+        without clusters."""
         alone = branch.cluster_size * branch.split_k * branch.split_grid == 1
         return alone and self._chip.answered_apart > 0
 
     def _step(self, branch: Schedule) -> Step:
-        """That of a sharing and, of CTAs alone, an order."""
+        """The K step of a sharing and, without clusters, of an order."""
         order = branch.order if self._tells_orders(branch) else ""
         shared = branch.cluster, branch.split_k, branch.split_grid, order
         if shared not in self._steps_of:
@@ -156,11 +160,13 @@ class TileBounds:
 
     @once
     def _two_slowest(self) -> list[float]:
-        """Cycles of a step that the two take the most of its own resources, the most last."""
+        """The cycles per step of the two slowest resources of the multiprocessor itself, the
+        slowest last."""
         return sorted(self._own.values())[-2:]
 
     def _together(self, arriving: float) -> float:
-        """As `together` has it of all that a step needs."""
+        """The cycles of a step whose operands arrive within the given cycles, combined as in
+        `together`."""
         second, slowest = self._two_slowest
         if arriving > slowest:
             second, slowest = slowest, arriving
@@ -169,7 +175,8 @@ class TileBounds:
         return slowest + self._chip.second_share * second
 
     def _of(self, branch: Schedule, step: float, rounds: int, known: Order | None = None) -> float:
-        """With steps of so many cycles; in any order, and with the least of DRAM, unless known."""
+        """The bound for steps of the given cycles: in any order and with the least DRAM traffic,
+        unless these are known."""
         parted = branch.split_k * branch.split_grid > 1
         one = known or self._least_known(branch, rounds)
         before = start_cycles(branch, self.target) + one.fill
@@ -189,7 +196,7 @@ class TileBounds:
     def _of_shared(
         self, branch: Schedule, step: float, rounds: int, before: float, known: Order
     ) -> float:
-        """Of CTAs that share tiles, each with a part of K."""
+        """The bound for CTAs that share tiles, each with a part of K."""
         problem, target = self.problem, self.target
         epilogue = epilogue_cycles(problem, branch, target)
         gathered = gathered_cycles(problem, branch, target)
@@ -199,7 +206,7 @@ class TileBounds:
         return self._combined(work, 0, before + epilogue + gathered, known)
 
     def _main(self, steps: int, step: float, rounds: int, stages: int, ahead: float) -> float:
-        """Cycles of a main loop with so many stages, which stand for some more."""
+        """Cycles of a main loop with this many stages, of which `ahead` more are assumed."""
         most = rounds * steps
         ring = (stages if stages < most else most) - self._face.held
         ring = (ring if ring > 1 else 1) + ahead
@@ -209,8 +216,8 @@ class TileBounds:
         return max(streamed, refilled(steps, ring, step, latency))
 
     def _rings_of(self, order: Schedule) -> Rings:
-        """Those beside each way to store, but for ways that take longer and leave no more room; the
-        fewest stages, with the shortest epilogue, first."""
+        """The rings beside the ways to store, without stores that take longer and leave no more
+        room; the fewest stages, with the shortest epilogue, come first."""
         if order.ping_pong not in self._rings:
             found = {
                 stages_beside(smem_bytes, self._stage_bytes, self.target): cycles
@@ -220,7 +227,8 @@ class TileBounds:
         return self._rings[order.ping_pong]
 
     def _in_order(self, cta: _Cta, order: Schedule, known: Order) -> float:
-        """With the best of its rings, of which none is deeper than one that hides all latency."""
+        """The bound with the best of the rings; none is deeper than the one that hides all
+        latency."""
         least_us, (rounds, step, before) = math.inf, cta
         every, ahead = self._face.every, self._ahead if order.ping_pong else 0
         streamed = self._steps * step
@@ -235,7 +243,7 @@ class TileBounds:
         return least_us
 
     def _of_parts(self, way: Schedule) -> float:
-        """With K in parts over the grid."""
+        """The bound with K in parts over the grid."""
         face, us = self._face, math.inf
         tiles, at_once = face.tiles_in(way), face.every.resident[way.cluster_size]
         known = self._least_known(way, 1)
@@ -257,12 +265,13 @@ class TileBounds:
         ends: float,
         known: Order,
     ) -> float:
-        """For so many cycles of work, of which those of main loops and those around."""
+        """The combined time for cycles of work, of which `loops` are main loops, and cycles before
+        and after them."""
         return self._face.every.total_us(work, loops, ends, known.dram_us, known.early_us)
 
     def _least_known(self, branch: Schedule, rounds: int, in_turn: bool = False) -> Order:
-        """What no order costs less than, in so many waves of one tile a CTA, or with several tiles
-        of each in turn; clusters ask DRAM for more in any."""
+        """What no order undercuts, if each CTA has one tile in that many waves, or several tiles in
+        turn; clusters ask DRAM for more in every order."""
         dram_us, wave = self._face.dram_us, UNKNOWN_WAVE
         if in_turn or branch.cluster_size > 1 or branch.scheduler != "none":
             dram_us += self._face.again_us(branch.cluster)

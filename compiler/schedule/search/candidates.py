@@ -55,9 +55,10 @@ WIDE_CLUSTERS = tuple((shape, False) for shape in ((1, 4), (4, 1), (2, 4), (4, 2
 PART_WAVES = (1, 2, 3)  # of CTAs, which parts of K over the grid make up
 PART_CLUSTER, PART_GAIN = 8, 0.9
 PART_MARGIN = 1.04
-"""By as much parts over the grid must be estimated faster. Of the measured tables an H100's choices
-are best from 1.02 to 1.06, with 15 or 16 shapes under 0.9 instead of 17 at 1.1; an H200's are alike
-at all of them (`benchmarks/estimate/fit_estimate.py --today`)."""
+"""By how much faster K in parts over the grid must be estimated to be chosen. On the measured
+tables, the choices for an H100 are best from 1.02 to 1.06, with 15 or 16 shapes under 0.9 instead
+of 17 at 1.1; those for an H200 are alike at all of them (`benchmarks/estimate/fit_estimate.py
+--today`)."""
 SPLITS = range(1, SHARING_MAX + 1)  # CTAs that share a tile
 # (scheduler, raster order), the simplest scheduler first; among orders that the estimate can't tell
 # apart, the one that an H200 was fastest with.
@@ -74,7 +75,8 @@ SCHEDULERS = (
 SWAPPED_SCHEDULERS = (SCHEDULERS[0], SCHEDULERS[2], SCHEDULERS[1], *SCHEDULERS[3:])
 MMA_ROWS = 64  # the fewest of an MMA of a tensor core by tiles
 ADDED_ROWS = 32
-"""Of C at most, where threads add products: exchanged, they add no more than those."""
+"""The most rows of C where threads add products and A and B may be exchanged: then they add no more
+than those rows."""
 STAGES = (2, 4)  # and the deepest that fits
 PAIR_ROWS = 128  # of each CTA
 LONG_K_TILES = 2  # the last of all, one and two rows of a 128-byte swizzle
@@ -88,10 +90,9 @@ def sides(problem: Problem) -> list[Problem]:
 
 
 def _may_swap(problem: Problem) -> bool:
-    """Whether a tile's rows may run along N, and do better: M is no even number of whole MMAs, nor
-    one, or a launch says it; or columns alone have scales of their own, which then are those of
-    rows. Their columns go by 8 or 16; stores of 16 bits are transposed.
-    """
+    """Whether exchanging A and B may help: if M is not an even number of whole MMAs, is 1, or is
+    given at launch; or if only columns have scales, which then become scales of rows. The columns
+    of a tile come in steps of 8 or 16; stores of 16 bits are transposed."""
     scales = problem.column_scales and not problem.row_scales
     stored = problem.c_bytes == 2 or (scales and problem.c_bytes == WHOLE_SECTORS)
     others = problem.further_bytes or problem.quantized or not stored
@@ -107,7 +108,7 @@ def _may_swap(problem: Problem) -> bool:
 
 
 def tiles(problem: Problem, target: Target) -> Iterator[tuple[int, int, int]]:
-    """Every tile that is looked at, also those that break a rule."""
+    """Every candidate tile, also those that break a rule."""
     accumulators = target.mma.accumulators
     return product(M_TILES[accumulators], n_extents(problem, target), _k_tiles(problem))
 
@@ -115,8 +116,8 @@ def tiles(problem: Problem, target: Target) -> Iterator[tuple[int, int, int]]:
 def useful_tiles(
     problem: Problem, target: Target
 ) -> Iterator[tuple[tuple[int, int], tuple[int, ...]]]:
-    """Rows and columns, and every K, of those that are no longer than the shortest that covers an
-    axis (`wasted_tile`)."""
+    """Rows and columns of candidate tiles with all their depths of K, without those longer than the
+    shortest that covers an axis (`wasted_tile`)."""
     rows, columns, every_k = extents_of(problem, target)
     depths = _k_tiles(problem)
     if not problem.neighbours:  # whose groups a longer one may divide
@@ -127,7 +128,7 @@ def useful_tiles(
 
 
 def _useful(sizes: tuple[int, ...], extent: int, table: tuple[int, ...]) -> tuple[int, ...]:
-    """Those that are no longer than the shortest of a table that covers an axis."""
+    """The sizes that are no longer than the shortest of a table that covers the extent."""
     covering = min([size for size in table if size >= extent], default=extent)
     return tuple([size for size in sizes if size <= covering])
 
@@ -135,7 +136,7 @@ def _useful(sizes: tuple[int, ...], extent: int, table: tuple[int, ...]) -> tupl
 def sharings(
     problem: Problem, way: Schedule, boxes: dict[bool, str], target: Target
 ) -> Iterator[Schedule]:
-    """A way with its cluster, or with each useful one that finds room if that is not settled."""
+    """A way with its cluster or, if that is open, with each useful cluster that finds room."""
     for cluster, pair in _useful_clusters(way, target):
         if pair not in boxes:
             continue
@@ -146,10 +147,10 @@ def sharings(
 
 
 def _useful_clusters(way: Schedule, target: Target) -> list[tuple[tuple[int, int], bool]]:
-    """That of a way, or all where CTAs share tiles or have parts of K in tensor memory. There a
-    whole K is never in one for multicast alone, which saves nothing where the port is the limit,
-    and costs a start: of parts over the grid it may settle a better number.
-    """
+    """The cluster of a way; or all clusters, where CTAs share tiles or have parts of K in tensor
+    memory. With tensor memory and all of K there is no cluster for multicast alone: it saves
+    nothing where the port of a multiprocessor is the limit, and it costs a start. With parts over
+    the grid it may allow a better number of parts."""
     if way.split_k == 1 and not (way.split_grid > 1 and target.has_tensor_memory):
         return [(way.cluster, way.pair)]
     return [
@@ -161,14 +162,14 @@ def _useful_clusters(way: Schedule, target: Target) -> list[tuple[tuple[int, int
 
 
 def _finds_room(problem: Problem, sharing: Schedule, target: Target) -> bool:
-    """Whether there are places for so wide clusters, all at once or one after the other."""
+    """Whether such wide clusters find room, all at once or one after the other."""
     if problem.ctas(sharing) <= resident_ctas(sharing, target):
         return True
     return sharing.cluster_size <= widest_in_waves(target)
 
 
 def widest_in_waves(target: Target) -> int:
-    """CTAs of the widest cluster that may compute more tiles than run at once (`one_wave`,
+    """The CTAs of the widest cluster that may compute more tiles than run at once (`one_wave`,
     `resident_clusters`)."""
     if target.launch_control or not target.issuers_store:
         return SHARING_MAX
@@ -181,7 +182,7 @@ def widest_in_waves(target: Target) -> int:
 def _parted(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedule]:
     """The schedule with K in as many parts over the grid as fill one to three waves of CTAs.
 
-    More waves than one are for where they leave a tenth less to the busiest multiprocessor.
+    More than one wave is taken only where that leaves a tenth less to the busiest multiprocessor.
     """
     tiles = math.prod(problem.grid(base))
     steps = -(-problem.k // base.tile[2])
@@ -195,7 +196,8 @@ def _parted(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedu
 
 
 def parts_in_waves(steps: int, tiles: int, at_once: int) -> Iterator[tuple[int, int]]:
-    """Waves of parts of so many tiles, where so many CTAs run at once, and the steps of each."""
+    """The numbers of waves that parts of `tiles` tiles can fill if `at_once` CTAs run at once, and
+    the steps of a part for each."""
     least = float(steps)
     for waves in PART_WAVES:
         most = min(waves * at_once // tiles, steps // PART_K_TILES)
@@ -206,7 +208,8 @@ def parts_in_waves(steps: int, tiles: int, at_once: int) -> Iterator[tuple[int, 
 
 
 def boxes_of(problem: Problem, tile: tuple[int, int, int], target: Target) -> dict[bool, str]:
-    """The box for the tile of one CTA and of a pair, where the operands keep their rules."""
+    """The boxes for the tile of a single CTA and of a pair, where the rules for operands allow
+    them."""
     found = {}
     for pair in (False, True) if target.pairs_by_default else (False,):
         one = PLAIN.but(tile=tile, pair=pair)
@@ -217,7 +220,7 @@ def boxes_of(problem: Problem, tile: tuple[int, int, int], target: Target) -> di
 
 
 def _every_sharing(target: Target) -> list[tuple[tuple[int, int], bool, int]]:
-    """(cluster, 2-CTA MMA, split): the CTAs of a cluster share operands, tiles or both."""
+    """All (cluster, 2-CTA MMA, split): the CTAs of a cluster share operands, tiles or both."""
     splits = SPLITS if figures(target).split else SPLITS[:1]
     every = product(_clusters(target), splits)
     return [
@@ -232,7 +235,8 @@ def _clusters(target: Target) -> tuple[tuple[tuple[int, int], bool], ...]:
 
 
 def orders(problem: Problem, sharing: Schedule, target: Target) -> Iterator[Schedule]:
-    """A sharing with each legal way to hand out tiles: where there is no next one, one a CTA."""
+    """A sharing with each legal way to hand out tiles; one tile per CTA if there are no further
+    tiles."""
     every = _scheduled(problem, sharing, target)
     if problem.ctas(sharing) <= resident_ctas(sharing, target):
         every = takewhile(lambda one: one.scheduler == "none", every)
@@ -255,7 +259,7 @@ def leaves(problem: Problem, order: Schedule, target: Target) -> Iterator[Schedu
 
 
 def _scheduled(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedule]:
-    """The schedule with every way to hand out tiles, to one consumer role or two."""
+    """The schedule with every way to hand out tiles, to one consumer role or to two."""
     wide = (base.cluster, base.pair) in WIDE_CLUSTERS
     for scheduler, order in SCHEDULERS[:1] if wide else SCHEDULERS:
         one = started(problem, base.but(scheduler=scheduler, order=order))
@@ -269,7 +273,7 @@ def _scheduled(problem: Problem, base: Schedule, target: Target) -> Iterator[Sch
 
 
 def _starts_tell(problem: Problem, schedule: Schedule, target: Target) -> bool:
-    """Whether it matters which tile CTAs that start one after the other share."""
+    """Whether it matters which tile is shared by CTAs that start one after the other."""
     alone = schedule.scheduler == "none" and schedule.cluster_size == 1 and not problem.grouped
     return alone and figures(target).answered_apart > 0 and min(problem.tiles(schedule)) > 1
 
@@ -277,8 +281,8 @@ def _starts_tell(problem: Problem, schedule: Schedule, target: Target) -> bool:
 def started(problem: Problem, schedule: Schedule) -> Schedule:
     """The schedule with CTAs of one tile each in the order in which they should start.
 
-    Neighbours share a tile of the larger operand, which they then read from L2 at the same time.
-    In clusters, which share operands already, they share one of the MMA's B, or of A if exchanged.
+    Neighbours share a tile of the larger operand, which they then read from L2 at the same time. In
+    clusters, which share operands already, they share a tile of the MMA's B, or of A if exchanged.
     """
     if schedule.scheduler != "none" or problem.grouped:
         return schedule
@@ -288,7 +292,8 @@ def started(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _rings(problem: Problem, staged: Schedule, target: Target) -> Iterator[Schedule]:
-    """The deepest ring, and where CTAs may share a multiprocessor those that leave them room."""
+    """The deepest ring and, where CTAs may share a multiprocessor, the rings that leave them
+    room."""
     share = target.has_tensor_memory and staged.scheduler == "none"
     for stages in sorted({*STAGES, deepest(problem, staged, target)}, reverse=True):
         leaf = staged.but(stages=stages)
@@ -299,7 +304,7 @@ def _rings(problem: Problem, staged: Schedule, target: Target) -> Iterator[Sched
 
 
 def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
-    """Every schedule that is looked at, each once; a wasteful tile only in its plainest form."""
+    """Every candidate, each once; a wasteful tile only in its plainest form."""
     for seen in sides(problem):
         yield from _candidates(seen, target)
     if problem.grouped == "m":
@@ -335,14 +340,14 @@ def _variants(
 
 
 def _k_tiles(problem: Problem) -> tuple[int, ...]:
-    """Long tiles, or the one short tile that covers a short K."""
+    """Long K tiles, or the single short one that covers a short K."""
     every = k_extents(problem)
     covering = next((k for k in every if k >= problem.k), every[-1])
     return tuple(sorted({covering, *every[-LONG_K_TILES:]}))
 
 
 def _box(problem: Problem, schedule: Schedule) -> str:
-    """Rank 3 where one copy then brings a tile of several chunks."""
+    """Boxes of rank 3 if one copy then brings a tile of several chunks."""
     layouts = problem.layouts(schedule)
     several = any(layout.chunks > 1 for layout in layouts)
     whole = all(
@@ -360,9 +365,10 @@ def simplicity_of_order(schedule: Schedule) -> int:
 
 
 def rank(total_us: float, schedule: Schedule) -> Rank:
-    """Sorts schedules: the faster, then fewer agents, a deeper ring, a shorter and smaller tile.
+    """Sorts schedules by estimated time, then by fewer agents, a deeper ring, and a shorter and
+    smaller tile.
 
-    Pairs rather multiply 256 rows, as every published kernel does.
+    Pairs should multiply 256 rows, as every published kernel does.
     """
     simplicity = (
         simplicity_of_order(schedule),
@@ -382,5 +388,6 @@ def rank(total_us: float, schedule: Schedule) -> Rank:
 
 
 def margin(schedule: Schedule) -> float:
-    """What the estimate of a schedule is multiplied by where others must not be much slower."""
+    """A factor on the estimate of schedules that must be clearly faster than others to be
+    chosen."""
     return PART_MARGIN if schedule.split_grid > 1 else 1

@@ -31,7 +31,8 @@ from .search import by_rank, fastest
 
 
 class Rejected(NamedTuple):
-    """A candidate that was not taken: the rule it breaks, or "estimate"; `reason` has the units."""
+    """A candidate that was not chosen: the rule that it breaks, or "estimate"; `reason` has
+    units."""
 
     schedule: Schedule
     rule: str
@@ -40,9 +41,9 @@ class Rejected(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The schedule taken, what it is expected to take, and every other candidate.
+    """The chosen schedule, its estimate, and every other candidate.
 
-    tuned: the entry of the table of measured schedules that decided, None if the estimate did.
+    `tuned` is the entry of the table of measured schedules that decided; None if the estimate did.
     """
 
     schedule: Schedule
@@ -81,21 +82,21 @@ def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:
 
 
 def schedules_by_rank(spec: MatmulSpec, target: Target) -> Iterator[Schedule]:
-    """The schedule that `choose_schedule` takes, then those to take in its place."""
+    """The schedule that `choose_schedule` chooses, followed by those to take in its place."""
     yield choose_schedule(spec, target)
     yield from by_rank(Problem.of(spec, target), target)
 
 
 def in_order(schedule: Schedule, target: Target) -> Schedule:
-    """The schedule where groups of K come in an order: a tile is handed out where another ends, if
-    the chip hands out tiles."""
+    """The schedule where groups of K are given an order: a CTA gets its next tile when another one
+    ends, if the chip hands out tiles."""
     handed_out = schedule.scheduler == "static" and target.launch_control
     return replace(schedule, scheduler="clc") if handed_out else schedule
 
 
 def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
-    """The table's entry for a problem, if its schedule keeps every rule and computes the problem's
-    epilogue no slower than another, as far as the entry's was a shorter one."""
+    """The table's entry for a problem, if its schedule keeps every rule, and if the problem's
+    epilogue, where it is longer than the entry's, makes no other schedule faster."""
     tuned = tuned_schedule(problem, target)
     if tuned is None:
         return None
@@ -107,7 +108,7 @@ def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
 
 
 def _warn_of_broken(tuned: Tuned, target: Target) -> None:
-    """Warns of an entry that serves nothing, as its own product may not be multiplied so."""
+    """Warns of an entry that is never used because it breaks a rule for its own product."""
     if broken := broken_rule(tuned.problem, tuned.schedule, target):
         rule, reason = broken
         got = f"{tuned.schedule.label()} ({tuned.describe()}), which breaks {rule}: {reason}"
@@ -116,11 +117,12 @@ def _warn_of_broken(tuned: Tuned, target: Target) -> None:
 
 
 def _overtaken(problem: Problem, tuned: Tuned, target: Target) -> bool:
-    """Whether what an epilogue adds makes another schedule faster than a measured one, or there are
-    wide tiles in turns, which were no candidates when the entry was measured.
+    """Whether what the epilogue adds makes another schedule faster than a measured one, or a wide
+    ping-pong tile exists that was no candidate when the entry was measured.
 
-    The measured one was the faster of both with the entry's epilogue, by as much as the estimate
-    says or more than nothing. So the longer epilogue must cost it more than that beyond the other.
+    With the entry's epilogue the measured schedule was the faster one, by what the estimate says or
+    by more than nothing. So the longer epilogue must cost it more than that in comparison with the
+    other.
     """
     without = replace(problem, epilogue_instructions=tuned.problem.epilogue_instructions)
     if problem.epilogue_instructions <= without.epilogue_instructions:
@@ -155,7 +157,7 @@ def explain_schedule(spec: MatmulSpec, target: Target) -> Choice:
 def judged(
     problem: Problem, target: Target
 ) -> tuple[list[tuple[Estimate, Schedule]], list[Rejected]]:
-    """The candidates that keep every rule, the fastest by estimate first, and the others."""
+    """The candidates that keep every rule, the fastest by estimate first, and the rejected ones."""
     broken, legal = [], []
     first_broken = broken_rules(problem, target)
     for candidate in candidates(problem, target):

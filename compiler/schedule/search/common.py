@@ -1,4 +1,5 @@
-"""What faces of a problem have in common (`faces.py`): figures of the chip, floors of the problem.
+"""What all tile shapes of a problem have in common (`faces.py`): figures of the chip, and floors of
+the problem.
 
 Nothing here imports MLIR.
 """
@@ -31,7 +32,7 @@ SOME_CLUSTER = PLAIN.but(cluster=(1, 2))
 
 
 class Common:
-    """What a search asks of the faces of one problem, whatever their tiles are."""
+    """The values that a search needs of a problem for all its tile shapes."""
 
     def __init__(self, problem: Problem, target: Target) -> None:
         self.problem, self.target, self.chip = problem, target, figures(target)
@@ -87,36 +88,37 @@ class Common:
         self._waves_of_parts: dict[tuple[Sequence[int], int, int], list[tuple[int, int, int]]] = {}
 
     def _again(self) -> tuple[float, int]:
-        """What DRAM takes for what is asked for again by CTAs of several tiles, where a cluster has
-        not all tiles along an axis, and that axis."""
+        """The DRAM time for what CTAs of several tiles ask for again, unless a cluster has all
+        tiles along an axis, and that axis."""
         if not self.fits_l2:
             return 0.0, 0
         again = asked_again_bytes(self.problem, TILES_OF_ONE, self.target)
         return again / self.chip.dram_rate, int(self.problem.m > self.problem.n)
 
     def work_of(self, order: Schedule, rounds: int, tile: tuple[float, float, float]) -> float:
-        """Cycles of the busiest multiprocessor, as `work_cycles` has it, of groups no more."""
+        """Cycles of the busiest multiprocessor as in `work_cycles`; a lower bound where rows are
+        grouped."""
         work = work_cycles(self.problem, order, rounds, tile, self.target)
         return work if order.ping_pong else self.uneven * work
 
     def tiles_of(self, tile: Schedule) -> int:
-        """Tiles of groups, whose rows end anywhere."""
+        """The number of tiles of groups, which may end anywhere."""
         return math.prod(self.problem.grid(tile))
 
     def may_alternate(self, tile: Schedule) -> bool:
-        """Whether two consumers may take turns with such tiles."""
+        """Whether two ping-pong consumers may have such tiles."""
         if not self.staged or self.target.mma_warpgroups(*tile.tile[:2]) != 1:
             return False
         in_turns = PING_PONG.but(tile=tile.tile, swap=tile.swap)
         return alternating_consumers(self.problem, in_turns, self.target) is None
 
     def least_dram_us(self, tile: Schedule) -> float:
-        """That no order of such tiles has DRAM move less; `once_us` where L2 holds A and B."""
+        """The least DRAM time of any order of such tiles; `once_us` if L2 holds A and B."""
         return least_dram_bytes(self.problem, tile, self.target) / self.chip.dram_rate
 
     def least_resident(self, peers: int, split_k: int) -> int:
-        """The fewest CTAs that run at once in clusters of up to so many beside those that share a
-        tile."""
+        """The fewest CTAs that run at once, over clusters in which up to `peers` groups of CTAs
+        share operands and `split_k` CTAs share each tile."""
         if (peers, split_k) not in self._least_resident:
             sizes = [size for size in (1, 2, 4, 8) if size <= peers]
             self._least_resident[peers, split_k] = min(
@@ -125,8 +127,8 @@ class Common:
         return self._least_resident[peers, split_k]
 
     def steps_of(self, depths: Sequence[int]) -> tuple[list[int], int]:
-        """The fewest bytes of a row that one of so many parts of K takes, in steps of one depth,
-        and the most steps."""
+        """For each number of parts of K, the fewest bytes of a row that one part takes, over all
+        depths; and the most steps of the whole K."""
         if depths not in self._steps:
             k, size = self.problem.k, self.problem.element_bytes
             part_bytes = [0] + [
@@ -139,8 +141,8 @@ class Common:
     def waves_of_parts(
         self, depths: Sequence[int], tiles: int, at_once: int
     ) -> list[tuple[int, int, int]]:
-        """Waves of parts of so many tiles, where so many CTAs run at once: how many parts of K fill
-        them, and the fewest bytes of a row that each has, with one of the depths at a time."""
+        """The numbers of parts of K that fill whole waves of `at_once` CTAs: for each the number of
+        waves, the parts, and the fewest bytes of a row per part over all depths."""
         known, asked = self._waves_of_parts, (depths, tiles, at_once)
         if asked not in known:
             least: dict[tuple[int, int], int] = {}
@@ -156,9 +158,10 @@ class Common:
     def total_us(
         self, work: float, loops: float, ends: float, dram_us: float, early_us: float = 0.0
     ) -> float:
-        """`combined_us` for so many cycles of work, of which those of main loops and those around.
+        """`combined_us` for cycles of work, of which `loops` are main loops, and cycles before and
+        after them.
 
-        By itself: a search asks thousands of times.
+        Written out here, since a search asks thousands of times.
         """
         cycle_us = self.cycle_us
         work_us, loops_us, streaming_us = cycle_us * work, cycle_us * loops, cycle_us * ends

@@ -1,5 +1,5 @@
-"""What tiles of as many rows and columns have in common, whatever K they take at a time: how many
-there are, what clusters of them share, their epilogues at least.
+"""Bounds for all tiles of one shape (rows and columns), whatever K they take per step: how many
+there are, what clusters of them share, and the least time of their epilogues.
 
 Nothing here imports MLIR.
 """
@@ -38,20 +38,20 @@ SPLIT = {parts: PLAIN.but(split_k=parts) for parts in range(2, SHARING_MAX + 1)}
 
 
 class Faces(Common):
-    """Those of a problem."""
+    """The tile shapes of a problem."""
 
     def of(self, tile: tuple[int, int], depths: Sequence[int]) -> Face | None:
-        """That of tiles of so many rows and columns and several K, the least first; None where
-        threads can't hold sums."""
+        """The shape of tiles with these rows and columns and several depths of K, in ascending
+        order; None if threads cannot hold the accumulators."""
         own = self.kind.of("face", (tile, depths), own_of, self, tile, depths)
         return None if own is None else Face(self, own, depths)
 
 
 class Face(Arriving):
-    """One of them.
+    """One tile shape of a problem.
 
-    `most_split` are the most CTAs of a cluster that share a tile; it may be `parted` over the grid.
-    `held` are the slots of a ring that are released a step late.
+    `most_split` is the most CTAs of a cluster that may share a tile; with `parted`, K may be split
+    over the grid. `held` is the number of ring slots that are released one step late.
     """
 
     def __init__(self, every: Common, own: Own, depths: Sequence[int]) -> None:
@@ -81,23 +81,23 @@ class Face(Arriving):
 
     @once
     def bounds(self) -> list[Any]:
-        """Those of the tiles of each depth, for a search to fill."""
+        """The bounds of the tiles of each depth, for a search to fill."""
         return []
 
     @once
     def orders(self) -> dict[tuple[object, ...], list[tuple[Schedule, Order]]]:
-        """The useful orders of each sharing, for a search to fill."""
+        """The useful orders of tiles of each sharing, for a search to fill."""
         return {}
 
     @once
     def several(self) -> tuple[Schedule, ...]:
-        """The ways from tile to tile of a CTA that differ in their time."""
+        """The ways in which a CTA goes from tile to tile that differ in time."""
         return (IN_TURN, PING_PONG) if self.every.may_alternate(self.tile) else (IN_TURN,)
 
     def least_epilogue_of(self, order: Schedule) -> float:
-        """Cycles of the epilogue with a way to store that takes no longer than any, or only what is
-        computed until somebody `looks_closer`. Consumers in turns store by TMA, and each has code
-        of its own."""
+        """Least cycles of the epilogue over all ways to store, or only its computation until
+        `looks_closer` was called. Ping-pong consumers store by TMA, and each has code of its
+        own."""
         in_turns = order.ping_pong
         if in_turns not in self._epilogues:
             tile = self.tile.but(ping_pong=True) if in_turns else self.tile
@@ -115,7 +115,7 @@ class Face(Arriving):
         return known
 
     def looks_closer(self) -> bool:
-        """Looks at the ways to store; whether that was not done for such tiles before."""
+        """Takes the ways to store into account; returns whether that changes anything."""
         if self._is_close:
             return False
         before, self._epilogues, self._is_close = self._epilogues, {}, True
@@ -123,11 +123,11 @@ class Face(Arriving):
         return before != {way.ping_pong: self.least_epilogue_of(way) for way in ways}
 
     def own_cycles(self, depth: int) -> dict[str, float]:
-        """Cycles of a step with so much of K that each resource of a multiprocessor takes."""
+        """The cycles of a step of this depth that each resource of a multiprocessor takes."""
         return own_cycles_of(self.every, self.tile, depth)
 
     def stores_of(self, order: Schedule) -> list[LeastStore]:
-        """What ways to store ask for at least, whatever K a tile takes."""
+        """The least cost of each way to store, whatever K a tile takes."""
         every, tile = self.every, self.tile.but(ping_pong=order.ping_pong)
         how = every.problem, tile, every.target, epilogue_cycles
         return every.kind.of("stores", (tile.tile, tile.ping_pong), least_of_stores, *how)
@@ -137,7 +137,8 @@ class Face(Arriving):
         return {}
 
     def order_of(self, order: Schedule) -> Order:
-        """What an order's schedules have in common, whatever K they take and whoever hands out."""
+        """What the schedules of an order have in common, whatever K they take and which agent hands
+        out tiles."""
         alone, cluster = order.scheduler == "none", order.cluster
         asked = alone, order.order, cluster, order.split_k, order.split_grid
         if asked not in self._orders:
@@ -145,8 +146,8 @@ class Face(Arriving):
         return self._orders[asked]
 
     def floors(self) -> list[tuple[float, Schedule]]:
-        """What no schedule of such tiles is estimated to beat, in microseconds, with K as a whole
-        and in parts of a cluster or over the grid: sooner found than the same of each way."""
+        """Lower bounds in microseconds with K as a whole, in parts of a cluster and in parts over
+        the grid. They are cheaper to find than the bounds of each way."""
         found = [(self.whole_floor_us(), ALONE)]
         if self.most_split > 1:
             found += self._split_floors()
@@ -156,15 +157,15 @@ class Face(Arriving):
         return found
 
     def whole_floor_us(self) -> float:
-        """That of K as a whole."""
+        """The lower bound with K as a whole."""
         every, tiles = self.every, self.tiles
         rounds = -(-tiles // every.at_once)
         arriving = self.soonest(tiles / rounds)
         return self._whole_us(arriving, every.before, rounds, self.dram_us, self.dram_us)
 
     def ways(self, some: Schedule) -> list[tuple[float, Schedule]]:
-        """What no tile of a way is estimated to beat, in microseconds, and the way without its
-        tile. K as a whole is so alone and in clusters, where operands arrive as in the best one."""
+        """The ways under a floor, each with a lower bound in microseconds. K as a whole is taken by
+        CTAs alone, or in clusters whose operands arrive as in the best one."""
         if some is ALONE:
             return self._whole_ways()
         if some is PARTED:
@@ -183,11 +184,11 @@ class Face(Arriving):
         return found
 
     def settles(self, way: Schedule) -> bool:
-        """Whether the clusters of one of `ways` are settled, or not told from each other."""
+        """Whether a way names its cluster, or stands for any."""
         return way is not SOME_CLUSTER
 
     def refined(self, way: Schedule) -> list[tuple[float, Schedule]]:
-        """The same of a way in each cluster, with what L2 then gives to all."""
+        """The bounds of a way in each cluster, with what L2 then gives to all."""
         if way.split_grid > 1:
             every = filter(self._has_parts, PARTED_IN_CLUSTERS)
             found = [(self._parts_us(one), one) for one in every]
@@ -198,20 +199,23 @@ class Face(Arriving):
         ]
 
     def _finds_room(self, way: Schedule) -> bool:
-        """Whether all CTAs of a way's clusters have tiles, and run at once if these are wide."""
+        """Whether all CTAs of a way's clusters have tiles and, if the clusters are wide, run at
+        once."""
         (along_m, along_n), size = way.cluster, way.cluster_size
         if along_m > self.of_m or along_n > self.of_n:
             return False
         return size <= self.every.widest or self.tiles_in(way) <= self.every.resident[size]
 
     def _has_parts(self, way: Schedule) -> bool:
-        """Whether all CTAs of a way's clusters have tiles, and others have parts of them."""
+        """Whether all CTAs of a way's clusters have tiles, and no more tiles exist than
+        multiprocessors, so that others are left for parts."""
         if way.cluster_size > 1 and not (self.every.multicast and self._finds_room(way)):
             return False
         return self.tiles_in(way) <= self.every.target.multiprocessors
 
     def in_cluster(self, way: Schedule) -> tuple[float, int]:
-        """Cycles until a byte of K of each row is there in the way's cluster, and waves."""
+        """Cycles until a byte of K of each row has arrived in the way's cluster, and the number of
+        waves."""
         if way.cluster not in self._in_clusters:
             tiles, at_once = self.tiles_in(way), self.every.resident[way.cluster_size]
             rounds = -(-tiles // at_once)
@@ -220,8 +224,8 @@ class Face(Arriving):
         return self._in_clusters[way.cluster]
 
     def _in_cluster_us(self, way: Schedule, arriving: float, rounds: int) -> float:
-        """With K as a whole in a cluster that is settled; DRAM moves more where that, or CTAs of
-        several tiles, ask again for what others had."""
+        """The bound with K as a whole in a known cluster. DRAM moves more where a cluster, or CTAs
+        of several tiles, ask again for what others had."""
         (later, early_us), size = self.first_wave(way.cluster, rounds), way.cluster_size
         in_turn_us = self.dram_us + self.again_us(way.cluster)
         once_us, before = in_turn_us if size > 1 else self.dram_us, self.every.started[size] + later
@@ -230,8 +234,8 @@ class Face(Arriving):
     def _whole_us(
         self, arriving: float, before: float, rounds: int, once_us: float, in_turn_us: float
     ) -> float:
-        """With K as a whole, in so many waves and with so many cycles before the first step, while
-        DRAM is at work for CTAs of one tile, or of several."""
+        """The bound with K as a whole, with this many waves and cycles before the first step, and
+        DRAM at work for CTAs of one tile (`once_us`) or of several (`in_turn_us`)."""
         every, cut = self.every, self.every.cut
         loops = self._part_bytes[1] * self._least_byte(arriving)
         ends = before + self.least_epilogue_of(ALONE)
@@ -246,18 +250,18 @@ class Face(Arriving):
         return least_us
 
     def again_us(self, cluster: tuple[int, int]) -> float:
-        """What DRAM takes for what CTAs of several tiles, or clusters, ask for again; nothing where
-        it moves more than once what L2 can't hold."""
+        """DRAM time for what clusters, or CTAs of several tiles, ask for again; 0 where L2 cannot
+        hold the operands and DRAM moves them more than once anyway."""
         again_us, axis = self.every.again
         return again_us if (self.of_m, self.of_n)[axis] > cluster[axis] else 0.0
 
     def _least_loops(self, arriving: float, parts: int = 1) -> float:
-        """Cycles of the steps of one of so many parts, with one of the depths at a time, where a
-        byte of K of each row takes so long to arrive."""
+        """Least cycles of the main loop of one of `parts` parts over all depths, if a byte of K of
+        each row arrives within `arriving` cycles."""
         return self._part_bytes[parts] * self._least_byte(arriving)
 
     def _least_byte(self, arriving: float) -> float:
-        """Those for a byte of K of each row."""
+        """Least cycles of the main loop per byte of K of each row."""
         slowest, second = self._slower, self._faster
         if arriving > slowest:
             slowest, second = arriving, slowest
@@ -266,7 +270,7 @@ class Face(Arriving):
         return slowest + self.every.second_share * second
 
     def _split_us(self, parts: int) -> float:
-        """With K in so many parts of a cluster, in which others may share operands."""
+        """The bound with K in `parts` parts of a cluster, whose other CTAs may share operands."""
         every, (exchanged, each, shared) = self.every, self._split_ends
         arriving = self.arriving(self.peers_of_split(parts), parts)
         ends = exchanged + each * parts + shared / parts
@@ -274,8 +278,9 @@ class Face(Arriving):
         return every.total_us(work, 0, ends, self.dram_us)
 
     def _split_floors(self) -> list[tuple[float, Schedule]]:
-        """With K in each number of parts of a cluster that have steps enough, and with as many
-        other CTAs in it as find room. In one loop: of small products this is half of a search."""
+        """Bounds for each number of parts of a cluster that have enough steps, with as many other
+        CTAs in the cluster as find room. It is one loop because it is half of a search for small
+        products."""
         every, tiles, dram_us, found = self.every, self.tiles, self.dram_us, []
         (exchanged, each, shared), part_bytes = self._split_ends, self._part_bytes
         cycle_us, at_once, of_one = every.cycle_us, every.split_at_once, self.of_m * self.of_n
@@ -304,13 +309,13 @@ class Face(Arriving):
 
     @once
     def _split_ends(self) -> tuple[float, float, float]:
-        """Cycles before and after the loops of CTAs that share a tile: whatever they are, for each
-        of them, and those that they share."""
+        """Cycles before and after the loops of CTAs that share a tile: constant, per CTA, and
+        divided among them."""
         return self.every.kind.of("split", self.tile.tile[:2], ends_of_split, self.every, self.tile)
 
     def _some_parts_us(self, rate: Rate) -> float:
-        """With K in as many parts over the grid as make up waves in some cluster, and operands at
-        some rate."""
+        """The bound with K in as many parts over the grid as make up waves in some cluster, with
+        operands arriving at a rate."""
         every, (written, gathered, of_one), least = self.every, self.sums, math.inf
         loops = self._least_loops(rate.alone)
         for waves, (fewest, most) in zip(PART_WAVES, self._numbers_of_parts(), strict=True):
@@ -325,8 +330,8 @@ class Face(Arriving):
         return every.total_us(ends + max(least, together), 0, ends, self.dram_us)
 
     def _numbers_of_parts(self) -> list[tuple[float, float]]:
-        """Of parts over the grid that make up each number of waves, how many there are at least, in
-        clusters with the most tiles and steps of the deepest tile, and at most."""
+        """For each number of waves, the fewest and the most parts over the grid that make it up.
+        The fewest are those of clusters with the most tiles, in steps of the deepest tile."""
         every, of_m, of_n = self.every, self.of_m, self.of_n
         steps, at_least = -(-every.problem.k // self.depths[-1]), every.at_once
         if every.multicast:
@@ -342,7 +347,8 @@ class Face(Arriving):
         return found
 
     def _parts_us(self, way: Schedule) -> float:
-        """With K in parts over the grid that fill waves of clusters, in steps of the best depth."""
+        """The bound with K in parts over the grid that fill waves of clusters, in steps of the best
+        depth."""
         every, sums, us = self.every, self.sums, math.inf
         once = every.started[way.cluster_size] + sums.written
         tiles, at_once = self.tiles_in(way), every.resident[way.cluster_size]
@@ -355,18 +361,18 @@ class Face(Arriving):
         return us
 
     def rounds_of_split(self, parts: int) -> int:
-        """Waves of clusters that share a tile each, of so many CTAs."""
+        """Waves of clusters of `parts` CTAs that share a tile each."""
         return -(-self.tiles * parts // self.every.split_at_once[parts])
 
     @once
     def sums(self) -> Sums:
-        """What sums of parts over the grid take."""
+        """The cost of the partial sums of parts over the grid."""
         every, asked = self.every, (self.tile.tile[:2], self.rows)
         return every.kind.of("sums", asked, Sums.of, every.problem, self.tile, every.target)
 
     def peers_of_split(self, parts: int) -> int:
-        """The most CTAs of a cluster beside so many that share each tile: tiles are whole clusters
-        then (`split_parts`)."""
+        """The most groups of CTAs in a cluster that share operands if `parts` CTAs share each tile:
+        tiles then fill whole clusters (`split_parts`)."""
         if not self.every.multicast:
             return 1
         of_m, of_n = self.of_m, self.of_n

@@ -1,5 +1,5 @@
-"""What a search finds of tiles that does not depend on how large a problem is: the next problem of
-the same types, layouts and epilogue has it from the one before.
+"""A cache of what a search finds of tiles independently of the problem's sizes. The next problem
+with the same types, layouts and epilogue takes it from there.
 
 Nothing here imports MLIR.
 """
@@ -26,26 +26,27 @@ Found = TypeVar("Found")
 
 
 class Kind:
-    """That of a problem."""
+    """The cache of all problems of one kind."""
 
     def __init__(self, problem: Problem, target: Target) -> None:
         self._known: dict[str, dict[Hashable, Any]] = _known(_told(problem, target))
 
     def of(self, what: str, asked: Hashable, find: Callable[..., Found], *how: object) -> Found:
-        """What `find` says of this, or said before where the same was `asked`."""
+        """The result of `find`, or the kept one if the same was asked before."""
         known = self.known(what)
         if asked not in known:
             known[asked] = find(*how)
         return known[asked]
 
     def known(self, what: str) -> dict[Hashable, Any]:
-        """What was said before, by what was asked."""
+        """The kept results of one question, by what was asked."""
         return self._known.setdefault(what, {})
 
 
 def _told(problem: Problem, target: Target) -> tuple[Hashable, ...]:
-    """All that is asked of a problem, of its sizes what they tell of memory: whether TMA loads and
-    stores rows, else by how much threads copy at once; and few rows of a group."""
+    """The key of a kind: all fields but the sizes, and of the sizes what they imply for memory:
+    whether TMA loads and stores rows, or how many bytes threads copy at a time; and small numbers
+    of rows per group."""
     told = problem.__dict__
     stored = stored_by_tma(problem, target) is None, pitches_ahead(problem, target) is None
     copied = [_copied_at_once(problem, name) for name in "ab"]
@@ -56,14 +57,14 @@ def _told(problem: Problem, target: Target) -> tuple[Hashable, ...]:
 
 
 def _copied_at_once(problem: Problem, operand: str) -> int:
-    """Bytes of a row that threads copy at once, 0 where TMA loads it."""
+    """Bytes of a row that threads copy at a time; 0 if TMA loads it."""
     if problem.by_tma(operand):
         return 0
     return math.gcd(problem.pitch_bytes(operand)[0], problem.tma_alignment_bytes)
 
 
 def _scales_at_once(problem: Problem) -> tuple[int, int]:
-    """The same of scales of rows and of columns."""
+    """The same for scales of rows and of columns."""
     rows, columns = SCALE_BYTES * problem.m, SCALE_BYTES * problem.n
     unit = problem.tma_alignment_bytes
     return math.gcd(rows, unit), math.gcd(columns, unit)
@@ -75,5 +76,5 @@ def _known(told: tuple[Hashable, ...]) -> dict[str, dict[Hashable, Any]]:
 
 
 def forget() -> None:
-    """As in a process that has chosen nothing yet."""
+    """Clears the cache, as in a process that has not chosen anything yet."""
     _known.cache_clear()

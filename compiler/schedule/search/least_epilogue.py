@@ -1,4 +1,4 @@
-"""What the epilogue of a tile takes at least, whatever K the tile takes and however it is stored.
+"""Lower bounds on the epilogue of a tile, whatever K the tile takes and however it is stored.
 
 Nothing here imports MLIR.
 """
@@ -19,12 +19,12 @@ from .stagings import stagings_of
 
 
 def least_computed_cycles(problem: Problem, tile: Schedule, target: Target) -> float:
-    """Cycles in which a whole tile is computed, with one way to store or another."""
+    """Least cycles to compute a whole tile over all ways to store it."""
     return max(computed_cycles(problem, tile, target), code_cycles(problem, tile, target))
 
 
 def least_epilogue_cycles(problem: Problem, tile: Schedule, target: Target) -> float:
-    """Cycles of the epilogue of a whole tile with the best store; infinite where there is none."""
+    """Cycles of the epilogue of a whole tile with the best store; infinite if there is none."""
     cycles = least_computed_cycles(problem, tile, target)
     cycles += figures(target).group_walk if problem.grouped == "m" else 0
     alone, least = stored_alone(problem, tile, target), math.inf
@@ -37,7 +37,8 @@ def least_epilogue_cycles(problem: Problem, tile: Schedule, target: Target) -> f
 
 
 def _stored(problem: Problem, tile: Schedule, target: Target) -> Iterator[Schedule]:
-    """The tile with each legal way to store, of which most are none for want of whole pieces."""
+    """The tile with each legal way to store; most are illegal because the pieces would not be
+    whole."""
     columns = tile.tile[1] // problem.products
     staged = stored_by_tma(problem, target) is None
     for staging in stagings_of(problem, tile):
@@ -48,8 +49,8 @@ def _stored(problem: Problem, tile: Schedule, target: Target) -> Iterator[Schedu
 
 
 def _beside_cycles(problem: Problem, tile: Schedule, target: Target) -> tuple[float, float]:
-    """Those of other operands as large as C, of stores by threads and of staged ones, ahead of
-    which TMA may bring them."""
+    """Cycles for other operands as large as C: of direct stores, and of staged ones with TMA
+    prefetching."""
     if not problem.beside:
         return 0, 0
     chip, (m, n, _) = figures(target), tile.tile

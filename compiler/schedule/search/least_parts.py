@@ -1,4 +1,4 @@
-"""What K in parts over the grid takes at least, whatever cluster settles how many parts there are.
+"""Lower bounds for K in parts over the grid, whatever cluster determines the number of parts.
 
 Nothing here imports MLIR.
 """
@@ -17,8 +17,8 @@ from .candidates import PART_GAIN, PART_WAVES
 
 
 class Sums(NamedTuple):
-    """Cycles in which each CTA writes the sums of a part, and the last one of a tile gathers those
-    of two parts, and those of one more."""
+    """Cycles in which each CTA writes the sums of its part, in which those of two parts of a tile
+    are gathered, and those of each further part."""
 
     written: float
     gathered: float
@@ -26,7 +26,7 @@ class Sums(NamedTuple):
 
     @staticmethod
     def of(problem: Problem, tile: Schedule, target: Target) -> Sums:
-        """Those of a tile, whatever K it takes at a time."""
+        """The costs for a tile, whatever K it takes per step."""
         two = tile.but(split_grid=2)
         gathered = gathered_cycles(problem, two, target)
         of_one = (gathered - computed_cycles(problem, two, target)) / 2
@@ -34,8 +34,8 @@ class Sums(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """So many waves of parts, and the cycles that all their main loops and what is gathered take
-    together at least."""
+    """A number of waves of parts, and the least cycles of all their main loops together with
+    gathering."""
 
     waves: int
     work: float
@@ -44,11 +44,11 @@ class Parts(NamedTuple):
 def least_of_parts(
     steps: int, step: float, tiles: tuple[int, int], at_once: int, sums: Sums
 ) -> Iterator[Parts]:
-    """What parts of so many steps of so many cycles take, for each number of waves that they may
-    make up, where so many CTAs run at once. There are as many tiles as two numbers say, or between.
+    """The least cost of parts of a tile's K steps for each possible number of waves, if `at_once`
+    CTAs run at once. There are as many tiles as the two numbers say, or any number between them.
 
-    There are as many parts as run in so many waves, or fewer, or fractions of them, if that makes
-    the least of steps and sums together.
+    The number of parts is what fills the waves or fewer, and need not be whole if that gives the
+    least sum of steps and gathering.
     """
     fewest, most = tiles
     least = PART_GAIN * steps
@@ -67,10 +67,10 @@ def least_of_parts(
 
 
 def _each(steps: int, parts: int) -> int:
-    """Steps of each of so many parts, or of fewer that are not too short."""
+    """The steps of each of that many parts, or of fewer parts that are not too short."""
     return -(-steps // max(1, min(parts, steps // PART_K_TILES)))
 
 
 def most_at_once(tiles: int, at_once: int) -> float:
-    """The most parts of each of so many tiles that run at once on average of their waves."""
+    """The most parts per tile that run at once, averaged over the waves."""
     return max([waves * at_once // tiles / waves for waves in PART_WAVES])

@@ -1,4 +1,4 @@
-"""What tiles have of their own on Hopper, whatever the sizes of the problem.
+"""Costs of a tile shape on Hopper that do not depend on the sizes of the problem.
 
 Nothing here imports MLIR.
 """
@@ -20,9 +20,9 @@ from .least_epilogue import least_computed_cycles
 
 
 class Own(NamedTuple):
-    """What tiles have of their own, whatever the sizes of the problem: cycles in which an epilogue
-    is computed, slots of a ring that are released a step late, and for a byte of K the cycles of
-    the two resources of a multiprocessor that it takes the most of, and of narrow rows."""
+    """Costs of a tile shape that do not depend on the problem's sizes: cycles to compute an
+    epilogue, ring slots that are released one step late, and per byte of K the cycles of the two
+    slowest resources of a multiprocessor and of rows narrower than a line."""
 
     tile: Schedule
     computed: float
@@ -33,7 +33,8 @@ class Own(NamedTuple):
 
 
 def own_of(every: Common, rows_and_columns: tuple[int, int], depths: Sequence[int]) -> Own | None:
-    """That of tiles of several K; None where threads can't hold sums."""
+    """The costs of a tile shape over several depths of K; None if threads cannot hold the
+    accumulators."""
     problem, target, deepest = every.problem, every.target, depths[-1]
     tile = PLAIN.but(tile=(*rows_and_columns, depths[0]), swap=problem.swapped)
     if accumulator_registers(problem, tile, target):
@@ -54,14 +55,14 @@ def _narrow(every: Common, tile: Schedule, depths: Sequence[int]) -> float:
 
 
 def own_cycles_of(every: Common, tile: Schedule, depth: int) -> dict[str, float]:
-    """Cycles of a step with so much of K that each resource of a multiprocessor takes."""
+    """The cycles of a step of this depth that each resource of a multiprocessor takes."""
     deep = tile.but(tile=(*tile.tile[:2], depth))
     return every.kind.of("own", deep.tile, own_cycles, every.problem, deep, every.target)
 
 
 def ends_of_split(every: Common, tile: Schedule) -> tuple[float, float, float]:
-    """Cycles before and after the loops of CTAs that share a tile: whatever they are, for each of
-    them, and those that they share."""
+    """Cycles before and after the loops of CTAs that share a tile: constant, per CTA, and divided
+    among them."""
     problem, split, (m, n, _) = every.problem, split_figures(every.target), tile.tile
     exchanged, elements = m * n * PARTIAL_BYTES / split.rate, m * n // problem.products
     stored = elements * (problem.c_bytes / split.store + sum(problem.beside) / split.beside)

@@ -1,10 +1,13 @@
-"""The best schedule without a list of all: what may hold it is refined first.
+"""A best-first branch-and-bound search for the best schedule, without a list of all candidates.
 
-    face  →  its floors  →  ways to take K  →  tiles  →  sharings  →  orders of tiles  →  schedules
+    tile shape  →  floors  →  ways to divide K  →  tiles  →  sharings  →  orders  →  schedules
 
-Whatever waits has a bound that none of its schedules is estimated to beat (`bounds.py`), and what
-has the lowest is refined next. Its rules are asked only then. The first whole schedule that comes
-up is the choice: all that still waits is no better. Whoever has no use for it asks for the next.
+A tile shape is the rows and columns of a tile, whatever K it takes per step. A way says how K is
+divided: as a whole, in parts of a cluster, or in parts over the grid. Each node of the search has a
+lower bound on the estimated time of its schedules (`bounds.py`). The node with the lowest bound is
+refined next, and only then are its rules checked. The first complete schedule that comes up is the
+choice, since everything that still waits is no better. A caller that cannot use it asks for the
+next one.
 
 Nothing here imports MLIR.
 """
@@ -41,21 +44,22 @@ from .tensor_bounds import TensorBounds, TensorFace, TensorFaces
 from .wide import wide_floor_us, wide_schedules
 
 Refined = Iterator[tuple[Rank, Schedule, Callable[[], "Refined"] | None]]
-"""What something is refined to, each with its bound and, if it is no whole schedule, how to refine
-that."""
+"""The nodes into which a node is refined: the bound and schedule of each, and how to refine it
+further, or None if it is a complete schedule."""
 
 Bounds = TensorBounds | TileBounds
 ROUNDING = 1 - 1e-9
-"""A bound adds up in another order than the estimate that it bounds."""
+"""Compensates that a bound is summed in another order than the estimate that it bounds."""
 
 
 def fastest(problem: Problem, target: Target) -> Schedule | None:
-    """The schedule of the least rank among the candidates that keep every rule."""
+    """The schedule of least rank among the candidates that keep every rule; None if there is
+    none."""
     return next(by_rank(problem, target), None)
 
 
 def by_rank(problem: Problem, target: Target) -> Iterator[Schedule]:
-    """The best schedule of each order that may be useful, the one of the least rank first."""
+    """The best schedule of each order of tiles that may be useful, in order of rank."""
     numbers = itertools.count()  # of two that rank alike the first; schedules have no order
     waiting = []
 
@@ -77,19 +81,19 @@ def by_rank(problem: Problem, target: Target) -> Iterator[Schedule]:
 
 
 def bound(least_us: float) -> Rank:
-    """Before all schedules that take no less."""
+    """The rank before all schedules that take no less time."""
     return ROUNDING * least_us, ()
 
 
 def _level(problem: Problem, target: Target) -> Refined:
-    """Tiles of equal height, of which there is one schedule."""
+    """The single candidate with tiles of equal height."""
     level = level_schedule(problem)
     if problem.grouped == "m" and broken_rule(problem, level, target) is None:
         yield rank(estimate(problem, level, target).total_us, level), level, None
 
 
 def _wide(problem: Problem, target: Target) -> Refined:
-    """Wide tiles in turns, of which there are a few schedules."""
+    """The few candidates with wide ping-pong tiles."""
     for tile, schedules in groupby(wide_schedules(problem, target), key=attrgetter("tile")):
         one, *others = schedules
         floor_us = wide_floor_us(problem, tile, target)
@@ -164,8 +168,8 @@ def _orders(bounds: Bounds, branch: Schedule) -> Refined:
 
 
 def _useful_orders(bounds: Bounds, branch: Schedule) -> Iterator[tuple[Schedule, Any]]:
-    """The orders of a sharing without those that cost no less in anything than a simpler one, each
-    with what its schedules have in common: they are the same whatever K its tiles take."""
+    """The orders of a sharing, each with what its schedules have in common, without orders that are
+    in no respect cheaper than a simpler one. They are the same for every K of the tile."""
     known, asked = bounds.orders, (branch.cluster, branch.pair, branch.split_k, branch.split_grid)
     if asked not in known:
         known[asked] = _found_orders(bounds, branch)

@@ -1,4 +1,4 @@
-"""The ways to store a tile of C, and how deep a ring they leave room for.
+"""The ways to store a tile of C, and the depth of the ring that each leaves room for.
 
 Nothing here imports MLIR.
 """
@@ -34,7 +34,8 @@ Staging = tuple[int, int] | None
 
 
 def ways_to_store(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedule]:
-    """Every way to store; of those by TMA also with other operands ahead, the least first."""
+    """Every way to store; those by TMA also with prefetching of other operands, the cheapest
+    first."""
     stagings = stagings_of(problem, base)
     stagings = (*stagings, *_one_buffer(problem, base, stagings, target))
     for staging in stagings:
@@ -46,7 +47,7 @@ def ways_to_store(problem: Problem, base: Schedule, target: Target) -> Iterator[
 
 
 def stagings_of(problem: Problem, base: Schedule) -> tuple[Staging, ...]:
-    """Those of tiles of as many rows and columns, but for the one with a single buffer."""
+    """The stagings of tiles with these rows and columns, without the one with a single buffer."""
     if own := own_staging(problem, base):
         return None, own
     stagings = stagings_in_turns(problem) if base.ping_pong else STAGINGS
@@ -54,9 +55,9 @@ def stagings_of(problem: Problem, base: Schedule) -> tuple[Staging, ...]:
 
 
 def stagings_in_turns(problem: Problem) -> tuple[tuple[int, int], ...]:
-    """Those of consumers in turns: wide pieces take 0.4 to 1 % less where functions are computed
-    piece by piece, and as long as others elsewhere; of several outputs, of which a piece waits for
-    more, they took 3 to 7 % more than two narrow buffers in as many bytes."""
+    """The stagings of ping-pong consumers. Wide pieces take 0.4 to 1 % less time if functions are
+    computed piece by piece, and as long as others elsewhere. With several outputs, where a piece
+    waits for more, they took 3 to 7 % longer than two narrow buffers of as many bytes."""
     wide = problem.epilogue_instructions > ARITHMETIC_MAX and not problem.further_bytes
     return (*PING_PONG_STAGINGS, WIDE) if wide else PING_PONG_STAGINGS
 
@@ -64,9 +65,8 @@ def stagings_in_turns(problem: Problem) -> tuple[tuple[int, int], ...]:
 def least_stores(
     problem: Problem, base: Schedule, target: Target
 ) -> Iterator[tuple[Schedule, Schedule]]:
-    """For each way to store tiles of as many rows and columns, whatever K they take, a schedule
-    that asks for no more shared memory, and one that takes no longer: there vectors cost nothing.
-    """
+    """For each way to store tiles with these rows and columns, a schedule that needs the least
+    shared memory, and one that takes the least time, with free reads of vectors."""
     legal = [
         one
         for one in (base.but(staging=staging) for staging in stagings_of(problem, base))
@@ -84,7 +84,8 @@ def least_stores(
 
 
 def _any_ahead(problem: Problem, one: Schedule, target: Target) -> Iterator[tuple[int, int]]:
-    """How many pieces of other operands may be ahead, from a few to less than twice as many."""
+    """Ranges of the number of pieces of other operands that may be prefetched, each from a number
+    to less than twice that number."""
     consumers = 2 if one.ping_pong else 1
     most = consumers * problem.pieces(one) if problem.beside else 0
     few = min(AHEAD_LEAST * consumers, most)
@@ -100,7 +101,7 @@ def _any_ahead(problem: Problem, one: Schedule, target: Target) -> Iterator[tupl
 def _one_buffer(
     problem: Problem, base: Schedule, stagings: tuple[Staging, ...], target: Target
 ) -> list[Staging]:
-    """Of wide pieces a single buffer, where that leaves the ring room for one more stage."""
+    """Wide pieces with a single buffer, where that leaves room for one more stage."""
     if base.ping_pong or problem.beside or problem.quantized or not target.issuers_store:
         return []
     two = [each for each in stagings if each and each[1] > 1]
@@ -113,11 +114,11 @@ def _one_buffer(
 
 
 def _aheads(problem: Problem, staged: Schedule, target: Target) -> list[int]:
-    """How many pieces of other operands: as many as fit beside the ring that is deepest with few,
-    and all of a tile, for each consumer.
+    """How many pieces of other operands are prefetched: as many as fit beside the deepest ring that
+    few pieces allow, and all pieces of a tile, for each consumer.
 
-    Consumers in turns take few, beside a buffer of C each: so an H200 took 0 to 4 % less than with
-    six pieces on their way, and with two and more buffers 0 to 5 % more.
+    Ping-pong consumers prefetch few pieces, and have a buffer of C each: with that an H200 took 0
+    to 4 % less than with six pieces under way, and with two and more buffers 0 to 5 % more.
     """
     consumers = 2 if staged.ping_pong else 1
     few, most = AHEAD_LEAST * consumers, consumers * problem.pieces(staged)
@@ -148,6 +149,6 @@ def fitting_stages(problem: Problem, schedule: Schedule, target: Target) -> int:
 
 
 def stages_beside(staging_bytes: int, stage_bytes: int, target: Target) -> int:
-    """The most stages of so many bytes that fit beside buffers of so many."""
+    """The most stages of `stage_bytes` that fit beside buffers of `staging_bytes`."""
     room = target.shared_bytes - RESERVED_BYTES - staging_bytes
     return max(1, min(room // stage_bytes, STAGES_MAX))

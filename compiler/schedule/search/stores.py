@@ -1,5 +1,5 @@
-"""What stores a tile, beside which ring: orders that hand out as many tiles by the same agents have
-the same, and a search looks for it once.
+"""The ways to store a tile and the ring beside each. Orders in which the same agents hand out as
+many tiles share them, so that a search computes them once.
 
 Nothing here imports MLIR.
 """
@@ -19,7 +19,7 @@ Cycles = Callable[[Problem, Schedule, Target], float]
 
 
 class Stored(NamedTuple):
-    """One of them: fields of a schedule, and the cycles from sums to memory."""
+    """A way to store: fields of a schedule, and the cycles from the accumulators to memory."""
 
     staging: tuple[int, int] | None
     ahead: int
@@ -28,21 +28,21 @@ class Stored(NamedTuple):
     cycles: float
 
     def by(self, order: Schedule) -> Schedule:
-        """The schedule that stores so and hands out tiles as an order does."""
+        """The schedule that stores in this way and hands out tiles as an order does."""
         staging, ahead, vectors, stages, _ = self
         return order.but(staging=staging, ahead=ahead, vectors=vectors, stages=stages)
 
 
 class Stores:
-    """Those of tiles of one size, with the `cycles` that an estimate says of a schedule; problems
-    of a `kind` have the same."""
+    """The ways to store tiles of one size, with the `cycles` that an estimate gives; problems of a
+    `kind` share them."""
 
     def __init__(self, problem: Problem, target: Target, cycles: Cycles, kind: Kind) -> None:
         self._problem, self._target, self._cycles, self._kind = problem, target, cycles, kind
         self._known: dict[tuple[object, ...], list[Stored]] = {}
 
     def of(self, order: Schedule, rounds: int) -> list[Stored]:
-        """Those that keep the rules, for CTAs of so many tiles."""
+        """The ways that keep the rules, for CTAs with `rounds` tiles each."""
         alone, of_tile = order.scheduler == "none", self._problem.k_tiles(order)
         steps = min(STAGES_MAX, of_tile if alone else of_tile * rounds)
         lone = alone and order.cluster_size == 1  # whose residual may come in slots of A and B
@@ -69,7 +69,7 @@ class Stores:
 
 
 class LeastStore(NamedTuple):
-    """What a way to store asks for at least: bytes of shared memory, and cycles."""
+    """The least that a way to store needs: bytes of shared memory, and cycles."""
 
     smem_bytes: int
     cycles: float
@@ -78,8 +78,8 @@ class LeastStore(NamedTuple):
 def least_of_stores(
     problem: Problem, tile: Schedule, target: Target, cycles: Cycles
 ) -> list[LeastStore]:
-    """Those of tiles of as many rows and columns, whatever K they take, without those that ask for
-    more of both than another."""
+    """The least costs of the ways to store tiles with these rows and columns, whatever K they take,
+    without ways that need more memory and more cycles than another."""
     every = sorted(
         LeastStore(problem.staging_bytes(small), cycles(problem, fast, target))
         for small, fast in least_stores(problem, tile, target)
@@ -92,5 +92,5 @@ def least_of_stores(
 
 
 def holds_more(problem: Problem) -> bool:
-    """Whether a store may hold more than it asks for at least."""
+    """Whether a store may need more memory than its least."""
     return bool(problem.beside or problem.beside_columns)

@@ -1,10 +1,11 @@
-"""What no schedule of a tile in tensor memory is estimated to beat; `bounds.py` has other kernels.
+"""Lower bounds on the estimated times of schedules with tensor memory; `bounds.py` has those of
+other kernels.
 
-    face        of tiles of as many rows and columns: K whole, alone or in a pair, or in parts over
-                the grid, whose number is free, in steps of the deepest of them
-    way         of a tile: K taken so, in steps of its own
-    sharing     with that cluster and those parts: the best store and way from tile to tile
-    order       with that way from tile to tile, and what DRAM then moves
+    tile shape  rows and columns of a tile: K as a whole, in a CTA or a pair, or in any number of
+                parts over the grid, in steps of the deepest tile
+    way         of a tile: K divided so, in steps of its own
+    sharing     with a cluster and a number of parts: the best store and way from tile to tile
+    order       with an order of tiles: what DRAM then moves
 
 Nothing here imports MLIR.
 """
@@ -48,22 +49,22 @@ WIDEST = (4, 2)  # along each axis, of the clusters of parts
 
 
 class TensorFaces:
-    """The faces of a problem."""
+    """The tile shapes of a problem."""
 
     def __init__(self, problem: Problem, target: Target) -> None:
         self.problem, self.target, self.kind = problem, target, Kind(problem, target)
 
     @once
     def parted(self) -> bool:
-        """Whether K may be in parts over the grid."""
+        """Whether K may be split over the grid."""
         return (
             figures(self.target).parts is not None
             and self.problem.parts_refusal(self.target) is None
         )
 
     def of(self, tile: tuple[int, int], depths: Sequence[int]) -> TensorFace | None:
-        """That of tiles of so many rows and columns and several K, the least first; None where
-        tensor memory can't hold sums."""
+        """The shape of tiles with these rows and columns and several depths of K, in ascending
+        order; None if tensor memory cannot hold the accumulators."""
         asked = *tile, depths[0]
         sides = self.kind.of("sides", asked, _sides_of, self.problem, asked, self.target)
         return TensorFace(self, sides, depths) if sides else None
@@ -72,7 +73,8 @@ class TensorFaces:
 def _sides_of(
     problem: Problem, tile: tuple[int, int, int], target: Target
 ) -> tuple[Schedule, ...] | None:
-    """Such tiles of one CTA and of a pair; None where tensor memory can't hold sums."""
+    """Such tiles of a single CTA and of a pair; None if tensor memory cannot hold the
+    accumulators."""
     one = PLAIN.but(tile=tile, swap=problem.swapped)
     if accumulator_registers(problem, one, target):
         return None
@@ -80,9 +82,9 @@ def _sides_of(
 
 
 class TensorFace:
-    """What tiles of as many rows and columns have in common, whatever K they take at a time.
+    """One tile shape of a problem, whatever K its tiles take per step.
 
-    `sides` are such tiles of one CTA and of a pair.
+    `sides` are such tiles of a single CTA and of a pair.
     """
 
     def __init__(
@@ -98,17 +100,17 @@ class TensorFace:
 
     @once
     def sums(self) -> Sums | None:
-        """What those of parts over the grid take, where there may be any."""
+        """The cost of the partial sums of parts over the grid, if there may be any."""
         return Sums.of(self.problem, self.tile, self.target) if self._every.parted else None
 
     @once
     def _read(self) -> float:
-        """Cycles in which those of a part are read."""
+        """Cycles in which the sums of a part are read."""
         part = PLAIN.but(tile=self.tile.tile, split_grid=2)
         return read_cycles(self.problem, part, self.target)
 
     def stores_of(self, branch: Schedule) -> list[LeastStore]:
-        """What ways to store ask for at least, whatever K a tile takes."""
+        """The least cost of each way to store, whatever K a tile takes."""
         parts, how = branch.split_grid > 1, (self.problem, branch, self.target, epilogue_cycles)
         if (branch.pair, parts) not in self._stores:
             self._stores[branch.pair, parts] = (
@@ -119,15 +121,16 @@ class TensorFace:
         return self._stores[branch.pair, parts]
 
     def moved_us(self, order: Schedule) -> Moved:
-        """What DRAM moves for an order's schedules, whatever K they take and whoever hands out."""
+        """What DRAM moves for the schedules of an order, whatever K they take and which agent hands
+        out tiles."""
         asked = order.scheduler == "none", order.order, order.pair
         if asked not in self._moved:
             self._moved[asked] = moved_us(self.problem, order, self.target)
         return self._moved[asked]
 
     def floors(self) -> list[tuple[float, Schedule]]:
-        """K as a whole, alone and in a pair, and in parts over the grid: what no tile of it is
-        estimated to beat, in microseconds, and the way."""
+        """Lower bounds in microseconds with K as a whole, in a CTA and in a pair, and in parts over
+        the grid, each with the way."""
         m, n, _ = self.tile.tile
         deepest = [side.but(tile=(m, n, self.depths[-1])) for side in self.sides]
         least = [self._least_us(side, self.depths[0]) for side in deepest]
@@ -137,8 +140,8 @@ class TensorFace:
         return found + (parts if parts_us < math.inf else [])
 
     def _least_us(self, side: Schedule, least_k: int) -> tuple[float, float]:
-        """Of a side that takes the most of K at a time, as a whole and in parts: with less at a
-        time no fewer cycles pass for all of it. The first load may be a short one."""
+        """The bounds of a side in steps of the deepest tile, with K as a whole and in parts:
+        shallower steps take no fewer cycles in total. Only the first load may be a short one."""
         problem, target, (m, n, depth) = self.problem, self.target, side.tile
         steps, tiles = steps_of(problem, side, target), problem.ctas(side)
         k_tiles, rounds = problem.k / depth, -(-tiles // resident_ctas(side, target))
@@ -164,14 +167,14 @@ class TensorFace:
         return floor_us, _total_us(problem, side, mma, (work, 0), ends, target)
 
     def _residents(self, side: Schedule, least_k: int) -> int:
-        """The most CTAs of one tile each that share a multiprocessor, with the least of K at a time
-        and the shortest ring."""
+        """The most CTAs of one tile each that share a multiprocessor, with the shallowest tile and
+        the shortest ring."""
         least, problem = side.but(tile=(*side.tile[:2], least_k)), self.problem
         used = min(STAGES[0], problem.k_tiles(least)) * problem.stage_bytes(least)
         return residents_with(used, side.tile, self.target, CHOSEN)
 
     def of_parts(self, side: Schedule) -> float:
-        """With K in parts over the grid, by CTAs of their own or by pairs, in microseconds."""
+        """The bound in microseconds with K in parts over the grid, by CTAs or by pairs."""
         problem, target, us = self.problem, self.target, math.inf
         steps, tiles = steps_of(problem, side, target), problem.ctas(side)
         if self.sums is None or tiles > target.multiprocessors:
@@ -186,9 +189,9 @@ class TensorFace:
 
 
 class TensorBounds:
-    """The bounds of a tile's ways, its sharings and their orders, in microseconds.
+    """Lower bounds in microseconds for the ways of a tile, their sharings and the orders of these.
 
-    A way whose K is whole is of one sharing: one CTA, or a pair.
+    A way with K as a whole has a single sharing: one CTA, or a pair.
     """
 
     def __init__(self, face: TensorFace, depth: int) -> None:
@@ -201,47 +204,47 @@ class TensorBounds:
 
     @once
     def boxes(self) -> dict[bool, str]:
-        """The box of the tile of one CTA and of a pair."""
+        """The box of the tile for a single CTA and for a pair."""
         return boxes_of(self.problem, self._tile.tile, self.target)
 
     @once
     def is_legal(self) -> bool:
-        """Whether the tile keeps the rules that ask for nothing else."""
+        """Whether the tile keeps the rules that depend on nothing else."""
         return keeps(TILE_RULES, self.problem, self._tile, self.target)
 
     def taken(self, face_way: Schedule) -> Schedule | None:
-        """The tile with K as a way of its face has it, None where the parts are too short."""
+        """The tile with K divided as a way of its shape says; None if the parts are too short."""
         way = face_way.but(tile=self._tile.tile, swap=self._tile.swap)
         if way.split_grid > 1 and self.problem.k_tiles(way) < PART_K_TILES:
             return None
         return way.but(stages=fitting_stages(self.problem, way, self.target))
 
     def of_way(self, way: Schedule) -> float:
-        """Of schedules with K as the way has it: one CTA or a pair, in parts either."""
+        """The bound of schedules that divide K in this way, by a CTA or a pair."""
         if way.split_grid > 1:
             sides = [side.but(tile=way.tile) for side in self._face.sides]
             return min([self._face.of_parts(side) for side in sides])
         return self.of_sharing(way)
 
     def of_sharing(self, branch: Schedule) -> float:
-        """Of schedules in a cluster, with the least that DRAM moves in any order."""
+        """The bound of schedules in a cluster, with the least DRAM traffic of any order."""
         least = self._least_of(branch)
         dram_us = least_dram_bytes(self.problem, branch, self.target) / self._chip.dram_rate
         return self._total_us(branch, least, least.cycles, dram_us)
 
     def of_order(self, order: Schedule, known: Moved) -> float:
-        """Of schedules of a sharing that hand out tiles so."""
+        """The bound of schedules of a sharing that hand out tiles in this order."""
         least = self._least_of(order)
         cycles = least.waves if order.scheduler == "none" else least.persistent
         return self._total_us(order, least, cycles, known.us, known.early_us)
 
     def known_of(self, order: Schedule) -> tuple[Any, Moved]:
-        """What its schedules have in common, after what tells them from those of others: a tile
-        that is asked for comes no sooner than one that is known."""
+        """What the schedules of an order have in common, preceded by what makes orders
+        incomparable: a tile that is claimed arrives no sooner than one that is known beforehand."""
         return order.scheduler == "none", self._face.moved_us(order)
 
     def estimated(self, order: Schedule, known: Moved) -> Iterator[tuple[float, Stored]]:
-        """The microseconds that are estimated of each schedule that hands out tiles so."""
+        """The estimated microseconds of each schedule of an order."""
         problem, target, (steps, rounds) = self.problem, self.target, self._known_of(order)
         for stored in self._stores.of(order, rounds):
             found = spans_of(problem, stored.by(order), target, steps, known, stored.cycles)
@@ -266,8 +269,8 @@ class TensorBounds:
         dram_us: float,
         early_us: float = 0.0,
     ) -> float:
-        """For so many cycles, while DRAM moves so much; the first of several waves asks for some of
-        that at once."""
+        """The total time for so many cycles while DRAM is busy for `dram_us`; the first of several
+        waves asks for a part of that at once."""
         steps, target = least.steps, self.target
         clock = clock_under_load(self.problem, branch, target, cycles, steps.mma, CHOSEN)
         flow_us = _us(steps.k_tiles * steps.step, clock)
@@ -285,8 +288,8 @@ def _total_us(
     ends: float,
     target: Target,
 ) -> float:
-    """For so many cycles of work between the ends and of K tiles alone (`looped`), of which steps
-    have MMAs for `mma` each, and with what DRAM moves at least. Less than no work is none."""
+    """The total time for so many cycles of work and before and after it, of which K tiles alone
+    take `looped`, with `mma` cycles of MMAs per step, and with the least that DRAM moves."""
     (work, loops), tensor, chip = looped, tensor_figures(target), figures(target)
     cycles = tensor.cold_fill + max(0.0, work) + ends
     clock = clock_under_load(problem, side, target, cycles, mma, CHOSEN)
@@ -297,7 +300,7 @@ def _total_us(
 
 def _least_epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles of the epilogue with the best store, by threads or by TMA in the narrowest pieces,
-    whatever comes ahead of it."""
+    whatever is prefetched."""
     (m, n, _), chip = schedule.tile, figures(target)
     read = read_cycles(problem, schedule, target)
     if schedule.split_grid > 1:

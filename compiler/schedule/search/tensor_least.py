@@ -1,4 +1,5 @@
-"""The fewest cycles of the schedules of a tile in tensor memory and a cluster, however they store.
+"""The fewest cycles of the schedules with a tile in tensor memory and a cluster, however they
+store.
 
 Nothing here imports MLIR.
 """
@@ -23,11 +24,11 @@ from .stores import LeastStore, holds_more
 
 
 class Least(NamedTuple):
-    """The fewest cycles of the schedules of a tile and cluster: of epilogues and what is gathered,
-    and of all where each CTA has one tile (`waves`), or several (`persistent`).
+    """The fewest cycles of the schedules with a tile and a cluster: of epilogues and gathering, and
+    in total if each CTA has one tile (`waves`) or several (`persistent`).
 
-    They have the deepest ring that fits. Of epilogues the longer of what they compute and what they
-    store counts. `loops` are those of K tiles alone.
+    The ring is the deepest that fits. An epilogue counts as the longer of its computation and its
+    store. `loops` are the cycles of K tiles alone.
     """
 
     steps: Steps
@@ -41,7 +42,7 @@ class Least(NamedTuple):
     def of(
         problem: Problem, branch: Schedule, target: Target, stores: Sequence[LeastStore]
     ) -> Least:
-        """With one of these stores."""
+        """The fewest cycles over these ways to store."""
         steps, rounds = steps_of(problem, branch, target), tile_rounds(problem, branch, target)
         stage_bytes, persistent = problem.stage_bytes(branch), math.inf
         before, completion, k_tiles = steps.before, steps.completion, steps.k_tiles
@@ -66,12 +67,13 @@ class Least(NamedTuple):
 
     @property
     def cycles(self) -> float:
-        """However tiles are handed out."""
+        """The fewest cycles however tiles are handed out."""
         return min(self.waves, self.persistent) if self.rounds > 1 else self.waves
 
 
 class _Ring(NamedTuple):
-    """Its most stages, bytes of the store beside it, and cycles of the epilogue with that."""
+    """The most stages of a ring, the bytes of the store beside it, and the cycles of the epilogue
+    with that store."""
 
     stages: int
     store_bytes: int
@@ -86,8 +88,8 @@ def _least_of_waves(
     steps: Steps,
     rings: Sequence[_Ring],
 ) -> float:
-    """The least of a CTA a tile: its resources' time, or that of waves of as many CTAs as fit.
-    `sizes` are the tiles of a multiprocessor and the bytes of a stage."""
+    """The fewest cycles if each CTA has one tile: the time of the resources, or that of waves of as
+    many CTAs as fit. `sizes` are the tiles of a multiprocessor and the bytes of a stage."""
     (rounds, stage_bytes), more, least = sizes, holds_more(problem), math.inf
     alone, turnover = steps.step - steps.mma, tensor_figures(target).cta_turnover
     flow = rounds * steps.k_tiles * steps.step

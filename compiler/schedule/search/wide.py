@@ -1,4 +1,4 @@
-"""Tiles in turns of which a warpgroup holds more sums than elsewhere: those that are looked at.
+"""Candidate ping-pong schedules whose warpgroups hold more accumulators than usual.
 
 Nothing here imports MLIR.
 """
@@ -25,7 +25,7 @@ PIECES_AHEAD = 4
 
 
 def wide_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
-    """Those that are looked at; their ring is as deep as fits."""
+    """The candidates; their ring is as deep as fits."""
     if wide_refusal(problem, target) is not None:
         return
     used, k = target.using(WGMMA_WIDE.name), 128 // problem.element_bytes
@@ -40,8 +40,8 @@ def wide_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
 
 
 def wide_floor_us(problem: Problem, tile: tuple[int, int, int], target: Target) -> float:
-    """What no schedule of such tiles is estimated to beat, in microseconds: their MMAs, and what
-    DRAM moves at least."""
+    """A lower bound in microseconds on schedules with such tiles: their MMAs, and the least that
+    DRAM moves."""
     one, used = IN_TURNS.but(tile=tile), target.using(WGMMA_WIDE.name)
     steps = problem.ctas(one) / target.multiprocessors * problem.k_tiles(one)
     mma_us = microseconds(target, steps * tensor_core_cycles(problem, one, used))
