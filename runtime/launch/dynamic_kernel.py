@@ -42,7 +42,7 @@ class DynamicKernel(Kernel):
         if self._is_traced():
             return self._in_graph(inputs, out)
         if 0 in sizes:
-            self.arguments.check_sized(inputs, dict(zip(self._names, sizes, strict=True)))
+            self.check_traced(inputs)
         if 0 in sizes and self._names == (DEPTH,):
             return self.at(1)(*self._of_zeros(inputs), out=out, stream=stream)
         if 0 in sizes:
@@ -76,8 +76,15 @@ class DynamicKernel(Kernel):
 
     def declared_outputs(self, inputs: Any) -> list[Mapping[str, Any]]:
         """What the manifest says of the outputs for these arguments, whose sizes may be symbols."""
-        sizes = dict(zip(self._names, self._sizes_of(inputs), strict=True))
-        return [tensor_for(each, sizes) for each in self.outputs]
+        return [tensor_for(each, self._named(inputs)) for each in self.outputs]
+
+    def check_traced(self, inputs: Any) -> None:
+        """As `Kernel` has it, for the sizes that the inputs have."""
+        self.arguments.check_sized(inputs, self._named(inputs))
+
+    def _named(self, inputs: Any) -> dict[str, Any]:
+        """The sizes by their names."""
+        return dict(zip(self._names, self._sizes_of(inputs), strict=True))
 
     def _sizes_of(self, inputs: Any) -> tuple[Any, ...]:
         """The sizes in their order, each of the first input that has it."""

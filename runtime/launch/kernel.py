@@ -114,6 +114,10 @@ class Kernel:
         del inputs
         return self.outputs
 
+    def check_traced(self, inputs: Any) -> None:
+        """Refuse tensors of a graph of which a launch would refuse shape or type; LaunchError."""
+        self.arguments.check_sized(inputs, {})
+
     def run(self, tensors: Mapping[str, Any], seed: int = 0) -> Any:
         """Run on tensors named as in the manifest, and wait; outputs are written in place.
 

@@ -19,7 +19,7 @@ from torch import library
 
 from ..bundles.bundle import Bundle
 from ..element_types import torch_dtype
-from ..errors import DeviceError
+from ..errors import DeviceError, LaunchError
 
 
 class Callee(Protocol):
@@ -29,6 +29,8 @@ class Callee(Protocol):
     key: str
 
     def declared_outputs(self, inputs: Any) -> Sequence[Mapping[str, Any]]: ...
+
+    def check_traced(self, inputs: Any) -> None: ...
 
     def __call__(self, *inputs: torch.Tensor) -> Any: ...
 
@@ -60,6 +62,7 @@ class Checked:
 
     def __init__(self, kernel: Callee, check: Callable[[], None]):
         self.bundle, self.declared_outputs = kernel.bundle, kernel.declared_outputs
+        self.check_traced = kernel.check_traced
         self._kernel, self._check = kernel, check
         self.key = kernel.key = f"{kernel.key}-checked-{next(_numbers)}"
         LOADED[self.key] = self
@@ -96,12 +99,23 @@ def loaded(key: str) -> Callee:
 
 @run_kernel.register_fake
 def _(key: str, inputs: list[torch.Tensor]) -> torch.Tensor:
-    return _fake(loaded(key).declared_outputs(inputs)[0], inputs)
+    return _fakes(loaded(key), inputs)[0]
 
 
 @run_kernel_of_several.register_fake
 def _(key: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    return [_fake(declared, inputs) for declared in loaded(key).declared_outputs(inputs)]
+    return _fakes(loaded(key), inputs)
+
+
+def _fakes(kernel: Callee, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    """What a call gives, as torch knows it; LaunchError for inputs that no launch takes."""
+    kernel.check_traced(inputs)
+    places = {each.device for each in inputs}
+    if len(places) > 1:
+        got = ", ".join(sorted(map(str, places)))
+        rule = f"kernel {kernel.key}: must have its inputs on one device, got {got}"
+        raise LaunchError(f"{rule}; move them to one")
+    return [_fake(declared, inputs) for declared in kernel.declared_outputs(inputs)]
 
 
 def _fake(declared: Mapping[str, Any], inputs: list[torch.Tensor]) -> torch.Tensor:

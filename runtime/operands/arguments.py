@@ -76,14 +76,15 @@ class Arguments:
 
     def check_sized(self, values: Sequence[Any], sizes: Mapping[str, int]) -> None:
         """Refuse arguments of other shapes or types than a kernel for these sizes has; raises
-        LaunchError. For calls that launch nothing, which nobody else looks at."""
+        LaunchError. For calls that launch nothing, which nobody else looks at, and for graphs,
+        where sizes may be symbols, which the launch compares."""
         for declared, (index, turned) in zip(self._declared, self._sources, strict=True):
             value, wanted = values[index], tensor_for(declared, sizes)["shape"]
             wanted = [*wanted[:-2], *wanted[:-3:-1]] if turned else wanted
             if not (hasattr(value, "shape") or hasattr(value, "__dlpack__")):
                 refuse_type(declared, type(value).__name__)
             got = list(getattr(value, "shape", wanted))
-            if got != wanted:
+            if not _may_be(got, wanted):
                 rule = f"tensor '{declared['name']}': shape must be {wanted}, got {got}"
                 raise self.explained(LaunchError(rule))
             if is_torch(value) or type(value).__module__ == "numpy":
@@ -134,6 +135,13 @@ def _fitted(declared: Mapping[str, Any], value: Any, alignment_bytes: int) -> An
     copy = new_output(declared, value)
     copy[...] = value
     return copy
+
+
+def _may_be(got: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Whether sizes are equal, as far as both are numbers."""
+    pairs = zip(got, wanted, strict=False)
+    known = [pair for pair in pairs if all(type(each) is int for each in pair)]
+    return len(got) == len(wanted) and all(one == other for one, other in known)
 
 
 def _offset_bytes(value: Any) -> int:

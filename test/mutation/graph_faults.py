@@ -165,3 +165,12 @@ RACES = [
         ("test/inductor/test_races.py",),
     ),
 ]
+
+TRACED = [
+    Fault(
+        "traced: a loaded kernel in a graph takes inputs of any shape and type",
+        "    kernel.check_traced(inputs)\n    places",
+        "    places",
+        ("test/runtime/test_called_kernels.py",),
+    ),
+]

@@ -292,6 +292,17 @@ def test_fake_tensors_get_the_operators_fake(kernel):
     assert (tuple(c.shape), c.stride(), c.dtype) == ((6, 4), (4, 1), torch.float32)
 
 
+@pytest.mark.parametrize(("change", "rule"), [
+    (lambda a, b: (a[:5], b), r"tensor 'a': shape must be \[6, 16\], got \[5, 16\]"),
+    (lambda a, b: (a[None], b), r"tensor 'a': shape must be \[6, 16\], got \[1, 6, 16\]"),
+    (lambda a, b: (a, b.float()), "tensor 'b': must be torch.bfloat16 .*, got torch.float32"),
+    (lambda a, b: (a, b.to("meta")), "must have its inputs on one device, got cpu, meta; move"),
+])  # fmt: skip
+def test_tensors_of_a_graph_that_no_launch_takes_are_refused(kernel, change, rule):
+    with FakeTensorMode() as mode, pytest.raises(LaunchError, match=rule):
+        kernel(*change(*map(mode.from_tensor, inputs())))
+
+
 def test_a_backend_that_runs_operators_while_it_compiles_gets_the_kernel(kernel, monkeypatch):
     a, b = inputs()
     monkeypatch.setattr("torch.compiler._is_compiling_flag", True)
